@@ -1,0 +1,62 @@
+package hotparam
+
+import "time"
+
+// Bounds of a rule's window.
+const (
+	MinWindow = time.Second
+	MaxWindow = time.Hour
+)
+
+// FlushEvery is the pace at which counts leave a process, and the narrowest
+// pane of a window.
+const FlushEvery = 100 * time.Millisecond
+
+// Window is the half-open time that a rule counts over: the last D, in panes
+// aligned to the Unix epoch, the current, partly filled one included. So it
+// never spans more than D, and what it holds is never more than what some
+// continuous half-open window of D holds.
+type Window struct {
+	Pane  time.Duration // width of a pane: max(100 ms, D/60)
+	Panes int           // how many make the window: ⌊D/Pane⌋, 10 to 60
+}
+
+// NewWindow gives the panes of a window of d, which is 1 s to 1 h.
+func NewWindow(d time.Duration) Window {
+	pane := max(FlushEvery, d/60)
+	return Window{Pane: pane, Panes: int(d / pane)}
+}
+
+// Index is the number of the pane that holds t, counted from the Unix epoch.
+func (w Window) Index(t time.Time) int64 { return floorDiv(t.UnixNano(), int64(w.Pane)) }
+
+// Start is the first instant of pane i.
+func (w Window) Start(i int64) time.Time { return time.Unix(0, i*int64(w.Pane)) }
+
+// NextCut is the first instant after t at which a flush must be cut so that no
+// count straddles two panes: the next multiple of [FlushEvery] or of a pane of
+// one of the windows, whichever comes first.
+func NextCut(t time.Time, windows []Window) time.Time {
+	cut := after(t, FlushEvery)
+	for _, w := range windows {
+		if w.Pane%FlushEvery != 0 {
+			if c := after(t, w.Pane); c.Before(cut) {
+				cut = c
+			}
+		}
+	}
+	return cut
+}
+
+func after(t time.Time, step time.Duration) time.Time {
+	n := floorDiv(t.UnixNano(), int64(step)) + 1
+	return t.Add(time.Duration(n*int64(step) - t.UnixNano())) // keeps t's monotonic reading
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
