@@ -1,6 +1,10 @@
 package hotparam
 
-import "strings"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
 
 // Key is what is counted: a rule's id and the canonical text of the parameters
 // that make the key, for example rule "search-terms" and text
@@ -9,8 +13,9 @@ import "strings"
 //	route?[source:]name=value&…
 //
 // with the parameters sorted by name, then value, then source; no parameters,
-// no "?". Two requests have the same text exactly when they have the same
-// route and the same multiset of parameters.
+// no "?". Names and values are decoded as forms are, then every byte except
+// A-Z a-z 0-9 - . _ ~ is written as %HH: two requests have the same text
+// exactly when they have the same route and the same multiset of parameters.
 type Key struct {
 	Rule string
 	Text string
@@ -24,4 +29,60 @@ func (k Key) String() string { return k.Rule + " " + k.Text }
 func ParseKey(member string) (Key, bool) {
 	rule, text, ok := strings.Cut(member, " ")
 	return Key{Rule: rule, Text: text}, ok && rule != ""
+}
+
+// Text is the canonical text of a route and its parameters: what a rule with
+// "by: all" makes of them, but with nothing left out and nothing cut.
+func Text(route string, params ...Param) string {
+	var p Params
+	for _, q := range params {
+		p.Add(q)
+	}
+	p.Sort()
+	text := []byte(route)
+	for i := range p.list {
+		if i == 0 {
+			text = append(text, '?')
+		}
+		text = p.appendNext(text, i, i)
+	}
+	return string(text)
+}
+
+// CanonicalQuery is a raw query in canonical form.
+func CanonicalQuery(raw string) string {
+	var p Params
+	p.AddQuery(raw)
+	p.Sort()
+	var text []byte
+	for i := range p.list {
+		text = p.appendNext(text, i, i)
+	}
+	return string(text)
+}
+
+// MaxText is how long a key's text can be, in bytes.
+const MaxText = 512
+
+// cutSuffix is the length of what ends a cut text: "~" and 128 bits in hex.
+const cutSuffix = 1 + 2*16
+
+// Cut shortens a text of over limit bytes to at most limit: its beginning,
+// "~", and the first 128 bits of the SHA-256 of the whole in lower-case hex, so
+// that different texts stay different. It never cuts through a %HH. limit must
+// be at least 64. The text is changed in place.
+func Cut(text []byte, limit int) []byte {
+	if len(text) <= limit {
+		return text
+	}
+	sum := sha256.Sum256(text)
+	end := limit - cutSuffix
+	for back := range 2 {
+		if text[end-1-back] == '%' {
+			end -= 1 + back
+			break
+		}
+	}
+	text = append(text[:end], '~')
+	return hex.AppendEncode(text, sum[:16])
 }

@@ -14,63 +14,104 @@ var defaultSecrets = []string{
 // of a structured name ("user[password]", "user.password") each part counts.
 // The zero value holds the default names. A Secrets is safe for concurrent use.
 type Secrets struct {
-	set map[string]bool // folded names; nil: the default
+	set *secretSet // nil: the default names
 }
+
+// secretSet holds folded names, and for each first letter the last letters that
+// a name in the set can have: enough to pass most names without a look-up.
+type secretSet struct {
+	names map[string]bool
+	ends  [26]uint32
+}
+
+var defaultSecretSet = newSecretSet(defaultSecrets, nil)
 
 // NewSecrets holds the default names and those of extra, but none of except.
 func NewSecrets(extra, except []string) Secrets {
-	set := foldSet(defaultSecrets)
-	for _, name := range extra {
-		set[fold(name)] = true
-	}
-	for _, name := range except {
-		delete(set, fold(name))
-	}
-	return Secrets{set: set}
+	return Secrets{set: newSecretSet(append(extra[:len(extra):len(extra)], defaultSecrets...), except)}
 }
 
-var defaultSecretSet = foldSet(defaultSecrets)
-
-func foldSet(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
+func newSecretSet(names, except []string) *secretSet {
+	set := &secretSet{names: make(map[string]bool, len(names))}
 	for _, name := range names {
-		set[fold(name)] = true
+		set.names[fold(name)] = true
+	}
+	for _, name := range except {
+		delete(set.names, fold(name))
+	}
+	delete(set.names, "")
+	for name := range set.names {
+		first, last := letter(name[0]), letter(name[len(name)-1])
+		if first < 0 || last < 0 { // rare: then every name is looked up
+			for i := range set.ends {
+				set.ends[i] = ^uint32(0)
+			}
+			continue
+		}
+		set.ends[first] |= 1 << last
 	}
 	return set
 }
 
-// maxSecret is the longest folded name that is looked up; a longer one is
-// folded part by part all the same, and cannot be in the set.
+func letter(c byte) int {
+	if c |= 0x20; 'a' <= c && c <= 'z' {
+		return int(c - 'a')
+	}
+	return -1
+}
+
+// maxSecret is the longest folded part of a name that is compared.
 const maxSecret = 64
 
 // Hides tells whether the parameter of this decoded name looks secret. It does
 // not allocate.
-func (s Secrets) Hides(name string) bool {
+func (s *Secrets) Hides(name string) bool {
 	set := s.set
 	if set == nil {
 		set = defaultSecretSet
 	}
+	return set.suspects(name) && set.holds(name)
+}
+
+// suspects is false only for names that cannot be secret: letters at both ends
+// that no secret has, and no parts.
+func (set *secretSet) suspects(name string) bool {
+	if name == "" {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; c == '[' || c == ']' || c == '.' {
+			return true
+		}
+	}
+	first, last := letter(name[0]), letter(name[len(name)-1])
+	return first < 0 || last < 0 || set.ends[first]&(1<<last) != 0
+}
+
+func (set *secretSet) holds(name string) bool {
 	var buf [maxSecret]byte
-	folded := buf[:0]
+	part, long := buf[:0], false
 	for i := range len(name) {
 		c := name[i]
 		switch {
 		case c == '-' || c == '_':
 			continue
 		case c == '[' || c == ']' || c == '.':
-			if set[string(folded)] {
+			if !long && set.names[string(part)] {
 				return true
 			}
-			folded = folded[:0]
+			part, long = part[:0], false
 			continue
 		case 'A' <= c && c <= 'Z':
 			c |= 0x20
 		}
-		if len(folded) < maxSecret {
-			folded = append(folded, c)
+		if len(part) == maxSecret {
+			long = true // longer than any secret
+			continue
 		}
+		part = append(part, c)
 	}
-	return set[string(folded)]
+	return !long && set.names[string(part)]
 }
 
 func fold(name string) string {

@@ -1,0 +1,276 @@
+package collector
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/cactus/go-statsd-client/v5/statsd"
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// StatsDConfig is what a StatsD sink needs. Rules and one of Addr and Sender
+// are required.
+type StatsDConfig struct {
+	// Rules give each rule's prefix and the namespace.
+	Rules *hotparam.Rules
+	// Addr is the UDP address of the aggregator, or of any StatsD.
+	Addr string
+	// Sender takes whole packets instead of a UDP socket.
+	Sender statsd.Sender
+	// Encoding is how keys are written; the receiver must be set the same.
+	Encoding wire.Encoding
+	// NoMeta leaves the meta lines out, for a StatsD that is not ours.
+	NoMeta bool
+	// Instance names this process among the senders; empty: host name and
+	// process id.
+	Instance string
+}
+
+func (c *StatsDConfig) validate() error {
+	switch {
+	case c.Rules == nil:
+		return errors.New("collector: StatsDConfig.Rules is missing")
+	case (c.Addr == "") == (c.Sender == nil):
+		return errors.New("collector: StatsDConfig needs either Addr or Sender")
+	case !wire.ValidInstance(c.Instance):
+		return fmt.Errorf("collector: StatsDConfig.Instance %q: want 1 to %d of A-Z a-z 0-9 _ . -", c.Instance, wire.MaxInstance)
+	}
+	return nil
+}
+
+// StatsD is a [Sink] that writes StatsD lines.
+type StatsD struct {
+	client   *statsd.Client
+	packer   *packer
+	encoding wire.Encoding
+	space    string            // namespace
+	prefixes map[string]string // by rule id, of the rules that have their own
+	name     []byte
+}
+
+// NewStatsD makes the sink. The address is resolved at the first send and again
+// after errors, so it need not exist yet.
+func NewStatsD(c StatsDConfig) (*StatsD, error) {
+	if c.Instance == "" {
+		c.Instance = defaultInstance()
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	sender := c.Sender
+	if sender == nil {
+		if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+			return nil, fmt.Errorf("collector: StatsD address %q: %w (want host:port)", c.Addr, err)
+		}
+		sender = &udpSender{addr: c.Addr}
+	}
+	p := &packer{next: sender, meta: !c.NoMeta, buf: make([]byte, 0, wire.MaxPacket)}
+	p.head.Instance, p.head.Incarnation = []byte(c.Instance), incarnation()
+	client, err := statsd.NewClientWithSender(p, "", 0)
+	if err != nil {
+		return nil, fmt.Errorf("collector: StatsD client: %w", err)
+	}
+	s := &StatsD{
+		client:   client.(*statsd.Client),
+		packer:   p,
+		encoding: c.Encoding,
+		space:    c.Rules.Namespace,
+		prefixes: make(map[string]string),
+	}
+	s.client.SetSamplerFunc(func(float32) bool { return true }) // every line counts
+	for i := range c.Rules.Rules {
+		if rule := &c.Rules.Rules[i]; rule.Prefix != "" {
+			s.prefixes[rule.ID] = rule.Prefix
+		}
+	}
+	return s, nil
+}
+
+// Send implements [Sink].
+func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
+	s.packer.begin(flush)
+	for _, c := range counts {
+		if prefix, ok := s.prefixes[string(c.Rule)]; ok {
+			s.name = append(s.name[:0], prefix...)
+		} else {
+			s.name = wire.AppendPrefix(s.name[:0], s.space, c.Rule)
+		}
+		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
+		s.packer.count = c.N
+		// The client formats the line and hands it to the packer before it
+		// returns, so the name need not be copied.
+		_ = s.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
+	}
+	return s.packer.end()
+}
+
+// Close implements [Sink].
+func (s *StatsD) Close() error { return s.client.Close() }
+
+// packer joins the client's lines to packets, each with a meta line at its
+// head. It is the client's sender; what is sent when is up to us.
+type packer struct {
+	next statsd.Sender
+	meta bool
+	head wire.Meta
+
+	buf   []byte
+	open  bool  // buf is a packet that has begun
+	lines int64 // in buf
+	mass  int64 // of the lines in buf
+	count int64 // of the line to come
+	sent  Sent
+}
+
+func (p *packer) begin(f Flush) {
+	p.sent = Sent{}
+	p.head.Start, p.head.Held, p.head.Unsent = f.Start.UnixNano(), f.Held, f.Unsent
+}
+
+// Send takes one line from the client.
+func (p *packer) Send(line []byte) (int, error) {
+	if p.lines > 0 && len(p.buf)+1+len(line) > wire.MaxPacket {
+		p.emit()
+	}
+	p.start()
+	if len(p.buf)+1+len(line) > wire.MaxPacket {
+		p.sent.TooLong += p.count
+		return 0, nil
+	}
+	if len(p.buf) > 0 {
+		p.buf = append(p.buf, '\n')
+	}
+	p.buf = append(p.buf, line...)
+	p.lines++
+	p.mass += p.count
+	return len(line), nil
+}
+
+// start begins a packet unless one has begun.
+func (p *packer) start() {
+	if p.open {
+		return
+	}
+	p.open, p.buf, p.lines, p.mass = true, p.buf[:0], 0, 0
+	if p.meta {
+		p.head.Seq++
+		p.buf = wire.AppendMeta(p.buf, p.head)
+		p.head.Unsent = 0 // told once
+	}
+}
+
+// emit sends the packet that has begun.
+func (p *packer) emit() {
+	p.open = false
+	if len(p.buf) == 0 {
+		return
+	}
+	p.sent.Packets++
+	if _, err := p.next.Send(p.buf); err != nil {
+		p.sent.Failed += p.mass
+		p.sent.Err = err
+		return
+	}
+	p.sent.Lines += p.lines
+}
+
+func (p *packer) end() Sent {
+	if p.head.Unsent > 0 {
+		p.start()
+	}
+	if p.open {
+		p.emit()
+	}
+	return p.sent
+}
+
+// Close closes what is below; the client calls it.
+func (p *packer) Close() error { return p.next.Close() }
+
+// udpSender sends packets over a connected UDP socket: a connected one is told
+// when nobody listens.
+type udpSender struct {
+	addr string
+	conn net.Conn
+	next time.Time // when to dial anew: the address may have moved
+	err  error     // of the last dial, until then
+}
+
+const (
+	redial       = 30 * time.Second
+	redialFailed = time.Second
+	dialDeadline = 200 * time.Millisecond
+	sendDeadline = 50 * time.Millisecond
+)
+
+// Send sends one packet.
+func (u *udpSender) Send(packet []byte) (int, error) {
+	now := time.Now()
+	if now.After(u.next) {
+		u.dial(now)
+	}
+	if u.conn == nil {
+		return 0, u.err
+	}
+	_ = u.conn.SetWriteDeadline(now.Add(sendDeadline))
+	n, err := u.conn.Write(packet)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		// That is the answer to the packet before; this one was not sent.
+		n, err = u.conn.Write(packet)
+	}
+	if err != nil {
+		return n, fmt.Errorf("statsd %s: %w", u.addr, err)
+	}
+	return n, nil
+}
+
+// dial keeps the old socket where a new one cannot be had.
+func (u *udpSender) dial(now time.Time) {
+	conn, err := net.DialTimeout("udp", u.addr, dialDeadline)
+	if err != nil {
+		u.err, u.next = fmt.Errorf("statsd %s: %w", u.addr, err), now.Add(redialFailed)
+		return
+	}
+	_ = u.Close()
+	u.conn, u.next = conn, now.Add(redial)
+}
+
+// Close closes the socket.
+func (u *udpSender) Close() error {
+	if u.conn == nil {
+		return nil
+	}
+	err := u.conn.Close()
+	u.conn = nil
+	return err
+}
+
+func incarnation() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+func defaultInstance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	clean := strings.Map(func(r rune) rune {
+		if r < 0x80 && wire.ValidInstance(string(r)) {
+			return r
+		}
+		return '-'
+	}, host)
+	return fmt.Sprintf("%.40s-%d", clean, os.Getpid())
+}

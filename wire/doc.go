@@ -1,0 +1,14 @@
+// Package wire holds every byte that leaves a process, in both directions: the
+// StatsD line that carries a count, the meta line before it, and the values in
+// Redis. Encoders append to a buffer of the caller's; decoders return views
+// into the packet, guess nothing, and never panic.
+//
+// A count travels as
+//
+//	{prefix}.hot_param.{key}:{n}|c
+//
+// with the prefix "{namespace}.{rule id}" unless the rule has its own, and the
+// key's canonical text in one of two encodings. Lines are joined by newlines to
+// packets of at most [MaxPacket] bytes. A packet to hotparam's own listener
+// begins with a meta line, which tells whose counts they are and of when.
+package wire

@@ -1,0 +1,176 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// Encoding is how a key's canonical text is written inside a StatsD line. Both
+// encodings round-trip any bytes up to their limit. Which one a sender uses is
+// a setting; a decoder does not guess.
+type Encoding uint8
+
+const (
+	// Plain keeps = & ? / and percent-encodes what a StatsD line would misread:
+	// . : | @ # , ; %, space, controls and everything that is not ASCII. For
+	// hotparam's own listener and Kafka.
+	Plain Encoding = iota
+	// Strict keeps A-Z a-z 0-9 - = and writes every other byte as _HH: what
+	// survives the original StatsD, which deletes & and %, and Graphite, whose
+	// components end at 251 bytes.
+	Strict
+)
+
+// Limits of an encoded key in bytes: for Plain so that a line fits a packet,
+// for Strict what Graphite keeps of a component.
+const (
+	plainLimit  = 1024
+	strictLimit = 251
+)
+
+// ErrEncoding says that an encoded key is not one that the encoding writes.
+var ErrEncoding = errors.New("wire: bad escape in key")
+
+// ParseEncoding reads "plain" or "strict".
+func ParseEncoding(s string) (Encoding, error) {
+	switch s {
+	case "plain", "":
+		return Plain, nil
+	case "strict":
+		return Strict, nil
+	}
+	return 0, fmt.Errorf("encoding %q: want plain or strict", s)
+}
+
+// String is the encoding's name in settings.
+func (e Encoding) String() string {
+	if e == Strict {
+		return "strict"
+	}
+	return "plain"
+}
+
+// Limit is how long an encoded key can be, in bytes.
+func (e Encoding) Limit() int {
+	if e == Strict {
+		return strictLimit
+	}
+	return plainLimit
+}
+
+const upperHex = "0123456789ABCDEF"
+
+var plainKeeps = func() (t [256]bool) {
+	for c := '!'; c <= '~'; c++ {
+		t[c] = true
+	}
+	for _, c := range ".:|@#,;%" {
+		t[c] = false
+	}
+	return t
+}()
+
+var strictKeeps = func() (t [256]bool) {
+	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-=" {
+		t[c] = true
+	}
+	return t
+}()
+
+func (e Encoding) table() (keeps *[256]bool, escape byte) {
+	if e == Strict {
+		return &strictKeeps, '_'
+	}
+	return &plainKeeps, '%'
+}
+
+// Append appends the encoded text.
+func (e Encoding) Append(dst, text []byte) []byte {
+	keeps, escape := e.table()
+	for _, c := range text {
+		if keeps[c] {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, escape, upperHex[c>>4], upperHex[c&15])
+		}
+	}
+	return dst
+}
+
+// AppendDecoded appends the text that enc stands for. Bytes that the encoding
+// itself would have escaped are taken as they are, since other senders may be
+// less careful; a broken escape is [ErrEncoding].
+func (e Encoding) AppendDecoded(dst, enc []byte) ([]byte, error) {
+	_, escape := e.table()
+	for i := 0; i < len(enc); i++ {
+		c := enc[i]
+		if c == escape {
+			if i+2 >= len(enc) {
+				return dst, ErrEncoding
+			}
+			hi, ok1 := nibble(enc[i+1])
+			lo, ok2 := nibble(enc[i+2])
+			if !ok1 || !ok2 {
+				return dst, ErrEncoding
+			}
+			c = hi<<4 | lo
+			i += 2
+		}
+		dst = append(dst, c)
+	}
+	return dst, nil
+}
+
+func nibble(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	}
+	return 0, false
+}
+
+// fitSuffix is what ends a text that was made to fit: "~" and 128 bits in hex.
+const fitSuffix = 1 + 2*16
+
+// Fit shortens a text whose encoding would pass the limit: its beginning, "~"
+// and 128 bits of the SHA-256 of the whole, so that it keeps its identity. A
+// text that fits is returned as it is, so Fit(Fit(x)) = Fit(x). Counting and
+// looking up must use the same fitted text. The text is changed in place.
+func (e Encoding) Fit(text []byte) []byte {
+	if 3*len(text) <= e.Limit() {
+		return text
+	}
+	keeps, _ := e.table()
+	room := e.Limit() - fitSuffix
+	if !keeps['~'] {
+		room -= 2
+	}
+	size, end := 0, 0
+	for i, c := range text {
+		if keeps[c] {
+			size++
+		} else {
+			size += 3
+		}
+		if size <= room {
+			end = i + 1
+		}
+	}
+	if size <= e.Limit() {
+		return text
+	}
+	for back := 1; back <= 2 && back <= end; back++ { // never through a %HH of the text
+		if text[end-back] == '%' {
+			end -= back
+			break
+		}
+	}
+	sum := sha256.Sum256(text)
+	return hex.AppendEncode(append(text[:end], '~'), sum[:16])
+}

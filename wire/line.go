@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+)
+
+// MaxPacket is the most bytes of a packet: what fits an Ethernet frame with
+// room for tunnels.
+const MaxPacket = 1432
+
+// MaxCount is the highest count of one line; beyond it a line is malformed. Sums
+// of counts in a window then stay far from overflowing.
+const MaxCount = 1 << 40
+
+// marker stands between a line's prefix and its key.
+const marker = ".hot_param."
+
+// Reasons why a line is not a count. They are values to count by, too.
+var (
+	ErrMalformed  = errors.New("wire: malformed line")
+	ErrForeign    = errors.New("wire: not a hot_param line")
+	ErrNotCounter = errors.New("wire: not a counter")
+	ErrNegative   = errors.New("wire: negative count")
+)
+
+// AppendPrefix appends a rule's default prefix, "{namespace}.{rule id}".
+func AppendPrefix[T string | []byte](dst []byte, namespace string, rule T) []byte {
+	dst = append(dst, namespace...)
+	dst = append(dst, '.')
+	return append(dst, rule...)
+}
+
+// AppendKey appends ".hot_param.{key}" to a prefix, the text encoded.
+func AppendKey(dst []byte, e Encoding, text []byte) []byte {
+	dst = append(dst, marker...)
+	return e.Append(dst, text)
+}
+
+// Line is one count as it came: views into the packet.
+type Line struct {
+	Prefix []byte
+	Key    []byte // encoded
+	N      int64
+}
+
+// ParseLine reads one line without its newline:
+//
+//	name:value[:value…]|c[|@rate][|#tags][|…]
+//
+// Several values are added up; a sampling rate divides them; tags and fields
+// that it does not know are passed over. Values may be fractions; the sum is
+// rounded to whole counts.
+func ParseLine(line []byte) (Line, error) {
+	at := bytes.Index(line, []byte(marker))
+	if at < 0 {
+		if bytes.IndexByte(line, ':') < 0 || bytes.IndexByte(line, '|') < 0 {
+			return Line{}, ErrMalformed
+		}
+		return Line{}, ErrForeign
+	}
+	l := Line{Prefix: line[:at]}
+	rest := line[at+len(marker):]
+	colon := bytes.IndexByte(rest, ':')
+	if colon <= 0 || at == 0 {
+		return Line{}, ErrMalformed
+	}
+	l.Key, rest = rest[:colon], rest[colon+1:]
+	n, err := parseValue(rest)
+	l.N = n
+	return l, err
+}
+
+// parseValue reads what stands behind the first colon.
+func parseValue(s []byte) (int64, error) {
+	bar := bytes.IndexByte(s, '|')
+	if bar <= 0 {
+		return 0, ErrMalformed
+	}
+	values, s := s[:bar], s[bar+1:]
+	kind, fields := s, []byte(nil)
+	if bar = bytes.IndexByte(s, '|'); bar >= 0 {
+		kind, fields = s[:bar], s[bar+1:]
+	}
+	switch {
+	case len(kind) == 0:
+		return 0, ErrMalformed
+	case len(kind) != 1 || kind[0] != 'c':
+		return 0, ErrNotCounter
+	}
+	if fields == nil {
+		if n, ok := digits(values); ok && n <= MaxCount { // by far the most lines
+			return n, nil
+		}
+	}
+	return parseSampled(values, fields)
+}
+
+// digits reads up to 18 decimal digits.
+func digits(s []byte) (int64, bool) {
+	if len(s) == 0 || len(s) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+func parseSampled(values, fields []byte) (int64, error) {
+	sum := 0.0
+	for v := range bytes.SplitSeq(values, []byte{':'}) {
+		f, err := parseFloat(v)
+		if err != nil {
+			return 0, err
+		}
+		sum += f
+	}
+	for f := range bytes.SplitSeq(fields, []byte{'|'}) {
+		if len(f) == 0 || f[0] != '@' {
+			continue
+		}
+		rate, err := parseFloat(f[1:])
+		if err != nil || rate <= 0 || rate > 1 {
+			return 0, ErrMalformed
+		}
+		sum /= rate
+	}
+	sum = math.Round(sum)
+	switch {
+	case sum < 0:
+		return 0, ErrNegative
+	case sum > MaxCount:
+		return 0, ErrMalformed
+	}
+	return int64(sum), nil
+}
+
+func parseFloat(s []byte) (float64, error) {
+	if len(s) == 0 || len(s) > 32 {
+		return 0, ErrMalformed
+	}
+	for _, c := range s { // no hex, no inf, no underscores
+		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
+			return 0, ErrMalformed
+		}
+	}
+	f, err := strconv.ParseFloat(string(s), 64)
+	if err != nil || math.IsInf(f, 0) {
+		return 0, ErrMalformed
+	}
+	return f, nil
+}

@@ -1,0 +1,137 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// metaName begins a meta line. It has no marker, so a listener that does not
+// know it takes it for some other counter.
+const metaName = "hotparam.meta:1|c|#"
+
+// Meta is what the first line of a packet tells of the lines behind it.
+type Meta struct {
+	// Instance names the sender: [A-Za-z0-9_.-]+. Incarnation tells its lives
+	// apart, Seq numbers its packets from 1 without gaps.
+	Instance    []byte
+	Incarnation uint64
+	Seq         uint64
+	// Start is the first instant of the flush, in nanoseconds since the Unix
+	// epoch: no count behind this line is of an earlier time.
+	Start int64
+	// Held is h: each key's unsent count at this instance is below it. 1 when
+	// everything is sent.
+	Held int64
+	// Unsent is the mass that this instance counted and will never send: what
+	// it dropped since its last flush.
+	Unsent int64
+}
+
+// AppendMeta appends the meta line without a newline, at most [MaxMeta] bytes.
+func AppendMeta(dst []byte, m Meta) []byte {
+	dst = append(dst, metaName...)
+	dst = append(dst, "v:1,i:"...)
+	dst = append(dst, m.Instance...)
+	dst = append(dst, ",e:"...)
+	dst = strconv.AppendUint(dst, m.Incarnation, 16)
+	dst = append(dst, ",s:"...)
+	dst = strconv.AppendUint(dst, m.Seq, 10)
+	dst = append(dst, ",t:"...)
+	dst = strconv.AppendInt(dst, m.Start, 10)
+	dst = append(dst, ",h:"...)
+	dst = strconv.AppendInt(dst, m.Held, 10)
+	dst = append(dst, ",u:"...)
+	return strconv.AppendInt(dst, m.Unsent, 10)
+}
+
+// Bounds of a meta line.
+const (
+	MaxInstance = 64
+	MaxMeta     = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:") + MaxInstance + 16 + 20 + 3*20
+)
+
+// IsMeta tells whether a line is a meta line.
+func IsMeta(line []byte) bool {
+	return len(line) > len(metaName) && string(line[:len(metaName)]) == metaName
+}
+
+// ParseMeta reads a meta line. Fields that it does not know are passed over;
+// one that is missing, or another version, is [ErrMalformed].
+func ParseMeta(line []byte) (Meta, error) {
+	if !IsMeta(line) {
+		return Meta{}, ErrMalformed
+	}
+	var m Meta
+	var seen uint
+	ok := true
+	for field := range bytes.SplitSeq(line[len(metaName):], []byte{','}) {
+		if len(field) < 3 || field[1] != ':' {
+			continue
+		}
+		value := field[2:]
+		switch field[0] {
+		case 'v':
+			ok = ok && string(value) == "1"
+			seen |= 1
+		case 'i':
+			ok = ok && ValidInstance(value)
+			m.Instance = value
+			seen |= 2
+		case 'e':
+			m.Incarnation, ok = parseUint(value, 16, ok)
+			seen |= 4
+		case 's':
+			m.Seq, ok = parseUint(value, 10, ok)
+			seen |= 8
+		case 't':
+			m.Start, ok = parseInt(value, ok)
+			seen |= 16
+		case 'h':
+			m.Held, ok = parseInt(value, ok)
+			seen |= 32
+		case 'u':
+			m.Unsent, ok = parseInt(value, ok)
+			seen |= 64
+		}
+	}
+	if !ok || seen != 127 || m.Seq == 0 || m.Held < 1 {
+		return Meta{}, ErrMalformed
+	}
+	return m, nil
+}
+
+// ValidInstance tells whether s can name an instance: [A-Za-z0-9_.-]+, at most
+// [MaxInstance] bytes.
+func ValidInstance[T string | []byte](s T) bool {
+	if len(s) == 0 || len(s) > MaxInstance {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func parseUint(s []byte, base int, ok bool) (uint64, bool) {
+	n, err := strconv.ParseUint(string(s), base, 64)
+	return n, ok && err == nil
+}
+
+// parseInt reads a number that is not negative.
+func parseInt(s []byte, ok bool) (int64, bool) {
+	n, good := digitsLong(s)
+	return n, ok && good
+}
+
+func digitsLong(s []byte) (int64, bool) {
+	if n, ok := digits(s); ok {
+		return n, true
+	}
+	n, err := strconv.ParseInt(string(s), 10, 64)
+	return n, err == nil && n >= 0
+}
