@@ -139,6 +139,10 @@ func (r Route) Matches(method, path string) bool {
 	if r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
 		return false
 	}
+	return r.pathMatches(path)
+}
+
+func (r Route) pathMatches(path string) bool {
 	if r.exact {
 		return path == r.path
 	}
@@ -147,6 +151,27 @@ func (r Route) Matches(method, path string) bool {
 
 // Resource tells whether the route stands for the resource of this name.
 func (r Route) Resource(name string) bool { return r.IsAny() || r.text == name }
+
+// Path is the route's path pattern, without the method; "" for "*" and for
+// resources.
+func (r Route) Path() string { return r.path }
+
+// SamePattern tells whether the route is this very pattern of a router.
+func (r Route) SamePattern(method, path string) bool {
+	return r.path == path && (r.method == "" || r.method == method)
+}
+
+// MayMatch is false only if no request of this method whose path matches the
+// pattern can belong to the route.
+func (r Route) MayMatch(method string, pattern Route) bool {
+	if r.path == "" || r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
+		return false
+	}
+	if r.exact {
+		return pattern.path == "" || pattern.pathMatches(r.path)
+	}
+	return true
+}
 
 // Values calls f with each wildcard's name and its value in the path, still
 // escaped, in their order. It reports whether the path matches; f may have been

@@ -1,0 +1,278 @@
+// Package accesslog reads the access logs of real servers, so that their
+// requests can be replayed.
+//
+// Two formats are read: combined (Apache, nginx; common is its beginning) and
+// JSON lines. A file, or standard input, may be plain, gzip or zstd: its first
+// bytes tell. Data flows one way:
+//
+//	source (bytes, plain) ─► lines ─► decoder (combined, JSON) ─► sorted (files) ─► Entry
+//	                                                          └─────────────────► Entry (standard input)
+//
+// Files are read whole, then sorted by time all together; the entries are kept
+// compact for that (24 bytes and their text). A single file is not streamed,
+// even when it is in order: to know that it is, it would have to be read twice,
+// and a named pipe cannot be. So every file is known to be readable before its
+// first request is replayed. What is too large for memory goes through standard
+// input, which is never sorted.
+package accesslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// Format is how the lines of a log are written. The zero value is [Auto].
+type Format string
+
+const (
+	// Auto tells the format by the first good line of each file.
+	Auto Format = "auto"
+
+	// Combined is the combined log format of Apache and nginx, and common,
+	// which is its beginning:
+	//
+	//	192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET /search?q=phone HTTP/1.1" 200 512 "-" "curl/8"
+	//
+	// What follows the status is ignored, so custom endings do no harm; so is a
+	// pair of double quotes around the whole line. In the request \", \\ and
+	// \xHH are decoded, as both servers write them.
+	Combined Format = "combined"
+
+	// JSON is one object per line:
+	//
+	//	{"time":"2017-06-30T00:00:00.25Z","method":"GET","uri":"/search?q=phone","status":200,"remote_addr":"192.0.2.1"}
+	//
+	// The first three are required, other fields are ignored, and of a field
+	// that is given twice the last counts. The time is RFC 3339, or a number
+	// (quoted or not) since the Unix epoch, read in the coarsest of seconds,
+	// milliseconds, microseconds and nanoseconds that puts it before the year
+	// 2262. The status may be a number or a string.
+	JSON Format = "json"
+)
+
+// ParseFormat reads "auto", "combined" or "json".
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case Auto, Combined, JSON:
+		return f, nil
+	}
+	return "", fmt.Errorf("format %q is unknown; give auto, combined or json", s)
+}
+
+// Entry is one request of a log.
+type Entry struct {
+	Time   time.Time // UTC, from 1970 until 2262
+	Method string    // upper-case letters, "-" and "_"
+	Target string    // path[?query] as it travelled, still escaped; or "*". No spaces, no control characters
+	Addr   string    // the client as the log names it; empty when unknown
+	Status int       // 0 when unknown
+}
+
+// Options are the settings of a [Log].
+type Options struct {
+	// Format of all files. Default: [Auto].
+	Format Format
+
+	// Stdin is what the name "-" stands for. Default: os.Stdin. When the
+	// context ends while a Read of it blocks, that Read is left to end by
+	// itself, and what it yields is lost.
+	Stdin io.Reader
+
+	// KeepBad is how many bad lines [Stats] shows, over all files. Default: 5;
+	// negative: none.
+	KeepBad int
+
+	// Progress, if set, is called while bytes are read, in the goroutine that
+	// iterates: with the bytes read so far (compressed, where they are) and
+	// their total, -1 when unknown.
+	Progress func(done, total int64)
+}
+
+func (o *Options) validate() error {
+	if o.Format == "" {
+		o.Format = Auto
+	}
+	if _, err := ParseFormat(string(o.Format)); err != nil {
+		return err
+	}
+	if o.Stdin == nil {
+		o.Stdin = os.Stdin
+	}
+	if o.KeepBad == 0 {
+		o.KeepBad = 5
+	}
+	return nil
+}
+
+// Log is one or more access logs, read together, once. Stats may be called at
+// any time from any goroutine.
+type Log struct {
+	sources  []source
+	format   Format
+	progress func(done, total int64)
+	total    int64 // bytes of all sources, -1: unknown
+	done     int64 // bytes read
+	tally    tally
+	started  atomic.Bool
+}
+
+// Open names the logs to read: files, or "-" alone for standard input, which is
+// streamed and so cannot be sorted together with files. It checks that the
+// files can be opened, but reads nothing.
+func Open(names []string, o Options) (*Log, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("access log: %w", err)
+	}
+	if len(names) == 0 {
+		return nil, errors.New("access log: none is named; give a file, or - for standard input")
+	}
+	l := &Log{format: o.Format, progress: o.Progress, tally: tally{keep: o.KeepBad}}
+	for _, name := range names {
+		if name == "-" && len(names) > 1 {
+			return nil, errors.New("access log: standard input (-) is streamed and cannot be sorted together with files; give - alone, or files only")
+		}
+		s, err := newSource(name, o.Stdin)
+		if err != nil {
+			return nil, fmt.Errorf("access log: %w", err)
+		}
+		l.sources = append(l.sources, s)
+		if l.total < 0 || s.size < 0 {
+			l.total = -1
+		} else {
+			l.total += s.size
+		}
+	}
+	return l, nil
+}
+
+// Entries yields the requests, once: of files in the order of time (equal times
+// in the order of the files, then of their lines), of standard input as they
+// come. An error ends it.
+//
+// A source that has no good line is an error, and if it is a file, it comes
+// before any entry. A source that breaks later (damaged gzip or zstd, a read
+// error) first yields its good lines, with those of the other files.
+func (l *Log) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		var err error
+		switch {
+		case l.started.Swap(true):
+			err = errors.New("access log: its entries can be read once only")
+		case l.sources[0].stdin != nil:
+			err = l.stream(ctx, yield)
+		default:
+			err = l.sort(ctx, yield)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// errStopped says that the caller of Entries wants no more.
+var errStopped = errors.New("stopped")
+
+// Stats counts the lines read so far.
+func (l *Log) Stats() Stats { return l.tally.stats() }
+
+func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
+	_, err := l.read(ctx, l.sources[0], func(r *request) error {
+		if !yield(r.entry(), nil) {
+			return errStopped
+		}
+		return nil
+	})
+	return err
+}
+
+func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
+	var all sorted
+	var broken []error
+	for _, s := range l.sources {
+		good, err := l.read(ctx, s, func(r *request) error {
+			all.add(r)
+			return nil
+		})
+		switch {
+		case err == nil:
+		case good == 0 || ctx.Err() != nil:
+			return err
+		default:
+			broken = append(broken, err)
+		}
+	}
+	for e := range all.entries() {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("access log: %w", err)
+		}
+		if !yield(e, nil) {
+			return errStopped
+		}
+	}
+	return errors.Join(broken...)
+}
+
+// read calls each with every good line of the source, and tells how many there
+// were. The request is valid until each returns.
+func (l *Log) read(ctx context.Context, s source, each func(*request) error) (good int64, err error) {
+	in, err := s.open(ctx, l.advance)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", s.name, err)
+	}
+	defer in.Close()
+
+	var (
+		text  = newLines(in)
+		codec = decoder{format: l.format}
+		first BadLine // why nothing is good, if nothing is
+		bad   int64
+		r     request
+	)
+	for text.next() {
+		if err := ctx.Err(); err != nil {
+			return good, fmt.Errorf("read %s: %w", s.name, err)
+		}
+		reason := text.reason
+		if reason == nil {
+			reason = codec.decode(text.line, &r)
+		}
+		if reason != nil {
+			bad++
+			if bad == 1 {
+				first = newBadLine(s.name, text.number, reason, text.line)
+			}
+			l.tally.addBad(s.name, text.number, reason, text.line)
+			continue
+		}
+		good++
+		l.tally.addGood()
+		if err := each(&r); err != nil {
+			return good, err
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return good, fmt.Errorf("read %s: %w", s.name, ctx.Err())
+	case text.err != nil:
+		return good, fmt.Errorf("read %s after line %d (%d good): %w", s.name, text.number, good, in.explain(text.err))
+	case good > 0:
+		return good, nil
+	case bad == 0:
+		return 0, fmt.Errorf("read %s: it is empty; %s", s.name, l.format.expected())
+	}
+	return 0, fmt.Errorf("read %s: none of its %d lines is good (line %d: %s: %s); %s",
+		s.name, bad, first.Line, first.Reason, first.Excerpt, l.format.expected())
+}
+
+func (l *Log) advance(n int) {
+	l.done += int64(n)
+	if l.progress != nil {
+		l.progress(l.done, l.total)
+	}
+}

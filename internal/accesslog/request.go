@@ -1,0 +1,99 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+)
+
+// What the parts of a request may be, in both formats.
+
+const (
+	maxMethod = 32  // the longest registered one has 17 letters
+	maxAddr   = 255 // a host name has at most 253 characters
+)
+
+var (
+	errMethod   = errors.New("the method is not made of upper-case letters")
+	errNoTarget = errors.New("the request has no target")
+	errTarget   = errors.New("the target is not a path, a URL or *")
+	errControl  = errors.New("the target holds a space or a control character")
+	errAddr     = errors.New("the client address is longer than 255 bytes")
+	errStatus   = errors.New("the status is not a number of up to three digits")
+)
+
+func isMethod(b []byte) bool {
+	if len(b) == 0 || len(b) > maxMethod || b[0] < 'A' || b[0] > 'Z' {
+		return false
+	}
+	for _, c := range b {
+		if (c < 'A' || c > 'Z') && c != '-' && c != '_' { // M-SEARCH, VERSION-CONTROL, RPC_IN_DATA
+			return false
+		}
+	}
+	return true
+}
+
+// parseTarget gives path[?query] or "*". Of the absolute form, which clients
+// send to proxies, the path and the query are taken (RFC 9112, 3.2).
+func parseTarget(b []byte) ([]byte, error) {
+	if len(b) == 0 {
+		return nil, errNoTarget
+	}
+	for _, c := range b {
+		if c <= ' ' || c == 0x7f {
+			return nil, errControl
+		}
+	}
+	if b[0] == '/' || string(b) == "*" {
+		return b, nil
+	}
+	scheme, rest, found := bytes.Cut(b, []byte("://"))
+	if !found || !isScheme(scheme) {
+		return nil, errTarget
+	}
+	switch i := bytes.IndexAny(rest, "/?"); {
+	case i == 0 || len(rest) == 0: // no host
+		return nil, errTarget
+	case i < 0:
+		return []byte{'/'}, nil
+	case rest[i] == '?':
+		return append([]byte{'/'}, rest[i:]...), nil
+	default:
+		return rest[i:], nil
+	}
+}
+
+func isScheme(b []byte) bool {
+	for _, c := range b {
+		if letter := c | 0x20; letter < 'a' || letter > 'z' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// parseAddr gives no address for "-", which stands for an unknown one.
+func parseAddr(b []byte) ([]byte, error) {
+	switch {
+	case len(b) > maxAddr:
+		return nil, errAddr
+	case string(b) == "-":
+		return nil, nil
+	}
+	return b, nil
+}
+
+// parseStatus gives 0 for "-", which stands for an unknown one.
+func parseStatus(b []byte) (int, error) {
+	if string(b) == "-" {
+		return 0, nil
+	}
+	if len(b) > 3 {
+		return 0, errStatus
+	}
+	n := digits(b)
+	if n < 0 {
+		return 0, errStatus
+	}
+	return n, nil
+}

@@ -1,0 +1,92 @@
+package accesslog
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// blockSize is how much text shares one allocation. A block also holds the
+// longest line there is.
+const blockSize = 4 * maxLine
+
+// pageSize is how many records are added in one piece. They are put together
+// once, to be sorted: a slice that grows would leave several times its size to
+// the garbage collector.
+const pageSize = 1 << 14
+
+// sorted keeps requests in memory, 24 bytes and their text each, and gives them
+// in the order of time.
+type sorted struct {
+	pages  [][]record // all but the last are full
+	blocks []string   // full ones
+	block  strings.Builder
+}
+
+type record struct {
+	nanos  int64
+	at     uint64 // number of the block and offset in it, 32 bits each: rises with each add
+	target uint32 // bytes of text: the method, the address, then the target
+	status uint16
+	method uint8
+	addr   uint8
+}
+
+func (s *sorted) add(r *request) {
+	size := len(r.method) + len(r.addr) + len(r.target)
+	if s.block.Cap() == 0 || s.block.Len()+size > blockSize {
+		s.seal()
+		s.block.Grow(blockSize) // so that it is never moved
+	}
+	if n := len(s.pages); n == 0 || len(s.pages[n-1]) == pageSize {
+		s.pages = append(s.pages, make([]record, 0, pageSize))
+	}
+	page := &s.pages[len(s.pages)-1]
+	*page = append(*page, record{
+		nanos:  r.nanos,
+		at:     uint64(len(s.blocks))<<32 | uint64(s.block.Len()),
+		target: uint32(len(r.target)),
+		status: uint16(r.status),
+		method: uint8(len(r.method)),
+		addr:   uint8(len(r.addr)),
+	})
+	s.block.Write(r.method)
+	s.block.Write(r.addr)
+	s.block.Write(r.target)
+}
+
+func (s *sorted) seal() {
+	if s.block.Len() > 0 {
+		s.blocks = append(s.blocks, s.block.String())
+		s.block.Reset()
+	}
+}
+
+// entries sorts, then yields. Equal times keep the order in which they were
+// added, because the place of the text tells it; so the fast sort will do.
+func (s *sorted) entries() iter.Seq[Entry] {
+	s.seal()
+	records := slices.Concat(s.pages...)
+	s.pages = nil
+	slices.SortFunc(records, func(a, b record) int {
+		return cmp.Or(cmp.Compare(a.nanos, b.nanos), cmp.Compare(a.at, b.at))
+	})
+	return func(yield func(Entry) bool) {
+		for _, r := range records {
+			text := s.blocks[r.at>>32][uint32(r.at):]
+			method, text := text[:r.method], text[r.method:]
+			addr, text := text[:r.addr], text[r.addr:]
+			if !yield(Entry{
+				Time:   time.Unix(0, r.nanos).UTC(),
+				Method: method,
+				Addr:   addr,
+				Target: text[:r.target],
+				Status: int(r.status),
+			}) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// source is one log to read.
+type source struct {
+	name  string    // for people
+	stdin io.Reader // nil: the file called name
+	size  int64     // bytes as they are stored, -1: unknown
+}
+
+func newSource(name string, stdin io.Reader) (source, error) {
+	if name == "-" {
+		s := source{name: "standard input", stdin: stdin, size: -1}
+		if f, ok := stdin.(fs.File); ok { // "replay - < access.log" has a size
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+				s.size = info.Size()
+			}
+		}
+		return s, nil
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return source{}, err
+	case info.IsDir():
+		return source{}, fmt.Errorf("%s is a directory; name the files in it", name)
+	case !info.Mode().IsRegular():
+		return source{name: name, size: -1}, nil // opening a pipe twice would end its writer
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return source{}, err
+	}
+	return source{name: name, size: info.Size()}, f.Close()
+}
+
+// input is the plain text of an open source.
+type input struct {
+	io.Reader
+	packed string // gzip, zstd, or empty
+	close  []func()
+}
+
+func (in *input) Close() {
+	for _, f := range in.close {
+		f()
+	}
+}
+
+// explain says what a read error may mean.
+func (in *input) explain(err error) error {
+	switch {
+	case in.packed == "":
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the %s data is cut off: %w", in.packed, err)
+	}
+	return fmt.Errorf("the %s data cannot be unpacked: %w", in.packed, err)
+}
+
+// open reads the first bytes and tells from them whether the source is packed.
+// Several gzip members or zstd frames in a row are read as one.
+func (s source) open(ctx context.Context, advance func(int)) (*input, error) {
+	in := &input{}
+	reader := s.stdin
+	if reader == nil {
+		f, err := os.Open(s.name)
+		if err != nil {
+			return nil, err
+		}
+		in.close = append(in.close, func() { f.Close() }) // only read: nothing can be lost
+		reader = f
+	}
+	stored := bufio.NewReader(newReads(ctx, reader, advance))
+	magic, err := stored.Peek(4)
+	if err != nil && err != io.EOF {
+		in.Close()
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		in.packed = "gzip"
+		unpacked, err := gzip.NewReader(stored)
+		if err != nil {
+			in.Close()
+			return nil, in.explain(err)
+		}
+		in.Reader = unpacked
+	case isZstd(magic):
+		in.packed = "zstd"
+		unpacked, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1)) // no goroutines
+		if err != nil {
+			in.Close()
+			return nil, in.explain(err)
+		}
+		in.close = append(in.close, unpacked.Close)
+		in.Reader = unpacked
+	default:
+		in.Reader = stored
+	}
+	return in, nil
+}
+
+// isZstd knows a frame, and the skippable frame that pzstd begins with
+// (RFC 8878, 3.1).
+func isZstd(magic []byte) bool {
+	if len(magic) < 4 {
+		return false
+	}
+	return string(magic) == "\x28\xb5\x2f\xfd" || magic[0]>>4 == 5 && string(magic[1:]) == "\x2a\x4d\x18"
+}
+
+// reads makes a Read end with the context, though a Read of a pipe or a terminal
+// cannot be interrupted: it goes on in a goroutine of its own, and is left behind
+// if the context ends first. While the context lasts, no goroutine outlives the
+// Read that started it.
+type reads struct {
+	ctx     context.Context
+	in      io.Reader
+	advance func(int)
+	buf     []byte
+	rest    []byte // of buf, not yet given
+	err     error  // after rest
+	done    chan readResult
+}
+
+type readResult struct {
+	n   int
+	err error
+}
+
+func newReads(ctx context.Context, in io.Reader, advance func(int)) *reads {
+	return &reads{
+		ctx: ctx, in: in, advance: advance,
+		buf:  make([]byte, 256<<10),
+		done: make(chan readResult, 1), // a Read left behind can still end
+	}
+}
+
+func (r *reads) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		if r.err = r.ctx.Err(); r.err != nil {
+			return 0, r.err
+		}
+		go func() {
+			n, err := r.in.Read(r.buf)
+			r.done <- readResult{n, err}
+		}()
+		select {
+		case <-r.ctx.Done():
+			r.err = r.ctx.Err()
+			return 0, r.err
+		case got := <-r.done:
+			r.rest, r.err = r.buf[:got.n], got.err
+			r.advance(got.n)
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	if n == 0 {
+		return 0, r.err
+	}
+	return n, nil
+}

@@ -1,0 +1,76 @@
+package accesslog
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// Stats counts lines. Blank ones are neither good nor bad.
+type Stats struct {
+	Good, Bad int64
+	BadLines  []BadLine // the first few
+}
+
+// BadLine is a line that is not a request.
+type BadLine struct {
+	File    string // as it was named, or "standard input"
+	Line    int64  // the first is 1
+	Reason  string
+	Excerpt string // its beginning, at most 120 characters, what cannot be printed escaped
+}
+
+func newBadLine(file string, line int64, reason error, text []byte) BadLine {
+	return BadLine{File: file, Line: line, Reason: reason.Error(), Excerpt: excerpt(text)}
+}
+
+// tally counts for Stats. It is safe for concurrent use.
+type tally struct {
+	keep      int
+	good, bad atomic.Int64
+
+	mu    sync.Mutex // guards lines
+	lines []BadLine
+}
+
+func (t *tally) addGood() { t.good.Add(1) }
+
+// addBad counts a bad line and, while there is room, keeps it.
+func (t *tally) addBad(file string, line int64, reason error, text []byte) {
+	t.bad.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) < t.keep {
+		t.lines = append(t.lines, newBadLine(file, line, reason, text))
+	}
+}
+
+func (t *tally) stats() Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Stats{Good: t.good.Load(), Bad: t.bad.Load(), BadLines: slices.Clone(t.lines)}
+}
+
+const maxExcerpt = 120
+
+// excerpt is safe to print on a terminal: a log holds whatever clients sent.
+func excerpt(text []byte) string {
+	var out []byte
+	for chars := 0; len(text) > 0; {
+		r, size := utf8.DecodeRune(text)
+		shown := text[:size]
+		if r == utf8.RuneError && size == 1 || !strconv.IsPrint(r) {
+			quoted := strconv.Quote(string(shown))
+			shown = []byte(quoted[1 : len(quoted)-1])
+		}
+		chars += utf8.RuneCount(shown)
+		if chars > maxExcerpt || chars == maxExcerpt && size < len(text) {
+			return string(out) + "…"
+		}
+		out = append(out, shown...)
+		text = text[size:]
+	}
+	return string(out)
+}

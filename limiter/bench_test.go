@@ -1,0 +1,81 @@
+package limiter_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// One hot bucket that all goroutines share: mostly denied, as a hot key is, and
+// never denied, where every call swaps the word.
+func BenchmarkTokenBucket(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		rate  hotparam.Rate
+		burst int64
+	}{
+		{"denied", hotparam.Rate{N: 50, Per: time.Second}, 100},
+		{"admitted", hotparam.Rate{N: hotparam.MaxRate, Per: time.Second}, 1 << 50},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			bucket := newBucket(b, c.rate, c.burst)
+			start := time.Now()
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					bucket.Take(time.Since(start), 1)
+				}
+			})
+		})
+	}
+}
+
+// 100,000 keys by Zipf's law: with room for all; with room for a tenth, at a rate
+// at which buckets fill fast, so that keys come and go; and at one at which none
+// may go, so that most new keys pass unlimited.
+func BenchmarkKeyed(b *testing.B) {
+	const keys = 100_000
+	type known struct {
+		hash uint64
+		key  []byte
+	}
+	all := make([]known, keys)
+	for i := range all {
+		key := fmt.Appendf(nil, "GET /users/%d", i)
+		all[i] = known{hotparam.Hash(key), key}
+	}
+	for _, c := range []struct {
+		name string
+		rate hotparam.Rate
+		room int
+	}{
+		{"known", perSecond5, keys},
+		{"churn", hotparam.Rate{N: 10_000, Per: time.Second}, keys / 10},
+		{"full", perSecond5, keys / 10},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			k := newKeyed(b, c.rate, 10, c.room)
+			start := time.Now()
+			var seed atomic.Uint64
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				zipf := rand.NewZipf(rand.New(rand.NewPCG(1, seed.Add(1))), 1.1, 1, keys-1)
+				draws := make([]known, 1<<16)
+				for i := range draws {
+					draws[i] = all[zipf.Uint64()]
+				}
+				for i := 0; pb.Next(); i++ {
+					d := draws[i%len(draws)]
+					k.Take(time.Since(start), d.hash, d.key, 1)
+				}
+			})
+			s := k.Stats()
+			b.ReportMetric(float64(s.Overflow)/float64(b.N), "open/op")
+			b.ReportMetric(float64(s.Evicted)/float64(b.N), "evicted/op")
+		})
+	}
+}

@@ -1,0 +1,277 @@
+package limiter_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/limitertest"
+)
+
+func newKeyed(t testing.TB, rate hotparam.Rate, burst int64, maxKeys int) *limiter.Keyed {
+	t.Helper()
+	k, err := limiter.NewKeyed(rate, burst, maxKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func take(k *limiter.Keyed, now time.Duration, key string, n int64) hotparam.Decision {
+	return k.Take(now, hotparam.Hash([]byte(key)), []byte(key), n)
+}
+
+// oneKey is one key of a table in which others come and go at each call, so that
+// its bucket is dropped whenever it may be.
+type oneKey struct {
+	*limiter.Keyed
+	calls atomic.Int64
+}
+
+func (o *oneKey) Take(now time.Duration, n int64) hotparam.Decision {
+	take(o.Keyed, now, fmt.Sprint("other", o.calls.Add(1)%7), 1)
+	return take(o.Keyed, now, "one", n)
+}
+
+func (o *oneKey) GiveBack(n int64) {
+	o.Keyed.GiveBack(hotparam.Hash([]byte("one")), []byte("one"), n)
+}
+
+func TestKeyed(t *testing.T) {
+	limitertest.TestLimiter(t, func(t *testing.T, rate hotparam.Rate, burst int64) limitertest.Limiter {
+		return &oneKey{Keyed: newKeyed(t, rate, burst, 8)}
+	})
+}
+
+// Each key's decisions are those of a bucket of its own, whatever is dropped
+// meanwhile, and even where all hashes are equal.
+func TestKeyedIsABucketPerKey(t *testing.T) {
+	rate := hotparam.Rate{N: 10, Per: time.Second}
+	var evicted uint64
+	rapid.Check(t, func(rt *rapid.T) {
+		const keys, burst = 12, 3
+		k := newKeyed(t, rate, burst, keys)
+		var buckets [keys]*limiter.TokenBucket
+		for i := range buckets {
+			buckets[i] = newBucket(t, rate, burst)
+		}
+		hash := hotparam.Hash
+		if rapid.Bool().Draw(rt, "collide") {
+			hash = func([]byte) uint64 { return 1 }
+		}
+		var now time.Duration
+		for range rapid.IntRange(1, 200).Draw(rt, "calls") {
+			now += time.Duration(rapid.SampledFrom([]int64{0, 1, 10, 100, 300}).Draw(rt, "ms")) * time.Millisecond
+			i := rapid.IntRange(0, keys-1).Draw(rt, "key")
+			key := fmt.Appendf(nil, "key%d", i)
+			n := rapid.Int64Range(-1, burst+1).Draw(rt, "n")
+			got, want := k.Take(now, hash(key), key, n), buckets[i].Take(now, n)
+			if got != want {
+				rt.Fatalf("take %d of %s at %v:\n got %+v\nwant %+v", n, key, now, got, want)
+			}
+			if want.Allowed && rapid.Bool().Draw(rt, "give back") {
+				k.GiveBack(hash(key), key, n)
+				buckets[i].GiveBack(n)
+			}
+		}
+		evicted += k.Stats().Evicted
+	})
+	if evicted == 0 {
+		t.Error("nothing was ever dropped: the test tests nothing")
+	}
+}
+
+func TestKeyedFull(t *testing.T) {
+	const maxKeys = 4
+	k := newKeyed(t, perSecond5, 2, maxKeys)
+	for i := range maxKeys {
+		if d := take(k, 0, fmt.Sprint(i), 2); d.Reason != hotparam.ReasonWithin {
+			t.Fatalf("key %d: %+v", i, d)
+		}
+	}
+	open := hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+	for range 3 {
+		if d := take(k, 0, "new", 2); d != open {
+			t.Fatalf("a new key in a full table: %+v, want %+v", d, open)
+		}
+	}
+	for _, n := range []int64{-1, 3} {
+		if d := take(k, 0, "new", n); d.Allowed || d.RetryAfter != 0 {
+			t.Fatalf("take %d can never pass: %+v", n, d)
+		}
+	}
+	if s, want := k.Stats(), (limiter.Stats{Keys: maxKeys, Overflow: 3}); s != want {
+		t.Fatalf("stats %+v, want %+v", s, want)
+	}
+	for i := range maxKeys { // the known ones are limited as before
+		if d := take(k, 0, fmt.Sprint(i), 1); d.Reason != hotparam.ReasonLimited {
+			t.Fatalf("key %d: %+v", i, d)
+		}
+	}
+	const full = 400 * time.Millisecond
+	if d := take(k, full-1, "new", 2); d != open {
+		t.Fatalf("1 ns before the others are full: %+v, want %+v", d, open)
+	}
+	if d := take(k, full, "new", 2); d.Reason != hotparam.ReasonWithin {
+		t.Fatalf("once the others are full: %+v", d)
+	}
+	if s := k.Stats(); s.Evicted == 0 || s.Keys+int64(s.Evicted) != maxKeys+1 {
+		t.Fatalf("stats %+v: keys and evicted must add up to those that entered, %d", s, maxKeys+1)
+	}
+}
+
+// The bug of tables that drop what is old, or what comes next: a drained key
+// is forgotten in a flood and starts again with a full burst.
+func TestKeyedFloodDropsNoDrainedKey(t *testing.T) {
+	const maxKeys, flood = 256, 20_000
+	k := newKeyed(t, perSecond5, 2, maxKeys)
+	if d := take(k, 0, "hot", 2); !d.Allowed {
+		t.Fatalf("%+v", d)
+	}
+	// A key that takes one token is full again after 200 ms, the hot key after
+	// 400 ms: so all but the hot key may go at the last instant.
+	const now = 399 * time.Millisecond
+	for i := range flood {
+		take(k, now*time.Duration(i)/flood, fmt.Sprint(i), 1)
+	}
+	if d := take(k, now, "hot", 2); d.Reason != hotparam.ReasonLimited || d.RetryAfter != time.Millisecond {
+		t.Errorf("after the flood: %+v", d)
+	}
+	s := k.Stats()
+	if s.Keys > maxKeys || s.Overflow == 0 || s.Evicted == 0 {
+		t.Errorf("stats %+v: the flood was no flood", s)
+	}
+	if entered := uint64(s.Keys) + s.Evicted + s.Overflow; entered != flood+1 {
+		t.Errorf("stats %+v: add up to %d, want %d", s, entered, flood+1)
+	}
+}
+
+// What is idle leaves as others arrive, though there is room for all.
+func TestKeyedForgetsIdleKeys(t *testing.T) {
+	const maxKeys, arrivals = 1024, 100_000
+	k := newKeyed(t, perSecond5, 2, maxKeys)
+	for i := range arrivals {
+		take(k, time.Duration(i)*10*time.Millisecond, fmt.Sprint(i), 1) // 20 in use at a time
+	}
+	if s := k.Stats(); s.Overflow != 0 || s.Keys > maxKeys*3/4 {
+		t.Errorf("stats %+v: want no overflow, and a quarter of the room or more left", s)
+	}
+}
+
+// A bucket that is full may be dropped at the very moment it is taken from. Each
+// second all buckets are full, half the goroutines take from one of them and
+// the others bring in new keys, which drops the old ones: of the one, exactly
+// its burst is admitted, for no take is lost with the bucket it came from.
+func TestKeyedDropsWhileTaking(t *testing.T) {
+	const rounds, goroutines, calls, burst = 500, 8, 16, 2
+	k := newKeyed(t, perSecond5, burst, 64)
+	for r := range rounds {
+		now := time.Duration(r) * time.Second
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for g := range goroutines {
+			all.Go(func() {
+				<-start
+				for i := range calls {
+					if g%2 == 1 {
+						take(k, now, fmt.Sprint(r%2, g, i/2), 1)
+					} else if d := take(k, now, "one", 1); d.Reason == hotparam.ReasonWithin {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		if got := admitted.Load(); got != burst {
+			t.Fatalf("second %d: admitted %d, want the burst, %d", r, got, burst)
+		}
+	}
+	if s := k.Stats(); s.Evicted < rounds || s.Overflow != 0 {
+		t.Errorf("stats %+v: want buckets dropped in each round, and room for all", s)
+	}
+}
+
+// A bucket is dropped, and then a goroutine comes whose clock is late: the new
+// bucket has no more tokens for it than the old one had.
+func TestKeyedClockBack(t *testing.T) {
+	const ms = time.Millisecond
+	k, b := newKeyed(t, perSecond5, 2, 2), newBucket(t, perSecond5, 2)
+	same := func(now time.Duration, n int64) {
+		t.Helper()
+		if got, want := take(k, now, "one", n), b.Take(now, n); got != want {
+			t.Fatalf("take %d at %v:\n got %+v\nwant %+v", n, now, got, want)
+		}
+	}
+	same(9600*ms, 2)
+	take(k, 10_000*ms, "other", 1)
+	if s := k.Stats(); s.Evicted != 1 {
+		t.Fatalf("stats %+v: the full bucket was not dropped", s)
+	}
+	same(9600*ms, 1)
+	same(9900*ms, 2)
+	same(9900*ms, 1)
+	same(10_000*ms, 2)
+}
+
+// A clock that is reset grants no fresh burst, and soon all is as ever.
+func TestKeyedClockReset(t *testing.T) {
+	k := newKeyed(t, perSecond5, 2, 8)
+	take(k, time.Hour, "a", 1)
+	for i := range 8 {
+		take(k, 2*time.Hour, fmt.Sprint(i), 1) // drops a, at 2 h
+	}
+	if s := k.Stats(); s.Evicted != 1 {
+		t.Fatalf("stats %+v: the full bucket was not dropped", s)
+	}
+	if d := take(k, 0, "a", 1); d.Allowed || d.RetryAfter != 200*time.Millisecond {
+		t.Errorf("after the reset: %+v", d)
+	}
+	const fill = 400 * time.Millisecond
+	for _, key := range []string{"a", "b"} {
+		if d := take(k, fill, key, 2); !d.Allowed {
+			t.Errorf("%s, when every bucket has had the time to fill: %+v", key, d)
+		}
+	}
+}
+
+func TestKeyedAllocs(t *testing.T) {
+	k := newKeyed(t, perSecond5, 5, 100)
+	key := []byte("GET /users?user=1")
+	hash := hotparam.Hash(key)
+	var now time.Duration
+	if n := testing.AllocsPerRun(100, func() {
+		now += 100 * time.Millisecond
+		k.Take(now, hash, key, 2)
+		k.GiveBack(hash, key, 1)
+	}); n != 0 {
+		t.Errorf("%v allocations per run for a known key, want none", n)
+	}
+}
+
+func TestNewKeyedErrors(t *testing.T) {
+	for _, maxKeys := range []int{-1, 0, 1<<24 + 1} {
+		if _, err := limiter.NewKeyed(perSecond5, 1, maxKeys); err == nil {
+			t.Errorf("maxKeys %d: no error", maxKeys)
+		}
+	}
+	if _, err := limiter.NewKeyed(hotparam.Rate{}, 1, 1); err == nil {
+		t.Error("no rate: no error")
+	}
+	for _, maxKeys := range []int{1, 2, 3, 63, 64, 65, 100_000} {
+		k := newKeyed(t, perSecond5, 1, maxKeys)
+		for i := range maxKeys + 1 {
+			take(k, 0, fmt.Sprint(i), 1)
+		}
+		if s, want := k.Stats(), (limiter.Stats{Keys: int64(maxKeys), Overflow: 1}); s != want {
+			t.Errorf("maxKeys %d: stats %+v, want %+v", maxKeys, s, want)
+		}
+	}
+}
