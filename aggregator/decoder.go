@@ -44,7 +44,7 @@ type Decoder struct {
 type decoderStats struct {
 	packets, lines, counts                                     atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
-	lostPackets, duplicates, senders                           atomic.Int64
+	lostPackets, recovered, duplicates, senders                atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
@@ -114,11 +114,12 @@ func (d *Decoder) meta(line []byte, now time.Time, h Handler) (time.Time, bool) 
 		d.stats.duplicates.Add(1)
 		return when, false
 	}
-	if lost != 0 {
+	switch {
+	case lost > 0:
 		d.stats.lostPackets.Add(lost)
-	}
-	if lost > 0 {
 		h.Lost(when)
+	case lost < 0:
+		d.stats.recovered.Add(-lost)
 	}
 	if hidden := m.Unsent + m.Held - 1; hidden > 0 {
 		h.Hidden(when, hidden)
@@ -165,9 +166,10 @@ type DecoderStats struct {
 	Packets, Lines, Counts int64
 	// Lines that were no counts, by reason.
 	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule int64
-	// LostPackets are gaps in the senders' sequences, Duplicates are packets
-	// that came twice, Senders are the instances heard of lately.
-	LostPackets, Duplicates, Senders int64
+	// LostPackets are gaps in the senders' sequences, Recovered are packets
+	// that made such a gap and came after all, Duplicates are packets that came
+	// twice, Senders are the instances heard of lately.
+	LostPackets, Recovered, Duplicates, Senders int64
 }
 
 // Stats tells the counters. It is safe for concurrent use.
@@ -177,6 +179,6 @@ func (d *Decoder) Stats() DecoderStats {
 		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(),
-		LostPackets: s.lostPackets.Load(), Duplicates: s.duplicates.Load(), Senders: s.senders.Load(),
+		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: s.senders.Load(),
 	}
 }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// streams are where a command reads and writes: data to out, everything else to
+// err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// terminal tells whether w is a terminal that a person looks at.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// color tells whether w may be coloured.
+func color(w io.Writer) bool { return terminal(w) && os.Getenv("NO_COLOR") == "" }
+
+// Exit codes.
+const (
+	exitOK = iota
+	exitFailure
+	exitUsage
+	exitConfig
+	exitUnreachable
+)
+
+// exitError is an error that knows its exit code.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(err error) error       { return &exitError{exitUsage, err} }
+func configError(err error) error      { return &exitError{exitConfig, err} }
+func unreachableError(err error) error { return &exitError{exitUnreachable, err} }
+
+// errReported says that everything about a failure has been printed.
+var errReported = errors.New("reported")
+
+// run is the program without its process: it returns the exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var coded *exitError
+	code := exitFailure
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &coded):
+		code = coded.code
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		code = exitUsage // cobra has no type for it
+	}
+	if !errors.Is(err, errReported) {
+		fmt.Fprintln(s.err, "hotparam:", err)
+	}
+	if code == exitUsage {
+		fmt.Fprintln(s.err, "Run 'hotparam --help', or a command with --help, for examples.")
+	}
+	return code
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hotparam",
+		Short: "Find the parameter values of an API that are hot right now, and limit just those",
+		Example: `  hotparam demo                                  # see it work: real traffic, nothing to install
+  hotparam replay --by q --hot 60/1m access.log  # what was hot in my log?
+  hotparam aggregator --config hotparam.yaml     # run the daemon
+  hotparam list                                  # what is hot now?`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err) })
+	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpTemplate(helpTemplate)
+	root.AddCommand(
+		newDemo(s), newAggregator(s), newReplay(s), newList(s), newRules(s), newVersion(s),
+	)
+	return root
+}
+
+// Help begins with what the command is for, then shows examples, then flags.
+const (
+	helpTemplate = `{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{.UsageString}}`
+
+	usageTemplate = `{{if .HasExample}}Examples:
+{{.Example}}
+
+{{end}}Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if .HasAvailableSubCommands}}
+
+Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+`
+)
+
+// args wraps a check of a command's arguments, so that a wrong number of them is
+// an error of usage.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError(err)
+		}
+		return nil
+	}
+}

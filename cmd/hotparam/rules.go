@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/spf13/cobra"
+)
+
+func newRules(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rules",
+		Short:   "Work with rules files",
+		Example: "  hotparam rules lint hotparam.yaml",
+	}
+	cmd.AddCommand(newLint(s))
+	return cmd
+}
+
+func newLint(s streams) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "lint FILE",
+		Short: "Check a rules file; exit 3 if it is not good",
+		Example: `  hotparam rules lint hotparam.yaml
+  hotparam rules lint --json hotparam.yaml | jq -r '.[].message'`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, files []string) error {
+			return lint(s, files[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "an array of {file, line, column, message, hint} on standard output")
+	return cmd
+}
+
+func lint(s streams, path string, asJSON bool) error {
+	file, err := config.Load(path)
+	problems := config.Problems{} // encodes as [], not as null
+	if err != nil && !errors.As(err, &problems) {
+		return configError(err)
+	}
+	switch {
+	case asJSON:
+		enc := json.NewEncoder(s.out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(problems); err != nil {
+			return err
+		}
+	case err != nil:
+		if err := problems.WriteText(s.err); err != nil {
+			return err
+		}
+	default:
+		fmt.Fprintf(s.err, "%s: good, %d rules, version %s\n", path, len(file.Rules.Rules), file.Rules.Version)
+	}
+	if err != nil {
+		return configError(errReported)
+	}
+	return nil
+}

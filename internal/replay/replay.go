@@ -1,0 +1,241 @@
+// Package replay sends an access log through the whole pipeline on the log's
+// own clock: the guard that makes keys and counts, the collector, the bytes on
+// the wire, the decoder, the windows and the detector, the hot set and the
+// limits are those of production. Only sockets and Redis are left out, and the
+// clock is the log's, so a day passes in seconds and every run gives the same.
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Config is what a replay needs; Rules and Log are required.
+type Config struct {
+	Rules *hotparam.Rules
+	Log   *accesslog.Log
+	// Speed is how many times faster than the log the replay goes; 0: as fast
+	// as it can.
+	Speed float64
+	// Memory bounds the windows; 0 is 1 GiB, taken as it is needed.
+	Memory int64
+	// OnEvent takes each event as it happens; nil: nobody does.
+	OnEvent func(Event)
+}
+
+// Event tells that a key became hot or cooled.
+type Event struct {
+	Event string  `json:"event"` // "hot" or "cool"
+	Key   string  `json:"key"`
+	Rule  string  `json:"rule"`
+	Time  string  `json:"time"` // RFC 3339, UTC: of the request that crossed the threshold; when the key cooled
+	Rate  float64 `json:"rate"` // Low per second, over the rule's window
+	Low   int64   `json:"low"`  // bounds of the count in the window
+	High  *int64  `json:"high"` // null when unknown
+}
+
+// Summary is what a replay comes to.
+type Summary struct {
+	Event    string  `json:"event"`    // "summary"
+	Requests int64   `json:"requests"` // good lines
+	Skipped  int64   `json:"skipped"`  // bad lines
+	Keys     int64   `json:"keys"`     // distinct keys that were counted
+	Hot      int64   `json:"hot"`      // distinct keys that were hot at some time
+	Limited  int64   `json:"limited"`  // requests that would have been refused
+	Late     int64   `json:"late"`     // counts that came too late for any window
+	Seconds  float64 `json:"seconds"`  // from the first request to the last
+}
+
+// flushAfter is how many requests of one instant are counted before a flush, so
+// that the collector's tables never fill.
+const flushAfter = 1000
+
+// replay is one run.
+type replay struct {
+	Config
+	counts   *collector.Collector
+	guard    *middleware.Guard
+	decoder  *aggregator.Decoder
+	detector *aggregator.Detector
+
+	now     time.Time // of the newest request; late ones do not turn it back
+	at      time.Time // of the request at hand
+	first   time.Time
+	pending []hotparam.Change // of the hot set, not yet in force
+
+	keys      map[uint64]struct{}
+	hot       map[hotparam.Key]struct{}
+	limited   int64
+	unflushed int
+}
+
+// Run replays the log. When ctx ends or the log breaks it returns the summary
+// of what was replayed together with the error.
+func Run(ctx context.Context, c Config) (Summary, error) {
+	r := &replay{Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{})}
+	if err := r.assemble(); err != nil {
+		return Summary{}, err
+	}
+	err := r.requests(ctx)
+	r.flush()
+	if dropped := r.counts.Stats().Dropped; err == nil && dropped.Sum() > 0 {
+		err = fmt.Errorf("replay: %d counts were dropped (table full %d, too long %d): the result is not exact",
+			dropped.Sum(), dropped.TableFull, dropped.TooLong)
+	}
+	return r.summary(), err
+}
+
+func (r *replay) assemble() error {
+	if r.Rules == nil || r.Log == nil {
+		return errors.New("replay: Config needs Rules and Log")
+	}
+	if r.Memory == 0 {
+		r.Memory = 1 << 30
+	}
+	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: r.Rules, Sender: r, Instance: "replay"})
+	if err != nil {
+		return err
+	}
+	if r.counts, err = collector.New(collector.Config{Sink: sink, MaxKeys: 1 << 18}); err != nil {
+		return err
+	}
+	r.guard, err = middleware.New(r.Rules, r.counts, middleware.WithClock(func() time.Duration {
+		return time.Duration(r.now.UnixNano())
+	}))
+	if err != nil {
+		return err
+	}
+	r.decoder = aggregator.NewDecoder(r.Rules, wire.Plain)
+	r.detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory})
+	return nil
+}
+
+func (r *replay) requests(ctx context.Context) error {
+	pace := pacer{speed: r.Speed}
+	for entry, err := range r.Log.Entries(ctx) {
+		if err != nil {
+			return err
+		}
+		if r.first.IsZero() {
+			r.first, r.now, r.at = entry.Time, entry.Time, entry.Time
+		}
+		if !entry.Time.Equal(r.at) {
+			r.flush()
+			if err := pace.until(ctx, entry.Time); err != nil {
+				return err
+			}
+			r.moveTo(entry.Time)
+		} else if r.unflushed >= flushAfter {
+			r.flush()
+		}
+		path, query, _ := strings.Cut(entry.Target, "?")
+		if d := r.guard.Check(middleware.Request{Method: entry.Method, Path: path, Query: query}); !d.Allowed {
+			r.limited++
+		}
+		r.unflushed++
+	}
+	return nil
+}
+
+// flush sends what was counted of the present instant: each flush holds the
+// counts of one instant of the log, so the time of an event is that of the
+// request that brought it about.
+func (r *replay) flush() {
+	if r.unflushed > 0 {
+		r.counts.Flush(context.Background(), r.at)
+		r.unflushed = 0
+	}
+}
+
+// moveTo goes to the instant of the next request. The hot set changes where in
+// production a flush would have brought the change about: at multiples of
+// 100 ms.
+func (r *replay) moveTo(t time.Time) {
+	r.at = t
+	if t.Before(r.first) {
+		r.first = t
+	}
+	if !t.After(r.now) {
+		return
+	}
+	crossed := t.UnixNano()/int64(hotparam.FlushEvery) != r.now.UnixNano()/int64(hotparam.FlushEvery)
+	r.now = t
+	r.detector.Advance(t)
+	if crossed {
+		for _, change := range r.pending {
+			r.guard.HotSet().Update(change)
+		}
+		r.pending = r.pending[:0]
+	}
+}
+
+// Send takes a packet from the collector's sink.
+func (r *replay) Send(packet []byte) (int, error) {
+	r.decoder.Packet(packet, r.now, r)
+	return len(packet), nil
+}
+
+// Close belongs to Send.
+func (r *replay) Close() error { return nil }
+
+// Count takes a count from the decoder.
+func (r *replay) Count(c aggregator.Count) {
+	r.keys[c.Hash^uint64(c.Rule)*0x9e3779b97f4a7c15] = struct{}{}
+	r.detector.Count(c)
+}
+
+// Hidden and Lost pass on what the decoder says.
+func (r *replay) Hidden(when time.Time, n int64) { r.detector.Hidden(when, n) }
+
+// Lost passes on what the decoder says.
+func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
+
+// Publish takes a change from the detector.
+func (r *replay) Publish(change hotparam.Change) {
+	r.pending = append(r.pending, change)
+	for _, h := range change.Hot {
+		r.hot[h.Key] = struct{}{}
+		r.tell("hot", h, h.Since)
+	}
+	for _, h := range change.Cool {
+		r.tell("cool", h, h.Until)
+	}
+}
+
+// Refresh has nothing to do: nobody looks at the counts in between.
+func (r *replay) Refresh([]hotparam.Hot) {}
+
+func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
+	if r.OnEvent == nil {
+		return
+	}
+	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low}
+	if h.High != hotparam.Unknown {
+		e.High = &h.High
+	}
+	r.OnEvent(e)
+}
+
+func (r *replay) summary() Summary {
+	lines := r.Log.Stats()
+	return Summary{
+		Event:    "summary",
+		Requests: lines.Good,
+		Skipped:  lines.Bad,
+		Keys:     int64(len(r.keys)),
+		Hot:      int64(len(r.hot)),
+		Limited:  r.limited,
+		Late:     r.detector.Stats().Late,
+		Seconds:  r.now.Sub(r.first).Seconds(),
+	}
+}
