@@ -1,0 +1,287 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// follow brings the state up to date, one step after the other: so what a call
+// answers is never compared with what came in meanwhile.
+func (w *Watcher) follow(ctx context.Context) {
+	ticker := time.NewTicker(w.cfg.Poll)
+	defer ticker.Stop()
+	failing := false
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			err = w.poll(ctx)
+		case <-w.kick:
+			err = w.poll(ctx)
+		case payload := <-w.pushes:
+			err = w.push(ctx, payload)
+		}
+		if ctx.Err() == nil {
+			w.note(err, failing)
+			failing = err != nil
+		}
+	}
+}
+
+// note counts a failure, and logs where an outage begins and ends.
+func (w *Watcher) note(err error, failing bool) {
+	w.stats.answered.Store(err == nil)
+	if err != nil {
+		w.stats.failures.Add(1)
+	}
+	switch {
+	case err != nil && !failing:
+		w.cfg.Logger.Warn("cannot follow the hot set; what is hot stays so until its end", "err", err)
+	case err == nil && failing:
+		w.cfg.Logger.Info("following the hot set again", "version", w.version())
+	}
+}
+
+// poll compares the version with ours and makes up for what was missed.
+func (w *Watcher) poll(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	defer cancel()
+	var (
+		version *redis.StringCmd
+		beat    *redis.DurationCmd
+		size    *redis.IntCmd
+		at      *redis.TimeCmd
+	)
+	issued := time.Now()
+	_, err := w.client.TxPipelined(call, func(tx redis.Pipeliner) error {
+		version = tx.Get(call, w.layout.Version)
+		beat = tx.PTTL(call, w.layout.Beat)
+		size = tx.ZCard(call, w.layout.Hot)
+		at = tx.Time(call)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) { // Nil: no version
+		return fmt.Errorf("poll the version: %w", err)
+	}
+	w.stats.polls.Add(1)
+	w.mu.Lock()
+	w.state.clock = redisClock{local: issued, redis: at.Val()}
+	if beat.Val() > 0 {
+		w.state.beat = issued.Add(beat.Val())
+	}
+	ours, held := w.state.version, len(w.state.entries)
+	w.show(false) // the heartbeat may have come back, or have less left
+	w.mu.Unlock()
+	if version.Val() == "" {
+		// Nothing was published yet, or Redis lost its state and the
+		// publisher has not noticed yet: what we hold was promised until its
+		// end, so a restart of Redis opens no hole.
+		w.stats.lost.Add(1)
+		return nil
+	}
+	theirs, err := wire.ParseHotVersion(version.Val())
+	if err != nil {
+		return fmt.Errorf("poll the version: %w, got %q", err, version.Val())
+	}
+	switch {
+	case theirs.Run != ours.Run || theirs.N < ours.N:
+		err = w.load(ctx)
+	case theirs.N > ours.N:
+		err = w.advance(ctx, theirs)
+	case int(size.Val()) != held:
+		// The same version, another set: history was rewritten, as by a
+		// failover to a replica that lagged behind.
+		err = w.load(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return w.renew(ctx)
+}
+
+// advance works off the pushes that wait, and reads what is missing then.
+func (w *Watcher) advance(ctx context.Context, to wire.HotVersion) error {
+	for len(w.pushes) > 0 {
+		if err := w.push(ctx, <-w.pushes); err != nil {
+			return err
+		}
+	}
+	if ours := w.version(); ours.Run != to.Run || ours.N >= to.N {
+		return nil
+	}
+	return w.catchUp(ctx, to)
+}
+
+// push applies a change that was pushed, if it is the one that follows.
+func (w *Watcher) push(ctx context.Context, payload string) error {
+	arrival := time.Now()
+	change, err := wire.ParseHotChange([]byte(payload))
+	if err != nil {
+		w.stats.malformed.Add(1) // if it was one of ours, the version tells
+		return nil
+	}
+	ours := w.version()
+	switch {
+	case change.Version.Run != ours.Run:
+		return w.load(ctx)
+	case change.Version.N <= ours.N:
+		return nil
+	case change.Version.N > ours.N+1 || change.VersionAlone():
+		return w.catchUp(ctx, change.Version)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.apply(&change, arrival)
+	w.show(true)
+	return nil
+}
+
+func (w *Watcher) version() wire.HotVersion {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state.version
+}
+
+// catchUpSlack is how many changes more than were missed are read, as more may
+// be made meanwhile.
+const catchUpSlack = 8
+
+// catchUp reads the changes up to version to from the stream; where it does not
+// have them all, the whole set.
+func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
+	w.stats.gaps.Add(1)
+	from := w.version()
+	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	defer cancel()
+	messages, err := w.client.XRevRangeN(call, w.layout.Events, "+", "-", int64(min(to.N-from.N, maxCatchUp)+catchUpSlack)).Result()
+	if err != nil {
+		return fmt.Errorf("read missed changes: %w", err)
+	}
+	arrival := time.Now()
+	changes := w.following(messages, from)
+	if n := uint64(len(changes)); n < to.N-from.N {
+		if err := w.spread(ctx); err != nil {
+			return err
+		}
+		return w.load(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range changes {
+		w.state.apply(&changes[i], arrival)
+	}
+	w.show(true)
+	return nil
+}
+
+// maxCatchUp bounds how many changes are read; with more, the whole set is less.
+const maxCatchUp = 1000
+
+// following picks from messages, the newest first, the changes that follow the
+// version from without a gap.
+func (w *Watcher) following(messages []redis.XMessage, from wire.HotVersion) []wire.HotChange {
+	var changes []wire.HotChange
+	want := from.N + 1
+	for i := len(messages) - 1; i >= 0; i-- {
+		payload, _ := messages[i].Values["change"].(string)
+		change, err := wire.ParseHotChange([]byte(payload))
+		switch {
+		case err != nil:
+			w.stats.malformed.Add(1)
+		case change.Version.Run == from.Run && change.Version.N == want:
+			changes = append(changes, change)
+			want++
+		}
+	}
+	return changes
+}
+
+// spread waits a random part of the jitter.
+func (w *Watcher) spread(ctx context.Context) error {
+	timer := time.NewTimer(rand.N(w.cfg.Jitter))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// load reads the whole set.
+func (w *Watcher) load(ctx context.Context) error {
+	w.stats.resyncs.Add(1)
+	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	defer cancel()
+	issued := time.Now()
+	set, err := readWholeSet(call, w.client, w.layout)
+	if err != nil {
+		return fmt.Errorf("read the whole set: %w", err)
+	}
+	if set.version == "" {
+		w.stats.lost.Add(1) // between two calls: see poll
+		return nil
+	}
+	version, err := wire.ParseHotVersion(set.version)
+	if err != nil {
+		return fmt.Errorf("read the whole set: %w, got %q", err, set.version)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.take(version, set, issued)
+	w.state.clock = redisClock{local: issued, redis: set.at}
+	if set.beat > 0 {
+		w.state.beat = issued.Add(set.beat)
+	}
+	w.show(true)
+	return nil
+}
+
+// renew reads the new ends of the entries that have less than half of their
+// time left.
+func (w *Watcher) renew(ctx context.Context) error {
+	w.mu.Lock()
+	members := w.state.ending(time.Now())
+	w.mu.Unlock()
+	if len(members) == 0 {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	defer cancel()
+	var (
+		infos  *redis.SliceCmd
+		at     *redis.TimeCmd
+		scores = make([]*redis.FloatCmd, len(members))
+	)
+	issued := time.Now()
+	_, err := w.client.TxPipelined(call, func(tx redis.Pipeliner) error {
+		infos = tx.HMGet(call, w.layout.Info, members...)
+		at = tx.Time(call)
+		for i, member := range members {
+			scores[i] = tx.ZScore(call, w.layout.Hot, member)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) { // Nil: a member is gone
+		return fmt.Errorf("renew entries: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, member := range members {
+		info, _ := infos.Val()[i].(string)
+		if h, ok := readEntry(member, info, scores[i].Val()); ok {
+			w.state.grant(h, h.Until.Sub(at.Val()), issued)
+		} // else it is gone: the next poll sees that, and till then its end stands
+	}
+	w.show(true)
+	return nil
+}

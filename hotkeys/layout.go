@@ -1,0 +1,36 @@
+package hotkeys
+
+// Layout names what a namespace has in Redis. All names share one hash tag, so
+// that one script may touch them all in a cluster. See docs/DESIGN.md for what
+// each holds, and package wire for the bytes.
+type Layout struct {
+	Hot     string // ZSET: member "rule key", score requests per second now
+	Info    string // HASH: the same member → JSON
+	Version string // STRING: "run id:n"
+	Owners  string // HASH: owner → epoch, and owner:holder → the process that has it
+	Beat    string // STRING with a TTL: a publisher lives
+	Events  string // STREAM: every change in full
+	Schema  string // STRING: the version of this layout
+	Changed string // channel: every change, or its version alone
+}
+
+// NewLayout gives the names of a namespace, which must be valid.
+func NewLayout(namespace string) Layout {
+	prefix := "hotparam:{" + namespace + "}:"
+	return Layout{
+		Hot:     prefix + "hot",
+		Info:    prefix + "info",
+		Version: prefix + "version",
+		Owners:  prefix + "owners",
+		Beat:    prefix + "beat",
+		Events:  prefix + "events",
+		Schema:  prefix + "schema",
+		Changed: prefix + "changed",
+	}
+}
+
+// keys are the names of what scripts touch, in the order in which they expect
+// them.
+func (l Layout) keys() []string {
+	return []string{l.Hot, l.Info, l.Version, l.Owners, l.Beat, l.Events, l.Schema}
+}

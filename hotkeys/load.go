@@ -1,0 +1,68 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// wholeSet is the published set at one instant.
+type wholeSet struct {
+	version string        // empty: nothing was published, or Redis lost its state
+	beat    time.Duration // what the heartbeat is good for; 0: nobody lives
+	at      time.Time     // on Redis's clock
+	hot     []hotparam.Hot
+	// unreadable are the members without a value that can be read.
+	unreadable []string
+}
+
+// readWholeSet reads everything in one transaction. Until is on Redis's clock.
+func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layout) (wholeSet, error) {
+	var (
+		version *redis.StringCmd
+		beat    *redis.DurationCmd
+		at      *redis.TimeCmd
+		scores  *redis.ZSliceCmd
+		infos   *redis.MapStringStringCmd
+	)
+	_, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		version = tx.Get(ctx, layout.Version)
+		beat = tx.PTTL(ctx, layout.Beat)
+		at = tx.Time(ctx)
+		scores = tx.ZRangeWithScores(ctx, layout.Hot, 0, -1)
+		infos = tx.HGetAll(ctx, layout.Info)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) { // Nil: no version
+		return wholeSet{}, err
+	}
+	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), at: at.Val()}
+	for _, z := range scores.Val() {
+		member, _ := z.Member.(string)
+		if h, ok := readEntry(member, infos.Val()[member], z.Score); ok {
+			set.hot = append(set.hot, h)
+		} else {
+			set.unreadable = append(set.unreadable, member)
+		}
+	}
+	return set, nil
+}
+
+// readEntry puts together what stands in the member, its value and its score.
+func readEntry(member, info string, score float64) (hotparam.Hot, bool) {
+	key, ok := hotparam.ParseKey(member)
+	if !ok {
+		return hotparam.Hot{}, false
+	}
+	h, err := wire.ParseHotInfo([]byte(info))
+	if err != nil {
+		return hotparam.Hot{}, false
+	}
+	h.Key, h.Rate = key, score
+	return h, true
+}

@@ -1,0 +1,242 @@
+package hotkeys
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// bucket stands in for a limiter.
+type bucket struct {
+	limit int64
+	full  time.Duration
+}
+
+func keepBucket(h hotparam.Hot, old *bucket, had bool) *bucket {
+	if !had {
+		return &bucket{limit: h.Limit.N, full: 10 * time.Second}
+	}
+	old.limit = h.Limit.N
+	return old
+}
+
+func newBuckets(cfg LocalConfig[*bucket]) *Local[*bucket] {
+	if cfg.KeepFor == nil {
+		cfg.KeepFor = func(b *bucket) time.Duration { return b.full }
+	}
+	return NewLocal(keepBucket, cfg)
+}
+
+func find[P any](l *Local[P], h hotparam.Hot) *Entry[P] {
+	member := []byte(h.Key.String())
+	return l.Lookup(hotparam.Hash(member), member)
+}
+
+func TestLocalPayloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newBuckets(LocalConfig[*bucket]{})
+		a, b := hot("a", 100, 50), hot("b", 100, 50)
+		if find(l, a) != nil {
+			t.Fatal("hot from the start")
+		}
+		l.Replace("x:1", []hotparam.Hot{a, b})
+		first := find(l, a)
+		if first == nil || first.Hot != a || first.Payload.limit != 50 {
+			t.Fatalf("got %+v", first)
+		}
+		bucketA := first.Payload
+
+		l.Replace("x:2", []hotparam.Hot{a}) // b cools
+		if find(l, b) != nil {
+			t.Error("b is still hot")
+		}
+		if find(l, a) != first {
+			t.Error("an entry that did not change was made anew")
+		}
+		changed := a
+		changed.Limit.N = 70
+		l.Replace("x:3", []hotparam.Hot{changed})
+		if e := find(l, a); e.Payload != bucketA || e.Payload.limit != 70 || e.Hot.Limit.N != 70 {
+			t.Errorf("another limit: %+v", e)
+		}
+
+		l.Replace("x:4", nil)
+		time.Sleep(10*time.Second - 1)
+		l.Replace("x:5", []hotparam.Hot{a})
+		if e := find(l, a); e.Payload != bucketA {
+			t.Error("a flap within the time to full granted a fresh bucket")
+		}
+		l.Replace("x:6", nil)
+		time.Sleep(10 * time.Second)
+		l.Replace("x:7", []hotparam.Hot{a})
+		if e := find(l, a); e.Payload == bucketA {
+			t.Error("the bucket was kept beyond its time to full")
+		}
+		if len(l.cooled) != 0 {
+			t.Errorf("%d cooled buckets are held", len(l.cooled))
+		}
+	})
+}
+
+func TestLocalCooledIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newBuckets(LocalConfig[*bucket]{MaxCooled: 10})
+		var all []hotparam.Hot
+		for i := range 100 {
+			all = append(all, hot(text(i), 100, 50))
+		}
+		l.Replace("", all)
+		kept := find(l, all[7]).Payload
+		kept.full = time.Hour // the last that could be forgotten
+		l.Replace("", nil)
+		if len(l.cooled) != 10 {
+			t.Errorf("%d are kept, want 10", len(l.cooled))
+		}
+		l.Replace("", all[7:8])
+		if find(l, all[7]).Payload != kept {
+			t.Error("forgot the one that takes longest to fill")
+		}
+	})
+}
+
+func TestLocalUpdateAndHook(t *testing.T) {
+	var swaps []string
+	var l *Local[*bucket]
+	l = newBuckets(LocalConfig[*bucket]{OnSwap: func(version string, now []hotparam.Hot) {
+		for _, h := range now {
+			if find(l, h) == nil {
+				t.Errorf("%s: told of %v before it is in force", version, h.Key)
+			}
+		}
+		swaps = append(swaps, fmt.Sprint(version, len(now)))
+	}})
+	l.Replace("x:1", []hotparam.Hot{hot("a", 100, 50), hot("b", 300, 50)})
+	l.Update(hotparam.Change{Hot: []hotparam.Hot{hot("c", 200, 50)}, Cool: []hotparam.Hot{hot("a", 1, 50)}})
+	l.Update(hots(hot("b", 150, 60)))
+	all := l.All()
+	if len(all) != 2 || all[0].Text != "c" || all[1].Text != "b" || all[1].Limit.N != 60 {
+		t.Errorf("all: %+v", all)
+	}
+	if want := []string{"x:12", "2", "2"}; !slices.Equal(swaps, want) {
+		t.Errorf("swaps %q, want %q", swaps, want)
+	}
+}
+
+// Equal hashes hide nothing: the members decide, whatever the hash function.
+func TestTableFindsAllDespiteCollisions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bits := rapid.Uint64Range(1, 8).Draw(t, "different hashes")
+		hash := func(member []byte) uint64 { return hotparam.Hash(member)%bits + 1 }
+		members := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-d]{1,4}`), 0, 40, rapid.ID).Draw(t, "members")
+		entries := make(map[string]*Entry[int])
+		for i, m := range members {
+			entries[m] = &Entry[int]{Payload: i, member: m}
+		}
+		table := newTable(entries, hash)
+		for i, m := range members {
+			if e := table.lookup(hash([]byte(m)), []byte(m)); e == nil || e.Payload != i {
+				t.Fatalf("%q: found %+v, want %d", m, e, i)
+			}
+		}
+		stranger := rapid.StringMatching(`[a-e]{1,5}`).Draw(t, "stranger")
+		if e := table.lookup(hash([]byte(stranger)), []byte(stranger)); e != entries[stranger] {
+			t.Fatalf("%q: found %+v", stranger, e)
+		}
+	})
+}
+
+// Readers always see one whole snapshot: of each pair, both keys or none, never
+// a key under another's name.
+func TestLookupDuringSwaps(t *testing.T) {
+	l := newBuckets(LocalConfig[*bucket]{})
+	const pairs = 20
+	var swapping sync.WaitGroup
+	done := make(chan struct{})
+	swapping.Go(func() {
+		defer close(done)
+		for i := range 3000 {
+			h := hot(text(i%pairs), float64(i), int64(i%7+1))
+			l.Replace("", []hotparam.Hot{h, hot(text(pairs+i%pairs), 1, 1)})
+		}
+	})
+	for range 2 {
+		swapping.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				want := hot(text(i%pairs), 0, 1)
+				if e := find(l, want); e != nil && e.Hot.Key != want.Key {
+					t.Errorf("looked for %v, found %v", want.Key, e.Hot.Key)
+					return
+				}
+				if all := l.All(); len(all) != 0 && len(all) != 2 {
+					t.Errorf("half a snapshot: %v", all)
+					return
+				}
+			}
+		})
+	}
+	swapping.Wait()
+}
+
+func TestLookupDoesNotAllocate(t *testing.T) {
+	l := newBuckets(LocalConfig[*bucket]{})
+	l.Replace("", []hotparam.Hot{hot("a", 1, 1)})
+	hit, miss := []byte(hot("a", 1, 1).Key.String()), []byte("r b")
+	hitHash, missHash := hotparam.Hash(hit), hotparam.Hash(miss)
+	if n := testing.AllocsPerRun(1000, func() {
+		if l.Lookup(hitHash, hit) == nil || l.Lookup(missHash, miss) != nil {
+			t.Fatal("wrong answer")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, keys := range []int{0, 10, 1000} {
+		l := newBuckets(LocalConfig[*bucket]{})
+		var all []hotparam.Hot
+		for i := range keys {
+			all = append(all, hot(text(i), 100, 50))
+		}
+		l.Replace("", all)
+		run := func(member string) func(*testing.B) {
+			return func(b *testing.B) {
+				m := []byte(member)
+				hash := hotparam.Hash(m)
+				b.ReportAllocs()
+				for b.Loop() {
+					l.Lookup(hash, m)
+				}
+			}
+		}
+		b.Run(fmt.Sprintf("miss/%d", keys), run("search-terms GET /search?q=none"))
+		if keys > 0 {
+			b.Run(fmt.Sprintf("hit/%d", keys), run(all[keys/2].Key.String()))
+		}
+	}
+}
+
+func BenchmarkReplace(b *testing.B) {
+	l := newBuckets(LocalConfig[*bucket]{})
+	var all []hotparam.Hot
+	for i := range 1000 {
+		all = append(all, hot(text(i), 100, 50))
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		all[i%1000].Low++ // one entry differs
+		l.Replace("", all)
+	}
+}

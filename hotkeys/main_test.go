@@ -1,0 +1,210 @@
+package hotkeys
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+const testNamespace = "shop"
+
+var testLayout = NewLayout(testNamespace)
+
+// patience is how long a test waits for an event that should be near.
+const patience = 20 * time.Second
+
+// onBoth runs a test against a real Redis and against miniredis: the scripts
+// must mean the same in both Lua machines.
+func onBoth(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
+	t.Run("redis", func(t *testing.T) {
+		test(t, testClient(t, testenv.Redis(t).URL()))
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		m := miniredis.RunT(t)
+		m.ClockTTL(true)
+		test(t, testClient(t, "redis://"+m.Addr()))
+	})
+}
+
+func testClient(tb testing.TB, url string) redis.UniversalClient {
+	tb.Helper()
+	client, err := NewClient(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { client.Close() })
+	return client
+}
+
+// testPublisher is patient, as miniredis under the race detector is slow; tests
+// in which Redis freezes take the default instead.
+func testPublisher(tb testing.TB, client redis.UniversalClient, edit func(*PublisherConfig)) *Publisher {
+	tb.Helper()
+	cfg := PublisherConfig{Namespace: testNamespace, Timeout: patience}
+	if edit != nil {
+		edit(&cfg)
+	}
+	p, err := NewPublisher(client, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+func testWatcher(tb testing.TB, client redis.UniversalClient, target Target) *Watcher {
+	tb.Helper()
+	w, err := NewWatcher(client, WatcherConfig{Namespace: testNamespace}, target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return w
+}
+
+// start runs f until the test ends or stop is called.
+func start(tb testing.TB, run func(context.Context) error) (stop func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			tb.Errorf("Run: %v", err)
+		}
+	})
+	tb.Cleanup(stop)
+	return stop
+}
+
+// must fails the test when a step of a publisher or watcher failed.
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// hot is a key that is hot, its rate and its limit given.
+func hot(text string, rate float64, limit int64) hotparam.Hot {
+	return hotparam.Hot{
+		Key:   hotparam.Key{Rule: "search-terms", Text: text},
+		Low:   int64(rate),
+		High:  int64(rate) + 10,
+		Rate:  rate,
+		Since: time.UnixMilli(1732172445123),
+		Limit: hotparam.Rate{N: limit, Per: time.Second},
+		Burst: 2 * limit,
+		Mode:  hotparam.ModeLimit,
+	}
+}
+
+func hots(h ...hotparam.Hot) hotparam.Change  { return hotparam.Change{Hot: h} }
+func cools(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Cool: h} }
+
+func text(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
+
+// recorder is a target that remembers what is hot, and lets a test wait for it.
+type recorder struct {
+	mu      sync.Mutex
+	version string
+	hot     map[string]hotparam.Hot // by text
+	swaps   int
+	changed chan struct{} // closed at the next swap
+}
+
+func newRecorder() *recorder { return &recorder{changed: make(chan struct{})} }
+
+func (r *recorder) Replace(version string, hot []hotparam.Hot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.version, r.hot = version, make(map[string]hotparam.Hot, len(hot))
+	for _, h := range hot {
+		r.hot[h.Text] = h
+	}
+	r.swaps++
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *recorder) now() map[string]hotparam.Hot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.hot)
+}
+
+// limits is what is hot: text → limit.
+func (r *recorder) limits() map[string]int64 { return limits(r.now()) }
+
+func limits(hot map[string]hotparam.Hot) map[string]int64 {
+	got := make(map[string]int64, len(hot))
+	for text, h := range hot {
+		got[text] = h.Limit.N
+	}
+	return got
+}
+
+// await waits until what is hot is as wanted.
+func (r *recorder) await(tb testing.TB, what string, want func(map[string]hotparam.Hot) bool) {
+	tb.Helper()
+	deadline := time.After(patience)
+	for {
+		r.mu.Lock()
+		ok, changed, got := want(r.hot), r.changed, len(r.hot)
+		r.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			tb.Fatalf("never came: %s; %d keys are hot", what, got)
+		}
+	}
+}
+
+func has(texts ...string) func(map[string]hotparam.Hot) bool {
+	return func(hot map[string]hotparam.Hot) bool {
+		for _, text := range texts {
+			if _, ok := hot[text]; !ok {
+				return false
+			}
+		}
+		return len(hot) == len(texts)
+	}
+}
+
+// inRedis is what is published: text → limit; it checks that the sorted set and
+// the hash agree.
+func inRedis(tb testing.TB, client redis.UniversalClient) map[string]int64 {
+	tb.Helper()
+	ctx := context.Background()
+	set, err := readWholeSet(ctx, client, testLayout)
+	must(tb, err)
+	if n := client.HLen(ctx, testLayout.Info).Val(); int(n) != len(set.hot) || len(set.unreadable) > 0 {
+		tb.Fatalf("hot has %d readable members, info has %d; unreadable: %q", len(set.hot), n, set.unreadable)
+	}
+	got := make(map[string]int64)
+	for _, h := range set.hot {
+		got[h.Text] = h.Limit.N
+	}
+	return got
+}
+
+func version(tb testing.TB, client redis.UniversalClient) string {
+	tb.Helper()
+	v, err := client.Get(context.Background(), testLayout.Version).Result()
+	must(tb, err)
+	return v
+}

@@ -1,0 +1,279 @@
+package hotkeys
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// PublisherConfig says what a [Publisher] publishes and when.
+type PublisherConfig struct {
+	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	Namespace string
+	// Owner names the part of the set that this publisher owns: an
+	// aggregator's shard or partition. Whoever claimed it last may write.
+	// Default "statsd".
+	Owner string
+	// Cap is how many keys are published at most, the highest rates first.
+	// Default 1,000.
+	Cap int
+	// EntryTTL is how long an entry lasts unless it is renewed. Default 15 s.
+	EntryTTL time.Duration
+	// BeatTTL is how long all entries last after the last sign of life of any
+	// publisher. Default 5 s.
+	BeatTTL time.Duration
+	// Timeout bounds each call to Redis. Default 500 ms.
+	Timeout time.Duration
+	// Events is about how many changes the stream keeps. Default 10,000.
+	Events int64
+	// Keep is how long the stream keeps a change. Default 24 h.
+	Keep time.Duration
+	// Renew, Prune and Trim are when entries and heartbeat are renewed, when
+	// entries that are over are removed, and when old changes are: "@every 1s",
+	// "@every 5s" and "@every 1m" by default, or five cron fields.
+	Renew, Prune, Trim string
+	// Logger gets one line per event, never per key. Default: discard.
+	Logger *slog.Logger
+}
+
+func (c PublisherConfig) withDefaults() PublisherConfig {
+	orString := func(v *string, d string) {
+		if *v == "" {
+			*v = d
+		}
+	}
+	orDuration := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	orString(&c.Owner, "statsd")
+	orString(&c.Renew, "@every 1s")
+	orString(&c.Prune, "@every 5s")
+	orString(&c.Trim, "@every 1m")
+	orDuration(&c.EntryTTL, 15*time.Second)
+	orDuration(&c.BeatTTL, 5*time.Second)
+	orDuration(&c.Timeout, 500*time.Millisecond)
+	orDuration(&c.Keep, 24*time.Hour)
+	if c.Cap == 0 {
+		c.Cap = 1000
+	}
+	if c.Events == 0 {
+		c.Events = 10_000
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// maxOwner bounds an owner's name.
+const maxOwner = 128
+
+func (c PublisherConfig) validate() error {
+	switch {
+	case !hotparam.ValidNamespace(c.Namespace):
+		return fmt.Errorf("Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+	case len(c.Owner) > maxOwner || strings.ContainsFunc(c.Owner, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }):
+		return fmt.Errorf("Owner %q: want at most %d visible ASCII characters and no colon", c.Owner, maxOwner)
+	case c.Cap < 0 || c.Events < 0:
+		return fmt.Errorf("Cap %d and Events %d must not be negative", c.Cap, c.Events)
+	case c.EntryTTL < time.Second || c.BeatTTL < time.Second:
+		return fmt.Errorf("EntryTTL %v and BeatTTL %v must be at least 1s", c.EntryTTL, c.BeatTTL)
+	case c.Timeout < 0 || c.Keep < time.Second:
+		return fmt.Errorf("Timeout %v must not be negative, and Keep %v at least 1s", c.Timeout, c.Keep)
+	}
+	return nil
+}
+
+// Publisher writes the set of hot keys to Redis, as far as this aggregator
+// owns it. [Publisher.Publish] and [Publisher.Refresh] only note what ought to
+// be published; [Publisher.Run] does all the talking. While Redis is away
+// changes add up, and are published as one when it is back. Safe for
+// concurrent use.
+//
+// Owning is fenced: a claim raises the owner's epoch, and each script checks
+// it. A publisher that another process has replaced stops writing for good
+// ([PublisherStats.Fenced]), as one that was only paused must not undo what its
+// successor did.
+type Publisher struct {
+	cfg    PublisherConfig
+	client redis.UniversalClient
+	layout Layout
+	holder string // this process's name as a holder of owners
+	jobs   []job
+
+	mu      sync.Mutex
+	desired desired
+
+	wake chan struct{} // the desired set changed
+
+	writer // of Run's goroutine alone
+
+	stats publisherStats
+}
+
+// PublisherStats are a publisher's counters since its start, and its state.
+type PublisherStats struct {
+	Version   string // of the set, as last seen
+	Keys      int    // published by this publisher
+	Waiting   int    // hot, and not published as the set is full
+	Overflow  uint64 // keys that found the set full
+	Refused   uint64 // keys that no watcher could read; see the log
+	Changes   uint64 // changes written
+	Renewals  uint64
+	Pruned    uint64 // entries removed because they were over
+	Rewrites  uint64 // whole sets written, after Redis had lost state
+	Failures  uint64 // calls that failed
+	Connected bool   // the last call did not fail
+	Fenced    bool   // another process owns our part of the set
+}
+
+type publisherStats struct {
+	version                                                atomic.Pointer[string]
+	keys                                                   atomic.Int64
+	refused, changes, renewals, pruned, rewrites, failures atomic.Uint64
+	connected, fenced                                      atomic.Bool
+}
+
+// NewPublisher checks the configuration. It starts nothing; the client stays
+// the caller's. Make the client with [NewClient], or set ContextTimeoutEnabled
+// and MaxRetries -1, so that calls keep to their deadlines.
+func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("publisher: %w", err)
+	}
+	if client == nil {
+		return nil, errors.New("publisher: no Redis client")
+	}
+	p := &Publisher{
+		cfg:     cfg,
+		client:  client,
+		layout:  NewLayout(cfg.Namespace),
+		holder:  newRunID(),
+		desired: desired{cap: cfg.Cap, known: make(map[string]hotparam.Hot)},
+		wake:    make(chan struct{}, 1),
+		writer:  writer{reclaim: true, sent: make(map[string]terms)},
+	}
+	p.jobs = []job{
+		{name: "Renew", spec: cfg.Renew, due: make(chan struct{}, 1)},
+		{name: "Prune", spec: cfg.Prune, due: make(chan struct{}, 1)},
+		{name: "Trim", spec: cfg.Trim, due: make(chan struct{}, 1)},
+	}
+	for i := range p.jobs {
+		if err := p.jobs[i].parse(); err != nil {
+			return nil, fmt.Errorf("publisher: %w", err)
+		}
+	}
+	if s, ok := p.jobs[renewJob].schedule.(cron.ConstantDelaySchedule); ok && 2*s.Delay > cfg.BeatTTL {
+		return nil, fmt.Errorf("publisher: Renew %q: must come at least twice in BeatTTL %v, or limits flicker", cfg.Renew, cfg.BeatTTL)
+	}
+	return p, nil
+}
+
+// Publish notes a change of the hot set. It does not block. Entries are
+// published under this publisher's owner, whatever theirs is; Until is Redis's
+// to tell.
+func (p *Publisher) Publish(change hotparam.Change) {
+	refused := 0
+	p.mu.Lock()
+	for _, h := range change.Hot {
+		h.Owner = p.cfg.Owner
+		if h.Limit.IsZero() {
+			h.Mode = hotparam.ModeWatch
+		}
+		if err := publishable(h); err != nil {
+			if refused++; p.stats.refused.Add(1) == 1 {
+				p.cfg.Logger.Warn("hot key refused; further ones are only counted", "rule", h.Rule, "err", err)
+			}
+			continue
+		}
+		p.desired.set(h)
+	}
+	for _, h := range change.Cool {
+		p.desired.remove(h.Key)
+	}
+	p.mu.Unlock()
+	if refused == len(change.Hot) && len(change.Cool) == 0 {
+		return
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default: // a wake is pending, and it will find this change too
+	}
+}
+
+// Refresh notes the current counts of keys that are hot. Keys that are not
+// known are ignored. It does not block; the counts travel with the next
+// renewal.
+func (p *Publisher) Refresh(hot []hotparam.Hot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range hot {
+		if countsMakeSense(h) {
+			p.desired.refresh(h)
+		}
+	}
+}
+
+var errNotUTF8 = errors.New("the key's text is not UTF-8, which JSON cannot hold")
+
+var errCounts = errors.New("the counts: want 0 <= Low <= High, and a rate that is a number of at least 0")
+
+// countsMakeSense tells whether the counts can be published: Redis refuses a
+// score that is no number, and with it the whole change.
+func countsMakeSense(h hotparam.Hot) bool {
+	return h.Low >= 0 && (h.High == hotparam.Unknown || h.High >= h.Low) && h.Rate >= 0 && !math.IsInf(h.Rate, 0)
+}
+
+// publishable tells whether a watcher could read the entry: what one cannot
+// would make it drop the whole change.
+func publishable(h hotparam.Hot) error {
+	if !utf8.ValidString(h.Text) {
+		return errNotUTF8
+	}
+	if !hotparam.ValidRuleID(h.Rule) {
+		return fmt.Errorf("rule id %q: want one or more of a-z 0-9 _ -", h.Rule)
+	}
+	if !countsMakeSense(h) {
+		return errCounts
+	}
+	h.Until = h.Since
+	_, err := wire.ParseHotInfo(wire.AppendHotInfo(nil, h))
+	return err
+}
+
+// Stats may be called at any time.
+func (p *Publisher) Stats() PublisherStats {
+	s := PublisherStats{
+		Keys:      int(p.stats.keys.Load()),
+		Refused:   p.stats.refused.Load(),
+		Changes:   p.stats.changes.Load(),
+		Renewals:  p.stats.renewals.Load(),
+		Pruned:    p.stats.pruned.Load(),
+		Rewrites:  p.stats.rewrites.Load(),
+		Failures:  p.stats.failures.Load(),
+		Connected: p.stats.connected.Load(),
+		Fenced:    p.stats.fenced.Load(),
+	}
+	if v := p.stats.version.Load(); v != nil {
+		s.Version = *v
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Waiting, s.Overflow = p.desired.waiting(), p.desired.overflow
+	return s
+}

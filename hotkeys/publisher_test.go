@@ -1,0 +1,506 @@
+package hotkeys
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+func wantInRedis(t *testing.T, client redis.UniversalClient, want map[string]int64) {
+	t.Helper()
+	if got := inRedis(t, client); !maps.Equal(got, want) {
+		t.Fatalf("published: %v, want %v", got, want)
+	}
+}
+
+func parseVersion(t *testing.T, client redis.UniversalClient) wire.HotVersion {
+	t.Helper()
+	v, err := wire.ParseHotVersion(version(t, client))
+	must(t, err)
+	return v
+}
+
+// What a change leaves behind, key by key, as any reader sees it.
+func TestPublishLayout(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		sub := client.Subscribe(ctx, "hotparam:{shop}:changed")
+		defer sub.Close()
+		if _, err := sub.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		p := testPublisher(t, client, nil)
+		must(t, p.settle(ctx)) // claims, and begins a history
+		before := parseVersion(t, client)
+		p.Publish(hots(hot(text(1), 212.5, 50), hot(text(2), 300, 60)))
+		must(t, p.settle(ctx))
+		p.Publish(cools(hot(text(2), 10, 60)))
+		must(t, p.settle(ctx))
+
+		member := "search-terms GET /search?q=1"
+		if z := client.ZRangeWithScores(ctx, "hotparam:{shop}:hot", 0, -1).Val(); len(z) != 1 || z[0].Member != member || z[0].Score != 212.5 {
+			t.Errorf("hot: %v", z)
+		}
+		now := client.Time(ctx).Val()
+		var info map[string]any
+		must(t, json.Unmarshal([]byte(client.HGet(ctx, "hotparam:{shop}:info", member).Val()), &info))
+		until := time.UnixMilli(int64(info["until"].(float64)))
+		if left := until.Sub(now); left < 10*time.Second || left > 15*time.Second {
+			t.Errorf("until is %v away, want the default of 15s", left)
+		}
+		delete(info, "until")
+		want := map[string]any{"low": 212.0, "high": 222.0, "since": 1732172445123.0, "limit": "50/s", "burst": 100.0, "mode": "limit", "owner": "statsd"}
+		if !maps.Equal(info, want) {
+			t.Errorf("info: %v, want %v", info, want)
+		}
+		if v := parseVersion(t, client); v.Run != before.Run || v.N != before.N+2 {
+			t.Errorf("version %v, want two more than %v", v, before)
+		}
+		if s := client.Get(ctx, "hotparam:{shop}:schema").Val(); s != "1" {
+			t.Errorf("schema %q", s)
+		}
+		if beat := client.PTTL(ctx, "hotparam:{shop}:beat").Val(); beat <= 0 || beat > 5*time.Second {
+			t.Errorf("beat lasts %v", beat)
+		}
+		if epoch := client.HGet(ctx, "hotparam:{shop}:owners", "statsd").Val(); epoch != "1" {
+			t.Errorf("epoch %q", epoch)
+		}
+		for _, key := range client.Keys(ctx, "*").Val() {
+			if !strings.HasPrefix(key, "hotparam:{shop}:") {
+				t.Errorf("a key outside the namespace: %q", key)
+			}
+		}
+
+		events := client.XRange(ctx, "hotparam:{shop}:events", "-", "+").Val()
+		if len(events) != 3 {
+			t.Fatalf("%d events, want the beginning and two changes", len(events))
+		}
+		for i, event := range events {
+			pushed, err := sub.ReceiveMessage(ctx)
+			must(t, err)
+			payload := event.Values["change"].(string)
+			if pushed.Payload != payload {
+				t.Errorf("pushed %q, but the stream has %q", pushed.Payload, payload)
+			}
+			c, err := wire.ParseHotChange([]byte(payload))
+			must(t, err)
+			if c.Version.String() != event.Values["version"] || c.Version.N != before.N+uint64(i) || c.Beat != 5*time.Second {
+				t.Errorf("event %d: %+v", i, c)
+			}
+			switch i {
+			case 1:
+				if len(c.Hot) != 2 || c.Hot[0].TTL != 15*time.Second || c.Hot[0].Until.Sub(c.At) != 15*time.Second || len(c.Cool) != 0 {
+					t.Errorf("event %d: %+v", i, c)
+				}
+			case 2:
+				if len(c.Hot) != 0 || len(c.Cool) != 1 || c.Cool[0].Text != text(2) {
+					t.Errorf("event %d: %+v", i, c)
+				}
+			}
+		}
+	})
+}
+
+func TestRenewKeepsVersion(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		p := testPublisher(t, client, nil)
+		p.Publish(hots(hot(text(1), 212, 50)))
+		must(t, p.settle(ctx))
+		before := version(t, client)
+		was, err := List(ctx, client, testNamespace)
+		must(t, err)
+
+		fresh := hot(text(1), 999, 7) // its limit must not travel: Refresh is for counts
+		stranger := hot(text(2), 5, 50)
+		senseless := hot(text(1), math.NaN(), 50)
+		p.Refresh([]hotparam.Hot{fresh, stranger, senseless})
+		must(t, client.Del(ctx, testLayout.Beat).Err())
+		for now := was[0].Until.Add(-15 * time.Second); !now.After(was[0].Until.Add(-15 * time.Second)); { // the clock has moved on
+			now = client.Time(ctx).Val()
+		}
+		must(t, p.renew(ctx))
+
+		if v := version(t, client); v != before {
+			t.Errorf("version %s became %s", before, v)
+		}
+		got, err := List(ctx, client, testNamespace)
+		must(t, err)
+		if len(got) != 1 || got[0].Rate != 999 || got[0].Low != 999 || got[0].High != 1009 || got[0].Limit.N != 50 || got[0].Until.Before(was[0].Until) {
+			t.Errorf("got %+v", got)
+		}
+		if client.PTTL(ctx, testLayout.Beat).Val() <= 0 {
+			t.Error("no heartbeat")
+		}
+	})
+}
+
+// A process that was paused while another took its part must not write.
+func TestFencing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		old, successor := testPublisher(t, client, nil), testPublisher(t, client, nil)
+		old.Publish(hots(hot(text(1), 100, 50)))
+		must(t, old.settle(ctx))
+		successor.Publish(hots(hot(text(2), 100, 50)))
+		must(t, successor.settle(ctx))
+
+		steps := map[string]func(){
+			"change": func() { old.Publish(cools(hot(text(2), 1, 1), hot(text(1), 1, 1))); must(t, old.settle(ctx)) },
+			"renew":  func() { must(t, old.renew(ctx)) },
+			"prune":  func() { must(t, old.prune(ctx)) },
+			"trim":   func() { must(t, old.trim(ctx)) },
+			"claim":  func() { old.reclaim = true; must(t, old.settle(ctx)) },
+			"state lost": func() {
+				old.rewrite = true
+				must(t, old.settle(ctx))
+			},
+		}
+		for name, step := range steps {
+			old.fenced = false // as if it did not know yet
+			before := version(t, client)
+			step()
+			if !old.Stats().Fenced || !old.fenced {
+				t.Errorf("%s: not fenced", name)
+			}
+			if v := version(t, client); v != before {
+				t.Errorf("%s: version %s became %s", name, before, v)
+			}
+		}
+		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50})
+		if successor.Stats().Fenced {
+			t.Error("the successor is fenced")
+		}
+	})
+}
+
+// After Redis forgot all claims, the first to claim again wins, and epochs that
+// happen to be equal do not let two write.
+func TestFencingAfterFlush(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		first, second := testPublisher(t, client, nil), testPublisher(t, client, nil)
+		must(t, first.settle(ctx))  // epoch 1
+		must(t, second.settle(ctx)) // epoch 2
+		must(t, client.FlushAll(ctx).Err())
+		first.Publish(hots(hot(text(1), 100, 50)))
+		must(t, first.settle(ctx)) // was at 1, so takes 2
+		second.Publish(hots(hot(text(2), 100, 50)))
+		must(t, second.settle(ctx))
+		if first.Stats().Fenced == second.Stats().Fenced {
+			t.Errorf("fenced: %v and %v, want one of them", first.Stats().Fenced, second.Stats().Fenced)
+		}
+		wantInRedis(t, client, map[string]int64{text(1): 50})
+	})
+}
+
+// A script that Redis runs late, after its caller gave up, must not undo what
+// came after.
+func TestLateScriptIsFenced(t *testing.T) {
+	server := testenv.Redis(t)
+	client := testClient(t, server.URL())
+	ctx := context.Background()
+	p := testPublisher(t, client, func(c *PublisherConfig) { c.Timeout = 50 * time.Millisecond })
+	for _, key := range []string{text(1), text(3)} { // the second is a change: its script is known then
+		p.Publish(hots(hot(key, 100, 50)))
+		must(t, p.settle(ctx))
+	}
+	epoch := p.epoch
+	server.Pause()
+	p.Publish(hots(hot(text(2), 100, 50)))
+	err := p.settle(ctx)
+	server.Resume()
+	if err == nil {
+		t.Fatal("a paused Redis answered")
+	}
+	p.reclaim = true // as Run does
+	p.cfg.Timeout = 5 * time.Second
+	p.Publish(cools(hot(text(2), 1, 50)))
+	must(t, p.settle(ctx))
+	wantInRedis(t, client, map[string]int64{text(1): 50, text(3): 50})
+	if p.epoch <= epoch || p.Stats().Fenced {
+		t.Errorf("epoch %d after %d, fenced %v: want a new claim of its own", p.epoch, epoch, p.Stats().Fenced)
+	}
+}
+
+func TestVersionGoesBack(t *testing.T) {
+	for name, lose := range map[string]func(context.Context, redis.UniversalClient) error{
+		"all flushed":     func(ctx context.Context, c redis.UniversalClient) error { return c.FlushAll(ctx).Err() },
+		"version deleted": func(ctx context.Context, c redis.UniversalClient) error { return c.Del(ctx, testLayout.Version).Err() },
+		"version garbled": func(ctx context.Context, c redis.UniversalClient) error {
+			return c.Set(ctx, testLayout.Version, "??", 0).Err()
+		},
+		"entry deleted": func(ctx context.Context, c redis.UniversalClient) error {
+			return c.Del(ctx, testLayout.Hot, testLayout.Info).Err()
+		},
+		"version set back": func(ctx context.Context, c redis.UniversalClient) error {
+			v, err := wire.ParseHotVersion(c.Get(ctx, testLayout.Version).Val())
+			v.N--
+			return errors.Join(err, c.Set(ctx, testLayout.Version, v.String(), 0).Err())
+		},
+		"an old copy": func(ctx context.Context, c redis.UniversalClient) error {
+			v, err := wire.ParseHotVersion(c.Get(ctx, testLayout.Version).Val())
+			v.N--
+			c.HSet(ctx, testLayout.Owners, "statsd", 0)
+			return errors.Join(err, c.Set(ctx, testLayout.Version, v.String(), 0).Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+				ctx := context.Background()
+				p := testPublisher(t, client, nil)
+				other := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
+				p.Publish(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)))
+				must(t, p.settle(ctx))
+				other.Publish(hots(hot(text(3), 100, 50)))
+				must(t, other.settle(ctx))
+				p.Publish(hots(hot(text(1), 100, 70)))
+				must(t, p.settle(ctx))
+				before := parseVersion(t, client)
+
+				must(t, lose(ctx, client))
+				must(t, p.renew(ctx))
+				must(t, other.renew(ctx))
+				wantInRedis(t, client, map[string]int64{text(1): 70, text(2): 50, text(3): 50})
+				after := parseVersion(t, client)
+				if name == "entry deleted" {
+					if after.Run != before.Run || after.N <= before.N {
+						t.Errorf("version %v after %v, want a later one of the same run", after, before)
+					}
+				} else if after.Run == before.Run {
+					t.Errorf("version %v after %v, want another run", after, before)
+				}
+				if p.Stats().Rewrites < 1 || p.Stats().Fenced || other.Stats().Fenced {
+					t.Errorf("%+v, %+v", p.Stats(), other.Stats())
+				}
+			})
+		})
+	}
+}
+
+// A rewrite takes away what this owner published before, and only that.
+func TestRewriteReplacesOwnEntries(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		dead := testPublisher(t, client, nil)
+		dead.Publish(hots(hot(text(1), 100, 50)))
+		must(t, dead.settle(ctx))
+		other := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
+		other.Publish(hots(hot(text(2), 100, 50)))
+		must(t, other.settle(ctx))
+		successor := testPublisher(t, client, nil)
+		successor.Publish(hots(hot(text(3), 100, 50)))
+		must(t, successor.settle(ctx))
+		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50}) // adopted, until they are over
+		successor.rewrite = true
+		must(t, successor.settle(ctx))
+		wantInRedis(t, client, map[string]int64{text(2): 50, text(3): 50})
+	})
+}
+
+func TestCapKeepsTopByRate(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		p := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 4 })
+		for i := range 6 {
+			p.Publish(hots(hot(text(i), float64(100+i), 50)))
+			must(t, p.settle(ctx))
+		}
+		wantInRedis(t, client, map[string]int64{text(2): 50, text(3): 50, text(4): 50, text(5): 50})
+		if s := p.Stats(); s.Overflow != 2 || s.Waiting != 2 || s.Keys != 4 {
+			t.Errorf("%+v", s)
+		}
+		p.Publish(cools(hot(text(5), 0, 50))) // the best of those that wait takes its place
+		must(t, p.settle(ctx))
+		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50, text(4): 50})
+		for i := range 1000 { // a flood is bounded
+			p.Publish(hots(hot(text(i), float64(i), 50)))
+		}
+		must(t, p.settle(ctx))
+		wantInRedis(t, client, map[string]int64{text(996): 50, text(997): 50, text(998): 50, text(999): 50})
+		if s := p.Stats(); s.Waiting > 4 || s.Overflow < 900 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A change beyond 64 KiB is pushed as its version alone, and stands in full in
+// the stream.
+func TestLongPush(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		p := testPublisher(t, client, nil)
+		must(t, p.settle(ctx))
+		sub := client.Subscribe(ctx, testLayout.Changed)
+		defer sub.Close()
+		if _, err := sub.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var many hotparam.Change
+		for i := range 500 {
+			many.Hot = append(many.Hot, hot(text(i), 100, 50))
+		}
+		p.Publish(many)
+		must(t, p.settle(ctx))
+		msg, err := sub.ReceiveMessage(ctx)
+		must(t, err)
+		if want := `{"version":"` + version(t, client) + `"}`; msg.Payload != want {
+			t.Errorf("pushed %.100s, want %s", msg.Payload, want)
+		}
+		last := client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)
+		c, err := wire.ParseHotChange([]byte(last))
+		must(t, err)
+		if len(last) <= wire.MaxPush || len(c.Hot) != 500 {
+			t.Errorf("the stream has %d bytes with %d keys", len(last), len(c.Hot))
+		}
+	})
+}
+
+func TestPruneRemovesWhatIsOver(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		dead := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1"; c.EntryTTL = time.Second })
+		dead.Publish(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)))
+		must(t, dead.settle(ctx))
+		p := testPublisher(t, client, nil)
+		p.Publish(hots(hot(text(3), 100, 50)))
+		must(t, p.settle(ctx))
+		// Garbage of three kinds goes too.
+		must(t, client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "no info", Score: 1}).Err())
+		must(t, client.HSet(ctx, testLayout.Info, "not hot", `{"until":99999999999999}`).Err())
+		must(t, client.HSet(ctx, testLayout.Info, "no json", `]`).Err())
+		must(t, p.prune(ctx))
+		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50})
+
+		end, err := List(ctx, client, testNamespace)
+		must(t, err)
+		last := end[0].Until
+		for _, h := range end {
+			if h.Owner == "kafka-1" {
+				last = h.Until
+			}
+		}
+		for client.Time(ctx).Val().Before(last) { // Redis's clock is the one that counts
+		}
+		before := parseVersion(t, client)
+		must(t, p.prune(ctx))
+		wantInRedis(t, client, map[string]int64{text(3): 50})
+		if after := parseVersion(t, client); after.Run != before.Run || after.N != before.N+1 {
+			t.Errorf("version %v after %v, want the next one", after, before)
+		}
+		c, err := wire.ParseHotChange([]byte(client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)))
+		must(t, err)
+		if len(c.Cool) != 2 || p.Stats().Pruned != 5 {
+			t.Errorf("cooled %v, pruned %d", c.Cool, p.Stats().Pruned)
+		}
+		must(t, p.prune(ctx)) // nothing to do: no change
+		if again := parseVersion(t, client); again.N != before.N+1 {
+			t.Errorf("version %v: pruning nothing is no change", again)
+		}
+	})
+}
+
+func TestTrimForgetsOldChanges(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		must(t, client.XAdd(ctx, &redis.XAddArgs{Stream: testLayout.Events, ID: "1000-0", Values: []string{"version", "old:1", "change", "{}"}}).Err())
+		p := testPublisher(t, client, nil)
+		p.Publish(hots(hot(text(1), 100, 50)))
+		must(t, p.settle(ctx))
+		must(t, p.trim(ctx))
+		events := client.XRange(ctx, testLayout.Events, "-", "+").Val()
+		if len(events) != 1 || events[0].Values["version"] != version(t, client) {
+			t.Errorf("left: %v", events)
+		}
+	})
+}
+
+func TestForeignSchemaIsLeftAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		must(t, client.Set(ctx, testLayout.Schema, "2", 0).Err())
+		p := testPublisher(t, client, nil)
+		p.Publish(hots(hot(text(1), 100, 50)))
+		if err := p.settle(ctx); err == nil || !strings.Contains(err.Error(), testLayout.Schema) {
+			t.Errorf("err = %v, want one that names the key", err)
+		}
+		if keys := client.Keys(ctx, "*").Val(); len(keys) != 1 {
+			t.Errorf("written: %q", keys)
+		}
+	})
+}
+
+func TestScriptFlush(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		p := testPublisher(t, client, nil)
+		for i := range 3 {
+			p.Publish(hots(hot(text(i), 100, 50)))
+			must(t, p.settle(ctx))
+			must(t, client.ScriptFlush(ctx).Err())
+			must(t, p.renew(ctx))
+			must(t, client.ScriptFlush(ctx).Err())
+		}
+		wantInRedis(t, client, map[string]int64{text(0): 50, text(1): 50, text(2): 50})
+		if s := p.Stats(); s.Failures != 0 || s.Rewrites != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestPublishRefusesWhatNoWatcherReads(t *testing.T) {
+	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), nil)
+	bad := map[string]hotparam.Hot{}
+	for name, edit := range map[string]func(*hotparam.Hot){
+		"not UTF-8":      func(h *hotparam.Hot) { h.Text = "GET /\xff" },
+		"no rule":        func(h *hotparam.Hot) { h.Rule = "" },
+		"rule of two":    func(h *hotparam.Hot) { h.Rule = "a b" },
+		"negative count": func(h *hotparam.Hot) { h.Low = -1 },
+		"no number":      func(h *hotparam.Hot) { h.Rate = math.NaN() },
+		"no since":       func(h *hotparam.Hot) { h.Since = time.Time{} },
+		"no burst":       func(h *hotparam.Hot) { h.Burst = 0 },
+	} {
+		h := hot(text(1), 100, 50)
+		edit(&h)
+		bad[name] = h
+		p.Publish(hots(h))
+	}
+	if s := p.Stats(); s.Refused != uint64(len(bad)) || len(p.desired.known) != 0 {
+		t.Errorf("refused %d of %d, known %v", s.Refused, len(bad), p.desired.known)
+	}
+	if len(p.wake) != 0 {
+		t.Error("woke for nothing")
+	}
+}
+
+func TestPublisherConfig(t *testing.T) {
+	client := testClient(t, "redis://127.0.0.1:1")
+	for name, cfg := range map[string]PublisherConfig{
+		"Namespace": {Namespace: "a b"},
+		"Owner":     {Namespace: "a", Owner: "x:holder"},
+		"Cap":       {Namespace: "a", Cap: -1},
+		"EntryTTL":  {Namespace: "a", EntryTTL: time.Millisecond},
+		"Keep":      {Namespace: "a", Keep: time.Millisecond},
+		"Renew":     {Namespace: "a", Renew: "@every 3s"},
+		"Prune":     {Namespace: "a", Prune: "TZ=0"},
+		"Trim":      {Namespace: "a", Trim: "each day"},
+	} {
+		if _, err := NewPublisher(client, cfg); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: err = %v, want one that names the field", name, err)
+		}
+	}
+	if _, err := NewPublisher(client, PublisherConfig{Namespace: "a", Trim: "*/5 * * * *"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,102 @@
+package hotkeys
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// subscribe listens to the channel until ctx ends, over one subscription after
+// the other.
+func (w *Watcher) subscribe(ctx context.Context) {
+	backoff := minBackoff
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if w.listen(ctx) {
+			backoff = minBackoff
+		}
+		if ctx.Err() == nil {
+			w.stats.failures.Add(1)
+		}
+		timer.Reset(backoff)
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// quietFor is after how many polls without a word from Redis, pings included,
+// a subscription is given up: its connection may be dead without telling.
+const quietFor = 4
+
+// listen hands on what comes over one subscription until that fails. It tells
+// whether the subscription was made at all.
+func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
+	dial, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	sub := w.client.Subscribe(dial, w.layout.Changed) // an error comes back from Receive
+	cancel()
+	var heard atomic.Int64 // unix nanoseconds
+	heard.Store(time.Now().UnixNano())
+	over := make(chan struct{})
+	var keeper sync.WaitGroup
+	keeper.Go(func() { w.keep(ctx, sub, &heard, over) })
+	defer keeper.Wait()
+	defer close(over)
+	defer w.stats.subscribed.Store(false)
+	for {
+		msg, err := sub.Receive(ctx)
+		if err != nil {
+			return subscribed
+		}
+		heard.Store(time.Now().UnixNano())
+		switch msg := msg.(type) {
+		case *redis.Subscription:
+			subscribed = true
+			w.stats.subscribed.Store(true)
+			select { // what was published before now did not come over this subscription
+			case w.kick <- struct{}{}:
+			default:
+			}
+		case *redis.Message:
+			w.stats.pushes.Add(1)
+			select {
+			case w.pushes <- msg.Payload:
+			default:
+				w.stats.dropped.Add(1)
+			}
+		}
+	}
+}
+
+// keep pings the subscription, and closes it at its end: that is what makes
+// Receive return.
+func (w *Watcher) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64, over <-chan struct{}) {
+	defer sub.Close()
+	ticker := time.NewTicker(w.cfg.Poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			return
+		case now := <-ticker.C:
+			if now.Sub(time.Unix(0, heard.Load())) > quietFor*w.cfg.Poll {
+				return
+			}
+			ping, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+			err := sub.Ping(ping)
+			cancel()
+			if err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+)
+
+// WatcherConfig says what a [Watcher] follows and how.
+type WatcherConfig struct {
+	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	Namespace string
+	// Poll is how often the version is read. Default 1 s.
+	Poll time.Duration
+	// Timeout bounds each call to Redis. Default 500 ms.
+	Timeout time.Duration
+	// Jitter is the most by which a read of the whole set is delayed when
+	// changes were missed that the stream has no more: the whole fleet misses
+	// them at once. Default 200 ms.
+	Jitter time.Duration
+	// Logger gets one line per event, never per key. Default: discard.
+	Logger *slog.Logger
+}
+
+func (c WatcherConfig) withDefaults() WatcherConfig {
+	if c.Poll == 0 {
+		c.Poll = time.Second
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 500 * time.Millisecond
+	}
+	if c.Jitter == 0 {
+		c.Jitter = 200 * time.Millisecond
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c WatcherConfig) validate() error {
+	if !hotparam.ValidNamespace(c.Namespace) {
+		return fmt.Errorf("Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+	}
+	if c.Poll < 0 || c.Timeout < 0 || c.Jitter < 0 {
+		return fmt.Errorf("Poll %v, Timeout %v and Jitter %v must not be negative", c.Poll, c.Timeout, c.Jitter)
+	}
+	return nil
+}
+
+// Target is what a watcher keeps up to date: a [Local].
+type Target interface {
+	// Replace makes exactly these keys hot. Their Until is on the local
+	// clock. Calls do not overlap.
+	Replace(version string, hot []hotparam.Hot)
+}
+
+// Watcher follows the published set and keeps a [Target] up to date. Pushes
+// bring a change at once; the poll makes up for pushes that were lost, renews
+// the entries' ends, and reads the clock and the heartbeat. While Redis cannot
+// be reached, or has lost its state, what is hot stays so until its end. Safe
+// for concurrent use.
+type Watcher struct {
+	cfg    WatcherConfig
+	client redis.UniversalClient
+	layout Layout
+	target Target
+
+	pushes chan string   // payloads; full: the poll makes up
+	kick   chan struct{} // poll now
+	rearm  chan struct{} // the next end has changed
+
+	mu    sync.Mutex // guards the rest; held while the target is replaced, never during a call
+	state state
+	shown int       // how many keys are in force in the target
+	next  time.Time // when the next of them ends
+
+	stats watcherStats
+}
+
+// WatcherStats are a watcher's counters since its start, and its state.
+type WatcherStats struct {
+	Version   string // of the set that is followed
+	Keys      int    // in force now
+	Connected bool   // subscribed, and the last call did not fail
+	Pushes    uint64 // pushes received
+	Dropped   uint64 // pushes dropped, more having come than could be worked off
+	Malformed uint64 // pushes and changes that could not be read
+	Polls     uint64 // polls that Redis answered
+	Gaps      uint64 // times that changes had to be read from the stream
+	Resyncs   uint64 // times that the whole set was read
+	Lost      uint64 // polls that found no version: nothing was published yet, or Redis has lost its state
+	Errors    uint64 // calls that failed, and lost subscriptions
+}
+
+type watcherStats struct {
+	version                                                          atomic.Pointer[string]
+	keys                                                             atomic.Int64
+	subscribed, answered                                             atomic.Bool
+	pushes, dropped, malformed, polls, gaps, resyncs, lost, failures atomic.Uint64
+}
+
+// maxPushes is how many pushes may wait.
+const maxPushes = 256
+
+// NewWatcher checks the configuration. It starts nothing; the client stays the
+// caller's. Make the client with [NewClient], or set ContextTimeoutEnabled and
+// MaxRetries -1, so that calls keep to their deadlines.
+func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target Target) (*Watcher, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("watcher: %w", err)
+	}
+	if client == nil || target == nil {
+		return nil, errors.New("watcher: no Redis client, or no target")
+	}
+	return &Watcher{
+		cfg:    cfg,
+		client: client,
+		layout: NewLayout(cfg.Namespace),
+		target: target,
+		pushes: make(chan string, maxPushes),
+		kick:   make(chan struct{}, 1),
+		rearm:  make(chan struct{}, 1),
+		state:  state{entries: make(map[string]held)},
+	}, nil
+}
+
+// Run follows the set until ctx ends, then leaves nothing hot, as nobody would
+// end the entries any more. It returns nil; failures are retried, logged once
+// per outage and counted.
+func (w *Watcher) Run(ctx context.Context) error {
+	var children sync.WaitGroup
+	children.Go(func() { w.subscribe(ctx) })
+	children.Go(func() { w.fade(ctx) })
+	w.follow(ctx)
+	children.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state = state{entries: make(map[string]held)}
+	w.show(true)
+	return nil
+}
+
+// fade takes entries out of force at their end, whether or not Redis can be
+// reached and whatever the other goroutines wait for.
+func (w *Watcher) fade(ctx context.Context) {
+	const never = time.Hour
+	timer := time.NewTimer(never)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.rearm:
+		case <-timer.C:
+			w.mu.Lock()
+			w.show(false)
+			w.mu.Unlock()
+		}
+		w.mu.Lock()
+		next := w.next
+		w.mu.Unlock()
+		wait := never
+		if !next.IsZero() {
+			wait = time.Until(next)
+		}
+		timer.Reset(wait)
+	}
+}
+
+// show makes the target agree with the state: changed tells that entries did,
+// else only time has passed, and as many entries in force means the same ones.
+// The caller holds mu.
+func (w *Watcher) show(changed bool) {
+	hot, next := w.state.inForce(time.Now())
+	if changed || len(hot) != w.shown {
+		w.shown = len(hot)
+		version := w.state.version.String()
+		w.stats.version.Store(&version)
+		w.stats.keys.Store(int64(len(hot)))
+		w.target.Replace(version, hot)
+	}
+	if !next.Equal(w.next) {
+		w.next = next
+		select {
+		case w.rearm <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Stats may be called at any time.
+func (w *Watcher) Stats() WatcherStats {
+	s := WatcherStats{
+		Keys:      int(w.stats.keys.Load()),
+		Connected: w.stats.subscribed.Load() && w.stats.answered.Load(),
+		Pushes:    w.stats.pushes.Load(),
+		Dropped:   w.stats.dropped.Load(),
+		Malformed: w.stats.malformed.Load(),
+		Polls:     w.stats.polls.Load(),
+		Gaps:      w.stats.gaps.Load(),
+		Resyncs:   w.stats.resyncs.Load(),
+		Lost:      w.stats.lost.Load(),
+		Errors:    w.stats.failures.Load(),
+	}
+	if v := w.stats.version.Load(); v != nil {
+		s.Version = *v
+	}
+	return s
+}

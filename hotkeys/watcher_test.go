@@ -1,0 +1,472 @@
+package hotkeys
+
+import (
+	"context"
+	"maps"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// lastPush is the newest change as it was pushed.
+func lastPush(t *testing.T, client redis.UniversalClient) string {
+	t.Helper()
+	return client.XRevRangeN(context.Background(), testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)
+}
+
+func wantHot(t *testing.T, r *recorder, want map[string]int64) {
+	t.Helper()
+	if got := r.limits(); !maps.Equal(got, want) {
+		t.Fatalf("hot: %v, want %v", got, want)
+	}
+}
+
+// follower is a publisher and a watcher that go step by step.
+type follower struct {
+	t      *testing.T
+	client redis.UniversalClient
+	p      *Publisher
+	w      *Watcher
+	r      *recorder
+}
+
+func newFollower(t *testing.T, client redis.UniversalClient) *follower {
+	f := &follower{t: t, client: client, p: testPublisher(t, client, nil), r: newRecorder()}
+	f.w = testWatcher(t, client, f.r)
+	f.w.cfg.Timeout = patience
+	f.publish(hots(hot(text(1), 100, 50)))
+	f.poll()
+	f.want(1)
+	return f
+}
+
+func (f *follower) publish(c hotparam.Change) {
+	f.t.Helper()
+	f.p.Publish(c)
+	must(f.t, f.p.settle(context.Background()))
+}
+
+func (f *follower) poll() { f.t.Helper(); must(f.t, f.w.poll(context.Background())) }
+
+func (f *follower) push(payload string) {
+	f.t.Helper()
+	must(f.t, f.w.push(context.Background(), payload))
+}
+
+func (f *follower) want(keys ...int) {
+	f.t.Helper()
+	want := make(map[string]int64)
+	for _, i := range keys {
+		want[text(i)] = 50
+	}
+	wantHot(f.t, f.r, want)
+}
+
+func TestPushAppliesTheNextChange(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		f := newFollower(t, client)
+		resyncs := f.w.Stats().Resyncs
+		f.publish(hots(hot(text(2), 100, 50)))
+		push := lastPush(t, client)
+		f.push(push)
+		f.want(1, 2)
+		f.publish(cools(hot(text(1), 1, 50)))
+		f.push(lastPush(t, client))
+		f.want(2)
+		swaps := f.r.swaps
+		f.push(push) // again, and old: ignored
+		f.want(2)
+		f.push(`{"version":`) // not ours
+		if s := f.w.Stats(); f.r.swaps != swaps || s.Resyncs != resyncs || s.Gaps != 0 || s.Malformed != 1 {
+			t.Errorf("%+v, %d swaps", s, f.r.swaps-swaps)
+		}
+		if f.r.version != version(t, client) {
+			t.Errorf("told version %s, want %s", f.r.version, version(t, client))
+		}
+	})
+}
+
+func TestGapIsReadFromTheStream(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		f := newFollower(t, client)
+		resyncs := f.w.Stats().Resyncs
+		for i := 2; i < 6; i++ { // 1, 2, 3 cool; 5 stays
+			f.publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(i), 100, 50)}, Cool: []hotparam.Hot{hot(text(i-1), 1, 50)}})
+		}
+		f.push(lastPush(t, client))
+		f.want(5)
+		f.publish(hots(hot(text(6), 100, 50))) // its push is lost: the poll repairs
+		f.poll()
+		f.want(5, 6)
+		f.publish(hots(hot(text(7), 100, 50)))
+		f.push(`{"version":"` + version(t, client) + `"}`) // too long to be pushed
+		f.want(5, 6, 7)
+		if s := f.w.Stats(); s.Gaps != 3 || s.Resyncs != resyncs {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestTrimmedStreamMeansWholeSet(t *testing.T) {
+	for name, damage := range map[string]func(context.Context, redis.UniversalClient) error{
+		"trimmed": func(ctx context.Context, c redis.UniversalClient) error {
+			return c.XTrimMaxLen(ctx, testLayout.Events, 1).Err()
+		},
+		"a hole": func(ctx context.Context, c redis.UniversalClient) error {
+			events := c.XRevRangeN(ctx, testLayout.Events, "+", "-", 2).Val()
+			return c.XDel(ctx, testLayout.Events, events[1].ID).Err()
+		},
+		"deleted": func(ctx context.Context, c redis.UniversalClient) error { return c.Del(ctx, testLayout.Events).Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+				f := newFollower(t, client)
+				f.w.cfg.Jitter = time.Millisecond
+				resyncs := f.w.Stats().Resyncs
+				for i := 2; i < 6; i++ {
+					f.publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(i), 100, 50)}, Cool: []hotparam.Hot{hot(text(i-1), 1, 50)}})
+				}
+				must(t, damage(context.Background(), client))
+				f.poll()
+				f.want(5)
+				if s := f.w.Stats(); s.Resyncs != resyncs+1 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestAnotherRunMeansWholeSet(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		f := newFollower(t, client)
+		must(t, client.FlushAll(ctx).Err())
+		f.poll()
+		f.want(1) // nobody took it back: it stays until its end
+		if f.w.Stats().Lost != 1 {
+			t.Errorf("%+v", f.w.Stats())
+		}
+		f.p.Publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(2), 100, 50)}, Cool: []hotparam.Hot{hot(text(1), 1, 50)}})
+		must(t, f.p.renew(ctx))
+		f.push(lastPush(t, client))
+		f.want(2)
+
+		// A lower n of the same run: an old copy of Redis.
+		v := parseVersion(t, client)
+		f.publish(hots(hot(text(3), 100, 50)))
+		f.poll()
+		f.want(2, 3)
+		must(t, client.Set(ctx, testLayout.Version, v.String(), 0).Err())
+		member, instead := hot(text(3), 1, 1).Key.String(), hot(text(4), 1, 1).Key.String()
+		info := client.HGet(ctx, testLayout.Info, member).Val()
+		client.ZRem(ctx, testLayout.Hot, member)
+		client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: instead, Score: 1})
+		client.HSet(ctx, testLayout.Info, instead, info)
+		f.poll()
+		f.want(2, 4)
+
+		// The same version, another set.
+		member = hot(text(2), 1, 1).Key.String()
+		client.ZRem(ctx, testLayout.Hot, member)
+		f.poll()
+		f.want(4)
+	})
+}
+
+// A member that cannot be read costs nothing but itself.
+func TestUnreadableMember(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		f := newFollower(t, client)
+		must(t, client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "r no-info", Score: 1}).Err())
+		f.poll()
+		f.want(1)
+		resyncs := f.w.Stats().Resyncs
+		f.poll()
+		if s := f.w.Stats(); s.Resyncs != resyncs {
+			t.Errorf("reads the whole set again and again: %+v", s)
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		if got, err := List(ctx, client, testNamespace); err != nil || len(got) != 0 {
+			t.Errorf("nothing published: %v, %v", got, err)
+		}
+		p := testPublisher(t, client, nil)
+		p.Publish(hots(hot(text(1), 100, 50), hot(text(2), 300, 50), hot(text(3), 200, 50)))
+		must(t, p.settle(ctx))
+		got, err := List(ctx, client, testNamespace)
+		must(t, err)
+		if len(got) != 3 || got[0].Text != text(2) || got[1].Text != text(3) || got[2].Text != text(1) || got[0].Rate != 300 || got[0].Owner != "statsd" {
+			t.Errorf("got %+v", got)
+		}
+		must(t, client.Del(ctx, testLayout.Beat).Err())
+		if got, err := List(ctx, client, testNamespace); err != nil || len(got) != 0 {
+			t.Errorf("no publisher lives: %v, %v", got, err)
+		}
+		if _, err := List(ctx, client, "a b"); err == nil {
+			t.Error("a bad namespace was taken")
+		}
+	})
+}
+
+func TestNewClientErrors(t *testing.T) {
+	for _, url := range []string{"", "localhost:6379", "http://localhost", "redis://:hunter2@%zz", "redis://:hunter2@localhost:port", "redis://localhost/db"} {
+		_, err := NewClient(url)
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "redis://host") {
+			t.Errorf("%q: err = %v, want a hint and no password", url, err)
+		}
+	}
+	for _, url := range []string{"redis://localhost", "rediss://u:p@localhost:1/3", "unix:///run/redis.sock?db=2"} {
+		if c, err := NewClient(url); err != nil {
+			t.Errorf("%q: %v", url, err)
+		} else if o := c.(*redis.Client).Options(); o.MaxRetries != 0 || !o.ContextTimeoutEnabled || o.DialTimeout != dialTimeout {
+			t.Errorf("%q: %+v", url, o)
+		} else {
+			c.Close()
+		}
+	}
+}
+
+// bubbleClient is a client of a miniredis inside a synctest bubble, where time
+// passes at once.
+func bubbleClient(t *testing.T, m *miniredis.Miniredis) *redis.Client {
+	t.Helper()
+	return redis.NewClient(&redis.Options{
+		Addr:                     "127.0.0.1:6379", // a name would be looked up, outside of the bubble
+		MaxRetries:               -1,
+		ContextTimeoutEnabled:    true,
+		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+func bubble(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, client *redis.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		defer m.Close()
+		m.ClockTTL(true)
+		client := bubbleClient(t, m)
+		defer client.Close()
+		test(t, m, client)
+	})
+}
+
+// While a publisher renews, entries stay in force far beyond their first end;
+// when it dies all of them fade with the heartbeat, and Redis needs not tell.
+func TestFadesWithTheHeartbeat(t *testing.T) {
+	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
+		p := testPublisher(t, client, nil)
+		r := newRecorder()
+		w := testWatcher(t, client, r)
+		stopWatcher := start(t, w.Run)
+		stopPublisher := start(t, p.Run)
+		p.Publish(hots(hot(text(1), 100, 50)))
+		synctest.Wait()
+		wantHot(t, r, map[string]int64{text(1): 50})
+		for range 120 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			wantHot(t, r, map[string]int64{text(1): 50})
+		}
+		if s := w.Stats(); !s.Connected || s.Errors != 0 || s.Resyncs > 2 || s.Keys != 1 {
+			t.Errorf("%+v", s)
+		}
+		stopPublisher()
+		died := time.Now()
+		m.SetError("LOADING gone") // nothing can be read any more
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		wantHot(t, r, map[string]int64{text(1): 50})
+		r.await(t, "the end", has())
+		if took := time.Since(died); took > 5*time.Second {
+			t.Errorf("faded after %v, want at most the heartbeat's 5s", took)
+		}
+		if s := w.Stats(); s.Connected || s.Errors == 0 || s.Keys != 0 {
+			t.Errorf("%+v", s)
+		}
+		stopWatcher()
+	})
+}
+
+// An entry that nobody renews fades at its own end, though another publisher's
+// heart beats, and is removed by that one.
+func TestFadesAtItsOwnEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
+		alive := testPublisher(t, client, nil)
+		dead := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
+		r := newRecorder()
+		w := testWatcher(t, client, r)
+		defer start(t, w.Run)()
+		defer start(t, alive.Run)()
+		stop := start(t, dead.Run)
+		alive.Publish(hots(hot(text(1), 100, 50)))
+		dead.Publish(hots(hot(text(2), 100, 50)))
+		r.await(t, "both", has(text(1), text(2)))
+		for range 20 {
+			time.Sleep(time.Second)
+		}
+		stop()
+		died := time.Now()
+		wantHot(t, r, map[string]int64{text(1): 50, text(2): 50})
+		r.await(t, "the end of the dead one's", has(text(1)))
+		if took := time.Since(died); took > 15*time.Second || took < 13*time.Second {
+			t.Errorf("faded after %v, want the 15s of its last renewal", took)
+		}
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		wantInRedis(t, client, map[string]int64{text(1): 50})
+		if alive.Stats().Pruned != 1 {
+			t.Errorf("%+v", alive.Stats())
+		}
+	})
+}
+
+// A watcher whose Redis clock is hours away holds to the same ends.
+func TestClocksThatDisagree(t *testing.T) {
+	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
+		m.SetTime(time.Now().Add(-5 * time.Hour))
+		f := newFollower(t, client)
+		got := f.r.now()[text(1)]
+		if left := time.Until(got.Until); left > 15*time.Second || left < 14*time.Second {
+			t.Errorf("%v are left, want the entry's 15s", left)
+		}
+		// A push that was 4 s on its way has 4 s less.
+		f.publish(hots(hot(text(2), 100, 50)))
+		push := lastPush(t, client)
+		time.Sleep(4 * time.Second)
+		f.push(push)
+		if left := time.Until(f.r.now()[text(2)].Until); left != 11*time.Second {
+			t.Errorf("%v are left, want 11s", left)
+		}
+		if !strings.Contains(push, `"ttl_ms":15000`) {
+			t.Errorf("pushed %s", push)
+		}
+	})
+}
+
+// Redis is away for a while: changes add up, and are there soon after.
+func TestOutageIsBridged(t *testing.T) {
+	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
+		p := testPublisher(t, client, nil)
+		r := newRecorder()
+		w := testWatcher(t, client, r)
+		stop := start(t, p.Run)
+		defer start(t, w.Run)()
+		p.Publish(hots(hot(text(1), 100, 50)))
+		r.await(t, "the first", has(text(1)))
+		m.SetError("LOADING away")
+		for i := range 3000 {
+			p.Publish(hots(hot(text(i%3), 100, 50)))
+			p.Publish(cools(hot(text(i%3), 100, 50)))
+		}
+		p.Publish(hots(hot(text(7), 100, 50)))
+		time.Sleep(3 * time.Second)
+		before := p.Stats()
+		if before.Connected || before.Failures < 4 || before.Failures > 10 {
+			t.Errorf("%+v: want tries at 50, 100, 200, 400, 500, 500 … ms", before)
+		}
+		m.SetError("")
+		back := time.Now()
+		r.await(t, "the last state", has(text(7)))
+		if took := time.Since(back); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		// A script that Redis runs late, now, must be refused.
+		if epoch := client.HGet(context.Background(), testLayout.Owners, "statsd").Val(); epoch != "2" {
+			t.Errorf("epoch %s, want a new claim after the outage", epoch)
+		}
+		if s := p.Stats(); !s.Connected || s.Fenced || s.Changes != before.Changes+1 {
+			t.Errorf("%+v after %+v", s, before)
+		}
+		// What is pending when the end comes is still published.
+		p.Publish(hots(hot(text(8), 100, 50)))
+		stop()
+		wantInRedis(t, client, map[string]int64{text(7): 50, text(8): 50})
+	})
+}
+
+// With a real Redis that is killed, restarted, paused and flushed.
+func TestWatcherSurvivesRedis(t *testing.T) {
+	server := testenv.Redis(t)
+	p := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.BeatTTL, c.Timeout = 2*time.Second, 0 })
+	r := newRecorder()
+	w := testWatcher(t, testClient(t, server.URL()), r)
+	defer start(t, w.Run)()
+	stopPublisher := start(t, p.Run)
+	step := func(i int, what string) {
+		t.Helper()
+		p.Publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(i), 100, 50)}, Cool: []hotparam.Hot{hot(text(i-1), 100, 50)}})
+		from := time.Now()
+		r.await(t, what, has(text(i)))
+		t.Logf("%s: in force after %v", what, time.Since(from).Round(time.Millisecond))
+	}
+	step(1, "first change")
+	step(2, "second change")
+	server.Flush()
+	step(3, "after a flush")
+	server.Restart()
+	step(4, "after a restart")
+	server.Pause()
+	p.Publish(hots(hot(text(9), 100, 50)))
+	r.await(t, "fading while Redis is frozen", has())
+	server.Resume()
+	r.await(t, "all of it back", has(text(4), text(9)))
+	p.Publish(cools(hot(text(9), 100, 50)))
+	step(5, "after a pause")
+	server.Kill()
+	r.await(t, "fading while Redis is gone", has())
+	server.Restart()
+	step(6, "after a death")
+	if s := w.Stats(); !s.Connected || s.Malformed != 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := p.Stats(); s.Fenced || s.Rewrites < 3 {
+		t.Errorf("%+v", s)
+	}
+	stopPublisher()
+	r.await(t, "fading without the publisher", has())
+}
+
+// Each end is kept: whatever is told to be in force has an end ahead, at most
+// the entry's time to live away.
+func TestNothingOutlivesItsEnd(t *testing.T) {
+	var s state
+	s.entries = make(map[string]held)
+	now := time.Now()
+	s.beat = now.Add(5 * time.Second)
+	s.grant(hot("a", 1, 1), 15*time.Second, now)
+	s.grant(hot("b", 1, 1), 3*time.Second, now)
+	s.grant(hot("c", 1, 1), -time.Second, now)
+	for _, tt := range []struct {
+		at   time.Duration
+		want int
+		next time.Duration
+	}{{0, 2, 3 * time.Second}, {3*time.Second - 1, 2, 3 * time.Second}, {3 * time.Second, 1, 5 * time.Second}, {5*time.Second - 1, 1, 5 * time.Second}, {5 * time.Second, 0, 0}} {
+		got, next := s.inForce(now.Add(tt.at))
+		if len(got) != tt.want || tt.want > 0 && next.Sub(now) != tt.next {
+			t.Errorf("at %v: %d in force until %v, want %d until %v", tt.at, len(got), next.Sub(now), tt.want, tt.next)
+		}
+	}
+	if got := s.ending(now.Add(2 * time.Second)); len(got) != 1 || !strings.HasSuffix(got[0], " b") {
+		t.Errorf("ending: %q", got)
+	}
+	s.apply(&wire.HotChange{Version: wire.HotVersion{Run: "x", N: 2}, At: now, Beat: time.Second}, now)
+	if !s.beat.Equal(now.Add(5 * time.Second)) {
+		t.Error("a change took time from the heartbeat")
+	}
+}

@@ -1,0 +1,350 @@
+package hotkeys
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// writer is what the publisher's goroutine knows of Redis.
+type writer struct {
+	epoch   int64           // of our claim; 0: never claimed
+	reclaim bool            // the claim must be made, again
+	rewrite bool            // Redis lost state: the whole set must be written
+	fenced  bool            // another process owns our part: write no more
+	version wire.HotVersion // as last seen
+	// sent is what is in Redis, and what may be, after a call that failed:
+	// that has no terms, so it is written again.
+	sent    map[string]terms
+	backoff time.Duration // until the next try; 0: no outage
+}
+
+// A failed call is tried again after minBackoff, then twice as long, and so on.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 500 * time.Millisecond
+)
+
+// newRunID is 64 random bits in hex.
+func newRunID() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Run claims the owner and publishes until ctx ends. Then it makes one more
+// try to publish what is pending, and leaves the entries to fade: a successor
+// may adopt them before they do. It returns nil; failures are retried, logged
+// once per outage and counted.
+func (p *Publisher) Run(ctx context.Context) error {
+	stop := startJobs(p.jobs, p.cfg.Logger)
+	defer stop()
+	retry := time.NewTimer(0) // the first try claims
+	defer retry.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			p.finish(ctx)
+			return nil
+		case <-retry.C:
+			err = p.renew(ctx) // and settles what is pending
+		case <-p.wake:
+			if p.backoff == 0 { // else the retry will find the change
+				err = p.settle(ctx)
+			}
+		case <-p.jobs[renewJob].due:
+			if p.backoff == 0 {
+				err = p.renew(ctx)
+			}
+		case <-p.jobs[pruneJob].due:
+			if p.backoff == 0 {
+				err = p.prune(ctx)
+			}
+		case <-p.jobs[trimJob].due:
+			if p.backoff == 0 {
+				err = p.trim(ctx)
+			}
+		}
+		if err != nil {
+			// Redis may yet run a script whose answer did not come: under a
+			// new claim it is refused then.
+			p.reclaim = true
+			if ctx.Err() == nil {
+				retry.Reset(p.failed(err))
+			}
+		}
+	}
+}
+
+// finish makes the last try, within the time that one call may take.
+func (p *Publisher) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Timeout)
+	defer cancel()
+	if err := p.settle(ctx); err != nil {
+		p.cfg.Logger.Warn("the last change was not published", "err", err)
+	}
+}
+
+// failed notes a failed call and says when to try again.
+func (p *Publisher) failed(err error) time.Duration {
+	p.stats.failures.Add(1)
+	p.stats.connected.Store(false)
+	if p.backoff == 0 {
+		p.cfg.Logger.Warn("cannot publish hot keys; trying on", "err", err)
+	}
+	p.backoff = min(max(minBackoff, 2*p.backoff), maxBackoff)
+	return p.backoff
+}
+
+// maxSteps is how many steps settle takes at once: claim, rewrite, and each
+// once more as Redis may lose state in between.
+const maxSteps = 6
+
+var errUnsettled = errors.New("hot keys: Redis keeps losing its state, or another publisher keeps changing the run id")
+
+// settle makes what is in Redis what ought to be.
+func (p *Publisher) settle(ctx context.Context) error {
+	for range maxSteps {
+		var err error
+		var done bool
+		switch {
+		case p.fenced:
+			return nil
+		case p.reclaim:
+			err = p.claim(ctx)
+		case p.rewrite:
+			done, err = p.rewriteAll(ctx)
+		default:
+			done, err = p.change(ctx)
+		}
+		if err != nil || done {
+			return err
+		}
+	}
+	return errUnsettled
+}
+
+func (p *Publisher) claim(ctx context.Context) error {
+	answer, err := p.call(ctx, "claim", claimScript)
+	if err != nil || answer == nil {
+		return err
+	}
+	if len(answer) != 3 {
+		return fmt.Errorf("claim: unexpected answer %q", answer)
+	}
+	epoch, err := strconv.ParseInt(answer[2], 10, 64)
+	if err != nil {
+		return fmt.Errorf("claim: epoch: %w", err)
+	}
+	seen, err := wire.ParseHotVersion(answer[1])
+	p.reclaim, p.epoch = false, epoch
+	switch {
+	case err != nil: // no version: this is a new Redis, or one that lost its state
+		p.rewrite = true
+	case p.version.IsZero():
+		p.saw(seen)
+	case seen.Run != p.version.Run || seen.N < p.version.N:
+		p.rewrite = true
+	}
+	p.cfg.Logger.Info("claimed", "owner", p.cfg.Owner, "epoch", epoch)
+	return nil
+}
+
+// change writes the difference between what ought to be in Redis and what is.
+func (p *Publisher) change(ctx context.Context) (done bool, err error) {
+	top := p.top()
+	change := wire.HotChange{Beat: p.cfg.BeatTTL}
+	var cool []any
+	for member, h := range top {
+		if t, ok := p.sent[member]; !ok || t != termsOf(h) {
+			change.Hot = append(change.Hot, wire.HotEntry{Hot: h, TTL: p.cfg.EntryTTL})
+			p.sent[member] = terms{}
+		}
+	}
+	for member := range p.sent {
+		if _, ok := top[member]; !ok {
+			cool = append(cool, member)
+		}
+	}
+	if len(change.Hot) == 0 && len(cool) == 0 {
+		return true, nil
+	}
+	args := []any{wire.AppendHotChange(nil, &change), 3 * len(change.Hot)}
+	for i := range change.Hot {
+		args = appendEntry(args, change.Hot[i].Hot)
+	}
+	answer, err := p.call(ctx, "change", changeScript, append(args, cool...)...)
+	if err != nil || answer == nil {
+		return false, err
+	}
+	p.noteSent(top)
+	p.stats.changes.Add(1)
+	return true, nil
+}
+
+func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
+	top := p.top()
+	change := wire.HotChange{Beat: p.cfg.BeatTTL}
+	var entries []any
+	for member, h := range top {
+		change.Hot = append(change.Hot, wire.HotEntry{Hot: h, TTL: p.cfg.EntryTTL})
+		entries = appendEntry(entries, h)
+		p.sent[member] = terms{}
+	}
+	args := []any{newRunID(), wire.AppendHotChange(nil, &change)}
+	answer, err := p.call(ctx, "rewrite", rewriteScript, append(args, entries...)...)
+	if err != nil || answer == nil {
+		return false, err
+	}
+	p.rewrite = false
+	p.noteSent(top)
+	p.stats.rewrites.Add(1)
+	p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version)
+	return true, nil
+}
+
+// renew gives our entries a new end and current counts, and the heartbeat.
+func (p *Publisher) renew(ctx context.Context) error {
+	if err := p.settle(ctx); err != nil || p.fenced {
+		return err
+	}
+	var args []any
+	for member, h := range p.top() {
+		if _, ok := p.sent[member]; ok {
+			args = appendEntry(args, h)
+		}
+	}
+	answer, err := p.call(ctx, "renew", renewScript, args...)
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		return p.settle(ctx)
+	}
+	p.stats.renewals.Add(1)
+	return nil
+}
+
+// prune removes entries that are over, of any owner: a dead one cannot.
+func (p *Publisher) prune(ctx context.Context) error {
+	if err := p.settle(ctx); err != nil || p.fenced {
+		return err
+	}
+	answer, err := p.call(ctx, "prune", pruneScript, wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL}))
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		return p.settle(ctx)
+	}
+	if len(answer) != 3 {
+		return fmt.Errorf("prune: unexpected answer %q", answer)
+	}
+	n, err := strconv.ParseUint(answer[2], 10, 64)
+	if err != nil {
+		return fmt.Errorf("prune: count: %w", err)
+	}
+	p.stats.pruned.Add(n)
+	return nil
+}
+
+func (p *Publisher) trim(ctx context.Context) error {
+	if err := p.settle(ctx); err != nil || p.fenced {
+		return err
+	}
+	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
+	return err
+}
+
+func (p *Publisher) top() map[string]hotparam.Hot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.desired.top()
+}
+
+func (p *Publisher) noteSent(top map[string]hotparam.Hot) {
+	clear(p.sent)
+	for member, h := range top {
+		p.sent[member] = termsOf(h)
+	}
+	p.stats.keys.Store(int64(len(p.sent)))
+}
+
+func (p *Publisher) saw(v wire.HotVersion) {
+	p.version = v
+	s := v.String()
+	p.stats.version.Store(&s)
+}
+
+// appendEntry appends what scripts need of an entry: member, score, info.
+func appendEntry(args []any, h hotparam.Hot) []any {
+	h.Until = time.Time{} // the script fills it
+	return append(args, h.Key.String(), h.Rate, wire.AppendHotInfo(nil, h))
+}
+
+// call runs a script and takes note of why it refused; the answer is nil then.
+func (p *Publisher) call(ctx context.Context, name string, script *redis.Script, args ...any) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
+	defer cancel()
+	head := []any{
+		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
+		p.layout.Changed, wire.MaxPush,
+		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
+	}
+	answer, err := script.Run(ctx, p.client, p.layout.keys(), append(head, args...)...).StringSlice()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(answer) == 0 {
+		return nil, fmt.Errorf("%s: empty answer", name)
+	}
+	switch answer[0] {
+	case statusOK:
+		return answer, p.succeeded(name, answer)
+	case statusFenced:
+		p.fenced = true
+		p.stats.fenced.Store(true)
+		p.stats.keys.Store(0)
+		p.cfg.Logger.Error("another process owns this part of the hot set now: publishing stops here", "owner", p.cfg.Owner, "epoch", p.epoch, "theirs", answer[1:])
+	case statusLost:
+		p.reclaim = true
+	case statusBack, statusGone:
+		p.rewrite = true
+	case statusSchema:
+		return nil, fmt.Errorf("%s: %s is %q, and this program knows only 1: use the program that wrote it, or another namespace", name, p.layout.Schema, answer[1:])
+	default:
+		return nil, fmt.Errorf("%s: unexpected answer %q", name, answer)
+	}
+	return nil, nil
+}
+
+// succeeded notes the version that a script answered. A claim changes nothing,
+// and what it answers is compared first.
+func (p *Publisher) succeeded(name string, answer []string) error {
+	if name != "claim" {
+		if len(answer) < 2 {
+			return fmt.Errorf("%s: unexpected answer %q", name, answer)
+		}
+		v, err := wire.ParseHotVersion(answer[1])
+		if err != nil {
+			return fmt.Errorf("%s: %w, got %q", name, err, answer[1])
+		}
+		p.saw(v)
+	}
+	p.stats.connected.Store(true)
+	if p.backoff > 0 {
+		p.backoff = 0
+		p.cfg.Logger.Info("publishing hot keys again", "owner", p.cfg.Owner)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Holes stand in an encoded value for what only Redis can tell: the script that
+// publishes fills them on Redis's own clock. They are raw control bytes, which
+// JSON text never holds.
+const (
+	holeVersion = 1 // the version after the change, in a JSON string
+	holeAt      = 2 // Redis's time, unix milliseconds
+	holeUntil   = 3 // Redis's time plus the entry's time to live
+	holeCool    = 4 // the cooled members, JSON strings joined by commas
+)
+
+// AppendHotInfo appends the value of one entry of the info hash:
+//
+//	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd"}
+//
+// Times are unix milliseconds; high is null when unknown, limit when there is
+// none. The key itself is the member that the value is stored under. Where
+// Until is zero its place is a hole for the publisher's script.
+func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
+	dst = strconv.AppendInt(append(dst, `{"low":`...), h.Low, 10)
+	dst = append(dst, `,"high":`...)
+	if h.High == hotparam.Unknown {
+		dst = append(dst, "null"...)
+	} else {
+		dst = strconv.AppendInt(dst, h.High, 10)
+	}
+	dst = strconv.AppendInt(append(dst, `,"since":`...), h.Since.UnixMilli(), 10)
+	dst = append(dst, `,"until":`...)
+	if h.Until.IsZero() {
+		dst = append(dst, holeUntil)
+	} else {
+		dst = strconv.AppendInt(dst, h.Until.UnixMilli(), 10)
+	}
+	dst = append(dst, `,"limit":`...)
+	if h.Limit.IsZero() {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendJSONString(dst, h.Limit.String())
+	}
+	dst = strconv.AppendInt(append(dst, `,"burst":`...), h.Burst, 10)
+	dst = appendJSONString(append(dst, `,"mode":`...), string(h.Mode))
+	dst = appendJSONString(append(dst, `,"owner":`...), h.Owner)
+	return append(dst, '}')
+}
+
+type hotInfo struct {
+	Low   *int64        `json:"low"`
+	High  *int64        `json:"high"`
+	Since *int64        `json:"since"`
+	Until *int64        `json:"until"`
+	Limit *string       `json:"limit"`
+	Burst int64         `json:"burst"`
+	Mode  hotparam.Mode `json:"mode"`
+	Owner string        `json:"owner"`
+}
+
+var (
+	errInfoMissing = errors.New("low, since or until is missing")
+	errInfoCount   = errors.New("a count is negative, or high is below low")
+	errInfoTime    = errors.New("a time is not unix milliseconds")
+	errInfoMode    = errors.New("the mode is not limit, shadow or watch")
+	errInfoLimit   = errors.New("mode and limit do not agree")
+)
+
+// ParseHotInfo reads what [AppendHotInfo] wrote, in any order of the fields and
+// with fields that are not known here. The key and the rate are left empty:
+// they stand in the member and in its score.
+func ParseHotInfo(value []byte) (hotparam.Hot, error) {
+	var info hotInfo
+	if err := json.Unmarshal(value, &info); err != nil {
+		return hotparam.Hot{}, fmt.Errorf("wire: info of a hot key: %w", err)
+	}
+	h, err := info.hot()
+	if err != nil {
+		return hotparam.Hot{}, fmt.Errorf("wire: info of a hot key: %w", err)
+	}
+	return h, nil
+}
+
+// maxMillis is the last millisecond of the year 9999: JSON readers that hold
+// numbers as float64 keep everything below it exact.
+const maxMillis = 253402300799999
+
+func (i *hotInfo) hot() (hotparam.Hot, error) {
+	if i.Low == nil || i.Since == nil || i.Until == nil {
+		return hotparam.Hot{}, errInfoMissing
+	}
+	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner}
+	if i.High != nil {
+		h.High = *i.High
+		if h.High < h.Low {
+			return hotparam.Hot{}, errInfoCount
+		}
+	}
+	if h.Low < 0 || h.Burst < 0 {
+		return hotparam.Hot{}, errInfoCount
+	}
+	if *i.Since < 0 || *i.Since > maxMillis || *i.Until < 0 || *i.Until > maxMillis {
+		return hotparam.Hot{}, errInfoTime
+	}
+	h.Since, h.Until = time.UnixMilli(*i.Since), time.UnixMilli(*i.Until)
+	if i.Limit != nil {
+		limit, err := hotparam.ParseRate(*i.Limit)
+		if err != nil {
+			return hotparam.Hot{}, err
+		}
+		h.Limit = limit
+	}
+	switch h.Mode {
+	case hotparam.ModeLimit, hotparam.ModeShadow:
+		if h.Limit.IsZero() || h.Burst < 1 {
+			return hotparam.Hot{}, errInfoLimit
+		}
+	case hotparam.ModeWatch:
+		if !h.Limit.IsZero() {
+			return hotparam.Hot{}, errInfoLimit
+		}
+	default:
+		return hotparam.Hot{}, errInfoMode
+	}
+	return h, nil
+}
+
+// appendJSONString appends s as a JSON string. Unlike encoding/json it leaves
+// &, < and > as they are, because people read these values in redis-cli.
+func appendJSONString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+			i++
+		case c < ' ' || c == 0x7f:
+			dst = append(dst, '\\', 'u', '0', '0', upperHex[c>>4], upperHex[c&15])
+			i++
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+			i++
+		default:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			dst = utf8.AppendRune(dst, r) // what is not UTF-8 becomes U+FFFD
+			i += size
+		}
+	}
+	return append(dst, '"')
+}
+
+// appendJSONFloat appends f in full precision; what JSON cannot hold is 0.
+func appendJSONFloat(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		f = 0
+	}
+	return strconv.AppendFloat(dst, f, 'f', -1, 64)
+}
