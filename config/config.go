@@ -1,0 +1,146 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/hotparam/hotparam"
+)
+
+// File is what a hotparam.yaml says.
+type File struct {
+	Rules      *hotparam.Rules
+	Aggregator Aggregator
+}
+
+// MaxSize is the size of the largest file that is read, in bytes.
+const MaxSize = 1 << 20
+
+// Load reads the file at path. The error is [Problems], also when the file
+// cannot be read; then it wraps the error of the file system.
+func Load(path string) (*File, error) {
+	data, err := read(path)
+	if err != nil {
+		// The path stands in front of the problem already.
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, Problems{{
+			File: path, Line: 1, Column: 1,
+			Message: fmt.Sprintf("cannot read: %v", err),
+			Hint:    "name a file that exists and that this user may read",
+			cause:   err,
+		}}
+	}
+	return Parse(path, data)
+}
+
+// read reads at most one byte more than what Parse accepts.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // nothing was written
+	return io.ReadAll(io.LimitReader(f, MaxSize+1))
+}
+
+// Parse reads the content of a file; name is what problems call it. The error
+// is [Problems].
+func Parse(name string, data []byte) (*File, error) {
+	d := &decoder{text: newText(name, data)}
+	f := d.file(data)
+	if len(d.problems) > 0 {
+		return nil, d.problems.arranged()
+	}
+	f.Rules.Version = version(data)
+	return f, nil
+}
+
+// version names the rules by the bytes that they were read from.
+func version(source []byte) string {
+	sum := sha256.Sum256(source)
+	return hex.EncodeToString(sum[:6])
+}
+
+var topSection = section{
+	name:    "the file",
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "aggregator", "rules"},
+	example: "begin with namespace: and rules:",
+}
+
+// DefaultNamespace is the namespace of a file that names none.
+const DefaultNamespace = "hotparam"
+
+// file reads the whole file. What it returns counts only without problems.
+func (d *decoder) file(data []byte) *File {
+	if !d.readable(data) {
+		return nil
+	}
+	root := d.parse()
+	if root == nil {
+		return nil
+	}
+	top := d.section(root, topSection)
+	if top == nil {
+		return nil
+	}
+	rules := &hotparam.Rules{Namespace: DefaultNamespace}
+	if s, ok := d.scalar(top.get("namespace"), "namespace"); ok {
+		if !hotparam.ValidNamespace(s) {
+			d.report(top.get("namespace").at, "", "namespace %s: want 1 to 64 of A-Z a-z 0-9 _ -", quote(s))
+		} else {
+			rules.Namespace = s
+		}
+	}
+	if s, ok := d.choice(top.get("evaluate"), "evaluate", "all", "first"); ok && s == "first" {
+		rules.Evaluate = hotparam.EvaluateFirst
+	}
+	if s, ok := d.choice(top.get("no_match"), "no_match", "allow", "deny"); ok {
+		rules.DenyNoMatch = s == "deny"
+	}
+	rules.Secrets = d.secrets(top.get("secrets"))
+	f := &File{Rules: rules, Aggregator: d.aggregator(top.get("aggregator"))}
+	if !top.has("rules") {
+		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
+			"rules is missing")
+	}
+	d.rules(top.get("rules"), rules)
+	return f
+}
+
+var secretsSection = section{
+	name: "secrets", prefix: "secrets.",
+	fields:  []string{"extra", "except"},
+	example: "for example secrets: {extra: [pin], except: [token]}",
+}
+
+func (d *decoder) secrets(n *node) hotparam.Secrets {
+	s := d.section(n, secretsSection)
+	if s == nil {
+		return hotparam.Secrets{}
+	}
+	extra, except := d.names(s.get("extra"), "secrets.extra"), d.names(s.get("except"), "secrets.except")
+	return hotparam.NewSecrets(extra, except)
+}
+
+// names reads a list of names.
+func (d *decoder) names(n *node, what string) []string {
+	var names []string
+	for _, item := range d.list(n, what) {
+		name, ok := d.scalar(item, what)
+		switch {
+		case !ok:
+		case name == "":
+			d.report(item.at, "", "%s: a name is empty", what)
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}

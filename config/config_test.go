@@ -1,0 +1,205 @@
+package config
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func route(t testing.TB, s string) hotparam.Route {
+	t.Helper()
+	r, err := hotparam.ParseRoute(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const full = `namespace: shop
+evaluate: first
+no_match: deny
+secrets: {extra: [pin, otp], except: [token]}
+aggregator: {listen: ":8125", redis: rediss://:pw@redis.example:6380/2, http: "[::1]:9125", memory: 256MiB}
+rules:
+  - id: search-terms
+    match: {route: "GET /search/{id}", query: {filter: "*", page: 1, debug: true}}
+    by: [q, path:id, query:id, "query:a:b", token]
+    hot: {rate: 200/s, exit: 160/s, hold: 1m}
+    limit: {rate: 50/s, burst: 100, scope: instance, on_limit: shadow, algorithm: token_bucket}
+    prefix: shop
+    key: params
+  - id: health
+    match: {route: GET /healthz}
+    action: ignore
+  - id: "7"
+    match:
+      route: '*'
+    limit:
+      rate: |
+        60/1m
+    key: full
+    by: each
+`
+
+func TestFullFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hotparam.yaml")
+	if err := os.WriteFile(path, []byte(full), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &File{
+		Rules: &hotparam.Rules{
+			Namespace: "shop", Evaluate: hotparam.EvaluateFirst, DenyNoMatch: true,
+			Secrets: hotparam.NewSecrets([]string{"pin", "otp"}, []string{"token"}),
+			Version: fmt.Sprintf("%x", sha256.Sum256([]byte(full)))[:12],
+			Rules: []hotparam.Rule{{
+				ID: "search-terms",
+				Match: hotparam.Match{Route: route(t, "GET /search/{id}"), Query: []hotparam.QueryMatch{
+					{Name: "filter", Value: "*"}, {Name: "page", Value: "1"}, {Name: "debug", Value: "true"},
+				}},
+				By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
+					{Name: "q"}, {Source: hotparam.Path, Name: "id"}, {Name: "id"}, {Name: "a:b"}, {Name: "token"},
+				}},
+				Hot:    &hotparam.Threshold{Rate: hotparam.Rate{N: 200, Per: time.Second}, Exit: 160, Hold: time.Minute},
+				Limit:  &hotparam.Limit{Rate: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeShadow},
+				Prefix: "shop", ParamsOnly: true,
+			}, {
+				ID: "health", Match: hotparam.Match{Route: route(t, "GET /healthz")}, Ignore: true,
+			}, {
+				ID: "7", Match: hotparam.Match{Route: route(t, "*")}, By: hotparam.By{Kind: hotparam.ByEach},
+				Limit: &hotparam.Limit{Rate: hotparam.Rate{N: 60, Per: time.Minute}, Burst: 60, Mode: hotparam.ModeLimit},
+			}},
+		},
+		Aggregator: Aggregator{Listen: ":8125", Redis: "rediss://:pw@redis.example:6380/2", HTTP: "[::1]:9125", Memory: 256 << 20},
+	}
+	if !reflect.DeepEqual(f, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", f.Rules, want.Rules)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	f, err := Parse("f.yaml", []byte("rules:\n- {id: a, match: {route: '*'}, hot: {rate: 10/s}}\n- {id: b, match: {route: '*'}, limit: {rate: 5/s}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := f.Rules
+	if r.Namespace != "hotparam" || r.Evaluate != hotparam.EvaluateAll || r.DenyNoMatch || !r.Secrets.Hides("token") {
+		t.Errorf("top: %+v", r)
+	}
+	a, b := r.Rules[0], r.Rules[1]
+	if a.By.Kind != hotparam.ByAll || *a.Hot != (hotparam.Threshold{Rate: a.Hot.Rate, Exit: 8, Hold: 10 * time.Second}) || a.Limit != nil {
+		t.Errorf("a: %+v, hot %+v", a, a.Hot)
+	}
+	if b.By.Kind != hotparam.ByNone || *b.Limit != (hotparam.Limit{Rate: b.Limit.Rate, Burst: 5, Mode: hotparam.ModeLimit}) || b.Hot != nil {
+		t.Errorf("b: %+v, limit %+v", b, b.Limit)
+	}
+	if f.Aggregator != (Aggregator{}) {
+		t.Errorf("aggregator: %+v", f.Aggregator)
+	}
+	if got := f.Aggregator.WithDefaults(); got != DefaultAggregator {
+		t.Errorf("with defaults: %+v", got)
+	}
+	own := Aggregator{Listen: ":1", Redis: "unix:///run/redis", HTTP: ":2", Memory: 3}
+	if got := own.WithDefaults(); got != own {
+		t.Errorf("with defaults: %+v, want %+v", got, own)
+	}
+}
+
+func TestExit(t *testing.T) {
+	for text, want := range map[string]int64{
+		"80%": 160, "1%": 2, "0.9e1%": 0, "100%": 200, "12.5 %": 25, "160/s": 160, "1/1s": 1, "200": 200, "1": 1, "' 7 '": 7,
+	} {
+		f, err := Parse("f.yaml", []byte(rule("hot: {rate: 200/s, exit: "+text+"}")))
+		if want == 0 {
+			if err == nil {
+				t.Errorf("%s: is accepted", text)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if got := f.Rules.Rules[0].Hot.Exit; got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// Wildcards that a router knows and the route does not name.
+func TestByPathOfOpenRoutes(t *testing.T) {
+	for pattern, good := range map[string]bool{
+		"*": true, "/api/": true, "GET /api/": true, "/u/{id}": true, "/f/{id...}": true,
+		"/u": false, "/u/{sku}": false, "/u/{$}": false, "users.Get": false,
+	} {
+		source := fmt.Sprintf("rules: [{id: a, match: {route: %q}, by: ['path:id'], limit: {rate: 1/s}}]", pattern)
+		if _, err := Parse("f.yaml", []byte(source)); (err == nil) != good {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"64MB": 64_000_000, "256MiB": 256 << 20, "1 gib": 1 << 30, "2GB": 2e9, "3tb": 3e12, "1TiB": 1 << 40, "5KB": 5000, "6KiB": 6144, "7B": 7, "8": 8,
+		"": -1, "MB": -1, "1.5GB": -1, "-1": -1, "9000000TiB": -1, "99999999999999999999": -1, "1MBit": -1,
+	} {
+		got, ok := parseBytes(text)
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("%q = %d, %v; want %d", text, got, ok, want)
+		}
+	}
+}
+
+func TestRedisURLs(t *testing.T) {
+	for url, want := range map[string]bool{
+		"redis://127.0.0.1:6379/0": true, "redis://h": true, "rediss://u:p@h:1/15": true, "unix:///run/redis.sock": true, "redis://[::1]:6379": true,
+		"": false, "127.0.0.1:6379": false, "http://h": false, "redis:///0": false, "redis://h/a": false, "unix://": false, "redis://h:x": false,
+	} {
+		if got := validRedis(url); got != want {
+			t.Errorf("%q: %v, want %v", url, got, want)
+		}
+	}
+}
+
+// The example in the repository says what its comments say.
+func TestExampleFile(t *testing.T) {
+	f, err := Load("../deploy/hotparam.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Rules.Validate(); err != nil {
+		t.Error(err)
+	}
+	if f.Aggregator != DefaultAggregator {
+		t.Errorf("the example has other settings than the defaults: %+v", f.Aggregator)
+	}
+	got := make(map[string]string)
+	for _, r := range f.Rules.Rules {
+		does := ""
+		if r.Ignore {
+			does += " ignore"
+		}
+		if r.Hot != nil {
+			does += " hot"
+		}
+		if r.Limit != nil {
+			does += " " + string(r.Limit.Mode)
+		}
+		got[r.ID] = r.Match.Route.String() + does
+	}
+	want := map[string]string{
+		"health": "GET /healthz ignore", "search-terms": "GET /search hot limit", "products": "GET /products/{sku} hot shadow",
+		"watch": "GET /browse/ hot", "full-table": "GET /orders limit", "slow-report": "GET /report limit", "whole-api": "* limit",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}

@@ -1,0 +1,17 @@
+// Package config reads hotparam.yaml: the rules and the aggregator's settings.
+//
+// A file is read in four steps, each in a file of its own:
+//
+//	text ─► syntax ─► sections (rule, match, by, hot, limit, …) ─► File or Problems
+//
+// text makes lines of bytes, syntax makes a tree of nodes that know where they
+// stand, and each section turns its node into the words of package hotparam.
+// Every scalar is read as its text, whatever YAML takes it for: a value pattern
+// of 1 or true needs no quotes.
+//
+// A bad file gives [Problems]: all that is wrong with it, in the order of the
+// file, each with its place and with what to do about it. YAML that makes a
+// rule mean something other than what it seems to say (anchors, merge keys,
+// tags, a second document) is refused, and so is what the design knows and is
+// not built yet.
+package config

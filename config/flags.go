@@ -1,0 +1,69 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+// FromFlags makes rules of three flags, for commands that work without a file:
+// one rule "replay" for every request, in namespace "replay". by is "all" (also
+// when empty), "each", or names with commas between; hot is a rate, with the
+// default exit and hold; limit is a rate, which is its burst too, or empty.
+// Errors name the flag.
+func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
+	if hot == "" {
+		return nil, errors.New("--hot is missing, for example --hot 200/s")
+	}
+	rate, reason := parseThreshold(hot)
+	if reason != "" {
+		return nil, fmt.Errorf("--hot %s: %s", quote(hot), reason)
+	}
+	route, err := hotparam.ParseRoute("*")
+	if err != nil {
+		return nil, err
+	}
+	rule := hotparam.Rule{ID: "replay", Match: hotparam.Match{Route: route}, Hot: hotparam.NewThreshold(rate)}
+	if rule.By, err = byFlag(by, route); err != nil {
+		return nil, err
+	}
+	if limit != "" {
+		rate, err := hotparam.ParseRate(limit)
+		if err != nil {
+			return nil, fmt.Errorf("--limit %s: %w", quote(limit), errors.Unwrap(err))
+		}
+		if !fills(rate, rate.N) {
+			return nil, fmt.Errorf("--limit %s: the bucket would take over 73 years to fill", quote(limit))
+		}
+		rule.Limit = &hotparam.Limit{Rate: rate, Burst: rate.N, Mode: hotparam.ModeLimit}
+	}
+	return &hotparam.Rules{
+		Namespace: "replay",
+		Rules:     []hotparam.Rule{rule},
+		Version:   version([]byte(strings.Join([]string{by, hot, limit}, "\n"))),
+	}, nil
+}
+
+func byFlag(by string, route hotparam.Route) (hotparam.By, error) {
+	switch by {
+	case "", "all":
+		return hotparam.By{Kind: hotparam.ByAll}, nil
+	case "each":
+		return hotparam.By{Kind: hotparam.ByEach}, nil
+	}
+	var names []hotparam.Param
+	for s := range strings.SplitSeq(by, ",") {
+		s = strings.TrimSpace(s)
+		p, bad := parseName(s)
+		if bad == nil {
+			bad = checkName(p, s, names, true, route, hotparam.Secrets{})
+		}
+		if bad != nil {
+			return hotparam.By{}, fmt.Errorf("--by %s: %s (%s)", quote(s), bad.message, bad.hint)
+		}
+		names = append(names, p)
+	}
+	return hotparam.By{Kind: hotparam.ByNames, Names: names}, nil
+}

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func TestFromFlags(t *testing.T) {
+	rules, err := FromFlags("cik, path:id", "10/s", "5/1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rules.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	want := hotparam.Rule{
+		ID: "replay", Match: hotparam.Match{Route: route(t, "*")},
+		By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
+			{Name: "cik"}, {Source: hotparam.Path, Name: "id"},
+		}},
+		Hot:   &hotparam.Threshold{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: 8, Hold: 10 * time.Second},
+		Limit: &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5, Mode: hotparam.ModeLimit},
+	}
+	if rules.Namespace != "replay" || len(rules.Version) != 12 || len(rules.Rules) != 1 || !reflect.DeepEqual(rules.Rules[0], want) {
+		t.Errorf("got %+v", rules)
+	}
+	other, err := FromFlags("cik, path:id", "10/s", "")
+	if err != nil || other.Rules[0].Limit != nil || other.Version == rules.Version {
+		t.Errorf("without limit: %+v, %v", other, err)
+	}
+	for by, kind := range map[string]hotparam.ByKind{"": hotparam.ByAll, "all": hotparam.ByAll, "each": hotparam.ByEach} {
+		if rules, err := FromFlags(by, "1/s", ""); err != nil || rules.Rules[0].By.Kind != kind || rules.Validate() != nil {
+			t.Errorf("--by %q: %+v, %v", by, rules, err)
+		}
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, test := range []struct{ by, hot, limit, want string }{
+		{"all", "", "", "--hot is missing, for example --hot 200/s"},
+		{"all", "10", "", `--hot "10": want N/D, for example "200/s" or "60/1m"`},
+		{"all", "10/1ms", "", `--hot "10/1ms": the window must be 1s to 1h`},
+		{"all", "1/s", "x/s", `--limit "x/s": the count must be a whole number of at least 1`},
+		{"all", "1/s", "1/30000d", `--limit "1/30000d": the bucket would take over 73 years to fill`},
+		{"q,", "1/s", "", `--by "": the name is empty (for example q, query:q or path:id)`},
+		{"q,q", "1/s", "", `--by "q": the parameter is named twice (keep one of them)`},
+		{"form:q", "1/s", "", `--by "form:q": source "form" is not built yet (what works today: query and path)`},
+		{"token", "1/s", "", `--by "token": the parameter looks secret and never leaves the process, so it can make no key (if it holds no secret, add its name to secrets.except in the rules file)`},
+	} {
+		if rules, err := FromFlags(test.by, test.hot, test.limit); err == nil || err.Error() != test.want || rules != nil {
+			t.Errorf("got  %v\nwant %s", err, test.want)
+		}
+	}
+}

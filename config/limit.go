@@ -1,0 +1,79 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+var limitSection = section{
+	name: "limit", prefix: "limit.",
+	fields:  []string{"rate", "burst", "scope", "on_limit", "algorithm"},
+	example: "for example limit: {rate: 50/s, burst: 100}",
+}
+
+// limit reads a limit; nil when there is none, or a bad one.
+func (r *ruleReader) limit(n *node) *hotparam.Limit {
+	v := r.section(n, limitSection)
+	if v == nil {
+		return nil
+	}
+	if !v.has("rate") {
+		r.report(n.at, limitSection.example, "limit.rate is missing")
+	}
+	l := &hotparam.Limit{Mode: hotparam.ModeLimit}
+	if s, ok := r.scalar(v.get("rate"), "limit.rate"); ok {
+		rate, err := hotparam.ParseRate(s)
+		if err != nil {
+			r.report(v.get("rate").at, "", "limit.rate %s: %v", quote(s), errors.Unwrap(err))
+		}
+		l.Rate, l.Burst = rate, rate.N
+	}
+	r.burst(v, l)
+	r.buildable(v.get("scope"), "limit.scope", "instance")
+	r.buildable(v.get("algorithm"), "limit.algorithm", "token_bucket")
+	if r.buildable(v.get("on_limit"), "limit.on_limit", "reject", "shadow") == "shadow" {
+		l.Mode = hotparam.ModeShadow
+	}
+	if l.Rate.IsZero() {
+		return nil
+	}
+	return l
+}
+
+// fills tells whether a bucket fills within 2^61 ns, 73 years: the bound of
+// package limiter, told here with a place.
+func fills(rate hotparam.Rate, burst int64) bool {
+	interval := (int64(rate.Per)-1)/rate.N + 1
+	return burst <= 1<<61/interval
+}
+
+// burst reads the size of the bucket; by default it holds what the rate gives
+// in its time.
+func (r *ruleReader) burst(v values, l *hotparam.Limit) {
+	at, n := v.get("rate"), v.get("burst")
+	if s, ok := r.scalar(n, "limit.burst"); ok {
+		burst, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+		if err != nil || burst < 1 {
+			r.report(n.at, "", "limit.burst %s: want a whole number of at least 1", quote(s))
+			return
+		}
+		l.Burst, at = burst, n
+	}
+	if !l.Rate.IsZero() && !fills(l.Rate, l.Burst) {
+		r.report(at.at, "lower the burst or raise the rate", "limit: a bucket of %d tokens at %s takes over 73 years to fill", l.Burst, l.Rate)
+	}
+}
+
+// buildable reads one of a few words, and knows those that are not built yet.
+func (r *ruleReader) buildable(n *node, what string, words ...string) string {
+	if unbuilt := unbuiltWords[what]; n != nil && n.kind == scalarKind && slices.Contains(unbuilt.words, n.text) {
+		r.report(n.at, unbuilt.hint, "%s %q is not built yet", what, n.text)
+		return ""
+	}
+	s, _ := r.choice(n, what, words...)
+	return s
+}

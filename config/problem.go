@@ -1,0 +1,132 @@
+package config
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Problem is one thing that is wrong with a file, and where.
+type Problem struct {
+	File string `json:"file"`
+	// Line and Column count from 1; columns are Unicode characters.
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+	// Hint is what to do about it; it may be empty.
+	Hint string `json:"hint,omitempty"`
+	// Source is the line, with passwords of URLs masked.
+	Source string `json:"-"`
+
+	cause error
+}
+
+// Problems is all that is wrong with a file, in the order of the file. It is an
+// error, and its text is what [Problems.WriteText] writes.
+type Problems []Problem
+
+// maxProblems bounds what a file that is no hotparam.yaml at all can say.
+const maxProblems = 100
+
+// arranged puts the problems in order, replaces those at the end by their number
+// if they are too many, and brings every column into its line.
+func (p Problems) arranged() Problems {
+	slices.SortStableFunc(p, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if more := len(p) - maxProblems; more > 0 {
+		p = p[:maxProblems+1]
+		p[maxProblems].Message = fmt.Sprintf("%d more problems from here on", more)
+		p[maxProblems].Hint = "correct those above first"
+	}
+	for i := range p {
+		p[i].Column = min(max(p[i].Column, 1), utf8.RuneCountInString(p[i].Source)+1)
+	}
+	return p
+}
+
+// Error is the text of all problems.
+func (p Problems) Error() string {
+	var b strings.Builder
+	_ = p.WriteText(&b) // a Builder takes everything
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Unwrap gives what caused the problems, where that was another error.
+func (p Problems) Unwrap() []error {
+	var causes []error
+	for _, problem := range p {
+		if problem.cause != nil {
+			causes = append(causes, problem.cause)
+		}
+	}
+	return causes
+}
+
+// WriteText writes the problems for people: for each its place and message, the
+// line it is in, a caret under its column, and the hint.
+//
+//	hotparam.yaml:7:17: hot.rate "200": want N/D, for example "200/s" or "60/1m"
+//	      hot: {rate: 200}
+//	                  ^
+//	  hint: …
+func (p Problems) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, problem := range p {
+		fmt.Fprintf(b, "%s:%d:%d: %s\n", problem.File, problem.Line, problem.Column, problem.Message)
+		if strings.TrimSpace(problem.Source) != "" {
+			line, caret := excerpt(problem.Source, problem.Column)
+			fmt.Fprintf(b, "  %s\n  %s\n", line, caret)
+		}
+		if problem.Hint != "" {
+			fmt.Fprintf(b, "  hint: %s\n", problem.Hint)
+		}
+	}
+	return b.Flush()
+}
+
+// before and behind are how many characters of a line an excerpt shows on
+// either side of its column.
+const before, behind = 80, 60
+
+// excerpt is the part of a line around a column, and the line that has a caret
+// under that column. Tabs stay tabs in both, so however wide a terminal shows
+// them the caret stands right.
+func excerpt(line string, column int) (string, string) {
+	runes := []rune(line)
+	at := min(column-1, len(runes))
+	var shown, caret strings.Builder
+	from, to := max(0, at-before), min(len(runes), at+behind)
+	if from > 0 {
+		shown.WriteRune('…')
+		caret.WriteByte(' ')
+	}
+	for _, r := range runes[from:at] {
+		switch {
+		case r == '\t':
+			caret.WriteByte('\t')
+		case isWide(r):
+			caret.WriteString("  ")
+		case !unicode.Is(unicode.Mn, r): // a combining mark has no width
+			caret.WriteByte(' ')
+		}
+	}
+	shown.WriteString(strings.TrimRight(string(runes[from:to]), " \t"))
+	if to < len(runes) {
+		shown.WriteRune('…')
+	}
+	caret.WriteByte('^')
+	return shown.String(), caret.String()
+}
+
+// isWide tells whether a terminal gives a character two cells: the scripts and
+// blocks of UAX #11 that are wide throughout.
+func isWide(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) ||
+		'！' <= r && r <= '｠' || '\U0001F300' <= r && r <= '\U0001FAFF'
+}

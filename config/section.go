@@ -1,0 +1,149 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// node is a value of the file and where it stands.
+type node struct {
+	kind   kind
+	at     position
+	text   string  // of a scalar
+	fields []field // of a map, in the order of the file, each name once
+	items  []*node // of a list
+}
+
+type field struct {
+	name  string
+	at    position
+	value *node
+}
+
+type kind uint8
+
+const (
+	nullKind kind = iota
+	scalarKind
+	listKind
+	mapKind
+)
+
+var kindNames = [...]string{"nothing", "text", "a list", "fields"}
+
+func (k kind) String() string { return kindNames[k] }
+
+// decoder turns nodes into rules, and gathers what is wrong with them. Its
+// methods take a nil node for one that is absent or was reported.
+type decoder struct {
+	text     *text
+	problems Problems
+}
+
+// report adds a problem.
+func (d *decoder) report(at position, hint, format string, args ...any) {
+	line := d.text.line(at.line)
+	d.problems = append(d.problems, Problem{
+		File: d.text.name, Line: line, Column: at.column,
+		Message: fmt.Sprintf(format, args...), Hint: hint, Source: d.text.shown[line-1],
+	})
+}
+
+// section is a map whose fields are known.
+type section struct {
+	name    string // in messages
+	prefix  string // of its fields' names in messages
+	fields  []string
+	example string // a hint for what is no such map
+}
+
+// values are the fields of one section that the file has.
+type values map[string]*node
+
+// get is a field's value; nil if it is absent or empty.
+func (v values) get(name string) *node { return v[name] }
+
+// has tells whether the field is there, be it good or bad.
+func (v values) has(name string) bool { _, found := v[name]; return found }
+
+// section reads a map and reports the fields that it must not have; nil when
+// it is no map.
+func (d *decoder) section(n *node, s section) values {
+	if n == nil {
+		return nil
+	}
+	if n.kind != mapKind {
+		d.report(n.at, s.example, "%s: want fields, found %s", s.name, n.kind)
+		return nil
+	}
+	found := make(values, len(n.fields))
+	for _, f := range n.fields {
+		switch instead, known := unbuiltFields[f.name]; {
+		case slices.Contains(s.fields, f.name) && f.value.kind == nullKind:
+			d.report(f.at, "give it a value or remove it", "%s%s is empty", s.prefix, f.name)
+			found[f.name] = nil
+		case slices.Contains(s.fields, f.name):
+			found[f.name] = f.value
+		case known:
+			d.report(f.at, instead, "%s%s is not built yet", s.prefix, f.name)
+		default:
+			hint := "known are " + strings.Join(s.fields, ", ")
+			if near := nearest(f.name, s.fields); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			d.report(f.at, hint, "unknown field %s in %s", quote(f.name), s.name)
+		}
+	}
+	return found
+}
+
+// scalar reads text, a number or a boolean as its text.
+func (d *decoder) scalar(n *node, what string) (string, bool) {
+	if n == nil {
+		return "", false
+	}
+	if n.kind != scalarKind {
+		d.report(n.at, "", "%s: want text, found %s", what, n.kind)
+		return "", false
+	}
+	return n.text, true
+}
+
+// choice reads one of a few words.
+func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
+	s, ok := d.scalar(n, what)
+	if !ok || slices.Contains(words, s) {
+		return s, ok
+	}
+	hint := ""
+	if near := nearest(s, words); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	d.report(n.at, hint, "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
+	return "", false
+}
+
+// list reads a list.
+func (d *decoder) list(n *node, what string) []*node {
+	if n == nil {
+		return nil
+	}
+	if n.kind != listKind {
+		d.report(n.at, "a list is written [a, b]", "%s: want a list, found %s", what, n.kind)
+		return nil
+	}
+	return n.items
+}
+
+// quote is a value of the file as messages show it: on one line, not too long,
+// without passwords.
+func quote(s string) string {
+	const most = 64
+	s = mask(s)
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

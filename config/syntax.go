@@ -1,0 +1,242 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// What the parser is given is bounded, because it takes time with the square of
+// the tokens (minutes for 1 MiB of brackets) and of the paths to them. Within
+// these bounds it is well below a second.
+const (
+	maxTokens = 50_000 // some 800 rules
+	maxDepth  = 16     // of lists and maps within each other
+	maxName   = 256    // bytes of a field's name
+)
+
+// parse makes nodes of the text; nil when it has reported why it cannot.
+func (d *decoder) parse() (root *node) {
+	defer func() {
+		if cause := recover(); cause != nil { // the parser is not ours, and files are not always friendly
+			d.report(position{1, 1}, "check brackets, quotes and indentation", "not YAML: %v", cause)
+			root = nil
+		}
+	}()
+	tokens := lexer.Tokenize(d.text.body)
+	realign(tokens, d.text.raw)
+	if !d.supported(tokens) {
+		return nil
+	}
+	// Duplicates are reported by convert: all of them, and not as bad syntax.
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.syntaxError(err)
+		return nil
+	}
+	for _, doc := range file.Docs {
+		if doc.Body != nil {
+			return d.convert(doc.Body, position{1, 1})
+		}
+	}
+	d.report(position{1, 1}, topSection.example, "the file is empty")
+	return nil
+}
+
+// syntaxError reports what the parser found, at the place it names.
+func (d *decoder) syntaxError(err error) {
+	at, message := position{1, 1}, err.Error()
+	if e, ok := err.(interface {
+		GetToken() *token.Token
+		GetMessage() string
+	}); ok {
+		message = e.GetMessage()
+		if tk := e.GetToken(); tk != nil {
+			at = place(tk)
+		}
+	}
+	d.badSyntax(at, message)
+}
+
+func (d *decoder) badSyntax(at position, message string) {
+	hint := `check the indentation, and put text that holds ": " or " #" in quotes`
+	line := d.text.shown[d.text.line(at.line)-1]
+	switch {
+	case strings.Contains(message, "'\t'"), strings.Contains(message, "tab character"):
+		hint = "use spaces here, not tabs"
+	case strings.Contains(message, "reserved character"):
+		hint = "put the text in quotes"
+	case strings.Contains(message, "end character"):
+		hint = "close the quotes"
+	case strings.ContainsAny(line, "{}[]"):
+		hint = `close every bracket, and put text that holds { } [ ] or , in quotes, as in route: "GET /u/{id}"`
+	}
+	d.report(at, hint, "not YAML: %s", strings.ReplaceAll(message, "\t", `\t`))
+}
+
+func place(tk *token.Token) position { return position{tk.Position.Line, tk.Position.Column} }
+
+// unsupported is YAML that the file does without.
+var unsupported = map[token.Type]struct{ message, hint string }{
+	token.AnchorType:     {"anchors (&name) are not supported", "write the value where it is used; put text that begins with & in quotes"},
+	token.AliasType:      {"aliases (*name) are not supported", `write the value itself; put a star in quotes: "*"`},
+	token.MergeKeyType:   {"merge keys (<<) are not supported", "write the fields where they are used"},
+	token.TagType:        {"tags (!name) are not supported", "remove it; put text that begins with ! in quotes"},
+	token.DirectiveType:  {"directives (%NAME) are not supported", "remove it; put text that begins with % in quotes"},
+	token.MappingKeyType: {`complex keys ("? ") are not supported`, "write name: value"},
+}
+
+// supported reports tokens that are none, and YAML that is not supported.
+func (d *decoder) supported(tokens token.Tokens) bool {
+	if len(tokens) > maxTokens {
+		d.report(place(tokens[maxTokens]), "split the rules by service", "more than %d words and signs up to here", maxTokens)
+		return false
+	}
+	content, ended := false, false
+	depth, entries, line := 0, 0, 0
+	for _, tk := range tokens {
+		at := place(tk)
+		if what, found := unsupported[tk.Type]; found {
+			d.report(at, what.hint, "%s", what.message)
+			if tk.Type == token.DirectiveType {
+				return false // what follows is its text
+			}
+		}
+		if tk.Type == token.CommentType {
+			continue
+		}
+		if ended || content && tk.Type == token.DocumentHeaderType {
+			d.report(at, "keep one document in one file", "a second document begins here")
+			return false
+		}
+		content = true
+		if at.line != line {
+			line, entries = at.line, 0
+		}
+		switch tk.Type {
+		case token.InvalidType:
+			d.badSyntax(at, tk.Error)
+		case token.DocumentEndType:
+			ended = true
+		case token.MappingStartType, token.SequenceStartType:
+			depth++
+		case token.MappingEndType, token.SequenceEndType:
+			depth--
+		case token.SequenceEntryType:
+			entries++
+		case token.MappingValueType:
+			if tk.Prev != nil && len(tk.Prev.Value) > maxName {
+				d.report(place(tk.Prev), "", "a name is longer than %d bytes", maxName)
+				return false
+			}
+		}
+		if depth > maxDepth || entries > maxDepth {
+			d.report(at, "rules need no more than five", "nested more than %d deep", maxDepth)
+			return false
+		}
+	}
+	return len(d.problems) == 0
+}
+
+// realign corrects the columns of tokens: the lexer does not count the tabs
+// between them.
+func realign(tokens token.Tokens, lines []string) {
+	var runes []rune // of the line, if it has tabs
+	line, shift, end := 0, 0, 0
+	for _, tk := range tokens {
+		pos := tk.Position
+		if pos.Line != line {
+			line, shift, end, runes = pos.Line, 0, 0, nil
+			if 1 <= line && line <= len(lines) && strings.Contains(lines[line-1], "\t") {
+				runes = []rune(lines[line-1])
+			}
+		}
+		start := []rune(beginning(tk))
+		if runes == nil || len(start) == 0 {
+			continue
+		}
+		i := max(pos.Column-1+shift, end)
+		for i+len(start) <= len(runes) && !slices.Equal(runes[i:i+len(start)], start) {
+			i++
+		}
+		if i+len(start) > len(runes) {
+			runes = nil // lost: the rest of the line stays as it is
+			continue
+		}
+		shift, end = i+1-pos.Column, i+len(start)
+		pos.Column = i + 1
+	}
+}
+
+// beginning is what a token begins with in the file.
+func beginning(tk *token.Token) string {
+	switch tk.Type {
+	case token.DoubleQuoteType:
+		return `"`
+	case token.SingleQuoteType:
+		return `'`
+	case token.CommentType:
+		return "#"
+	}
+	for word := range strings.FieldsSeq(tk.Value) {
+		return word
+	}
+	return ""
+}
+
+// convert makes a node of the parser's. Where nothing was written, it is at
+// the given place.
+func (d *decoder) convert(n ast.Node, at position) *node {
+	switch n := n.(type) {
+	case *ast.NullNode:
+		if n.Token.Type == token.ImplicitNullType {
+			return &node{kind: nullKind, at: at}
+		}
+		return &node{kind: nullKind, at: place(n.Token)}
+	case *ast.StringNode:
+		return &node{kind: scalarKind, at: place(n.Token), text: n.Value}
+	case *ast.LiteralNode:
+		return &node{kind: scalarKind, at: place(n.Start), text: n.Value.Value}
+	case *ast.SequenceNode:
+		list := &node{kind: listKind, at: place(n.Start)}
+		for i, value := range n.Values {
+			at := list.at
+			if entry := n.Entries[i].Start; entry != nil {
+				at = place(entry)
+			}
+			list.items = append(list.items, d.convert(value, at))
+		}
+		return list
+	case *ast.MappingNode:
+		return d.convertMap(n)
+	case ast.ScalarNode: // numbers and booleans: as they were written
+		return &node{kind: scalarKind, at: place(n.GetToken()), text: n.GetToken().Value}
+	}
+	d.report(at, "", "a %s is not supported", strings.ToLower(n.Type().String()))
+	return &node{kind: nullKind, at: at}
+}
+
+func (d *decoder) convertMap(n *ast.MappingNode) *node {
+	m := &node{kind: mapKind}
+	if n.IsFlowStyle {
+		m.at = place(n.Start)
+	} else {
+		m.at = place(n.Values[0].Key.GetToken())
+	}
+	first := make(map[string]int) // line, by name
+	for _, value := range n.Values {
+		key := value.Key.GetToken()
+		at := place(key)
+		if line, found := first[key.Value]; found {
+			d.report(at, "keep one of them", "%s is there twice, first in line %d", quote(key.Value), line)
+			continue
+		}
+		first[key.Value] = at.line
+		m.fields = append(m.fields, field{key.Value, at, d.convert(value.Value, at)})
+	}
+	return m
+}
