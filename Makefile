@@ -1,0 +1,40 @@
+# Modules with tests: this one, and nested ones as they come (benchmarks, adapters).
+MODULES = .
+FUZZTIME = 20s
+GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: help build test test-short lint fuzz bench cover demo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+build: ## build bin/hotparam
+	go build -o bin/hotparam ./cmd/hotparam
+
+test: ## install what is missing (Debian, as root), then check and test everything
+	@./scripts/install-test-tools
+	@MODULES="$(MODULES)" ./scripts/test
+
+test-short: ## the quick tests alone, without the race detector
+	@MODULES="$(MODULES)" RACE= ./scripts/test -short ./...
+
+lint: ## run golangci-lint (the first time it is built: minutes)
+	go run $(GOLANGCI_LINT) run ./...
+
+fuzz: ## run each fuzz target for FUZZTIME
+	@FUZZTIME="$(FUZZTIME)" ./scripts/fuzz
+
+bench: ## run the benchmarks with allocations
+	go test -run '^$$' -bench . -benchmem ./...
+
+cover: ## test and write coverage.html
+	@mkdir -p bin
+	go test -coverpkg ./... -coverprofile bin/cover.out ./...
+	go tool cover -html bin/cover.out -o bin/coverage.html
+	@go tool cover -func bin/cover.out | tail -n 1
+
+demo: ## everything in one process, on a real access log
+	go run ./cmd/hotparam demo
+
+clean: ## remove what was built
+	rm -rf bin .cache

@@ -1,0 +1,71 @@
+package hotparam_test
+
+import (
+	"bytes"
+	"errors"
+	"go/format"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const maxFileSize = 2 << 20 // bytes
+
+// Written so that this file does not find itself.
+var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`)
+
+func TestCommittedFilesAreTidy(t *testing.T) {
+	for _, name := range committedFiles(t) {
+		info, err := os.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted here, not yet in git
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !info.Mode().IsRegular() {
+			continue
+		}
+		if info.Size() > maxFileSize {
+			t.Errorf("%s has %d bytes; at most %d belong into the repository", name, info.Size(), maxFileSize)
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !utf8.Valid(text) {
+			continue // not text
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if unfinished.MatchString(line) {
+				t.Errorf("%s:%d: finish it, or open an issue: %s", name, i+1, strings.TrimSpace(line))
+			}
+		}
+		if strings.HasSuffix(name, ".go") {
+			formatted, err := format.Source(text)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if !bytes.Equal(formatted, text) {
+				t.Errorf("%s is not formatted: run gofmt -w %[1]s", name)
+			}
+		}
+	}
+}
+
+func committedFiles(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("not a git checkout, or no git: cannot tell which files are committed (%v)", err)
+	}
+	names := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	if len(names) < 2 {
+		t.Fatalf("git ls-files names %q", names)
+	}
+	return names
+}

@@ -1,0 +1,145 @@
+package hotparam_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/hotparam/hotparam"
+
+// arrows tells which packages of this module each package may import, outside of
+// tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
+// design, so it is made here on purpose, not by an editor that adds imports.
+var arrows = map[string][]string{
+	"hotparam":            nil,
+	"wire":                {"hotparam"},
+	"limiter":             {"hotparam"},
+	"limiter/limitertest": {"hotparam"}, // knows a limiter by its methods only
+	"config":              {"hotparam"},
+	"collector":           {"hotparam", "wire"},
+	"aggregator":          {"hotparam", "wire"},
+	"hotkeys":             {"hotparam", "wire"},
+	"middleware":          {"hotparam", "collector", "hotkeys", "limiter"},
+
+	"internal/accesslog":   nil,
+	"internal/demo/data":   nil,
+	"internal/testenv":     nil,
+	"internal/testsummary": nil,
+	"internal/replay":      everythingButCommands,
+	"internal/demo":        everythingButCommands,
+
+	"cmd/hotparam": everythingButCommands,
+
+	"examples/api": everythingPublic, // an example does what a user could do
+}
+
+var (
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "config", "collector", "aggregator", "hotkeys", "middleware"}
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/demo", "internal/demo/data", "internal/replay")
+)
+
+// standardOnly are the packages that bring no dependency into anybody's build.
+var standardOnly = []string{"hotparam", "wire", "limiter"}
+
+// testOnly are import paths, with all below them, that only tests may import, and
+// the packages which are excepted because they are themselves made for tests, or
+// are a program that runs without a real server.
+var testOnly = map[string][]string{
+	"testing":                       {"internal/testenv", "limiter/limitertest"},
+	"pgregory.net/rapid":            {"limiter/limitertest"},
+	"go.uber.org/goleak":            {"internal/testenv"},
+	"github.com/testcontainers":     {"internal/testenv"},
+	"github.com/moby":               {"internal/testenv"},
+	"github.com/alicebob/miniredis": {"internal/demo"},
+	module + "/internal/testenv":    nil,
+	module + "/limiter/limitertest": nil,
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func (p goPackage) name() string { return shortName(p.ImportPath) }
+
+func shortName(path string) string {
+	if path == module {
+		return "hotparam"
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for _, p := range listPackages(t) {
+		allowed, known := arrows[p.name()]
+		if !known {
+			t.Errorf("package %s is not in the table: add it to arrows in imports_test.go, with what it may import", p.name())
+			continue
+		}
+		for _, imported := range p.Imports {
+			if inModule(imported) && !slices.Contains(allowed, shortName(imported)) {
+				t.Errorf("%s imports %s; it may import only %q (see arrows in imports_test.go)", p.name(), shortName(imported), allowed)
+			}
+			if !isStandard(imported) && !inModule(imported) && slices.Contains(standardOnly, p.name()) {
+				t.Errorf("%s imports %s; it may import only the standard library", p.name(), imported)
+			}
+		}
+	}
+}
+
+func TestTestLibrariesStayInTests(t *testing.T) {
+	for _, p := range listPackages(t) {
+		for _, imported := range p.Imports {
+			for library, excepted := range testOnly {
+				if isBelow(imported, library) && !slices.Contains(excepted, p.name()) {
+					t.Errorf("%s imports %s outside of its tests", p.name(), imported)
+				}
+			}
+		}
+	}
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, stderr.String())
+	}
+	var packages []goPackage
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", cmd, err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) == 0 {
+		t.Fatalf("%s lists no package", cmd)
+	}
+	return packages
+}
+
+func inModule(path string) bool { return isBelow(path, module) }
+
+func isBelow(path, parent string) bool {
+	return path == parent || strings.HasPrefix(path, parent+"/")
+}
+
+// isStandard uses what the go command promises: only paths outside of the standard
+// library have a dot in their first element.
+func isStandard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}

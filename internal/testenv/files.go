@@ -1,0 +1,52 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/hotparam/hotparam"
+
+// startDir is read before any test can change it.
+var startDir, errStartDir = os.Getwd()
+
+// SharedData returns the path of a large file that is not part of the repository:
+// name below shared/data beside the checkout. The test is skipped without it, also
+// in CI: it is a bigger sample of what the repository has, not a component.
+func SharedData(tb testing.TB, name string) string {
+	tb.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	path := filepath.Join(root, "..", "shared", "data", filepath.FromSlash(name))
+	if _, err := os.Stat(path); err != nil {
+		tb.Skipf("testenv: optional data %s is not there (%v); the smaller sample in the repository is tested anyway", name, err)
+	}
+	return path
+}
+
+// moduleRoot is the directory of the main module's go.mod, also for the tests of a
+// nested module.
+func moduleRoot() (string, error) {
+	if errStartDir != nil {
+		return "", errStartDir
+	}
+	for dir := startDir; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		if strings.TrimSpace(first) == "module "+modulePath {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no go.mod of %s in or above %s", modulePath, startDir)
+		}
+	}
+}

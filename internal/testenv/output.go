@@ -1,0 +1,62 @@
+package testenv
+
+import (
+	"bytes"
+	"regexp"
+	"sync"
+)
+
+// output keeps what a child process writes and tells those who wait when there is
+// more. It is safe for concurrent use.
+type output struct {
+	mu             sync.Mutex
+	stdout, stderr bytes.Buffer
+	more           chan struct{} // closed and replaced by every write
+}
+
+func newOutput() *output {
+	return &output{more: make(chan struct{})}
+}
+
+// stream is the io.Writer of one of the child's two streams.
+type stream struct {
+	of  *output
+	buf *bytes.Buffer
+}
+
+func (s stream) Write(p []byte) (int, error) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.buf.Write(p)
+	close(s.of.more)
+	s.of.more = make(chan struct{})
+	return len(p), nil
+}
+
+func (o *output) text(buf *bytes.Buffer) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return buf.String()
+}
+
+// find looks for the pattern in the complete lines of both streams. An unfinished
+// line is left for later: half an address would match as well. With no match it
+// returns a channel that is closed once there is more to look at.
+func (o *output) find(pattern *regexp.Regexp) (match []string, more <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, text := range [][]byte{o.stdout.Bytes(), o.stderr.Bytes()} {
+		for line := range bytes.Lines(text) {
+			if !bytes.HasSuffix(line, []byte("\n")) {
+				continue
+			}
+			if found := pattern.FindSubmatch(bytes.TrimRight(line, "\r\n")); found != nil {
+				for _, group := range found {
+					match = append(match, string(group))
+				}
+				return match, nil
+			}
+		}
+	}
+	return nil, o.more
+}

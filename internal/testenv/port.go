@@ -1,0 +1,71 @@
+package testenv
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// Ports are taken below the range from which Linux (32768 and up) and macOS (49152
+// and up) serve outgoing connections. A port from that range, as ":0" gives, can be
+// lost while a server restarts: any client's outgoing connection may get it, even
+// the connection of a client that dials the dead server, which then talks to itself.
+// They also leave room for servers that use port + 10000 as well.
+const (
+	lowestPort  = 15_000
+	highestPort = 32_000
+)
+
+var handedOut struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
+// FreePort returns a port that is free on 127.0.0.1 for both TCP and UDP, and that
+// this process has not been given before. Another process may still take it first:
+// whoever binds it must be ready to try another.
+func FreePort(tb testing.TB) int {
+	tb.Helper()
+	for range 1000 {
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		if claim(port) && isFree(port) {
+			return port
+		}
+	}
+	tb.Fatal("testenv: no free port found on 127.0.0.1 in 1000 tries")
+	return 0
+}
+
+func claim(port int) bool {
+	handedOut.Lock()
+	defer handedOut.Unlock()
+	if handedOut.ports[port] {
+		return false
+	}
+	if handedOut.ports == nil {
+		handedOut.ports = make(map[int]bool)
+	}
+	handedOut.ports[port] = true
+	return true
+}
+
+func isFree(port int) bool {
+	addr := loopback(port)
+	stream, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer stream.Close()
+	packet, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	defer packet.Close()
+	return true
+}
+
+func loopback(port int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}

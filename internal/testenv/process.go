@@ -1,0 +1,171 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	patience = 30 * time.Second // to get ready, or to end by itself
+	grace    = 10 * time.Second // from SIGTERM to SIGKILL
+)
+
+// Process is a child process of a test. It is stopped when the test ends, and its
+// output is logged if the test failed. Its methods are safe for concurrent use, but
+// those that can fail the test (WaitFor, Wait, Signal) belong to the test's own
+// goroutine, as [testing.T.FailNow] does.
+type Process struct {
+	tb     testing.TB
+	cmd    *exec.Cmd
+	output *output
+	exited chan struct{}
+}
+
+// Start runs the command as a child of the test. The command must not be started
+// yet; its Stdout and Stderr are taken over.
+func Start(tb testing.TB, cmd *exec.Cmd) *Process {
+	tb.Helper()
+	p := &Process{tb: tb, cmd: cmd, output: newOutput(), exited: make(chan struct{})}
+	cmd.Stdout = stream{p.output, &p.output.stdout}
+	cmd.Stderr = stream{p.output, &p.output.stderr}
+	// A grandchild that keeps the pipes open must not keep Wait from returning.
+	cmd.WaitDelay = time.Second
+	dieWithParent(cmd)
+
+	started := make(chan error)
+	go func() {
+		defer close(p.exited)
+		// The kernel's "parent has died" means the thread that started the child. So
+		// the thread is held until the child has ended: no other goroutine can run on
+		// it and, by ending while locked to it, take it down.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the outcome is in cmd.ProcessState
+		}
+	}()
+	if err := <-started; err != nil {
+		tb.Fatalf("testenv: start %s: %v", cmd.Path, err)
+	}
+	tb.Cleanup(func() {
+		p.Stop()
+		if tb.Failed() {
+			tb.Logf("testenv: %s", p.describe())
+		}
+	})
+	return p
+}
+
+// WaitFor waits until a whole line of the child's stdout or stderr matches the
+// pattern and returns the match with its groups. It fails the test when the child
+// exits, or 30 s pass, without such a line.
+func (p *Process) WaitFor(pattern string) []string {
+	p.tb.Helper()
+	match, err := p.await(p.tb.Context(), regexp.MustCompile(pattern))
+	if err != nil {
+		p.tb.Fatalf("testenv: %v; %s", err, p.describe())
+	}
+	return match
+}
+
+func (p *Process) await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		match, more := p.output.find(pattern)
+		if match != nil {
+			return match, nil
+		}
+		select {
+		case <-more:
+		case <-p.exited:
+			if match, _ := p.output.find(pattern); match != nil {
+				return match, nil
+			}
+			return nil, fmt.Errorf("the process exited without a line that matches %q", pattern)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no line that matches %q: %w", pattern, ctx.Err())
+		}
+	}
+}
+
+// Wait waits until the child has ended by itself and returns its exit code, -1 if a
+// signal ended it. It fails the test after 30 s.
+func (p *Process) Wait() int {
+	p.tb.Helper()
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		p.tb.Fatalf("testenv: still running after %v: %s", patience, p.describe())
+		return -1
+	}
+}
+
+// Exited is closed when the child has ended and all its output is captured.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Signal sends a signal to the child. It fails the test if the child has ended.
+func (p *Process) Signal(sig os.Signal) {
+	p.tb.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.tb.Fatalf("testenv: send %v: %v; %s", sig, err, p.describe())
+	}
+}
+
+// Stop asks the child to end (SIGTERM), ends it after 10 s (SIGKILL), and returns
+// its exit code, -1 if a signal ended it. It may be called again.
+func (p *Process) Stop() int {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended already
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a stopped process gets SIGTERM only now
+	select {
+	case <-p.exited:
+	case <-time.After(grace):
+		p.tb.Logf("testenv: pid %d ignored SIGTERM for %v: killed", p.PID(), grace)
+		return p.Kill()
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Kill ends the child at once (SIGKILL), waits until it is gone, and returns its
+// exit code, -1 if a signal ended it. It may be called again.
+func (p *Process) Kill() int {
+	_ = p.cmd.Process.Kill() // fails only if it has ended already
+	<-p.exited
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// PID is the child's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stdout is what the child has written to its standard output so far.
+func (p *Process) Stdout() string { return p.output.text(&p.output.stdout) }
+
+// Stderr is what the child has written to its standard error so far.
+func (p *Process) Stderr() string { return p.output.text(&p.output.stderr) }
+
+func (p *Process) describe() string {
+	state := "running"
+	if p.hasExited() {
+		state = p.cmd.ProcessState.String()
+	}
+	return fmt.Sprintf("%s (pid %d, %s)\nstdout:\n%s\nstderr:\n%s", p.cmd, p.PID(), state, p.Stdout(), p.Stderr())
+}
+
+func (p *Process) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
