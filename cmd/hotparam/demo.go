@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/spf13/cobra"
+)
+
+// unattendedDemo is how long the demo runs where nobody can end it by a key.
+const unattendedDemo = 20 * time.Second
+
+func newDemo(s streams) *cobra.Command {
+	var length time.Duration
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "demo [--for 20s] [--json]",
+		Short: "See it work: real traffic, nothing to install",
+		Long: `Run all of hotparam in this one process: three API instances, the aggregator, an
+embedded Redis-compatible server, and the access log of a real web server (the
+SEC's EDGAR), replayed over HTTP at its own speed, in a loop. A company's filings
+are hot at 10 requests per second over all instances; each instance then serves
+5 per second of them.
+
+On a terminal it shows what is hot until q or Ctrl-C; elsewhere it prints a line
+per event, for 20 seconds.`,
+		Example: `  hotparam demo                     # watch; it tells what to try meanwhile
+  hotparam demo --for 1m            # end after a minute
+  hotparam demo --json | jq .hot    # one object at the end`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			live := !asJSON && interactive(s)
+			switch {
+			case length < 0:
+				return usageError(fmt.Errorf("--for %v: must not be negative", length))
+			case !cmd.Flags().Changed("for") && !live:
+				length = unattendedDemo
+			}
+			switch {
+			case asJSON:
+				return demoJSON(cmd.Context(), s, length)
+			case live:
+				return demoLive(cmd.Context(), s, length)
+			default:
+				return demoLines(cmd.Context(), s, length)
+			}
+		},
+	}
+	cmd.Flags().DurationVar(&length, "for", 0, "run for this `duration`, such as 30s; 0: until q or Ctrl-C")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end, and nothing else")
+	return cmd
+}
+
+// interactive tells whether a person looks at the output and can press keys.
+func interactive(s streams) bool {
+	in, ok := s.in.(io.Writer) // as a terminal is
+	return ok && terminal(in) && terminal(s.out)
+}
+
+// runFor is ctx that ends after a time; 0: it does not.
+func runFor(ctx context.Context, length time.Duration) (context.Context, context.CancelFunc) {
+	if length == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, length)
+}
+
+// demoLog takes what goes wrong.
+func demoLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+func demoJSON(ctx context.Context, s streams, length time.Duration) error {
+	d, err := demo.New(ctx, demoLog(s.err))
+	if err != nil {
+		return err
+	}
+	writeIntro(s.err, d)
+	ctx, cancel := runFor(ctx, length)
+	defer cancel()
+	err = d.Run(ctx)
+	out := json.NewEncoder(s.out)
+	out.SetEscapeHTML(false) // "&" is part of keys
+	return errors.Join(err, out.Encode(d.Result()))
+}
+
+// snapshotTimeout is how long the embedded Redis may take to answer.
+const snapshotTimeout = 500 * time.Millisecond
+
+func snapshot(ctx context.Context, d *demo.Demo) (demo.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	return d.Snapshot(ctx)
+}
+
+// tryRedis are commands that read the hot keys, the fullest first: the rest is
+// for narrow terminals.
+func tryRedis(d *demo.Demo) []string {
+	_, port, _ := net.SplitHostPort(d.RedisAddr())
+	read := fmt.Sprintf("redis-cli -p %s ZREVRANGE 'hotparam:{%s}:hot' 0 -1", port, demo.Namespace)
+	return []string{read + " WITHSCORES", read}
+}
+
+// tryCurl are commands that ask for a key's text ("GET /path?query"). Curl makes
+// nine requests of "#[1-9]", of which it sends none: more than the burst.
+func tryCurl(d *demo.Demo, text string) []string {
+	url := d.URLs()[0]
+	_, target, _ := strings.Cut(text, " ")
+	return []string{
+		fmt.Sprintf("curl -i '%s%s#[1-9]'", url, target),
+		fmt.Sprintf("curl -i '%s%s'", url[len("http://"):], target),
+	}
+}

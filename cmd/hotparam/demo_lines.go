@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/demo"
+)
+
+// How often the lines are brought up to date, and how often one tells the whole.
+const (
+	linesEvery  = 100 * time.Millisecond
+	statusEvery = 5 * time.Second
+)
+
+// demoLines runs the demo without a terminal: a line when a key becomes hot or
+// cools, and every few seconds one about the whole.
+func demoLines(ctx context.Context, s streams, length time.Duration) error {
+	d, err := demo.New(ctx, demoLog(s.err))
+	if err != nil {
+		return err
+	}
+	writeIntro(s.out, d)
+	ctx, cancel := runFor(ctx, length)
+	defer cancel()
+	began := time.Now()
+	lines := newLinePrinter(s.out, began, func(text string) string { return tryCurl(d, text)[0] })
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	ticker := time.NewTicker(linesEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			writeSummary(s.out, d.Result(), time.Since(began))
+			return err
+		case <-ticker.C:
+			if now, err := snapshot(ctx, d); err == nil { // else it is ending
+				lines.show(now)
+			}
+		}
+	}
+}
+
+// linePrinter prints what has changed between snapshots.
+type linePrinter struct {
+	out   io.Writer
+	began time.Time
+	curl  func(text string) string
+
+	tried  bool // the command was printed
+	hot    []demo.Key
+	meter  meter
+	status time.Time // of the next line about the whole
+}
+
+func newLinePrinter(out io.Writer, began time.Time, curl func(text string) string) *linePrinter {
+	return &linePrinter{out: out, began: began, curl: curl, status: began.Add(statusEvery)}
+}
+
+func (l *linePrinter) show(s demo.Snapshot) {
+	after := s.At.Sub(l.began).Seconds()
+	for _, k := range missing(s.Hot, l.hot) {
+		fmt.Fprintf(l.out, "%6.1fs  hot   %s, %.0f/s\n", after, k.Text, k.Rate)
+		if !l.tried {
+			l.tried = true
+			fmt.Fprintf(l.out, "         try   %s\n", l.curl(k.Text))
+		}
+	}
+	for _, k := range missing(l.hot, s.Hot) {
+		fmt.Fprintf(l.out, "%6.1fs  cool  %s, was hot for %.0f s, %s refused\n",
+			after, k.Text, s.At.Sub(k.Since).Seconds(), thousands(k.Refused))
+	}
+	l.hot = s.Hot
+	l.meter.add(s.At, s.Allowed+s.Limited)
+	if s.At.Before(l.status) {
+		return
+	}
+	l.status = l.status.Add(statusEvery)
+	fmt.Fprintf(l.out, "%6.1fs        %.0f requests/s, %d keys seen, %d hot, %s refused\n",
+		after, l.meter.perSecond(), s.Keys, len(s.Hot), thousands(s.Limited))
+}
+
+// missing are the keys of these that are not among those.
+func missing(these, those []demo.Key) []demo.Key {
+	return slices.DeleteFunc(slices.Clone(these), func(k demo.Key) bool {
+		return slices.ContainsFunc(those, func(other demo.Key) bool { return other.Key == k.Key })
+	})
+}
+
+// writeIntro tells what runs, and where.
+func writeIntro(w io.Writer, d *demo.Demo) {
+	rule := demo.Rules().Rules[0]
+	urls := strings.Join(d.URLs(), " ")
+	fmt.Fprintf(w, "hotparam demo: %d API instances, the aggregator and an embedded Redis in one process, on a real access log\n", demo.Instances)
+	fmt.Fprintf(w, "  rule   %s by [%s]: hot at %s over all instances, then %s (burst %d) on each\n", demo.Route, demo.Param, rule.Hot.Rate, rule.Limit.Rate, rule.Limit.Burst)
+	fmt.Fprintf(w, "  API    %s\n", urls)
+	fmt.Fprintf(w, "  Redis  %s\n", d.RedisAddr())
+	fmt.Fprintf(w, "  try    %s\n\n", tryRedis(d)[0])
+}
+
+// summaryKeys is how many keys a summary lists.
+const summaryKeys = 15
+
+// writeSummary tells what the demo came to.
+func writeSummary(w io.Writer, r demo.Result, took time.Duration) {
+	var b bytes.Buffer
+	if len(r.Hot) > 0 {
+		fmt.Fprintf(&b, "\n%8s  %8s  %s\n", "PEAK/S", "REFUSED", "KEY")
+	}
+	for i, k := range r.Hot {
+		if i == summaryKeys {
+			fmt.Fprintf(&b, "%20s%d more\n", "", len(r.Hot)-i)
+			break
+		}
+		fmt.Fprintf(&b, "%8.0f  %8s  %s\n", k.PeakRate, thousands(k.Limited), k.Key)
+	}
+	fmt.Fprintf(&b, "\n%s requests in %.0f s: %s passed, %s refused", thousands(r.Requests), took.Seconds(), thousands(r.Allowed), thousands(r.Limited))
+	if r.Failed > 0 {
+		fmt.Fprintf(&b, ", %s failed", thousands(r.Failed))
+	}
+	fmt.Fprintf(&b, "; %d keys were hot at some time\n", len(r.Hot))
+	if r.Enforce.P50 != nil {
+		fmt.Fprintf(&b, "limited by all %d instances after %.0f ms (p50), %.0f ms (p99)\n", demo.Instances, *r.Enforce.P50, *r.Enforce.P99)
+	}
+	fmt.Fprintln(&b, dropped(r.Dropped))
+	_, _ = b.WriteTo(w) // the last words: nobody is left to tell
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/hotparam/hotparam/internal/demo"
+)
+
+// frameEvery is the pace of the live view.
+const frameEvery = 200 * time.Millisecond
+
+// demoLive runs the demo with a live view on the terminal, and leaves a summary
+// there.
+func demoLive(ctx context.Context, s streams, length time.Duration) error {
+	var warnings lastLine
+	d, err := demo.New(ctx, demoLog(&warnings))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := runFor(ctx, length)
+	defer cancel()
+	began := time.Now()
+	view := demoView{
+		redis:   tryRedis(d),
+		curl:    func(text string) []string { return tryCurl(d, text) },
+		warning: warnings.String,
+	}
+	if length > 0 {
+		view.ends = began.Add(length)
+	}
+	program := tea.NewProgram(demoModel{view: view, stop: cancel},
+		tea.WithInput(s.in), tea.WithOutput(s.out), tea.WithEnvironment(os.Environ()),
+		tea.WithoutSignalHandler(), // ctx is what a signal ends
+		tea.WithFPS(int(2*time.Second/frameEvery)),
+	)
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		err = d.Run(ctx)
+		program.Send(endedMsg{})
+	})
+	parts.Go(func() { follow(ctx, d, program.Send) })
+	last, failed := program.Run()
+	if failed != nil {
+		cancel()
+		parts.Wait()
+		return failed
+	}
+	if last.(demoModel).impatient {
+		return errReported // at once: the process ends what still runs
+	}
+	parts.Wait()
+	writeSummary(s.out, d.Result(), time.Since(began))
+	if w := warnings.String(); w != "" {
+		_, _ = s.err.Write([]byte(w + "\n"))
+	}
+	return err
+}
+
+// follow sends snapshots until ctx ends.
+func follow(ctx context.Context, d *demo.Demo, send func(tea.Msg)) {
+	ticker := time.NewTicker(frameEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if now, err := snapshot(ctx, d); err == nil { // else it is ending
+				send(snapshotMsg(now))
+			}
+		}
+	}
+}
+
+// What the program is told.
+type (
+	snapshotMsg demo.Snapshot
+	endedMsg    struct{}
+)
+
+// demoModel is the view with its keys.
+type demoModel struct {
+	view          demoView
+	width, height int
+	stop          func() // asks the demo to end
+	ending        bool
+	impatient     bool // asked twice
+}
+
+// Init implements [tea.Model].
+func (m demoModel) Init() tea.Cmd { return nil }
+
+// Update implements [tea.Model].
+func (m demoModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case snapshotMsg:
+		m.view.update(demo.Snapshot(msg))
+	case endedMsg:
+		return m, tea.Quit
+	case tea.KeyPressMsg:
+		switch key := msg.String(); {
+		case key != "q" && key != "ctrl+c":
+		case !m.ending:
+			m.ending, m.view.ending = true, true
+			m.stop()
+		case key == "ctrl+c":
+			m.impatient = true
+			return m, tea.Quit
+		}
+	}
+	return m, nil
+}
+
+// View implements [tea.Model].
+func (m demoModel) View() tea.View {
+	v := tea.NewView(m.view.render(m.width, m.height))
+	v.AltScreen = true
+	v.WindowTitle = "hotparam demo"
+	return v
+}
+
+// lastLine is a writer that keeps the last line, for a log that would tear the
+// screen.
+type lastLine struct {
+	mu   sync.Mutex
+	line []byte
+}
+
+// Write implements [io.Writer].
+func (l *lastLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line = append(l.line[:0], bytes.TrimSpace(p)...)
+	return len(p), nil
+}
+
+func (l *lastLine) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.line)
+}

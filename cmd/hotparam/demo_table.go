@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/demo"
+)
+
+// column is one of the table's. A narrow terminal shows only the columns that
+// matter most.
+type column struct {
+	title string
+	width int
+	rank  int // lower: leaves later
+	right bool
+	cell  func(k demo.Key, now time.Time) string
+}
+
+// Widths of the columns that take what room there is.
+const (
+	keyLeast, keyMost = 20, 60
+	barLeast, barMost = 18, 36
+)
+
+// columns are those on the right of the key; the bar has no cell.
+func columns() []column {
+	return []column{
+		{"RATE/S", 6, 0, true, func(k demo.Key, _ time.Time) string { return fmt.Sprintf("%.0f", k.Rate) }},
+		{"", barLeast, 2, false, nil},
+		{"LIMIT", 5, 5, true, func(k demo.Key, _ time.Time) string { return fmt.Sprintf("%d×%s", demo.Instances, k.Limit) }},
+		{"PASSED", 6, 4, true, func(k demo.Key, _ time.Time) string { return thousands(k.Passed) }},
+		{"REFUSED", 7, 1, true, func(k demo.Key, _ time.Time) string { return thousands(k.Refused) }},
+		{"HOT FOR", 7, 3, true, func(k demo.Key, now time.Time) string { return fmt.Sprintf("%.0fs", now.Sub(k.Since).Seconds()) }},
+	}
+}
+
+// layout picks the columns that fit beside a key, and gives the rest of the
+// width to the key and to the bar.
+func layout(width, longest int) (key int, shown []column) {
+	shown = columns()
+	need := func() int {
+		sum := 1 // margin
+		for _, c := range shown {
+			sum += 2 + c.width
+		}
+		return sum + 1
+	}
+	for len(shown) > 0 && need()+keyLeast > width {
+		last := 0
+		for i := range shown {
+			if shown[i].rank > shown[last].rank {
+				last = i
+			}
+		}
+		shown = append(shown[:last], shown[last+1:]...)
+	}
+	spare := max(0, width-need()-keyLeast)
+	key = min(keyLeast+spare, max(keyLeast, min(keyMost, longest)))
+	spare -= key - keyLeast
+	for i := range shown {
+		if shown[i].cell == nil {
+			shown[i].width += min(spare, barMost-barLeast)
+		}
+	}
+	return min(key, max(1, width-2)), shown
+}
+
+// table shows the keys in at most height lines.
+func (v *demoView) table(width, height int) []string {
+	longest := 0
+	for _, k := range v.now.Hot {
+		longest = max(longest, len(k.Text))
+	}
+	for _, c := range v.cooled {
+		longest = max(longest, len(c.Text))
+	}
+	key, shown := layout(width, longest)
+	var lines []string
+	add := func(line string) { lines = append(lines, fit(line, width)) }
+	add(faint.Render(v.header(key, shown)))
+	if len(v.now.Hot)+len(v.cooled) == 0 {
+		add(faint.Render(" nothing is hot yet"))
+	}
+	for _, k := range v.now.Hot {
+		add(v.row(k, key, shown))
+	}
+	for _, c := range v.cooled {
+		c.Rate = 0
+		add(faint.Render(v.plainRow(c, key, shown)))
+	}
+	if height = max(1, height); len(lines) > height {
+		more := len(lines) - height + 1
+		lines = lines[:height-1]
+		add(faint.Render(fmt.Sprintf(" … and %d more", more)))
+	}
+	return lines
+}
+
+func (v *demoView) header(key int, shown []column) string {
+	cells := []string{pad("KEY", key, false)}
+	for _, c := range shown {
+		title := c.title
+		if c.cell == nil {
+			title = scaleTitle(c.width)
+		}
+		cells = append(cells, pad(title, c.width, c.right))
+	}
+	return " " + strings.Join(cells, "  ")
+}
+
+func (v *demoView) row(k demo.Key, key int, shown []column) string {
+	cells := []string{pad(shorten(k.Text, key), key, false)}
+	for _, c := range shown {
+		switch {
+		case c.cell == nil:
+			cells = append(cells, bar(k.Rate, c.width))
+		case c.title == "REFUSED" && k.Refused > 0:
+			cells = append(cells, alarm.Render(pad(c.cell(k, v.now.At), c.width, true)))
+		default:
+			cells = append(cells, pad(c.cell(k, v.now.At), c.width, c.right))
+		}
+	}
+	return " " + strings.Join(cells, "  ")
+}
+
+// plainRow is the row of a key that has cooled.
+func (v *demoView) plainRow(c cooledKey, key int, shown []column) string {
+	cells := []string{pad(shorten(c.Text, key), key, false)}
+	for _, col := range shown {
+		text := "cooled"
+		if col.cell != nil {
+			text = col.cell(c.Key, c.at)
+		}
+		cells = append(cells, pad(text, col.width, col.right))
+	}
+	return " " + strings.Join(cells, "  ")
+}
+
+func pad(s string, width int, right bool) string {
+	fill := strings.Repeat(" ", max(0, width-len([]rune(s))))
+	if right {
+		return fill + s
+	}
+	return s + fill
+}
+
+// The bar's scale: the threshold is at a third of it, and what all instances
+// let pass together at half.
+var (
+	threshold = demo.Rules().Rules[0].Hot.Rate.PerSecond()
+	passes    = demo.Instances * demo.Rules().Rules[0].Limit.Rate.PerSecond()
+	fullScale = 2 * passes
+)
+
+// mark is the cell that holds a rate.
+func mark(rate float64, width int) int { return int(rate / fullScale * float64(width)) }
+
+// scaleTitle names the bar's marks.
+func scaleTitle(width int) string {
+	title := pad("", mark(threshold, width), false) + fmt.Sprintf("%.0f", threshold)
+	title = pad(title, mark(passes, width), false) + fmt.Sprintf("%.0f", passes)
+	return title
+}
+
+// bar draws a rate: green up to the threshold, yellow up to what passes, red
+// beyond, which is refused.
+func bar(rate float64, width int) string {
+	hot, full := mark(threshold, width), mark(passes, width)
+	halves := int(math.Round(2 * min(rate/fullScale, 1) * float64(width)))
+	var cells strings.Builder
+	for from := 0; from < width; { // runs of one colour
+		style, to := &calm, hot
+		switch {
+		case 2*from+1 > halves:
+			style, to = &faint, width
+		case from >= full:
+			style, to = &alarm, width
+		case from >= hot:
+			style, to = &warm, full
+		}
+		if style != &faint {
+			to = min(to, (halves+1)/2)
+		}
+		var run strings.Builder
+		for i := from; i < to; i++ {
+			switch {
+			case i == width-1 && rate > fullScale:
+				run.WriteString("▶")
+			case 2*i+2 <= halves:
+				run.WriteString("━")
+			case 2*i+1 == halves:
+				run.WriteString("╸")
+			case i == hot || i == full:
+				run.WriteString("│")
+			default:
+				run.WriteString("·")
+			}
+		}
+		cells.WriteString(style.Render(run.String()))
+		from = to
+	}
+	return cells.String()
+}

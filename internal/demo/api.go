@@ -1,0 +1,133 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// api is one instance of the API, with the middleware as a user attaches it.
+type api struct {
+	server   *http.Server
+	listener net.Listener
+	counts   *collector.Collector
+	guard    *middleware.Guard
+	watcher  *hotkeys.Watcher
+}
+
+func newAPI(ctx context.Context, n int, rules *hotparam.Rules, statsd string, redis *redisServer, exact *exact, log *slog.Logger) (_ *api, err error) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	a := &api{listener: listener}
+	defer func() {
+		if err != nil {
+			_ = listener.Close() // the other error is the one to tell
+		}
+	}()
+	sink, err := collector.NewStatsD(collector.StatsDConfig{
+		Rules: rules, Addr: statsd, Instance: fmt.Sprintf("api-%d", n+1),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.counts, err = collector.New(collector.Config{Sink: sink, Windows: rules.Windows(), Log: log}); err != nil {
+		return nil, err
+	}
+	a.guard, err = middleware.New(rules, a.counts,
+		middleware.WithOnSwap(func(_ string, hot []hotparam.Hot) { exact.inForce(n, hot, time.Now()) }),
+		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+			exact.refused(keyOf(r))
+			middleware.Refuse(w, r, d)
+		}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	client, err := redis.client()
+	if err != nil {
+		return nil, err
+	}
+	a.watcher, err = hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: Namespace, Logger: log}, a.guard.HotSet())
+	if err != nil {
+		return nil, err
+	}
+	filings := a.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		exact.passed()
+		fmt.Fprintf(w, "filings of company %s\n", r.FormValue("cik"))
+	}))
+	mux := http.NewServeMux()
+	mux.HandleFunc(Route, func(w http.ResponseWriter, r *http.Request) {
+		if key := keyOf(r); key != "" {
+			exact.arrived(key, time.Now())
+		}
+		filings.ServeHTTP(w, r)
+	})
+	a.server = &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	return a, nil
+}
+
+// keyOf is the text of the key that the demo's rule makes of a request, made
+// another way; empty: it makes none.
+func keyOf(r *http.Request) string {
+	cik := r.URL.Query()["cik"]
+	if len(cik) == 0 {
+		return ""
+	}
+	params := make([]hotparam.Param, len(cik))
+	for i, v := range cik {
+		params[i] = hotparam.Param{Name: "cik", Value: v}
+	}
+	return hotparam.Text(Route, params...)
+}
+
+func (a *api) url() string { return "http://" + a.listener.Addr().String() }
+
+// run serves until ctx ends, and then sends what was still counted.
+func (a *api) run(ctx context.Context) error {
+	counting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var parts errgroup.Group
+	parts.Go(func() error { return a.counts.Run(counting) })
+	parts.Go(func() error { return a.watcher.Run(counting) })
+	err := a.serve(ctx)
+	stop()
+	return errors.Join(err, parts.Wait())
+}
+
+// lastAnswers is how long requests that are being served may take to end.
+const lastAnswers = time.Second
+
+func (a *api) serve(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- a.server.Serve(a.listener) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+	defer cancel()
+	if a.server.Shutdown(limit) != nil {
+		_ = a.server.Close() // whoever still reads an answer does so for too long
+	}
+	<-served
+	return nil
+}

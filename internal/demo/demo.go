@@ -1,0 +1,269 @@
+// Package demo runs the whole of hotparam in one process, on real traffic and
+// with nothing to install: three API instances (HTTP servers on loopback) with
+// the middleware, the aggregator with its UDP listener, an embedded
+// Redis-compatible server, and a real access log replayed over HTTP at its own
+// speed. The parts talk over sockets, as they would between machines.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// What the demo runs on.
+const (
+	Namespace = "demo"
+	Route     = "GET /Archives/edgar/data"
+	Param     = "cik" // the company's number
+	Instances = 3
+)
+
+// Rules are the demo's: a company's filings are hot at 10 requests per second
+// over all instances, and each instance then serves 5 per second of them.
+func Rules() *hotparam.Rules {
+	route, err := hotparam.ParseRoute(Route)
+	if err != nil {
+		panic(err) // a constant
+	}
+	second := func(n int64) hotparam.Rate { return hotparam.Rate{N: n, Per: time.Second} }
+	return &hotparam.Rules{
+		Namespace: Namespace,
+		Version:   "demo",
+		Rules: []hotparam.Rule{{
+			ID:    "company",
+			Match: hotparam.Match{Route: route},
+			By:    hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: Param}}},
+			Hot:   hotparam.NewThreshold(second(10)),
+			Limit: &hotparam.Limit{Rate: second(5), Burst: 5, Mode: hotparam.ModeLimit},
+		}},
+	}
+}
+
+// Demo is one run.
+type Demo struct {
+	redis      *redisServer
+	client     redis.UniversalClient // of the publisher and of snapshots
+	publisher  *hotkeys.Publisher
+	aggregator *aggregator.Aggregator
+	apis       []*api
+	traffic    *traffic
+	exact      *exact
+}
+
+// New starts the embedded Redis and opens all ports; [Demo.Run] does the rest
+// and closes them. When New fails it has closed what it had opened.
+func New(ctx context.Context, log *slog.Logger) (d *Demo, err error) {
+	rules := Rules()
+	d = &Demo{exact: newExact(rules.Rules[0].Hot, Instances)}
+	defer func() {
+		if err != nil {
+			d.abandon()
+			d, err = nil, fmt.Errorf("demo: %w", err)
+		}
+	}()
+	if d.redis, err = startRedis(); err != nil {
+		return d, err
+	}
+	if d.client, err = d.redis.client(); err != nil {
+		return d, err
+	}
+	if d.publisher, err = hotkeys.NewPublisher(d.client, hotkeys.PublisherConfig{Namespace: Namespace, Logger: log}); err != nil {
+		return d, err
+	}
+	d.aggregator, err = aggregator.New(ctx, aggregator.Config{Rules: rules, Publisher: d.publisher, Listen: "127.0.0.1:0"})
+	if err != nil {
+		return d, err
+	}
+	for i := range Instances {
+		a, err := newAPI(ctx, i, rules, d.aggregator.Addr().String(), d.redis, d.exact, log)
+		if err != nil {
+			return d, err
+		}
+		d.apis = append(d.apis, a)
+	}
+	d.traffic, err = newTraffic(ctx, d.URLs())
+	return d, err
+}
+
+// abandon closes what New has opened: a part that is run when all is over does
+// so and returns.
+func (d *Demo) abandon() {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, a := range d.apis {
+		_ = a.run(over) // New's error is the one to tell
+	}
+	if d.aggregator != nil {
+		_ = d.aggregator.Run(over)
+	}
+	if d.redis != nil {
+		d.redis.close()
+	}
+}
+
+// Run replays the log over and over until ctx ends or a part fails, then ends
+// the parts in the order of the data, so that what was sent is counted and what
+// was counted is published.
+func (d *Demo) Run(ctx context.Context) error {
+	defer d.redis.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var serve []func(context.Context) error
+	for _, a := range d.apis {
+		serve = append(serve, a.run)
+	}
+	stages := []*stage{
+		start(ctx, cancel, serve...),
+		start(ctx, cancel, d.aggregator.Run),
+		start(ctx, cancel, d.publisher.Run),
+	}
+	d.traffic.run(ctx)
+	d.exact.settle(time.Now())
+	var errs []error
+	for _, s := range stages {
+		s.stop()
+		errs = append(errs, s.parts.Wait())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	return nil
+}
+
+// stage is the parts that end together, and later than the stage before.
+type stage struct {
+	parts errgroup.Group
+	stop  context.CancelFunc
+}
+
+// start runs parts until they are stopped, whatever becomes of ctx; one that
+// fails calls fail.
+func start(ctx context.Context, fail func(), parts ...func(context.Context) error) *stage {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &stage{stop: stop}
+	for _, run := range parts {
+		s.parts.Go(func() error {
+			err := run(ctx)
+			if err != nil {
+				fail()
+			}
+			return err
+		})
+	}
+	return s
+}
+
+// RedisAddr is where redis-cli finds the embedded server.
+func (d *Demo) RedisAddr() string { return d.redis.Addr() }
+
+// URLs are the base URLs of the API instances.
+func (d *Demo) URLs() []string {
+	urls := make([]string, len(d.apis))
+	for i, a := range d.apis {
+		urls[i] = a.url()
+	}
+	return urls
+}
+
+// Key is one hot key as it stands in Redis, with what all instances made of its
+// requests since it has been hot.
+type Key struct {
+	hotparam.Hot
+	Passed, Refused int64
+}
+
+// Snapshot is the state of the demo at one moment.
+type Snapshot struct {
+	At                       time.Time
+	Allowed, Limited, Failed int64
+	Hot                      []Key // the highest rate first
+	Keys                     int64 // distinct keys that the aggregator counts; at most a second old
+	Enforce                  Percentiles
+	LogTime                  time.Time // where the log is
+}
+
+// Snapshot tells the present state while [Demo.Run] runs. It asks Redis for
+// what is hot, with the deadline of ctx. It is safe for concurrent use.
+func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
+	hot, err := hotkeys.List(ctx, d.client, Namespace)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s := Snapshot{
+		At:      time.Now(),
+		Failed:  d.traffic.failed.Load(),
+		Hot:     make([]Key, len(hot)),
+		Keys:    d.aggregator.Stats().Detector.Keys,
+		Enforce: d.exact.percentiles(),
+		LogTime: d.traffic.now(),
+	}
+	s.Allowed, s.Limited = d.exact.answers()
+	at := make(map[hotparam.Key]*Key, len(hot))
+	for i, h := range hot {
+		s.Hot[i].Hot = h
+		at[h.Key] = &s.Hot[i]
+	}
+	for _, a := range d.apis {
+		for _, k := range a.guard.HotKeys() {
+			if sum := at[k.Key]; sum != nil {
+				sum.Passed += k.Passed
+				sum.Refused += k.Refused
+			}
+		}
+	}
+	return s, nil
+}
+
+// Result is what the demo came to.
+type Result struct {
+	Requests int64            `json:"requests"` // that were answered
+	Allowed  int64            `json:"allowed"`
+	Limited  int64            `json:"limited"`
+	Failed   int64            `json:"failed"` // that were not answered, or otherwise
+	Hot      []HotResult      `json:"hot"`    // keys that were hot at some time, the highest peak first
+	Enforce  Percentiles      `json:"time_to_enforce_ms"`
+	Dropped  map[string]int64 `json:"dropped"` // counts that were not counted, by reason
+}
+
+// HotResult is one key that was hot.
+type HotResult struct {
+	Key      string  `json:"key"`
+	PeakRate float64 `json:"peak_rate"` // per second, over all instances
+	Limited  int64   `json:"limited"`
+}
+
+// Result tells what the demo came to, once Run has returned.
+func (d *Demo) Result() Result {
+	r := Result{
+		Failed:  d.traffic.failed.Load(),
+		Hot:     d.exact.hot(),
+		Enforce: d.exact.percentiles(),
+	}
+	r.Allowed, r.Limited = d.exact.answers()
+	r.Requests = r.Allowed + r.Limited
+	stats := d.aggregator.Stats()
+	r.Dropped = map[string]int64{
+		"table_full": 0, "too_long": 0, "send_error": 0,
+		"lost_packets":  stats.Decoder.LostPackets,
+		"late":          stats.Detector.Late,
+		"hot_set_full":  int64(d.publisher.Stats().Overflow),
+		"not_published": d.exact.unenforced(),
+	}
+	for _, a := range d.apis {
+		dropped := a.counts.Stats().Dropped
+		r.Dropped["table_full"] += dropped.TableFull
+		r.Dropped["too_long"] += dropped.TooLong
+		r.Dropped["send_error"] += dropped.SendError
+	}
+	return r
+}

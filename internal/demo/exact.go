@@ -1,0 +1,236 @@
+package demo
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// exact counts every request at the moment it arrives, with one lock for all
+// instances: what no real fleet could do, and what the demo is measured by. It
+// knows when a key really crossed the threshold, and so how long it took until
+// the limit was in force on the last instance. It keeps all keys that it ever
+// saw, which of the demo's log are a few thousand.
+type exact struct {
+	threshold hotparam.Rate
+	window    hotparam.Window
+
+	mu               sync.Mutex
+	keys             map[string]*exactKey
+	force            []map[string]bool // by instance: the keys that it limits
+	allowed, limited int64
+	waits            []time.Duration // times to enforce, sorted
+	missed           int64
+}
+
+type exactKey struct {
+	panes []int64     // counts of the window's panes
+	over  []time.Time // by pane: when its first request found the key at its threshold
+	last  int64       // newest pane
+	sum   int64       // of the panes
+	peak  int64       // highest sum
+
+	force   int       // how many instances limit it
+	due     time.Time // since when all of them ought to; zero: they do, or need not
+	wasHot  bool
+	limited int64
+}
+
+// Counts are placed by flushes, so what arrives within moments of a pane's edge
+// may be found in the pane beside.
+const (
+	edge = 5 * time.Millisecond
+	// patience is how long a key may be over its threshold without a limit.
+	patience = time.Second
+)
+
+func newExact(t *hotparam.Threshold, instances int) *exact {
+	e := &exact{threshold: t.Rate, window: t.Window(), keys: make(map[string]*exactKey)}
+	for range instances {
+		e.force = append(e.force, nil)
+	}
+	return e
+}
+
+func (e *exact) key(text string) *exactKey {
+	k := e.keys[text]
+	if k == nil {
+		k = &exactKey{panes: make([]int64, e.window.Panes), over: make([]time.Time, e.window.Panes)}
+		e.keys[text] = k
+	}
+	return k
+}
+
+// arrived notes a request.
+func (e *exact) arrived(text string, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k, pane, n := e.key(text), e.window.Index(now), int64(e.window.Panes)
+	k.roll(pane)
+	k.panes[k.last%n]++
+	k.sum++
+	k.peak = max(k.peak, k.sum)
+	if k.sum < e.threshold.N {
+		return
+	}
+	if over := &k.over[k.last%n]; over.IsZero() {
+		*over = now
+	}
+	e.overdue(k, now)
+	// Without the oldest pane, it is over the threshold wherever the flushes
+	// place what is near an edge: now it must become hot.
+	if k.due.IsZero() && k.force < len(e.force) && k.sum-k.panes[(k.last+1)%n] >= e.threshold.N {
+		k.due = now
+	}
+}
+
+// roll moves on to a newer pane. Requests take the lock in another order than
+// they take the time, so pane may also be older: then it is the newest that counts.
+func (k *exactKey) roll(pane int64) {
+	n := int64(len(k.panes))
+	k.last = max(k.last, pane-n)
+	for k.last < pane {
+		k.last++
+		k.sum -= k.panes[k.last%n]
+		k.panes[k.last%n], k.over[k.last%n] = 0, time.Time{}
+	}
+}
+
+// overdue counts a key that ought to have been limited for too long.
+func (e *exact) overdue(k *exactKey, now time.Time) {
+	if !k.due.IsZero() && now.Sub(k.due) > patience {
+		e.missed++
+		k.due = time.Time{}
+	}
+}
+
+// passed and refused note how a request was answered.
+func (e *exact) passed() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.allowed++
+}
+
+func (e *exact) refused(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.limited++
+	e.key(text).limited++
+}
+
+// inForce notes which keys an instance limits from now on.
+func (e *exact) inForce(instance int, hot []hotparam.Hot, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before, in := e.force[instance], make(map[string]bool, len(hot))
+	for _, h := range hot {
+		in[h.Text] = true
+		if before[h.Text] {
+			continue
+		}
+		k := e.key(h.Text)
+		k.wasHot = true
+		if k.force++; k.force == len(e.force) {
+			k.due = time.Time{}
+			e.enforced(now.Sub(e.crossing(k, h.Since)))
+		}
+	}
+	for text := range before {
+		if !in[text] {
+			e.keys[text].force--
+		}
+	}
+	e.force[instance] = in
+}
+
+// crossing is when the request arrived that made a key hot, whose count was
+// placed in the pane of since: a count is taken for the pane before its own
+// when a flush comes moments late, never for an earlier one.
+func (e *exact) crossing(k *exactKey, since time.Time) time.Time {
+	n := int64(len(k.panes))
+	pane := e.window.Index(since)
+	for p := pane - 1; p <= pane+1; p++ {
+		if p <= k.last-n || p > k.last {
+			continue // forgotten, or to come
+		}
+		if at := k.over[p%n]; !at.IsZero() && !at.Before(since.Add(-edge)) {
+			return at
+		}
+	}
+	return since // rather too long a wait than none
+}
+
+func (e *exact) enforced(wait time.Duration) {
+	i, _ := slices.BinarySearch(e.waits, wait)
+	e.waits = slices.Insert(e.waits, i, wait)
+}
+
+// Percentiles are in milliseconds; nil when there is nothing to take them of.
+type Percentiles struct {
+	P50 *float64 `json:"p50"`
+	P99 *float64 `json:"p99"`
+}
+
+// percentiles are those of the times to enforce.
+func (e *exact) percentiles() Percentiles {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Percentiles{P50: percentile(e.waits, 50), P99: percentile(e.waits, 99)}
+}
+
+// percentile is the nearest rank, in milliseconds with one decimal.
+func percentile(sorted []time.Duration, p int) *float64 {
+	if len(sorted) == 0 {
+		return nil
+	}
+	rank := (len(sorted)*p + 99) / 100
+	ms := float64(sorted[rank-1].Round(100*time.Microsecond)) / float64(time.Millisecond)
+	return &ms
+}
+
+// answers are how many requests passed, and how many were refused.
+func (e *exact) answers() (allowed, limited int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.allowed, e.limited
+}
+
+// settle is for the end of the traffic: it counts the keys that ought to be
+// limited by now, and forgets those that still had time.
+func (e *exact) settle(now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, k := range e.keys {
+		e.overdue(k, now)
+		k.due = time.Time{}
+	}
+}
+
+// unenforced is how often a key went over its threshold and was not limited by
+// all instances within the patience.
+func (e *exact) unenforced() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.missed
+}
+
+// hot are the keys that were limited somewhere, at some time: the highest peak
+// first.
+func (e *exact) hot() []HotResult {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	hot := []HotResult{} // in JSON an array, also when it is empty
+	for text, k := range e.keys {
+		if k.wasHot {
+			rate := float64(k.peak) / e.threshold.Per.Seconds()
+			hot = append(hot, HotResult{Key: text, PeakRate: rate, Limited: k.limited})
+		}
+	}
+	slices.SortFunc(hot, func(a, b HotResult) int {
+		return cmp.Or(cmp.Compare(b.PeakRate, a.PeakRate), cmp.Compare(b.Limited, a.Limited), cmp.Compare(a.Key, b.Key))
+	})
+	return hot
+}

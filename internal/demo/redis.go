@@ -1,0 +1,41 @@
+package demo
+
+import (
+	"fmt"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// redisServer is the embedded Redis-compatible server, with its clients.
+type redisServer struct {
+	*miniredis.Miniredis
+	clients []redis.UniversalClient
+}
+
+func startRedis() (*redisServer, error) {
+	r := &redisServer{Miniredis: miniredis.NewMiniRedis()}
+	r.ClockTTL(true) // else keys expire only when told that time has passed
+	if err := r.StartAddr("127.0.0.1:0"); err != nil {
+		return nil, fmt.Errorf("embedded Redis: %w", err)
+	}
+	return r, nil
+}
+
+// client makes a client that is closed with the server.
+func (r *redisServer) client() (redis.UniversalClient, error) {
+	c, err := hotkeys.NewClient("redis://" + r.Addr() + "/0")
+	if err == nil {
+		r.clients = append(r.clients, c)
+	}
+	return c, err
+}
+
+func (r *redisServer) close() {
+	for _, c := range r.clients {
+		_ = c.Close() // nothing is left to send
+	}
+	r.Close()
+}
