@@ -121,7 +121,8 @@ func (d *Decoder) meta(line []byte, now time.Time, h Handler) (time.Time, bool) 
 	case lost < 0:
 		d.stats.recovered.Add(-lost)
 	}
-	if hidden := m.Unsent + m.Held - 1; hidden > 0 {
+	// Bounded, so that no claim wraps around to nothing.
+	if hidden := min(m.Unsent, wire.MaxCount) + min(m.Held, wire.MaxCount) - 1; hidden > 0 {
 		h.Hidden(when, hidden)
 	}
 	return when, true

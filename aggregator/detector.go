@@ -82,7 +82,9 @@ func NewDetector(c DetectorConfig) *Detector {
 			continue
 		}
 		w := rule.Hot.Window()
-		grace := int64((c.Grace + w.Pane - 1) / w.Pane)
+		// One pane more: the window that is looked at ends before the pane that
+		// was the present one a lag ago.
+		grace := int64((max(c.Grace, c.Lag)+w.Pane-1)/w.Pane) + 1
 		d.rules[i] = &ruleWindow{rule: rule, window: newWindow(w, grace, c.Memory/hot), closed: never}
 	}
 	return d
@@ -102,7 +104,13 @@ func (d *Detector) Count(c Count) {
 	if e.hot != nil {
 		return
 	}
-	e.hot = &hotState{since: c.When, hold: c.When.Add(r.rule.Hot.Hold)}
+	// However short the hold, no window from before the one that made the key hot
+	// can cool it.
+	hold := c.When.Add(r.rule.Hot.Hold)
+	if over := r.window.Start(end + 1); hold.Before(over) {
+		hold = over
+	}
+	e.hot = &hotState{since: c.When, hold: hold}
 	r.hot = append(r.hot, i)
 	h := r.describe(i, end)
 	h.Low = low

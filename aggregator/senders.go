@@ -15,6 +15,7 @@ type senders struct {
 
 type sender struct {
 	incarnation uint64
+	first       uint64 // sequence that was heard first: what came before is not missed
 	last        uint64 // highest sequence seen
 	window      uint64 // bit i: last-i was seen
 	heard       time.Time
@@ -53,7 +54,7 @@ func (s *senders) packet(m wire.Meta, now time.Time) (lost int64, duplicate bool
 	if known.incarnation != m.Incarnation || known.last == 0 {
 		// A new life. Sequences begin at 1, but this aggregator may have
 		// started later than the instance, so nothing before counts as lost.
-		*known = sender{incarnation: m.Incarnation, last: m.Seq, window: ^uint64(0), heard: now}
+		*known = sender{incarnation: m.Incarnation, first: m.Seq, last: m.Seq, window: 1, heard: now}
 		return 0, false
 	}
 	if m.Seq > known.last {
@@ -67,6 +68,9 @@ func (s *senders) packet(m wire.Meta, now time.Time) (lost int64, duplicate bool
 		return 0, true
 	}
 	known.window |= 1 << behind
+	if m.Seq < known.first {
+		return 0, false // overtaken by the first one heard, and never missed
+	}
 	return -1, false
 }
 

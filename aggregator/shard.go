@@ -51,6 +51,7 @@ func newShard(d *Detector) *shard {
 func (s *shard) run() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
+	defer s.report()
 	var refreshed time.Time
 	for {
 		select {
@@ -65,11 +66,16 @@ func (s *shard) run() {
 			if now.Sub(refreshed) >= time.Second {
 				refreshed = now
 				s.detector.Refresh()
-				stats := s.detector.Stats()
-				s.stats.Store(&stats)
+				s.report()
 			}
 		}
 	}
+}
+
+// report shows the detector's figures to Stats.
+func (s *shard) report() {
+	stats := s.detector.Stats()
+	s.stats.Store(&stats)
 }
 
 func (s *shard) work(b *batch) {

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/hotparam/hotparam"
@@ -30,8 +31,10 @@ type window struct {
 	index   index
 	hand    int // where the search for a victim goes on
 
-	budget    int64
-	textBytes int64
+	budget     int64
+	maxEntries int
+	maxText    int64 // bytes of all texts
+	textBytes  int64
 
 	now    int64 // newest pane, by the clock or by a count
 	hidden ring  // what collectors hide of any key
@@ -42,7 +45,9 @@ type window struct {
 }
 
 const (
-	entryChunk = 1024
+	entryChunk = 128
+	// textShare is what each entry adds to the bytes that all texts share.
+	textShare = 64
 	// victims is how many entries are looked at to make room for one.
 	victims = 16
 	never   = math.MinInt64 / 2
@@ -63,12 +68,14 @@ type entry struct {
 func newWindow(w hotparam.Window, grace int64, budget int64) *window {
 	win := &window{Window: w, ring: int64(w.Panes) + grace, budget: budget, now: never, lost: never}
 	win.hidden = newRing(win.ring)
+	// A quarter of the budget is set aside for the cells, which are needed when
+	// the entries have filled the rest. Entries and texts have a bound each: if
+	// they shared one, a time of short texts would make entries that a time of
+	// long ones could not give back.
+	win.maxEntries = int((budget - budget/4) / (win.entrySize() + textShare))
+	win.maxText = int64(win.maxEntries) * textShare
 	return win
 }
-
-// Bytes that are set aside: a quarter of the budget for the cells, since they
-// are needed when the entries have filled the rest.
-func (w *window) entryBudget() int64 { return w.budget - w.budget/4 }
 
 func (w *window) entrySize() int64 { return 64 + 4*w.ring + 8 /* index at half load */ }
 
@@ -137,9 +144,14 @@ func (w *window) roll(e *entry, panes []uint32, pane int64) {
 // highest is the highest count of the windows that hold a pane that is not the
 // entry's newest, and where that window ends.
 func (w *window) highest(e *entry, panes []uint32, pane int64) (best, end int64) {
-	best = -1
-	for last := pane; last <= min(e.last, pane+int64(w.Panes)-1); last++ {
-		if sum := w.sum(e, panes, last); sum > best {
+	best, end = w.sum(e, panes, pane), pane
+	sum := best
+	for last := pane + 1; last <= min(e.last, pane+int64(w.Panes)-1); last++ {
+		sum += int64(panes[w.slot(last)])
+		if out := last - int64(w.Panes); out > e.last-w.ring {
+			sum -= int64(panes[w.slot(out)])
+		}
+		if sum > best {
 			best, end = sum, last
 		}
 	}
@@ -187,10 +199,14 @@ func (w *window) floor() int64 {
 }
 
 // insert makes an entry for a key, in the place of others if need be; -1 if
-// there is no room because the keys that were looked at are all hot.
+// there is no room because the keys that were looked at are all hot, or because
+// the text is longer than all texts together may be.
 func (w *window) insert(hash uint64, text []byte) int32 {
-	size := w.entrySize() + int64(len(text))
-	for w.used()+size > w.entryBudget() {
+	size := int64(len(text))
+	if size > w.maxText {
+		return -1
+	}
+	for w.live >= w.maxEntries || w.textBytes+size > w.maxText {
 		victim := w.victim()
 		if victim < 0 {
 			return -1
@@ -200,7 +216,7 @@ func (w *window) insert(hash uint64, text []byte) int32 {
 	i := w.vacant()
 	e, panes := w.at(i)
 	clear(panes)
-	*e = entry{hash: hash, text: append(e.text[:0], text...), last: w.now - w.ring, used: true}
+	*e = entry{hash: hash, text: bytes.Clone(text), last: w.now - w.ring, used: true}
 	w.live++
 	w.textBytes += int64(cap(e.text))
 	w.link(i)
@@ -254,7 +270,7 @@ func (w *window) evict(i int32) {
 	}
 	w.unlink(i)
 	w.textBytes -= int64(cap(e.text))
-	e.used, e.hash = false, 0
+	*e = entry{}
 	w.live--
 	w.evicted++
 	w.free = append(w.free, i)

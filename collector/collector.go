@@ -95,6 +95,18 @@ func (c *Collector) Add(hash uint64, member []byte, n uint64) {
 	}
 }
 
+// Fit is the text that a key's long text is counted by and known as to all
+// others; most texts are short and stay as they are. See [Sink].
+func (c *Collector) Fit(text []byte) []byte {
+	if len(text) <= alwaysFits {
+		return text
+	}
+	return c.sink.Fit(text)
+}
+
+// alwaysFits is a length that no sink finds too long, so that it is not asked.
+const alwaysFits = 80
+
 // Run flushes at each multiple of 100 ms of the wall clock, and where a rule's
 // panes need it, until ctx ends; then once more, and closes the sink. It
 // returns the error of that close, if any: a failed flush is counted and tried
@@ -114,12 +126,10 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-c.wake:
 			c.Flush(ctx, c.start)
 		case <-timer.C:
+			now := time.Now() // before the flush: what is added while it sends is left for the next
 			c.Flush(ctx, c.start)
-			c.start = cut
-			now := time.Now()
-			if cut = hotparam.NextCut(now, c.windows); cut.Sub(c.start) > 2*hotparam.FlushEvery {
-				c.start = now // the process was held up: all until now has been taken
-			}
+			c.start = now // not cut: the timer may have been late
+			cut = hotparam.NextCut(time.Now(), c.windows)
 			timer.Reset(time.Until(cut))
 		}
 	}

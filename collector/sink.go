@@ -28,6 +28,10 @@ type Sink interface {
 	// Send sends one flush. It returns how many counts (the sum of their N) it
 	// could not send, by reason; it must not wait for long, and keeps nothing.
 	Send(ctx context.Context, flush Flush, counts []Count) Sent
+	// Fit shortens a text that is too long for the sink, so that it keeps its
+	// identity; one that fits is returned as it is. It is called by any
+	// goroutine, and may change the text in place.
+	Fit(text []byte) []byte
 	// Close releases what the sink holds.
 	Close() error
 }

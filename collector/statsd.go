@@ -114,6 +114,9 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 	return s.packer.end()
 }
 
+// Fit implements [Sink].
+func (s *StatsD) Fit(text []byte) []byte { return s.encoding.Fit(text) }
+
 // Close implements [Sink].
 func (s *StatsD) Close() error { return s.client.Close() }
 
@@ -139,7 +142,7 @@ func (p *packer) begin(f Flush) {
 
 // Send takes one line from the client.
 func (p *packer) Send(line []byte) (int, error) {
-	if p.lines > 0 && len(p.buf)+1+len(line) > wire.MaxPacket {
+	if p.open && p.lines > 0 && len(p.buf)+1+len(line) > wire.MaxPacket {
 		p.emit()
 	}
 	p.start()
@@ -213,7 +216,10 @@ const (
 	sendDeadline = 50 * time.Millisecond
 )
 
-// Send sends one packet.
+// Send sends one packet. That nobody listens is the answer to the packet before,
+// which was lost and told as sent; so this one goes out and is told as failed in
+// its stead: while nobody listens every packet but the first is, and the failure
+// does not come and go with each packet.
 func (u *udpSender) Send(packet []byte) (int, error) {
 	now := time.Now()
 	if now.After(u.next) {
@@ -225,8 +231,7 @@ func (u *udpSender) Send(packet []byte) (int, error) {
 	_ = u.conn.SetWriteDeadline(now.Add(sendDeadline))
 	n, err := u.conn.Write(packet)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		// That is the answer to the packet before; this one was not sent.
-		n, err = u.conn.Write(packet)
+		_, _ = u.conn.Write(packet)
 	}
 	if err != nil {
 		return n, fmt.Errorf("statsd %s: %w", u.addr, err)

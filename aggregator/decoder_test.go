@@ -1,0 +1,217 @@
+package aggregator
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// heard is a Handler that writes down what it is told.
+type heard []string
+
+func (h *heard) Count(c Count) {
+	if c.Hash != hotparam.Hash(c.Text) {
+		*h = append(*h, "wrong hash")
+	}
+	*h = append(*h, fmt.Sprintf("rule %d %q %d %s", c.Rule, c.Text, c.N, at(c.When)))
+}
+
+func (h *heard) Hidden(when time.Time, n int64) {
+	*h = append(*h, fmt.Sprintf("hidden %d %s", n, at(when)))
+}
+
+func (h *heard) Lost(when time.Time) { *h = append(*h, "lost "+at(when)) }
+
+func at(t time.Time) string { return t.Sub(noon).String() }
+
+func decoderRules() *hotparam.Rules {
+	custom := hotRule("custom", 1, time.Second)
+	custom.Prefix = "web.front"
+	limit := hotRule("limit-only", 1, time.Second)
+	limit.Hot, limit.Limit = nil, &hotparam.Limit{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1, Mode: hotparam.ModeLimit}
+	return testRules(hotRule("terms", 1, time.Second), limit, custom)
+}
+
+// head is a meta line of instance a's first life.
+func head(seq uint64, start time.Duration, held, unsent int64) string {
+	return string(wire.AppendMeta(nil, wire.Meta{
+		Instance: []byte("a"), Incarnation: 1, Seq: seq,
+		Start: noon.Add(start).UnixNano(), Held: held, Unsent: unsent,
+	}))
+}
+
+func TestDecoder(t *testing.T) {
+	const line = "shop.terms.hot_param.GET /s?q=1:2|c"
+	const told = `rule 0 "GET /s?q=1" 2 `
+	for _, test := range []struct {
+		name    string
+		packets []string
+		want    []string
+		stats   DecoderStats
+	}{
+		{"one line", []string{line}, []string{told + "0s"},
+			DecoderStats{Packets: 1, Lines: 1, Counts: 1}},
+		{"lines, empty lines, CRLF and a newline at the end", []string{"\n" + line + "\r\n\n\r\n" + line + "\n"}, []string{told + "0s", told + "0s"},
+			DecoderStats{Packets: 1, Lines: 2, Counts: 2}},
+		{"an empty packet", []string{""}, nil, DecoderStats{Packets: 1}},
+		{"escapes", []string{"shop.terms.hot_param.a%3A%2e%00%FF:1|c"}, []string{`rule 0 "a:.\x00\xff" 1 0s`},
+			DecoderStats{Packets: 1, Lines: 1, Counts: 1}},
+		{"a prefix of its own", []string{"web.front.hot_param.k:1|c\nshop.custom.hot_param.k:1|c"}, []string{`rule 2 "k" 1 0s`},
+			DecoderStats{Packets: 1, Lines: 2, Counts: 1, NoRule: 1}},
+		{"a rule without a threshold", []string{"shop.limit-only.hot_param.k:1|c"}, nil,
+			DecoderStats{Packets: 1, Lines: 1, NoRule: 1}},
+		{"a count of nothing", []string{"shop.terms.hot_param.k:0|c"}, nil,
+			DecoderStats{Packets: 1, Lines: 1, Counts: 1}},
+		{"what is not a count, by reason", []string{strings.Join([]string{
+			"nonsense", "other.counter:1|c", "shop.terms.hot_param.k:1|g", "shop.terms.hot_param.k:-1|c",
+			"shop.terms.hot_param.%zz:1|c", "else.terms.hot_param.k:1|c", "shop.terms.hot_param.k:9999999999999|c", line,
+		}, "\n")}, []string{told + "0s"},
+			DecoderStats{Packets: 1, Lines: 8, Counts: 1, Malformed: 2, Foreign: 1, NotCounter: 1, Negative: 1, BadKey: 1, NoRule: 1}},
+		{"a meta line gives the time", []string{head(1, -time.Second, 1, 0) + "\n" + line}, []string{told + "-1s"},
+			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Senders: 1}},
+		{"a slow clock is believed", []string{head(1, -time.Hour, 1, 0) + "\n" + line}, []string{told + "-1h0m0s"},
+			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Senders: 1}},
+		{"a fast clock is not", []string{head(1, time.Hour, 1, 0) + "\n" + line}, []string{told + "0s"},
+			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Senders: 1}},
+		{"a broken meta line leaves the arrival", []string{"hotparam.meta:1|c|#v:2\n" + line}, []string{told + "0s"},
+			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Malformed: 1}},
+		{"what a sender dropped or holds back is hidden", []string{head(1, -time.Second, 5, 30)}, []string{"hidden 34 -1s"},
+			DecoderStats{Packets: 1, Senders: 1}},
+		{"a packet that came twice counts once", []string{head(1, 0, 1, 7) + "\n" + line, head(1, 0, 1, 7) + "\n" + line}, []string{"hidden 7 0s", told + "0s"},
+			DecoderStats{Packets: 2, Lines: 1, Counts: 1, Duplicates: 1, Senders: 1}},
+		{"a gap is a loss", []string{head(1, -time.Second, 1, 0), head(4, -time.Millisecond, 1, 0) + "\n" + line}, []string{"lost -1ms", told + "-1ms"},
+			DecoderStats{Packets: 2, Lines: 1, Counts: 1, LostPackets: 2, Senders: 1}},
+		{"a packet that was overtaken still counts", []string{head(1, 0, 1, 0), head(3, 0, 1, 0), head(2, -time.Second, 1, 0) + "\n" + line}, []string{"lost 0s", told + "-1s"},
+			DecoderStats{Packets: 3, Lines: 1, Counts: 1, LostPackets: 1, Recovered: 1, Senders: 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := NewDecoder(decoderRules(), wire.Plain)
+			var got heard
+			for _, p := range test.packets {
+				d.Packet([]byte(p), noon, &got)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("told\n%q\nwant\n%q", got, test.want)
+			}
+			if s := d.Stats(); s != test.stats {
+				t.Errorf("stats\n%+v\nwant\n%+v", s, test.stats)
+			}
+		})
+	}
+}
+
+func TestDecoderReadsTheEncodingItIsSetTo(t *testing.T) {
+	d := NewDecoder(decoderRules(), wire.Strict)
+	var got heard
+	d.Packet([]byte("shop.terms.hot_param.q=_25:1|c\nshop.terms.hot_param.q=%25:1|c\nshop.terms.hot_param.q_:1|c"), noon, &got)
+	if want := (heard{`rule 0 "q=%" 1 0s`, `rule 0 "q=%25" 1 0s`}); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if s := d.Stats(); s.BadKey != 1 {
+		t.Errorf("%d bad keys, want 1", s.BadKey)
+	}
+}
+
+// What a sender claims to hide cannot wrap around to nothing.
+func TestDecoderHiddenMassDoesNotOverflow(t *testing.T) {
+	d := NewDecoder(decoderRules(), wire.Plain)
+	var got heard
+	d.Packet([]byte(head(1, 0, math.MaxInt64, math.MaxInt64)), noon, &got)
+	if want := (heard{fmt.Sprintf("hidden %d 0s", 2*int64(wire.MaxCount)-1)}); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func TestDecoderDoesNotAllocate(t *testing.T) {
+	d := NewDecoder(decoderRules(), wire.Plain)
+	packets := make([][]byte, 102) // AllocsPerRun runs once more
+	for i := range packets {
+		packets[i] = []byte(head(uint64(i+1), 0, 1, 0) + strings.Repeat("\nshop.terms.hot_param.GET /s?q=%2E1:2|c", 30))
+	}
+	var sum counter
+	next := 0
+	d.Packet(packets[next], noon, &sum)
+	if n := testing.AllocsPerRun(100, func() { next++; d.Packet(packets[next], noon, &sum) }); n != 0 {
+		t.Errorf("%v allocations a packet", n)
+	}
+	if sum != 102*30*2 {
+		t.Errorf("%d counts came through", sum)
+	}
+}
+
+// counter is a Handler that adds up counts.
+type counter int64
+
+func (s *counter) Count(c Count)         { *s += counter(c.N) }
+func (*counter) Hidden(time.Time, int64) {}
+func (*counter) Lost(time.Time)          {}
+
+// checker is a Handler that checks what a decoder promises of anything.
+type checker struct {
+	*testing.T
+	rules  *hotparam.Rules
+	counts int64
+}
+
+func (c *checker) Count(n Count) {
+	c.counts++
+	if n.N < 1 || n.N > wire.MaxCount || n.When.After(noon) || n.Hash != hotparam.Hash(n.Text) || c.rules.Rules[n.Rule].Hot == nil {
+		c.Errorf("told %+v", n)
+	}
+}
+
+func (c *checker) Hidden(when time.Time, n int64) {
+	if n < 1 || when.After(noon) {
+		c.Errorf("hidden %d at %s", n, at(when))
+	}
+}
+
+func (c *checker) Lost(when time.Time) {
+	if when.After(noon) {
+		c.Errorf("lost at %s", at(when))
+	}
+}
+
+func FuzzPacket(f *testing.F) {
+	f.Add([]byte("shop.terms.hot_param.GET /s?q=1:2|c\nweb.front.hot_param.k:3|c|@0.1|#t:1"), true)
+	f.Add([]byte(head(3, 0, 2, 9)+"\nshop.terms.hot_param.k:1|c\r\n\n"), false)
+	f.Add([]byte("hotparam.meta:1|c|#v:1,i:,e:,s:,t:,h:,u:\n:|c"), true)
+	f.Fuzz(func(t *testing.T, packet []byte, strict bool) {
+		e := wire.Plain
+		if strict {
+			e = wire.Strict
+		}
+		rules := decoderRules()
+		d := NewDecoder(rules, e)
+		h := &checker{T: t, rules: rules}
+		d.Packet([]byte(head(1, 0, 1, 0)), noon, h)
+		d.Packet(packet, noon, h)
+		s := d.Stats()
+		rejected := s.Foreign + s.NotCounter + s.Negative + s.BadKey + s.NoRule
+		if s.Packets != 2 || h.counts > s.Counts || s.Counts+rejected > s.Lines || s.Counts+rejected+s.Malformed < s.Lines {
+			t.Errorf("%d counts told, stats %+v do not add up", h.counts, s)
+		}
+	})
+}
+
+func BenchmarkDecoderPacket(b *testing.B) {
+	for _, line := range []string{"\nshop.terms.hot_param.GET /s?q=123:2|c", "\nshop.terms.hot_param.GET /s?q=a%2Eb%2C%3A:2|c"} {
+		b.Run(line[len("\nshop.terms.hot_param."):], func(b *testing.B) {
+			d := NewDecoder(decoderRules(), wire.Plain)
+			packet := []byte(line[1:] + strings.Repeat(line, 29))
+			var sum counter
+			b.SetBytes(int64(len(packet)))
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Packet(packet, noon, &sum)
+			}
+			b.ReportMetric(30*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+		})
+	}
+}

@@ -1,0 +1,369 @@
+package aggregator
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// starts are instants where the arithmetic of panes is at its edges.
+var starts = []time.Time{
+	time.Unix(0, 0),
+	time.Unix(0, -1),
+	time.Date(1969, 12, 31, 23, 59, 58, 123456789, time.UTC),
+	time.Date(1901, 5, 6, 7, 8, 9, 10, time.UTC),
+	time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC),
+}
+
+var testWindows = []time.Duration{
+	time.Second, 1050 * time.Millisecond, 2 * time.Second, 7 * time.Second,
+	10 * time.Second, 15 * time.Second, time.Minute, 3 * time.Minute, time.Hour,
+}
+
+func drawRules(t *rapid.T) *hotparam.Rules {
+	rules := testRules()
+	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
+		rule := hotRule(fmt.Sprint("r", i), rapid.Int64Range(1, 40).Draw(t, "threshold"), rapid.SampledFrom(testWindows).Draw(t, "window"))
+		rule.Hot.Exit = rapid.Int64Range(1, rule.Hot.Rate.N).Draw(t, "exit")
+		rule.Hot.Hold = rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 10 * time.Second}).Draw(t, "hold")
+		rules.Rules = append(rules.Rules, rule)
+	}
+	return rules
+}
+
+// drawStep is how far the clock goes: most often about a pane, sometimes far
+// beyond every window.
+func drawStep(t *rapid.T, w hotparam.Window) time.Duration {
+	window := w.Pane * time.Duration(w.Panes)
+	most := rapid.SampledFrom([]time.Duration{w.Pane / 4, w.Pane, 2 * w.Pane, window / 4, 2 * window, 10 * 24 * time.Hour}).Draw(t, "scale")
+	return time.Duration(rapid.Int64Range(0, int64(most)).Draw(t, "step"))
+}
+
+// pair is a detector beside the model of it.
+type pair struct {
+	*rapid.T
+	rules    *hotparam.Rules
+	model    *exact
+	detector *Detector
+	out      *recorder
+	now      time.Time
+	late     time.Duration // how late counts come at most
+}
+
+// when is the time of what comes next.
+func (p *pair) when() time.Time {
+	return p.now.Add(-time.Duration(rapid.Int64Range(0, int64(p.late)).Draw(p.T, "late")))
+}
+
+func (p *pair) step(d time.Duration) {
+	p.now = p.now.Add(d)
+	p.model.advance(p.now)
+	p.detector.Advance(p.now)
+}
+
+func (p *pair) count(rule int, text string, n int64) {
+	when := p.when()
+	p.model.count(rule, text, when, n)
+	p.detector.Count(Count{Rule: rule, Hash: testHash(text), Text: []byte(text), N: n, When: when})
+}
+
+// act does something at random to both.
+func (p *pair) act() {
+	rule := rapid.IntRange(0, len(p.rules.Rules)-1).Draw(p.T, "rule")
+	hot := p.rules.Rules[rule].Hot
+	text := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(p.T, "key")
+	switch what := rapid.IntRange(0, 39).Draw(p.T, "what"); {
+	case what == 0:
+		hidden := stamped{p.when(), rapid.Int64Range(0, 20).Draw(p.T, "hidden")}
+		p.model.hidden = append(p.model.hidden, hidden)
+		p.detector.Hidden(hidden.when, hidden.n)
+	case what == 1:
+		lost := p.when()
+		p.model.lost = append(p.model.lost, lost)
+		p.detector.Lost(lost)
+	case what < 6: // a steady stream
+		n := rapid.Int64Range(1, 1+hot.Rate.N/8).Draw(p.T, "n")
+		step := rapid.Int64Range(1, int64(hot.Window().Pane)).Draw(p.T, "step")
+		for range rapid.IntRange(1, 30).Draw(p.T, "times") {
+			p.step(time.Duration(step))
+			p.count(rule, text, n)
+		}
+	case what < 16:
+		p.step(drawStep(p.T, hot.Window()))
+	default:
+		p.count(rule, text, rapid.Int64Range(1, 1+hot.Rate.N/2).Draw(p.T, "n"))
+	}
+}
+
+// A detector with memory enough tells exactly what the model tells: a key is
+// hot from the first count at which the panes of a window hold the threshold,
+// and cools at the first pane's end at which they, and what is hidden, hold
+// less than the exit, the hold is over, and nothing was lost.
+func testDetectorIsExact(t *testing.T, late time.Duration) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := drawRules(t)
+		lag := rapid.SampledFrom([]time.Duration{0, DefaultLag, DefaultGrace, 5 * time.Second}).Draw(t, "lag")
+		out := newRecorder()
+		p := &pair{
+			T: t, rules: rules, out: out, late: late,
+			now:      rapid.SampledFrom(starts).Draw(t, "start"),
+			model:    newExact(rules, lag),
+			detector: NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: lag}),
+		}
+		p.step(0)
+		for range rapid.IntRange(1, 60).Draw(t, "acts") {
+			p.act()
+			if got := out.events(); !slices.Equal(got, p.model.events) {
+				t.Fatalf("detector tells\n%q\nwant\n%q", got, p.model.events)
+			}
+		}
+		p.checkRefresh()
+		if s := p.detector.Stats(); s.Late != 0 || s.Evicted != 0 {
+			t.Fatalf("late %d, evicted %d, want none", s.Late, s.Evicted)
+		}
+		p.checkContinuous()
+	})
+}
+
+// checkRefresh checks the bounds of the keys that are hot, in the newest window
+// that is over.
+func (p *pair) checkRefresh() {
+	p.detector.Refresh()
+	var got, want []string
+	for _, hot := range p.out.refresh {
+		for _, h := range hot {
+			got = append(got, fmt.Sprint(h.Key, h.Low, h.High))
+		}
+	}
+	for i := range p.model.hot {
+		for _, h := range p.model.hot[i] {
+			w, last := p.rules.Rules[i].Hot.Window(), p.model.closed[i]
+			low := sumPanes(w, p.model.counts[exactKey{i, h.text}], last)
+			high := low + sumPanes(w, p.model.hidden, last)
+			if p.model.lostIn(w, last) {
+				high = hotparam.Unknown
+			}
+			want = append(want, fmt.Sprint(hotparam.Key{Rule: p.rules.Rules[i].ID, Text: h.text}, low, high))
+		}
+	}
+	if !slices.Equal(got, want) {
+		p.Fatalf("refresh tells %q, want %q", got, want)
+	}
+}
+
+// checkContinuous checks that what was hot was so in some half-open time of the
+// rule's length, wherever it begins.
+func (p *pair) checkContinuous() {
+	for _, change := range p.out.changes {
+		for _, h := range change.Hot {
+			rule := slices.IndexFunc(p.rules.Rules, func(r hotparam.Rule) bool { return r.ID == h.Rule })
+			rate := p.rules.Rules[rule].Hot.Rate
+			if most := continuous(rate.Per, p.model.counts[exactKey{rule, h.Text}]); most < rate.N {
+				p.Fatalf("%s was hot, but no window of %v holds more than %d", h.Key, rate.Per, most)
+			}
+		}
+	}
+}
+
+func TestDetectorIsExactInOrder(t *testing.T) { testDetectorIsExact(t, 0) }
+
+func TestDetectorIsExactReorderedWithinTheGrace(t *testing.T) { testDetectorIsExact(t, DefaultGrace) }
+
+// Late counts find all panes that a window of the past needs, however long the
+// lag, so a key that never paused does not cool.
+func TestDetectorKeepsASteadyKeyHotUnderALongLag(t *testing.T) {
+	for _, window := range testWindows {
+		rule := hotRule("r", 10, window)
+		rule.Hot.Hold = 0
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: 5 * time.Second})
+		step := rule.Hot.Window().Pane / 3
+		for now := noon; now.Before(noon.Add(2*window + 10*time.Second)); now = now.Add(step) {
+			d.Advance(now)
+			d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
+		}
+		if got := len(out.changes); got != 1 {
+			t.Errorf("window of %v: %d changes, want the key hot once: %q", window, got, out.events())
+		}
+	}
+}
+
+// With too little memory for all keys, what is called hot is hot, and a key
+// whose count passes the threshold by the floor is called hot.
+func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
+	var evicted, hot int64
+	rapid.Check(t, func(t *rapid.T) {
+		rule := hotRule("r", rapid.Int64Range(5, 50).Draw(t, "threshold"), rapid.SampledFrom(testWindows).Draw(t, "window"))
+		rules := testRules(rule)
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: rapid.Int64Range(3_000, 60_000).Draw(t, "memory")})
+		model := newExact(rules, 0)
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		zipf := rand.NewZipf(rnd, 1.2, 2, 500)
+		now := rapid.SampledFrom(starts).Draw(t, "start")
+		for range rapid.IntRange(1, 600).Draw(t, "counts") {
+			if rnd.IntN(20) == 0 {
+				now = now.Add(time.Duration(rnd.Int64N(int64(rule.Hot.Window().Pane))))
+				d.Advance(now)
+			}
+			text, n := fmt.Sprint("k", zipf.Uint64()), int64(rnd.IntN(4)+1)
+			before := len(out.changes)
+			key := exactKey{0, text}
+			model.counts[key] = append(model.counts[key], stamped{now, n})
+			d.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: now})
+			truth, _ := model.low(0, text, now)
+			for _, change := range out.changes[before:] {
+				for _, h := range change.Hot {
+					if h.Text != text || truth < rule.Hot.Rate.N || h.Low > truth || h.High < truth {
+						t.Fatalf("%s came, whose count is %d; told %+v", text, truth, h)
+					}
+				}
+			}
+			if _, isHot := out.hot()[hotparam.Key{Rule: "r", Text: text}]; !isHot && truth >= rule.Hot.Rate.N+d.Stats().Floor {
+				t.Fatalf("%s is not hot: its count is %d, the floor %d", text, truth, d.Stats().Floor)
+			}
+		}
+		evicted += d.Stats().Evicted
+		hot += d.Stats().Hot
+	})
+	if evicted == 0 || hot == 0 {
+		t.Errorf("%d evicted, %d hot: the test shows little", evicted, hot)
+	}
+}
+
+// After a loss nothing cools until the loss has left the window.
+func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
+	rule := hotRule("r", 10, time.Second)
+	rule.Hot.Hold = 0
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+	d.Advance(noon)
+	d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: noon})
+	lost := noon.Add(700 * time.Millisecond)
+	d.Lost(lost)
+	d.Advance(lost.Add(time.Second)) // the window that ends here still holds the pane of the loss
+	if len(out.changes) != 1 {
+		t.Fatalf("cooled while the window held a loss: %q", out.events())
+	}
+	d.Advance(lost.Add(time.Second + hotparam.FlushEvery))
+	if want := coolEvent("r", "k", lost.Add(time.Second+hotparam.FlushEvery), 0, 0); len(out.changes) != 2 || out.events()[1] != want {
+		t.Fatalf("told %q, want %q in the end", out.events(), want)
+	}
+}
+
+func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
+	rule := hotRule("terms", 20, 10*time.Second)
+	rule.Limit = &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9, Mode: hotparam.ModeShadow}
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("other", 1, time.Second), rule), Publisher: out})
+	d.Hidden(noon, 3)
+	d.Count(Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
+	want := hotparam.Hot{
+		Key: hotparam.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Since: noon,
+		Limit: rule.Limit.Rate, Burst: 9, Mode: hotparam.ModeShadow,
+	}
+	if got := out.hot()[want.Key]; got != want {
+		t.Errorf("published %+v, want %+v", got, want)
+	}
+}
+
+// No matter how many distinct keys come, the memory stays within the budget, and
+// a key that becomes hot amid them is found.
+func TestDetectorFindsAHotKeyInAFloodOfDistinctOnes(t *testing.T) {
+	out := newRecorder()
+	const memory = 256 << 10
+	rules := testRules(hotRule("a", 1000, time.Second), hotRule("b", 1000, time.Minute))
+	d := NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: memory})
+	now := noon
+	var text []byte
+	for i := range 100_000 {
+		now = now.Add(10 * time.Microsecond)
+		if i%1000 == 0 {
+			d.Advance(now)
+			if used := d.Stats().Memory; used > memory {
+				t.Fatalf("%d bytes used of %d", used, memory)
+			}
+		}
+		for rule := range rules.Rules {
+			text = fmt.Appendf(text[:0], "GET /search?q=%d", i)
+			d.Count(Count{Rule: rule, Hash: hotparam.Hash(text), Text: text, N: 1, When: now})
+			if i > 50_000 && i%20 == 0 {
+				d.Count(Count{Rule: rule, Hash: 42, Text: []byte("hot"), N: 1, When: now})
+			}
+		}
+	}
+	want := map[hotparam.Key]bool{{Rule: "a", Text: "hot"}: true, {Rule: "b", Text: "hot"}: true}
+	for key := range out.hot() {
+		if !want[key] {
+			t.Errorf("%v is hot", key)
+		}
+		delete(want, key)
+	}
+	if len(want) > 0 {
+		t.Errorf("not found: %v", want)
+	}
+	if d.Stats().Evicted == 0 {
+		t.Error("nothing was evicted: the test shows little")
+	}
+}
+
+func TestDetectorCountDoesNotAllocateForKnownKeys(t *testing.T) {
+	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 1<<40, time.Second)), Publisher: newRecorder()})
+	now, text := noon, []byte("GET /search?q=phone")
+	d.Count(Count{Hash: 1, Text: text, N: 1, When: now})
+	if n := testing.AllocsPerRun(1000, func() {
+		now = now.Add(30 * time.Millisecond)
+		d.Advance(now)
+		d.Count(Count{Hash: 1, Text: text, N: 1, When: now})
+		d.Count(Count{Hash: 1, Text: text, N: 1, When: now.Add(-time.Second)})
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkDetectorCount(b *testing.B) {
+	const keys = 1 << 20
+	texts, hashes := make([][]byte, keys), make([]uint64, keys)
+	for i := range texts {
+		texts[i] = fmt.Appendf(nil, "GET /search?q=%d", i)
+		hashes[i] = hotparam.Hash(texts[i])
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rnd, 1.05, 1, keys-1)
+	skewed := make([]uint64, keys)
+	for i := range skewed {
+		skewed[i] = zipf.Uint64()
+	}
+	for _, bench := range []struct {
+		name string
+		key  func(i int) uint64
+		late time.Duration
+	}{
+		{"zipf", func(i int) uint64 { return skewed[i%keys] }, 0},
+		{"distinct", func(i int) uint64 { return uint64(i) % keys }, 0},
+		{"one, late", func(int) uint64 { return 7 }, 8 * time.Second},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 1<<40, 10*time.Second)), Publisher: newRecorder(), Memory: 8 << 20})
+			now := noon
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if now = now.Add(time.Microsecond); i%1000 == 0 {
+					d.Advance(now)
+				}
+				k := bench.key(i)
+				when := now
+				if i&1 == 1 {
+					when = now.Add(-bench.late)
+				}
+				d.Count(Count{Hash: hashes[k], Text: texts[k], N: 1, When: when})
+			}
+		})
+	}
+}

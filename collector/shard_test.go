@@ -1,0 +1,83 @@
+package collector
+
+import (
+	"fmt"
+	"testing"
+)
+
+func flushed(s *shard) map[string]uint64 {
+	counts := make(map[string]uint64)
+	s.flush(func(key []byte, n uint64) { counts[string(key)] += n })
+	return counts
+}
+
+// When a table is replaced, the busiest keys of late stay, and those that have
+// been idle for long leave.
+func TestCompactKeepsTheBusiest(t *testing.T) {
+	var s shard
+	s.init(64)
+	add := func(name string, n uint64) {
+		t.Helper()
+		if !s.add(uint64(len(name))<<32|uint64(name[len(name)-1])*97, []byte(name), n) {
+			t.Fatalf("no room for %s", name)
+		}
+	}
+	add("idle", 1_000)
+	flushed(&s)
+	for i := range idleFlushes {
+		add("other", uint64(i+1))
+		flushed(&s)
+	}
+	for i := range 40 { // over half a table
+		add(fmt.Sprintf("key %c", '0'+i), uint64(i+1))
+	}
+	before := s.table.Load()
+	counts := flushed(&s)
+	if len(counts) != 40 {
+		t.Fatalf("%d keys were flushed", len(counts))
+	}
+	after := s.table.Load()
+	if after == before {
+		t.Fatal("the table was not replaced")
+	}
+	kept := make(map[string]bool)
+	for i := range after.slots {
+		if slot := &after.slots[i]; slot.state.Load()&ready != 0 {
+			kept[string(after.key(slot))] = true
+		}
+	}
+	if len(kept) != 64/4 || kept["idle"] {
+		t.Errorf("%d keys were kept, want a quarter of a table: %v", len(kept), kept)
+	}
+	for i := 40 - len(kept) + 1; i < 40; i++ {
+		if name := fmt.Sprintf("key %c", '0'+i); !kept[name] {
+			t.Errorf("%s, one of the busiest, was not kept: %v", name, kept)
+		}
+	}
+	if counts := flushed(&s); len(counts) != 0 {
+		t.Errorf("flushed again: %v", counts)
+	}
+}
+
+// Keys too long for the room that is left are refused, and the next flush makes
+// room.
+func TestLongKeysFillATableToo(t *testing.T) {
+	var s shard
+	s.init(16)
+	long := func(i int) []byte { return fmt.Appendf(nil, "%0900d", i) }
+	stored := 0
+	for i := range 10 {
+		if s.add(uint64(i+1), long(i), 1) {
+			stored++
+		}
+	}
+	if stored != 2 {
+		t.Errorf("%d keys of 900 bytes were stored in 2 KiB", stored)
+	}
+	if counts := flushed(&s); len(counts) != stored {
+		t.Errorf("%d were flushed", len(counts))
+	}
+	if !s.add(77, long(77), 1) {
+		t.Error("no room after a flush")
+	}
+}

@@ -1,0 +1,291 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// packets is a statsd.Sender that keeps packets, or fails with err.
+type packets struct {
+	all    []string
+	err    error
+	closed bool
+}
+
+func (p *packets) Send(packet []byte) (int, error) {
+	if p.err != nil {
+		return 0, p.err
+	}
+	p.all = append(p.all, string(packet))
+	return len(packet), nil
+}
+
+func (p *packets) Close() error {
+	p.closed = true
+	return nil
+}
+
+func statsdRules() *hotparam.Rules {
+	return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "terms"}, {ID: "article", Prefix: "shop"}}}
+}
+
+func newStatsD(t testing.TB, c StatsDConfig) *StatsD {
+	t.Helper()
+	c.Rules, c.Instance = statsdRules(), "api-1"
+	s, err := NewStatsD(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func count(rule, text string, n int64) Count { return Count{[]byte(rule), []byte(text), n} }
+
+func TestStatsDGolden(t *testing.T) {
+	start := time.Unix(1_700_000_000, 100_000_000)
+	counts := []Count{
+		count("article", "b=2&q=1", 1),
+		count("terms", "GET /search?q=a.b", 20),
+	}
+	for _, test := range []struct {
+		name   string
+		config StatsDConfig
+		want   string
+	}{
+		{"plain", StatsDConfig{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7\n" +
+			"shop.hot_param.b=2&q=1:1|c\nshop.terms.hot_param.GET%20/search?q=a%2Eb:20|c"},
+		{"strict, for a StatsD that is not ours", StatsDConfig{Encoding: wire.Strict, NoMeta: true},
+			"shop.hot_param.b=2_26q=1:1|c\nshop.terms.hot_param.GET_20_2Fsearch_3Fq=a_2Eb:20|c"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			out := &packets{}
+			test.config.Sender = out
+			s := newStatsD(t, test.config)
+			s.packer.head.Incarnation = 0xabc
+			sent := s.Send(t.Context(), Flush{Start: start, Held: 1, Unsent: 7}, counts)
+			if len(out.all) != 1 || out.all[0] != test.want {
+				t.Errorf("sent\n%q\nwant\n%q", out.all, test.want)
+			}
+			if want := (Sent{Lines: 2, Packets: 1}); sent != want {
+				t.Errorf("%+v, want %+v", sent, want)
+			}
+			if err := s.Close(); err != nil || !out.closed {
+				t.Errorf("close: %v, %v", err, out.closed)
+			}
+		})
+	}
+}
+
+// Whatever is to be sent: packets are of bounded size, each begins with a meta
+// line, these are numbered without gaps, what is unsent is told once, and every
+// count is in a packet, too long for any, or told as failed.
+func TestStatsDPacketsHoldEveryCount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		out := &packets{}
+		meta := rapid.Bool().Draw(t, "meta")
+		e := rapid.SampledFrom([]wire.Encoding{wire.Plain, wire.Strict}).Draw(t, "encoding")
+		s, err := NewStatsD(StatsDConfig{Rules: statsdRules(), Sender: out, Encoding: e, NoMeta: !meta, Instance: "i"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seq uint64
+		for f := range rapid.IntRange(1, 6).Draw(t, "flushes") {
+			out.all, out.err = nil, nil
+			if rapid.IntRange(0, 5).Draw(t, "broken") == 0 {
+				out.err = errors.New("broken")
+			}
+			var counts []Count
+			var sum int64
+			for range rapid.IntRange(0, 40).Draw(t, "counts") {
+				text := strings.Repeat(rapid.SampledFrom([]string{"a", "%", "/"}).Draw(t, "byte"), rapid.IntRange(1, 1500).Draw(t, "length"))
+				n := rapid.Int64Range(1, 1000).Draw(t, "n")
+				counts = append(counts, count("terms", text, n))
+				sum += n
+			}
+			unsent := rapid.Int64Range(0, 1).Draw(t, "unsent") * 9
+			sent := s.Send(context.Background(), Flush{Start: time.Unix(int64(f), 0), Held: 1, Unsent: unsent}, counts)
+			var arrived, told, lines int64
+			for _, packet := range out.all {
+				if len(packet) > wire.MaxPacket {
+					t.Fatalf("a packet of %d bytes", len(packet))
+				}
+				for i, line := range bytes.Split([]byte(packet), []byte("\n")) {
+					if meta && i == 0 {
+						m, err := wire.ParseMeta(line)
+						if err != nil || m.Seq != seq+1 || m.Start != int64(f)*1e9 {
+							t.Fatalf("meta line %q after number %d: %v", line, seq, err)
+						}
+						seq = m.Seq
+						told += m.Unsent
+						continue
+					}
+					l, err := wire.ParseLine(line)
+					if err != nil {
+						t.Fatalf("%q: %v", line, err)
+					}
+					arrived += l.N
+					lines++
+				}
+			}
+			if out.err != nil {
+				seq = s.packer.head.Seq // numbers of packets that failed are gaps to the receiver
+				if sent.Packets > 0 && sent.Err == nil {
+					t.Fatal("the failure was not told")
+				}
+			} else if meta && told != unsent {
+				t.Fatalf("%d told as unsent, want %d", told, unsent)
+			}
+			if arrived+sent.TooLong+sent.Failed != sum || lines != sent.Lines || out.err == nil && (sent.Failed != 0 || int(sent.Packets) != len(out.all)) {
+				t.Fatalf("%d arrived of %d, in %d lines and %d packets: %+v", arrived, sum, lines, len(out.all), sent)
+			}
+		}
+	})
+}
+
+// A text that was made to fit is never too long for a packet.
+func TestStatsDFittedTextsFitAPacket(t *testing.T) {
+	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
+		out := &packets{}
+		s := newStatsD(t, StatsDConfig{Sender: out, Encoding: e})
+		s.packer.head.Instance = bytes.Repeat([]byte("i"), wire.MaxInstance)
+		s.packer.head.Incarnation, s.packer.head.Seq = 1<<64-1, 1<<63
+		s.space = strings.Repeat("n", 64)
+		for _, b := range []string{"a", "%", "\x00"} {
+			text := s.Fit(bytes.Repeat([]byte(b), 5000))
+			sent := s.Send(t.Context(), Flush{Start: time.Now(), Held: wire.MaxCount, Unsent: wire.MaxCount},
+				[]Count{{bytes.Repeat([]byte("r"), 64), text, 1<<32 - 1}})
+			if sent.TooLong != 0 || sent.Lines != 1 {
+				t.Errorf("%v: a fitted text of %q gives %+v", e, b, sent)
+			}
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Send(p []byte) (int, error) { return len(p), nil }
+func (discard) Close() error               { return nil }
+
+// While nobody listens at the aggregator's address, counts are told as failed;
+// when it is back, they arrive again, with no change on our side.
+func TestStatsDOutlivesItsAggregator(t *testing.T) {
+	listen := func(addr string) net.PacketConn {
+		t.Helper()
+		conn, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	receive := func(conn net.PacketConn) string {
+		t.Helper()
+		buf := make([]byte, 2000)
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		n, _, err := conn.ReadFrom(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buf[:n])
+	}
+	conn := listen("127.0.0.1:0")
+	addr := conn.LocalAddr().String()
+	var log strings.Builder
+	sink := newStatsD(t, StatsDConfig{Addr: addr})
+	c := newCollector(t, Config{Sink: sink, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	flush := func(text string) {
+		c.Add(hotparam.Hash([]byte(text)), []byte("terms "+text), 1)
+		c.Flush(t.Context(), time.Now())
+	}
+	flush("first")
+	if got := receive(conn); !strings.Contains(got, "first:1|c") {
+		t.Fatalf("received %q", got)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failed := func() int64 { return c.Stats().Dropped.SendError }
+	deadline := time.Now().Add(10 * time.Second)
+	for i := 0; failed() < 20; i++ {
+		flush("away")
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d counts told as failed", failed(), i)
+		}
+	}
+	if warned := strings.Count(log.String(), "WARN"); warned != 1 {
+		t.Errorf("warned %d times over one outage:\n%s", warned, log.String())
+	}
+
+	conn = listen(addr)
+	defer conn.Close()
+	for i := range 3 {
+		flush(fmt.Sprint("back", i))
+	}
+	for got := ""; !strings.Contains(got, "back2:1|c"); {
+		got = receive(conn)
+	}
+	before := failed()
+	flush("well")
+	if failed() != before || !strings.HasSuffix(strings.TrimSpace(log.String()), `msg="counts are sent again"`) {
+		t.Errorf("not well again: %+v\n%s", c.Stats(), log.String())
+	}
+	if err := sink.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatsDTellsAnAddressThatCannotBeResolved(t *testing.T) {
+	s := newStatsD(t, StatsDConfig{Addr: "127.0.0.1:no-such-service"})
+	for range 2 { // the second does not dial again, and still tells why
+		if sent := s.Send(t.Context(), Flush{Held: 1}, []Count{count("terms", "k", 5)}); sent.Failed != 5 || sent.Err == nil {
+			t.Errorf("%+v", sent)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNewStatsDRefusesBadConfigs(t *testing.T) {
+	for _, test := range []struct {
+		config StatsDConfig
+		want   string
+	}{
+		{StatsDConfig{Addr: "a:1"}, "Rules"},
+		{StatsDConfig{Rules: statsdRules()}, "Addr or Sender"},
+		{StatsDConfig{Rules: statsdRules(), Addr: "a:1", Sender: discard{}}, "Addr or Sender"},
+		{StatsDConfig{Rules: statsdRules(), Addr: "nonsense"}, "host:port"},
+		{StatsDConfig{Rules: statsdRules(), Addr: "a:1", Instance: "a b"}, "Instance"},
+	} {
+		if _, err := NewStatsD(test.config); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("NewStatsD gives %v, want an error about %s", err, test.want)
+		}
+	}
+	if s, err := NewStatsD(StatsDConfig{Rules: statsdRules(), Addr: "a:1"}); err != nil || !wire.ValidInstance(s.packer.head.Instance) {
+		t.Errorf("the default instance: %v", err)
+	}
+}
+
+func BenchmarkStatsDSend(b *testing.B) {
+	counts := make([]Count, 1000)
+	for i := range counts {
+		counts[i] = count("terms", fmt.Sprint("GET /search?q=", i), int64(i))
+	}
+	s := newStatsD(b, StatsDConfig{Sender: discard{}})
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Send(context.Background(), Flush{Held: 1}, counts)
+	}
+	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+}
