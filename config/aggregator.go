@@ -23,8 +23,8 @@ type Aggregator struct {
 	Memory int64
 }
 
-// DefaultAggregator is what an [Aggregator] stands for that says nothing.
-var DefaultAggregator = Aggregator{
+// defaultAggregator is what an Aggregator stands for that says nothing.
+var defaultAggregator = Aggregator{
 	Listen: "127.0.0.1:8125",
 	Redis:  "redis://127.0.0.1:6379/0",
 	HTTP:   "127.0.0.1:9125",
@@ -34,10 +34,10 @@ var DefaultAggregator = Aggregator{
 // WithDefaults gives the settings with the default for each that is zero.
 func (a Aggregator) WithDefaults() Aggregator {
 	return Aggregator{
-		Listen: cmp.Or(a.Listen, DefaultAggregator.Listen),
-		Redis:  cmp.Or(a.Redis, DefaultAggregator.Redis),
-		HTTP:   cmp.Or(a.HTTP, DefaultAggregator.HTTP),
-		Memory: cmp.Or(a.Memory, DefaultAggregator.Memory),
+		Listen: cmp.Or(a.Listen, defaultAggregator.Listen),
+		Redis:  cmp.Or(a.Redis, defaultAggregator.Redis),
+		HTTP:   cmp.Or(a.HTTP, defaultAggregator.HTTP),
+		Memory: cmp.Or(a.Memory, defaultAggregator.Memory),
 	}
 }
 
@@ -109,17 +109,18 @@ var units = []struct {
 	bytes  int64
 }{
 	{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40},
-	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 }
 
 // parseBytes reads a whole number of bytes, with or without a unit.
 func parseBytes(s string) (int64, bool) {
-	s = strings.ToUpper(strings.TrimSpace(s))
+	number, each := strings.ToUpper(strings.TrimSpace(s)), int64(1)
 	for _, unit := range units {
-		if number, found := strings.CutSuffix(s, unit.suffix); found {
-			n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-			return n * unit.bytes, err == nil && n >= 0 && n <= math.MaxInt64/unit.bytes
+		if n, found := strings.CutSuffix(number, unit.suffix); found {
+			number, each = n, unit.bytes
+			break
 		}
 	}
-	return 0, false
+	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+	return n * each, err == nil && n >= 0 && n <= math.MaxInt64/each
 }

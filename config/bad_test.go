@@ -52,7 +52,7 @@ var badFiles = []struct {
 	{"after the end", good + "...\n" + good, []string{"3:1: a second document begins here"}},
 	{"deep", "a: " + strings.Repeat("[", 30) + strings.Repeat("]", 30), []string{"1:20: nested more than 16 deep"}},
 	{"deep in a line", strings.Repeat("- ", 30) + "a", []string{"1:33: nested more than 16 deep"}},
-	{"many tokens", "[" + strings.Repeat("[],", 16_666) + "]\n", []string{"1:50000: more than 50000 words and signs up to here"}},
+	{"many tokens", "[" + strings.Repeat("[],", 16_667) + "]\n", []string{"1:50001: more than 50000 words and signs up to here"}},
 	{"long name", strings.Repeat("a", 300) + ": 1\n", []string{"1:1: a name is longer than 256 bytes"}},
 	{"duplicates", good + "namespace: a\nnamespace: b\n\"namespace\": c\n", []string{
 		`3:1: "namespace" is there twice, first in line 2`, `4:1: "namespace" is there twice, first in line 2`,

@@ -105,7 +105,7 @@ func TestDefaults(t *testing.T) {
 	if f.Aggregator != (Aggregator{}) {
 		t.Errorf("aggregator: %+v", f.Aggregator)
 	}
-	if got := f.Aggregator.WithDefaults(); got != DefaultAggregator {
+	if got := f.Aggregator.WithDefaults(); got != defaultAggregator {
 		t.Errorf("with defaults: %+v", got)
 	}
 	own := Aggregator{Listen: ":1", Redis: "unix:///run/redis", HTTP: ":2", Memory: 3}
@@ -178,7 +178,7 @@ func TestExampleFile(t *testing.T) {
 	if err := f.Rules.Validate(); err != nil {
 		t.Error(err)
 	}
-	if f.Aggregator != DefaultAggregator {
+	if f.Aggregator != defaultAggregator {
 		t.Errorf("the example has other settings than the defaults: %+v", f.Aggregator)
 	}
 	got := make(map[string]string)

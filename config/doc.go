@@ -1,6 +1,6 @@
 // Package config reads hotparam.yaml: the rules and the aggregator's settings.
 //
-// A file is read in four steps, each in a file of its own:
+// A file is read in steps:
 //
 //	text ─► syntax ─► sections (rule, match, by, hot, limit, …) ─► File or Problems
 //

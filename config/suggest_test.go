@@ -17,20 +17,27 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// distance is symmetric, 0 only for equal words, and at most one more after one
-// more edit.
+// distance is symmetric, 0 only for equal words, 1 for one edit, and never more
+// than replacing every letter.
 func TestDistance(t *testing.T) {
 	const most = 100
-	word := rapid.StringMatching(`[abc]{0,8}`)
+	word := rapid.StringMatching(`[abc]{1,8}`)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		d := distance(a, b, most)
 		if d != distance(b, a, most) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
 			t.Fatalf("distance(%q, %q) = %d, back %d", a, b, d, distance(b, a, most))
 		}
-		at := rapid.IntRange(0, len(b)).Draw(t, "at")
-		if e := distance(a, b[:at]+"d"+b[at:], most); e > d+1 || e < d-1 || e == 0 {
-			t.Fatalf("distance(%q, %q) = %d; one letter more: %d", a, b, d, e)
+		at := rapid.IntRange(0, len(a)-1).Draw(t, "at")
+		for _, edited := range []string{
+			a[:at] + "x" + a[at:], a[:at] + a[at+1:], a[:at] + "x" + a[at+1:], // insert, delete, replace
+		} {
+			if d := distance(a, edited, most); d != 1 {
+				t.Fatalf("distance(%q, %q) = %d, want 1", a, edited, d)
+			}
+		}
+		if d := distance(a+"xy", a+"yx", most); d != 1 {
+			t.Fatalf("swapped: %d, want 1", d)
 		}
 	})
 }

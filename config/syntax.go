@@ -12,7 +12,7 @@ import (
 
 // What the parser is given is bounded, because it takes time with the square of
 // the tokens (minutes for 1 MiB of brackets) and of the paths to them. Within
-// these bounds it is well below a second.
+// these bounds it is about a second at worst.
 const (
 	maxTokens = 50_000 // some 800 rules
 	maxDepth  = 16     // of lists and maps within each other

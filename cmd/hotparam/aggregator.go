@@ -75,7 +75,21 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := config.Load(f.config)
+	file, err := loadConfig(w, f.config)
+	if err != nil {
+		return nil, err
+	}
+	a := file.Aggregator.WithDefaults()
+	override(&a.Listen, f.listen, "HOTPARAM_LISTEN")
+	override(&a.Redis, f.redis, "HOTPARAM_REDIS")
+	override(&a.HTTP, f.http, "HOTPARAM_HTTP")
+	file.Aggregator = a
+	return &settings{file: file, encoding: encoding, log: log}, nil
+}
+
+// loadConfig reads the rules file; what is wrong with it goes to w.
+func loadConfig(w io.Writer, path string) (*config.File, error) {
+	file, err := config.Load(path)
 	var problems config.Problems
 	switch {
 	case errors.As(err, &problems):
@@ -86,24 +100,16 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	case err != nil:
 		return nil, configError(err)
 	}
-	a := &file.Aggregator
-	override(&a.Listen, f.listen, "HOTPARAM_LISTEN", "127.0.0.1:8125")
-	override(&a.Redis, f.redis, "HOTPARAM_REDIS", defaultRedis)
-	override(&a.HTTP, f.http, "HOTPARAM_HTTP", "127.0.0.1:9125")
-	return &settings{file: file, encoding: encoding, log: log}, nil
+	return file, nil
 }
 
-// override sets a value from a flag, else a variable, else leaves the file's,
-// else takes the default.
-func override(value *string, flag, variable, fallback string) {
+// override sets a value from a flag, else a variable, else leaves it.
+func override(value *string, flag, variable string) {
 	if env := os.Getenv(variable); env != "" {
 		*value = env
 	}
 	if flag != "" {
 		*value = flag
-	}
-	if *value == "" {
-		*value = fallback
 	}
 }
 

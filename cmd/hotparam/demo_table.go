@@ -80,7 +80,7 @@ func (v *demoView) table(width, height int) []string {
 	key, shown := layout(width, longest)
 	var lines []string
 	add := func(line string) { lines = append(lines, fit(line, width)) }
-	add(faint.Render(v.header(key, shown)))
+	add(faint.Render(header(key, shown)))
 	if len(v.now.Hot)+len(v.cooled) == 0 {
 		add(faint.Render(" nothing is hot yet"))
 	}
@@ -88,8 +88,7 @@ func (v *demoView) table(width, height int) []string {
 		add(v.row(k, key, shown))
 	}
 	for _, c := range v.cooled {
-		c.Rate = 0
-		add(faint.Render(v.plainRow(c, key, shown)))
+		add(faint.Render(cooledRow(c, key, shown)))
 	}
 	if height = max(1, height); len(lines) > height {
 		more := len(lines) - height + 1
@@ -99,7 +98,7 @@ func (v *demoView) table(width, height int) []string {
 	return lines
 }
 
-func (v *demoView) header(key int, shown []column) string {
+func header(key int, shown []column) string {
 	cells := []string{pad("KEY", key, false)}
 	for _, c := range shown {
 		title := c.title
@@ -126,8 +125,9 @@ func (v *demoView) row(k demo.Key, key int, shown []column) string {
 	return " " + strings.Join(cells, "  ")
 }
 
-// plainRow is the row of a key that has cooled.
-func (v *demoView) plainRow(c cooledKey, key int, shown []column) string {
+// cooledRow is the row of a key that has cooled.
+func cooledRow(c cooledKey, key int, shown []column) string {
+	c.Rate = 0 // what is known is old
 	cells := []string{pad(shorten(c.Text, key), key, false)}
 	for _, col := range shown {
 		text := "cooled"

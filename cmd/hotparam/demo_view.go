@@ -82,7 +82,7 @@ func (v *demoView) render(width, height int) string {
 	if len(try) > 0 {
 		room -= len(try) + 1
 	}
-	lines := append(head, v.table(width, room)...)
+	lines := slices.Concat(head, v.table(width, room))
 	for len(lines) < height-foot-len(try) {
 		lines = append(lines, "")
 	}

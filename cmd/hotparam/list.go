@@ -10,13 +10,9 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/spf13/cobra"
-)
-
-const (
-	defaultRedis     = "redis://127.0.0.1:6379/0"
-	defaultNamespace = "hotparam"
 )
 
 func newList(s streams) *cobra.Command {
@@ -32,8 +28,8 @@ func newList(s streams) *cobra.Command {
 			return list(cmd.Context(), s, redisURL, namespace, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&redisURL, "redis", envOr("HOTPARAM_REDIS", defaultRedis), "Redis `URL`")
-	cmd.Flags().StringVar(&namespace, "namespace", envOr("HOTPARAM_NAMESPACE", defaultNamespace), "`name` of the fleet, as in the rules file")
+	cmd.Flags().StringVar(&redisURL, "redis", envOr("HOTPARAM_REDIS", config.Aggregator{}.WithDefaults().Redis), "Redis `URL`")
+	cmd.Flags().StringVar(&namespace, "namespace", envOr("HOTPARAM_NAMESPACE", config.DefaultNamespace), "`name` of the fleet, as in the rules file")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "a JSON array")
 	return cmd
 }

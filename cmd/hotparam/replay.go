@@ -56,14 +56,14 @@ time together; standard input is taken as it comes.`,
 }
 
 // rules are those of the file or of the flags.
-func (f *replayFlags) rules() (*hotparam.Rules, error) {
+func (f *replayFlags) rules(w io.Writer) (*hotparam.Rules, error) {
 	switch {
 	case f.config != "" && (f.by != "" || f.hot != "" || f.limit != ""):
 		return nil, usageError(errors.New("--config has the rules; it does not go with --by, --hot and --limit"))
 	case f.config != "":
-		file, err := config.Load(f.config)
+		file, err := loadConfig(w, f.config)
 		if err != nil {
-			return nil, configError(err)
+			return nil, err
 		}
 		return file.Rules, nil
 	case f.by == "" || f.hot == "":
@@ -73,11 +73,16 @@ func (f *replayFlags) rules() (*hotparam.Rules, error) {
 	if err != nil {
 		return nil, usageError(err)
 	}
+	for _, name := range rules.Rules[0].By.Names {
+		if name.Source == hotparam.Path {
+			return nil, usageError(fmt.Errorf("--by path:%s: a log has no routes, so no path values; give --config with a rule for the route", name.Name))
+		}
+	}
 	return rules, nil
 }
 
 func runReplay(ctx context.Context, s streams, f replayFlags, files []string) error {
-	rules, err := f.rules()
+	rules, err := f.rules(s.err)
 	if err != nil {
 		return err
 	}

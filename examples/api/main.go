@@ -57,7 +57,8 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	if err != nil {
 		return err
 	}
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addr: file.Aggregator.Listen})
+	daemon := file.Aggregator.WithDefaults()
+	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addr: daemon.Listen})
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	if err != nil {
 		return err
 	}
-	client, err := hotkeys.NewClient(file.Aggregator.Redis)
+	client, err := hotkeys.NewClient(daemon.Redis)
 	if err != nil {
 		return err
 	}
