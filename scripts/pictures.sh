@@ -13,8 +13,8 @@ go build -o "$dir/termshot" ./internal/termshot
 mkdir -p docs/images
 
 # NO_COLOR= : the picture has colours, whatever the caller's terminal has.
-$tmux new-session -d -x 102 -y 27 "NO_COLOR= TERM=tmux-256color '$dir/hotparam' demo"
-sleep 27 # near the log's end, where most is refused
+$tmux new-session -d -x 102 -y 26 "NO_COLOR= TERM=tmux-256color '$dir/hotparam' demo"
+sleep 28 # near the log's end, where most is refused
 $tmux capture-pane -e -p >"$dir/demo.ansi"
 $tmux send-keys q
 grep -q 'requests/s' "$dir/demo.ansi" || { echo "pictures: the demo shows nothing:" >&2; cat "$dir/demo.ansi" >&2; exit 1; }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	override(&a.Listen, f.listen, "HOTPARAM_LISTEN")
 	override(&a.Redis, f.redis, "HOTPARAM_REDIS")
 	override(&a.HTTP, f.http, "HOTPARAM_HTTP")
+	if err := errors.Join(checkAddress("listen", a.Listen), checkAddress("http", a.HTTP)); err != nil {
+		return nil, usageError(err)
+	}
 	file.Aggregator = a
 	return &settings{file: file, encoding: encoding, log: log}, nil
 }
@@ -111,6 +115,19 @@ func override(value *string, flag, variable string) {
 	if flag != "" {
 		*value = flag
 	}
+}
+
+// checkAddress checks an address that a flag or a variable gave; those of the file
+// have been checked.
+func checkAddress(name, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s or HOTPARAM_%s %q: want host:port, for example 127.0.0.1:9125", name, strings.ToUpper(name), address)
+	}
+	return nil
 }
 
 func newLogger(w io.Writer, format string) (*slog.Logger, error) {

@@ -57,7 +57,7 @@ func TestDemoLines(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
-	code := run(ctx, []string{"demo", "--for", "1700ms"}, streams{in: strings.NewReader(""), out: &out, err: &errs})
+	code := run(ctx, []string{"demo", "--for", "3s"}, streams{in: strings.NewReader(""), out: &out, err: &errs})
 	if code != exitOK || errs.Len() > 0 {
 		t.Fatalf("exit code %d, stderr:\n%s", code, errs.String())
 	}
@@ -173,10 +173,10 @@ func testView(n int) demoView {
 // TestViewFits: at any size, no line is wider and there are no more lines than
 // the terminal has, and the last one tells how to leave.
 func TestViewFits(t *testing.T) {
-	for _, keys := range []int{0, 1, 40} {
+	for _, keys := range []int{0, 1, 25} {
 		v := testView(keys)
 		v.warning = func() string { return "level=WARN msg=" + strings.Repeat("long ", 50) }
-		for width := 0; width < 150; width += 1 + width/40 {
+		for width := 0; width < 150; width += 1 + width/15 {
 			for _, height := range []int{0, 1, 2, 3, 5, 8, 15, 19, 24, 60} {
 				text := v.render(width, height)
 				if width == 0 || height == 0 {

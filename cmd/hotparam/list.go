@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -25,21 +24,17 @@ func newList(s streams) *cobra.Command {
   hotparam list --redis redis://10.0.0.5:6379/0 --json | jq '.[0].key'`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return list(cmd.Context(), s, redisURL, namespace, asJSON)
+			url, space := config.Aggregator{}.WithDefaults().Redis, config.DefaultNamespace
+			override(&url, redisURL, "HOTPARAM_REDIS")
+			override(&space, namespace, "HOTPARAM_NAMESPACE")
+			return list(cmd.Context(), s, url, space, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&redisURL, "redis", envOr("HOTPARAM_REDIS", config.Aggregator{}.WithDefaults().Redis), "Redis `URL`")
-	cmd.Flags().StringVar(&namespace, "namespace", envOr("HOTPARAM_NAMESPACE", config.DefaultNamespace), "`name` of the fleet, as in the rules file")
+	// The variables are no defaults of the flags, or help would show a password.
+	cmd.Flags().StringVar(&redisURL, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis+")")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "a JSON array")
 	return cmd
-}
-
-// envOr is a flag's default: the variable if it is set, else the fallback.
-func envOr(name, fallback string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return fallback
 }
 
 const listTimeout = 3 * time.Second

@@ -14,6 +14,8 @@ func newRules(s streams) *cobra.Command {
 		Use:     "rules",
 		Short:   "Work with rules files",
 		Example: "  hotparam rules lint hotparam.yaml",
+		Args:    args(cobra.NoArgs), // an unknown command is an error, not a wish for help
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newLint(s))
 	return cmd

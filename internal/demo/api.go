@@ -61,7 +61,7 @@ func newAPI(ctx context.Context, n int, rules *hotparam.Rules, statsd string, re
 	if err != nil {
 		return nil, err
 	}
-	a.watcher, err = hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: Namespace, Logger: log}, a.guard.HotSet())
+	a.watcher, err = hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: Namespace, Timeout: redisTimeout, Logger: log}, a.guard.HotSet())
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +128,8 @@ func (a *api) serve(ctx context.Context) error {
 	if a.server.Shutdown(limit) != nil {
 		_ = a.server.Close() // whoever still reads an answer does so for too long
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }

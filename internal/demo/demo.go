@@ -77,7 +77,7 @@ func New(ctx context.Context, log *slog.Logger) (d *Demo, err error) {
 	if d.client, err = d.redis.client(); err != nil {
 		return d, err
 	}
-	if d.publisher, err = hotkeys.NewPublisher(d.client, hotkeys.PublisherConfig{Namespace: Namespace, Logger: log}); err != nil {
+	if d.publisher, err = hotkeys.NewPublisher(d.client, hotkeys.PublisherConfig{Namespace: Namespace, Timeout: redisTimeout, Logger: log}); err != nil {
 		return d, err
 	}
 	d.aggregator, err = aggregator.New(ctx, aggregator.Config{Rules: rules, Publisher: d.publisher, Listen: "127.0.0.1:0"})

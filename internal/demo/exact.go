@@ -44,7 +44,7 @@ type exactKey struct {
 const (
 	edge = 5 * time.Millisecond
 	// patience is how long a key may be over its threshold without a limit.
-	patience = time.Second
+	patience = 2 * time.Second
 )
 
 func newExact(t *hotparam.Threshold, instances int) *exact {

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -23,6 +24,10 @@ func startRedis() (*redisServer, error) {
 	}
 	return r, nil
 }
+
+// redisTimeout bounds calls. It is long, as only a machine that is very busy
+// keeps this server from answering: no reason to tell of an outage.
+const redisTimeout = 2 * time.Second
 
 // client makes a client that is closed with the server.
 func (r *redisServer) client() (redis.UniversalClient, error) {
