@@ -26,6 +26,11 @@ var arrows = map[string][]string{
 	"hotkeys":             {"hotparam", "wire"},
 	"middleware":          {"hotparam", "collector", "hotkeys", "limiter"},
 
+	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
+	"internal/exact/cmd/verifyreplay": {"internal/exact"},
+	"internal/e2e":                    nil, // tests alone
+	"internal/termshot":               nil,
+
 	"internal/accesslog":   nil,
 	"internal/demo/data":   nil,
 	"internal/testenv":     nil,

@@ -52,7 +52,7 @@ func ParseRate(s string) (Rate, error) {
 
 func parsePer(s string) (time.Duration, error) {
 	unit := s
-	if s != "" && (s[0] < '0' || s[0] > '9') {
+	if s != "" && s[0] != '.' && (s[0] < '0' || s[0] > '9') {
 		unit = "1" + s
 	}
 	if days, ok := strings.CutSuffix(unit, "d"); ok {

@@ -177,8 +177,11 @@ func (r Route) MayMatch(method string, pattern Route) bool {
 // escaped, in their order. It reports whether the path matches; f may have been
 // called when it does not.
 func (r Route) Values(path string, f func(name, value string)) bool {
-	if r.path == "" || r.exact {
-		return r.IsAny() || path == r.path
+	if r.path == "" {
+		return r.IsAny()
+	}
+	if r.exact {
+		return path == r.path
 	}
 	return r.walk(path, f)
 }

@@ -1,7 +1,5 @@
 package hotparam
 
-import "strings"
-
 // defaultSecrets are the names of parameters that never leave the process.
 var defaultSecrets = []string{
 	"password", "passwd", "token", "access_token", "api_key", "apikey",
@@ -10,7 +8,8 @@ var defaultSecrets = []string{
 
 // Secrets tells which parameters look secret. Such a parameter is left out of
 // every key that is counted, so neither its name nor its value is sent,
-// published or logged. Names are compared without regard to case, "-" and "_";
+// published or logged. Names are compared without regard to ASCII case, "-" and
+// "_", by their first 64 bytes;
 // of a structured name ("user[password]", "user.password") each part counts.
 // The zero value holds the default names. A Secrets is safe for concurrent use.
 type Secrets struct {
@@ -42,7 +41,7 @@ func newSecretSet(names, except []string) *secretSet {
 	delete(set.names, "")
 	for name := range set.names {
 		first, last := letter(name[0]), letter(name[len(name)-1])
-		if first < 0 || last < 0 { // rare: then every name is looked up
+		if first < 0 || last < 0 || len(name) == maxSecret { // rare: then every name is looked up
 			for i := range set.ends {
 				set.ends[i] = ^uint32(0)
 			}
@@ -60,7 +59,7 @@ func letter(c byte) int {
 	return -1
 }
 
-// maxSecret is the longest folded part of a name that is compared.
+// maxSecret is how many bytes of a folded name are compared.
 const maxSecret = 64
 
 // Hides tells whether the parameter of this decoded name looks secret. It does
@@ -90,30 +89,37 @@ func (set *secretSet) suspects(name string) bool {
 
 func (set *secretSet) holds(name string) bool {
 	var buf [maxSecret]byte
-	part, long := buf[:0], false
+	part := buf[:0]
 	for i := range len(name) {
 		c := name[i]
-		switch {
-		case c == '-' || c == '_':
-			continue
-		case c == '[' || c == ']' || c == '.':
-			if !long && set.names[string(part)] {
+		if c == '[' || c == ']' || c == '.' {
+			if set.names[string(part)] {
 				return true
 			}
-			part, long = part[:0], false
-			continue
-		case 'A' <= c && c <= 'Z':
-			c |= 0x20
-		}
-		if len(part) == maxSecret {
-			long = true // longer than any secret
+			part = part[:0]
 			continue
 		}
-		part = append(part, c)
+		part = appendFolded(part, c)
 	}
-	return !long && set.names[string(part)]
+	return set.names[string(part)]
 }
 
 func fold(name string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+	var folded []byte
+	for i := range len(name) {
+		folded = appendFolded(folded, name[i])
+	}
+	return string(folded)
+}
+
+// appendFolded folds the case of ASCII letters alone: that of others would cost
+// an allocation per name.
+func appendFolded(part []byte, c byte) []byte {
+	switch {
+	case c == '-' || c == '_' || len(part) == maxSecret:
+		return part
+	case 'A' <= c && c <= 'Z':
+		c |= 0x20
+	}
+	return append(part, c)
 }

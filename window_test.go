@@ -1,0 +1,106 @@
+package hotparam
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestWindowGolden(t *testing.T) {
+	for d, want := range map[time.Duration]Window{
+		time.Second:             {100 * time.Millisecond, 10},
+		1050 * time.Millisecond: {100 * time.Millisecond, 10},
+		6 * time.Second:         {100 * time.Millisecond, 60},
+		10 * time.Second:        {166_666_666, 60},
+		15 * time.Second:        {250 * time.Millisecond, 60},
+		time.Minute:             {time.Second, 60},
+		time.Hour:               {time.Minute, 60},
+	} {
+		if got := NewWindow(d); got != want {
+			t.Errorf("NewWindow(%v) is %+v, want %+v", d, got, want)
+		}
+	}
+}
+
+func anyWindow() *rapid.Generator[time.Duration] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}),
+		rapid.Map(rapid.Int64Range(int64(MinWindow), int64(MaxWindow)), func(d int64) time.Duration { return time.Duration(d) }),
+	)
+}
+
+// anyTime is within a hundred years of 1970, often at the edge of a pane.
+func anyTime(w Window) *rapid.Generator[time.Time] {
+	const century = 100 * 365 * 24 * int64(time.Hour)
+	edge := rapid.Custom(func(t *rapid.T) time.Time {
+		most := century / int64(w.Pane)
+		return w.Start(rapid.Int64Range(-most, most).Draw(t, "pane")).Add(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "off")))
+	})
+	free := rapid.Map(rapid.Int64Range(-century, century), func(ns int64) time.Time { return time.Unix(0, ns) })
+	return rapid.OneOf(edge, free)
+}
+
+// A window is of 10 to 60 panes of max(100 ms, D/60), and with one pane more it
+// would be longer than D.
+func TestWindowIsNeverLongerThanAskedFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := anyWindow().Draw(t, "d")
+		w := NewWindow(d)
+		if w.Pane != max(FlushEvery, d/60) || w.Panes < 10 || w.Panes > 60 {
+			t.Fatalf("%v makes %+v", d, w)
+		}
+		if span := w.Pane * time.Duration(w.Panes); span > d || span+w.Pane <= d {
+			t.Fatalf("%v makes %+v, which spans %v", d, w, span)
+		}
+	})
+}
+
+func TestIndexIsThePaneThatHoldsATime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := NewWindow(anyWindow().Draw(t, "d"))
+		at := anyTime(w).Draw(t, "t")
+		i := w.Index(at)
+		if at.Before(w.Start(i)) || !at.Before(w.Start(i+1)) {
+			t.Fatalf("%v is not in pane %d of %+v", at, i, w)
+		}
+	})
+}
+
+// The next cut is later than t, at a multiple of 100 ms or a pane's start, and
+// nothing to be cut lies between.
+func TestNextCutIsTheFirstEdgeAfterATime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		windows := []Window{{FlushEvery, 10}}
+		for _, d := range rapid.SliceOfN(anyWindow(), 0, 4).Draw(t, "windows") {
+			windows = append(windows, NewWindow(d))
+		}
+		at := anyTime(windows[len(windows)-1]).Draw(t, "t")
+		cut := NextCut(at, windows[1:])
+		if !cut.After(at) {
+			t.Fatalf("the cut after %v is %v", at, cut)
+		}
+		edge := false
+		for _, w := range windows {
+			edge = edge || w.Start(w.Index(cut)).Equal(cut)
+			if first := w.Start(w.Index(at) + 1); first.Before(cut) {
+				t.Fatalf("between %v and the cut at %v a pane of %v begins at %v", at, cut, w.Pane, first)
+			}
+		}
+		if !edge {
+			t.Fatalf("nothing begins at the cut at %v", cut)
+		}
+	})
+}
+
+// The cut can be waited for by the monotonic clock.
+func TestNextCutKeepsTheMonotonicReading(t *testing.T) {
+	now := time.Now()
+	cut := NextCut(now, nil)
+	if cut.Round(0) == cut { // == tells them apart
+		t.Error("the monotonic reading is gone")
+	}
+	if wait := cut.Sub(now); wait <= 0 || wait > FlushEvery {
+		t.Errorf("the next cut is in %v", wait)
+	}
+}
