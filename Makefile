@@ -3,7 +3,7 @@ MODULES = .
 FUZZTIME = 20s
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench cover demo clean
+.PHONY: help build test test-short lint fuzz bench cover demo pictures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ cover: ## test and write coverage.html
 
 demo: ## everything in one process, on a real access log
 	go run ./cmd/hotparam demo
+
+pictures: ## make the pictures in docs/images from the real program (needs tmux)
+	@./scripts/pictures.sh
 
 clean: ## remove what was built
 	rm -rf bin .cache

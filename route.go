@@ -9,15 +9,16 @@ import (
 // Route is a pattern for requests: "*" for all; in the manner of
 // http.ServeMux, a path with or without a method before it ("GET /u/{id}",
 // "/static/", "/files/{path...}", "/{$}"); or any other text, which stands for
-// the resource of that very name. Paths are matched as they travel, escaped. A
-// Route is immutable.
+// the resource of that very name. Paths are matched as they travel, escaped, in
+// the form of [AppendPath]; a pattern may be written escaped or not. A Route is
+// immutable.
 type Route struct {
 	text     string
 	method   string // empty: any
 	path     string // empty: all requests, or a resource
 	segments []segment
-	subtree  bool // the path ends in "/" or {name...}: everything below matches
-	exact    bool // no wildcard: the path is compared as a whole
+	subtree  bool   // the path ends in "/" or {name...}: everything below matches
+	exact    string // canonical path of a route without wildcards, compared as a whole; else empty
 }
 
 type segment struct {
@@ -68,8 +69,8 @@ func parseRoute(s string) (Route, error) {
 }
 
 func (r *Route) parsePath() error {
-	r.exact = !strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/")
-	if r.exact {
+	if !strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/") {
+		r.exact = string(AppendPath(nil, r.path))
 		return nil
 	}
 	parts := strings.Split(r.path[1:], "/")
@@ -89,7 +90,7 @@ func (r *Route) parsePath() error {
 			if strings.ContainsAny(part, "{}") {
 				return errRouteWildcard
 			}
-			r.segments = append(r.segments, segment{literal: part})
+			r.segments = append(r.segments, segment{literal: string(AppendPath(nil, part))})
 			continue
 		}
 		inner, ok = strings.CutSuffix(inner, "}")
@@ -143,8 +144,8 @@ func (r Route) Matches(method, path string) bool {
 }
 
 func (r Route) pathMatches(path string) bool {
-	if r.exact {
-		return path == r.path
+	if r.exact != "" {
+		return path == r.exact
 	}
 	return r.walk(path, nil)
 }
@@ -167,8 +168,8 @@ func (r Route) MayMatch(method string, pattern Route) bool {
 	if r.path == "" || r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
 		return false
 	}
-	if r.exact {
-		return pattern.path == "" || pattern.pathMatches(r.path)
+	if r.exact != "" {
+		return pattern.path == "" || pattern.pathMatches(r.exact)
 	}
 	return true
 }
@@ -180,8 +181,8 @@ func (r Route) Values(path string, f func(name, value string)) bool {
 	if r.path == "" {
 		return r.IsAny()
 	}
-	if r.exact {
-		return path == r.path
+	if r.exact != "" {
+		return path == r.exact
 	}
 	return r.walk(path, f)
 }

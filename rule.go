@@ -3,6 +3,7 @@ package hotparam
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -142,6 +143,7 @@ func (r *Rules) Validate() error {
 		return fmt.Errorf("namespace %q: want one or more of A-Z a-z 0-9 _ -", r.Namespace)
 	}
 	seen := make(map[string]bool, len(r.Rules))
+	prefixes := make(map[string]string, len(r.Rules)) // of counts → rule
 	for i := range r.Rules {
 		rule := &r.Rules[i]
 		if err := rule.validate(); err != nil {
@@ -151,8 +153,24 @@ func (r *Rules) Validate() error {
 			return fmt.Errorf("rule %d: id %q is used twice", i+1, rule.ID)
 		}
 		seen[rule.ID] = true
+		if rule.Hot == nil {
+			continue
+		}
+		prefix := rule.CountPrefix(r.Namespace)
+		if other, ok := prefixes[prefix]; ok {
+			return fmt.Errorf("rule %d (%q): its counts have the prefix %q, as those of %q: they could not be told apart", i+1, rule.ID, prefix, other)
+		}
+		prefixes[prefix] = rule.ID
 	}
 	return nil
+}
+
+// CountPrefix is the StatsD prefix of the rule's counts.
+func (r *Rule) CountPrefix(namespace string) string {
+	if r.Prefix != "" {
+		return r.Prefix
+	}
+	return namespace + "." + r.ID
 }
 
 func (r *Rule) validate() error {
@@ -167,6 +185,8 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("neither hot nor limit: the rule does nothing")
 	case r.By.Kind == ByNames && len(r.By.Names) == 0:
 		return fmt.Errorf("by: no names")
+	case r.Prefix != "" && !validPrefix(r.Prefix):
+		return fmt.Errorf("prefix %q: want words of A-Z a-z 0-9 _ - joined by dots, none of them hot_param", r.Prefix)
 	case r.By.Kind == ByNone && r.Hot != nil:
 		return fmt.Errorf("hot needs by: without parameters there is no key")
 	}
@@ -203,6 +223,16 @@ func ValidNamespace(s string) bool { return validName(s, true) }
 
 // ValidRuleID tells whether s can be a rule's id: [a-z0-9_-]+.
 func ValidRuleID(s string) bool { return validName(s, false) }
+
+// validPrefix tells whether s can stand before ".hot_param." in a line.
+func validPrefix(s string) bool {
+	for word := range strings.SplitSeq(s, ".") {
+		if !validName(word, true) || word == "hot_param" {
+			return false
+		}
+	}
+	return len(s) <= 2*maxName+1
+}
 
 // maxName bounds ids and namespaces, so that a StatsD line has room for a key.
 const maxName = 64

@@ -52,11 +52,7 @@ func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, rules: make(map[string]int)}
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; rule.Hot != nil {
-			prefix := rule.Prefix
-			if prefix == "" {
-				prefix = string(wire.AppendPrefix(nil, rules.Namespace, rule.ID))
-			}
-			d.rules[prefix] = i
+			d.rules[rule.CountPrefix(rules.Namespace)] = i
 		}
 	}
 	return d

@@ -121,7 +121,7 @@ func (d *Detector) Count(c Count) {
 func (d *Detector) Hidden(when time.Time, n int64) {
 	for _, r := range d.rules {
 		if r != nil {
-			r.window.hidden.add(r.window.Index(when), n)
+			r.window.conceal(r.window.Index(when), n)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (d *Detector) Hidden(when time.Time, n int64) {
 func (d *Detector) Lost(when time.Time) {
 	for _, r := range d.rules {
 		if r != nil {
-			r.window.lost = max(r.window.lost, r.window.Index(when))
+			r.window.lose(r.window.Index(when))
 		}
 	}
 }
@@ -142,6 +142,9 @@ func (d *Detector) Advance(now time.Time) {
 		if r == nil {
 			continue
 		}
+		if pane := r.window.Index(now); pane <= r.window.now-r.window.ring && r.window.now != never {
+			d.restart(r, now)
+		}
 		r.window.advance(r.window.Index(now))
 		over := r.window.Index(now.Add(-d.lag)) - 1
 		if len(r.hot) > 0 && r.closed != never {
@@ -150,6 +153,21 @@ func (d *Detector) Advance(now time.Time) {
 			}
 		}
 		r.closed = max(r.closed, over)
+	}
+}
+
+// restart begins anew after the clock was set back by more than a window: all
+// that comes would count as late until the clock is again where it was.
+func (d *Detector) restart(r *ruleWindow, now time.Time) {
+	var change hotparam.Change
+	for _, i := range r.hot {
+		h := r.describe(i, r.closed)
+		h.Until = now
+		change.Cool = append(change.Cool, h)
+	}
+	r.window, r.hot, r.closed = r.window.restart(), nil, never
+	if !change.Empty() {
+		d.publisher.Publish(change)
 	}
 }
 

@@ -10,11 +10,12 @@ type ring struct {
 
 func newRing(panes int64) ring { return ring{last: never, panes: make([]uint32, panes)} }
 
-// add adds n to a pane; one that is too old is not kept.
-func (r *ring) add(pane, n int64) {
+// add adds n to a pane; one that is too old is not kept. It is false if the
+// pane cannot hold so much.
+func (r *ring) add(pane, n int64) bool {
 	size := int64(len(r.panes))
 	if n == 0 || pane <= r.last-size {
-		return
+		return true
 	}
 	if pane-r.last >= size {
 		clear(r.panes)
@@ -24,8 +25,14 @@ func (r *ring) add(pane, n int64) {
 		r.last++
 		r.panes[slot(r.last, size)] = 0
 	}
-	p := &r.panes[slot(pane, size)]
-	*p += uint32(min(n, math.MaxUint32-int64(*p)))
+	return addTo(&r.panes[slot(pane, size)], n)
+}
+
+// addTo adds n to a pane, which stays at its highest when it is full.
+func addTo(pane *uint32, n int64) bool {
+	room := int64(math.MaxUint32 - *pane)
+	*pane += uint32(min(n, room))
+	return n <= room
 }
 
 // sum is the count of the given number of panes that end with last.

@@ -62,6 +62,9 @@ func (s *shard) run() {
 			s.work(b)
 			s.free <- b // has room: there are no more batches than that
 		case now := <-ticker.C:
+			if len(s.queue) > 0 {
+				continue // what has arrived is counted before panes are closed
+			}
 			s.detector.Advance(now)
 			if now.Sub(refreshed) >= time.Second {
 				refreshed = now

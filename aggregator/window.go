@@ -113,10 +113,12 @@ func (w *window) add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		w.roll(e, panes, pane)
 	}
 	p := &panes[w.slot(pane)]
-	n = min(n, math.MaxUint32-int64(*p)) // a full pane stays full: low stays true
-	*p += uint32(n)
+	before := int64(*p)
+	if !addTo(p, n) {
+		w.lose(pane) // low stays true, high is not known
+	}
 	if pane > e.last-int64(w.Panes) {
-		e.sum += n
+		e.sum += int64(*p) - before
 	}
 	if pane == e.last {
 		return i, e.sum, pane
@@ -262,11 +264,8 @@ func (w *window) victim() int32 {
 // evict puts what an entry counted into its cell and frees it.
 func (w *window) evict(i int32) {
 	e, panes := w.at(i)
-	if w.cells == nil {
-		w.makeCells()
-	}
 	for p := max(e.last, w.now) - w.ring + 1; p <= e.last; p++ {
-		w.cell(e.hash).add(p, int64(panes[w.slot(p)]))
+		w.hide(e.hash, p, int64(panes[w.slot(p)]))
 	}
 	w.unlink(i)
 	w.textBytes -= int64(cap(e.text))
@@ -278,10 +277,30 @@ func (w *window) evict(i int32) {
 
 // hide counts n for a key that has no entry and gets none.
 func (w *window) hide(hash uint64, pane, n int64) {
+	if n == 0 {
+		return
+	}
 	if w.cells == nil {
 		w.makeCells()
 	}
-	w.cell(hash).add(pane, n)
+	if !w.cell(hash).add(pane, n) {
+		w.lose(pane)
+	}
+}
+
+// lose makes what is hidden in a pane unknown.
+func (w *window) lose(pane int64) { w.lost = max(w.lost, pane) }
+
+// conceal notes that collectors hide n in a pane, of any key.
+func (w *window) conceal(pane, n int64) {
+	if !w.hidden.add(pane, n) {
+		w.lose(pane)
+	}
+}
+
+// restart is an empty window of the same size.
+func (w *window) restart() *window {
+	return newWindow(w.Window, w.ring-int64(w.Panes), w.budget)
 }
 
 func (w *window) makeCells() {

@@ -63,14 +63,14 @@ func (s *shard) flush(emit func(key []byte, n uint64)) {
 		s.seen[at] = seen{s.flushes, uint32(min(n, 1<<32-1))}
 		emit(t.key(&t.slots[at]), n)
 	})
-	if t.used.Load() > t.limit/2 || t.bytes.Load() > int64(len(t.arena)/2) {
+	if t.used.Load() > t.limit/4*3 || t.bytes.Load() > int64(len(t.arena)/4*3) {
 		s.compact(t, emit)
 	}
 }
 
 // compact replaces the table by one that holds the keys worth keeping: those
-// seen lately, and of these the busiest, up to a quarter of a table. What is
-// shed has been sent already; when it comes back it is a new key.
+// seen lately, and of these the busiest, up to half a table. What is shed has
+// been sent already; when it comes back it is a new key.
 func (s *shard) compact(old *table, emit func(key []byte, n uint64)) {
 	keep := make([]int, 0, s.keys)
 	was := s.seen
@@ -83,10 +83,10 @@ func (s *shard) compact(old *table, emit func(key []byte, n uint64)) {
 		return cmp.Or(cmp.Compare(was[b].count, was[a].count), cmp.Compare(was[b].flush, was[a].flush))
 	})
 	t := s.replaceTable()
-	room := len(t.arena) / 4
+	room := len(t.arena) / 2
 	for i, at := range keep {
 		from := &old.slots[at]
-		if room -= int(from.len); i >= s.keys/4 || room < 0 {
+		if room -= int(from.len); i >= s.keys/2 || room < 0 {
 			break
 		}
 		t.add(from.hash.Load(), old.key(from), 0)

@@ -53,8 +53,7 @@ type StatsD struct {
 	client   *statsd.Client
 	packer   *packer
 	encoding wire.Encoding
-	space    string            // namespace
-	prefixes map[string]string // by rule id, of the rules that have their own
+	prefixes map[string]string // by rule id
 	name     []byte
 }
 
@@ -84,14 +83,12 @@ func NewStatsD(c StatsDConfig) (*StatsD, error) {
 		client:   client.(*statsd.Client),
 		packer:   p,
 		encoding: c.Encoding,
-		space:    c.Rules.Namespace,
 		prefixes: make(map[string]string),
 	}
 	s.client.SetSamplerFunc(func(float32) bool { return true }) // every line counts
 	for i := range c.Rules.Rules {
-		if rule := &c.Rules.Rules[i]; rule.Prefix != "" {
-			s.prefixes[rule.ID] = rule.Prefix
-		}
+		rule := &c.Rules.Rules[i]
+		s.prefixes[rule.ID] = rule.CountPrefix(c.Rules.Namespace)
 	}
 	return s, nil
 }
@@ -100,11 +97,13 @@ func NewStatsD(c StatsDConfig) (*StatsD, error) {
 func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 	s.packer.begin(flush)
 	for _, c := range counts {
-		if prefix, ok := s.prefixes[string(c.Rule)]; ok {
-			s.name = append(s.name[:0], prefix...)
-		} else {
-			s.name = wire.AppendPrefix(s.name[:0], s.space, c.Rule)
+		prefix, ok := s.prefixes[string(c.Rule)]
+		if !ok {
+			s.packer.sent.Failed += c.N
+			s.packer.sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
+			continue
 		}
+		s.name = append(s.name[:0], prefix...)
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
 		s.packer.count = c.N
 		// The client formats the line and hands it to the packer before it

@@ -161,7 +161,7 @@ func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 		s := newStatsD(t, StatsDConfig{Sender: out, Encoding: e})
 		s.packer.head.Instance = bytes.Repeat([]byte("i"), wire.MaxInstance)
 		s.packer.head.Incarnation, s.packer.head.Seq = 1<<64-1, 1<<63
-		s.space = strings.Repeat("n", 64)
+		s.prefixes[strings.Repeat("r", 64)] = strings.Repeat("n", 64) + "." + strings.Repeat("r", 64)
 		for _, b := range []string{"a", "%", "\x00"} {
 			text := s.Fit(bytes.Repeat([]byte(b), 5000))
 			sent := s.Send(t.Context(), Flush{Start: time.Now(), Held: wire.MaxCount, Unsent: wire.MaxCount},

@@ -26,13 +26,6 @@ var (
 	ErrNegative   = errors.New("wire: negative count")
 )
 
-// AppendPrefix appends a rule's default prefix, "{namespace}.{rule id}".
-func AppendPrefix[T string | []byte](dst []byte, namespace string, rule T) []byte {
-	dst = append(dst, namespace...)
-	dst = append(dst, '.')
-	return append(dst, rule...)
-}
-
 // AppendKey appends ".hot_param.{key}" to a prefix, the text encoded.
 func AppendKey(dst []byte, e Encoding, text []byte) []byte {
 	dst = append(dst, marker...)

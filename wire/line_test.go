@@ -26,12 +26,6 @@ func TestLineGolden(t *testing.T) {
 			t.Errorf("the name is %q, want %q", got, test.want)
 		}
 	}
-	if got := string(wire.AppendPrefix(nil, "shop", "search-terms")); got != "shop.search-terms" {
-		t.Errorf("the prefix is %q", got)
-	}
-	if got := string(wire.AppendPrefix([]byte("x"), "shop", []byte("search-terms"))); got != "xshop.search-terms" {
-		t.Errorf("the prefix is %q", got)
-	}
 }
 
 func TestParseLine(t *testing.T) {

@@ -219,19 +219,19 @@ func TestRunEndsWhenAPartFails(t *testing.T) {
 }
 
 func TestTraffic(t *testing.T) {
-	tr, err := newTraffic(t.Context(), nil)
+	tr, err := newTraffic(t.Context(), []string{"http://a", "http://b"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tr.targets) != 9925 || tr.length != 28*time.Second {
-		t.Errorf("%d requests in %v", len(tr.targets), tr.length)
+	if len(tr.requests) != 9925 || tr.length != 28*time.Second {
+		t.Errorf("%d requests in %v", len(tr.requests), tr.length)
 	}
-	for i, r := range tr.targets {
-		if i > 0 && r.after <= tr.targets[i-1].after || r.after >= tr.length {
+	for i, r := range tr.requests {
+		if i > 0 && r.after <= tr.requests[i-1].after || r.after >= tr.length {
 			t.Fatalf("request %d comes after %v", i, r.after)
 		}
-		if !strings.HasPrefix(r.target, "/Archives/edgar/data?") {
-			t.Fatalf("request %d is for %s", i, r.target)
+		if _, target, _ := strings.Cut(r.url, "//"); !strings.HasPrefix(target[1:], "/Archives/edgar/data?") {
+			t.Fatalf("request %d is for %s", i, r.url)
 		}
 	}
 }

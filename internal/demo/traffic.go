@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"sync"
@@ -16,10 +17,9 @@ import (
 
 // traffic is the real access log, replayed over HTTP at its own speed.
 type traffic struct {
-	targets []request
-	length  time.Duration // of the log, until it begins again
-	urls    []string
-	client  *http.Client
+	requests []request
+	length   time.Duration // of the log, until it begins again
+	client   *http.Client
 
 	start  time.Time    // of the log
 	at     atomic.Int64 // log time, Unix nanoseconds
@@ -27,18 +27,19 @@ type traffic struct {
 }
 
 type request struct {
-	after  time.Duration // since the log's start
-	target string
+	after time.Duration // since the log's start
+	url   string
 }
 
 // newTraffic reads the log. It has whole seconds; the requests of a second are
-// spread over it evenly.
+// spread over it evenly. A client's requests all go to one instance, as many a
+// load balancer does it: so the load on a company's filings is uneven.
 func newTraffic(ctx context.Context, urls []string) (*traffic, error) {
 	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: bytes.NewReader(data.EDGAR)})
 	if err != nil {
 		return nil, err
 	}
-	t := &traffic{urls: urls, client: &http.Client{
+	t := &traffic{client: &http.Client{
 		Timeout:   2 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: workers, MaxConnsPerHost: workers},
 	}}
@@ -49,15 +50,16 @@ func newTraffic(ctx context.Context, urls []string) (*traffic, error) {
 		if t.start.IsZero() {
 			t.start = entry.Time
 		}
-		t.targets = append(t.targets, request{entry.Time.Sub(t.start), entry.Target})
+		url := urls[crc32.ChecksumIEEE([]byte(entry.Addr))%uint32(len(urls))]
+		t.requests = append(t.requests, request{entry.Time.Sub(t.start), url + entry.Target})
 	}
-	for i := 0; i < len(t.targets); {
-		second, j := t.targets[i].after, i
-		for j < len(t.targets) && t.targets[j].after == second {
+	for i := 0; i < len(t.requests); {
+		second, j := t.requests[i].after, i
+		for j < len(t.requests) && t.requests[j].after == second {
 			j++
 		}
 		for k := i; k < j; k++ {
-			t.targets[k].after += time.Second * time.Duration(k-i) / time.Duration(j-i)
+			t.requests[k].after += time.Second * time.Duration(k-i) / time.Duration(j-i)
 		}
 		t.length, i = second+time.Second, j
 	}
@@ -83,8 +85,8 @@ func (t *traffic) run(ctx context.Context) {
 	defer close(due)
 	began := time.Now()
 	for n := 0; ; n++ {
-		r := t.targets[n%len(t.targets)]
-		loop := time.Duration(n/len(t.targets)) * t.length
+		r := t.requests[n%len(t.requests)]
+		loop := time.Duration(n/len(t.requests)) * t.length
 		if wait := time.Until(began.Add(loop + r.after)); wait > 0 {
 			select {
 			case <-ctx.Done():
@@ -96,7 +98,7 @@ func (t *traffic) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case due <- t.urls[n%len(t.urls)] + r.target:
+		case due <- r.url:
 		}
 	}
 }
