@@ -79,6 +79,9 @@ var badFiles = []struct {
 		"2:18: secrets.extra: want a list, found text", "2:32: secrets.except: want text, found a list",
 		"2:37: secrets.except: a name is empty", `2:42: unknown field "more" in secrets`,
 	}},
+	{"secrets with parts", good + "secrets: {extra: [pin, \"user[pin]\"]}\n", []string{
+		`2:24: secrets.extra: "user[pin]" has parts`,
+	}},
 	{"aggregator", good + "aggregator:\n  listen: localhost\n  http: :99999\n  redis: localhost:6379\n  memory: 12 parsecs\n", []string{
 		`3:11: aggregator.listen "localhost": want host:port`, `4:9: aggregator.http ":99999": want host:port`,
 		"5:10: aggregator.redis: want a URL that begins with redis://, rediss:// or unix://",

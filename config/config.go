@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/hotparam/hotparam"
 )
@@ -138,6 +139,9 @@ func (d *decoder) names(n *node, what string) []string {
 		case !ok:
 		case name == "":
 			d.report(item.at, "", "%s: a name is empty", what)
+		case strings.ContainsAny(name, ".[]"):
+			d.report(item.at, "names are compared part by part: give the part alone, such as pin for user[pin]",
+				"%s: %q has parts", what, name)
 		default:
 			names = append(names, name)
 		}
