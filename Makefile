@@ -3,7 +3,7 @@ MODULES = .
 FUZZTIME = 20s
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench cover demo pictures clean
+.PHONY: help build test test-short lint fuzz bench cover demo pictures verify-replay clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,10 @@ cover: ## test and write coverage.html
 
 demo: ## everything in one process, on a real access log
 	go run ./cmd/hotparam demo
+
+DATA = ../shared/data
+verify-replay: build ## hold replay against an exact count, on each trace in DATA
+	go run ./internal/exact/cmd/verifyreplay bin/hotparam $(DATA)
 
 pictures: ## make the pictures in docs/images from the real program (needs tmux)
 	@./scripts/pictures.sh

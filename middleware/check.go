@@ -27,9 +27,10 @@ func (g *Guard) Check(req Request) (d hotparam.Decision) {
 	if req.Pattern != "" {
 		s.route = g.rules.ofPattern(req.Method, req.Pattern)
 	} else {
-		s.route = g.rules.unknown()
+		s.route = g.rules.unknown
 	}
 	s.req = req
+	s.canonicalPath()
 	d = g.decide(s)
 	g.end(s)
 	return d
@@ -48,22 +49,27 @@ type scratch struct {
 	req    Request
 	route  *route
 	params hotparam.Params
-	loaded *hotparam.Route // whose path values params holds; nil: nothing is loaded
+	loaded bool            // params holds the request's
+	values *hotparam.Route // whose path values params holds
 	key    []byte
-	taken  []taken
+	path   []byte
 	now    time.Duration
 	timed  bool
 
-	decision hotparam.Decision
-	denied   bool
+	decision  hotparam.Decision
+	denied    bool
+	taken     []taken
+	takenKeys []byte
 }
 
 // taken is a token that is given back if another rule refuses.
 type taken struct {
 	bucket *limiter.TokenBucket
-	keyed  *limiter.Keyed
-	hash   uint64
-	key    string
+	held   *held // whose bucket it is; nil: no hot key's
+
+	keyed    *limiter.Keyed
+	hash     uint64
+	from, to int // the key in takenKeys
 }
 
 func (g *Guard) begin() *scratch { return g.pool.Get().(*scratch) }
@@ -72,13 +78,13 @@ func (g *Guard) begin() *scratch { return g.pool.Get().(*scratch) }
 // one, and no buffer that a monster of a request has grown.
 func (g *Guard) end(s *scratch) {
 	const keep = 64 << 10
-	if cap(s.key) > keep || s.params.Len() > keep/64 {
+	if cap(s.key) > keep || cap(s.takenKeys) > keep || len(s.req.Query)+len(s.req.Path) > keep || s.params.Len() > keep/64 {
 		return
 	}
 	s.params.Reset()
 	clear(s.taken)
-	s.taken = s.taken[:0]
-	s.req, s.route, s.loaded = Request{}, nil, nil
+	s.taken, s.takenKeys = s.taken[:0], s.takenKeys[:0]
+	s.req, s.route, s.loaded, s.values = Request{}, nil, false, nil
 	s.timed, s.denied, s.decision = false, false, hotparam.Decision{}
 	g.pool.Put(s)
 }
@@ -122,7 +128,7 @@ func (g *Guard) matches(s *scratch, c *candidate) bool {
 		return false
 	}
 	for _, want := range c.Match.Query {
-		s.load(&s.route.pattern)
+		s.load(c.values)
 		if !s.has(want) {
 			return false
 		}
@@ -140,20 +146,6 @@ func (s *scratch) has(want hotparam.QueryMatch) bool {
 	return false
 }
 
-// load parses the query and the path values by a pattern, once.
-func (s *scratch) load(pattern *hotparam.Route) {
-	if s.loaded == pattern {
-		return
-	}
-	s.loaded = pattern
-	s.params.Reset()
-	s.params.AddQuery(s.req.Query)
-	if !pattern.IsZero() {
-		pattern.Values(s.req.Path, s.params.AddPath)
-	}
-	s.params.Sort()
-}
-
 // apply counts the rule's keys and takes their tokens.
 func (g *Guard) apply(s *scratch, c *candidate) {
 	switch c.By.Kind {
@@ -164,10 +156,11 @@ func (g *Guard) apply(s *scratch, c *candidate) {
 		}
 		return
 	case hotparam.ByEach:
-		s.loadFor(c)
+		s.load(c.values)
 		for i := range s.params.Len() {
-			if g.rules.Secrets.Hides(s.params.At(i).Name) {
-				continue
+			p := s.params.At(i)
+			if i > 0 && p == s.params.At(i-1) || g.rules.Secrets.Hides(p.Name) {
+				continue // a request counts a key once, however often it repeats it
 			}
 			s.startKey(c)
 			s.question(c)
@@ -176,7 +169,7 @@ func (g *Guard) apply(s *scratch, c *candidate) {
 		}
 		return
 	}
-	s.loadFor(c)
+	s.load(c.values)
 	s.startKey(c)
 	bare := len(s.key)
 	s.question(c)
@@ -195,59 +188,18 @@ func (g *Guard) apply(s *scratch, c *candidate) {
 	g.use(s, c)
 }
 
-// loadFor loads the parameters as the rule sees them: where the router told no
-// pattern, the rule's own route gives the path values.
-func (s *scratch) loadFor(c *candidate) {
-	if c.text != "" {
-		s.load(&c.Match.Route)
-	} else {
-		s.load(&s.route.pattern)
-	}
-}
-
-// startKey begins a key's bytes: the rule's id, a space, the route.
-func (s *scratch) startKey(c *candidate) {
-	s.key = append(s.key[:0], c.prefix...)
-	switch {
-	case c.ParamsOnly:
-	case s.route.text != "":
-		s.key = append(s.key, s.route.text...)
-	default:
-		s.key = append(s.key, s.req.Method...)
-		s.key = append(s.key, ' ')
-		if c.text != "" {
-			s.key = append(s.key, c.text...)
-		} else {
-			s.key = hotparam.AppendPath(s.key, s.req.Path)
-		}
-	}
-}
-
-// question separates the route from the parameters.
-func (s *scratch) question(c *candidate) {
-	if !c.ParamsOnly {
-		s.key = append(s.key, '?')
-	}
-}
-
 // use counts the key that was built, if the rule is about hot keys, and takes a
 // token where the key has a limit now.
 func (g *Guard) use(s *scratch, c *candidate) {
-	if text := len(s.key) - len(c.prefix); text > hotparam.MaxText {
-		s.key = append(s.key[:len(c.prefix)], hotparam.Cut(s.key[len(c.prefix):], hotparam.MaxText)...)
-	}
+	s.key = g.fit(s.key, len(c.prefix))
 	if c.Hot == nil {
 		hash := hotparam.Hash(s.key)
 		d := c.keyed.Take(g.now(s), hash, s.key, 1)
-		t := taken{keyed: c.keyed, hash: hash}
-		if d.Allowed && d.Reason == hotparam.ReasonWithin && len(s.route.rules) > 1 {
-			t.key = string(s.key) // only where it may have to be given back
-		}
-		g.judge(s, c, d, t)
+		from := len(s.takenKeys)
+		s.takenKeys = append(s.takenKeys, s.key...)
+		g.judge(s, c, d, taken{keyed: c.keyed, hash: hash, from: from, to: len(s.takenKeys)})
 		return
 	}
-	fitted := g.counts.Fit(s.key[len(c.prefix):])
-	s.key = s.key[:len(c.prefix)+len(fitted)]
 	hash := hotparam.Hash(s.key)
 	g.counts.Add(hash, s.key, 1)
 	entry := g.hot.Lookup(hash, s.key)
@@ -260,18 +212,22 @@ func (g *Guard) use(s *scratch, c *candidate) {
 	} else {
 		entry.Payload.refused.Add(1)
 	}
-	g.judge(s, c, d, taken{bucket: entry.Payload.bucket})
+	g.judge(s, c, d, taken{bucket: entry.Payload.bucket, held: entry.Payload})
 }
 
 // judge adds one limiter's decision to the request's: any denial denies, the
-// longest wait wins; of limits that allow, the tightest is told.
+// longest wait wins; of limits that allow, the tightest is told, and only where
+// there is none what let the request pass otherwise.
 func (g *Guard) judge(s *scratch, c *candidate, d hotparam.Decision, t taken) {
 	d.Rule = c.ID
 	if d.Allowed {
-		if d.Reason == hotparam.ReasonWithin {
+		within := d.Reason == hotparam.ReasonWithin
+		if within {
 			s.taken = append(s.taken, t)
 		}
-		if !s.denied && (s.decision.Reason == hotparam.ReasonNone || d.Remaining < s.decision.Remaining) {
+		switch told := s.decision.Reason; {
+		case s.denied:
+		case told == hotparam.ReasonNone, within && (told != hotparam.ReasonWithin || d.Remaining < s.decision.Remaining):
 			s.decision = d
 		}
 		return
@@ -289,12 +245,17 @@ func (g *Guard) judge(s *scratch, c *candidate, d hotparam.Decision, t taken) {
 	s.denied = true
 }
 
+// giveBack undoes what the limits that allow have taken, since another refused.
 func (s *scratch) giveBack() {
 	for _, t := range s.taken {
+		if t.held != nil {
+			t.held.passed.Add(-1)
+			t.held.refused.Add(1)
+		}
 		if t.bucket != nil {
 			t.bucket.GiveBack(1)
 		} else {
-			t.keyed.GiveBack(t.hash, []byte(t.key), 1)
+			t.keyed.GiveBack(t.hash, s.takenKeys[t.from:t.to], 1)
 		}
 	}
 }

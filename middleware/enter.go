@@ -22,7 +22,7 @@ func (g *Guard) Enter(ctx context.Context, resource string, params ...hotparam.P
 	}
 	s := g.begin()
 	s.route = g.rules.ofResource(resource)
-	s.loaded = &s.route.pattern // there is no query to load
+	s.loaded = true // there is no query to load
 	for _, p := range params {
 		s.params.Add(p)
 	}
@@ -51,11 +51,7 @@ func (g *Guard) IsHot(key string) (hot bool) {
 			continue
 		}
 		s.key = append(append(s.key[:0], r.prefix...), key...)
-		if text := s.key[len(r.prefix):]; len(text) > hotparam.MaxText {
-			s.key = append(s.key[:len(r.prefix)], hotparam.Cut(text, hotparam.MaxText)...)
-		}
-		fitted := g.counts.Fit(s.key[len(r.prefix):])
-		s.key = s.key[:len(r.prefix)+len(fitted)]
+		s.key = g.fit(s.key, len(r.prefix))
 		if g.hot.Lookup(hotparam.Hash(s.key), s.key) != nil {
 			return true
 		}

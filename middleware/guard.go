@@ -44,6 +44,9 @@ type Option func(*options)
 // mux, where the request knows its pattern.
 func WithMux(mux *http.ServeMux) Option {
 	return WithRoute(func(r *http.Request) string {
+		if r.Method == http.MethodConnect {
+			return "" // a mux may answer with the client's own path
+		}
 		_, pattern := mux.Handler(r)
 		return pattern
 	})

@@ -20,21 +20,26 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		route = o.route
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.opts.skip != nil && g.opts.skip(r) {
-			next.ServeHTTP(w, r)
+		if d := g.examine(r, route); !d.Allowed {
+			g.opts.limited(w, r, d)
 			return
 		}
-		req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Pattern: r.Pattern}
-		if req.Pattern == "" && route != nil {
-			req.Pattern = route(r)
-		}
-		d := g.Check(req)
-		if d.Allowed {
-			next.ServeHTTP(w, r)
-			return
-		}
-		g.opts.limited(w, r, d)
+		next.ServeHTTP(w, r)
 	})
+}
+
+// examine is Check for an HTTP request. A panic of an option's function, too,
+// lets the request pass; one of the guarded handler is none of our business.
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision) {
+	defer g.failOpen(&d)
+	if g.opts.skip != nil && g.opts.skip(r) {
+		return hotparam.Decision{Allowed: true}
+	}
+	req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Pattern: r.Pattern}
+	if route != nil { // it knows better than a mux further out, which may have set a pattern too
+		req.Pattern = route(r)
+	}
+	return g.Check(req)
 }
 
 // problem is an RFC 9457 body, of the type that

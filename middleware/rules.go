@@ -2,9 +2,8 @@ package middleware
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
@@ -13,8 +12,10 @@ import (
 // ruleSet is the rules made ready for the request path.
 type ruleSet struct {
 	*hotparam.Rules
-	rules  []rule
-	routes routeCache
+	rules     []rule
+	routes    routeCache // by method and pattern
+	resources routeCache // by name
+	unknown   *route     // of requests whose router told nothing
 }
 
 // rule is one rule with what it needs to decide.
@@ -47,6 +48,9 @@ func compile(rules *hotparam.Rules, maxKeys int) (*ruleSet, error) {
 		}
 		set.rules[i] = r
 	}
+	set.routes.init()
+	set.resources.init()
+	set.unknown = set.makeUnknown()
 	return set, nil
 }
 
@@ -62,145 +66,103 @@ func (s *ruleSet) byID(id string) *rule {
 // route is what is known of one route before its requests come.
 type route struct {
 	text    string         // in keys; empty: method and path of the request
-	pattern hotparam.Route // gives the path values
+	pattern hotparam.Route // the router's
 	rules   []candidate    // in order; those to ignore first where all rules count
-	query   bool           // some candidate looks at the query
 }
 
 // candidate is a rule that may match a request of the route.
 type candidate struct {
 	*rule
-	text   string // overrides the route's
-	byPath bool   // the path decides whether it matches
-}
-
-// routeKey is what a route is looked up by: a pattern as the router tells it,
-// or a resource's name with no method.
-type routeKey struct{ method, name string }
-
-// routeCache holds routes by pattern. Patterns come from the program and are
-// few, but methods come from clients: beyond maxRoutes a route is made anew for
-// each request.
-type routeCache struct {
-	known atomic.Pointer[map[routeKey]*route]
-	mu    sync.Mutex // held to add
-}
-
-const maxRoutes = 4096
-
-func (c *routeCache) find(key routeKey) *route {
-	if known := c.known.Load(); known != nil {
-		return (*known)[key]
-	}
-	return nil
-}
-
-func (c *routeCache) add(key routeKey, r *route) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := make(map[routeKey]*route)
-	if known := c.known.Load(); known != nil {
-		if len(*known) >= maxRoutes {
-			return
-		}
-		for k, v := range *known {
-			next[k] = v
-		}
-	}
-	next[routeKey{strings.Clone(key.method), strings.Clone(key.name)}] = r
-	c.known.Store(&next)
+	text   string          // overrides the route's
+	values *hotparam.Route // gives the path values; nil: there are none
+	byPath bool            // the path decides whether it matches
 }
 
 // ofPattern is the route of a request whose router told its pattern.
 func (s *ruleSet) ofPattern(method, pattern string) *route {
-	key := routeKey{method, pattern}
-	if r := s.routes.find(key); r != nil {
+	if r := s.routes.find(method, pattern); r != nil {
 		return r
 	}
 	r := s.makeRoute(method, pattern)
-	s.routes.add(key, r)
+	s.routes.add(method, pattern, r)
 	return r
 }
 
 func (s *ruleSet) makeRoute(method, pattern string) *route {
-	own, path, found := strings.Cut(pattern, " ")
-	if found {
-		method, path = own, strings.TrimLeft(path, " ")
-	} else {
-		path = pattern
+	own, path := method, pattern // a GET pattern serves HEAD too
+	if space := strings.IndexAny(pattern, " \t"); space >= 0 {
+		own, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
 	}
-	r := &route{text: method + " " + path}
+	r := &route{text: own + " " + path}
 	if slash := strings.IndexByte(path, '/'); slash > 0 {
 		path = path[slash:] // the host is part of the key, not of the match
 	}
 	r.pattern, _ = hotparam.ParseRoute(path)
 	for i := range s.rules {
-		candidate := candidate{rule: &s.rules[i]}
-		switch match := candidate.Match.Route; {
-		case match.IsAny(), match.SamePattern(method, path):
+		c := candidate{rule: &s.rules[i], values: wildcards(&r.pattern)}
+		switch match := &c.Match.Route; {
+		case match.IsAny(), match.SamePattern(method, path), match.SamePattern(own, path):
 		case !match.MayMatch(method, r.pattern):
 			continue
 		default:
-			candidate.byPath = true
+			c.byPath = true
+			if own := wildcards(match); own != nil {
+				c.values = own // the names that the rule knows
+			}
 		}
-		r.rules = append(r.rules, candidate)
+		r.rules = append(r.rules, c)
 	}
-	s.finish(r)
+	s.order(r)
 	return r
 }
 
 // ofResource is the route of something that has a name and no path.
 func (s *ruleSet) ofResource(name string) *route {
-	key := routeKey{"", name}
-	if r := s.routes.find(key); r != nil {
+	if r := s.resources.find("", name); r != nil {
 		return r
 	}
-	r := &route{text: name}
+	r := &route{text: strings.Clone(name)}
 	for i := range s.rules {
 		if s.rules[i].Match.Route.Resource(name) {
 			r.rules = append(r.rules, candidate{rule: &s.rules[i]})
 		}
 	}
-	s.finish(r)
-	s.routes.add(key, r)
+	s.order(r)
+	s.resources.add("", name, r)
 	return r
 }
 
-// unknown is the route of requests whose router told nothing: the path decides
-// on every rule.
-func (s *ruleSet) unknown() *route {
-	key := routeKey{"*", ""}
-	if r := s.routes.find(key); r != nil {
-		return r
-	}
+// makeUnknown is the route of requests whose router told nothing: the path
+// decides on every rule.
+func (s *ruleSet) makeUnknown() *route {
 	r := &route{}
 	for i := range s.rules {
-		c := candidate{rule: &s.rules[i], byPath: true}
-		if path := c.Match.Route.Path(); path != "" {
-			c.text = path
-		}
-		r.rules = append(r.rules, c)
+		match := &s.rules[i].Match.Route
+		r.rules = append(r.rules, candidate{rule: &s.rules[i], text: match.Path(), values: wildcards(match), byPath: true})
 	}
-	s.finish(r)
-	s.routes.add(key, r)
+	s.order(r)
 	return r
 }
 
-// finish puts the rules to ignore first where all rules count, and notes what
-// the rules look at.
-func (s *ruleSet) finish(r *route) {
-	if s.Evaluate == hotparam.EvaluateAll {
-		var ignore, others []candidate
-		for _, c := range r.rules {
-			if c.Ignore {
-				ignore = append(ignore, c)
-			} else {
-				others = append(others, c)
-			}
-		}
-		r.rules = append(ignore, others...)
+// wildcards is the pattern if it has path values to give.
+func wildcards(pattern *hotparam.Route) *hotparam.Route {
+	if len(pattern.Names()) == 0 {
+		return nil
 	}
-	for _, c := range r.rules {
-		r.query = r.query || len(c.Match.Query) > 0 || c.By.Kind != hotparam.ByNone
+	return pattern
+}
+
+// order puts the rules to ignore first where all rules count.
+func (s *ruleSet) order(r *route) {
+	if s.Evaluate == hotparam.EvaluateAll {
+		slices.SortStableFunc(r.rules, func(a, b candidate) int {
+			switch {
+			case a.Ignore == b.Ignore:
+				return 0
+			case a.Ignore:
+				return -1
+			}
+			return 1
+		})
 	}
 }

@@ -12,6 +12,9 @@ type pacer struct {
 	first time.Time
 }
 
+// maxWait is as good as for ever.
+const maxWait = 100 * 365 * 24 * time.Hour
+
 // until waits for the instant t of the log.
 func (p *pacer) until(ctx context.Context, t time.Time) error {
 	if p.speed == 0 {
@@ -20,7 +23,8 @@ func (p *pacer) until(ctx context.Context, t time.Time) error {
 	if p.began.IsZero() {
 		p.began, p.first = time.Now(), t
 	}
-	due := p.began.Add(time.Duration(float64(t.Sub(p.first)) / p.speed))
+	behind := float64(t.Sub(p.first)) / p.speed
+	due := p.began.Add(time.Duration(min(behind, float64(maxWait)))) // 1/speed can be beyond what a Duration holds
 	wait := time.Until(due)
 	if wait <= 0 {
 		return ctx.Err()

@@ -57,8 +57,10 @@ type Summary struct {
 }
 
 // flushAfter is how many requests of one instant are counted before a flush, so
-// that the collector's tables never fill.
-const flushAfter = 1000
+// that the collector's tables never fill. An instant of more requests, where a
+// log has whole seconds, is told in parts: the counts of an event are then those
+// of the part that brought it about.
+const flushAfter = 10_000
 
 // replay is one run.
 type replay struct {
@@ -99,6 +101,9 @@ func (r *replay) assemble() error {
 	if r.Rules == nil || r.Log == nil {
 		return errors.New("replay: Config needs Rules and Log")
 	}
+	if !(r.Speed >= 0) { // nor NaN
+		return fmt.Errorf("replay: Config.Speed is %v, must be 0 or more", r.Speed)
+	}
 	if r.Memory == 0 {
 		r.Memory = 1 << 30
 	}
@@ -128,6 +133,10 @@ func (r *replay) requests(ctx context.Context) error {
 		}
 		if r.first.IsZero() {
 			r.first, r.now, r.at = entry.Time, entry.Time, entry.Time
+			r.detector.Advance(r.now) // it cools keys from the first pane that it knows of
+			if err := pace.until(ctx, r.now); err != nil {
+				return err
+			}
 		}
 		if !entry.Time.Equal(r.at) {
 			r.flush()

@@ -1,0 +1,142 @@
+package exact
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Keys are the texts of the keys that a request counts by a rule for all
+// requests: by is "all", "each", or names of query parameters with commas
+// between.
+func Keys(by, method, target string) []string {
+	path, query, _ := strings.Cut(target, "?")
+	route := method + " " + canonicalPath(path)
+	type pair struct{ name, value string }
+	var pairs []pair
+	for part := range strings.SplitSeq(query, "&") {
+		if part != "" {
+			name, value, _ := strings.Cut(part, "=")
+			pairs = append(pairs, pair{decode(name), decode(value)})
+		}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.value, b.value)
+	})
+	text := func(pairs ...pair) string {
+		var parts []string
+		for _, p := range pairs {
+			parts = append(parts, escape(p.name)+"="+escape(p.value))
+		}
+		if len(parts) == 0 {
+			return shorten(route)
+		}
+		return shorten(route + "?" + strings.Join(parts, "&"))
+	}
+	switch by {
+	case "all":
+		return []string{text(slices.DeleteFunc(pairs, func(p pair) bool { return isSecret(p.name) })...)}
+	case "each":
+		var texts []string
+		for _, p := range slices.Compact(pairs) {
+			if !isSecret(p.name) {
+				texts = append(texts, text(p))
+			}
+		}
+		return texts
+	}
+	names := strings.Split(by, ",")
+	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !slices.Contains(names, p.name) })
+	if len(pairs) == 0 {
+		return nil
+	}
+	return []string{text(pairs...)}
+}
+
+var (
+	escaped    = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+	unreserved = regexp.MustCompile(`^[A-Za-z0-9\-._~]$`)
+	notInPath  = regexp.MustCompile(`%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/]`)
+)
+
+func unhex(s string) string {
+	b, _ := hex.DecodeString(s[1:])
+	return string(b)
+}
+
+// decode reads a name or value as forms are read; a stray % stays.
+func decode(s string) string {
+	return escaped.ReplaceAllStringFunc(strings.ReplaceAll(s, "+", " "), unhex)
+}
+
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+func canonicalPath(path string) string {
+	return notInPath.ReplaceAllStringFunc(path, func(s string) string {
+		if s[0] == '%' && len(s) == 3 {
+			if c := unhex(s); unreserved.MatchString(c) {
+				return c
+			}
+			return strings.ToUpper(s)
+		}
+		var b strings.Builder
+		for _, c := range []byte(s) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+		return b.String()
+	})
+}
+
+var secrets = strings.Fields("password passwd token accesstoken apikey secret signature session authorization")
+
+func isSecret(name string) bool {
+	name = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[].", r) }),
+		func(part string) bool { return slices.Contains(secrets, part) })
+}
+
+// Bounds of a text, and of what it takes in a StatsD line.
+const (
+	maxText    = 512
+	maxEncoded = 1024
+	suffix     = 1 + 32
+)
+
+// shorten does what becomes of a long text: first to the cap, then to what fits
+// a line.
+func shorten(text string) string {
+	if len(text) > maxText {
+		text = cut(text, maxText-suffix)
+	}
+	size, end := 0, 0
+	for i := range len(text) {
+		if c := text[i]; c > ' ' && c < 0x7f && !strings.ContainsRune(".:|@#,;%", rune(c)) {
+			size++
+		} else {
+			size += 3
+		}
+		if size <= maxEncoded-suffix {
+			end = i + 1
+		}
+	}
+	if size > maxEncoded {
+		text = cut(text, end)
+	}
+	return text
+}
+
+// cut keeps at most n bytes, no half %HH, and the hash of the whole.
+func cut(text string, n int) string {
+	if at := strings.LastIndexByte(text[:n], '%'); at >= 0 && at > n-3 {
+		n = at
+	}
+	sum := sha256.Sum256([]byte(text))
+	return text[:n] + "~" + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,76 @@
+package exact
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Summary is the last line that `hotparam replay --json` prints.
+type Summary struct {
+	Requests, Skipped, Keys, Hot, Limited, Late int64
+	Seconds                                     float64
+}
+
+// ReadOutput reads what `hotparam replay --json` printed: events, one to a
+// line, then the summary.
+func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(nil, 1<<20)
+	complete := false
+	for scanner.Scan() {
+		var line struct {
+			Event string
+			Key   string
+			Time  time.Time
+			Low   int64
+			High  *int64
+		}
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			return nil, Summary{}, fmt.Errorf("%w: %s", err, scanner.Bytes())
+		}
+		if line.Event == "summary" {
+			complete = true
+			// Of a summary "hot" is a number, of no other line is it there.
+			if err := json.Unmarshal(scanner.Bytes(), &summary); err != nil {
+				return nil, Summary{}, err
+			}
+			continue
+		}
+		e := Event{Key: line.Key, Hot: line.Event == "hot", At: line.Time.UnixNano(), Low: line.Low, High: -1}
+		if line.High != nil {
+			e.High = *line.High
+		}
+		events = append(events, e)
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, Summary{}, err
+	}
+	if !complete {
+		return nil, Summary{}, io.ErrUnexpectedEOF
+	}
+	return events, summary, nil
+}
+
+// CompareSummary holds a summary of a replay against what it must be.
+func (r Result) CompareSummary(s Summary, requests int64, seconds float64) (wrong []string) {
+	for _, c := range []struct {
+		name      string
+		got, want int64
+	}{
+		{"requests", s.Requests, requests},
+		{"keys", s.Keys, int64(r.Keys)},
+		{"hot", s.Hot, int64(len(r.Events))},
+		{"late", s.Late, 0},
+	} {
+		if c.got != c.want {
+			wrong = append(wrong, fmt.Sprintf("summary: %d %s, want %d", c.got, c.name, c.want))
+		}
+	}
+	if d := s.Seconds - seconds; d < -1e-6 || d > 1e-6 {
+		wrong = append(wrong, fmt.Sprintf("summary: %v seconds, want %v", s.Seconds, seconds))
+	}
+	return wrong
+}

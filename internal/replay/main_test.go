@@ -1,0 +1,99 @@
+package replay
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/exact"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tester is what tests, benchmarks and properties have in common.
+type tester interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// rules are one rule for all requests.
+func rules(t tester, by string, th exact.Threshold, limit *hotparam.Limit) *hotparam.Rules {
+	t.Helper()
+	route, err := hotparam.ParseRoute("*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := hotparam.Rule{
+		ID: "replay", Match: hotparam.Match{Route: route}, Limit: limit,
+		Hot: &hotparam.Threshold{Rate: hotparam.Rate{N: th.N, Per: th.D}, Exit: th.Exit, Hold: th.Hold},
+	}
+	switch by {
+	case "all":
+		rule.By.Kind = hotparam.ByAll
+	case "each":
+		rule.By.Kind = hotparam.ByEach
+	default:
+		rule.By = hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: by}}}
+	}
+	return &hotparam.Rules{Namespace: "replay", Rules: []hotparam.Rule{rule}}
+}
+
+func stdin(t tester, in io.Reader) *accesslog.Log {
+	t.Helper()
+	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// jsonLog is a log of these requests, in this order.
+func jsonLog(t tester, requests []exact.Request) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	err := exact.WriteJSON(&b, func(yield func(exact.Request, error) bool) {
+		for _, r := range requests {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// collect makes OnEvent put events here.
+type collect struct {
+	t      tester
+	events []Event
+}
+
+func (c *collect) add(e Event) { c.events = append(c.events, e) }
+
+func (c *collect) exact() []exact.Event {
+	var events []exact.Event
+	for _, e := range c.events {
+		at, err := time.Parse(time.RFC3339Nano, e.Time)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		x := exact.Event{Key: e.Key, Hot: e.Event == "hot", At: at.UnixNano(), Low: e.Low, High: -1}
+		if e.High != nil {
+			x.High = *e.High
+		}
+		events = append(events, x)
+	}
+	return events
+}
+
+func exactSummary(s Summary) exact.Summary {
+	return exact.Summary{Requests: s.Requests, Skipped: s.Skipped, Keys: s.Keys, Hot: s.Hot, Limited: s.Limited, Late: s.Late, Seconds: s.Seconds}
+}

@@ -1,0 +1,414 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/demo/data"
+	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// verify replays a log and holds the outcome against the exact count of the
+// same requests, which are in order.
+func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, error], by string, th exact.Threshold) (wrong []string) {
+	t.Helper()
+	counter, n := exact.NewCounter(th), int64(0)
+	for r, err := range requests {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		counter.Tick(r.At)
+		for _, key := range exact.Keys(by, r.Method, r.Target) {
+			counter.Add(r.At, key)
+		}
+	}
+	want := counter.Result()
+	got := collect{t: t}
+	summary, err := Run(context.Background(), Config{Rules: rules(t, by, th, nil), Log: log, OnEvent: got.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if summary.Event != "summary" || summary.Limited != 0 {
+		t.Fatalf("summary %+v", summary)
+	}
+	return append(want.Compare(got.exact()), want.CompareSummary(exactSummary(summary), n, counter.Seconds())...)
+}
+
+func all(requests []exact.Request) iter.Seq2[exact.Request, error] {
+	return func(yield func(exact.Request, error) bool) {
+		for _, r := range requests {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// The traces that are not part of the repository; cmd/verifyreplay has more.
+// Under the race detector, which has little to find in what is one goroutine,
+// the short ones must do.
+func TestTraces(t *testing.T) {
+	for _, c := range []struct {
+		trace, by, thresholds string
+		long                  bool
+	}{
+		{"edgar-2017-06-30.access.log.zst", "cik", "5/1s 10/1s 20/1s 60/1m 40/10s 40/15s", false},
+		{"dns-2018-03-24.access.jsonl.zst", "name", "10/1s 20/1s 50/1s 100/10s 100/15s", true},
+		{"higgs-2012-07-01.access.log.zst", "user", "30/1m 60/1m 120/1m 100/10m 200/1h", true},
+		{"semicomplete-apache_logs.log.zst", "each", "2/1s 3/10s 5/1m", false},
+		{"scan-acunetix.log.zst", "each", "10/1m 20/1m 30/1m 5/10s 5/15s", false},
+		{"scan-acunetix.log.zst", "all", "20/1m", false},
+		{"ruetoj-2017-11_12.csv.zst", "name", "30/10m", false},
+		{"cache2k-web07.keys.zst", "id", "50/1s", true},
+		{"mooncake-conversation.jsonl.zst", "hash", "100/1m", true},
+	} {
+		for threshold := range strings.FieldsSeq(c.thresholds) {
+			t.Run(c.trace+"/"+c.by+"/"+strings.ReplaceAll(threshold, "/", "_"), func(t *testing.T) {
+				if raceEnabled && c.long {
+					t.Skip("a long trace takes too long under the race detector")
+				}
+				checkTrace(t, testenv.SharedData(t, c.trace), c.by, threshold)
+			})
+		}
+	}
+}
+
+func checkTrace(t *testing.T, path, by, threshold string) {
+	t.Helper()
+	var n int64
+	count, per, _ := strings.Cut(threshold, "/")
+	d, err := time.ParseDuration(per)
+	if _, scanErr := fmt.Sscan(count, &n); err != nil || scanErr != nil {
+		t.Fatal(threshold, err, scanErr)
+	}
+	var log *accesslog.Log
+	if exact.Made(path) {
+		in, out := io.Pipe()
+		written := make(chan error)
+		go func() {
+			err := exact.WriteJSON(out, exact.Trace(path))
+			out.CloseWithError(err)
+			written <- err
+		}()
+		defer func() {
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
+		}()
+		log = stdin(t, in)
+	} else if log, err = accesslog.Open([]string{path}, accesslog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range verify(t, log, exact.Trace(path), by, exact.NewThreshold(n, d)) {
+		t.Error(w)
+	}
+}
+
+// The log that is part of the repository.
+func TestDemoLog(t *testing.T) {
+	got := collect{t: t}
+	summary, err := Run(t.Context(), Config{Rules: rules(t, "cik", exact.NewThreshold(20, time.Second), nil), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: got.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Summary{Event: "summary", Requests: 9925, Keys: 2402, Hot: 6, Seconds: 27}
+	if summary != want {
+		t.Errorf("%+v, want %+v", summary, want)
+	}
+	if e := got.events[0]; e.Event != "hot" || e.Rule != "replay" || e.Low < 20 || e.Rate != float64(e.Low) || e.High == nil || *e.High < e.Low {
+		t.Errorf("first event %+v", e)
+	}
+}
+
+// randomRequests are bursts of a few keys with pauses between, in order: so
+// keys heat, cool and come back.
+func randomRequests(t *rapid.T) []exact.Request {
+	var requests []exact.Request
+	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
+	grain := rapid.SampledFrom([]int64{1, 1e3, 1e6, 1e9}).Draw(t, "grain") // whole seconds, as most logs, or finer
+	for range rapid.IntRange(1, 12).Draw(t, "bursts") {
+		key := rapid.SampledFrom([]string{"/s?q=a", "/s?q=b&q=b", "/%73?q=a&p=1", "/t", "/s?p=2&q=%61&token=7"}).Draw(t, "key")
+		spread := rapid.Int64Range(0, 3e8).Draw(t, "spread")
+		for range rapid.IntRange(1, 40).Draw(t, "length") {
+			requests = append(requests, exact.Request{At: at / grain * grain, Method: "GET", Target: key})
+			at += spread
+		}
+		at += rapid.SampledFrom([]int64{0, 1, 5e7, 1e9, 9e9, 1e10, 11e9, 65e9, 4e12}).Draw(t, "pause")
+	}
+	return requests
+}
+
+func randomThreshold(t *rapid.T) exact.Threshold {
+	d := rapid.SampledFrom([]time.Duration{time.Second, 1500 * time.Millisecond, 7 * time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
+	th := exact.NewThreshold(rapid.Int64Range(1, 30).Draw(t, "n"), d)
+	th.Hold = rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second}).Draw(t, "hold")
+	th.Exit = rapid.Int64Range(1, th.N).Draw(t, "exit")
+	return th
+}
+
+// Whatever the log: what must be hot is, when it crossed; what cannot be is not;
+// and it cools when it must.
+func TestRandomLogs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		requests, th := randomRequests(t), randomThreshold(t)
+		by := rapid.SampledFrom([]string{"all", "each", "q"}).Draw(t, "by")
+		log := stdin(t, bytes.NewReader(jsonLog(t, requests)))
+		if wrong := verify(t, log, all(requests), by, th); len(wrong) > 0 {
+			t.Fatalf("%+v\n%s", th, strings.Join(wrong, "\n"))
+		}
+	})
+}
+
+// Standard input is not sorted. Whatever comes too late for its window is
+// counted as late; no key is hot that did not reach the threshold in true time.
+func TestUnsortedLogs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		requests, th := randomRequests(t), randomThreshold(t)
+		for i := range requests { // each may be moved some places forward
+			j := min(len(requests)-1, i+rapid.IntRange(0, 30).Draw(t, "move"))
+			requests[i], requests[j] = requests[j], requests[i]
+		}
+		counter := exact.NewCounter(th)
+		for _, r := range requests {
+			for _, key := range exact.Keys("all", r.Method, r.Target) {
+				counter.Add(r.At, key)
+			}
+		}
+		got := collect{t: t}
+		log := stdin(t, bytes.NewReader(jsonLog(t, requests)))
+		summary, err := Run(context.Background(), Config{Rules: rules(t, "all", th, nil), Log: log, OnEvent: got.add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := counter.Result()
+		if wrong := want.False(exact.HotKeys(got.exact())); len(wrong) > 0 {
+			t.Fatalf("%+v: hot without reason: %q", th, wrong)
+		}
+		for _, e := range got.events {
+			if e.Event == "hot" && e.Low < th.N {
+				t.Fatalf("hot with a low of %d: %+v", e.Low, e)
+			}
+		}
+		if least, most := tooLate(requests, th.D, 2), tooLate(requests, th.D, 0); summary.Late < least || summary.Late > most {
+			t.Fatalf("%d late, want %d to %d", summary.Late, least, most)
+		}
+		if summary.Requests != int64(len(requests)) || summary.Seconds < 0 {
+			t.Fatalf("%+v", summary)
+		}
+	})
+}
+
+// tooLate is how many requests come later than a window, two seconds and some
+// panes after the newest before them.
+func tooLate(requests []exact.Request, d time.Duration, panes int64) (late int64) {
+	pane := max(int64(100*time.Millisecond), int64(d)/60)
+	kept := int64(d)/pane + (int64(2*time.Second)+pane-1)/pane + panes
+	newest := requests[0].At
+	for _, r := range requests {
+		newest = max(newest, r.At)
+		if r.At/pane <= newest/pane-kept {
+			late++
+		}
+	}
+	return late
+}
+
+// All requests of one instant are one count, however many there are.
+func TestManyRequestsOfOneSecond(t *testing.T) {
+	var requests []exact.Request
+	for second := range int64(3) {
+		for i := range 5000 {
+			requests = append(requests, exact.Request{At: (1_700_000_000 + second) * 1e9, Method: "GET", Target: fmt.Sprintf("/s?q=%d", i%50)})
+		}
+	}
+	th := exact.NewThreshold(20, time.Second)
+	for _, w := range verify(t, stdin(t, bytes.NewReader(jsonLog(t, requests))), all(requests), "q", th) {
+		t.Error(w)
+	}
+}
+
+// A key that is hot in the very first instant cools in its time.
+func TestHotAtOnce(t *testing.T) {
+	var requests []exact.Request
+	for range 10 {
+		requests = append(requests, exact.Request{At: 1_700_000_000e9, Method: "GET", Target: "/s?q=1"})
+	}
+	requests = append(requests, exact.Request{At: 1_700_000_060e9, Method: "GET", Target: "/s"})
+	requests = append(requests, exact.Request{At: 1_700_000_090e9, Method: "GET", Target: "/s"})
+	for _, w := range verify(t, stdin(t, bytes.NewReader(jsonLog(t, requests))), all(requests), "q", exact.NewThreshold(5, time.Second)) {
+		t.Error(w)
+	}
+}
+
+// Two runs give the same, and a limit changes nothing of what is hot.
+func TestSameEachTime(t *testing.T) {
+	run := func(limit *hotparam.Limit) ([]Event, Summary) {
+		got := collect{t: t}
+		th := exact.NewThreshold(10, time.Second)
+		summary, err := Run(t.Context(), Config{Rules: rules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: got.add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.events, summary
+	}
+	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5, Mode: hotparam.ModeLimit}
+	free, freeSummary := run(nil)
+	events, summary := run(limit)
+	again, summaryAgain := run(limit)
+	if !reflect.DeepEqual(events, again) || summary != summaryAgain {
+		t.Errorf("two runs differ: %+v, %+v", summary, summaryAgain)
+	}
+	if !reflect.DeepEqual(free, events) {
+		t.Error("the limit changed what is hot")
+	}
+	if summary.Limited == 0 || freeSummary.Limited != 0 {
+		t.Errorf("%d limited, without limit %d", summary.Limited, freeSummary.Limited)
+	}
+	shadow := *limit
+	shadow.Mode = hotparam.ModeShadow
+	if _, s := run(&shadow); s.Limited != 0 {
+		t.Errorf("%d limited in shadow", s.Limited)
+	}
+}
+
+// A limit is in force from the next multiple of 100 ms after the crossing, and
+// lets through its burst and what it earns.
+func TestLimited(t *testing.T) {
+	var requests []exact.Request
+	start := int64(1_700_000_000e9)
+	for i := range int64(200) { // one each 10 ms, two seconds
+		requests = append(requests, exact.Request{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
+	}
+	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5, Mode: hotparam.ModeLimit}
+	summary, err := Run(t.Context(), Config{Rules: rules(t, "q", exact.NewThreshold(50, time.Second), limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Hot with the 50th request, at 490 ms; limited from 500 ms on: 150
+	// requests, of which 5 pass at once and one each 100 ms after the first.
+	if want := int64(150 - 5 - 14); summary.Limited != want {
+		t.Errorf("%d limited, want %d", summary.Limited, want)
+	}
+}
+
+func TestSpeed(t *testing.T) {
+	start := int64(1_700_000_000e9)
+	requests := []exact.Request{{At: start, Method: "GET", Target: "/s?q=1"}, {At: start + 10e9, Method: "GET", Target: "/s?q=1"},
+		{At: start + 5e9, Method: "GET", Target: "/late"}, {At: start + 60e9, Method: "GET", Target: "/s?q=1"}}
+	text := jsonLog(t, requests)
+	config := func(t *testing.T, speed float64, got *collect) Config {
+		return Config{Rules: rules(t, "q", exact.NewThreshold(1, time.Second), nil), Log: stdin(t, bytes.NewReader(text)), Speed: speed, OnEvent: got.add}
+	}
+	for _, c := range []struct {
+		speed float64
+		want  time.Duration
+	}{{0, 0}, {1, time.Minute}, {60, time.Second}, {0.5, 2 * time.Minute}, {1e12, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			got := collect{t: t}
+			summary, err := Run(t.Context(), config(t, c.speed, &got))
+			if err != nil || summary.Requests != 4 || summary.Seconds != 60 {
+				t.Errorf("%v, %+v", err, summary)
+			}
+			if took := time.Since(began); took != c.want {
+				t.Errorf("at speed %v it took %v, want %v", c.speed, took, c.want)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // so slow that no clock can tell
+		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
+		defer cancel()
+		got := collect{t: t}
+		summary, err := Run(ctx, config(t, 1e-12, &got))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, %+v", err, summary)
+		}
+		if len(got.events) != 1 || summary.Hot != 1 {
+			t.Errorf("%+v, events %+v: want what was replayed until then", summary, got.events)
+		}
+	})
+}
+
+func TestRunRefuses(t *testing.T) {
+	good := rules(t, "q", exact.NewThreshold(1, time.Second), nil)
+	log := stdin(t, strings.NewReader(""))
+	bad := *good
+	bad.Namespace = "no good"
+	for name, c := range map[string]Config{
+		"no rules": {Log: log}, "no log": {Rules: good}, "bad rules": {Rules: &bad, Log: log},
+		"negative speed": {Rules: good, Log: log, Speed: -1}, "no number": {Rules: good, Log: log, Speed: nan()},
+	} {
+		if _, err := Run(t.Context(), c); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := Run(t.Context(), Config{Rules: good, Log: log}); err == nil || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("an empty log: %v", err)
+	}
+}
+
+func nan() float64 { zero := 0.0; return zero / zero }
+
+func TestBadLines(t *testing.T) {
+	text := string(jsonLog(t, []exact.Request{{At: 1_700_000_000e9, Method: "GET", Target: "/s?q=1"}})) + "nonsense\n"
+	summary, err := Run(t.Context(), Config{Rules: rules(t, "q", exact.NewThreshold(1, time.Second), nil), Log: stdin(t, strings.NewReader(text))})
+	if err != nil || summary.Requests != 1 || summary.Skipped != 1 || summary.Hot != 1 {
+		t.Errorf("%v, %+v", err, summary)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	got := collect{t: t}
+	c := Config{Rules: rules(t, "cik", exact.NewThreshold(5, time.Second), nil), Log: stdin(t, bytes.NewReader(data.EDGAR))}
+	c.OnEvent = func(e Event) { got.add(e); cancel() }
+	summary, err := Run(ctx, c)
+	if !errors.Is(err, context.Canceled) || summary.Requests == 0 || summary.Requests == 9925 || len(got.events) == 0 {
+		t.Errorf("%v, %+v, %d events", err, summary, len(got.events))
+	}
+}
+
+func BenchmarkReplay(b *testing.B) {
+	var requests int64
+	for b.Loop() {
+		summary, err := Run(b.Context(), Config{Rules: rules(b, "cik", exact.NewThreshold(10, time.Second), nil), Log: stdin(b, bytes.NewReader(data.EDGAR))})
+		if err != nil {
+			b.Fatal(err)
+		}
+		requests += summary.Requests
+	}
+	b.ReportMetric(float64(requests)/b.Elapsed().Seconds(), "requests/s")
+}
+
+// BenchmarkReplayInstants has an instant of its own for each request, which is
+// then a flush of its own.
+func BenchmarkReplayInstants(b *testing.B) {
+	var requests []exact.Request
+	for i := range int64(50_000) {
+		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*1e5, Method: "GET", Target: fmt.Sprintf("/s?q=%d", i*i%9973)})
+	}
+	text := jsonLog(b, requests)
+	n := 0
+	for b.Loop() {
+		if _, err := Run(b.Context(), Config{Rules: rules(b, "q", exact.NewThreshold(1000, time.Second), nil), Log: stdin(b, bytes.NewReader(text))}); err != nil {
+			b.Fatal(err)
+		}
+		n += len(requests)
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "requests/s")
+}

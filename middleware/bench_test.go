@@ -1,0 +1,147 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+)
+
+// The benchmarks compare Check with the floor: the least that counting a
+// request's parameters can cost. Run both in one run, on one processor, since
+// the figures move with the machine and only the ratio holds:
+//
+//	go test ./middleware -run - -bench 'Floor|Check' -cpu 1 -count 6
+//
+// Check/cold is to be at most 2 × Floor.
+
+const benchKeys = 100_000
+
+// benchQueries are queries of the values 0 to 99,999, in the manner of a format
+// with one %d, in an order where value k comes as often as Zipf's law says.
+func benchQueries(format string) []string {
+	z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, benchKeys-1)
+	queries := make([]string, 1<<17)
+	for i := range queries {
+		queries[i] = fmt.Sprintf(format, z.Uint64())
+	}
+	return queries
+}
+
+func BenchmarkFloor(b *testing.B) {
+	seed := maphash.MakeSeed()
+	counts := make(map[uint64]*atomic.Int64, benchKeys)
+	var buf [64]byte
+	for i := range benchKeys {
+		counts[maphash.Bytes(seed, canonicalByHand(buf[:0], fmt.Sprintf("q=%d&b=2", i)))] = new(atomic.Int64)
+	}
+	queries := benchQueries("q=%d&b=2")
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		key := canonicalByHand(buf[:0], queries[i&(len(queries)-1)])
+		counts[maphash.Bytes(seed, key)].Add(1)
+	}
+}
+
+// canonicalByHand sorts a query that is known to have two parameters, with
+// nothing to decode.
+func canonicalByHand(dst []byte, query string) []byte {
+	amp := 0
+	for query[amp] != '&' {
+		amp++
+	}
+	first, second := query[:amp], query[amp+1:]
+	if second < first {
+		first, second = second, first
+	}
+	dst = append(dst, first...)
+	dst = append(dst, '&')
+	return append(dst, second...)
+}
+
+// benchCases are requests that are not hot.
+var benchCases = []struct {
+	name, rule, pattern, path, query string
+	by                               hotparam.By
+}{
+	{"cold", "GET /search", "GET /search", "/search", "q=%d&b=2", byAll},
+	{"names", "GET /search", "GET /search", "/search", "q=%d&b=2", byNames("q")},
+	{"each", "GET /search", "GET /search", "/search", "q=%d&b=2", byEach},
+	{"escaped", "GET /search", "GET /search", "/search", "q=caf%%C3%%A9+%d&b=%%32", byAll},
+	{"six", "GET /search", "GET /search", "/search", "q=%d&b=2&a=1&sort=up&page=7&lang=en", byAll},
+	{"path", "GET /u/{id}", "GET /u/{id}", "/u/77", "q=%d&b=2", byNames("q", "path:id")},
+	{"unknown", "GET /search", "", "/search", "q=%d&b=2", byAll},
+	{"any", "*", "", "/search", "q=%d&b=2", byAll},
+	{"escapedpath", "GET /u/{id}", "GET /u/{id}", "/u/caf%C3%A9", "q=%d&b=2", byNames("q", "path:id")},
+}
+
+func BenchmarkCheck(b *testing.B) {
+	for _, c := range benchCases {
+		b.Run(c.name, func(b *testing.B) {
+			queries := benchQueries(c.query)
+			g := benchGuard(b, hotRule(b, "r", c.rule, c.by, 3600, 1), c.pattern, c.path, queries)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				g.Check(get(c.pattern, c.path, queries[i&(len(queries)-1)]))
+			}
+		})
+	}
+	b.Run("hot", func(b *testing.B) { // and decided
+		g := benchGuard(b, hotRule(b, "r", "GET /search", byAll, 3600*1e6, 1e6), "GET /search", "/search", nil)
+		g.heat(b, "r GET /search?b=2&q=1")
+		b.ReportAllocs()
+		for b.Loop() {
+			g.Check(get("GET /search", "/search", "q=1&b=2"))
+		}
+	})
+}
+
+// BenchmarkCheckParallel is a request that is not hot, on all processors at a
+// time; ns/op is to fall as -cpu rises.
+func BenchmarkCheckParallel(b *testing.B) {
+	queries := benchQueries("q=%d&b=2")
+	g := benchGuard(b, hotRule(b, "r", "GET /search", byAll, 3600, 1), "GET /search", "/search", queries)
+	b.ReportAllocs()
+	var start atomic.Int64
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := int(start.Add(1 << 14)); pb.Next(); i++ {
+			g.Check(get("GET /search", "/search", queries[i&(len(queries)-1)]))
+		}
+	})
+}
+
+// benchGuard is a guard with the real clock whose collector flushes as in
+// production, after it has seen all queries.
+func benchGuard(b *testing.B, rule hotparam.Rule, pattern, path string, queries []string) *fixture {
+	b.Helper()
+	start := time.Now()
+	f := newFixtureOf(b, hotparam.Rules{Rules: []hotparam.Rule{rule}}, collector.Config{MaxKeys: 2 * benchKeys},
+		WithClock(func() time.Duration { return time.Since(start) }))
+	f.sink.discard = true
+	for i, q := range queries {
+		f.Check(get(pattern, path, q))
+		if i%10_000 == 0 {
+			f.counts.Flush(b.Context(), start)
+		}
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- f.counts.Run(ctx) }()
+	b.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+		if dropped := f.counts.Stats().Dropped.Sum(); dropped > 0 {
+			b.Errorf("%d counts were dropped", dropped)
+		}
+	})
+	return f
+}

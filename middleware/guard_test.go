@@ -1,0 +1,389 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+)
+
+func TestNewRefuses(t *testing.T) {
+	good := hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{limitRule(t, "r", "*", byEach, 1, 1)}}
+	counts, err := collector.New(collector.Config{Sink: &tally{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := good
+	bad.Namespace = "no good"
+	for name, err := range map[string]error{
+		"no rules":     second(New(nil, counts)),
+		"no collector": second(New(&good, nil)),
+		"bad rules":    second(New(&bad, counts)),
+		"max keys":     second(New(&good, counts, WithMaxKeys(-1))),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), "middleware: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := New(&good, counts); err != nil {
+		t.Error(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A hot key's bucket stays with it from snapshot to snapshot; when it cools,
+// its limit ends at once.
+func TestBucketIsKept(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 4)}})
+	f.heat(t, "r GET /s?q=1")
+	f.Check(search)
+	key, _ := hotparam.ParseKey("r GET /s?q=1")
+	for i := range 20 { // other counts, other keys beside it
+		f.HotSet().Replace(fmt.Sprint(i), []hotparam.Hot{
+			{Key: key, Low: int64(i), Rate: float64(i)},
+			{Key: hotparam.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
+		})
+	}
+	if n := tokens(f, search); n != 3 {
+		t.Errorf("%d tokens after 20 snapshots, want 3", n)
+	}
+	hot := f.HotKeys()
+	if len(hot) != 2 || hot[0].Key != key || hot[0].Passed != 4 || hot[0].Refused != 1 {
+		t.Errorf("hot keys %+v", hot)
+	}
+	f.HotSet().Update(hotparam.Change{Cool: []hotparam.Hot{{Key: key}}})
+	if n := tokens(f, search); n != 1000 {
+		t.Errorf("a key that cooled is refused after %d", n)
+	}
+}
+
+// A key that flaps finds the bucket that it left, as long as that is not full.
+func TestFlapGrantsNoBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}},
+			WithClock(func() time.Duration { return time.Since(start) }))
+		passed := 0
+		for range 100 { // hot and cool in turn, a minute in all
+			f.heat(t, "r GET /s?q=1")
+			passed += min(tokens(f, search), 100)
+			f.heat(t)
+			time.Sleep(600 * time.Millisecond)
+		}
+		if passed != 10 { // the next token is earned when the minute is over
+			t.Errorf("%d passed, want the burst of 10, once", passed)
+		}
+		time.Sleep(9 * time.Minute)
+		f.heat(t, "r GET /s?q=1")
+		if n := tokens(f, search); n != 10 {
+			t.Errorf("%d tokens after the time to full, want 10", n)
+		}
+	})
+}
+
+func TestOnSwap(t *testing.T) {
+	var versions []string
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}},
+		WithOnSwap(func(version string, hot []hotparam.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
+	f.HotSet().Replace("x:", []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "GET /"}}})
+	if len(versions) != 1 || versions[0] != "x:1" {
+		t.Errorf("%q", versions)
+	}
+}
+
+// Whatever panics inside, the request passes, is counted as such, and the next
+// one is decided as if nothing had been.
+func TestPanicPasses(t *testing.T) {
+	open := hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+	t.Run("clock", func(t *testing.T) {
+		broken := true
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+			limitRule(t, "r", "*", hotparam.By{}, 1, 2), limitRule(t, "keys", "*", byNames("q"), 1, 2), hotRule(t, "h", "*", byNames("q"), 1, 2),
+		}}, WithClock(func() time.Duration {
+			if broken {
+				panic("no clock")
+			}
+			return time.Hour
+		}))
+		f.heat(t, "h GET /s?q=1")
+		for range 5 {
+			want(t, f.Check(search), open)
+			want(t, f.Enter(t.Context(), "x"), open)
+		}
+		if n := f.Stats().Panics; n != 10 {
+			t.Errorf("%d panics were counted, want 10", n)
+		}
+		broken = false
+		if n := tokens(f, search); n != 2 {
+			t.Errorf("%d passed afterwards, want 2", n)
+		}
+	})
+	t.Run("payload", func(t *testing.T) {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
+		f.heat(t, "r GET /s?q=1")
+		f.Guard.hot.All() // the set is in place
+		entry := f.hot.Lookup(hotparam.Hash([]byte("r GET /s?q=1")), []byte("r GET /s?q=1"))
+		entry.Payload = nil
+		want(t, f.Check(get("", "/s", "q=1")), open)
+		if n := f.Stats().Panics; n != 1 {
+			t.Errorf("%d panics", n)
+		}
+	})
+	t.Run("sink", func(t *testing.T) { // asked by IsHot
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
+		f.sink.fit = func([]byte) []byte { panic("no fit") }
+		long := strings.Repeat("x", 200)
+		if f.IsHot("GET /s?q=" + long) {
+			t.Error("hot")
+		}
+		want(t, f.Check(get("", "/s", "q="+long)), open)
+		if n := f.Stats().Panics; n != 2 {
+			t.Errorf("%d panics", n)
+		}
+	})
+}
+
+func TestEnter(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		hotRule(t, "find", "Search/Find", byNames("q"), 1, 2),
+		limitRule(t, "any", "*", hotparam.By{}, 1, 5),
+		hotRule(t, "http", "GET /s", byAll, 1, 1),
+	}})
+	f.heat(t, "find Search/Find?q=a%20b")
+	ctx := t.Context()
+	find := func() hotparam.Decision {
+		return f.Enter(ctx, "Search/Find",
+			hotparam.Param{Name: "z", Value: "1"}, hotparam.Param{Name: "q", Value: "a b"}, hotparam.Param{Source: hotparam.RPC, Name: "q", Value: "2"})
+	}
+	want(t, find(), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "find"})
+	find()
+	if d := find(); d.Allowed || d.Rule != "find" {
+		t.Errorf("%+v", d)
+	}
+	if got := f.counted(); len(got) != 1 || got["find Search/Find?q=a%20b"] != 3 {
+		t.Errorf("counted %v", got)
+	}
+	for range 3 { // 2 of the 5 are taken
+		if d := f.Enter(ctx, "Search/List"); !d.Allowed || d.Rule != "any" {
+			t.Errorf("%+v", d)
+		}
+	}
+	if d := f.Enter(ctx, "Search/List"); d.Allowed {
+		t.Errorf("%+v", d)
+	}
+
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	want(t, f.Enter(gone, "Search/Find", hotparam.Param{Name: "q", Value: "a b"}), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen})
+	if got := f.counted(); len(got) != 0 {
+		t.Errorf("counted %v for a caller that has gone", got)
+	}
+}
+
+// A resource and a pattern of the same name are not the same.
+func TestResourceIsNoPattern(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "/s", byAll, 1, 1)}})
+	f.Enter(t.Context(), "/s", hotparam.Param{Name: "q", Value: "1"})
+	f.Check(Request{Path: "/s", Query: "q=2", Pattern: "/s"})
+	f.Enter(t.Context(), "/s", hotparam.Param{Name: "q", Value: "3"})
+	got := f.counted()
+	if got["r /s?q=1"] != 1 || got["r /s?q=3"] != 1 || got["r  /s?q=2"] != 1 || len(got) != 3 {
+		t.Errorf("counted %v", got)
+	}
+}
+
+// IsHot neither counts nor takes.
+func TestIsHot(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		limitRule(t, "plain", "GET /s", byNames("q"), 1, 1),
+		hotRule(t, "a", "GET /s", byNames("q"), 1, 1),
+		hotRule(t, "b", "GET /s", byEach, 1, 1),
+	}})
+	f.heat(t, "b GET /s?q=1", "plain GET /s?q=2")
+	for range 10 {
+		if !f.IsHot("GET /s?q=1") {
+			t.Error("not hot")
+		}
+		for _, key := range []string{"GET /s?q=2", "GET /s?q=12", "GET /s?q=", "b GET /s?q=1", "", strings.Repeat("x", 2000)} {
+			if f.IsHot(key) {
+				t.Errorf("%q is hot", key)
+			}
+		}
+	}
+	if d := f.Check(search); !d.Allowed {
+		t.Error("a token was taken")
+	}
+	if got := f.counted(); got["a GET /s?q=1"] != 1 || len(got) != 2 {
+		t.Errorf("counted %v", got)
+	}
+}
+
+// Clients choose methods: none of them grows the cache without end, nor keeps
+// the common ones out of it.
+func TestRoutesAreBounded(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+	for i := range 10_000 {
+		f.Check(Request{Method: fmt.Sprintf("M%d", i), Path: "/s", Query: "q=1", Pattern: "/s"})
+		f.Check(Request{Method: "GET", Path: "/s", Pattern: fmt.Sprintf("/p%d", i)})
+		f.Enter(t.Context(), fmt.Sprintf("resource%d", i))
+		if i%1000 == 0 {
+			f.counted()
+		}
+	}
+	if f.rules.routes.find("GET", "/s") != nil {
+		t.Fatal("GET is known before it came")
+	}
+	f.Check(search)
+	f.Check(get("/s", "/s", "q=1"))
+	if f.rules.routes.find("GET", "/s") == nil {
+		t.Error("made-up methods keep GET out")
+	}
+	f.counted()
+	f.Check(Request{Method: "M9999", Path: "/s", Query: "q=1", Pattern: "/s"})
+	if got := f.keys(); len(got) != 1 || got[0] != "r M9999 /s?q=1" {
+		t.Errorf("counted %q", got)
+	}
+	for name, cache := range map[string]*routeCache{"patterns": &f.rules.routes, "resources": &f.rules.resources} {
+		routes := 0
+		for _, methods := range *cache.known.Load() {
+			routes += len(methods)
+		}
+		if routes > maxNames+2*maxMethods {
+			t.Errorf("%d routes of %s are kept", routes, name)
+		}
+	}
+}
+
+// Many goroutines, snapshots that come and go, flushes: no count is lost, and
+// the hot key gets its burst once.
+func TestConcurrentChecks(t *testing.T) {
+	const workers, each, burst = 8, 3000, 50
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		hotRule(t, "hot", "GET /s", byNames("q"), 1, burst),
+		limitRule(t, "keys", "GET /s", byNames("q"), 3600*1000, 1000),
+		hotRule(t, "each", "*", byEach, 0, 0),
+	}}, WithClock(func() time.Duration { return time.Hour }))
+	key, _ := hotparam.ParseKey("hot GET /s?q=0")
+	f.heat(t, key.String())
+
+	var passed atomic.Int64
+	var work, others sync.WaitGroup
+	for w := range workers {
+		work.Go(func() {
+			for i := range each {
+				q := i % 3 // q=0 is hot all along
+				d := f.Check(get("GET /s", "/s", fmt.Sprintf("w=%d&q=%d", w, q)))
+				if q == 0 && d.Allowed {
+					passed.Add(1)
+				}
+				f.Enter(context.Background(), "job", hotparam.Param{Name: "w", Value: "x"})
+				f.IsHot("GET /s?q=1")
+			}
+		})
+	}
+	stop := make(chan struct{})
+	others.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			hot := []hotparam.Hot{{Key: key, Low: int64(i)}}
+			if i%2 == 0 {
+				hot = append(hot, hotparam.Hot{Key: hotparam.Key{Rule: "each", Text: "GET /s?q=1"}})
+			}
+			f.HotSet().Replace(fmt.Sprint(i), hot)
+			f.HotKeys()
+			f.Stats()
+			f.counts.Flush(context.Background(), time.Unix(0, 0))
+			runtime.Gosched()
+		}
+	})
+	work.Wait()
+	close(stop)
+	others.Wait()
+
+	if n := passed.Load(); n != burst {
+		t.Errorf("%d passed, want the burst of %d", n, burst)
+	}
+	got := f.counted()
+	for member, n := range map[string]int64{
+		"hot GET /s?q=0": workers * each / 3, "hot GET /s?q=1": workers * each / 3, "hot GET /s?q=2": workers * each / 3,
+		"each GET /s?q=0": workers * each / 3, "each GET /s?w=3": each, "each job?w=x": workers * each,
+	} {
+		if got[member] != n {
+			t.Errorf("%s: counted %d, want %d", member, got[member], n)
+		}
+	}
+	if n := f.Stats(); n.Panics != 0 || n.Overflow != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// What the request path may not do: allocate.
+func TestCheckDoesNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes the pool forget")
+	}
+	allocs := func(name string, f *fixture, req Request) {
+		t.Helper()
+		if n := testing.AllocsPerRun(500, func() { f.Check(req) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	for _, c := range benchCases {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", c.rule, c.by, 3600, 1)}})
+		req := get(c.pattern, c.path, fmt.Sprintf(c.query, 7))
+		allocs(c.name, f, req)
+		members := f.keys()
+		if len(members) == 0 {
+			t.Fatalf("%s makes no key", c.name)
+		}
+		f.heat(t, members...)
+		allocs(c.name+", hot", f, req)
+		if f.Stats().Limited == 0 {
+			t.Errorf("%s is not hot", c.name)
+		}
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		limitRule(t, "one", "*", hotparam.By{}, 1, 1000), limitRule(t, "keys", "*", byEach, 1, 400), hotRule(t, "h", "*", byAll, 0, 0),
+	}})
+	allocs("limits, some of them of keys", f, get("GET /s", "/s", "q=1&b=2"))
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+	allocs("long", f, get("GET /s", "/s", "q="+strings.Repeat("%C3%A9", 300)))
+	if n := testing.AllocsPerRun(500, func() { f.Enter(t.Context(), "job", hotparam.Param{Name: "q", Value: "1"}) }); n != 0 {
+		t.Errorf("Enter: %v allocations", n)
+	}
+	if n := testing.AllocsPerRun(500, func() { f.IsHot("GET /s?q=1") }); n != 0 {
+		t.Errorf("IsHot: %v allocations", n)
+	}
+}
+
+// A monster of a request leaves nothing behind.
+func TestMonsterIsNotKept(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
+	for name, query := range map[string]string{
+		"many":    strings.Repeat("a=b&", 100_000),
+		"escaped": "junk=" + strings.Repeat("%20", 100_000),
+		"long":    "q=" + strings.Repeat("x", 100_000),
+	} {
+		s := f.begin()
+		s.req, s.route = Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.unknown
+		f.decide(s)
+		f.end(s)
+		if s.route == nil {
+			t.Errorf("%s: its buffers went back to the pool", name)
+		}
+	}
+}

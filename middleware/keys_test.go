@@ -1,0 +1,313 @@
+package middleware
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+func TestKeys(t *testing.T) {
+	long := strings.Repeat("x", 600)
+	sum := func(s string) string {
+		h := sha256.Sum256([]byte(s))
+		return hex.EncodeToString(h[:16])
+	}
+	cases := []struct {
+		name string
+		rule string // route
+		by   hotparam.By
+		bare bool // ParamsOnly
+		req  Request
+		want []string // texts
+	}{
+		{"all", "GET /s", byAll, false, get("GET /s", "/s", "q=1&b=2"), []string{"GET /s?b=2&q=1"}},
+		{"all, repeated", "GET /s", byAll, false, get("GET /s", "/s", "q=2&q=1&q=2"), []string{"GET /s?q=1&q=2&q=2"}},
+		{"all, decoded", "GET /s", byAll, false, get("GET /s", "/s", "q=a+b%2Bc%zz&%71=%41"), []string{"GET /s?q=A&q=a%20b%2Bc%25zz"}},
+		{"all, no value", "GET /s", byAll, false, get("GET /s", "/s", "q&&b="), []string{"GET /s?b=&q="}},
+		{"all, no parameters", "GET /s", byAll, false, get("GET /s", "/s", ""), []string{"GET /s"}},
+		{"all, only secrets", "GET /s", byAll, false, get("GET /s", "/s", "token=1&Access-Token=2"), []string{"GET /s"}},
+		{"all, a secret", "GET /s", byAll, false, get("GET /s", "/s", "user%5Bpassword%5D=1&q=1&PASSWORD=x"), []string{"GET /s?q=1"}},
+		{"all, path", "GET /u/{id}", byAll, false, get("GET /u/{id}", "/u/a%2Fb", "q=1"), []string{"GET /u/{id}?path:id=a%2Fb&q=1"}},
+		{"all, rest", "/f/{p...}", byAll, false, get("/f/{p...}", "/f/a/b%20c", ""), []string{"GET /f/{p...}?path:p=a%2Fb%20c"}},
+		{"each", "GET /s", byEach, false, get("GET /s", "/s", "q=1&b=2&token=3"), []string{"GET /s?b=2", "GET /s?q=1"}},
+		{"each, no parameters", "GET /s", byEach, false, get("GET /s", "/s", ""), nil},
+		{"each, path", "GET /u/{id}", byEach, false, get("GET /u/{id}", "/u/7", "id=7"), []string{"GET /u/{id}?id=7", "GET /u/{id}?path:id=7"}},
+		{"names", "GET /s", byNames("q", "b"), false, get("GET /s", "/s", "q=1&b=2&c=3"), []string{"GET /s?b=2&q=1"}},
+		{"names, one missing", "GET /s", byNames("q", "b"), false, get("GET /s", "/s", "b=2&c=3"), []string{"GET /s?b=2"}},
+		{"names, all missing", "GET /s", byNames("q", "b"), false, get("GET /s", "/s", "c=3"), nil},
+		{"names, path", "GET /u/{id}", byNames("path:id"), false, get("GET /u/{id}", "/u/7", "id=8"), []string{"GET /u/{id}?path:id=7"}},
+		{"names, path and query", "GET /u/{id}", byNames("path:id", "q"), false, get("GET /u/{id}", "/u/7", "q=1"), []string{"GET /u/{id}?path:id=7&q=1"}},
+		{"names are exact", "GET /s", byNames("q"), false, get("GET /s", "/s", "Q=1&qq=2"), nil},
+		{"parameters only, all", "GET /s", byAll, true, get("GET /s", "/s", "q=1&b=2"), []string{"b=2&q=1"}},
+		{"parameters only, each", "GET /s", byEach, true, get("GET /s", "/s", "q=1&b=2"), []string{"b=2", "q=1"}},
+		{"parameters only, none", "GET /s", byAll, true, get("GET /s", "/s", ""), nil},
+		{"parameters only, only secrets", "GET /s", byAll, true, get("GET /s", "/s", "token=1"), nil},
+
+		{"another route", "GET /s", byAll, false, get("GET /t", "/t", "q=1"), nil},
+		{"HEAD is served by GET", "GET /s", byAll, false, Request{Method: "HEAD", Path: "/s", Query: "q=1", Pattern: "GET /s"}, []string{"GET /s?q=1"}},
+		{"HEAD, pattern without method", "GET /s", byAll, false, Request{Method: "HEAD", Path: "/s", Query: "q=1", Pattern: "/s"}, []string{"HEAD /s?q=1"}},
+		{"a rule for HEAD alone", "HEAD /s", byAll, false, Request{Method: "HEAD", Path: "/s", Query: "q=1", Pattern: "GET /s"}, []string{"GET /s?q=1"}},
+		{"a rule for HEAD alone, GET", "HEAD /s", byAll, false, get("GET /s", "/s", "q=1"), nil},
+		{"POST is not GET", "GET /s", byAll, false, Request{Method: "POST", Path: "/s", Query: "q=1", Pattern: "/s"}, nil},
+		{"pattern without method", "/s", byAll, false, get("/s", "/s", "q=1"), []string{"GET /s?q=1"}},
+		{"pattern with spaces", "GET /s", byAll, false, get("GET \t /s", "/s", "q=1"), []string{"GET /s?q=1"}},
+		{"host pattern", "GET /s", byAll, false, get("GET example.com/s", "/s", "q=1"), []string{"GET example.com/s?q=1"}},
+		{"host pattern, no method", "/u/{id}", byAll, false, get("example.com/u/{id}", "/u/7", ""), []string{"GET example.com/u/{id}?path:id=7"}},
+		{"any route, known", "*", byAll, false, get("GET /u/{id}", "/u/7", "q=1"), []string{"GET /u/{id}?path:id=7&q=1"}},
+		{"any route, unknown", "*", byAll, false, get("", "/u/7", "q=1"), []string{"GET /u/7?q=1"}},
+		{"wildcards, unknown", "GET /u/{id}", byAll, false, get("", "/u/7", "q=1"), []string{"GET /u/{id}?path:id=7&q=1"}},
+		{"wildcards, unknown, HEAD", "/u/{id}", byNames("path:id"), false, Request{Method: "HEAD", Path: "/u/7"}, []string{"HEAD /u/{id}?path:id=7"}},
+		{"subtree, unknown", "/static/", byAll, false, get("", "/static/a/b", "v=1"), []string{"GET /static/?v=1"}},
+		{"other names than the router's", "GET /u/{user}", byNames("path:user"), false, get("/u/{id}", "/u/7", ""), []string{"GET /u/{id}?path:user=7"}},
+		{"closer than the router", "GET /u/{id}", byNames("path:id"), false, get("/", "/u/7", ""), []string{"GET /?path:id=7"}},
+		{"closer than the router, elsewhere", "GET /u/{id}", byNames("path:id"), false, get("/", "/v/7", ""), nil},
+
+		{"escaped path, unknown", "*", byAll, false, get("", "/%7euser/%e9/a%2fb;c|", ""), []string{"GET /~user/%E9/a%2Fb;c%7C"}},
+		{"escaped without need, unknown", "GET /s", byAll, false, get("", "/%73", "q=1"), []string{"GET /s?q=1"}},
+		{"escaped without need, known", "GET /users/{id}", byNames("path:id"), false, get("GET /users/{id}", "/%75sers/%37", ""), []string{"GET /users/{id}?path:id=7"}},
+		{"escaped without need, subtree of the router", "GET /users/{id}", byNames("path:id"), false, get("/", "/user%73/7", ""), []string{"GET /?path:id=7"}},
+
+		{"at the cap", "GET /s", byAll, true, get("GET /s", "/s", "q="+long[:510]), []string{"q=" + long[:510]}},
+		{"over the cap", "GET /s", byAll, true, get("GET /s", "/s", "q="+long), []string{"q=" + long[:512-33-2] + "~" + sum("q="+long)}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			rule := hotRule(t, "r", c.rule, c.by, 0, 0)
+			rule.ParamsOnly = c.bare
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			for range 2 { // a route that is new, and one that is known
+				d := f.Check(c.req)
+				if d != (hotparam.Decision{Allowed: true}) {
+					t.Errorf("a rule that only watches decided %+v", d)
+				}
+				var want []string
+				for _, text := range c.want {
+					want = append(want, "r "+text)
+				}
+				if got := f.keys(); !slices.Equal(got, want) {
+					t.Errorf("counted\n%q, want\n%q", got, want)
+				}
+			}
+		})
+	}
+}
+
+// A key that is over the cap differs from every other, however long they are
+// alike, and is found again as hot.
+func TestLongKeysDiffer(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+	long := strings.Repeat("%C3%A9", 1000)
+	f.Check(get("", "/s", "q="+long+"1"))
+	f.Check(get("", "/s", "q="+long+"2"))
+	keys := f.keys()
+	if len(keys) != 2 {
+		t.Fatalf("counted %q", keys)
+	}
+	for _, k := range keys {
+		if text := strings.TrimPrefix(k, "r "); len(text) > hotparam.MaxText {
+			t.Errorf("%d bytes", len(text))
+		}
+	}
+	first := hotparam.Text("GET /s", hotparam.Param{Name: "q", Value: strings.Repeat("é", 1000) + "1"})
+	f.heat(t, keys[0], keys[1])
+	if !f.IsHot(first) {
+		t.Error("IsHot does not know the whole text")
+	}
+	f.Check(get("", "/s", "q="+long+"1"))
+	if d := f.Check(get("", "/s", "q="+long+"1")); d.Allowed {
+		t.Error("the key is not limited")
+	}
+	if d := f.Check(get("", "/s", "q="+long+"2")); !d.Allowed {
+		t.Error("another key pays for it")
+	}
+}
+
+// What a sink finds too long is counted, and looked up, as the sink has it,
+// whether it shortens in place or not.
+func TestKeysFitTheSink(t *testing.T) {
+	for name, fit := range map[string]func([]byte) []byte{
+		"in place":  func(b []byte) []byte { return append(b[:90], '~') },
+		"elsewhere": func(b []byte) []byte { return append(bytes.ToUpper(b[:90]), '~') },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+			f.sink.fit = func(b []byte) []byte {
+				if len(b) <= 91 {
+					return b
+				}
+				return fit(b)
+			}
+			long := strings.Repeat("x", 300)
+			text := "GET /s?q=" + long
+			want := "r " + string(f.sink.fit([]byte(text)))
+			req := get("", "/s", "q="+long)
+			f.Check(req)
+			keys := f.keys()
+			if !slices.Equal(keys, []string{want}) {
+				t.Fatalf("counted %q, want %q", keys, want)
+			}
+			f.heat(t, want)
+			f.Check(req)
+			if d := f.Check(req); d.Allowed {
+				t.Error("not limited")
+			}
+			if !f.IsHot(text) {
+				t.Error("IsHot does not know it")
+			}
+		})
+	}
+}
+
+// A request counts a key once: nobody makes a value hot with one request.
+func TestRepeatedParameterCountsOnce(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byEach, 1, 5)}})
+	f.heat(t, "r GET /s?q=1")
+	d := f.Check(get("", "/s", strings.Repeat("q=1&", 100)+"a=2"))
+	if !d.Allowed || d.Remaining != 4 {
+		t.Errorf("%+v, want one token taken", d)
+	}
+	counts := f.counted()
+	if counts["r GET /s?q=1"] != 1 || counts["r GET /s?a=2"] != 1 || len(counts) != 2 {
+		t.Errorf("counted %v", counts)
+	}
+}
+
+// The order of the parameters, and how they are escaped, make no difference;
+// anything else does.
+func TestKeysAreCanonical(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type pair struct{ name, value string }
+		pairs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pair {
+			return pair{rapid.StringN(0, 6, -1).Draw(t, "name") + "k", rapid.StringN(0, 8, -1).Draw(t, "value")}
+		}), 0, 8).Draw(t, "pairs")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		write := func() string {
+			var b strings.Builder
+			for i, at := range r.Perm(len(pairs)) {
+				if i > 0 {
+					b.WriteByte('&')
+				}
+				b.WriteString(sloppily(r, pairs[at].name) + "=" + sloppily(r, pairs[at].value))
+			}
+			return b.String()
+		}
+		by := rapid.SampledFrom([]hotparam.By{byAll, byEach}).Draw(t, "by")
+		f := newFixture(t, hotparam.Rules{Secrets: hotparam.NewSecrets(nil, nil), Rules: []hotparam.Rule{
+			{ID: "r", Match: hotparam.Match{Route: anyRoute}, By: by, Hot: hotparam.NewThreshold(hotparam.Rate{N: 1, Per: 1e9})},
+		}})
+		f.Check(get("", "/s", write()))
+		first := f.counted()
+		f.Check(get("", "/s", write()))
+		if second := f.counted(); !mapsEqual(first, second) {
+			t.Fatalf("the same parameters counted\n%v, then\n%v", first, second)
+		}
+		if by.Kind == hotparam.ByAll {
+			// An independent canonical form: url.Values of the decoded pairs.
+			for text := range first {
+				_, query, _ := strings.Cut(text, "?")
+				if len(text)-2 > hotparam.MaxText || strings.Contains(text, "~") {
+					break // was cut
+				}
+				got, err := url.ParseQuery(query)
+				if err != nil {
+					t.Fatalf("%q: %v", text, err)
+				}
+				want := url.Values{}
+				for _, p := range pairs {
+					if s := (&hotparam.Secrets{}); !s.Hides(p.name) {
+						want[p.name] = append(want[p.name], p.value)
+					}
+				}
+				for name := range want {
+					slices.Sort(want[name])
+				}
+				if fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Fatalf("%q stands for %q, want %q", text, got, want)
+				}
+			}
+		}
+	})
+}
+
+var anyRoute = func() hotparam.Route {
+	r, err := hotparam.ParseRoute("*")
+	if err != nil {
+		panic(err)
+	}
+	return r
+}()
+
+// sloppily escapes what must be and, at random, what need not be.
+func sloppily(r *rand.Rand, s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		safe := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		switch {
+		case safe && r.IntN(3) > 0:
+			b.WriteByte(c)
+		case c == ' ' && r.IntN(2) > 0:
+			b.WriteByte('+')
+		case r.IntN(2) > 0:
+			fmt.Fprintf(&b, "%%%02x", c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+func mapsEqual(a, b map[string]int64) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// A mux and the guard around it agree on the route and on every path value,
+// however the path is escaped.
+func TestPathValuesAreThoseOfTheMux(t *testing.T) {
+	patterns := []string{"GET /u/{id}", "POST /u/{id}", "/f/{rest...}", "/a/{x}/b/{y}", "/d/{$}", "GET /lit/caf", "/"}
+	rules := hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}
+	f := newFixture(t, rules)
+	mux := http.NewServeMux()
+	var want []hotparam.Param
+	var pattern string
+	for _, p := range patterns {
+		names := parse(t, p).Names()
+		mux.HandleFunc(p, func(_ http.ResponseWriter, r *http.Request) {
+			pattern = r.Pattern
+			for _, name := range names {
+				want = append(want, hotparam.Param{Source: hotparam.Path, Name: name, Value: r.PathValue(name)})
+			}
+		})
+	}
+	h := f.Handler(mux)
+	for _, target := range []string{
+		"/u/7", "/u/a%2Fb", "/%75/7", "/u/%37", "/u/caf%C3%A9", "/u/caf%c3%a9", "/u/a+b", "/u/a%20b", "/u/%25", "/u/a;b,c=d",
+		"/f/", "/f/a", "/f/a/b%2Fc/d", "/f/a%20b/", "/a/1/b/2", "/a/%2F/%62/%2f", "/d/", "/%64/", "/lit/caf", "/lit/%63af", "/none", "/n/%e9", "/",
+	} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			want, pattern = nil, ""
+			req := httptest.NewRequest(method, target, nil)
+			h.ServeHTTP(httptest.NewRecorder(), req)
+			if pattern == "" {
+				t.Fatalf("%s %s was not served", method, target)
+			}
+			own, path, found := strings.Cut(pattern, " ")
+			if !found {
+				own, path = method, pattern
+			}
+			text := "r " + hotparam.Text(own+" "+path, want...)
+			if got := f.keys(); !slices.Equal(got, []string{text}) {
+				t.Errorf("%s %s counted %q, the mux says %q", method, target, got, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package middleware
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tally is a sink that adds up what it is sent.
+type tally struct {
+	mu      sync.Mutex
+	counts  map[string]int64
+	discard bool                // keep nothing
+	fit     func([]byte) []byte // nil: everything fits
+}
+
+func (s *tally) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
+	if s.discard {
+		return collector.Sent{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts == nil {
+		s.counts = make(map[string]int64)
+	}
+	for _, c := range counts {
+		s.counts[string(c.Rule)+" "+string(c.Text)] += c.N
+	}
+	return collector.Sent{Lines: int64(len(counts))}
+}
+
+func (s *tally) Fit(text []byte) []byte {
+	if s.fit == nil {
+		return text
+	}
+	return s.fit(text)
+}
+
+func (s *tally) Close() error { return nil }
+
+// fixture is a guard whose counts can be looked at and whose clock is set.
+type fixture struct {
+	*Guard
+	sink   *tally
+	counts *collector.Collector
+	now    time.Duration
+}
+
+// tester is what tests, benchmarks and properties have in common.
+type tester interface {
+	Helper()
+	Fatal(...any)
+}
+
+func newFixture(tb tester, rules hotparam.Rules, opts ...Option) *fixture {
+	tb.Helper()
+	return newFixtureOf(tb, rules, collector.Config{}, opts...)
+}
+
+func newFixtureOf(tb tester, rules hotparam.Rules, counts collector.Config, opts ...Option) *fixture {
+	tb.Helper()
+	if rules.Namespace == "" {
+		rules.Namespace = "test"
+	}
+	f := &fixture{sink: &tally{}, now: time.Hour}
+	var err error
+	counts.Sink = f.sink
+	if f.counts, err = collector.New(counts); err != nil {
+		tb.Fatal(err)
+	}
+	opts = append([]Option{WithClock(func() time.Duration { return f.now })}, opts...)
+	if f.Guard, err = New(&rules, f.counts, opts...); err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+// counted is what was counted since the last call, by "rule text".
+func (f *fixture) counted() map[string]int64 {
+	f.counts.Flush(context.Background(), time.Unix(0, 0))
+	f.sink.mu.Lock()
+	defer f.sink.mu.Unlock()
+	counts := f.sink.counts
+	f.sink.counts = nil
+	return counts
+}
+
+func (f *fixture) keys() []string { return slices.Sorted(maps.Keys(f.counted())) }
+
+// heat makes exactly these members ("rule text") hot.
+func (f *fixture) heat(tb testing.TB, members ...string) {
+	tb.Helper()
+	hot := make([]hotparam.Hot, len(members))
+	for i, m := range members {
+		key, ok := hotparam.ParseKey(m)
+		if !ok {
+			tb.Fatalf("%q is no member", m)
+		}
+		hot[i] = hotparam.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}
+	}
+	f.HotSet().Replace("", hot)
+}
+
+func parse(tb testing.TB, s string) hotparam.Route {
+	tb.Helper()
+	r, err := hotparam.ParseRoute(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// byNames reads names as rules files have them: "q", "path:id".
+func byNames(names ...string) hotparam.By {
+	by := hotparam.By{Kind: hotparam.ByNames}
+	for _, s := range names {
+		p := hotparam.Param{Name: s}
+		if word, name, found := strings.Cut(s, ":"); found {
+			p.Source, _ = hotparam.ParseSource(word)
+			p.Name = name
+		}
+		by.Names = append(by.Names, p)
+	}
+	return by
+}
+
+var (
+	byAll  = hotparam.By{Kind: hotparam.ByAll}
+	byEach = hotparam.By{Kind: hotparam.ByEach}
+)
+
+// hotRule counts keys; perHour 0: it only watches.
+func hotRule(tb testing.TB, id, pattern string, by hotparam.By, perHour, burst int64) hotparam.Rule {
+	r := hotparam.Rule{
+		ID: id, Match: hotparam.Match{Route: parse(tb, pattern)}, By: by,
+		Hot: hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}),
+	}
+	if perHour > 0 {
+		r.Limit = limit(perHour, burst)
+	}
+	return r
+}
+
+func limit(perHour, burst int64) *hotparam.Limit {
+	return &hotparam.Limit{Rate: hotparam.Rate{N: perHour, Per: time.Hour}, Burst: burst, Mode: hotparam.ModeLimit}
+}
+
+// limitRule limits every request that matches.
+func limitRule(tb testing.TB, id, pattern string, by hotparam.By, perHour, burst int64) hotparam.Rule {
+	return hotparam.Rule{ID: id, Match: hotparam.Match{Route: parse(tb, pattern)}, By: by, Limit: limit(perHour, burst)}
+}
+
+func ignoreRule(tb testing.TB, id, pattern string) hotparam.Rule {
+	return hotparam.Rule{ID: id, Match: hotparam.Match{Route: parse(tb, pattern)}, Ignore: true}
+}
+
+func get(pattern, path, query string) Request {
+	return Request{Method: "GET", Path: path, Query: query, Pattern: pattern}
+}

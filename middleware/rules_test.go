@@ -1,0 +1,339 @@
+package middleware
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// tokens is how many requests pass right now; it takes them.
+func tokens(f *fixture, req Request) (n int) {
+	for n < 1000 && f.Check(req).Allowed {
+		n++
+	}
+	return n
+}
+
+func want(t *testing.T, got, want hotparam.Decision) {
+	t.Helper()
+	if got != want {
+		t.Errorf("decided %+v,\nwant    %+v", got, want)
+	}
+}
+
+var search = get("GET /s", "/s", "q=1")
+
+func TestNothingToSay(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /other", hotparam.By{}, 1, 1)}})
+	want(t, f.Check(search), hotparam.Decision{Allowed: true})
+}
+
+func TestOneBucket(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", hotparam.By{}, 3600, 2)}})
+	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"})
+	want(t, f.Check(get("GET /s", "/s", "q=2")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Rule: "r"})
+	want(t, f.Check(search), hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 2, RetryAfter: time.Second, Rule: "r"})
+	f.now += 400 * time.Millisecond
+	if d := f.Check(search); d.Allowed || d.RetryAfter != 600*time.Millisecond {
+		t.Errorf("after 400 ms: %+v", d)
+	}
+	f.now += 600 * time.Millisecond
+	if d := f.Check(search); !d.Allowed {
+		t.Errorf("after its wait: %+v", d)
+	}
+	if s := f.Stats(); s.Limited != 2 || len(f.counted()) != 0 {
+		t.Errorf("%+v, want 2 limited, nothing counted", s)
+	}
+}
+
+func TestBucketForEachKey(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 3)}})
+	if n := tokens(f, search); n != 3 {
+		t.Errorf("q=1 got %d", n)
+	}
+	if n := tokens(f, get("GET /s", "/s", "q=2&page=9")); n != 3 {
+		t.Errorf("q=2 got %d", n)
+	}
+	if n := tokens(f, get("GET /s", "/s", "page=9")); n != 1000 {
+		t.Errorf("no key, and yet a limit after %d", n)
+	}
+}
+
+func TestTableOfKeysIsFull(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		limitRule(t, "r", "GET /s", byNames("q"), 1, 1),
+		limitRule(t, "all", "GET /s", hotparam.By{}, 1, 10),
+	}}, WithMaxKeys(1))
+	f.Check(search)
+	open := get("GET /s", "/s", "q=2")
+	for range 2 {
+		d := f.Check(open)
+		if !d.Allowed || d.Reason != hotparam.ReasonWithin || d.Rule != "all" {
+			t.Errorf("a key without room: %+v, want what the other limit says", d)
+		}
+	}
+	if n := f.Stats().Overflow; n != 2 {
+		t.Errorf("%d overflows", n)
+	}
+	alone := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 1)}}, WithMaxKeys(1))
+	alone.Check(search)
+	want(t, alone.Check(open), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen, Rule: "r"})
+}
+
+// All rules that match apply, one denial denies, the longest wait is told, and
+// what the others had given is given back, to the token.
+func TestAllApply(t *testing.T) {
+	only := func(id string) Request { return get("GET /only/"+id, "/only/"+id, "q=1") }
+	slow := limitRule(t, "slow", "GET /s", hotparam.By{}, 1, 1)
+	rules := hotparam.Rules{Rules: []hotparam.Rule{
+		limitRule(t, "a", "*", hotparam.By{}, 60, 10),
+		limitRule(t, "each", "*", byEach, 60, 10),
+		limitRule(t, "names", "*", byNames("q"), 60, 10),
+		hotRule(t, "hot", "*", byNames("q"), 60, 10),
+		limitRule(t, "quick", "GET /s", hotparam.By{}, 60, 1),
+		slow,
+		limitRule(t, "z", "*", hotparam.By{}, 60, 10),
+	}}
+	rules.Rules[3].ParamsOnly = true // the same key on both routes
+	rules.Rules[2].ParamsOnly = true
+	rules.Rules[1].ParamsOnly = true
+	f := newFixture(t, rules)
+	f.heat(t, "hot q=1")
+
+	d := f.Check(search)
+	if !d.Allowed || d.Limit != 1 || d.Remaining != 0 {
+		t.Errorf("%+v, want the tightest limit told", d)
+	}
+	for range 50 {
+		want(t, f.Check(search), hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 1, RetryAfter: time.Hour, Rule: "slow"})
+	}
+	// 1 of 10 is taken of each; a single leak would show.
+	if n := tokens(f, only("a")); n != 9 {
+		t.Errorf("%d tokens are left, want 9", n)
+	}
+	if s := f.Stats(); s.Limited != 51 {
+		t.Errorf("%d limited, want 51", s.Limited)
+	}
+	hot := f.HotKeys()
+	if len(hot) != 1 || hot[0].Passed != 10 || hot[0].Refused != 51 {
+		t.Errorf("hot keys %+v, want 10 passed, 51 refused, whoever refused them", hot)
+	}
+	if n := f.counted()["hot q=1"]; n != 61 {
+		t.Errorf("counted %d, want all 61, refused ones too", n)
+	}
+}
+
+// One rule alone can take several tokens, and gives them back as well.
+func TestEachGivesBack(t *testing.T) {
+	for name, rule := range map[string]hotparam.Rule{
+		"keys": limitRule(t, "r", "GET /s", byEach, 1, 5),
+		"hot":  hotRule(t, "r", "GET /s", byEach, 1, 5),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f.heat(t, "r GET /s?a=1", "r GET /s?b=1")
+			if n := tokens(f, get("GET /s", "/s", "b=1")); n != 5 {
+				t.Fatalf("b got %d", n)
+			}
+			for range 20 { // a=1 allows, b=1 does not
+				if d := f.Check(get("GET /s", "/s", "a=1&b=1")); d.Allowed {
+					t.Fatalf("%+v", d)
+				}
+			}
+			if n := tokens(f, get("GET /s", "/s", "a=1")); n != 5 {
+				t.Errorf("a has %d tokens left of 5", n)
+			}
+		})
+	}
+}
+
+// A request with two hot keys is held to each.
+func TestTwoHotKeys(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		hotRule(t, "q", "GET /s", byNames("q"), 1, 3),
+		hotRule(t, "user", "GET /s", byNames("user"), 1, 5),
+	}})
+	f.heat(t, "q GET /s?q=1", "user GET /s?user=7")
+	both := get("GET /s", "/s", "q=1&user=7")
+	if n := tokens(f, both); n != 3 {
+		t.Errorf("%d passed, want what the tighter key allows", n)
+	}
+	if n := tokens(f, get("GET /s", "/s", "q=2&user=7")); n != 2 {
+		t.Errorf("the user has %d left, want 2", n)
+	}
+	if d := f.Check(both); d.Allowed {
+		t.Error("both are empty, and it passes")
+	}
+	if n := tokens(f, get("GET /s", "/s", "q=2&user=8")); n != 1000 {
+		t.Errorf("a request with no hot key was refused after %d", n)
+	}
+}
+
+func TestEvaluateFirst(t *testing.T) {
+	rules := hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: []hotparam.Rule{
+		limitRule(t, "one", "GET /s", hotparam.By{}, 1, 5),
+		ignoreRule(t, "two", "GET /s"),
+		limitRule(t, "three", "*", hotparam.By{}, 1, 2),
+	}}
+	rules.Rules[0].Match.Query = []hotparam.QueryMatch{{Name: "q", Value: "1"}}
+	f := newFixture(t, rules)
+	if n := tokens(f, search); n != 5 {
+		t.Errorf("%d passed by the first rule, want 5", n)
+	}
+	want(t, f.Check(get("GET /s", "/s", "q=2")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: "two"})
+	if n := tokens(f, get("GET /t", "/t", "")); n != 2 {
+		t.Errorf("%d passed by the third rule, want 2", n)
+	}
+}
+
+// What is ignored is ignored wherever the rule stands, and takes nothing.
+func TestIgnore(t *testing.T) {
+	rules := hotparam.Rules{DenyNoMatch: true, Rules: []hotparam.Rule{
+		limitRule(t, "a", "*", hotparam.By{}, 1, 2),
+		hotRule(t, "b", "*", byAll, 1, 1),
+		ignoreRule(t, "probe", "GET /s"),
+	}}
+	rules.Rules[2].Match.Query = []hotparam.QueryMatch{{Name: "probe", Value: "*"}}
+	f := newFixture(t, rules)
+	for _, pattern := range []string{"GET /s", ""} {
+		for range 5 {
+			want(t, f.Check(get(pattern, "/s", "probe&q=1")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: "probe"})
+		}
+	}
+	if counts := f.counted(); len(counts) != 0 {
+		t.Errorf("counted %v", counts)
+	}
+	if n := tokens(f, search); n != 2 {
+		t.Errorf("%d tokens were left, want 2", n)
+	}
+}
+
+func TestNoMatch(t *testing.T) {
+	rules := hotparam.Rules{DenyNoMatch: true, Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 0, 0)}}
+	f := newFixture(t, rules)
+	want(t, f.Check(get("GET /t", "/t", "")), hotparam.Decision{Reason: hotparam.ReasonNoMatch})
+	want(t, f.Check(get("", "/t", "")), hotparam.Decision{Reason: hotparam.ReasonNoMatch})
+	want(t, f.Check(get("GET /s", "/s", "x=1")), hotparam.Decision{Allowed: true}) // matches, though it makes no key
+	if s := f.Stats(); s.Limited != 2 {
+		t.Errorf("%+v", s)
+	}
+	f = newFixture(t, rules, WithShadow())
+	want(t, f.Check(get("GET /t", "/t", "")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow})
+	if s := f.Stats(); s.Limited != 0 || s.Shadowed != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestMatchQuery(t *testing.T) {
+	cases := []struct {
+		value, query string
+		want         bool
+	}{
+		{"1", "q=1", true}, {"1", "q=2", false}, {"1", "q=2&q=1", true}, {"1", "Q=1", false}, {"1", "", false},
+		{"1", "q=%31", true}, {"a b", "q=a+b", true}, {"*", "q=x", true}, {"*", "q", true}, {"*", "p=x", false},
+		{"", "q", true}, {"", "q=1", false}, {"a*", "q=abc", true}, {"a*", "q=ba", false}, {"*c", "q=abc", true},
+		{"a*c", "q=ac", true}, {"a*c", "q=a", false}, {"aba*aba", "q=aba", false}, {"a*b*c", "q=a1b2c", true},
+		{"a*b*c", "q=acb", false}, {"*a*a*", "q=a", false}, {"**", "q=", true}, {"a*b*b", "q=ab", false},
+	}
+	for _, c := range cases {
+		for _, pattern := range []string{"GET /u/{id}", ""} { // the path has a value, too, which is not of the query
+			rule := limitRule(t, "r", "GET /u/{q}", hotparam.By{}, 1, 1)
+			rule.Match.Query = []hotparam.QueryMatch{{Name: "q", Value: c.value}}
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			if got := f.Check(get(pattern, "/u/1", c.query)).Rule == "r"; got != c.want {
+				t.Errorf("query %q on %q: matches %v, want %v", c.value, c.query, got, c.want)
+			}
+		}
+	}
+	rule := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
+	rule.Match.Query = []hotparam.QueryMatch{{Name: "a", Value: "1"}, {Name: "b", Value: "*"}}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	if f.Check(get("", "/", "a=1")).Rule != "" || f.Check(get("", "/", "b=&a=1")).Rule != "r" {
+		t.Error("want all parameters of the match")
+	}
+}
+
+func TestShadow(t *testing.T) {
+	shadow := limitRule(t, "shadow", "GET /s", hotparam.By{}, 1, 1)
+	shadow.Limit.Mode = hotparam.ModeShadow
+	over := hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: "shadow"}
+
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{shadow}})
+	f.Check(search)
+	for range 3 {
+		want(t, f.Check(search), over)
+	}
+	if s := f.Stats(); s.Shadowed != 3 || s.Limited != 0 {
+		t.Errorf("%+v", s)
+	}
+
+	// Of a limit that allows the figures are told, in whatever order; one that
+	// denies, denies.
+	real := limitRule(t, "real", "GET /s", hotparam.By{}, 1, 3)
+	for _, rules := range [][]hotparam.Rule{{shadow, real}, {real, shadow}} {
+		f := newFixture(t, hotparam.Rules{Rules: rules})
+		f.Check(search)
+		want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 3, Remaining: 1, Rule: "real"})
+		f.Check(search)
+		if d := f.Check(search); d.Allowed || d.Rule != "real" {
+			t.Errorf("%+v, want a denial", d)
+		}
+	}
+}
+
+// With WithShadow every request passes, and what would have been refused is
+// what is refused without it.
+func TestWithShadow(t *testing.T) {
+	rules := hotparam.Rules{Rules: []hotparam.Rule{
+		limitRule(t, "a", "GET /s", hotparam.By{}, 3600, 3),
+		hotRule(t, "b", "GET /s", byNames("q"), 3600, 2),
+	}}
+	enforced, shadow := newFixture(t, rules), newFixture(t, rules, WithShadow())
+	enforced.heat(t, "b GET /s?q=1")
+	shadow.heat(t, "b GET /s?q=1")
+	refused := 0
+	for i := range 50 {
+		req := get("GET /s", "/s", []string{"q=1", "q=2"}[i%2])
+		a, b := enforced.Check(req), shadow.Check(req)
+		if !b.Allowed {
+			t.Fatalf("request %d was refused: %+v", i, b)
+		}
+		if (b.Reason == hotparam.ReasonShadow) == a.Allowed || a.Rule != b.Rule {
+			t.Fatalf("request %d: %+v, in shadow %+v", i, a, b)
+		}
+		if !a.Allowed {
+			refused++
+		}
+		enforced.now += 300 * time.Millisecond
+		shadow.now += 300 * time.Millisecond
+	}
+	if s := shadow.Stats(); refused == 0 || s.Shadowed != int64(refused) || s.Limited != 0 {
+		t.Errorf("%d were refused, %+v", refused, s)
+	}
+}
+
+// A rule without limit finds and counts, and holds nobody.
+func TestWatchOnly(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 0, 0)}})
+	f.heat(t, "r GET /s?q=1")
+	if n := tokens(f, search); n != 1000 {
+		t.Errorf("refused after %d", n)
+	}
+	if n := f.counted()["r GET /s?q=1"]; n != 1000 || !f.IsHot("GET /s?q=1") {
+		t.Errorf("counted %d", n)
+	}
+}
+
+// What is published of a rule that this process does not know, or knows no
+// limit of, holds nobody.
+func TestForeignHotKeys(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		hotRule(t, "r", "GET /s", byNames("q"), 1, 1),
+		limitRule(t, "plain", "GET /s", byNames("q"), 1, 1000),
+	}})
+	f.heat(t, "gone GET /s?q=1", "plain GET /s?q=1", "r GET /other?q=1")
+	if n := tokens(f, search); n != 1000 {
+		t.Errorf("refused after %d", n)
+	}
+}
