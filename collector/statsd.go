@@ -240,7 +240,10 @@ func (u *udpSender) Send(packet []byte) (int, error) {
 
 // dial keeps the old socket where a new one cannot be had.
 func (u *udpSender) dial(now time.Time) {
-	conn, err := net.DialTimeout("udp", u.addr, dialDeadline)
+	ctx, cancel := context.WithTimeout(context.Background(), dialDeadline)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "udp", u.addr)
 	if err != nil {
 		u.err, u.next = fmt.Errorf("statsd %s: %w", u.addr, err), now.Add(redialFailed)
 		return

@@ -85,15 +85,15 @@ const maxOwner = 128
 func (c PublisherConfig) validate() error {
 	switch {
 	case !hotparam.ValidNamespace(c.Namespace):
-		return fmt.Errorf("Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+		return fmt.Errorf("PublisherConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
 	case len(c.Owner) > maxOwner || strings.ContainsFunc(c.Owner, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }):
-		return fmt.Errorf("Owner %q: want at most %d visible ASCII characters and no colon", c.Owner, maxOwner)
+		return fmt.Errorf("PublisherConfig.Owner %q: want at most %d visible ASCII characters and no colon", c.Owner, maxOwner)
 	case c.Cap < 0 || c.Events < 0:
-		return fmt.Errorf("Cap %d and Events %d must not be negative", c.Cap, c.Events)
+		return fmt.Errorf("PublisherConfig.Cap %d and Events %d must not be negative", c.Cap, c.Events)
 	case c.EntryTTL < time.Second || c.BeatTTL < time.Second:
-		return fmt.Errorf("EntryTTL %v and BeatTTL %v must be at least 1s", c.EntryTTL, c.BeatTTL)
+		return fmt.Errorf("PublisherConfig.EntryTTL %v and BeatTTL %v must be at least 1s", c.EntryTTL, c.BeatTTL)
 	case c.Timeout < 0 || c.Keep < time.Second:
-		return fmt.Errorf("Timeout %v must not be negative, and Keep %v at least 1s", c.Timeout, c.Keep)
+		return fmt.Errorf("PublisherConfig.Timeout %v must not be negative, and Keep %v at least 1s", c.Timeout, c.Keep)
 	}
 	return nil
 }

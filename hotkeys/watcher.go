@@ -48,10 +48,10 @@ func (c WatcherConfig) withDefaults() WatcherConfig {
 
 func (c WatcherConfig) validate() error {
 	if !hotparam.ValidNamespace(c.Namespace) {
-		return fmt.Errorf("Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+		return fmt.Errorf("WatcherConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
 	}
 	if c.Poll < 0 || c.Timeout < 0 || c.Jitter < 0 {
-		return fmt.Errorf("Poll %v, Timeout %v and Jitter %v must not be negative", c.Poll, c.Timeout, c.Jitter)
+		return fmt.Errorf("WatcherConfig.Poll %v, Timeout %v and Jitter %v must not be negative", c.Poll, c.Timeout, c.Jitter)
 	}
 	return nil
 }

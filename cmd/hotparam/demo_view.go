@@ -86,8 +86,7 @@ func (v *demoView) render(width, height int) string {
 	for len(lines) < height-foot-len(try) {
 		lines = append(lines, "")
 	}
-	lines = append(lines, try...)
-	lines = append(lines, v.foot(width))
+	lines = slices.Concat(lines, try, []string{v.foot(width)})
 	return strings.Join(lines[:min(len(lines), height)], "\n")
 }
 

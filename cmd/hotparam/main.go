@@ -8,17 +8,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
-// quiet keeps go-redis from printing each failed dial: we tell of an outage
-// once, through the log that the user has set up.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
 func main() {
-	redis.SetLogger(quiet{})
+	logging.Disable() // go-redis prints each failed dial; our own log tells of an outage once
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for an orderly end; with the handler gone, the
 	// second one ends the process at once.

@@ -25,9 +25,6 @@ func terminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// color tells whether w may be coloured.
-func color(w io.Writer) bool { return terminal(w) && os.Getenv("NO_COLOR") == "" }
-
 // Exit codes.
 const (
 	exitOK = iota

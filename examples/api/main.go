@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/collector"
@@ -33,9 +34,11 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "`address` to serve on")
 	rules := flag.String("config", "deploy/hotparam.yaml", "rules `file`, the same as the aggregator's")
 	flag.Parse()
+	logging.Disable() // the Redis client's own, a line for each try: the watcher tells once
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *listen, *rules); err != nil {
+	err := run(ctx, *listen, *rules)
+	stop()
+	if err != nil {
 		slog.Error("api", "err", err)
 		os.Exit(1)
 	}

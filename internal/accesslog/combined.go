@@ -58,10 +58,11 @@ func cutTime(b []byte) (nanos int64, rest []byte, err error) {
 		if len(b) <= clockLen || b[clockLen] != ']' {
 			continue
 		}
-		switch nanos, err = parseClock(b[:clockLen]); err {
-		case nil:
+		nanos, err = parseClock(b[:clockLen])
+		switch {
+		case err == nil:
 			return nanos, b[clockLen+1:], nil
-		case errRange: // it is the time, though not a sane one
+		case errors.Is(err, errRange): // it is the time, though not a sane one
 			return 0, nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -16,7 +17,7 @@ func (c lineCase) run(t *testing.T, format Format) {
 	t.Run(c.name, func(t *testing.T) {
 		d, r := decoder{format: format}, request{}
 		err := d.decode([]byte(c.line), &r)
-		if err != c.reason {
+		if !errors.Is(err, c.reason) {
 			t.Fatalf("%s\nreason %v, want %v", c.line, err, c.reason)
 		}
 		if err != nil {

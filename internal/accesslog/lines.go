@@ -35,14 +35,14 @@ func (l *lines) next() bool {
 	for !l.ended {
 		raw, err := l.in.ReadSlice('\n')
 		l.reason = nil
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			// Copied, because the buffer is about to be overwritten.
 			raw, err = bytes.Clone(raw[:maxExcerpt*4]), l.skip()
 			l.reason = errLong
 		}
 		if err != nil {
 			l.ended = true
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				l.err = err // raw is not a whole line
 				return false
 			}
@@ -68,7 +68,7 @@ func (l *lines) next() bool {
 // skip reads up to the end of the line.
 func (l *lines) skip() error {
 	for {
-		if _, err := l.in.ReadSlice('\n'); err != bufio.ErrBufferFull {
+		if _, err := l.in.ReadSlice('\n'); !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func TestLinesBeforeAnError(t *testing.T) {
 		for l.next() {
 			got = append(got, string(l.line))
 		}
-		if !slices.Equal(got, []string{"a", "b"}) || l.err != broken {
+		if !slices.Equal(got, []string{"a", "b"}) || !errors.Is(l.err, broken) {
 			t.Errorf("%d lines, error %v", len(got), l.err)
 		}
 	}

@@ -18,12 +18,8 @@ func TestModuleRootFromAnywhere(t *testing.T) {
 }
 
 func TestSharedDataSkipsWhenAbsent(t *testing.T) {
-	var skipped bool
-	t.Run("absent", func(t *testing.T) {
-		t.Cleanup(func() { skipped = t.Skipped() })
-		SharedData(t, "no such file")
-	})
-	if !skipped {
-		t.Error("SharedData returned for a file that does not exist")
+	t.Setenv("CI", "true") // optional even there
+	if got := outcome(t, func(tb testing.TB) { SharedData(tb, "no such file") }); got != "skipped" {
+		t.Errorf("SharedData without the file: the test was %s, want skipped", got)
 	}
 }

@@ -1,0 +1,55 @@
+package testenv
+
+import (
+	"runtime"
+	"testing"
+)
+
+func TestUnavailableSkipsUnlessRealIsRequired(t *testing.T) {
+	for _, test := range []struct{ ci, requireReal, want string }{
+		{"", "", "skipped"},
+		{"false", "0", "skipped"},
+		{"true", "", "failed"},
+		{"", "1", "failed"},
+	} {
+		t.Setenv("CI", test.ci)
+		t.Setenv("HOTPARAM_REQUIRE_REAL", test.requireReal)
+		if got := outcome(t, func(tb testing.TB) { unavailable(tb, "no moon tonight") }); got != test.want {
+			t.Errorf("CI=%q HOTPARAM_REQUIRE_REAL=%q: the test was %s, want %s", test.ci, test.requireReal, got, test.want)
+		}
+	}
+}
+
+func TestRedisWithoutServer(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("HOTPARAM_TEST_REDIS", "local")
+	t.Setenv("CI", "true")
+	if got := outcome(t, func(tb testing.TB) { Redis(tb) }); got != "failed" {
+		t.Errorf("Redis in CI without any server: the test was %s, want failed", got)
+	}
+}
+
+// verdict is a testing.TB that notes how the test would have ended.
+type verdict struct {
+	testing.TB
+	word string
+}
+
+func (v *verdict) Skipf(string, ...any)  { v.end("skipped") }
+func (v *verdict) Fatalf(string, ...any) { v.end("failed") }
+
+func (v *verdict) end(word string) {
+	v.word = word
+	runtime.Goexit()
+}
+
+func outcome(t *testing.T, body func(testing.TB)) string {
+	v := &verdict{TB: t, word: "finished"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		body(v)
+	}()
+	<-done
+	return v.word
+}
