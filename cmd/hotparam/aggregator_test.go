@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAggregatorCheck(t *testing.T) {
+	bad := write(t, "namespace: shop\nrulez: []\n")
+	t.Run("the example", func(t *testing.T) {
+		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--check")
+		r.exits(t, exitOK, "good, ", "127.0.0.1:8125", "redis://127.0.0.1:6379/0", "127.0.0.1:9125")
+	})
+	t.Run("flag before variable before file", func(t *testing.T) {
+		t.Setenv("HOTPARAM_LISTEN", "127.0.0.1:1111")
+		t.Setenv("HOTPARAM_HTTP", "127.0.0.1:2222")
+		t.Setenv("HOTPARAM_REDIS", "redis://:geheim@10.0.0.5:6379/1")
+		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--check", "--http", "127.0.0.1:3333")
+		r.exits(t, exitOK, "StatsD 127.0.0.1:1111", "10.0.0.5:6379/1", "HTTP 127.0.0.1:3333")
+		if strings.Contains(r.err, "geheim") {
+			t.Errorf("stderr tells the password: %q", r.err)
+		}
+	})
+	t.Run("bad file", func(t *testing.T) {
+		hotparamCommand(t, "aggregator", "--config", bad, "--check").exits(t, exitConfig, bad+":2:1", "rulez")
+	})
+	t.Run("bad file without --check", func(t *testing.T) {
+		hotparamCommand(t, "aggregator", "--config", bad).exits(t, exitConfig, bad+":2:1")
+	})
+	t.Run("no file", func(t *testing.T) {
+		missing := filepath.Join(t.TempDir(), "none.yaml")
+		hotparamCommand(t, "aggregator", "--config", missing).exits(t, exitConfig, missing, "no such file")
+	})
+	t.Run("bad Redis URL", func(t *testing.T) {
+		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--check", "--redis", "http://:geheim@127.0.0.1/")
+		r.exits(t, exitConfig, "redis URL")
+		if strings.Contains(r.err, "geheim") {
+			t.Errorf("stderr tells the password: %q", r.err)
+		}
+	})
+}
+
+// An address that is taken is a failure, told with the address.
+func TestAggregatorCannotListen(t *testing.T) {
+	path := write(t, goodRules)
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packets.Close()
+	r := hotparamCommand(t, "aggregator", "--config", path, "--listen", packets.LocalAddr().String())
+	r.exits(t, exitFailure, packets.LocalAddr().String(), "in use")
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	r = hotparamCommand(t, "aggregator", "--config", path, "--listen", "127.0.0.1:0", "--http", listener.Addr().String())
+	r.exits(t, exitFailure, listener.Addr().String(), "in use")
+}
+
+// It needs no Redis to come up, and ends with 0 when it is asked to. Its log is on
+// stderr, as text or as JSON lines.
+func TestAggregatorLogs(t *testing.T) {
+	path := write(t, goodRules)
+	for _, format := range []string{"text", "json"} {
+		t.Run(format, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var out bytes.Buffer
+			log := &endAtLine{text: "aggregator is up", end: cancel}
+			code := run(ctx, []string{
+				"aggregator", "--config", path, "--log-format", format,
+				"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--redis", "redis://" + unreachable(t) + "/0",
+			}, streams{in: strings.NewReader(""), out: &out, err: log})
+			result{code, out.String(), log.String()}.exits(t, exitOK, "aggregator is up", "aggregator has drained")
+			if out.Len() > 0 {
+				t.Errorf("stdout: %q, want none", out.String())
+			}
+			for line := range strings.Lines(log.String()) {
+				if json.Valid([]byte(line)) != (format == "json") {
+					t.Errorf("log line %q, want %s", line, format)
+				}
+			}
+		})
+	}
+}
+
+// endAtLine is a log that ends the run once a text is in it. The logger writes one
+// line at a time, and the run has ended when it is read.
+type endAtLine struct {
+	bytes.Buffer
+	text string
+	end  func()
+}
+
+func (e *endAtLine) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(e.text)) {
+		e.end()
+	}
+	return e.Buffer.Write(p)
+}

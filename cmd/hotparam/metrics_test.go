@@ -1,0 +1,158 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// documentedMetric is a row of the table of METRICS.md.
+type documentedMetric struct {
+	kind    string
+	labels  []string
+	loss    bool
+	meaning string
+}
+
+func readMetricsDoc(t *testing.T) (text string, documented map[string]documentedMetric) {
+	t.Helper()
+	data, err := os.ReadFile("../../METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented = make(map[string]documentedMetric)
+	row := regexp.MustCompile("(?m)^\\| `(hotparam_[a-z_]+)(?:\\{([a-z,]+)\\})?` \\| ([a-z]+) \\| (.+) \\|$")
+	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
+		d := documentedMetric{kind: m[3], meaning: m[4], loss: strings.Contains(m[4], "**data loss**")}
+		if m[2] != "" {
+			d.labels = strings.Split(m[2], ",")
+		}
+		documented[m[1]] = d
+	}
+	return string(data), documented
+}
+
+// daemonRegistry is what a daemon would serve. It is not started.
+func daemonRegistry(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	file, err := config.Parse("test", []byte(goodRules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := hotkeys.NewClient("redis://127.0.0.1:6379/0") // never used
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agg, err := aggregator.New(t.Context(), aggregator.Config{Rules: file.Rules, Publisher: publisher, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // that closes its socket
+		if err := agg.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newMetrics(agg, publisher))
+	return registry
+}
+
+// Every metric is documented, and whatever is documented is there: type, labels
+// and whether it means data loss agree, too.
+func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
+	_, documented := readMetricsDoc(t)
+	registry := daemonRegistry(t)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(map[string]bool)
+	for _, family := range families {
+		name := family.GetName()
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue
+		}
+		served[name] = true
+		doc, ok := documented[name]
+		if !ok {
+			t.Errorf("%s is not in METRICS.md", name)
+			continue
+		}
+		if kind := strings.ToLower(family.GetType().String()); kind != doc.kind {
+			t.Errorf("%s is a %s, in METRICS.md a %s", name, kind, doc.kind)
+		}
+		if loss := strings.HasPrefix(family.GetHelp(), "DATA LOSS: "); loss != doc.loss {
+			t.Errorf("%s: data loss is %v in its help, %v in METRICS.md", name, loss, doc.loss)
+		}
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetName())
+				if label.GetName() == "reason" && !strings.Contains(doc.meaning, "`"+label.GetValue()+"`") {
+					t.Errorf("%s: METRICS.md does not explain the reason %q", name, label.GetValue())
+				}
+			}
+			if !slices.Equal(labels, doc.labels) {
+				t.Errorf("%s has the labels %q, in METRICS.md %q", name, labels, doc.labels)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(documented)) {
+		if !served[name] {
+			t.Errorf("METRICS.md has %s, /metrics has not", name)
+		}
+	}
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// The counters in the application are documented by the names of their fields.
+func TestApplicationCountersAreDocumented(t *testing.T) {
+	text, _ := readMetricsDoc(t)
+	for _, stats := range []any{
+		middleware.Stats{}, middleware.HotKey{}, collector.Stats{}, hotkeys.WatcherStats{},
+	} {
+		kind := reflect.TypeOf(stats)
+		for i := range kind.NumField() {
+			field := kind.Field(i)
+			names := []string{field.Name}
+			if field.Anonymous {
+				continue // a hot key is what it is in Redis
+			}
+			if field.Type.Kind() == reflect.Struct {
+				names = nil
+				for j := range field.Type.NumField() {
+					names = append(names, field.Name+"."+field.Type.Field(j).Name)
+				}
+			}
+			for _, name := range names {
+				if !strings.Contains(text, "`"+name+"`") {
+					t.Errorf("METRICS.md does not have %s of %s", name, kind)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Time to enforce: from the request that reaches the threshold until the limit is
+// in force on the last instance. Counts leave an instance each 100 ms; all the rest,
+// over real Redis, is to take 50 ms at most.
+func TestTimeToEnforce(t *testing.T) {
+	const goal = hotparam.FlushEvery + 50*time.Millisecond
+	f := newFleet(t, quickCommands(t), searchRule)
+	f.startAggregator()
+	apis := f.startAPIs(3)
+	within(t, patience, "all instances connected", func() bool {
+		return all(apis, func(in instance) bool { return in.Watcher.Connected })
+	})
+	f.crossings(apis, "warm", 3) // connections and scripts
+
+	// On a busy machine a measurement can be off: the second one counts then.
+	for try := 1; ; try++ {
+		times := f.crossings(apis, fmt.Sprintf("try%d", try), 33)
+		slices.Sort(times)
+		p99 := times[len(times)-2] // the largest but one
+		t.Logf("time to enforce on 3 instances, %d keys: median %v, p99 %v, largest %v (goal for p99: %v)\n%s",
+			len(times), times[len(times)/2], p99, times[len(times)-1], goal, histogram(times))
+		switch {
+		case p99 <= goal:
+			return
+		case try == 2:
+			t.Fatalf("p99 of the time to enforce: %v, want at most %v", p99, goal)
+		}
+	}
+}
+
+// crossings takes n keys over the threshold, one after the other, and tells for
+// each how long it took until all instances held to it.
+func (f *fleet) crossings(apis []*api, name string, n int) []time.Duration {
+	f.t.Helper()
+	times := make([]time.Duration, n)
+	for i := range times {
+		// A key is found right behind a flush. So that the next one crosses at any
+		// time between two flushes, not always at the same:
+		time.Sleep(rand.N(hotparam.FlushEvery))
+		times[i] = f.crossing(apis, fmt.Sprintf("%s-%d", name, i))
+	}
+	return times
+}
+
+func (f *fleet) crossing(apis []*api, q string) time.Duration {
+	f.t.Helper()
+	var clients sync.WaitGroup
+	failures := make(chan error, threshold)
+	for i, a := range apis {
+		share := (threshold - 1 + i) / len(apis) // threshold-1 in sum
+		clients.Go(func() {
+			for range share {
+				if _, err := request(f.http, a.search(q)); err != nil {
+					failures <- err
+				}
+			}
+		})
+	}
+	clients.Wait()
+	close(failures)
+	for err := range failures {
+		f.t.Fatal(err)
+	}
+	member := "search-terms GET /search?q=" + q
+	for _, a := range apis {
+		if in := a.look(); in.holds(member) {
+			f.t.Fatalf("%q is hot one request below the threshold", member)
+		}
+	}
+	start := time.Now()
+	if _, err := request(f.http, apis[0].search(q)); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, a := range apis { // those asked later have been so for a while: the last one counts
+		within(f.t, 5*time.Second, fmt.Sprintf("%q in force on one instance", member), func() bool {
+			in := a.look()
+			return in.holds(member)
+		})
+	}
+	return time.Since(start)
+}
+
+// histogram shows sorted times in steps of 10 ms.
+func histogram(times []time.Duration) string {
+	const step = 10 * time.Millisecond
+	counts := make(map[time.Duration]int)
+	for _, d := range times {
+		counts[d.Truncate(step)]++
+	}
+	var b strings.Builder
+	for d := times[0].Truncate(step); d <= times[len(times)-1]; d += step {
+		fmt.Fprintf(&b, "%6v %s\n", d, strings.Repeat("#", counts[d]))
+	}
+	return b.String()
+}

@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"encoding/json"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Whatever goes away, no request fails or waits for it; and when it is back, all is
+// well again by itself within recovery.
+const recovery = 3 * time.Second
+
+// faulty is a fleet under load in which phone is hot, ready for a fault.
+type faulty struct {
+	*fleet
+	daemon *daemon
+	apis   []*api
+	load   *load
+	calm   time.Time // the load has been calm since
+	fault  time.Time
+}
+
+// upset brings the parts up, lets phone become hot and begins the fault.
+func upset(f *fleet, apis []*api) *faulty {
+	f.t.Helper()
+	u := &faulty{fleet: f, daemon: f.startAggregator(), apis: apis}
+	u.load = f.startLoad(apis)
+	f.awaitWell(patience, apis, phone)
+	u.calm = u.load.calm()
+	u.fault = time.Now()
+	return u
+}
+
+// recovered waits until all is well again, and judges all requests up to then.
+func (u *faulty) recovered() {
+	u.t.Helper()
+	took := u.awaitWell(recovery, u.apis, phone)
+	u.t.Logf("well again after %v", took)
+	within(u.t, recovery, "the aggregator ready", u.daemon.ready)
+	u.load.calm()
+	u.load.judge(u.calm, u.fault)
+}
+
+// faded waits until no instance holds to a limit any more: entries end by
+// themselves, 5s after the last heartbeat that an instance heard of.
+func (u *faulty) faded() {
+	u.t.Helper()
+	u.t.Logf("limits faded after %v", u.awaitCool(7*time.Second, u.apis))
+}
+
+func TestRedisIsKilledAndComesBackEmpty(t *testing.T) {
+	f := newFleet(t, quickCommands(t), searchRule)
+	u := upset(f, f.startAPIs(2))
+	f.redis.Kill()
+	within(t, 2*time.Second, "the aggregator not ready", func() bool { return !u.daemon.ready() })
+	u.faded()
+	f.redis.Restart()
+	u.recovered()
+}
+
+// A Redis that hangs is worse than one that is gone: connections stay, and nothing
+// is answered.
+func TestRedisHangs(t *testing.T) {
+	f := newFleet(t, quickCommands(t), searchRule)
+	u := upset(f, f.startAPIs(2))
+	f.redis.Pause()
+	within(t, 4*time.Second, "all know that they are not connected", func() bool {
+		return !u.daemon.ready() && all(u.apis, func(in instance) bool { return !in.Watcher.Connected })
+	})
+	u.faded()
+	f.redis.Resume()
+	u.recovered()
+}
+
+func TestAggregatorIsKilled(t *testing.T) {
+	f := newFleet(t, quickCommands(t), searchRule)
+	u := upset(f, f.startAPIs(2))
+	var info struct{ Until int64 }
+	if err := json.Unmarshal([]byte(f.client.HGet(t.Context(), f.layout.Info, phone).Val()), &info); err != nil {
+		t.Fatal(err)
+	}
+	u.daemon.Kill()
+	u.faded()
+	// Redis is on this machine, so its clock is ours.
+	if late := time.Since(time.UnixMilli(info.Until)); late > 0 {
+		t.Errorf("limits faded %v after the end that Redis named", late)
+	}
+	u.daemon = f.startAggregator()
+	u.recovered()
+
+	// Asked to end, it works off what has arrived, and ends well.
+	u.daemon.Signal(syscall.SIGTERM)
+	if code := u.daemon.Wait(); code != 0 {
+		t.Errorf("exit code after SIGTERM: %d, want 0", code)
+	}
+	u.daemon.WaitFor("aggregator has drained")
+}
+
+// The link between the instances and Redis breaks, then eats all that is sent.
+func TestLinkToRedis(t *testing.T) {
+	for _, fault := range []struct {
+		name  string
+		state linkState
+	}{{"cut", cut}, {"silent", silent}} {
+		t.Run(fault.name, func(t *testing.T) {
+			f := newFleet(t, quickCommands(t), searchRule)
+			link := newTCPLink(t, f.redis.Addr())
+			u := upset(f, []*api{f.startAPIAt(f.statsd, link.addr()), f.startAPI()})
+			behind := u.apis[:1]
+			link.set(fault.state)
+			within(t, 4*time.Second, "the instance knows that it is not connected", func() bool {
+				return all(behind, func(in instance) bool { return !in.Watcher.Connected })
+			})
+			t.Logf("limits faded after %v", f.awaitCool(7*time.Second, behind))
+			if in := u.apis[1].look(); !in.holds(phone) {
+				t.Error("the instance whose link is good holds to nothing")
+			}
+			link.set(up)
+			u.recovered()
+		})
+	}
+}
+
+// A link that is silent for a moment leaves dead connections behind, of which
+// nobody tells. What is hot meanwhile must be known soon after all the same.
+func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
+	f := newFleet(t, quickCommands(t), searchRule)
+	link := newTCPLink(t, f.redis.Addr())
+	u := upset(f, []*api{f.startAPIAt(f.statsd, link.addr()), f.startAPI()})
+	behind := u.apis[:1]
+	failures := func() uint64 { return behind[0].look().Watcher.Errors }
+	before := failures()
+	link.set(silent)
+	within(t, 4*time.Second, "a call that fails", func() bool { return failures() > before })
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=boat:150|c", 1)
+	link.set(up)
+	before = failures()
+	f.awaitHot(recovery, u.apis, "search-terms GET /search?q=boat")
+
+	// The subscription that died is given up, and another one made: changes are
+	// pushed again.
+	took := within(t, 2*recovery, "the dead subscription is given up", func() bool { return failures() > before })
+	within(t, recovery, "connected", func() bool { return behind[0].look().Watcher.Connected })
+	pushes := behind[0].look().Watcher.Pushes
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=ship:150|c", 1)
+	within(t, recovery, "a push", func() bool { return behind[0].look().Watcher.Pushes > pushes })
+	t.Logf("subscribed again after %v", took)
+	u.recovered()
+}
+
+// Counts of all instances are lost on the way.
+func TestLinkToAggregator(t *testing.T) {
+	f := newFleet(t, quickCommands(t), searchRule)
+	link := newUDPLink(t, f.statsd)
+	u := upset(f, []*api{f.startAPIAt(link.addr(), f.redis.Addr()), f.startAPIAt(link.addr(), f.redis.Addr())})
+	link.cut.Store(true)
+	u.faded() // nobody counts, so phone cools
+	link.cut.Store(false)
+	u.recovered()
+	if lost := u.daemon.metric("hotparam_statsd_lost_packets_total"); lost == 0 {
+		t.Error("packets were lost, and hotparam_statsd_lost_packets_total is 0")
+	}
+}
+
+// The parts may come up in any order: here each before what it needs.
+func TestAnyOrderOfStart(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	f.redis.Kill()
+	apis := f.startAPIs(2)
+	load := f.startLoad(apis)
+	load.calm()
+	within(t, patience, "counts that could not be sent are counted as dropped", func() bool {
+		return all(apis, func(in instance) bool { return in.Collector.Dropped.SendError > 0 })
+	})
+	daemon := f.startAggregator()
+	within(t, patience, "the aggregator counts", func() bool { return daemon.metric("hotparam_hot_keys") == 1 })
+	if daemon.ready() {
+		t.Error("the aggregator is ready without Redis")
+	}
+	f.redis.Restart()
+	f.awaitWell(recovery, apis, phone)
+	within(t, recovery, "the aggregator ready", daemon.ready)
+	load.stop()
+	load.mustBeGood()
+}

@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	flood     = 240_000 // distinct values
+	pipelined = 64      // requests sent before the first answer is read
+)
+
+// A flood of distinct values through one instance, as fast as it goes, and a hot
+// key that starts in its midst: every request is answered, the hot key is found and
+// limited alone, memory stays bounded, and whatever was dropped is counted.
+func TestFloodOfDistinctValues(t *testing.T) {
+	f := newFleet(t, quickCommands(t), searchRule)
+	f.memory = "4MB"
+	daemon, apis := f.startAggregator(), f.startAPIs(1)
+
+	const clients = 2
+	var work sync.WaitGroup
+	errs := make(chan error, clients)
+	sent := make([]progress, clients)
+	start := time.Now()
+	for i := range clients {
+		work.Go(func() { errs <- sent[i].flood(apis[0].url, i*flood/clients, (i+1)*flood/clients) })
+	}
+	within(t, 2*time.Minute, "a quarter of the flood", func() bool { return sent[0].done() > flood/clients/4 })
+	from := sent[0].done()
+	hot := &flow{name: "phone", url: apis[0].search("phone"), perSecond: phoneRate, hot: true}
+	stop := f.begin(hot)
+	f.awaitHot(3*time.Second, apis, phone)
+	within(t, patience, "phone refused", func() bool {
+		all := hot.all()
+		return len(all) > 0 && refused(all[len(all)-1])
+	})
+	if n := sent[0].done(); n == flood/clients {
+		t.Errorf("the flood was over (%d) before the hot key was found: nothing is shown", n)
+	} else {
+		t.Logf("found and limited while one of %d clients sent %d requests", clients, n-from)
+	}
+	work.Wait()
+	took := time.Since(start)
+	stop()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range hot.all() {
+		if !hot.good(s) {
+			t.Fatalf("phone: status %d, error %v", s.status, s.err)
+		}
+	}
+	t.Logf("%d requests answered in %v, %.0f/s", flood, took, flood/took.Seconds())
+	f.checkBooks(daemon, apis[0], int64(flood+len(hot.all())))
+	checkPeak(t, apis[0].PID(), 200<<20)
+	checkPeak(t, daemon.PID(), 4<<20+100<<20)
+	if bytes := daemon.metric("hotparam_window_bytes"); bytes > 4e6 {
+		t.Errorf("hotparam_window_bytes = %v, want at most 4MB", bytes)
+	}
+	if evicted := daemon.metric("hotparam_evicted_keys_total"); evicted == 0 {
+		t.Error("hotparam_evicted_keys_total = 0: the budget did not bind, so nothing is shown")
+	}
+}
+
+// checkBooks follows every request from the instance to the aggregator: each is
+// counted or told as lost, and none twice.
+func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
+	f.t.Helper()
+	var in instance
+	within(f.t, patience, "all requests in the collector's books", func() bool {
+		in = a.look()
+		return in.Collector.Counts+in.Collector.Dropped.Sum() >= requests
+	})
+	if got := in.Collector.Counts + in.Collector.Dropped.Sum(); got != requests {
+		f.t.Errorf("collector: %d sent + %d dropped, want %d in sum", in.Collector.Counts, in.Collector.Dropped.Sum(), requests)
+	}
+	within(f.t, patience, "all packets in the aggregator's books", func() bool {
+		return daemon.metric("hotparam_statsd_packets_total")+daemon.metric("hotparam_statsd_lost_packets_total") >= float64(in.Collector.Packets)
+	})
+	packets, lost := daemon.metric("hotparam_statsd_packets_total"), daemon.metric("hotparam_statsd_lost_packets_total")
+	lines, counts := daemon.metric("hotparam_statsd_lines_total"), daemon.metric("hotparam_statsd_counts_total")
+	f.t.Logf("collector: %+v; aggregator: %v packets, %v lost, %v counts", in.Collector, packets, lost, counts)
+	if packets+lost != float64(in.Collector.Packets) {
+		f.t.Errorf("%v packets arrived and %v are told as lost, of %d", packets, lost, in.Collector.Packets)
+	}
+	if lines != counts || lost == 0 && lines != float64(in.Collector.Lines) {
+		f.t.Errorf("%v lines arrived, %v of them counts, of %d, with %v packets lost", lines, counts, in.Collector.Lines, lost)
+	}
+}
+
+// checkPeak sees that a process has never held more than so many bytes.
+func checkPeak(t *testing.T, pid int, most int64) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Log("not on Linux: the memory of a process is not looked at")
+		return
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		t.Fatalf("no VmHWM in the status of process %d", pid)
+	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("process %d: peak of %d MiB resident", pid, kib>>10)
+	if kib<<10 > most {
+		t.Errorf("process %d: peak of %d MiB resident, want at most %d", pid, kib>>10, most>>20)
+	}
+}
+
+// progress is a client of the flood.
+type progress struct {
+	mu       sync.Mutex
+	answered int
+}
+
+func (p *progress) done() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answered
+}
+
+// flood sends a request for each number from first to last, pipelined over one
+// connection so that the client costs little beside the server. Each must be
+// answered with 200.
+func (p *progress) flood(url string, first, last int) error {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	answers := bufio.NewReaderSize(conn, 64<<10)
+	var requests bytes.Buffer
+	for n := first; n < last; {
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		requests.Reset()
+		batch := min(pipelined, last-n)
+		for i := range batch {
+			fmt.Fprintf(&requests, "GET /search?q=value-%d HTTP/1.1\r\nHost: shop\r\n\r\n", n+i)
+		}
+		if _, err := conn.Write(requests.Bytes()); err != nil {
+			return err
+		}
+		for i := range batch {
+			if err := readOK(answers, fmt.Sprintf("results for \"value-%d\"\n", n+i)); err != nil {
+				return fmt.Errorf("request %d: %w", n+i, err)
+			}
+		}
+		n += batch
+		p.mu.Lock()
+		p.answered += batch
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// readOK reads one answer, which must have this status and body.
+func readOK(r *bufio.Reader, body string) error {
+	status, err := r.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if string(status) != "HTTP/1.1 200 OK\r\n" {
+		return fmt.Errorf("status %q", status)
+	}
+	for { // headers
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) == 2 {
+			break
+		}
+	}
+	got := make([]byte, len(body))
+	if _, err := io.ReadFull(r, got); err != nil {
+		return err
+	}
+	if string(got) != body {
+		return fmt.Errorf("body %q, want %q", got, body)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "hotparam-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+	buildDir = dir
+	code := testenv.Main(m)
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// programs are the paths of the two commands.
+type programs struct{ hotparam, api string }
+
+var (
+	buildDir string
+	quick    = sync.OnceValues(func() (programs, error) { return build("quick") })
+	checked  = sync.OnceValues(func() (programs, error) { return build("checked", "-race") })
+)
+
+// build builds the commands of this checkout.
+func build(name string, flags ...string) (programs, error) {
+	dir := filepath.Join(buildDir, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return programs{}, err
+	}
+	cmd := exec.Command("go", append([]string{"build", "-o", dir}, append(flags, "./cmd/hotparam", "./examples/api")...)...)
+	cmd.Dir = filepath.Join("..", "..")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return programs{}, fmt.Errorf("%s: %w\n%s", cmd, err, output)
+	}
+	return programs{hotparam: filepath.Join(dir, "hotparam"), api: filepath.Join(dir, "api")}, nil
+}
+
+// raceDetected tells whether the tests run with the race detector.
+func raceDetected() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// commands are built with the race detector if the tests are. A process in which
+// it found something exits with 66.
+func commands(t *testing.T) programs {
+	t.Helper()
+	if raceDetected() {
+		return built(t, checked)
+	}
+	return built(t, quick)
+}
+
+// quickCommands are built as for production: for what measures time or memory.
+func quickCommands(t *testing.T) programs {
+	t.Helper()
+	return built(t, quick)
+}
+
+func built(t *testing.T, build func() (programs, error)) programs {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	p, err := build()
+	if err != nil {
+		t.Fatalf("e2e: %v", err)
+	}
+	return p
+}

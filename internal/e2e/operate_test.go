@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The second signal ends the daemon at once, whatever the first one still waits
+// for: here for a Redis that hangs.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	daemon := f.startAggregator()
+	within(t, patience, "the aggregator ready", daemon.ready)
+	f.redis.Pause()
+	within(t, 4*time.Second, "the aggregator not ready", func() bool { return !daemon.ready() })
+	daemon.Signal(syscall.SIGTERM)
+	daemon.WaitFor("aggregator has drained") // it now tries once more to publish, for half a second
+	start := time.Now()
+	daemon.Signal(syscall.SIGTERM)
+	if code := daemon.Wait(); code != -1 {
+		t.Errorf("exit code %d, want none: the signal should have ended it", code)
+	}
+	t.Logf("gone %v after the second signal", time.Since(start))
+}
+
+// The first signal alone ends it in order, and soon, even if Redis hangs.
+func TestSignalEndsInOrderWhileRedisHangs(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	daemon, apis := f.startAggregator(), f.startAPIs(1)
+	within(t, patience, "the aggregator ready", daemon.ready)
+	f.redis.Pause()
+	start := time.Now()
+	daemon.Signal(syscall.SIGTERM)
+	apis[0].Signal(syscall.SIGTERM)
+	if code := daemon.Wait(); code != 0 {
+		t.Errorf("aggregator: exit code %d, want 0", code)
+	}
+	if code := apis[0].Wait(); code != 0 {
+		t.Errorf("API: exit code %d, want 0", code)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("ended after %v, want at most 5s", took)
+	}
+}
+
+// What was counted right before the end is published before it: the daemon drains.
+func TestSignalDrains(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	daemon := f.startAggregator()
+	within(t, patience, "the aggregator ready", daemon.ready)
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:1|c", threshold)
+	daemon.Signal(syscall.SIGTERM)
+	if code := daemon.Wait(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if err := f.client.ZScore(t.Context(), f.layout.Hot, phone).Err(); err != nil {
+		t.Errorf("%q is not in Redis: %v", phone, err)
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	daemon := f.startAggregator()
+	healthy := func() {
+		t.Helper()
+		if status, body := f.get(daemon.url + "/-/healthy"); status != http.StatusOK || body != "healthy\n" {
+			t.Errorf("/-/healthy: %d %q", status, body)
+		}
+	}
+	healthy()
+	within(t, patience, "ready", daemon.ready)
+	if up := daemon.metric("hotparam_redis_connected"); up != 1 {
+		t.Errorf("hotparam_redis_connected = %v, want 1", up)
+	}
+
+	f.redis.Kill()
+	within(t, 3*time.Second, "not ready without Redis", func() bool { return !daemon.ready() })
+	healthy() // it lives, and a restart would not help
+	if up := daemon.metric("hotparam_redis_connected"); up != 0 {
+		t.Errorf("hotparam_redis_connected = %v without Redis, want 0", up)
+	}
+	f.redis.Restart()
+	within(t, recovery, "ready again", daemon.ready)
+
+	// Another daemon for the same namespace takes over; this one says so.
+	other := *f
+	other.statsd = "127.0.0.1:0"
+	successor := other.startAggregator()
+	within(t, patience, "the successor ready", successor.ready)
+	within(t, patience, "the first one not ready", func() bool { return !daemon.ready() })
+	if _, body := f.get(daemon.url + "/-/ready"); !strings.Contains(body, "another aggregator") {
+		t.Errorf("/-/ready: %q does not say that another aggregator publishes", body)
+	}
+	if fenced := daemon.metric("hotparam_fenced"); fenced != 1 {
+		t.Errorf("hotparam_fenced = %v, want 1", fenced)
+	}
+}
+
+// /metrics is the text format, whole, and no parameter's value is in it.
+func TestMetricsOverHTTP(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	daemon, apis := f.startAggregator(), f.startAPIs(1)
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:1|c", threshold)
+	f.awaitHot(patience, apis, phone)
+	status, body := f.get(daemon.url + "/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("/metrics: %d", status)
+	}
+	line := regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [-+.0-9eEInfNa]+)$`)
+	text := bufio.NewScanner(strings.NewReader(body))
+	for text.Scan() {
+		if !line.MatchString(text.Text()) {
+			t.Errorf("/metrics: %q is no line of the text format", text.Text())
+		}
+	}
+	if strings.Contains(body, "phone") {
+		t.Error("/metrics tells a parameter's value")
+	}
+	for _, name := range []string{"hotparam_statsd_packets_total", "go_goroutines", "process_start_time_seconds"} {
+		if daemon.metric(name) <= 0 {
+			t.Errorf("%s is not above 0", name)
+		}
+	}
+}
+
+// What the repository shows as an example works as it is.
+func TestExampleConfigurationIsGood(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	path := filepath.Join("..", "..", "deploy", "hotparam.yaml")
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	daemon := f.start(f.bin.hotparam, "aggregator", "--config", path, "--check")
+	if code := daemon.Wait(); code != 0 {
+		t.Errorf("aggregator --check: exit code %d, want 0", code)
+	}
+	// Flags go before the file: this is how it runs where its ports are taken.
+	daemon = f.start(f.bin.hotparam, "aggregator", "--config", path,
+		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--redis", f.redis.URL())
+	daemon.WaitFor(`aggregator is up.* rules=[1-9]`)
+	api := f.start(f.bin.api, "--config", path, "--listen", "127.0.0.1:0")
+	url := "http://" + api.WaitFor(`api is up.* address=(\S+)`)[1]
+	for _, path := range []string{"/search?q=phone", "/products/1", "/healthz"} {
+		if status, _ := f.get(url + path); status != http.StatusOK {
+			t.Errorf("GET %s: %d, want 200", path, status)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A hot parameter over three instances, from the first request to the last: found,
+// published as documented, limited everywhere and alone, and free again once the
+// demand is over.
+func TestHotParameterIsLimitedOnAllInstancesAndCools(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	f.startAggregator()
+	apis := f.startAPIs(3)
+
+	load := f.startLoad(apis)
+	limited := load.awaitRefusals(apis)
+	since := time.Now()
+	checkRefusal(t, f, apis)
+	f.checkLayout()
+	f.checkList()
+	load.calm()
+	load.checkLimit(since)
+
+	load.stop()
+	load.mustBeGood()
+	t.Logf("refused on all instances %v after the count reached the threshold", limited)
+
+	// A window of a second has to pass without requests, then it may cool.
+	f.awaitCool(4*time.Second, apis)
+	if n := f.client.ZCard(t.Context(), f.layout.Hot).Val(); n != 0 {
+		t.Errorf("Redis still has %d hot keys after all instances have none", n)
+	}
+	f.checkEvents()
+	for _, a := range apis {
+		for range 2 * burst {
+			if status, _ := f.get(a.search("phone")); status != http.StatusOK {
+				t.Errorf("phone after it has cooled: status %d, want 200", status)
+			}
+		}
+	}
+}
+
+// awaitRefusals waits until every instance has refused phone, and tells how long
+// after the request that reached the threshold the last one did so first.
+func (l *load) awaitRefusals(apis []*api) time.Duration {
+	l.t.Helper()
+	var first []time.Time
+	within(l.t, patience, "phone refused on all instances", func() bool {
+		first = first[:0]
+		for _, fl := range l.flows {
+			if i := slices.IndexFunc(fl.all(), refused); fl.hot && i >= 0 {
+				first = append(first, fl.all()[i].at)
+			}
+		}
+		return len(first) == len(apis)
+	})
+	var asked []time.Time
+	for _, fl := range l.flows {
+		for _, s := range fl.all() {
+			if fl.hot {
+				asked = append(asked, s.at)
+			}
+		}
+	}
+	slices.SortFunc(asked, time.Time.Compare)
+	late := slices.MaxFunc(first, time.Time.Compare).Sub(asked[threshold-1])
+	if late > time.Second {
+		l.t.Errorf("phone was first refused on all instances %v after it had reached the threshold, want at most 1s", late)
+	}
+	return late
+}
+
+// checkLimit sees that since then no instance has let more requests of phone
+// through than its bucket may.
+func (l *load) checkLimit(since time.Time) {
+	l.t.Helper()
+	now := time.Now()
+	for _, fl := range l.flows {
+		if !fl.hot {
+			continue
+		}
+		passed := 0
+		for _, s := range fl.between(since, now) {
+			if s.status == http.StatusOK {
+				passed++
+			}
+		}
+		// What was due before and came later counts, too: a second more is ample.
+		most := burst + limit*(now.Sub(since).Seconds()+1)
+		if passed == 0 || float64(passed) > most {
+			l.t.Errorf("%s: %d requests passed in %v, want at most %.0f and some", fl.name, passed, now.Sub(since), most)
+		}
+	}
+}
+
+// checkRefusal looks at the answer to a request that is over the limit.
+func checkRefusal(t *testing.T, f *fleet, apis []*api) {
+	t.Helper()
+	for _, a := range apis {
+		within(t, patience, "a request of phone that is refused", func() bool {
+			res, err := f.http.Get(a.search("phone"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.StatusCode != http.StatusTooManyRequests {
+				return false
+			}
+			if after, err := strconv.Atoi(res.Header.Get("Retry-After")); err != nil || after != 1 {
+				t.Errorf("Retry-After: %q, want 1: a token comes each 100ms", res.Header.Get("Retry-After"))
+			}
+			if kind := res.Header.Get("Content-Type"); kind != "application/problem+json" {
+				t.Errorf("Content-Type: %q, want application/problem+json", kind)
+			}
+			var problem struct {
+				Status   int
+				Violated []string `json:"violated-policies"`
+			}
+			if err := json.Unmarshal(body, &problem); err != nil || problem.Status != 429 || !slices.Equal(problem.Violated, []string{"search-terms"}) {
+				t.Errorf("problem %s: want status 429 and the rule's id (%v)", body, err)
+			}
+			if strings.Contains(string(body), "phone") {
+				t.Errorf("problem %s: tells the parameter's value", body)
+			}
+			return true
+		})
+	}
+}
+
+// checkList asks the command what is hot.
+func (f *fleet) checkList() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, f.bin.hotparam, "list", "--json", "--namespace", "shop", "--redis", f.redis.URL()).Output()
+	if err != nil {
+		f.t.Fatalf("hotparam list: %v", err)
+	}
+	var keys []struct {
+		Key, Rule, Limit, Mode string
+		Rate                   float64
+		Since, Until           time.Time
+	}
+	if err := json.Unmarshal(out, &keys); err != nil {
+		f.t.Fatalf("hotparam list: %v in %s", err, out)
+	}
+	if len(keys) != 1 || keys[0].Rule+" "+keys[0].Key != phone || keys[0].Limit != "10/s" || keys[0].Mode != "limit" ||
+		keys[0].Rate < 0.8*threshold || !keys[0].Until.After(keys[0].Since) {
+		f.t.Errorf("hotparam list: %s, want %q alone, limited to 10/s", out, phone)
+	}
+}
+
+// Counts of others: what README shows with printf and nc makes a key hot, with no
+// meta line and one count to a packet.
+func TestPlainStatsDLinesMakeAKeyHot(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	daemon := f.startAggregator()
+	apis := f.startAPIs(1)
+	const line = "shop.search-terms.hot_param.GET%20/search?q=phone:1|c"
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if command := "printf '" + strings.ReplaceAll(line, "%", "%%") + "' | nc"; !strings.Contains(string(readme), command) {
+		t.Errorf("README does not show %q", command)
+	}
+	f.sendLines(line, threshold)
+	f.awaitHot(2*time.Second, apis, phone)
+	if n := daemon.metric("hotparam_statsd_counts_total"); n != threshold {
+		t.Errorf("hotparam_statsd_counts_total = %v, want %d", n, threshold)
+	}
+	refusals := 0
+	for range burst + 5 {
+		if status, _ := f.get(apis[0].search("phone")); status == http.StatusTooManyRequests {
+			refusals++
+		}
+	}
+	if refusals == 0 {
+		t.Errorf("none of %d requests at once was refused, with a burst of %d", burst+5, burst)
+	}
+	// One line can say it all, too.
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=boat:150|c", 1)
+	f.awaitHot(2*time.Second, apis, "search-terms GET /search?q=boat")
+}
