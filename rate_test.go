@@ -18,7 +18,7 @@ func TestParseRate(t *testing.T) {
 		"5/1h30m":    {5, 90 * time.Minute},
 		"7/d":        {7, 24 * time.Hour},
 		"7/2d":       {7, 48 * time.Hour},
-		" 5 / 1.5s ": {5, 1500 * time.Millisecond},
+		" 5 / 1.5s ": {5, 1500 * time.Millisecond}, //nolint:gocritic // the spaces are the point
 		"3/.5s":      {3, 500 * time.Millisecond},
 		"10000000/s": {10_000_000, time.Second},
 		"9/µs":       {9, time.Microsecond},

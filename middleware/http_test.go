@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -199,7 +200,7 @@ func TestHandlerPanics(t *testing.T) {
 		f := newFixture(t, rules)
 		h := f.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 		defer func() {
-			if got := recover(); got != http.ErrAbortHandler {
+			if got, _ := recover().(error); !errors.Is(got, http.ErrAbortHandler) {
 				t.Errorf("recovered %v, want the handler's own panic", got)
 			}
 			if n := f.Stats().Panics; n != 0 {

@@ -148,7 +148,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	rules, conf := set.file.Rules, set.file.Aggregator
 	client, err := hotkeys.NewClient(conf.Redis)
 	if err != nil {
-		return configError(err)
+		return usageError(err) // a file's has been checked: it is a flag's or a variable's
 	}
 	defer func() { _ = client.Close() }() // the publisher has said all
 	if f.check {

@@ -39,7 +39,7 @@ func TestAggregatorCheck(t *testing.T) {
 	})
 	t.Run("bad Redis URL", func(t *testing.T) {
 		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--check", "--redis", "http://:geheim@127.0.0.1/")
-		r.exits(t, exitConfig, "redis URL")
+		r.exits(t, exitUsage, "redis URL")
 		if strings.Contains(r.err, "geheim") {
 			t.Errorf("stderr tells the password: %q", r.err)
 		}

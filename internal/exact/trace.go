@@ -207,12 +207,10 @@ func readRUET(in io.Reader, yield func(Request) bool) error {
 		if len(fields) < 3 {
 			return nil
 		}
-		at, err := time.Parse("[02/Jan/2006:15:04:05", fields[1])
+		at, bad := time.Parse("[02/Jan/2006:15:04:05", fields[1])
 		words := strings.Fields(fields[2])
-		if err != nil || len(words) < 2 || !strings.HasPrefix(words[1], "/") {
-			return nil
-		}
-		if !yield(Request{at.UnixNano(), words[0], words[1]}) {
+		request := bad == nil && len(words) >= 2 && strings.HasPrefix(words[1], "/")
+		if request && !yield(Request{at.UnixNano(), words[0], words[1]}) {
 			return errStopped
 		}
 		return nil

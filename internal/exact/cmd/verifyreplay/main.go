@@ -60,8 +60,9 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := verify(ctx, flag.Arg(0), flag.Arg(1), *only); err != nil {
+	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "verifyreplay:", err)
 		os.Exit(1)
 	}
