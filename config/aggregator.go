@@ -63,7 +63,7 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	}
 	if s, ok := d.scalar(v.get("memory"), "aggregator.memory"); ok {
 		if a.Memory, ok = parseBytes(s); !ok || a.Memory < minMemory {
-			d.report(v.get("memory").at, "", "aggregator.memory %s: want a size of at least 1MiB, for example 64MB or 256MiB", quote(s))
+			d.report(v.get("memory").at, "64MB is enough for some 200,000 keys", "aggregator.memory %s: want a size of at least 1MiB, for example 64MB or 256MiB", quote(s))
 		}
 	}
 	return a

@@ -211,6 +211,9 @@ func TestBadFiles(t *testing.T) {
 			var got []string
 			for _, p := range problemsOf(t, test.source) {
 				got = append(got, fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Message))
+				if p.Hint == "" {
+					t.Errorf("%q has no hint", p.Message)
+				}
 			}
 			if g, w := strings.Join(got, "\n"), strings.Join(test.want, "\n"); g != w {
 				t.Errorf("got:\n%s\nwant:\n%s", g, w)

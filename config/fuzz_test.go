@@ -46,7 +46,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%d:%d comes after %v", p.Line, p.Column, last)
 			}
 			last = position{p.Line, p.Column}
-			if p.Message == "" || p.File != "f.yaml" || strings.ContainsAny(p.Message+p.Hint, "\n\r\t\x1b") {
+			if p.Message == "" || p.Hint == "" || p.File != "f.yaml" || strings.ContainsAny(p.Message+p.Hint, "\n\r\t\x1b") {
 				t.Fatalf("%+v", p)
 			}
 		}

@@ -31,7 +31,7 @@ func (r *ruleReader) hot(n *node) *hotparam.Threshold {
 	if s, ok := r.scalar(v.get("hold"), "hot.hold"); ok {
 		hold, err := time.ParseDuration(strings.TrimSpace(s))
 		if err != nil || hold < 0 {
-			r.report(v.get("hold").at, "", "hot.hold %s: want a duration, for example 10s or 1m", quote(s))
+			r.report(v.get("hold").at, "hold is the least time for which a key stays hot; 10s if it is left out", "hot.hold %s: want a duration, for example 10s or 1m", quote(s))
 		}
 		t.Hold = hold
 	}
@@ -56,7 +56,7 @@ func (r *ruleReader) hotRate(n *node) hotparam.Rate {
 	}
 	rate, reason := parseThreshold(s)
 	if reason != "" {
-		r.report(n.at, "", "hot.rate %s: %s", quote(s), reason)
+		r.report(n.at, "200/s is 200 within a second, 60/1m is 60 within a minute", "hot.rate %s: %s", quote(s), reason)
 	}
 	return rate
 }

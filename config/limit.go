@@ -28,7 +28,7 @@ func (r *ruleReader) limit(n *node) *hotparam.Limit {
 	if s, ok := r.scalar(v.get("rate"), "limit.rate"); ok {
 		rate, err := hotparam.ParseRate(s)
 		if err != nil {
-			r.report(v.get("rate").at, "", "limit.rate %s: %v", quote(s), errors.Unwrap(err))
+			r.report(v.get("rate").at, "50/s is 50 per second, 5/1m is 5 per minute", "limit.rate %s: %v", quote(s), errors.Unwrap(err))
 		}
 		l.Rate, l.Burst = rate, rate.N
 	}
@@ -58,7 +58,7 @@ func (r *ruleReader) burst(v values, l *hotparam.Limit) {
 	if s, ok := r.scalar(n, "limit.burst"); ok {
 		burst, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 		if err != nil || burst < 1 {
-			r.report(n.at, "", "limit.burst %s: want a whole number of at least 1", quote(s))
+			r.report(n.at, "burst is how many requests pass at once; the count of limit.rate if it is left out", "limit.burst %s: want a whole number of at least 1", quote(s))
 			return
 		}
 		l.Burst, at = burst, n

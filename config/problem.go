@@ -18,8 +18,8 @@ type Problem struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
-	// Hint is what to do about it; it may be empty.
-	Hint string `json:"hint,omitempty"`
+	// Hint is what to do about it.
+	Hint string `json:"hint"`
 	// Source is the line, with passwords of URLs masked.
 	Source string `json:"-"`
 
@@ -83,9 +83,7 @@ func (p Problems) WriteText(w io.Writer) error {
 			line, caret := excerpt(problem.Source, problem.Column)
 			fmt.Fprintf(b, "  %s\n  %s\n", line, caret)
 		}
-		if problem.Hint != "" {
-			fmt.Fprintf(b, "  hint: %s\n", problem.Hint)
-		}
+		fmt.Fprintf(b, "  hint: %s\n", problem.Hint)
 	}
 	return b.Flush()
 }

@@ -36,6 +36,7 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`f.yaml:1:12: namespace "my shop": want 1 to 64 of A-Z a-z 0-9 _ -`,
 		`  namespace: my shop`,
 		`             ^`,
+		`  hint: for example shop, or shop-eu`,
 		`f.yaml:2:21: aggregator.redis: want a URL that begins with redis://, rediss:// or unix://`,
 		`  aggregator: {redis: "http://u:****@db/0"}`,
 		`                      ^`,
@@ -43,6 +44,7 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`f.yaml:6:17: hot.rate "200": want N/D, for example "200/s" or "60/1m"`,
 		"      hot:\t{rate:\t200}",
 		"          \t      \t^",
+		`  hint: 200/s is 200 within a second, 60/1m is 60 within a minute`,
 		`f.yaml:7:25: unknown field "上限" in limit`,
 		`      limit: {rate: 50/s, 上限: 日本語, concurrency: 8}`,
 		`                          ^`,
@@ -84,7 +86,7 @@ func TestProblemsAsJSON(t *testing.T) {
 	want := `[` +
 		`{"file":"f.yaml","line":1,"column":8,"message":"rules: want a list, found text","hint":"a list is written [a, b]"},` +
 		`{"file":"f.yaml","line":2,"column":1,"message":"unknown field \"evalute\" in the file","hint":"did you mean \"evaluate\"?"},` +
-		`{"file":"f.yaml","line":3,"column":11,"message":"no_match \"2\": want allow or deny"}` +
+		`{"file":"f.yaml","line":3,"column":11,"message":"no_match \"2\": want allow or deny","hint":"for example allow"}` +
 		`]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)

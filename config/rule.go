@@ -80,7 +80,7 @@ func (r *ruleReader) id(at position, v values) string {
 		r.report(at, "add id: with a name of a-z 0-9 _ -", "the rule has no id")
 	case !ok:
 	case !hotparam.ValidRuleID(id):
-		r.report(n.at, "", "id %s: want 1 to 64 of a-z 0-9 _ -", quote(id))
+		r.report(n.at, "for example search-terms", "id %s: want 1 to 64 of a-z 0-9 _ -", quote(id))
 	case r.ids[id] > 0:
 		r.report(n.at, "give each rule an id of its own", "id %q is used twice, first in line %d", id, r.ids[id])
 	default:

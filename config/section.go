@@ -105,7 +105,7 @@ func (d *decoder) scalar(n *node, what string) (string, bool) {
 		return "", false
 	}
 	if n.kind != scalarKind {
-		d.report(n.at, "", "%s: want text, found %s", what, n.kind)
+		d.report(n.at, "write one word, or a text in quotes", "%s: want text, found %s", what, n.kind)
 		return "", false
 	}
 	return n.text, true
@@ -117,7 +117,7 @@ func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
 	if !ok || slices.Contains(words, s) {
 		return s, ok
 	}
-	hint := ""
+	hint := "for example " + words[0]
 	if near := nearest(s, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}

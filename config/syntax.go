@@ -130,7 +130,7 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 			entries++
 		case token.MappingValueType:
 			if tk.Prev != nil && len(tk.Prev.Value) > maxName {
-				d.report(place(tk.Prev), "", "a name is longer than %d bytes", maxName)
+				d.report(place(tk.Prev), "is a quote missing?", "a name is longer than %d bytes", maxName)
 				return false
 			}
 		}
@@ -216,7 +216,7 @@ func (d *decoder) convert(n ast.Node, at position) *node {
 	case ast.ScalarNode: // numbers and booleans: as they were written
 		return &node{kind: scalarKind, at: place(n.GetToken()), text: n.GetToken().Value}
 	}
-	d.report(at, "", "a %s is not supported", strings.ToLower(n.Type().String()))
+	d.report(at, "write fields, lists and text only", "a %s is not supported", strings.ToLower(n.Type().String()))
 	return &node{kind: nullKind, at: at}
 }
 
