@@ -3,9 +3,10 @@
 // last line the totals over all modules, "N passed, N failed, N skipped", in which
 // each test and each subtest counts.
 //
-//	testsummary [-C dir]... [go test flags and packages]
+//	testsummary [-C dir]... [go test flags and packages] [-- …]
 //
-// With several -C, one for each module, the tests of each are run in turn. The exit
+// With several -C, one for each module, the tests of each are run in turn. After a
+// "--" comes another run, with other flags. The exit
 // code is 0 only if tests ran and everything passed or was skipped: a package that
 // does not build, that panics or runs out of time, or that gives no result, counts
 // as failed too.
@@ -20,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -32,10 +34,18 @@ func run(args []string, stdout io.Writer) int {
 	defer stop()
 	out := bufio.NewWriter(stdout)
 	s := newSummary(out)
-	dirs, testArgs := parseArgs(args)
-	for _, dir := range dirs {
-		err := runTests(ctx, dir, testArgs, func(stdout io.Reader) error { return readEvents(stdout, s, out) })
-		s.endRun(dir, err)
+	for more := true; more; {
+		one := args
+		if end := slices.Index(args, "--"); end >= 0 {
+			one, args = args[:end], args[end+1:]
+		} else {
+			more = false
+		}
+		dirs, testArgs := parseArgs(one)
+		for _, dir := range dirs {
+			err := runTests(ctx, dir, testArgs, func(stdout io.Reader) error { return readEvents(stdout, s, out) })
+			s.endRun(dir, err)
+		}
 	}
 	ok := s.end()
 	if err := out.Flush(); err != nil || !ok {

@@ -74,6 +74,10 @@ func TestSummary(t *testing.T) {
 		"no tests at all": {
 			in: []string{"nothing"}, args: []string{"./..."}, totals: "0 passed, 1 failed, 0 skipped", says: []string{"no test ran"},
 		},
+		"several runs": {
+			args:   []string{"./good", "--", "-C", root, "-short", "./bad"},
+			totals: "3 passed, 2 failed, 0 skipped", says: []string{"example.org/project/good", "off by one"},
+		},
 		"several modules": {
 			in: []string{"good", "other"}, args: []string{"./..."}, ok: true,
 			totals: "3 passed, 0 failed, 0 skipped", says: []string{"example.org/project/good", "example.org/other"},
