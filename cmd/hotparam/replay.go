@@ -94,13 +94,13 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 		return usageError(fmt.Errorf("--speed %v: must not be negative", f.speed))
 	}
 	bar := newProgress(s)
-	log, err := accesslog.Open(files, accesslog.Options{Format: format, Stdin: s.in, Progress: bar.set})
+	log, err := accesslog.Open(files, accesslog.Options{Format: format, Stdin: s.in, Progress: bar.read})
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(s.out)
 	events := eventPrinter{out: out, json: f.json, flush: f.speed > 0 || terminal(s.out), bar: bar}
-	summary, err := replay.Run(ctx, replay.Config{Rules: rules, Log: log, Speed: f.speed, OnEvent: events.print})
+	summary, err := replay.Run(ctx, replay.Config{Rules: rules, Log: log, Speed: f.speed, OnEvent: events.print, OnProgress: bar.replayed})
 	bar.done()
 	showBadLines(s.err, log.Stats())
 	if err != nil && summary.Requests == 0 {
@@ -168,36 +168,61 @@ func (p *eventPrinter) summary(s replay.Summary) {
 	p.keep(err)
 }
 
-// progress is a bar on the terminal; without one it is nothing.
-type progress struct{ bar *progressbar.ProgressBar }
+// progress is a bar on the terminal; without one it is nothing. Files are read
+// as a whole before they are replayed, so there are two bars, one after the other.
+type progress struct {
+	out    io.Writer // nil: no bar
+	shared bool      // events are printed on the same terminal
+	bar    *progressbar.ProgressBar
+	phase  string
+	replay bool
+}
 
 func newProgress(s streams) *progress {
 	if !terminal(s.err) {
 		return &progress{}
 	}
-	return &progress{bar: progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(s.err),
-		progressbar.OptionSetDescription("reading"),
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionClearOnFinish(),
-	)}
+	return &progress{out: s.err, shared: terminal(s.out)}
 }
 
-func (p *progress) set(done, total int64) {
-	if p.bar == nil {
+// read tells how many bytes of the log have been read.
+func (p *progress) read(done, total int64) {
+	if !p.replay {
+		p.set("reading", done, total, true)
+	}
+}
+
+// replayed tells how many requests have been replayed.
+func (p *progress) replayed(done, total int64) {
+	if done < total { // else they are read meanwhile, and that bar is the better one
+		p.replay = true
+		p.set("replaying", done, total, false)
+	}
+}
+
+func (p *progress) set(phase string, done, total int64, bytes bool) {
+	if p.out == nil {
 		return
 	}
-	if total > 0 && p.bar.GetMax64() != total {
-		p.bar.ChangeMax64(total)
+	if p.phase != phase {
+		p.done()
+		p.phase = phase
+		p.bar = progressbar.NewOptions64(total,
+			progressbar.OptionSetWriter(p.out),
+			progressbar.OptionSetDescription(phase),
+			progressbar.OptionShowBytes(bytes),
+			progressbar.OptionShowCount(),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetPredictTime(total > 0),
+			progressbar.OptionClearOnFinish(),
+		)
 	}
 	_ = p.bar.Set64(done) // the bar is only for show
 }
 
 // hide makes room for a line of output on the same terminal.
 func (p *progress) hide() {
-	if p.bar != nil {
+	if p.bar != nil && p.shared {
 		_ = p.bar.Clear()
 	}
 }

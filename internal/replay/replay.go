@@ -31,6 +31,10 @@ type Config struct {
 	Memory int64
 	// OnEvent takes each event as it happens; nil: nobody does.
 	OnEvent func(Event)
+	// OnProgress is told now and then how many requests were replayed, of how
+	// many; of standard input, which is read as it is replayed, the two are the
+	// same. Nil: nobody is told.
+	OnProgress func(done, total int64)
 }
 
 // Event tells that a key became hot or cooled.
@@ -62,6 +66,9 @@ type Summary struct {
 // of the part that brought it about.
 const flushAfter = 10_000
 
+// progressEvery is how many requests are replayed between two calls of OnProgress.
+const progressEvery = 4096
+
 // replay is one run.
 type replay struct {
 	Config
@@ -79,6 +86,7 @@ type replay struct {
 	hot       map[hotparam.Key]struct{}
 	limited   int64
 	unflushed int
+	done      int64 // requests
 }
 
 // Run replays the log. When ctx ends or the log breaks it returns the summary
@@ -152,6 +160,9 @@ func (r *replay) requests(ctx context.Context) error {
 			r.limited++
 		}
 		r.unflushed++
+		if r.done++; r.done%progressEvery == 0 && r.OnProgress != nil {
+			r.OnProgress(r.done, r.Log.Stats().Good)
+		}
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -376,6 +378,32 @@ func TestCancel(t *testing.T) {
 	summary, err := Run(ctx, c)
 	if !errors.Is(err, context.Canceled) || summary.Requests == 0 || summary.Requests == 9925 || len(got.events) == 0 {
 		t.Errorf("%v, %+v, %d events", err, summary, len(got.events))
+	}
+}
+
+// Of files, which are read before they are replayed, the total is known from the
+// first; standard input is read as it is replayed.
+func TestProgress(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "edgar.zst")
+	if err := os.WriteFile(file, data.EDGAR, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fromFile, err := accesslog.Open([]string{file}, accesslog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, log := range map[string]*accesslog.Log{"file": fromFile, "stdin": stdin(t, bytes.NewReader(data.EDGAR))} {
+		c := Config{Rules: rules(t, "cik", exact.NewThreshold(5, time.Second), nil), Log: log}
+		last := int64(0)
+		c.OnProgress = func(done, total int64) {
+			if want := map[string]int64{"file": 9925, "stdin": done}[name]; done <= last || total != want {
+				t.Errorf("%s: %d of %d after %d", name, done, total, last)
+			}
+			last = done
+		}
+		if _, err := Run(t.Context(), c); err != nil || last != 9925/progressEvery*progressEvery {
+			t.Errorf("%s: %v, %d told", name, err, last)
+		}
 	}
 }
 
