@@ -202,7 +202,14 @@ func (d *Detector) Refresh() {
 			continue
 		}
 		for _, i := range r.hot {
-			hot = append(hot, r.describe(i, r.closed))
+			// What came within the lag is not in the window that is over, and
+			// what is on its way is not in the present one: the fuller one
+			// tells more of both.
+			h := r.describe(i, r.closed)
+			if present := r.describe(i, r.window.now); present.Low > h.Low {
+				h = present
+			}
+			hot = append(hot, h)
 		}
 	}
 	if len(hot) > 0 {

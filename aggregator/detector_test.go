@@ -132,7 +132,7 @@ func testDetectorIsExact(t *testing.T, late time.Duration) {
 }
 
 // checkRefresh checks the bounds of the keys that are hot, in the newest window
-// that is over.
+// that is over or in the present one, whichever has more.
 func (p *pair) checkRefresh() {
 	p.detector.Refresh()
 	var got, want []string
@@ -143,8 +143,12 @@ func (p *pair) checkRefresh() {
 	}
 	for i := range p.model.hot {
 		for _, h := range p.model.hot[i] {
-			w, last := p.rules.Rules[i].Hot.Window(), p.model.closed[i]
-			low := sumPanes(w, p.model.counts[exactKey{i, h.text}], last)
+			w, counts := p.rules.Rules[i].Hot.Window(), p.model.counts[exactKey{i, h.text}]
+			last := p.model.closed[i]
+			if present := p.model.newest[i]; sumPanes(w, counts, present) > sumPanes(w, counts, last) {
+				last = present
+			}
+			low := sumPanes(w, counts, last)
 			high := low + sumPanes(w, p.model.hidden, last)
 			if p.model.lostIn(w, last) {
 				high = hotparam.Unknown

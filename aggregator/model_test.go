@@ -18,6 +18,7 @@ type exact struct {
 	lost   []time.Time
 	hot    [][]exactHot // by rule, in the order in which they became hot
 	closed []int64      // by rule: newest pane that has been looked at
+	newest []int64      // by rule: newest pane, by the clock or by a count
 	events []string
 }
 
@@ -43,9 +44,10 @@ func newExact(rules *hotparam.Rules, lag time.Duration) *exact {
 		counts: make(map[exactKey][]stamped),
 		hot:    make([][]exactHot, len(rules.Rules)),
 		closed: make([]int64, len(rules.Rules)),
+		newest: make([]int64, len(rules.Rules)),
 	}
 	for i := range x.closed {
-		x.closed[i] = never
+		x.closed[i], x.newest[i] = never, never
 	}
 	return x
 }
@@ -78,6 +80,7 @@ func (x *exact) count(rule int, text string, when time.Time, n int64) {
 	key := exactKey{rule, text}
 	x.counts[key] = append(x.counts[key], stamped{when, n})
 	threshold := x.rules.Rules[rule].Hot
+	x.newest[rule] = max(x.newest[rule], threshold.Window().Index(when))
 	if x.isHot(rule, text) {
 		return
 	}
@@ -111,6 +114,7 @@ func (x *exact) isHot(rule int, text string) bool {
 func (x *exact) advance(now time.Time) {
 	for i := range x.rules.Rules {
 		w := x.rules.Rules[i].Hot.Window()
+		x.newest[i] = max(x.newest[i], w.Index(now))
 		over := w.Index(now.Add(-x.lag)) - 1
 		if x.closed[i] != never {
 			for pane := x.closed[i] + 1; pane <= over && len(x.hot[i]) > 0; pane++ {
