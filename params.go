@@ -124,9 +124,10 @@ func (p *Params) Sort() {
 	}
 }
 
-// less decides by the first byte of the names where it can.
+// less decides by the first byte where it can: one of a name, or the "=" of an
+// empty one, which comes first.
 func less(a, b *param) bool {
-	if x, y := a.text[0], b.text[0]; x != y && a.eq > 0 && b.eq > 0 {
+	if x, y := a.text[0], b.text[0]; x != y && x != '=' && y != '=' {
 		return x < y
 	}
 	return compareParams(a, b) < 0

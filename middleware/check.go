@@ -97,7 +97,7 @@ func (g *Guard) decide(s *scratch, d *hotparam.Decision) {
 	matched := false
 	for i := range s.route.rules {
 		c := &s.route.rules[i]
-		if !g.matches(s, c) {
+		if c.picks && !g.matches(s, c) {
 			continue
 		}
 		matched = true

@@ -40,10 +40,15 @@ func (s *scratch) load(values *hotparam.Route) {
 // startKey begins a key's bytes with all that stands before the parameters: the
 // rule's id, a space, the route, "?".
 func (s *scratch) startKey(c *candidate) {
-	if c.head != nil {
-		s.key = append(s.key[:0], c.head...)
+	if c.head == nil {
+		s.writeHead(c)
 		return
 	}
+	s.key = append(s.key[:0], c.head...)
+}
+
+// writeHead is startKey on a route that the request itself names.
+func (s *scratch) writeHead(c *candidate) {
 	s.key = append(append(append(s.key[:0], c.prefix...), s.req.Method...), ' ')
 	if c.text != "" {
 		s.key = append(s.key, c.text...)

@@ -85,6 +85,7 @@ type candidate struct {
 	text   string          // the path of the rule's pattern; empty: of the request
 	values *hotparam.Route // gives the path values; nil: there are none
 	byPath bool            // the path decides whether it matches
+	picks  bool            // not all requests of the route match
 }
 
 // ofPattern is the route of a request whose router told its pattern.
@@ -169,6 +170,9 @@ func wildcards(pattern *hotparam.Route) *hotparam.Route {
 
 // order puts the rules to ignore first where all rules count.
 func (s *ruleSet) order(r *route) {
+	for i := range r.rules {
+		r.rules[i].picks = r.rules[i].byPath || len(r.rules[i].Match.Query) > 0
+	}
 	if s.Evaluate == hotparam.EvaluateAll {
 		slices.SortStableFunc(r.rules, func(a, b candidate) int {
 			switch {
