@@ -5,32 +5,18 @@ package hotparam
 
 const upperHex = "0123456789ABCDEF"
 
-// class sorts the bytes of a raw query into those that need no thought and
-// those that do.
-type class uint8
-
-const (
-	plain  class = iota // unreserved: stands for itself
-	other               // must be decoded or escaped
-	ampers              // & ends a parameter
-	equals              // the first = ends a name
-)
-
-var classes = func() (t [256]class) {
-	for i := range t {
-		t[i] = other
-	}
+// unreserved are the bytes that stand for themselves.
+var unreserved = func() (t [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
-		t[c] = plain
+		t[c] = true
 	}
-	t['&'], t['='] = ampers, equals
 	return t
 }()
 
 // appendEscaped appends s with every byte but the unreserved ones as %HH.
 func appendEscaped(dst []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; classes[c] == plain {
+		if c := s[i]; unreserved[c] {
 			dst = append(dst, c)
 		} else {
 			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
@@ -83,9 +69,7 @@ func nibble(c byte) (byte, bool) {
 // pathSafe are the bytes of a path that stay as they are: RFC 3986 pchar and
 // the slash.
 var pathSafe = func() (t [256]bool) {
-	for i := range t {
-		t[i] = classes[i] == plain
-	}
+	t = unreserved
 	for _, c := range []byte("!$&'()*+,;=:@/") {
 		t[c] = true
 	}
@@ -106,7 +90,7 @@ func AppendPath(dst []byte, path string) []byte {
 			if b, ok := unhex(path[i:]); ok {
 				c = b
 				i += 2
-				if classes[c] == plain {
+				if unreserved[c] {
 					dst = append(dst, c)
 					continue
 				}

@@ -44,7 +44,7 @@ func Text(route string, params ...Param) string {
 		if i == 0 {
 			text = append(text, '?')
 		}
-		text = p.appendNext(text, i, i)
+		text = appendNext(text, &p.list[i], i)
 	}
 	return string(text)
 }
@@ -56,7 +56,7 @@ func CanonicalQuery(raw string) string {
 	p.Sort()
 	var text []byte
 	for i := range p.list {
-		text = p.appendNext(text, i, i)
+		text = appendNext(text, &p.list[i], i)
 	}
 	return string(text)
 }

@@ -10,22 +10,35 @@ import (
 // Params are the parameters of one request, to be written as the text of keys.
 // Fill it with AddQuery, AddPath and Add, then Sort it, then append. It is
 // meant to be reused (Reset): once its slices have grown it does not allocate.
-// It keeps no copy of the strings it is given, and is not safe for concurrent
-// use.
+// Of a query it keeps no copy but the string itself until Reset. It is not safe
+// for concurrent use.
 type Params struct {
 	list    []param
-	decoded []byte // backs the names and values that had escapes
+	decoded []byte // backs the texts that are no part of a query as it came
 }
 
+// param is a parameter as one string, so that one that needs no escaping is
+// appended to a key as a whole.
 type param struct {
-	Param
-	clean bool // name and value need no escaping
+	text   string // name=value, decoded
+	eq     int32  // where in text the name ends
+	source Source
+	clean  bool // text needs no escaping
 }
+
+func (q *param) name() string  { return q.text[:q.eq] }
+func (q *param) value() string { return q.text[q.eq+1:] }
+
+// keepDecoded is how large a buffer Reset keeps.
+const keepDecoded = 64 << 10
 
 // Reset forgets all parameters.
 func (p *Params) Reset() {
 	clear(p.list) // so that a pooled Params holds no request's strings
 	p.list, p.decoded = p.list[:0], p.decoded[:0]
+	if cap(p.decoded) > keepDecoded {
+		p.decoded = nil
+	}
 }
 
 // Len is how many parameters there are.
@@ -33,103 +46,101 @@ func (p *Params) Len() int { return len(p.list) }
 
 // At is parameter i, its name and value decoded. Its strings are valid until
 // Reset.
-func (p *Params) At(i int) Param { return p.list[i].Param }
+func (p *Params) At(i int) Param {
+	q := &p.list[i]
+	return Param{q.source, q.name(), q.value()}
+}
 
 // AddQuery adds the parameters of a raw query, decoded as forms are: "&"
 // separates (";" does not), "+" is a space, an invalid "%" stays as it is. A
 // parameter without "=" has an empty value; repeated and empty ones are kept,
 // nothing between two "&" is not a parameter.
 func (p *Params) AddQuery(raw string) {
-	for i := 0; i < len(raw); {
-		start, eq, clean := i, -1, true
-	scan:
-		for ; i < len(raw); i++ {
-			switch classes[raw[i]] {
-			case plain:
-			case ampers:
-				break scan
-			case equals:
-				if eq < 0 {
-					eq = i
-				} else {
-					clean = false
-				}
-			default:
-				clean = false
+	for i := 0; i < len(raw); i++ {
+		start := i
+		i = skipPlain(raw, i)
+		if i < len(raw) && raw[i] == '=' {
+			eq := i
+			i = skipPlain(raw, i+1)
+			if i == len(raw) || raw[i] == '&' { // as nearly all are
+				p.list = append(p.list, param{raw[start:i], int32(eq - start), Query, true})
+				continue
 			}
 		}
-		end := i
-		i++ // past the &
-		if end == start {
-			continue
+		for i < len(raw) && raw[i] != '&' {
+			i++
 		}
-		name, value := raw[start:end], ""
-		if eq >= 0 {
-			name, value = raw[start:eq], raw[eq+1:end]
+		if i > start {
+			name, value, _ := strings.Cut(raw[start:i], "=")
+			p.add(Query, name, value, decodeForm, decodeForm)
 		}
-		if !clean {
-			name, value = p.decode(name, true), p.decode(value, true)
-		}
-		p.list = append(p.list, param{Param{Query, name, value}, clean})
 	}
+}
+
+// skipPlain is where in s, from i on, the bytes end that stand for themselves.
+func skipPlain(s string, i int) int {
+	for i < len(s) && unreserved[s[i]] {
+		i++
+	}
+	return i
 }
 
 // AddPath adds a path value, decoded from its escaped form.
-func (p *Params) AddPath(name, escaped string) {
-	p.Add(Param{Path, name, p.decode(escaped, false)})
-}
+func (p *Params) AddPath(name, escaped string) { p.add(Path, name, escaped, asIs, decodePath) }
 
 // Add adds one decoded parameter.
-func (p *Params) Add(q Param) {
-	p.list = append(p.list, param{q, isPlain(q.Name) && isPlain(q.Value)})
-}
+func (p *Params) Add(q Param) { p.add(q.Source, q.Name, q.Value, asIs, asIs) }
 
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if classes[s[i]] != plain {
-			return false
-		}
-	}
-	return true
-}
-
-// decode returns s itself when there is nothing to decode.
-func (p *Params) decode(s string, form bool) string {
-	if !strings.ContainsAny(s, "%+") {
-		return s
-	}
+// add adds a parameter whose text has to be written.
+func (p *Params) add(source Source, name, value string, decodeName, decodeValue func(dst []byte, s string) []byte) {
 	start := len(p.decoded)
-	p.decoded = appendDecoded(p.decoded, s, form)
+	p.decoded = decodeName(p.decoded, name)
+	eq := len(p.decoded)
+	p.decoded = decodeValue(append(p.decoded, '='), value)
 	b := p.decoded[start:]
-	if len(b) == 0 {
-		return ""
-	}
 	// The bytes are written once and live until Reset, as the doc says.
-	return unsafe.String(&b[0], len(b))
+	q := param{text: unsafe.String(&b[0], len(b)), eq: int32(eq - start), source: source}
+	q.clean = isPlain(q.name()) && isPlain(q.value())
+	p.list = append(p.list, q)
 }
+
+func asIs(dst []byte, s string) []byte       { return append(dst, s...) }
+func decodeForm(dst []byte, s string) []byte { return appendDecoded(dst, s, true) }
+func decodePath(dst []byte, s string) []byte { return appendDecoded(dst, s, false) }
+
+func isPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
 // Sort puts the parameters in canonical order: by name, then value, then
 // source, as decoded bytes.
 func (p *Params) Sort() {
 	if len(p.list) > 16 { // a hostile query must not cost n²
-		slices.SortFunc(p.list, compareParams)
+		slices.SortFunc(p.list, func(a, b param) int { return compareParams(&a, &b) })
 		return
 	}
 	for i := 1; i < len(p.list); i++ {
-		for j := i; j > 0 && compareParams(p.list[j], p.list[j-1]) < 0; j-- {
+		for j := i; j > 0 && less(&p.list[j], &p.list[j-1]); j-- {
 			p.list[j], p.list[j-1] = p.list[j-1], p.list[j]
 		}
 	}
 }
 
-func compareParams(a, b param) int {
-	if c := strings.Compare(a.Name, b.Name); c != 0 {
+// less decides by the first byte where it can: one of a name, or the "=" of an
+// empty one, which comes first.
+func less(a, b *param) bool {
+	if x, y := a.text[0], b.text[0]; x != y && x != '=' && y != '=' {
+		return x < y
+	}
+	return compareParams(a, b) < 0
+}
+
+func compareParams(a, b *param) int {
+	if c := strings.Compare(a.name(), b.name()); c != 0 {
 		return c
 	}
-	if c := strings.Compare(a.Value, b.Value); c != 0 {
+	if c := strings.Compare(a.value(), b.value()); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.Source, b.Source)
+	return cmp.Compare(a.source, b.source)
 }
 
 // AppendAll appends "name=value&…" of all parameters but those that secrets
@@ -137,10 +148,11 @@ func compareParams(a, b param) int {
 func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
-		if secrets.Hides(p.list[i].Name) {
+		q := &p.list[i]
+		if secrets.Hides(q.name()) {
 			continue
 		}
-		dst = p.appendNext(dst, i, n)
+		dst = appendNext(dst, q, n)
 		n++
 	}
 	return dst, n
@@ -151,9 +163,10 @@ func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 func (p *Params) AppendNamed(dst []byte, names []Param) ([]byte, int) {
 	n := 0
 	for i := range p.list {
+		q := &p.list[i]
 		for j := range names {
-			if p.list[i].Name == names[j].Name && p.list[i].Source == names[j].Source {
-				dst = p.appendNext(dst, i, n)
+			if q.name() == names[j].Name && q.source == names[j].Source {
+				dst = appendNext(dst, q, n)
 				n++
 				break
 			}
@@ -162,26 +175,22 @@ func (p *Params) AppendNamed(dst []byte, names []Param) ([]byte, int) {
 	return dst, n
 }
 
-func (p *Params) appendNext(dst []byte, i, n int) []byte {
+// AppendOne appends "[source:]name=value" of parameter i.
+func (p *Params) AppendOne(dst []byte, i int) []byte { return appendNext(dst, &p.list[i], 0) }
+
+// appendNext appends a parameter after n others.
+func appendNext(dst []byte, q *param, n int) []byte {
 	if n > 0 {
 		dst = append(dst, '&')
 	}
-	return p.AppendOne(dst, i)
-}
-
-// AppendOne appends "[source:]name=value" of parameter i.
-func (p *Params) AppendOne(dst []byte, i int) []byte {
-	q := &p.list[i]
-	if q.Source != Query {
-		dst = append(dst, q.Source.String()...)
+	if q.source != Query {
+		dst = append(dst, q.source.String()...)
 		dst = append(dst, ':')
 	}
 	if q.clean {
-		dst = append(dst, q.Name...)
-		dst = append(dst, '=')
-		return append(dst, q.Value...)
+		return append(dst, q.text...)
 	}
-	dst = appendEscaped(dst, q.Name)
+	dst = appendEscaped(dst, q.name())
 	dst = append(dst, '=')
-	return appendEscaped(dst, q.Value)
+	return appendEscaped(dst, q.value())
 }

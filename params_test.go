@@ -248,6 +248,18 @@ func TestParamsAreReusedWithoutTraces(t *testing.T) {
 	})
 }
 
+// A buffer that one monster has grown is not kept for all that follow.
+func TestResetKeepsNoMonster(t *testing.T) {
+	var p Params
+	for size, kept := range map[int]bool{1000: true, keepDecoded + 1: false} {
+		p.Add(Param{Query, "q", strings.Repeat("x", size)})
+		p.Reset()
+		if got := cap(p.decoded) > 0; got != kept {
+			t.Errorf("the buffer of a value of %d bytes: kept %v, want %v", size, got, kept)
+		}
+	}
+}
+
 func TestParamsDoNotAllocateOnceWarm(t *testing.T) {
 	var p Params
 	var key []byte

@@ -69,22 +69,20 @@ func (s *Secrets) Hides(name string) bool {
 	if set == nil {
 		set = defaultSecretSet
 	}
-	return set.suspects(name) && set.holds(name)
-}
-
-// suspects is false only for names that cannot be secret: letters at both ends
-// that no secret has, and no parts.
-func (set *secretSet) suspects(name string) bool {
 	if name == "" {
 		return false
 	}
+	// Most names cannot be secret: no parts, and letters at both ends that no
+	// secret has.
+	if first, last := letter(name[0]), letter(name[len(name)-1]); first < 0 || last < 0 || set.ends[first]&(1<<last) != 0 {
+		return set.holds(name)
+	}
 	for i := range len(name) {
 		if c := name[i]; c == '[' || c == ']' || c == '.' {
-			return true
+			return set.holds(name)
 		}
 	}
-	first, last := letter(name[0]), letter(name[len(name)-1])
-	return first < 0 || last < 0 || set.ends[first]&(1<<last) != 0
+	return false
 }
 
 func (set *secretSet) holds(name string) bool {

@@ -30,8 +30,10 @@ func (g *Guard) Check(req Request) (d hotparam.Decision) {
 		s.route = g.rules.unknown
 	}
 	s.req = req
-	s.canonicalPath()
-	d = g.decide(s)
+	if s.route.byPath {
+		s.canonicalPath()
+	}
+	g.decide(s, &d)
 	g.end(s)
 	return d
 }
@@ -56,7 +58,6 @@ type scratch struct {
 	now    time.Duration
 	timed  bool
 
-	decision  hotparam.Decision
 	denied    bool
 	taken     []taken
 	takenKeys []byte
@@ -85,41 +86,43 @@ func (g *Guard) end(s *scratch) {
 	clear(s.taken)
 	s.taken, s.takenKeys = s.taken[:0], s.takenKeys[:0]
 	s.req, s.route, s.loaded, s.values = Request{}, nil, false, nil
-	s.timed, s.denied, s.decision = false, false, hotparam.Decision{}
+	s.timed, s.denied = false, false
 	g.pool.Put(s)
 }
 
-// decide applies the rules of the scratch's route.
-func (g *Guard) decide(s *scratch) hotparam.Decision {
-	s.decision.Allowed = true
+// decide applies the rules of the scratch's route. It writes the decision where
+// the caller wants it, since copies of it would cost as much as a rule.
+func (g *Guard) decide(s *scratch, d *hotparam.Decision) {
+	d.Allowed = true
 	matched := false
 	for i := range s.route.rules {
 		c := &s.route.rules[i]
-		if !g.matches(s, c) {
+		if c.picks && !g.matches(s, c) {
 			continue
 		}
 		matched = true
 		if c.Ignore {
-			return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: c.ID}
+			*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: c.ID}
+			return
 		}
-		g.apply(s, c)
+		g.apply(s, c, d)
 		if g.rules.Evaluate == hotparam.EvaluateFirst {
 			break
 		}
 	}
 	if !matched && g.rules.DenyNoMatch {
-		s.decision = hotparam.Decision{Reason: hotparam.ReasonNoMatch}
+		*d = hotparam.Decision{Reason: hotparam.ReasonNoMatch}
 		s.denied = true
 	}
 	if s.denied {
 		s.giveBack()
 		if g.opts.shadow {
 			g.shadowed.Add(1)
-			return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: s.decision.Rule}
+			*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: d.Rule}
+			return
 		}
 		g.limited.Add(1)
 	}
-	return s.decision
 }
 
 // matches tells whether the request is one for the rule.
@@ -147,12 +150,11 @@ func (s *scratch) has(want hotparam.QueryMatch) bool {
 }
 
 // apply counts the rule's keys and takes their tokens.
-func (g *Guard) apply(s *scratch, c *candidate) {
+func (g *Guard) apply(s *scratch, c *candidate, d *hotparam.Decision) {
 	switch c.By.Kind {
 	case hotparam.ByNone:
 		if c.single != nil {
-			d := c.single.Take(g.now(s), 1)
-			g.judge(s, c, d, taken{bucket: c.single})
+			g.judge(s, c, d, c.single.Take(g.now(s), 1), taken{bucket: c.single})
 		}
 		return
 	case hotparam.ByEach:
@@ -163,16 +165,14 @@ func (g *Guard) apply(s *scratch, c *candidate) {
 				continue // a request counts a key once, however often it repeats it
 			}
 			s.startKey(c)
-			s.question(c)
 			s.key = s.params.AppendOne(s.key, i)
-			g.use(s, c)
+			g.use(s, c, d)
 		}
 		return
 	}
 	s.load(c.values)
 	s.startKey(c)
-	bare := len(s.key)
-	s.question(c)
+	start := len(s.key)
 	var n int
 	if c.By.Kind == hotparam.ByNames {
 		s.key, n = s.params.AppendNamed(s.key, c.By.Names)
@@ -180,67 +180,66 @@ func (g *Guard) apply(s *scratch, c *candidate) {
 		s.key, n = s.params.AppendAll(s.key, &g.rules.Secrets)
 	}
 	if n == 0 {
-		if c.By.Kind == hotparam.ByNames || bare == len(c.prefix) {
+		if c.By.Kind == hotparam.ByNames || c.ParamsOnly {
 			return // no key
 		}
-		s.key = s.key[:bare]
+		s.key = s.key[:start-1] // a route alone, without "?"
 	}
-	g.use(s, c)
+	g.use(s, c, d)
 }
 
 // use counts the key that was built, if the rule is about hot keys, and takes a
 // token where the key has a limit now.
-func (g *Guard) use(s *scratch, c *candidate) {
+func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 	s.key = g.fit(s.key, len(c.prefix))
+	hash := hotparam.Hash(s.key)
 	if c.Hot == nil {
-		hash := hotparam.Hash(s.key)
-		d := c.keyed.Take(g.now(s), hash, s.key, 1)
+		got := c.keyed.Take(g.now(s), hash, s.key, 1)
 		from := len(s.takenKeys)
 		s.takenKeys = append(s.takenKeys, s.key...)
-		g.judge(s, c, d, taken{keyed: c.keyed, hash: hash, from: from, to: len(s.takenKeys)})
+		g.judge(s, c, d, got, taken{keyed: c.keyed, hash: hash, from: from, to: len(s.takenKeys)})
 		return
 	}
-	hash := hotparam.Hash(s.key)
 	g.counts.Add(hash, s.key, 1)
 	entry := g.hot.Lookup(hash, s.key)
 	if entry == nil || entry.Payload.bucket == nil {
 		return
 	}
-	d := entry.Payload.bucket.Take(g.now(s), 1)
-	if d.Allowed {
+	got := entry.Payload.bucket.Take(g.now(s), 1)
+	if got.Allowed {
 		entry.Payload.passed.Add(1)
 	} else {
 		entry.Payload.refused.Add(1)
 	}
-	g.judge(s, c, d, taken{bucket: entry.Payload.bucket, held: entry.Payload})
+	g.judge(s, c, d, got, taken{bucket: entry.Payload.bucket, held: entry.Payload})
 }
 
-// judge adds one limiter's decision to the request's: any denial denies, the
-// longest wait wins; of limits that allow, the tightest is told, and only where
-// there is none what let the request pass otherwise.
-func (g *Guard) judge(s *scratch, c *candidate, d hotparam.Decision, t taken) {
-	d.Rule = c.ID
-	if d.Allowed {
-		within := d.Reason == hotparam.ReasonWithin
+// judge adds what one limiter got to the request's decision: any denial denies,
+// the longest wait wins; of limits that allow, the tightest is told, and only
+// where there is none what let the request pass otherwise.
+func (g *Guard) judge(s *scratch, c *candidate, d *hotparam.Decision, got hotparam.Decision, t taken) {
+	got.Rule = c.ID
+	if got.Allowed {
+		within := got.Reason == hotparam.ReasonWithin
 		if within {
 			s.taken = append(s.taken, t)
 		}
-		switch told := s.decision.Reason; {
+		switch told := d.Reason; {
 		case s.denied:
-		case told == hotparam.ReasonNone, within && (told != hotparam.ReasonWithin || d.Remaining < s.decision.Remaining):
-			s.decision = d
+		case told == hotparam.ReasonNone, within && (told != hotparam.ReasonWithin || got.Remaining < d.Remaining):
+			*d = got
 		}
 		return
 	}
 	if c.Limit.Mode == hotparam.ModeShadow {
 		g.shadowed.Add(1)
-		if s.decision.Reason == hotparam.ReasonNone {
-			s.decision.Reason, s.decision.Rule = hotparam.ReasonShadow, c.ID
+		if d.Reason == hotparam.ReasonNone {
+			d.Reason, d.Rule = hotparam.ReasonShadow, c.ID
 		}
 		return
 	}
-	if !s.denied || d.RetryAfter > s.decision.RetryAfter {
-		s.decision = d
+	if !s.denied || got.RetryAfter > d.RetryAfter {
+		*d = got
 	}
 	s.denied = true
 }

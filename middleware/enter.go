@@ -27,7 +27,7 @@ func (g *Guard) Enter(ctx context.Context, resource string, params ...hotparam.P
 		s.params.Add(p)
 	}
 	s.params.Sort()
-	d = g.decide(s)
+	g.decide(s, &d)
 	g.end(s)
 	return d
 }

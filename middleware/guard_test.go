@@ -341,7 +341,7 @@ func TestMonsterIsNotKept(t *testing.T) {
 	} {
 		s := f.begin()
 		s.req, s.route = Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.unknown
-		f.decide(s)
+		f.decide(s, new(hotparam.Decision))
 		f.end(s)
 		if s.route == nil {
 			t.Errorf("%s: its buffers went back to the pool", name)

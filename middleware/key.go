@@ -37,29 +37,25 @@ func (s *scratch) load(values *hotparam.Route) {
 	s.params.Sort()
 }
 
-// startKey begins a key's bytes: the rule's id, a space, the route.
+// startKey begins a key's bytes with all that stands before the parameters: the
+// rule's id, a space, the route, "?".
 func (s *scratch) startKey(c *candidate) {
-	s.key = append(s.key[:0], c.prefix...)
-	switch {
-	case c.ParamsOnly:
-	case s.route.text != "":
-		s.key = append(s.key, s.route.text...)
-	default:
-		s.key = append(s.key, s.req.Method...)
-		s.key = append(s.key, ' ')
-		if c.text != "" {
-			s.key = append(s.key, c.text...)
-		} else {
-			s.key = hotparam.AppendPath(s.key, s.req.Path)
-		}
+	if c.head == nil {
+		s.writeHead(c)
+		return
 	}
+	s.key = append(s.key[:0], c.head...)
 }
 
-// question separates the route from the parameters.
-func (s *scratch) question(c *candidate) {
-	if !c.ParamsOnly {
-		s.key = append(s.key, '?')
+// writeHead is startKey on a route that the request itself names.
+func (s *scratch) writeHead(c *candidate) {
+	s.key = append(append(append(s.key[:0], c.prefix...), s.req.Method...), ' ')
+	if c.text != "" {
+		s.key = append(s.key, c.text...)
+	} else {
+		s.key = hotparam.AppendPath(s.key, s.req.Path)
 	}
+	s.key = append(s.key, '?')
 }
 
 // fit makes of a key with so long a prefix what it is counted by.

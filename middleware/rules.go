@@ -63,19 +63,29 @@ func (s *ruleSet) byID(id string) *rule {
 	return nil
 }
 
+// makeHead is what the rule's keys begin with on a route of this text.
+func (r *rule) makeHead(route string) []byte {
+	if r.ParamsOnly {
+		return r.prefix
+	}
+	return append(append(slices.Clip(r.prefix), route...), '?')
+}
+
 // route is what is known of one route before its requests come.
 type route struct {
-	text    string         // in keys; empty: method and path of the request
 	pattern hotparam.Route // the router's
 	rules   []candidate    // in order; those to ignore first where all rules count
+	byPath  bool           // some of them look at the request's path
 }
 
 // candidate is a rule that may match a request of the route.
 type candidate struct {
 	*rule
-	text   string          // overrides the route's
+	head   []byte          // of keys: the rule's id, a space, the route, "?"; nil: the request's method, and
+	text   string          // the path of the rule's pattern; empty: of the request
 	values *hotparam.Route // gives the path values; nil: there are none
 	byPath bool            // the path decides whether it matches
+	picks  bool            // not all requests of the route match
 }
 
 // ofPattern is the route of a request whose router told its pattern.
@@ -93,13 +103,14 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 	if space := strings.IndexAny(pattern, " \t"); space >= 0 {
 		own, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
 	}
-	r := &route{text: own + " " + path}
+	text := own + " " + path
+	r := &route{}
 	if slash := strings.IndexByte(path, '/'); slash > 0 {
 		path = path[slash:] // the host is part of the key, not of the match
 	}
 	r.pattern, _ = hotparam.ParseRoute(path)
 	for i := range s.rules {
-		c := candidate{rule: &s.rules[i], values: wildcards(&r.pattern)}
+		c := candidate{rule: &s.rules[i], head: s.rules[i].makeHead(text), values: wildcards(&r.pattern)}
 		switch match := &c.Match.Route; {
 		case match.IsAny(), match.SamePattern(method, path), match.SamePattern(own, path):
 		case !match.MayMatch(method, r.pattern):
@@ -112,6 +123,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 		}
 		r.rules = append(r.rules, c)
 	}
+	r.byPath = slices.ContainsFunc(r.rules, func(c candidate) bool { return c.byPath || c.values != nil })
 	s.order(r)
 	return r
 }
@@ -121,10 +133,10 @@ func (s *ruleSet) ofResource(name string) *route {
 	if r := s.resources.find("", name); r != nil {
 		return r
 	}
-	r := &route{text: strings.Clone(name)}
+	r := &route{}
 	for i := range s.rules {
 		if s.rules[i].Match.Route.Resource(name) {
-			r.rules = append(r.rules, candidate{rule: &s.rules[i]})
+			r.rules = append(r.rules, candidate{rule: &s.rules[i], head: s.rules[i].makeHead(name)})
 		}
 	}
 	s.order(r)
@@ -135,10 +147,14 @@ func (s *ruleSet) ofResource(name string) *route {
 // makeUnknown is the route of requests whose router told nothing: the path
 // decides on every rule.
 func (s *ruleSet) makeUnknown() *route {
-	r := &route{}
+	r := &route{byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
-		r.rules = append(r.rules, candidate{rule: &s.rules[i], text: match.Path(), values: wildcards(match), byPath: true})
+		c := candidate{rule: &s.rules[i], text: match.Path(), values: wildcards(match), byPath: true}
+		if c.ParamsOnly {
+			c.head = c.makeHead("")
+		}
+		r.rules = append(r.rules, c)
 	}
 	s.order(r)
 	return r
@@ -154,6 +170,9 @@ func wildcards(pattern *hotparam.Route) *hotparam.Route {
 
 // order puts the rules to ignore first where all rules count.
 func (s *ruleSet) order(r *route) {
+	for i := range r.rules {
+		r.rules[i].picks = r.rules[i].byPath || len(r.rules[i].Match.Query) > 0
+	}
 	if s.Evaluate == hotparam.EvaluateAll {
 		slices.SortStableFunc(r.rules, func(a, b candidate) int {
 			switch {
