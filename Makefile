@@ -3,7 +3,7 @@ MODULES = .
 FUZZTIME = 20s
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench cover demo pictures verify-replay clean
+.PHONY: help build test test-short lint fuzz bench bench-peers cover demo pictures verify-replay clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,12 @@ fuzz: ## run each fuzz target for FUZZTIME
 
 bench: ## run the benchmarks with allocations
 	go test -run '^$$' -bench . -benchmem ./...
+
+PASSES = 5
+bench-peers: ## compare with the peers: medians of PASSES passes, as a table (minutes)
+	@cd benchmarks && for pass in $$(seq $(PASSES)); do \
+		go test -run '^$$' -bench . -cpu 1 -benchtime 0.5s . || exit 1; \
+	done | go run ./cmd/table
 
 cover: ## test and write coverage.html
 	@mkdir -p bin

@@ -1,0 +1,242 @@
+package benchmarks
+
+import (
+	"bytes"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/statsd_exporter/pkg/event"
+	"github.com/prometheus/statsd_exporter/pkg/exporter"
+	"github.com/prometheus/statsd_exporter/pkg/line"
+	"github.com/prometheus/statsd_exporter/pkg/mapper"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/wire"
+)
+
+const perPacket = 20 // lines
+
+const (
+	linePrefix = "shop.terms.hot_param."
+	lineSuffix = ":1|c"
+)
+
+// BenchmarkParse reads lines and adds up their counts, and keeps no key. An
+// operation is a line; allocations are those of a packet of 20.
+func BenchmarkParse(b *testing.B) {
+	packets := packetsOf(texts("b=2&q=%d", zipf(distinct)))
+	b.Run("hotparam", func(b *testing.B) {
+		d := aggregator.NewDecoder(rules(b, "*", unreachable, nil), wire.Plain)
+		var sum total
+		now := time.Now()
+		ingest(b, packets, func(p []byte) { d.Packet(p, now, &sum) })
+		wantLines(b, int64(sum))
+	})
+	b.Run("minimal", func(b *testing.B) {
+		var sum int64
+		ingest(b, packets, func(p []byte) {
+			minimal(p, func(_ []byte, n int64) { sum += n })
+		})
+		wantLines(b, sum)
+	})
+	b.Run("statsd_exporter", func(b *testing.B) {
+		e := newExporter(b)
+		var sum float64
+		ingest(b, packets, func(p []byte) {
+			e.lines(p, func(events event.Events) {
+				for _, ev := range events {
+					sum += ev.Value()
+				}
+			})
+		})
+		wantLines(b, int64(sum))
+	})
+}
+
+// BenchmarkIngest reads lines and counts them by key: 100,000 keys by Zipf's law.
+func BenchmarkIngest(b *testing.B) {
+	packets := packetsOf(texts("b=2&q=%d", zipf(distinct)))
+	count(b, packets)
+	b.Run("statsd_exporter", func(b *testing.B) {
+		e := newExporter(b)
+		events, done := make(chan event.Events), make(chan struct{})
+		go func() { e.exporter.Listen(events); close(done) }()
+		ingest(b, packets, func(p []byte) {
+			var batch event.Events
+			e.lines(p, func(one event.Events) { batch = append(batch, one...) })
+			events <- batch
+		})
+		close(events)
+		<-done
+	})
+}
+
+// BenchmarkIngestDistinct does so with 1,048,576 keys in turn. statsd_exporter is
+// left out: it would take some 2 GB.
+func BenchmarkIngestDistinct(b *testing.B) {
+	numbers := make([]uint64, 1<<20)
+	for i := range numbers {
+		numbers[i] = uint64(i)
+	}
+	count(b, packetsOf(texts("b=2&q=%d", numbers)))
+}
+
+// count counts by key, with a window of 10 s and bounds for the counts (ours), or
+// for ever (the others). Ours is told that a second has 1,000,000 lines. MB is what
+// the counts hold in the end.
+func count(b *testing.B, packets [][]byte) {
+	b.Run("hotparam", func(b *testing.B) {
+		before := heap()
+		r := rules(b, "*", hotparam.Rate{N: 9 * hotparam.MaxRate, Per: 10 * time.Second}, nil)
+		decoder := aggregator.NewDecoder(r, wire.Plain)
+		detector := aggregator.NewDetector(aggregator.DetectorConfig{Rules: r, Publisher: &published{}, Lag: aggregator.DefaultLag})
+		now := time.Now()
+		n := 0
+		ingest(b, packets, func(p []byte) {
+			now = now.Add(perPacket * time.Microsecond)
+			if n++; n%(1000/perPacket) == 0 {
+				detector.Advance(now)
+			}
+			decoder.Packet(p, now, detector)
+		})
+		s := detector.Stats()
+		if s.Memory > aggregator.DefaultMemory || s.Late > 0 {
+			b.Errorf("%+v", s)
+		}
+		wantLines(b, decoder.Stats().Counts)
+		b.ReportMetric(float64(heap()-before)/(1<<20), "MB")
+		b.ReportMetric(float64(s.Evicted), "evicted")
+		runtime.KeepAlive(detector)
+	})
+	b.Run("minimal_+_map", func(b *testing.B) {
+		before := heap()
+		counts := make(map[string]*int64)
+		var sum int64
+		ingest(b, packets, func(p []byte) {
+			minimal(p, func(key []byte, n int64) {
+				c, ok := counts[string(key)]
+				if !ok {
+					c = new(int64)
+					counts[string(key)] = c
+				}
+				*c += n
+			})
+		})
+		b.ReportMetric(float64(heap()-before)/(1<<20), "MB")
+		for _, n := range counts {
+			sum += *n
+		}
+		wantLines(b, sum)
+	})
+}
+
+// packetsOf makes packets of lines of the keys.
+func packetsOf(keys []string) [][]byte {
+	var packets [][]byte
+	for len(keys) >= perPacket {
+		var p []byte
+		for i, key := range keys[:perPacket] {
+			if i > 0 {
+				p = append(p, '\n')
+			}
+			p = append(append(append(p, linePrefix...), key...), lineSuffix...)
+		}
+		packets = append(packets, p)
+		keys = keys[perPacket:]
+	}
+	return packets
+}
+
+// ingest measures what a packet takes, and tells it by the line. A known key is
+// what is measured, so all packets are taken in once before.
+func ingest(b *testing.B, packets [][]byte, take func(packet []byte)) {
+	for _, p := range packets {
+		take(p)
+	}
+	warm = int64(len(packets) * perPacket)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		take(packets[i%len(packets)])
+	}
+	lines := float64(b.N) * perPacket
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/lines, "ns/op")
+	b.ReportMetric(lines/1e6/b.Elapsed().Seconds(), "Mlines/s")
+}
+
+// warm is how many lines came before what was measured.
+var warm int64
+
+func wantLines(b *testing.B, got int64) {
+	b.Helper()
+	if want := warm + int64(b.N)*perPacket; got != want {
+		b.Errorf("%d lines of %d were counted", got, want)
+	}
+}
+
+// minimal is the least that reads these lines, and no others.
+func minimal(packet []byte, f func(key []byte, n int64)) {
+	for len(packet) > 0 {
+		line := packet
+		if end := bytes.IndexByte(packet, '\n'); end >= 0 {
+			line, packet = packet[:end], packet[end+1:]
+		} else {
+			packet = nil
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon < len(linePrefix) || !bytes.HasSuffix(line, []byte("|c")) {
+			continue
+		}
+		n, err := strconv.ParseInt(string(line[colon+1:len(line)-len("|c")]), 10, 64)
+		if err != nil {
+			continue
+		}
+		f(line[len(linePrefix):colon], n)
+	}
+}
+
+// total is a handler that adds up counts.
+type total int64
+
+func (t *total) Count(c aggregator.Count) { *t += total(c.N) }
+func (*total) Hidden(time.Time, int64)    {}
+func (*total) Lost(time.Time)             {}
+
+// statsdExporter is what the daemon makes of a line, without the daemon.
+type statsdExporter struct {
+	parser                                   *line.Parser
+	exporter                                 *exporter.Exporter
+	errors                                   *prometheus.CounterVec
+	samplesReceived, tagErrors, tagsReceived prometheus.Counter
+	log                                      *slog.Logger
+}
+
+func newExporter(b *testing.B) *statsdExporter {
+	b.Helper()
+	counter := func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{Name: "n"}) }
+	vec := func(labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, labels)
+	}
+	e := &statsdExporter{
+		parser: line.NewParser(), errors: vec("reason"),
+		samplesReceived: counter(), tagErrors: counter(), tagsReceived: counter(), log: slog.New(slog.DiscardHandler),
+	}
+	m := &mapper.MetricMapper{Logger: e.log}
+	if err := m.InitFromYAMLString(""); err != nil {
+		b.Fatal(err)
+	}
+	gauges := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "n"}, []string{"type"})
+	e.exporter = exporter.NewExporter(prometheus.NewRegistry(), m, e.log,
+		vec("action"), counter(), vec("reason"), vec("type"), vec("type"), gauges)
+	return e
+}
+
+func (e *statsdExporter) lines(packet []byte, f func(event.Events)) {
+	for l := range bytes.SplitSeq(packet, []byte{'\n'}) {
+		f(e.parser.LineToEvents(string(l), *e.errors, e.samplesReceived, e.tagErrors, e.tagsReceived, e.log))
+	}
+}

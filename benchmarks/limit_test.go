@@ -1,0 +1,165 @@
+package benchmarks
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-chi/httprate"
+	"github.com/puzpuzpuz/xsync/v4"
+	"github.com/sethvargo/go-limiter/memorystore"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+	ulule "github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/store/memory"
+	"golang.org/x/time/rate"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Each limiter holds a key to 50 a second and a burst of 100, or what comes
+// nearest to that, and reads the clock itself: a hot key is refused nearly always.
+const (
+	perSecond = 50
+	burst     = 100
+)
+
+// BenchmarkLimitOne limits one thing by a limiter that is made for one thing.
+func BenchmarkLimitOne(b *testing.B) {
+	b.Run("hotparam", func(b *testing.B) {
+		bucket, err := limiter.NewTokenBucket(hotparam.Rate{N: perSecond, Per: time.Second}, burst)
+		if err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		run(b, []string{""}, func(string) bool { return bucket.Take(time.Since(start), 1).Allowed })
+	})
+	b.Run("x/time/rate", func(b *testing.B) {
+		l := rate.NewLimiter(perSecond, burst)
+		run(b, []string{""}, func(string) bool { return l.Allow() })
+	})
+}
+
+// BenchmarkLimitHot limits one hot key by a limiter that is made for many.
+func BenchmarkLimitHot(b *testing.B) { limiters(b, []string{"GET /users/1"}) }
+
+// BenchmarkLimitKeys limits 100,000 keys, which come by Zipf's law.
+func BenchmarkLimitKeys(b *testing.B) { limiters(b, texts("GET /users/%d", zipf(distinct))) }
+
+// limiters runs all limiters that hold many keys. The keys are strings, but for
+// ours, which takes the bytes and their hash, as the guard has them: here it
+// hashes within the loop.
+func limiters(b *testing.B, keys []string) {
+	b.Run("hotparam", func(b *testing.B) {
+		keyed, err := limiter.NewKeyed(hotparam.Rate{N: perSecond, Per: time.Second}, burst, distinct)
+		if err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		var buf [64]byte
+		run(b, keys, func(key string) bool {
+			member := append(buf[:0], key...)
+			return keyed.Take(time.Since(start), hotparam.Hash(member), member, 1).Allowed
+		})
+		if n := keyed.Stats().Overflow; n > 0 {
+			b.Errorf("%d passed for want of room", n)
+		}
+	})
+	b.Run("x/time/rate_in_sync.Map", func(b *testing.B) {
+		var m sync.Map
+		run(b, keys, func(key string) bool {
+			l, ok := m.Load(key)
+			if !ok {
+				l, _ = m.LoadOrStore(key, rate.NewLimiter(perSecond, burst))
+			}
+			return l.(*rate.Limiter).Allow()
+		})
+	})
+	b.Run("x/time/rate_in_xsync.Map", func(b *testing.B) {
+		m := xsync.NewMap[string, *rate.Limiter]()
+		run(b, keys, func(key string) bool {
+			l, ok := m.Load(key)
+			if !ok {
+				l, _ = m.LoadOrStore(key, rate.NewLimiter(perSecond, burst))
+			}
+			return l.Allow()
+		})
+	})
+	b.Run("go-limiter", func(b *testing.B) {
+		store, err := memorystore.New(&memorystore.Config{Tokens: perSecond, Interval: time.Second})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer store.Close(context.Background())
+		run(b, keys, func(key string) bool {
+			_, _, _, ok, err := store.Take(context.Background(), key)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return ok
+		})
+	})
+	b.Run("throttled", func(b *testing.B) {
+		store, err := memstore.NewCtx(0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		l, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerSec(perSecond), MaxBurst: burst - 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		run(b, keys, func(key string) bool {
+			limited, _, err := l.RateLimitCtx(context.Background(), key, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return !limited
+		})
+	})
+	b.Run("ulule", func(b *testing.B) {
+		l := ulule.New(memory.NewStore(), ulule.Rate{Period: time.Second, Limit: perSecond})
+		run(b, keys, func(key string) bool {
+			c, err := l.Get(context.Background(), key)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return !c.Reached
+		})
+	})
+	b.Run("httprate", func(b *testing.B) {
+		l := httprate.NewRateLimiter(perSecond, time.Second)
+		w := headerOnly{}
+		r, err := http.NewRequest("GET", "/users/1", nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		run(b, keys, func(key string) bool { return !l.OnLimit(w, r, key) })
+	})
+}
+
+// run shows a limiter every key once, so that it knows them, and then measures.
+func run(b *testing.B, keys []string, take func(key string) bool) {
+	for _, key := range keys {
+		take(key)
+	}
+	allowed := 0
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if take(keys[i%len(keys)]) {
+			allowed++
+		}
+	}
+	if allowed == b.N && len(keys) == 1 && b.N > 100*burst {
+		b.Error("a hot key was never refused")
+	}
+}
+
+// headerOnly is a response whose headers are set and never sent.
+type headerOnly http.Header
+
+func (h headerOnly) Header() http.Header         { return http.Header(h) }
+func (h headerOnly) Write(p []byte) (int, error) { return len(p), nil }
+func (h headerOnly) WriteHeader(int)             {}

@@ -1,0 +1,61 @@
+package benchmarks
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// draws is how many keys a stream has before it starts over: a power of two.
+const draws = 1 << 17
+
+// distinct is how many values a stream is drawn from.
+const distinct = 100_000
+
+// zipf gives draws numbers below n, in an order where number k comes as often as
+// Zipf's law with exponent 1.1 says.
+func zipf(n uint64) []uint64 {
+	z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, n-1)
+	drawn := make([]uint64, draws)
+	for i := range drawn {
+		drawn[i] = z.Uint64()
+	}
+	return drawn
+}
+
+// texts gives the numbers in a format with one %d; equal ones share their bytes.
+func texts(format string, numbers []uint64) []string {
+	known := make(map[uint64]string)
+	out := make([]string, len(numbers))
+	for i, k := range numbers {
+		s, ok := known[k]
+		if !ok {
+			s = fmt.Sprintf(format, k)
+			known[k] = s
+		}
+		out[i] = s
+	}
+	return out
+}
+
+// rules hold one rule about all parameters of all requests.
+func rules(b *testing.B, route string, threshold hotparam.Rate, limit *hotparam.Limit) *hotparam.Rules {
+	b.Helper()
+	r, err := hotparam.ParseRoute(route)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{
+		ID:    "terms",
+		Match: hotparam.Match{Route: r},
+		By:    hotparam.By{Kind: hotparam.ByAll},
+		Hot:   hotparam.NewThreshold(threshold),
+		Limit: limit,
+	}}}
+}
+
+// unreachable is a threshold at which nothing gets hot.
+var unreachable = hotparam.Rate{N: hotparam.MaxRate, Per: time.Second}
