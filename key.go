@@ -64,25 +64,28 @@ func CanonicalQuery(raw string) string {
 // MaxText is how long a key's text can be, in bytes.
 const MaxText = 512
 
-// cutSuffix is the length of what ends a cut text: "~" and 128 bits in hex.
-const cutSuffix = 1 + 2*16
+// CutSuffix is the length of what ends a cut text: "~" and 128 bits in hex.
+const CutSuffix = 1 + 2*16
 
-// Cut shortens a text of over limit bytes to at most limit: its beginning,
-// "~", and the first 128 bits of the SHA-256 of the whole in lower-case hex, so
-// that different texts stay different. It never cuts through a %HH. limit must
-// be at least 64. The text is changed in place.
+// Cut shortens a text of over limit bytes to at most limit, as [CutAt] does.
+// limit must be at least 64. The text is changed in place.
 func Cut(text []byte, limit int) []byte {
 	if len(text) <= limit {
 		return text
 	}
+	return CutAt(text, limit-CutSuffix)
+}
+
+// CutAt keeps at most the first end bytes of a text, never half of a %HH, and
+// adds "~" and the first 128 bits of the SHA-256 of the whole in lower-case hex,
+// so that different texts stay different. The text is changed in place.
+func CutAt(text []byte, end int) []byte {
 	sum := sha256.Sum256(text)
-	end := limit - cutSuffix
-	for back := range 2 {
-		if text[end-1-back] == '%' {
-			end -= 1 + back
+	for back := 1; back <= 2 && back <= end; back++ {
+		if text[end-back] == '%' {
+			end -= back
 			break
 		}
 	}
-	text = append(text[:end], '~')
-	return hex.AppendEncode(text, sum[:16])
+	return hex.AppendEncode(append(text[:end], '~'), sum[:16])
 }

@@ -82,7 +82,7 @@ func TestCut(t *testing.T) {
 		if len(cutA) > limit || len(cutA) < limit-2 || !wholeEscapes.MatchString(cutA) {
 			t.Fatalf("%q was cut to %q, of %d bytes", a, cutA, len(cutA))
 		}
-		if !strings.HasPrefix(a, cutA[:len(cutA)-cutSuffix]) {
+		if !strings.HasPrefix(a, cutA[:len(cutA)-CutSuffix]) {
 			t.Fatalf("%q does not begin %q", cutA, a)
 		}
 		if (a == b) != (cutA == cutB) {

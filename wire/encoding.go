@@ -1,10 +1,10 @@
 package wire
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+
+	"github.com/hotparam/hotparam"
 )
 
 // Encoding is how a key's canonical text is written inside a StatsD line. Both
@@ -135,11 +135,8 @@ func nibble(c byte) (byte, bool) {
 	return 0, false
 }
 
-// fitSuffix is what ends a text that was made to fit: "~" and 128 bits in hex.
-const fitSuffix = 1 + 2*16
-
-// Fit shortens a text whose encoding would pass the limit: its beginning, "~"
-// and 128 bits of the SHA-256 of the whole, so that it keeps its identity. A
+// Fit shortens a text whose encoding would pass the limit by [hotparam.CutAt], so
+// that it keeps its identity. A
 // text that fits is returned as it is, so Fit(Fit(x)) = Fit(x). Counting and
 // looking up must use the same fitted text. The text is changed in place.
 func (e Encoding) Fit(text []byte) []byte {
@@ -147,7 +144,7 @@ func (e Encoding) Fit(text []byte) []byte {
 		return text
 	}
 	keeps, _ := e.table()
-	room := e.Limit() - fitSuffix
+	room := e.Limit() - hotparam.CutSuffix
 	if !keeps['~'] {
 		room -= 2
 	}
@@ -165,12 +162,5 @@ func (e Encoding) Fit(text []byte) []byte {
 	if size <= e.Limit() {
 		return text
 	}
-	for back := 1; back <= 2 && back <= end; back++ { // never through a %HH of the text
-		if text[end-back] == '%' {
-			end -= back
-			break
-		}
-	}
-	sum := sha256.Sum256(text)
-	return hex.AppendEncode(append(text[:end], '~'), sum[:16])
+	return hotparam.CutAt(text, end)
 }
