@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,9 +86,7 @@ func demoJSON(ctx context.Context, s streams, length time.Duration) error {
 	ctx, cancel := runFor(ctx, length)
 	defer cancel()
 	err = d.Run(ctx)
-	out := json.NewEncoder(s.out)
-	out.SetEscapeHTML(false) // "&" is part of keys
-	return errors.Join(err, out.Encode(d.Result()))
+	return errors.Join(err, newJSON(s.out).Encode(d.Result()))
 }
 
 // snapshotTimeout is how long the embedded Redis may take to answer.

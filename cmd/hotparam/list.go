@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -91,9 +90,8 @@ func listJSON(w io.Writer, hot []hotparam.Hot) error {
 		}
 		keys = append(keys, l)
 	}
-	enc := json.NewEncoder(w)
+	enc := newJSON(w)
 	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
 	return enc.Encode(keys)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -141,9 +140,7 @@ func (p *eventPrinter) print(e replay.Event) {
 }
 
 func (p *eventPrinter) encode(v any) {
-	enc := json.NewEncoder(p.out)
-	enc.SetEscapeHTML(false) // "&" is part of keys
-	p.keep(enc.Encode(v))
+	p.keep(newJSON(p.out).Encode(v))
 }
 
 func (p *eventPrinter) keep(err error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -38,25 +37,27 @@ func newLint(s streams) *cobra.Command {
 }
 
 func lint(s streams, path string, asJSON bool) error {
-	file, err := config.Load(path)
+	if asJSON {
+		return lintJSON(s, path)
+	}
+	file, err := loadConfig(s.err, path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "%s: good, %d rules, version %s\n", path, len(file.Rules.Rules), file.Rules.Version)
+	return nil
+}
+
+func lintJSON(s streams, path string) error {
+	_, err := config.Load(path)
 	problems := config.Problems{} // encodes as [], not as null
 	if err != nil && !errors.As(err, &problems) {
 		return configError(err)
 	}
-	switch {
-	case asJSON:
-		enc := json.NewEncoder(s.out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(problems); err != nil {
-			return err
-		}
-	case err != nil:
-		if err := problems.WriteText(s.err); err != nil {
-			return err
-		}
-	default:
-		fmt.Fprintf(s.err, "%s: good, %d rules, version %s\n", path, len(file.Rules.Rules), file.Rules.Version)
+	enc := newJSON(s.out)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(problems); err != nil {
+		return err
 	}
 	if err != nil {
 		return configError(errReported)

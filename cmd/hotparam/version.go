@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -46,7 +45,7 @@ func newVersion(s streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := readVersion()
 			if asJSON {
-				return json.NewEncoder(s.out).Encode(v)
+				return newJSON(s.out).Encode(v)
 			}
 			_, err := fmt.Fprintf(s.out, "hotparam %s (%s, %s)\n", v.Version, v.Go, v.Platform)
 			return err
