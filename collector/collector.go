@@ -113,8 +113,7 @@ const alwaysFits = 80
 // no more, since the next one is due in no time.
 func (c *Collector) Run(ctx context.Context) error {
 	c.start = time.Now()
-	cut := hotparam.NextCut(c.start, c.windows)
-	timer := time.NewTimer(time.Until(cut))
+	timer := time.NewTimer(c.untilCut())
 	defer timer.Stop()
 	for {
 		select {
@@ -129,10 +128,14 @@ func (c *Collector) Run(ctx context.Context) error {
 			now := time.Now() // before the flush: what is added while it sends is left for the next
 			c.Flush(ctx, c.start)
 			c.start = now // not cut: the timer may have been late
-			cut = hotparam.NextCut(time.Now(), c.windows)
-			timer.Reset(time.Until(cut))
+			timer.Reset(c.untilCut())
 		}
 	}
+}
+
+// untilCut is how long it is until the next flush.
+func (c *Collector) untilCut() time.Duration {
+	return time.Until(hotparam.NextCut(time.Now(), c.windows))
 }
 
 // Flush sends what was counted since the last flush as counts of start and
@@ -143,10 +146,9 @@ func (c *Collector) Flush(ctx context.Context, start time.Time) {
 	sum := int64(0)
 	for i := range c.shards {
 		c.shards[i].flush(func(member []byte, n uint64) {
-			rule, text, ok := bytes.Cut(member, []byte{' '})
-			if !ok {
-				return // not a key's bytes; Add documents what they are
-			}
+			// Bytes that are no key's have no rule that the sink knows, and are
+			// counted as such there.
+			rule, text, _ := bytes.Cut(member, []byte{' '})
 			c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(n)})
 			sum += int64(n)
 		})
