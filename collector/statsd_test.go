@@ -289,3 +289,19 @@ func BenchmarkStatsDSend(b *testing.B) {
 	}
 	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
+
+// Bytes that are no key's have no rule to be sent under: they are dropped, and
+// the drop is counted.
+func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
+	out := &packets{}
+	c, err := New(Config{Sink: newStatsD(t, StatsDConfig{Sender: out})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := []byte("no-rule-and-no-space")
+	c.Add(hotparam.Hash(member), member, 7)
+	c.Flush(t.Context(), time.Now())
+	if s := c.Stats(); s.Dropped.SendError != 7 || s.Counts != 0 || len(out.all) != 0 {
+		t.Errorf("%+v, %d packets", s, len(out.all))
+	}
+}
