@@ -390,6 +390,7 @@ func TestOutageIsBridged(t *testing.T) {
 		if epoch := client.HGet(context.Background(), testLayout.Owners, "statsd").Val(); epoch != "2" {
 			t.Errorf("epoch %s, want a new claim after the outage", epoch)
 		}
+		synctest.Wait() // the push may be here before the publisher has its own answer
 		if s := p.Stats(); !s.Connected || s.Fenced || s.Changes != before.Changes+1 {
 			t.Errorf("%+v after %+v", s, before)
 		}
@@ -432,13 +433,16 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 	r.await(t, "fading while Redis is gone", has())
 	server.Restart()
 	step(6, "after a death")
+	for end := time.Now().Add(patience); !w.Stats().Connected && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // a poll may bring the set before the subscription is back
+	}
 	if s := w.Stats(); !s.Connected || s.Malformed != 0 {
 		t.Errorf("%+v", s)
 	}
+	stopPublisher() // it has noted all answers then
 	if s := p.Stats(); s.Fenced || s.Rewrites < 3 {
 		t.Errorf("%+v", s)
 	}
-	stopPublisher()
 	r.await(t, "fading without the publisher", has())
 }
 
