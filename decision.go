@@ -14,9 +14,10 @@ const (
 	ReasonIgnored               // a rule exempts the request from all others
 	ReasonShadow                // over the limit, and let pass all the same
 	ReasonOpen                  // hotparam could not decide and failed open
+	ReasonBlocked               // an exception of a rule blocks the value
 )
 
-var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open"}
+var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked"}
 
 // String is the reason in one word, as metrics and logs name it.
 func (r Reason) String() string {

@@ -20,8 +20,34 @@ type Hot struct {
 	Limit Rate
 	Burst int64
 	Mode  Mode
+	// Local: this instance alone has counted the threshold, and limits the key
+	// until the aggregator agrees or does not.
+	Local bool
+	// Top is who the traffic comes from; nil: not known.
+	Top *Attribution
 	// Owner names the aggregator's shard or partition that published the key.
 	Owner string
+}
+
+// Attribution tells where the requests of a hot key come from and go to: at most
+// [MaxOrigins] each, the highest count first. It is not changed once made.
+type Attribution struct {
+	Routes, Instances, Callers []Origin
+	// Explains is how many more specific keys of the rule are hot for no other
+	// reason than this key, and are not listed beside it.
+	Explains int
+}
+
+// MaxOrigins is how many routes, instances and callers are told of a hot key.
+const MaxOrigins = 5
+
+// Origin is one place where requests of a key come from: Count of them at most,
+// and at least Count-Over, in the rule's window. Routes and callers are sampled,
+// over two seconds at least: their Count is about right.
+type Origin struct {
+	Name  string
+	Count int64
+	Over  int64
 }
 
 // Mode is what is done to the requests of a hot key.
@@ -33,6 +59,21 @@ const (
 	ModeShadow Mode = "shadow" // requests over the limit are counted, and pass
 	ModeWatch  Mode = "watch"  // the rule has no limit
 )
+
+// Fleet is what the aggregator tells all instances besides the hot set, so that
+// each knows what its own counts mean.
+type Fleet struct {
+	// Instances is how many send counts; 0: not known.
+	Instances int
+	// Suspects are keys that may be hot and cannot be told yet.
+	Suspects []Key
+}
+
+// Instance is a process that sends counts, and when it was last heard of.
+type Instance struct {
+	Name  string
+	Heard time.Time
+}
 
 // Change is a difference between two states of the hot set.
 type Change struct {

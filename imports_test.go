@@ -24,7 +24,7 @@ var arrows = map[string][]string{
 	"collector":           {"hotparam", "wire"},
 	"aggregator":          {"hotparam", "wire"},
 	"hotkeys":             {"hotparam", "wire"},
-	"middleware":          {"hotparam", "collector", "hotkeys", "limiter"},
+	"middleware":          {"hotparam", "wire", "collector", "hotkeys", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -38,6 +38,12 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
+	"internal/bench":               {"hotparam", "wire", "collector", "aggregator", "hotkeys", "middleware", "internal/accesslog"},
+	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
+
+	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "internal/accesslog", "internal/exact"},
+	"internal/claims/cmd/verifyclaims": {"internal/claims"},
+
 	"cmd/hotparam": everythingButCommands,
 
 	"examples/api": everythingPublic, // an example does what a user could do
@@ -45,7 +51,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "config", "collector", "aggregator", "hotkeys", "middleware"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/demo", "internal/demo/data", "internal/replay")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/replay")
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.

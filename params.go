@@ -163,16 +163,22 @@ func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 func (p *Params) AppendNamed(dst []byte, names []Param) ([]byte, int) {
 	n := 0
 	for i := range p.list {
-		q := &p.list[i]
-		for j := range names {
-			if q.name() == names[j].Name && q.source == names[j].Source {
-				dst = appendNext(dst, q, n)
-				n++
-				break
-			}
+		if q := &p.list[i]; q.among(names) {
+			dst = appendNext(dst, q, n)
+			n++
 		}
 	}
 	return dst, n
+}
+
+// among tells whether the parameter's source and name are among names.
+func (q *param) among(names []Param) bool {
+	for i := range names {
+		if q.name() == names[i].Name && q.source == names[i].Source {
+			return true
+		}
+	}
+	return false
 }
 
 // AppendOne appends "[source:]name=value" of parameter i.

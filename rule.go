@@ -1,9 +1,8 @@
 package hotparam
 
 import (
-	"fmt"
 	"math"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -42,11 +41,17 @@ type Rule struct {
 	// Ignore exempts the requests that match from all rules.
 	Ignore bool
 	By     By
-	// Hot makes it a rule about hot keys; nil: Limit holds for every request
-	// that matches.
-	Hot *Threshold
-	// Limit is what a key is held to; nil: hot keys are found and listed only.
+	// Count is what a request adds to its keys' counts.
+	Count Unit
+	// Hot makes it a rule about hot keys, each by a window of its own: a key is
+	// hot when one of them says so. Empty: Limit holds for every request that
+	// matches.
+	Hot []Threshold
+	// Limit is what a key is held to, in units of Count; nil: hot keys are found
+	// and listed only.
 	Limit *Limit
+	// Except sets other terms for some values. The first that matches counts.
+	Except []Exception
 	// Prefix is the StatsD prefix of the rule's counts; empty:
 	// "{namespace}.{rule id}".
 	Prefix string
@@ -70,7 +75,7 @@ type QueryMatch struct{ Name, Value string }
 // By is which parameters make a rule's key.
 type By struct {
 	Kind  ByKind
-	Names []Param // for ByNames: sources and names, values empty
+	Names []Param // for ByNames and ByCombinations: sources and names, values empty
 }
 
 // ByKind is the manner in which parameters make a key.
@@ -87,26 +92,129 @@ const (
 	// ByNames: one key of the named parameters; a missing one is left out, a
 	// request with none of them makes no key.
 	ByNames
+	// ByCombinations: a key for each set of up to [MaxCombination] of the named
+	// parameters, or of all, so that the most general key that explains the
+	// traffic can be told.
+	ByCombinations
 )
+
+// Bounds of what [ByCombinations] makes of a request.
+const (
+	MaxCombination = 3 // parameters of one key
+	MaxCombined    = 4 // parameters that are combined: the first in canonical order
+)
+
+// Unit is what is counted of a request.
+type Unit uint8
+
+// Units.
+const (
+	Requests Unit = iota // 1
+	Bytes                // of the response's body
+	Millis               // the handler's time, in whole milliseconds, rounded up
+	Units                // what the handler says that the request cost
+)
+
+var unitNames = [...]string{"requests", "bytes", "ms", "units"}
+
+// String is the unit as the rules file writes it.
+func (u Unit) String() string {
+	if int(u) < len(unitNames) {
+		return unitNames[u]
+	}
+	return "invalid"
+}
+
+// ParseUnit reads what [Unit.String] writes.
+func ParseUnit(s string) (Unit, bool) {
+	at := slices.Index(unitNames[:], s)
+	return Unit(max(0, at)), at >= 0
+}
 
 // Threshold is when a key is hot and when it stops being so.
 type Threshold struct {
-	// Rate: hot when the count within a window of Rate.Per reaches Rate.N.
+	Kind Kind
+	// Rate: hot when the count within a window of Rate.Per reaches Rate.N. For
+	// the kinds that compare it is the least count, below which nothing is hot.
 	Rate Rate
-	// Exit is the count below which a hot key cools.
+	// Factor is the part of the whole for [Share], above 0 and at most 1; the
+	// multiple of the baseline for [Jump], above 1.
+	Factor float64
+	// Top is how many keys are hot at a time for [Top].
+	Top int
+	// Exit is the count below which a hot key cools. In the same proportion to
+	// Rate.N, what a key is compared with is lowered for a key that is hot.
 	Exit int64
 	// Hold is the least time for which a key stays hot.
 	Hold time.Duration
+	// CoolDown is how long a key must stay below the exit to cool.
+	CoolDown time.Duration
 }
+
+// Kind is what a threshold compares a key's count with.
+type Kind uint8
+
+// Kinds of threshold. The low count of the key is compared with the high count
+// of the reference, so that what is called hot is so for certain.
+const (
+	Absolute Kind = iota // with Rate.N alone
+	// Share: with Factor × the counts of all keys of the rule on the same route
+	// that have the same parameters' names.
+	Share
+	// Jump: with Factor × the key's own baseline: its mean count per window over
+	// the ten windows before the present one.
+	Jump
+	// Top: with the counts of the other keys of the rule: the Top highest are hot.
+	Top
+)
+
+// ExitShare is the exit in proportion to the threshold, above 0 and at most 1.
+func (t *Threshold) ExitShare() float64 { return float64(t.Exit) / float64(t.Rate.N) }
+
+// Exception sets other terms for the keys of a rule that have certain values.
+type Exception struct {
+	// Values are names and values that the key's parameters must all have. A name
+	// is "q", "query:q" or "path:id", one that the rule's keys can have; in a value
+	// "*" stands for any run of bytes.
+	Values []QueryMatch
+	// Action is what becomes of the request for this rule.
+	Action Action
+	// Rate takes the place of the rule's absolute threshold over a window of the
+	// same length, with its exit in proportion; zero: the rule's.
+	Rate Rate
+	// Limit takes the place of the rule's limit; nil: the rule's.
+	Limit *Limit
+}
+
+// Action is what an exception does.
+type Action uint8
+
+// Actions.
+const (
+	Adjust Action = iota // other terms
+	Allow                // never counted, never limited by the rule
+	Block                // always refused
+)
 
 // Defaults of a [Threshold].
 const (
 	DefaultExit = 0.8 // of the threshold
 	DefaultHold = 10 * time.Second
+	// DefaultCoolDown outlasts the pauses of a crowd that comes in waves, and the
+	// chance by which a count that stays about the threshold falls below the exit.
+	DefaultCoolDown = 5 * time.Second
+)
+
+// Bounds of a [Rule] and its thresholds.
+const (
+	MaxThresholds = 8    // of one rule
+	MaxExceptions = 1000 // of one rule
+	MaxFactor     = 1e6  // of a jump
+	MaxTop        = 1000 // keys
 )
 
 // Window is the window that the threshold is counted over.
-func (t Threshold) Window() Window { return NewWindow(t.Rate.Per) }
+func (t *Threshold) Window() Window { return NewWindow(t.Rate.Per) }
 
 // Limit is what a key, or all of a rule's requests, are held to.
 type Limit struct {
@@ -119,16 +227,20 @@ type Limit struct {
 func (r *Rules) Windows() []Window {
 	var windows []Window
 	for i := range r.Rules {
-		if h := r.Rules[i].Hot; h != nil {
-			windows = append(windows, h.Window())
+		for j := range r.Rules[i].Hot {
+			windows = append(windows, r.Rules[i].Hot[j].Window())
 		}
 	}
 	return windows
 }
 
-// NewThreshold gives a threshold with the default exit and hold.
-func NewThreshold(rate Rate) *Threshold {
-	return &Threshold{Rate: rate, Exit: ExitCount(rate.N, DefaultExit), Hold: DefaultHold}
+// NewThreshold gives an absolute threshold with the defaults.
+func NewThreshold(rate Rate) Threshold { return Threshold{Rate: rate}.WithDefaults() }
+
+// WithDefaults is the threshold with the default exit, hold and cool-down.
+func (t Threshold) WithDefaults() Threshold {
+	t.Exit, t.Hold, t.CoolDown = ExitCount(t.Rate.N, DefaultExit), DefaultHold, DefaultCoolDown
+	return t
 }
 
 // ExitCount is the count below which a key cools, for a share of the
@@ -137,118 +249,10 @@ func ExitCount(threshold int64, share float64) int64 {
 	return max(1, int64(math.Ceil(float64(threshold)*share-1e-9)))
 }
 
-// Validate checks what a rules file cannot get wrong but code can.
-func (r *Rules) Validate() error {
-	if !validName(r.Namespace, true) {
-		return fmt.Errorf("namespace %q: want one or more of A-Z a-z 0-9 _ -", r.Namespace)
-	}
-	seen := make(map[string]bool, len(r.Rules))
-	prefixes := make(map[string]string, len(r.Rules)) // of counts → rule
-	for i := range r.Rules {
-		rule := &r.Rules[i]
-		if err := rule.validate(); err != nil {
-			return fmt.Errorf("rule %d (%q): %w", i+1, rule.ID, err)
-		}
-		if seen[rule.ID] {
-			return fmt.Errorf("rule %d: id %q is used twice", i+1, rule.ID)
-		}
-		seen[rule.ID] = true
-		if rule.Hot == nil {
-			continue
-		}
-		prefix := rule.CountPrefix(r.Namespace)
-		if other, ok := prefixes[prefix]; ok {
-			return fmt.Errorf("rule %d (%q): its counts have the prefix %q, as those of %q: they could not be told apart", i+1, rule.ID, prefix, other)
-		}
-		prefixes[prefix] = rule.ID
-	}
-	return nil
-}
-
 // CountPrefix is the StatsD prefix of the rule's counts.
 func (r *Rule) CountPrefix(namespace string) string {
 	if r.Prefix != "" {
 		return r.Prefix
 	}
 	return namespace + "." + r.ID
-}
-
-func (r *Rule) validate() error {
-	switch {
-	case !ValidRuleID(r.ID):
-		return fmt.Errorf("id: want one or more of a-z 0-9 _ -")
-	case r.Match.Route.IsZero():
-		return fmt.Errorf("match.route is missing; use \"*\" for every request")
-	case r.Ignore && (r.Hot != nil || r.Limit != nil):
-		return fmt.Errorf("an ignore rule takes neither hot nor limit")
-	case !r.Ignore && r.Hot == nil && r.Limit == nil:
-		return fmt.Errorf("neither hot nor limit: the rule does nothing")
-	case r.By.Kind == ByNames && len(r.By.Names) == 0:
-		return fmt.Errorf("by: no names")
-	case r.Prefix != "" && !validPrefix(r.Prefix):
-		return fmt.Errorf("prefix %q: want words of A-Z a-z 0-9 _ - joined by dots, none of them hot_param", r.Prefix)
-	case r.By.Kind == ByNone && r.Hot != nil:
-		return fmt.Errorf("hot needs by: without parameters there is no key")
-	}
-	if h := r.Hot; h != nil {
-		switch {
-		case h.Rate.N < 1 || h.Rate.Per < MinWindow || h.Rate.Per > MaxWindow:
-			return fmt.Errorf("hot.rate %q: the window must be %v to %v", h.Rate, MinWindow, MaxWindow)
-		case h.Exit < 1 || h.Exit > h.Rate.N:
-			return fmt.Errorf("hot.exit %d: must be 1 to the threshold's %d", h.Exit, h.Rate.N)
-		case h.Hold < 0:
-			return fmt.Errorf("hot.hold %v: must not be negative", h.Hold)
-		}
-	}
-	if l := r.Limit; l != nil {
-		switch {
-		case l.Rate.N < 1 || l.Rate.Per <= 0 || l.Rate.PerSecond() > MaxRate:
-			return fmt.Errorf("limit.rate %q: must be positive and at most %d per second", l.Rate, MaxRate)
-		case l.Burst < 1:
-			return fmt.Errorf("limit.burst %d: must be at least 1", l.Burst)
-		case l.Burst > (1<<61)/tokenInterval(l.Rate):
-			return fmt.Errorf("limit.burst %d: a bucket of so many tokens takes over 70 years to fill at %s", l.Burst, l.Rate)
-		case l.Mode != ModeLimit && l.Mode != ModeShadow:
-			return fmt.Errorf("limit mode %q: want %q or %q", l.Mode, ModeLimit, ModeShadow)
-		}
-	}
-	return nil
-}
-
-// tokenInterval is the time that earns one token, in nanoseconds.
-func tokenInterval(r Rate) int64 { return (int64(r.Per) + r.N - 1) / r.N }
-
-// ValidNamespace tells whether s can be a namespace: [A-Za-z0-9_-]+.
-func ValidNamespace(s string) bool { return validName(s, true) }
-
-// ValidRuleID tells whether s can be a rule's id: [a-z0-9_-]+.
-func ValidRuleID(s string) bool { return validName(s, false) }
-
-// validPrefix tells whether s can stand before ".hot_param." in a line.
-func validPrefix(s string) bool {
-	for word := range strings.SplitSeq(s, ".") {
-		if !validName(word, true) || word == "hot_param" {
-			return false
-		}
-	}
-	return len(s) <= 2*maxName+1
-}
-
-// maxName bounds ids and namespaces, so that a StatsD line has room for a key.
-const maxName = 64
-
-func validName(s string, upper bool) bool {
-	if s == "" || len(s) > maxName {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-':
-		case upper && 'A' <= c && c <= 'Z':
-		default:
-			return false
-		}
-	}
-	return true
 }

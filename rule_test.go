@@ -1,6 +1,8 @@
 package hotparam
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +15,24 @@ func goodRules(t testing.TB) *Rules {
 	all, health := mustRoute(t, "*"), mustRoute(t, "GET /healthz")
 	return &Rules{Namespace: "Shop_1", Rules: []Rule{
 		{ID: "health", Match: Match{Route: health}, Ignore: true},
-		{ID: "terms", Match: Match{Route: all}, By: By{Kind: ByNames, Names: []Param{{Name: "q"}}}, Hot: NewThreshold(Rate{200, time.Second})},
+		{ID: "terms", Match: Match{Route: all}, By: By{Kind: ByNames, Names: []Param{{Name: "q"}}}, Hot: []Threshold{NewThreshold(Rate{200, time.Second})}},
 		{ID: "whole", Match: Match{Route: all}, Limit: &Limit{Rate: Rate{5, time.Second}, Burst: 5, Mode: ModeLimit}},
+		{
+			ID: "relative", Match: Match{Route: all}, By: By{Kind: ByCombinations, Names: []Param{{Name: "q"}, {Source: Path, Name: "id"}, {Name: "a:b"}, {Name: "c"}}}, Count: Bytes,
+			Hot: []Threshold{
+				NewThreshold(Rate{200, time.Second}), NewThreshold(Rate{5000, time.Minute}),
+				{Kind: Share, Factor: 0.2, Rate: Rate{10, time.Second}, Exit: 8},
+				{Kind: Jump, Factor: 8, Rate: Rate{10, time.Second}, Exit: 8, Hold: time.Minute, CoolDown: time.Second},
+				{Kind: Top, Top: 10, Rate: Rate{10, time.Second}, Exit: 8},
+			},
+			Limit: &Limit{Rate: Rate{5, time.Second}, Burst: 5, Mode: ModeShadow},
+			Except: []Exception{
+				{Values: []QueryMatch{{"q", "phone*"}, {"path:id", "7"}, {"query:a:b", "*"}}, Action: Allow},
+				{Values: []QueryMatch{{"a:b", "x"}, {"a:b", "y"}}, Action: Block},
+				{Values: []QueryMatch{{"q", "tv"}}, Rate: Rate{9000, time.Minute}, Limit: &Limit{Rate: Rate{50, time.Second}, Burst: 5, Mode: ModeLimit}},
+			},
+		},
+		{ID: "block", Match: Match{Route: all}, By: By{Kind: ByEach}, Except: []Exception{{Values: []QueryMatch{{"q", "x"}}, Action: Block}}},
 	}}
 }
 
@@ -38,12 +56,62 @@ func TestValidate(t *testing.T) {
 		{"nothing to do", func(r *Rules) { r.Rules[2].Limit = nil }, "does nothing"},
 		{"no names", func(r *Rules) { r.Rules[1].By.Names = nil }, "no names"},
 		{"hot without by", func(r *Rules) { r.Rules[1].By = By{} }, "hot needs by"},
-		{"short window", func(r *Rules) { r.Rules[1].Hot.Rate.Per = time.Second - 1 }, "window"},
-		{"long window", func(r *Rules) { r.Rules[1].Hot.Rate.Per = time.Hour + 1 }, "window"},
-		{"no threshold", func(r *Rules) { r.Rules[1].Hot.Rate.N = 0 }, "hot.rate"},
-		{"exit too low", func(r *Rules) { r.Rules[1].Hot.Exit = 0 }, "hot.exit"},
-		{"exit too high", func(r *Rules) { r.Rules[1].Hot.Exit = 201 }, "hot.exit"},
-		{"hold", func(r *Rules) { r.Rules[1].Hot.Hold = -1 }, "hot.hold"},
+		{"ignore and exceptions", func(r *Rules) { r.Rules[4].Ignore = true }, "ignore"},
+		{"ignore and count", func(r *Rules) { r.Rules[0].Count = Bytes }, "ignore"},
+		{"no such by", func(r *Rules) { r.Rules[1].By.Kind = ByCombinations + 1 }, "by: kind"},
+		{"names of all", func(r *Rules) { r.Rules[1].By.Kind = ByAll }, "by: names are for"},
+		{"a name twice", func(r *Rules) { r.Rules[1].By.Names = []Param{{Name: "q"}, {Name: "p"}, {Name: "q"}} }, "twice"},
+		{"a name with a value", func(r *Rules) { r.Rules[1].By.Names[0].Value = "x" }, "without a value"},
+		{"no name", func(r *Rules) { r.Rules[1].By.Names[0].Name = "" }, "a name"},
+		{"no such source", func(r *Rules) { r.Rules[1].By.Names[0].Source = sources }, "a source"},
+		{"many names", func(r *Rules) { r.Rules[3].By.Names = append(r.Rules[3].By.Names, Param{Name: "d"}) }, "combined"},
+		{"combinations without hot", func(r *Rules) { r.Rules[3].Hot = nil }, "combinations need hot"},
+		{"no such unit", func(r *Rules) { r.Rules[2].Count = Units + 1 }, "count: unit 4"},
+		{"nothing to count", func(r *Rules) { r.Rules[4].Count = Millis }, "count ms"},
+		{"many thresholds", func(r *Rules) {
+			for i := range MaxThresholds {
+				r.Rules[3].Hot = append(r.Rules[3].Hot, NewThreshold(Rate{10, time.Duration(i+100) * time.Second}))
+			}
+		}, "13 thresholds"},
+		{"the same window twice", func(r *Rules) { r.Rules[3].Hot[1].Rate.Per = time.Second }, "same kind over 1s"},
+		{"cool-down", func(r *Rules) { r.Rules[1].Hot[0].CoolDown = -1 }, "hot.cool_down"},
+		{"no such kind", func(r *Rules) { r.Rules[1].Hot[0].Kind = Top + 1 }, "hot kind"},
+		{"a factor of a rate", func(r *Rules) { r.Rules[1].Hot[0].Factor = 0.2 }, "factor"},
+		{"a number of a rate", func(r *Rules) { r.Rules[1].Hot[0].Top = 3 }, "for top"},
+		{"no share", func(r *Rules) { r.Rules[3].Hot[2].Factor = 0 }, "hot.share"},
+		{"more than all", func(r *Rules) { r.Rules[3].Hot[2].Factor = 1.01 }, "hot.share"},
+		{"a share of no number", func(r *Rules) { r.Rules[3].Hot[2].Factor = math.NaN() }, "hot.share"},
+		{"a share's least count", func(r *Rules) { r.Rules[3].Hot[2].Rate.N = 0 }, "hot.min"},
+		{"no jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = 1 }, "hot.jump"},
+		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = math.Inf(1) }, "hot.jump"},
+		{"no top", func(r *Rules) { r.Rules[3].Hot[4].Top = 0 }, "hot.top"},
+		{"too many on top", func(r *Rules) { r.Rules[3].Hot[4].Top = MaxTop + 1 }, "hot.top"},
+		{"allowed is no effect", func(r *Rules) { r.Rules[4].Except[0].Action = Allow }, "does nothing"},
+		{"an exception without values", func(r *Rules) { r.Rules[3].Except[0].Values = nil }, "exception 1: no values"},
+		{"no such action", func(r *Rules) { r.Rules[3].Except[1].Action = Block + 1 }, "exception 2: action"},
+		{"allowed and limited", func(r *Rules) { r.Rules[3].Except[2].Action = Allow }, "exception 3: to allow or block"},
+		{"an exception that does nothing", func(r *Rules) { r.Rules[3].Except[0].Action = Adjust }, "exception 1: neither"},
+		{"an exception over another window", func(r *Rules) { r.Rules[3].Except[2].Rate.Per = time.Hour }, "no absolute threshold"},
+		{"an exception's window of a share", func(r *Rules) { r.Rules[3].Hot = r.Rules[3].Hot[2:] }, "no absolute threshold"},
+		{"an exception's limit", func(r *Rules) { r.Rules[3].Except[2].Limit.Burst = 0 }, "exception 3: limit.burst"},
+		{"an exception of another name", func(r *Rules) { r.Rules[3].Except[2].Values[0].Name = "id" }, `"id" is none of the names`},
+		{"an exception of no name", func(r *Rules) { r.Rules[4].Except[0].Values[0].Name = "" }, "no name"},
+		{"an exception without by", func(r *Rules) { r.Rules[4].By = By{} }, "needs by"},
+		{"an exception of two by each", func(r *Rules) {
+			r.Rules[4].Except[0].Values = []QueryMatch{{"q", "x"}, {"p", "y"}}
+		}, "2 parameters"},
+		{"an exception of four combined", func(r *Rules) {
+			r.Rules[3].Except[0].Values = append(r.Rules[3].Except[0].Values, QueryMatch{"c", "*"})
+		}, "4 parameters"},
+		{"many exceptions", func(r *Rules) {
+			r.Rules[4].Except = slices.Repeat(r.Rules[4].Except, MaxExceptions+1)
+		}, "1001 exceptions"},
+		{"short window", func(r *Rules) { r.Rules[1].Hot[0].Rate.Per = time.Second - 1 }, "window"},
+		{"long window", func(r *Rules) { r.Rules[1].Hot[0].Rate.Per = time.Hour + 1 }, "window"},
+		{"no threshold", func(r *Rules) { r.Rules[1].Hot[0].Rate.N = 0 }, "hot.rate"},
+		{"exit too low", func(r *Rules) { r.Rules[1].Hot[0].Exit = 0 }, "hot.exit"},
+		{"exit too high", func(r *Rules) { r.Rules[1].Hot[0].Exit = 201 }, "hot.exit"},
+		{"hold", func(r *Rules) { r.Rules[1].Hot[0].Hold = -1 }, "hot.hold"},
 		{"no rate", func(r *Rules) { r.Rules[2].Limit.Rate = Rate{} }, "limit.rate"},
 		{"rate too high", func(r *Rules) { r.Rules[2].Limit.Rate.N = MaxRate + 1 }, "limit.rate"},
 		{"no burst", func(r *Rules) { r.Rules[2].Limit.Burst = 0 }, "limit.burst"},
@@ -61,8 +129,13 @@ func TestValidate(t *testing.T) {
 }
 
 func TestWindowsAreThoseOfHotRules(t *testing.T) {
-	if w := goodRules(t).Windows(); len(w) != 1 || w[0] != NewWindow(time.Second) {
+	r := goodRules(t)
+	if w := r.Windows(); len(w) != 6 || w[0] != NewWindow(time.Second) || w[2] != NewWindow(time.Minute) {
 		t.Errorf("windows %+v", w)
+	}
+	r.Rules = r.Rules[2:3]
+	if w := r.Windows(); len(w) != 0 {
+		t.Errorf("windows %+v of a rule without hot", w)
 	}
 }
 
@@ -98,6 +171,17 @@ func TestNewThresholdIsValid(t *testing.T) {
 	})
 }
 
+func TestUnitsHaveNames(t *testing.T) {
+	for u := Requests; u <= Units; u++ {
+		if got, ok := ParseUnit(u.String()); !ok || got != u {
+			t.Errorf("unit %d is named %q, which is read as %d, %v", u, u, got, ok)
+		}
+	}
+	if u, ok := ParseUnit("byte"); ok || u != Requests || (Units+1).String() != "invalid" {
+		t.Errorf("a unit that does not exist is %v, %v, or is named %q", u, ok, Units+1)
+	}
+}
+
 func TestReasonsHaveNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for r := ReasonNone; r <= ReasonOpen; r++ {
@@ -106,7 +190,7 @@ func TestReasonsHaveNames(t *testing.T) {
 		}
 		seen[r.String()] = true
 	}
-	if s := (ReasonOpen + 1).String(); s != "invalid" {
+	if s := (ReasonBlocked + 1).String(); s != "invalid" {
 		t.Errorf("a reason that does not exist is named %q", s)
 	}
 }

@@ -16,12 +16,28 @@ type Secrets struct {
 	set *secretSet // nil: the default names
 }
 
-// secretSet holds folded names, and for each first letter the last letters that
-// a name in the set can have: enough to pass most names without a look-up.
+// secretSet holds folded names, and for each first byte the last letters, as bits,
+// that a name can have whose folded form is in the set: enough to pass most names
+// without a look-up.
 type secretSet struct {
 	names map[string]bool
-	ends  [26]uint32
+	ends  [256]uint32
 }
+
+// anyLetter stands for what a byte that is no letter may hide: a name with it is
+// looked up.
+const anyLetter = 1<<32 - 1
+
+// lastLetter is the bit of a name's last byte.
+var lastLetter = func() (bits [256]uint32) {
+	for c := range bits {
+		bits[c] = anyLetter
+		if i := letter(byte(c)); i >= 0 {
+			bits[c] = 1 << i
+		}
+	}
+	return bits
+}()
 
 var defaultSecretSet = newSecretSet(defaultSecrets, nil)
 
@@ -39,15 +55,21 @@ func newSecretSet(names, except []string) *secretSet {
 		delete(set.names, fold(name))
 	}
 	delete(set.names, "")
+	for c := range set.ends {
+		if letter(byte(c)) < 0 {
+			set.ends[c] = anyLetter
+		}
+	}
 	for name := range set.names {
 		first, last := letter(name[0]), letter(name[len(name)-1])
 		if first < 0 || last < 0 || len(name) == maxSecret { // rare: then every name is looked up
-			for i := range set.ends {
-				set.ends[i] = ^uint32(0)
+			for c := range set.ends {
+				set.ends[c] = anyLetter
 			}
-			continue
+			break
 		}
-		set.ends[first] |= 1 << last
+		set.ends['a'+first] |= 1 << last
+		set.ends['A'+first] |= 1 << last
 	}
 	return set
 }
@@ -74,7 +96,7 @@ func (s *Secrets) Hides(name string) bool {
 	}
 	// Most names cannot be secret: no parts, and letters at both ends that no
 	// secret has.
-	if first, last := letter(name[0]), letter(name[len(name)-1]); first < 0 || last < 0 || set.ends[first]&(1<<last) != 0 {
+	if set.ends[name[0]]&lastLetter[name[len(name)-1]] != 0 {
 		return set.holds(name)
 	}
 	for i := range len(name) {

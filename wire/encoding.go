@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -97,6 +98,13 @@ func (e Encoding) Append(dst, text []byte) []byte {
 		}
 	}
 	return dst
+}
+
+// Escapes tells whether an encoded key has an escape; one that has none is the
+// text itself.
+func (e Encoding) Escapes(enc []byte) bool {
+	_, escape := e.table()
+	return bytes.IndexByte(enc, escape) >= 0
 }
 
 // AppendDecoded appends the text that enc stands for. Bytes that the encoding

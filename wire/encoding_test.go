@@ -33,6 +33,18 @@ func TestEncodingGolden(t *testing.T) {
 	}
 }
 
+// A key without an escape is its text.
+func TestEscapes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := rapid.SampledFrom(encodings).Draw(t, "encoding")
+		enc := e.Append(nil, anyText(12).Draw(t, "text"))
+		text, err := e.AppendDecoded(nil, enc)
+		if err != nil || e.Escapes(enc) == bytes.Equal(text, enc) {
+			t.Fatalf("%q: escapes %v, text %q, %v", enc, e.Escapes(enc), text, err)
+		}
+	})
+}
+
 // anyText is any bytes, those that mean something on the wire more often.
 func anyText(most int) *rapid.Generator[[]byte] {
 	return rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]byte(".:|@#,;%_&?=/ ~\n\x00\xffaZ0")), rapid.Byte()), 0, most)

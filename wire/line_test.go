@@ -141,6 +141,37 @@ func TestParseLineDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// What the quick reader takes is what the thorough one makes of it, and it takes
+// every line of the plainest form.
+func TestCutCountAgreesWithParseLine(t *testing.T) {
+	const head = "shop.hot_param."
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.StringMatching(`[a-z0-9=&?/%|. -]{1,12}`).Draw(t, "key")
+		value := rapid.OneOf(rapid.StringMatching(`[0-9]{1,20}`), rapid.StringMatching(`[0-9:.+-]{0,5}`)).Draw(t, "value")
+		tail := rapid.SampledFrom([]string{"|c", "|c", "|c", "|g", "|c|@0.5", "|c|#a:1|c", "|", "c", ""}).Draw(t, "tail")
+		line := []byte(head + key + ":" + value + tail)
+		got, n, ok := wire.CutCount(line, head)
+		want, err := wire.ParseLine(line)
+		switch {
+		case ok && (err != nil || n != want.N || !bytes.Equal(got, want.Key) || string(want.Prefix) != "shop"):
+			t.Fatalf("%q is %q, %d; want %+v, %v", line, got, n, want, err)
+		case !ok && err == nil && tail == "|c" && len(value) <= 18 && strings.Trim(value, "0123456789") == "":
+			t.Fatalf("%q is not taken", line)
+		}
+	})
+}
+
+func TestCutCountRefusesOtherLines(t *testing.T) {
+	for _, line := range []string{"", "|c", "1|c", "shop.hot_param.:1|c", "shop.hot_param.k|c", "shop.hot_param.k:|c", "other.hot_param.k:1|c", "shop.hot_param."} {
+		if key, n, ok := wire.CutCount([]byte(line), "shop.hot_param."); ok {
+			t.Errorf("%q is %q, %d", line, key, n)
+		}
+	}
+	if _, _, ok := wire.CutCount([]byte("k:1|c"), ""); ok {
+		t.Error("a line without a head is taken")
+	}
+}
+
 func FuzzParseLine(f *testing.F) {
 	for _, line := range []string{
 		"shop.hot_param.b=2&q=1:1|c", "a.hot_param.k:1:2|c|@0.1|#t:1", "a.hot_param.k:-1.5e3|c", "hot_param:|", ".hot_param.:|c",
@@ -149,6 +180,10 @@ func FuzzParseLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		l, err := wire.ParseLine(line)
+		key, n, ok := wire.CutCount(line, "shop.hot_param.")
+		if ok && (err != nil || string(l.Prefix) != "shop" || !bytes.Equal(key, l.Key) || n != l.N) {
+			t.Fatalf("%q is %q, %d at a glance, and %+v, %v", line, key, n, l, err)
+		}
 		if err != nil {
 			return
 		}
@@ -159,6 +194,14 @@ func FuzzParseLine(f *testing.F) {
 			t.Fatalf("%q is %+v", line, l)
 		}
 	})
+}
+
+func BenchmarkCutCount(b *testing.B) {
+	line := []byte("shop.search-terms.hot_param.GET%20/search?q=phone:12|c")
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _, _ = wire.CutCount(line, "shop.search-terms.hot_param.")
+	}
 }
 
 func BenchmarkParseLine(b *testing.B) {

@@ -16,15 +16,19 @@ type Meta struct {
 	Instance    []byte
 	Incarnation uint64
 	Seq         uint64
-	// Start is the first instant of the flush, in nanoseconds since the Unix
-	// epoch: no count behind this line is of an earlier time.
+	// Start is the first instant that the counts can be of, in nanoseconds since
+	// the Unix epoch: of the flush, or earlier for counts that were held back.
 	Start int64
 	// Held is h: each key's unsent count at this instance is below it. 1 when
 	// everything is sent.
 	Held int64
-	// Unsent is the mass that this instance counted and will never send: what
-	// it dropped since its last flush.
+	// Unsent is what of any one key this instance may have counted since its
+	// last flush, and will never send: what it dropped. It is told in a packet
+	// whose Start is that of the flush.
 	Unsent int64
+	// Aged is how much it held back, of all keys together, until that was older
+	// than the window, since its last flush: a figure, no bound. Left out when 0.
+	Aged int64
 }
 
 // AppendMeta appends the meta line without a newline, at most [MaxMeta] bytes.
@@ -41,13 +45,19 @@ func AppendMeta(dst []byte, m Meta) []byte {
 	dst = append(dst, ",h:"...)
 	dst = strconv.AppendInt(dst, m.Held, 10)
 	dst = append(dst, ",u:"...)
-	return strconv.AppendInt(dst, m.Unsent, 10)
+	dst = strconv.AppendInt(dst, m.Unsent, 10)
+	if m.Aged > 0 {
+		dst = append(dst, ",a:"...)
+		dst = strconv.AppendInt(dst, m.Aged, 10)
+	}
+	return dst
 }
 
 // Bounds of a meta line.
 const (
 	MaxInstance = 64
-	MaxMeta     = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:") + MaxInstance + 16 + 20 + 3*20
+	// Aged is never negative.
+	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:") + MaxInstance + 16 + 20 + 3*20 + 19
 )
 
 // IsMeta tells whether a line is a meta line.
@@ -92,6 +102,8 @@ func ParseMeta(line []byte) (Meta, error) {
 		case 'u':
 			m.Unsent, ok = parseInt(value, ok)
 			seen |= 64
+		case 'a':
+			m.Aged, ok = parseInt(value, ok)
 		}
 	}
 	if !ok || seen != 127 || m.Seq == 0 || m.Held < 1 {

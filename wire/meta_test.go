@@ -38,6 +38,7 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 			Start:       count.Draw(t, "start"),
 			Held:        max(1, count.Draw(t, "held")),
 			Unsent:      count.Draw(t, "unsent"),
+			Aged:        count.Draw(t, "aged"),
 		}
 		line := wire.AppendMeta(nil, m)
 		if len(line) > wire.MaxMeta || !wire.IsMeta(line) {
@@ -49,7 +50,7 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 	})
 	longest := wire.Meta{
 		Instance: []byte(strings.Repeat("i", wire.MaxInstance)), Incarnation: math.MaxUint64, Seq: math.MaxUint64,
-		Start: math.MinInt64, Held: math.MinInt64, Unsent: math.MinInt64,
+		Start: math.MinInt64, Held: math.MinInt64, Unsent: math.MinInt64, Aged: math.MaxInt64,
 	}
 	if n := len(wire.AppendMeta(nil, longest)); n != wire.MaxMeta {
 		t.Errorf("the longest meta line has %d bytes, MaxMeta is %d", n, wire.MaxMeta)

@@ -26,6 +26,9 @@ type HotChange struct {
 	Hot []HotEntry
 	// Cool are hot no longer.
 	Cool []hotparam.Key
+	// Fleet is a change of the suspects; it comes with a version alone, and
+	// never with a change of the hot set.
+	Fleet *FleetChange
 }
 
 // HotEntry is a hot key in a [HotChange].
@@ -35,7 +38,8 @@ type HotEntry struct {
 	TTL time.Duration
 }
 
-// VersionAlone tells whether the change itself was too long to be pushed.
+// VersionAlone tells whether there is no change of the hot set in the message: it
+// was too long to be pushed, or there was none.
 func (c *HotChange) VersionAlone() bool { return c.At.IsZero() }
 
 // AppendHotChange appends a change:
@@ -102,7 +106,8 @@ type hotChange struct {
 		TTL  int64   `json:"ttl_ms"`
 		Info hotInfo `json:"info"`
 	} `json:"hot"`
-	Cool []string `json:"cool"`
+	Cool  []string     `json:"cool"`
+	Fleet *fleetChange `json:"fleet"`
 }
 
 var (
@@ -115,7 +120,8 @@ var (
 const maxTTLMillis = 24 * 60 * 60 * 1000
 
 // ParseHotChange reads what [AppendHotChange] wrote, or a version alone:
-// {"version":"…"}. A change is taken as a whole or not at all.
+// {"version":"…"}, with a [FleetChange] or without. A change is taken as a whole
+// or not at all.
 func ParseHotChange(value []byte) (HotChange, error) {
 	var raw hotChange
 	if err := json.Unmarshal(value, &raw); err != nil {
@@ -127,9 +133,11 @@ func ParseHotChange(value []byte) (HotChange, error) {
 	}
 	c := HotChange{Version: version}
 	if raw.At == 0 && len(raw.Hot) == 0 && len(raw.Cool) == 0 {
-		return c, nil
+		c.Fleet, err = raw.Fleet.change()
+	} else {
+		err = raw.fill(&c)
 	}
-	if err := raw.fill(&c); err != nil {
+	if err != nil {
 		return HotChange{}, fmt.Errorf("wire: change %s of the hot set: %w", version, err)
 	}
 	return c, nil
@@ -156,12 +164,19 @@ func (raw *hotChange) fill(c *HotChange) error {
 		h.Key, h.Rate = hotparam.Key{Rule: r.Rule, Text: r.Key}, r.Rate
 		c.Hot = append(c.Hot, HotEntry{Hot: h, TTL: time.Duration(r.TTL) * time.Millisecond})
 	}
-	for _, member := range raw.Cool {
+	var err error
+	c.Cool, err = parseMembers(raw.Cool)
+	return err
+}
+
+func parseMembers(members []string) ([]hotparam.Key, error) {
+	var keys []hotparam.Key
+	for _, member := range members {
 		key, ok := hotparam.ParseKey(member)
 		if !ok || !hotparam.ValidRuleID(key.Rule) {
-			return errChangeKey
+			return nil, errChangeKey
 		}
-		c.Cool = append(c.Cool, key)
+		keys = append(keys, key)
 	}
-	return nil
+	return keys, nil
 }

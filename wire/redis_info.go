@@ -27,7 +27,7 @@ const (
 //	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd"}
 //
 // Times are unix milliseconds; high is null when unknown, limit when there is
-// none. The key itself is the member that the value is stored under. Where
+// none; where the key's requests come from follows as "top" when it is known. The key itself is the member that the value is stored under. Where
 // Until is zero its place is a hole for the publisher's script.
 func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = strconv.AppendInt(append(dst, `{"low":`...), h.Low, 10)
@@ -53,6 +53,9 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = strconv.AppendInt(append(dst, `,"burst":`...), h.Burst, 10)
 	dst = appendJSONString(append(dst, `,"mode":`...), string(h.Mode))
 	dst = appendJSONString(append(dst, `,"owner":`...), h.Owner)
+	if h.Top != nil {
+		dst = appendTop(append(dst, `,"top":`...), h.Top)
+	}
 	return append(dst, '}')
 }
 
@@ -65,6 +68,7 @@ type hotInfo struct {
 	Burst int64         `json:"burst"`
 	Mode  hotparam.Mode `json:"mode"`
 	Owner string        `json:"owner"`
+	Top   *hotTop       `json:"top"`
 }
 
 var (
@@ -130,6 +134,10 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 		}
 	default:
 		return hotparam.Hot{}, errInfoMode
+	}
+	var err error
+	if h.Top, err = i.Top.attribution(); err != nil {
+		return hotparam.Hot{}, err
 	}
 	return h, nil
 }

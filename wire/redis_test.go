@@ -27,6 +27,17 @@ func hotPhone() hotparam.Hot {
 	}
 }
 
+func topPhone() *hotparam.Attribution {
+	return &hotparam.Attribution{
+		Routes:    []hotparam.Origin{{Name: "GET /search", Count: 180, Over: 3}, {Name: "GET /browse", Count: 32}},
+		Instances: []hotparam.Origin{{Name: "api-1", Count: 212}},
+		Explains:  4,
+	}
+}
+
+const infoTop = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd",` +
+	`"top":{"routes":[{"name":"GET /search","count":180,"over":3},{"name":"GET /browse","count":32}],"instances":[{"name":"api-1","count":212}],"explains":4}}`
+
 const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd"}`
 
 func TestHotInfoGolden(t *testing.T) {
@@ -34,12 +45,15 @@ func TestHotInfoGolden(t *testing.T) {
 	watched.High, watched.Limit, watched.Burst, watched.Mode = hotparam.Unknown, hotparam.Rate{}, 0, hotparam.ModeWatch
 	template := hotPhone()
 	template.Until = time.Time{}
+	attributed := hotPhone()
+	attributed.Top = topPhone()
 	for name, tt := range map[string]struct {
 		hot  hotparam.Hot
 		want string
 	}{
 		"limited":  {hotPhone(), infoPhone},
 		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd"}`},
+		"top":      {attributed, infoTop},
 		"template": {template, strings.Replace(infoPhone, "1732172460123", "\x03", 1)},
 	} {
 		if got := string(AppendHotInfo(nil, tt.hot)); got != tt.want {
@@ -98,9 +112,15 @@ func TestParseHotInfoRefuses(t *testing.T) {
 		"mode unknown":        {`"limit","owner`, `"block","owner`},
 		"limit in watch mode": {`"limit","owner`, `"watch","owner`},
 		"no limit to hold to": {`"50/s"`, `null`},
+		"origin of no count":  {`"count":212`, `"count":-1`},
+		"over the count":      {`"over":3`, `"over":181`},
+		"negative over":       {`"over":3`, `"over":-3`},
+		"explains negative":   {`"explains":4`, `"explains":-4`},
+		"name too long":       {`GET /browse`, strings.Repeat("x", 513)},
+		"top is no object":    {`"routes":[`, `"routes":5,"rest":[`},
 	} {
-		value := strings.Replace(infoPhone, edit[0], edit[1], 1)
-		if value == infoPhone {
+		value := strings.Replace(infoTop, edit[0], edit[1], 1)
+		if value == infoTop {
 			t.Fatalf("%s: nothing was edited", name)
 		}
 		if h, err := ParseHotInfo([]byte(value)); err == nil {
@@ -116,6 +136,91 @@ func TestVersionAlone(t *testing.T) {
 	}
 }
 
+// What a publisher is given is made to fit what a reader takes.
+func TestTopIsBounded(t *testing.T) {
+	h := hotPhone()
+	h.Top = &hotparam.Attribution{Explains: -1, Callers: []hotparam.Origin{
+		{Name: strings.Repeat("\xff", 600), Count: 9},
+		{Name: strings.Repeat("x", 511) + "é", Count: 8, Over: 9},
+		{Name: "é\n\"", Count: -1, Over: -1}, {}, {}, {Name: "the sixth"},
+	}}
+	got, err := ParseHotInfo(AppendHotInfo(nil, h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &hotparam.Attribution{Callers: []hotparam.Origin{
+		{Name: "\uFFFD", Count: 9}, {Name: strings.Repeat("x", 511), Count: 8, Over: 8}, {Name: "é\n\""}, {}, {},
+	}}
+	if !reflect.DeepEqual(got.Top, want) {
+		t.Errorf("\n got %+v\nwant %+v", got.Top, want)
+	}
+	many := strings.Replace(infoTop, `"instances":[`, `"instances":[`+strings.Repeat(`{"name":"a","count":1},`, 9), 1)
+	if got, err := ParseHotInfo([]byte(many)); err != nil || len(got.Top.Instances) != hotparam.MaxOrigins {
+		t.Errorf("a writer of ten instances: %+v, %v; want the first %d", got.Top, err, hotparam.MaxOrigins)
+	}
+}
+
+func TestBeat(t *testing.T) {
+	for value, want := range map[string]Beat{
+		`{"instances":20,"suspects":"da39"}`:           {20, "da39"},
+		`{"instances":0,"suspects":""}`:                {},
+		`{"instances":100000,"suspects":"","later":1}`: {Instances: 100_000},
+	} {
+		if got, err := ParseBeat([]byte(value)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", value, got, err, want)
+		}
+	}
+	for _, value := range []string{"", "statsd", `{"instances":-1}`, `{"instances":100001}`, `{"instances":1.5}`, `{"suspects":"` + strings.Repeat("a", 65) + `"}`} {
+		if got, err := ParseBeat([]byte(value)); err == nil {
+			t.Errorf("%q was read as %+v", value, got)
+		}
+	}
+}
+
+func TestFleetChange(t *testing.T) {
+	const whole = `{"version":"a:7","fleet":{"instances":20,"was":"da39","suspects":"3f78","new":["r GET /?q=1"],"over":["r GET /?q=2"]}}`
+	c, err := ParseHotChange([]byte(whole))
+	want := &FleetChange{
+		Instances: 20, Was: "da39", Suspects: "3f78", Whole: true,
+		New: []hotparam.Key{{Rule: "r", Text: "GET /?q=1"}}, Over: []hotparam.Key{{Rule: "r", Text: "GET /?q=2"}},
+	}
+	if err != nil || !c.VersionAlone() || c.Version.N != 7 || !reflect.DeepEqual(c.Fleet, want) {
+		t.Errorf("got %+v, %v, want %+v", c.Fleet, err, want)
+	}
+	c, err = ParseHotChange([]byte(`{"version":"a:7","fleet":{"instances":20,"new":["r k"]}}`))
+	if err != nil || c.Fleet.Whole || len(c.Fleet.New) != 1 {
+		t.Errorf("got %+v, %v, want a part", c.Fleet, err)
+	}
+	for name, edit := range map[string][2]string{
+		"instances":      {`20`, `-20`},
+		"digest":         {`da39`, strings.Repeat("d", 65)},
+		"no rule":        {`"r GET /?q=1"`, `"GET"`},
+		"no member":      {`"r GET /?q=2"`, `2`},
+		"a thousand one": {`"r GET /?q=1"`, strings.Repeat(`"r k",`, 1000) + `"r k"`},
+	} {
+		if got, err := ParseHotChange([]byte(strings.Replace(whole, edit[0], edit[1], 1))); err == nil {
+			t.Errorf("%s: read as %+v", name, got.Fleet)
+		}
+	}
+}
+
+func genTop(t *rapid.T) *hotparam.Attribution {
+	if rapid.Bool().Draw(t, "no top") {
+		return nil
+	}
+	origins := rapid.Custom(func(t *rapid.T) hotparam.Origin {
+		count := rapid.Int64Min(0).Draw(t, "count")
+		return hotparam.Origin{Name: rapid.StringN(0, 128, maxOrigin).Draw(t, "name"), Count: count, Over: rapid.Int64Range(0, count).Draw(t, "over")}
+	})
+	list := func(name string) []hotparam.Origin {
+		if o := rapid.SliceOfN(origins, 0, hotparam.MaxOrigins).Draw(t, name); len(o) > 0 {
+			return o
+		}
+		return nil
+	}
+	return &hotparam.Attribution{Routes: list("routes"), Instances: list("instances"), Callers: list("callers"), Explains: rapid.IntMin(0).Draw(t, "explains")}
+}
+
 func genHot(t *rapid.T) hotparam.Hot {
 	h := hotparam.Hot{
 		Key: hotparam.Key{
@@ -129,6 +234,7 @@ func genHot(t *rapid.T) hotparam.Hot {
 		Until: time.UnixMilli(rapid.Int64Range(0, maxMillis).Draw(t, "until")),
 		Mode:  rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow, hotparam.ModeWatch}).Draw(t, "mode"),
 		Owner: rapid.String().Draw(t, "owner"),
+		Top:   genTop(t),
 	}
 	if rapid.Bool().Draw(t, "known") {
 		h.High = h.Low + rapid.Int64Range(0, 1<<20).Draw(t, "hidden")
@@ -171,6 +277,7 @@ func TestHotChangeRoundTrip(t *testing.T) {
 
 func FuzzParseHotInfo(f *testing.F) {
 	f.Add([]byte(infoPhone))
+	f.Add([]byte(infoTop))
 	f.Add([]byte(`{"low":0,"high":null,"since":0,"until":0,"limit":null,"mode":"watch"}`))
 	f.Add([]byte(`{"low":1e3}`))
 	f.Add([]byte(`[]`))
@@ -180,7 +287,7 @@ func FuzzParseHotInfo(f *testing.F) {
 			return
 		}
 		again, err := ParseHotInfo(AppendHotInfo(nil, h))
-		if err != nil || again != h {
+		if err != nil || !reflect.DeepEqual(again, h) {
 			t.Fatalf("%q: read %+v, then %+v, %v", data, h, again, err)
 		}
 	})
@@ -188,10 +295,14 @@ func FuzzParseHotInfo(f *testing.F) {
 
 func FuzzParseHotChange(f *testing.F) {
 	f.Add([]byte(`{"version":"a:7"}`))
-	f.Add([]byte(`{"version":"a:7","at":1,"beat_ms":5000,"hot":[{"rule":"r","key":"k","rate":1,"ttl_ms":1,"info":` + infoPhone + `}],"cool":["r k"]}`))
+	f.Add([]byte(`{"version":"a:7","at":1,"beat_ms":5000,"hot":[{"rule":"r","key":"k","rate":1,"ttl_ms":1,"info":` + infoTop + `}],"cool":["r k"]}`))
+	f.Add([]byte(`{"version":"a:7","fleet":{"instances":20,"was":"da39","suspects":"3f78","new":["r k"],"over":["r l"]}}`))
 	f.Add([]byte(`{"version":"a:7","at":1,"cool":["k"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ParseHotChange(data)
+		if f := c.Fleet; f != nil && (!c.VersionAlone() || len(f.New) > MaxSuspects || len(f.Over) > MaxSuspects || f.Instances < 0) {
+			t.Fatalf("%q: read %+v", data, f)
+		}
 		if err != nil || c.VersionAlone() {
 			return
 		}

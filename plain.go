@@ -1,0 +1,130 @@
+package hotparam
+
+import "math/bits"
+
+// maxPlain is how many parameters a query can have that AppendPlain writes, and
+// maxPlainQuery how many bytes.
+const (
+	maxPlain      = 8
+	maxPlainQuery = 64
+)
+
+// span is a parameter as it stands in a query: raw[start:end], its name up to eq.
+type span struct{ start, eq, end int8 }
+
+// AppendPlain appends "name=value&…" of a raw query's parameters in canonical
+// order, and tells how many it appended: of those that names name, or, where names
+// is empty, of all but those that secrets hide. It is what [Params] makes of the
+// query, in one pass and without a Params, where nothing has to be decoded and the
+// query has at most eight parameters and 64 bytes; else ok is false, and nothing
+// is appended. It appends at most the query's length, does not allocate if dst has
+// room for that, and is safe for concurrent use.
+func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text []byte, n int, ok bool) {
+	if len(raw) > maxPlainQuery {
+		return dst, 0, false
+	}
+	var list [maxPlain]span
+	marks := separators(raw)
+	for i := 0; i < len(raw); {
+		eq, end := bits.TrailingZeros64(marks), len(raw)
+		if marks == 0 || raw[eq] != '=' {
+			return dst, 0, false
+		}
+		if marks &= marks - 1; marks != 0 {
+			if end = bits.TrailingZeros64(marks); raw[end] != '&' {
+				return dst, 0, false
+			}
+			marks &= marks - 1
+		}
+		q := span{int8(i), int8(eq), int8(end)}
+		i = end + 1
+		if !wanted(raw[q.start:eq], names, secrets) {
+			continue
+		}
+		if n == maxPlain {
+			return dst, 0, false
+		}
+		at := n
+		for ; at > 0 && q.before(list[at-1], raw); at-- {
+			list[at] = list[at-1]
+		}
+		list[at] = q
+		n++
+	}
+	for i, q := range list[:n] {
+		if i > 0 {
+			dst = append(dst, '&')
+		}
+		dst = append(dst, raw[q.start:q.end]...)
+	}
+	return dst, n, true
+}
+
+// wanted tells whether the query's parameter of this name makes the key.
+func wanted(name string, names []Param, secrets *Secrets) bool {
+	if len(names) == 0 {
+		return !secrets.Hides(name)
+	}
+	for i := range names {
+		if names[i].Name == name && names[i].Source == Query {
+			return true
+		}
+	}
+	return false
+}
+
+// before decides by the first byte where it can: see less.
+func (q span) before(p span, raw string) bool {
+	if x, y := raw[q.start], raw[p.start]; x != y && x != '=' && y != '=' {
+		return x < y
+	}
+	a, b := raw[q.start:q.eq], raw[p.start:p.eq]
+	if a == b {
+		a, b = raw[q.eq:q.end], raw[p.eq:p.end]
+	}
+	return a < b
+}
+
+// separators tells which bytes of s do not stand for themselves, as bits. s has
+// at most 64 bytes; eight are looked at at a time, since a loop over single bytes
+// costs a wrong guess of the processor's wherever a value ends.
+func separators(s string) (marks uint64) {
+	i := 0
+	for ; len(s)-i >= 8; i += 8 {
+		marks |= reserved(word(s[i:])) << i
+	}
+	if i == len(s) {
+		return marks
+	}
+	var last uint64
+	if len(s) >= 8 {
+		last = word(s[len(s)-8:]) >> (8 * (8 - len(s)&7))
+	} else {
+		for j := len(s) - 1; j >= 0; j-- {
+			last = last<<8 | uint64(s[j])
+		}
+	}
+	return marks | (reserved(last)&(1<<(len(s)-i)-1))<<i
+}
+
+// word is the first eight bytes of s, the first one lowest.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// reserved tells which of eight bytes are not unreserved, as eight bits: each
+// range is told from the carry into a byte's high bit, which no sum of two
+// seven-bit numbers takes further.
+func reserved(w uint64) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	low := w &^ high
+	letter := low | 0x20*ones
+	plain := (letter + (0x80-'a')*ones) &^ (letter + (0x7f-'z')*ones)
+	plain |= (low + (0x80-'0')*ones) &^ (low + (0x7f-'9')*ones)
+	plain |= (low + (0x80-'-')*ones) &^ (low + (0x7f-'.')*ones)
+	plain |= (low + (0x80-'_')*ones) &^ (low + (0x7f-'_')*ones)
+	plain |= (low + (0x80-'~')*ones) &^ (low + (0x7f-'~')*ones)
+	return (high &^ (plain &^ w)) >> 7 * 0x0102040810204080 >> 56
+}
