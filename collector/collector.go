@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,8 +10,10 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// DefaultMaxKeys is how many keys a collector holds by default.
-const DefaultMaxKeys = 1 << 16
+// DefaultMaxKeys is how many keys a collector holds by default: as many as a
+// flood of 50,000 new ones a second leaves in a window of a second, and half as
+// many more.
+const DefaultMaxKeys = 80_000
 
 // shards is how many parts the keys are spread over, a power of two.
 const shards = 16
@@ -22,12 +22,20 @@ const shards = 16
 type Config struct {
 	// Sink is where the counts go.
 	Sink Sink
-	// Windows are those of the rules that are counted, so that flushes are cut
-	// where their panes are. Most windows need none: see [hotparam.NextCut].
-	Windows []hotparam.Window
+	// Rules are those that are counted: flushes are cut where the panes of their
+	// windows end, and thresholds tell which counts are urgent. Nil: flushes come
+	// each 100 ms, and nothing is urgent.
+	Rules *hotparam.Rules
 	// MaxKeys bounds how many keys are held at a time; 0 is [DefaultMaxKeys],
-	// about 20 MB.
+	// about 25 MB.
 	MaxKeys int
+	// Budget is how many lines are sent in 100 ms: keys with few counts are held
+	// back so that it is kept, whatever keys come. Keys that are hot, or may be,
+	// are sent all the same. 0 is [DefaultBudget], negative: no bound.
+	Budget int
+	// Urgent is how often the counts of keys are sent that may be hot and are not
+	// known to be. 0 is [DefaultUrgent], negative: nothing is urgent.
+	Urgent time.Duration
 	// Log takes what goes wrong, once per change; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -47,19 +55,56 @@ func (c Config) validate() error {
 type Collector struct {
 	sink    Sink
 	windows []hotparam.Window
+	lines   int           // the budget; negative: none
+	urgent  time.Duration // the fast pace; not positive: none
 	log     *slog.Logger
 
-	shards [shards]shard
-	wake   chan struct{} // a table is full: flush now
+	shards     [shards]shard
+	nearlyFull chan struct{} // a table is: make room
+	hurry      chan struct{} // a key is urgent
+
+	steering  atomic.Pointer[steering]
+	onLocal   atomic.Pointer[func(hotparam.Hot, bool)]
+	onOrigins atomic.Pointer[func(func(Origin) bool)]
 
 	dropped struct{ full, tooLong, failed atomic.Int64 }
-	sent    struct{ counts, lines, packets, flushes atomic.Int64 }
+	sent    struct{ counts, lines, packets, flushes, urgent atomic.Int64 }
+	told    struct{ aged, raised, unsent, held, candidates, factor, local atomic.Int64 }
 
-	// Of the flushing goroutine alone:
-	counts   []Count
-	start    time.Time // of the flush to come
-	reported int64     // drops that have been told as unsent
-	failing  bool
+	flusher
+}
+
+// flusher is what belongs to the flushing goroutine alone.
+type flusher struct {
+	profiles *profiles
+	steered  *steering
+	budget   budget
+	locals   locals
+
+	start     int64 // of the counts to be taken, in ns since the Unix epoch
+	now       int64
+	lastSend  int64
+	urgentAt  int64 // of the last urgent flush
+	originsAt int64 // when origins were last asked for
+	spoke     bool  // the last packets had counts
+	flushes   uint32
+
+	factor     float32 // by which the candidates' mark is raised: 2^n
+	held       int64   // h
+	unsent     int64   // counts that were taken and not sent
+	aged       int64
+	candidates int64
+	raised     int64
+
+	lost, toldLost, toldAged int64
+	failing                  bool
+
+	// Kept for their room:
+	counts, parts []Count
+	origins       []Origin
+	keep          []int32
+	spare         books
+	pool          pool
 }
 
 // New makes a collector. It starts nothing; [Collector.Run] does.
@@ -70,13 +115,31 @@ func New(c Config) (*Collector, error) {
 	if c.MaxKeys == 0 {
 		c.MaxKeys = DefaultMaxKeys
 	}
+	if c.Budget == 0 {
+		c.Budget = DefaultBudget
+	}
+	if c.Urgent == 0 {
+		c.Urgent = DefaultUrgent
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	col := &Collector{sink: c.Sink, windows: c.Windows, log: c.Log, wake: make(chan struct{}, 1)}
-	for i := range col.shards {
-		col.shards[i].init(max(16, c.MaxKeys/shards))
+	col := &Collector{
+		sink: c.Sink, lines: c.Budget, urgent: c.Urgent, log: c.Log,
+		nearlyFull: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 	}
+	if c.Rules != nil {
+		col.windows = c.Rules.Windows()
+	}
+	col.profiles = newProfiles(c.Rules)
+	col.steered = &steering{instances: 1}
+	col.steering.Store(col.steered)
+	col.factor, col.held = 1, 1
+	for i := range col.shards {
+		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstMark())
+	}
+	col.spare = newBooks(len(col.shards[0].notes), col.profiles.levels)
+	col.tell()
 	return col, nil
 }
 
@@ -84,13 +147,30 @@ func New(c Config) (*Collector, error) {
 // [hotparam.Hash]. It neither blocks nor allocates, keeps no reference to the
 // bytes, and is safe for concurrent use. n must be below 2³².
 func (c *Collector) Add(hash uint64, member []byte, n uint64) {
-	// The table uses the hash's low bits.
-	if c.shards[hash>>60&(shards-1)].add(hash, member, n) {
-		return
+	if out := c.shardOf(hash).add(hash, member, n); out != added {
+		c.notice(out, n)
 	}
-	c.dropped.full.Add(int64(n))
+}
+
+// shardOf is the shard of a key; its table uses the hash's low bits.
+func (c *Collector) shardOf(hash uint64) *shard { return &c.shards[hash>>60&(shards-1)] }
+
+// notice acts on what an add brought about.
+func (c *Collector) notice(out outcome, n uint64) {
+	if out&full != 0 {
+		c.dropped.full.Add(int64(n))
+	}
+	if out&(full|filling) != 0 {
+		wake(c.nearlyFull)
+	}
+	if out&urgent != 0 {
+		wake(c.hurry)
+	}
+}
+
+func wake(c chan<- struct{}) {
 	select {
-	case c.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -98,117 +178,11 @@ func (c *Collector) Add(hash uint64, member []byte, n uint64) {
 // Fit is the text that a key's long text is counted by and known as to all
 // others; most texts are short and stay as they are. See [Sink].
 func (c *Collector) Fit(text []byte) []byte {
-	if len(text) <= alwaysFits {
+	if len(text) <= AlwaysFits {
 		return text
 	}
 	return c.sink.Fit(text)
 }
 
-// alwaysFits is a length that no sink finds too long, so that it is not asked.
-const alwaysFits = 80
-
-// Run flushes at each multiple of 100 ms of the wall clock, and where a rule's
-// panes need it, until ctx ends; then once more, and closes the sink. It
-// returns the error of that close, if any: a failed flush is counted and tried
-// no more, since the next one is due in no time.
-func (c *Collector) Run(ctx context.Context) error {
-	c.start = time.Now()
-	timer := time.NewTimer(c.untilCut())
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			c.Flush(last, c.start)
-			return c.sink.Close()
-		case <-c.wake:
-			c.Flush(ctx, c.start)
-		case <-timer.C:
-			now := time.Now() // before the flush: what is added while it sends is left for the next
-			c.Flush(ctx, c.start)
-			c.start = now // not cut: the timer may have been late
-			timer.Reset(c.untilCut())
-		}
-	}
-}
-
-// untilCut is how long it is until the next flush.
-func (c *Collector) untilCut() time.Duration {
-	return time.Until(hotparam.NextCut(time.Now(), c.windows))
-}
-
-// Flush sends what was counted since the last flush as counts of start and
-// later. It is for callers that keep their own clock, as replay does, instead
-// of Run: never both at a time.
-func (c *Collector) Flush(ctx context.Context, start time.Time) {
-	c.counts = c.counts[:0]
-	sum := int64(0)
-	for i := range c.shards {
-		c.shards[i].flush(func(member []byte, n uint64) {
-			// Bytes that are no key's have no rule that the sink knows, and are
-			// counted as such there.
-			rule, text, _ := bytes.Cut(member, []byte{' '})
-			c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(n)})
-			sum += int64(n)
-		})
-	}
-	lost := c.dropped.full.Load() + c.dropped.tooLong.Load()
-	if len(c.counts) == 0 && lost == c.reported {
-		return
-	}
-	sent := c.sink.Send(ctx, Flush{Start: start, Held: 1, Unsent: lost - c.reported}, c.counts)
-	c.reported = lost
-	c.account(sent, sum)
-}
-
-func (c *Collector) account(sent Sent, sum int64) {
-	c.sent.flushes.Add(1)
-	c.sent.lines.Add(sent.Lines)
-	c.sent.packets.Add(sent.Packets)
-	c.sent.counts.Add(sum - sent.TooLong - sent.Failed)
-	c.dropped.tooLong.Add(sent.TooLong)
-	c.dropped.failed.Add(sent.Failed)
-	if failing := sent.Err != nil; failing != c.failing {
-		c.failing = failing
-		if failing {
-			c.log.Warn("counts cannot be sent; requests are not affected", "err", sent.Err)
-		} else {
-			c.log.Info("counts are sent again")
-		}
-	}
-}
-
-// Stats are the collector's counters since it was made.
-type Stats struct {
-	Counts  int64 // counts that were sent
-	Lines   int64
-	Packets int64
-	Flushes int64
-	Dropped Dropped
-}
-
-// Dropped are the counts that were not sent, by reason.
-type Dropped struct {
-	TableFull int64 // too many distinct keys between two flushes
-	TooLong   int64 // the key's line fits no packet
-	SendError int64 // the packet could not be sent
-}
-
-// Sum is all that was dropped.
-func (d Dropped) Sum() int64 { return d.TableFull + d.TooLong + d.SendError }
-
-// Stats tells the counters. It is safe for concurrent use.
-func (c *Collector) Stats() Stats {
-	return Stats{
-		Counts:  c.sent.counts.Load(),
-		Lines:   c.sent.lines.Load(),
-		Packets: c.sent.packets.Load(),
-		Flushes: c.sent.flushes.Load(),
-		Dropped: Dropped{
-			TableFull: c.dropped.full.Load(),
-			TooLong:   c.dropped.tooLong.Load(),
-			SendError: c.dropped.failed.Load(),
-		},
-	}
-}
+// AlwaysFits is a length that no sink finds too long, so that it is not asked.
+const AlwaysFits = 80

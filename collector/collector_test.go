@@ -36,7 +36,7 @@ func TestNoIncrementIsLost(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out := newSums()
-			c := newCollector(t, Config{Sink: out, MaxKeys: test.maxKeys})
+			c := newCollector(t, Config{Sink: out, MaxKeys: test.maxKeys, Budget: -1})
 			var running atomic.Int32
 			running.Store(adders)
 			added := make([]map[int]int64, adders)
@@ -103,7 +103,7 @@ func TestFlushSendsWhatWasAddedSinceTheLast(t *testing.T) {
 	k := newKeys(300)
 	rapid.Check(t, func(t *rapid.T) {
 		out := newSums()
-		c, err := New(Config{Sink: out, MaxKeys: rapid.SampledFrom([]int{1 << 12, 1 << 13}).Draw(t, "keys")})
+		c, err := New(Config{Sink: out, MaxKeys: rapid.SampledFrom([]int{1 << 12, 1 << 13}).Draw(t, "keys"), Budget: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestAKeyThatBecomesHotInAFullTableIsCounted(t *testing.T) {
 	const flood, rounds = 5_000, 20
 	k := newKeys(flood * rounds)
 	out := newSums()
-	c := newCollector(t, Config{Sink: out, MaxKeys: 1024})
+	c := newCollector(t, Config{Sink: out, MaxKeys: 1024, Budget: -1})
 	hot := []byte("terms hot")
 	hash := hotparam.Hash(hot)
 	var late int64
@@ -193,7 +193,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	c := newCollector(t, Config{Sink: nowhere{}, MaxKeys: 1 << 12})
+	c := newCollector(t, Config{Sink: nowhere{}, MaxKeys: 1 << 12, Budget: -1})
 	before := heap()
 	var member []byte
 	for i := range 300_000 {
@@ -251,8 +251,7 @@ func TestRunCutsWherePanesBegin(t *testing.T) {
 		t.Run(test.window.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				out, epoch := newSums(), time.Now()
-				w := hotparam.NewWindow(test.window)
-				c := newCollector(t, Config{Sink: out, Windows: []hotparam.Window{w}})
+				c := newCollector(t, Config{Sink: out, Rules: countedOver(test.window)})
 				run(t, c, func() {
 					for time.Since(epoch) < test.cuts[len(test.cuts)-1]+50*time.Millisecond {
 						c.Add(1, []byte("r k"), 1)
@@ -277,7 +276,7 @@ func TestRunNeverStraddlesPanes(t *testing.T) {
 		time.Sleep(12_345_678 * time.Nanosecond)
 		w := hotparam.NewWindow(10 * time.Second)
 		out := &stamps{}
-		c := newCollector(t, Config{Sink: out, Windows: []hotparam.Window{w}})
+		c := newCollector(t, Config{Sink: out, Rules: countedOver(10 * time.Second)})
 		run(t, c, func() {
 			for range 3_000 {
 				member := fmt.Append(nil, "r ", time.Now().UnixNano())
@@ -396,13 +395,13 @@ func (f failing) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
 func (failing) Fit(text []byte) []byte { return text }
 func (f failing) Close() error         { return f.error }
 
-// A full table is flushed at once instead of at the next cut.
-func TestAFullTableIsFlushedAtOnce(t *testing.T) {
+// A table that is nearly full is flushed at once instead of at the next cut.
+func TestANearlyFullTableIsFlushedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		k := newKeys(4_000)
 		out := newSums()
-		c := newCollector(t, Config{Sink: out, MaxKeys: 256})
+		c := newCollector(t, Config{Sink: out, MaxKeys: 256, Budget: -1})
 		begin := time.Now()
 		run(t, c, func() {
 			for i := range k.members {
@@ -414,8 +413,8 @@ func TestAFullTableIsFlushedAtOnce(t *testing.T) {
 			}
 		})
 		sent, _ := out.total()
-		if dropped := c.Stats().Dropped.TableFull; dropped == 0 || sent+dropped != 4_000 || dropped > 400 {
-			t.Errorf("sent %d, dropped %d; want a few dropped, and the rest sent", sent, dropped)
+		if dropped := c.Stats().Dropped.TableFull; dropped != 0 || sent != 4_000 {
+			t.Errorf("sent %d, dropped %d; want all of 4,000 sent", sent, dropped)
 		}
 	})
 }
@@ -471,4 +470,9 @@ func BenchmarkFlush(b *testing.B) {
 			}
 		})
 	}
+}
+
+// countedOver are rules with a window of d that nothing is hot by.
+func countedOver(d time.Duration) *hotparam.Rules {
+	return &hotparam.Rules{Rules: []hotparam.Rule{{Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1 << 40, Per: d})}}}}
 }

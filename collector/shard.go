@@ -1,100 +1,121 @@
 package collector
 
-import (
-	"cmp"
-	"slices"
-	"sync/atomic"
-)
+import "sync/atomic"
 
-// shard is one part of the collector's keys. Any goroutine may add; flush is
-// called by one goroutine at a time.
+// shard is one part of the collector's keys. Any goroutine may add; all else is
+// the flushing goroutine's.
 type shard struct {
 	table atomic.Pointer[table]
 	keys  int // capacity of a table
 
-	// Of the flushing goroutine alone:
-	flushes uint32
-	seen    []seen // by slot
-	_       [64]byte
+	books
+	since int64 // when the table was replaced: what it shed had been sent by then
+	shed  int64 // the most that was shed, unsent, of any one key; not yet told
+	_     [64]byte
 }
 
-// seen is when a slot's key was last counted, and how often.
-type seen struct {
-	flush uint32
-	count uint32
+// books are what the flushing goroutine keeps on the slots of a table.
+type books struct {
+	notes   []note
+	recents []recent // a row of profiles.levels for each slot
+	unsent  slotSet  // slots with counts that were taken and not sent
 }
 
-// idleFlushes is how many flushes without a count a key survives when its table
-// is replaced.
-const idleFlushes = 10
+// note is what the flushing goroutine knows of a slot. It is a cache line.
+type note struct {
+	held   uint64 // counts taken by earlier flushes and not yet sent,
+	origin int64  // the first instant that they can be of,
+	delta  uint64 // and those taken since
+	sent   int64  // when a count was last sent: no part to come is of before
 
-func (s *shard) init(keys int) {
-	s.keys = keys
-	s.replaceTable()
+	load  float32 // see profile.count
+	level float32 // the load that the slow pace is good for; see pace
+	until int64   // when the fast pace ends; 0: the pace is slow
+
+	flush   uint32 // that took a count last,
+	busy    uint32 // and how much
+	profile uint32
+	local   uint16 // its exact count: a number in locals, from 1
+	flags   flags
 }
 
-func (s *shard) replaceTable() (t *table) {
-	t = newTable(s.keys)
-	s.seen = make([]seen, len(t.slots))
+type flags uint8
+
+// Flags of a slot: each exempts it from being held back.
+const (
+	isHot flags = 1 << iota
+	isSuspect
+)
+
+func (n *note) total() uint64 { return n.held + n.delta }
+
+// exempt tells whether the key may be exempt from being held back: whether it is
+// depends on by how much the candidates' mark is raised.
+func (n *note) exempt() bool { return n.flags != 0 || n.load >= 1 }
+
+// lines is how many lines the key's counts take: what was held back has a start
+// of its own.
+func (n *note) lines() int {
+	lines := 0
+	if n.held > 0 {
+		lines++
+	}
+	if n.delta > 0 {
+		lines++
+	}
+	return lines
+}
+
+func (s *shard) init(keys, levels int, mark uint64) {
+	t := newTable(keys, mark)
+	s.keys, s.books = keys, newBooks(len(t.slots), levels)
 	s.table.Store(t)
-	return t
 }
 
-// add reports whether the key was counted; if not, the shard is full.
-func (s *shard) add(hash uint64, key []byte, n uint64) bool {
+func newBooks(slots, levels int) books {
+	return books{
+		notes:   make([]note, slots),
+		recents: make([]recent, slots*levels),
+		unsent:  newSlotSet(slots),
+	}
+}
+
+func (b *books) clear() {
+	clear(b.notes)
+	clear(b.recents)
+	b.unsent.reset()
+}
+
+// add adds to a key's counter; the outcome is never replaced.
+func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
 	for {
-		switch s.table.Load().add(hash, key, n) {
-		case added:
-			return true
-		case full:
-			return false
-		case replaced:
-			// The new table was in place before the old one was closed.
+		t := s.table.Load()
+		if t.counted {
+			if out := s.addCounted(t, hash, key, n); out != replaced {
+				return out
+			}
+			continue
 		}
+		if out := t.add(hash, key, n); out != replaced {
+			return out
+		}
+		// The new table was in place before the old one was closed.
 	}
 }
 
-// flush takes the counts that have come since the last one and hands each to
-// emit. The key stays as it is for as long as it is held.
-func (s *shard) flush(emit func(key []byte, n uint64)) {
-	s.flushes++
-	t := s.table.Load()
-	t.take(func(at int, n uint64) {
-		s.seen[at] = seen{s.flushes, uint32(min(n, 1<<32-1))}
-		emit(t.key(&t.slots[at]), n)
-	})
-	if t.used.Load() > t.limit/4*3 || t.bytes.Load() > int64(len(t.arena)/4*3) {
-		s.compact(t, emit)
+// addCounted adds to a table that counts who is inside.
+func (s *shard) addCounted(t *table, hash uint64, key []byte, n uint64) outcome {
+	t.inside.Add(1)
+	out := replaced
+	if s.table.Load() == t { // else it may be another shard's by now
+		out = t.add(hash, key, n)
 	}
+	t.inside.Add(-1)
+	return out
 }
 
-// compact replaces the table by one that holds the keys worth keeping: those
-// seen lately, and of these the busiest, up to half a table. What is shed has
-// been sent already; when it comes back it is a new key.
-func (s *shard) compact(old *table, emit func(key []byte, n uint64)) {
-	keep := make([]int, 0, s.keys)
-	was := s.seen
-	for at, seen := range was {
-		if seen.flush > 0 && s.flushes-seen.flush < idleFlushes {
-			keep = append(keep, at)
-		}
-	}
-	slices.SortFunc(keep, func(a, b int) int {
-		return cmp.Or(cmp.Compare(was[b].count, was[a].count), cmp.Compare(was[b].flush, was[a].flush))
-	})
-	t := s.replaceTable()
-	room := len(t.arena) / 2
-	for i, at := range keep {
-		from := &old.slots[at]
-		if room -= int(from.len); i >= s.keys/2 || room < 0 {
-			break
-		}
-		t.add(from.hash.Load(), old.key(from), 0)
-	}
-	for at := range old.slots {
-		from := &old.slots[at]
-		if n, ok := from.close(); ok && n > 0 {
-			emit(old.key(from), n) // it came since the flush
-		}
-	}
+// each hands the slots with unsent counts to f, which may take out the one it has
+// got.
+func (b *books) each(f func(at int, n *note)) {
+	b.unsent.each(func(at int) { f(at, &b.notes[at]) })
 }

@@ -11,6 +11,9 @@ type Count struct {
 	Rule []byte
 	Text []byte
 	N    int64
+	// Start is the first instant that the count can be of, if that is before the
+	// flush's: part of it was held back. Zero: the flush's.
+	Start time.Time
 }
 
 // Flush is what one flush has to say besides its counts.
@@ -19,14 +22,19 @@ type Flush struct {
 	Start time.Time
 	// Held is h: each key's unsent count is below it.
 	Held int64
-	// Unsent is the mass that was dropped since the last flush.
+	// Unsent is what may have been dropped of any one key since the last flush.
 	Unsent int64
+	// Aged is how much of all keys was held back until it was older than the
+	// window, since the last flush.
+	Aged int64
 }
 
 // Sink is where counts go. The collector calls it from one goroutine.
 type Sink interface {
 	// Send sends one flush. It returns how many counts (the sum of their N) it
 	// could not send, by reason; it must not wait for long, and keeps nothing.
+	// Counts come ordered by Start, the earliest first. Without any, what the
+	// flush says is to be sent all the same: it tells that the instance lives.
 	Send(ctx context.Context, flush Flush, counts []Count) Sent
 	// Fit shortens a text that is too long for the sink, so that it keeps its
 	// identity; one that fits is returned as it is. It is called by any

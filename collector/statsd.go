@@ -73,7 +73,7 @@ func NewStatsD(c StatsDConfig) (*StatsD, error) {
 		}
 		sender = &udpSender{addr: c.Addr}
 	}
-	p := &packer{next: sender, meta: !c.NoMeta, buf: make([]byte, 0, wire.MaxPacket)}
+	p := &packer{out: sender, meta: !c.NoMeta, buf: make([]byte, 0, wire.MaxPacket)}
 	p.head.Instance, p.head.Incarnation = []byte(c.Instance), incarnation()
 	client, err := statsd.NewClientWithSender(p, "", 0)
 	if err != nil {
@@ -96,7 +96,8 @@ func NewStatsD(c StatsDConfig) (*StatsD, error) {
 // Send implements [Sink].
 func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 	s.packer.begin(flush)
-	for _, c := range counts {
+	for i := range counts {
+		c := &counts[i]
 		prefix, ok := s.prefixes[string(c.Rule)]
 		if !ok {
 			s.packer.sent.Failed += c.N
@@ -105,7 +106,7 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 		}
 		s.name = append(s.name[:0], prefix...)
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
-		s.packer.count = c.N
+		s.packer.next(c)
 		// The client formats the line and hands it to the packer before it
 		// returns, so the name need not be copied.
 		_ = s.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
@@ -122,9 +123,10 @@ func (s *StatsD) Close() error { return s.client.Close() }
 // packer joins the client's lines to packets, each with a meta line at its
 // head. It is the client's sender; what is sent when is up to us.
 type packer struct {
-	next statsd.Sender
+	out  statsd.Sender
 	meta bool
 	head wire.Meta
+	told Flush // what is to be told of the flush
 
 	buf   []byte
 	open  bool  // buf is a packet that has begun
@@ -135,8 +137,24 @@ type packer struct {
 }
 
 func (p *packer) begin(f Flush) {
-	p.sent = Sent{}
-	p.head.Start, p.head.Held, p.head.Unsent = f.Start.UnixNano(), f.Held, f.Unsent
+	p.sent, p.told = Sent{}, f
+	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
+}
+
+// next prepares for the line of a count: one with another start needs a packet
+// of its own.
+func (p *packer) next(c *Count) {
+	p.count = c.N
+	start := c.Start
+	if start.IsZero() {
+		start = p.told.Start
+	}
+	if ns := start.UnixNano(); p.meta && ns != p.head.Start {
+		if p.open {
+			p.emit()
+		}
+		p.head.Start = ns
+	}
 }
 
 // Send takes one line from the client.
@@ -166,8 +184,12 @@ func (p *packer) start() {
 	p.open, p.buf, p.lines, p.mass = true, p.buf[:0], 0, 0
 	if p.meta {
 		p.head.Seq++
+		p.head.Unsent, p.head.Aged = 0, 0
+		if p.head.Start == p.told.Start.UnixNano() { // what was dropped was so lately
+			p.head.Unsent, p.head.Aged = p.told.Unsent, p.told.Aged
+			p.told.Unsent, p.told.Aged = 0, 0 // told once
+		}
 		p.buf = wire.AppendMeta(p.buf, p.head)
-		p.head.Unsent = 0 // told once
 	}
 }
 
@@ -178,7 +200,7 @@ func (p *packer) emit() {
 		return
 	}
 	p.sent.Packets++
-	if _, err := p.next.Send(p.buf); err != nil {
+	if _, err := p.out.Send(p.buf); err != nil {
 		p.sent.Failed += p.mass
 		p.sent.Err = err
 		return
@@ -186,8 +208,11 @@ func (p *packer) emit() {
 	p.sent.Lines += p.lines
 }
 
+// end sends what is left, and a packet of a meta line alone where there is
+// something to tell that no other told, or was no other.
 func (p *packer) end() Sent {
-	if p.head.Unsent > 0 {
+	if p.told.Unsent > 0 || p.told.Aged > 0 || !p.open && p.sent.Packets == 0 {
+		p.next(&Count{})
 		p.start()
 	}
 	if p.open {
@@ -197,7 +222,7 @@ func (p *packer) end() Sent {
 }
 
 // Close closes what is below; the client calls it.
-func (p *packer) Close() error { return p.next.Close() }
+func (p *packer) Close() error { return p.out.Close() }
 
 // udpSender sends packets over a connected UDP socket: a connected one is told
 // when nobody listens.

@@ -51,7 +51,9 @@ func newStatsD(t testing.TB, c StatsDConfig) *StatsD {
 	return s
 }
 
-func count(rule, text string, n int64) Count { return Count{[]byte(rule), []byte(text), n} }
+func count(rule, text string, n int64) Count {
+	return Count{Rule: []byte(rule), Text: []byte(text), N: n}
+}
 
 func TestStatsDGolden(t *testing.T) {
 	start := time.Unix(1_700_000_000, 100_000_000)
@@ -165,7 +167,7 @@ func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 		for _, b := range []string{"a", "%", "\x00"} {
 			text := s.Fit(bytes.Repeat([]byte(b), 5000))
 			sent := s.Send(t.Context(), Flush{Start: time.Now(), Held: wire.MaxCount, Unsent: wire.MaxCount},
-				[]Count{{bytes.Repeat([]byte("r"), 64), text, 1<<32 - 1}})
+				[]Count{{Rule: bytes.Repeat([]byte("r"), 64), Text: text, N: 1<<32 - 1}})
 			if sent.TooLong != 0 || sent.Lines != 1 {
 				t.Errorf("%v: a fitted text of %q gives %+v", e, b, sent)
 			}
@@ -301,7 +303,63 @@ func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
 	member := []byte("no-rule-and-no-space")
 	c.Add(hotparam.Hash(member), member, 7)
 	c.Flush(t.Context(), time.Now())
-	if s := c.Stats(); s.Dropped.SendError != 7 || s.Counts != 0 || len(out.all) != 0 {
+	if s := c.Stats(); s.Dropped.SendError != 7 || s.Counts != 0 || len(out.all) != 1 || strings.Contains(out.all[0], "no-rule") {
 		t.Errorf("%+v, %d packets", s, len(out.all))
+	}
+}
+
+// Counts with another start have a packet of their own, which tells it; what was
+// dropped is told in one of the flush's own start. A flush without counts is a
+// packet all the same.
+func TestStatsDPacketsKeepToOneStart(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	part := func(text string, n int64, age time.Duration) Count {
+		c := count("terms", text, n)
+		c.Start = start.Add(-age)
+		return c
+	}
+	meta := func(seq int, age time.Duration, rest string) string {
+		return fmt.Sprintf("hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:%d,t:%d,h:3,u:%s", seq, start.Add(-age).UnixNano(), rest)
+	}
+	for _, test := range []struct {
+		name   string
+		flush  Flush
+		counts []Count
+		want   []string
+	}{
+		{"old, older and new ones", Flush{Start: start, Held: 3, Unsent: 7, Aged: 9},
+			[]Count{part("a", 1, 2*time.Second), part("b", 2, time.Second), part("c", 1, time.Second), part("d", 4, 0), count("terms", "b", 5)},
+			[]string{meta(1, 2*time.Second, "0") + "\nshop.terms.hot_param.a:1|c",
+				meta(2, time.Second, "0") + "\nshop.terms.hot_param.b:2|c\nshop.terms.hot_param.c:1|c",
+				meta(3, 0, "7,a:9") + "\nshop.terms.hot_param.d:4|c\nshop.terms.hot_param.b:5|c"}},
+		{"old ones alone", Flush{Start: start, Held: 3, Aged: 9}, []Count{part("a", 1, time.Second)},
+			[]string{meta(1, time.Second, "0") + "\nshop.terms.hot_param.a:1|c", meta(2, 0, "0,a:9")}},
+		{"old ones, and nothing to tell", Flush{Start: start, Held: 3}, []Count{part("a", 1, time.Second)},
+			[]string{meta(1, time.Second, "0") + "\nshop.terms.hot_param.a:1|c"}},
+		{"none", Flush{Start: start, Held: 3}, nil, []string{meta(1, 0, "0")}},
+	} {
+		for _, plain := range []bool{false, true} {
+			out := &packets{}
+			s := newStatsD(t, StatsDConfig{Sender: out, NoMeta: plain})
+			s.packer.head.Incarnation = 0xabc
+			want := test.want
+			if plain { // the same lines, in one packet if there are any
+				var lines []string
+				for _, packet := range test.want {
+					lines = append(lines, strings.Split(packet, "\n")[1:]...)
+				}
+				want = nil
+				if len(lines) > 0 {
+					want = []string{strings.Join(lines, "\n")}
+				}
+			}
+			sent := s.Send(t.Context(), test.flush, test.counts)
+			if strings.Join(out.all, "\n\n") != strings.Join(want, "\n\n") {
+				t.Errorf("%s, plain %v: sent\n%q\nwant\n%q", test.name, plain, out.all, want)
+			}
+			if sent.Lines != int64(len(test.counts)) || sent.Packets != int64(len(want)) {
+				t.Errorf("%s, plain %v: %+v", test.name, plain, sent)
+			}
+		}
 	}
 }

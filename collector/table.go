@@ -1,148 +1,270 @@
 package collector
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 )
 
-// table is an open-addressing hash table of counters. Adders fill it without a
-// lock: a slot is claimed by its hash, then given its key, then made ready. It
-// only ever grows; to shed keys it is replaced as a whole (see shard).
+// table counts keys. Adders fill it without a lock. It only ever grows; to shed
+// keys it is replaced as a whole (see compact.go).
+//
+// Keys have slots in the order in which they came, so that those that come often
+// lie close together: what comes often came early. An open-addressing index finds
+// them. A new key gets a slot first, and enters the index by one
+// compare-and-swap, complete; whoever brings the same key at the same time finds
+// it where his own would have gone.
 type table struct {
-	slots []slot
-	dirty []atomic.Uint64 // a bit for each slot whose counter left zero
-	any   atomic.Bool     // some bit of dirty is set
-	arena []byte          // the keys' bytes
-	used  atomic.Int64    // slots claimed
-	bytes atomic.Int64    // bytes of the arena given out
-	limit int64           // slots that may be claimed
+	index  []atomic.Uint32 // tag of the hash | number of the slot, from 1; 0: free
+	number uint32          // the bits of an entry that are the number
+	slots  []slot
+	dirty  bitset // slots whose counter left zero
+	urgent bitset // slots whose counter reached its mark
+	arena  []byte // the bytes of long keys
+	alarm  int64  // slots taken at which room has to be made
+	// counted tables know who is inside, so that they can be used again: see pool.
+	counted bool
+
+	_      [64]byte // what is above is read by all and never changes
+	used   atomic.Int64
+	bytes  atomic.Int64 // of the arena, given out
+	inside atomic.Int64 // adders, of a counted table
 }
 
+// slot is a cache line: with a place in the index, all that an adder touches of a
+// key that is short.
 type slot struct {
-	hash  atomic.Uint64 // 0: free
-	state atomic.Uint64 // closed | ready | count
-	off   uint32        // key in the arena; written before ready is set
-	len   uint32
+	state atomic.Uint64 // closed | count
+	mark  atomic.Uint64 // the count that is urgent; written by the flushing goroutine only
+	hash  uint64        // this and what follows never changes once the index has the slot
+	len   uint32        // of the key
+	off   uint32        // in the arena, of a key that is longer than short
+	short [32]byte
 }
 
 // Bits of a slot's state.
 const (
 	closed    = 1 << 63 // the table was replaced: start over with the new one
-	ready     = 1 << 62 // the key is written
-	countMask = ready - 1
+	countMask = closed - 1
 )
 
-// maxProbe bounds how far a key can lie from its hash's place. At half load a
-// run this long does not happen unless keys are being added as fast as they
-// can be hashed.
-const maxProbe = 64
+// never is a mark that no count reaches.
+const never = math.MaxUint64
 
-type outcome int
+// maxProbe bounds how far a key can lie from its hash's place. At the highest
+// load a run this long does not happen unless keys are being added as fast as
+// they can be hashed.
+const maxProbe = 128
+
+// outcome tells what an add brought about, as a set of bits.
+type outcome uint8
 
 const (
-	added outcome = iota
-	full
-	replaced // the table is closed
+	added    outcome = 0
+	urgent   outcome = 1 << iota // the count reached its mark
+	filling                      // the table is about to be full
+	full                         // the key was not counted
+	replaced                     // the table is closed, nor was it there
 )
 
-// newTable makes room for keys keys, of 128 bytes on average.
-func newTable(keys int) *table {
+// arenaPerKey is how long a key is on average, at most, short ones as nothing, for
+// a table to hold as many as it is made for.
+const arenaPerKey = 128
+
+// newTable makes room for keys keys, whose first count is urgent from mark on.
+func newTable(keys int, mark uint64) *table {
 	size := 1
-	for size < 2*keys {
+	for size*5 < keys*8 {
 		size *= 2
 	}
-	return &table{
-		slots: make([]slot, size),
-		dirty: make([]atomic.Uint64, (size+63)/64),
-		arena: make([]byte, keys*128),
-		limit: int64(keys),
+	t := &table{
+		index:  make([]atomic.Uint32, size),
+		number: 1<<bits.Len(uint(keys)) - 1,
+		slots:  make([]slot, keys),
+		dirty:  newBitset(keys),
+		urgent: newBitset(keys),
+		arena:  make([]byte, keys*arenaPerKey),
+		alarm:  int64(keys) * 7 / 8,
+	}
+	t.setMarks(mark)
+	return t
+}
+
+func (t *table) setMarks(mark uint64) {
+	for i := range t.slots {
+		t.slots[i].mark.Store(mark)
 	}
 }
 
-// add adds n to a key's counter. Two adders that bring the same new key at the
-// same time may both claim a slot: the key's count is then split in two, which
-// adds up at the receiver, until the table is replaced.
+// reset empties a table that no adder is inside of.
+func (t *table) reset(mark uint64) {
+	clear(t.index)
+	clear(t.slots)
+	t.setMarks(mark)
+	t.dirty.reset()
+	t.urgent.reset()
+	t.used.Store(0)
+	t.bytes.Store(0)
+}
+
+// filled tells whether so many keys of so many bytes call for room to be made.
+func (t *table) filled(used, bytes int64) bool {
+	return used > t.alarm || bytes > int64(len(t.arena))/8*7
+}
+
+// place is where the index has, or would have, the i-th choice for a hash.
+func (t *table) place(hash, i uint64) *atomic.Uint32 {
+	return &t.index[(hash+i)&uint64(len(t.index)-1)]
+}
+
+// entry is what the index holds for a slot: of the hash those of the upper bits
+// that find room.
+func (t *table) entry(hash, at uint64) uint32 { return uint32(hash>>32)&^t.number | uint32(at+1) }
+
+// is tells whether an entry of the index is a key's, and of which slot.
+func (t *table) is(entry uint32, hash uint64, key []byte) (at uint64, ok bool) {
+	if (entry^uint32(hash>>32))&^t.number != 0 {
+		return 0, false
+	}
+	at = uint64(entry&t.number) - 1
+	return at, string(t.key(&t.slots[at])) == string(key)
+}
+
+// add adds n to a key's counter.
 func (t *table) add(hash uint64, key []byte, n uint64) outcome {
-	mask := uint64(len(t.slots) - 1)
 	for i := range uint64(maxProbe) {
-		at := (hash + i) & mask
-		s := &t.slots[at]
-		h := s.hash.Load()
-		if h == 0 {
-			if t.used.Load() >= t.limit {
-				return full
-			}
-			if s.hash.CompareAndSwap(0, hash) {
-				return t.fill(at, key, n)
-			}
-			h = s.hash.Load()
+		entry := t.place(hash, i).Load()
+		if entry == 0 {
+			return t.enter(hash, i, key, n)
 		}
-		if h != hash {
-			continue
+		if at, ok := t.is(entry, hash, key); ok {
+			return t.count(at, n)
 		}
-		state := s.state.Load()
-		if state&closed != 0 {
-			return replaced
-		}
-		if state&ready == 0 || string(t.key(s)) != string(key) {
-			continue
-		}
-		return t.count(at, s.state.Add(n), n)
 	}
 	return full
 }
 
-// count looks at what a slot's state became when n was added to it.
-func (t *table) count(at, state, n uint64) outcome {
+// count adds n to a slot's counter.
+func (t *table) count(at, n uint64) outcome {
+	s := &t.slots[at]
+	state := s.state.Add(n)
 	if state&closed != 0 {
 		return replaced
 	}
-	if state&countMask == n { // it was zero: the flush has to come here
-		t.dirty[at/64].Or(1 << (at % 64))
-		if !t.any.Load() {
-			t.any.Store(true)
-		}
+	was := state - n
+	if was == 0 { // the flush has to come here
+		t.dirty.set(at)
+	}
+	if s.mark.Load()-1-was < n { // was < mark <= was+n, in one comparison: a mark is at least 1
+		t.urgent.set(at)
+		return urgent
 	}
 	return added
 }
 
-// fill gives a claimed slot its key and first count.
-func (t *table) fill(at uint64, key []byte, n uint64) outcome {
-	s := &t.slots[at]
-	t.used.Add(1)
-	end := t.bytes.Add(int64(len(key)))
-	if end > int64(len(t.arena)) {
-		return full // the slot stays claimed and empty until the table is replaced
+// enter adds n for a key that the index does not have before the i-th choice.
+func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
+	at, end, ok := t.take(hash, key)
+	if !ok {
+		return full
 	}
-	s.off, s.len = uint32(end-int64(len(key))), uint32(len(key))
-	copy(t.arena[s.off:end], key)
-	return t.count(at, s.state.Add(ready|n), n)
+	out := full
+	for ; i < maxProbe; i++ {
+		place := t.place(hash, i)
+		if place.CompareAndSwap(0, t.entry(hash, at)) {
+			out = t.count(at, n)
+			break
+		}
+		// Whose key came first; what was taken for this one stays unused if it is
+		// the same.
+		if other, ok := t.is(place.Load(), hash, key); ok {
+			out = t.count(other, n)
+			break
+		}
+	}
+	used := int64(at + 1)
+	if out != replaced && t.filled(used, end) && !t.filled(used-1, end-t.slots[at].room()) {
+		out |= filling
+	}
+	return out
 }
 
-// key is the key of a slot that is ready.
-func (t *table) key(s *slot) []byte { return t.arena[s.off : s.off+s.len : s.off+s.len] }
+// take gives a key a slot, which nobody finds yet, and tells where the arena then
+// ends.
+func (t *table) take(hash uint64, key []byte) (at uint64, end int64, ok bool) {
+	limit := int64(len(t.slots))
+	if t.used.Load() >= limit {
+		return 0, 0, false
+	}
+	used := t.used.Add(1)
+	if used > limit {
+		return 0, 0, false
+	}
+	s := &t.slots[used-1]
+	s.hash, s.len = hash, uint32(len(key))
+	if s.room() == 0 {
+		copy(s.short[:], key)
+		return uint64(used - 1), t.bytes.Load(), true
+	}
+	if end = t.bytes.Add(int64(len(key))); end > int64(len(t.arena)) {
+		return 0, 0, false // the slot stays unused until the table is replaced
+	}
+	s.off = uint32(end) - s.len
+	copy(t.arena[s.off:end], key)
+	return uint64(used - 1), end, true
+}
 
-// take hands each counter that left zero since the last call to f and zeroes
+// insert puts a key that it does not hold into a table that nobody else has yet,
+// and tells where. It is -1 if there is no room.
+func (t *table) insert(hash uint64, key []byte) int {
+	at, _, ok := t.take(hash, key)
+	for i := uint64(0); ok && i < maxProbe; i++ {
+		if t.place(hash, i).CompareAndSwap(0, t.entry(hash, at)) {
+			return int(at)
+		}
+	}
+	return -1
+}
+
+// find tells the slot of a key; it is -1 if there is none.
+func (t *table) find(hash uint64, key []byte) int {
+	for i := range uint64(maxProbe) {
+		entry := t.place(hash, i).Load()
+		if entry == 0 {
+			break
+		}
+		if at, ok := t.is(entry, hash, key); ok {
+			return int(at)
+		}
+	}
+	return -1
+}
+
+// key is the key of a slot that is taken.
+func (t *table) key(s *slot) []byte {
+	if s.len <= uint32(len(s.short)) {
+		return s.short[:s.len:s.len]
+	}
+	return t.arena[s.off : s.off+s.len : s.off+s.len]
+}
+
+// room is how much of the arena a slot's key takes.
+func (s *slot) room() int64 {
+	if s.len <= uint32(len(s.short)) {
+		return 0
+	}
+	return int64(s.len)
+}
+
+// drain hands each counter that left zero since the last call to f and zeroes
 // it. The bit goes first: an adder that comes in between sets it anew.
-func (t *table) take(f func(at int, n uint64)) {
-	if !t.any.Swap(false) {
-		return
-	}
-	for word := range t.dirty {
-		if t.dirty[word].Load() == 0 {
-			continue
+func (t *table) drain(from *bitset, f func(at int, n uint64)) {
+	from.drain(func(at int) {
+		if n := t.slots[at].state.And(closed) & countMask; n > 0 {
+			f(at, n)
 		}
-		for set := t.dirty[word].Swap(0); set != 0; set &= set - 1 {
-			at := word*64 + bits.TrailingZeros64(set)
-			if n := t.slots[at].state.And(ready|closed) & countMask; n > 0 {
-				f(at, n)
-			}
-		}
-	}
+	})
 }
 
 // close shuts a slot for good and returns what its counter still held.
-func (s *slot) close() (n uint64, ok bool) {
-	state := s.state.Or(closed)
-	return state & countMask, state&ready != 0
-}
+func (s *slot) close() (n uint64) { return s.state.Or(closed) & countMask }

@@ -20,6 +20,11 @@
 // does not. A denial whose RetryAfter is 0 can never pass: n was negative or
 // above Limit. An n of 0 always passes and takes nothing: it peeks.
 //
+// # Costs that are known afterwards
+//
+// A request whose cost shows only when it is done is let in by Peek, while there
+// is a token, and then charged with Charge, which may leave the bucket in debt.
+//
 // # Several limiters for one request
 //
 // When another limiter denies the request, what this one took is returned with

@@ -22,19 +22,25 @@ type gcra struct {
 	interval int64 // ns in which one token is earned
 	burst    int64 // tokens in a full bucket
 	fill     int64 // ns in which an empty bucket fills: interval × burst
+	debt     int64 // ns in which the deepest debt is paid
 }
 
 // With these bounds no sum or difference of instants leaves an int64.
 const (
 	maxNow  = 1 << 62 // ns, 146 years
 	maxFill = 1 << 61 // ns, 73 years
+	maxDebt = 1 << 60 // ns
 )
+
+// minDebt is how much time's tokens a charge may leave owed, and a burst if that
+// is more.
+const minDebt = int64(time.Minute)
 
 // maxBack is how far the clock may go back and still be the same clock. Within
 // it the bucket waits until the clock has caught up, and refills nothing twice:
 // that covers a goroutine that was held up between reading the clock and
-// taking. Beyond it the clock was reset, and waiting could mean for ever: the
-// bucket then starts anew, empty.
+// taking. Beyond it, and the deepest debt, the clock was reset, and waiting could
+// mean for ever: the bucket then starts anew, empty.
 const maxBack = int64(time.Minute)
 
 // gone is the word of a bucket that its table has dropped: look it up again.
@@ -54,7 +60,8 @@ func newGCRA(rate hotparam.Rate, burst int64) (gcra, error) {
 		return gcra{}, fmt.Errorf("limiter: burst %d at rate %s takes over 73 years to fill: lower the burst to %d or raise the rate",
 			burst, rate, maxFill/interval)
 	}
-	return gcra{interval: interval, burst: burst, fill: burst * interval}, nil
+	fill := burst * interval
+	return gcra{interval: interval, burst: burst, fill: fill, debt: min(max(fill, minDebt), maxDebt)}, nil
 }
 
 // instant is now as the words tell time.
@@ -63,47 +70,94 @@ func instant(now time.Duration) int64 { return min(max(int64(now), 0), maxNow) }
 // current is the word as it stands at t: itself, or an empty bucket's when it
 // comes from before a reset of the clock.
 func (g *gcra) current(word, t int64) int64 {
-	if word-t > g.fill+maxBack {
+	if word-t > g.fill+g.debt+maxBack {
 		return t + g.fill
 	}
 	return word
 }
 
-// step is the whole algorithm: from a word to the next one and the decision.
-func (g *gcra) step(word, t, n int64) (int64, hotparam.Decision) {
+// verdict is what step finds, in words that stay in registers: a Decision is made
+// of it once, since each copy of one would have to wait for its bytes.
+type verdict struct {
+	allowed bool
+	free    int64 // ns worth of tokens that remain; below 0 in debt
+	wait    int64 // ns until a retry can pass
+}
+
+// step is the whole algorithm: from a word to the next one and the verdict.
+func (g *gcra) step(word, t, n int64) (int64, verdict) {
 	word = g.current(word, t)
 	start := max(word, t)
-	free := g.fill - (start - t) // ns worth of tokens; below 0 when t is behind
-	d := hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: g.burst}
+	free := g.fill - (start - t) // below 0 also when t is behind
 	switch {
 	case n < 0 || n > g.burst:
+		return word, verdict{false, free, 0}
 	case n == 0:
-		d.Allowed, d.Reason = true, hotparam.ReasonWithin
+		return word, verdict{true, free, 0}
 	case n*g.interval > free:
-		d.RetryAfter = time.Duration(n*g.interval - free)
-	default:
-		d.Allowed, d.Reason = true, hotparam.ReasonWithin
-		word = start + n*g.interval
-		free -= n * g.interval
+		return word, verdict{false, free, n*g.interval - free}
 	}
-	d.Remaining = max(0, free) / g.interval
-	return word, d
+	return start + n*g.interval, verdict{true, free - n*g.interval, 0}
+}
+
+func (g *gcra) decision(v verdict) hotparam.Decision {
+	reason := hotparam.ReasonLimited
+	if v.allowed {
+		reason = hotparam.ReasonWithin
+	}
+	return hotparam.Decision{
+		Allowed: v.allowed, Reason: reason, Limit: g.burst, Remaining: max(0, v.free) / g.interval, RetryAfter: time.Duration(v.wait),
+	}
 }
 
 // take steps the word in place; false when the bucket is gone. It is lock-free:
 // whoever loses the swap has lost it to one who made progress, and a denial,
 // the common case of a hot bucket, swaps nothing.
-func (g *gcra) take(word *atomic.Int64, t, n int64) (hotparam.Decision, bool) {
+func (g *gcra) take(word *atomic.Int64, t, n int64) (verdict, bool) {
 	for {
 		old := word.Load()
 		if old == gone {
-			return hotparam.Decision{}, false
+			return verdict{}, false
 		}
-		next, d := g.step(old, t, n)
+		next, v := g.step(old, t, n)
 		if next == old || word.CompareAndSwap(old, next) {
-			return d, true
+			return v, true
 		}
 	}
+}
+
+// charge takes n of the word in place, whatever is there; false when the bucket
+// is gone. It is lock-free as take is.
+func (g *gcra) charge(word *atomic.Int64, t, n int64) bool {
+	for {
+		old := word.Load()
+		if old == gone {
+			return false
+		}
+		if next := g.charged(old, t, n); next == old || word.CompareAndSwap(old, next) {
+			return true
+		}
+	}
+}
+
+// charged is the word after n more were taken at t.
+func (g *gcra) charged(word, t, n int64) int64 {
+	word = g.current(word, t)
+	start := max(word, t)
+	end := max(t+g.fill+g.debt, start) // it may be behind start when the clock is
+	if n > (end-start)/g.interval {
+		return end // the rest is forgiven
+	}
+	return start + n*g.interval
+}
+
+// peek is the decision on n, with the tokens that are there before.
+func (g *gcra) peek(word, t, n int64) hotparam.Decision {
+	_, v := g.step(word, t, n)
+	if v.allowed {
+		v.free += n * g.interval
+	}
+	return g.decision(v)
 }
 
 // giveBack undoes a take of n. It needs no clock: a word that falls behind it

@@ -31,7 +31,7 @@ type Keyed struct {
 type Stats struct {
 	Keys     int64  // buckets held now
 	Evicted  uint64 // buckets dropped because they were full again
-	Overflow uint64 // requests that passed unlimited, for want of room
+	Overflow uint64 // requests that passed unlimited, or uncharged, for want of room
 }
 
 // maxMaxKeys keeps a typing error from reserving all memory.
@@ -56,8 +56,8 @@ func NewKeyed(rate hotparam.Rate, burst int64, maxKeys int) (*Keyed, error) {
 func (k *Keyed) Take(now time.Duration, hash uint64, key []byte, n int64) hotparam.Decision {
 	t := instant(now)
 	if b := k.table.find(hash, key); b != nil {
-		if d, ok := k.take(&b.word, t, n); ok {
-			return d
+		if v, ok := k.take(&b.word, t, n); ok {
+			return k.decision(v)
 		}
 	}
 	return k.takeNew(t, hash, key, n)
@@ -70,14 +70,23 @@ func (k *Keyed) takeNew(t int64, hash uint64, key []byte, n int64) hotparam.Deci
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := k.table.find(hash, key); b != nil { // another was faster
-		d, _ := k.take(&b.word, t, n) // not gone: dropping needs our lock
-		return d
+		v, _ := k.take(&b.word, t, n) // not gone: dropping needs our lock
+		return k.decision(v)
 	}
 	s.floor = k.current(s.floor, t)
-	word, d := k.step(s.floor, t, n)
+	word, v := k.step(s.floor, t, n)
 	if word == s.floor {
-		return d
+		return k.decision(v)
 	}
+	if !k.enter(s, t, hash, key, word) {
+		return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+	}
+	return k.decision(v)
+}
+
+// enter puts a new key with this word into the table; false when there is no
+// room. The caller holds the stripe's lock.
+func (k *Keyed) enter(s *stripe, t int64, hash uint64, key []byte, word int64) bool {
 	look := lookAlways
 	if k.table.full() {
 		look = lookFull
@@ -85,9 +94,49 @@ func (k *Keyed) takeNew(t int64, hash uint64, key []byte, n int64) hotparam.Deci
 	k.evicted.Add(k.table.sweep(s, t, look))
 	if !k.table.add(hash, key, word) {
 		k.overflow.Add(1)
-		return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+		return false
 	}
-	return d
+	return true
+}
+
+// Peek is the decision that Take would give for n, but takes nothing: Remaining
+// is what the key's bucket holds.
+func (k *Keyed) Peek(now time.Duration, hash uint64, key []byte, n int64) hotparam.Decision {
+	t := instant(now)
+	if b := k.table.find(hash, key); b != nil {
+		if word := b.word.Load(); word != gone {
+			return k.peek(word, t, n)
+		}
+	}
+	s := k.table.stripe(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := k.table.find(hash, key); b != nil { // another was faster
+		return k.peek(b.word.Load(), t, n)
+	}
+	return k.peek(k.current(s.floor, t), t, n)
+}
+
+// Charge takes n of the key's tokens, whether there are as many or not, as
+// [TokenBucket.Charge] does. A new key for which there is no room is charged
+// nothing, and counted in [Stats].Overflow.
+func (k *Keyed) Charge(now time.Duration, hash uint64, key []byte, n int64) {
+	if n < 1 {
+		return
+	}
+	t := instant(now)
+	if b := k.table.find(hash, key); b != nil && k.charge(&b.word, t, n) {
+		return
+	}
+	s := k.table.stripe(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := k.table.find(hash, key); b != nil { // another was faster
+		k.charge(&b.word, t, n)
+		return
+	}
+	s.floor = k.current(s.floor, t)
+	k.enter(s, t, hash, key, k.charged(s.floor, t, n))
 }
 
 // GiveBack returns n of the key's tokens that one Take has just taken, with

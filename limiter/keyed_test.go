@@ -39,6 +39,15 @@ func (o *oneKey) Take(now time.Duration, n int64) hotparam.Decision {
 	return take(o.Keyed, now, "one", n)
 }
 
+func (o *oneKey) Peek(now time.Duration, n int64) hotparam.Decision {
+	return o.Keyed.Peek(now, hotparam.Hash([]byte("one")), []byte("one"), n)
+}
+
+func (o *oneKey) Charge(now time.Duration, n int64) {
+	take(o.Keyed, now, fmt.Sprint("other", o.calls.Add(1)%7), 1)
+	o.Keyed.Charge(now, hotparam.Hash([]byte("one")), []byte("one"), n)
+}
+
 func (o *oneKey) GiveBack(n int64) {
 	o.Keyed.GiveBack(hotparam.Hash([]byte("one")), []byte("one"), n)
 }
@@ -71,6 +80,13 @@ func TestKeyedIsABucketPerKey(t *testing.T) {
 			i := rapid.IntRange(0, keys-1).Draw(rt, "key")
 			key := fmt.Appendf(nil, "key%d", i)
 			n := rapid.Int64Range(-1, burst+1).Draw(rt, "n")
+			if rapid.IntRange(0, 3).Draw(rt, "charge") == 0 {
+				k.Charge(now, hash(key), key, 2*n)
+				buckets[i].Charge(now, 2*n)
+			}
+			if got, want := k.Peek(now, hash(key), key, n), buckets[i].Peek(now, n); got != want {
+				rt.Fatalf("peek %d of %s at %v:\n got %+v\nwant %+v", n, key, now, got, want)
+			}
 			got, want := k.Take(now, hash(key), key, n), buckets[i].Take(now, n)
 			if got != want {
 				rt.Fatalf("take %d of %s at %v:\n got %+v\nwant %+v", n, key, now, got, want)
@@ -106,7 +122,8 @@ func TestKeyedFull(t *testing.T) {
 			t.Fatalf("take %d can never pass: %+v", n, d)
 		}
 	}
-	if s, want := k.Stats(), (limiter.Stats{Keys: maxKeys, Overflow: 3}); s != want {
+	k.Charge(0, hotparam.Hash([]byte("new")), []byte("new"), 1)
+	if s, want := k.Stats(), (limiter.Stats{Keys: maxKeys, Overflow: 4}); s != want {
 		t.Fatalf("stats %+v, want %+v", s, want)
 	}
 	for i := range maxKeys { // the known ones are limited as before
@@ -250,6 +267,8 @@ func TestKeyedAllocs(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		now += 100 * time.Millisecond
 		k.Take(now, hash, key, 2)
+		k.Peek(now, hash, key, 1)
+		k.Charge(now, hash, key, 2)
 		k.GiveBack(hash, key, 1)
 	}); n != 0 {
 		t.Errorf("%v allocations per run for a known key, want none", n)

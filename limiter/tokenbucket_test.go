@@ -84,7 +84,7 @@ func TestPeekAndTimeToFull(t *testing.T) {
 			t.Fatalf("step %d: %+v", i, d)
 		}
 		for range 2 { // neither changes anything
-			if d := b.Peek(s.at); !d.Allowed || d.Remaining != s.remaining || d.Limit != 5 {
+			if d := b.Peek(s.at, 0); !d.Allowed || d.Remaining != s.remaining || d.Limit != 5 {
 				t.Errorf("step %d: peek %+v, want %d remaining", i, d, s.remaining)
 			}
 			if full := b.TimeToFull(s.at); full != s.full {
@@ -100,11 +100,17 @@ func TestTokenBucketOverflow(t *testing.T) {
 		interval := rapid.Int64Range(100, 1<<61).Draw(rt, "interval")
 		burst := rapid.Int64Range(1, 1<<61/interval).Draw(rt, "burst")
 		b := newBucket(t, hotparam.Rate{N: 1, Per: time.Duration(interval)}, burst)
+		// A clock that went back, a debt.
+		slack := time.Minute + time.Duration(max(int64(time.Minute), burst*interval))
 		extremes := []int64{math.MinInt64, -1, 0, 1, 1 << 61, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxInt64}
 		anyInt := rapid.OneOf(rapid.Int64(), rapid.SampledFrom(extremes))
 		for range rapid.IntRange(1, 20).Draw(rt, "calls") {
 			now := time.Duration(anyInt.Draw(rt, "now"))
 			n := rapid.OneOf(anyInt, rapid.Int64Range(0, burst)).Draw(rt, "n")
+			b.Charge(time.Duration(anyInt.Draw(rt, "charged at")), anyInt.Draw(rt, "charge"))
+			if d := b.Peek(now, n); d.Remaining < 0 || d.Remaining > burst || d.RetryAfter < 0 {
+				rt.Fatalf("peek %d at %d: %+v", n, now, d)
+			}
 			d := b.Take(now, n)
 			if d.Remaining < 0 || d.Remaining > burst || d.Limit != burst {
 				rt.Fatalf("take %d at %d: %+v", n, now, d)
@@ -112,12 +118,12 @@ func TestTokenBucketOverflow(t *testing.T) {
 			switch possible := n >= 0 && n <= burst; {
 			case d.Allowed && (!possible || d.RetryAfter != 0):
 				rt.Fatalf("take %d at %d: %+v", n, now, d)
-			case !d.Allowed && possible && (d.RetryAfter <= 0 || int64(d.RetryAfter-time.Minute) > n*interval):
+			case !d.Allowed && possible && (d.RetryAfter <= 0 || int64(d.RetryAfter-slack) > n*interval):
 				rt.Fatalf("take %d at %d: %+v", n, now, d)
 			case !possible && d.RetryAfter != 0:
 				rt.Fatalf("take %d at %d: %+v", n, now, d)
 			}
-			if full := b.TimeToFull(now); full < 0 || int64(full-time.Minute) > burst*interval {
+			if full := b.TimeToFull(now); full < 0 || int64(full-slack) > burst*interval {
 				rt.Fatalf("full in %d at %d", full, now)
 			}
 			b.GiveBack(anyInt.Draw(rt, "back"))
@@ -143,7 +149,7 @@ func TestTokenBucketContended(t *testing.T) {
 	}
 	close(start)
 	all.Wait()
-	if got, want := b.Peek(0).Remaining, int64(burst-goroutines*calls); got != want {
+	if got, want := b.Peek(0, 0).Remaining, int64(burst-goroutines*calls); got != want {
 		t.Errorf("%d tokens remain, want %d", got, want)
 	}
 }
@@ -154,7 +160,8 @@ func TestTokenBucketAllocs(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		now += 100 * time.Millisecond
 		b.Take(now, 2)
-		b.Peek(now)
+		b.Peek(now, 1)
+		b.Charge(now, 3)
 		b.GiveBack(1)
 		b.TimeToFull(now)
 	}); n != 0 {

@@ -11,12 +11,18 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Limiter is what the suite sees of a limiter: a bucket that starts full. Both
+// Limiter is what the suite sees of a limiter: a bucket that starts full. Its
 // methods are called concurrently.
 type Limiter interface {
 	// Take takes n tokens at now, a monotonic time since some fixed instant,
 	// if there are as many, else none.
 	Take(now time.Duration, n int64) hotparam.Decision
+	// Peek is the decision of Take, with what the bucket holds as Remaining. It
+	// takes nothing.
+	Peek(now time.Duration, n int64) hotparam.Decision
+	// Charge takes n tokens, whether there are as many or not; at most the tokens
+	// of a minute, or a burst if that is more, are owed.
+	Charge(now time.Duration, n int64)
 	// GiveBack returns the n tokens of a Take.
 	GiveBack(n int64)
 }
@@ -36,12 +42,15 @@ func TestLimiter(t *testing.T, fresh func(t *testing.T, rate hotparam.Rate, burs
 		{"Instants", testInstants},
 		{"Figures", testFigures},
 		{"ClockReset", testClockReset},
+		{"Debt", testDebt},
 		{"Ideal", testIdeal},
 		{"AnyWindow", testAnyWindow},
 		{"ClockBack", testClockBack},
+		{"ChargesAnyWindow", testChargesAnyWindow},
 		{"TakeConcurrent", testTakeConcurrent},
 		{"GiveBackConcurrent", testGiveBackConcurrent},
 		{"ClockConcurrent", testClockConcurrent},
+		{"ChargeConcurrent", testChargeConcurrent},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, fresh) })
 	}

@@ -48,7 +48,7 @@ func (s schedule) tokens() int64 {
 func (s schedule) calls() int { return rapid.IntRange(1, 40).Draw(s.T, "calls") }
 
 // testIdeal: where a token costs whole nanoseconds, every field of every
-// decision is the ideal bucket's; a denial's retry passes on time and not a
+// decision is the ideal bucket's, in debt or not; a denial's retry passes on time and not a
 // nanosecond before; and what is given back at once was never taken.
 func testIdeal(t *testing.T, fresh factory) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -63,7 +63,17 @@ func testIdeal(t *testing.T, fresh factory) {
 					lim.GiveBack(n)
 				}
 			}
+			if rapid.IntRange(0, 3).Draw(rt, "charge") == 0 {
+				n := rapid.Int64Range(-1, 3*s.burst).Draw(rt, "charged")
+				lim.Charge(now, n)
+				ref.charge(now, n)
+			}
+			peek := lim.Peek(now, n)
 			d := ref.take(now, n)
+			if peek.Allowed {
+				peek.Remaining -= n
+			}
+			check(rt, fmt.Sprintf("call %d: peek %d at %v", i, n, now), peek, d)
 			check(rt, fmt.Sprintf("call %d: take %d at %v", i, n, now), lim.Take(now, n), d)
 			if d.RetryAfter > 0 && rapid.Bool().Draw(rt, "retry") {
 				now += d.RetryAfter - 1

@@ -1,0 +1,88 @@
+package collector
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// bitset is a set of slots. Any goroutine may set, one drains: at the cost of what
+// is set, not of what could be.
+type bitset struct {
+	words []atomic.Uint64
+	full  []atomic.Uint64 // bits: words that have some
+}
+
+func newBitset(size int) bitset {
+	words := wordsFor(size)
+	return bitset{make([]atomic.Uint64, words), make([]atomic.Uint64, wordsFor(words))}
+}
+
+func wordsFor(bits int) int { return (bits + 63) / 64 }
+
+func (b *bitset) set(at uint64) {
+	word := at / 64
+	b.words[word].Or(1 << (at % 64))
+	if full := &b.full[word/64]; full.Load()&(1<<(word%64)) == 0 {
+		full.Or(1 << (word % 64))
+	}
+}
+
+// drain takes each bit out of the set and hands it to f. The word's bit goes
+// first: an adder that sets one of its bits in between sets it anew.
+func (b *bitset) drain(f func(at int)) {
+	for i := range b.full {
+		if b.full[i].Load() == 0 {
+			continue
+		}
+		for full := b.full[i].Swap(0); full != 0; full &= full - 1 {
+			word := i*64 + bits.TrailingZeros64(full)
+			for set := b.words[word].Swap(0); set != 0; set &= set - 1 {
+				f(word*64 + bits.TrailingZeros64(set))
+			}
+		}
+	}
+}
+
+// reset empties a set that nobody else uses.
+func (b *bitset) reset() {
+	clear(b.words)
+	clear(b.full)
+}
+
+// slotSet is a bitset of one goroutine.
+type slotSet struct{ words, full []uint64 }
+
+func newSlotSet(size int) slotSet {
+	words := wordsFor(size)
+	return slotSet{make([]uint64, words), make([]uint64, wordsFor(words))}
+}
+
+func (b *slotSet) set(at int) {
+	word := at / 64
+	b.words[word] |= 1 << (at % 64)
+	b.full[word/64] |= 1 << (word % 64)
+}
+
+func (b *slotSet) unset(at int) {
+	word := at / 64
+	if b.words[word] &^= 1 << (at % 64); b.words[word] == 0 {
+		b.full[word/64] &^= 1 << (word % 64)
+	}
+}
+
+// each hands the slots of the set to f, which may take out the one it has got.
+func (b *slotSet) each(f func(at int)) {
+	for i, full := range b.full {
+		for ; full != 0; full &= full - 1 {
+			word := i*64 + bits.TrailingZeros64(full)
+			for set := b.words[word]; set != 0; set &= set - 1 {
+				f(word*64 + bits.TrailingZeros64(set))
+			}
+		}
+	}
+}
+
+func (b *slotSet) reset() {
+	clear(b.words)
+	clear(b.full)
+}

@@ -1,0 +1,101 @@
+package collector
+
+import (
+	"bytes"
+	"time"
+)
+
+// fastFor is how long a candidate that does not become hot is flushed at the
+// fast pace.
+const fastFor = time.Second
+
+// absorb notes n counts that were taken from a slot.
+func (c *Collector) absorb(s *shard, t *table, at int, n uint64) {
+	k := &s.notes[at]
+	if k.profile == unseen {
+		c.classify(s, t, at)
+	}
+	k.delta += n
+	s.unsent.set(at)
+	c.unsent += int64(n)
+	k.flush, k.busy = c.flushes, uint32(min(n, 1<<32-1))
+	p, recents := &c.profiles.all[k.profile], c.recents(s, at)
+	k.load = float32(p.count(recents, n, c.start))
+	if k.local != 0 || c.candidate(k) {
+		c.locals.count(c, s, t, at, n)
+	}
+}
+
+func (c *Collector) recents(s *shard, at int) []recent {
+	levels := c.profiles.levels
+	return s.recents[at*levels : (at+1)*levels]
+}
+
+// classify finds out what a key is that a count was taken of for the first time.
+func (c *Collector) classify(s *shard, t *table, at int) {
+	k, key, hash := &s.notes[at], t.key(&t.slots[at]), t.slots[at].hash
+	rule, text, _ := bytes.Cut(key, []byte{' '})
+	k.profile = c.profiles.of(rule, text)
+	k.sent = s.since
+	k.flags |= c.steered.flags(hash, key)
+}
+
+// candidate tells whether a key is sent in full at each flush: it is hot or
+// suspect, or so much of a threshold came to this instance that it may be hot
+// over all of them.
+func (c *Collector) candidate(k *note) bool {
+	return k.flags != 0 || k.load >= c.factor
+}
+
+// pace decides whether a key is flushed at the fast pace: a candidate that is
+// not hot is, for at most fastFor; then again when its load has risen by one.
+func (c *Collector) pace(s *shard, at int) (fast bool) {
+	k := &s.notes[at]
+	switch {
+	case c.urgent <= 0 || !c.candidate(k) || k.flags&isHot != 0:
+		k.until, k.level = 0, 0
+		return false
+	case k.until > c.now:
+		k.until = min(k.until, c.now+int64(fastFor)) // the clock may have been set back
+		return true
+	}
+	p := &c.profiles.all[k.profile]
+	load := float32(p.sliding(c.recents(s, at), c.start))
+	if k.until == 0 && load < k.level-1 {
+		k.level = load // what is lower now can rise again
+	}
+	if k.until == 0 && (k.level == 0 || load >= k.level+1) {
+		k.until = c.now + int64(fastFor)
+		return true
+	}
+	if k.until != 0 {
+		k.until, k.level = 0, max(k.level, load, 1e-9)
+	}
+	return false
+}
+
+// mark sets the count from which on a slot's key is urgent.
+func (c *Collector) mark(s *shard, t *table, at int) {
+	k := &s.notes[at]
+	mark := uint64(never)
+	if c.urgent > 0 && k.flags&isHot == 0 {
+		p, recents := &c.profiles.all[k.profile], c.recents(s, at)
+		switch {
+		case k.until != 0:
+			mark = 1
+		case c.candidate(k):
+			mark = p.missingSliding(recents, float64(k.level)+1, c.start)
+		default:
+			mark = p.missing(recents, float64(c.factor))
+		}
+	}
+	x := &t.slots[at]
+	if x.mark.Load() == mark {
+		return
+	}
+	x.mark.Store(mark)
+	if mark != never && x.state.Load()&countMask >= mark { // counted since the flush took its counts, under the old mark
+		t.urgent.set(uint64(at))
+		wake(c.hurry)
+	}
+}

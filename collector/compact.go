@@ -1,0 +1,171 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// idleFlushes is how many flushes without a count a key survives when its table
+// is replaced.
+const idleFlushes = 10
+
+// room makes room in tables that are about to be full, ahead of the cut: what is
+// then not kept has been sent, as long as there are lines for it.
+func (c *Collector) room(ctx context.Context) {
+	if b := &c.budget; b.lines < 0 || b.spent < b.early() {
+		c.flush(ctx, b.early(), false)
+		return
+	}
+	for i := range c.shards {
+		s := &c.shards[i]
+		if t := s.table.Load(); t.filled(t.used.Load(), t.bytes.Load()) {
+			c.takeCounts(s)
+			c.compact(s)
+		}
+	}
+	c.tell()
+}
+
+// compact replaces a table that is about to be full, or that a flood left behind,
+// by one that holds the keys worth keeping: those with unsent counts, unless they
+// take too much room; then, up to half a table, those seen lately, and of these the
+// busiest. A key that is shed when all of it was sent is a new key when it comes
+// back.
+func (c *Collector) compact(s *shard) {
+	old := s.table.Load()
+	calm := c.start-s.since > int64(calmFor)
+	if !old.filled(old.used.Load(), old.bytes.Load()) && !(old.counted && calm) {
+		return
+	}
+	from := s.books
+	must, all := c.worthKeeping(s, old)
+	// Held keys may take three quarters, so that the next replacement is some way
+	// off; if they are more, so many go that the one after is, too.
+	room := size{s.keys / 2, len(old.arena) / 2}
+	if must.fits(size{s.keys * 3 / 4, len(old.arena) * 3 / 4}) {
+		room = size{max(room.keys, must.keys), max(room.bytes, must.bytes)}
+	}
+	if !all.fits(room) {
+		c.sortKept(s.notes)
+	}
+
+	t := c.pool.table(s.keys, c.firstMark(), !calm)
+	s.books, c.spare = c.spare, from
+	s.books.clear()
+	s.since = c.start
+	for _, at := range c.keep {
+		room.keys, room.bytes = room.keys-1, room.bytes-int(old.slots[at].room())
+		if room.keys < 0 || room.bytes < 0 || !c.move(s, t, old, int(at)) {
+			break
+		}
+	}
+	c.shed(s, &from)
+	s.table.Store(t)
+	for at := range old.slots {
+		slot := &old.slots[at]
+		if n := slot.close(); n > 0 { // it came since the flush
+			c.again(s, slot.hash, old.key(slot), n)
+		}
+	}
+	c.pool.put(old)
+}
+
+// size is how much room keys take.
+type size struct{ keys, bytes int }
+
+func (s size) fits(in size) bool { return s.keys <= in.keys && s.bytes <= in.bytes }
+
+// worthKeeping lists the slots whose keys deserve a place in the next table. It
+// tells how much room those take that have counts unsent or are known to the
+// fleet, and all of them.
+func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
+	c.keep = c.keep[:0]
+	for at := range s.notes {
+		k := &s.notes[at]
+		if k.profile == unseen {
+			continue
+		}
+		needed := c.rank(k) > 0 || k.local != 0
+		if !needed && c.flushes-k.flush >= idleFlushes {
+			continue
+		}
+		c.keep = append(c.keep, int32(at))
+		bytes := int(t.slots[at].room())
+		all = size{all.keys + 1, all.bytes + bytes}
+		if needed {
+			must = size{must.keys + 1, must.bytes + bytes}
+		}
+	}
+	return must, all
+}
+
+// sortKept puts the keys that are needed most first.
+func (c *Collector) sortKept(notes []note) {
+	slices.SortFunc(c.keep, func(i, j int32) int {
+		a, b := &notes[i], &notes[j]
+		return cmp.Or(
+			cmp.Compare(c.rank(b), c.rank(a)),
+			cmp.Compare(b.total(), a.total()),
+			cmp.Compare(b.busy, a.busy),
+			cmp.Compare(b.flush, a.flush))
+	})
+}
+
+// rank is how badly a key is needed: it is known to the fleet, a candidate of
+// late, or has counts unsent.
+func (c *Collector) rank(k *note) int {
+	switch {
+	case k.flags&(isHot|isSuspect) != 0:
+		return 3
+	case k.load >= c.factor && c.flushes-k.flush < idleFlushes:
+		return 2
+	case k.total() > 0:
+		return 1
+	}
+	return 0
+}
+
+// move puts a key into the next table, with what is known of it.
+func (c *Collector) move(s *shard, t, old *table, at int) bool {
+	from, was := &old.slots[at], &c.spare.notes[at]
+	to := t.insert(from.hash, old.key(from))
+	if to < 0 {
+		return false
+	}
+	k := &s.notes[to]
+	*k = *was
+	levels := c.profiles.levels
+	copy(c.recents(s, to), c.spare.recents[at*levels:(at+1)*levels])
+	was.held, was.delta, was.local = 0, 0, 0
+	if k.total() > 0 {
+		s.unsent.set(to)
+	}
+	if k.local != 0 {
+		c.locals.moved(k.local, s, to)
+	}
+	c.mark(s, t, to)
+	return true
+}
+
+// shed accounts for what was not moved.
+func (c *Collector) shed(s *shard, from *books) {
+	most := int64(0)
+	from.each(func(_ int, k *note) {
+		n := int64(k.total())
+		most = max(most, n)
+		c.unsent -= n
+		c.aged += n
+	})
+	s.shed += most
+	for at := range from.notes {
+		c.locals.release(c, from.notes[at].local)
+	}
+}
+
+// again adds what a table that was replaced still held to the present one.
+func (c *Collector) again(s *shard, hash uint64, key []byte, n uint64) {
+	if out := s.add(hash, key, n); out != added {
+		c.notice(out, n)
+	}
+}

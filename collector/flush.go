@@ -1,0 +1,211 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Flush sends what was counted since the last flush as counts of start and
+// later, as far as the budget goes. It is for callers that keep their own clock,
+// as replay does, instead of Run: never both at a time.
+func (c *Collector) Flush(ctx context.Context, start time.Time) {
+	c.begin(start, start)
+	c.budget.begin(c.lines)
+	c.flush(ctx, c.lines, false)
+}
+
+// begin tells when the counts that will be taken are of, and what time it is.
+func (c *Collector) begin(start, now time.Time) {
+	c.start, c.now = start.UnixNano(), now.UnixNano()
+	c.applySteering()
+}
+
+// flush is one flush of all keys, with which at most limit lines are spent since
+// the cut. It sends a packet even if there is nothing to say with beat, or after
+// one that had counts: should that have been lost, its number is missed now.
+func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
+	c.flushes++
+	c.budget.limit = limit
+	c.budget.reset()
+	for i := range c.shards {
+		s := &c.shards[i]
+		c.takeCounts(s)
+		c.weigh(s)
+	}
+	was := c.factor
+	v := c.choose()
+	unheld := c.held == 1
+	c.held, c.candidates = 1, 0
+	c.counts, c.parts = c.counts[:0], c.parts[:0]
+	for i := range c.shards {
+		s := &c.shards[i]
+		t := s.table.Load()
+		s.each(func(at int, k *note) {
+			counted := k.delta > 0
+			if k.flags == 0 && !v.sends(k) {
+				c.hold(k)
+			} else {
+				c.emit(s, t, at)
+			}
+			if counted && (k.exempt() || c.factor != was) {
+				c.pace(s, at)
+				c.mark(s, t, at)
+			}
+		})
+	}
+	c.budget.spent += len(c.counts) + len(c.parts)
+	if unsent := c.untold(); len(c.counts)+len(c.parts) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
+		c.send(ctx, unsent)
+	}
+	c.locals.advance(c)
+	for i := range c.shards {
+		c.compact(&c.shards[i])
+	}
+	c.tell()
+}
+
+// takeCounts takes what was counted. The marks of keys that cannot be candidates
+// are set here, where their slots are at hand.
+func (c *Collector) takeCounts(s *shard) {
+	t := s.table.Load()
+	t.drain(&t.dirty, func(at int, n uint64) {
+		c.absorb(s, t, at, n)
+		if !s.notes[at].exempt() {
+			c.pace(s, at)
+			c.mark(s, t, at)
+		}
+	})
+}
+
+// weigh puts a shard's keys that have counts unsent on the scales of the budget.
+// What has been held for longer than the window leaves.
+func (c *Collector) weigh(s *shard) {
+	s.each(func(at int, k *note) {
+		c.age(k)
+		if k.total() == 0 {
+			s.unsent.unset(at)
+		} else if c.budget.lines >= 0 {
+			c.budget.note(k)
+		}
+	})
+}
+
+// choose weighs what is unsent against the budget.
+func (c *Collector) choose() verdict {
+	b := &c.budget
+	if b.lines < 0 {
+		return verdict{factor: 1}
+	}
+	factor := b.factor()
+	if factor > c.factor {
+		c.raised++
+	}
+	if c.factor = factor; factor > 1 {
+		for i := range c.shards {
+			c.shards[i].each(func(_ int, k *note) {
+				if k.flags == 0 && k.load >= 1 && k.load < factor {
+					b.rest.add(k.total(), k.lines())
+				}
+			})
+		}
+	}
+	return b.judge(factor)
+}
+
+// age drops what was held back for longer than the longest of the rule's
+// windows: none would hold it any more.
+func (c *Collector) age(k *note) {
+	if k.held == 0 {
+		return
+	}
+	if k.origin >= c.start { // held back by an early flush, or the clock was set back
+		k.held, k.delta = 0, k.total()
+		return
+	}
+	if c.start-k.origin < c.profiles.all[k.profile].keep {
+		return
+	}
+	c.unsent -= int64(k.held)
+	c.aged += int64(k.held)
+	k.held, k.sent = 0, c.start
+}
+
+// hold leaves a key's counts for a later flush.
+func (c *Collector) hold(k *note) {
+	if k.held == 0 {
+		k.origin = c.start
+	}
+	k.held, k.delta = k.total(), 0
+	c.held = max(c.held, int64(min(k.held, math.MaxInt64-1))+1)
+}
+
+// emit puts a key's counts among those that are to be sent.
+func (c *Collector) emit(s *shard, t *table, at int) {
+	k := &s.notes[at]
+	// Bytes that are no key's have no rule that the sink knows, and are counted
+	// as such there.
+	rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
+	if k.held > 0 {
+		c.parts = append(c.parts, Count{Rule: rule, Text: text, N: int64(k.held), Start: instant(c.rounded(k))})
+	}
+	if k.delta > 0 {
+		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta)})
+	}
+	if c.candidate(k) {
+		c.candidates++
+	}
+	c.unsent -= int64(k.total())
+	k.held, k.delta, k.sent = 0, 0, c.start
+	s.unsent.unset(at)
+}
+
+// rounded is the origin of a key's held part, rounded down by at most an eighth
+// of its age: each origin takes packets of its own, and over a window of an hour
+// there could be one for each line. It is not before the key's last send, since
+// of a key's parts no two may straddle one instant.
+func (c *Collector) rounded(k *note) int64 {
+	eighths := (c.start - k.origin) / (8 * int64(hotparam.FlushEvery))
+	if eighths < 2 {
+		return k.origin
+	}
+	step := int64(hotparam.FlushEvery) << (bits.Len64(uint64(eighths)) - 1)
+	return min(k.origin, max(k.sent, floorDiv(k.origin, step)*step)) // sent is later if the clock was set back
+}
+
+// untold is what was dropped since the last flush, as a bound for any one key.
+func (c *Collector) untold() int64 {
+	c.lost = c.dropped.full.Load() + c.dropped.tooLong.Load()
+	shed := int64(0)
+	for i := range c.shards {
+		shed = max(shed, c.shards[i].shed) // a key is in one shard
+	}
+	return c.lost - c.toldLost + shed
+}
+
+// send sends what was put together.
+func (c *Collector) send(ctx context.Context, unsent int64) {
+	counts := c.counts
+	if len(c.parts) > 0 {
+		slices.SortFunc(c.parts, func(a, b Count) int { return a.Start.Compare(b.Start) })
+		c.parts = append(c.parts, c.counts...)
+		counts = c.parts
+	}
+	f := Flush{Start: instant(c.start), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged}
+	c.toldLost, c.toldAged = c.lost, c.aged
+	for i := range c.shards {
+		c.shards[i].shed = 0
+	}
+	sum := int64(0)
+	for i := range counts {
+		sum += counts[i].N
+	}
+	c.sent.flushes.Add(1)
+	c.lastSend, c.spoke = c.now, len(counts) > 0
+	c.account(c.sink.Send(ctx, f, counts), sum)
+}

@@ -1,0 +1,197 @@
+package collector
+
+import (
+	"bytes"
+
+	"github.com/hotparam/hotparam"
+)
+
+// maxLocals bounds how many keys are counted exactly, by panes. More candidates
+// than these are found by the aggregator only.
+const maxLocals = 4096
+
+// locals counts candidates exactly, by the panes of their absolute thresholds,
+// and finds those that are hot by what this instance alone has counted.
+type locals struct {
+	keys []local // by number - 1
+	free []uint16
+	hot  int
+}
+
+// local is a key that is counted exactly.
+type local struct {
+	shard   *shard
+	at      int
+	profile uint32
+	rings   []ring // by level; those of other kinds than absolute are not used
+	hot     bool
+	since   int64
+	level   int   // the threshold that was reached
+	below   int64 // since when the count is below all exits; 0: it is not
+}
+
+// OnLocal sets who is told, by true, of each key that has reached an absolute
+// threshold by the count of this instance alone, so that it is hot for certain;
+// and, by false, that it has cooled: the hold is over and the count of a window
+// that is over, and of those before it as the cool-down says, is below the exit.
+// Of what is told Low is the count of this instance, High is not known. f is
+// called by the goroutine that flushes and must not block. OnLocal is safe for
+// concurrent use; nil: nobody is told.
+func (c *Collector) OnLocal(f func(h hotparam.Hot, hot bool)) {
+	c.onLocal.Store(&f)
+}
+
+// count adds n counts of c.start that were taken from a slot.
+func (l *locals) count(c *Collector, s *shard, t *table, at int, n uint64) {
+	k := &s.notes[at]
+	if k.local == 0 && !l.begin(c, s, at, n) {
+		return
+	}
+	x := &l.keys[k.local-1]
+	levels := c.profiles.all[x.profile].levels
+	for i := range levels {
+		level, r := &levels[i], &x.rings[i]
+		if level.Kind != hotparam.Absolute {
+			continue
+		}
+		r.add(level.window.Index(instant(c.start)), n)
+		if r.sum >= uint64(level.n) {
+			x.below = 0
+			if !x.hot {
+				x.hot, x.since, x.level = true, c.now, i
+				l.hot++
+				l.tell(c, x, true)
+			}
+		}
+	}
+}
+
+// begin begins to count a key. What came in the present stretch of a window
+// before this count came within one window, so it counts from the stretch's
+// first pane on.
+func (l *locals) begin(c *Collector, s *shard, at int, n uint64) bool {
+	k := &s.notes[at]
+	p := &c.profiles.all[k.profile]
+	if !p.absolute || len(l.free) == 0 && len(l.keys) == maxLocals {
+		return false
+	}
+	if last := len(l.free) - 1; last >= 0 {
+		k.local, l.free = l.free[last], l.free[:last]
+	} else {
+		l.keys = append(l.keys, local{})
+		k.local = uint16(len(l.keys))
+	}
+	x := &l.keys[k.local-1]
+	*x = local{shard: s, at: at, profile: k.profile, rings: x.rings[:cap(x.rings)]}
+	if len(x.rings) < c.profiles.levels {
+		x.rings = make([]ring, c.profiles.levels)
+	}
+	for i := range p.levels {
+		level, recent := &p.levels[i], &c.recents(s, at)[i]
+		r := &x.rings[i]
+		r.reset(level.window.Panes)
+		r.add(level.window.Index(instant(recent.stretch*int64(level.Rate.Per))), recent.cur-min(n, recent.cur))
+	}
+	return true
+}
+
+// release stops counting a key.
+func (l *locals) release(c *Collector, number uint16) {
+	if number == 0 {
+		return
+	}
+	x := &l.keys[number-1]
+	if x.hot {
+		l.cool(c, x)
+	}
+	x.shard = nil
+	l.free = append(l.free, number)
+}
+
+// moved tells where a key's slot is now.
+func (l *locals) moved(number uint16, s *shard, at int) {
+	x := &l.keys[number-1]
+	x.shard, x.at = s, at
+}
+
+// advance looks at the windows that are over by now: keys cool, and those that
+// have been silent for all of their windows are counted no longer.
+func (l *locals) advance(c *Collector) {
+	for i := range l.keys {
+		x := &l.keys[i]
+		if x.shard == nil {
+			continue
+		}
+		silent, below := x.look(c)
+		switch {
+		case !below:
+			x.below = 0
+		case x.below == 0:
+			x.below = c.now
+		}
+		if x.hot && below {
+			t := c.profiles.all[x.profile].levels[x.level]
+			if c.now-x.since < int64(t.Hold) || c.now-x.below < int64(t.CoolDown) {
+				continue
+			}
+			l.cool(c, x)
+		}
+		if silent && !x.hot {
+			k := &x.shard.notes[x.at]
+			k.local, k.until, k.level = 0, 0, 0
+			c.mark(x.shard, x.shard.table.Load(), x.at) // its next burst is as urgent as the first
+			l.release(c, uint16(i+1))
+		}
+	}
+}
+
+// look tells whether nothing was counted in any window, and whether the counts
+// of all windows, the present ones and those that are over, are below the exits.
+func (x *local) look(c *Collector) (silent, below bool) {
+	silent, below = true, true
+	levels := c.profiles.all[x.profile].levels
+	for j := range levels {
+		if l := &levels[j]; l.Kind == hotparam.Absolute {
+			r := &x.rings[j]
+			r.advance(l.window.Index(instant(c.now)))
+			silent = silent && r.sum == 0
+			below = below && max(r.sum, r.over()) < uint64(l.exit)
+		}
+	}
+	return silent, below
+}
+
+func (l *locals) cool(c *Collector, x *local) {
+	x.hot = false
+	l.hot--
+	l.tell(c, x, false)
+}
+
+// tell tells of a key that became hot or cooled.
+func (l *locals) tell(c *Collector, x *local, hot bool) {
+	f := c.onLocal.Load()
+	if f == nil || *f == nil {
+		return
+	}
+	t := x.shard.table.Load()
+	p := &c.profiles.all[x.profile]
+	level := &p.levels[x.level]
+	_, text, _ := bytes.Cut(t.key(&t.slots[x.at]), []byte{' '})
+	low := int64(x.rings[x.level].sum)
+	h := hotparam.Hot{
+		Key:   hotparam.Key{Rule: p.rule.ID, Text: string(text)},
+		Low:   low,
+		High:  hotparam.Unknown,
+		Rate:  float64(low) / level.Rate.Per.Seconds(),
+		Since: instant(x.since),
+		Mode:  hotparam.ModeWatch,
+		Local: true,
+	}
+	if p.limit != nil {
+		h.Limit, h.Burst, h.Mode = p.limit.Rate, p.limit.Burst, p.limit.Mode
+	}
+	if !hot {
+		h.Until = instant(c.now)
+	}
+	(*f)(h, hot)
+}

@@ -1,0 +1,253 @@
+package collector
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// A ring's sums are those of an exact count, of the window that ends with the
+// newest pane and of the one before it.
+func TestRing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		panes := rapid.Int64Range(1, 12).Draw(t, "panes")
+		var r ring
+		r.reset(int(panes))
+		counts := make(map[int64]uint64)
+		pane := rapid.Int64Range(-20, 20).Draw(t, "first")
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			pane += rapid.SampledFrom([]int64{0, 0, 1, 1, 2, panes, 3 * panes}).Draw(t, "pause")
+			late := rapid.Int64Range(0, panes+1).Draw(t, "late")
+			r.advance(pane)
+			r.add(pane-late, 3)
+			if late < panes {
+				counts[pane-late] += 3
+			}
+			var sum, over uint64
+			for p := pane - panes; p <= pane; p++ {
+				if p > pane-panes {
+					sum += counts[p]
+				}
+				if p < pane {
+					over += counts[p]
+				}
+			}
+			if r.sum != sum || r.over() != over {
+				t.Fatalf("pane %d: %d and %d, want %d and %d", pane, r.sum, r.over(), sum, over)
+			}
+		}
+		r.add(pane-100*panes, 5)
+		if r.sum != 5 {
+			t.Fatalf("%d after the clock was set back", r.sum)
+		}
+	})
+}
+
+// told is what OnLocal told, in order.
+type told struct{ lines []string }
+
+func (l *told) tell(h hotparam.Hot, hot bool) {
+	state := "cool"
+	if hot {
+		state = "hot"
+	}
+	l.lines = append(l.lines, fmt.Sprint(state, " ", h.Text, " ", h.Low))
+	if !h.Local || h.High != hotparam.Unknown || hot != h.Until.IsZero() {
+		l.lines = append(l.lines, fmt.Sprintf("%+v", h))
+	}
+}
+
+// A key is hot locally when its exact count over some window of panes reaches the
+// threshold, and from the flush on that takes the count which does.
+func TestLocalHotIsExact(t *testing.T) {
+	k := newKeys(3)
+	rapid.Check(t, func(t *rapid.T) {
+		per := rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second}).Draw(t, "window")
+		n := rapid.Int64Range(1, 60).Draw(t, "threshold")
+		c, err := New(Config{Sink: nowhere{}, Rules: ruled(over(n, per)), MaxKeys: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l told
+		c.OnLocal(l.tell)
+		w := hotparam.NewWindow(per)
+		counts := make(map[int64]int64)
+		now := time.Unix(1_700_000_000, 0)
+		hot := false
+		for range rapid.IntRange(1, 80).Draw(t, "flushes") {
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{1, 1, 1, 3, 20}).Draw(t, "pause")) * hotparam.FlushEvery)
+			add := rapid.SampledFrom([]int64{0, 1, 2, 10, 25}).Draw(t, "n")
+			k.add(c, 0, uint64(add))
+			counts[w.Index(now)] += add
+			var sum, stretch int64
+			for p := w.Index(now) - int64(w.Panes) + 1; p <= w.Index(now); p++ {
+				sum += counts[p]
+				if p >= w.Index(now.Truncate(per)) {
+					stretch += counts[p]
+				}
+			}
+			c.Flush(t.Context(), now)
+			told := len(l.lines) > 0 && l.lines[0] == fmt.Sprint("hot GET /search?q=0 ", sum)
+			switch {
+			case hot:
+				return
+			case told && sum < n:
+				t.Fatalf("told %v, the count is %d of %d", l.lines, sum, n)
+			case len(l.lines) > 0 && !told && sum < n:
+				t.Fatalf("told %v, the count is %d of %d", l.lines, sum, n)
+			case len(l.lines) == 0 && stretch >= n:
+				t.Fatalf("not told, the count is %d of %d", stretch, n)
+			}
+			hot = len(l.lines) > 0
+		}
+	})
+}
+
+// It cools when the count of a window that is over is below the exit, the hold
+// is over, and the cool-down.
+func TestLocalHotCools(t *testing.T) {
+	threshold := over(100, time.Second) // exit 80
+	threshold.Hold, threshold.CoolDown = 2*time.Second, 500*ms
+	rules := ruled(threshold)
+	rules.Rules[0].Limit = &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 7, Mode: hotparam.ModeLimit}
+	c := newCollector(t, Config{Sink: nowhere{}, Rules: rules})
+	k := newKeys(1)
+	var all []hotparam.Hot
+	c.OnLocal(func(h hotparam.Hot, hot bool) {
+		if hot != h.Until.IsZero() {
+			t.Errorf("hot %v: %+v", hot, h)
+		}
+		all = append(all, h)
+	})
+	epoch := time.Unix(1_700_000_000, 0)
+	hot := []int64{}
+	for i := range 70 {
+		now := epoch.Add(time.Duration(i) * hotparam.FlushEvery)
+		switch {
+		case i < 20:
+			k.add(c, 0, 10) // 100 a second from flush 9 on
+		case i < 40:
+			k.add(c, 0, 8) // 80 a second: not below the exit
+		case i < 60:
+			k.add(c, 0, 7) // 79 in the window that ends with flush 40
+		}
+		c.Flush(t.Context(), now)
+		hot = append(hot, c.Stats().Local)
+	}
+	var want []int64
+	for i := range 70 {
+		is := int64(0)
+		if i >= 9 && i < 41+5 { // that window is over at flush 41
+			is = 1
+		}
+		want = append(want, is)
+	}
+	if !slices.Equal(hot, want) {
+		t.Errorf("hot at %v,\nwant   %v", hot, want)
+	}
+	key := hotparam.Key{Rule: "terms", Text: "GET /search?q=0"}
+	since := epoch.Add(900 * ms)
+	if len(all) != 2 || all[0] != (hotparam.Hot{Key: key, Low: 100, High: hotparam.Unknown, Rate: 100, Since: since,
+		Limit: rules.Rules[0].Limit.Rate, Burst: 7, Mode: hotparam.ModeLimit, Local: true}) ||
+		!all[1].Until.Equal(epoch.Add(4600*ms)) || all[1].Key != key {
+		t.Errorf("told %+v", all)
+	}
+	if len(c.locals.free) != len(c.locals.keys) {
+		t.Error("the silent key is still counted")
+	}
+}
+
+// Exceptions change the threshold and the limit of their keys, or exempt them;
+// thresholds of other kinds than absolute are none of a single instance's
+// business.
+func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
+	share := over(10, time.Second)
+	share.Kind, share.Factor = hotparam.Share, 0.2
+	rules := &hotparam.Rules{Rules: []hotparam.Rule{
+		{ID: "terms", Hot: []hotparam.Threshold{over(100, time.Second), over(1000, time.Minute)}, Except: []hotparam.Exception{
+			{Values: []hotparam.QueryMatch{{Name: "q", Value: "0"}}, Action: hotparam.Allow},
+			{Values: []hotparam.QueryMatch{{Name: "q", Value: "1"}}, Rate: hotparam.Rate{N: 200, Per: time.Second}},
+			{Values: []hotparam.QueryMatch{{Name: "q", Value: "2"}}, Rate: hotparam.Rate{N: 50, Per: time.Second}, Limit: &hotparam.Limit{Burst: 3, Mode: hotparam.ModeShadow}},
+		}},
+		{ID: "part", Hot: []hotparam.Threshold{share}},
+	}}
+	c := newCollector(t, Config{Sink: nowhere{}, Rules: rules})
+	var l told
+	c.OnLocal(l.tell)
+	k := newKeys(4)
+	part := []byte("part GET /search?q=9")
+	now := time.Unix(1_700_000_000, 0)
+	for i := range 7 {
+		for key := range 4 {
+			k.add(c, key, 20)
+		}
+		c.Add(hotparam.Hash(part), part, 20)
+		c.Flush(t.Context(), now)
+		now = now.Add(hotparam.FlushEvery)
+		if i == 3 {
+			slices.Sort(l.lines)
+		}
+	}
+	want := []string{"hot GET /search?q=2 60", "hot GET /search?q=3 100"}
+	if !slices.Equal(l.lines, want) {
+		t.Errorf("told %q, want %q", l.lines, want)
+	}
+}
+
+// Within 5 ms of the count that reaches the threshold the key is told, and from
+// the first flush on if it is a burst.
+func TestLocalHotIsToldInMilliseconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(200, time.Second))})
+		at := make(map[string]time.Duration)
+		epoch := time.Now()
+		c.OnLocal(func(h hotparam.Hot, hot bool) { at[h.Text] = time.Since(epoch) })
+		k := newKeys(2)
+		run(t, c, func() {
+			time.Sleep(10*ms + 1)
+			k.add(c, 0, 200)
+			for i := range 200 { // 1 each 0.2 ms: the last at 50 ms
+				_ = i
+				time.Sleep(200 * time.Microsecond)
+				k.add(c, 1, 1)
+			}
+			time.Sleep(10 * ms)
+		})
+		if got := at["GET /search?q=0"]; got != 10*ms+1 {
+			t.Errorf("the burst was told after %v", got)
+		}
+		if got := at["GET /search?q=1"]; got < 50*ms || got > 55*ms+1 {
+			t.Errorf("the other was told after %v", got)
+		}
+	})
+}
+
+// No more keys are counted exactly than there is room for; the others are sent
+// as ever.
+func TestLocalsAreBounded(t *testing.T) {
+	const n = maxLocals + 100
+	k := newKeys(n)
+	c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(8, time.Second)), Budget: -1})
+	now := time.Unix(1_700_000_000, 0)
+	for range 2 {
+		for i := range n {
+			k.add(c, i, 8)
+		}
+		c.Flush(t.Context(), now)
+		if s := c.Stats(); s.Local != maxLocals || len(c.locals.keys) != maxLocals {
+			t.Fatalf("%+v, %d counted", s, len(c.locals.keys))
+		}
+		now = now.Add(hotparam.FlushEvery)
+	}
+	c.Flush(t.Context(), now.Add(time.Hour))
+	c.Flush(t.Context(), now.Add(2*time.Hour))
+	if s := c.Stats(); s.Local != 0 || len(c.locals.free) != maxLocals || s.Counts != 2*8*n {
+		t.Errorf("%+v, %d free", s, len(c.locals.free))
+	}
+}

@@ -1,0 +1,58 @@
+package collector
+
+// ring counts by pane, over a window and the pane before it.
+type ring struct {
+	counts []uint64 // by pane, modulo their number
+	newest int64    // pane
+	begun  bool
+	sum    uint64 // of the window that ends with the newest pane
+}
+
+// reset empties the ring for windows of so many panes.
+func (r *ring) reset(panes int) {
+	counts := r.counts[:0]
+	if cap(counts) <= panes {
+		counts = make([]uint64, panes+1)
+	}
+	*r = ring{counts: counts[:panes+1]}
+	clear(r.counts)
+}
+
+func (r *ring) panes() int64 { return int64(len(r.counts) - 1) }
+
+func (r *ring) at(pane int64) *uint64 {
+	size := int64(len(r.counts))
+	return &r.counts[(pane%size+size)%size]
+}
+
+// add adds n counts of a pane; what is of before the window is of no use.
+func (r *ring) add(pane int64, n uint64) {
+	if r.begun && pane < r.newest-2*r.panes() { // the clock was set back
+		r.reset(int(r.panes()))
+	}
+	r.advance(pane)
+	if pane > r.newest-r.panes() {
+		*r.at(pane) += n
+		r.sum += n
+	}
+}
+
+// advance moves the window so that it ends with a pane, unless it does already
+// or is past it.
+func (r *ring) advance(pane int64) {
+	switch {
+	case !r.begun:
+		r.newest, r.begun = pane, true
+	case pane-r.newest > r.panes():
+		clear(r.counts)
+		r.newest, r.sum = pane, 0
+	}
+	for r.newest < pane {
+		r.newest++
+		*r.at(r.newest) = 0
+		r.sum -= *r.at(r.newest - r.panes())
+	}
+}
+
+// over is the count of the window that ended when the newest pane began.
+func (r *ring) over() uint64 { return r.sum - *r.at(r.newest) + *r.at(r.newest - r.panes()) }

@@ -1,0 +1,73 @@
+package collector
+
+import (
+	"context"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// beatEvery is the longest time without a packet: it tells that the instance
+// lives.
+const beatEvery = time.Second
+
+// Run flushes at each multiple of 100 ms of the wall clock, and where a rule's
+// panes need it; urgent keys more often. It ends with ctx: then it flushes once
+// more, within the budget, and closes the sink. It returns the error of that
+// close, if any: a failed flush is counted and tried no more, since the next one
+// is due in no time.
+func (c *Collector) Run(ctx context.Context) error {
+	start := time.Now()
+	c.begin(start, start)
+	c.lastSend = c.now
+	cut := hotparam.NextCut(start, c.windows)
+	c.budget.begin(c.share(cut.Sub(start)))
+	timer, fast := time.NewTimer(time.Until(cut)), time.NewTimer(time.Hour)
+	defer timer.Stop()
+	defer fast.Stop()
+	for {
+		var early func(context.Context) // what is done ahead of the cut
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			c.begin(start, time.Now())
+			c.budget.begin(c.lines)
+			c.flush(last, c.lines, false)
+			return c.sink.Close()
+		case <-c.nearlyFull:
+			early = c.room
+		case <-c.hurry:
+			// The first after a quiet time goes at once.
+			if wait := c.urgent - time.Since(instant(c.urgentAt)); wait > 0 {
+				fast.Reset(wait)
+				continue
+			}
+			early = c.flushUrgent
+		case <-fast.C:
+			early = c.flushUrgent
+		case <-timer.C:
+		}
+		now := time.Now() // before the flush: what is added while it sends is left for the next
+		c.begin(start, now)
+		if early != nil && now.Before(cut) {
+			early(ctx)
+			continue
+		}
+		c.flush(ctx, c.budget.lines, now.Add(hotparam.FlushEvery).Sub(instant(c.lastSend)) > beatEvery)
+		c.sendOrigins(ctx)
+		start = now // not cut: the timer may have been late
+		next := hotparam.NextCut(time.Now(), c.windows)
+		c.budget.begin(c.share(next.Sub(cut)))
+		cut = next
+		timer.Reset(time.Until(cut))
+	}
+}
+
+// share is the budget of a flush that comes so long after the one before.
+func (c *Collector) share(d time.Duration) int {
+	if c.lines < 0 || d >= hotparam.FlushEvery {
+		return c.lines
+	}
+	return int(int64(c.lines) * int64(d) / int64(hotparam.FlushEvery))
+}

@@ -1,0 +1,84 @@
+package collector
+
+// Stats are the collector's counters since it was made, and how things are now.
+type Stats struct {
+	Counts  int64 // counts that were sent
+	Lines   int64
+	Packets int64
+	Flushes int64 // that sent something, urgent ones among them
+	Urgent  int64 // flushes between two others, of urgent keys only
+	Dropped Dropped
+	// Aged are counts that were never sent: held back until no window would hold
+	// them any more, or until their place was needed for others. They are told.
+	Aged int64
+	// MarkRaised is how often candidates alone passed the budget.
+	MarkRaised int64
+
+	// As of the last flush:
+	Unsent     int64 // counts held back, of all keys
+	Held       int64 // h: of each key less than this is held back; 1 if nothing is
+	Candidates int64 // keys that were sent in full whatever their count
+	MarkFactor int64 // by what the candidates' mark is multiplied; 1 if all fit
+	Local      int64 // keys that are hot by the count of this instance alone
+}
+
+// Dropped are the counts that were not sent, by reason.
+type Dropped struct {
+	TableFull int64 // too many distinct keys between two flushes
+	TooLong   int64 // the key's line fits no packet
+	SendError int64 // the packet could not be sent
+}
+
+// Sum is all that was dropped.
+func (d Dropped) Sum() int64 { return d.TableFull + d.TooLong + d.SendError }
+
+// Stats tells the counters. It is safe for concurrent use. At the end of a
+// flush, what was added is Counts, Unsent, Aged and Dropped together.
+func (c *Collector) Stats() Stats {
+	return Stats{
+		Counts:  c.sent.counts.Load(),
+		Lines:   c.sent.lines.Load(),
+		Packets: c.sent.packets.Load(),
+		Flushes: c.sent.flushes.Load(),
+		Urgent:  c.sent.urgent.Load(),
+		Dropped: Dropped{
+			TableFull: c.dropped.full.Load(),
+			TooLong:   c.dropped.tooLong.Load(),
+			SendError: c.dropped.failed.Load(),
+		},
+		Aged:       c.told.aged.Load(),
+		MarkRaised: c.told.raised.Load(),
+		Unsent:     c.told.unsent.Load(),
+		Held:       c.told.held.Load(),
+		Candidates: c.told.candidates.Load(),
+		MarkFactor: c.told.factor.Load(),
+		Local:      c.told.local.Load(),
+	}
+}
+
+// tell publishes the flushing goroutine's figures.
+func (c *Collector) tell() {
+	c.told.aged.Store(c.aged)
+	c.told.raised.Store(c.raised)
+	c.told.unsent.Store(c.unsent)
+	c.told.held.Store(c.held)
+	c.told.candidates.Store(c.candidates)
+	c.told.factor.Store(int64(min(c.factor, 1<<62)))
+	c.told.local.Store(int64(c.locals.hot))
+}
+
+func (c *Collector) account(sent Sent, sum int64) {
+	c.sent.lines.Add(sent.Lines)
+	c.sent.packets.Add(sent.Packets)
+	c.sent.counts.Add(sum - sent.TooLong - sent.Failed)
+	c.dropped.tooLong.Add(sent.TooLong)
+	c.dropped.failed.Add(sent.Failed)
+	if failing := sent.Err != nil; failing != c.failing {
+		c.failing = failing
+		if failing {
+			c.log.Warn("counts cannot be sent; requests are not affected", "err", sent.Err)
+		} else {
+			c.log.Info("counts are sent again")
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package collector
+
+import "github.com/hotparam/hotparam"
+
+// maxSteered bounds how many hot keys and suspects a collector heeds.
+const maxSteered = 4096
+
+// steering is what the fleet has told.
+type steering struct {
+	instances int
+	keys      map[uint64][]steered // by hash
+}
+
+type steered struct {
+	member string
+	flags  flags
+}
+
+// Steer tells what the aggregator knows of the fleet, and which keys are hot
+// now: hot keys and suspects are sent in full at each flush, candidates are
+// urgent until they are hot, and what makes a candidate depends on the number of
+// instances. Of both together the first 4,096 are heeded, hot keys first. It
+// keeps neither, takes effect at the next flush, and is safe for concurrent use.
+func (c *Collector) Steer(f hotparam.Fleet, hot []hotparam.Key) {
+	next := &steering{instances: max(1, f.Instances), keys: make(map[uint64][]steered, len(hot)+len(f.Suspects))}
+	left := maxSteered
+	add := func(keys []hotparam.Key, flag flags) {
+		for _, key := range keys[:min(left, len(keys))] {
+			member := key.String()
+			hash := hotparam.Hash([]byte(member))
+			next.keys[hash] = append(next.keys[hash], steered{member, flag})
+			left--
+		}
+	}
+	add(hot, isHot)
+	add(f.Suspects, isSuspect)
+	c.steering.Store(next)
+}
+
+// flags are what is known of a key.
+func (s *steering) flags(hash uint64, key []byte) (f flags) {
+	for _, k := range s.keys[hash] {
+		if k.member == string(key) {
+			f |= k.flags
+		}
+	}
+	return f
+}
+
+// applySteering brings the slots up to what was told last.
+func (c *Collector) applySteering() {
+	last, next := c.steered, c.steering.Load()
+	if next == last {
+		return
+	}
+	c.steered = next
+	for hash, keys := range last.keys {
+		for i := range keys {
+			c.steerKey(hash, keys[i].member)
+		}
+	}
+	for hash, keys := range next.keys {
+		for i := range keys {
+			c.steerKey(hash, keys[i].member)
+		}
+	}
+	if next.instances != last.instances {
+		c.profiles.setInstances(next.instances)
+		c.remark()
+	}
+}
+
+// steerKey sets the flags of the slots that hold a key. A key that nothing was
+// taken of yet gets its flags when it is classified.
+func (c *Collector) steerKey(hash uint64, member string) {
+	s := c.shardOf(hash)
+	t := s.table.Load()
+	at := t.find(hash, []byte(member))
+	if at < 0 || s.notes[at].profile == unseen {
+		return
+	}
+	s.notes[at].flags = c.steered.flags(hash, t.key(&t.slots[at]))
+	c.pace(s, at)
+	c.mark(s, t, at)
+}
+
+// remark weighs every key anew, after what makes a candidate has changed.
+func (c *Collector) remark() {
+	first := c.firstMark()
+	for i := range c.shards {
+		s := &c.shards[i]
+		t := s.table.Load()
+		for at := range s.notes {
+			k := &s.notes[at]
+			if k.profile == unseen {
+				t.slots[at].mark.Store(first)
+				continue
+			}
+			k.load = float32(c.profiles.all[k.profile].load(c.recents(s, at)))
+			k.level, k.until = 0, 0
+			c.mark(s, t, at)
+		}
+	}
+}
