@@ -55,6 +55,9 @@ type Aggregator struct {
 	source  *statsd
 	decoder *Decoder
 	shards  []*shard
+
+	rules     *hotparam.Rules
+	publisher Publisher
 }
 
 // New makes an aggregator and opens its socket, so that counts queue from now
@@ -79,13 +82,15 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Aggregator{source: source, decoder: NewDecoder(c.Rules, c.Encoding)}
-	for range c.Shards {
+	a := &Aggregator{source: source, decoder: NewDecoder(c.Rules, c.Encoding), rules: c.Rules, publisher: c.Publisher}
+	for part := range c.Shards {
 		a.shards = append(a.shards, newShard(NewDetector(DetectorConfig{
 			Rules:     c.Rules,
 			Publisher: c.Publisher,
-			Memory:    c.Memory / int64(c.Shards),
+			Memory:    c.Memory,
 			Lag:       c.Lag,
+			Part:      part,
+			Parts:     c.Shards,
 		})))
 	}
 	return a, nil
@@ -101,7 +106,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	for _, s := range a.shards {
 		shards.Go(s.run)
 	}
-	err := a.source.run(ctx, a.decoder, newSpread(a.shards))
+	err := a.source.run(ctx, a.decoder, newSpread(a.shards, a.rules), a.publisher.Instances)
 	for _, s := range a.shards {
 		close(s.queue)
 	}
@@ -121,12 +126,7 @@ func (a *Aggregator) Stats() Stats {
 	s := Stats{Decoder: a.decoder.Stats()}
 	for _, shard := range a.shards {
 		d := shard.stats.Load()
-		s.Detector.Keys += d.Keys
-		s.Detector.Hot += d.Hot
-		s.Detector.Memory += d.Memory
-		s.Detector.Evicted += d.Evicted
-		s.Detector.Late += d.Late
-		s.Detector.Floor = max(s.Detector.Floor, d.Floor)
+		s.Detector.merge(d)
 	}
 	return s
 }

@@ -113,7 +113,7 @@ func TestAggregatorDrainsWhenItsContextEnds(t *testing.T) {
 func TestAggregatorCoolsKeysThatGoSilent(t *testing.T) {
 	out := newRecorder()
 	rule := hotRule("terms", 10, time.Second)
-	rule.Hot.Hold = 0
+	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	_, conn, end := start(t, Config{Rules: testRules(rule), Publisher: out, Shards: 1})
 	send(t, conn, "shop.terms.hot_param.k:10|c")
 	<-out.told // hot

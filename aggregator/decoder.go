@@ -18,6 +18,8 @@ type Count struct {
 	Text []byte
 	N    int64
 	When time.Time
+	// Instance is the sender's name, if its packet told.
+	Instance string
 }
 
 // Handler takes what a decoder finds in packets.
@@ -27,44 +29,76 @@ type Handler interface {
 	// Hidden tells that counts of n in sum, of any keys, at when or soon after
 	// will never come.
 	Hidden(when time.Time, n int64)
-	// Lost tells that packets of when or soon after went missing.
+	// Held tells what, by now, the collectors together hide of any key of a rule
+	// by holding small counts back, over the rule's windows.
+	Held(rule int, bound int64)
+	// Lost tells that packets of when or before went missing.
 	Lost(when time.Time)
+	// Found tells that packets that went missing came after all: those that are
+	// missing still are of newest or before. Zero: none is missing.
+	Found(newest time.Time)
 }
 
 // Decoder turns packets of StatsD lines into counts. A malformed line is
 // counted and passed over. One goroutine uses a Decoder; Stats is safe for all.
 type Decoder struct {
 	encoding wire.Encoding
-	rules    map[string]int // prefix → rule
+	rules    map[string]lineHead // by prefix
+	head     lineHead            // of the last line
 	senders  senders
-	text     []byte
+	counts   []Count // of the packet at hand
+	text     []byte  // of those that had to be decoded
 	stats    decoderStats
+}
+
+// packetHandler is a Handler of this package that takes all counts of a packet
+// at once; they have the time and the instance in common.
+type packetHandler interface{ packet([]Count) }
+
+// lineHead is what the lines of a rule begin with.
+type lineHead struct {
+	bytes string
+	rule  int
 }
 
 type decoderStats struct {
 	packets, lines, counts                                     atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
-	lostPackets, recovered, duplicates, senders                atomic.Int64
+	lostPackets, recovered, duplicates, senders, aged, origins atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
-	d := &Decoder{encoding: e, rules: make(map[string]int)}
+	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
+	d.senders.held = newHeld(rules)
 	for i := range rules.Rules {
-		if rule := &rules.Rules[i]; rule.Hot != nil {
-			d.rules[rule.CountPrefix(rules.Namespace)] = i
+		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
+			prefix := rule.CountPrefix(rules.Namespace)
+			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i}
 		}
 	}
 	return d
 }
 
+// Instances are those whose packets came in the last ten seconds, by name. The
+// goroutine that uses the Decoder calls it.
+func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
+
+// Advance tells what time it is when no packet tells it: what instances hold
+// back matters less and less.
+func (d *Decoder) Advance(now time.Time, h Handler) {
+	d.senders.held.decay(now)
+	d.senders.held.tell(h.Held)
+}
+
 // Packet decodes one packet that arrived now. Counts are of the time that the
 // packet's meta line names, but never later than now, so that a sender whose
 // clock is fast moves nobody else's windows; without a meta line they are of
-// now.
+// now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.packets.Add(1)
-	when := now
+	d.counts, d.text = d.counts[:0], d.text[:0]
+	common := Count{When: now}
 	var lines, counts int64
 	for first := true; len(packet) > 0; first = false {
 		line := packet
@@ -73,74 +107,115 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 		} else {
 			packet = nil
 		}
-		line = bytes.TrimSuffix(line, []byte{'\r'})
+		if len(line) > 0 && line[len(line)-1] == '\r' {
+			line = line[:len(line)-1]
+		}
 		if len(line) == 0 {
 			continue
 		}
 		if first && wire.IsMeta(line) {
-			var ok bool
-			if when, ok = d.meta(line, now, h); !ok {
+			if !d.meta(line, now, &common, h) {
 				return
 			}
 			continue
 		}
 		lines++
-		if d.line(line, when, h) {
+		n := len(d.counts)
+		if n == cap(d.counts) {
+			d.counts = append(d.counts, common)[:n]
+		}
+		c := &d.counts[:n+1][n] // written where it is to stay
+		c.When, c.Instance = common.When, common.Instance
+		if d.line(line, c, h) {
 			counts++
+			if c.N > 0 {
+				c.Hash = hotparam.Hash(c.Text)
+				d.counts = d.counts[:n+1]
+			}
 		}
 	}
 	d.stats.lines.Add(lines)
 	d.stats.counts.Add(counts)
+	if p, ok := h.(packetHandler); ok {
+		p.packet(d.counts)
+		return
+	}
+	for i := range d.counts {
+		h.Count(d.counts[i])
+	}
 }
 
-// meta reads a packet's meta line. It is false for a packet that has been seen.
-func (d *Decoder) meta(line []byte, now time.Time, h Handler) (time.Time, bool) {
+// meta reads a packet's meta line: the sender and the time of the counts. It is
+// false for a packet that has been seen.
+func (d *Decoder) meta(line []byte, now time.Time, c *Count, h Handler) bool {
 	m, err := wire.ParseMeta(line)
 	if err != nil {
 		d.stats.malformed.Add(1)
-		return now, true
+		return true
 	}
-	when := time.Unix(0, m.Start)
-	if when.After(now) {
-		when = now
+	if start := time.Unix(0, m.Start); start.Before(now) {
+		c.When = start
 	}
-	lost, duplicate := d.senders.packet(m, now)
+	s, changed := d.senders.find(&m, now), true
 	d.stats.senders.Store(int64(d.senders.len()))
-	if duplicate {
-		d.stats.duplicates.Add(1)
-		return when, false
+	if s == nil { // one too many to follow
+		if m.Held > 1 {
+			d.senders.losses.settled = now
+		}
+	} else {
+		c.Instance = s.name
+		lost, duplicate := s.packet(&m, now, &d.senders.losses)
+		if duplicate {
+			d.stats.duplicates.Add(1)
+			return false
+		}
+		// A loss is of now: the time of those that came is not that of those
+		// that did not.
+		d.stats.lostPackets.Add(max(0, lost))
+		d.stats.recovered.Add(max(0, -lost))
+		d.senders.held.note(s, m.Held, now)
+		changed = lost != 0
 	}
-	switch {
-	case lost > 0:
-		d.stats.lostPackets.Add(lost)
-		h.Lost(when)
-	case lost < 0:
-		d.stats.recovered.Add(-lost)
+	if changed {
+		d.senders.losses.tell(h)
 	}
+	d.Advance(now, h)
+	d.stats.aged.Add(m.Aged)
 	// Bounded, so that no claim wraps around to nothing.
-	if hidden := min(m.Unsent, wire.MaxCount) + min(m.Held, wire.MaxCount) - 1; hidden > 0 {
-		h.Hidden(when, hidden)
+	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
+		h.Hidden(c.When, unsent)
 	}
-	return when, true
+	return true
 }
 
-func (d *Decoder) line(line []byte, when time.Time, h Handler) bool {
-	l, err := wire.ParseLine(line)
-	if err != nil {
-		d.reject(err)
-		return false
-	}
-	rule, ok := d.rules[string(l.Prefix)]
+// line reads a line into c, whose text is valid until the next packet. False: it is
+// no count.
+func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
+	key, n, ok := wire.CutCount(line, d.head.bytes)
 	if !ok {
-		d.stats.noRule.Add(1)
-		return false
+		l, err := wire.ParseLine(line)
+		if err != nil {
+			if errors.Is(err, wire.ErrForeign) && d.origin(line, c.When, h) {
+				return false
+			}
+			d.reject(err)
+			return false
+		}
+		if d.head, ok = d.rules[string(l.Prefix)]; !ok {
+			d.stats.noRule.Add(1)
+			return false
+		}
+		key, n = l.Key, l.N
 	}
-	if d.text, err = d.encoding.AppendDecoded(d.text[:0], l.Key); err != nil {
-		d.stats.encoding.Add(1)
-		return false
-	}
-	if l.N > 0 {
-		h.Count(Count{Rule: rule, Hash: hotparam.Hash(d.text), Text: d.text, N: l.N, When: when})
+	c.Rule, c.N, c.Text = d.head.rule, n, key
+	if d.encoding.Escapes(key) {
+		start := len(d.text)
+		var err error
+		if d.text, err = d.encoding.AppendDecoded(d.text, key); err != nil {
+			d.stats.encoding.Add(1)
+			return false
+		}
+		c.Text = d.text[start:] // stays what it is when text has to move
 	}
 	return true
 }
@@ -167,6 +242,10 @@ type DecoderStats struct {
 	// that made such a gap and came after all, Duplicates are packets that came
 	// twice, Senders are the instances heard of lately.
 	LostPackets, Recovered, Duplicates, Senders int64
+	// Origins are lines that tell where counts of a hot key come from.
+	Origins int64
+	// Aged is what instances held back until it was older than any window.
+	Aged int64
 }
 
 // Stats tells the counters. It is safe for concurrent use.
@@ -176,6 +255,6 @@ func (d *Decoder) Stats() DecoderStats {
 		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(),
-		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: s.senders.Load(),
+		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: s.senders.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
 	}
 }

@@ -28,6 +28,14 @@ func (h *heard) Hidden(when time.Time, n int64) {
 
 func (h *heard) Lost(when time.Time) { *h = append(*h, "lost "+at(when)) }
 
+func (h *heard) Found(newest time.Time) {
+	if newest.IsZero() {
+		*h = append(*h, "found all")
+	} else {
+		*h = append(*h, "found all since "+at(newest))
+	}
+}
+
 func at(t time.Time) string { return t.Sub(noon).String() }
 
 func decoderRules() *hotparam.Rules {
@@ -81,13 +89,17 @@ func TestDecoder(t *testing.T) {
 			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Senders: 1}},
 		{"a broken meta line leaves the arrival", []string{"hotparam.meta:1|c|#v:2\n" + line}, []string{told + "0s"},
 			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Malformed: 1}},
-		{"what a sender dropped or holds back is hidden", []string{head(1, -time.Second, 5, 30)}, []string{"hidden 34 -1s"},
+		{"what a sender dropped is hidden, what it holds back twice", []string{head(1, -time.Second, 5, 30)}, []string{"held 0 8", "held 2 8", "hidden 30 -1s"},
 			DecoderStats{Packets: 1, Senders: 1}},
+		{"what was dropped is of its flush, even if that was overtaken", []string{head(1, 0, 1, 0), head(3, 0, 1, 0), head(2, -time.Second, 1, 30)}, []string{"lost 0s", "found all", "hidden 30 -1s"},
+			DecoderStats{Packets: 3, LostPackets: 1, Recovered: 1, Senders: 1}},
+		{"what a sender held back too long is a figure", []string{head(1, 0, 1, 0) + ",a:70"}, nil,
+			DecoderStats{Packets: 1, Senders: 1, Aged: 70}},
 		{"a packet that came twice counts once", []string{head(1, 0, 1, 7) + "\n" + line, head(1, 0, 1, 7) + "\n" + line}, []string{"hidden 7 0s", told + "0s"},
 			DecoderStats{Packets: 2, Lines: 1, Counts: 1, Duplicates: 1, Senders: 1}},
-		{"a gap is a loss", []string{head(1, -time.Second, 1, 0), head(4, -time.Millisecond, 1, 0) + "\n" + line}, []string{"lost -1ms", told + "-1ms"},
+		{"a gap is a loss", []string{head(1, -time.Second, 1, 0), head(4, -time.Millisecond, 1, 0) + "\n" + line}, []string{"lost 0s", told + "-1ms"},
 			DecoderStats{Packets: 2, Lines: 1, Counts: 1, LostPackets: 2, Senders: 1}},
-		{"a packet that was overtaken still counts", []string{head(1, 0, 1, 0), head(3, 0, 1, 0), head(2, -time.Second, 1, 0) + "\n" + line}, []string{"lost 0s", told + "-1s"},
+		{"a packet that was overtaken still counts", []string{head(1, 0, 1, 0), head(3, 0, 1, 0), head(2, -time.Second, 1, 0) + "\n" + line}, []string{"lost 0s", "found all", told + "-1s"},
 			DecoderStats{Packets: 3, Lines: 1, Counts: 1, LostPackets: 1, Recovered: 1, Senders: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,7 +135,8 @@ func TestDecoderHiddenMassDoesNotOverflow(t *testing.T) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	var got heard
 	d.Packet([]byte(head(1, 0, math.MaxInt64, math.MaxInt64)), noon, &got)
-	if want := (heard{fmt.Sprintf("hidden %d 0s", 2*int64(wire.MaxCount)-1)}); !slices.Equal(got, want) {
+	held := fmt.Sprint(2 * (int64(wire.MaxCount) - 1))
+	if want := (heard{"held 0 " + held, "held 2 " + held, fmt.Sprintf("hidden %d 0s", int64(wire.MaxCount))}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
@@ -151,6 +164,7 @@ type counter int64
 func (s *counter) Count(c Count)         { *s += counter(c.N) }
 func (*counter) Hidden(time.Time, int64) {}
 func (*counter) Lost(time.Time)          {}
+func (*counter) Found(time.Time)         {}
 
 // checker is a Handler that checks what a decoder promises of anything.
 type checker struct {
@@ -161,7 +175,7 @@ type checker struct {
 
 func (c *checker) Count(n Count) {
 	c.counts++
-	if n.N < 1 || n.N > wire.MaxCount || n.When.After(noon) || n.Hash != hotparam.Hash(n.Text) || c.rules.Rules[n.Rule].Hot == nil {
+	if n.N < 1 || n.N > wire.MaxCount || n.When.After(noon) || n.Hash != hotparam.Hash(n.Text) || len(c.rules.Rules[n.Rule].Hot) == 0 {
 		c.Errorf("told %+v", n)
 	}
 }
@@ -169,6 +183,12 @@ func (c *checker) Count(n Count) {
 func (c *checker) Hidden(when time.Time, n int64) {
 	if n < 1 || when.After(noon) {
 		c.Errorf("hidden %d at %s", n, at(when))
+	}
+}
+
+func (c *checker) Found(newest time.Time) {
+	if newest.After(noon) {
+		c.Errorf("found all but those of %s", at(newest))
 	}
 }
 
@@ -213,5 +233,17 @@ func BenchmarkDecoderPacket(b *testing.B) {
 			}
 			b.ReportMetric(30*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 		})
+	}
+}
+
+func (h *heard) Held(rule int, bound int64) {
+	*h = append(*h, fmt.Sprintf("held %d %d", rule, bound))
+}
+
+func (*counter) Held(int, int64) {}
+
+func (c *checker) Held(rule int, bound int64) {
+	if len(c.rules.Rules[rule].Hot) == 0 || bound < 0 {
+		c.Errorf("held %d of rule %d", bound, rule)
 	}
 }

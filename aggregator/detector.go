@@ -1,27 +1,32 @@
 package aggregator
 
 import (
-	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
 )
 
-// Publisher takes what the detector finds. Both methods are called from several
+// Publisher takes what the detector finds. Its methods are called from several
 // goroutines and must neither block nor keep the slices.
 type Publisher interface {
 	// Publish takes a change of the hot set.
 	Publish(hotparam.Change)
 	// Refresh takes the present counts of keys that are hot.
 	Refresh([]hotparam.Hot)
+	// Suspects takes the keys that may be hot and cannot be told yet, all of one
+	// part of the keys: they take the place of what that part told before.
+	Suspects(part int, suspects []hotparam.Hot)
+	// Instances takes the instances that send counts, and when each was last
+	// heard of.
+	Instances([]hotparam.Instance)
 }
 
 // DetectorConfig is what a [Detector] needs; Rules and Publisher are required.
 type DetectorConfig struct {
 	Rules     *hotparam.Rules
 	Publisher Publisher
-	// Memory is how many bytes the windows may hold, shared evenly by the
-	// rules; 0 is [DefaultMemory].
+	// Memory is how many bytes the windows of all parts may hold, shared evenly
+	// by the rules; 0 is [DefaultMemory].
 	Memory int64
 	// Grace is how much later than a window counts may come and still be
 	// placed; 0 is [DefaultGrace].
@@ -29,6 +34,14 @@ type DetectorConfig struct {
 	// Lag is how long counts are on their way: a key cools by what is known of
 	// the time before the lag. 0 is for callers that bring counts in order.
 	Lag time.Duration
+	// Part is which part of the keys this detector has, of Parts; 0 of 0 is all.
+	// Rules that need all their keys in one place are whole in one part.
+	Part, Parts int
+	// OnVerdict is told of each decision, before it is published; nil: nobody is.
+	OnVerdict func(Verdict)
+	// Explain is a key to account for at the end of each pane, to OnAccount.
+	Explain   hotparam.Key
+	OnAccount func(Account)
 }
 
 // Defaults of a detector and of the daemon.
@@ -38,27 +51,19 @@ const (
 	DefaultLag    = 250 * time.Millisecond
 )
 
-// Detector tells which keys are hot. It evaluates a key's rule on every count:
-// a key is hot when what was reported of some window reaches the threshold. It
-// cools when what could have been counted in a whole window is below the exit,
-// and it has been hot for the hold. A Detector is used by one goroutine.
+// Detector tells which keys are hot. Counts and jumps are looked at on every
+// count, shares and ranks when a pane is over by the lag, for the counts of the
+// other keys are on their way until then. A key cools when what could have been
+// counted in a whole window is below the exit for the cool-down, and it has been
+// hot for the hold. A Detector is used by one goroutine.
 type Detector struct {
 	publisher Publisher
-	rules     []*ruleWindow // by rule number; nil for rules without a threshold
+	rules     []*ruleWatch // by rule number; nil: without a threshold, or in another part
 	lag       time.Duration
-}
-
-type ruleWindow struct {
-	rule   *hotparam.Rule
-	window *window
-	hot    []int32 // entries
-	closed int64   // newest pane that is over and has been looked at
-}
-
-// hotState is what an entry that is hot adds.
-type hotState struct {
-	since time.Time
-	hold  time.Time // does not cool before
+	suspects  suspects
+	onVerdict func(Verdict)
+	account   *accountant // nil: of no key
+	unnamed   int64
 }
 
 // NewDetector makes a detector.
@@ -69,147 +74,179 @@ func NewDetector(c DetectorConfig) *Detector {
 	if c.Grace == 0 {
 		c.Grace = DefaultGrace
 	}
-	d := &Detector{publisher: c.Publisher, lag: c.Lag, rules: make([]*ruleWindow, len(c.Rules.Rules))}
+	c.Parts = max(1, c.Parts)
+	d := &Detector{
+		publisher: c.Publisher, lag: c.Lag, onVerdict: c.OnVerdict,
+		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
+	}
 	hot := int64(0)
 	for i := range c.Rules.Rules {
-		if c.Rules.Rules[i].Hot != nil {
+		if len(c.Rules.Rules[i].Hot) > 0 {
 			hot++
 		}
 	}
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
-		if rule.Hot == nil {
+		budget := c.Memory / max(1, hot)
+		switch {
+		case len(rule.Hot) == 0:
+			continue
+		case !oneShard(rule):
+			budget /= int64(c.Parts)
+		case home(i, c.Parts) != c.Part:
 			continue
 		}
-		w := rule.Hot.Window()
-		// One pane more: the window that is looked at ends before the pane that
-		// was the present one a lag ago.
-		grace := int64((max(c.Grace, c.Lag)+w.Pane-1)/w.Pane) + 1
-		d.rules[i] = &ruleWindow{rule: rule, window: newWindow(w, grace, c.Memory/hot), closed: never}
+		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
+	}
+	if c.OnAccount != nil {
+		d.account = &accountant{key: c.Explain, tell: c.OnAccount}
 	}
 	return d
 }
 
 // Count implements [Handler].
-func (d *Detector) Count(c Count) {
+func (d *Detector) Count(c Count) { d.count(&c) }
+
+func (d *Detector) count(c *Count) {
 	r := d.rules[c.Rule]
 	if r == nil {
 		return
 	}
-	i, low, end := r.window.add(c.Hash, c.Text, r.window.Index(c.When), c.N)
-	if i < 0 || low < r.rule.Hot.Rate.N {
-		return
+	if d.account != nil {
+		d.account.see(r, c)
 	}
-	e, _ := r.window.at(i)
-	if e.hot != nil {
-		return
+	for _, v := range r.views {
+		pane := v.pane(c.When)
+		v.newest = max(v.newest, pane)
+		i, low, end := v.add(c.Hash, c.Text, pane, c.N)
+		if v.compares {
+			v.compare(c, pane)
+		}
+		switch {
+		case i < 0:
+			if v.bound >= v.least {
+				d.overlooked(r, v, c)
+			}
+		case low >= v.level || v.pinned > 0:
+			d.reached(r, v, c, reach{i, low, end})
+		}
 	}
-	// However short the hold, no window from before the one that made the key hot
-	// can cool it.
-	hold := c.When.Add(r.rule.Hot.Hold)
-	if over := r.window.Start(end + 1); hold.Before(over) {
-		hold = over
-	}
-	e.hot = &hotState{since: c.When, hold: hold}
-	r.hot = append(r.hot, i)
-	h := r.describe(i, end)
-	h.Low = low
-	d.publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 }
 
 // Hidden implements [Handler].
 func (d *Detector) Hidden(when time.Time, n int64) {
 	for _, r := range d.rules {
-		if r != nil {
-			r.window.conceal(r.window.Index(when), n)
+		if r == nil {
+			continue
 		}
+		for _, v := range r.views {
+			v.conceal(v.Index(when), n)
+			if v.history != nil {
+				v.history.conceal(v.history.Index(when), n)
+			}
+			d.suspects.hide(v, v.bound+n)
+		}
+	}
+}
+
+// Held implements [Handler].
+func (d *Detector) Held(rule int, bound int64) {
+	r := d.rules[rule]
+	if r == nil {
+		return
+	}
+	for _, v := range r.views {
+		grown := max(0, bound-v.held)
+		v.held = bound
+		if v.history != nil {
+			v.history.held = bound // it is of the baseline's windows, too
+		}
+		d.suspects.hide(v, v.bound+grown)
 	}
 }
 
 // Lost implements [Handler].
 func (d *Detector) Lost(when time.Time) {
 	for _, r := range d.rules {
-		if r != nil {
-			r.window.lose(r.window.Index(when))
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			v.miss(v.Index(when))
 		}
 	}
 }
 
-// Advance tells what time it is: panes that are over by the lag are closed, and
-// the keys that are hot no longer cool.
+// Found implements [Handler].
+func (d *Detector) Found(newest time.Time) {
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			if newest.IsZero() {
+				v.found(never)
+			} else {
+				v.found(v.Index(newest))
+			}
+		}
+	}
+}
+
+// Advance tells what time it is: panes that are over by the lag are closed, the
+// keys that are hot no longer cool, and suspects are told.
 func (d *Detector) Advance(now time.Time) {
 	for _, r := range d.rules {
 		if r == nil {
 			continue
 		}
-		if pane := r.window.Index(now); pane <= r.window.now-r.window.ring && r.window.now != never {
-			d.restart(r, now)
-		}
-		r.window.advance(r.window.Index(now))
-		over := r.window.Index(now.Add(-d.lag)) - 1
-		if len(r.hot) > 0 && r.closed != never {
-			for pane := r.closed + 1; pane <= over && len(r.hot) > 0; pane++ {
-				d.cool(r, pane)
+		for _, v := range r.views {
+			if v.isSetBack(now) {
+				d.restart(r, v, now)
 			}
 		}
-		r.closed = max(r.closed, over)
+		d.moveTo(r, now)
 	}
+	d.watchSuspects(now)
 }
 
 // restart begins anew after the clock was set back by more than a window: all
 // that comes would count as late until the clock is again where it was.
-func (d *Detector) restart(r *ruleWindow, now time.Time) {
-	var change hotparam.Change
-	for _, i := range r.hot {
-		h := r.describe(i, r.closed)
-		h.Until = now
-		change.Cool = append(change.Cool, h)
+func (d *Detector) restart(r *ruleWatch, v *view, now time.Time) {
+	for _, w := range r.hot {
+		for _, t := range v.thresholds {
+			if w.marks[t.number].hot {
+				d.leave(r, t, w, v.closed, now, 0)
+			}
+		}
 	}
-	r.window, r.hot, r.closed = r.window.restart(), nil, never
-	if !change.Empty() {
-		d.publisher.Publish(change)
+	change := hotparam.Change{Cool: r.takeCooled(v, v.closed, now)}
+	for _, w := range r.keys {
+		if w.suspect != nil && w.suspect.view == v {
+			d.suspects.drop(w)
+		}
+		r.unpin(v, w)
+		r.release(w)
 	}
+	v.restart()
+	d.publish(change)
 }
 
-// cool publishes the keys that stopped being hot when a pane was over.
-func (d *Detector) cool(r *ruleWindow, pane int64) {
-	end := r.window.Start(pane + 1)
-	var change hotparam.Change
-	r.hot = slices.DeleteFunc(r.hot, func(i int32) bool {
-		e, _ := r.window.at(i)
-		if end.Before(e.hot.hold) {
-			return false
-		}
-		h := r.describe(i, pane)
-		if h.High == hotparam.Unknown || h.High >= r.rule.Hot.Exit {
-			return false
-		}
-		h.Until = end
-		change.Cool = append(change.Cool, h)
-		e.hot = nil
-		return true
-	})
-	if !change.Empty() {
-		d.publisher.Publish(change)
-	}
-}
-
-// Refresh publishes the present counts of the keys that are hot.
+// Refresh publishes the present counts of the keys that are hot, and lets go of
+// what is no longer needed.
 func (d *Detector) Refresh() {
 	var hot []hotparam.Hot
 	for _, r := range d.rules {
 		if r == nil {
 			continue
 		}
-		for _, i := range r.hot {
-			// What came within the lag is not in the window that is over, and
-			// what is on its way is not in the present one: the fuller one
-			// tells more of both.
-			h := r.describe(i, r.closed)
-			if present := r.describe(i, r.window.now); present.Low > h.Low {
-				h = present
+		for _, w := range r.hot {
+			if w.listed {
+				hot = append(hot, r.present(w))
 			}
-			hot = append(hot, h)
+		}
+		for _, v := range r.views {
+			v.tidyUp()
 		}
 	}
 	if len(hot) > 0 {
@@ -217,47 +254,83 @@ func (d *Detector) Refresh() {
 	}
 }
 
-// describe is a hot key with its counts in the window that ends with a pane.
-func (r *ruleWindow) describe(i int32, pane int64) hotparam.Hot {
-	e, _ := r.window.at(i)
-	low, high := r.window.bounds(i, pane)
-	h := hotparam.Hot{
-		Key:   hotparam.Key{Rule: r.rule.ID, Text: string(e.text)},
-		Low:   low,
-		High:  high,
-		Rate:  float64(low) / r.rule.Hot.Rate.Per.Seconds(),
-		Since: e.hot.since,
-		Mode:  hotparam.ModeWatch,
+func (d *Detector) publish(change hotparam.Change) {
+	if !change.Empty() {
+		d.publisher.Publish(change)
 	}
-	if l := r.rule.Limit; l != nil {
-		h.Limit, h.Burst, h.Mode = l.Rate, l.Burst, l.Mode
+}
+
+// Floor is the most that can be hidden of any key of a rule in one of its
+// windows, by their number in the rules.
+func (d *Detector) Floor(rule int) int64 {
+	r := d.rules[rule]
+	if r == nil {
+		return 0
 	}
-	return h
+	floor := int64(0)
+	for _, v := range r.views {
+		floor = max(floor, v.floor())
+	}
+	return floor
 }
 
 // DetectorStats are a detector's figures.
 type DetectorStats struct {
-	Keys    int64 // keys with a count of their own
-	Hot     int64 // keys that are hot
-	Memory  int64 // bytes that the keys hold
-	Evicted int64 // keys that made room for others
-	Late    int64 // counts that came too late for any pane
-	Floor   int64 // the most that can be hidden of any key, of all rules
+	Keys      int64   // keys with a count of their own
+	Hot       int64   // keys that are hot and listed
+	Explained int64   // keys that are hot for no other reason than one that is listed
+	Suspects  int64   // keys that may be hot and cannot be told yet
+	Memory    int64   // bytes that the keys hold
+	Evicted   int64   // keys that made room for others
+	Unnamed   int64   // counts of keys that were hot and had no room for their name
+	Late      int64   // counts that came too late for any pane
+	Floor     int64   // the most that can be hidden of any key, of all rules
+	Floors    []int64 // the same by the rules' numbers
 }
 
 // Stats tells the figures.
 func (d *Detector) Stats() DetectorStats {
-	var s DetectorStats
-	for _, r := range d.rules {
+	s := DetectorStats{Suspects: int64(len(d.suspects.list)), Unnamed: d.unnamed, Floors: make([]int64, len(d.rules))}
+	for i, r := range d.rules {
 		if r == nil {
 			continue
 		}
-		s.Keys += int64(r.window.live)
-		s.Hot += int64(len(r.hot))
-		s.Memory += r.window.used()
-		s.Evicted += r.window.evicted
-		s.Late += r.window.late
-		s.Floor = max(s.Floor, r.window.floor())
+		for _, w := range r.hot {
+			if w.listed {
+				s.Hot++
+			} else {
+				s.Explained++
+			}
+		}
+		s.Floors[i] = d.Floor(i)
+		s.Floor = max(s.Floor, s.Floors[i])
+		var keys, late int64 // each view has the same keys and counts
+		for _, v := range r.views {
+			keys, late = max(keys, int64(v.live)), max(late, v.late)
+			s.Memory += v.memory()
+			s.Evicted += v.evicted
+		}
+		s.Keys += keys
+		s.Late += late
 	}
 	return s
+}
+
+// merge adds the figures of another part.
+func (s *DetectorStats) merge(part *DetectorStats) {
+	s.Keys += part.Keys
+	s.Hot += part.Hot
+	s.Explained += part.Explained
+	s.Suspects += part.Suspects
+	s.Memory += part.Memory
+	s.Evicted += part.Evicted
+	s.Unnamed += part.Unnamed
+	s.Late += part.Late
+	s.Floor = max(s.Floor, part.Floor)
+	if len(s.Floors) == 0 { // a shard that has not reported has none
+		s.Floors = make([]int64, len(part.Floors))
+	}
+	for i, floor := range part.Floors {
+		s.Floors[i] = max(s.Floors[i], floor)
+	}
 }

@@ -26,16 +26,49 @@ var testWindows = []time.Duration{
 	10 * time.Second, 15 * time.Second, time.Minute, 3 * time.Minute, time.Hour,
 }
 
+// drawRules draws rules of all kinds of thresholds, several windows to a rule, and
+// exceptions.
 func drawRules(t *rapid.T) *hotparam.Rules {
 	rules := testRules()
 	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
-		rule := hotRule(fmt.Sprint("r", i), rapid.Int64Range(1, 40).Draw(t, "threshold"), rapid.SampledFrom(testWindows).Draw(t, "window"))
-		rule.Hot.Exit = rapid.Int64Range(1, rule.Hot.Rate.N).Draw(t, "exit")
-		rule.Hot.Hold = rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 10 * time.Second}).Draw(t, "hold")
+		rule := hotRule(fmt.Sprint("r", i), 1, time.Second)
+		rule.Hot = nil
+		for range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "thresholds") {
+			rule.Hot = append(rule.Hot, drawThreshold(t))
+		}
+		if first := rule.Hot[0]; rapid.Bool().Draw(t, "exception") {
+			x := hotparam.Exception{Values: []hotparam.QueryMatch{{Name: "k", Value: "a"}}, Action: hotparam.Allow}
+			if first.Kind == hotparam.Absolute && rapid.Bool().Draw(t, "adjust") {
+				x.Action, x.Rate = hotparam.Adjust, hotparam.Rate{N: rapid.Int64Range(1, 60).Draw(t, "other threshold"), Per: first.Rate.Per}
+			}
+			rule.Except = []hotparam.Exception{x}
+		}
 		rules.Rules = append(rules.Rules, rule)
 	}
 	return rules
 }
+
+func drawThreshold(t *rapid.T) hotparam.Threshold {
+	th := hotparam.Threshold{
+		Kind:     rapid.SampledFrom([]hotparam.Kind{hotparam.Absolute, hotparam.Absolute, hotparam.Share, hotparam.Jump, hotparam.Top}).Draw(t, "kind"),
+		Rate:     hotparam.Rate{N: rapid.Int64Range(1, 40).Draw(t, "threshold"), Per: rapid.SampledFrom(testWindows).Draw(t, "window")},
+		Hold:     rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 10 * time.Second}).Draw(t, "hold"),
+		CoolDown: rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond, 2 * time.Second, 5 * time.Second}).Draw(t, "cool down"),
+	}
+	th.Exit = rapid.Int64Range(1, th.Rate.N).Draw(t, "exit")
+	switch th.Kind {
+	case hotparam.Share:
+		th.Factor = rapid.SampledFrom([]float64{0.1, 0.3, 0.5, 1}).Draw(t, "share")
+	case hotparam.Jump:
+		th.Factor = rapid.SampledFrom([]float64{1.1, 2, 8}).Draw(t, "jump")
+	case hotparam.Top:
+		th.Top = rapid.IntRange(1, 3).Draw(t, "top")
+	}
+	return th
+}
+
+// testTexts are keys of two groups, one under the exception.
+var testTexts = []string{"GET /s?k=a", "GET /s?k=b", "GET /s?k=c", "GET /s?j=1&k=a", "GET /s?j=1&k=d"}
 
 // drawStep is how far the clock goes: most often about a pane, sometimes far
 // beyond every window.
@@ -76,8 +109,8 @@ func (p *pair) count(rule int, text string, n int64) {
 // act does something at random to both.
 func (p *pair) act() {
 	rule := rapid.IntRange(0, len(p.rules.Rules)-1).Draw(p.T, "rule")
-	hot := p.rules.Rules[rule].Hot
-	text := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(p.T, "key")
+	hot := p.rules.Rules[rule].Hot[0]
+	text := rapid.SampledFrom(testTexts).Draw(p.T, "key")
 	switch what := rapid.IntRange(0, 39).Draw(p.T, "what"); {
 	case what == 0:
 		hidden := stamped{p.when(), rapid.Int64Range(0, 20).Draw(p.T, "hidden")}
@@ -101,10 +134,37 @@ func (p *pair) act() {
 	}
 }
 
-// A detector with memory enough tells exactly what the model tells: a key is
-// hot from the first count at which the panes of a window hold the threshold,
-// and cools at the first pane's end at which they, and what is hidden, hold
-// less than the exit, the hold is over, and nothing was lost.
+// However far the clock goes at once, panes are closed by all that their windows
+// hold: a key cools when it would have, had the clock gone there bit by bit.
+func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
+	rule := hotRule("r", 8, 15*time.Second)
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = 2, 0, 5*time.Second
+	for leap := time.Second; leap < time.Hour; leap *= 2 {
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+		for _, c := range []struct {
+			at time.Duration
+			n  int64
+		}{{0, 5}, {9 * time.Second, 6}, {19 * time.Second, 1}} {
+			d.Advance(noon.Add(c.at))
+			d.Count(Count{Hash: 1, Text: []byte("k"), N: c.n, When: noon.Add(c.at)})
+		}
+		// Below the exit from 24.25 s on, when the six have left the window.
+		cools := noon.Add(29*time.Second + 250*time.Millisecond)
+		for at := 19*time.Second + leap; len(out.changes) < 2; at += leap {
+			if d.Advance(noon.Add(at)); at > 3*time.Hour {
+				t.Fatalf("leaps of %v: never cools", leap)
+			}
+		}
+		if c := out.changes[1]; len(c.Cool) != 1 || !c.Cool[0].Until.Equal(cools) {
+			t.Errorf("leaps of %v: %+v, want the key cool at %v", leap, c, cools)
+		}
+	}
+}
+
+// A detector with memory enough tells exactly what the model tells: a key is hot
+// from the first count, or pane's end, at which a threshold is passed for
+// certain, and cools at the first pane's end at which none holds it any longer.
 func testDetectorIsExact(t *testing.T, late time.Duration) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := drawRules(t)
@@ -112,10 +172,15 @@ func testDetectorIsExact(t *testing.T, late time.Duration) {
 		out := newRecorder()
 		p := &pair{
 			T: t, rules: rules, out: out, late: late,
-			now:      rapid.SampledFrom(starts).Draw(t, "start"),
-			model:    newExact(rules, lag),
-			detector: NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: lag}),
+			now:   rapid.SampledFrom(starts).Draw(t, "start"),
+			model: newExact(rules, lag),
 		}
+		var entered []Verdict
+		p.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: lag, OnVerdict: func(v Verdict) {
+			if v.Decision == Entered {
+				entered = append(entered, v)
+			}
+		}})
 		p.step(0)
 		for range rapid.IntRange(1, 60).Draw(t, "acts") {
 			p.act()
@@ -127,7 +192,7 @@ func testDetectorIsExact(t *testing.T, late time.Duration) {
 		if s := p.detector.Stats(); s.Late != 0 || s.Evicted != 0 {
 			t.Fatalf("late %d, evicted %d, want none", s.Late, s.Evicted)
 		}
-		p.checkContinuous()
+		p.checkContinuous(entered)
 	})
 }
 
@@ -143,9 +208,13 @@ func (p *pair) checkRefresh() {
 	}
 	for i := range p.model.hot {
 		for _, h := range p.model.hot[i] {
-			w, counts := p.rules.Rules[i].Hot.Window(), p.model.counts[exactKey{i, h.text}]
-			last := p.model.closed[i]
-			if present := p.model.newest[i]; sumPanes(w, counts, present) > sumPanes(w, counts, last) {
+			w, counts := p.rules.Rules[i].Hot[h.by].Window(), p.model.counts[exactKey{i, h.text}]
+			last, _ := p.model.closedOf(i, w)
+			present := w.Index(p.model.now)
+			if newest := p.model.newest[i]; !newest.IsZero() {
+				present = max(present, w.Index(newest))
+			}
+			if sumPanes(w, counts, present) > sumPanes(w, counts, last) {
 				last = present
 			}
 			low := sumPanes(w, counts, last)
@@ -161,16 +230,13 @@ func (p *pair) checkRefresh() {
 	}
 }
 
-// checkContinuous checks that what was hot was so in some half-open time of the
-// rule's length, wherever it begins.
-func (p *pair) checkContinuous() {
-	for _, change := range p.out.changes {
-		for _, h := range change.Hot {
-			rule := slices.IndexFunc(p.rules.Rules, func(r hotparam.Rule) bool { return r.ID == h.Rule })
-			rate := p.rules.Rules[rule].Hot.Rate
-			if most := continuous(rate.Per, p.model.counts[exactKey{rule, h.Text}]); most < rate.N {
-				p.Fatalf("%s was hot, but no window of %v holds more than %d", h.Key, rate.Per, most)
-			}
+// checkContinuous checks that what passed a threshold did so in some half-open
+// time of its length, wherever it begins.
+func (p *pair) checkContinuous(entered []Verdict) {
+	for _, v := range entered {
+		rule := slices.IndexFunc(p.rules.Rules, func(r hotparam.Rule) bool { return r.ID == v.Rule })
+		if most := continuous(v.Threshold.Rate.Per, p.model.counts[exactKey{rule, v.Text}]); most < v.Against || v.Low < v.Against {
+			p.Fatalf("%s was hot with %d, which reached %d, but no window of %v holds more than %d", v.Key, v.Low, v.Against, v.Threshold.Rate.Per, most)
 		}
 	}
 }
@@ -184,10 +250,10 @@ func TestDetectorIsExactReorderedWithinTheGrace(t *testing.T) { testDetectorIsEx
 func TestDetectorKeepsASteadyKeyHotUnderALongLag(t *testing.T) {
 	for _, window := range testWindows {
 		rule := hotRule("r", 10, window)
-		rule.Hot.Hold = 0
+		rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: 5 * time.Second})
-		step := rule.Hot.Window().Pane / 3
+		step := rule.Hot[0].Window().Pane / 3
 		for now := noon; now.Before(noon.Add(2*window + 10*time.Second)); now = now.Add(step) {
 			d.Advance(now)
 			d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
@@ -203,17 +269,17 @@ func TestDetectorKeepsASteadyKeyHotUnderALongLag(t *testing.T) {
 func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
 	var evicted, hot int64
 	rapid.Check(t, func(t *rapid.T) {
-		rule := hotRule("r", rapid.Int64Range(5, 50).Draw(t, "threshold"), rapid.SampledFrom(testWindows).Draw(t, "window"))
+		rule := hotRule("r", rapid.Int64Range(25, 60).Draw(t, "threshold"), rapid.SampledFrom(testWindows).Draw(t, "window"))
 		rules := testRules(rule)
 		out := newRecorder()
-		d := NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: rapid.Int64Range(3_000, 60_000).Draw(t, "memory")})
+		d := NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: rapid.Int64Range(20_000, 60_000).Draw(t, "memory")})
 		model := newExact(rules, 0)
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		zipf := rand.NewZipf(rnd, 1.2, 2, 500)
+		zipf := rand.NewZipf(rnd, 1.02, 2, 3000)
 		now := rapid.SampledFrom(starts).Draw(t, "start")
 		for range rapid.IntRange(1, 600).Draw(t, "counts") {
 			if rnd.IntN(20) == 0 {
-				now = now.Add(time.Duration(rnd.Int64N(int64(rule.Hot.Window().Pane))))
+				now = now.Add(time.Duration(rnd.Int64N(int64(rule.Hot[0].Window().Pane))))
 				d.Advance(now)
 			}
 			text, n := fmt.Sprint("k", zipf.Uint64()), int64(rnd.IntN(4)+1)
@@ -221,15 +287,15 @@ func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
 			key := exactKey{0, text}
 			model.counts[key] = append(model.counts[key], stamped{now, n})
 			d.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: now})
-			truth, _ := model.low(0, text, now)
+			truth, _ := model.low(rule.Hot[0].Window(), key, now)
 			for _, change := range out.changes[before:] {
 				for _, h := range change.Hot {
-					if h.Text != text || truth < rule.Hot.Rate.N || h.Low > truth || h.High < truth {
+					if h.Text != text || truth < rule.Hot[0].Rate.N || h.Low > truth || h.High < truth {
 						t.Fatalf("%s came, whose count is %d; told %+v", text, truth, h)
 					}
 				}
 			}
-			if _, isHot := out.hot()[hotparam.Key{Rule: "r", Text: text}]; !isHot && truth >= rule.Hot.Rate.N+d.Stats().Floor {
+			if _, isHot := out.hot()[hotparam.Key{Rule: "r", Text: text}]; !isHot && truth >= rule.Hot[0].Rate.N+d.Stats().Floor {
 				t.Fatalf("%s is not hot: its count is %d, the floor %d", text, truth, d.Stats().Floor)
 			}
 		}
@@ -244,7 +310,7 @@ func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
 // After a loss nothing cools until the loss has left the window.
 func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
 	rule := hotRule("r", 10, time.Second)
-	rule.Hot.Hold = 0
+	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Advance(noon)

@@ -1,69 +1,91 @@
 package aggregator
 
-// index finds a window's entries by hash: open addressing with linear probing,
-// at most half full. A place holds the entry's number + 1; 0 is free.
+// index finds entries by hash: open addressing with linear probing, at most two
+// thirds full. A place holds the low half of the hash, which is also where the
+// entry's place is looked for, and the entry's number; 0 is free. So probing,
+// growing and taking out touch no entry.
 type index struct {
-	places []int32
+	places []uint64
 	n      int
+	most   int // entries
 }
 
-// find is the entry of a key, -1 if there is none.
-func (w *window) find(hash uint64, text []byte) int32 {
-	if w.index.n == 0 {
-		return -1
+// indexShare is what each entry adds to the index when that is as large as it
+// can be.
+const indexShare = 12
+
+const firstPlaces = 64
+
+func newIndex(most int) index {
+	return index{most: most, places: make([]uint64, min(firstPlaces, placesFor(most)))}
+}
+
+func placesFor(entries int) int { return entries + entries/2 + 2 }
+
+// home is where the search for a hash begins: its low half as a fraction.
+func (x *index) home(tag uint32) int { return int(uint64(tag) * uint64(len(x.places)) >> 32) }
+
+// put adds an entry.
+func (x *index) put(hash uint64, i uint32) {
+	if placesFor(x.n+1) > len(x.places) {
+		x.grow()
 	}
-	mask := uint64(len(w.index.places) - 1)
-	for at := hash & mask; w.index.places[at] != 0; at = (at + 1) & mask {
-		i := w.index.places[at] - 1
-		if e, _ := w.at(i); e.hash == hash && string(e.text) == string(text) {
-			return i
+	x.n++
+	x.place(uint64(uint32(hash))<<32 | uint64(i))
+}
+
+func (x *index) place(p uint64) {
+	at := x.home(uint32(p >> 32))
+	for x.places[at] != 0 {
+		if at++; at == len(x.places) {
+			at = 0
 		}
 	}
-	return -1
+	x.places[at] = p
 }
 
-// link puts an entry into the index.
-func (w *window) link(i int32) {
-	if x := &w.index; 2*(x.n+1) > len(x.places) {
-		old := x.places
-		*x = index{places: make([]int32, max(256, 2*len(old)))}
-		for _, place := range old {
-			if place != 0 {
-				w.put(place - 1)
-			}
+func (x *index) grow() {
+	old := x.places
+	x.places = make([]uint64, min(2*len(old), placesFor(x.most)))
+	for _, p := range old {
+		if p != 0 {
+			x.place(p)
 		}
 	}
-	w.put(i)
 }
 
-func (w *window) put(i int32) {
-	e, _ := w.at(i)
-	mask := uint64(len(w.index.places) - 1)
-	at := e.hash & mask
-	for w.index.places[at] != 0 {
-		at = (at + 1) & mask
-	}
-	w.index.places[at] = i + 1
-	w.index.n++
-}
-
-// unlink takes an entry out and moves those behind it up (Knuth, TAOCP 6.4,
+// remove takes an entry out and moves those behind it up (Knuth, TAOCP 6.4,
 // algorithm R), so that no grave marks are needed.
-func (w *window) unlink(i int32) {
-	places := w.index.places
-	mask := uint64(len(places) - 1)
-	e, _ := w.at(i)
-	at := e.hash & mask
-	for places[at] != i+1 {
-		at = (at + 1) & mask
+func (x *index) remove(hash uint64, i uint32) {
+	size := len(x.places)
+	p := uint64(uint32(hash))<<32 | uint64(i)
+	at := x.home(uint32(hash))
+	for x.places[at] != p {
+		if at++; at == size {
+			at = 0
+		}
 	}
-	for next := (at + 1) & mask; places[next] != 0; next = (next + 1) & mask {
-		other, _ := w.at(places[next] - 1)
-		if home := other.hash & mask; (next-home)&mask >= (next-at)&mask {
-			places[at] = places[next]
+	for next := at; ; {
+		if next++; next == size {
+			next = 0
+		}
+		p := x.places[next]
+		if p == 0 {
+			break
+		}
+		if behind(x.home(uint32(p>>32)), next, size) >= behind(at, next, size) {
+			x.places[at] = p
 			at = next
 		}
 	}
-	places[at] = 0
-	w.index.n--
+	x.places[at] = 0
+	x.n--
+}
+
+// behind is how many places from one to another, around the end.
+func behind(from, to, size int) int {
+	if to < from {
+		to += size
+	}
+	return to - from
 }

@@ -1,45 +1,44 @@
 package aggregator
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/hotparam/hotparam"
 )
 
-// The index finds exactly the entries that are in it, whatever was taken out,
-// and even where hashes are equal or run into each other.
-func TestIndexFindsWhatAMapHolds(t *testing.T) {
+// The index holds exactly the entries that were put and not taken out, each
+// where a search from its home meets it before a free place, even where hashes
+// are equal or run into each other or around the end.
+func TestIndexHoldsWhatAMapHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWindow(hotparam.NewWindow(time.Second), 1, 1<<20)
+		most := rapid.IntRange(1, 300).Draw(t, "most")
+		x := newIndex(most)
 		hashes := rapid.Uint64Range(1, 400).Draw(t, "hashes")
-		const keys = 300
-		text := func(k int) []byte { return fmt.Append(nil, "key", k) }
-		hash := func(k int) uint64 { return uint64(k)*7919%hashes - 1 } // wraps around the table's end
-		model := make(map[int]int32)
-		for range rapid.IntRange(1, 400).Draw(t, "steps") {
-			k := rapid.IntRange(0, keys-1).Draw(t, "key")
-			if i, ok := model[k]; ok {
-				w.evict(i)
-				delete(model, k)
+		hash := func(i uint32) uint64 { return uint64(i) * 7919 % hashes * (1<<32/hashes + 1) }
+		model := make(map[uint32]bool)
+		for range rapid.IntRange(1, 600).Draw(t, "steps") {
+			i := uint32(rapid.IntRange(1, most).Draw(t, "entry"))
+			if model[i] {
+				x.remove(hash(i), i)
+				delete(model, i)
 			} else {
-				model[k] = w.insert(hash(k), text(k))
+				x.put(hash(i), i)
+				model[i] = true
 			}
 		}
-		for k := range keys {
-			want, ok := model[k]
-			if !ok {
-				want = -1
-			}
-			if got := w.find(hash(k), text(k)); got != want {
-				t.Fatalf("key %d is at %d, want %d", k, got, want)
-			}
+		if x.n != len(model) || len(x.places) > placesFor(most) {
+			t.Fatalf("the index has %d entries in %d places, want %d in at most %d", x.n, len(x.places), len(model), placesFor(most))
 		}
-		if w.index.n != len(model) || w.live != len(model) {
-			t.Fatalf("index has %d, live are %d, want %d", w.index.n, w.live, len(model))
+		for i := uint32(1); i <= uint32(most); i++ {
+			found := 0
+			for at := x.home(uint32(hash(i))); x.places[at] != 0; at = (at + 1) % len(x.places) {
+				if x.places[at] == uint64(uint32(hash(i)))<<32|uint64(i) {
+					found++
+				}
+			}
+			if found > 1 || (found == 1) != model[i] {
+				t.Fatalf("entry %d is met %d times, want it %v", i, found, model[i])
+			}
 		}
 	})
 }

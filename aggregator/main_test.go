@@ -30,7 +30,7 @@ func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
 		ID:    id,
 		Match: hotparam.Match{Route: route},
 		By:    hotparam.By{Kind: hotparam.ByAll},
-		Hot:   hotparam.NewThreshold(hotparam.Rate{N: n, Per: per}),
+		Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})},
 	}
 }
 
@@ -40,10 +40,11 @@ func testRules(rules ...hotparam.Rule) *hotparam.Rules {
 
 // recorder is a Publisher that keeps what it is given.
 type recorder struct {
-	mu      sync.Mutex
-	changes []hotparam.Change
-	refresh [][]hotparam.Hot
-	told    chan struct{} // gets a value for each change, if there is room
+	mu       sync.Mutex
+	changes  []hotparam.Change
+	refresh  [][]hotparam.Hot
+	suspects []hotparam.Hot // as they were told last
+	told     chan struct{}  // gets a value for each change, if there is room
 }
 
 func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 1)} }
@@ -90,4 +91,12 @@ func (r *recorder) hot() map[hotparam.Key]hotparam.Hot {
 		}
 	}
 	return set
+}
+
+func (*recorder) Instances([]hotparam.Instance) {}
+
+func (r *recorder) Suspects(_ int, suspects []hotparam.Hot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.suspects = suspects
 }

@@ -2,7 +2,9 @@ package aggregator
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -16,9 +18,11 @@ type exact struct {
 	counts map[exactKey][]stamped
 	hidden []stamped
 	lost   []time.Time
-	hot    [][]exactHot // by rule, in the order in which they became hot
-	closed []int64      // by rule: newest pane that has been looked at
-	newest []int64      // by rule: newest pane, by the clock or by a count
+	began  time.Time // when the clock was told first
+	hot    [][]*exactHot
+	closed map[hotparam.Window]int64 // newest pane that has been looked at
+	newest []time.Time               // by rule: the newest count
+	now    time.Time
 	events []string
 }
 
@@ -32,30 +36,34 @@ type stamped struct {
 	n    int64
 }
 
+// exactHot is a key that is hot, exactMark what a threshold of its rule says.
 type exactHot struct {
-	text string
-	hold time.Time
+	text  string
+	by    int
+	marks []exactMark
+}
+
+type exactMark struct {
+	hot               bool
+	over, hold, below time.Time
 }
 
 func newExact(rules *hotparam.Rules, lag time.Duration) *exact {
-	x := &exact{
-		rules:  rules,
-		lag:    lag,
-		counts: make(map[exactKey][]stamped),
-		hot:    make([][]exactHot, len(rules.Rules)),
-		closed: make([]int64, len(rules.Rules)),
-		newest: make([]int64, len(rules.Rules)),
+	return &exact{
+		rules: rules, lag: lag, counts: make(map[exactKey][]stamped), closed: make(map[hotparam.Window]int64),
+		hot: make([][]*exactHot, len(rules.Rules)), newest: make([]time.Time, len(rules.Rules)),
 	}
-	for i := range x.closed {
-		x.closed[i], x.newest[i] = never, never
-	}
-	return x
 }
 
 // sumPanes is what was counted in the panes of the window that ends with last.
-func sumPanes(w hotparam.Window, counts []stamped, last int64) (sum int64) {
+func sumPanes(w hotparam.Window, counts []stamped, last int64) int64 {
+	return sumBetween(w, counts, last-int64(w.Panes)+1, last)
+}
+
+// sumBetween is what was counted in some panes, from first to last.
+func sumBetween(w hotparam.Window, counts []stamped, first, last int64) (sum int64) {
 	for _, c := range counts {
-		if pane := w.Index(c.when); pane <= last && pane > last-int64(w.Panes) {
+		if pane := w.Index(c.when); first <= pane && pane <= last {
 			sum += c.n
 		}
 	}
@@ -76,67 +84,291 @@ func continuous(d time.Duration, counts []stamped) (most int64) {
 	return most
 }
 
+// exactNeeds is what a key needs: unknown if it cannot be told whether it is hot.
+type exactNeeds struct {
+	enter, exit int64
+	unknown     bool
+}
+
+// needs tells what a key needs of a threshold in the window that ends with last.
+func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
+	r := &x.rules.Rules[rule]
+	t := &r.Hot[number]
+	w := t.Window()
+	n := exactNeeds{enter: t.Rate.N, exit: t.Exit}
+	exit := float64(t.Exit) / float64(t.Rate.N)
+	compare := func(low, high float64) {
+		n.enter = max(n.enter, int64(math.Ceil(t.Factor*high-1e-6)))
+		n.exit = max(n.exit, int64(math.Ceil(exit*t.Factor*low-1e-6)))
+	}
+	if e := r.Exception(text); e != nil {
+		if e.Action == hotparam.Allow {
+			return exactNeeds{enter: math.MaxInt64, exit: math.MaxInt64}
+		}
+		if t.Kind == hotparam.Absolute && e.Rate.Per == t.Rate.Per {
+			n = exactNeeds{enter: e.Rate.N, exit: hotparam.ExitCount(e.Rate.N, exit)}
+		}
+	}
+	switch t.Kind {
+	case hotparam.Share:
+		total := int64(0)
+		for key, counts := range x.counts {
+			if key.rule == rule && exactGroup(key.text) == exactGroup(text) {
+				total += sumPanes(w, counts, last)
+			}
+		}
+		compare(float64(total), float64(total+sumPanes(w, x.hidden, last)))
+		n.unknown = x.lostIn(w, last)
+	case hotparam.Jump:
+		low, high, ok := x.baseline(w, exactKey{rule, text}, last)
+		compare(low, high)
+		n.unknown = !ok
+	case hotparam.Top:
+		x.rank(&n, rule, t, text, last)
+	}
+	return n
+}
+
+// exactGroup is a text without its values.
+func exactGroup(text string) string {
+	route, query, _ := strings.Cut(text, "?")
+	for param := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(param, "=")
+		route += " " + name
+	}
+	return route
+}
+
+// baseline is a key's mean count per window over the ten windows before the
+// present one, or as much of them as was seen whole and without loss. It is
+// known to about a tenth of a window at its old end.
+func (x *exact) baseline(w hotparam.Window, key exactKey, last int64) (low, high float64, ok bool) {
+	panes := int64(w.Panes)
+	step := (panes + 9) / 10
+	to := last - panes
+	from := max(to-10*panes+1, w.Index(x.began)+1)
+	for _, t := range x.lost {
+		from = max(from, w.Index(t)+1)
+	}
+	if to-from+1 < panes {
+		return 0, 0, false
+	}
+	per := float64(panes) / float64(to-from+1)
+	down := func(pane int64) int64 { return int64(math.Floor(float64(pane) / float64(step))) }
+	outer := sumBetween(w, x.counts[key], down(from)*step, to)
+	inner := sumBetween(w, x.counts[key], down(from+step-1)*step, down(to+1)*step-1)
+	outer += sumBetween(w, x.hidden, down(from)*step, (down(to)+1)*step-1)
+	return float64(inner) * per, float64(outer) * per, true
+}
+
+// rank raises what a key needs to what the highest others have.
+func (x *exact) rank(n *exactNeeds, rule int, t *hotparam.Threshold, text string, last int64) {
+	w := t.Window()
+	hidden := sumPanes(w, x.hidden, last)
+	var others []int64
+	for key, counts := range x.counts {
+		if sum := sumPanes(w, counts, last); key.rule == rule && key.text != text && sum >= t.Rate.N {
+			others = append(others, sum)
+		}
+	}
+	slices.SortFunc(others, func(a, b int64) int { return int(b - a) })
+	if hidden > 0 {
+		n.enter = max(n.enter, t.Rate.N+hidden)
+	}
+	if len(others) >= t.Top {
+		rival := others[t.Top-1]
+		n.enter = max(n.enter, rival+hidden+1)
+		n.exit = max(n.exit, int64(math.Ceil(t.ExitShare()*float64(rival)-1e-6)))
+	}
+	n.unknown = x.lostIn(w, last) && (len(others) > 0 || sumPanes(w, x.counts[exactKey{rule, text}], last) >= t.Rate.N)
+}
+
+func (x *exact) find(rule int, text string) *exactHot {
+	for _, h := range x.hot[rule] {
+		if h.text == text {
+			return h
+		}
+	}
+	return nil
+}
+
+// count is a count of a key. Thresholds that compare with no other key are
+// looked at at once.
 func (x *exact) count(rule int, text string, when time.Time, n int64) {
 	key := exactKey{rule, text}
 	x.counts[key] = append(x.counts[key], stamped{when, n})
-	threshold := x.rules.Rules[rule].Hot
-	x.newest[rule] = max(x.newest[rule], threshold.Window().Index(when))
-	if x.isHot(rule, text) {
-		return
+	if x.newest[rule].IsZero() || when.After(x.newest[rule]) {
+		x.newest[rule] = when
 	}
-	if low, over := x.low(rule, text, when); low >= threshold.Rate.N {
-		hold := when.Add(threshold.Hold)
-		if hold.Before(over) {
-			hold = over
+	for i, t := range x.inOrder(rule) {
+		if t.Kind != hotparam.Absolute && t.Kind != hotparam.Jump {
+			continue
 		}
-		x.hot[rule] = append(x.hot[rule], exactHot{text, hold})
-		x.events = append(x.events, hotEvent(x.rules.Rules[rule].ID, text, when, low))
-	}
-}
-
-// low is the highest count of a window that holds the pane of when, and when
-// that window is over.
-func (x *exact) low(rule int, text string, when time.Time) (low int64, over time.Time) {
-	w := x.rules.Rules[rule].Hot.Window()
-	pane := w.Index(when)
-	for last := pane; last < pane+int64(w.Panes); last++ {
-		if sum := sumPanes(w, x.counts[exactKey{rule, text}], last); sum > low {
-			low, over = sum, w.Start(last+1)
+		w := t.Window()
+		low, last := x.low(w, key, when)
+		if need := x.needs(rule, i, text, last); !need.unknown && low >= need.enter {
+			x.enter(rule, i, text, when, w.Start(last+1), low)
 		}
 	}
-	return low, over
 }
 
-func (x *exact) isHot(rule int, text string) bool {
-	return slices.ContainsFunc(x.hot[rule], func(h exactHot) bool { return h.text == text })
-}
-
-func (x *exact) advance(now time.Time) {
-	for i := range x.rules.Rules {
-		w := x.rules.Rules[i].Hot.Window()
-		x.newest[i] = max(x.newest[i], w.Index(now))
-		over := w.Index(now.Add(-x.lag)) - 1
-		if x.closed[i] != never {
-			for pane := x.closed[i] + 1; pane <= over && len(x.hot[i]) > 0; pane++ {
-				x.cool(i, w, pane)
+// inOrder are the thresholds of a rule by their numbers, those of one window
+// together.
+func (x *exact) inOrder(rule int) func(func(int, *hotparam.Threshold) bool) {
+	hot := x.rules.Rules[rule].Hot
+	return func(yield func(int, *hotparam.Threshold) bool) {
+		for _, w := range windowsOf(hot) {
+			for i := range hot {
+				if hot[i].Window() == w && !yield(i, &hot[i]) {
+					return
+				}
 			}
 		}
-		x.closed[i] = max(x.closed[i], over)
 	}
 }
 
-func (x *exact) cool(i int, w hotparam.Window, pane int64) {
-	rule := &x.rules.Rules[i]
-	end := w.Start(pane + 1)
-	x.hot[i] = slices.DeleteFunc(x.hot[i], func(h exactHot) bool {
-		low := sumPanes(w, x.counts[exactKey{i, h.text}], pane)
-		high := low + sumPanes(w, x.hidden, pane)
-		if end.Before(h.hold) || high >= rule.Hot.Exit || x.lostIn(w, pane) {
-			return false
+// windowsOf are the windows of thresholds, each once.
+func windowsOf(hot []hotparam.Threshold) (windows []hotparam.Window) {
+	for i := range hot {
+		if w := hot[i].Window(); !slices.Contains(windows, w) {
+			windows = append(windows, w)
 		}
-		x.events = append(x.events, coolEvent(rule.ID, h.text, end, low, high))
-		return true
+	}
+	return windows
+}
+
+// low is the highest count of a window that holds the pane of when, and the pane
+// with which that window ends.
+func (x *exact) low(w hotparam.Window, key exactKey, when time.Time) (low, end int64) {
+	pane := w.Index(when)
+	for last := pane; last < pane+int64(w.Panes); last++ {
+		if sum := sumPanes(w, x.counts[key], last); sum > low {
+			low, end = sum, last
+		}
+	}
+	return low, end
+}
+
+func (x *exact) enter(rule, number int, text string, when, over time.Time, low int64) {
+	h := x.find(rule, text)
+	if h == nil {
+		h = &exactHot{text: text, by: number, marks: make([]exactMark, len(x.rules.Rules[rule].Hot))}
+		x.hot[rule] = append(x.hot[rule], h)
+		x.events = append(x.events, hotEvent(x.rules.Rules[rule].ID, text, when, low))
+	}
+	if m := &h.marks[number]; !m.hot {
+		*m = exactMark{hot: true, over: over, hold: when.Add(x.rules.Rules[rule].Hot[number].Hold)}
+	}
+}
+
+// advance closes panes in the order in which they end.
+func (x *exact) advance(now time.Time) {
+	if x.began.IsZero() {
+		x.began = now
+	}
+	x.now = now
+	for i := range x.rules.Rules {
+		for {
+			var next hotparam.Window
+			found := false
+			for _, w := range windowsOf(x.rules.Rules[i].Hot) {
+				closed, begun := x.closedOf(i, w)
+				over := w.Index(now.Add(-x.lag)) - 1
+				quiet := len(x.hot[i]) == 0 && (x.newest[i].IsZero() || closed >= w.Index(x.newest[i])+int64(w.Panes))
+				if !begun || quiet {
+					x.setClosed(i, w, max(closed, over))
+					continue
+				}
+				if c, _ := x.closedOf(i, next); closed < over && (!found || w.Start(closed+2).Before(next.Start(c+2))) {
+					next, found = w, true
+				}
+			}
+			if !found {
+				break
+			}
+			pane, _ := x.closedOf(i, next)
+			x.setClosed(i, next, pane+1)
+			x.close(i, next, pane+1)
+		}
+	}
+}
+
+// closedOf is kept by rule and window: the number of the rule is put into the
+// number of panes, which stays unique so.
+func (x *exact) closedOf(rule int, w hotparam.Window) (int64, bool) {
+	w.Panes += 1000 * rule
+	closed, ok := x.closed[w]
+	if !ok {
+		return never, false
+	}
+	return closed, true
+}
+
+func (x *exact) setClosed(rule int, w hotparam.Window, pane int64) {
+	w.Panes += 1000 * rule
+	x.closed[w] = pane
+}
+
+func (x *exact) close(rule int, w hotparam.Window, pane int64) {
+	end := w.Start(pane + 1)
+	hot := x.rules.Rules[rule].Hot
+	var texts []string
+	for key := range x.counts {
+		if key.rule == rule {
+			texts = append(texts, key.text)
+		}
+	}
+	slices.Sort(texts)
+	for _, text := range texts {
+		for i := range hot {
+			if hot[i].Window() != w || hot[i].Kind != hotparam.Share && hot[i].Kind != hotparam.Top {
+				continue
+			}
+			low := sumPanes(w, x.counts[exactKey{rule, text}], pane)
+			if need := x.needs(rule, i, text, pane); !need.unknown && low >= need.enter {
+				x.enter(rule, i, text, end, end, low)
+			}
+		}
+	}
+	x.hot[rule] = slices.DeleteFunc(x.hot[rule], func(h *exactHot) bool {
+		for i := range hot {
+			if h.marks[i].hot && hot[i].Window() == w && x.leaves(rule, i, h, w, pane, end) {
+				h.marks[i] = exactMark{}
+			}
+		}
+		isHot := func(m exactMark) bool { return m.hot }
+		if !slices.ContainsFunc(h.marks, isHot) {
+			low := sumPanes(w, x.counts[exactKey{rule, h.text}], pane)
+			x.events = append(x.events, coolEvent(x.rules.Rules[rule].ID, h.text, end, low, low+sumPanes(w, x.hidden, pane)))
+			return true
+		}
+		if !h.marks[h.by].hot {
+			h.by = slices.IndexFunc(h.marks, isHot)
+		}
+		return false
 	})
+}
+
+// leaves tells whether a threshold no longer says that a key is hot.
+func (x *exact) leaves(rule, number int, h *exactHot, w hotparam.Window, pane int64, end time.Time) bool {
+	m, counts := &h.marks[number], x.counts[exactKey{rule, h.text}]
+	if end.Before(m.over) {
+		return false
+	}
+	exit := x.needs(rule, number, h.text, pane).exit
+	high := sumPanes(w, counts, pane) + sumPanes(w, x.hidden, pane)
+	below := high < exit && !x.lostIn(w, pane)
+	for later := pane + 1; below && later <= w.Index(x.newest[rule]); later++ {
+		below = sumPanes(w, counts, later) < exit // it is at the exit again already
+	}
+	if !below {
+		m.below = time.Time{}
+		return false
+	}
+	if m.below.IsZero() {
+		m.below = end
+	}
+	return !end.Before(m.hold) && end.Sub(m.below) >= x.rules.Rules[rule].Hot[number].CoolDown
 }
 
 // lostIn tells whether the window that ends with last, or what came after it,

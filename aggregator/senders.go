@@ -1,87 +1,170 @@
 package aggregator
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // senders follows the sequence of each instance's packets, so that loss is
-// known. It is not safe for concurrent use.
+// known, and what each holds back. It is not safe for concurrent use.
 type senders struct {
 	byName map[string]*sender
 	swept  time.Time
+	held   held
+	losses losses
 }
 
 type sender struct {
+	name        string
 	incarnation uint64
 	first       uint64 // sequence that was heard first: what came before is not missed
 	last        uint64 // highest sequence seen
-	window      uint64 // bit i: last-i was seen
+	turns       *turns // nil while each packet came in its turn
 	heard       time.Time
+	holding     *holding // nil while nothing is held back
+}
+
+// turns are what is known of packets that come out of their turn.
+type turns struct {
+	seen [reorder / 64]uint64 // by sequence, the newest ones
+	gaps [maxGaps]gap
+	next int // the oldest gap
+}
+
+// gap is a run of sequences that was missing when a later one came.
+type gap struct {
+	from, to uint64
+	noticed  int64 // see losses
 }
 
 const (
 	// senderLife is how long an instance that has gone silent is remembered: a
 	// gap is told when it speaks again.
 	senderLife = time.Minute
+	// liveFor is how long after its last packet an instance is told as live.
+	liveFor = 10 * time.Second
 	// maxSenders bounds the table; packets of further instances are counted,
 	// but their losses are not known.
 	maxSenders = 100_000
 	// reorder is how far behind the newest a packet may come and still be told
-	// from one that came twice.
-	reorder = 64
+	// from one that came twice: more than what an instance sends in the time
+	// that counts may come late.
+	reorder = 4096
+	// maxGaps is how many gaps of a sender may be filled later.
+	maxGaps = 256
 )
 
 func (s *senders) len() int { return len(s.byName) }
 
-// packet notes a packet. lost is how many packets before it are missing by what
-// is known now; -1 when one that had been counted as missing came after all.
-func (s *senders) packet(m wire.Meta, now time.Time) (lost int64, duplicate bool) {
+// find is the sender of a packet; nil if there are too many.
+func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 	s.sweep(now)
 	known := s.byName[string(m.Instance)]
 	if known == nil {
 		if len(s.byName) >= maxSenders {
-			return 0, false
+			return nil
 		}
 		if s.byName == nil {
 			s.byName = make(map[string]*sender)
 		}
-		known = &sender{}
-		s.byName[string(m.Instance)] = known
+		known = &sender{name: string(m.Instance)}
+		s.byName[known.name] = known
 	}
 	known.heard = now
-	if known.incarnation != m.Incarnation || known.last == 0 {
+	return known
+}
+
+// packet notes a packet. lost is how many packets before it are missing by what
+// is known now; -1 when one that had been counted as missing came after all.
+func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
+	if s.incarnation != m.Incarnation || s.last == 0 {
 		// A new life. Sequences begin at 1, but this aggregator may have
 		// started later than the instance, so nothing before counts as lost.
-		*known = sender{incarnation: m.Incarnation, first: m.Seq, last: m.Seq, window: 1, heard: now}
+		s.incarnation, s.first, s.last = m.Incarnation, m.Seq, m.Seq
+		s.turns = nil
 		return 0, false
 	}
-	if m.Seq > known.last {
-		step := m.Seq - known.last
-		known.last = m.Seq
-		known.window = known.window<<min(step, reorder) | 1
-		return int64(step - 1), false
+	if s.turns == nil {
+		if m.Seq == s.last+1 { // as nearly always
+			s.last++
+			return 0, false
+		}
+		s.turns = new(turns)
+		for q := s.last; q >= s.first && s.last-q < reorder; q-- {
+			s.turns.mark(q)
+		}
 	}
-	behind := known.last - m.Seq
-	if behind >= reorder || known.window&(1<<behind) != 0 {
+	if m.Seq > s.last {
+		lost = int64(m.Seq - s.last - 1)
+		s.turns.skip(s.last+1, m.Seq)
+		if lost > 0 {
+			s.turns.note(gap{s.last + 1, m.Seq - 1, l.miss(lost, now)})
+		}
+		s.last = m.Seq
+		return lost, false
+	}
+	if s.last-m.Seq >= reorder || !s.turns.mark(m.Seq) {
 		return 0, true
 	}
-	known.window |= 1 << behind
-	if m.Seq < known.first {
+	if m.Seq < s.first {
 		return 0, false // overtaken by the first one heard, and never missed
+	}
+	for _, g := range s.turns.gaps {
+		if g.from <= m.Seq && m.Seq <= g.to {
+			l.found(g.noticed)
+		}
 	}
 	return -1, false
 }
 
+// mark notes that a sequence was seen; false if it had been before.
+func (t *turns) mark(seq uint64) bool {
+	word, bit := &t.seen[seq%reorder/64], uint64(1)<<(seq%64)
+	was := *word
+	*word |= bit
+	return was&bit == 0
+}
+
+// skip goes on to a sequence; those before it, from one on, were not seen.
+func (t *turns) skip(from, to uint64) {
+	if to-from >= reorder {
+		t.seen = [reorder / 64]uint64{}
+	}
+	for q := from; q < to && to-from < reorder; q++ {
+		t.seen[q%reorder/64] &^= 1 << (q % 64)
+	}
+	t.seen[to%reorder/64] |= 1 << (to % 64)
+}
+
+func (t *turns) note(g gap) {
+	t.gaps[t.next] = g
+	t.next = (t.next + 1) % maxGaps
+}
+
 func (s *senders) sweep(now time.Time) {
-	if now.Sub(s.swept) < senderLife {
+	if since := now.Sub(s.swept); 0 <= since && since < senderLife {
 		return
 	}
 	s.swept = now
 	for name, known := range s.byName {
-		if now.Sub(known.heard) > senderLife {
+		if now.Sub(known.heard) > senderLife && known.holding == nil {
 			delete(s.byName, name)
 		}
 	}
+}
+
+// instances are those that were heard of lately, by name.
+func (s *senders) instances(now time.Time) []hotparam.Instance {
+	live := make([]hotparam.Instance, 0, len(s.byName))
+	for _, known := range s.byName {
+		if now.Sub(known.heard) <= liveFor {
+			live = append(live, hotparam.Instance{Name: known.name, Heard: known.heard})
+		}
+	}
+	slices.SortFunc(live, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return live
 }

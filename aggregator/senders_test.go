@@ -1,16 +1,19 @@
 package aggregator
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
 
-func meta(instance string, incarnation, seq uint64) wire.Meta {
-	return wire.Meta{Instance: []byte(instance), Incarnation: incarnation, Seq: seq, Held: 1}
+func meta(instance string, incarnation, seq uint64) *wire.Meta {
+	return &wire.Meta{Instance: []byte(instance), Incarnation: incarnation, Seq: seq, Held: 1}
 }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -20,7 +23,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // never came between the first and the last that did.
 func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s senders
+		var s sender
+		var missing losses
 		first := rapid.Uint64Range(1, 100).Draw(t, "first")
 		n := rapid.IntRange(1, 150).Draw(t, "packets")
 		var arrive []uint64
@@ -41,7 +45,7 @@ func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 			if newest > 0 && newest >= seq && newest-seq >= reorder {
 				t.Skip("reordered by too much")
 			}
-			l, duplicate := s.packet(meta("api-1", 1, seq), noon)
+			l, duplicate := s.packet(meta("api-1", 1, seq), noon, &missing)
 			if duplicate != seen[seq] {
 				t.Fatalf("packet %d of %v: duplicate is %v", seq, arrive, duplicate)
 			}
@@ -52,20 +56,23 @@ func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 			newest = max(newest, seq)
 			lost += l
 		}
-		missing := int64(0)
+		want := int64(0)
 		for seq := begin; seq <= newest && newest > 0; seq++ {
 			if !seen[seq] {
-				missing++
+				want++
 			}
 		}
-		if lost != missing {
-			t.Fatalf("%v: lost %d, want %d", arrive, lost, missing)
+		if lost != want {
+			t.Fatalf("%v: lost %d, want %d", arrive, lost, want)
+		}
+		if n := missing.noticed[slot(floorDiv(noon.UnixNano(), int64(tick)), lossSlots)].n; n != want {
+			t.Fatalf("%v: %d are missing, want %d", arrive, n, want)
 		}
 	})
 }
 
 func TestSendersStartAnewWithEachIncarnation(t *testing.T) {
-	var s senders
+	var s sender
 	for _, step := range []struct {
 		incarnation, seq uint64
 		lost             int64
@@ -80,11 +87,14 @@ func TestSendersStartAnewWithEachIncarnation(t *testing.T) {
 		{2, 1, 0, false},
 		{2, 1, 0, true},
 		{2, 5, 3, false},
-		{2, 1005, 999, false},
-		{2, 1005 - reorder, 0, true}, // too far behind to tell
-		{2, 1005 - reorder + 1, -1, false},
+		{2, 5005, 4999, false},
+		{2, 5005 - reorder, 0, true}, // too far behind to tell
+		{2, 5005 - reorder + 1, -1, false},
+		{2, 20_000, 14_994, false}, // farther ahead than what is remembered
+		{2, 19_999, -1, false},
+		{2, 20_000, 0, true},
 	} {
-		lost, duplicate := s.packet(meta("api-1", step.incarnation, step.seq), noon)
+		lost, duplicate := s.packet(meta("api-1", step.incarnation, step.seq), noon, new(losses))
 		if lost != step.lost || duplicate != step.duplicate {
 			t.Errorf("packet %d of life %d: lost %d, duplicate %v; want %d, %v",
 				step.seq, step.incarnation, lost, duplicate, step.lost, step.duplicate)
@@ -94,14 +104,66 @@ func TestSendersStartAnewWithEachIncarnation(t *testing.T) {
 
 func TestSendersForgetTheSilent(t *testing.T) {
 	var s senders
-	s.packet(meta("gone", 1, 1), noon)
-	s.packet(meta("here", 1, 1), noon)
-	s.packet(meta("here", 1, 2), noon.Add(senderLife))
-	s.packet(meta("here", 1, 3), noon.Add(2*senderLife))
+	packet := func(instance string, seq uint64, now time.Time) (lost int64) {
+		m := meta(instance, 1, seq)
+		lost, _ = s.find(m, now).packet(m, now, &s.losses)
+		return lost
+	}
+	packet("gone", 1, noon)
+	packet("here", 1, noon)
+	packet("here", 2, noon.Add(senderLife))
+	packet("here", 3, noon.Add(2*senderLife))
 	if s.len() != 1 {
 		t.Errorf("%d senders are known, want the one that still sends", s.len())
 	}
-	if lost, _ := s.packet(meta("here", 1, 5), noon.Add(2*senderLife)); lost != 1 {
+	if lost := packet("here", 5, noon.Add(2*senderLife)); lost != 1 {
 		t.Errorf("lost %d, want 1", lost)
+	}
+}
+
+func TestSendersTellWhoIsLive(t *testing.T) {
+	var s senders
+	for i, name := range []string{"c", "a", "b"} {
+		s.find(meta(name, 1, 1), noon.Add(time.Duration(i)*6*time.Second))
+	}
+	want := []hotparam.Instance{{Name: "a", Heard: noon.Add(6 * time.Second)}, {Name: "b", Heard: noon.Add(12 * time.Second)}}
+	if got := s.instances(noon.Add(12 * time.Second)); !slices.Equal(got, want) {
+		t.Errorf("live are %v, want %v", got, want)
+	}
+}
+
+func TestSendersAreBounded(t *testing.T) {
+	var s senders
+	for i := range maxSenders {
+		s.find(meta(fmt.Sprint("i", i), 1, 1), noon)
+	}
+	if s.find(meta("one-more", 1, 1), noon) != nil || s.find(meta("i7", 1, 2), noon) == nil {
+		t.Error("a sender more than the bound is followed, or a known one is not")
+	}
+}
+
+// What is told of losses is always when the newest of those was noticed that have
+// not been made up for.
+func TestLossesAreTakenBack(t *testing.T) {
+	var l losses
+	var got heard
+	first := l.miss(2, noon)
+	l.tell(&got)
+	l.found(first)
+	l.tell(&got)
+	second := l.miss(1, noon.Add(time.Second))
+	l.tell(&got)
+	l.found(second)
+	l.tell(&got)
+	l.found(first)
+	l.tell(&got)
+	l.miss(1, noon.Add(2*time.Second))
+	l.miss(1, noon.Add(2*time.Second+lossSlots*tick)) // the one before comes no more
+	l.tell(&got)
+	l.found(floorDiv(noon.Add(2*time.Second).UnixNano(), int64(tick)))
+	l.found(floorDiv(noon.Add(2*time.Second+lossSlots*tick).UnixNano(), int64(tick)))
+	l.tell(&got)
+	if want := (heard{"lost 0s", "lost 1s", "found all since 0s", "found all", "lost 5.2s", "found all since 2s"}); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }

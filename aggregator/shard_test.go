@@ -2,9 +2,9 @@ package aggregator
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -22,9 +22,15 @@ func newTestShards(n int, out Publisher, rules *hotparam.Rules) []*shard {
 // Every count reaches the one shard that owns its key, whole and with its text,
 // and what is hidden or lost reaches all.
 func TestSpreadGivesEachKeyToOneShard(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		t.Run(fmt.Sprint("behind ", behind), func(t *testing.T) { testSpread(t, behind) })
+	}
+}
+
+func testSpread(t *testing.T, behind bool) {
 	const n, keys = 3, 500
 	shards := newTestShards(n, newRecorder(), decoderRules())
-	s := newSpread(shards)
+	s := newSpread(shards, decoderRules())
 	s.begin()
 	for i := range 2 * keys {
 		text := fmt.Append(nil, "key ", i%keys)
@@ -32,27 +38,36 @@ func TestSpreadGivesEachKeyToOneShard(t *testing.T) {
 		clear(text) // the spread must have kept its own
 	}
 	s.Hidden(noon, 7)
-	s.Lost(noon)
-	s.end(noon)
+	s.Held(0, 9)
+	s.Lost(noon.Add(time.Hour))
+	s.Found(noon)
+	s.end(noon, noon, behind)
 
 	found := make(map[string]int)
 	for _, shard := range shards {
+		if len(shard.queue) > 0 != behind {
+			t.Errorf("%d batches are queued", len(shard.queue))
+		}
 		close(shard.queue)
 		shard.run()
-		w := shard.detector.rules[0].window
-		if w.hidden.sum(w.now, 1) != 7 || w.lost != w.now {
-			t.Errorf("a shard knows of %d hidden, loss at pane %d", w.hidden.sum(w.now, 1), w.lost)
+		w := shard.detector.rules[0].views[0].window
+		if w.hidden.sum(w.now, 1) != 7 || w.held != 9 || w.lost != w.now {
+			t.Errorf("a shard knows of %d hidden, %d held, loss at pane %d", w.hidden.sum(w.now, 1), w.held, w.lost)
 		}
-		for i := range w.n {
-			e, _ := w.at(int32(i))
-			found[string(e.text)]++
+		for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
+			text, sum := string(w.name(int32(i))), w.sum(int32(i), w.now)
+			found[text]++
 			var k int64
-			if _, err := fmt.Sscanf(string(e.text), "key %d", &k); err != nil || e.sum != 2*(k+1) {
-				t.Errorf("%q counts %d (%v)", e.text, e.sum, err)
+			if _, err := fmt.Sscanf(text, "key %d", &k); err != nil || sum != 2*(k+1) {
+				t.Errorf("%q counts %d (%v)", text, sum, err)
 			}
 		}
-		if len(shard.free) != queued {
-			t.Errorf("%d batches are free, want all %d", len(shard.free), queued)
+		held := 0
+		if s.batches[0] != nil {
+			held = 1
+		}
+		if len(shard.free)+held != queued || shard.pending.Load() != 0 {
+			t.Errorf("%d batches are free, %d held, want all %d; %d are pending", len(shard.free), held, queued, shard.pending.Load())
 		}
 	}
 	if len(found) != keys {
@@ -72,7 +87,7 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 		out := newRecorder()
 		rules := testRules(hotRule("terms", 10, time.Second))
 		shards := newTestShards(n, out, rules)
-		s, d := newSpread(shards), NewDecoder(rules, wire.Plain)
+		s, d := newSpread(shards, rules), NewDecoder(rules, wire.Plain)
 		var done []chan struct{}
 		for _, shard := range shards {
 			end := make(chan struct{})
@@ -86,7 +101,7 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 					d.Packet(fmt.Appendf(nil, "shop.terms.hot_param.k%d:1|c", k), noon, s)
 				}
 			}
-			s.end(noon)
+			s.end(noon, noon, round%3 == 0) // the reader works for the shards in between
 		}
 		for i, shard := range shards {
 			close(shard.queue)
@@ -101,36 +116,112 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 	}
 }
 
-// With no more packets, the clock alone refreshes what is hot, cools it when its
+// With no more packets, the time alone refreshes what is hot, cools it when its
 // window has passed, and brings the stats up to date.
 func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rule := hotRule("terms", 10, 2*time.Second)
-		rule.Hot.Hold = 0
-		out := newRecorder()
-		s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}))
-		go s.run()
-		begin := time.Now()
-		spread := newSpread([]*shard{s})
+	rule := hotRule("terms", 10, 2*time.Second)
+	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
+	out := newRecorder()
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}))
+	spread := newSpread([]*shard{s}, testRules(rule))
+	done := make(chan struct{})
+	go func() { defer close(done); s.run() }()
+	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(tick) {
 		spread.begin()
-		spread.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: begin})
-		spread.end(begin)
+		if now.Equal(noon) {
+			spread.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
+		}
+		spread.end(now, now, true)
+	}
+	close(s.queue)
+	<-done
+	want := coolEvent("terms", "k", noon.Add(2*time.Second+hotparam.FlushEvery), 0, 0)
+	if events := out.events(); len(events) != 2 || events[1] != want {
+		t.Errorf("told %q, want %q in the end", events, want)
+	}
+	if refreshed := out.refreshed(); !slices.Equal(refreshed, []string{"k", "k", "k"}) {
+		t.Errorf("refreshed %q, want it at once and each second", refreshed)
+	}
+	if stats := s.stats.Load(); stats.Hot != 0 || stats.Late != 0 {
+		t.Errorf("in the end: %+v", stats)
+	}
+}
 
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
-		if events, refreshed := out.events(), out.refreshed(); len(events) != 1 || !slices.Equal(refreshed, []string{"k", "k"}) {
-			t.Errorf("after 1.5 s: %q, refreshed %q", events, refreshed)
+// Between batches a shard is told the time at each tick, not more often.
+func TestSpreadTellsTheTime(t *testing.T) {
+	s := newSpread(newTestShards(2, newRecorder(), decoderRules()), decoderRules())
+	told := func(after time.Duration) int {
+		s.begin()
+		s.end(noon.Add(after), noon.Add(after), true)
+		return len(s.shards[0].queue) + len(s.shards[1].queue)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 2}, {tick - 1, 2}, {tick, 4}, {tick + 1, 4}, {0, 6}} { // at last the clock was set back
+		if got := told(step.after); got != step.want {
+			t.Errorf("after %v the shards were told the time %d times, want %d", step.after, got, step.want)
 		}
-		if stats := s.stats.Load(); stats.Hot != 1 || stats.Keys != 1 {
-			t.Errorf("after 1.5 s: %+v", stats)
+	}
+}
+
+// When the reader was held up, what waited in the socket is counted before panes
+// are closed: a key whose counts came in time does not cool.
+func TestShardThatWasHeldUpCoolsNothing(t *testing.T) {
+	rule := hotRule("terms", 10, time.Second)
+	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
+	out := newRecorder()
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}))
+	spread := newSpread([]*shard{s}, testRules(rule))
+	read := func(first, last time.Time, now time.Time) {
+		spread.begin()
+		for when := first; !when.After(last); when = when.Add(100 * time.Millisecond) {
+			spread.Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: when})
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		want := coolEvent("terms", "k", begin.Add(2*time.Second+hotparam.FlushEvery), 0, 0)
-		if events := out.events(); len(events) != 2 || events[1] != want {
-			t.Errorf("after 2.5 s: %q, want %q in the end", events, want)
-		}
-		close(s.queue)
-		synctest.Wait()
-	})
+		spread.end(first, now, false)
+	}
+	read(noon, noon.Add(500*time.Millisecond), noon.Add(500*time.Millisecond))
+	later := noon.Add(4 * time.Second)
+	read(noon.Add(600*time.Millisecond), later, later) // nothing was read for 3.5 s
+	if events := out.events(); len(events) != 1 {
+		t.Errorf("told %q, want the key hot once", events)
+	}
+}
+
+// BenchmarkShard is a batch of one read's counts, worked off by one shard; a time
+// is of one count.
+func BenchmarkShard(b *testing.B) {
+	const keys, perBatch = 1 << 20, 1280
+	rnd := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rnd, 1.1, 1, 99_999)
+	for _, bench := range []struct {
+		name string
+		key  func(i int) uint64
+	}{
+		{"zipf", func(int) uint64 { return zipf.Uint64() }},
+		{"distinct", func(i int) uint64 { return uint64(i) % keys }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			rules := testRules(hotRule("r", 1<<40, 10*time.Second))
+			s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()}))
+			batches := make([]*batch, keys/perBatch)
+			for i := range batches {
+				batches[i] = new(batch)
+				batches[i].begin(noon, "")
+				for j := range perBatch {
+					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))
+					batches[i].add(&Count{Hash: hotparam.Hash(text), Text: text, N: 1})
+				}
+			}
+			now := noon
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				one := batches[i%len(batches)]
+				now = now.Add(perBatch * time.Microsecond)
+				one.arrived, one.now, one.packets[0].when = now, now, now
+				s.work(one)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/perBatch, "ns/op")
+		})
+	}
 }

@@ -8,12 +8,10 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/net/ipv4"
+	"github.com/hotparam/hotparam"
 )
 
 const (
-	// readBatch is how many packets are read at a time where the system can.
-	readBatch = 64
 	// maxDatagram is the longest packet that is taken: other senders may fill
 	// jumbo frames.
 	maxDatagram = 65535
@@ -25,7 +23,7 @@ const (
 // statsd reads packets from a UDP socket.
 type statsd struct {
 	conn     *net.UDPConn
-	messages []ipv4.Message
+	receiver *receiver
 }
 
 // listenStatsD opens the socket.
@@ -35,10 +33,11 @@ func listenStatsD(ctx context.Context, addr string) (*statsd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("aggregator: StatsD listener on %s: %w", addr, err)
 	}
-	s := &statsd{conn: conn.(*net.UDPConn), messages: make([]ipv4.Message, readBatch)}
+	s := &statsd{conn: conn.(*net.UDPConn)}
 	_ = s.conn.SetReadBuffer(socketBuffer) // what it grants is good enough
-	for i := range s.messages {
-		s.messages[i].Buffers = [][]byte{make([]byte, maxDatagram)}
+	if s.receiver, err = newReceiver(s.conn); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("aggregator: StatsD listener on %s: %w", addr, err)
 	}
 	return s, nil
 }
@@ -53,37 +52,73 @@ const (
 	// up, with a pause after each.
 	maxFailures  = 50
 	failurePause = 20 * time.Millisecond
+	// behindBy is how long packets may wait in the socket before the reader no
+	// longer does all the work itself. (Where the system does not tell when they
+	// came, it always does.)
+	behindBy = 5 * time.Millisecond
+	// instancesEvery is how often the instances are told.
+	instancesEvery = time.Second
 )
 
 // run reads until ctx ends, and then what the socket still holds. Each read's
-// packets are decoded and spread over the shards.
-func (s *statsd) run(ctx context.Context, d *Decoder, out *spread) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetReadDeadline(time.Now().Add(drainFor)) })
+// packets are decoded and spread over the shards; once a second it tells which
+// instances are live.
+func (s *statsd) run(ctx context.Context, d *Decoder, out *spread, instances func([]hotparam.Instance)) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetReadDeadline(time.Now()) })
 	defer stop()
-	conn := ipv4.NewPacketConn(s.conn) // batches are the same for IPv6
-	failures := 0
+	s.wait(ctx)
+	failures, told := 0, time.Time{}
+	var end time.Time // of the draining
 	for {
 		out.begin()
-		n, err := conn.ReadBatch(s.messages, 0)
+		n, err := s.receiver.read()
 		now := time.Now()
+		first, last := now, now // the socket was empty
 		for i := range n {
-			m := &s.messages[i]
-			d.Packet(m.Buffers[0][:m.N], now, out)
+			packet, when := s.receiver.packet(i, now)
+			d.Packet(packet, when, out)
+			if i == 0 {
+				first = when
+			}
+			if i == readBatch-1 {
+				last = when
+			}
 		}
-		out.end(now)
-		if err == nil {
+		d.Advance(last, out)
+		out.end(first, last, now.Sub(first) > behindBy)
+		if now.Sub(told) >= instancesEvery {
+			told = now
+			instances(d.Instances(now))
+		}
+		switch {
+		case err == nil:
 			failures = 0
-			continue
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("aggregator: StatsD listener: %w", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(failurePause):
+			}
+		case ctx.Err() == nil:
+			s.wait(ctx)
+		case end.IsZero():
+			end = now.Add(drainFor)
+			_ = s.conn.SetReadDeadline(end)
+		case now.Before(end): // ctx's own deadline came after that of draining
+			_ = s.conn.SetReadDeadline(end)
+		default:
 			return nil
 		}
-		if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
-			return fmt.Errorf("aggregator: StatsD listener: %w", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(failurePause):
-		}
+	}
+}
+
+// wait sets how long reads wait, unless ctx has ended: the shards hear of the
+// time when no packets come, too.
+func (s *statsd) wait(ctx context.Context) {
+	_ = s.conn.SetReadDeadline(time.Now().Add(tick))
+	if ctx.Err() != nil {
+		_ = s.conn.SetReadDeadline(time.Now())
 	}
 }

@@ -43,11 +43,15 @@ func (d *desired) set(h hotparam.Hot) {
 
 func (d *desired) remove(key hotparam.Key) { delete(d.known, key.String()) }
 
-// refresh takes the current counts of a key that is known.
+// refresh takes the current counts of a key that is known, and where they come
+// from unless that is not known now.
 func (d *desired) refresh(h hotparam.Hot) {
 	member := h.Key.String()
 	if old, ok := d.known[member]; ok {
 		old.Low, old.High, old.Rate = h.Low, h.High, h.Rate
+		if h.Top != nil {
+			old.Top = h.Top
+		}
 		d.known[member] = old
 	}
 }

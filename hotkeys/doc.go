@@ -15,5 +15,10 @@
 // that holds to it. So when the aggregator dies, or Redis cannot be reached,
 // limits fade by themselves.
 //
+// With each renewal the publisher also tells what the fleet needs to know
+// besides: which keys are suspect, so that instances send them exactly, and how
+// many instances there are. New suspects are pushed at once. None of this
+// changes the version.
+//
 // All scripts run on Redis 5 and later, and on miniredis.
 package hotkeys

@@ -58,6 +58,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 	var (
 		version *redis.StringCmd
 		beat    *redis.DurationCmd
+		fleet   *redis.StringCmd
 		size    *redis.IntCmd
 		at      *redis.TimeCmd
 	)
@@ -65,11 +66,12 @@ func (w *Watcher) poll(ctx context.Context) error {
 	_, err := w.client.TxPipelined(call, func(tx redis.Pipeliner) error {
 		version = tx.Get(call, w.layout.Version)
 		beat = tx.PTTL(call, w.layout.Beat)
+		fleet = tx.Get(call, w.layout.Beat)
 		size = tx.ZCard(call, w.layout.Hot)
 		at = tx.Time(call)
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) { // Nil: no version
+	if err != nil && !errors.Is(err, redis.Nil) { // Nil: no version or no heartbeat
 		return fmt.Errorf("poll the version: %w", err)
 	}
 	w.stats.polls.Add(1)
@@ -79,7 +81,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 		w.state.beat = issued.Add(beat.Val())
 	}
 	ours, held := w.state.version, len(w.state.entries)
-	w.show(false) // the heartbeat may have come back, or have less left
+	w.show() // the heartbeat may have come back, or have less left
 	w.mu.Unlock()
 	if version.Val() == "" {
 		// Nothing was published yet, or Redis lost its state and the
@@ -105,7 +107,10 @@ func (w *Watcher) poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.renew(ctx)
+	if err := w.renew(ctx); err != nil {
+		return err
+	}
+	return w.pollFleet(ctx, fleet.Val())
 }
 
 // advance works off the pushes that wait, and reads what is missing then.
@@ -129,6 +134,12 @@ func (w *Watcher) push(ctx context.Context, payload string) error {
 		w.stats.malformed.Add(1) // if it was one of ours, the version tells
 		return nil
 	}
+	if change.Fleet != nil {
+		w.mu.Lock()
+		w.state.fleet.apply(change.Fleet)
+		w.show()
+		w.mu.Unlock()
+	}
 	ours := w.version()
 	switch {
 	case change.Version.Run != ours.Run:
@@ -141,7 +152,7 @@ func (w *Watcher) push(ctx context.Context, payload string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state.apply(&change, arrival)
-	w.show(true)
+	w.show()
 	return nil
 }
 
@@ -179,7 +190,7 @@ func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
 	for i := range changes {
 		w.state.apply(&changes[i], arrival)
 	}
-	w.show(true)
+	w.show()
 	return nil
 }
 
@@ -242,7 +253,7 @@ func (w *Watcher) load(ctx context.Context) error {
 	if set.beat > 0 {
 		w.state.beat = issued.Add(set.beat)
 	}
-	w.show(true)
+	w.show()
 	return nil
 }
 
@@ -282,6 +293,6 @@ func (w *Watcher) renew(ctx context.Context) error {
 			w.state.grant(h, h.Until.Sub(at.Val()), issued)
 		} // else it is gone: the next poll sees that, and till then its end stands
 	}
-	w.show(true)
+	w.show()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,6 +30,57 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 	hot := slices.DeleteFunc(set.hot, func(h hotparam.Hot) bool { return !h.Until.After(set.at) })
 	sortByRate(hot)
 	return hot, nil
+}
+
+// ListSuspects reads the keys of a namespace that may be hot and cannot be told
+// yet: key and rate, the highest rate first. The deadline is that of ctx.
+func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Hot, error) {
+	if !hotparam.ValidNamespace(namespace) {
+		return nil, fmt.Errorf("list suspects: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	}
+	members, err := client.ZRangeWithScores(ctx, NewLayout(namespace).Suspects, 0, -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list suspects: %w", err)
+	}
+	var suspects []hotparam.Hot
+	for _, z := range members {
+		member, _ := z.Member.(string)
+		if key, ok := hotparam.ParseKey(member); ok {
+			suspects = append(suspects, hotparam.Hot{Key: key, Rate: z.Score})
+		}
+	}
+	sortByRate(suspects)
+	return suspects, nil
+}
+
+// ListInstances reads which instances of a namespace send counts, in the order of
+// their names. Heard is on the local clock, however far that is from Redis's. The
+// deadline is that of ctx.
+func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Instance, error) {
+	if !hotparam.ValidNamespace(namespace) {
+		return nil, fmt.Errorf("list instances: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	}
+	var members *redis.ZSliceCmd
+	var at *redis.TimeCmd
+	_, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		members = tx.ZRangeWithScores(ctx, NewLayout(namespace).Instances, 0, -1)
+		at = tx.Time(ctx)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list instances: %w", err)
+	}
+	now := time.Now()
+	var instances []hotparam.Instance
+	for _, z := range members.Val() {
+		name, _ := z.Member.(string)
+		age := at.Val().Sub(time.UnixMilli(int64(z.Score)))
+		if age < instanceLife { // those that are over are removed once a second only
+			instances = append(instances, hotparam.Instance{Name: name, Heard: now.Add(-max(0, age))})
+		}
+	}
+	slices.SortFunc(instances, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return instances, nil
 }
 
 // sortByRate puts the highest rate first, and equal ones in the order of their

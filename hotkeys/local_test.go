@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -117,16 +118,154 @@ func TestLocalUpdateAndHook(t *testing.T) {
 		}
 		swaps = append(swaps, fmt.Sprint(version, len(now)))
 	}})
+	l.Fleet(hotparam.Fleet{Instances: 1}) // nobody wants to know
 	l.Replace("x:1", []hotparam.Hot{hot("a", 100, 50), hot("b", 300, 50)})
-	l.Update(hotparam.Change{Hot: []hotparam.Hot{hot("c", 200, 50)}, Cool: []hotparam.Hot{hot("a", 1, 50)}})
-	l.Update(hots(hot("b", 150, 60)))
+	l.Update("x:2", hotparam.Change{Hot: []hotparam.Hot{hot("c", 200, 50)}, Cool: []hotparam.Hot{hot("a", 1, 50)}})
+	l.Update("x:3", hots(hot("b", 150, 60)))
 	all := l.All()
 	if len(all) != 2 || all[0].Text != "c" || all[1].Text != "b" || all[1].Limit.N != 60 {
 		t.Errorf("all: %+v", all)
 	}
-	if want := []string{"x:12", "2", "2"}; !slices.Equal(swaps, want) {
+	if want := []string{"x:12", "x:22", "x:32"}; !slices.Equal(swaps, want) {
 		t.Errorf("swaps %q, want %q", swaps, want)
 	}
+}
+
+// A key that is marked is in force beside what is published, under one bucket,
+// whichever comes and goes first.
+func TestLocalMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		swaps := 0
+		l := newBuckets(LocalConfig[*bucket]{OnSwap: func(string, []hotparam.Hot) { swaps++ }})
+		a, b := hot("a", 100, 50), hot("b", 100, 60)
+		in := func(h hotparam.Hot, local bool) *Entry[*bucket] {
+			t.Helper()
+			h.Local = local
+			e := find(l, h)
+			if e == nil || e.Hot != h {
+				t.Fatalf("in force: %+v, want %+v", e, h)
+			}
+			return e
+		}
+		l.Mark(a)
+		own := in(a, true).Payload
+		l.Mark(a)
+		if swaps != 1 {
+			t.Errorf("%d snapshots, want one: nothing changed", swaps)
+		}
+		published := a
+		published.Rate = 400
+		l.Update("x:1", hots(published, b)) // the aggregator agrees
+		if in(published, false).Payload != own {
+			t.Error("a fresh bucket when the mark was published")
+		}
+		in(b, false)
+		l.Replace("x:2", []hotparam.Hot{b})
+		if in(a, true).Payload != own {
+			t.Error("a fresh bucket when the mark was in force again")
+		}
+		l.Update("x:3", hotparam.Change{Cool: []hotparam.Hot{{Key: a.Key}}}) // it is not published
+		in(a, true)
+		l.Update("x:4", hots(published))
+		l.Unmark(a.Key)
+		in(published, false)
+		l.Unmark(a.Key)
+		l.Update("x:5", cools(published))
+		if find(l, a) != nil {
+			t.Error("hot, and neither published nor marked")
+		}
+		l.Mark(a)
+		if in(a, true).Payload != own {
+			t.Error("a fresh bucket within its time to full")
+		}
+		l.Unmark(a.Key)
+		if find(l, a) != nil || len(l.All()) != 1 {
+			t.Errorf("hot: %v, want b", l.All())
+		}
+	})
+}
+
+func TestLocalMarksAreBounded(t *testing.T) {
+	l := newBuckets(LocalConfig[*bucket]{MaxMarks: 10})
+	for range 2 {
+		for i := range 12 {
+			l.Mark(hot(text(i), 100, 50))
+		}
+	}
+	if marked, refused := l.Marks(); marked != 10 || refused != 4 || len(l.All()) != 10 {
+		t.Errorf("%d marked, %d refused, %d hot", marked, refused, len(l.All()))
+	}
+	l.Unmark(hot(text(3), 0, 1).Key)
+	l.Mark(hot(text(11), 100, 50))
+	if find(l, hot(text(11), 0, 1)) == nil {
+		t.Error("no room, though one was unmarked")
+	}
+}
+
+// Whatever is published, changed, marked and taken back: what is in force is
+// what is published, and of the rest what is marked; a bucket stays with its key.
+func TestLocalAgreesWithItsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var swapped map[string]hotparam.Hot
+		l := newBuckets(LocalConfig[*bucket]{MaxMarks: 3, OnSwap: func(_ string, hot []hotparam.Hot) {
+			swapped = make(map[string]hotparam.Hot)
+			for _, h := range hot {
+				swapped[h.Text] = h
+			}
+		}})
+		published, marks, buckets := map[string]hotparam.Hot{}, map[string]hotparam.Hot{}, map[string]*bucket{}
+		texts := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+		key := func() hotparam.Hot { return hot(texts.Draw(t, "key"), rapid.Float64Range(1, 9).Draw(t, "rate"), 50) }
+		steps := map[string]func(*rapid.T){
+			"replace": func(t *rapid.T) {
+				var hot []hotparam.Hot
+				clear(published)
+				for range rapid.IntRange(0, 4).Draw(t, "keys") {
+					if h := key(); published[h.Text] == (hotparam.Hot{}) {
+						published[h.Text] = h
+						hot = append(hot, h)
+					}
+				}
+				l.Replace("", hot)
+			},
+			"update": func(t *rapid.T) {
+				h, c := key(), key()
+				published[h.Text] = h
+				delete(published, c.Text)
+				l.Update("", hotparam.Change{Hot: []hotparam.Hot{h}, Cool: []hotparam.Hot{c}})
+			},
+			"mark": func(t *rapid.T) {
+				h := key()
+				l.Mark(h)
+				if _, ok := marks[h.Text]; ok || len(marks) < 3 {
+					h.Local = true
+					marks[h.Text] = h
+				}
+			},
+			"unmark": func(t *rapid.T) {
+				h := key()
+				l.Unmark(h.Key)
+				delete(marks, h.Text)
+			},
+			"": func(t *rapid.T) {
+				want := maps.Clone(marks)
+				maps.Copy(want, published)
+				got := make(map[string]hotparam.Hot)
+				for _, h := range l.All() {
+					got[h.Text] = h
+					e := find(l, h)
+					if old := buckets[h.Text]; old != nil && old != e.Payload {
+						t.Fatalf("%s has another bucket", h.Text)
+					}
+					buckets[h.Text] = e.Payload
+				}
+				if !maps.Equal(got, want) || swapped != nil && !maps.Equal(swapped, want) {
+					t.Fatalf("in force %v, told %v, want %v", got, swapped, want)
+				}
+			},
+		}
+		t.Repeat(steps)
+	})
 }
 
 // Equal hashes hide nothing: the members decide, whatever the hash function.
@@ -137,17 +276,38 @@ func TestTableFindsAllDespiteCollisions(t *testing.T) {
 		members := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-d]{1,4}`), 0, 40, rapid.ID).Draw(t, "members")
 		entries := make(map[string]*Entry[int])
 		for i, m := range members {
-			entries[m] = &Entry[int]{Payload: i, member: m}
+			entries[m] = &Entry[int]{Payload: i, member: m, hash: hash([]byte(m))}
 		}
-		table := newTable(entries, hash)
-		for i, m := range members {
-			if e := table.lookup(hash([]byte(m)), []byte(m)); e == nil || e.Payload != i {
-				t.Fatalf("%q: found %+v, want %d", m, e, i)
+		table := newTable(entries)
+		agree := func() {
+			for m, want := range entries {
+				if e := table.lookup(hash([]byte(m)), []byte(m)); e != want {
+					t.Fatalf("%q: found %+v, want %+v", m, e, want)
+				}
+			}
+			stranger := rapid.StringMatching(`[a-e]{1,5}`).Draw(t, "stranger")
+			if e := table.lookup(hash([]byte(stranger)), []byte(stranger)); e != entries[stranger] {
+				t.Fatalf("%q: found %+v", stranger, e)
 			}
 		}
-		stranger := rapid.StringMatching(`[a-e]{1,5}`).Draw(t, "stranger")
-		if e := table.lookup(hash([]byte(stranger)), []byte(stranger)); e != entries[stranger] {
-			t.Fatalf("%q: found %+v", stranger, e)
+		agree()
+		for range rapid.IntRange(0, 10).Draw(t, "changes") {
+			var changed []*Entry[int]
+			for _, m := range rapid.SliceOfN(rapid.StringMatching(`[a-d]{1,4}`), 0, 6).Draw(t, "changed") {
+				e := &Entry[int]{Payload: 100, member: m, hash: hash([]byte(m))}
+				if changed = append(changed, e); rapid.Bool().Draw(t, "removed") {
+					delete(entries, m)
+				} else {
+					entries[m] = e
+				}
+			}
+			before := slices.Clone(table.slots)
+			next := table.with(entries, changed)
+			if !slices.Equal(before, table.slots) {
+				t.Fatal("readers saw a snapshot change")
+			}
+			table = next
+			agree()
 		}
 	})
 }

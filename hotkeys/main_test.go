@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -120,20 +121,39 @@ type recorder struct {
 	mu      sync.Mutex
 	version string
 	hot     map[string]hotparam.Hot // by text
+	fleet   hotparam.Fleet
+	fleets  int // how often it was told
 	swaps   int
 	changed chan struct{} // closed at the next swap
 }
 
-func newRecorder() *recorder { return &recorder{changed: make(chan struct{})} }
+func newRecorder() *recorder {
+	return &recorder{hot: make(map[string]hotparam.Hot), changed: make(chan struct{})}
+}
 
-func (r *recorder) Replace(version string, hot []hotparam.Hot) {
+func (r *recorder) Update(version string, change hotparam.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.version, r.hot = version, make(map[string]hotparam.Hot, len(hot))
-	for _, h := range hot {
+	r.version = version
+	for _, h := range change.Hot {
 		r.hot[h.Text] = h
 	}
+	for _, h := range change.Cool {
+		delete(r.hot, h.Text)
+	}
 	r.swaps++
+	r.tell()
+}
+
+func (r *recorder) Fleet(f hotparam.Fleet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fleet = f
+	r.fleets++
+	r.tell()
+}
+
+func (r *recorder) tell() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
@@ -158,10 +178,30 @@ func limits(hot map[string]hotparam.Hot) map[string]int64 {
 // await waits until what is hot is as wanted.
 func (r *recorder) await(tb testing.TB, what string, want func(map[string]hotparam.Hot) bool) {
 	tb.Helper()
+	r.until(tb, what, func() bool { return want(r.hot) })
+}
+
+// awaitFleet waits until so many instances and these suspects are known.
+func (r *recorder) awaitFleet(tb testing.TB, what string, instances int, suspects ...string) {
+	tb.Helper()
+	r.until(tb, what, func() bool { return r.fleet.Instances == instances && slices.Equal(texts(r.fleet), suspects) })
+}
+
+// texts are those of the suspects, in their order.
+func texts(f hotparam.Fleet) []string {
+	var texts []string
+	for _, key := range f.Suspects {
+		texts = append(texts, key.Text)
+	}
+	return texts
+}
+
+func (r *recorder) until(tb testing.TB, what string, want func() bool) {
+	tb.Helper()
 	deadline := time.After(patience)
 	for {
 		r.mu.Lock()
-		ok, changed, got := want(r.hot), r.changed, len(r.hot)
+		ok, changed, got, fleet := want(), r.changed, len(r.hot), r.fleet
 		r.mu.Unlock()
 		if ok {
 			return
@@ -169,7 +209,7 @@ func (r *recorder) await(tb testing.TB, what string, want func(map[string]hotpar
 		select {
 		case <-changed:
 		case <-deadline:
-			tb.Fatalf("never came: %s; %d keys are hot", what, got)
+			tb.Fatalf("never came: %s; %d keys are hot, %d instances, suspects %q", what, got, fleet.Instances, texts(fleet))
 		}
 	}
 }

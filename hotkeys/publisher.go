@@ -99,8 +99,8 @@ func (c PublisherConfig) validate() error {
 }
 
 // Publisher writes the set of hot keys to Redis, as far as this aggregator
-// owns it. [Publisher.Publish] and [Publisher.Refresh] only note what ought to
-// be published; [Publisher.Run] does all the talking. While Redis is away
+// owns it. [Publisher.Publish], [Publisher.Refresh], [Publisher.Suspects] and
+// [Publisher.Instances] only note what ought to be published; [Publisher.Run] does all the talking. While Redis is away
 // changes add up, and are published as one when it is back. Safe for
 // concurrent use.
 //
@@ -115,10 +115,12 @@ type Publisher struct {
 	holder string // this process's name as a holder of owners
 	jobs   []job
 
-	mu      sync.Mutex
-	desired desired
+	mu        sync.Mutex // guards the next two
+	desired   desired
+	suspected suspected
 
-	wake chan struct{} // the desired set changed
+	wake    chan struct{} // the desired set changed
+	suspect chan struct{} // there are new suspects
 
 	writer // of Run's goroutine alone
 
@@ -139,11 +141,15 @@ type PublisherStats struct {
 	Failures  uint64 // calls that failed
 	Connected bool   // the last call did not fail
 	Fenced    bool   // another process owns our part of the set
+
+	Suspects         int    // published by this publisher
+	SuspectsOverflow uint64 // suspects that found their set full
+	Instances        int    // that send counts to this process
 }
 
 type publisherStats struct {
 	version                                                atomic.Pointer[string]
-	keys                                                   atomic.Int64
+	keys, suspects, instances                              atomic.Int64
 	refused, changes, renewals, pruned, rewrites, failures atomic.Uint64
 	connected, fenced                                      atomic.Bool
 }
@@ -160,13 +166,15 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		return nil, errors.New("publisher: no Redis client")
 	}
 	p := &Publisher{
-		cfg:     cfg,
-		client:  client,
-		layout:  NewLayout(cfg.Namespace),
-		holder:  newRunID(),
-		desired: desired{cap: cfg.Cap, known: make(map[string]hotparam.Hot)},
-		wake:    make(chan struct{}, 1),
-		writer:  writer{reclaim: true, sent: make(map[string]terms)},
+		cfg:       cfg,
+		client:    client,
+		layout:    NewLayout(cfg.Namespace),
+		holder:    newRunID(),
+		desired:   desired{cap: cfg.Cap, known: make(map[string]hotparam.Hot)},
+		suspected: suspected{parts: make(map[int]map[string]float64)},
+		wake:      make(chan struct{}, 1),
+		suspect:   make(chan struct{}, 1),
+		writer:    writer{reclaim: true, sent: make(map[string]terms)},
 	}
 	p.jobs = []job{
 		{name: "Renew", spec: cfg.Renew, due: make(chan struct{}, 1)},
@@ -196,9 +204,8 @@ func (p *Publisher) Publish(change hotparam.Change) {
 			h.Mode = hotparam.ModeWatch
 		}
 		if err := publishable(h); err != nil {
-			if refused++; p.stats.refused.Add(1) == 1 {
-				p.cfg.Logger.Warn("hot key refused; further ones are only counted", "rule", h.Rule, "err", err)
-			}
+			refused++
+			p.refuse(h, err)
 			continue
 		}
 		p.desired.set(h)
@@ -213,6 +220,12 @@ func (p *Publisher) Publish(change hotparam.Change) {
 	select {
 	case p.wake <- struct{}{}:
 	default: // a wake is pending, and it will find this change too
+	}
+}
+
+func (p *Publisher) refuse(h hotparam.Hot, err error) {
+	if p.stats.refused.Add(1) == 1 {
+		p.cfg.Logger.Warn("key refused; further ones are only counted", "rule", h.Rule, "err", err)
 	}
 }
 
@@ -239,9 +252,8 @@ func countsMakeSense(h hotparam.Hot) bool {
 	return h.Low >= 0 && (h.High == hotparam.Unknown || h.High >= h.Low) && h.Rate >= 0 && !math.IsInf(h.Rate, 0)
 }
 
-// publishable tells whether a watcher could read the entry: what one cannot
-// would make it drop the whole change.
-func publishable(h hotparam.Hot) error {
+// namable tells whether the key and its rate can be published.
+func namable(h hotparam.Hot) error {
 	if !utf8.ValidString(h.Text) {
 		return errNotUTF8
 	}
@@ -250,6 +262,15 @@ func publishable(h hotparam.Hot) error {
 	}
 	if !countsMakeSense(h) {
 		return errCounts
+	}
+	return nil
+}
+
+// publishable tells whether a watcher could read the entry: what one cannot
+// would make it drop the whole change.
+func publishable(h hotparam.Hot) error {
+	if err := namable(h); err != nil {
+		return err
 	}
 	h.Until = h.Since
 	_, err := wire.ParseHotInfo(wire.AppendHotInfo(nil, h))
@@ -268,6 +289,8 @@ func (p *Publisher) Stats() PublisherStats {
 		Failures:  p.stats.failures.Load(),
 		Connected: p.stats.connected.Load(),
 		Fenced:    p.stats.fenced.Load(),
+		Suspects:  int(p.stats.suspects.Load()),
+		Instances: int(p.stats.instances.Load()),
 	}
 	if v := p.stats.version.Load(); v != nil {
 		s.Version = *v
@@ -275,5 +298,6 @@ func (p *Publisher) Stats() PublisherStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Waiting, s.Overflow = p.desired.waiting(), p.desired.overflow
+	s.SuspectsOverflow = p.suspected.overflow
 	return s
 }

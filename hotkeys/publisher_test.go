@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,9 +124,12 @@ func TestRenewKeepsVersion(t *testing.T) {
 		must(t, err)
 
 		fresh := hot(text(1), 999, 7) // its limit must not travel: Refresh is for counts
+		fresh.Top = &hotparam.Attribution{Callers: []hotparam.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
 		stranger := hot(text(2), 5, 50)
 		senseless := hot(text(1), math.NaN(), 50)
 		p.Refresh([]hotparam.Hot{fresh, stranger, senseless})
+		fresh.Top = nil // not known now: the last that was known is told
+		p.Refresh([]hotparam.Hot{fresh})
 		must(t, client.Del(ctx, testLayout.Beat).Err())
 		for now := was[0].Until.Add(-15 * time.Second); !now.After(was[0].Until.Add(-15 * time.Second)); { // the clock has moved on
 			now = client.Time(ctx).Val()
@@ -140,10 +144,63 @@ func TestRenewKeepsVersion(t *testing.T) {
 		if len(got) != 1 || got[0].Rate != 999 || got[0].Low != 999 || got[0].High != 1009 || got[0].Limit.N != 50 || got[0].Until.Before(was[0].Until) {
 			t.Errorf("got %+v", got)
 		}
+		if top := got[0].Top; top == nil || top.Explains != 2 || len(top.Callers) != 1 || top.Callers[0] != (hotparam.Origin{Name: "10.0.0.7", Count: 900}) {
+			t.Errorf("top: %+v", top)
+		}
 		if client.PTTL(ctx, testLayout.Beat).Val() <= 0 {
 			t.Error("no heartbeat")
 		}
 	})
+}
+
+// A renewal of many entries is many calls, between which changes are published;
+// entries that cool meanwhile are not missed.
+func TestRenewLetsChangesPass(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		p := testPublisher(t, client, nil)
+		var change hotparam.Change
+		for i := range 3 * maxRenewed {
+			change.Hot = append(change.Hot, hot(text(i), 100, 50))
+		}
+		p.Publish(change)
+		must(t, p.settle(ctx))
+		for i := range change.Hot {
+			change.Hot[i].Rate = 300
+		}
+		p.Refresh(change.Hot)
+		<-p.wake
+		client.AddHook(&afterCall{f: sync.OnceFunc(func() { // in the middle of the renewal
+			p.Publish(cools(change.Hot[maxRenewed:]...))
+			p.Publish(hots(hot("new", 300, 50)))
+		})})
+		must(t, p.renew(ctx))
+		got, err := List(ctx, client, testNamespace)
+		must(t, err)
+		if len(got) != maxRenewed+1 || got[len(got)-1].Rate != 300 {
+			t.Errorf("%d keys, the lowest rate %v", len(got), got[len(got)-1].Rate)
+		}
+		if s := p.Stats(); s.Rewrites != 1 || s.Changes != 1 || s.Renewals != 1 {
+			t.Errorf("%+v: want nothing missed", s)
+		}
+	})
+}
+
+// afterCall calls f after each command.
+type afterCall struct{ f func() }
+
+func (a *afterCall) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a *afterCall) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a *afterCall) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		a.f()
+		return err
+	}
 }
 
 // A process that was paused while another took its part must not write.

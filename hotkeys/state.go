@@ -11,16 +11,26 @@ import (
 // local monotonic clock. Not safe for concurrent use.
 type state struct {
 	version wire.HotVersion
-	entries map[string]held
+	entries map[string]*held // by member
+	fleet   fleet
 	beat    time.Time  // the heartbeat is good until then
 	clock   redisClock // as of the last poll
+
+	// What the target was told with the last step, and what came since.
+	inForce int       // entries
+	alive   bool      // the heartbeat was good
+	end     time.Time // until then nothing goes out of force by itself
+	fresh   []string  // members granted since
+	gone    []string  // members that the target has and entries do not
 }
 
 // held is one entry: its Until is local. A member whose value could not be
 // read is held with a zero ttl, so that sizes agree; it is never in force.
 type held struct {
-	hot hotparam.Hot
-	ttl time.Duration // what was left when it was granted
+	hot   hotparam.Hot
+	ttl   time.Duration // what was left when it was granted
+	fresh bool          // granted since the last step
+	told  bool          // in force in the target
 }
 
 // redisClock is one reading of Redis's clock. The local instant is that before
@@ -40,10 +50,12 @@ func (c redisClock) when(at, arrival time.Time) time.Time {
 
 // take makes the whole set the state.
 func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
+	for member := range s.entries {
+		s.remove(member)
+	}
 	s.version = version
-	s.entries = make(map[string]held, len(set.hot)+len(set.unreadable))
 	for _, member := range set.unreadable {
-		s.entries[member] = held{}
+		s.entries[member] = &held{}
 	}
 	for _, h := range set.hot {
 		s.grant(h, h.Until.Sub(set.at), issued)
@@ -53,7 +65,18 @@ func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
 // grant holds an entry that has ttl left at the local instant issued.
 func (s *state) grant(h hotparam.Hot, ttl time.Duration, issued time.Time) {
 	h.Until = issued.Add(ttl)
-	s.entries[h.Key.String()] = held{hot: h, ttl: max(0, ttl)}
+	member := h.Key.String()
+	old := s.entries[member]
+	s.entries[member] = &held{hot: h, ttl: max(0, ttl), fresh: true, told: old != nil && old.told}
+	s.fresh = append(s.fresh, member)
+}
+
+func (s *state) remove(member string) {
+	if e := s.entries[member]; e != nil && e.told {
+		s.gone = append(s.gone, member)
+		s.inForce--
+	}
+	delete(s.entries, member)
 }
 
 // apply makes the change that follows the state's version.
@@ -63,7 +86,7 @@ func (s *state) apply(c *wire.HotChange, arrival time.Time) {
 		s.grant(c.Hot[i].Hot, c.Hot[i].TTL, issued)
 	}
 	for _, key := range c.Cool {
-		delete(s.entries, key.String())
+		s.remove(key.String())
 	}
 	s.version = c.Version
 	if beat := issued.Add(c.Beat); beat.After(s.beat) {
@@ -71,26 +94,60 @@ func (s *state) apply(c *wire.HotChange, arrival time.Time) {
 	}
 }
 
-// inForce is what is hot at now, and when that changes by itself next (zero:
-// it does not).
-func (s *state) inForce(now time.Time) (hot []hotparam.Hot, next time.Time) {
-	if !now.Before(s.beat) {
-		return nil, time.Time{}
-	}
-	next = s.beat
-	for _, e := range s.entries {
-		if !now.Before(e.hot.Until) {
-			continue
-		}
-		hot = append(hot, e.hot)
-		if e.hot.Until.Before(next) {
-			next = e.hot.Until
+// step is what has come into force, has changed or is in force no longer since
+// the last step, and when that changes by itself next (zero: it does not). It
+// costs what has changed, but where something has come to its end.
+func (s *state) step(now time.Time) (change hotparam.Change, next time.Time) {
+	alive := now.Before(s.beat)
+	if alive != s.alive || !now.Before(s.end) {
+		s.alive, s.end = alive, s.beat
+		for _, e := range s.entries {
+			s.look(e, now, &change)
 		}
 	}
-	if len(hot) == 0 {
-		return nil, time.Time{}
+	for _, member := range s.fresh {
+		if e := s.entries[member]; e != nil && e.fresh {
+			s.look(e, now, &change)
+		}
 	}
-	return hot, next
+	for _, member := range s.gone {
+		if e := s.entries[member]; e != nil && e.told {
+			continue // it is back
+		}
+		if key, ok := hotparam.ParseKey(member); ok {
+			change.Cool = append(change.Cool, hotparam.Hot{Key: key})
+		}
+	}
+	s.fresh, s.gone = s.fresh[:0], nil
+	if alive && (s.inForce > 0 || !s.fleet.unknown()) {
+		next = s.end
+		if s.beat.Before(next) {
+			next = s.beat
+		}
+	}
+	return change, next
+}
+
+// look brings one entry into force or out of it.
+func (s *state) look(e *held, now time.Time, change *hotparam.Change) {
+	switch live := s.alive && now.Before(e.hot.Until); {
+	case live:
+		if !e.told {
+			s.inForce++
+		}
+		if e.fresh || !e.told {
+			change.Hot = append(change.Hot, e.hot)
+		}
+		e.told = true
+		if e.hot.Until.Before(s.end) {
+			s.end = e.hot.Until
+		}
+	case e.told:
+		s.inForce--
+		change.Cool = append(change.Cool, e.hot)
+		e.told = false
+	}
+	e.fresh = false
 }
 
 // ending are the members with less than half of their time left: their renewal

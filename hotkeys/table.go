@@ -1,6 +1,9 @@
 package hotkeys
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // table is an immutable open-addressing hash table from a key's 64-bit hash and
 // member to its entry. At most half of its slots are taken, so a search ends
@@ -17,19 +20,62 @@ type slot[P any] struct {
 	entry *Entry[P]
 }
 
-// newTable holds the entries; hash gives an entry's hash.
-func newTable[P any](entries map[string]*Entry[P], hash func(member []byte) uint64) *table[P] {
-	size := 1 << bits.Len(uint(max(4, 2*len(entries))-1))
+// tableSize is how many slots a table of n entries has at least; up to four
+// times as many will do.
+func tableSize(n int) int { return 1 << bits.Len(uint(max(4, 2*n)-1)) }
+
+func newTable[P any](entries map[string]*Entry[P]) *table[P] {
+	size := tableSize(len(entries))
 	t := &table[P]{mask: uint64(size - 1), slots: make([]slot[P], size)}
-	for member, e := range entries {
-		h := hash([]byte(member))
-		i := h & t.mask
-		for t.slots[i].hash != 0 {
-			i = (i + 1) & t.mask
-		}
-		t.slots[i] = slot[P]{hash: h, entry: e}
+	for _, e := range entries {
+		t.put(e)
 	}
 	return t
+}
+
+// with is a table of the entries, of which those that changed differ from what
+// is in t. Copying the slots costs less than to look at every entry again.
+func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *table[P] {
+	least := tableSize(len(entries))
+	if size := len(t.slots); size < least || size > 4*least || len(changed) > len(entries)/4 {
+		return newTable(entries)
+	}
+	next := &table[P]{mask: t.mask, slots: slices.Clone(t.slots)}
+	for _, e := range changed {
+		next.remove(e)
+		if now := entries[e.member]; now != nil {
+			next.put(now)
+		}
+	}
+	return next
+}
+
+// put adds an entry whose member is not there.
+func (t *table[P]) put(e *Entry[P]) {
+	i := e.hash & t.mask
+	for t.slots[i].hash != 0 {
+		i = (i + 1) & t.mask
+	}
+	t.slots[i] = slot[P]{hash: e.hash, entry: e}
+}
+
+// remove takes the entry of the same member out, if there is one, and moves those
+// up that are behind it for want of its place (Knuth, TAOCP 3, algorithm 6.4R).
+func (t *table[P]) remove(e *Entry[P]) {
+	i := e.hash & t.mask
+	for t.slots[i].hash != e.hash || t.slots[i].entry.member != e.member {
+		if t.slots[i].hash == 0 {
+			return
+		}
+		i = (i + 1) & t.mask
+	}
+	for j := (i + 1) & t.mask; t.slots[j].hash != 0; j = (j + 1) & t.mask {
+		home := t.slots[j].hash & t.mask
+		if (j-home)&t.mask >= (j-i)&t.mask { // a search for it passes i
+			t.slots[i], i = t.slots[j], j
+		}
+	}
+	t.slots[i] = slot[P]{}
 }
 
 func (t *table[P]) lookup(hash uint64, member []byte) *Entry[P] {

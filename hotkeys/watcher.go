@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
 )
 
 // WatcherConfig says what a [Watcher] follows and how.
@@ -58,9 +59,13 @@ func (c WatcherConfig) validate() error {
 
 // Target is what a watcher keeps up to date: a [Local].
 type Target interface {
-	// Replace makes exactly these keys hot. Their Until is on the local
-	// clock. Calls do not overlap.
-	Replace(version string, hot []hotparam.Hot)
+	// Update makes a change to the keys that are hot: at first none is. Their
+	// Until is on the local clock; those that cool may have nothing but their
+	// key. Calls do not overlap, those of Fleet included.
+	Update(version string, change hotparam.Change)
+	// Fleet tells how many instances there are and what the suspects are, when
+	// either has changed. The target may keep the slice.
+	Fleet(hotparam.Fleet)
 }
 
 // Watcher follows the published set and keeps a [Target] up to date. Pushes
@@ -78,10 +83,11 @@ type Watcher struct {
 	kick   chan struct{} // poll now
 	rearm  chan struct{} // the next end has changed
 
-	mu    sync.Mutex // guards the rest; held while the target is replaced, never during a call
+	mu    sync.Mutex // guards the rest; held while the target is changed, never during a call
 	state state
-	shown int       // how many keys are in force in the target
-	next  time.Time // when the next of them ends
+	shown wire.HotVersion // what the target was told last
+	told  told            // likewise, of the fleet
+	next  time.Time       // when what is in force changes by itself
 
 	stats watcherStats
 }
@@ -90,6 +96,8 @@ type Watcher struct {
 type WatcherStats struct {
 	Version   string // of the set that is followed
 	Keys      int    // in force now
+	Instances int    // that send counts, by the aggregator; 0: not known
+	Suspects  int    // keys that may be hot
 	Connected bool   // subscribed, and the last call did not fail
 	Pushes    uint64 // pushes received
 	Dropped   uint64 // pushes dropped, more having come than could be worked off
@@ -103,7 +111,7 @@ type WatcherStats struct {
 
 type watcherStats struct {
 	version                                                          atomic.Pointer[string]
-	keys                                                             atomic.Int64
+	keys, instances, suspects                                        atomic.Int64
 	subscribed, answered                                             atomic.Bool
 	pushes, dropped, malformed, polls, gaps, resyncs, lost, failures atomic.Uint64
 }
@@ -130,7 +138,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target Target) 
 		pushes: make(chan string, maxPushes),
 		kick:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
-		state:  state{entries: make(map[string]held)},
+		state:  state{entries: make(map[string]*held)},
 	}, nil
 }
 
@@ -145,8 +153,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	children.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state = state{entries: make(map[string]held)}
-	w.show(true)
+	w.state.beat = time.Time{}
+	w.show()
+	w.state = state{entries: make(map[string]*held)}
 	return nil
 }
 
@@ -163,7 +172,7 @@ func (w *Watcher) fade(ctx context.Context) {
 		case <-w.rearm:
 		case <-timer.C:
 			w.mu.Lock()
-			w.show(false)
+			w.show()
 			w.mu.Unlock()
 		}
 		w.mu.Lock()
@@ -177,18 +186,18 @@ func (w *Watcher) fade(ctx context.Context) {
 	}
 }
 
-// show makes the target agree with the state: changed tells that entries did,
-// else only time has passed, and as many entries in force means the same ones.
-// The caller holds mu.
-func (w *Watcher) show(changed bool) {
-	hot, next := w.state.inForce(time.Now())
-	if changed || len(hot) != w.shown {
-		w.shown = len(hot)
-		version := w.state.version.String()
-		w.stats.version.Store(&version)
-		w.stats.keys.Store(int64(len(hot)))
-		w.target.Replace(version, hot)
+// show makes the target agree with the state as it is now. The caller holds mu.
+func (w *Watcher) show() {
+	now := time.Now()
+	change, next := w.state.step(now)
+	if version := w.state.version; version != w.shown || !change.Empty() {
+		w.shown = version
+		s := version.String()
+		w.stats.version.Store(&s)
+		w.stats.keys.Store(int64(w.state.inForce))
+		w.target.Update(s, change)
 	}
+	w.showFleet(now)
 	if !next.Equal(w.next) {
 		w.next = next
 		select {
@@ -202,6 +211,8 @@ func (w *Watcher) show(changed bool) {
 func (w *Watcher) Stats() WatcherStats {
 	s := WatcherStats{
 		Keys:      int(w.stats.keys.Load()),
+		Instances: int(w.stats.instances.Load()),
+		Suspects:  int(w.stats.suspects.Load()),
 		Connected: w.stats.subscribed.Load() && w.stats.answered.Load(),
 		Pushes:    w.stats.pushes.Load(),
 		Dropped:   w.stats.dropped.Load(),

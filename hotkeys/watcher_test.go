@@ -450,20 +450,22 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 // the entry's time to live away.
 func TestNothingOutlivesItsEnd(t *testing.T) {
 	var s state
-	s.entries = make(map[string]held)
+	s.entries = make(map[string]*held)
 	now := time.Now()
 	s.beat = now.Add(5 * time.Second)
 	s.grant(hot("a", 1, 1), 15*time.Second, now)
 	s.grant(hot("b", 1, 1), 3*time.Second, now)
 	s.grant(hot("c", 1, 1), -time.Second, now)
+	told := 0
 	for _, tt := range []struct {
 		at   time.Duration
 		want int
 		next time.Duration
 	}{{0, 2, 3 * time.Second}, {3*time.Second - 1, 2, 3 * time.Second}, {3 * time.Second, 1, 5 * time.Second}, {5*time.Second - 1, 1, 5 * time.Second}, {5 * time.Second, 0, 0}} {
-		got, next := s.inForce(now.Add(tt.at))
-		if len(got) != tt.want || tt.want > 0 && next.Sub(now) != tt.next {
-			t.Errorf("at %v: %d in force until %v, want %d until %v", tt.at, len(got), next.Sub(now), tt.want, tt.next)
+		change, next := s.step(now.Add(tt.at))
+		got := s.inForce
+		if told += len(change.Hot) - len(change.Cool); got != tt.want || told != tt.want || tt.want > 0 && next.Sub(now) != tt.next {
+			t.Errorf("at %v: %d in force until %v and %d told, want %d until %v", tt.at, got, next.Sub(now), told, tt.want, tt.next)
 		}
 	}
 	if got := s.ending(now.Add(2 * time.Second)); len(got) != 1 || !strings.HasSuffix(got[0], " b") {

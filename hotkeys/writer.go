@@ -62,6 +62,10 @@ func (p *Publisher) Run(ctx context.Context) error {
 			if p.backoff == 0 { // else the retry will find the change
 				err = p.settle(ctx)
 			}
+		case <-p.suspect:
+			if p.backoff == 0 {
+				err = p.tell(ctx)
+			}
 		case <-p.jobs[renewJob].due:
 			if p.backoff == 0 {
 				err = p.renew(ctx)
@@ -213,59 +217,6 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// renew gives our entries a new end and current counts, and the heartbeat.
-func (p *Publisher) renew(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.fenced {
-		return err
-	}
-	var args []any
-	for member, h := range p.top() {
-		if _, ok := p.sent[member]; ok {
-			args = appendEntry(args, h)
-		}
-	}
-	answer, err := p.call(ctx, "renew", renewScript, args...)
-	if err != nil {
-		return err
-	}
-	if answer == nil {
-		return p.settle(ctx)
-	}
-	p.stats.renewals.Add(1)
-	return nil
-}
-
-// prune removes entries that are over, of any owner: a dead one cannot.
-func (p *Publisher) prune(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.fenced {
-		return err
-	}
-	answer, err := p.call(ctx, "prune", pruneScript, wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL}))
-	if err != nil {
-		return err
-	}
-	if answer == nil {
-		return p.settle(ctx)
-	}
-	if len(answer) != 3 {
-		return fmt.Errorf("prune: unexpected answer %q", answer)
-	}
-	n, err := strconv.ParseUint(answer[2], 10, 64)
-	if err != nil {
-		return fmt.Errorf("prune: count: %w", err)
-	}
-	p.stats.pruned.Add(n)
-	return nil
-}
-
-func (p *Publisher) trim(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.fenced {
-		return err
-	}
-	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
-	return err
-}
-
 func (p *Publisher) top() map[string]hotparam.Hot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -301,7 +252,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.layout.Changed, wire.MaxPush,
 		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
 	}
-	answer, err := script.Run(ctx, p.client, p.layout.keys(), append(head, args...)...).StringSlice()
+	answer, err := script.Run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -315,6 +266,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.fenced = true
 		p.stats.fenced.Store(true)
 		p.stats.keys.Store(0)
+		p.stats.suspects.Store(0)
 		p.cfg.Logger.Error("another process owns this part of the hot set now: publishing stops here", "owner", p.cfg.Owner, "epoch", p.epoch, "theirs", answer[1:])
 	case statusLost:
 		p.reclaim = true

@@ -1,7 +1,7 @@
 -- Shared head of all scripts. Times are unix milliseconds on Redis's clock.
 if redis.replicate_commands then redis.replicate_commands() end
 
-local HOT, INFO, VERSION, OWNERS, BEAT, EVENTS, SCHEMA = unpack(KEYS)
+local HOT, INFO, VERSION, OWNERS, BEAT, EVENTS, SCHEMA, SUSPECTS, OURS, INSTANCES = unpack(KEYS)
 local owner, holder, epoch = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local seen_run, seen_n = ARGV[4], tonumber(ARGV[5])
 local channel, max_push = ARGV[6], tonumber(ARGV[7])
@@ -48,8 +48,11 @@ local function fill(text, holes)
   return (string.gsub(text, '[\1-\4]', holes))
 end
 
+-- The heartbeat goes on, and what it tells of the fleet with it.
 local function alive()
-  redis.call('SET', BEAT, owner, 'PX', beat_ttl)
+  if redis.call('PEXPIRE', BEAT, beat_ttl) == 0 then
+    redis.call('SET', BEAT, '{"instances":0,"suspects":""}', 'PX', beat_ttl)
+  end
 end
 
 -- Writes one hot entry: member, score, info with a hole for its end.

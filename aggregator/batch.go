@@ -1,0 +1,69 @@
+package aggregator
+
+import "time"
+
+// batch is what one read of the source brings a shard. What the counts of a
+// packet have in common is kept once, the texts in one buffer.
+type batch struct {
+	arrived time.Time // the first of it
+	now     time.Time // whatever arrived before is in it, or was in one before
+	packets []packet
+	counts  []count
+	text    []byte
+	origins []Origin
+	hidden  []hidden
+	held    []bound
+	losses  []loss
+}
+
+// packet is what a packet's counts have in common.
+type packet struct {
+	when     time.Time
+	instance string
+	start    int // its first count
+}
+
+type count struct {
+	hash uint64
+	n    int64
+	rule int32
+	end  int32 // of its text
+}
+
+type hidden struct {
+	when time.Time
+	n    int64
+}
+
+// loss is the newest that is known; found: an older one than was known before.
+type loss struct {
+	when  time.Time
+	found bool
+}
+
+type bound struct {
+	rule int
+	n    int64
+}
+
+func (b *batch) reset() {
+	b.packets, b.counts, b.text = b.packets[:0], b.counts[:0], b.text[:0]
+	b.origins, b.hidden, b.held, b.losses = b.origins[:0], b.hidden[:0], b.held[:0], b.losses[:0]
+}
+
+func (b *batch) empty() bool {
+	return len(b.counts) == 0 && len(b.origins) == 0 && len(b.hidden) == 0 && len(b.held) == 0 && len(b.losses) == 0
+}
+
+// begin makes ready for the counts of a packet.
+func (b *batch) begin(when time.Time, instance string) {
+	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
+		b.packets = b.packets[:n-1] // it had none here
+	}
+	b.packets = append(b.packets, packet{when, instance, len(b.counts)})
+}
+
+func (b *batch) add(c *Count) {
+	b.text = append(b.text, c.Text...)
+	b.counts = append(b.counts, count{hash: c.Hash, n: c.N, rule: int32(c.Rule), end: int32(len(b.text))})
+}

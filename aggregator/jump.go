@@ -1,0 +1,77 @@
+package aggregator
+
+import (
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// baselineWindows is how many windows before the present one a key's baseline is
+// the mean of.
+const baselineWindows = 10
+
+// history is what keys counted in the windows before the present one, in panes
+// that are wider than the window's: some ten to a window.
+type history struct {
+	*window
+	of    int64 // panes of the window
+	per   int64 // so many of them are one of these
+	began int64 // first pane of the window that was seen from its start on; none: MaxInt64
+}
+
+func newHistory(w hotparam.Window, grace, budget int64) *history {
+	h := &history{of: int64(w.Panes), per: int64(w.Panes+baselineWindows-1) / baselineWindows, began: math.MaxInt64}
+	wide := hotparam.Window{
+		Pane:  w.Pane * time.Duration(h.per),
+		Panes: int((baselineWindows+1)*h.of/h.per) + 2,
+	}
+	h.window = newWindow(wide, (grace+h.per-1)/h.per+1, budget)
+	h.nameFrom(math.MaxInt64) // its keys are found by their hash
+	return h
+}
+
+func (h *history) restart() *history {
+	fresh := *h
+	fresh.window, fresh.began = h.window.restart(), math.MaxInt64
+	return &fresh
+}
+
+func (h *history) count(c *Count) { h.add(c.Hash, c.Text, h.pane(c.When), c.N) }
+
+// tick tells what time it is; pane is that of the window.
+func (h *history) tick(now time.Time, pane int64) {
+	h.advance(h.Index(now))
+	if h.began == math.MaxInt64 {
+		h.began = pane + 1
+	}
+}
+
+// baseline bounds the mean count per window of entry i of the window over the
+// ten windows before the one that ends with pane last, or as much of them as was
+// seen with no loss since, but at least one; high is below 0 if it is not known.
+func (h *history) baseline(w *window, i int32, text []byte, last int64) (low, high float64) {
+	to := last - h.of
+	from := max(to-baselineWindows*h.of+1, h.began, w.lost+1)
+	if h.began == math.MaxInt64 || to-from+1 < h.of {
+		return 0, float64(hotparam.Unknown)
+	}
+	windows := float64(to-from+1) / float64(h.of)
+	hash := w.hash(i)
+	first, end := floorDiv(from, h.per), floorDiv(to, h.per)
+	// For low, only what lies between the two ends for certain.
+	if inner, outer := -floorDiv(-from, h.per), floorDiv(to+1, h.per)-1; outer >= inner {
+		n, _ := h.span(hash, text, outer, outer-inner+1)
+		low = float64(n) / windows
+	}
+	_, most := h.span(hash, text, end, end-first+1)
+	if most == hotparam.Unknown {
+		return low, float64(hotparam.Unknown)
+	}
+	// The newest pane reaches into the present window, which is no baseline.
+	if over := (end+1)*h.per - 1; over > to {
+		present, _ := w.span(hash, text, over, over-to)
+		most = max(0, most-present)
+	}
+	return low, float64(most) / windows
+}

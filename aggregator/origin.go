@@ -1,0 +1,94 @@
+package aggregator
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Origin says that about N of a key's counts, at When or soon after, had the same
+// route or caller. Senders tell it of hot keys alone.
+type Origin struct {
+	Rule int
+	Hash uint64 // hotparam.Hash of the text
+	Text []byte
+	Kind wire.OriginKind
+	Name []byte
+	N    int64
+	When time.Time
+}
+
+// OriginHandler is a [Handler] that wants to know where counts come from.
+type OriginHandler interface {
+	// Origin takes where counts of a hot key come from; its bytes are valid during
+	// the call only.
+	Origin(Origin)
+}
+
+// origin reads an origin line. It is false if the line is none.
+func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
+	if !wire.IsOrigin(line) {
+		return false
+	}
+	l, err := wire.ParseOrigin(line)
+	if err != nil {
+		d.stats.malformed.Add(1)
+		return true
+	}
+	head, ok := d.rules[string(l.Prefix)]
+	if !ok {
+		d.stats.noRule.Add(1)
+		return true
+	}
+	start := len(d.text) // before are texts of the packet's counts
+	text, err := d.encoding.AppendDecoded(d.text, l.Key)
+	key := len(text)
+	if err == nil {
+		text, err = wire.Plain.AppendDecoded(text, l.Name)
+	}
+	if err != nil {
+		d.stats.encoding.Add(1)
+		return true
+	}
+	text, d.text, key = text[start:], text, key-start
+	d.stats.origins.Add(1)
+	if h, wants := h.(OriginHandler); wants {
+		h.Origin(Origin{Rule: head.rule, Hash: hotparam.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
+	}
+	return true
+}
+
+// Origin implements [OriginHandler].
+func (s *spread) Origin(o Origin) {
+	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
+	b := s.batches[s.place(o.Rule, o.Hash)]
+	b.origins = append(b.origins, o)
+}
+
+// minSpan is the least time over which routes and callers are counted: they are
+// told for about a second at a time.
+const minSpan = 2 * time.Second
+
+// Origin implements [OriginHandler]. What is told of a key that is not hot, no more or
+// not yet, is passed over.
+func (d *Detector) Origin(o Origin) {
+	r := d.rules[o.Rule]
+	if r == nil {
+		return
+	}
+	w := r.keys[string(o.Text)]
+	if w == nil || w.by == nil {
+		return
+	}
+	of := &w.callers
+	if o.Kind == wire.Route {
+		of = &w.routes
+	}
+	if *of == nil {
+		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), minSpan)
+		*of = &origins{every: span / 2, stretches: [stretches]stretch{{began: o.When}}}
+	}
+	(*of).add(string(o.Name), o.When, o.N)
+}

@@ -1,0 +1,178 @@
+package aggregator
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// origins are the instances that a hot key's counts come from, by the Space-
+// Saving summary of Metwally, Agrawal and El Abbadi (2005): a name that is new
+// takes the place of the one with the lowest count, and its count, which is then
+// by how much its own may be too high. There is a summary for each stretch of
+// half a window, of which the last three cover it. Routes and callers, which
+// instances tell of each second, have summaries like it.
+type origins struct {
+	every     time.Duration
+	stretches [stretches]stretch // the newest first
+	unseen    int64              // what of the key's count in the window came before all this
+	seen      time.Time          // when that has left the window
+}
+
+type stretch struct {
+	began time.Time
+	summary
+}
+
+// stretches of half a window cover a window, wherever it ends.
+const stretches = 3
+
+// maxOrigins is how many names a summary keeps.
+const maxOrigins = 32
+
+type summary []hotparam.Origin
+
+// add counts n for a name.
+func (s *summary) add(name string, n int64) {
+	least := 0
+	for i := range *s {
+		o := &(*s)[i]
+		if o.Name == name {
+			o.Count += n
+			return
+		}
+		if o.Count < (*s)[least].Count {
+			least = i
+		}
+	}
+	if len(*s) < maxOrigins {
+		*s = append(*s, hotparam.Origin{Name: strings.Clone(name), Count: n})
+		return
+	}
+	o := &(*s)[least]
+	*o = hotparam.Origin{Name: strings.Clone(name), Count: o.Count + n, Over: o.Count}
+}
+
+// count is what a summary can tell of a name.
+func (s summary) count(name string) (count, over int64) {
+	least := int64(0)
+	for i := range s {
+		if s[i].Name == name {
+			return s[i].Count, s[i].Over
+		}
+		if len(s) == maxOrigins && (least == 0 || s[i].Count < least) {
+			least = s[i].Count
+		}
+	}
+	return least, least // it may have been there, and have lost its place
+}
+
+// tally notes where a count of a hot key comes from.
+func (w *watched) tally(c *Count) {
+	if c.Instance == "" || w.by == nil {
+		return
+	}
+	v := w.by.view
+	if w.origins == nil {
+		d := v.Pane * time.Duration(v.Panes)
+		w.origins = &origins{
+			every: d / 2, stretches: [stretches]stretch{{began: c.When}},
+			unseen: max(0, v.sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
+		}
+	}
+	w.origins.add(c.Instance, c.When, c.N)
+}
+
+// add counts n of an instance in the stretch that holds when.
+func (o *origins) add(name string, when time.Time, n int64) {
+	newest := &o.stretches[0]
+	past := when.Sub(newest.began)
+	if past >= stretches*o.every { // all are over
+		for i := range o.stretches {
+			o.stretches[i] = stretch{summary: o.stretches[i].summary[:0]}
+		}
+		newest.began, past = when, 0
+	}
+	for ; past >= o.every; past -= o.every {
+		fresh := stretch{newest.began.Add(o.every), o.stretches[stretches-1].summary[:0]}
+		copy(o.stretches[1:], o.stretches[:stretches-1])
+		*newest = fresh
+	}
+	at := 0
+	for at < stretches-1 && when.Before(o.stretches[at].began) {
+		at++ // it comes late
+	}
+	o.stretches[at].add(name, n)
+}
+
+// top are those with the highest counts in the window from one instant to
+// another.
+func (o *origins) top(from, to time.Time) []hotparam.Origin {
+	if o == nil {
+		return nil
+	}
+	if !to.Before(o.seen) {
+		o.unseen = 0
+	}
+	var all []hotparam.Origin
+	add := func(name string) {
+		if slices.ContainsFunc(all, func(x hotparam.Origin) bool { return x.Name == name }) {
+			return
+		}
+		sum := hotparam.Origin{Name: name, Count: o.unseen, Over: o.unseen}
+		for i := range o.stretches {
+			if o.isOver(i, from) {
+				break
+			}
+			count, over := o.stretches[i].count(name)
+			sum.Count += count
+			if o.stretches[i].began.Before(from) {
+				over = count // it may have left the window
+			}
+			sum.Over += over
+		}
+		all = append(all, sum)
+	}
+	for i := range o.stretches {
+		if o.isOver(i, from) {
+			break
+		}
+		for j := range o.stretches[i].summary {
+			add(o.stretches[i].summary[j].Name)
+		}
+	}
+	slices.SortFunc(all, func(a, b hotparam.Origin) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	return all[:min(len(all), hotparam.MaxOrigins)]
+}
+
+// isOver tells whether a stretch, and so all before it, ended before an instant.
+func (o *origins) isOver(i int, from time.Time) bool {
+	return !from.Before(o.stretches[i].began.Add(o.every))
+}
+
+// attribution is who the traffic of a hot key comes from, the same as before if
+// nothing of it changed; nil if nothing is known.
+func (w *watched) attribution() *hotparam.Attribution {
+	v := w.by.view
+	from, to := v.Start(v.now-int64(v.Panes)+1), v.Start(v.now+1)
+	long := to.Add(-max(minSpan, to.Sub(from)))
+	a := hotparam.Attribution{
+		Routes:    w.routes.top(long, to),
+		Instances: w.origins.top(from, to),
+		Callers:   w.callers.top(long, to),
+		Explains:  w.explains,
+	}
+	switch {
+	case len(a.Routes)+len(a.Instances)+len(a.Callers) == 0 && a.Explains == 0:
+		return nil
+	case w.top != nil && w.top.Explains == a.Explains && slices.Equal(w.top.Instances, a.Instances) &&
+		slices.Equal(w.top.Routes, a.Routes) && slices.Equal(w.top.Callers, a.Callers):
+		return w.top
+	}
+	return &a
+}

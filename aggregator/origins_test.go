@@ -1,0 +1,76 @@
+package aggregator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Of each instance that is told, the bounds hold what it sent in the window, and
+// none that sent more than all that are told is left out while there is room.
+func TestOriginsAreBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		out := newRecorder()
+		rule := hotRule("r", 10, time.Second)
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+		instances := rapid.SampledFrom([]int{1, 3, 20, 80}).Draw(t, "instances")
+		var sent []struct {
+			name string
+			stamped
+		}
+		now := noon
+		d.Advance(now)
+		for range rapid.IntRange(1, 200).Draw(t, "counts") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "ms")) * time.Millisecond)
+			d.Advance(now)
+			name, n := fmt.Sprint("i", rapid.IntRange(0, instances-1).Draw(t, "instance")), rapid.Int64Range(1, 9).Draw(t, "n")
+			sent = append(sent, struct {
+				name string
+				stamped
+			}{name, stamped{now, n}})
+			d.Count(Count{Hash: 1, Text: []byte("k"), N: n, When: now, Instance: name})
+		}
+		d.Refresh()
+		if len(out.refresh) == 0 {
+			return
+		}
+		top := out.refresh[0][0].Top
+		if top == nil || len(top.Instances) == 0 || len(top.Instances) > hotparam.MaxOrigins {
+			t.Fatalf("told %+v", top)
+		}
+		w := rule.Hot[0].Window()
+		for _, o := range top.Instances {
+			var truth int64
+			for _, s := range sent {
+				if s.name == o.Name && w.Index(s.when) > w.Index(now)-int64(w.Panes) {
+					truth += s.n
+				}
+			}
+			if truth > o.Count || truth < o.Count-o.Over {
+				t.Fatalf("%s sent %d, told %+v", o.Name, truth, o)
+			}
+		}
+	})
+}
+
+// Nothing changed: the same pointer, so that two tellings of a key are equal.
+func TestAttributionIsSharedWhileItIsTheSame(t *testing.T) {
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Minute)), Publisher: out})
+	d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: noon, Instance: "a"})
+	d.Advance(noon)
+	d.Refresh()
+	d.Refresh()
+	if first, second := out.refresh[0][0], out.refresh[1][0]; first != second || first.Top == nil {
+		t.Errorf("told %+v, then %+v", first, second)
+	}
+	d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: noon, Instance: "b"})
+	d.Refresh()
+	if h := out.refresh[2][0]; len(h.Top.Instances) != 2 || len(out.refresh[0][0].Top.Instances) != 1 {
+		t.Errorf("told %+v; what was told before must not change", h.Top)
+	}
+}

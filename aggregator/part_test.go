@@ -1,0 +1,66 @@
+package aggregator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Rules whose keys are compared with each other are whole in one part, and the
+// parts together hold no more than the memory.
+func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
+	share, top, combined := hotRule("share", 5, time.Second), hotRule("top", 5, time.Second), hotRule("combined", 5, time.Second)
+	share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, 0.5
+	top.Hot[0].Kind, top.Hot[0].Top = hotparam.Top, 1
+	combined.By.Kind = hotparam.ByCombinations
+	rules := testRules(hotRule("plain", 5, time.Second), share, top, combined)
+	const parts, memory = 3, 4 << 20
+	var detectors []*Detector
+	for part := range parts {
+		detectors = append(detectors, NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder(), Memory: memory, Part: part, Parts: parts}))
+	}
+	budget := int64(0)
+	for i := range rules.Rules {
+		var at []int
+		for part, d := range detectors {
+			if r := d.rules[i]; r != nil {
+				at = append(at, part)
+				budget += r.views[0].budget
+			}
+		}
+		want := "[0 1 2]"
+		if oneShard(&rules.Rules[i]) {
+			want = fmt.Sprint([]int{home(i, parts)})
+		}
+		if fmt.Sprint(at) != want {
+			t.Errorf("rule %d is in parts %v, want %v", i, at, want)
+		}
+	}
+	if budget > memory || budget < memory*9/10 {
+		t.Errorf("windows of %d bytes, want about %d", budget, memory)
+	}
+}
+
+func TestExceptionsSetTheLimitOfAHotKey(t *testing.T) {
+	rule := hotRule("r", 100, time.Second)
+	rule.Limit = &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9, Mode: hotparam.ModeLimit}
+	rule.Except = []hotparam.Exception{
+		{Values: []hotparam.QueryMatch{{Name: "q", Value: "red*"}}, Rate: hotparam.Rate{N: 10, Per: time.Second},
+			Limit: &hotparam.Limit{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 2, Mode: hotparam.ModeShadow}},
+		{Values: []hotparam.QueryMatch{{Name: "q", Value: "ours"}}, Action: hotparam.Allow},
+	}
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+	for _, text := range []string{"GET /s?q=red%20shoes", "GET /s?q=blue", "GET /s?q=ours"} {
+		for range 60 {
+			d.Count(Count{Hash: testHash(text), Text: []byte(text), N: 2, When: noon})
+		}
+	}
+	hot := out.hot()
+	red, blue := hot[hotparam.Key{Rule: "r", Text: "GET /s?q=red%20shoes"}], hot[hotparam.Key{Rule: "r", Text: "GET /s?q=blue"}]
+	if len(hot) != 2 || red.Low != 10 || red.Burst != 2 || red.Mode != hotparam.ModeShadow || blue.Low != 100 || blue.Burst != 9 {
+		t.Errorf("hot are %+v", hot)
+	}
+}

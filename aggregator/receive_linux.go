@@ -1,0 +1,105 @@
+package aggregator
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// readBatch is how many packets are read at a time.
+const readBatch = 64
+
+// receiver reads packets many at a time (recvmmsg), each with the instant at
+// which the system took it: while the reader is held up packets wait in the
+// socket, and are not of the time at which they are read. Senders' addresses
+// are not asked for, which x/net's ReadBatch makes an allocation of.
+type receiver struct {
+	raw      syscall.RawConn
+	recv     func(fd uintptr) bool // made once, so that a read allocates nothing
+	messages [readBatch]message
+	iovecs   [readBatch]syscall.Iovec
+	control  [readBatch]control
+	buffers  [readBatch][]byte
+	n        int
+	errno    syscall.Errno
+}
+
+// message is struct mmsghdr.
+type message struct {
+	header syscall.Msghdr
+	n      uint32
+}
+
+// control is what comes with a packet: a struct cmsghdr and a struct timespec.
+type control struct {
+	header syscall.Cmsghdr
+	when   syscall.Timespec
+}
+
+func newReceiver(conn *net.UDPConn) (*receiver, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	// Without stamps packets are of the instant at which they are read.
+	_ = raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
+	})
+	r := &receiver{raw: raw}
+	for i := range r.messages {
+		r.buffers[i] = make([]byte, maxDatagram)
+		r.iovecs[i].Base = &r.buffers[i][0]
+		r.iovecs[i].SetLen(maxDatagram)
+		h := &r.messages[i].header
+		h.Iov, h.Iovlen = &r.iovecs[i], 1
+		h.Control = (*byte)(unsafe.Pointer(&r.control[i]))
+	}
+	r.recv = r.receive
+	return r, nil
+}
+
+// read waits for packets and tells how many there are, until the next read.
+func (r *receiver) read() (n int, err error) {
+	r.n, r.errno = 0, 0
+	if err := r.raw.Read(r.recv); err != nil {
+		return 0, err
+	}
+	if r.errno != 0 {
+		return 0, os.NewSyscallError("recvmmsg", r.errno)
+	}
+	return r.n, nil
+}
+
+func (r *receiver) receive(fd uintptr) (done bool) {
+	for i := range r.messages[:] {
+		r.messages[i].header.Controllen = 0
+		r.messages[i].header.SetControllen(int(unsafe.Sizeof(control{})))
+	}
+	for {
+		n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages)), readBatch, syscall.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			r.n = int(n)
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return false
+		default:
+			r.errno = errno
+		}
+		return true
+	}
+}
+
+// packet is one of those that were read, and when it came.
+func (r *receiver) packet(i int, now time.Time) ([]byte, time.Time) {
+	m, c := &r.messages[i], &r.control[i]
+	if m.header.Controllen > 0 && c.header.Level == syscall.SOL_SOCKET && c.header.Type == syscall.SCM_TIMESTAMPNS {
+		if when := time.Unix(c.when.Unix()); when.Before(now) {
+			now = when
+		}
+	}
+	return r.buffers[i][:m.n], now
+}

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package aggregator
+
+import (
+	"net"
+	"time"
+)
+
+// readBatch is how many packets are read at a time.
+const readBatch = 1
+
+// receiver reads packets.
+type receiver struct {
+	conn   *net.UDPConn
+	buffer []byte
+	n      int
+}
+
+func newReceiver(conn *net.UDPConn) (*receiver, error) {
+	return &receiver{conn: conn, buffer: make([]byte, maxDatagram)}, nil
+}
+
+// read waits for packets and tells how many there are, until the next read.
+func (r *receiver) read() (n int, err error) {
+	if r.n, _, err = r.conn.ReadFromUDPAddrPort(r.buffer); err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// packet is one of those that were read, and when it came.
+func (r *receiver) packet(_ int, now time.Time) ([]byte, time.Time) { return r.buffer[:r.n], now }

@@ -1,0 +1,118 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// spread is the [Handler] that gives each shard its part of what is read.
+type spread struct {
+	shards  []*shard
+	homes   []int // by rule: the one shard that has all its keys, -1: each key its own
+	batches []*batch
+	told    time.Time // when all shards were last told the time
+}
+
+// tick is how often at least a shard is told what time it is.
+const tick = 50 * time.Millisecond
+
+func newSpread(shards []*shard, rules *hotparam.Rules) *spread {
+	s := &spread{shards: shards, homes: make([]int, len(rules.Rules)), batches: make([]*batch, len(shards))}
+	for i := range s.homes {
+		if s.homes[i] = -1; oneShard(&rules.Rules[i]) {
+			s.homes[i] = home(i, len(shards))
+		}
+	}
+	return s
+}
+
+// begin takes an empty batch for each shard; it waits while a shard is too far
+// behind.
+func (s *spread) begin() {
+	for i, shard := range s.shards {
+		if s.batches[i] == nil {
+			s.batches[i] = <-shard.free
+		}
+	}
+}
+
+// end hands over what one read brought. Its first packet arrived at arrived, and
+// nothing that arrived before now is missing. The reader works it off itself,
+// unless it is behind or the shard has work still. At least each tick all shards
+// get a batch, so that they know the time.
+func (s *spread) end(arrived, now time.Time, behind bool) {
+	since := now.Sub(s.told)
+	all := since >= tick || since < 0
+	if all {
+		s.told = now
+	}
+	for i, shard := range s.shards {
+		b := s.batches[i]
+		if !all && b.empty() {
+			continue
+		}
+		b.arrived, b.now = arrived, now
+		if !behind && shard.pending.Load() == 0 {
+			shard.work(b)
+			b.reset()
+			continue
+		}
+		shard.pending.Add(1)
+		shard.queue <- b // has room: there are no more batches than that
+		s.batches[i] = nil
+	}
+}
+
+// Count implements [Handler].
+func (s *spread) Count(c Count) { s.packet([]Count{c}) }
+
+// packet takes the counts of a packet.
+func (s *spread) packet(counts []Count) {
+	if len(counts) == 0 {
+		return
+	}
+	for _, b := range s.batches {
+		b.begin(counts[0].When, counts[0].Instance)
+	}
+	for i := range counts {
+		c := &counts[i]
+		s.batches[s.place(c.Rule, c.Hash)].add(c)
+	}
+}
+
+// place is the shard that has a key.
+func (s *spread) place(rule int, hash uint64) int {
+	if at := s.homes[rule]; at >= 0 {
+		return at
+	}
+	return int(hash>>56) * len(s.shards) >> 8 // the windows' indexes and cells take lower bits
+}
+
+// Hidden implements [Handler].
+func (s *spread) Hidden(when time.Time, n int64) {
+	for _, b := range s.batches {
+		b.hidden = append(b.hidden, hidden{when, n})
+	}
+}
+
+// Held implements [Handler].
+func (s *spread) Held(rule int, n int64) {
+	for _, b := range s.batches {
+		b.held = append(b.held, bound{rule, n})
+	}
+}
+
+// Lost implements [Handler].
+func (s *spread) Lost(when time.Time) {
+	for _, b := range s.batches {
+		b.losses = append(b.losses, loss{when: when})
+	}
+}
+
+// Found implements [Handler].
+func (s *spread) Found(newest time.Time) {
+	for _, b := range s.batches {
+		b.losses = append(b.losses, loss{newest, true})
+	}
+}

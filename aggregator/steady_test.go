@@ -1,0 +1,98 @@
+package aggregator
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// stateChanges feeds a detector one key at a rate per second that changes with
+// time, evenly spread over each 100 ms, and counts how often the key becomes
+// hot or cools.
+func stateChanges(th hotparam.Threshold, lasts time.Duration, rate func(at time.Duration) float64) int {
+	out := newRecorder()
+	rule := hotRule("r", 1, time.Second)
+	rule.Hot = []hotparam.Threshold{th}
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag})
+	due := 0.0
+	for at := time.Duration(0); at < lasts; at += hotparam.FlushEvery {
+		now := noon.Add(at)
+		d.Advance(now)
+		due += rate(at) * hotparam.FlushEvery.Seconds()
+		if n := int64(due); n > 0 {
+			due -= float64(n)
+			d.Count(Count{Hash: 1, Text: []byte("k"), N: n, When: now})
+		}
+	}
+	return len(out.changes)
+}
+
+func TestDetectorIsSteadyAtItsThreshold(t *testing.T) {
+	for _, per := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		for _, n := range []int64{1, 7, 20, 200, 3333} {
+			rate := hotparam.Rate{N: n, Per: per}
+			got := stateChanges(hotparam.NewThreshold(rate), 10*time.Minute, func(time.Duration) float64 { return rate.PerSecond() })
+			if got < 1 || got > 4 {
+				t.Errorf("at exactly %v: %d changes in 10 minutes, want 1 to 4", rate, got)
+			}
+		}
+	}
+}
+
+// The cool-down keeps a key hot through a square wave of two seconds, of which
+// the pause is one second or two, whatever the hold.
+func TestDetectorDoesNotFlapWithASquareWave(t *testing.T) {
+	for _, pause := range []time.Duration{time.Second, 2 * time.Second} {
+		for _, hold := range []time.Duration{0, 10 * time.Second} {
+			for _, n := range []int64{1, 20, 200} {
+				th := hotparam.NewThreshold(hotparam.Rate{N: n, Per: time.Second})
+				th.Hold = hold
+				wave := func(at time.Duration) float64 {
+					if at%(2*pause) < pause {
+						return 2 * float64(n)
+					}
+					return 0
+				}
+				if got := stateChanges(th, 10*time.Minute, wave); got != 1 {
+					t.Errorf("hot at %d, hold %v, pauses of %v: %d changes, want the key hot once", n, hold, pause, got)
+				}
+			}
+		}
+	}
+}
+
+// Chance, too, makes few changes of a count that stays about the threshold.
+func TestDetectorIsSteadyByChance(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int64{10, 20, 200, 2000} {
+		th := hotparam.NewThreshold(hotparam.Rate{N: n, Per: time.Second})
+		got := stateChanges(th, 10*time.Minute, func(time.Duration) float64 {
+			arrived, mean := 0.0, float64(n)/10
+			for at := rnd.ExpFloat64(); at < mean; at += rnd.ExpFloat64() { // Poisson
+				arrived++
+			}
+			return arrived * 10
+		})
+		if got < 1 || got > 4 {
+			t.Errorf("at %d a second by chance: %d changes in 10 minutes, want 1 to 4", n, got)
+		}
+	}
+}
+
+// A burst that is known of by the time a pane before it is closed keeps the key
+// hot: no further count need come.
+func TestDetectorDoesNotCoolBeforeABurstThatHasCome(t *testing.T) {
+	th := hotparam.NewThreshold(hotparam.Rate{N: 200, Per: time.Second})
+	th.Hold, th.CoolDown = 0, 0
+	got := stateChanges(th, 3*time.Second, func(at time.Duration) float64 {
+		if at == 0 || at == 1100*time.Millisecond {
+			return 3000
+		}
+		return 0
+	})
+	if got != 2 {
+		t.Errorf("%d changes, want hot at the first burst and cool after the second", got)
+	}
+}

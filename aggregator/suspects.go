@@ -1,0 +1,239 @@
+package aggregator
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// suspects are the keys that may be hot and cannot be told yet: what was
+// reported of them is below a threshold, what could be hidden besides is not;
+// what was lost on the way counts for nothing, or all keys were suspect.
+// They are looked for on every count, and once a second among all keys.
+type suspects struct {
+	part    int
+	list    []*watched
+	added   bool // since they were told
+	any     bool // were told last
+	told    time.Time
+	scanned time.Time
+}
+
+const (
+	// maxSuspects bounds them; those with the highest low count are kept.
+	maxSuspects = 1000
+	// scanEvery is how often all keys are looked at, tellEvery how soon after
+	// the last time a new suspect is told.
+	scanEvery = time.Second
+	tellEvery = 100 * time.Millisecond
+)
+
+func (s *suspects) full() bool { return len(s.list) >= maxSuspects }
+
+// hide notes how much can be hidden of the keys of a view.
+func (s *suspects) hide(v *view, bound int64) {
+	if s.full() {
+		v.bound = bound
+		return
+	}
+	v.hide(bound)
+}
+
+// drop takes a key off the list.
+func (s *suspects) drop(w *watched) {
+	if w.suspect != nil {
+		w.suspect = nil
+		at := slices.Index(s.list, w)
+		s.list = slices.Delete(s.list, at, at+1)
+	}
+}
+
+// overlooked looks at a key that has no entry. Its cell may hide a threshold.
+func (d *Detector) overlooked(r *ruleWatch, v *view, c *Count) {
+	if d.suspects.full() {
+		return
+	}
+	w := r.keys[string(c.Text)]
+	most := v.atMost(c.Hash, c.Text, v.now)
+	for _, t := range v.thresholds {
+		if most >= t.unseen(r.exceptionOf(w, c.Text)) {
+			d.suspect(r, t, w, -1, c.Text, c.Hash, c.When)
+			return
+		}
+	}
+}
+
+// unseen is the least count at which a key that has no entry may be hot.
+func (t *threshold) unseen(x *hotparam.Exception) int64 {
+	if t.Kind != hotparam.Absolute {
+		return t.Rate.N
+	}
+	return t.needs(x, -1, nil, never).maybe
+}
+
+// suspect notes that a key may have passed a threshold, and returns what is now
+// known of it. i is its entry in the threshold's view, -1: none.
+func (d *Detector) suspect(r *ruleWatch, t *threshold, w *watched, i int32, text []byte, hash uint64, when time.Time) *watched {
+	if d.suspects.full() || w != nil && (w.hots > 0 || w.suspect != nil) {
+		return w
+	}
+	fresh := w
+	if fresh == nil {
+		fresh = r.newWatched(text, hash)
+	}
+	if i < 0 {
+		r.keys[fresh.text] = fresh
+	} else if !r.pin(t.view, i, fresh) {
+		return w
+	}
+	fresh.suspect, fresh.suspected = t, when
+	d.suspects.list = append(d.suspects.list, fresh)
+	d.suspects.added = true
+	return fresh
+}
+
+// watchSuspects looks for suspects among all keys, and tells them, when it is
+// time.
+func (d *Detector) watchSuspects(now time.Time) {
+	s := &d.suspects
+	since := now.Sub(s.scanned)
+	switch {
+	case since >= scanEvery || since < 0:
+		s.scanned = now
+		d.scanSuspects(now)
+	case !s.added || now.Sub(s.told) < tellEvery:
+		return
+	}
+	if len(s.list) == 0 && !s.any {
+		return
+	}
+	s.told, s.added, s.any = now, false, len(s.list) > 0
+	d.publisher.Suspects(s.part, s.describe())
+}
+
+// describe is what is told of the suspects: the highest low count first.
+func (s *suspects) describe() []hotparam.Hot {
+	told := make([]hotparam.Hot, 0, len(s.list))
+	for _, w := range s.list {
+		t := w.suspect
+		h := w.rule.terms(w)
+		h.Low, h.High = t.view.span(w.hash, []byte(w.text), t.view.now, int64(t.view.Panes))
+		h.Rate = float64(h.Low) / t.Rate.Per.Seconds()
+		h.Since = w.suspected
+		told = append(told, h)
+	}
+	slices.SortFunc(told, func(a, b hotparam.Hot) int {
+		return cmp.Or(cmp.Compare(b.Low, a.Low), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	})
+	return told
+}
+
+// suspicion is a key that a scan found. i is its entry, -1: none.
+type suspicion struct {
+	*threshold
+	i   int32
+	w   *watched // nil: not known yet
+	low int64
+}
+
+// scanSuspects looks at all keys that have a text, and learns how much can be
+// hidden of the others.
+func (d *Detector) scanSuspects(now time.Time) {
+	s := &d.suspects
+	var found []suspicion
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			bound := v.floor()
+			if bound > 0 || v.bound > 0 {
+				v.hide(bound)
+			}
+			if bound > 0 || len(s.list) > 0 {
+				found = r.scan(v, found)
+			}
+		}
+	}
+	for _, w := range s.list {
+		t := w.suspect
+		if v := t.view; w.at[v.number] < 0 && v.atMost(w.hash, []byte(w.text), v.now) >= t.unseen(w.exception) {
+			low, _ := v.span(w.hash, []byte(w.text), v.now, int64(v.Panes))
+			found = append(found, suspicion{t, -1, w, low})
+		}
+	}
+	if len(found) == 0 && len(s.list) == 0 {
+		return
+	}
+	found = highest(found)
+	before := s.list
+	s.list = nil
+	for _, w := range before {
+		w.suspect = nil
+	}
+	for _, f := range found {
+		v, r, w := f.view, d.rules[f.ruleNumber], f.w
+		if f.i < 0 {
+			d.suspect(r, f.threshold, w, -1, nil, w.hash, w.suspected)
+			continue
+		}
+		since := now
+		if w == nil {
+			w = r.keys[string(v.name(f.i))]
+		}
+		if w != nil && !w.suspected.IsZero() {
+			since = w.suspected
+		}
+		d.suspect(r, f.threshold, w, f.i, v.name(f.i), v.hash(f.i), since)
+	}
+	s.added = false // all are told now
+	for _, w := range before {
+		if w.suspect == nil {
+			w.suspected = time.Time{}
+			w.rule.release(w)
+		}
+	}
+	if s.full() {
+		for _, r := range d.rules {
+			if r == nil {
+				continue
+			}
+			for _, v := range r.views {
+				v.overlook(found[len(found)-1].low)
+			}
+		}
+	}
+}
+
+// scan appends the suspects among the keys of a view.
+func (r *ruleWatch) scan(v *view, found []suspicion) []suspicion {
+	v.each(v.level, func(i int32) {
+		w := v.watched(i)
+		if w != nil && w.hots > 0 {
+			return
+		}
+		low, _ := v.bounds(i, v.now)
+		most := v.atMost(v.hash(i), v.name(i), v.now)
+		if most < v.least {
+			return
+		}
+		for _, t := range v.thresholds {
+			if most >= t.needs(r.exceptionOf(w, v.name(i)), i, v.name(i), v.now).maybe {
+				found = append(found, suspicion{t, i, w, low})
+				break
+			}
+		}
+		if len(found) >= 4*maxSuspects {
+			found = highest(found)
+		}
+	})
+	return found
+}
+
+// highest are those with the highest low counts, no more than are kept.
+func highest(found []suspicion) []suspicion {
+	slices.SortStableFunc(found, func(a, b suspicion) int { return cmp.Compare(b.low, a.low) })
+	return found[:min(len(found), maxSuspects)]
+}

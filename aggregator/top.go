@@ -1,0 +1,75 @@
+package aggregator
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hotparam/hotparam"
+)
+
+// ranking is the counts of a rule's keys in the newest window that is over, of
+// those that have the least count, the highest first.
+type ranking struct {
+	lows, highs []int64
+	pane        int64 // never: nothing ranked yet
+	floor       int64 // the most that another key can have beyond the least count
+	unknown     bool  // some high count is not known, or some key
+}
+
+// rank ranks the keys by the window that ends with a pane.
+func (t *threshold) rank(pane int64) {
+	v, k := t.view, &t.ranking
+	k.lows, k.highs, k.pane, k.floor, k.unknown = k.lows[:0], k.highs[:0], pane, v.floorAt(pane), v.namesRanOut()
+	v.each(0, func(i int32) {
+		low, high := v.bounds(i, pane)
+		if low < t.Rate.N {
+			return
+		}
+		k.lows = append(k.lows, low)
+		k.highs = append(k.highs, high)
+		k.unknown = k.unknown || high == hotparam.Unknown
+	})
+	slices.SortFunc(k.lows, descending)
+	slices.SortFunc(k.highs, descending)
+}
+
+// namesRanOut tells whether there may be keys of high counts that had no room for
+// their text.
+func (w *window) namesRanOut() bool {
+	return w.names.bytes+hotparam.MaxText+nameSize > w.names.most
+}
+
+func descending(a, b int64) int { return cmp.Compare(b, a) }
+
+// ranked raises what entry i needs to what tells it from the others: it is among
+// the top for certain if fewer keys than those can have as many.
+func (t *threshold) ranked(n *needs, i int32) {
+	k := &t.ranking
+	low, high := t.view.bounds(i, k.pane)
+	own := low >= t.Rate.N // it is in the ranking itself
+	if k.unknown {
+		n.enter = hotparam.Unknown
+	} else {
+		if k.floor > 0 { // a key that is not ranked
+			n.enter = max(n.enter, t.Rate.N+k.floor)
+		}
+		if rival, ok := kth(k.highs, t.Threshold.Top, high, own); ok {
+			n.enter = max(n.enter, rival+1)
+		}
+	}
+	if rival, ok := kth(k.lows, t.Threshold.Top, low, own); ok {
+		n.maybe = max(n.maybe, rival+1)
+		n.exit = max(n.exit, portion(t.ExitShare(), float64(rival)))
+	}
+}
+
+// kth is the k-th highest of counts, without own if that is among them.
+func kth(counts []int64, k int, own int64, among bool) (int64, bool) {
+	if among && k <= len(counts) && own >= counts[k-1] {
+		k++
+	}
+	if k > len(counts) {
+		return 0, false
+	}
+	return counts[k-1], true
+}

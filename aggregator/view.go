@@ -1,0 +1,170 @@
+package aggregator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// ruleWatch finds the hot keys of one rule.
+type ruleWatch struct {
+	rule       *hotparam.Rule
+	views      []*view // one for each length of window that its thresholds have
+	thresholds []*threshold
+	keys       map[string]*watched // those that are hot or suspect, by text
+	hot        []*watched          // in the order in which they became hot
+	combines   bool                // one key of the rule can explain another
+}
+
+// view is one window of a rule, with what its thresholds need of it.
+type view struct {
+	*window
+	number     int
+	thresholds []*threshold
+	history    *history // of a jump; nil: none
+	groups     *groups  // of a share; nil: none
+	compares   bool     // has one of them
+	ranks      bool     // some threshold compares keys with others when panes close
+
+	least  int64 // the lowest count at which a key can be hot
+	bound  int64 // what can be hidden of a key, or more: the floor as it was lately
+	level  int64 // count from which a key is looked at: least, less the bound
+	pinned int   // keys that are tied to an entry
+	marked int   // marks that are hot
+
+	newest int64 // newest pane that holds a count
+	closed int64 // newest pane that is over and has been looked at
+	busy   int64 // newest pane at whose end a key may have the least count
+}
+
+func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Duration) *ruleWatch {
+	r := &ruleWatch{rule: rule, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations}
+	for i := range rule.Hot {
+		t := &threshold{Threshold: &rule.Hot[i], rule: rule, ruleNumber: number, number: i}
+		window := t.Window()
+		at := slices.IndexFunc(r.views, func(v *view) bool { return v.thresholds[0].Window() == window })
+		if at < 0 {
+			at = len(r.views)
+			r.views = append(r.views, &view{number: at})
+		}
+		t.view = r.views[at]
+		t.view.thresholds = append(t.view.thresholds, t)
+		r.thresholds = append(r.thresholds, t)
+	}
+	parts := int64(len(r.views)) // and as much for each history
+	for _, v := range r.views {
+		if v.has(hotparam.Jump) {
+			parts++
+		}
+	}
+	for _, v := range r.views {
+		v.open(budget/parts, late)
+	}
+	return r
+}
+
+func (v *view) has(kind hotparam.Kind) bool {
+	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
+}
+
+// open makes the windows.
+func (v *view) open(budget int64, late time.Duration) {
+	w := v.thresholds[0].Window()
+	// One pane more: the window that is looked at ends before the pane that was
+	// the present one a lag ago.
+	grace := int64((late+w.Pane-1)/w.Pane) + 1
+	if v.has(hotparam.Jump) {
+		v.history = newHistory(w, grace, budget)
+	}
+	if v.has(hotparam.Share) {
+		v.groups = newGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
+		budget -= budget / 8
+	}
+	v.window = newWindow(w, grace, budget)
+	v.compares = v.history != nil || v.groups != nil
+	v.ranks = v.groups != nil || v.has(hotparam.Top)
+	v.least = v.thresholds[0].least()
+	for _, t := range v.thresholds {
+		v.least = min(v.least, t.least())
+	}
+	v.newest, v.closed, v.busy = never, never, never
+	v.hide(0)
+}
+
+// restart begins anew.
+func (v *view) restart() {
+	v.window = v.window.restart()
+	if v.history != nil {
+		v.history = v.history.restart()
+	}
+	if v.groups != nil {
+		v.groups = v.groups.restart()
+	}
+	v.newest, v.closed, v.busy = never, never, never
+	v.hide(0)
+}
+
+// isSetBack tells whether the clock went back by more than all that is kept.
+func (v *view) isSetBack(now time.Time) bool {
+	return v.now != never && v.Index(now) <= v.now-v.ring
+}
+
+// hide notes how much can be hidden of a key, and so from which count on one may
+// be suspect, and has to be looked at.
+func (v *view) hide(bound int64) {
+	v.bound = bound
+	v.level = max(1, v.least-bound)
+	v.nameFrom(v.level)
+}
+
+// overlook looks at keys from the least count on only, and names those from a
+// lower one on: there are suspects enough.
+func (v *view) overlook(lowest int64) {
+	v.level = v.least
+	v.nameFrom(max(1, min(v.least, lowest)))
+}
+
+// hash is that of an entry's key.
+func (w *window) hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
+
+// atMost is the most that a key can have in the window that ends with a pane, of
+// what was not lost on the way.
+func (w *window) atMost(hash uint64, text []byte, end int64) int64 {
+	most := w.held + w.hidden.sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
+	if at := w.lookup(hash, text); at != 0 {
+		most += w.total(w.arena.unit(at), end, int64(w.Panes))
+	}
+	return most
+}
+
+// compare counts for what keys are compared with.
+func (v *view) compare(c *Count, pane int64) {
+	if v.history != nil {
+		v.history.count(c)
+	}
+	if v.groups != nil && !v.groups.add(c.Text, pane, c.N) {
+		v.lose(pane)
+	}
+}
+
+func (v *view) memory() int64 {
+	used := v.used()
+	if v.history != nil {
+		used += v.history.used()
+	}
+	if v.groups != nil {
+		used += v.groups.used()
+	}
+	return used
+}
+
+func (v *view) tidyUp() {
+	v.tidy()
+	if v.history != nil {
+		v.history.tidy()
+	}
+	if v.groups != nil {
+		v.groups.sweep(v.now)
+	}
+}

@@ -1,0 +1,155 @@
+package hotkeys
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// fleet is what the aggregator last told of the fleet. Not safe for concurrent
+// use.
+type fleet struct {
+	instances int
+	digest    string // of the suspects that are held; unsure: they are to be read
+	suspects  map[string]hotparam.Key
+	revision  uint64 // rises with every change of the suspects
+}
+
+// unsure is the digest of no set: the poll reads the suspects.
+const unsure = "?"
+
+func (f *fleet) unknown() bool { return f.instances == 0 && len(f.suspects) == 0 }
+
+// take makes these the suspects.
+func (f *fleet) take(beat wire.Beat, members []string) {
+	f.instances, f.digest = beat.Instances, beat.Suspects
+	f.suspects = make(map[string]hotparam.Key, len(members))
+	f.revision++
+	for _, member := range members {
+		if key, ok := hotparam.ParseKey(member); ok {
+			f.suspects[member] = key
+		}
+	}
+}
+
+// apply makes a change that was pushed. One that does not follow what is held
+// may be older than that: the poll puts right what it gets wrong.
+func (f *fleet) apply(c *wire.FleetChange) {
+	if c.Whole && c.Suspects == f.digest {
+		return // it was read already
+	}
+	f.instances = c.Instances
+	if f.suspects == nil {
+		f.suspects = make(map[string]hotparam.Key)
+	}
+	follows := c.Whole && c.Was == f.digest
+	f.digest = unsure
+	f.revision++
+	if follows {
+		f.digest = c.Suspects
+		for _, key := range c.Over {
+			delete(f.suspects, key.String())
+		}
+	}
+	for _, key := range c.New {
+		if len(f.suspects) < wire.MaxSuspects {
+			f.suspects[key.String()] = key
+		}
+	}
+}
+
+// told is what of a fleet decides whether the target knows it.
+type told struct {
+	instances int
+	revision  uint64 // 0: no suspects
+}
+
+func (f *fleet) told() told {
+	if len(f.suspects) == 0 {
+		return told{instances: f.instances}
+	}
+	return told{f.instances, f.revision}
+}
+
+// list is the fleet as targets take it, the suspects in the order of their keys.
+func (f *fleet) list() hotparam.Fleet {
+	suspects := make([]hotparam.Key, 0, len(f.suspects))
+	for _, key := range f.suspects {
+		suspects = append(suspects, key)
+	}
+	slices.SortFunc(suspects, func(a, b hotparam.Key) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	})
+	return hotparam.Fleet{Instances: f.instances, Suspects: suspects}
+}
+
+// showFleet makes the target know the fleet; without a heartbeat nothing is
+// known. The caller holds mu.
+func (w *Watcher) showFleet(now time.Time) {
+	var known fleet
+	if now.Before(w.state.beat) {
+		known = w.state.fleet
+	}
+	if t := known.told(); t != w.told {
+		w.told = t
+		w.stats.instances.Store(int64(known.instances))
+		w.stats.suspects.Store(int64(len(known.suspects)))
+		w.target.Fleet(known.list())
+	}
+}
+
+// pollFleet follows what the heartbeat tells of the fleet; the suspects are read
+// where theirs are not ours.
+func (w *Watcher) pollFleet(ctx context.Context, value string) error {
+	beat, err := wire.ParseBeat([]byte(value))
+	if err != nil {
+		beat = wire.Beat{} // none, or of a publisher that tells nothing of the fleet
+	}
+	var members []string
+	w.mu.Lock()
+	same := beat.Suspects == w.state.fleet.digest
+	w.mu.Unlock()
+	if !same && beat.Suspects != "" {
+		if beat, members, err = w.readSuspects(ctx); err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if same {
+		w.state.fleet.instances = beat.Instances
+	} else {
+		w.state.fleet.take(beat, members)
+	}
+	w.show()
+	return nil
+}
+
+// readSuspects reads the suspects, and the heartbeat that tells of them.
+func (w *Watcher) readSuspects(ctx context.Context) (wire.Beat, []string, error) {
+	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	defer cancel()
+	var value *redis.StringCmd
+	var members *redis.StringSliceCmd
+	_, err := w.client.TxPipelined(call, func(tx redis.Pipeliner) error {
+		value = tx.Get(call, w.layout.Beat)
+		members = tx.ZRevRange(call, w.layout.Suspects, 0, wire.MaxSuspects-1)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) { // Nil: the heartbeat is over
+		return wire.Beat{}, nil, fmt.Errorf("read the suspects: %w", err)
+	}
+	beat, err := wire.ParseBeat([]byte(value.Val()))
+	if err != nil {
+		return wire.Beat{}, nil, nil
+	}
+	return beat, members.Val(), nil
+}

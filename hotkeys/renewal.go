@@ -1,0 +1,124 @@
+package hotkeys
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// What one call of a renewal writes at most: 2 ms of Redis's time or so, as
+// everybody waits for it.
+const (
+	maxRenewed    = 250 // entries
+	maxHeartbeats = 500 // instances
+)
+
+// renew gives our entries a new end and current counts, and tells the suspects,
+// the instances and the heartbeat. A change that comes meanwhile goes first.
+func (p *Publisher) renew(ctx context.Context) error {
+	if err := p.settle(ctx); err != nil || p.fenced {
+		return err
+	}
+	p.mu.Lock()
+	top := p.desired.top()
+	suspects := p.suspected.appendTop(nil)
+	instances := p.suspected.appendInstances(nil, time.Now())
+	p.mu.Unlock()
+	p.stats.instances.Store(int64(len(instances) / 2))
+	members := slices.Collect(maps.Keys(top))
+	for told := len(suspects); told >= 0 || len(members)+len(instances) > 0; told = -1 {
+		select {
+		case <-p.wake:
+			if err := p.settle(ctx); err != nil || p.fenced {
+				return err
+			}
+			top = p.top()
+		default:
+		}
+		var entries []any
+		n, m := min(len(members), maxRenewed), min(len(instances), 2*maxHeartbeats)
+		for _, member := range members[:n] {
+			h, wanted := top[member]
+			if _, ok := p.sent[member]; ok && wanted {
+				entries = appendEntry(entries, h)
+			}
+		}
+		args := append([]any{len(entries), told}, entries...)
+		args = append(append(args, suspects...), instances[:m]...)
+		if ok, err := p.sustain(ctx, args); err != nil || !ok {
+			return err
+		}
+		if told >= 0 {
+			p.stats.suspects.Store(int64(told / 2))
+		}
+		members, suspects, instances = members[n:], nil, instances[m:]
+	}
+	p.stats.renewals.Add(1)
+	return nil
+}
+
+// tell writes the suspects between two renewals.
+func (p *Publisher) tell(ctx context.Context) error {
+	if err := p.settle(ctx); err != nil || p.fenced {
+		return err
+	}
+	p.mu.Lock()
+	suspects := p.suspected.appendTop(nil)
+	p.mu.Unlock()
+	ok, err := p.sustain(ctx, append([]any{0, len(suspects)}, suspects...))
+	if ok {
+		p.stats.suspects.Store(int64(len(suspects) / 2))
+	}
+	return err
+}
+
+// sustain runs the script of a renewal, and once more after settling what Redis
+// had lost of what the script needs. It is false when that did not help.
+func (p *Publisher) sustain(ctx context.Context, args []any) (bool, error) {
+	for range 2 {
+		answer, err := p.call(ctx, "renew", renewScript, args...)
+		if err != nil || answer != nil {
+			return answer != nil, err
+		}
+		if err := p.settle(ctx); err != nil || p.fenced {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// prune removes entries that are over, of any owner: a dead one cannot.
+func (p *Publisher) prune(ctx context.Context) error {
+	if err := p.settle(ctx); err != nil || p.fenced {
+		return err
+	}
+	answer, err := p.call(ctx, "prune", pruneScript, wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL}))
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		return p.settle(ctx)
+	}
+	if len(answer) != 3 {
+		return fmt.Errorf("prune: unexpected answer %q", answer)
+	}
+	n, err := strconv.ParseUint(answer[2], 10, 64)
+	if err != nil {
+		return fmt.Errorf("prune: count: %w", err)
+	}
+	p.stats.pruned.Add(n)
+	return nil
+}
+
+func (p *Publisher) trim(ctx context.Context) error {
+	if err := p.settle(ctx); err != nil || p.fenced {
+		return err
+	}
+	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
+	return err
+}
