@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"math"
 	"net"
 	"net/url"
 	"strconv"
@@ -62,7 +61,7 @@ func (d *decoder) aggregator(n *node) Aggregator {
 		a.Redis = s
 	}
 	if s, ok := d.scalar(v.get("memory"), "aggregator.memory"); ok {
-		if a.Memory, ok = parseBytes(s); !ok || a.Memory < minMemory {
+		if a.Memory, ok = ParseBytes(s); !ok || a.Memory < minMemory {
 			d.report(v.get("memory").at, "64MB is enough for some 200,000 keys", "aggregator.memory %s: want a size of at least 1MiB, for example 64MB or 256MiB", quote(s))
 		}
 	}
@@ -103,24 +102,3 @@ func validRedis(s string) bool {
 
 // minMemory is the least that windows can work in.
 const minMemory = 1 << 20
-
-var units = []struct {
-	suffix string
-	bytes  int64
-}{
-	{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40},
-	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
-}
-
-// parseBytes reads a whole number of bytes, with or without a unit.
-func parseBytes(s string) (int64, bool) {
-	number, each := strings.ToUpper(strings.TrimSpace(s)), int64(1)
-	for _, unit := range units {
-		if n, found := strings.CutSuffix(number, unit.suffix); found {
-			number, each = n, unit.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-	return n * each, err == nil && n >= 0 && n <= math.MaxInt64/each
-}

@@ -34,6 +34,9 @@ var badFiles = []struct {
 
 	// YAML.
 	{"tab", "rules:\n\t- id: a\n", []string{`2:1: not YAML: found character '\t' that cannot start any token`}},
+	{"colons in braces", "a: {path:id: 7, b:c, \"d\":e, f:, g:1}\nb:\n  path:id: 7\n", []string{
+		"1:9: a colon without a space behind it", "1:18: a colon without a space behind it", "1:34: a colon without a space behind it",
+	}},
 	{"tab in braces", "a: {b: 1,\tc: 2}\n", []string{`1:11: not YAML: tab character cannot use as a map key directly`}},
 	{"open quote", "a: \"b\n", []string{"1:4: not YAML: could not find end character of double-quoted text"}},
 	{"open bracket", "a: [b\n", []string{"1:4: not YAML: sequence end token ']' not found"}},
@@ -106,10 +109,12 @@ var badFiles = []struct {
 	{"unknown in a rule", rule("limits: {rate: 1/s}", "priority: 1", "action: ignroe"), []string{
 		`4:5: unknown field "limits" in a rule`, "5:5: priority is not built yet", `6:13: action "ignroe": want ignore`,
 	}},
-	{"ignore and more", rule("action: ignore", "by: all", "hot: {rate: 1/s}", "limit: {rate: 1/s}", "prefix: a", "key: full"), []string{
+	{"ignore and more", rule("action: ignore", "by: all", "hot: {rate: 1/s}", "limit: {rate: 1/s}", "prefix: a", "key: full", "count: ms", "except: []", "allow: {q: a}", "block: {q: a}"), []string{
 		"5:9: by: an ignore rule only exempts requests from the others", "6:10: hot: an ignore rule only exempts requests from the others",
 		"7:12: limit: an ignore rule only exempts requests from the others", "8:13: prefix: an ignore rule only exempts requests from the others",
-		"9:10: key: an ignore rule only exempts requests from the others",
+		"9:10: key: an ignore rule only exempts requests from the others", "10:12: count: an ignore rule only exempts requests from the others",
+		"11:13: except: an ignore rule only exempts requests from the others", "12:12: allow: an ignore rule only exempts requests from the others",
+		"13:12: block: an ignore rule only exempts requests from the others",
 	}},
 	{"match", "rules:\n  - {id: a, match: 1, action: ignore}\n  - {id: b, match: {query: {a: 1}}, action: ignore}\n  - {id: c, match: {route: [x], host: y}, action: ignore}\n", []string{
 		"2:20: match: want fields, found text", "3:20: match.route is missing", "4:28: match.route: want text, found a list", `4:33: unknown field "host" in match`,
@@ -124,8 +129,17 @@ var badFiles = []struct {
 	}},
 
 	// by.
-	{"by a word", rule("by: q", "limit: {rate: 1/s}"), []string{`4:9: by "q": want all, each or a list of names`}},
-	{"by fields", rule("by: {q: 1}", "limit: {rate: 1/s}"), []string{"4:9: by: want text, found fields"}},
+	{"by a word", rule("by: q", "limit: {rate: 1/s}"), []string{`4:9: by "q": want all, each, combinations or a list of names`}},
+	{"by fields", rule("by: {q: 1}", "limit: {rate: 1/s}"), []string{`4:10: unknown field "q" in by`}},
+	{"by no fields", rule("by: {}", "hot: 1/s"), []string{"4:9: by is empty"}},
+	{"combinations of nothing", rule("by: {combinations: []}", "hot: 1/s"), []string{"4:24: by: the list is empty"}},
+	{"combinations of a word", rule("by: {combinations: q}", "hot: 1/s"), []string{"4:24: by.combinations: want a list of names, found text"}},
+	{"combinations of many", rule("by: {combinations: [a, b, c, d, token]}", "hot: 1/s"), []string{
+		"4:37: by: more than 4 names to combine",
+		`4:37: by "token": the parameter looks secret and never leaves the process, so it can make no key`,
+	}},
+	{"combinations without hot", rule("by: combinations", "limit: 1/s"), []string{"4:9: by: combinations are for rules with hot"}},
+	{"named combinations without hot", rule("by: {combinations: [a]}", "limit: 1/s"), []string{"4:9: by: combinations are for rules with hot"}},
 	{"by nobody", rule("by: []", "limit: {rate: 1/s}"), []string{"4:9: by: the list is empty"}},
 	{"by names", rule("limit: {rate: 1/s}", "by: [q, query:q, path:sku, path:id, [x], '', 'query:', 'a:b', ':b', 'header:x', id]"), []string{
 		`5:13: by "query:q": the parameter is named twice`, `5:22: by "path:sku": the route has no wildcard {sku}`,
@@ -145,8 +159,17 @@ var badFiles = []struct {
 	}},
 
 	// hot.
-	{"hot without rate", rule("hot: {hold: 1s, rte: 1/s}"), []string{"4:10: hot.rate is missing", `4:21: unknown field "rte" in hot`}},
-	{"hot as text", rule("hot: 200/s"), []string{"4:10: hot: want fields, found text"}},
+	{"hot without rate", rule("hot: {hold: 1s, rte: 1/s}"), []string{"4:10: hot has none of rate, share, jump, top", `4:21: unknown field "rte" in hot`}},
+	{"hot as a number", rule("hot: 200"), []string{`4:10: hot "200": want N/D, for example "200/s" or "60/1m"`}},
+	{"no thresholds", rule("hot: []"), []string{"4:10: hot: the list is empty"}},
+	{"bad thresholds", rule("hot: [200/s, [1/s], ~, 0/s, {rate: 1/s, hold: x}]"), []string{
+		"4:18: hot: want fields, found a list", "4:25: hot: want fields, found nothing",
+		`4:28: hot "0/s": the count must be a whole number of at least 1`, `4:51: hot.hold "x": want a duration, for example 10s or 1m`,
+	}},
+	{"many thresholds", rule("hot: [1/1s, 1/2s, 1/3s, 1/4s, 1/5s, 1/6s, 1/7s, 1/8s, 1/9s]"), []string{"4:59: hot: more than 8 thresholds"}},
+	{"the same window twice", rule("hot: [200/s, 20%, 8x, {top: 1}, 300/1s, 10%, 3x/1s, {top: 2, window: 1s}]"), []string{
+		"4:37: hot: a second rate over 1s", "4:45: hot: a second share over 1s", "4:50: hot: a second jump over 1s", "4:57: hot: a second top over 1s",
+	}},
 	{"bad rate", rule("hot: {rate: 0/s}"), []string{`4:17: hot.rate "0/s": the count must be a whole number of at least 1`}},
 	{"high rate", rule("hot: {rate: 20000000/s}"), []string{`4:17: hot.rate "20000000/s": more than 10000000 per second`}},
 	{"short window", rule("hot: {rate: 10/500ms}"), []string{`4:17: hot.rate "10/500ms": the window must be 1s to 1h`}},
@@ -166,10 +189,104 @@ var badFiles = []struct {
 	{"exit without rate", rule("hot: {rate: x, exit: 0}"), []string{
 		`4:17: hot.rate "x": want N/D, for example "200/s" or "60/1m"`, `4:26: hot.exit "0": want a share, a rate or a whole number of at least 1`,
 	}},
-	{"share", rule("hot: {rate: 20%}"), []string{`4:17: hot.rate "20%" is not built yet`}},
-	{"jump", rule("hot: {rate: 8x, top_k: 10}"), []string{`4:17: hot.rate "8x" is not built yet`, "4:21: hot.top_k is not built yet"}},
+	{"two kinds", rule("hot: {share: 20%, rate: 200/s, top: 3, jump: ~}"), []string{
+		"4:18: hot.share: the threshold has hot.rate already", "4:41: hot.top: the threshold has hot.rate already", "4:44: hot.jump is empty",
+	}},
+	{"shares", rule("hot: [0%, 101%, 1.2.3%, {share: 8x}, {share: 200/s}, {share: [1]}, -5%]"), []string{
+		`4:11: hot "0%": a share must be above 0% and at most 100%`, `4:15: hot "101%": a share must be above 0% and at most 100%`,
+		`4:21: hot "1.2.3%": a share must be above 0% and at most 100%`, `4:37: hot.share "8x": want a percentage`,
+		`4:50: hot.share "200/s": want a percentage`, "4:66: hot.share: want text, found a list",
+		`4:72: hot "-5%": want N/D, for example "200/s" or "60/1m"`,
+	}},
+	{"jumps", rule("hot: [1x, 2000000x, .x, {jump: 20%}, {rate: 8x, exit: 5}]"), []string{
+		`4:11: hot "1x": a jump must be above 1x and at most 1000000x`, `4:15: hot "2000000x": a jump must be above 1x and at most 1000000x`,
+		`4:25: hot ".x": a jump must be above 1x and at most 1000000x`, `4:36: hot.jump "20%": want a multiple`,
+		`4:59: hot.exit "5": want a percentage, as the threshold is no rate`,
+	}},
+	{"tops", rule("hot: [{top: 0}, {top: 1001}, {top: few}, {top_k: 3}]"), []string{
+		`4:17: hot.top "0": want a whole number of 1 to 1000`, `4:27: hot.top "1001": want a whole number of 1 to 1000`,
+		`4:40: hot.top "few": want a whole number of 1 to 1000`, "4:46: hot has none of rate, share, jump, top", `4:47: unknown field "top_k" in hot`,
+	}},
+	{"windows of shares", rule("hot: [20%/500ms, 20%/, 8x/2h, {share: 20%, window: 2h}, {top: 3, window: soon}]"), []string{
+		`4:11: hot "20%/500ms": the window must be 1s to 1h`,
+		`4:22: hot "20%/": the time must be a positive duration, for example s, 10s, 1m or 1h`, `4:28: hot "8x/2h": the window must be 1s to 1h`,
+		`4:56: hot.window "2h": the window must be 1s to 1h`, `4:78: hot.window "soon": want a duration, for example 10s or 1m`,
+	}},
+	{"two windows", rule("hot: [{share: 20%/10s, min: 50/1m}, {jump: 8x, min: 50/10s, window: 1m}, {top: 3/1s}]"), []string{
+		`4:33: hot.min "50/1m": the threshold has a window of 10s already`, `4:73: hot.window "1m": the threshold has a window of 10s already`,
+		`4:84: hot.top "3/1s": want a whole number of 1 to 1000`,
+	}},
+	{"least counts", rule("hot: [{share: 20%, min: 0}, {jump: 8x, min: 10/500ms}, {top: 3, min: few/s}, {share: 20%/5s, min: 1.5}]"), []string{
+		`4:29: hot.min "0": want a whole number of at least 1, or a rate`, `4:49: hot.min "10/500ms": the window must be 1s to 1h`,
+		`4:74: hot.min "few/s": the count must be a whole number of at least 1`, `4:103: hot.min "1.5": want a whole number of at least 1, or a rate`,
+	}},
+	{"a rate with a least count", rule("hot: {rate: 200/s, min: 50/s, window: 1s}"), []string{
+		"4:29: hot.min: a rate has its count and its window itself", "4:43: hot.window: a rate has its count and its window itself",
+	}},
+	{"cool-down", rule("hot: {rate: 200/s, cool_down: -3s, cooldown: 3s}"), []string{
+		`4:35: hot.cool_down "-3s": want a duration, for example 10s or 1m`, `4:40: unknown field "cooldown" in hot`,
+	}},
+
+	// count.
+	{"count", rule("hot: 10MB/s", "count: byte"), []string{`5:12: count "byte": want requests or bytes or ms or units`}},
+	{"count of another kind", rule("hot: 200/s", "count: [ms]"), []string{"5:12: count: want text, found a list"}},
+	{"count without effect", rule("count: bytes", "by: [q]", "block: {q: x}"), []string{"4:12: count: the rule has neither hot nor limit, so it counts nothing"}},
+	{"sizes and times of requests", rule("hot: {rate: 10MB/s, exit: 500ms/s}", "limit: {rate: 1s/s, burst: 1KiB}"), []string{
+		`4:17: hot.rate "10MB/s": the count must be a whole number of at least 1`, `4:31: hot.exit "500ms/s": the count must be a whole number of at least 1`,
+		`5:19: limit.rate "1s/s": the count must be a whole number of at least 1`, `5:32: limit.burst "1KiB": want a whole number of at least 1`,
+	}},
+	{"bytes", rule("count: bytes", "hot: [1.5MB/s, 2TB/s, 20%, {top: 3, min: 1s}]", "limit: {rate: 20MB/s, burst: 1min}"), []string{
+		`5:11: hot "1.5MB/s": the count must be a size of at least 1, such as 512KiB, 10MB or 1000`, `5:20: hot "2TB/s": more than 1000000000000 per second`,
+		"5:27: hot.min is missing: it has a default only for count: requests", `5:46: hot.min "1s": want a size of at least 1, such as 512KiB, 10MB or 1000, or a rate`,
+		`6:19: limit.rate "20MB/s": more than 10000000 per second`, `6:34: limit.burst "1min": want a size of at least 1, such as 512KiB, 10MB or 1000`,
+	}},
+	{"milliseconds", rule("count: ms", "hot: [100us/s, 8x]", "limit: {rate: 1MB/s}"), []string{
+		`5:11: hot "100us/s": the count must be a time of at least 1 ms, such as 500ms, 2s or 500`,
+		"5:20: hot.min is missing: it has a default only for count: requests",
+		`6:19: limit.rate "1MB/s": the count must be a time of at least 1 ms, such as 500ms, 2s or 500`,
+	}},
+
+	// except, allow and block.
+	{"except of another kind", rule("hot: 1/s", "except: {values: {q: a}}", "allow: q", "block: [[q], {}]"), []string{
+		"5:13: except: want a list, found fields", "6:12: allow: want names with values, found text",
+		"7:13: block: want names with values, found a list", "7:18: block: there are no values",
+	}},
+	{"exceptions", rule("hot: 1/s", "except:", "  - a", "  - {}", "  - {values: {}, action: alow}", "  - {values: {q: ~, '': a, r: [], s: [[a]]}, action: allow, limit: 5/s, hot: 5/s, vlaues: {}}"), []string{
+		"6:9: an exception: want fields, found text",
+		"7:9: except.values is missing", "7:9: the exception has neither action nor hot nor limit: it changes nothing",
+		"8:18: except.values: there are no values", `8:30: except.action "alow": want allow or block`,
+		`9:19: except.values "q" has no value`, `9:25: except.values "": the name is empty`, `9:32: except.values "r" has no value`,
+		`9:43: except.values "s": want text, found a list`, "9:72: except.limit: what is allowed or blocked is neither counted nor limited",
+		"9:82: except.hot: what is allowed or blocked is neither counted nor limited",
+		`9:87: unknown field "vlaues" in an exception`,
+	}},
+	{"rates of exceptions", rule("hot: [200/s, 5000/1m, 20%/10s]", "except:", "  - {values: {q: a}, hot: 1000/10s}", "  - {values: {q: a}, hot: 20%}", "  - {values: {q: a}, hot: {rate: 1/s}}"), []string{
+		`6:31: except.hot "1000/10s": the rule has no rate over that window`, `7:31: except.hot "20%": want N/D, for example "200/s" or "60/1m"`,
+		"8:31: except.hot: want text, found fields",
+	}},
+	{"names of exceptions", rule("hot: 1/s", "by: [query, path:id]", "allow: {qury: a, id: b, 'path:sku': c, 'a:b': d}"), []string{
+		`6:13: allow "qury": by does not have the parameter`, `6:22: allow "id": by does not have the parameter`,
+		`6:29: allow "path:sku": by does not have the parameter`, `6:44: allow "a:b": unknown source "a"`,
+	}},
+	{"names of any by", rule("hot: 1/s", "block: {token: a, id: b, 'path:sku': c, 'header:x': d}"), []string{
+		`5:13: block "token": the parameter looks secret and never leaves the process, so it can make no key`,
+		`5:23: block "id": the route has a wildcard {id}, but a bare name is one of the query`,
+		`5:30: block "path:sku": the route has no wildcard {sku}`, `5:45: block "header:x": source "header" is not built yet`,
+	}},
+	{"values that no key has", rule("hot: 1/s", "by: each", "allow: {q: a, page: b}"), []string{"6:12: allow: a key of by: each has one parameter, not 2"}},
+	{"values of too many", rule("hot: 1/s", "by: combinations", "allow: [{a: 1, b: 1, c: 1, d: 1}]"), []string{"6:13: allow: a key combines at most 3 parameters, not 4"}},
+	{"exceptions without by", rule("limit: 1/s", "allow: {q: a}"), []string{"5:12: allow: the rule has no by, so it makes no keys that could have values"}},
+	{"exceptions of a bad by", rule("limit: 1/s", "by: [q, 'x:y']", "allow: {r: a}"), []string{`5:13: by "x:y": unknown source "x"`}},
+	{"exceptions that do nothing", rule("by: [q]", "allow: {q: a}"), []string{"2:5: the rule has neither hot nor limit, and none of its exceptions blocks: it does nothing"}},
+	{"an empty list of exceptions", rule("by: [q]", "block: []"), []string{"2:5: the rule has neither hot nor limit: it does nothing"}},
+	{"combinations of values", rule("hot: 1/s", "allow: {q: ["+strings.Repeat("a,", 40)+"], r: ["+strings.Repeat("a,", 40)+"]}"), []string{"5:100: allow: over 1000 combinations of values"}},
+	{"many exceptions", rule("hot: 1/s", "allow: {q: ["+strings.Repeat("a,", 600)+"]}", "block: {q: ["+strings.Repeat("a,", 600)+"]}"), []string{
+		"5:12: 1200 exceptions: a rule has at most 1000, since each key is compared with them",
+	}},
 
 	// limit.
+	{"limit as a word", rule("limit: fast"), []string{`4:12: limit "fast": want N/D, for example "200/s" or "60/1m"`}},
+	{"limit as a list", rule("limit: [1/s]"), []string{"4:12: limit: want fields, found a list"}},
 	{"limit without rate", rule("limit: {burst: 1}"), []string{"4:12: limit.rate is missing"}},
 	{"limit rate and burst", rule("limit: {rate: fast, burst: 0}"), []string{
 		`4:19: limit.rate "fast": want N/D, for example "200/s" or "60/1m"`, `4:32: limit.burst "0": want a whole number of at least 1`,
@@ -228,6 +345,7 @@ func TestHints(t *testing.T) {
 	for _, test := range []struct{ source, want string }{
 		{"a: {route: *}\n", `write the value itself; put a star in quotes: "*"`},
 		{"m: {route: GET /u/{id}}\n", `close every bracket, and put text that holds { } [ ] or , in quotes, as in route: "GET /u/{id}"`},
+		{"a: {path:id: 7}\n", `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`},
 		{"a:\n\t- b\n", "use spaces here, not tabs"},
 		{"a: {b: 1,\tc: 2}\n", "use spaces here, not tabs"},
 		{"a: @b\n", "put the text in quotes"},
@@ -238,8 +356,24 @@ func TestHints(t *testing.T) {
 		{rule("limit: {rate: 1/s, scope: share}"), "what works today: scope: instance, a bucket of its own on each instance"},
 		{rule("hot: {rate: 1/s}", "by: [token]"), "if it holds no secret, add its name to secrets.except in the rules file"},
 		{rule("hot: {rate: 1/s}", "by: [id]"), "write path:id for the wildcard, query:id for the query"},
-		{rule("hot: {rate: 1/s}", "by: q"), "by: all, by: each, or names in a list as in by: [q, path:id]"},
-		{rule("hot: {rate: 20%}"), "what works today: an absolute rate, such as 200/s"},
+		{rule("hot: {rate: 1/s}", "by: q"), "by: all, by: each, by: combinations, or names in a list as in by: [q, path:id]"},
+		{rule("hot: 1/s", "by: combination"), `did you mean "combinations"?`},
+		{rule("by: combinations", "limit: 1/s"), "add hot, or write by: each, which limits as tightly: a combination is never more frequent than its parts"},
+		{rule("hot: {rate: 20%, cooldown: 3s}"), `did you mean "cool_down"?`},
+		{rule("hot: {share: 20%, jump: 8x}"), "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]"},
+		{rule("hot: 10MB/s"), "sizes are for rules that say count: bytes"},
+		{rule("hot: 500ms/s"), "times are for rules that say count: ms"},
+		{rule("hot: 0/s"), "200/s is 200 within a second, 60/1m is 60 within a minute"},
+		{rule("hot: 120%"), "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"},
+		{rule("hot: 1x"), "8x is eight times what the key had before, 8x/1m the same within a minute"},
+		{rule("hot: 20%", "count: bytes"), "min is the count below which nothing is hot, for example min: 1MB/s"},
+		{rule("hot: 200/s", "count: byte"), `did you mean "bytes"?`},
+		{rule("hot: [200/s, 5000/1m]", "except: [{values: {q: a}, hot: 9/1h}]"), "the rule has 200/s and 5000/1m: give a count over the same window"},
+		{rule("hot: 20%", "except: [{values: {q: a}, hot: 9/s}]"), "an exception takes the place of a rate such as hot: 200/s, and the rule has none"},
+		{rule("hot: 1/s", "by: [path:id, query]", "allow: {id: a}"), `did you mean "path:id"?`},
+		{rule("hot: 1/s", "by: [path:id, query]", "allow: {qeury: a}"), `did you mean "query"?`},
+		{rule("hot: 1/s", "by: [path:id, query]", "allow: {page: a}"), "by has path:id, query"},
+		{rule("limit: 1/s", "allow: {page: a}"), "add by: [page]"},
 	} {
 		if got := problemsOf(t, test.source)[0].Hint; got != test.want {
 			t.Errorf("%q:\ngot  %s\nwant %s", test.source, got, test.want)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // by reads which parameters make the rule's keys.
-func (r *ruleReader) by(v values, route hotparam.Route, secrets hotparam.Secrets) hotparam.By {
+func (r *ruleReader) by(v values, route hotparam.Route) hotparam.By {
 	n := v.get("by")
 	switch {
 	case n == nil && v.has("hot"):
@@ -17,22 +18,65 @@ func (r *ruleReader) by(v values, route hotparam.Route, secrets hotparam.Secrets
 	case n == nil:
 		return hotparam.By{}
 	case n.kind == listKind:
-		return hotparam.By{Kind: hotparam.ByNames, Names: r.byNames(n, v.has("hot"), route, secrets)}
+		return hotparam.By{Kind: hotparam.ByNames, Names: r.byNames(n, v.has("hot"), route)}
+	case n.kind == mapKind:
+		return r.byCombinations(n, v.has("hot"), route)
 	}
-	const hint = "by: all, by: each, or names in a list as in by: [q, path:id]"
-	switch s, ok := r.scalar(n, "by"); {
-	case !ok:
-	case s == "all":
-		return hotparam.By{Kind: hotparam.ByAll}
-	case s == "each":
-		return hotparam.By{Kind: hotparam.ByEach}
-	default:
-		r.report(n.at, hint, "by %s: want all, each or a list of names", quote(s))
+	s, ok := r.scalar(n, "by")
+	if kind, found := byWords[s]; ok && found {
+		if kind == hotparam.ByCombinations {
+			r.needHot(n, v.has("hot"))
+		}
+		return hotparam.By{Kind: kind}
+	}
+	if ok {
+		hint := byForms
+		if near := nearest(s, slices.Sorted(maps.Keys(byWords))); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		r.report(n.at, hint, "by %s: want all, each, combinations or a list of names", quote(s))
 	}
 	return hotparam.By{}
 }
 
-func (r *ruleReader) byNames(n *node, hot bool, route hotparam.Route, secrets hotparam.Secrets) []hotparam.Param {
+var byWords = map[string]hotparam.ByKind{"all": hotparam.ByAll, "each": hotparam.ByEach, "combinations": hotparam.ByCombinations}
+
+const byForms = "by: all, by: each, by: combinations, or names in a list as in by: [q, path:id]"
+
+var bySection = section{
+	name: "by", prefix: "by.",
+	fields:  []string{"combinations"},
+	example: byForms,
+}
+
+// byCombinations reads which parameters are combined.
+func (r *ruleReader) byCombinations(n *node, hot bool, route hotparam.Route) hotparam.By {
+	v := r.section(n, bySection)
+	if !v.has("combinations") && len(n.fields) == 0 {
+		r.report(n.at, byForms, "by is empty")
+	}
+	list := v.get("combinations")
+	if list == nil {
+		return hotparam.By{}
+	}
+	if list.kind != listKind {
+		r.report(list.at, "for example by: {combinations: [q, page]}; by: combinations combines all", "by.combinations: want a list of names, found %s", list.kind)
+		return hotparam.By{}
+	}
+	r.needHot(n, hot)
+	if len(list.items) > hotparam.MaxCombined {
+		r.report(list.items[hotparam.MaxCombined].at, "name those that matter, or watch the others by a rule of their own", "by: more than %d names to combine", hotparam.MaxCombined)
+	}
+	return hotparam.By{Kind: hotparam.ByCombinations, Names: r.byNames(list, hot, route)}
+}
+
+func (r *ruleReader) needHot(n *node, hot bool) {
+	if !hot {
+		r.report(n.at, "add hot, or write by: each, which limits as tightly: a combination is never more frequent than its parts", "by: combinations are for rules with hot")
+	}
+}
+
+func (r *ruleReader) byNames(n *node, hot bool, route hotparam.Route) []hotparam.Param {
 	if len(n.items) == 0 {
 		r.report(n.at, "name at least one parameter, or write by: all", "by: the list is empty")
 	}
@@ -44,7 +88,7 @@ func (r *ruleReader) byNames(n *node, hot bool, route hotparam.Route, secrets ho
 		}
 		p, err := parseName(s)
 		if err == nil {
-			err = checkName(p, s, names, hot, route, secrets)
+			err = checkName(p, s, names, hot, route, r.rules.Secrets)
 		}
 		if err != nil {
 			r.report(item.at, err.hint, "by %s: %s", quote(s), err.message)
@@ -77,6 +121,17 @@ func parseName(s string) (hotparam.Param, *nameError) {
 		return hotparam.Param{}, &nameError{"the name is empty", "for example q, query:q or path:id"}
 	}
 	return hotparam.Param{Source: source, Name: name}, nil
+}
+
+// nameText is a name as [parseName] reads it.
+func nameText(p hotparam.Param) string {
+	if p.Source != hotparam.Query {
+		return p.Source.String() + ":" + p.Name
+	}
+	if strings.Contains(p.Name, ":") {
+		return "query:" + p.Name
+	}
+	return p.Name
 }
 
 // checkName sees that a name, written s, can make keys next to the names before

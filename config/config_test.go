@@ -69,7 +69,7 @@ func TestFullFile(t *testing.T) {
 				By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
 					{Name: "q"}, {Source: hotparam.Path, Name: "id"}, {Name: "id"}, {Name: "a:b"}, {Name: "token"},
 				}},
-				Hot:    &hotparam.Threshold{Rate: hotparam.Rate{N: 200, Per: time.Second}, Exit: 160, Hold: time.Minute},
+				Hot:    []hotparam.Threshold{{Rate: hotparam.Rate{N: 200, Per: time.Second}, Exit: 160, Hold: time.Minute, CoolDown: 5 * time.Second}},
 				Limit:  &hotparam.Limit{Rate: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeShadow},
 				Prefix: "shop", ParamsOnly: true,
 			}, {
@@ -87,7 +87,7 @@ func TestFullFile(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	f, err := Parse("f.yaml", []byte("rules:\n- {id: a, match: {route: '*'}, hot: {rate: 10/s}}\n- {id: b, match: {route: '*'}, limit: {rate: 5/s}}"))
+	f, err := Parse("f.yaml", []byte("rules:\n- {id: a, match: {route: '*'}, hot: {rate: 10/s}}\n- {id: b, match: {route: '*'}, limit: 5/s}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("top: %+v", r)
 	}
 	a, b := r.Rules[0], r.Rules[1]
-	if a.By.Kind != hotparam.ByAll || *a.Hot != (hotparam.Threshold{Rate: a.Hot.Rate, Exit: 8, Hold: 10 * time.Second}) || a.Limit != nil {
+	if a.By.Kind != hotparam.ByAll || a.Hot[0] != (hotparam.Threshold{Rate: a.Hot[0].Rate, Exit: 8, Hold: 10 * time.Second, CoolDown: 5 * time.Second}) || a.Limit != nil {
 		t.Errorf("a: %+v, hot %+v", a, a.Hot)
 	}
 	if b.By.Kind != hotparam.ByNone || *b.Limit != (hotparam.Limit{Rate: b.Limit.Rate, Burst: 5, Mode: hotparam.ModeLimit}) || b.Hot != nil {
@@ -127,7 +127,7 @@ func TestExit(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
-		} else if got := f.Rules.Rules[0].Hot.Exit; got != want {
+		} else if got := f.Rules.Rules[0].Hot[0].Exit; got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}
@@ -151,7 +151,7 @@ func TestParseBytes(t *testing.T) {
 		"64MB": 64_000_000, "256MiB": 256 << 20, "1 gib": 1 << 30, "2GB": 2e9, "3tb": 3e12, "1TiB": 1 << 40, "5KB": 5000, "6KiB": 6144, "7B": 7, "8": 8,
 		"": -1, "MB": -1, "1.5GB": -1, "-1": -1, "9000000TiB": -1, "99999999999999999999": -1, "1MBit": -1,
 	} {
-		got, ok := parseBytes(text)
+		got, ok := ParseBytes(text)
 		if ok != (want >= 0) || ok && got != want {
 			t.Errorf("%q = %d, %v; want %d", text, got, ok, want)
 		}
@@ -187,7 +187,7 @@ func TestExampleFile(t *testing.T) {
 		if r.Ignore {
 			does += " ignore"
 		}
-		if r.Hot != nil {
+		if len(r.Hot) > 0 {
 			does += " hot"
 		}
 		if r.Limit != nil {
@@ -197,7 +197,7 @@ func TestExampleFile(t *testing.T) {
 	}
 	want := map[string]string{
 		"health": "GET /healthz ignore", "search-terms": "GET /search hot limit", "products": "GET /products/{sku} hot shadow",
-		"watch": "GET /browse/ hot", "full-table": "GET /orders limit", "slow-report": "GET /report limit", "whole-api": "* limit",
+		"watch": "GET /browse/ hot", "countries": "GET /prices hot limit", "users": "GET /feed hot shadow", "downloads": "GET /files/{name} hot limit", "full-table": "GET /orders limit", "slow-report": "GET /report limit", "whole-api": "* limit",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

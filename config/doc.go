@@ -2,7 +2,7 @@
 //
 // A file is read in steps:
 //
-//	text ─► syntax ─► sections (rule, match, by, hot, limit, …) ─► File or Problems
+//	text ─► syntax ─► sections (rule, match, by, hot, limit, except, …) ─► File or Problems
 //
 // text makes lines of bytes, syntax makes a tree of nodes that know where they
 // stand, and each section turns its node into the words of package hotparam.

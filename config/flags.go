@@ -10,22 +10,24 @@ import (
 
 // FromFlags makes rules of three flags, for commands that work without a file:
 // one rule "replay" for every request, in namespace "replay". by is "all" (also
-// when empty), "each", or names with commas between; hot is a rate, with the
+// when empty), "each", "combinations", or names with commas between; hot is a
+// threshold in one word as the file has it, "200/s", "20%" or "8x/1m", with the
 // default exit and hold; limit is a rate, which is its burst too, or empty.
 // Errors name the flag.
 func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
 	if hot == "" {
 		return nil, errors.New("--hot is missing, for example --hot 200/s")
 	}
-	rate, reason := parseThreshold(hot)
+	threshold, reason := parseTerms(hot, hotparam.Requests)
 	if reason != "" {
 		return nil, fmt.Errorf("--hot %s: %s", quote(hot), reason)
 	}
+	withLeast(&threshold)
 	route, err := hotparam.ParseRoute("*")
 	if err != nil {
 		return nil, err
 	}
-	rule := hotparam.Rule{ID: "replay", Match: hotparam.Match{Route: route}, Hot: hotparam.NewThreshold(rate)}
+	rule := hotparam.Rule{ID: "replay", Match: hotparam.Match{Route: route}, Hot: []hotparam.Threshold{threshold.WithDefaults()}}
 	if rule.By, err = byFlag(by, route); err != nil {
 		return nil, err
 	}
@@ -47,11 +49,11 @@ func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
 }
 
 func byFlag(by string, route hotparam.Route) (hotparam.By, error) {
-	switch by {
-	case "", "all":
-		return hotparam.By{Kind: hotparam.ByAll}, nil
-	case "each":
-		return hotparam.By{Kind: hotparam.ByEach}, nil
+	if by == "" {
+		by = "all"
+	}
+	if kind, found := byWords[by]; found {
+		return hotparam.By{Kind: kind}, nil
 	}
 	var names []hotparam.Param
 	for s := range strings.SplitSeq(by, ",") {

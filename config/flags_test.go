@@ -21,7 +21,7 @@ func TestFromFlags(t *testing.T) {
 		By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
 			{Name: "cik"}, {Source: hotparam.Path, Name: "id"},
 		}},
-		Hot:   &hotparam.Threshold{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: 8, Hold: 10 * time.Second},
+		Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: 8, Hold: 10 * time.Second, CoolDown: 5 * time.Second}},
 		Limit: &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5, Mode: hotparam.ModeLimit},
 	}
 	if rules.Namespace != "replay" || len(rules.Version) != 12 || len(rules.Rules) != 1 || !reflect.DeepEqual(rules.Rules[0], want) {
@@ -31,9 +31,24 @@ func TestFromFlags(t *testing.T) {
 	if err != nil || other.Rules[0].Limit != nil || other.Version == rules.Version {
 		t.Errorf("without limit: %+v, %v", other, err)
 	}
-	for by, kind := range map[string]hotparam.ByKind{"": hotparam.ByAll, "all": hotparam.ByAll, "each": hotparam.ByEach} {
+	kinds := map[string]hotparam.ByKind{"": hotparam.ByAll, "all": hotparam.ByAll, "each": hotparam.ByEach, "combinations": hotparam.ByCombinations}
+	for by, kind := range kinds {
 		if rules, err := FromFlags(by, "1/s", ""); err != nil || rules.Rules[0].By.Kind != kind || rules.Validate() != nil {
 			t.Errorf("--by %q: %+v, %v", by, rules, err)
+		}
+	}
+}
+
+// The words for thresholds are those of the file.
+func TestHotFlag(t *testing.T) {
+	for _, hot := range []string{"200/s", " 60/1m ", "20%", "0.5%/1m", "8x", "1.5x/10s"} {
+		rules, err := FromFlags("q", hot, "")
+		if err != nil {
+			t.Errorf("--hot %s: %v", hot, err)
+			continue
+		}
+		if want := ruleOf(t, "hot: '"+hot+"'").Hot; !reflect.DeepEqual(rules.Rules[0].Hot, want) || rules.Validate() != nil {
+			t.Errorf("--hot %s: %+v, want %+v", hot, rules.Rules[0].Hot, want)
 		}
 	}
 }
@@ -43,6 +58,10 @@ func TestBadFlags(t *testing.T) {
 		{"all", "", "", "--hot is missing, for example --hot 200/s"},
 		{"all", "10", "", `--hot "10": want N/D, for example "200/s" or "60/1m"`},
 		{"all", "10/1ms", "", `--hot "10/1ms": the window must be 1s to 1h`},
+		{"all", "120%", "", `--hot "120%": a share must be above 0% and at most 100%`},
+		{"all", "1x", "", `--hot "1x": a jump must be above 1x and at most 1000000x`},
+		{"all", "20%/1ms", "", `--hot "20%/1ms": the window must be 1s to 1h`},
+		{"all", "10MB/s", "", `--hot "10MB/s": the count must be a whole number of at least 1`},
 		{"all", "1/s", "x/s", `--limit "x/s": the count must be a whole number of at least 1`},
 		{"all", "1/s", "1/30000d", `--limit "1/30000d": the bucket would take over 73 years to fill`},
 		{"q,", "1/s", "", `--by "": the name is empty (for example q, query:q or path:id)`},

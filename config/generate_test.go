@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,63 +11,6 @@ import (
 	"github.com/hotparam/hotparam"
 	"pgregory.net/rapid"
 )
-
-// writer writes YAML, and chooses at random among ways that mean the same.
-type writer struct{ *rapid.T }
-
-func (w writer) coin(what string) bool { return rapid.Bool().Draw(w.T, what) }
-
-// text writes a scalar that is text however it is written: in one of the two
-// kinds of quotes, or bare if that is possible.
-func (w writer) text(s string) string {
-	plain := s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_%./") == ""
-	switch n := rapid.IntRange(0, 2).Draw(w.T, "quotes"); {
-	case n == 0 && plain && s != "null":
-		return s
-	case n <= 1:
-		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
-	}
-	return fmt.Sprintf("%q", s)
-}
-
-type pair struct{ name, value string }
-
-// fields writes a map: within braces, or a line for each.
-func (w writer) fields(indent string, pairs ...pair) string {
-	var b strings.Builder
-	if w.coin("flow") {
-		for i, p := range pairs {
-			if i > 0 {
-				b.WriteString(",")
-			}
-			fmt.Fprintf(&b, " %s:%s%s", p.name, w.space(), p.value)
-		}
-		return "{" + b.String() + "}"
-	}
-	for _, p := range pairs {
-		fmt.Fprintf(&b, "\n%s%s:%s%s # note", indent, p.name, w.space(), p.value)
-	}
-	return b.String()
-}
-
-func (w writer) space() string {
-	return rapid.SampledFrom([]string{" ", "  ", " \t", "\t "}).Draw(w.T, "space")
-}
-
-func (w writer) names(names []hotparam.Param) string {
-	var items []string
-	for _, p := range names {
-		switch {
-		case p.Source != hotparam.Query:
-			items = append(items, w.text(p.Source.String()+":"+p.Name))
-		case strings.Contains(p.Name, ":") || p.Name == "id" || w.coin("query"):
-			items = append(items, w.text("query:"+p.Name))
-		default:
-			items = append(items, w.text(p.Name))
-		}
-	}
-	return "[" + strings.Join(items, w.space()+",") + "]"
-}
 
 func drawRate(t *rapid.T, what string, least time.Duration) hotparam.Rate {
 	return hotparam.Rate{
@@ -90,95 +34,91 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 		return r
 	}
 	does := rapid.IntRange(1, 3).Draw(t, "does")
+	r.Count = rapid.SampledFrom([]hotparam.Unit{hotparam.Requests, hotparam.Bytes, hotparam.Millis, hotparam.Units}).Draw(t, "count")
 	if does&1 != 0 {
-		rate := drawRate(t, "hot", time.Second)
-		r.Hot = &hotparam.Threshold{
-			Rate: rate, Exit: rapid.Int64Range(1, rate.N).Draw(t, "exit"),
-			Hold: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "hold")),
-		}
+		r.Hot = drawHot(t)
 		r.Prefix = rapid.SampledFrom([]string{"", "own." + id}).Draw(t, "prefix")
 	}
 	if does&2 != 0 {
-		r.Limit = &hotparam.Limit{
-			Rate: drawRate(t, "limit", time.Millisecond), Burst: rapid.Int64Range(1, 100_000).Draw(t, "burst"),
-			Mode: rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow}).Draw(t, "mode"),
-		}
+		r.Limit = drawLimit(t)
 	}
-	least := hotparam.ByNone
-	if r.Hot != nil {
-		least = hotparam.ByAll
+	least, most := hotparam.ByNone, hotparam.ByNames
+	if len(r.Hot) > 0 {
+		least, most = hotparam.ByAll, hotparam.ByCombinations
 	}
-	r.By.Kind = hotparam.ByKind(rapid.IntRange(int(least), int(hotparam.ByNames)).Draw(t, "by"))
-	if r.By.Kind == hotparam.ByNames {
-		names := []hotparam.Param{{Name: "q"}, {Name: "id"}, {Name: "a:b"}, {Name: "f[x]"}, {Name: "größe"}}
-		if pattern != "POST  /a" && pattern != "users.Get" {
-			names = append(names, hotparam.Param{Source: hotparam.Path, Name: "id"})
-		}
-		r.By.Names = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 4, rapid.ID[hotparam.Param]).Draw(t, "names")
+	r.By.Kind = hotparam.ByKind(rapid.IntRange(int(least), int(most)).Draw(t, "by"))
+	names := []hotparam.Param{{Name: "q"}, {Name: "id"}, {Name: "a:b"}, {Name: "f[x]"}, {Name: "größe"}}
+	if pattern != "POST  /a" && pattern != "users.Get" {
+		names = append(names, hotparam.Param{Source: hotparam.Path, Name: "id"})
+	}
+	if r.By.Kind == hotparam.ByNames || r.By.Kind == hotparam.ByCombinations && rapid.Bool().Draw(t, "named") {
+		names = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, hotparam.MaxCombined, rapid.ID[hotparam.Param]).Draw(t, "names")
+		r.By.Names = names
 	}
 	r.ParamsOnly = r.By.Kind != hotparam.ByNone && rapid.Bool().Draw(t, "params")
+	if r.By.Kind != hotparam.ByNone {
+		for range rapid.IntRange(0, 3).Draw(t, "exceptions") {
+			r.Except = append(r.Except, drawException(t, &r, names))
+		}
+		// In the order in which a file has them.
+		slices.SortStableFunc(r.Except, func(a, b hotparam.Exception) int { return int(a.Action) - int(b.Action) })
+	}
 	return r
 }
 
-func (w writer) rule(r *hotparam.Rule) string {
-	match := []pair{{"route", w.text(r.Match.Route.String())}}
-	if len(r.Match.Query) > 0 {
-		var query []pair
-		for _, q := range r.Match.Query {
-			query = append(query, pair{fmt.Sprintf("%q", q.Name), w.text(q.Value)})
-			if q.Value == "null" {
-				query[len(query)-1].value = `"null"`
-			}
+// drawHot draws thresholds, each kind with a window once.
+func drawHot(t *rapid.T) []hotparam.Threshold {
+	threshold := rapid.Custom(func(t *rapid.T) hotparam.Threshold {
+		rate := drawRate(t, "hot", time.Second)
+		h := hotparam.Threshold{
+			Kind: hotparam.Kind(rapid.IntRange(int(hotparam.Absolute), int(hotparam.Top)).Draw(t, "kind")),
+			Rate: rate, Exit: rapid.Int64Range(hotparam.ExitCount(rate.N, 0.01), rate.N).Draw(t, "exit"),
+			Hold: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "hold")),
 		}
-		match = append(match, pair{"query", w.inline(query)})
-	}
-	pairs := []pair{{"id", w.text(r.ID)}, {"match", w.inline(match)}}
-	if r.Ignore {
-		pairs = append(pairs, pair{"action", w.text("ignore")})
-	}
-	switch r.By.Kind {
-	case hotparam.ByAll:
-		if r.Hot == nil || w.coin("by") {
-			pairs = append(pairs, pair{"by", w.text("all")})
+		if rapid.Bool().Draw(t, "cools slowly") {
+			h.CoolDown = time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "cool-down"))
 		}
-	case hotparam.ByEach:
-		pairs = append(pairs, pair{"by", w.text("each")})
-	case hotparam.ByNames:
-		pairs = append(pairs, pair{"by", w.names(r.By.Names)})
-	}
-	if h := r.Hot; h != nil {
-		exit := fmt.Sprint(h.Exit)
-		if w.coin("exit") {
-			exit = hotparam.Rate{N: h.Exit, Per: h.Rate.Per}.String()
+		switch h.Kind {
+		case hotparam.Share:
+			h.Factor = float64(rapid.IntRange(1, 1000).Draw(t, "thousandths")) / 10 / 100
+		case hotparam.Jump:
+			h.Factor = float64(rapid.IntRange(11, 10_000).Draw(t, "tenths")) / 10
+		case hotparam.Top:
+			h.Top = rapid.IntRange(1, hotparam.MaxTop).Draw(t, "top")
 		}
-		hot := []pair{{"rate", w.text(h.Rate.String())}, {"exit", w.text(exit)}, {"hold", w.text(h.Hold.String())}}
-		pairs = append(pairs, pair{"hot", w.inline(hot)})
-	}
-	if l := r.Limit; l != nil {
-		limit := []pair{{"burst", fmt.Sprint(l.Burst)}, {"rate", w.text(l.Rate.String())}}
-		if l.Mode == hotparam.ModeShadow {
-			limit = append(limit, pair{"on_limit", "shadow"})
-		} else if w.coin("reject") {
-			limit = append(limit, pair{"on_limit", "reject"}, pair{"scope", "instance"}, pair{"algorithm", "token_bucket"})
-		}
-		pairs = append(pairs, pair{"limit", w.inline(limit)})
-	}
-	if r.Prefix != "" {
-		pairs = append(pairs, pair{"prefix", w.text(r.Prefix)})
-	}
-	if r.ParamsOnly {
-		pairs = append(pairs, pair{"key", w.text("params")})
-	}
-	return strings.TrimLeft(w.fields("    ", pairs...), " \n")
+		return h
+	})
+	return rapid.SliceOfNDistinct(threshold, 1, 3, func(h hotparam.Threshold) string { return fmt.Sprint(h.Kind, h.Rate.Per) }).Draw(t, "thresholds")
 }
 
-// inline writes a map within braces.
-func (w writer) inline(pairs []pair) string {
-	var parts []string
-	for _, p := range pairs {
-		parts = append(parts, p.name+":"+w.space()+p.value)
+func drawLimit(t *rapid.T) *hotparam.Limit {
+	return &hotparam.Limit{
+		Rate: drawRate(t, "limit", time.Millisecond), Burst: rapid.Int64Range(1, 100_000).Draw(t, "burst"),
+		Mode: rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow}).Draw(t, "mode"),
 	}
-	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// drawException draws one for parameters among names.
+func drawException(t *rapid.T, r *hotparam.Rule, names []hotparam.Param) hotparam.Exception {
+	x := hotparam.Exception{Action: hotparam.Action(rapid.IntRange(int(hotparam.Adjust), int(hotparam.Block)).Draw(t, "action"))}
+	most := map[hotparam.ByKind]int{hotparam.ByEach: 1, hotparam.ByCombinations: hotparam.MaxCombination, hotparam.ByAll: 4, hotparam.ByNames: 4}[r.By.Kind]
+	for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, min(most, len(names)), rapid.ID[hotparam.Param]).Draw(t, "names") {
+		x.Values = append(x.Values, hotparam.QueryMatch{
+			Name: nameText(p), Value: rapid.SampledFrom([]string{"*", "phone*", "", "1", "true", "é"}).Draw(t, "value"),
+		})
+	}
+	if x.Action != hotparam.Adjust {
+		return x
+	}
+	for _, h := range r.Hot {
+		if h.Kind == hotparam.Absolute {
+			x.Rate = hotparam.Rate{N: rapid.Int64Range(1, 1_000_000).Draw(t, "except"), Per: h.Rate.Per}
+		}
+	}
+	if x.Rate.IsZero() || rapid.Bool().Draw(t, "limits") {
+		x.Limit = drawLimit(t)
+	}
+	return x
 }
 
 // Whatever rules are written, and however, they are read as they were meant.

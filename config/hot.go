@@ -1,8 +1,8 @@
 package config
 
 import (
-	"errors"
-	"regexp"
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,76 +12,192 @@ import (
 
 var hotSection = section{
 	name: "hot", prefix: "hot.",
-	fields:  []string{"rate", "exit", "hold"},
-	example: "for example hot: {rate: 200/s, exit: 80%, hold: 10s}",
+	fields:  []string{"rate", "share", "jump", "top", "min", "window", "exit", "hold", "cool_down"},
+	example: "for example hot: 200/s, or hot: {rate: 200/s, exit: 80%, hold: 10s}",
 }
 
-// hot reads a threshold; nil when there is none, or a bad one.
-func (r *ruleReader) hot(n *node) *hotparam.Threshold {
-	v := r.section(n, hotSection)
-	if v == nil {
+// hot reads the thresholds of a rule: one, or a list of them.
+func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
+	if n == nil {
 		return nil
 	}
-	if !v.has("rate") {
-		r.report(n.at, hotSection.example, "hot.rate is missing")
-	}
-	rate := r.hotRate(v.get("rate"))
-	t := hotparam.NewThreshold(rate)
-	r.exit(v.get("exit"), t)
-	if s, ok := r.scalar(v.get("hold"), "hot.hold"); ok {
-		hold, err := time.ParseDuration(strings.TrimSpace(s))
-		if err != nil || hold < 0 {
-			r.report(v.get("hold").at, "hold is the least time for which a key stays hot; 10s if it is left out", "hot.hold %s: want a duration, for example 10s or 1m", quote(s))
+	items := []*node{n}
+	if n.kind == listKind {
+		if items = n.items; len(items) == 0 {
+			r.report(n.at, hotSection.example, "hot: the list is empty")
 		}
-		t.Hold = hold
 	}
-	if rate.IsZero() {
-		return nil
+	if len(items) > hotparam.MaxThresholds {
+		r.report(items[hotparam.MaxThresholds].at, "each window of a rule takes memory for every key", "hot: more than %d thresholds", hotparam.MaxThresholds)
+	}
+	var hot []hotparam.Threshold
+	for _, item := range items {
+		t, good := r.threshold(item, unit)
+		if !good {
+			continue
+		}
+		same := func(other hotparam.Threshold) bool { return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per }
+		if slices.ContainsFunc(hot, same) {
+			r.report(item.at, "keep one of them, or give them different windows", "hot: a second %s over %v", kindNamesOfHot[t.Kind], t.Rate.Per)
+		}
+		hot = append(hot, t)
+	}
+	return hot
+}
+
+// kindNamesOfHot are the fields that say what a count is compared with.
+var kindNamesOfHot = [...]string{hotparam.Absolute: "rate", hotparam.Share: "share", hotparam.Jump: "jump", hotparam.Top: "top"}
+
+// threshold reads one threshold, in full or as one word.
+func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshold, good bool) {
+	before := len(r.problems)
+	var v values
+	if n.kind == scalarKind {
+		t = r.terms(n, "hot", hotparam.Absolute, unit)
+	} else if v = r.section(n, hotSection); v != nil {
+		t = r.kind(n, v, unit)
+	} else {
+		return t, false
+	}
+	r.least(n, v, &t, unit)
+	t = t.WithDefaults()
+	r.exit(v.get("exit"), &t, unit)
+	t.Hold = r.duration(v.get("hold"), "hot.hold", "hold is the least time for which a key stays hot; 10s if it is left out", hotparam.DefaultHold)
+	t.CoolDown = r.duration(v.get("cool_down"), "hot.cool_down", "cool_down is how long a key must stay below the exit to cool; 5s if it is left out", hotparam.DefaultCoolDown)
+	return t, len(r.problems) == before
+}
+
+// kind reads the one field that says what a count is compared with.
+func (r *ruleReader) kind(n *node, v values, unit hotparam.Unit) (t hotparam.Threshold) {
+	const none = -1
+	kind := none
+	for i, name := range kindNamesOfHot {
+		switch {
+		case !v.has(name):
+		case kind == none:
+			kind = i
+		case v.get(name) != nil:
+			r.report(v.get(name).at, "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
+				"hot.%s: the threshold has hot.%s already", name, kindNamesOfHot[kind])
+		}
+	}
+	if kind == none {
+		r.report(n.at, hotSection.example, "hot has none of %s", strings.Join(kindNamesOfHot[:], ", "))
+		return t
+	}
+	name := kindNamesOfHot[kind]
+	return r.terms(v.get(name), "hot."+name, hotparam.Kind(kind), unit)
+}
+
+// terms reads what a count is compared with. A rate may be a share or a jump
+// too, as its text says.
+func (r *ruleReader) terms(n *node, what string, kind hotparam.Kind, unit hotparam.Unit) hotparam.Threshold {
+	s, ok := r.scalar(n, what)
+	if !ok {
+		return hotparam.Threshold{Kind: kind}
+	}
+	if kind == hotparam.Top {
+		k, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || k < 1 || k > hotparam.MaxTop {
+			r.report(n.at, "top: 10 makes the ten keys with the highest counts hot", "%s %s: want a whole number of 1 to %d", what, quote(s), hotparam.MaxTop)
+		}
+		return hotparam.Threshold{Kind: kind, Top: k}
+	}
+	t, reason := parseTerms(s, unit)
+	switch {
+	case kind != hotparam.Absolute && t.Kind != kind:
+		reason = "want " + map[hotparam.Kind]string{hotparam.Share: "a percentage", hotparam.Jump: "a multiple"}[kind]
+		t.Kind = kind
+		fallthrough
+	case reason != "":
+		r.report(n.at, termsHint(s, t.Kind, unit), "%s %s: %s", what, quote(s), reason)
 	}
 	return t
 }
 
-// relative is a threshold that is not a rate: a share of the route's requests,
-// or a multiple of the key's own baseline.
-var relative = regexp.MustCompile(`^\s*[0-9.]+\s*(%|[xX])\s*$`)
-
-func (r *ruleReader) hotRate(n *node) hotparam.Rate {
-	s, ok := r.scalar(n, "hot.rate")
-	if !ok {
-		return hotparam.Rate{}
+func termsHint(s string, kind hotparam.Kind, unit hotparam.Unit) string {
+	switch kind {
+	case hotparam.Share:
+		return "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
+	case hotparam.Jump:
+		return "8x is eight times what the key had before, 8x/1m the same within a minute"
 	}
-	if relative.MatchString(s) {
-		r.report(n.at, "what works today: an absolute rate, such as 200/s", "hot.rate %s is not built yet", quote(s))
-		return hotparam.Rate{}
-	}
-	rate, reason := parseThreshold(s)
-	if reason != "" {
-		r.report(n.at, "200/s is 200 within a second, 60/1m is 60 within a minute", "hot.rate %s: %s", quote(s), reason)
-	}
-	return rate
+	return rateHint(s, unit, "200/s is 200 within a second, 60/1m is 60 within a minute")
 }
 
-// parseThreshold reads a rate that can be a threshold, or tells why it is none.
-func parseThreshold(s string) (hotparam.Rate, string) {
-	rate, err := hotparam.ParseRate(s)
-	switch {
-	case err != nil:
-		return rate, errors.Unwrap(err).Error()
-	case rate.Per < hotparam.MinWindow || rate.Per > hotparam.MaxWindow:
-		return hotparam.Rate{}, "the window must be 1s to 1h"
+// least reads the least count and the window of a threshold that compares.
+func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotparam.Unit) {
+	if t.Kind == hotparam.Absolute {
+		for _, name := range []string{"min", "window"} {
+			if field := v.get(name); field != nil {
+				r.report(field.at, "remove it: 2000/10s is 2000 within a window of 10s", "hot.%s: a rate has its count and its window itself", name)
+			}
+		}
+		return
 	}
-	return rate, ""
+	min, window := v.get("min"), v.get("window")
+	if s, ok := r.scalar(min, "hot.min"); ok {
+		reason := ""
+		rate := hotparam.Rate{Per: t.Rate.Per}
+		if strings.Contains(s, "/") {
+			rate, reason = parseWindowed(s, unit)
+		} else if rate.N, ok = parseCount(s, unit); !ok {
+			reason = "want " + quantities[unit].want + ", or a rate"
+		}
+		if reason != "" {
+			r.report(min.at, rateHint(s, unit, "min is the count below which nothing is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
+			rate = hotparam.Rate{N: 1, Per: t.Rate.Per}
+		}
+		r.sameWindow(min, "hot.min", t, rate.Per)
+		t.Rate.N = rate.N
+	}
+	if window != nil {
+		d := r.duration(window, "hot.window", "for example window: 10s", cmp.Or(t.Rate.Per, hotparam.MinWindow))
+		if !isWindow(d) {
+			r.report(window.at, "for example window: 10s", "hot.window %s: %s", quote(window.text), badWindow)
+		} else {
+			r.sameWindow(window, "hot.window", t, d)
+		}
+	}
+	if t.Rate.N == 0 && unit != hotparam.Requests && unit != anyUnit {
+		r.report(n.at, "min is the count below which nothing is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
+			"hot.min is missing: it has a default only for count: requests")
+	}
+	withLeast(t)
 }
 
-// exit reads the count at which a key cools: a share of the threshold, a rate
-// over the same window, or a count.
-func (r *ruleReader) exit(n *node, t *hotparam.Threshold) {
+// sameWindow sets the window of a threshold, and reports another one.
+func (r *ruleReader) sameWindow(n *node, what string, t *hotparam.Threshold, window time.Duration) {
+	if t.Rate.Per != 0 && window != t.Rate.Per {
+		r.report(n.at, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
+	}
+	t.Rate.Per = window
+}
+
+// defaultLeast is the count of requests within the window below which no key is
+// hot by comparison.
+const defaultLeast = 10
+
+// withLeast gives a threshold that compares the least count and the window that
+// it does not name.
+func withLeast(t *hotparam.Threshold) {
+	if t.Kind != hotparam.Absolute {
+		t.Rate.N, t.Rate.Per = cmp.Or(t.Rate.N, defaultLeast), cmp.Or(t.Rate.Per, hotparam.MinWindow)
+	}
+}
+
+// exit reads when a key cools: as a share of the threshold, or where that is
+// absolute as a rate over the same window or a count.
+func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 	s, ok := r.scalar(n, "hot.exit")
 	if !ok {
 		return
 	}
 	s = strings.TrimSpace(s)
-	const forms = "a share of the threshold (80%), a rate over the same window (160/s) or a count (160)"
+	forms := "a share of the threshold (80%), a rate over the same window (160/s) or a count (160)"
+	if t.Kind != hotparam.Absolute {
+		forms = "80% lowers what a hot key is compared with to four fifths"
+	}
 	if percent, found := strings.CutSuffix(s, "%"); found {
 		share, ok := parsePercent(strings.TrimSpace(percent))
 		if !ok {
@@ -91,22 +207,25 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold) {
 		t.Exit = hotparam.ExitCount(t.Rate.N, share)
 		return
 	}
-	count, err := strconv.ParseInt(s, 10, 64)
+	if t.Kind != hotparam.Absolute {
+		r.report(n.at, forms, "hot.exit %s: want a percentage, as the threshold is no rate", quote(s))
+		return
+	}
+	count, ok := parseCount(s, unit)
 	if strings.Contains(s, "/") {
-		var rate hotparam.Rate
-		if rate, err = hotparam.ParseRate(s); err != nil {
-			r.report(n.at, forms, "hot.exit %s: %v", quote(s), errors.Unwrap(err))
+		rate, reason := parseRate(s, unit, quantities[unit].most)
+		if reason == "" && t.Rate.Per != 0 && rate.Per != t.Rate.Per {
+			reason = "the window must be that of hot.rate " + t.Rate.String()
+		}
+		if reason != "" {
+			r.report(n.at, forms, "hot.exit %s: %s", quote(s), reason)
 			return
 		}
-		if t.Rate.Per != 0 && rate.Per != t.Rate.Per {
-			r.report(n.at, forms, "hot.exit %s: the window must be that of hot.rate %s", quote(s), t.Rate)
-			return
-		}
-		count = rate.N
+		count, ok = rate.N, true
 	}
 	switch {
-	case err != nil || count < 1:
-		r.report(n.at, forms, "hot.exit %s: want a share, a rate or a whole number of at least 1", quote(s))
+	case !ok:
+		r.report(n.at, forms, "hot.exit %s: want a share, a rate or %s", quote(s), quantities[unit].want)
 	case t.Rate.N != 0 && count > t.Rate.N:
 		r.report(n.at, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
 	default:
@@ -114,11 +233,16 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold) {
 	}
 }
 
-// parsePercent reads 1 to 100 as a share, fractions of percents included.
-func parsePercent(s string) (float64, bool) {
-	if strings.Trim(s, "0123456789.") != "" { // ParseFloat reads more than people write
-		return 0, false
+// duration reads a time that may be 0.
+func (r *ruleReader) duration(n *node, what, hint string, otherwise time.Duration) time.Duration {
+	s, ok := r.scalar(n, what)
+	if !ok {
+		return otherwise
 	}
-	percent, err := strconv.ParseFloat(s, 64)
-	return percent / 100, err == nil && 1 <= percent && percent <= 100
+	d, err := time.ParseDuration(strings.TrimSpace(s))
+	if err != nil || d < 0 {
+		r.report(n.at, hint, "%s %s: want a duration, for example 10s or 1m", what, quote(s))
+		return otherwise
+	}
+	return d
 }

@@ -1,10 +1,7 @@
 package config
 
 import (
-	"errors"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/hotparam/hotparam"
 )
@@ -12,27 +9,33 @@ import (
 var limitSection = section{
 	name: "limit", prefix: "limit.",
 	fields:  []string{"rate", "burst", "scope", "on_limit", "algorithm"},
-	example: "for example limit: {rate: 50/s, burst: 100}",
+	example: "for example limit: 50/s, or limit: {rate: 50/s, burst: 100}",
 }
 
 // limit reads a limit; nil when there is none, or a bad one.
-func (r *ruleReader) limit(n *node) *hotparam.Limit {
-	v := r.section(n, limitSection)
-	if v == nil {
+func (r *ruleReader) limit(n *node, unit hotparam.Unit) *hotparam.Limit {
+	if n == nil {
 		return nil
+	}
+	what, v := "limit", values{"rate": n}
+	if n.kind != scalarKind {
+		if v = r.section(n, limitSection); v == nil {
+			return nil
+		}
+		what = "limit.rate"
 	}
 	if !v.has("rate") {
 		r.report(n.at, limitSection.example, "limit.rate is missing")
 	}
 	l := &hotparam.Limit{Mode: hotparam.ModeLimit}
-	if s, ok := r.scalar(v.get("rate"), "limit.rate"); ok {
-		rate, err := hotparam.ParseRate(s)
-		if err != nil {
-			r.report(v.get("rate").at, "50/s is 50 per second, 5/1m is 5 per minute", "limit.rate %s: %v", quote(s), errors.Unwrap(err))
+	if s, ok := r.scalar(v.get("rate"), what); ok {
+		rate, reason := parseRate(s, unit, hotparam.MaxRate)
+		if reason != "" {
+			r.report(v.get("rate").at, rateHint(s, unit, "50/s is 50 per second, 5/1m is 5 per minute"), "%s %s: %s", what, quote(s), reason)
 		}
 		l.Rate, l.Burst = rate, rate.N
 	}
-	r.burst(v, l)
+	r.burst(v, l, unit)
 	r.buildable(v.get("scope"), "limit.scope", "instance")
 	r.buildable(v.get("algorithm"), "limit.algorithm", "token_bucket")
 	if r.buildable(v.get("on_limit"), "limit.on_limit", "reject", "shadow") == "shadow" {
@@ -53,12 +56,12 @@ func fills(rate hotparam.Rate, burst int64) bool {
 
 // burst reads the size of the bucket; by default it holds what the rate gives
 // in its time.
-func (r *ruleReader) burst(v values, l *hotparam.Limit) {
+func (r *ruleReader) burst(v values, l *hotparam.Limit, unit hotparam.Unit) {
 	at, n := v.get("rate"), v.get("burst")
 	if s, ok := r.scalar(n, "limit.burst"); ok {
-		burst, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
-		if err != nil || burst < 1 {
-			r.report(n.at, "burst is how many requests pass at once; the count of limit.rate if it is left out", "limit.burst %s: want a whole number of at least 1", quote(s))
+		burst, ok := parseCount(s, unit)
+		if !ok {
+			r.report(n.at, rateHint(s, unit, "burst is how much passes at once; the count of limit.rate if it is left out"), "limit.burst %s: want %s", quote(s), quantities[unit].want)
 			return
 		}
 		l.Burst, at = burst, n

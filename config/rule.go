@@ -9,7 +9,7 @@ import (
 
 var ruleSection = section{
 	name:    "a rule",
-	fields:  []string{"id", "match", "action", "by", "hot", "limit", "prefix", "key"},
+	fields:  []string{"id", "match", "action", "by", "count", "hot", "limit", "except", "allow", "block", "prefix", "key"},
 	example: `for example - {id: search, match: {route: "GET /search"}, limit: {rate: 50/s}}`,
 }
 
@@ -47,12 +47,13 @@ func (r *ruleReader) rule(at position, v values) hotparam.Rule {
 		r.nothingElse(v)
 		return rule
 	}
-	if !v.has("hot") && !v.has("limit") && !v.has("action") {
-		r.report(at, "add limit: {rate: 50/s}, hot: {rate: 200/s} or action: ignore", "the rule has neither hot nor limit: it does nothing")
-	}
-	rule.Hot = r.hot(v.get("hot"))
-	rule.Limit = r.limit(v.get("limit"))
-	rule.By = r.by(v, rule.Match.Route, r.rules.Secrets)
+	rule.Count = r.count(v.get("count"))
+	t := terms{unit: rule.Count}
+	t.hotGood = r.good(func() { rule.Hot = r.hot(v.get("hot"), t.unit) })
+	rule.Limit = r.limit(v.get("limit"), t.unit)
+	t.byGood = r.good(func() { rule.By = r.by(v, rule.Match.Route) })
+	exceptGood := r.good(func() { rule.Except = r.exceptions(v, &rule, t) })
+	r.effect(at, v, &rule, exceptGood)
 	if s, ok := r.choice(v.get("key"), "key", "params", "full"); ok {
 		rule.ParamsOnly = s == "params"
 		if !v.has("hot") && !v.has("by") {
@@ -63,9 +64,50 @@ func (r *ruleReader) rule(at position, v values) hotparam.Rule {
 	return rule
 }
 
+// good tells whether reading has found no problems.
+func (r *ruleReader) good(read func()) bool {
+	before := len(r.problems)
+	read()
+	return len(r.problems) == before
+}
+
+// count reads what a request counts.
+func (r *ruleReader) count(n *node) hotparam.Unit {
+	var words []string
+	for u := hotparam.Requests; u <= hotparam.Units; u++ {
+		words = append(words, u.String())
+	}
+	if n == nil {
+		return hotparam.Requests
+	}
+	s, _ := r.choice(n, "count", words...)
+	if unit, known := hotparam.ParseUnit(s); known {
+		return unit
+	}
+	return anyUnit
+}
+
+// effect reports a rule that does nothing, or counts for nothing.
+func (r *ruleReader) effect(at position, v values, rule *hotparam.Rule, exceptGood bool) {
+	const hint = "add limit: {rate: 50/s}, hot: {rate: 200/s} or action: ignore"
+	limits, blocks := v.has("limit"), false
+	for _, x := range rule.Except {
+		limits, blocks = limits || x.Limit != nil, blocks || x.Action == hotparam.Block
+	}
+	switch {
+	case v.has("hot") || limits || v.has("action") || !exceptGood:
+	case v.get("count") != nil:
+		r.report(v.get("count").at, "add hot or limit, or remove count", "count: the rule has neither hot nor limit, so it counts nothing")
+	case len(rule.Except) > 0 && !blocks:
+		r.report(at, hint, "the rule has neither hot nor limit, and none of its exceptions blocks: it does nothing")
+	case !blocks:
+		r.report(at, hint, "the rule has neither hot nor limit: it does nothing")
+	}
+}
+
 // nothingElse reports what an ignore rule says in vain.
 func (r *ruleReader) nothingElse(v values) {
-	for _, name := range []string{"by", "hot", "limit", "prefix", "key"} {
+	for _, name := range ruleSection.fields[3:] { // all behind id, match and action
 		if n := v.get(name); n != nil {
 			r.report(n.at, "remove it, or remove action: ignore", "%s: an ignore rule only exempts requests from the others", name)
 		}

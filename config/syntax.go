@@ -133,6 +133,7 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 				d.report(place(tk.Prev), "is a quote missing?", "a name is longer than %d bytes", maxName)
 				return false
 			}
+			d.colon(tk)
 		}
 		if depth > maxDepth || entries > maxDepth {
 			d.report(at, "rules need no more than five", "nested more than %d deep", maxDepth)
@@ -140,6 +141,22 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 		}
 	}
 	return len(d.problems) == 0
+}
+
+// colon reports one with text right behind it: within braces the parser takes
+// {path:id: 7} for {path: "id: 7"}, where YAML says {"path:id": 7}.
+func (d *decoder) colon(tk *token.Token) {
+	if tk.Prev == nil || tk.Prev.Type == token.DoubleQuoteType || tk.Prev.Type == token.SingleQuoteType {
+		return // as in JSON
+	}
+	at := place(tk)
+	if at.line > len(d.text.raw) {
+		return
+	}
+	line := []rune(d.text.raw[at.line-1])
+	if at.column < len(line) && !strings.ContainsRune(" \t,]}", line[at.column]) {
+		d.report(at, `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`, "a colon without a space behind it")
+	}
 }
 
 // realign corrects the columns of tokens: the lexer does not count the tabs

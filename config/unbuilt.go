@@ -12,11 +12,6 @@ var unbuiltFields = map[string]string{
 	"penalty":     "what works today: rate and burst; a hot key stays limited for at least hot.hold",
 	"warm_up":     "what works today: a bucket begins full, with burst tokens",
 	"redact":      "what works today: names in secrets.extra never leave the process",
-	"share":       "what works today: an absolute rate, such as rate: 200/s",
-	"jump":        "what works today: an absolute rate, such as rate: 200/s",
-	"top":         "what works today: an absolute rate, such as rate: 200/s",
-	"top_k":       "what works today: an absolute rate, such as rate: 200/s",
-	"cool_down":   "what works today: hot.exit and hot.hold",
 }
 
 // unbuiltWords are values of some fields, and what works today.

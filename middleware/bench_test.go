@@ -92,6 +92,32 @@ func BenchmarkCheck(b *testing.B) {
 			}
 		})
 	}
+	combined := hotparam.By{Kind: hotparam.ByCombinations}
+	except := hotRule(b, "r", "GET /search", byAll, 3600, 1)
+	for i := range 10 {
+		except.Except = append(except.Except, hotparam.Exception{Values: is("q", fmt.Sprint("free", i)), Action: hotparam.Allow})
+	}
+	for name, rule := range map[string]hotparam.Rule{"combinations": hotRule(b, "r", "GET /search", combined, 3600, 1), "exceptions": except} {
+		b.Run(name, func(b *testing.B) {
+			queries := benchQueries("q=%d&b=2")
+			g := benchGuard(b, rule, "GET /search", "/search", queries)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				g.Check(get("GET /search", "/search", queries[i&(len(queries)-1)]))
+			}
+		})
+	}
+	b.Run("cost", func(b *testing.B) {
+		queries := benchQueries("q=%d&b=2")
+		rule := hotRule(b, "r", "GET /search", byAll, 3600, 1)
+		rule.Count = hotparam.Units
+		g := benchGuard(b, rule, "GET /search", "/search", queries)
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			_, ticket := g.Begin(get("GET /search", "/search", queries[i&(len(queries)-1)]))
+			ticket.End(Cost{Units: 3})
+		}
+	})
 	b.Run("hot", func(b *testing.B) { // and decided
 		g := benchGuard(b, hotRule(b, "r", "GET /search", byAll, 3600*1e6, 1e6), "GET /search", "/search", nil)
 		g.heat(b, "r GET /search?b=2&q=1")
@@ -122,7 +148,7 @@ func BenchmarkCheckParallel(b *testing.B) {
 func benchGuard(b *testing.B, rule hotparam.Rule, pattern, path string, queries []string) *fixture {
 	b.Helper()
 	start := time.Now()
-	f := newFixtureOf(b, hotparam.Rules{Rules: []hotparam.Rule{rule}}, collector.Config{MaxKeys: 2 * benchKeys},
+	f := newFixtureOf(b, hotparam.Rules{Rules: []hotparam.Rule{rule}}, collector.Config{MaxKeys: collector.DefaultMaxKeys},
 		WithClock(func() time.Duration { return time.Since(start) }))
 	f.sink.discard = true
 	for i, q := range queries {

@@ -10,4 +10,11 @@
 // up, the key's bytes are built in a reused buffer and hashed once, the
 // collector counts, and the hot set says no. A panic inside never fails a
 // request: it passes, and is counted.
+//
+// A key that reaches its threshold on this instance alone is limited here at once,
+// marked local until the aggregator has agreed or not: see [WithoutLocal].
+//
+// Where rules count what requests cost, a request is let in first and charged when
+// it is done: Handler does so by itself, with what a handler says by [AddCost];
+// others call [Guard.Begin] or [Guard.EnterCost], and then [Ticket.End].
 package middleware

@@ -20,16 +20,37 @@ func (g *Guard) Enter(ctx context.Context, resource string, params ...hotparam.P
 	if ctx.Err() != nil {
 		return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
 	}
+	g.enter(g.rules.ofResource(resource), params, nil, &d)
+	return d
+}
+
+// EnterCost is Enter where rules count what a request costs, as [Guard.Begin] is
+// Check.
+func (g *Guard) EnterCost(ctx context.Context, resource string, params ...hotparam.Param) (d hotparam.Decision, t *Ticket) {
+	defer g.failOpen(&d)
+	if ctx.Err() != nil {
+		return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
+	}
+	r := g.rules.ofResource(resource)
+	if !r.costs {
+		g.enter(r, params, nil, &d)
+		return d, nil
+	}
+	ticket := g.tickets.Get().(*Ticket)
+	g.enter(r, params, ticket, &d)
+	return d, ticket.unless(!d.Allowed)
+}
+
+func (g *Guard) enter(r *route, params []hotparam.Param, t *Ticket, d *hotparam.Decision) {
 	s := g.begin()
-	s.route = g.rules.ofResource(resource)
+	s.route, s.ticket = r, t
 	s.loaded = true // there is no query to load
 	for _, p := range params {
 		s.params.Add(p)
 	}
 	s.params.Sort()
-	g.decide(s, &d)
+	g.decide(s, d)
 	g.end(s)
-	return d
 }
 
 // IsHot tells whether a key is hot by some rule, for callers that treat hot
@@ -47,7 +68,7 @@ func (g *Guard) IsHot(key string) (hot bool) {
 	defer g.end(s)
 	for i := range g.rules.rules {
 		r := &g.rules.rules[i]
-		if r.Hot == nil {
+		if len(r.Hot) == 0 {
 			continue
 		}
 		s.key = append(append(s.key[:0], r.prefix...), key...)

@@ -11,26 +11,29 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/limiter"
 )
 
 // Guard decides on requests. It is safe for concurrent use.
 type Guard struct {
-	rules  *ruleSet
-	counts *collector.Collector
-	hot    *hotkeys.Local[*held]
-	pool   sync.Pool // of *scratch
-	opts   options
+	rules   *ruleSet
+	counts  *collector.Collector
+	hot     *hotkeys.Local[*held]
+	locals  *locals
+	pool    sync.Pool // of *scratch
+	tickets sync.Pool // of *Ticket
+	opts    options
 
-	limited, shadowed, panics atomic.Int64
+	limited, blocked, shadowed, charged, panics atomic.Int64
 }
 
 // options are what an [Option] sets.
 type options struct {
 	route   func(*http.Request) string
 	skip    func(*http.Request) bool
+	caller  func(*http.Request) string
 	limited func(http.ResponseWriter, *http.Request, hotparam.Decision)
 	shadow  bool
+	noLocal bool
 	clock   func() time.Duration
 	maxKeys int
 	onSwap  func(version string, hot []hotparam.Hot)
@@ -56,6 +59,12 @@ func WithMux(mux *http.ServeMux) Option {
 // http.ServeMux, or "" for one that is not known.
 func WithRoute(f func(*http.Request) string) Option { return func(o *options) { o.route = f } }
 
+// WithCaller takes from f who sends a request, such as the tenant or the API key's
+// owner; "": not known. The default is the host of its RemoteAddr, which behind a
+// proxy is the proxy. The callers of hot keys leave the process: see
+// [hotparam.Attribution].
+func WithCaller(f func(*http.Request) string) Option { return func(o *options) { o.caller = f } }
+
 // WithSkip lets requests pass that f picks out, uncounted.
 func WithSkip(f func(*http.Request) bool) Option { return func(o *options) { o.skip = f } }
 
@@ -67,6 +76,12 @@ func WithLimited(f func(http.ResponseWriter, *http.Request, hotparam.Decision)) 
 // WithShadow refuses nothing: what would have been refused is counted and
 // passes, whatever the rules say.
 func WithShadow() Option { return func(o *options) { o.shadow = true } }
+
+// WithoutLocal limits only what is put into [Guard.HotSet]. By default a key that
+// reaches its rule's whole threshold on this instance alone is limited here at
+// once, before the aggregator has told anybody, and until it has had two seconds
+// to agree; while no aggregator answers, until the key cools here.
+func WithoutLocal() Option { return func(o *options) { o.noLocal = true } }
 
 // WithClock gives the time that limits are reckoned by: monotonic, since any
 // fixed instant.
@@ -85,8 +100,9 @@ func WithOnSwap(f func(version string, hot []hotparam.Hot)) Option {
 }
 
 // New makes a guard for rules, which must not change afterwards. What it counts
-// goes to counts; keys become hot by what is put into [Guard.HotSet], usually
-// by a hotkeys.Watcher.
+// goes to counts, which tells it what is hot here and is steered by it: a
+// collector has one guard. Keys become hot by what is put into [Guard.HotSet],
+// usually by a hotkeys.Watcher, and by what counts tells.
 func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*Guard, error) {
 	if rules == nil || counts == nil {
 		return nil, errors.New("middleware: New needs rules and a collector")
@@ -97,6 +113,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	start := time.Now()
 	g := &Guard{counts: counts, opts: options{
 		limited: Refuse,
+		caller:  remoteHost,
 		clock:   func() time.Duration { return time.Since(start) },
 		maxKeys: DefaultMaxKeys,
 	}}
@@ -109,38 +126,23 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	}
 	g.rules = set
 	g.pool.New = func() any { return new(scratch) }
+	g.tickets.New = func() any { return &Ticket{guard: g} }
+	g.locals = newLocals(g)
 	g.hot = hotkeys.NewLocal(g.hold, hotkeys.LocalConfig[*held]{
 		KeepFor: func(h *held) time.Duration { return h.timeToFull(g.opts.clock()) },
-		OnSwap:  g.opts.onSwap,
+		OnSwap: func(version string, hot []hotparam.Hot) {
+			g.locals.swapped(hot)
+			if g.opts.onSwap != nil {
+				g.opts.onSwap(version, hot)
+			}
+		},
+		OnFleet: g.locals.heard,
 	})
+	counts.OnOrigins(g.tellOrigins)
+	if !g.opts.noLocal {
+		counts.OnLocal(g.locals.tell)
+	}
 	return g, nil
-}
-
-// held is what the request path keeps for a hot key.
-type held struct {
-	bucket          *limiter.TokenBucket // nil: watched only
-	passed, refused atomic.Int64
-}
-
-// hold makes what a key that became hot is held to: by the rule as this process
-// knows it. A key that stays hot, or comes back soon, keeps what it had.
-func (g *Guard) hold(h hotparam.Hot, old *held, had bool) *held {
-	if had {
-		return old
-	}
-	fresh := &held{}
-	if rule := g.rules.byID(h.Rule); rule != nil && rule.Limit != nil {
-		// compile made one of the same rate and burst.
-		fresh.bucket, _ = limiter.NewTokenBucket(rule.Limit.Rate, rule.Limit.Burst)
-	}
-	return fresh
-}
-
-func (h *held) timeToFull(now time.Duration) time.Duration {
-	if h.bucket == nil {
-		return 0
-	}
-	return h.bucket.TimeToFull(now)
 }
 
 // HotSet is the set of keys that are hot, to be filled by a watcher.
@@ -153,7 +155,8 @@ type HotKey struct {
 	Passed, Refused int64
 }
 
-// HotKeys are the keys that are hot now, the highest rate first.
+// HotKeys are the keys that are hot now, the highest rate first. Those that this
+// instance alone has found hot are marked Local.
 func (g *Guard) HotKeys() []HotKey {
 	var keys []HotKey
 	for _, h := range g.hot.All() {
@@ -170,18 +173,30 @@ func (g *Guard) HotKeys() []HotKey {
 // Stats are a guard's counters since it was made.
 type Stats struct {
 	Limited  int64 // requests that were refused
+	Blocked  int64 // of these, those with a value that a rule blocks
 	Shadowed int64 // requests that would have been refused
+	Charged  int64 // requests whose cost was counted when they were done
 	Panics   int64 // requests that passed because hotparam panicked
 	Overflow int64 // requests that passed a rule without hot for want of room
+	Local    int64 // keys that this instance alone found hot
+	Refuted  int64 // of these, those that the aggregator did not agree to
+	Unmarked int64 // of these, those that were not limited for want of room
 }
 
 // Stats tells the counters.
 func (g *Guard) Stats() Stats {
-	s := Stats{Limited: g.limited.Load(), Shadowed: g.shadowed.Load(), Panics: g.panics.Load()}
+	s := Stats{
+		Limited:  g.limited.Load(),
+		Blocked:  g.blocked.Load(),
+		Shadowed: g.shadowed.Load(),
+		Charged:  g.charged.Load(),
+		Panics:   g.panics.Load(),
+	}
+	s.Local, s.Refuted = g.locals.stats()
+	_, unmarked := g.hot.Marks()
+	s.Unmarked = int64(unmarked)
 	for i := range g.rules.rules {
-		if k := g.rules.rules[i].keyed; k != nil {
-			s.Overflow += int64(k.Stats().Overflow)
-		}
+		s.Overflow += int64(g.rules.rules[i].overflow())
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -20,26 +21,39 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		route = o.route
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d := g.examine(r, route); !d.Allowed {
+		d, ticket := g.examine(r, route)
+		switch {
+		case !d.Allowed:
 			g.opts.limited(w, r, d)
-			return
+		case ticket != nil:
+			ticket.serve(w, r, next)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
-// examine is Check for an HTTP request. A panic of an option's function, too,
+// examine is Begin for an HTTP request. A panic of an option's function, too,
 // lets the request pass; one of the guarded handler is none of our business.
-func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision) {
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision, t *Ticket) {
 	defer g.failOpen(&d)
 	if g.opts.skip != nil && g.opts.skip(r) {
-		return hotparam.Decision{Allowed: true}
+		return hotparam.Decision{Allowed: true}, nil
 	}
-	req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Pattern: r.Pattern}
+	req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Pattern: r.Pattern, Caller: g.opts.caller(r)}
 	if route != nil { // it knows better than a mux further out, which may have set a pattern too
 		req.Pattern = route(r)
 	}
-	return g.Check(req)
+	return g.Begin(req)
+}
+
+// remoteHost is the host of the address that a request came from.
+func remoteHost(r *http.Request) string {
+	colon := strings.LastIndexByte(r.RemoteAddr, ':')
+	if colon < 0 {
+		return r.RemoteAddr
+	}
+	return strings.Trim(r.RemoteAddr[:colon], "[]")
 }
 
 // problem is an RFC 9457 body, of the type that
@@ -56,14 +70,15 @@ const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exc
 
 // Refuse answers a request that was refused: 429 with Retry-After in whole
 // seconds (RFC 9110, 10.2.3) and a problem body (RFC 9457); 403 for a request
-// that no rule matches. It tells the rule's id but no parameter.
+// that no rule matches, or with a value that a rule blocks. It tells the rule's id
+// but no parameter.
 func Refuse(w http.ResponseWriter, _ *http.Request, d hotparam.Decision) {
 	p := problem{
 		Type:   quotaExceeded,
 		Title:  http.StatusText(http.StatusTooManyRequests),
 		Status: http.StatusTooManyRequests,
 	}
-	if d.Reason == hotparam.ReasonNoMatch {
+	if d.Reason == hotparam.ReasonNoMatch || d.Reason == hotparam.ReasonBlocked {
 		p = problem{Type: "about:blank", Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden}
 	} else {
 		seconds := max(1, int64((d.RetryAfter+time.Second-1)/time.Second))

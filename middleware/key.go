@@ -1,41 +1,67 @@
 package middleware
 
-import (
-	"strings"
-
-	"github.com/hotparam/hotparam"
-)
+import "github.com/hotparam/hotparam"
 
 // A key is built in the scratch's buffer: the rule's id, a space, the route, the
 // parameters.
 
-// canonicalPath undoes what a client may have escaped without need: a router
-// takes /%75/7 for /u/7, and so must the rules.
-func (s *scratch) canonicalPath() {
-	if strings.IndexByte(s.req.Path, '%') < 0 {
-		return
-	}
-	s.path = hotparam.AppendPath(s.path[:0], s.req.Path)
-	if string(s.path) != s.req.Path {
-		s.req.Path = string(s.path)
+// keys builds each of the keys that the rule makes of the request, and has it
+// used.
+func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
+	switch c.By.Kind {
+	case hotparam.ByEach:
+		s.load(c.values)
+		for i := range s.params.Len() {
+			p := s.params.At(i)
+			if i > 0 && p == s.params.At(i-1) || g.rules.Secrets.Hides(p.Name) {
+				continue // a request counts a key once, however often it repeats it
+			}
+			s.startKey(c)
+			s.key = s.params.AppendOne(s.key, i)
+			g.use(s, c, d)
+		}
+	case hotparam.ByCombinations:
+		s.load(c.values)
+		all := s.params.Combine(c.By.Names, &g.rules.Secrets)
+		for set := all.Next(0); set != 0; set = all.Next(set) {
+			s.startKey(c)
+			s.key = s.params.AppendCombination(s.key, &all, set)
+			g.use(s, c, d)
+		}
+	default:
+		s.startKey(c)
+		start := len(s.key)
+		if g.appendParams(s, c) == 0 {
+			if !c.bare() {
+				return // no key
+			}
+			s.key = s.key[:start-1] // a route alone, without "?"
+		}
+		g.use(s, c, d)
 	}
 }
 
-// load parses the query and the path values by a pattern, once.
-func (s *scratch) load(values *hotparam.Route) {
-	if s.loaded {
-		if s.values == values {
-			return
+// appendParams appends the parameters of a rule that makes one key, and tells how
+// many they are. A query that needs no decoding need not be parsed for that.
+func (g *Guard) appendParams(s *scratch, c *candidate) (n int) {
+	if !s.loaded && c.values == nil {
+		var ok bool
+		if s.key, n, ok = hotparam.AppendPlain(s.key, s.req.Query, c.By.Names, &g.rules.Secrets); ok {
+			return n
 		}
-		s.params.Reset()
 	}
-	s.loaded, s.values = true, values
-	s.params.AddQuery(s.req.Query)
-	if values != nil {
-		values.Values(s.req.Path, s.params.AddPath)
+	s.load(c.values)
+	if c.By.Kind == hotparam.ByNames {
+		s.key, n = s.params.AppendNamed(s.key, c.By.Names)
+	} else {
+		s.key, n = s.params.AppendAll(s.key, &g.rules.Secrets)
 	}
-	s.params.Sort()
+	return n
 }
+
+// bare tells whether a request that has none of the rule's parameters makes a
+// key, of the route alone.
+func (r *rule) bare() bool { return r.By.Kind == hotparam.ByAll && !r.ParamsOnly }
 
 // startKey begins a key's bytes with all that stands before the parameters: the
 // rule's id, a space, the route, "?".

@@ -205,7 +205,7 @@ func TestKeysAreCanonical(t *testing.T) {
 		}
 		by := rapid.SampledFrom([]hotparam.By{byAll, byEach}).Draw(t, "by")
 		f := newFixture(t, hotparam.Rules{Secrets: hotparam.NewSecrets(nil, nil), Rules: []hotparam.Rule{
-			{ID: "r", Match: hotparam.Match{Route: anyRoute}, By: by, Hot: hotparam.NewThreshold(hotparam.Rate{N: 1, Per: 1e9})},
+			{ID: "r", Match: hotparam.Match{Route: anyRoute}, By: by, Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1, Per: 1e9})}},
 		}})
 		f.Check(get("", "/s", write()))
 		first := f.counted()

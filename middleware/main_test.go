@@ -17,15 +17,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tally is a sink that adds up what it is sent.
-type tally struct {
+// tallySink is a sink that adds up what it is sent.
+type tallySink struct {
 	mu      sync.Mutex
 	counts  map[string]int64
 	discard bool                // keep nothing
 	fit     func([]byte) []byte // nil: everything fits
 }
 
-func (s *tally) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
+func (s *tallySink) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
 	if s.discard {
 		return collector.Sent{}
 	}
@@ -40,19 +40,19 @@ func (s *tally) Send(_ context.Context, _ collector.Flush, counts []collector.Co
 	return collector.Sent{Lines: int64(len(counts))}
 }
 
-func (s *tally) Fit(text []byte) []byte {
+func (s *tallySink) Fit(text []byte) []byte {
 	if s.fit == nil {
 		return text
 	}
 	return s.fit(text)
 }
 
-func (s *tally) Close() error { return nil }
+func (s *tallySink) Close() error { return nil }
 
 // fixture is a guard whose counts can be looked at and whose clock is set.
 type fixture struct {
 	*Guard
-	sink   *tally
+	sink   *tallySink
 	counts *collector.Collector
 	now    time.Duration
 }
@@ -73,9 +73,12 @@ func newFixtureOf(tb tester, rules hotparam.Rules, counts collector.Config, opts
 	if rules.Namespace == "" {
 		rules.Namespace = "test"
 	}
-	f := &fixture{sink: &tally{}, now: time.Hour}
+	f := &fixture{sink: &tallySink{}, now: time.Hour}
 	var err error
 	counts.Sink = f.sink
+	if counts.MaxKeys == 0 {
+		counts.MaxKeys = 1 << 12 // large tables take longer to make than most tests
+	}
 	if f.counts, err = collector.New(counts); err != nil {
 		tb.Fatal(err)
 	}
@@ -144,7 +147,7 @@ var (
 func hotRule(tb testing.TB, id, pattern string, by hotparam.By, perHour, burst int64) hotparam.Rule {
 	r := hotparam.Rule{
 		ID: id, Match: hotparam.Match{Route: parse(tb, pattern)}, By: by,
-		Hot: hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}),
+		Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})},
 	}
 	if perHour > 0 {
 		r.Limit = limit(perHour, burst)

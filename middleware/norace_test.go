@@ -33,7 +33,32 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s is not hot", c.name)
 		}
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	named := byNames("q", "b")
+	named.Kind = hotparam.ByCombinations
+	for name, by := range map[string]hotparam.By{"combinations": {Kind: hotparam.ByCombinations}, "combinations of names": named, "each": byEach, "all": byAll} {
+		rule := hotRule(t, "r", "GET /s", by, 3600, 1)
+		rule.Except = []hotparam.Exception{
+			{Values: is("q", "free"), Action: hotparam.Allow}, {Values: is("q", "evil*"), Action: hotparam.Block}, {Values: is("q", "v*p"), Limit: limit(3600, 2)},
+		}
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		for _, q := range []string{"1", "free", "evil", "vip", "%76ip"} {
+			req := get("GET /s", "/s", "q="+q+"&b=2&c=3&d=4&e=5")
+			allocs(name+" with exceptions, "+q, f, req)
+			f.heat(t, f.keys()...)
+			allocs(name+" with exceptions, hot, "+q, f, req)
+		}
+	}
+	cost := hotRule(t, "r", "GET /s", byNames("q"), 3600, 1)
+	cost.Count = hotparam.Units
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})
+	req := get("GET /s", "/s", "q=1")
+	if n := testing.AllocsPerRun(500, func() {
+		_, ticket := f.Begin(req)
+		ticket.End(Cost{Units: 2})
+	}); n != 0 {
+		t.Errorf("costs: %v allocations", n)
+	}
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
 		limitRule(t, "one", "*", hotparam.By{}, 1, 1000), limitRule(t, "keys", "*", byEach, 1, 400), hotRule(t, "h", "*", byAll, 0, 0),
 	}})
 	allocs("limits, some of them of keys", f, get("GET /s", "/s", "q=1&b=2"))

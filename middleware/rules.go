@@ -21,7 +21,14 @@ type ruleSet struct {
 // rule is one rule with what it needs to decide.
 type rule struct {
 	*hotparam.Rule
-	prefix []byte               // "id ", what a key's bytes begin with
+	prefix []byte // "id ", what a key's bytes begin with
+	terms  terms
+	except *exceptions // nil: there are none
+}
+
+// terms are what requests or keys are held to, by a rule or an exception of it.
+type terms struct {
+	limit  *hotparam.Limit      // nil: nothing
 	single *limiter.TokenBucket // of a rule with neither hot nor by
 	keyed  *limiter.Keyed       // of a rule with by but not hot
 }
@@ -29,29 +36,71 @@ type rule struct {
 func compile(rules *hotparam.Rules, maxKeys int) (*ruleSet, error) {
 	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules))}
 	for i := range rules.Rules {
-		r := rule{Rule: &rules.Rules[i]}
+		r := &set.rules[i]
+		r.Rule = &rules.Rules[i]
 		r.prefix = []byte(r.ID + " ")
-		if l := r.Limit; l != nil {
-			bucket, err := limiter.NewTokenBucket(l.Rate, l.Burst)
-			if err != nil {
-				return nil, fmt.Errorf("rule %q: %w", r.ID, err)
-			}
-			switch {
-			case r.Hot != nil:
-			case r.By.Kind == hotparam.ByNone:
-				r.single = bucket
-			default:
-				if r.keyed, err = limiter.NewKeyed(l.Rate, l.Burst, maxKeys); err != nil {
-					return nil, fmt.Errorf("rule %q: %w", r.ID, err)
-				}
-			}
+		if err := r.compile(maxKeys); err != nil {
+			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}
-		set.rules[i] = r
 	}
 	set.routes.init()
 	set.resources.init()
 	set.unknown = set.makeUnknown()
 	return set, nil
+}
+
+func (r *rule) compile(maxKeys int) (err error) {
+	if r.terms, err = r.newTerms(r.Limit, maxKeys); err != nil {
+		return err
+	}
+	list := make([]exception, len(r.Except))
+	for i := range r.Except {
+		list[i] = exception{Exception: &r.Except[i], terms: &r.terms}
+		if limit := r.Except[i].Limit; limit != nil {
+			own, err := r.newTerms(limit, maxKeys)
+			if err != nil {
+				return fmt.Errorf("exception %d: %w", i+1, err)
+			}
+			list[i].terms = &own
+		}
+	}
+	if len(list) > 0 {
+		r.except = newExceptions(list)
+	}
+	return nil
+}
+
+// newTerms makes the buckets of a limit; those of hot keys come with the keys.
+func (r *rule) newTerms(l *hotparam.Limit, maxKeys int) (t terms, err error) {
+	t.limit = l
+	switch {
+	case l == nil:
+	case len(r.Hot) > 0:
+		_, err = limiter.NewTokenBucket(l.Rate, l.Burst) // as each of them will be
+	case r.By.Kind == hotparam.ByNone:
+		t.single, err = limiter.NewTokenBucket(l.Rate, l.Burst)
+	default:
+		t.keyed, err = limiter.NewKeyed(l.Rate, l.Burst, maxKeys)
+	}
+	return t, err
+}
+
+// overflow is how many requests passed the rule for want of room.
+func (r *rule) overflow() (n uint64) {
+	count := func(t *terms) {
+		if t.keyed != nil {
+			n += t.keyed.Stats().Overflow
+		}
+	}
+	count(&r.terms)
+	if r.except != nil {
+		for i := range r.except.list {
+			if t := r.except.list[i].terms; t != &r.terms {
+				count(t)
+			}
+		}
+	}
+	return n
 }
 
 func (s *ruleSet) byID(id string) *rule {
@@ -71,11 +120,21 @@ func (r *rule) makeHead(route string) []byte {
 	return append(append(slices.Clip(r.prefix), route...), '?')
 }
 
+// nameOf is the route's name if the rule's keys do not tell it.
+func (r *rule) nameOf(route string) string {
+	if r.ParamsOnly {
+		return route
+	}
+	return ""
+}
+
 // route is what is known of one route before its requests come.
 type route struct {
 	pattern hotparam.Route // the router's
 	rules   []candidate    // in order; those to ignore first where all rules count
 	byPath  bool           // some of them look at the request's path
+	plain   *candidate     // the only rule, if it is a plain one
+	costs   bool           // some of them count costs
 }
 
 // candidate is a rule that may match a request of the route.
@@ -83,6 +142,7 @@ type candidate struct {
 	*rule
 	head   []byte          // of keys: the rule's id, a space, the route, "?"; nil: the request's method, and
 	text   string          // the path of the rule's pattern; empty: of the request
+	name   string          // of the route, where keys do not tell it
 	values *hotparam.Route // gives the path values; nil: there are none
 	byPath bool            // the path decides whether it matches
 	picks  bool            // not all requests of the route match
@@ -110,7 +170,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 	}
 	r.pattern, _ = hotparam.ParseRoute(path)
 	for i := range s.rules {
-		c := candidate{rule: &s.rules[i], head: s.rules[i].makeHead(text), values: wildcards(&r.pattern)}
+		c := candidate{rule: &s.rules[i], head: s.rules[i].makeHead(text), name: s.rules[i].nameOf(text), values: wildcards(&r.pattern)}
 		switch match := &c.Match.Route; {
 		case match.IsAny(), match.SamePattern(method, path), match.SamePattern(own, path):
 		case !match.MayMatch(method, r.pattern):
@@ -124,7 +184,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 		r.rules = append(r.rules, c)
 	}
 	r.byPath = slices.ContainsFunc(r.rules, func(c candidate) bool { return c.byPath || c.values != nil })
-	s.order(r)
+	s.finish(r)
 	return r
 }
 
@@ -136,10 +196,10 @@ func (s *ruleSet) ofResource(name string) *route {
 	r := &route{}
 	for i := range s.rules {
 		if s.rules[i].Match.Route.Resource(name) {
-			r.rules = append(r.rules, candidate{rule: &s.rules[i], head: s.rules[i].makeHead(name)})
+			r.rules = append(r.rules, candidate{rule: &s.rules[i], head: s.rules[i].makeHead(name), name: s.rules[i].nameOf(name)})
 		}
 	}
-	s.order(r)
+	s.finish(r)
 	s.resources.add("", name, r)
 	return r
 }
@@ -152,11 +212,11 @@ func (s *ruleSet) makeUnknown() *route {
 		match := &s.rules[i].Match.Route
 		c := candidate{rule: &s.rules[i], text: match.Path(), values: wildcards(match), byPath: true}
 		if c.ParamsOnly {
-			c.head = c.makeHead("")
+			c.head, c.name = c.makeHead(""), c.text
 		}
 		r.rules = append(r.rules, c)
 	}
-	s.order(r)
+	s.finish(r)
 	return r
 }
 
@@ -168,10 +228,16 @@ func wildcards(pattern *hotparam.Route) *hotparam.Route {
 	return pattern
 }
 
-// order puts the rules to ignore first where all rules count.
-func (s *ruleSet) order(r *route) {
+// finish tells what there is to know of the route's rules, and puts those to
+// ignore first where all rules count.
+func (s *ruleSet) finish(r *route) {
 	for i := range r.rules {
-		r.rules[i].picks = r.rules[i].byPath || len(r.rules[i].Match.Query) > 0
+		c := &r.rules[i]
+		c.picks = c.byPath || len(c.Match.Query) > 0
+		r.costs = r.costs || c.Count != hotparam.Requests
+	}
+	if len(r.rules) == 1 && r.rules[0].isPlain() {
+		r.plain = &r.rules[0]
 	}
 	if s.Evaluate == hotparam.EvaluateAll {
 		slices.SortStableFunc(r.rules, func(a, b candidate) int {

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// quantity is how numbers of a unit are written.
+type quantity struct {
+	parse func(s string) (int64, bool)
+	want  string // what a number is, for messages
+	rate  string // an example of a rate
+	most  int64  // the highest rate of a threshold, per second
+}
+
+// anyUnit stands for the unit of a rule whose count is bad, so that the numbers
+// which it was meant for are not reported, too.
+const anyUnit = hotparam.Units + 1
+
+var quantities = [...]quantity{
+	hotparam.Requests: {parseWhole, "a whole number of at least 1", `"200/s" or "60/1m"`, hotparam.MaxRate},
+	hotparam.Bytes:    {ParseBytes, "a size of at least 1, such as 512KiB, 10MB or 1000", `"1MB/s" or "512KiB/10s"`, 1e12},
+	hotparam.Millis:   {parseMillis, "a time of at least 1 ms, such as 500ms, 2s or 500", `"500ms/s" or "30s/1m"`, hotparam.MaxRate},
+	hotparam.Units:    {parseWhole, "a whole number of at least 1", `"200/s" or "60/1m"`, hotparam.MaxRate},
+	anyUnit:           {parseAny, "a number of at least 1", `"200/s" or "60/1m"`, 1e12},
+}
+
+// parseCount reads a count of at least 1.
+func parseCount(s string, unit hotparam.Unit) (int64, bool) {
+	n, ok := quantities[unit].parse(strings.TrimSpace(s))
+	return n, ok && n >= 1
+}
+
+// parseRate reads N/D with N in the unit, or tells why it is none. most is the
+// highest rate per second.
+func parseRate(s string, unit hotparam.Unit, most int64) (hotparam.Rate, string) {
+	count, per, found := strings.Cut(s, "/")
+	if !found {
+		return hotparam.Rate{}, "want N/D, for example " + quantities[unit].rate
+	}
+	n, ok := parseCount(count, unit)
+	if !ok {
+		return hotparam.Rate{}, "the count must be " + quantities[unit].want
+	}
+	rate, err := hotparam.ParseRate("1/" + per)
+	if err != nil {
+		return hotparam.Rate{}, errors.Unwrap(err).Error()
+	}
+	if rate.N = n; rate.PerSecond() > float64(most) {
+		return hotparam.Rate{}, fmt.Sprintf("more than %d per second", most)
+	}
+	return rate, ""
+}
+
+// parseWindowed reads N/D with D such as windows can be.
+func parseWindowed(s string, unit hotparam.Unit) (hotparam.Rate, string) {
+	rate, reason := parseRate(s, unit, quantities[unit].most)
+	if reason == "" && !isWindow(rate.Per) {
+		return hotparam.Rate{}, badWindow
+	}
+	return rate, reason
+}
+
+const badWindow = "the window must be 1s to 1h"
+
+func isWindow(d time.Duration) bool { return hotparam.MinWindow <= d && d <= hotparam.MaxWindow }
+
+// rateHint is a hint for what is no rate in the unit.
+func rateHint(s string, unit hotparam.Unit, example string) string {
+	count, _, _ := strings.Cut(s, "/")
+	count = strings.TrimSpace(count)
+	if unit != hotparam.Requests && unit != hotparam.Units || strings.Trim(count, "0123456789") == "" {
+		return example
+	}
+	if _, err := time.ParseDuration(count); err == nil {
+		return "times are for rules that say count: ms"
+	}
+	if _, ok := ParseBytes(count); ok {
+		return "sizes are for rules that say count: bytes"
+	}
+	return example
+}
+
+func parseWhole(s string) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// parseMillis reads whole milliseconds, as a number or as a duration.
+func parseMillis(s string) (int64, bool) {
+	if n, ok := parseWhole(s); ok {
+		return n, true
+	}
+	d, err := time.ParseDuration(s)
+	return d.Milliseconds(), err == nil && d%time.Millisecond == 0
+}
+
+func parseAny(s string) (int64, bool) {
+	if n, ok := ParseBytes(s); ok {
+		return n, true
+	}
+	return parseMillis(s)
+}
+
+var sizes = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+}
+
+// ParseBytes reads a size as the file writes it, in whole units: "64MB", "256MiB"
+// or "1048576". It is false for what is none.
+func ParseBytes(s string) (int64, bool) {
+	number, each := strings.ToUpper(strings.TrimSpace(s)), int64(1)
+	for _, size := range sizes {
+		if n, found := strings.CutSuffix(number, size.suffix); found {
+			number, each = n, size.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+	return n * each, err == nil && n >= 0 && n <= math.MaxInt64/each
+}

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const reference = "../docs/RULES.md"
+
+// The examples of the reference are good, and say nothing that is refused
+// elsewhere. One that is no whole file is a list of rules.
+func TestReferenceExamples(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatchIndex(string(text), -1)
+	if len(blocks) < 5 || len(blocks) != strings.Count(string(text), "```yaml") {
+		t.Fatalf("%d blocks are found", len(blocks))
+	}
+	for _, at := range blocks {
+		source := string(text[at[2]:at[3]])
+		if strings.HasPrefix(source, "- ") {
+			source = "rules:\n" + source
+		}
+		line := 1 + strings.Count(string(text[:at[0]]), "\n")
+		f, err := Parse(fmt.Sprintf("%s:%d", reference, line), []byte(source))
+		if err != nil {
+			t.Error(err)
+		} else if err := f.Rules.Validate(); err != nil {
+			t.Errorf("%s:%d: %v", reference, line, err)
+		}
+	}
+}
+
+// The reference names every field.
+func TestReferenceNamesAllFields(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []section{topSection, secretsSection, aggregatorSection, ruleSection, matchSection, hotSection, limitSection, exceptSection} {
+		for _, field := range s.fields {
+			if !strings.Contains(string(text), "`"+field+"`") {
+				t.Errorf("%s: the field %s of %s is missing", reference, field, s.name)
+			}
+		}
+	}
+}

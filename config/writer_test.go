@@ -1,0 +1,252 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"pgregory.net/rapid"
+)
+
+// writer writes YAML, and chooses at random among ways that mean the same.
+type writer struct{ *rapid.T }
+
+func (w writer) coin(what string) bool { return rapid.Bool().Draw(w.T, what) }
+
+// text writes a scalar that is text however it is written: in one of the two
+// kinds of quotes, or bare if that is possible.
+func (w writer) text(s string) string {
+	plain := s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_%./") == ""
+	switch n := rapid.IntRange(0, 2).Draw(w.T, "quotes"); {
+	case n == 0 && plain && s != "null":
+		return s
+	case n <= 1:
+		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+type pair struct{ name, value string }
+
+// fields writes a map: within braces, or a line for each.
+func (w writer) fields(indent string, pairs ...pair) string {
+	var b strings.Builder
+	if w.coin("flow") {
+		for i, p := range pairs {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			fmt.Fprintf(&b, " %s:%s%s", p.name, w.space(), p.value)
+		}
+		return "{" + b.String() + "}"
+	}
+	for _, p := range pairs {
+		fmt.Fprintf(&b, "\n%s%s:%s%s # note", indent, p.name, w.space(), p.value)
+	}
+	return b.String()
+}
+
+func (w writer) space() string {
+	return rapid.SampledFrom([]string{" ", "  ", " \t", "\t "}).Draw(w.T, "space")
+}
+
+func (w writer) names(names []hotparam.Param) string {
+	var items []string
+	for _, p := range names {
+		switch {
+		case p.Source != hotparam.Query:
+			items = append(items, w.text(p.Source.String()+":"+p.Name))
+		case strings.Contains(p.Name, ":") || p.Name == "id" || w.coin("query"):
+			items = append(items, w.text("query:"+p.Name))
+		default:
+			items = append(items, w.text(p.Name))
+		}
+	}
+	return "[" + strings.Join(items, w.space()+",") + "]"
+}
+
+// count writes a number of a unit.
+func (w writer) count(n int64, unit hotparam.Unit) string {
+	switch {
+	case unit == hotparam.Bytes && n%1024 == 0 && w.coin("KiB"):
+		return fmt.Sprint(n/1024) + "KiB"
+	case unit == hotparam.Bytes && n%1000 == 0 && w.coin("KB"):
+		return fmt.Sprint(n/1000) + "KB"
+	case unit == hotparam.Millis && w.coin("duration"):
+		return (time.Duration(n) * time.Millisecond).String()
+	}
+	return fmt.Sprint(n)
+}
+
+func (w writer) rate(r hotparam.Rate, unit hotparam.Unit) string {
+	return w.text(w.count(r.N, unit) + "/" + r.Per.String())
+}
+
+// threshold writes one, in one word where that is all there is to say.
+func (w writer) threshold(h hotparam.Threshold, unit hotparam.Unit) string {
+	percent := func(f float64) string { return strconv.FormatFloat(f*100, 'f', -1, 64) + "%" }
+	word := map[hotparam.Kind]string{
+		hotparam.Absolute: "", hotparam.Share: strconv.FormatFloat(h.Factor*100, 'f', 1, 64) + "%",
+		hotparam.Jump: strconv.FormatFloat(h.Factor, 'f', -1, 64) + "x", hotparam.Top: fmt.Sprint(h.Top),
+	}[h.Kind]
+	field := map[hotparam.Kind]string{hotparam.Absolute: "rate", hotparam.Share: "share", hotparam.Jump: "jump", hotparam.Top: "top"}[h.Kind]
+	exit := percent(h.ExitShare())
+	var pairs []pair
+	switch {
+	case h.Kind == hotparam.Absolute:
+		pairs = []pair{{"rate", w.rate(h.Rate, unit)}}
+		switch rapid.IntRange(0, 2).Draw(w.T, "exit") {
+		case 0:
+			exit = w.count(h.Exit, unit)
+		case 1:
+			exit = w.count(h.Exit, unit) + "/" + h.Rate.Per.String()
+		}
+	case h.Kind != hotparam.Top && w.coin("window with the word"):
+		pairs = []pair{{field, w.text(word + "/" + h.Rate.Per.String())}, {"min", w.text(w.count(h.Rate.N, unit))}}
+	case w.coin("window of its own"):
+		pairs = []pair{{field, w.text(word)}, {"min", w.text(w.count(h.Rate.N, unit))}, {"window", w.text(h.Rate.Per.String())}}
+	default:
+		pairs = []pair{{field, w.text(word)}, {"min", w.rate(h.Rate, unit)}}
+	}
+	if h.Kind != hotparam.Top && w.coin("rate") {
+		pairs[0].name = "rate"
+	}
+	pairs = append(pairs, pair{"exit", w.text(exit)}, pair{"hold", w.text(h.Hold.String())})
+	if h.CoolDown != hotparam.DefaultCoolDown || w.coin("cool_down") {
+		pairs = append(pairs, pair{"cool_down", w.text(h.CoolDown.String())})
+	}
+	return w.inline(pairs)
+}
+
+func (w writer) limit(l *hotparam.Limit, unit hotparam.Unit) string {
+	limit := []pair{{"burst", w.text(w.count(l.Burst, unit))}, {"rate", w.rate(l.Rate, unit)}}
+	if l.Mode == hotparam.ModeShadow {
+		limit = append(limit, pair{"on_limit", "shadow"})
+	} else if w.coin("reject") {
+		limit = append(limit, pair{"on_limit", "reject"}, pair{"scope", "instance"}, pair{"algorithm", "token_bucket"})
+	}
+	return w.inline(limit)
+}
+
+func (w writer) values(x hotparam.Exception) string {
+	var values []pair
+	for _, v := range x.Values {
+		value := w.text(v.Value)
+		if w.coin("list") {
+			value = "[" + value + "]"
+		}
+		name := v.Name
+		if name == "id" || !strings.Contains(name, ":") && w.coin("query") {
+			name = "query:" + name
+		}
+		values = append(values, pair{fmt.Sprintf("%q", name), value})
+	}
+	return w.inline(values)
+}
+
+// exceptions writes except, and allow and block in the one way or the other.
+func (w writer) exceptions(r *hotparam.Rule) (pairs []pair) {
+	var except, allow, block []string
+	allowShort, blockShort := w.coin("allow"), w.coin("block")
+	for _, x := range r.Except {
+		fields := []pair{{"values", w.values(x)}}
+		switch {
+		case x.Action == hotparam.Allow && allowShort:
+			allow = append(allow, w.values(x))
+			continue
+		case x.Action == hotparam.Block && (blockShort || allowShort): // else it would come before allow
+			block = append(block, w.values(x))
+			continue
+		case x.Action != hotparam.Adjust:
+			fields = append(fields, pair{"action", map[hotparam.Action]string{hotparam.Allow: "allow", hotparam.Block: "block"}[x.Action]})
+		}
+		if !x.Rate.IsZero() {
+			fields = append(fields, pair{"hot", w.rate(x.Rate, r.Count)})
+		}
+		if x.Limit != nil {
+			fields = append(fields, pair{"limit", w.limit(x.Limit, r.Count)})
+		}
+		except = append(except, w.inline(fields))
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"block", block}, {"except", except}, {"allow", allow}} {
+		switch {
+		case len(list.items) == 1 && list.name != "except" && w.coin("alone"):
+			pairs = append(pairs, pair{list.name, list.items[0]})
+		case len(list.items) > 0:
+			pairs = append(pairs, pair{list.name, "[" + strings.Join(list.items, ", ") + "]"})
+		}
+	}
+	return pairs
+}
+
+func (w writer) rule(r *hotparam.Rule) string {
+	match := []pair{{"route", w.text(r.Match.Route.String())}}
+	if len(r.Match.Query) > 0 {
+		var query []pair
+		for _, q := range r.Match.Query {
+			query = append(query, pair{fmt.Sprintf("%q", q.Name), w.text(q.Value)})
+			if q.Value == "null" {
+				query[len(query)-1].value = `"null"`
+			}
+		}
+		match = append(match, pair{"query", w.inline(query)})
+	}
+	pairs := []pair{{"id", w.text(r.ID)}, {"match", w.inline(match)}}
+	if r.Ignore {
+		pairs = append(pairs, pair{"action", w.text("ignore")})
+	}
+	switch r.By.Kind {
+	case hotparam.ByAll:
+		if len(r.Hot) == 0 || w.coin("by") {
+			pairs = append(pairs, pair{"by", w.text("all")})
+		}
+	case hotparam.ByEach:
+		pairs = append(pairs, pair{"by", w.text("each")})
+	case hotparam.ByNames:
+		pairs = append(pairs, pair{"by", w.names(r.By.Names)})
+	case hotparam.ByCombinations:
+		if r.By.Names == nil {
+			pairs = append(pairs, pair{"by", w.text("combinations")})
+		} else {
+			pairs = append(pairs, pair{"by", "{combinations: " + w.names(r.By.Names) + "}"})
+		}
+	}
+	var hot []string
+	for _, h := range r.Hot {
+		hot = append(hot, w.threshold(h, r.Count))
+	}
+	switch {
+	case len(hot) == 1 && w.coin("one"):
+		pairs = append(pairs, pair{"hot", hot[0]})
+	case len(hot) > 0:
+		pairs = append(pairs, pair{"hot", "[" + strings.Join(hot, ", ") + "]"})
+	}
+	if r.Count != hotparam.Requests || len(hot) > 0 && w.coin("count") {
+		pairs = append(pairs, pair{"count", w.text(r.Count.String())})
+	}
+	if r.Limit != nil {
+		pairs = append(pairs, pair{"limit", w.limit(r.Limit, r.Count)})
+	}
+	pairs = append(pairs, w.exceptions(r)...)
+	if r.Prefix != "" {
+		pairs = append(pairs, pair{"prefix", w.text(r.Prefix)})
+	}
+	if r.ParamsOnly {
+		pairs = append(pairs, pair{"key", w.text("params")})
+	}
+	return strings.TrimLeft(w.fields("    ", pairs...), " \n")
+}
+
+// inline writes a map within braces.
+func (w writer) inline(pairs []pair) string {
+	var parts []string
+	for _, p := range pairs {
+		parts = append(parts, p.name+":"+w.space()+p.value)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

@@ -1,0 +1,236 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// costRule counts costs of keys by q, and holds hot ones to perHour of the unit.
+func costRule(tb testing.TB, id string, unit hotparam.Unit, perHour, burst int64) hotparam.Rule {
+	r := hotRule(tb, id, "GET /s", byNames("q"), perHour, burst)
+	r.Count = unit
+	return r
+}
+
+func TestCostIn(t *testing.T) {
+	cost := Cost{Bytes: 5, Units: 7, Time: 1500 * time.Microsecond}
+	for unit, want := range map[hotparam.Unit]int64{hotparam.Requests: 1, hotparam.Bytes: 5, hotparam.Units: 7, hotparam.Millis: 2} {
+		if got := cost.in(unit); got != want {
+			t.Errorf("%v: %d, want %d", unit, got, want)
+		}
+	}
+	for _, c := range []struct {
+		cost Cost
+		unit hotparam.Unit
+		want int64
+	}{
+		{Cost{Time: time.Millisecond}, hotparam.Millis, 1},
+		{Cost{Time: 1}, hotparam.Millis, 1},
+		{Cost{}, hotparam.Millis, 0},
+		{Cost{Time: -time.Second}, hotparam.Millis, 0},
+		{Cost{Bytes: -1}, hotparam.Bytes, 0},
+		{Cost{Units: 1 << 62}, hotparam.Units, maxCost},
+	} {
+		if got := c.cost.in(c.unit); got != c.want {
+			t.Errorf("%+v in %v: %d, want %d", c.cost, c.unit, got, c.want)
+		}
+	}
+}
+
+// Costs are counted at the end, by all rules that want them, and a key that is
+// hot waits until what it cost is earned.
+func TestCostsOfHotKeys(t *testing.T) {
+	requests := hotRule(t, "requests", "GET /s", byNames("q"), 0, 0)
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		costRule(t, "bytes", hotparam.Bytes, 3600, 100), costRule(t, "units", hotparam.Units, 0, 0), requests,
+	}})
+	begin := func() (hotparam.Decision, *Ticket) { return f.Begin(search) }
+	d, ticket := begin()
+	want(t, d, hotparam.Decision{Allowed: true})
+	if got := f.counted(); got["requests GET /s?q=1"] != 1 || len(got) != 1 {
+		t.Errorf("counted %v before the end", got)
+	}
+	ticket.End(Cost{Bytes: 1000, Units: 3})
+	if got := f.counted(); got["bytes GET /s?q=1"] != 1000 || got["units GET /s?q=1"] != 3 || len(got) != 2 {
+		t.Errorf("counted %v at the end", got)
+	}
+	d, ticket = begin() // it is not hot yet, and so when it ends
+	f.heat(t, "bytes GET /s?q=1")
+	ticket.End(Cost{Bytes: 40})
+	want(t, d, hotparam.Decision{Allowed: true})
+	d, ticket = begin()
+	want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 100, Remaining: 60, Rule: "bytes"})
+	_, second := begin() // at the same time
+	ticket.End(Cost{Bytes: 90})
+	second.End(Cost{Bytes: 1})
+	refused := hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 100, RetryAfter: 32 * time.Second, Rule: "bytes"}
+	d, ticket = begin()
+	want(t, d, refused)
+	if ticket != nil {
+		t.Error("a refused request has a ticket")
+	}
+	ticket.End(Cost{Bytes: 1 << 30}) // costs nothing
+	f.now += 32 * time.Second
+	d, ticket = begin()
+	want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 100, Remaining: 1, Rule: "bytes"})
+	ticket.End(Cost{})
+	if s := f.Stats(); s.Charged != 4 || s.Limited != 1 {
+		t.Errorf("%+v, want 4 charged: one cost nothing", s)
+	}
+	if hot := f.HotKeys(); hot[0].Passed != 3 || hot[0].Refused != 1 {
+		t.Errorf("%+v", hot[0])
+	}
+	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 100, Remaining: 1, Rule: "bytes"})
+	f.counted()
+	if d, ticket := f.Begin(get("GET /other", "/other", "q=1")); !d.Allowed || ticket != nil {
+		t.Errorf("%+v, %v: no rule wants its cost", d, ticket)
+	}
+}
+
+// What another rule refuses has cost nothing, and its tokens are given back.
+func TestRefusedByAnother(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		costRule(t, "bytes", hotparam.Bytes, 1, 100), limitRule(t, "one", "GET /s", hotparam.By{}, 1, 1), limitRule(t, "two", "GET /s", hotparam.By{}, 1, 2),
+	}})
+	f.heat(t, "bytes GET /s?q=1")
+	_, ticket := f.Begin(search)
+	ticket.End(Cost{Bytes: 1})
+	for range 3 {
+		if d, ticket := f.Begin(search); d.Allowed || ticket != nil || d.Rule != "one" {
+			t.Errorf("%+v, %v", d, ticket)
+		}
+	}
+	if hot := f.HotKeys(); hot[0].Passed != 1 || hot[0].Refused != 3 {
+		t.Errorf("%+v", hot[0])
+	}
+}
+
+// Rules without hot limit costs as well, for each key or for all.
+func TestCostsWithoutHot(t *testing.T) {
+	for name, by := range map[string]hotparam.By{"keyed": byNames("q"), "single": {}} {
+		t.Run(name, func(t *testing.T) {
+			rule := limitRule(t, "r", "GET /s", by, 3600, 10)
+			rule.Count = hotparam.Units
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			for i, cost := range []int64{4, 4, 100} {
+				d, ticket := f.Begin(search)
+				want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 10 - 4*int64(i), Rule: "r"})
+				ticket.End(Cost{Units: cost})
+			}
+			// 98 are owed, of which a minute is remembered.
+			want(t, f.Check(search), hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 10, RetryAfter: 61 * time.Second, Rule: "r"})
+			d, ticket := f.Begin(get("GET /s", "/s", "q=2"))
+			if d.Allowed != (name == "keyed") || (ticket != nil) != d.Allowed {
+				t.Errorf("another key: %+v, %v", d, ticket)
+			}
+			if got := f.counted(); len(got) != 0 {
+				t.Errorf("counted %v", got)
+			}
+		})
+	}
+}
+
+func TestEnterCost(t *testing.T) {
+	rule := hotRule(t, "r", "Search/Find", byNames("q"), 3600, 10)
+	rule.Count = hotparam.Units
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f.heat(t, "r Search/Find?q=1")
+	param := hotparam.Param{Name: "q", Value: "1"}
+	d, ticket := f.EnterCost(t.Context(), "Search/Find", param)
+	want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 10, Rule: "r"})
+	ticket.End(Cost{Units: 25})
+	if d, ticket := f.EnterCost(t.Context(), "Search/Find", param); d.Allowed || ticket != nil || d.RetryAfter != 16*time.Second {
+		t.Errorf("%+v, %v", d, ticket)
+	}
+	if d, ticket := f.EnterCost(t.Context(), "Search/List", param); !d.Allowed || ticket != nil {
+		t.Errorf("%+v, %v", d, ticket)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, ticket := f.EnterCost(gone, "Search/Find", param); d.Reason != hotparam.ReasonOpen || ticket != nil {
+		t.Errorf("%+v, %v", d, ticket)
+	}
+	if got := f.counted(); got["r Search/Find?q=1"] != 25 || len(got) != 1 {
+		t.Errorf("counted %v", got)
+	}
+}
+
+// More than one Add can take is counted in parts.
+func TestHugeCost(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{costRule(t, "r", hotparam.Bytes, 0, 0)}})
+	_, ticket := f.Begin(search)
+	ticket.End(Cost{Bytes: 10<<32 + 7})
+	if got := f.counted()["r GET /s?q=1"]; got != 10<<32+7 {
+		t.Errorf("counted %d", got)
+	}
+}
+
+// A panic of ours at the end fails nobody.
+func TestEndPanics(t *testing.T) {
+	broken := false
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{costRule(t, "r", hotparam.Units, 1, 1)}},
+		WithClock(func() time.Duration {
+			if broken {
+				panic("no clock")
+			}
+			return time.Hour
+		}))
+	_, ticket := f.Begin(search)
+	broken = true
+	ticket.End(Cost{Units: 1})
+	if n := f.Stats().Panics; n != 1 {
+		t.Errorf("%d panics were counted", n)
+	}
+}
+
+// Many at a time: every cost is counted, and every ticket has its own keys.
+func TestConcurrentCosts(t *testing.T) {
+	const workers, each = 8, 1000
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		costRule(t, "units", hotparam.Units, 0, 0), costRule(t, "bytes", hotparam.Bytes, 0, 0),
+	}})
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			req := get("GET /s", "/s", fmt.Sprint("q=", w))
+			for range each {
+				_, ticket := f.Begin(req)
+				ticket.End(Cost{Units: int64(w), Bytes: 1})
+			}
+		})
+	}
+	all.Wait()
+	want := map[string]int64{}
+	for w := range int64(workers) {
+		want[fmt.Sprint("bytes GET /s?q=", w)] = each
+		if w > 0 {
+			want[fmt.Sprint("units GET /s?q=", w)] = w * each
+		}
+	}
+	if got := f.counted(); !maps.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
+	}
+}
+
+func TestAddCost(t *testing.T) {
+	AddCost(t.Context(), 5) // nobody asks
+	ctx, outer := withSpent(t.Context())
+	AddCost(ctx, 5)
+	inner, own := withSpent(ctx)
+	AddCost(inner, 2)
+	AddCost(inner, -1)
+	AddCost(inner, -1<<62)
+	AddCost(inner, 1<<62)
+	if got := own.units.Load(); got != 1 {
+		t.Errorf("inner: %d", got)
+	}
+	if got := outer.units.Load(); got != 6 {
+		t.Errorf("outer: %d, want what the inner said, too", got)
+	}
+}

@@ -1,0 +1,77 @@
+package middleware
+
+import (
+	"bytes"
+	"strings"
+	"unsafe"
+
+	"github.com/hotparam/hotparam"
+)
+
+// exceptions are those of one rule, made ready to be found by a key's text.
+type exceptions struct {
+	list []exception
+	// exact holds the exceptions that ask for a value without "*", by one such
+	// parameter in canonical form; the others are starred. Both in order.
+	exact   map[string][]int
+	starred []int
+}
+
+type exception struct {
+	*hotparam.Exception
+	terms *terms // the rule's own where it sets no other limit
+}
+
+func newExceptions(list []exception) *exceptions {
+	e := &exceptions{list: list, exact: make(map[string][]int)}
+	for i := range list {
+		at := -1
+		for j, v := range list[i].Values {
+			if !strings.Contains(v.Value, "*") {
+				at = j
+				break
+			}
+		}
+		if at < 0 {
+			e.starred = append(e.starred, i)
+			continue
+		}
+		p := list[i].Values[at].Param()
+		p.Value = list[i].Values[at].Value
+		param := strings.TrimPrefix(hotparam.Text("", p), "?")
+		e.exact[param] = append(e.exact[param], i)
+	}
+	return e
+}
+
+// find is the first exception that has the values of a key with this text, not
+// cut; nil: none has.
+func (e *exceptions) find(text []byte) *exception {
+	first := len(e.list)
+	whole := unsafe.String(unsafe.SliceData(text), len(text)) // for the time of this call
+	try := func(list []int) {
+		for _, i := range list {
+			if i >= first {
+				return
+			}
+			if e.list[i].MatchesText(whole) {
+				first = i
+			}
+		}
+	}
+	params := text[bytes.LastIndexByte(text, '?')+1:]
+	for len(e.exact) > 0 && len(params) > 0 {
+		param := params
+		if i := bytes.IndexByte(params, '&'); i >= 0 {
+			param, params = params[:i], params[i+1:]
+		} else {
+			params = nil
+		}
+		try(e.exact[string(param)])
+	}
+	try(e.starred)
+	if first == len(e.list) {
+		return nil
+	}
+	return &e.list[first]
+}

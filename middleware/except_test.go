@@ -1,0 +1,179 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+func is(name, value string) []hotparam.QueryMatch {
+	return []hotparam.QueryMatch{{Name: name, Value: value}}
+}
+
+func TestExceptions(t *testing.T) {
+	rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 2)
+	rule.Except = []hotparam.Exception{
+		{Values: is("q", "probe"), Action: hotparam.Allow},
+		{Values: is("q", "evil*"), Action: hotparam.Block},
+		{Values: is("q", "vip"), Limit: limit(1, 5)},
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule, limitRule(t, "all", "*", hotparam.By{}, 1, 900)}})
+	f.heat(t, "r GET /s?q=1", "r GET /s?q=probe", "r GET /s?q=evil1", "r GET /s?q=vip")
+	of := func(q string) Request { return get("GET /s", "/s", "q="+q+"&page=7") }
+	for range 3 { // before there is any token missing
+		want(t, f.Check(of("evil1")), hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r"})
+	}
+	for q, n := range map[string]int{"1": 2, "vip": 5, "evil": 0, "%65vil%20": 0} {
+		if got := tokens(f, of(q)); got != n {
+			t.Errorf("%s got %d, want %d", q, got, n)
+		}
+	}
+	if got := tokens(f, of("probe")); got != 900-7 {
+		t.Errorf("what is allowed got %d, want all that another rule has left", got)
+	}
+	if got := f.counted(); got["r GET /s?q=1"] != 3 || got["r GET /s?q=vip"] != 6 || len(got) != 2 {
+		t.Errorf("counted %v", got)
+	}
+	if s := f.Stats(); s.Blocked != 5 || s.Limited != 5+3 {
+		t.Errorf("%+v, want 5 blocked of 8 refused", s)
+	}
+}
+
+// A value cannot hide behind so much else that its key is cut, and a key that was
+// cut keeps the limit that its values have.
+func TestExceptionsOfCutKeys(t *testing.T) {
+	rule := hotRule(t, "r", "GET /s", byAll, 1, 2)
+	rule.Except = []hotparam.Exception{
+		{Values: is("z", "evil"), Action: hotparam.Block},
+		{Values: is("z", "vip"), Limit: limit(1, 5)},
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	junk := "a=" + strings.Repeat("x", 600) + "&z="
+	if d := f.Check(get("GET /s", "/s", junk+"evil")); d.Reason != hotparam.ReasonBlocked {
+		t.Errorf("%+v", d)
+	}
+	vip := get("GET /s", "/s", junk+"vip")
+	f.Check(vip)
+	keys := f.keys()
+	if len(keys) != 1 || strings.Contains(keys[0], "vip") {
+		t.Fatalf("counted %q", keys)
+	}
+	f.heat(t, keys...)
+	if got := tokens(f, vip); got != 5 {
+		t.Errorf("got %d, want 5", got)
+	}
+	f.heat(t)
+	f.heat(t, keys...) // comes back soon
+	if got := tokens(f, vip); got != 0 {
+		t.Errorf("a flap grants %d", got)
+	}
+}
+
+// Blocked wins over limited, and shadow over both.
+func TestBlockedAmongOthers(t *testing.T) {
+	blocks := hotRule(t, "b", "GET /s", byNames("q"), 1, 1)
+	blocks.Except = []hotparam.Exception{{Values: is("q", "1"), Action: hotparam.Block}}
+	drained := limitRule(t, "one", "GET /s", hotparam.By{}, 1, 1)
+	blocked := hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "b"}
+	for _, rules := range [][]hotparam.Rule{{blocks, drained}, {drained, blocks}} {
+		f := newFixture(t, hotparam.Rules{Rules: rules})
+		for range 3 { // the other's token is given back each time
+			want(t, f.Check(search), blocked)
+		}
+		f.Check(get("GET /s", "/s", "q=2"))
+		want(t, f.Check(search), blocked) // though the other denies as well
+	}
+	rules := hotparam.Rules{Rules: []hotparam.Rule{blocks}}
+	f := newFixture(t, rules, WithShadow())
+	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: "b"})
+	if s := f.Stats(); s.Shadowed != 1 || s.Blocked != 0 || s.Limited != 0 {
+		t.Errorf("%+v", s)
+	}
+	shadow := *blocks.Limit
+	shadow.Mode = hotparam.ModeShadow
+	rules.Rules[0].Limit = &shadow
+	f = newFixture(t, rules)
+	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: "b"})
+	if s := f.Stats(); s.Shadowed != 1 || s.Blocked != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRefuseBlocked(t *testing.T) {
+	rule := hotparam.Rule{
+		ID: "r", Match: hotparam.Match{Route: parse(t, "*")}, By: byNames("q"),
+		Except: []hotparam.Exception{{Values: is("q", "evil"), Action: hotparam.Block}},
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	w := serve(f.Handler(ok), "GET", "/s?q=evil")
+	if w.Code != http.StatusForbidden || w.Header().Get("Retry-After") != "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	if got := strings.TrimSpace(w.Body.String()); got != `{"type":"about:blank","title":"Forbidden","status":403}` {
+		t.Errorf("body %s", got)
+	}
+	if w := serve(f.Handler(ok), "GET", "/s?q=good"); w.Code != http.StatusOK {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+// The index finds what a look at each of the exceptions in turn finds.
+func TestExceptionsAreFoundInOrder(t *testing.T) {
+	found := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		name := rapid.SampledFrom([]string{"a", "b", "path:c", "query:a", "x:y"})
+		value := rapid.SampledFrom([]string{"1", "2", "*", "1*", "a b", "*&", ""})
+		rule := &hotparam.Rule{Except: make([]hotparam.Exception, rapid.IntRange(1, 8).Draw(rt, "exceptions"))}
+		list := make([]exception, len(rule.Except))
+		for i := range list {
+			for range rapid.IntRange(1, 3).Draw(rt, "values") {
+				rule.Except[i].Values = append(rule.Except[i].Values, hotparam.QueryMatch{Name: name.Draw(rt, "name"), Value: value.Draw(rt, "value")})
+			}
+			list[i].Exception = &rule.Except[i]
+		}
+		e := newExceptions(list)
+		var params []hotparam.Param
+		for range rapid.IntRange(0, 4).Draw(rt, "params") {
+			params = append(params, hotparam.Param{
+				Source: rapid.SampledFrom([]hotparam.Source{hotparam.Query, hotparam.Path}).Draw(rt, "source"),
+				Name:   rapid.SampledFrom([]string{"a", "b", "c", "x:y"}).Draw(rt, "of"),
+				Value:  rapid.SampledFrom([]string{"1", "2", "12", "a b", "&", ""}).Draw(rt, "is"),
+			})
+		}
+		text := hotparam.Text(rapid.SampledFrom([]string{"GET /s", "what?", ""}).Draw(rt, "route"), params...)
+		got, want := e.find([]byte(text)), rule.Exception(text)
+		if (got == nil) != (want == nil) || got != nil && got.Exception != want {
+			rt.Fatalf("%q: found %+v, want %+v", text, got, want)
+		}
+		if got != nil {
+			found++
+		}
+	})
+	if found == 0 {
+		t.Error("nothing was ever found: the test tests nothing")
+	}
+}
+
+// An exception's keys have a table of their own, whose overflow counts.
+func TestExceptionsOfARuleWithoutHot(t *testing.T) {
+	rule := limitRule(t, "r", "GET /s", byNames("q"), 1, 2)
+	rule.Except = []hotparam.Exception{{Values: is("q", "v*"), Limit: limit(1, 1)}, {Values: is("q", "free"), Action: hotparam.Allow}}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithMaxKeys(1))
+	for i, want := range map[string]int{"1": 2, "v1": 1, "free": 1000} {
+		if got := tokens(f, get("GET /s", "/s", "q="+i)); got != want {
+			t.Errorf("%s got %d, want %d", i, got, want)
+		}
+	}
+	for i := range 3 {
+		f.Check(get("GET /s", "/s", fmt.Sprint("q=v2", i)))
+		f.Check(get("GET /s", "/s", fmt.Sprint("q=2", i)))
+	}
+	if n := f.Stats().Overflow; n != 6 {
+		t.Errorf("%d overflows, want 6", n)
+	}
+}

@@ -1,0 +1,116 @@
+package middleware
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// serve serves the ticket's request, measures what its rules count, and ends it,
+// also when the handler panics.
+func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	start := time.Now()
+	var body *meter
+	var said *spent
+	defer func() {
+		cost := Cost{Time: time.Since(start)}
+		if body != nil {
+			cost.Bytes = body.n
+		}
+		if said != nil {
+			cost.Units = said.units.Load()
+		}
+		t.End(cost)
+	}()
+	if t.counts(hotparam.Units) {
+		ctx, own := withSpent(r.Context())
+		r, said = r.WithContext(ctx), own
+	}
+	if t.counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose body is not sent
+		body = &meter{ResponseWriter: w}
+		w = body.as(w)
+	}
+	next.ServeHTTP(w, r)
+}
+
+// meter counts the bytes of a response's body.
+type meter struct {
+	http.ResponseWriter
+	n int64
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	n, err := m.ResponseWriter.Write(p)
+	m.n += int64(n)
+	return n, err
+}
+
+func (m *meter) WriteString(s string) (int, error) {
+	n, err := io.WriteString(m.ResponseWriter, s)
+	m.n += int64(n)
+	return n, err
+}
+
+// Unwrap is how http.ResponseController finds what the server's writer can do.
+func (m *meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+
+// meterFrom is a meter of a writer that reads from a source by itself, such as by
+// sendfile.
+type meterFrom struct {
+	*meter
+	from io.ReaderFrom
+}
+
+func (m meterFrom) ReadFrom(src io.Reader) (int64, error) {
+	n, err := m.from.ReadFrom(src)
+	m.n += n
+	return n, err
+}
+
+// as is the meter with those of the optional interfaces that w has, for handlers
+// that ask for them in the old way, by a type assertion: to flush, to take the
+// connection over, to read from a source.
+func (m *meter) as(w http.ResponseWriter) http.ResponseWriter {
+	flusher, flushes := w.(http.Flusher)
+	hijacker, hijacks := w.(http.Hijacker)
+	from, reads := w.(io.ReaderFrom)
+	switch {
+	case flushes && hijacks && reads: // HTTP/1
+		return struct {
+			meterFrom
+			http.Flusher
+			http.Hijacker
+		}{meterFrom{m, from}, flusher, hijacker}
+	case flushes && hijacks:
+		return struct {
+			*meter
+			http.Flusher
+			http.Hijacker
+		}{m, flusher, hijacker}
+	case flushes && reads:
+		return struct {
+			meterFrom
+			http.Flusher
+		}{meterFrom{m, from}, flusher}
+	case flushes: // HTTP/2
+		return struct {
+			*meter
+			http.Flusher
+		}{m, flusher}
+	case hijacks && reads:
+		return struct {
+			meterFrom
+			http.Hijacker
+		}{meterFrom{m, from}, hijacker}
+	case hijacks:
+		return struct {
+			*meter
+			http.Hijacker
+		}{m, hijacker}
+	case reads:
+		return meterFrom{m, from}
+	}
+	return m
+}

@@ -1,0 +1,243 @@
+package middleware
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// oracle decides as the documentation says, in the plainest way. Its clock
+// stands still, and all limits have the same rate: a token is back in an hour.
+type oracle struct {
+	rules  []hotparam.Rule
+	hot    map[string]bool
+	taken  map[string]int64 // from buckets
+	counts map[string]int64
+}
+
+func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
+	d := hotparam.Decision{Allowed: true}
+	var took []string
+	deny := func(rule *hotparam.Rule, limit *hotparam.Limit, reason hotparam.Reason) {
+		switch {
+		case limit != nil && limit.Mode == hotparam.ModeShadow:
+			if d.Reason == hotparam.ReasonNone {
+				d.Reason, d.Rule = hotparam.ReasonShadow, rule.ID
+			}
+		case d.Allowed, reason == hotparam.ReasonBlocked && d.Reason != reason:
+			d = hotparam.Decision{Reason: reason, Rule: rule.ID}
+			if reason == hotparam.ReasonLimited {
+				d.Limit, d.RetryAfter = limit.Burst, time.Hour
+			}
+		}
+	}
+	for i := range o.rules {
+		rule := &o.rules[i]
+		for _, set := range oracleKeys(rule.By, params) {
+			key := rule.ID + " " + hotparam.Text("GET /s", set...)
+			limit, bucket := rule.Limit, key
+			if rule.By.Kind == hotparam.ByNone {
+				bucket = rule.ID
+			}
+			if at := slices.IndexFunc(rule.Except, func(x hotparam.Exception) bool { return oracleMatches(x, set) }); at >= 0 {
+				x := rule.Except[at]
+				if x.Action == hotparam.Allow {
+					continue
+				}
+				if x.Action == hotparam.Block {
+					deny(rule, rule.Limit, hotparam.ReasonBlocked)
+					continue
+				}
+				if x.Limit != nil {
+					limit, bucket = x.Limit, fmt.Sprint(bucket, " exception ", at)
+				}
+			}
+			if len(rule.Hot) > 0 {
+				o.counts[key]++
+				if !o.hot[key] {
+					continue
+				}
+			}
+			if limit == nil {
+				continue
+			}
+			if o.taken[bucket] >= limit.Burst {
+				deny(rule, limit, hotparam.ReasonLimited)
+				continue
+			}
+			o.taken[bucket]++
+			took = append(took, bucket)
+			left := limit.Burst - o.taken[bucket]
+			if d.Allowed && (d.Reason != hotparam.ReasonWithin || left < d.Remaining) {
+				// A shadow limit that is over comes after any that allows, but
+				// for one that is told already.
+				d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: limit.Burst, Remaining: left, Rule: rule.ID}
+			}
+		}
+	}
+	if !d.Allowed {
+		for _, bucket := range took {
+			o.taken[bucket]--
+		}
+	}
+	return d
+}
+
+// oracleKeys are the parameters of each key that a rule makes.
+func oracleKeys(by hotparam.By, params []hotparam.Param) (keys [][]hotparam.Param) {
+	if by.Kind == hotparam.ByNone {
+		return [][]hotparam.Param{params}
+	}
+	sorted := slices.SortedFunc(slices.Values(params), func(a, b hotparam.Param) int {
+		return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value)
+	})
+	params = slices.DeleteFunc(sorted, func(p hotparam.Param) bool {
+		named := slices.ContainsFunc(by.Names, func(n hotparam.Param) bool { return n.Name == p.Name })
+		return len(by.Names) == 0 && p.Name == "token" || len(by.Names) > 0 && !named
+	})
+	distinct := slices.Compact(slices.Clone(params))
+	switch by.Kind {
+	case hotparam.ByEach:
+		for _, p := range distinct {
+			keys = append(keys, []hotparam.Param{p})
+		}
+	case hotparam.ByCombinations:
+		distinct = distinct[:min(len(distinct), hotparam.MaxCombined)]
+		for set := 1; set < 1<<len(distinct); set++ {
+			var of []hotparam.Param
+			for i, p := range distinct {
+				if set>>i&1 == 1 {
+					of = append(of, p)
+				}
+			}
+			if len(of) <= hotparam.MaxCombination {
+				keys = append(keys, of)
+			}
+		}
+	default:
+		if len(params) > 0 || by.Kind == hotparam.ByAll {
+			keys = append(keys, params)
+		}
+	}
+	return keys
+}
+
+func oracleMatches(x hotparam.Exception, params []hotparam.Param) bool {
+	for _, v := range x.Values {
+		pattern := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(v.Value), `\*`, ".*") + "$")
+		if !slices.ContainsFunc(params, func(p hotparam.Param) bool { return p.Name == v.Name && pattern.MatchString(p.Value) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// drawRule draws a rule for all requests, with the limits of the oracle.
+func drawRule(rt *rapid.T, id string) hotparam.Rule {
+	names := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+	values := rapid.SampledFrom([]string{"1", "2", "x y", "*", "x*", "*y", "2*"})
+	drawLimit := func() *hotparam.Limit {
+		l := limit(1, rapid.Int64Range(1, 3).Draw(rt, "burst"))
+		if rapid.IntRange(0, 3).Draw(rt, "shadow") == 0 {
+			l.Mode = hotparam.ModeShadow
+		}
+		return l
+	}
+	r := hotparam.Rule{ID: id, Match: hotparam.Match{Route: anyRoute}}
+	r.By.Kind = rapid.SampledFrom([]hotparam.ByKind{hotparam.ByNone, hotparam.ByAll, hotparam.ByEach, hotparam.ByNames, hotparam.ByCombinations}).Draw(rt, "by")
+	if r.By.Kind == hotparam.ByNames || r.By.Kind == hotparam.ByCombinations && rapid.Bool().Draw(rt, "named") {
+		for _, name := range rapid.SliceOfNDistinct(names, 1, 3, rapid.ID).Draw(rt, "names") {
+			r.By.Names = append(r.By.Names, hotparam.Param{Name: name})
+		}
+	}
+	if r.By.Kind != hotparam.ByNone && (r.By.Kind == hotparam.ByCombinations || rapid.Bool().Draw(rt, "hot")) {
+		r.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+	}
+	if len(r.Hot) == 0 || rapid.Bool().Draw(rt, "limited") {
+		r.Limit = drawLimit()
+	}
+	most := 3
+	if r.By.Kind == hotparam.ByNone {
+		most = 0 // there is no key that has values
+	}
+	for range rapid.IntRange(0, most).Draw(rt, "exceptions") {
+		x := hotparam.Exception{Action: rapid.SampledFrom([]hotparam.Action{hotparam.Adjust, hotparam.Allow, hotparam.Block}).Draw(rt, "action")}
+		for range rapid.IntRange(1, 2).Draw(rt, "values") {
+			name := names.Draw(rt, "name")
+			if len(r.By.Names) > 0 { // one that the rule's keys can have
+				name = rapid.SampledFrom(r.By.Names).Draw(rt, "own name").Name
+			}
+			x.Values = append(x.Values, hotparam.QueryMatch{Name: name, Value: values.Draw(rt, "value")})
+		}
+		if r.By.Kind == hotparam.ByEach {
+			x.Values = x.Values[:1]
+		}
+		if x.Action == hotparam.Adjust {
+			x.Limit = drawLimit()
+		}
+		r.Except = append(r.Except, x)
+	}
+	return r
+}
+
+// Whatever the rules and their exceptions, requests are decided and counted as
+// the oracle does it.
+func TestDecidesAsTheOracle(t *testing.T) {
+	seen := map[hotparam.Reason]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		o := &oracle{hot: map[string]bool{}, taken: map[string]int64{}, counts: map[string]int64{}}
+		for i := range rapid.IntRange(1, 3).Draw(rt, "rules") {
+			o.rules = append(o.rules, drawRule(rt, fmt.Sprint("r", i)))
+		}
+		f := newFixture(rt, hotparam.Rules{Rules: o.rules})
+		param := rapid.Custom(func(t *rapid.T) hotparam.Param {
+			return hotparam.Param{
+				Name:  rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "token"}).Draw(t, "name"),
+				Value: rapid.SampledFrom([]string{"1", "2", "x y", "2&"}).Draw(t, "value"),
+			}
+		})
+		requests := rapid.SliceOfN(rapid.SliceOfN(param, 0, 5), 1, 4).Draw(rt, "requests")
+		var heat []hotparam.Hot
+		for _, params := range requests {
+			for _, r := range o.rules {
+				for _, set := range oracleKeys(r.By, params) {
+					if rapid.Bool().Draw(rt, "is hot") {
+						key := hotparam.Key{Rule: r.ID, Text: hotparam.Text("GET /s", set...)}
+						o.hot[key.String()] = true
+						heat = append(heat, hotparam.Hot{Key: key})
+					}
+				}
+			}
+		}
+		f.HotSet().Replace("", heat)
+		for range rapid.IntRange(1, 15).Draw(rt, "calls") {
+			params := rapid.SampledFrom(requests).Draw(rt, "request")
+			var query []string
+			for _, p := range params {
+				query = append(query, url.QueryEscape(p.Name)+"="+url.QueryEscape(p.Value))
+			}
+			want := o.decide(params)
+			seen[want.Reason]++
+			if got := f.Check(get("GET /s", "/s", strings.Join(query, "&"))); got != want {
+				rt.Fatalf("%q is decided\n%+v, want\n%+v", query, got, want)
+			}
+		}
+		if got := f.counted(); !maps.Equal(got, o.counts) {
+			rt.Fatalf("counted\n%v, want\n%v", got, o.counts)
+		}
+	})
+	for _, reason := range []hotparam.Reason{hotparam.ReasonNone, hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonBlocked, hotparam.ReasonShadow} {
+		if seen[reason] == 0 {
+			t.Errorf("nothing was decided as %v: the test tests too little", reason)
+		}
+	}
+}

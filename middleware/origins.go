@@ -1,0 +1,121 @@
+package middleware
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// origins samples where the requests of one hot key go to and who sends them:
+// for each a summary of a few names in the manner of Space-Saving (Metwally,
+// Agrawal, El Abbadi 2005), emptied about each second. It costs a key that is hot
+// some nanoseconds a request, and any other key nothing.
+type origins struct {
+	notes   atomic.Int32 // since it was emptied
+	mu      sync.Mutex
+	routes  tally
+	callers tally
+}
+
+const (
+	// noteAll is how many requests are noted one by one; of those that follow
+	// until the next emptying one in noteOne is, and counts for so many.
+	noteAll = 64
+	noteOne = 16
+	// tallied is how many names are counted at a time, maxName how much of each
+	// is kept.
+	tallied = 8
+	maxName = 64
+)
+
+// tally is a few names with their counts.
+type tally struct {
+	used   int
+	counts [tallied]int64
+	sizes  [tallied]uint8
+	names  [tallied][maxName]byte // kept in place, so that a new name allocates nothing
+}
+
+// note notes one request. Where others are at it, it passes over this one: no
+// request waits for statistics, and most write nothing that all processors share.
+func (o *origins) note(route, caller string) {
+	weight := int64(1)
+	if o.notes.Load() >= noteAll {
+		if rand.Uint32()%noteOne != 0 {
+			return
+		}
+		weight = noteOne
+	}
+	if !o.mu.TryLock() {
+		return
+	}
+	defer o.mu.Unlock()
+	o.notes.Add(1)
+	o.routes.add(route, weight)
+	o.callers.add(caller, weight)
+}
+
+// empty hands what was noted to tell, until that is false, and begins anew.
+func (o *origins) empty(tell func(kind wire.OriginKind, name []byte, n int64) bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.notes.Store(0)
+	return o.routes.empty(wire.Route, tell) && o.callers.empty(wire.Caller, tell)
+}
+
+// tellOrigins tells the origins of hot keys, the hottest first.
+func (g *Guard) tellOrigins(tell func(collector.Origin) bool) {
+	for _, h := range g.hot.All() {
+		member := []byte(h.Key.String())
+		entry := g.hot.Lookup(hotparam.Hash(member), member)
+		if entry == nil {
+			continue // it has cooled since
+		}
+		o := collector.Origin{Rule: member[:len(h.Rule)], Text: member[len(h.Rule)+1:]}
+		more := entry.Payload.origins.empty(func(kind wire.OriginKind, name []byte, n int64) bool {
+			o.Kind, o.Name, o.N = kind, append([]byte(nil), name...), n
+			return tell(o)
+		})
+		if !more {
+			return
+		}
+	}
+}
+
+func (t *tally) add(name string, n int64) {
+	if name == "" {
+		return
+	}
+	name = strings.ToValidUTF8(name[:min(len(name), maxName)], "")
+	least := 0
+	for i := range t.used {
+		if string(t.names[i][:t.sizes[i]]) == name {
+			t.counts[i] += n
+			return
+		}
+		if t.counts[i] < t.counts[least] {
+			least = i
+		}
+	}
+	if t.used < tallied {
+		least = t.used
+		t.used++
+	}
+	t.counts[least] += n // what the name had that it takes the place of is its error
+	t.sizes[least] = uint8(copy(t.names[least][:], name))
+}
+
+func (t *tally) empty(kind wire.OriginKind, tell func(kind wire.OriginKind, name []byte, n int64) bool) bool {
+	more := true
+	for i := 0; i < t.used && more; i++ {
+		more = tell(kind, t.names[i][:t.sizes[i]], t.counts[i])
+	}
+	t.used = 0
+	clear(t.counts[:])
+	return more
+}
