@@ -3,7 +3,7 @@ MODULES = .
 FUZZTIME = 20s
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers cover demo pictures verify-replay clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo pictures verify-replay verify-claims clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ bench-peers: ## compare with the peers: medians of PASSES passes, as a table (mi
 		go test -run '^$$' -bench . -cpu 1 -benchtime 0.5s . || exit 1; \
 	done | go run ./cmd/table
 
+bench-page: build ## measure with hotparam bench, as docs/BENCH.md (four minutes, needs redis-server)
+	go run ./internal/bench/cmd/benchpage bin/hotparam docs
+
 cover: ## test and write coverage.html
 	@mkdir -p bin
 	go test -coverpkg ./... -coverprofile bin/cover.out ./...
@@ -45,6 +48,9 @@ demo: ## everything in one process, on a real access log
 DATA = ../shared/data
 verify-replay: build ## hold replay against an exact count, on each trace in DATA
 	go run ./internal/exact/cmd/verifyreplay bin/hotparam $(DATA)
+
+verify-claims: ## hold the pipeline against what is claimed of its counts (10 to 20 minutes; FLAGS=-quick: one or two)
+	go run ./internal/claims/cmd/verifyclaims $(FLAGS) $(DATA)
 
 pictures: ## make the pictures in docs/images from the real program (needs tmux)
 	@./scripts/pictures.sh

@@ -223,3 +223,7 @@ func (s *spaceSaving) where(hot func(*ssCounter) bool) (keys []string) {
 	}
 	return keys
 }
+
+func (*published) Suspects(int, []hotparam.Hot) {}
+
+func (*published) Instances([]hotparam.Instance) {}

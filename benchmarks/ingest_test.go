@@ -205,6 +205,7 @@ type total int64
 func (t *total) Count(c aggregator.Count) { *t += total(c.N) }
 func (*total) Hidden(time.Time, int64)    {}
 func (*total) Lost(time.Time)             {}
+func (*total) Found(time.Time)            {}
 
 // statsdExporter is what the daemon makes of a line, without the daemon.
 type statsdExporter struct {
@@ -240,3 +241,5 @@ func (e *statsdExporter) lines(packet []byte, f func(event.Events)) {
 		f(e.parser.LineToEvents(string(l), *e.errors, e.samplesReceived, e.tagErrors, e.tagsReceived, e.log))
 	}
 }
+
+func (*total) Held(int, int64) {}

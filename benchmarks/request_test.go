@@ -160,7 +160,7 @@ func newGuard(b *testing.B, limit *hotparam.Limit, queries []string) *middleware
 	if err != nil {
 		b.Fatal(err)
 	}
-	counts, err := collector.New(collector.Config{Sink: sink, Windows: rules.Windows(), MaxKeys: 2 * distinct})
+	counts, err := collector.New(collector.Config{Sink: sink, Rules: rules})
 	if err != nil {
 		b.Fatal(err)
 	}

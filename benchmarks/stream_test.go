@@ -52,7 +52,7 @@ func rules(b *testing.B, route string, threshold hotparam.Rate, limit *hotparam.
 		ID:    "terms",
 		Match: hotparam.Match{Route: r},
 		By:    hotparam.By{Kind: hotparam.ByAll},
-		Hot:   hotparam.NewThreshold(threshold),
+		Hot:   []hotparam.Threshold{hotparam.NewThreshold(threshold)},
 		Limit: limit,
 	}}}
 }

@@ -98,7 +98,7 @@ func writeIntro(w io.Writer, d *demo.Demo) {
 	rule := demo.Rules().Rules[0]
 	urls := strings.Join(d.URLs(), " ")
 	fmt.Fprintf(w, "hotparam demo: %d API instances, the aggregator and an embedded Redis in one process, on a real access log\n", demo.Instances)
-	fmt.Fprintf(w, "  rule   %s by [%s]: hot at %s over all instances, then %s (burst %d) on each\n", demo.Route, demo.Param, rule.Hot.Rate, rule.Limit.Rate, rule.Limit.Burst)
+	fmt.Fprintf(w, "  rule   %s by [%s]: hot at %s over all instances, then %s (burst %d) on each\n", demo.Route, demo.Param, rule.Hot[0].Rate, rule.Limit.Rate, rule.Limit.Burst)
 	fmt.Fprintf(w, "  API    %s\n", urls)
 	fmt.Fprintf(w, "  Redis  %s\n", d.RedisAddr())
 	fmt.Fprintf(w, "  try    %s\n\n", tryRedis(d)[0])

@@ -150,7 +150,7 @@ func pad(s string, width int, right bool) string {
 // The bar's scale: the threshold is at a third of it, and what all instances
 // let pass together at half.
 var (
-	threshold = demo.Rules().Rules[0].Hot.Rate.PerSecond()
+	threshold = demo.Rules().Rules[0].Hot[0].Rate.PerSecond()
 	passes    = demo.Instances * demo.Rules().Rules[0].Limit.Rate.PerSecond()
 	fullScale = 2 * passes
 )

@@ -112,7 +112,7 @@ func (v *demoView) head(width int) []string {
 	if !s.LogTime.IsZero() {
 		items = append(items, faint.Render("log of "+s.LogTime.Format("2006-01-02 15:04:05")))
 	}
-	items = append(items, faint.Render(fmt.Sprintf("hot at %s, then %s on each instance", rule.Hot.Rate, rule.Limit.Rate)))
+	items = append(items, faint.Render(fmt.Sprintf("hot at %s, then %s on each instance", rule.Hot[0].Rate, rule.Limit.Rate)))
 	return flow(items, faint.Render(" · "), width)
 }
 

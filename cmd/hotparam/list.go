@@ -3,107 +3,94 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/spf13/cobra"
 )
 
+// listing is what `hotparam list` was asked for.
+type listing struct {
+	redis, namespace    string
+	suspects, instances bool
+	wide, json          bool
+}
+
 func newList(s streams) *cobra.Command {
-	var redisURL, namespace string
-	var asJSON bool
+	var l listing
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys that are hot in Redis now",
 		Example: `  hotparam list --namespace shop
+  hotparam list --wide        # and where the requests come from
+  hotparam list --suspects    # what may be hot and cannot be told yet
+  hotparam list --instances   # who sends counts
   hotparam list --redis redis://10.0.0.5:6379/0 --json | jq '.[0].key'`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if l.suspects && l.instances {
+				return usageError(fmt.Errorf("--suspects and --instances: choose one"))
+			}
 			url, space := config.Aggregator{}.WithDefaults().Redis, config.DefaultNamespace
-			override(&url, redisURL, "HOTPARAM_REDIS")
-			override(&space, namespace, "HOTPARAM_NAMESPACE")
-			return list(cmd.Context(), s, url, space, asJSON)
+			override(&url, l.redis, "HOTPARAM_REDIS")
+			override(&space, l.namespace, "HOTPARAM_NAMESPACE")
+			l.redis, l.namespace = url, space
+			return list(cmd.Context(), s, l)
 		},
 	}
 	// The variables are no defaults of the flags, or help would show a password.
-	cmd.Flags().StringVar(&redisURL, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis+")")
-	cmd.Flags().StringVar(&namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "a JSON array")
+	cmd.Flags().StringVar(&l.redis, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis+")")
+	cmd.Flags().StringVar(&l.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
+	cmd.Flags().BoolVar(&l.suspects, "suspects", false, "the keys that may be hot, instead")
+	cmd.Flags().BoolVar(&l.instances, "instances", false, "the instances that send counts, instead")
+	cmd.Flags().BoolVar(&l.wide, "wide", false, "below each hot key its top routes, instances and callers")
+	cmd.Flags().BoolVar(&l.json, "json", false, "a JSON array, with all that is known")
 	return cmd
 }
 
 const listTimeout = 3 * time.Second
 
-func list(ctx context.Context, s streams, redisURL, namespace string, asJSON bool) error {
-	if !hotparam.ValidNamespace(namespace) {
-		return usageError(fmt.Errorf("--namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace))
+func list(ctx context.Context, s streams, l listing) error {
+	if !hotparam.ValidNamespace(l.namespace) {
+		return usageError(fmt.Errorf("--namespace %q: want one or more of A-Z a-z 0-9 _ -", l.namespace))
 	}
-	client, err := hotkeys.NewClient(redisURL)
+	client, err := hotkeys.NewClient(l.redis)
 	if err != nil {
 		return usageError(err)
 	}
 	defer func() { _ = client.Close() }() // nothing was written
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	hot, err := hotkeys.List(ctx, client, namespace)
+	rows, err := l.read(ctx, client)
 	if err != nil {
-		return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(redisURL)))
+		return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(l.redis)))
 	}
-	if asJSON {
-		return listJSON(s.out, hot)
+	if l.json {
+		enc := newJSON(s.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(rows.values())
 	}
-	if len(hot) == 0 {
-		fmt.Fprintf(s.err, "nothing is hot in namespace %q at %s\n", namespace, redacted(redisURL))
+	if rows.len() == 0 {
+		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none(), l.namespace, redacted(l.redis))
 		return nil
 	}
-	return listTable(s.out, hot)
+	return rows.table(s.out, l.wide)
 }
 
-// listed is a hot key as `list --json` prints it.
-type listed struct {
-	Key   string        `json:"key"`
-	Rule  string        `json:"rule"`
-	Rate  float64       `json:"rate"`
-	Low   int64         `json:"low"`
-	High  *int64        `json:"high"` // null when unknown
-	Limit string        `json:"limit,omitempty"`
-	Burst int64         `json:"burst,omitempty"`
-	Mode  hotparam.Mode `json:"mode"`
-	Since time.Time     `json:"since"`
-	Until time.Time     `json:"until"`
-	Owner string        `json:"owner"`
-}
-
-func listJSON(w io.Writer, hot []hotparam.Hot) error {
-	keys := make([]listed, 0, len(hot))
-	for _, h := range hot {
-		l := listed{
-			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Limit: h.Limit.String(), Burst: h.Burst,
-			Mode: h.Mode, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
-		}
-		if h.High != hotparam.Unknown {
-			l.High = &h.High
-		}
-		keys = append(keys, l)
+// read reads what was asked for.
+func (l listing) read(ctx context.Context, client redis.UniversalClient) (rows, error) {
+	switch {
+	case l.suspects:
+		suspects, err := hotkeys.ListSuspects(ctx, client, l.namespace)
+		return suspectRows(suspects), err
+	case l.instances:
+		instances, err := hotkeys.ListInstances(ctx, client, l.namespace)
+		return instanceRows(instances), err
 	}
-	enc := newJSON(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(keys)
-}
-
-func listTable(w io.Writer, hot []hotparam.Hot) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RATE\tLIMIT\tMODE\tSINCE\tRULE\tKEY")
-	for _, h := range hot {
-		limit := h.Limit.String()
-		if limit == "" {
-			limit = "-"
-		}
-		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), h.Rule, h.Text)
-	}
-	return t.Flush()
+	hot, err := hotkeys.List(ctx, client, l.namespace)
+	return hotRows(hot), err
 }

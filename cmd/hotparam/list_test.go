@@ -57,6 +57,11 @@ func TestList(t *testing.T) {
 		{
 			Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?a=1&q=phone"}, Low: 212, High: 230, Rate: 212, Since: since,
 			Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeLimit,
+			Top: &hotparam.Attribution{
+				Routes:   []hotparam.Origin{{Name: "GET /search", Count: 180}, {Name: "GET /browse/", Count: 32, Over: 12}},
+				Callers:  []hotparam.Origin{{Name: "\x1b[2J", Count: 7}},
+				Explains: 4,
+			},
 		},
 		{Key: hotparam.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 600, High: hotparam.Unknown, Rate: 600, Since: since, Mode: hotparam.ModeWatch},
 	}})
@@ -83,19 +88,68 @@ func TestList(t *testing.T) {
 		}
 		if limited.Key != "GET /search?a=1&q=phone" || limited.Rule != "search-terms" || limited.Low != 212 ||
 			limited.High == nil || *limited.High != 230 || limited.Limit != "50/s" || limited.Burst != 100 ||
-			limited.Owner != "statsd" || !limited.Since.Equal(since) || !limited.Until.After(since) {
+			limited.Owner != "statsd" || !limited.Since.Equal(since) || !limited.Until.After(since) ||
+			limited.Top == nil || limited.Top.Explains != 4 || limited.Top.Routes[1] != (listedOrigin{"GET /browse/", 20, 32}) {
 			t.Errorf("second: %+v", limited)
 		}
 		if !strings.Contains(r.out, "a=1&q=phone") {
 			t.Error("the key is escaped for HTML")
 		}
 	})
+	t.Run("wide", func(t *testing.T) {
+		r := hotparamCommand(t, "list", "--namespace", "shop", "--wide")
+		r.exits(t, exitOK)
+		if _, got, _ := strings.Cut(r.out, "GET /search?a=1&q=phone\n"); got != `    routes             180  GET /search
+                     20-32  GET /browse/
+    callers              7  `+"\uFFFD[2J"+`
+    explains             4  more specific keys, hot for no other reason
+` {
+			t.Errorf("below the key: %q", got)
+		}
+		if strings.Count(r.out, "\n") != 7 || !strings.HasPrefix(r.out, "RATE") {
+			t.Errorf("want a heading and two keys, four lines below the one that is explained:\n%s", r.out)
+		}
+	})
+	t.Run("suspects", func(t *testing.T) {
+		r := hotparamCommand(t, "list", "--namespace", "shop", "--suspects")
+		r.exits(t, exitOK)
+		if want := "RATE     RULE   KEY\n150.0/s  watch  GET /browse/?q=y\n"; r.out != want {
+			t.Errorf("got %q, want %q", r.out, want)
+		}
+		r = hotparamCommand(t, "list", "--namespace", "shop", "--suspects", "--json")
+		r.exits(t, exitOK)
+		var suspects []listedSuspect
+		if decode(t, r.out, &suspects); len(suspects) != 1 || suspects[0] != (listedSuspect{"GET /browse/?q=y", "watch", 150}) {
+			t.Errorf("got %+v", suspects)
+		}
+	})
+	t.Run("instances", func(t *testing.T) {
+		r := hotparamCommand(t, "list", "--namespace", "shop", "--instances")
+		r.exits(t, exitOK)
+		if lines := strings.Split(strings.TrimSpace(r.out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "api-1     ") || !strings.HasSuffix(lines[2], "s ago") {
+			t.Errorf("got %q", r.out)
+		}
+		r = hotparamCommand(t, "list", "--namespace", "shop", "--instances", "--json")
+		r.exits(t, exitOK)
+		var instances []listedInstance
+		if decode(t, r.out, &instances); len(instances) != 2 || instances[1].Name != "api-2" || time.Since(instances[1].Heard) > 10*time.Second {
+			t.Errorf("got %+v", instances)
+		}
+	})
+	t.Run("one of them", func(t *testing.T) {
+		hotparamCommand(t, "list", "--suspects", "--instances").exits(t, exitUsage, "--suspects", "--instances")
+	})
+	t.Run("nothing else", func(t *testing.T) {
+		hotparamCommand(t, "list", "--namespace", "other", "--suspects").exits(t, exitOK, "nothing is suspect")
+		hotparamCommand(t, "list", "--namespace", "other", "--instances").exits(t, exitOK, "no instance")
+	})
 	t.Run("another namespace", func(t *testing.T) {
 		hotparamCommand(t, "list", "--namespace", "other").exits(t, exitOK, "nothing is hot")
 	})
 }
 
-// publish publishes a change as an aggregator does, then ends.
+// publish publishes a change as an aggregator does, a suspect and two instances,
+// then ends.
 func publish(t *testing.T, server *testenv.RedisServer, change hotparam.Change) {
 	t.Helper()
 	client, err := hotkeys.NewClient(server.URL())
@@ -108,9 +162,16 @@ func publish(t *testing.T, server *testenv.RedisServer, change hotparam.Change) 
 		t.Fatal(err)
 	}
 	publisher.Publish(change)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // it publishes what is pending once more before it ends
-	if err := publisher.Run(ended); err != nil {
+	publisher.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "watch", Text: "GET /browse/?q=y"}, High: hotparam.Unknown, Rate: 150}})
+	publisher.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "api-2", Heard: time.Now()}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- publisher.Run(ctx) }()
+	for end := time.Now().Add(20 * time.Second); publisher.Stats().Renewals == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 }

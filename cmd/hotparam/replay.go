@@ -12,12 +12,12 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/replay"
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 )
 
 type replayFlags struct {
 	config, by, hot, limit, format string
+	explain, whatIf                string
 	speed                          float64
 	json                           bool
 }
@@ -25,18 +25,32 @@ type replayFlags struct {
 func newReplay(s streams) *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:   "replay [--config FILE | --by PARAMS --hot N/D [--limit N/D]] LOG...",
+		Use:   "replay [--config FILE | --by PARAMS --hot N/D [--limit N/D]] [--explain KEY | --what-if FILE] LOG...",
 		Short: "Send an access log through the whole pipeline, on the log's own clock",
 		Long: `Send an access log through the whole pipeline, on the log's own clock: which
 parameters were hot, when, and how many requests would have been refused.
 
 Logs are in combined format or JSON lines (time, method, uri, status,
 remote_addr), plain, gzip or zstd; "-" is standard input. Files are sorted by
-time together; standard input is taken as it comes.`,
+time together; standard input is taken as it comes.
+
+With --explain KEY, a key as list prints it, with or without the rule's id before
+it: why it was hot or not, pane by pane. --json has one "explanation" object for
+each rule that counted the key: counted, hot (times), seconds, limited, listings,
+and of each of thresholds its steps (decision, time, low, high, against,
+hold_until, by) and panes (time, counted, low, high, enter, exit, hot, listed).
+
+With --what-if FILE the log is replayed by both versions of the rules: who would
+have been limited by each, and how many requests, what differs first. --json has
+a "key" object for each (rule, key, changed, and before and after: hot, seconds,
+limited), then a "summary" (requests, changed, and before and after: hot,
+limited).`,
 		Example: `  hotparam replay --by q --hot 60/1m access.log           # q within a minute
   hotparam replay --by cik --hot 10/s --limit 5/s log.zst # and what a limit would refuse
   hotparam replay --by all --hot 200/1m *.log.gz          # all parameters together
   hotparam replay --config hotparam.yaml --json access.log
+  hotparam replay --by q --hot 60/1m --explain 'GET /search?q=phone' access.log
+  hotparam replay --config hotparam.yaml --what-if new.yaml access.log
   kubectl logs api | hotparam replay --by q --hot 10/s -`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
@@ -45,12 +59,14 @@ time together; standard input is taken as it comes.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "rules `file`")
-	flags.StringVar(&f.by, "by", "", "`parameters` that make a key, by commas; or all, or each")
-	flags.StringVar(&f.hot, "hot", "", "`N/D`: hot at N within D, such as 10/s or 60/1m")
+	flags.StringVar(&f.by, "by", "", "`parameters` that make a key, by commas; or all, each, combinations")
+	flags.StringVar(&f.hot, "hot", "", "`threshold`: 10/s, 60/1m, 20% of the route, 8x the baseline; 20%/1m with a window")
 	flags.StringVar(&f.limit, "limit", "", "`N/D` that a hot key is held to")
 	flags.StringVar(&f.format, "format", "auto", "`format` of the logs: auto, combined, json")
+	flags.StringVar(&f.explain, "explain", "", "`key` to explain: why was it hot, or not?")
+	flags.StringVar(&f.whatIf, "what-if", "", "rules `file` to compare with: who would be limited by it?")
 	flags.Float64Var(&f.speed, "speed", 0, "`times` the log's own speed; 0: as fast as it goes")
-	flags.BoolVar(&f.json, "json", false, "one JSON object per event, a summary at the end")
+	flags.BoolVar(&f.json, "json", false, "one JSON object per line: events, a summary at the end")
 	return cmd
 }
 
@@ -92,16 +108,52 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 	if f.speed < 0 {
 		return usageError(fmt.Errorf("--speed %v: must not be negative", f.speed))
 	}
-	bar := newProgress(s)
-	log, err := accesslog.Open(files, accesslog.Options{Format: format, Stdin: s.in, Progress: bar.read})
-	if err != nil {
-		return err
+	for i := range rules.Rules {
+		if r := &rules.Rules[i]; r.Count != hotparam.Requests {
+			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
+		}
 	}
-	out := bufio.NewWriter(s.out)
-	events := eventPrinter{out: out, json: f.json, flush: f.speed > 0 || terminal(s.out), bar: bar}
-	summary, err := replay.Run(ctx, replay.Config{Rules: rules, Log: log, Speed: f.speed, OnEvent: events.print, OnProgress: bar.replayed})
+	run := replayRun{streams: s, replayFlags: f, files: files, format: format, rules: rules}
+	switch {
+	case f.explain != "" && f.whatIf != "":
+		return usageError(errors.New("--explain and --what-if do not go together"))
+	case f.explain != "":
+		return run.explain(ctx)
+	case f.whatIf != "":
+		return run.whatIf(ctx)
+	}
+	return run.events(ctx)
+}
+
+// replayRun is one run of the command.
+type replayRun struct {
+	streams
+	replayFlags
+	files  []string
+	format accesslog.Format
+	rules  *hotparam.Rules
+}
+
+// replay sends the log through the pipeline. bad is whether bad lines are shown.
+func (r *replayRun) replay(ctx context.Context, c replay.Config, bar *progress, bad bool) (replay.Summary, error) {
+	log, err := accesslog.Open(r.files, accesslog.Options{Format: r.format, Stdin: r.in, Progress: bar.read})
+	if err != nil {
+		return replay.Summary{}, err
+	}
+	c.Log, c.Speed, c.OnProgress = log, r.speed, bar.replayed
+	summary, err := replay.Run(ctx, c)
 	bar.done()
-	showBadLines(s.err, log.Stats())
+	if bad {
+		showBadLines(r.err, log.Stats())
+	}
+	return summary, err
+}
+
+// events prints what became hot and cooled.
+func (r *replayRun) events(ctx context.Context) error {
+	bar, out := newProgress(r.streams), bufio.NewWriter(r.out)
+	events := eventPrinter{out: out, json: r.json, flush: r.speed > 0 || terminal(r.out), bar: bar}
+	summary, err := r.replay(ctx, replay.Config{Rules: r.rules, OnEvent: events.print}, bar, true)
 	if err != nil && summary.Requests == 0 {
 		return errors.Join(err, out.Flush())
 	}
@@ -163,69 +215,4 @@ func (p *eventPrinter) summary(s replay.Summary) {
 		"\n%d requests in %s, %d lines skipped: %d keys, %d of them hot at some time, %d requests over their limit, %d counts late\n",
 		s.Requests, time.Duration(s.Seconds*float64(time.Second)).Round(time.Second), s.Skipped, s.Keys, s.Hot, s.Limited, s.Late)
 	p.keep(err)
-}
-
-// progress is a bar on the terminal; without one it is nothing. Files are read
-// as a whole before they are replayed, so there are two bars, one after the other.
-type progress struct {
-	out    io.Writer // nil: no bar
-	shared bool      // events are printed on the same terminal
-	bar    *progressbar.ProgressBar
-	phase  string
-	replay bool
-}
-
-func newProgress(s streams) *progress {
-	if !terminal(s.err) {
-		return &progress{}
-	}
-	return &progress{out: s.err, shared: terminal(s.out)}
-}
-
-// read tells how many bytes of the log have been read.
-func (p *progress) read(done, total int64) {
-	if !p.replay {
-		p.set("reading", done, total, true)
-	}
-}
-
-// replayed tells how many requests have been replayed.
-func (p *progress) replayed(done, total int64) {
-	if done < total { // else they are read meanwhile, and that bar is the better one
-		p.replay = true
-		p.set("replaying", done, total, false)
-	}
-}
-
-func (p *progress) set(phase string, done, total int64, bytes bool) {
-	if p.out == nil {
-		return
-	}
-	if p.phase != phase {
-		p.done()
-		p.phase = phase
-		p.bar = progressbar.NewOptions64(total,
-			progressbar.OptionSetWriter(p.out),
-			progressbar.OptionSetDescription(phase),
-			progressbar.OptionShowBytes(bytes),
-			progressbar.OptionShowCount(),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionSetPredictTime(total > 0),
-			progressbar.OptionClearOnFinish(),
-		)
-	}
-	_ = p.bar.Set64(done) // the bar is only for show
-}
-
-// hide makes room for a line of output on the same terminal.
-func (p *progress) hide() {
-	if p.bar != nil && p.shared {
-		_ = p.bar.Clear()
-	}
-}
-
-func (p *progress) done() {
-	if p.bar != nil {
-		_ = p.bar.Finish()
-	}
 }

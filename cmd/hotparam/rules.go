@@ -25,6 +25,8 @@ func newLint(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint FILE",
 		Short: "Check a rules file; exit 3 if it is not good",
+		Long: `Check a rules file. What is wrong is told with line, column and a hint, and the
+exit code is 3; a good file is told in words, rule by rule, defaults included.`,
 		Example: `  hotparam rules lint hotparam.yaml
   hotparam rules lint --json hotparam.yaml | jq -r '.[].message'`,
 		Args: args(cobra.ExactArgs(1)),
@@ -45,6 +47,9 @@ func lint(s streams, path string, asJSON bool) error {
 		return err
 	}
 	fmt.Fprintf(s.err, "%s: good, %d rules, version %s\n", path, len(file.Rules.Rules), file.Rules.Version)
+	for i := range file.Rules.Rules {
+		fmt.Fprintf(s.err, "  %s\n", ruleWords(&file.Rules.Rules[i]))
+	}
 	return nil
 }
 

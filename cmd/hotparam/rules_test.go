@@ -17,6 +17,14 @@ func TestLint(t *testing.T) {
 			t.Errorf("stdout: %q, want none", r.out)
 		}
 	})
+	t.Run("in words", func(t *testing.T) {
+		path := write(t, wordyRules)
+		r := hotparamCommand(t, "rules", "lint", path)
+		r.exits(t, exitOK)
+		if _, words, _ := strings.Cut(r.err, "\n"); words != rulesInWords {
+			t.Errorf("got\n%s\nwant\n%s", words, rulesInWords)
+		}
+	})
 	t.Run("good json", func(t *testing.T) {
 		r := hotparamCommand(t, "rules", "lint", "--json", exampleConfig)
 		r.exits(t, exitOK)
@@ -44,3 +52,23 @@ func TestLint(t *testing.T) {
 		hotparamCommand(t, "rules", "lint", missing).exits(t, exitConfig, missing, "no such file")
 	})
 }
+
+const (
+	wordyRules = `rules:
+  - {id: health, match: {route: "GET /healthz"}, action: ignore}
+  - {id: whole, match: {route: "*", query: {a: "*", b: x}}, limit: {rate: 60/1m, on_limit: shadow}}
+  - {id: terms, match: {route: "GET /u/{id}"}, by: [q, "path:id"], hot: {rate: 200/s, cool_down: 1s}, limit: 50/s, allow: {q: [a, b]}, block: {q: c}}
+  - {id: shares, match: {route: "*"}, hot: [20%, {jump: 8x, min: 50/10s, exit: 50%, hold: 0s}, {top: 3, hold: 90s}]}
+  - {id: weights, match: {route: "*"}, by: {combinations: [q, r]}, count: bytes, hot: 100MB/1m, limit: {rate: 512KiB/s, burst: 1500}, except: [{values: {q: a}, limit: 1/s}]}
+  - {id: times, match: {route: "*"}, by: each, count: ms, hot: 30s/10s}
+  - {id: costs, match: {route: "*"}, by: combinations, count: units, hot: 30/1h}
+`
+	rulesInWords = `  health: GET /healthz: exempt from all rules
+  whole: *?a=*&b=x: limit 60/1m, burst 60, shadow
+  terms: GET /u/{id} by q, path:id: hot at 200/s (cool below 160, for 1s, after 10s at the earliest); limit 50/s, burst 50; exceptions: 2 allowed, 1 blocked
+  shares: * by all parameters: hot at 20% of the route and 10/s (cool below 80% of that, for 5s, after 10s at the earliest) or at 8x the baseline and 50/10s (cool below 50% of that, for 5s) or at a place among the top 3 and 10/s (cool below 80% of that, for 5s, after 1m30s at the earliest); listed only
+  weights: * by combinations of q, r: hot at 100MB/1m (cool below 80MB, for 5s, after 10s at the earliest); limit 512KiB/s, burst 1500B; exceptions: 1 adjusted
+  times: * by each parameter: hot at 30s/10s (cool below 24s, for 5s, after 10s at the earliest); listed only
+  costs: * by combinations of all parameters: hot at 30 units/1h (cool below 24 units, for 5s, after 10s at the earliest); listed only
+`
+)

@@ -52,6 +52,11 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	mux.HandleFunc("GET /products/{id}", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "product %q\n", r.PathValue("id"))
 	})
+	mux.HandleFunc("GET /files/{name}", func(w http.ResponseWriter, _ *http.Request) {
+		// Where a rule counts bytes or milliseconds the guard measures them; of
+		// units a handler says with middleware.AddCost how many it took.
+		_, _ = w.Write(make([]byte, 1<<20)) // the client may have gone
+	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 
 	// Attach hotparam: the rules, a collector that counts, a guard that decides,
@@ -65,7 +70,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	if err != nil {
 		return err
 	}
-	counts, err := collector.New(collector.Config{Sink: sink, Windows: file.Rules.Windows(), Log: slog.Default()})
+	counts, err := collector.New(collector.Config{Sink: sink, Rules: file.Rules, Log: slog.Default()})
 	if err != nil {
 		return err
 	}

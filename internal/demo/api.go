@@ -44,7 +44,7 @@ func newAPI(ctx context.Context, n int, rules *hotparam.Rules, statsd string, re
 	if err != nil {
 		return nil, err
 	}
-	if a.counts, err = collector.New(collector.Config{Sink: sink, Windows: rules.Windows(), Log: log}); err != nil {
+	if a.counts, err = collector.New(collector.Config{Sink: sink, Rules: rules, Log: log}); err != nil {
 		return nil, err
 	}
 	a.guard, err = middleware.New(rules, a.counts,

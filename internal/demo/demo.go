@@ -43,7 +43,7 @@ func Rules() *hotparam.Rules {
 			ID:    "company",
 			Match: hotparam.Match{Route: route},
 			By:    hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: Param}}},
-			Hot:   hotparam.NewThreshold(second(10)),
+			Hot:   []hotparam.Threshold{hotparam.NewThreshold(second(10))},
 			Limit: &hotparam.Limit{Rate: second(5), Burst: 5, Mode: hotparam.ModeLimit},
 		}},
 	}
@@ -64,7 +64,7 @@ type Demo struct {
 // and closes them. When New fails it has closed what it had opened.
 func New(ctx context.Context, log *slog.Logger) (d *Demo, err error) {
 	rules := Rules()
-	d = &Demo{exact: newExact(rules.Rules[0].Hot, Instances)}
+	d = &Demo{exact: newExact(&rules.Rules[0].Hot[0], Instances)}
 	defer func() {
 		if err != nil {
 			d.abandon()

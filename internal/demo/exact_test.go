@@ -17,7 +17,8 @@ var epoch = time.Unix(1_500_000_000, 0)
 const ms = time.Millisecond
 
 func newTestExact() *exact {
-	return newExact(hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second}), Instances)
+	threshold := hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})
+	return newExact(&threshold, Instances)
 }
 
 // arrive makes n requests of a key, each step after the one before.

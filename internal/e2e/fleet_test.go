@@ -35,7 +35,7 @@ const (
   - id: search-terms
     match: {route: "GET /search"}
     by: [q]
-    hot: {rate: 100/s, exit: 80%, hold: 1s}
+    hot: {rate: 100/s, exit: 80%, hold: 1s, cool_down: 0s}
     limit: {rate: 10/s, burst: 5}
 `
 	phone = "search-terms GET /search?q=phone"

@@ -71,8 +71,8 @@ func TestFloodOfDistinctValues(t *testing.T) {
 	if bytes := daemon.metric("hotparam_window_bytes"); bytes > 4e6 {
 		t.Errorf("hotparam_window_bytes = %v, want at most 4MB", bytes)
 	}
-	if evicted := daemon.metric("hotparam_evicted_keys_total"); evicted == 0 {
-		t.Error("hotparam_evicted_keys_total = 0: the budget did not bind, so nothing is shown")
+	if aged := daemon.metric("hotparam_statsd_aged_total"); aged == 0 {
+		t.Error("hotparam_statsd_aged_total = 0: the budget of lines did not bind, so nothing is shown")
 	}
 }
 
@@ -83,10 +83,10 @@ func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
 	var in instance
 	within(f.t, patience, "all requests in the collector's books", func() bool {
 		in = a.look()
-		return in.Collector.Counts+in.Collector.Dropped.Sum() >= requests
+		return in.Collector.Counts+in.Collector.Aged+in.Collector.Dropped.Sum() >= requests
 	})
-	if got := in.Collector.Counts + in.Collector.Dropped.Sum(); got != requests {
-		f.t.Errorf("collector: %d sent + %d dropped, want %d in sum", in.Collector.Counts, in.Collector.Dropped.Sum(), requests)
+	if got := in.Collector.Counts + in.Collector.Aged + in.Collector.Dropped.Sum(); got != requests || in.Collector.Unsent != 0 {
+		f.t.Errorf("collector: %d sent + %d aged + %d dropped, want %d in sum; %d unsent", in.Collector.Counts, in.Collector.Aged, in.Collector.Dropped.Sum(), requests, in.Collector.Unsent)
 	}
 	within(f.t, patience, "all packets in the aggregator's books", func() bool {
 		return daemon.metric("hotparam_statsd_packets_total")+daemon.metric("hotparam_statsd_lost_packets_total") >= float64(in.Collector.Packets)
@@ -97,7 +97,7 @@ func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
 	if packets+lost != float64(in.Collector.Packets) {
 		f.t.Errorf("%v packets arrived and %v are told as lost, of %d", packets, lost, in.Collector.Packets)
 	}
-	if lines != counts || lost == 0 && lines != float64(in.Collector.Lines) {
+	if origins := daemon.metric("hotparam_statsd_origins_total"); lines != counts+origins || lost == 0 && lines != float64(in.Collector.Lines) {
 		f.t.Errorf("%v lines arrived, %v of them counts, of %d, with %v packets lost", lines, counts, in.Collector.Lines, lost)
 	}
 }

@@ -17,11 +17,13 @@ func (f *fleet) checkLayout() {
 	t := f.t
 	t.Helper()
 	ctx := t.Context()
+	f.awaitInstances(3)
 	var (
 		names          *redis.StringSliceCmd
 		hot            *redis.ZSliceCmd
 		info, owners   *redis.MapStringStringCmd
 		version, state *redis.StringCmd
+		fleet          *redis.StringCmd
 		beat           *redis.DurationCmd
 		clock          *redis.TimeCmd
 	)
@@ -32,6 +34,7 @@ func (f *fleet) checkLayout() {
 		owners = tx.HGetAll(ctx, "hotparam:{shop}:owners")
 		version = tx.Get(ctx, "hotparam:{shop}:version")
 		state = tx.Get(ctx, "hotparam:{shop}:schema")
+		fleet = tx.Get(ctx, "hotparam:{shop}:beat")
 		beat = tx.PTTL(ctx, "hotparam:{shop}:beat")
 		clock = tx.Time(ctx)
 		return nil
@@ -39,12 +42,15 @@ func (f *fleet) checkLayout() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"beat", "events", "hot", "info", "owners", "schema", "version"}
+	want := []string{"beat", "events", "hot", "info", "instances", "owners", "schema", "version"}
 	for i := range want {
 		want[i] = "hotparam:{shop}:" + want[i]
 	}
 	if got := slices.Sorted(slices.Values(names.Val())); !slices.Equal(got, want) {
-		t.Errorf("keys in Redis: %q, want %q", got, want)
+		t.Errorf("keys in Redis: %q, want %q: nothing is suspect while counts are exact", got, want)
+	}
+	if fleet.Val() != `{"instances":3,"suspects":""}` {
+		t.Errorf("beat: %s, want three instances and no suspects", fleet.Val())
 	}
 	if len(hot.Val()) != 1 || hot.Val()[0].Member != phone {
 		t.Fatalf("hot: %v, want %q alone", hot.Val(), phone)
@@ -64,6 +70,20 @@ func (f *fleet) checkLayout() {
 	}
 }
 
+// awaitInstances waits until Redis knows so many, all heard of lately.
+func (f *fleet) awaitInstances(n int) {
+	f.t.Helper()
+	within(f.t, patience, "all instances known", func() bool {
+		return f.client.ZCard(f.t.Context(), "hotparam:{shop}:instances").Val() == int64(n)
+	})
+	now := f.client.Time(f.t.Context()).Val()
+	for _, z := range f.client.ZRangeWithScores(f.t.Context(), "hotparam:{shop}:instances", 0, -1).Val() {
+		if age := now.Sub(time.UnixMilli(int64(z.Score))); age < -time.Second || age > 10*time.Second {
+			f.t.Errorf("%v was last heard of %v ago, want at most 10s", z.Member, age)
+		}
+	}
+}
+
 func (f *fleet) checkInfo(infos map[string]string, score float64, clock time.Time) {
 	f.t.Helper()
 	if len(infos) != 1 {
@@ -73,6 +93,7 @@ func (f *fleet) checkInfo(infos map[string]string, score float64, clock time.Tim
 	if err := json.Unmarshal([]byte(infos[phone]), &fields); err != nil {
 		f.t.Fatalf("info of %q: %v in %q", phone, err, infos[phone])
 	}
+	delete(fields, "top") // where it comes from, when that is known
 	want := []string{"burst", "high", "limit", "low", "mode", "owner", "since", "until"}
 	if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got, want) {
 		f.t.Errorf("info: fields %q, want %q", got, want)

@@ -9,15 +9,16 @@ import (
 )
 
 // Threshold is when a key is hot: N counts within D; it cools below Exit, but
-// not before Hold has passed.
+// not before Hold has passed, nor before it was so for CoolDown.
 type Threshold struct {
-	N, Exit int64
-	D, Hold time.Duration
+	N, Exit           int64
+	D, Hold, CoolDown time.Duration
 }
 
-// NewThreshold has the documented defaults: exit at 80%, hold of 10 s.
+// NewThreshold has the documented defaults: exit at 80%, hold of 10 s, cool-down
+// of 5 s.
 func NewThreshold(n int64, d time.Duration) Threshold {
-	return Threshold{N: n, D: d, Exit: max(1, (n*4+4)/5), Hold: 10 * time.Second}
+	return Threshold{N: n, D: d, Exit: max(1, (n*4+4)/5), Hold: 10 * time.Second, CoolDown: 5 * time.Second}
 }
 
 func (t Threshold) pane() int64  { return max(int64(100*time.Millisecond), int64(t.D)/60) }
@@ -98,11 +99,18 @@ func (c *Counter) follow(key string, times []int64) (events []Event) {
 		return int64(sort.Search(len(times), func(i int) bool { return times[i] >= at }))
 	}
 	hot, since, next := false, int64(0), int64(0) // next: the pane that is looked at next
+	below := int64(-1)                            // end of the first window below the exit of those in a row
 	coolUntil := func(current int64) {            // panes before the current one are over
 		for ; hot && next < current; next++ {
 			end := (next + 1) * pane
 			n := before(end) - before(end-panes*pane)
-			if end >= since+int64(c.threshold.Hold) && n < c.threshold.Exit {
+			switch {
+			case n >= c.threshold.Exit:
+				below = -1
+			case below < 0:
+				below = end
+			}
+			if below >= 0 && end >= since+int64(c.threshold.Hold) && end-below >= int64(c.threshold.CoolDown) {
 				hot = false
 				events = append(events, Event{Key: key, At: end, Low: n, High: n})
 			}
@@ -117,7 +125,7 @@ func (c *Counter) follow(key string, times []int64) (events []Event) {
 		coolUntil(index)
 		n := int64(i) - before((index-panes+1)*pane)
 		if !hot && n >= c.threshold.N {
-			hot, since, next = true, at, index
+			hot, since, next, below = true, at, index, -1
 			events = append(events, Event{Key: key, Hot: true, At: at, Low: n, High: n})
 		}
 	}

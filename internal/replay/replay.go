@@ -31,21 +31,19 @@ type Config struct {
 	Memory int64
 	// OnEvent takes each event as it happens; nil: nobody does.
 	OnEvent func(Event)
+	// OnKey is told at the end of each key that was ever hot, and of each rule
+	// without hot that refused requests: what was most limited first. Nil: nobody
+	// is.
+	OnKey func(KeyReport)
+	// Explain is a key to explain, of any rule if it names none; OnExplained is
+	// told at the end, once for each rule that counted it. Nil: nothing is
+	// explained.
+	Explain     hotparam.Key
+	OnExplained func(Explanation)
 	// OnProgress is told now and then how many requests were replayed, of how
 	// many; of standard input, which is read as it is replayed, the two are the
 	// same. Nil: nobody is told.
 	OnProgress func(done, total int64)
-}
-
-// Event tells that a key became hot or cooled.
-type Event struct {
-	Event string  `json:"event"` // "hot" or "cool"
-	Key   string  `json:"key"`
-	Rule  string  `json:"rule"`
-	Time  string  `json:"time"` // RFC 3339, UTC: of the request that crossed the threshold; when the key cooled
-	Rate  float64 `json:"rate"` // Low per second, over the rule's window
-	Low   int64   `json:"low"`  // bounds of the count in the window
-	High  *int64  `json:"high"` // null when unknown
 }
 
 // Summary is what a replay comes to.
@@ -84,6 +82,9 @@ type replay struct {
 
 	keys      map[uint64]struct{}
 	hot       map[hotparam.Key]struct{}
+	threshold map[hotparam.Key]*hotparam.Threshold // the last that decided on a key
+	reports   *reports                             // nil: nobody asks
+	explainer *explainer                           // nil: nobody asks
 	limited   int64
 	unflushed int
 	done      int64 // requests
@@ -92,15 +93,22 @@ type replay struct {
 // Run replays the log. When ctx ends or the log breaks it returns the summary
 // of what was replayed together with the error.
 func Run(ctx context.Context, c Config) (Summary, error) {
-	r := &replay{Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{})}
+	r := &replay{
+		Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{}),
+		threshold: make(map[hotparam.Key]*hotparam.Threshold),
+	}
 	if err := r.assemble(); err != nil {
 		return Summary{}, err
 	}
 	err := r.requests(ctx)
 	r.flush()
+	r.end()
 	if dropped := r.counts.Stats().Dropped; err == nil && dropped.Sum() > 0 {
 		err = fmt.Errorf("replay: %d counts were dropped (table full %d, too long %d): the result is not exact",
 			dropped.Sum(), dropped.TableFull, dropped.TooLong)
+	}
+	if err == nil && r.explainer != nil {
+		err = r.explainer.err()
 	}
 	return r.summary(), err
 }
@@ -119,7 +127,7 @@ func (r *replay) assemble() error {
 	if err != nil {
 		return err
 	}
-	if r.counts, err = collector.New(collector.Config{Sink: sink, MaxKeys: 1 << 18}); err != nil {
+	if r.counts, err = collector.New(collector.Config{Sink: sink, MaxKeys: 1 << 18, Budget: -1}); err != nil {
 		return err
 	}
 	r.guard, err = middleware.New(r.Rules, r.counts, middleware.WithClock(func() time.Duration {
@@ -129,7 +137,15 @@ func (r *replay) assemble() error {
 		return err
 	}
 	r.decoder = aggregator.NewDecoder(r.Rules, wire.Plain)
-	r.detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory})
+	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnVerdict: r.decided}
+	if r.OnKey != nil || r.OnExplained != nil {
+		r.reports = newReports(r.Rules, r.guard)
+	}
+	if r.OnExplained != nil {
+		r.explainer = newExplainer(r.Rules, r.Explain)
+		detector.Explain, detector.OnAccount = r.Explain, r.explainer.account
+	}
+	r.detector = aggregator.NewDetector(detector)
 	return nil
 }
 
@@ -156,8 +172,12 @@ func (r *replay) requests(ctx context.Context) error {
 			r.flush()
 		}
 		path, query, _ := strings.Cut(entry.Target, "?")
-		if d := r.guard.Check(middleware.Request{Method: entry.Method, Path: path, Query: query}); !d.Allowed {
+		d := r.guard.Check(middleware.Request{Method: entry.Method, Path: path, Query: query})
+		if !d.Allowed {
 			r.limited++
+		}
+		if r.reports != nil {
+			r.reports.decided(d)
 		}
 		r.unflushed++
 		if r.done++; r.done%progressEvery == 0 && r.OnProgress != nil {
@@ -192,58 +212,44 @@ func (r *replay) moveTo(t time.Time) {
 	r.now = t
 	r.detector.Advance(t)
 	if crossed {
-		for _, change := range r.pending {
-			r.guard.HotSet().Update(change)
+		r.putInForce()
+	}
+}
+
+// putInForce brings the changes of the hot set to the limits.
+func (r *replay) putInForce() {
+	for _, change := range r.pending {
+		if r.reports != nil {
+			r.reports.cooling(change)
 		}
-		r.pending = r.pending[:0]
+		r.guard.HotSet().Update("", change)
+		if r.reports != nil {
+			r.reports.heating(change)
+		}
 	}
+	r.pending = r.pending[:0]
 }
 
-// Send takes a packet from the collector's sink.
-func (r *replay) Send(packet []byte) (int, error) {
-	r.decoder.Packet(packet, r.now, r)
-	return len(packet), nil
-}
-
-// Close belongs to Send.
-func (r *replay) Close() error { return nil }
-
-// Count takes a count from the decoder.
-func (r *replay) Count(c aggregator.Count) {
-	r.keys[c.Hash^uint64(c.Rule)*0x9e3779b97f4a7c15] = struct{}{}
-	r.detector.Count(c)
-}
-
-// Hidden and Lost pass on what the decoder says.
-func (r *replay) Hidden(when time.Time, n int64) { r.detector.Hidden(when, n) }
-
-// Lost passes on what the decoder says.
-func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
-
-// Publish takes a change from the detector.
-func (r *replay) Publish(change hotparam.Change) {
-	r.pending = append(r.pending, change)
-	for _, h := range change.Hot {
-		r.hot[h.Key] = struct{}{}
-		r.tell("hot", h, h.Since)
-	}
-	for _, h := range change.Cool {
-		r.tell("cool", h, h.Until)
-	}
-}
-
-// Refresh has nothing to do: nobody looks at the counts in between.
-func (r *replay) Refresh([]hotparam.Hot) {}
-
-func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
-	if r.OnEvent == nil {
+// end closes what is still open when the log is over.
+func (r *replay) end() {
+	r.putInForce()
+	if r.reports == nil {
 		return
 	}
-	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low}
-	if h.High != hotparam.Unknown {
-		e.High = &h.High
+	if r.explainer != nil {
+		r.detector.Advance(r.now.Add(r.explainer.pane())) // so that the last pane is over
 	}
-	r.OnEvent(e)
+	all := r.reports.end(r.now)
+	if r.OnKey != nil {
+		for _, k := range all {
+			r.OnKey(k)
+		}
+	}
+	if r.explainer != nil {
+		for _, x := range r.explainer.end(all) {
+			r.OnExplained(x)
+		}
+	}
 }
 
 func (r *replay) summary() Summary {

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+)
+
+func newBench(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce",
+		Long: `Measure hotparam on this machine. Each measurement ends within 50 seconds, starts
+what it needs and leaves nothing behind. What is compared is measured in the same
+run, in turns, and told as medians: on a busy machine only the ratios mean
+anything.`,
+		Example: `  hotparam bench request               # what does a request pay?
+  hotparam bench ingest --vs minimal   # how many lines does the aggregator take in?
+  hotparam bench detect                # does it find what an exact count finds?
+  hotparam bench enforce               # how soon does a burst meet its limit? (needs a Redis)
+  hotparam bench enforce --json | jq .p99_ms`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBenchDetect(s), newBenchEnforce(s), newBenchIngest(s), newBenchRequest(s), newBenchPart(s))
+	return cmd
+}
+
+// newBenchPart is what the measurements start processes of their own with.
+func newBenchPart(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "part NAME",
+		Hidden:  true,
+		Short:   "Be a part of a measurement: started by the other commands, told by JSON on standard input",
+		Example: "  hotparam bench part sender",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return bench.RunPart(cmd.Context(), names[0], s.in, s.out)
+		},
+	}
+}
+
+// partCommand starts a part.
+func partCommand() ([]string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("bench: find this program, to start it again: %w", err)
+	}
+	return []string{program, "bench", "part"}, nil
+}
+
+// maxRounds is where more of them tell nothing new.
+const maxRounds = 1000
+
+func checkRounds(n int) error {
+	if n < 1 || n > maxRounds {
+		return usageError(fmt.Errorf("--rounds %d: must be 1 to %d", n, maxRounds))
+	}
+	return nil
+}
+
+// interruptedError says so instead of what the parts said when they ended.
+func interruptedError(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+// newBar is a bar on the terminal; without one it is nothing. It counts what it is
+// told, up to a total that may be unknown (-1).
+func newBar(s streams, what string) (step func(done, total int64), end func()) {
+	if !terminal(s.err) {
+		return func(int64, int64) {}, func() {}
+	}
+	bar := progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(s.err),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionClearOnFinish(),
+	)
+	return func(done, total int64) {
+			bar.ChangeMax64(total)
+			_ = bar.Set64(done) // the bar is only for show
+		}, func() {
+			_ = bar.Finish()
+		}
+}
+
+// intStep is a bar's step for few things.
+func intStep(step func(done, total int64)) func(done, total int) {
+	return func(done, total int) { step(int64(done), int64(total)) }
+}
+
+const gaugeWidth = 40
+
+// gauge is a bar of value beside others up to most, in eighths of a character.
+func gauge(value, most float64) string {
+	if most <= 0 || value <= 0 {
+		return ""
+	}
+	eighths := max(1, int(value/most*gaugeWidth*8+0.5))
+	text := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		text += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return text
+}
+
+// metric writes 12345678 as 12.3 M.
+func metric(v float64) string {
+	switch {
+	case v >= 1e6:
+		return fmt.Sprintf("%.2f M", v/1e6)
+	case v >= 1e3:
+		return fmt.Sprintf("%.0f k", v/1e3)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

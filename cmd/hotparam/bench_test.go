@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// benchJSON runs a command of the real binary, since measurements start it anew, and
+// reads its one object, which must have exactly these fields, numbers all.
+func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	cmd := exec.CommandContext(t.Context(), testenv.Binary(t), append([]string{"bench"}, strings.Fields(args+" --json")...)...)
+	cmd.Env = append(cmd.Environ(), "HOTPARAM_REDIS=")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, out.String(), errs.String())
+	}
+	if errs.Len() > 0 {
+		t.Errorf("stderr: %q, want none", errs.String())
+	}
+	if strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("stdout is not one line: %q", out.String())
+	}
+	var object map[string]float64
+	if err := json.Unmarshal(out.Bytes(), &object); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	slices.Sort(fields)
+	if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, fields) {
+		t.Errorf("fields %q, want %q", got, fields)
+	}
+	return object
+}
+
+func TestBenchRequest(t *testing.T) {
+	r := benchJSON(t, "request --rounds 1", "floor_ns", "cold_ns", "cold_allocs", "hot_ns", "hot_allocs", "flush_ns")
+	if r["floor_ns"] <= 0 || r["cold_ns"] <= 0 || r["hot_ns"] <= 0 || r["flush_ns"] <= 0 {
+		t.Error(r)
+	}
+}
+
+func TestBenchIngest(t *testing.T) {
+	r := benchJSON(t, "ingest --rounds 1", "lines_per_second", "lines_per_cpu_second", "lost")
+	if r["lines_per_second"] <= 0 || r["lines_per_cpu_second"] <= 0 || r["lost"] < 0 {
+		t.Error(r)
+	}
+	r = benchJSON(t, "ingest --rounds 1 --vs minimal",
+		"lines_per_second", "lines_per_cpu_second", "lost", "minimal_lines_per_second", "minimal_lines_per_cpu_second", "ratio")
+	if r["minimal_lines_per_second"] <= 0 || r["minimal_lines_per_cpu_second"] <= 0 || r["ratio"] <= 0 {
+		t.Error(r)
+	}
+}
+
+var detectFields = []string{"precision", "recall", "missed_above_floor", "false_hot", "floor", "events_per_second", "memory_bytes"}
+
+func TestBenchDetect(t *testing.T) {
+	r := benchJSON(t, "detect --keys 1000 --events 20000 --windows 2 --threshold 100", detectFields...)
+	if r["precision"] != 1 || r["recall"] != 1 || r["missed_above_floor"] != 0 || r["false_hot"] != 0 || r["floor"] != 0 || r["events_per_second"] <= 0 || r["memory_bytes"] <= 0 {
+		t.Error(r)
+	}
+	trace := filepath.Join("..", "..", "internal", "demo", "data", "edgar-2017-06-30.access.log.zst")
+	r = benchJSON(t, "detect --trace "+trace+" --by cik --threshold 10", detectFields...)
+	if r["precision"] != 1 || r["recall"] != 1 {
+		t.Error(r)
+	}
+}
+
+func TestBenchDetectText(t *testing.T) {
+	r := hotparamCommand(t, "bench", "detect", "--keys", "1000", "--events", "20000", "--windows", "1", "--threshold", "100")
+	r.exits(t, exitOK)
+	for _, want := range []string{"1 windows of 20,000 events", "precision  1.0000", "recall     1.0000", "and more"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("stdout does not have %q:\n%s", want, r.out)
+		}
+	}
+	r = hotparamCommand(t, "bench", "detect", "--keys", "1000", "--events", "1000", "--windows", "1", "--zipf", "0")
+	r.exits(t, exitOK)
+	if !strings.Contains(r.out, "precision  -") || !strings.Contains(r.out, "no key is truly hot") {
+		t.Errorf("of nothing hot:\n%s", r.out)
+	}
+	r = hotparamCommand(t, "bench", "detect", "--keys", "1000", "--events", "1000", "--windows", "1", "--zipf", "0", "--json")
+	r.exits(t, exitOK)
+	if !strings.Contains(r.out, `"precision":null`) {
+		t.Errorf("of nothing hot:\n%s", r.out)
+	}
+}
+
+func TestBenchEnforce(t *testing.T) {
+	server := testenv.Redis(t)
+	r := benchJSON(t, "enforce --instances 3 --samples 3 --spread zipf --redis "+server.URL(), "n", "p50_ms", "p99_ms", "max_ms")
+	if r["n"] != 3 || r["p50_ms"] <= 0 || r["p50_ms"] > r["p99_ms"] || r["p99_ms"] > r["max_ms"] {
+		t.Error(r)
+	}
+}
+
+// The first SIGINT ends a measurement with all its parts, and what it left in Redis.
+func TestBenchEndsWithASignal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	server := testenv.Redis(t)
+	client, err := hotkeys.NewClient(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	p := testenv.Start(t, exec.Command(testenv.Binary(t), "bench", "enforce", "--instances", "3", "--samples", "10000", "--redis", server.URL()))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if channels, err := client.PubSubChannels(t.Context(), "*").Result(); err == nil && len(channels) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no instance has subscribed")
+		}
+	}
+	p.Signal(syscall.SIGINT)
+	if code := p.Wait(); code != exitFailure || !strings.Contains(p.Stderr(), "hotparam: interrupted") || p.Stdout() != "" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, p.Stdout(), p.Stderr())
+	}
+	if channels, err := client.PubSubChannels(t.Context(), "*").Result(); err != nil || len(channels) > 0 {
+		t.Errorf("instances are still subscribed to %q, %v", channels, err)
+	}
+	if keys, err := client.Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
+		t.Errorf("left in Redis: %q, %v", keys, err)
+	}
+}
+
+func TestBenchUsage(t *testing.T) {
+	t.Setenv("HOTPARAM_REDIS", "")
+	for args, says := range map[string]string{
+		"detect --memory 5":                "--memory 5",
+		"detect --threshold 0":             "--threshold 0",
+		"detect --window 10ms":             "--window 10ms",
+		"detect --zipf -1":                 "--zipf -1",
+		"detect --zipf NaN":                "--zipf NaN",
+		"detect --keys 0":                  "--keys 0",
+		"detect --events 0":                "--events 0",
+		"detect --by q":                    "--by goes with --trace",
+		"detect --trace - --seed 2":        "--seed is of generated streams",
+		"detect --trace - --by path:id":    "path",
+		"detect --trace - --format xml":    "xml",
+		"detect --trace /does/not/exist":   "/does/not/exist",
+		"detect more":                      "unknown command",
+		"enforce --instances 0":            "--instances 0",
+		"enforce --samples 0":              "--samples 0",
+		"enforce --over 2s":                "--over 2s",
+		"enforce --spread none":            "--spread",
+		"enforce --redis http://localhost": "redis URL",
+		"ingest --vs maximal":              "--vs",
+		"ingest --rounds 0":                "--rounds 0",
+		"request --rounds 0":               "--rounds 0",
+		"part":                             "accepts 1 arg",
+	} {
+		t.Run(args, func(t *testing.T) {
+			hotparamCommand(t, append([]string{"bench"}, strings.Fields(args)...)...).exits(t, exitUsage, says)
+		})
+	}
+}
+
+func TestBenchEnforceWithoutRedis(t *testing.T) {
+	t.Setenv("HOTPARAM_REDIS", "")
+	t.Setenv("PATH", t.TempDir())
+	hotparamCommand(t, "bench", "enforce").exits(t, exitUnreachable, "no redis-server in PATH", "--redis")
+	hotparamCommand(t, "bench", "enforce", "--redis", "redis://:geheim@127.0.0.1:1/0").exits(t, exitUnreachable, "is Redis running at")
+	t.Setenv("HOTPARAM_REDIS", "redis://:geheim@127.0.0.1:1/0")
+	if r := hotparamCommand(t, "bench", "enforce"); r.code != exitUnreachable || strings.Contains(r.err, "geheim") {
+		t.Errorf("exit code %d, stderr %s", r.code, r.err)
+	}
+}
+
+func TestGauge(t *testing.T) {
+	for _, c := range []struct {
+		value, most float64
+		want        string
+	}{{0, 10, ""}, {5, 0, ""}, {10, 10, strings.Repeat("█", gaugeWidth)}, {1, 1e9, "▏"}, {1, 80, "▌"}} {
+		if got := gauge(c.value, c.most); got != c.want {
+			t.Errorf("gauge(%v, %v) = %q, want %q", c.value, c.most, got, c.want)
+		}
+	}
+	for v, want := range map[float64]string{12_345_678: "12.35 M", 45_678: "46 k", 12: "12"} {
+		if got := metric(v); got != want {
+			t.Errorf("metric(%v) = %q, want %q", v, got, want)
+		}
+	}
+}

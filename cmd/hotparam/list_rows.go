@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/hotparam/hotparam"
+)
+
+// rows are what a list prints: as a table, or as values that become JSON.
+type rows interface {
+	len() int
+	none() string // in words
+	table(w io.Writer, wide bool) error
+	values() any // a slice, never nil
+}
+
+type (
+	hotRows      []hotparam.Hot
+	suspectRows  []hotparam.Hot
+	instanceRows []hotparam.Instance
+)
+
+func (r hotRows) len() int      { return len(r) }
+func (r suspectRows) len() int  { return len(r) }
+func (r instanceRows) len() int { return len(r) }
+
+func (r hotRows) none() string      { return "nothing is hot" }
+func (r suspectRows) none() string  { return "nothing is suspect" }
+func (r instanceRows) none() string { return "no instance has been heard of lately" }
+
+func (r hotRows) table(w io.Writer, wide bool) error {
+	// A line without tabs would end a column, so that what comes below a key is
+	// put in afterwards.
+	var heads strings.Builder
+	t := tabwriter.NewWriter(&heads, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RATE\tLIMIT\tMODE\tSINCE\tRULE\tKEY")
+	for _, h := range r {
+		limit := h.Limit.String()
+		if limit == "" {
+			limit = "-"
+		}
+		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), h.Rule, printable(h.Text))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(heads.String(), "\n"), "\n") {
+		if wide && i > 0 {
+			line += below(r[i-1].Top)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// below tells where a key's requests come from, in lines that follow its own.
+func below(top *hotparam.Attribution) string {
+	if top == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, kind := range []struct {
+		name    string
+		origins []hotparam.Origin
+	}{{"routes", top.Routes}, {"instances", top.Instances}, {"callers", top.Callers}} {
+		for i, o := range kind.origins {
+			name := kind.name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(&b, "\n    %-9s  %11s  %s", name, originCount(o), printable(o.Name))
+		}
+	}
+	if top.Explains > 0 {
+		fmt.Fprintf(&b, "\n    %-9s  %11d  more specific keys, hot for no other reason", "explains", top.Explains)
+	}
+	return b.String()
+}
+
+// printable is a name without what would move a terminal's cursor: callers are
+// named by what clients send.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, name)
+}
+
+// originCount is a count, or its bounds where it is not exact.
+func originCount(o hotparam.Origin) string {
+	if o.Over == 0 {
+		return fmt.Sprint(o.Count)
+	}
+	return fmt.Sprintf("%d-%d", o.Count-o.Over, o.Count)
+}
+
+func (r suspectRows) table(w io.Writer, _ bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RATE\tRULE\tKEY")
+	for _, h := range r {
+		fmt.Fprintf(t, "%.1f/s\t%s\t%s\n", h.Rate, h.Rule, printable(h.Text))
+	}
+	return t.Flush()
+}
+
+func (r instanceRows) table(w io.Writer, _ bool) error {
+	now := time.Now()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "INSTANCE\tHEARD")
+	for _, i := range r {
+		fmt.Fprintf(t, "%s\t%.1fs ago\n", printable(i.Name), now.Sub(i.Heard).Seconds())
+	}
+	return t.Flush()
+}
+
+// listed is a hot key as `list --json` prints it.
+type listed struct {
+	Key   string        `json:"key"`
+	Rule  string        `json:"rule"`
+	Rate  float64       `json:"rate"`
+	Low   int64         `json:"low"`
+	High  *int64        `json:"high"` // null when unknown
+	Limit string        `json:"limit,omitempty"`
+	Burst int64         `json:"burst,omitempty"`
+	Mode  hotparam.Mode `json:"mode"`
+	Since time.Time     `json:"since"`
+	Until time.Time     `json:"until"`
+	Owner string        `json:"owner"`
+	Top   *listedTop    `json:"top,omitempty"`
+}
+
+type listedTop struct {
+	Routes    []listedOrigin `json:"routes,omitempty"`
+	Instances []listedOrigin `json:"instances,omitempty"`
+	Callers   []listedOrigin `json:"callers,omitempty"`
+	Explains  int            `json:"explains,omitempty"`
+}
+
+// listedOrigin came from there Low to High times in the rule's window.
+type listedOrigin struct {
+	Name string `json:"name"`
+	Low  int64  `json:"low"`
+	High int64  `json:"high"`
+}
+
+func (r hotRows) values() any {
+	keys := make([]listed, 0, len(r))
+	for _, h := range r {
+		l := listed{
+			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Limit: h.Limit.String(), Burst: h.Burst,
+			Mode: h.Mode, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
+		}
+		if h.High != hotparam.Unknown {
+			l.High = &h.High
+		}
+		if t := h.Top; t != nil {
+			l.Top = &listedTop{listOrigins(t.Routes), listOrigins(t.Instances), listOrigins(t.Callers), t.Explains}
+		}
+		keys = append(keys, l)
+	}
+	return keys
+}
+
+func listOrigins(origins []hotparam.Origin) []listedOrigin {
+	var listed []listedOrigin
+	for _, o := range origins {
+		listed = append(listed, listedOrigin{o.Name, o.Count - o.Over, o.Count})
+	}
+	return listed
+}
+
+// listedSuspect is a suspect as `list --suspects --json` prints it.
+type listedSuspect struct {
+	Key  string  `json:"key"`
+	Rule string  `json:"rule"`
+	Rate float64 `json:"rate"`
+}
+
+func (r suspectRows) values() any {
+	keys := make([]listedSuspect, 0, len(r))
+	for _, h := range r {
+		keys = append(keys, listedSuspect{h.Text, h.Rule, h.Rate})
+	}
+	return keys
+}
+
+// listedInstance is an instance as `list --instances --json` prints it.
+type listedInstance struct {
+	Name  string    `json:"name"`
+	Heard time.Time `json:"heard"`
+}
+
+func (r instanceRows) values() any {
+	instances := make([]listedInstance, 0, len(r))
+	for _, i := range r {
+		instances = append(instances, listedInstance{i.Name, i.Heard.UTC()})
+	}
+	return instances
+}

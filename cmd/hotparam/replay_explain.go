@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/replay"
+)
+
+// explain tells why a key was hot or not.
+func (r *replayRun) explain(ctx context.Context) error {
+	var all []replay.Explanation
+	_, err := r.replay(ctx, replay.Config{
+		Rules: r.rules, Explain: r.keyToExplain(), OnExplained: func(x replay.Explanation) { all = append(all, x) },
+	}, newProgress(r.streams), true)
+	if missing := (*replay.NoSuchKey)(nil); errors.As(err, &missing) {
+		return noSuchKey(missing, r.rules)
+	}
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(r.out)
+	for i := range all {
+		if r.json {
+			err = newJSON(out).Encode(&all[i])
+		} else {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			err = explanation(out, &all[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// keyToExplain is the key with its rule, if its first word is the id of one.
+func (r *replayRun) keyToExplain() hotparam.Key {
+	if key, ok := hotparam.ParseKey(r.replayFlags.explain); ok {
+		for i := range r.rules.Rules {
+			if r.rules.Rules[i].ID == key.Rule {
+				return key
+			}
+		}
+	}
+	return hotparam.Key{Text: r.replayFlags.explain}
+}
+
+// noSuchKey says what the key may have been meant to be.
+func noSuchKey(e *replay.NoSuchKey, rules *hotparam.Rules) error {
+	if len(e.Nearest) == 0 {
+		return fmt.Errorf("%w; no request of the log made any key", e)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v; the nearest are:", e)
+	for _, key := range e.Nearest {
+		name := key.Text
+		if len(rules.Rules) > 1 {
+			name = key.String()
+		}
+		b.WriteString("\n  " + name)
+	}
+	return errors.New(b.String())
+}
+
+// explanation writes an explanation for people.
+func explanation(w io.Writer, x *replay.Explanation) error {
+	unit := x.Source.Count
+	clock := newClock(x.First, x.Last)
+	fmt.Fprintf(w, "%s\n%s\n\n", x.Key, ruleWords(x.Source))
+	fmt.Fprintf(w, "Counted %s from %s to %s UTC", countWords(x.Counted, unit), clock.time(x.First), clock.time(x.Last))
+	switch {
+	case x.Allowed:
+		fmt.Fprint(w, "; never hot: an exception allows it.\n")
+	case x.Hot == 0 && len(x.Listings) == 0:
+		fmt.Fprint(w, "; never hot.\n")
+	case x.Hot == 0:
+		fmt.Fprint(w, "; hot, but never listed.\n")
+	default:
+		fmt.Fprintf(w, "; listed %s, for %s in all; %s limited.\n", times(x.Hot), shortSeconds(x.Seconds), plural(int(x.Limited), "request"))
+	}
+	for _, s := range few(x.Listings) {
+		if s.Decision == "" {
+			fmt.Fprintln(w, "  ⋮")
+			continue
+		}
+		fmt.Fprintf(w, "  %s  %s\n", clock.time(s.Time), listingWords(&s))
+	}
+	for i := range x.Thresholds {
+		t := &x.Thresholds[i]
+		fmt.Fprintln(w)
+		if len(x.Thresholds) > 1 {
+			fmt.Fprintf(w, "Hot at %s\n", thresholdWords(t.Source, unit))
+		}
+		for _, s := range few(t.Steps) {
+			if s.Decision == "" {
+				fmt.Fprintln(w, "  ⋮")
+				continue
+			}
+			fmt.Fprintf(w, "  %s  %s\n", clock.time(s.Time), stepWords(&s, t.Source, unit))
+		}
+		if len(t.Steps) == 0 && !x.Allowed {
+			fmt.Fprintf(w, "  %s\n", fellShort(t, clock, unit))
+		}
+		fmt.Fprintln(w)
+		if err := paneTable(w, t, clock); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// few are at most a dozen steps; where some are left out there is an empty one.
+func few(steps []replay.Step) []replay.Step {
+	const head, tail = 7, 4
+	if len(steps) <= head+tail+1 {
+		return steps
+	}
+	return append(append(append([]replay.Step{}, steps[:head]...), replay.Step{}), steps[len(steps)-tail:]...)
+}
+
+func listingWords(s *replay.Step) string {
+	if s.Decision == "explained" {
+		return "not listed from here on: " + s.By + " explains its traffic"
+	}
+	return "listed: its traffic is its own"
+}
+
+// stepWords is one decision: what was compared with what.
+func stepWords(s *replay.Step, t *hotparam.Threshold, unit hotparam.Unit) string {
+	count := countWords(s.Low, unit)
+	if s.High == nil {
+		count += " or more"
+	} else if *s.High > s.Low {
+		count += " to " + countWords(*s.High, unit)
+	}
+	count += " within " + spanWords(t.Rate.Per)
+	if s.Decision == "left" {
+		return fmt.Sprintf("cool  %s is below %s", count, countWords(s.Against, unit))
+	}
+	words := fmt.Sprintf("hot   %s reached %s%s", count, countWords(s.Against, unit), against(t))
+	if s.Hold != nil && t.Hold > 0 {
+		words += "; held until " + s.Hold.Format("15:04:05.0")
+	}
+	return words
+}
+
+// against is what the count that is needed was made of.
+func against(t *hotparam.Threshold) string {
+	switch t.Kind {
+	case hotparam.Share:
+		return fmt.Sprintf(", %g%% of its route's", 100*t.Factor)
+	case hotparam.Jump:
+		return fmt.Sprintf(", %gx its baseline", t.Factor)
+	case hotparam.Top:
+		return fmt.Sprintf(", a place among the top %d", t.Top)
+	}
+	return ""
+}
+
+// fellShort tells how near a key came that was never hot.
+func fellShort(t *replay.Trial, c clock, unit hotparam.Unit) string {
+	var best *replay.Pane
+	unknown := false
+	for i := range t.Panes {
+		p := &t.Panes[i]
+		unknown = unknown || p.Enter == nil
+		if p.Enter != nil && (best == nil || float64(p.Low)*float64(*best.Enter) > float64(best.Low)*float64(*p.Enter)) {
+			best = p
+		}
+	}
+	switch {
+	case best == nil && unknown:
+		return "what it is compared with could not be told yet"
+	case best == nil:
+		return "never hot"
+	}
+	return fmt.Sprintf("it came nearest at %s, with %s of the %s within %s that it takes%s",
+		c.time(best.Time), countWords(best.Low, unit), countWords(*best.Enter, unit), spanWords(t.Source.Rate.Per), against(t.Source))
+}
+
+// clock writes times of day, with the date where there is more than one.
+type clock struct{ layout string }
+
+func newClock(first, last time.Time) clock {
+	if first.YearDay() == last.YearDay() && last.Sub(first) < 24*time.Hour {
+		return clock{"15:04:05.000"}
+	}
+	return clock{"2006-01-02 15:04:05.000"}
+}
+
+func (c clock) time(t time.Time) string { return t.UTC().Format(c.layout) }

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hotparam/hotparam/internal/replay"
+)
+
+const (
+	// maxRows is how long the table of panes gets, barWidth how wide its bars.
+	maxRows  = 44
+	barWidth = 32
+)
+
+// paneTable writes how a key stood pane by pane: all that is around a decision or
+// the highest count, and the rest in short.
+func paneTable(w io.Writer, t *replay.Trial, c clock) error {
+	if len(t.Panes) == 0 {
+		return nil
+	}
+	var rows []row
+	for around := 3; ; around-- {
+		if rows = fold(t, around); len(rows) <= maxRows || around == 0 {
+			break
+		}
+	}
+	most := int64(1)
+	for i := range t.Panes {
+		most = max(most, t.Panes[i].Low)
+		if e := t.Panes[i].Enter; e != nil && *e < 4*most {
+			most = max(most, *e)
+		}
+	}
+	width := len("WINDOW")
+	for i := range rows {
+		if r := &rows[i]; r.n == 1 {
+			width = max(width, len(r.window()))
+		}
+	}
+	fmt.Fprintf(w, "  %-*s  %7s  %*s\n", len(c.layout), "PANE (UTC)", "COUNT", width, "WINDOW")
+	for i := range rows {
+		r := &rows[i]
+		if i == maxRows/2 && len(rows) > maxRows {
+			fmt.Fprintf(w, "  ⋮ %d rows more; --json has every pane\n", len(rows)-maxRows)
+		}
+		if len(rows) > maxRows && i >= maxRows/2 && i < len(rows)-maxRows/2 {
+			continue
+		}
+		if r.n > 1 {
+			fmt.Fprintf(w, "  ⋮ %s\n", r.words())
+			continue
+		}
+		line := fmt.Sprintf("  %-*s  %7d  %*s  %s", len(c.layout), c.time(r.Time), r.Counted, width, r.window(), r.bar(most))
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
+			return err
+		}
+	}
+	if t.Omitted > 0 {
+		fmt.Fprintf(w, "  and %d panes after these\n", t.Omitted)
+	}
+	return nil
+}
+
+// row is one pane, or many in short.
+type row struct {
+	replay.Pane
+	n       int
+	pane    time.Duration
+	counted int64
+	least   int64 // low counts of the window
+	most    int64
+	hot     bool // all of them
+}
+
+// fold makes rows of panes.
+func fold(t *replay.Trial, around int) []row {
+	pane := time.Duration(t.Pane * float64(time.Second))
+	shown := make([]bool, len(t.Panes))
+	show := func(i int) {
+		for j := max(0, i-around); j <= min(len(shown)-1, i+around); j++ {
+			shown[j] = true
+		}
+	}
+	peak, step := 0, 0
+	for i := range t.Panes {
+		p := &t.Panes[i]
+		if p.Low > t.Panes[peak].Low {
+			peak = i
+		}
+		if i == 0 || i == len(t.Panes)-1 || p.Hot != t.Panes[i-1].Hot {
+			show(i)
+		}
+		for ; step < len(t.Steps) && t.Steps[step].Time.Before(p.Time.Add(pane)); step++ {
+			show(i)
+		}
+	}
+	show(peak)
+	for i := 1; i < len(shown)-1; i++ {
+		if p := &t.Panes[i]; p.Counted == 0 && sameStand(p, &t.Panes[i-1]) && sameStand(p, &t.Panes[i+1]) {
+			shown[i] = false
+		}
+	}
+	for from, i := 0, 0; i < len(shown); i++ { // one or two are told as shortly as their number
+		switch {
+		case shown[i]:
+			from = i + 1
+		case i-from < 2 && i+1 < len(shown) && shown[i+1]:
+			for j := from; j <= i; j++ {
+				shown[j] = true
+			}
+		}
+	}
+	var rows []row
+	for i := range t.Panes {
+		p := &t.Panes[i]
+		if last := len(rows) - 1; last >= 0 && !shown[i] && rows[last].n > 0 && i > 0 && !shown[i-1] && rows[last].hot == p.Hot {
+			r := &rows[last]
+			r.n++
+			r.counted += p.Counted
+			r.least, r.most = min(r.least, p.Low), max(r.most, p.Low)
+			continue
+		}
+		rows = append(rows, row{Pane: *p, n: 1, pane: pane, counted: p.Counted, least: p.Low, most: p.Low, hot: p.Hot})
+	}
+	return rows
+}
+
+// sameStand tells whether two panes would look the same.
+func sameStand(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
+
+// window is the count in the window, with its bounds where they differ.
+func (r *row) window() string {
+	low := strconv.FormatInt(r.Low, 10)
+	switch {
+	case r.High == nil:
+		return low + "+?"
+	case *r.High > r.Low:
+		return low + "–" + strconv.FormatInt(*r.High, 10)
+	}
+	return low
+}
+
+// bar is the count in the window as a bar, with a mark where it is hot.
+func (r *row) bar(most int64) string {
+	eighths := int(r.Low * 8 * barWidth / most)
+	bar := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		bar += string([]rune(" ▏▎▍▌▋▊▉")[rest])
+	}
+	if r.Enter != nil && *r.Enter <= most {
+		at := int(*r.Enter * barWidth / most)
+		if n := utf8.RuneCountInString(bar); n < at {
+			bar += strings.Repeat(" ", at-n) + "┊"
+		}
+	}
+	if r.Hot {
+		bar += strings.Repeat(" ", max(0, barWidth+2-utf8.RuneCountInString(bar))) + "hot"
+	}
+	return bar
+}
+
+// words are many panes in short.
+func (r *row) words() string {
+	window := strconv.FormatInt(r.least, 10)
+	if r.most > r.least {
+		window += " to " + strconv.FormatInt(r.most, 10)
+	}
+	counted := "nothing"
+	if r.counted > 0 {
+		counted = strconv.FormatInt(r.counted, 10)
+	}
+	words := fmt.Sprintf("%d panes, %s: %s counted, %s in the window", r.n, shortSeconds((time.Duration(r.n) * r.pane).Seconds()), counted, window)
+	if r.hot {
+		words += ", hot"
+	}
+	return words
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// ruleWords is a rule in words, with all that it leaves to defaults.
+func ruleWords(r *hotparam.Rule) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", r.ID, r.Match.Route)
+	for i, q := range r.Match.Query {
+		fmt.Fprintf(&b, "%c%s=%s", "?&"[min(i, 1)], q.Name, q.Value)
+	}
+	if r.Ignore {
+		return b.String() + ": exempt from all rules"
+	}
+	b.WriteString(byWords(r.By))
+	var parts []string
+	if len(r.Hot) > 0 {
+		var hot []string
+		for i := range r.Hot {
+			hot = append(hot, thresholdWords(&r.Hot[i], r.Count))
+		}
+		parts = append(parts, "hot at "+strings.Join(hot, " or at "))
+	}
+	if r.Limit != nil {
+		parts = append(parts, limitWords(r.Limit, r.Count))
+	} else if len(r.Hot) > 0 {
+		parts = append(parts, "listed only")
+	}
+	if len(r.Except) > 0 {
+		parts = append(parts, exceptWords(r.Except))
+	}
+	return b.String() + ": " + strings.Join(parts, "; ")
+}
+
+func byWords(by hotparam.By) string {
+	var names []string
+	for _, p := range by.Names {
+		name := p.Name
+		if p.Source != hotparam.Query {
+			name = p.Source.String() + ":" + name
+		}
+		names = append(names, name)
+	}
+	list := strings.Join(names, ", ")
+	switch {
+	case by.Kind == hotparam.ByAll:
+		return " by all parameters"
+	case by.Kind == hotparam.ByEach:
+		return " by each parameter"
+	case by.Kind == hotparam.ByNames:
+		return " by " + list
+	case by.Kind == hotparam.ByCombinations && list == "":
+		return " by combinations of all parameters"
+	case by.Kind == hotparam.ByCombinations:
+		return " by combinations of " + list
+	}
+	return ""
+}
+
+// thresholdWords is when a key is hot, and when no more.
+func thresholdWords(t *hotparam.Threshold, unit hotparam.Unit) string {
+	rate := rateWords(t.Rate, unit)
+	exit := strconv.FormatFloat(100*t.ExitShare(), 'g', 3, 64) + "% of that"
+	var at string
+	switch t.Kind {
+	case hotparam.Share:
+		at = fmt.Sprintf("%s%% of the route and %s", strconv.FormatFloat(100*t.Factor, 'g', 6, 64), rate)
+	case hotparam.Jump:
+		at = fmt.Sprintf("%sx the baseline and %s", strconv.FormatFloat(t.Factor, 'g', 6, 64), rate)
+	case hotparam.Top:
+		at = fmt.Sprintf("a place among the top %d and %s", t.Top, rate)
+	default:
+		at, exit = rate, countWords(t.Exit, unit)
+	}
+	terms := []string{"cool below " + exit}
+	if t.CoolDown > 0 {
+		terms = append(terms, "for "+spanWords(t.CoolDown))
+	}
+	if t.Hold > 0 {
+		terms = append(terms, "after "+spanWords(t.Hold)+" at the earliest")
+	}
+	return at + " (" + strings.Join(terms, ", ") + ")"
+}
+
+func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
+	words := fmt.Sprintf("limit %s, burst %s", rateWords(l.Rate, unit), countWords(l.Burst, unit))
+	if l.Mode == hotparam.ModeShadow {
+		words += ", shadow"
+	}
+	return words
+}
+
+func exceptWords(all []hotparam.Exception) string {
+	var n [hotparam.Block + 1]int
+	for i := range all {
+		n[all[i].Action]++
+	}
+	var parts []string
+	for action, word := range [...]string{hotparam.Adjust: "adjusted", hotparam.Allow: "allowed", hotparam.Block: "blocked"} {
+		if n[action] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[action], word))
+		}
+	}
+	return "exceptions: " + strings.Join(parts, ", ")
+}
+
+// rateWords and those below write numbers as a rules file has them.
+func rateWords(r hotparam.Rate, unit hotparam.Unit) string {
+	_, per, _ := strings.Cut(r.String(), "/")
+	return countWords(r.N, unit) + "/" + per
+}
+
+func countWords(n int64, unit hotparam.Unit) string {
+	switch unit {
+	case hotparam.Bytes:
+		return sizeWords(n)
+	case hotparam.Millis:
+		return spanWords(time.Duration(n) * time.Millisecond)
+	case hotparam.Units:
+		return strconv.FormatInt(n, 10) + " units"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// sizeWords is a size in the largest unit in which it is whole.
+func sizeWords(n int64) string {
+	for _, size := range []struct {
+		unit  string
+		bytes int64
+	}{{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"KB", 1e3}} {
+		if n >= size.bytes && n%size.bytes == 0 {
+			return strconv.FormatInt(n/size.bytes, 10) + size.unit
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
+
+func spanWords(d time.Duration) string {
+	if d == time.Second {
+		return "1s" // which a rate leaves out
+	}
+	_, span, _ := strings.Cut(hotparam.Rate{N: 1, Per: d}.String(), "/")
+	return span
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// charts are the page's pictures, by file name.
+func charts(p plan, f figures) map[string]string {
+	r, in := f.Request, f.Ingest
+	ns := func(v float64) string { return fmt.Sprintf("%.0f ns · %.2f ×", v, v/r.FloorNS) }
+	perCPU := func(v float64) string { return fmt.Sprintf("%.2f M", v/1e6) }
+	return map[string]string{
+		"bench-request.svg": bars("What a request pays", []row{
+			{"floor", ns(r.FloorNS), r.FloorNS}, {"cold: the key is not hot", ns(r.ColdNS), r.ColdNS}, {"hot: its bucket decides", ns(r.HotNS), r.HotNS},
+		}, goalCold*r.FloorNS, fmt.Sprintf("goal for cold: %g × floor", goalCold)),
+		"bench-ingest.svg": bars("Lines per CPU second", []row{
+			{"hotparam, socket to window", perCPU(in.LinesPerCPUSecond), in.LinesPerCPUSecond},
+			{"minimal reader", perCPU(in.Minimal.LinesPerCPUSecond), in.Minimal.LinesPerCPUSecond},
+		}, goalIngest*in.Minimal.LinesPerCPUSecond, fmt.Sprintf("goal: %g × minimal", goalIngest)),
+		"bench-detect-floor.svg": byMemory(p, f.Detect, "The floor, in % of the threshold, by memory", "%",
+			func(d detected) float64 { return 100 * float64(d.Floor) / float64(p.threshold) }),
+		"bench-detect-speed.svg": byMemory(p, f.Detect, "Million events per second on one processor, by memory", " M",
+			func(d detected) float64 { return d.EventsPerSecond / 1e6 }),
+		"bench-enforce.svg": cumulated(f.Enforce),
+	}
+}
+
+// byMemory is a line for each exponent.
+func byMemory(p plan, all []detected, title, unit string, value func(detected) float64) string {
+	var found []series
+	most := 0.0
+	for _, s := range p.exponents {
+		line := series{name: fmt.Sprintf("Zipf %g", s)}
+		for _, d := range all {
+			if d.Zipf == s {
+				line.x, line.y = append(line.x, float64(d.Memory)), append(line.y, value(d))
+				most = max(most, value(d))
+			}
+		}
+		found = append(found, line)
+	}
+	memories := make([]float64, len(p.memories))
+	for i, m := range p.memories {
+		memories[i] = float64(m)
+	}
+	y := ticks(max(most, 1e-3))
+	return lines(title,
+		axis{name: "memory (MB)", from: slices.Min(memories), to: max(slices.Max(memories), 2*slices.Min(memories)), ticks: memories, log: true},
+		axis{from: 0, to: y[len(y)-1], ticks: y, unit: unit}, found)
+}
+
+// cumulated is what part of the bursts had met their limit by a time.
+func cumulated(all []enforced) string {
+	most := goalSlow
+	for _, e := range all {
+		most = max(most, min(e.P99MS*1.1, 3*goalSlow))
+	}
+	x := ticks(most)
+	end := x[len(x)-1]
+	var found []series
+	for _, e := range all {
+		line := series{name: e.name(), x: []float64{0}, y: []float64{0}}
+		for i, d := range e.Last {
+			ms := min(float64(d.Microseconds())/1000, end)
+			n := float64(len(e.Last))
+			line.x = append(line.x, ms, ms)
+			line.y = append(line.y, 100*float64(i)/n, 100*float64(i+1)/n)
+		}
+		line.x, line.y = append(line.x, end), append(line.y, line.y[len(line.y)-1])
+		found = append(found, line)
+	}
+	return lines("Bursts whose limit is in force on the last instance, by time since the crossing request",
+		axis{name: "milliseconds", from: 0, to: end, ticks: x},
+		axis{from: 0, to: 100, ticks: []float64{0, 25, 50, 75, 100}, unit: "%"}, found,
+		mark{goalUrgent, fmt.Sprintf("%g ms", goalUrgent)}, mark{goalSlow, fmt.Sprintf("%g ms", goalSlow)})
+}

@@ -1,0 +1,94 @@
+// Command benchpage measures with `hotparam bench`'s own code and writes the page
+// of the results, docs/BENCH.md with its pictures in docs/images:
+//
+//	benchpage bin/hotparam docs
+//
+// The first argument is the program whose parts are started. It takes some minutes.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+func main() {
+	logging.Disable() // go-redis prints each failed dial
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: benchpage PROGRAM DIRECTORY")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, full([]string{os.Args[1], "bench", "part"}), os.Args[2])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "benchpage:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures, and writes nothing unless all of it could be measured.
+func run(ctx context.Context, p plan, dir string) error {
+	start := time.Now()
+	f, err := p.measure(ctx, func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	})
+	if err != nil {
+		return err
+	}
+	images := filepath.Join(dir, "images")
+	if err := os.MkdirAll(images, 0o755); err != nil {
+		return err
+	}
+	for name, picture := range charts(p, f) {
+		if err := os.WriteFile(filepath.Join(images, name), []byte(picture), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "BENCH.md"), []byte(page(thisMachine(ctx), p, f)), 0o644)
+}
+
+func thisMachine(ctx context.Context) machine {
+	return machine{
+		Date:   time.Now().UTC().Format(time.DateOnly),
+		CPU:    cpuName(),
+		Cores:  fmt.Sprintf("%d processors", runtime.NumCPU()),
+		System: runtime.GOOS + "/" + runtime.GOARCH,
+		Go:     strings.Replace(runtime.Version(), "go", "Go ", 1),
+		Redis:  redisVersion(ctx),
+	}
+}
+
+// cpuName is the processor as Linux knows it.
+func cpuName() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(info)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				return strings.TrimSpace(value)
+			}
+		}
+	}
+	return "an unknown processor"
+}
+
+func redisVersion(ctx context.Context) string {
+	said, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
+	if err == nil {
+		for field := range strings.FieldsSeq(string(said)) {
+			if v, ok := strings.CutPrefix(field, "v="); ok {
+				return "Redis " + v
+			}
+		}
+	}
+	return "an unknown Redis"
+}

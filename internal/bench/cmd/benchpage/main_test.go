@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// TestMain is also the program whose parts the test starts.
+func TestMain(m *testing.M) {
+	logging.Disable()
+	if len(os.Args) == 3 && os.Args[1] == "part" {
+		if err := bench.RunPart(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(testenv.Main(m))
+}
+
+func TestPageOfASmallPlan(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("no redis-server in PATH (Debian: apt-get install redis-server)")
+	}
+	dir := t.TempDir()
+	p := plan{
+		command:   []string{os.Args[0], "part"},
+		request:   bench.RequestConfig{Rounds: 1, Slice: time.Millisecond},
+		ingest:    bench.IngestConfig{Rounds: 1, Slice: 50 * time.Millisecond},
+		exponents: []float64{1, 1.4}, memories: []int64{1, 2},
+		windows: 1, events: 5000, keys: 1000, threshold: 100,
+		instances: 2, samples: 2,
+	}
+	if err := run(t.Context(), p, dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "BENCH.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{time.Now().UTC().Format(time.DateOnly)[:7], "Go 1.", "Redis ", "| 1.4 | 2 MB |", "| urgent, Zipf 1 |", "| each 100 ms, even |"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	for _, bad := range []string{"NaN", "%!", "Inf"} {
+		if strings.Contains(string(text), bad) {
+			t.Errorf("the page has %q:\n%s", bad, text)
+		}
+	}
+	pictures, err := filepath.Glob(filepath.Join(dir, "images", "*.svg"))
+	if err != nil || len(pictures) != 5 {
+		t.Fatalf("pictures %q, %v", pictures, err)
+	}
+	for _, name := range pictures {
+		if !strings.Contains(string(text), "(images/"+filepath.Base(name)+")") {
+			t.Errorf("%s is not on the page", name)
+		}
+		picture, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustBeSound(t, string(picture))
+	}
+}
+
+// mustBeSound checks that a picture is XML without impossible numbers.
+func mustBeSound(t *testing.T, picture string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, picture)
+		}
+	}
+	if strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") {
+		t.Errorf("impossible numbers in\n%s", picture)
+	}
+}
+
+func TestGoalsThatAreMissedAreMarked(t *testing.T) {
+	one := 1.0
+	p := full(nil)
+	good := figures{
+		Request: bench.RequestResult{FloorNS: 40, ColdNS: 80, HotNS: 120},
+		Ingest:  bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.8}},
+		Detect:  []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{Precision: &one}}},
+		Enforce: []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
+	}
+	marks := func(f figures) int { return strings.Count(page(machine{}, p, f), "◄") - 1 } // the legend has one
+	if n := marks(good); n != 0 {
+		t.Errorf("%d marks where all goals are reached", n)
+	}
+	bad := figures{
+		Request: bench.RequestResult{FloorNS: 40, ColdNS: 81, HotNS: 142},
+		Ingest:  bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.7}},
+		Detect:  []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{MissedAboveFloor: 1, FalseHot: 1}}},
+		Enforce: []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 26}}, {EnforceResult: bench.EnforceResult{P99MS: 121}}},
+	}
+	if n := marks(bad); n != 7 {
+		t.Errorf("%d marks, want 7", n)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, most := range []float64{0.001, 0.3, 1, 7, 12, 99, 120, 132, 5_000_000} {
+		values := ticks(most)
+		last := values[len(values)-1]
+		if values[0] != 0 || last < most*(1-1e-9) || last > 2*most || len(values) > 6 || math.IsNaN(last) {
+			t.Errorf("up to %v: %v", most, values)
+		}
+	}
+}

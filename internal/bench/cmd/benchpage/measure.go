@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/bench"
+)
+
+// figures are all that the page shows.
+type figures struct {
+	Request bench.RequestResult
+	Ingest  bench.IngestResult
+	Detect  []detected
+	Enforce []enforced
+}
+
+// detected is a stream at one size of memory.
+type detected struct {
+	Zipf   float64
+	Memory int64 // MB
+	bench.DetectResult
+}
+
+// enforced is one pace of flushes with one spread over the instances.
+type enforced struct {
+	Urgent, Zipf bool
+	bench.EnforceResult
+}
+
+func (e *enforced) name() string {
+	pace, spread := "each 100 ms", "even"
+	if e.Urgent {
+		pace = "urgent"
+	}
+	if e.Zipf {
+		spread = "Zipf 1"
+	}
+	return pace + ", " + spread
+}
+
+// plan is how much is measured.
+type plan struct {
+	command            []string // of a part
+	request            bench.RequestConfig
+	ingest             bench.IngestConfig
+	exponents          []float64
+	memories           []int64 // MB
+	windows, events    int
+	keys               int
+	threshold          int64
+	instances, samples int
+}
+
+// full is what the repository's page is made of, in about four minutes.
+func full(command []string) plan {
+	return plan{
+		command:   command,
+		exponents: []float64{0.8, 1, 1.1, 1.4},
+		memories:  []int64{1, 2, 4, 8, 16, 32, 64},
+		windows:   3, events: 1_000_000, keys: 1_000_000, threshold: 500,
+		instances: 20, samples: 200,
+	}
+}
+
+// measure runs all measurements, one after the other.
+func (p *plan) measure(ctx context.Context, say func(format string, args ...any)) (f figures, err error) {
+	say("request")
+	if f.Request, err = bench.Request(ctx, p.request); err != nil {
+		return f, err
+	}
+	say("ingest")
+	p.ingest.Command, p.ingest.VsMinimal = p.command, true
+	if f.Ingest, err = bench.Ingest(ctx, p.ingest); err != nil {
+		return f, err
+	}
+	for _, s := range p.exponents {
+		for _, memory := range p.memories {
+			say("detect: Zipf %g, %d MB", s, memory)
+			r, err := bench.Detect(ctx, bench.DetectConfig{
+				Rules: bench.LineRules(hotparam.Rate{N: p.threshold, Per: time.Second}), Memory: max(memory*1e6, 1<<20),
+				Generate: &bench.Generate{Zipf: s, Keys: p.keys, Events: p.events, Windows: p.windows, Seed: 1},
+			})
+			if err != nil {
+				return f, err
+			}
+			f.Detect = append(f.Detect, detected{Zipf: s, Memory: memory, DetectResult: r})
+		}
+	}
+	for _, e := range []enforced{{Urgent: true}, {Urgent: true, Zipf: true}, {}, {Zipf: true}} {
+		say("enforce: %s", e.name())
+		e.EnforceResult, err = bench.Enforce(ctx, bench.EnforceConfig{
+			Command: p.command, Instances: p.instances, Samples: p.samples, Zipf: e.Zipf, Slow: !e.Urgent,
+		})
+		if err != nil {
+			return f, fmt.Errorf("%s: %w", e.name(), err)
+		}
+		f.Enforce = append(f.Enforce, e)
+	}
+	return f, nil
+}

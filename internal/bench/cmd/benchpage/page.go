@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hotparam/hotparam/internal/bench"
+)
+
+// Goals: what the design asks of each figure.
+const (
+	goalCold   = 2.0  // × the floor
+	goalHot    = 1.5  // × the floor, more than cold
+	goalIngest = 1.8  // × the minimal reader's lines per CPU second
+	goalUrgent = 25.0 // ms, p99
+	goalSlow   = 120.0
+)
+
+// machine is what it was measured on.
+type machine struct{ Date, CPU, Cores, System, Go, Redis string }
+
+// missed marks a figure that does not reach its goal.
+func missed(ok bool) string {
+	if ok {
+		return ""
+	}
+	return " ◄"
+}
+
+// page is docs/BENCH.md.
+func page(m machine, p plan, f figures) string {
+	var b strings.Builder
+	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	w(`# Measured
+
+What `+"`hotparam bench`"+` measures, as pictures. This page is made by
+
+    make bench-page
+
+on whatever machine that runs on. **Only ratios within a section mean anything**: they
+were measured in one run, in turns. ◄ marks what does not reach its goal.
+What the peers do for the same tasks is in [benchmarks](../benchmarks/README.md).
+
+Measured on %s: %s, %s, %s, %s, %s.
+`, m.Date, m.CPU, m.Cores, m.System, m.Go, m.Redis)
+	requestPart(w, f.Request)
+	ingestPart(w, f.Ingest)
+	detectPart(w, p, f.Detect)
+	enforcePart(w, p, f.Enforce)
+	return b.String()
+}
+
+type writer func(format string, args ...any)
+
+func requestPart(w writer, r bench.RequestResult) {
+	w(`## Request
+
+What the check of a request takes of one processor's time: two parameters, 100,000
+values by Zipf's law. The floor is the least that counting it can cost: two parameters
+sorted by hand, a hash, a load from a map that never changes, one atomic add. What the
+collector does on the side, each 100 ms, is divided by the cold requests, which come
+as fast as they can.
+
+![What a request pays](images/bench-request.svg)
+
+| | ns | × floor | allocations | goal |
+| --- | ---: | ---: | ---: | --- |
+| floor | %.1f | 1.00 | | |
+| cold: the key is not hot | %.1f | %.2f | %g | at most %g × the floor, 0 allocations%s |
+| hot: its bucket decides | %.1f | %.2f | %g | at most %g floors more than cold, 0 allocations%s |
+| on the side: flush, send | %.1f | %.2f | | |
+`, r.FloorNS,
+		r.ColdNS, r.ColdNS/r.FloorNS, r.ColdAllocs, goalCold, missed(r.ColdNS <= goalCold*r.FloorNS && r.ColdAllocs == 0),
+		r.HotNS, r.HotNS/r.FloorNS, r.HotAllocs, goalHot, missed(r.HotNS <= r.ColdNS+goalHot*r.FloorNS && r.HotAllocs == 0),
+		r.FlushNS, r.FlushNS/r.FloorNS)
+}
+
+func ingestPart(w writer, r bench.IngestResult) {
+	w(`## Ingest
+
+Lines such as `+"`shop.hot_param.b=2&q=1:1|c`"+` over UDP on loopback, 20 a packet, 100,000
+keys by Zipf's law, sent by one process as fast as it can. CPU is the user and system
+time of the process that receives. The minimal reader does one read at a time, the
+least parsing, and counts in a Go map: no window, no bounds, memory without end.
+
+![Lines per CPU second](images/bench-ingest.svg)
+
+| | lines/s | lines per CPU second |
+| --- | ---: | ---: |
+| hotparam, from socket to window | %.2f M | %.2f M |
+| minimal reader | %.2f M | %.2f M |
+
+Ratio of the lines per CPU second: **%.2f**, goal %g%s. Of %.0f M lines sent the aggregator
+lost %.1f%%: at saturation the socket drops the rest, and the gaps in the senders'
+sequences tell so.
+`, r.LinesPerSecond/1e6, r.LinesPerCPUSecond/1e6, r.Minimal.LinesPerSecond/1e6, r.Minimal.LinesPerCPUSecond/1e6,
+		r.Ratio, goalIngest, missed(r.Ratio >= goalIngest), float64(r.Sent)/1e6, 100*float64(r.Lost)/float64(max(1, r.Sent)))
+}
+
+func detectPart(w writer, p plan, all []detected) {
+	w(`## Detect
+
+%d windows of %d events each, %d keys by Zipf's law, hot at %d within a second, beside an
+exact count of every key. The floor is the most that could be hidden of any key: 0
+while memory lasts for an exact count. *Missed* are keys that truly reached threshold +
+floor and were not found; *false* are those that were hot and never truly so. Both must
+be 0 at any size. Events are per second of processor time, from line to window.
+
+![The floor by memory](images/bench-detect-floor.svg)
+
+![Events per second by memory](images/bench-detect-speed.svg)
+
+| exponent | memory | held | precision | recall | missed | false | floor | events/s |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |`, p.windows, p.events, p.keys, p.threshold)
+	for _, d := range all {
+		w("| %g | %d MB | %.1f MB | %s | %s | %d%s | %d%s | %d | %.2f M |", d.Zipf, d.Memory, float64(d.MemoryBytes)/1e6,
+			share(d.Precision), share(d.Recall), d.MissedAboveFloor, missed(d.MissedAboveFloor == 0), d.FalseHot, missed(d.FalseHot == 0),
+			d.Floor, d.EventsPerSecond/1e6)
+	}
+	w("")
+}
+
+func share(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f", *v)
+}
+
+func enforcePart(w writer, p plan, all []enforced) {
+	w(`## Enforce
+
+From the request that makes the count of all %d instances reach the threshold (%d within a
+second) to the limit in force on the last of them: real processes, real Redis, %d bursts of
+twice the threshold within 50 ms, each for a new key, the limit one request per second.
+Requests are spread over the instances evenly, or by Zipf's law with exponent 1.
+
+![Time to enforce](images/bench-enforce.svg)
+
+| flushes, spread | p50 | p99 | max | first refusal, p50 | p99 | goal for p99 |
+| --- | ---: | ---: | ---: | ---: | ---: | --- |`, p.instances, 10*p.instances, p.samples)
+	for _, e := range all {
+		goal := goalSlow
+		if e.Urgent {
+			goal = goalUrgent
+		}
+		first := func(p float64) float64 { return float64(bench.Percentile(e.First, p).Microseconds()) / 1000 }
+		w("| %s | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %g ms%s |",
+			e.name(), e.P50MS, e.P99MS, e.MaxMS, first(50), first(99), goal, missed(e.P99MS <= goal))
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// palette are colours that can be told apart on white and on black, also by the
+// colour-blind (Okabe and Ito, the two that vanish on one of them left out).
+var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
+
+// style follows the reader's light or dark mode.
+const style = `<style>
+text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #424a53 }
+.title { font-weight: 600; font-size: 14px; fill: #1f2328 }
+.value { font-variant-numeric: tabular-nums }
+.grid { stroke: #d0d7de; stroke-width: 1 }
+.goal { stroke: #57606a; stroke-width: 1.5; stroke-dasharray: 5 4 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #9da7b1 } .title { fill: #e6edf3 }
+  .grid { stroke: #3d444d } .goal { stroke: #9da7b1 }
+}
+</style>
+`
+
+const chartWidth = 760
+
+// svg is a picture that is being drawn.
+type svg struct {
+	body   strings.Builder
+	height float64
+}
+
+func (s *svg) text(x, y float64, anchor, class, text string) {
+	fmt.Fprintf(&s.body, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class, escape(text))
+}
+
+func (s *svg) line(x1, y1, x2, y2 float64, class string) {
+	fmt.Fprintf(&s.body, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>`+"\n", x1, y1, x2, y2, class)
+}
+
+// String is the whole picture.
+func (s *svg) String() string {
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" role="img">`+"\n%s%s</svg>\n",
+		chartWidth, s.height, chartWidth, s.height, style, s.body.String())
+}
+
+func escape(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+}
+
+// row is one bar.
+type row struct {
+	name, value string
+	length      float64
+}
+
+// bars draws horizontal bars, and a goal as a dashed line if it is above 0.
+func bars(title string, rows []row, goal float64, goalName string) string {
+	const left, right, top, step, thick = 230.0, 150.0, 48.0, 34.0, 20.0
+	s := &svg{height: top + step*float64(len(rows)) + 24}
+	most := goal
+	for _, r := range rows {
+		most = max(most, r.length)
+	}
+	scale := (chartWidth - left - right) / most
+	s.text(16, 24, "start", "title", title)
+	for i, r := range rows {
+		y := top + step*float64(i)
+		s.text(left-12, y+15, "end", "", r.name)
+		fmt.Fprintf(&s.body, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" fill="%s"/>`+"\n",
+			left, y, max(1, r.length*scale), thick, palette[i%len(palette)])
+		s.text(max(left+r.length*scale, goalEdge(goal, r.length, left, scale))+8, y+15, "start", "value", r.value)
+	}
+	if goal > 0 {
+		x := left + goal*scale
+		bottom := top + step*float64(len(rows)) - 8
+		s.line(x, top-8, x, bottom, "goal")
+		s.text(x, bottom+18, "middle", "", goalName)
+	}
+	return s.String()
+}
+
+// goalEdge keeps the value of a bar that ends near the goal's line off it.
+func goalEdge(goal, length, left, scale float64) float64 {
+	if at := left + goal*scale; goal > 0 && length <= goal && at-(left+length*scale) < 110 {
+		return at
+	}
+	return 0
+}
+
+// series is a line of points.
+type series struct {
+	name string
+	x, y []float64
+}
+
+// axis is how one coordinate is shown.
+type axis struct {
+	name  string
+	from  float64
+	to    float64
+	ticks []float64
+	log   bool
+	unit  string
+}
+
+func (a *axis) at(v float64) float64 {
+	if a.log {
+		return (math.Log(v) - math.Log(a.from)) / (math.Log(a.to) - math.Log(a.from))
+	}
+	return (v - a.from) / (a.to - a.from)
+}
+
+// mark is a dashed line at a value of x.
+type mark struct {
+	x    float64
+	name string
+}
+
+// lines draws series over two axes.
+func lines(title string, x, y axis, all []series, goals ...mark) string {
+	const left, right, top, high = 70.0, 190.0, 56.0, 260.0
+	s := &svg{height: top + high + 56}
+	wide := chartWidth - left - right
+	px := func(v float64) float64 { return left + x.at(v)*wide }
+	py := func(v float64) float64 { return top + (1-y.at(v))*high }
+	s.text(16, 24, "start", "title", title)
+	for _, t := range y.ticks {
+		s.line(left, py(t), left+wide, py(t), "grid")
+		s.text(left-8, py(t)+4, "end", "value", fmt.Sprintf("%g%s", t, y.unit))
+	}
+	for _, t := range x.ticks {
+		s.line(px(t), top+high, px(t), top+high+5, "grid")
+		s.text(px(t), top+high+20, "middle", "value", fmt.Sprintf("%g%s", t, x.unit))
+	}
+	s.text(left+wide/2, top+high+44, "middle", "", x.name)
+	for _, g := range goals {
+		s.line(px(g.x), top, px(g.x), top+high, "goal")
+		s.text(px(g.x), top-6, "middle", "", g.name)
+	}
+	for i, line := range all {
+		colour := palette[i%len(palette)]
+		var points strings.Builder
+		for j := range line.x {
+			fmt.Fprintf(&points, "%.1f,%.1f ", px(line.x[j]), py(line.y[j]))
+		}
+		fmt.Fprintf(&s.body, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2.5"/>`+"\n", strings.TrimSpace(points.String()), colour)
+		ly := top + 14 + 22*float64(i)
+		fmt.Fprintf(&s.body, `<rect x="%.1f" y="%.1f" width="14" height="4" fill="%s"/>`+"\n", left+wide+18, ly-6, colour)
+		s.text(left+wide+38, ly, "start", "", line.name)
+	}
+	return s.String()
+}
+
+// ticks are up to five round values from 0 to at least most.
+func ticks(most float64) []float64 {
+	for unit := math.Pow(10, math.Floor(math.Log10(most))-1); ; unit *= 10 {
+		for _, times := range []float64{1, 2, 2.5, 5} {
+			step := times * unit
+			if n := int(math.Ceil(most/step - 1e-9)); n <= 5 {
+				values := make([]float64, 0, n+1)
+				for i := range n + 1 {
+					values = append(values, float64(i)*step)
+				}
+				return slices.Clip(values)
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func detect(t *testing.T, memory int64, threshold int64, g Generate) DetectResult {
+	t.Helper()
+	r, err := Detect(t.Context(), DetectConfig{
+		Rules: LineRules(hotparam.Rate{N: threshold, Per: time.Second}), Memory: memory, Generate: &g,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Events != int64(g.Events*g.Windows) || r.EventsPerSecond <= 0 {
+		t.Errorf("%d events at %v per second, want %d", r.Events, r.EventsPerSecond, g.Events*g.Windows)
+	}
+	if r.MemoryBytes <= 0 || r.MemoryBytes > memory+memory/4 {
+		t.Errorf("%d bytes are held, of %d", r.MemoryBytes, memory)
+	}
+	return r
+}
+
+// While no budget binds, what is hot is exactly what is truly hot.
+func TestDetectIsExactWithEnoughMemory(t *testing.T) {
+	r := detect(t, 64<<20, 100, Generate{Zipf: 1.1, Keys: 1000, Events: 20_000, Windows: 3, Seed: 1})
+	if r.Hot == 0 || r.Precision == nil || *r.Precision != 1 || r.Recall == nil || *r.Recall != 1 || r.Floor != 0 || r.MissedAboveFloor != 0 || r.FalseHot != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Where memory is short the claims hold all the same.
+func TestDetectClaimsHoldWithLittleMemory(t *testing.T) {
+	r := detect(t, 1<<20, 100, Generate{Zipf: 0.8, Keys: 1_000_000, Events: 150_000, Windows: 2, Seed: 1})
+	if r.Floor == 0 {
+		t.Errorf("the memory was enough: %+v", r)
+	}
+	if r.MissedAboveFloor != 0 || r.FalseHot != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestDetectOfNothingHot(t *testing.T) {
+	r := detect(t, 1<<20, 100, Generate{Zipf: 0, Keys: 1000, Events: 1000, Windows: 1, Seed: 1})
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `"precision":null,"recall":null,"missed_above_floor":0,"false_hot":0,"floor":0,`) {
+		t.Error(string(text))
+	}
+}
+
+func TestJudgeDetection(t *testing.T) {
+	exact := &reference{ids: make(map[string]int32)}
+	for key, peak := range map[string]int64{"found": 150, "missed": 104, "far": 110, "false": 99, "cold": 50, "twice": 200, "huge": 10_000} {
+		exact.ids[key] = int32(len(exact.keys))
+		exact.keys = append(exact.keys, referenceKey{peak: peak})
+	}
+	r := DetectResult{Floor: 10}
+	r.judge(exact, map[string]struct{}{"found": {}, "false": {}, "twice": {}, "huge": {}}, 100)
+	if *r.Precision != 0.75 || *r.Recall != 0.6 || r.MissedAboveFloor != 1 || r.FalseHot != 1 || r.Keys != 7 || r.Hot != 4 {
+		t.Errorf("precision %v, recall %v, %+v", *r.Precision, *r.Recall, r)
+	}
+	for _, n := range r.Near {
+		want := map[float64][2]int{1.02: {1, 0}, 1.1: {1, 0}, 1.5: {1, 1}, 2: {1, 1}, 5: {1, 1}}[n.From]
+		if n.True != want[0] || n.Hot != want[1] {
+			t.Errorf("%+v, want %v", n, want)
+		}
+	}
+	if last := r.Near[len(r.Near)-1].To; !math.IsInf(last, 1) {
+		t.Errorf("the last ones end at %v", last)
+	}
+}

@@ -1,0 +1,254 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// fleetConfig is what the parts of a fleet have in common.
+type fleetConfig struct {
+	Redis      string // URL
+	Namespace  string
+	Threshold  int
+	Slow       bool
+	Aggregator string // address
+}
+
+// rules: a limit far below the threshold, and a hold so short that the hot set does
+// not grow with the samples.
+func (c *fleetConfig) rules() *hotparam.Rules {
+	hot := hotparam.NewThreshold(hotparam.Rate{N: int64(c.Threshold), Per: time.Second})
+	hot.Hold = time.Second
+	return searchRules(c.Namespace, hot, &hotparam.Limit{
+		Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1, Mode: hotparam.ModeLimit,
+	})
+}
+
+// runAggregator answers the address that it listens on.
+func runAggregator(ctx context.Context, l *link) (err error) {
+	var c fleetConfig
+	if err := l.configure(&c); err != nil {
+		return err
+	}
+	client, err := hotkeys.NewClient(c.Redis)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: c.Namespace})
+	if err != nil {
+		return err
+	}
+	a, err := aggregator.New(ctx, aggregator.Config{Rules: c.rules(), Publisher: publisher, Listen: "127.0.0.1:0"})
+	if err != nil {
+		return err
+	}
+	return l.serve(ctx, func() error {
+		if err := l.send(a.Addr().String()); err != nil {
+			return err
+		}
+		return l.untilEnd()
+	}, a.Run, publisher.Run)
+}
+
+// serve runs loops until talk returns or one of them fails.
+func (l *link) serve(ctx context.Context, talk func() error, loops ...func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	for _, run := range loops {
+		group.Go(func() error { return run(ctx) })
+	}
+	err := talk()
+	stop()
+	return errors.Join(err, group.Wait())
+}
+
+type instanceConfig struct {
+	fleetConfig
+	Name       string
+	Number, Of int
+}
+
+// burst is an instance's part of one: a request at each instant, in monotonic time,
+// then now and then one until the key is in force here, or Until.
+type burst struct {
+	Query string
+	At    []int64
+	Until int64
+}
+
+// outcome is what came of it: when the requests were, the first of them that was
+// refused, and when the key came into the hot set; 0: not.
+type outcome struct {
+	Requests []int64
+	Refused  int64
+	Swapped  int64
+}
+
+// inForce is when the limit was, as the instance saw it first; 0: it was not.
+func (o *outcome) inForce() int64 {
+	if o.Refused != 0 && (o.Swapped == 0 || o.Refused < o.Swapped) {
+		return o.Refused
+	}
+	return o.Swapped
+}
+
+// instance is an instance of an API without the API.
+type instance struct {
+	guard *middleware.Guard
+	await atomic.Pointer[awaited]
+	over  atomic.Bool
+	probe time.Duration // by which this instance's probes are later than the first one's
+}
+
+// awaited is a key that is to become hot, and when it did.
+type awaited struct {
+	text string
+	at   atomic.Int64
+}
+
+// runInstance answers when it follows the hot set, and then each burst with its
+// outcome.
+func runInstance(ctx context.Context, l *link) (err error) {
+	var c instanceConfig
+	if err := l.configure(&c); err != nil {
+		return err
+	}
+	rules := c.rules()
+	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addr: c.Aggregator, Instance: c.Name})
+	if err != nil {
+		return err
+	}
+	counts, err := collector.New(collectorConfig(sink, rules, c.Slow))
+	if err != nil {
+		return err
+	}
+	in := &instance{probe: probeEvery * time.Duration(c.Number) / time.Duration(c.Of)}
+	if in.guard, err = middleware.New(rules, counts, middleware.WithOnSwap(in.swapped)); err != nil {
+		return err
+	}
+	client, err := hotkeys.NewClient(c.Redis)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	watcher, err := hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: c.Namespace}, in.guard.HotSet())
+	if err != nil {
+		return err
+	}
+	return l.serve(ctx, func() error {
+		for deadline := time.Now().Add(10 * time.Second); !watcher.Stats().Connected; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("not connected to Redis after 10s: %+v", watcher.Stats())
+			}
+		}
+		if err := l.send(true); err != nil {
+			return err
+		}
+		return in.bursts(l)
+	}, counts.Run, watcher.Run)
+}
+
+// bursts answers each burst with its outcome until the input ends, which ends the
+// burst at hand as well.
+func (in *instance) bursts(l *link) error {
+	bursts, ended := make(chan burst, 1), make(chan error, 1) // told one by one
+	go func() {
+		defer close(bursts)
+		for {
+			var b burst
+			if ok, err := l.receive(&b); !ok || err != nil {
+				in.over.Store(true)
+				ended <- err
+				return
+			}
+			bursts <- b
+		}
+	}()
+	var errs []error
+	for b := range bursts {
+		if err := l.send(in.run(b)); err != nil {
+			errs = append(errs, err) // nobody reads; so the input ends as well
+		}
+	}
+	return errors.Join(append(errs, <-ended)...)
+}
+
+// collectorConfig is the collector of an instance, with or without urgent flushes.
+func collectorConfig(sink collector.Sink, rules *hotparam.Rules, slow bool) collector.Config {
+	c := collector.Config{Sink: sink, Rules: rules}
+	if slow {
+		c.Urgent = -1
+	}
+	return c
+}
+
+// swapped notes when the key that is awaited came into the hot set.
+func (in *instance) swapped(_ string, hot []hotparam.Hot) {
+	a := in.await.Load()
+	if a == nil || a.at.Load() != 0 {
+		return
+	}
+	for i := range hot {
+		if hot[i].Text == a.text {
+			a.at.Store(monotonic())
+			return
+		}
+	}
+}
+
+// probeEvery is how often an instance asks, after its part of a burst, whether the
+// key is in force.
+const probeEvery = 5 * time.Millisecond
+
+// run sends a burst through the guard.
+func (in *instance) run(b burst) outcome {
+	a := &awaited{text: route + "?" + b.Query}
+	in.await.Store(a)
+	o := outcome{Requests: make([]int64, 0, len(b.At))}
+	for _, at := range b.At {
+		time.Sleep(time.Duration(at - monotonic()))
+		in.request(b.Query, &o)
+	}
+	for next := in.firstProbe(b); o.Refused == 0 || a.at.Load() == 0; next += int64(probeEvery) {
+		if next > b.Until || in.over.Load() {
+			break
+		}
+		time.Sleep(time.Duration(next - monotonic()))
+		in.request(b.Query, &o)
+		if a.at.Load() != 0 && o.Refused == 0 {
+			in.request(b.Query, &o) // the first one may have had the one token
+		}
+	}
+	o.Swapped = a.at.Load()
+	return o
+}
+
+// firstProbe is when the first probe is: those of all instances come one by one.
+func (in *instance) firstProbe(b burst) int64 {
+	after := b.Until - int64(EnforceLimit)
+	if n := len(b.At); n > 0 {
+		after = max(after, b.At[n-1])
+	}
+	return after + int64(in.probe)
+}
+
+// request is counted as of before it was checked, and refused as of after.
+func (in *instance) request(query string, o *outcome) {
+	o.Requests = append(o.Requests, monotonic())
+	if d := in.guard.Check(request(query)); !d.Allowed && o.Refused == 0 {
+		o.Refused = monotonic()
+	}
+}

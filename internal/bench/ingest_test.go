@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestIngest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	r, err := Ingest(t.Context(), IngestConfig{Command: partsOfTest(), Rounds: 1, Slice: 100 * time.Millisecond, VsMinimal: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.LinesPerSecond <= 0 || r.LinesPerCPUSecond <= 0 || r.Lost < 0 || r.Lost >= r.Sent || r.Sent%linesPerPacket != 0 {
+		t.Errorf("%+v", r)
+	}
+	m := r.Minimal
+	if m.LinesPerSecond <= 0 || m.LinesPerCPUSecond <= 0 {
+		t.Fatalf("%+v", m)
+	}
+	if ratio := r.LinesPerCPUSecond / m.LinesPerCPUSecond; ratio < m.Ratio-0.01 || ratio > m.Ratio+0.01 {
+		t.Errorf("ratio %v, want %v", m.Ratio, ratio)
+	}
+}
+
+func TestIngestFields(t *testing.T) {
+	for _, c := range []struct {
+		result IngestResult
+		want   string
+	}{
+		{IngestResult{LinesPerSecond: 1, LinesPerCPUSecond: 2, Lost: 3, Sent: 4}, `{"lines_per_second":1,"lines_per_cpu_second":2,"lost":3}`},
+		{
+			IngestResult{Minimal: &Minimal{LinesPerSecond: 1, LinesPerCPUSecond: 2, Ratio: 0.5}},
+			`{"lines_per_second":0,"lines_per_cpu_second":0,"lost":0,"minimal_lines_per_second":1,"minimal_lines_per_cpu_second":2,"ratio":0.5}`,
+		},
+	} {
+		if got, err := json.Marshal(c.result); string(got) != c.want {
+			t.Errorf("%s, %v\nwant %s", got, err, c.want)
+		}
+	}
+}
+
+// What is sent so slowly that nothing is lost is counted to the last line.
+func TestReceiversCountEveryLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	for _, kind := range []string{kindAggregator, kindMinimal} {
+		t.Run(kind, func(t *testing.T) {
+			p, err := startPart(t.Context(), partsOfTest(), "receiver", receiverConfig{Kind: kind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := p.stop(); err != nil {
+					t.Error(err)
+				}
+			}()
+			var addr string
+			if err := p.receive(&addr); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := net.Dial("udp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			const packets = 500
+			for i, packet := range Packets(packets) {
+				if _, err := conn.Write(packet); err != nil {
+					t.Fatal(err)
+				}
+				for i%50 == 49 { // until the receiver has caught up
+					r, err := p.read()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.CPU <= 0 || r.At <= 0 {
+						t.Fatalf("%+v", r)
+					}
+					if r.Lines == int64(i+1)*linesPerPacket {
+						break
+					}
+				}
+			}
+			var last reading
+			if err := p.last(&last); err != nil {
+				t.Fatal(err)
+			}
+			if last.Lines != packets*linesPerPacket {
+				t.Errorf("%d lines were counted of %d", last.Lines, packets*linesPerPacket)
+			}
+		})
+	}
+}
+
+func TestRoundTellsRates(t *testing.T) {
+	r := ingestRound{from: reading{Lines: 1000, CPU: time.Second, At: 5e9}, to: reading{Lines: 4000, CPU: 3 * time.Second, At: 11e9}}
+	if r.perSecond() != 500 || r.perCPU() != 1500 {
+		t.Errorf("%v per second, %v per CPU second", r.perSecond(), r.perCPU())
+	}
+}
+
+func TestCountLines(t *testing.T) {
+	counts := make(map[string]*int64)
+	packet := "shop.hot_param.b=2&q=1:1|c\nshop.hot_param.b=2&q=2:3|c\nnone\nshop.hot_param.b=2&q=1:x|c\nshop.hot_param.b=2&q=1:4|g\nshop.hot_param.b=2&q=1:2|c"
+	if n := CountLines([]byte(packet), counts); n != 3 || len(counts) != 2 || *counts["b=2&q=1"] != 3 || *counts["b=2&q=2"] != 3 {
+		t.Errorf("%d lines, %v", n, counts)
+	}
+}
+
+func TestPartsThatFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	if _, err := startPart(t.Context(), []string{"/nonexistent/program"}, "receiver", nil); err == nil {
+		t.Error("a program that does not exist starts")
+	}
+	for name, says := range map[string]string{"receiver": `there is no receiver "other"`, "none": `there is no part "none"`} {
+		p, err := startPart(t.Context(), partsOfTest(), name, receiverConfig{Kind: "other"})
+		if err != nil {
+			if !strings.Contains(err.Error(), says) {
+				t.Error(err) // it had ended before it was told
+			}
+			continue
+		}
+		var addr string
+		if err := p.receive(&addr); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v, want one that says %s", err, says)
+		}
+		if p.stop() == nil {
+			t.Error("it ended well")
+		}
+	}
+}
+
+// When the context ends, so do the parts, and nothing else is said.
+func TestIngestEndsWithItsContext(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := Ingest(ctx, IngestConfig{Command: partsOfTest(), Slice: time.Hour})
+	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "receiver") {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestHeadIsTheFirstLine(t *testing.T) {
+	var out head
+	for _, s := range []string{"\n", "hotparam: first ", "words\nsecond\n", strings.Repeat("x", 3*headSize), "last\n"} {
+		if n, err := out.Write([]byte(s)); n != len(s) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if got := out.String(); got != "first words" {
+		t.Errorf("%q", got)
+	}
+	if len(out.begin) != headSize {
+		t.Errorf("%d bytes are kept", len(out.begin))
+	}
+}

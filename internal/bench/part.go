@@ -1,0 +1,196 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Parts are told what to do by JSON values on their standard input, the first of
+// which is their configuration, and answer on their standard output. They end when
+// their input does.
+
+// RunPart is the whole life of the part called name, in a process of its own. It
+// returns when in has ended; signals do not end it, since a terminal sends them to
+// all processes at once, and the one that started the part ends it in order.
+func RunPart(ctx context.Context, name string, in io.Reader, out io.Writer) error {
+	run, ok := map[string]func(context.Context, *link) error{
+		"receiver":   runReceiver,
+		"sender":     runSender,
+		"aggregator": runAggregator,
+		"instance":   runInstance,
+		"redis":      runRedis,
+	}[name]
+	if !ok {
+		return fmt.Errorf("bench: there is no part %q", name)
+	}
+	if err := run(context.WithoutCancel(ctx), &link{dec: json.NewDecoder(in), enc: json.NewEncoder(out)}); err != nil {
+		return fmt.Errorf("bench: %s: %w", name, err)
+	}
+	return nil
+}
+
+// link is a part's end of the line to the process that started it.
+type link struct {
+	dec *json.Decoder
+	enc *json.Encoder
+}
+
+// receive waits for the next value; it is false when there will be none.
+func (l *link) receive(v any) (bool, error) {
+	switch err := l.dec.Decode(v); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// configure reads the configuration; without one the part has nothing to do.
+func (l *link) configure(v any) error {
+	ok, err := l.receive(v)
+	if err == nil && !ok {
+		err = errors.New("no configuration on standard input: this is started by the other commands of bench")
+	}
+	return err
+}
+
+func (l *link) send(v any) error { return l.enc.Encode(v) }
+
+// untilEnd returns when the input has ended.
+func (l *link) untilEnd() error {
+	for {
+		var ignored json.RawMessage
+		if ok, err := l.receive(&ignored); !ok || err != nil {
+			return err
+		}
+	}
+}
+
+// part is a part that runs.
+type part struct {
+	name   string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	dec    *json.Decoder
+	enc    *json.Encoder
+	stderr head
+	end    func() error // closes in, waits for the end
+}
+
+// partGrace is how long a part may take to end after its input has.
+const partGrace = 5 * time.Second
+
+// startPart starts a part by command, which is the program with the arguments that
+// come before the part's name. The part ends with ctx.
+func startPart(ctx context.Context, command []string, name string, config any) (*part, error) {
+	p := &part{name: name}
+	p.cmd = exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], name)...)
+	p.cmd.Stderr = &p.stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	p.in, p.dec, p.enc = in, json.NewDecoder(out), json.NewEncoder(in)
+	p.cmd.Cancel = in.Close
+	p.cmd.WaitDelay = partGrace
+	if err := p.cmd.Start(); err != nil {
+		return nil, p.failed(err)
+	}
+	p.end = sync.OnceValue(func() error {
+		_ = in.Close() // it may have been closed by the context's end
+		kill := time.AfterFunc(partGrace, func() { _ = p.cmd.Process.Kill() })
+		defer kill.Stop()
+		_, _ = io.Copy(io.Discard, out) // else a part that still writes would not end
+		return p.cmd.Wait()
+	})
+	if err := p.send(config); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+// send tells the part something.
+func (p *part) send(v any) error {
+	if err := p.enc.Encode(v); err != nil {
+		return p.failed(err)
+	}
+	return nil
+}
+
+// receive waits for the part's next answer.
+func (p *part) receive(v any) error {
+	err := p.dec.Decode(v)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it ended early")
+		if wait := p.end(); wait != nil {
+			err = wait
+		}
+	}
+	return p.failed(err)
+}
+
+// last ends the part's input and takes the answer that it gives then.
+func (p *part) last(v any) error {
+	if err := p.in.Close(); err != nil {
+		return p.failed(err)
+	}
+	return p.receive(v)
+}
+
+// stop ends the part, whatever state it is in, and waits for it.
+func (p *part) stop() error {
+	if err := p.end(); err != nil {
+		return p.failed(err)
+	}
+	return nil
+}
+
+func (p *part) failed(err error) error {
+	if said := p.stderr.String(); said != "" {
+		return fmt.Errorf("bench: %s: %w: %s", p.name, err, said)
+	}
+	return fmt.Errorf("bench: %s: %w", p.name, err)
+}
+
+// head keeps the beginning of what is written: parts say nothing until they fail,
+// and a panic says first what it is. It is safe for concurrent use.
+type head struct {
+	mu    sync.Mutex
+	begin []byte
+}
+
+const headSize = 1 << 10
+
+// Write implements [io.Writer].
+func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begin = append(h.begin, p[:min(len(p), headSize-len(h.begin))]...)
+	return len(p), nil
+}
+
+// String is the first line that says something.
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	line, _, _ := bytes.Cut(bytes.TrimSpace(h.begin), []byte{'\n'})
+	return strings.TrimPrefix(string(bytes.TrimSpace(line)), "hotparam: ")
+}

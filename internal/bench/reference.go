@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// reference counts every key in every window, exactly, without a bound on memory:
+// the yardstick of [Detect]. It is fed by a decoder, as the detector is.
+type reference struct {
+	pane  int64 // nanoseconds
+	panes int
+	ids   map[string]int32
+	keys  []referenceKey
+	rings []int64 // panes of each key
+}
+
+type referenceKey struct {
+	last int64 // pane
+	sum  int64 // of the panes of the window that ends with it
+	peak int64 // highest sum so far
+}
+
+func newReference(w hotparam.Window) *reference {
+	return &reference{pane: int64(w.Pane), panes: w.Panes, ids: make(map[string]int32)}
+}
+
+// Count implements [aggregator.Handler]. Times must not go back.
+func (r *reference) Count(c aggregator.Count) {
+	pane := c.When.UnixNano() / r.pane
+	id, ok := r.ids[string(c.Text)]
+	if !ok {
+		id = int32(len(r.keys))
+		r.ids[string(c.Text)] = id
+		r.keys = append(r.keys, referenceKey{last: pane})
+		r.rings = append(r.rings, make([]int64, r.panes)...)
+	}
+	k, ring := &r.keys[id], r.rings[int(id)*r.panes:][:r.panes]
+	if pane-k.last >= int64(r.panes) {
+		clear(ring)
+		k.sum, k.last = 0, pane
+	}
+	for k.last < pane {
+		k.last++
+		slot := &ring[k.last%int64(r.panes)]
+		k.sum -= *slot
+		*slot = 0
+	}
+	ring[pane%int64(r.panes)] += c.N
+	k.sum += c.N
+	k.peak = max(k.peak, k.sum)
+}
+
+// Hidden implements [aggregator.Handler].
+func (*reference) Hidden(time.Time, int64) {}
+
+// Held implements [aggregator.Handler].
+func (*reference) Held(int, int64) {}
+
+// Lost implements [aggregator.Handler].
+func (*reference) Lost(time.Time) {}
+
+// Found implements [aggregator.Handler].
+func (*reference) Found(time.Time) {}

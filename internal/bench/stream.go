@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// stream is a source of lines for [Detect].
+type stream interface {
+	// fill adds the lines of the present pane to a batch, as far as there is room;
+	// it is false with the last ones.
+	fill(*batch) (more bool, err error)
+	progress() (done, total int64)
+}
+
+// batch is lines in packets; the lines of a packet are of one instant.
+type batch struct {
+	text   []byte
+	ends   []int   // of the packets in text
+	at     []int64 // of the packets, in nanoseconds since the Unix epoch
+	lines  int     // of the last packet
+	events int
+}
+
+// maxBatch is how many events a batch takes.
+const maxBatch = 1 << 20
+
+func (b *batch) reset() {
+	b.text, b.ends, b.at, b.lines, b.events = b.text[:0], b.ends[:0], b.at[:0], 0, 0
+}
+
+// add adds a line, of at or, where the packet that was begun is to be filled, of its
+// instant.
+func (b *batch) add(at int64, fill bool, prefix string, key []byte) {
+	last := len(b.at) - 1
+	if last >= 0 && b.lines < linesPerPacket && (fill || b.at[last] == at) {
+		b.text = append(b.text, '\n')
+	} else {
+		b.ends, b.at, b.lines = append(b.ends, 0), append(b.at, at), 0
+		last++
+	}
+	b.text = append(wire.AppendKey(append(b.text, prefix...), wire.Plain, key), ":1|c"...)
+	b.ends[last] = len(b.text)
+	b.lines++
+	b.events++
+}
+
+func (b *batch) each(f func(packet []byte, at time.Time)) {
+	start := 0
+	for i, end := range b.ends {
+		f(b.text[start:end], time.Unix(0, b.at[i]))
+		start = end
+	}
+}
+
+func (c *DetectConfig) stream(ctx context.Context, w hotparam.Window) (_ stream, close func(), _ error) {
+	rule := &c.Rules.Rules[0]
+	prefix := rule.CountPrefix(c.Rules.Namespace)
+	if c.Generate != nil {
+		return &generated{
+			Generate: *c.Generate, prefix: prefix, pane: int64(w.Pane), window: rule.Hot[0].Rate.Per,
+			zipf: NewZipf(newRand(c.Generate.Seed), c.Generate.Zipf, c.Generate.Keys),
+		}, func() {}, nil
+	}
+	maker, err := newKeys(c.Rules)
+	if err != nil {
+		return nil, nil, err
+	}
+	next, stop := iter.Pull2(c.Log.Entries(ctx))
+	return &logged{prefix: prefix, pane: int64(w.Pane), log: c.Log, next: next, keys: maker}, stop, nil
+}
+
+// generated is a stream by Zipf's law, its events evenly spread over each window.
+// Twenty events share a packet, and so an instant.
+type generated struct {
+	Generate
+	prefix string
+	pane   int64
+	window time.Duration
+	zipf   *Zipf
+	done   int64
+	key    []byte
+}
+
+// streamStart is where the clock of generated streams begins.
+const streamStart = 1_700_000_000 * int64(time.Second)
+
+func (g *generated) total() int64 { return int64(g.Windows) * int64(g.Events) }
+
+// at is when event i comes.
+func (g *generated) at(i int64) int64 {
+	window, event := i/int64(g.Events), i%int64(g.Events)
+	within := float64(event) / float64(g.Events) * float64(g.window)
+	return streamStart + window*int64(g.window) + int64(within)
+}
+
+func (g *generated) fill(b *batch) (more bool, err error) {
+	pane := g.at(g.done) / g.pane
+	for g.done < g.total() && b.events < maxBatch {
+		at := g.at(g.done)
+		if at/g.pane != pane {
+			break
+		}
+		g.key = appendKey(g.key[:0], g.zipf.Draw())
+		b.add(at, true, g.prefix, g.key)
+		g.done++
+	}
+	return g.done < g.total(), nil
+}
+
+func (g *generated) progress() (done, total int64) { return g.done, g.total() }
+
+// logged is a stream from an access log, on its clock, which is never turned back.
+type logged struct {
+	prefix string
+	pane   int64
+	log    *accesslog.Log
+	next   func() (accesslog.Entry, error, bool)
+	keys   *keys
+	now    int64
+	ahead  accesslog.Entry // read, and of a later pane
+	held   bool
+	done   int64
+}
+
+func (l *logged) fill(b *batch) (more bool, err error) {
+	for b.events < maxBatch {
+		entry, ok := l.ahead, l.held
+		if !ok {
+			if entry, err, ok = l.next(); err != nil {
+				return false, err
+			} else if !ok {
+				return false, nil
+			}
+		}
+		at := max(l.now, entry.Time.UnixNano())
+		if b.events > 0 && at/l.pane != l.now/l.pane {
+			l.ahead, l.held = entry, true
+			return true, nil
+		}
+		l.held, l.now = false, at
+		l.keys.of(entry, func(key []byte) { b.add(at, false, l.prefix, key) })
+		l.done++
+	}
+	return true, nil
+}
+
+func (l *logged) progress() (done, total int64) {
+	if good := l.log.Stats().Good; good > l.done {
+		return l.done, good
+	}
+	return l.done, -1
+}
+
+// keys makes the keys of a log's requests, by a rule for all of them.
+type keys struct {
+	by      hotparam.By
+	secrets *hotparam.Secrets
+	params  hotparam.Params
+	text    []byte
+}
+
+func newKeys(rules *hotparam.Rules) (*keys, error) {
+	by := rules.Rules[0].By
+	switch by.Kind {
+	case hotparam.ByAll, hotparam.ByEach, hotparam.ByNames:
+		return &keys{by: by, secrets: &rules.Secrets}, nil
+	default:
+		return nil, errors.New("bench: keys are made of all parameters, of each, or of named ones")
+	}
+}
+
+// of calls f with each key of a request.
+func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
+	path, query, _ := strings.Cut(e.Target, "?")
+	k.params.Reset()
+	k.params.AddQuery(query)
+	k.params.Sort()
+	k.text = append(hotparam.AppendPath(append(append(k.text[:0], e.Method...), ' '), path), '?')
+	head, n := len(k.text), 0
+	switch k.by.Kind {
+	case hotparam.ByEach:
+		for i := range k.params.Len() {
+			p := k.params.At(i)
+			if i > 0 && p == k.params.At(i-1) || k.secrets.Hides(p.Name) {
+				continue
+			}
+			k.text = k.params.AppendOne(k.text[:head], i)
+			f(fit(k.text))
+		}
+		return
+	case hotparam.ByNames:
+		if k.text, n = k.params.AppendNamed(k.text, k.by.Names); n == 0 {
+			return
+		}
+	default:
+		if k.text, n = k.params.AppendAll(k.text, k.secrets); n == 0 {
+			k.text = k.text[:head-1] // a route alone, without "?"
+		}
+	}
+	f(fit(k.text))
+}
+
+// fit shortens a key as the guard and its sink do.
+func fit(text []byte) []byte {
+	if len(text) > hotparam.MaxText {
+		text = hotparam.Cut(text, hotparam.MaxText)
+	}
+	return wire.Plain.Fit(text)
+}

@@ -1,0 +1,107 @@
+package claims
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Case is one run: what comes, what it passes through, what is looked for.
+type Case struct {
+	Name   string
+	Stream func(seed uint64) (Stream, error)
+	// Rules are looked for all at once, each with counts of its own.
+	Rules []Rule
+	// Instances is over how many collectors the stream is spread.
+	Instances int
+	// Keys is how many keys a collector holds; 0: its default.
+	Keys int
+	// Lines is the most that a collector sends in one flush; 0: as many as
+	// there are.
+	Lines int
+	// Memory is what the windows of all parts may hold, in bytes; Parts is over
+	// how many detectors the keys are spread.
+	Memory  int64
+	Parts   int
+	Network Network
+	Seed    uint64
+	// Within is how soon after the stream's first event all keys that reach the
+	// threshold at all must be hot; 0: it does not matter.
+	Within time.Duration
+	// Measure measures memory and allocations, of the whole process: nothing else
+	// may run in it.
+	Measure bool
+}
+
+// Rule is when a key is hot: N counts within D. It cools when it has been below
+// Exit for CoolDown, not before Hold has passed.
+type Rule struct {
+	N, Exit  int64
+	D, Hold  time.Duration
+	CoolDown time.Duration
+	// Changes is how often a key may change its state; 0: it does not matter.
+	Changes int
+}
+
+// NewRule has the documented default for the exit: 80% of the threshold.
+func NewRule(n int64, d, hold time.Duration) Rule {
+	return Rule{N: n, Exit: max(1, (n*4+4)/5), D: d, Hold: hold}
+}
+
+// width and panes are those of the rule's window: panes of D/60, but at least
+// 100 ms, and as many whole ones as fit.
+func (r Rule) width() int64 { return max(int64(100*time.Millisecond), int64(r.D)/60) }
+func (r Rule) panes() int64 { return int64(r.D) / r.width() }
+
+// Network is what becomes of packets on their way.
+type Network struct {
+	// Delay is between these two, for each packet anew, so packets overtake
+	// each other.
+	Least, Most time.Duration
+	// Lost and Doubled are the parts of all packets that this happens to.
+	Lost, Doubled float64
+}
+
+// lag is how long the detectors wait for counts that are on their way.
+const lag = 250 * time.Millisecond
+
+// grace is how much later than a window counts are still placed.
+const grace = 2 * time.Second
+
+var anyRoute, _ = hotparam.ParseRoute("*")
+
+func ruleID(i int) string { return fmt.Sprintf("r%d", i) }
+
+// rules are the case's in the product's words.
+func (c *Case) rules() *hotparam.Rules {
+	rules := &hotparam.Rules{Namespace: "claims"}
+	for i, r := range c.Rules {
+		rules.Rules = append(rules.Rules, hotparam.Rule{
+			ID:    ruleID(i),
+			Match: hotparam.Match{Route: anyRoute},
+			By:    hotparam.By{Kind: hotparam.ByAll},
+			Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: r.N, Per: r.D}, Exit: r.Exit, Hold: r.Hold, CoolDown: r.CoolDown}},
+		})
+	}
+	return rules
+}
+
+// String tells the case's conditions in a few words.
+func (n Network) String() string {
+	var words []string
+	if n.Most > 0 {
+		words = append(words, fmt.Sprintf("%v..%v", n.Least, n.Most))
+	}
+	if n.Lost > 0 {
+		words = append(words, fmt.Sprintf("lost %g%%", n.Lost*100))
+	}
+	if n.Doubled > 0 {
+		words = append(words, fmt.Sprintf("doubled %g%%", n.Doubled*100))
+	}
+	if len(words) == 0 {
+		return "good"
+	}
+	return strings.Join(words, ", ")
+}

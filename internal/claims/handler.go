@@ -1,0 +1,68 @@
+package claims
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// Count implements [aggregator.Handler]; it spreads counts as the daemon does.
+func (r *run) Count(c aggregator.Count) {
+	r.counted += c.N
+	key, ok := r.stream.ID(c.Text)
+	if !ok {
+		r.judge.wrong(Uncounted, nil, 0, "%q is no key of the stream", c.Text)
+		return
+	}
+	c.Hash = r.hash(key, anyRule)
+	r.parts[r.part(key)].Count(c)
+}
+
+// anyRule is for hashes that are the same for all rules, as an aggregator's are.
+const anyRule = 255
+
+func (r *run) part(key int32) int { return int(r.hash(key, anyRule)>>56) % r.Parts }
+
+// hash takes the place of hotparam.Hash, which differs from process to process.
+// Only where collectors are told of keys that is what they have to be given.
+func (r *run) hash(key int32, rule int) uint64 {
+	return mix(r.Seed*0x9e3779b97f4a7c15+uint64(key)<<8+uint64(rule)) | 1
+}
+
+// mix spreads the bits of a number (the finalizer of SplitMix64, Steele, Lea and
+// Flood 2014).
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Hidden implements [aggregator.Handler].
+func (r *run) Hidden(when time.Time, n int64) {
+	for _, d := range r.parts {
+		d.Hidden(when, n)
+	}
+}
+
+// Held implements [aggregator.Handler].
+func (r *run) Held(rule int, bound int64) {
+	for _, d := range r.parts {
+		d.Held(rule, bound)
+	}
+}
+
+// Lost implements [aggregator.Handler].
+func (r *run) Lost(when time.Time) {
+	for _, d := range r.parts {
+		d.Lost(when)
+	}
+}
+
+// Found implements [aggregator.Handler].
+func (r *run) Found(newest time.Time) {
+	for _, d := range r.parts {
+		d.Found(newest)
+	}
+}

@@ -1,0 +1,279 @@
+package claims
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// judge holds what detectors publish against the references.
+type judge struct {
+	stream  Stream
+	inTime  bool // all packets come, within the lag
+	rules   []*ruling
+	now     int64
+	exact   func() bool
+	floor   func(rule int) int64
+	unheard func(since int64) int64 // see network
+	crowded func() bool             // the hot keys are more than there is room for
+	changed bool                    // what is hot or suspect
+	blind   int64                   // what is hidden of any key and was told in packets that are missing
+
+	suspects [][]hotparam.Hot
+	listed   map[listing]struct{} // of all suspects
+	// suspectsTold is how many suspects are told for certain: of more, those with
+	// the highest low counts, as far as there is room for their texts.
+	suspectsTold int
+
+	broken   [claims]int64
+	examples []string
+
+	judged    int64 // pairs of bounds
+	lastFirst int64 // when the last key was hot for the first time
+	floorMost int64
+}
+
+// ruling is what is judged of one rule.
+type ruling struct {
+	Rule
+	id     string
+	number int
+	ref    *reference
+	lives  map[int32]*life
+	must   map[int32]struct{} // keys that had to be hot at some time
+	owed   map[int32]int64    // keys that are to be told as suspects, since when
+	floors [8]int64           // of late, in turn
+}
+
+// life is what became of a key that was hot.
+type life struct {
+	hot     bool
+	since   int64
+	changes int
+}
+
+type listing struct {
+	rule int
+	key  int32
+}
+
+func newJudge(c *Case, s Stream) *judge {
+	j := &judge{
+		exact: func() bool { return true }, floor: func(int) int64 { return 0 }, unheard: func(int64) int64 { return 0 }, crowded: func() bool { return false },
+		stream: s, inTime: c.Network.Most < lag && c.Network.Lost == 0, now: never, suspects: make([][]hotparam.Hot, c.Parts), listed: make(map[listing]struct{}),
+		suspectsTold: int(min(1000, c.Memory/int64(16*128*len(c.Rules)))),
+	}
+	for i, r := range c.Rules {
+		reach := int64(max(grace, lag) + c.Network.Most + r.CoolDown)
+		j.rules = append(j.rules, &ruling{
+			Rule: r, id: ruleID(i), number: i, ref: newReference(r, s.Dense(), reach),
+			lives: make(map[int32]*life), must: make(map[int32]struct{}),
+		})
+	}
+	return j
+}
+
+// maxExamples bounds what is told of what is wrong, for each claim.
+const maxExamples = 2
+
+func (j *judge) wrong(c Claim, r *ruling, key int32, format string, args ...any) {
+	j.broken[c]++
+	if j.broken[c] <= maxExamples {
+		text := ""
+		if r != nil {
+			text = r.id + " " + string(j.stream.AppendText(nil, key)) + ": "
+		}
+		j.examples = append(j.examples, fmt.Sprintf("%s: at %s: %s%s", c, at(j.now), text, fmt.Sprintf(format, args...)))
+	}
+}
+
+func at(t int64) string { return time.Unix(0, t).UTC().Format("15:04:05.000000") }
+
+func (j *judge) find(h hotparam.Hot) (*ruling, int32) {
+	for _, r := range j.rules {
+		if key, ok := j.stream.ID([]byte(h.Text)); ok && r.id == h.Rule {
+			return r, key
+		}
+	}
+	j.wrong(FalseHot, nil, 0, "%q is no key of the stream", h.Key)
+	return nil, 0
+}
+
+// Publish implements [aggregator.Publisher].
+func (j *judge) Publish(change hotparam.Change) {
+	j.changed = true
+	for _, h := range change.Hot {
+		if r, key := j.find(h); r != nil {
+			j.hot(r, key, h)
+		}
+	}
+	for _, h := range change.Cool {
+		if r, key := j.find(h); r != nil {
+			j.cool(r, key, h)
+		}
+	}
+}
+
+func (j *judge) hot(r *ruling, key int32, h hotparam.Hot) {
+	j.judged++
+	l := r.lives[key]
+	if l == nil {
+		l = &life{}
+		r.lives[key] = l
+		j.lastFirst = j.now
+	}
+	since := h.Since.UnixNano()
+	if l.hot {
+		j.wrong(NotInTurn, r, key, "hot again, since %s", at(since))
+	}
+	l.hot, l.since = true, since
+	l.changes++
+	if r.Changes > 0 && l.changes == r.Changes+1 {
+		j.wrong(Flapping, r, key, "change %d", l.changes)
+	}
+	if h.Low < r.N {
+		j.wrong(FalseHot, r, key, "hot with a low of %d", h.Low)
+	}
+	if since > j.now {
+		j.wrong(FalseHot, r, key, "hot since %s, which is to come", at(since))
+	}
+	from := r.ref.index(since)
+	if most := r.ref.most(key, from, from+r.ref.panes-1); most < h.Low {
+		j.wrong(LowAbove, r, key, "hot with a low of %d since %s; no window with that pane holds more than %d", h.Low, at(since), most)
+		if most < r.N {
+			j.wrong(FalseHot, r, key, "hot since %s; no window with that pane holds more than %d", at(since), most)
+		}
+	}
+}
+
+func (j *judge) cool(r *ruling, key int32, h hotparam.Hot) {
+	j.judged++
+	l, until := r.lives[key], h.Until.UnixNano()
+	if l == nil || !l.hot {
+		j.wrong(NotInTurn, r, key, "cool and was not hot")
+		return
+	}
+	l.hot = false
+	l.changes++
+	if r.Changes > 0 && l.changes == r.Changes+1 {
+		j.wrong(Flapping, r, key, "change %d", l.changes)
+	}
+	if until < l.since+int64(r.Hold) {
+		j.wrong(HoldBroken, r, key, "hot since %s, cool at %s", at(l.since), at(until))
+	}
+	last := r.ref.index(until) - 1
+	if r.ref.end(last) != until {
+		j.wrong(CoolEarly, r, key, "cool at %s, where no pane ends", at(until))
+	}
+	truth, gap := r.ref.truth(key, last), j.gap(r, key, last)
+	if truth-gap.secret >= r.Exit {
+		j.wrong(CoolEarly, r, key, "cool at %s with %d (%d of them never heard of), the exit is %d", at(until), truth, gap.secret, r.Exit)
+	}
+	// A count that came late, or a loss that was told late, does not undo what was
+	// decided before.
+	for p := last - 1; j.inTime && r.ref.end(p) > until-int64(r.CoolDown); p-- {
+		if truth, gap := r.ref.truth(key, p), j.gap(r, key, p); truth-gap.secret >= r.Exit {
+			j.wrong(CoolEarly, r, key, "cool at %s; at %s it had %d, within the cool-down of %v", at(until), at(r.ref.end(p)), truth, r.CoolDown)
+			break
+		}
+	}
+	if h.High == hotparam.Unknown || h.High >= r.Exit {
+		j.wrong(CoolEarly, r, key, "cool at %s with a high of %d, the exit is %d", at(until), h.High, r.Exit)
+	}
+	j.bounds(r, key, h, last, "cool")
+}
+
+// bounds holds the counts of a window that is over against the truth.
+func (j *judge) bounds(r *ruling, key int32, h hotparam.Hot, last int64, word string) {
+	truth, gap := r.ref.truth(key, last), j.gap(r, key, last)
+	if h.Low > truth {
+		j.wrong(LowAbove, r, key, "%s: low %d, truth %d of the window that ends at %s", word, h.Low, truth, at(r.ref.end(last)))
+	}
+	if h.High != hotparam.Unknown && h.High < truth-gap.secret {
+		j.wrong(HighBelow, r, key, "%s: high %d, truth %d (%d never heard of) of the window that ends at %s", word, h.High, truth, gap.secret, at(r.ref.end(last)))
+	}
+	if j.exact() && (h.Low != truth || h.High != truth) {
+		j.wrong(Inexact, r, key, "%s: %d to %d, truth %d of the window that ends at %s", word, h.Low, h.High, truth, at(r.ref.end(last)))
+	}
+}
+
+// gap is what the aggregator does not know of a key's count, in the window that
+// ends with a pane.
+func (j *judge) gap(r *ruling, key int32, last int64) gap {
+	g := r.ref.gap(key, last)
+	g.secret += j.blind
+	return g
+}
+
+// account judges what is known of a key in a window that is over, whether it is
+// hot or not.
+func (j *judge) account(text string, a aggregator.Account) {
+	r, key := j.find(hotparam.Hot{Key: hotparam.Key{Rule: a.Rule, Text: text}})
+	if r == nil {
+		return
+	}
+	j.judged++
+	j.bounds(r, key, hotparam.Hot{Low: a.Low, High: a.High}, r.ref.index(a.End.UnixNano())-1, "account")
+}
+
+// Refresh implements [aggregator.Publisher].
+func (j *judge) Refresh(hot []hotparam.Hot) {
+	for _, h := range hot {
+		r, key := j.find(h)
+		if r == nil {
+			continue
+		}
+		j.judged++
+		if l := r.lives[key]; l == nil || !l.hot {
+			j.wrong(NotInTurn, r, key, "refreshed and not hot")
+		}
+		j.present(r, key, h, "refresh")
+	}
+}
+
+// present judges counts of which is not told whether they are of the newest
+// window that is over by the lag, or of a later one, whose high count is no bound
+// yet.
+func (j *judge) present(r *ruling, key int32, h hotparam.Hot, word string) {
+	over, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
+	for last := over + 1; last <= newest; last++ {
+		if h.Low <= r.ref.truth(key, last) {
+			return
+		}
+	}
+	j.bounds(r, key, h, over, word)
+}
+
+// Suspects implements [aggregator.Publisher].
+func (j *judge) Suspects(part int, suspects []hotparam.Hot) {
+	for _, h := range suspects {
+		r, key := j.find(h)
+		if r == nil {
+			continue
+		}
+		j.judged++
+		if l := r.lives[key]; l != nil && l.hot {
+			j.wrong(NotInTurn, r, key, "suspect and hot")
+		}
+		if j.exact() {
+			j.wrong(Inexact, r, key, "suspect (%d to %d) though all is known", h.Low, h.High)
+		}
+		j.present(r, key, h, "suspect")
+	}
+	j.changed = true
+	j.suspects[part] = slices.Clone(suspects)
+	clear(j.listed)
+	for _, list := range j.suspects {
+		for _, h := range list {
+			if r, key := j.find(h); r != nil {
+				j.listed[listing{r.number, key}] = struct{}{}
+			}
+		}
+	}
+}
+
+// Instances implements [aggregator.Publisher].
+func (j *judge) Instances([]hotparam.Instance) {}

@@ -1,0 +1,21 @@
+//go:build !race
+
+package claims
+
+import (
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// The traces that are not part of the repository, as far as they span minutes and
+// not days; cmd/verifyclaims has all. The race detector has little to find in what
+// is one goroutine, and takes long over these.
+func TestTraces(t *testing.T) {
+	for _, trace := range traces {
+		if trace.span != short {
+			continue
+		}
+		t.Run(trace.file+" by "+trace.by, func(t *testing.T) { holdsTrace(t, testenv.SharedData(t, trace.file), trace.by, trace.rules...) })
+	}
+}

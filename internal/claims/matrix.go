@@ -1,0 +1,203 @@
+package claims
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Matrix is what Cases makes cases of.
+type Matrix struct {
+	Seed uint64
+	// Quick leaves most out and makes the rest small.
+	Quick bool
+	// Only leaves out the cases without this in their name.
+	Only string
+	// Data is a folder with traces; those that are not there are left out.
+	Data string
+}
+
+// networks are the ways in which packets travel.
+var networks = []Network{
+	{},
+	{Most: 200 * time.Millisecond}, // within the lag, out of order
+	{Most: 100 * time.Millisecond, Lost: 0.01, Doubled: 0.02}, // and some lost, some twice
+	{Most: 900 * time.Millisecond, Lost: 0.001},               // several lags
+}
+
+const megabyte = 1 << 20
+
+// Cases are those of the long run; skipped says why others are left out.
+func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
+	memories, lines := []int64{megabyte, 4 * megabyte, 16 * megabyte, 64 * megabyte}, []int{0, 500}
+	if m.Quick {
+		memories = []int64{megabyte, 16 * megabyte}
+	}
+	cross := func(turn int, name string, stream func(uint64) (Stream, error), instances, keys int, lines []int, rules ...Rule) {
+		for _, memory := range memories {
+			for _, lines := range lines {
+				others := []Network{networks[0], networks[1+turn%(len(networks)-1)]}
+				if m.Quick {
+					others = []Network{networks[(turn+turn/4+turn/8)%len(networks)]}
+				}
+				turn++
+				for _, network := range others {
+					cases = append(cases, Case{
+						Name: name, Stream: stream, Rules: rules, Instances: instances, Keys: keys,
+						Memory: memory, Parts: 1 + turn%4, Lines: lines, Network: network, Seed: m.Seed,
+					})
+				}
+			}
+		}
+	}
+	for i, g := range m.generated() {
+		if strings.Contains(g.name, m.Only) {
+			cross(8*i, g.name, g.stream(), g.Instances, 0, lines, g.rules...)
+		}
+	}
+	for i, t := range traces {
+		path := filepath.Join(m.Data, t.file)
+		name, _, _ := strings.Cut(t.file, ".")
+		name += " by " + t.by
+		if !strings.Contains(name, m.Only) || m.Quick && t.span == long {
+			continue
+		}
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			skipped = append(skipped, path+" is not there")
+			continue
+		}
+		stream, err := Trace(path, t.by, traceInstances)
+		if err != nil {
+			return nil, nil, err
+		}
+		lines := []int{0, 4}
+		if memories = []int64{megabyte, 16 * megabyte}; t.span == long || m.Quick {
+			memories = memories[:1]
+		}
+		cross(8*i, name, stream, traceInstances, 1<<13, lines, t.rules...)
+	}
+	return append(cases, m.single()...), skipped, nil
+}
+
+// generated is a stream that is made, and what is looked for in it.
+type source struct {
+	name string
+	Size
+	stream func() func(uint64) (Stream, error)
+	rules  []Rule
+}
+
+func (m *Matrix) generated() (all []source) {
+	add := func(name string, s Size, stream func(Size) func(uint64) (Stream, error), rules ...Rule) {
+		if m.Quick {
+			s.Rate /= 8
+			for i := range rules {
+				rules[i] = NewRule(max(2, rules[i].N/8), rules[i].D, rules[i].Hold)
+			}
+		}
+		all = append(all, source{name, s, func() func(uint64) (Stream, error) { return stream(s) }, rules})
+	}
+	million := Size{Rate: 1e6, Keys: 1_000_000, Instances: 20, Length: 3 * time.Second}
+	for _, c := range []struct {
+		exponent float64
+		n        int64
+	}{{0.8, 500}, {1, 500}, {1.1, 500}, {1.4, 1000}} {
+		add(fmt.Sprintf("zipf %.1f", c.exponent), million, func(s Size) func(uint64) (Stream, error) { return Zipf(s, c.exponent) },
+			NewRule(c.n, time.Second, time.Second))
+	}
+	add("flat and hot", million, func(s Size) func(uint64) (Stream, error) { return FlatAndHot(s, 60, s.Rate/1000) },
+		NewRule(400, time.Second, time.Second))
+	add("moving", million, func(s Size) func(uint64) (Stream, error) { return Moving(s, s.Rate/1000) }, NewRule(400, time.Second, 0))
+	add("distinct", million, Distinct, NewRule(200, time.Second, 0))
+	add("bursts", Size{Rate: 2e5, Keys: 200_000, Instances: 20, Length: 10 * time.Second},
+		func(s Size) func(uint64) (Stream, error) { return Bursts(s, 1, 60, int64(s.Rate/400)) }, NewRule(400, time.Second, 0))
+	add("zipf 1.0, 10 s", Size{Rate: 1e5, Keys: 500_000, Instances: 10, Length: 25 * time.Second},
+		func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1) }, NewRule(1000, 10*time.Second, time.Second))
+	add("zipf 1.1, 1 m", Size{Rate: 2e4, Keys: 200_000, Instances: 5, Length: 100 * time.Second},
+		func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1.1) }, NewRule(1500, time.Minute, 5*time.Second))
+	add("zipf 1.0, three rules", Size{Rate: 3e4, Keys: 100_000, Instances: 5, Length: 70 * time.Second},
+		func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1) },
+		NewRule(60, time.Second, time.Second), NewRule(500, 10*time.Second, time.Second), NewRule(2500, time.Minute, time.Second))
+	if !m.Quick {
+		add("zipf 1.1, 10 M", Size{Rate: 1e7, Keys: 1_000_000, Instances: 20, Length: 1500 * time.Millisecond},
+			func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1.1) }, NewRule(5000, time.Second, time.Second))
+	}
+	return all
+}
+
+const traceInstances = 4
+
+// span is how long it takes to go through a trace: its events, or its time.
+type span int
+
+const (
+	short  span = iota
+	middle      // not for tests
+	long        // nor for a quick look
+)
+
+// traces are thresholds for real traces, which few to a few hundred keys reach.
+var traces = []struct {
+	file, by string
+	rules    []Rule
+	span     span
+}{
+	{"edgar-2017-06-30.access.log.zst", "cik", []Rule{NewRule(10, time.Second, time.Second), NewRule(40, 10*time.Second, time.Second)}, short},
+	{"edgar-2017-06-30.access.log.zst", "each", []Rule{NewRule(10, time.Second, 0)}, short},
+	{"dns-2018-03-24.access.jsonl.zst", "name", []Rule{NewRule(10, time.Second, time.Second), NewRule(100, 10*time.Second, time.Second), NewRule(300, time.Minute, time.Second)}, middle},
+	{"higgs-2012-07-01.access.log.zst", "user", []Rule{NewRule(60, time.Minute, 10*time.Second)}, long},
+	{"semicomplete-apache_logs.log.zst", "each", []Rule{NewRule(2, time.Second, 0), NewRule(3, 10*time.Second, 0), NewRule(5, time.Minute, 0)}, middle},
+	{"scan-acunetix.log.zst", "each", []Rule{NewRule(3, time.Second, 0), NewRule(5, 10*time.Second, 0), NewRule(20, time.Minute, time.Second)}, short},
+	{"ruetoj-2017-11_12.csv.zst", "name", []Rule{NewRule(5, time.Minute, 0)}, middle},
+	{"mooncake-conversation.jsonl.zst", "hash", []Rule{NewRule(5, time.Second, time.Second), NewRule(10, 10*time.Second, time.Second), NewRule(100, time.Minute, time.Second)}, long},
+	{"cache2k-web07.keys.zst", "id", []Rule{NewRule(30, time.Second, time.Second)}, short},
+	{"cache2k-orm-busy.keys.zst", "id", []Rule{NewRule(100, time.Second, time.Second), NewRule(700, 10*time.Second, time.Second)}, long},
+}
+
+// usual is a rule with all that is left to the defaults.
+func usual(n int64, d time.Duration) Rule {
+	r := NewRule(n, d, hotparam.DefaultHold)
+	r.CoolDown = hotparam.DefaultCoolDown
+	return r
+}
+
+// single are cases that stand alone.
+func (m *Matrix) single() (cases []Case) {
+	add := func(c Case) {
+		if strings.Contains(c.Name, m.Only) {
+			c.Seed = m.Seed
+			cases = append(cases, c)
+		}
+	}
+	flood := Size{Rate: 1e6, Instances: 20, Length: time.Minute}
+	still := Size{Rate: 100, Keys: 50, Instances: 5, Length: 10 * time.Minute}
+	if m.Quick {
+		flood.Rate, flood.Length, still.Length = 2e5, 5*time.Second, time.Minute
+	}
+	for _, skewed := range []bool{false, true} {
+		add(Case{
+			Name: map[bool]string{false: "attack, even", true: "attack, zipf"}[skewed], Stream: Flood(flood, 20, 400, skewed), Rules: []Rule{usual(200, time.Second)}, Instances: flood.Instances,
+			Memory: 16 * megabyte, Parts: 2, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}, Within: time.Second, Measure: true,
+		})
+	}
+	steady := usual(200, time.Second)
+	steady.Changes = 4
+	at := Case{Rules: []Rule{steady}, Instances: still.Instances, Memory: 16 * megabyte, Parts: 1, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}}
+	for _, s := range []struct {
+		name   string
+		stream func(uint64) (Stream, error)
+	}{
+		{"at the threshold, evenly", Steady(still, 200, false)},
+		{"at the threshold, at random", Steady(still, 200, true)},
+		{"square wave of 2 s", Square(still, 400, 2*time.Second)},
+	} {
+		at.Name, at.Stream = s.name, s.stream
+		add(at)
+	}
+	return cases
+}

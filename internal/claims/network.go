@@ -1,0 +1,231 @@
+package claims
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"sync"
+)
+
+// network carries packets from the instances to the aggregator, on the run's
+// clock. What does not come through in time is noted in the references.
+type network struct {
+	Network
+	now     int64
+	sending sync.Mutex
+	flight  flight
+	free    [][]byte
+	order   uint64
+	from    []sender
+	absent  func(content []content, change gap)
+	read    func(packet []byte, sent int64) ([]content, int64)
+	blind   int64 // what instances hide of any key, that the aggregator cannot know of
+	lost    int64 // packets
+	mass    struct{ lost, refused int64 }
+	doubled int64
+}
+
+// sender is what has become of an instance's packets.
+type sender struct {
+	random  *rand.Rand
+	sent    uint64
+	heard   uint64 // the highest that was delivered; 0: none
+	at      int64  // when the last one was
+	missing []missing
+}
+
+// missing is a packet that was lost, or is late.
+type missing struct {
+	number  uint64
+	sent    int64
+	content []content
+	held    int64 // what is hidden of any key, as it says
+	secret  bool  // nothing has told the aggregator that it is missing
+}
+
+func newNetwork(n Network, seed uint64, instances int) *network {
+	net := &network{Network: n, from: make([]sender, instances)}
+	for i := range net.from {
+		net.from[i].random = rand.New(rand.NewPCG(seed, uint64(i)))
+	}
+	return net
+}
+
+// tap is the end of the network at one instance.
+type tap struct {
+	net      *network
+	instance int
+}
+
+// Send takes a packet.
+func (t *tap) Send(packet []byte) (int, error) {
+	t.net.send(t.instance, packet)
+	return len(packet), nil
+}
+
+// Close belongs to Send.
+func (t *tap) Close() error { return nil }
+
+// passTo tells what time it will be when packets are sent.
+func (n *network) passTo(at int64) {
+	n.sending.Lock()
+	n.now = at
+	n.sending.Unlock()
+}
+
+// send may be called by several goroutines, but not beside anything else.
+func (n *network) send(instance int, bytes []byte) {
+	n.sending.Lock()
+	defer n.sending.Unlock()
+	s := &n.from[instance]
+	s.sent++
+	p := packet{instance: instance, number: s.sent, sent: n.now, arrives: n.now + n.delay(s)}
+	switch {
+	case n.Lost > 0 && s.random.Float64() < n.Lost:
+		n.lost++
+		n.mass.lost += n.miss(p.instance, p.number, bytes)
+		return
+	case p.arrives-n.now >= int64(lag):
+		n.miss(p.instance, p.number, bytes)
+	}
+	doubled := n.Doubled > 0 && s.random.Float64() < n.Doubled
+	if doubled {
+		p.twin = new(twins)
+	}
+	n.fly(p, bytes)
+	if doubled {
+		n.doubled++
+		p.arrives = n.now + n.delay(s)
+		n.fly(p, bytes)
+	}
+}
+
+func (n *network) delay(s *sender) int64 {
+	if n.Most == 0 {
+		return 0
+	}
+	return int64(n.Least) + s.random.Int64N(int64(n.Most-n.Least)+1)
+}
+
+func (n *network) fly(p packet, bytes []byte) {
+	if k := len(n.free); k > 0 {
+		p.bytes, n.free = n.free[k-1][:0], n.free[:k-1]
+	}
+	p.bytes = append(p.bytes, bytes...)
+	n.order++
+	p.order = n.order
+	heap.Push(&n.flight, p)
+}
+
+// miss notes that a packet's counts are absent, and how many they are.
+func (n *network) miss(instance int, number uint64, bytes []byte) (mass int64) {
+	m := missing{number: number, sent: n.now, secret: true}
+	m.content, m.held = n.read(bytes, n.now)
+	n.absent(m.content, gap{1, 1})
+	n.blind += m.held
+	s := &n.from[instance]
+	s.missing = append(s.missing, m)
+	for _, c := range m.content {
+		mass += c.n
+	}
+	return mass
+}
+
+// unheard is what can be hidden of any key as it is told in packets that were
+// sent since an instant and have not arrived.
+func (n *network) unheard(since int64) (sum int64) {
+	for i := range n.from {
+		most := int64(0)
+		for _, m := range n.from[i].missing {
+			if m.sent >= since {
+				most += m.held
+			}
+		}
+		sum += most
+	}
+	return sum
+}
+
+// next is the packet that arrives next, before an instant.
+func (n *network) next(before int64) (packet, bool) {
+	if len(n.flight) == 0 || n.flight[0].arrives >= before {
+		return packet{}, false
+	}
+	return heap.Pop(&n.flight).(packet), true
+}
+
+// remembered is how many packets of an instance an aggregator tells apart: with a
+// budget of lines, more than are sent in the time that counts may come late.
+const remembered = 4096
+
+// behind is how many packets a packet was overtaken by.
+func (n *network) behind(p packet) int64 { return int64(n.from[p.instance].heard) - int64(p.number) }
+
+// forgotten is after how long of silence an aggregator may know no more of an
+// instance.
+const forgotten = 60 * second
+
+// delivered notes that a packet was given to the aggregator, and whether that
+// took it. again: it had arrived before.
+func (n *network) delivered(p packet, again, taken bool) {
+	s := &n.from[p.instance]
+	if !again {
+		n.arrived(s, p, taken)
+	}
+	known := s.heard > 0 && p.arrives-s.at < forgotten
+	if p.number > s.heard {
+		kept := s.missing[:0]
+		for _, m := range s.missing {
+			if m.number > p.number {
+				kept = append(kept, m)
+				continue
+			}
+			if known && m.number > s.heard && m.secret {
+				n.absent(m.content, gap{0, -1})
+				n.blind -= m.held
+				m.secret = false
+			}
+			kept = append(kept, m)
+		}
+		s.missing = kept
+		s.heard = p.number
+	}
+	s.at = p.arrives
+	for len(s.missing) > 1024 { // of panes long gone
+		if s.missing[0].secret {
+			n.blind -= s.missing[0].held
+		}
+		s.missing = s.missing[1:]
+	}
+	n.free = append(n.free, p.bytes)
+}
+
+// arrived notes a packet that is missing no more; or that came, and was refused.
+func (n *network) arrived(s *sender, p packet, taken bool) {
+	for i, m := range s.missing {
+		if m.number != p.number {
+			continue
+		}
+		if taken {
+			change := gap{absent: -1}
+			if m.secret {
+				change.secret = -1
+				n.blind -= m.held
+			}
+			n.absent(m.content, change)
+			s.missing = append(s.missing[:i], s.missing[i+1:]...)
+			return
+		}
+		for _, c := range m.content {
+			n.mass.refused += c.n
+		}
+		return
+	}
+	if taken {
+		return
+	}
+	content, _ := n.read(p.bytes, p.sent) // a gap was told before
+	for _, c := range content {
+		n.mass.refused += c.n
+	}
+	n.absent(content, gap{absent: 1})
+}

@@ -1,0 +1,168 @@
+package claims
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"pgregory.net/rapid"
+)
+
+var testContext = context.Background()
+
+// The reference says what adding up all events by their times does.
+func TestReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom([]time.Duration{time.Second, 1300 * time.Millisecond, 10 * time.Second, time.Minute}).Draw(t, "window")
+		rule := NewRule(rapid.Int64Range(1, 30).Draw(t, "n"), d, 0)
+		ref := newReference(rule, 5, int64(grace))
+		type event struct {
+			at  int64
+			key int32
+			n   uint32
+		}
+		var events []event
+		sum := func(key int32, last int64) (sum int64) {
+			for _, e := range events {
+				if pane := e.at / rule.width(); e.key == key && pane <= last && pane > last-rule.panes() {
+					sum += int64(e.n)
+				}
+			}
+			return sum
+		}
+		now := epoch + rapid.Int64Range(0, second).Draw(t, "start")
+		once := int32(5)
+		ref.turn(now)
+		ref.closed = ref.index(now) - 1
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			now += rapid.SampledFrom([]int64{0, 1, tenth / 3, tenth, second, int64(d), 9 * int64(d)}).Draw(t, "pause")
+			for ref.closed < ref.index(now)-1 {
+				if ref.index(now)-ref.closed > ref.ring/2 { // it keeps only so much
+					ref.turn(ref.end(ref.closed + 1))
+				}
+				for _, key := range ref.close() {
+					if got, want := int64(ref.sums[key]), sum(key, ref.closed); got != want || want < rule.N {
+						t.Fatalf("key %d has %d in a window that is over, want %d", key, got, want)
+					}
+				}
+			}
+			ref.turn(now)
+			e := event{now, rapid.Int32Range(0, 5).Draw(t, "key"), rapid.Uint32Range(1, 9).Draw(t, "count")}
+			if e.key == 5 {
+				e.key, e.n = once, 1
+				once++
+			}
+			events = append(events, e)
+			ref.add(e.key, e.n)
+			key, last := rapid.Int32Range(0, once).Draw(t, "ask"), ref.newest-rapid.Int64Range(0, ref.panes).Draw(t, "back")
+			if got, want := ref.truth(key, last), sum(key, last); got != want {
+				t.Fatalf("key %d: %d, want %d", key, got, want)
+			}
+			most := int64(0)
+			for p := last; p <= ref.newest; p++ {
+				most = max(most, sum(key, p))
+			}
+			if got := ref.most(key, last, ref.newest); got != most {
+				t.Fatalf("key %d: at most %d, want %d", key, got, most)
+			}
+		}
+	})
+}
+
+// A judge that is told something wrong says so, and what.
+func TestJudgeFindsWhatIsWrong(t *testing.T) {
+	// One key, 10 in each tenth of the first second.
+	rule := NewRule(50, time.Second, time.Second)
+	hot := hotparam.Hot{Key: hotparam.Key{Rule: "r0", Text: "GET /search?q=0"}, Low: 50, High: 50, Since: time.Unix(0, epoch+second/2-1)}
+	cool := hotparam.Hot{Key: hot.Key, Until: time.Unix(0, epoch+3*second)}
+	with := func(h hotparam.Hot, f func(*hotparam.Hot)) hotparam.Hot { f(&h); return h }
+	type told []hotparam.Hot
+	for name, c := range map[string]struct {
+		early, late told // when half a second has passed, and three
+		tell        func(j *judge)
+		want        []Claim
+	}{
+		"right":         {early: told{hot}, late: told{cool}},
+		"nothing":       {want: []Claim{Missed}},
+		"too late":      {late: told{hot, cool}, want: []Claim{Missed}},
+		"never cool":    {early: told{hot}, want: []Claim{Stuck}},
+		"low":           {early: told{with(hot, func(h *hotparam.Hot) { h.Low = 51 })}, late: told{cool}, want: []Claim{LowAbove}},
+		"low below":     {early: told{with(hot, func(h *hotparam.Hot) { h.Low = 49 })}, late: told{cool}, want: []Claim{FalseHot}},
+		"to come":       {early: told{with(hot, func(h *hotparam.Hot) { h.Since = time.Unix(0, epoch+second) })}, late: told{cool}, want: []Claim{FalseHot, LowAbove}},
+		"another key":   {early: told{hot, with(hot, func(h *hotparam.Hot) { h.Text = "GET /search?q=1" })}, late: told{cool}, want: []Claim{LowAbove, FalseHot, Stuck}},
+		"no key":        {early: told{hot, with(hot, func(h *hotparam.Hot) { h.Text = "q" })}, late: told{cool}, want: []Claim{FalseHot}},
+		"twice":         {early: told{hot, hot}, late: told{cool}, want: []Claim{NotInTurn}},
+		"cool first":    {early: told{hot}, late: told{cool, cool}, want: []Claim{NotInTurn}},
+		"in the hold":   {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.Until = time.Unix(0, epoch+second) })}, want: []Claim{CoolEarly, HoldBroken, HighBelow, Inexact}},
+		"within a pane": {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.Until = h.Until.Add(1) })}, want: []Claim{CoolEarly}},
+		"high":          {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
+		"cool low":      {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
+		"not known":     {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.High = hotparam.Unknown })}, want: []Claim{CoolEarly, Inexact}},
+		"refresh":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Refresh([]hotparam.Hot{cool}) }, want: []Claim{NotInTurn}},
+		"suspect":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Suspects(0, []hotparam.Hot{cool}) }, want: []Claim{Inexact}},
+		"suspect, hot":  {early: told{hot}, tell: func(j *judge) { j.Suspects(0, []hotparam.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Steady(Size{Keys: 2, Instances: 1, Length: time.Second}, 100, false)(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJudge(&Case{Rules: []Rule{rule}, Parts: 1}, s)
+			ref := j.rules[0].ref
+			ref.turn(epoch)
+			ref.closed = ref.index(epoch) - 1
+			for at := epoch; at < epoch+4*second; at += tenth {
+				ref.turn(at)
+				for _, e := range s.Next(at, at+tenth, nil) {
+					ref.add(e.Key, uint32(e.N))
+				}
+				switch j.now = at + tenth; j.now {
+				case epoch + second/2:
+					tell(j, c.early)
+				case epoch + 3*second + 3*tenth:
+					tell(j, c.late)
+					if c.tell != nil {
+						c.tell(j)
+					}
+				}
+				j.close()
+			}
+			j.silence()
+			for claim := range claims {
+				if got, want := j.broken[claim] > 0, slices.Contains(c.want, claim); got != want {
+					t.Errorf("%v: %v, want %v: %q", claim, got, want, j.examples)
+				}
+			}
+		})
+	}
+}
+
+// tell publishes keys as hot, or as cool where they have an end.
+func tell(j *judge, all []hotparam.Hot) {
+	for _, h := range all {
+		if h.Until.IsZero() {
+			j.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
+		} else {
+			j.Publish(hotparam.Change{Cool: []hotparam.Hot{h}})
+		}
+	}
+}
+
+// Draws follow the weights.
+func TestZipf(t *testing.T) {
+	s, err := Zipf(Size{Rate: 1e6, Keys: 100, Instances: 3, Length: time.Second}, 1)(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]int, 100)
+	for _, e := range s.Next(epoch, epoch+second, nil) {
+		counts[e.Key]++
+	}
+	for key, n := range counts {
+		if want := 1e6 / 5.187 / float64(key+1); float64(n) < want*0.8 || float64(n) > want*1.2 { // 5.187: the 100th harmonic number
+			t.Errorf("key %d came %d times, want about %.0f", key, n, want)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package claims
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// Result is what a run came to.
+type Result struct {
+	Events    int64
+	Must      int   // keys that reached a threshold, by rule and key
+	Hot       int   // keys that were hot
+	Judged    int64 // bounds that were held against the truth
+	Broken    [claims]int64
+	Examples  []string // of what was broken
+	FloorMost int64
+	Memory    int64 // bytes that the detectors held in the end, if measured
+	Exact     bool  // no budget bound, nothing was lost
+	Took      time.Duration
+}
+
+// Violations are how many times a claim was broken.
+func (r *Result) Violations() int64 {
+	sum := int64(0)
+	for _, n := range r.Broken {
+		sum += n
+	}
+	return sum
+}
+
+// String tells what was broken.
+func (r *Result) String() string {
+	var b strings.Builder
+	for c, n := range r.Broken {
+		if n > 0 {
+			fmt.Fprintf(&b, "%v: %d; ", Claim(c), n)
+		}
+	}
+	b.WriteString(strings.Join(r.Examples, "\n"))
+	return b.String()
+}
+
+// look notes whether a budget binds now, or something is lost.
+func (r *run) look() {
+	if !r.exact {
+		return
+	}
+	r.exact = r.Network.Most < lag && r.net.lost == 0
+	for _, d := range r.parts {
+		s := d.Stats()
+		r.exact = r.exact && s.Floor == 0 && s.Evicted == 0
+	}
+}
+
+// leastMemory is what an aggregator asks for; with less, hot keys may be too many
+// for their names.
+const leastMemory = aggregator.MinMemory
+
+func (r *run) crowded() bool {
+	if r.Memory >= leastMemory {
+		return false
+	}
+	for _, d := range r.parts {
+		if d.Stats().Unnamed > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// floor is the most that can be hidden of any key of a rule.
+func (r *run) floor(rule int) int64 {
+	floor := int64(0)
+	for _, d := range r.parts {
+		floor = max(floor, d.Floor(rule))
+	}
+	return floor
+}
+
+// end adds up what was counted where.
+func (r *run) end() {
+	var sent, kept, late int64
+	for _, c := range r.collectors {
+		s := c.Stats()
+		sent += s.Counts
+		kept += s.Dropped.Sum() + s.Aged + s.Unsent
+	}
+	for _, d := range r.parts {
+		late += d.Stats().Late
+	}
+	if sent+kept != r.mass {
+		r.judge.wrong(Uncounted, nil, 0, "%d came, %d were sent and %d dropped or held back by the collectors", r.mass, sent, kept)
+	}
+	if r.counted+r.net.mass.lost+r.net.mass.refused != sent {
+		r.judge.wrong(Uncounted, nil, 0, "%d were sent, %d arrived, %d were lost and %d refused", sent, r.counted, r.net.mass.lost, r.net.mass.refused)
+	}
+	s := r.decoder.Stats()
+	if s.Malformed+s.Foreign+s.NotCounter+s.Negative+s.BadKey+s.NoRule > 0 {
+		r.judge.wrong(Uncounted, nil, 0, "lines that are no counts: %+v", s)
+	}
+	if s.Duplicates != r.net.doubled+r.refused || s.LostPackets-s.Recovered > r.net.lost+r.refused {
+		r.judge.wrong(Uncounted, nil, 0, "%d packets doubled, %d lost, %d refused: told are %d, and %d less %d", r.net.doubled, r.net.lost, r.refused, s.Duplicates, s.LostPackets, s.Recovered)
+	}
+	// What was held back can be of before the window and the grace.
+	if late > 0 && r.Network.Most < grace && r.Lines == 0 {
+		r.judge.wrong(Uncounted, nil, 0, "%d came late, though all came within the grace", late)
+	}
+}
+
+// memoryFactor is how much more than their budget the detectors may take: maps,
+// slices that grow, and what the hot keys need.
+const memoryFactor = 1.25
+
+// measured judges what the detectors and the collectors took.
+func (r *run) measured() {
+	if !r.Measure {
+		return
+	}
+	if each := float64(r.measure.mallocs) / float64(r.mass); each > 0.001 {
+		r.judge.wrong(OverBudget, nil, 0, "%.4f allocations for each count", each)
+	}
+	full := inUse()
+	r.parts = nil
+	r.measure.memory = full - inUse()
+	if most := int64(memoryFactor * float64(r.Memory)); r.measure.memory > most {
+		r.judge.wrong(OverBudget, nil, 0, "the detectors hold %d bytes, their budget is %d", r.measure.memory, r.Memory)
+	}
+}
+
+// inTime judges when the last key became hot.
+func (r *run) inTime() {
+	from, _ := r.stream.Span()
+	if took := time.Duration(r.judge.lastFirst - from); r.Within > 0 && took > r.Within {
+		r.judge.wrong(TooSlow, nil, 0, "the last key became hot after %v", took)
+	}
+}
+
+func (r *run) result() Result {
+	j := r.judge
+	result := Result{
+		Events: r.sum, Judged: j.judged,
+		FloorMost: j.floorMost, Exact: r.exact,
+	}
+	for _, rule := range j.rules {
+		result.Must += len(rule.must)
+		result.Hot += len(rule.lives)
+	}
+	r.measured()
+	result.Memory, result.Broken, result.Examples = r.measure.memory, j.broken, j.examples
+	return result
+}

@@ -1,0 +1,262 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// run is one case as it runs.
+type run struct {
+	Case
+	stream     Stream
+	live       *live // nil: collectors are flushed at each cut
+	judge      *judge
+	net        *network
+	collectors []*collector.Collector
+	decoder    *aggregator.Decoder
+	parts      []*aggregator.Detector
+
+	now     int64 // of the network and the detectors
+	exact   bool  // no budget has bound yet, nothing was lost
+	looked  int64
+	counted int64 // mass that the decoder found
+	refused int64 // packets
+	events  []Event
+	measure measure
+	lines   []int64 // of each collector so far
+	// Keys that collectors were told of: now, and at most since the last flush.
+	steered, mostSteered int
+	members              [][]byte // what a key's member begins with, by rule
+	member               []byte
+	mass                 int64 // of all events, times the rules
+	sum                  int64 // of events
+}
+
+// tick is how often the detectors are told the time when nothing comes.
+const tick = int64(50 * time.Millisecond)
+
+// Run runs a case.
+func Run(ctx context.Context, c Case) (Result, error) {
+	r := &run{Case: c}
+	return r.run(ctx)
+}
+
+func (r *run) run(ctx context.Context) (Result, error) {
+	began := time.Now()
+	if err := r.assemble(); err != nil {
+		return Result{}, fmt.Errorf("%s: %w", r.Name, err)
+	}
+	if err := r.play(ctx); err != nil {
+		return Result{}, fmt.Errorf("%s: %w", r.Name, err)
+	}
+	r.end()
+	r.inTime()
+	result := r.result()
+	result.Took = time.Since(began)
+	return result, nil
+}
+
+func (r *run) assemble() (err error) {
+	if r.stream, err = r.Case.Stream(r.Seed); err != nil {
+		return err
+	}
+	rules := r.rules()
+	if err := rules.Validate(); err != nil {
+		return err
+	}
+	r.judge = newJudge(&r.Case, r.stream)
+	r.exact = true
+	r.judge.exact, r.judge.floor = func() bool { return r.exact }, r.floor
+	r.net = newNetwork(r.Network, r.Seed, r.Instances)
+	r.judge.unheard, r.judge.crowded = r.net.unheard, r.crowded
+	r.net.read = func(packet []byte, sent int64) ([]content, int64) {
+		return readPacket(packet, sent, r.stream.ID)
+	}
+	r.net.absent = func(all []content, change gap) {
+		for _, c := range all {
+			r.judge.rules[c.rule].ref.miss(c.key, c.from, c.to, gap{change.absent * c.n, change.secret * c.n})
+		}
+	}
+	for i := range r.Instances {
+		sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Sender: &tap{net: r.net, instance: i}, Instance: fmt.Sprintf("i%d", i)})
+		if err != nil {
+			return err
+		}
+		lines := r.Lines
+		if lines == 0 {
+			lines = -1
+		}
+		col, err := collector.New(collector.Config{Sink: sink, Rules: rules, MaxKeys: r.Keys, Budget: lines, Urgent: r.urgent()})
+		if err != nil {
+			return err
+		}
+		r.collectors = append(r.collectors, col)
+	}
+	r.lines = make([]int64, r.Instances)
+	r.decoder = aggregator.NewDecoder(rules, wire.Plain)
+	for part := range r.Parts {
+		text := r.watched(part)
+		r.parts = append(r.parts, aggregator.NewDetector(aggregator.DetectorConfig{
+			Rules: rules, Publisher: r.judge, Memory: r.Memory, Grace: grace, Lag: lag, Part: part, Parts: r.Parts,
+			Explain: hotparam.Key{Text: text}, OnAccount: func(a aggregator.Account) { r.judge.account(text, a) },
+		}))
+	}
+	for i := range r.Rules {
+		r.members = append(r.members, []byte(ruleID(i)+" "))
+	}
+	return nil
+}
+
+// watched is one of the first keys of a part: what is known of it is judged at the
+// end of each pane, also while it is not hot.
+func (r *run) watched(part int) string {
+	for key := int32(r.Seed % 30); key < r.stream.Dense(); key++ {
+		if r.part(key) == part {
+			return string(r.stream.AppendText(nil, key))
+		}
+	}
+	return ""
+}
+
+// play goes from flush to flush.
+func (r *run) play(ctx context.Context) error {
+	from, to := r.stream.Span()
+	last := r.before(from)
+	r.begin(last)
+	if r.live != nil {
+		defer r.live.start(ctx, last, r.collectors)()
+	}
+	for last < to {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		cut := r.cut(last)
+		r.deliver(cut)
+		r.count(last, cut)
+		r.flush(last, cut)
+		last = cut
+		if next := r.stream.Quiet(last); next-last > r.longest()+4*int64(grace)+2*int64(r.Network.Most)+2*second {
+			if last = r.quiet(last); last < to && next-last > second {
+				last = r.before(next)
+				r.begin(last)
+			}
+		}
+	}
+	r.quiet(last)
+	return nil
+}
+
+// begin sets out at an instant, before which there was nothing or silence.
+func (r *run) begin(at int64) {
+	for _, rule := range r.judge.rules {
+		rule.ref.turn(at)
+		rule.ref.closed = rule.ref.index(at-int64(lag)) - 1
+	}
+	r.advance(at)
+}
+
+// quiet lets time pass until nothing of what came matters.
+func (r *run) quiet(last int64) int64 {
+	for end := last + r.longest() + 4*int64(grace) + 2*int64(r.Network.Most); last < end; {
+		cut := r.cut(last)
+		r.deliver(cut)
+		for _, rule := range r.judge.rules {
+			rule.ref.turn(last)
+		}
+		r.flush(last, cut)
+		last = cut
+	}
+	r.judge.silence()
+	return last
+}
+
+// longest is after how long of silence all must be cool.
+func (r *run) longest() int64 {
+	longest := time.Duration(0)
+	for _, rule := range r.Rules {
+		longest = max(longest, 3*rule.D+rule.Hold+rule.CoolDown)
+	}
+	return int64(longest)
+}
+
+// cut is when the flush after an instant must be: at the next multiple of 100 ms
+// or where a pane ends.
+func (r *run) cut(at int64) int64 {
+	cut := (at/tenth + 1) * tenth
+	for _, rule := range r.Rules {
+		cut = min(cut, (at/rule.width()+1)*rule.width())
+	}
+	if _, end := r.stream.Span(); r.live != nil && at < end {
+		cut = min(cut, at+r.live.step)
+	}
+	return cut
+}
+
+const tenth = second / 10
+
+// before is an instant before another where a flush is cut.
+func (r *run) before(at int64) int64 { return (at/second - 1) * second }
+
+// deliver gives the aggregator what arrives before an instant.
+func (r *run) deliver(before int64) {
+	for {
+		tickAt := (r.now/tick + 1) * tick
+		p, ok := r.net.next(min(before, tickAt+1))
+		if ok {
+			r.packet(p)
+			continue
+		}
+		if tickAt >= before {
+			return
+		}
+		r.advance(tickAt)
+		r.decoder.Advance(time.Unix(0, tickAt), r)
+		if tickAt%second == 0 {
+			for _, d := range r.parts {
+				d.Refresh()
+			}
+		}
+	}
+}
+
+func (r *run) packet(p packet) {
+	r.advance(max(p.arrives, r.now))
+	before := r.decoder.Stats().Duplicates
+	r.decoder.Packet(p.bytes, time.Unix(0, p.arrives), r)
+	stats := r.decoder.Stats()
+	taken := stats.Duplicates == before
+	r.exact = r.exact && stats.LostPackets == 0
+	again := p.again()
+	switch {
+	case again && taken:
+		r.judge.wrong(Uncounted, nil, 0, "a packet that came twice was counted twice")
+	case !again && !taken:
+		r.refused++
+		if p.arrives-p.sent < int64(grace) && r.net.behind(p) < remembered {
+			r.judge.wrong(Refused, nil, 0, "packet %d of i%d was %v on its way, and taken for one that came twice", p.number, p.instance, time.Duration(p.arrives-p.sent))
+		}
+	}
+	r.net.delivered(p, again, taken)
+}
+
+func (r *run) advance(now int64) {
+	r.now, r.judge.now = now, now
+	if r.exact && now/tick != r.looked {
+		r.looked = now / tick
+		r.look()
+	}
+	r.judge.blind = r.net.blind
+	for _, d := range r.parts {
+		d.Advance(time.Unix(0, now))
+	}
+	r.judge.close()
+}
+
+var _ aggregator.Handler = (*run)(nil)
+var _ aggregator.Publisher = (*judge)(nil)

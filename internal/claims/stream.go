@@ -1,0 +1,138 @@
+package claims
+
+import (
+	"math/rand/v2"
+	"strconv"
+)
+
+// Event is a key that came N times at an instance.
+type Event struct {
+	Key      int32
+	Instance uint16
+	N        uint16
+}
+
+// Stream is what comes, on its own clock: nanoseconds since 1970.
+//
+// Keys are numbers. Those below Dense may come any number of times; those from
+// there on come once each, with N = 1, in the order of their numbers.
+type Stream interface {
+	// Span is when the first event can come and when the last has.
+	Span() (from, to int64)
+	Dense() int32
+	// Next appends what comes in [from, to) to dst. Calls follow on each other.
+	Next(from, to int64, dst []Event) []Event
+	// Quiet is until when surely nothing comes, as seen from an instant up to
+	// which everything was taken.
+	Quiet(at int64) int64
+	// AppendText appends a key's canonical text, ID reads it back.
+	AppendText(dst []byte, key int32) []byte
+	ID(text []byte) (key int32, ok bool)
+}
+
+// numbered are the texts of generated keys.
+type numbered struct{}
+
+const numberedPrefix = "GET /search?q="
+
+func (numbered) AppendText(dst []byte, key int32) []byte {
+	return strconv.AppendInt(append(dst, numberedPrefix...), int64(key), 10)
+}
+
+func (numbered) ID(text []byte) (int32, bool) {
+	if len(text) <= len(numberedPrefix) || string(text[:len(numberedPrefix)]) != numberedPrefix {
+		return 0, false
+	}
+	n := int64(0)
+	for _, c := range text[len(numberedPrefix):] {
+		if c < '0' || c > '9' || n > 1<<31 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return int32(n), n < 1<<31
+}
+
+// second is one second of a stream's clock.
+const second = int64(1e9)
+
+// epoch is when generated streams begin: somewhere within all kinds of panes.
+const epoch = 1_700_000_000*second + 300_000_000
+
+// part is some of what a generated stream consists of.
+type part struct {
+	rate  float64                                // events per second
+	wait  bool                                   // Poisson: random waits instead of even ones
+	key   func(r *rand.Rand, at, i int64) int32  // of event i, which is of at or soon after; or none; nil: each its own
+	from  func(r *rand.Rand, at int64) (at2 int) // the instance; nil: any, evenly
+	when  func(at int64) bool                    // nil: always
+	count int64                                  // events so far
+	next  float64                                // instant of the next one, if random; seconds from the start
+}
+
+// none says that there is no event after all.
+const none = -1
+
+// generated is a stream of parts.
+type generated struct {
+	numbered
+	length    int64
+	dense     int32
+	instances int
+	random    *rand.Rand
+	parts     []part
+	unique    int32
+}
+
+func (g *generated) Span() (from, to int64) { return epoch, epoch + g.length }
+func (g *generated) Dense() int32           { return g.dense }
+func (g *generated) Quiet(at int64) int64   { return at }
+
+func (g *generated) Next(from, to int64, dst []Event) []Event {
+	from, to = max(0, from-epoch), min(g.length, to-epoch)
+	if from >= to {
+		return dst
+	}
+	for i := range g.parts {
+		p := &g.parts[i]
+		for range p.due(g.random, from, to) {
+			n := p.count
+			p.count++
+			if p.when != nil && !p.when(from) {
+				continue
+			}
+			e := Event{N: 1}
+			if p.from != nil {
+				e.Instance = uint16(p.from(g.random, from))
+			} else {
+				e.Instance = uint16(g.random.IntN(g.instances))
+			}
+			if p.key != nil {
+				if e.Key = p.key(g.random, from, n); e.Key == none {
+					continue
+				}
+			} else {
+				e.Key = g.dense + g.unique
+				g.unique++
+			}
+			dst = append(dst, e)
+		}
+	}
+	return dst
+}
+
+// due is how many events of a part come in [from, to), nanoseconds from the
+// start.
+func (p *part) due(r *rand.Rand, from, to int64) int64 {
+	if !p.wait {
+		return int64(p.rate*float64(to)/1e9) - int64(p.rate*float64(from)/1e9)
+	}
+	n := int64(0)
+	for p.next < float64(to)/1e9 {
+		if p.next >= float64(from)/1e9 {
+			n++
+		}
+		p.next += r.ExpFloat64() / p.rate
+	}
+	return n
+}

@@ -1,0 +1,162 @@
+package claims
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Size is how much of a generated stream there is.
+type Size struct {
+	Rate      float64 // events per second, about
+	Keys      int32   // distinct ones, of those that can come more than once
+	Instances int
+	Length    time.Duration
+}
+
+func (s Size) stream(seed uint64, parts ...part) *generated {
+	return &generated{
+		length:    int64(s.Length),
+		dense:     s.Keys,
+		instances: s.Instances,
+		random:    rand.New(rand.NewPCG(seed, 1)),
+		parts:     parts,
+	}
+}
+
+// Zipf has the keys by the Zipf law of an exponent, above or below 1.
+func Zipf(s Size, exponent float64) func(seed uint64) (Stream, error) {
+	pick := zipf(int(s.Keys), exponent)
+	return func(seed uint64) (Stream, error) {
+		return s.stream(seed, part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }}), nil
+	}
+}
+
+// FlatAndHot has all keys evenly, and beside them the first few at a rate each.
+func FlatAndHot(s Size, hot int32, each float64) func(seed uint64) (Stream, error) {
+	return func(seed uint64) (Stream, error) {
+		return s.stream(seed,
+			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
+			part{rate: each * float64(hot), key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
+		), nil
+	}
+}
+
+// Distinct has each key once.
+func Distinct(s Size) func(seed uint64) (Stream, error) {
+	s.Keys = 1
+	return func(seed uint64) (Stream, error) { return s.stream(seed, part{rate: s.Rate}), nil }
+}
+
+// Moving has all keys evenly, and each second another one at a rate.
+func Moving(s Size, rate float64) func(seed uint64) (Stream, error) {
+	return func(seed uint64) (Stream, error) {
+		return s.stream(seed,
+			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
+			part{rate: rate, key: func(_ *rand.Rand, at, _ int64) int32 { return int32(at/second*7919) % s.Keys }},
+		), nil
+	}
+}
+
+// Bursts has the Zipf law, and beside it some keys that come in bursts: all of a
+// burst within a tenth of a second, then silence, for a second or so at random.
+func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) (Stream, error) {
+	pick := zipf(int(s.Keys-keys), exponent)
+	return func(seed uint64) (Stream, error) {
+		return s.stream(seed,
+			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }},
+			part{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, at, i int64) int32 {
+				key := i / size % int64(keys)
+				if mix(seed+mix(uint64(at/tenth)<<16|uint64(key)))%12 > 0 {
+					return none
+				}
+				return s.Keys - 1 - int32(key)
+			}},
+		), nil
+	}
+}
+
+// Flood has distinct keys, each once, and beside them a few hot ones at a rate
+// each, all of them over the instances evenly, or by the Zipf law with exponent
+// 1.
+func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stream, error) {
+	s.Keys = hot
+	var from func(*rand.Rand, int64) int
+	if skewed {
+		pick := zipf(s.Instances, 1)
+		from = func(r *rand.Rand, _ int64) int { return int(pick.draw(r)) }
+	}
+	return func(seed uint64) (Stream, error) {
+		return s.stream(seed,
+			part{rate: s.Rate, from: from},
+			part{rate: each * float64(hot), from: from, key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
+		), nil
+	}
+}
+
+// Steady has one key at a rate, evenly or at random times, among others that
+// come now and then.
+func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error) {
+	return func(seed uint64) (Stream, error) {
+		return s.stream(seed,
+			part{rate: rate, wait: random, key: func(*rand.Rand, int64, int64) int32 { return 0 }},
+			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
+		), nil
+	}
+}
+
+// Square has one key at a rate for each first half of a period.
+func Square(s Size, rate float64, period time.Duration) func(seed uint64) (Stream, error) {
+	return func(seed uint64) (Stream, error) {
+		return s.stream(seed,
+			part{rate: rate, key: func(*rand.Rand, int64, int64) int32 { return 0 },
+				when: func(at int64) bool { return at%int64(period) < int64(period)/2 }},
+			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
+		), nil
+	}
+}
+
+// alias draws numbers by their weights in constant time (Vose 1991).
+type alias struct {
+	keep  []float32
+	other []int32
+}
+
+func zipf(n int, exponent float64) *alias {
+	weights, sum := make([]float64, n), 0.0
+	for i := range weights {
+		weights[i] = math.Pow(float64(i+1), -exponent)
+		sum += weights[i]
+	}
+	a := &alias{keep: make([]float32, n), other: make([]int32, n)}
+	var small, large []int32
+	for i := range weights {
+		weights[i] *= float64(n) / sum
+		if weights[i] < 1 {
+			small = append(small, int32(i))
+		} else {
+			large = append(large, int32(i))
+		}
+	}
+	for len(small) > 0 && len(large) > 0 {
+		s, l := small[len(small)-1], large[len(large)-1]
+		small = small[:len(small)-1]
+		a.keep[s], a.other[s] = float32(weights[s]), l
+		if weights[l] -= 1 - weights[s]; weights[l] < 1 {
+			large = large[:len(large)-1]
+			small = append(small, l)
+		}
+	}
+	for _, i := range append(small, large...) {
+		a.keep[i] = 1
+	}
+	return a
+}
+
+func (a *alias) draw(r *rand.Rand) int32 {
+	i := int32(r.Uint64N(uint64(len(a.keep))))
+	if r.Float32() < a.keep[i] {
+		return i
+	}
+	return a.other[i]
+}

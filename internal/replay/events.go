@@ -1,0 +1,106 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// Event tells that a key became hot or cooled.
+type Event struct {
+	Event string  `json:"event"` // "hot" or "cool"
+	Key   string  `json:"key"`
+	Rule  string  `json:"rule"`
+	Time  string  `json:"time"` // RFC 3339, UTC: of the request that crossed the threshold; when the key cooled
+	Rate  float64 `json:"rate"` // Low per second, over the rule's window
+	Low   int64   `json:"low"`  // bounds of the count in the window
+	High  *int64  `json:"high"` // null when unknown
+	// Threshold is the one that decided: "200/s", "20%/1m" of the route, "8x/1m"
+	// over the baseline, "top 3/1m".
+	Threshold string `json:"threshold"`
+}
+
+// Send takes a packet from the collector's sink.
+func (r *replay) Send(packet []byte) (int, error) {
+	r.decoder.Packet(packet, r.now, r)
+	return len(packet), nil
+}
+
+// Close belongs to Send.
+func (r *replay) Close() error { return nil }
+
+// Count takes a count from the decoder.
+func (r *replay) Count(c aggregator.Count) {
+	id := c.Hash ^ uint64(c.Rule)*0x9e3779b97f4a7c15
+	if _, known := r.keys[id]; !known {
+		r.keys[id] = struct{}{}
+		if r.explainer != nil {
+			r.explainer.newKey(hotparam.Key{Rule: r.Rules.Rules[c.Rule].ID, Text: string(c.Text)})
+		}
+	}
+	if r.explainer != nil {
+		r.explainer.count(&c)
+	}
+	r.detector.Count(c)
+}
+
+// Hidden passes on what the decoder says.
+func (r *replay) Hidden(when time.Time, n int64) { r.detector.Hidden(when, n) }
+
+// Held passes on what the decoder says.
+func (r *replay) Held(rule int, bound int64) { r.detector.Held(rule, bound) }
+
+// Lost passes on what the decoder says.
+func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
+
+// Found passes on what the decoder says.
+func (r *replay) Found(newest time.Time) { r.detector.Found(newest) }
+
+// decided takes a decision of the detector; what comes of it is published next.
+func (r *replay) decided(v aggregator.Verdict) {
+	r.threshold[v.Key] = v.Threshold
+	if r.explainer != nil {
+		r.explainer.decided(v)
+	}
+}
+
+// Publish takes a change from the detector.
+func (r *replay) Publish(change hotparam.Change) {
+	r.pending = append(r.pending, change)
+	for _, h := range change.Hot {
+		r.hot[h.Key] = struct{}{}
+		r.tell("hot", h, h.Since)
+	}
+	for _, h := range change.Cool {
+		r.tell("cool", h, h.Until)
+	}
+}
+
+// Refresh has nothing to do: nobody looks at the counts in between.
+func (*replay) Refresh([]hotparam.Hot) {}
+
+// Suspects has nothing to do: there is no fleet whose collectors would send them
+// sooner.
+func (*replay) Suspects(int, []hotparam.Hot) {}
+
+// Instances has nothing to do: there is one.
+func (*replay) Instances([]hotparam.Instance) {}
+
+func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
+	if r.reports != nil {
+		r.reports.event(event == "hot", h, t)
+	}
+	threshold := r.threshold[h.Key]
+	if event == "cool" {
+		delete(r.threshold, h.Key)
+	}
+	if r.OnEvent == nil {
+		return
+	}
+	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low, Threshold: Words(threshold)}
+	if h.High != hotparam.Unknown {
+		e.High = &h.High
+	}
+	r.OnEvent(e)
+}

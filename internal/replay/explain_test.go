@@ -1,0 +1,131 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/demo/data"
+	"github.com/hotparam/hotparam/internal/exact"
+)
+
+// What is explained agrees with what is told: the steps are the events, and the
+// panes hold all counts.
+func TestExplain(t *testing.T) {
+	th := exact.NewThreshold(20, time.Second)
+	events := collect{t: t}
+	var keys []KeyReport
+	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5, Mode: hotparam.ModeLimit}
+	if _, err := Run(t.Context(), Config{
+		Rules: rules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: events.add,
+		OnKey: func(k KeyReport) { keys = append(keys, k) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) != 6 {
+		t.Fatalf("%d keys are reported, want the 6 that were hot", len(keys))
+	}
+	for _, key := range keys {
+		var all []Explanation
+		_, err := Run(t.Context(), Config{
+			Rules: rules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)),
+			Explain: hotparam.Key{Rule: key.Rule, Text: key.Key}, OnExplained: func(x Explanation) { all = append(all, x) },
+		})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%s: %v, %d explanations", key.Key, err, len(all))
+		}
+		x := all[0]
+		if x.Hot != key.Hot || x.Seconds != key.Seconds || x.Limited != key.Limited || key.Hot == 0 {
+			t.Errorf("explained %+v, reported %+v", x, key)
+		}
+		trial := x.Thresholds[0]
+		var told []string
+		for _, e := range events.events {
+			if e.Key == key.Key {
+				told = append(told, fmt.Sprint(e.Event, " ", e.Time, " ", e.Low))
+			}
+		}
+		var steps []string
+		for _, s := range trial.Steps {
+			word := map[string]string{"entered": "hot", "left": "cool"}[s.Decision]
+			steps = append(steps, fmt.Sprint(word, " ", s.Time.Format(time.RFC3339Nano), " ", s.Low))
+		}
+		if fmt.Sprint(steps[:len(told)]) != fmt.Sprint(told) {
+			t.Errorf("%s: steps %q, events %q", key.Key, steps, told)
+		}
+		counted := int64(0)
+		for _, p := range trial.Panes {
+			counted += p.Counted
+			if p.Low < p.Counted || p.High == nil || *p.High < p.Low || *p.Enter != 20 || p.Exit != 16 {
+				t.Errorf("%s: pane %+v", key.Key, p)
+			}
+		}
+		if counted != x.Counted || counted == 0 {
+			t.Errorf("%s: the panes hold %d of %d", key.Key, counted, x.Counted)
+		}
+	}
+}
+
+func TestExplainAKeyThatNeverCame(t *testing.T) {
+	var requests []exact.Request
+	for i, q := range []string{"phone", "phones", "tree", "bone", "telephone", "xyz", "phono", "iphone"} {
+		requests = append(requests, exact.Request{At: 1_700_000_000e9 + int64(i), Method: "GET", Target: "/s?q=" + q})
+	}
+	_, err := Run(t.Context(), Config{
+		Rules: rules(t, "q", exact.NewThreshold(5, time.Second), nil), Log: stdin(t, bytes.NewReader(jsonLog(t, requests))),
+		Explain: hotparam.Key{Text: "GET /s?q=phonee"}, OnExplained: func(x Explanation) { t.Errorf("explained %+v", x) },
+	})
+	var missing *NoSuchKey
+	if !errors.As(err, &missing) || len(missing.Nearest) != maxNearest {
+		t.Fatalf("%v", err)
+	}
+	var texts []string
+	for _, k := range missing.Nearest {
+		texts = append(texts, k.Text[len("GET /s?q="):])
+	}
+	if got := fmt.Sprint(texts); got != "[phone phones phono iphone bone]" {
+		t.Errorf("nearest are %v", got)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"é", "e", 2}, {"same", "same", 0}} {
+		if n := (nearest{to: c.a}); n.distance(c.b) != c.want {
+			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, n.distance(c.b), c.want)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	before := []KeyReport{{Rule: "r", Key: "same", Hot: 1, Seconds: 3, Limited: 9}, {Rule: "r", Key: "less", Hot: 1, Seconds: 5, Limited: 7}, {Rule: "r", Key: "gone", Hot: 1, Seconds: 1}}
+	after := []KeyReport{{Rule: "r", Key: "same", Hot: 1, Seconds: 3, Limited: 9}, {Rule: "r", Key: "less", Hot: 1, Seconds: 5, Limited: 2}, {Rule: "all", Limited: 40}}
+	var got []string
+	for _, d := range Compare(before, after) {
+		got = append(got, fmt.Sprint(d.Rule, " ", d.Key, " ", d.Changed, " ", d.Before.Limited, " ", d.After.Limited))
+	}
+	if want := "[all  true 0 40 r less true 7 2 r gone true 0 0 r same false 9 9]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Requests are reported of the key, or of the rule, that refused them.
+func TestReportsOfRulesWithoutHot(t *testing.T) {
+	var requests []exact.Request
+	for i := range int64(100) {
+		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*1e7, Method: "GET", Target: "/s?q=1"})
+	}
+	all := rules(t, "q", exact.NewThreshold(1000, time.Second), nil)
+	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 10, Mode: hotparam.ModeLimit}
+	all.Rules = append(all.Rules, hotparam.Rule{ID: "whole", Match: all.Rules[0].Match, Limit: limit})
+	var got []KeyReport
+	summary, err := Run(t.Context(), Config{Rules: all, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnKey: func(k KeyReport) { got = append(got, k) }})
+	if err != nil || len(got) != 1 || got[0] != (KeyReport{Rule: "whole", Limited: summary.Limited}) || summary.Limited < 80 {
+		t.Errorf("%v, %+v, reported %+v", err, summary, got)
+	}
+}

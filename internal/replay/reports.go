@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// KeyReport is what became of one key; or, without a key, of the requests that a
+// rule without hot limits or an exception blocks.
+type KeyReport struct {
+	Rule string `json:"rule"`
+	Key  string `json:"key,omitempty"`
+	// Hot is how often the key was hot, Seconds for how long in all.
+	Hot     int     `json:"hot"`
+	Seconds float64 `json:"seconds"`
+	// Limited is how many of its requests would have been refused.
+	Limited int64 `json:"limited"`
+}
+
+// reports keeps account of each key that is ever hot.
+type reports struct {
+	guard *middleware.Guard
+	keys  map[hotparam.Key]*report
+	rules map[string]int64 // refused, for whatever key
+	hot   map[string]bool  // the rules with hot
+}
+
+type report struct {
+	times   int
+	hot     bool
+	since   time.Time
+	lasted  time.Duration
+	limited int64
+	inForce bool
+	before  int64 // refused before the present time in force
+}
+
+func newReports(rules *hotparam.Rules, guard *middleware.Guard) *reports {
+	r := &reports{guard: guard, keys: make(map[hotparam.Key]*report), rules: make(map[string]int64), hot: make(map[string]bool)}
+	for i := range rules.Rules {
+		r.hot[rules.Rules[i].ID] = len(rules.Rules[i].Hot) > 0
+	}
+	return r
+}
+
+// event notes that a key became hot or cooled.
+func (r *reports) event(hot bool, h hotparam.Hot, t time.Time) {
+	k := r.keys[h.Key]
+	if k == nil {
+		k = &report{}
+		r.keys[h.Key] = k
+	}
+	switch {
+	case hot && !k.hot:
+		k.hot, k.since = true, t
+		k.times++
+	case !hot && k.hot:
+		k.hot = false
+		k.lasted += max(0, t.Sub(k.since))
+	}
+}
+
+// decided notes what a request was told.
+func (r *reports) decided(d hotparam.Decision) {
+	refused := !d.Allowed || d.Reason == hotparam.ReasonShadow
+	if refused && (!r.hot[d.Rule] || d.Reason == hotparam.ReasonBlocked) {
+		r.rules[d.Rule]++
+	}
+}
+
+// refused is how often each hot key's limit has refused so far.
+func (r *reports) refused() map[hotparam.Key]int64 {
+	all := make(map[hotparam.Key]int64)
+	for _, k := range r.guard.HotKeys() {
+		all[k.Key] = k.Refused
+	}
+	return all
+}
+
+// cooling takes the account of keys whose limit is about to end.
+func (r *reports) cooling(change hotparam.Change) {
+	if len(change.Cool) == 0 {
+		return
+	}
+	refused := r.refused()
+	for _, h := range change.Cool {
+		r.close(h.Key, refused)
+	}
+}
+
+func (r *reports) close(key hotparam.Key, refused map[hotparam.Key]int64) {
+	if k := r.keys[key]; k != nil && k.inForce {
+		k.inForce = false
+		k.limited += refused[key] - k.before
+	}
+}
+
+// heating begins the account of keys whose limit has just begun. One that
+// comes back soon goes on with the figures that it had.
+func (r *reports) heating(change hotparam.Change) {
+	if len(change.Hot) == 0 {
+		return
+	}
+	refused := r.refused()
+	for _, h := range change.Hot {
+		if k := r.keys[h.Key]; k != nil && !k.inForce {
+			k.inForce, k.before = true, refused[h.Key]
+		}
+	}
+}
+
+// end closes all accounts and returns them, what was most limited first.
+func (r *reports) end(now time.Time) []KeyReport {
+	refused := r.refused()
+	var all []KeyReport
+	for key, k := range r.keys {
+		r.close(key, refused)
+		if k.hot {
+			k.lasted += max(0, now.Sub(k.since))
+		}
+		all = append(all, KeyReport{Rule: key.Rule, Key: key.Text, Hot: k.times, Seconds: k.lasted.Seconds(), Limited: k.limited})
+	}
+	for rule, limited := range r.rules {
+		all = append(all, KeyReport{Rule: rule, Limited: limited})
+	}
+	slices.SortFunc(all, func(a, b KeyReport) int {
+		return cmp.Or(cmp.Compare(b.Limited, a.Limited), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+	})
+	return all
+}
