@@ -20,10 +20,14 @@ var arrows = map[string][]string{
 	"wire":                {"hotparam"},
 	"limiter":             {"hotparam"},
 	"limiter/limitertest": {"hotparam"}, // knows a limiter by its methods only
-	"config":              {"hotparam"},
+	"kafka":               nil,
+	"config":              {"hotparam", "kafka"},
 	"collector":           {"hotparam", "wire"},
 	"aggregator":          {"hotparam", "wire"},
 	"hotkeys":             {"hotparam", "wire"},
+
+	"collector/kafkasink":    {"hotparam", "wire", "kafka", "collector"},
+	"aggregator/kafkasource": {"hotparam", "wire", "kafka", "aggregator"},
 	"middleware":          {"hotparam", "wire", "collector", "hotkeys", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
@@ -50,12 +54,12 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "config", "collector", "aggregator", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/replay")
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter"}
+var standardOnly = []string{"hotparam", "wire", "limiter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or

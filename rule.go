@@ -249,6 +249,20 @@ func ExitCount(threshold int64, share float64) int64 {
 	return max(1, int64(math.Ceil(float64(threshold)*share-1e-9)))
 }
 
+// Whole tells whether all of the rule's keys must be counted in one place: those
+// that are compared with each other, and those of which one explains another.
+func (r *Rule) Whole() bool {
+	if r.By.Kind == ByCombinations {
+		return true
+	}
+	for i := range r.Hot {
+		if kind := r.Hot[i].Kind; kind == Share || kind == Top {
+			return true
+		}
+	}
+	return false
+}
+
 // CountPrefix is the StatsD prefix of the rule's counts.
 func (r *Rule) CountPrefix(namespace string) string {
 	if r.Prefix != "" {

@@ -1,0 +1,50 @@
+// Package kafka says how to reach a Kafka cluster: what the sink that writes
+// counts and the source that reads them have in common. It imports no client.
+package kafka
+
+import "time"
+
+// Connection is how to reach a cluster. Only Brokers is required.
+type Connection struct {
+	// Brokers are some of the cluster's host:port, from which the others become
+	// known.
+	Brokers []string
+	// ClientID names this program in the brokers' logs and quotas; empty:
+	// "hotparam".
+	ClientID string
+	// Version is the oldest release that all brokers have, as "3.6": no newer
+	// protocol is spoken. Empty: as new as the brokers speak, or the client's
+	// default.
+	Version string
+	// TLS is used if it is not nil.
+	TLS *TLS
+	// SASL is used if it is not nil.
+	SASL *SASL
+	// Timeout bounds connecting, and each request; 0 is 5 s.
+	Timeout time.Duration
+}
+
+// TLS says how to talk privately, and to whom.
+type TLS struct {
+	// CA is a PEM file of the authorities that sign the brokers' certificates;
+	// empty: the system's.
+	CA string
+	// Cert and Key are PEM files of our own certificate, where the brokers ask
+	// for one (mTLS): both or none.
+	Cert, Key string
+	// ServerName is the name in the brokers' certificates, if it is not their
+	// host.
+	ServerName string
+	// Insecure: any certificate will do. For trials.
+	Insecure bool
+}
+
+// SASL says who we are.
+type SASL struct {
+	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+	Mechanism string
+	User      string
+	// Password is in one of three: a file, whose last newline does not belong to
+	// it, an environment variable, or here.
+	PasswordFile, PasswordEnv, Password string
+}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"errors"
+	"strconv"
+)
+
+// DefaultTopic is the Kafka topic that counts go to.
+const DefaultTopic = "hotparam.counters"
+
+// MaxRecord is the most bytes of a record's value: far below what brokers take by
+// default, with room for the headers and for what no codec makes smaller.
+const MaxRecord = 512 << 10
+
+// RecordHead is what the headers of a Kafka record tell of the lines in its
+// value: what a packet's meta line does, and besides whose they are. A record of
+// another program may have none; it holds lines alone.
+type RecordHead struct {
+	Meta
+	// Namespace is the rules' ([A-Za-z0-9_-]+).
+	Namespace []byte
+	// Partitions is over how many the sender spread its keys. Seq numbers the
+	// records of one partition.
+	Partitions int
+}
+
+// Header is one header of a record.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Names of the headers. Values are decimal numbers, the incarnation hexadecimal.
+const (
+	headerSchema      = "hotparam-schema" // "1"
+	headerNamespace   = "hotparam-namespace"
+	headerInstance    = "hotparam-instance"
+	headerIncarnation = "hotparam-incarnation"
+	headerSequence    = "hotparam-sequence"
+	headerStart       = "hotparam-start"
+	headerHeld        = "hotparam-held"
+	headerUnsent      = "hotparam-unsent"
+	headerAged        = "hotparam-aged" // left out when 0
+	headerPartitions  = "hotparam-partitions"
+)
+
+// ErrHead says that headers are ours and cannot be read.
+var ErrHead = errors.New("wire: bad record headers")
+
+// AppendRecordHead appends the headers. What they hold does not change with the
+// head later.
+func AppendRecordHead(dst []Header, h *RecordHead) []Header {
+	// One buffer for all values: clipped, so that none grows into the next.
+	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+6*20)
+	add := func(key string, value func(b []byte) []byte) {
+		from := len(buf)
+		buf = value(buf)
+		dst = append(dst, Header{key, buf[from:len(buf):len(buf)]})
+	}
+	number := func(key string, n int64) {
+		add(key, func(b []byte) []byte { return strconv.AppendInt(b, n, 10) })
+	}
+	number(headerSchema, 1)
+	add(headerNamespace, func(b []byte) []byte { return append(b, h.Namespace...) })
+	add(headerInstance, func(b []byte) []byte { return append(b, h.Instance...) })
+	add(headerIncarnation, func(b []byte) []byte { return strconv.AppendUint(b, h.Incarnation, 16) })
+	add(headerSequence, func(b []byte) []byte { return strconv.AppendUint(b, h.Seq, 10) })
+	number(headerStart, h.Start)
+	number(headerHeld, h.Held)
+	number(headerUnsent, h.Unsent)
+	number(headerPartitions, int64(h.Partitions))
+	if h.Aged > 0 {
+		number(headerAged, h.Aged)
+	}
+	return dst
+}
+
+// ParseRecordHead reads headers. ours is false if the record has none of ours,
+// as one of another program; headers that it does not know are passed over. One
+// that is missing, or another schema, is [ErrHead]. The head's bytes are those of
+// the headers.
+func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
+	var seen uint
+	ok := true
+	for _, x := range headers {
+		bit := uint(0)
+		switch x.Key {
+		case headerSchema:
+			bit = 1
+			ok = ok && string(x.Value) == "1"
+		case headerNamespace:
+			bit = 2
+			h.Namespace = x.Value
+		case headerInstance:
+			bit = 4
+			ok = ok && ValidInstance(x.Value)
+			h.Instance = x.Value
+		case headerIncarnation:
+			bit = 8
+			h.Incarnation, ok = parseUint(x.Value, 16, ok)
+		case headerSequence:
+			bit = 16
+			h.Seq, ok = parseUint(x.Value, 10, ok)
+		case headerStart:
+			bit = 32
+			h.Start, ok = parseInt(x.Value, ok)
+		case headerHeld:
+			bit = 64
+			h.Held, ok = parseInt(x.Value, ok)
+		case headerUnsent:
+			bit = 128
+			h.Unsent, ok = parseInt(x.Value, ok)
+		case headerPartitions:
+			bit = 256
+			var n int64
+			n, ok = parseInt(x.Value, ok)
+			ok = ok && 0 < n && n <= maxPartitions
+			h.Partitions = int(n)
+		case headerAged:
+			h.Aged, ok = parseInt(x.Value, ok)
+		default:
+			continue
+		}
+		ours = true
+		seen |= bit
+	}
+	if ours && (!ok || seen != 511 || h.Seq == 0 || h.Held < 1) {
+		return RecordHead{}, true, ErrHead
+	}
+	return h, ours, nil
+}
+
+// maxPartitions is more than any topic has.
+const maxPartitions = 1 << 20
