@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 
 	"collector/kafkasink":    {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource": {"hotparam", "wire", "kafka", "aggregator"},
-	"middleware":          {"hotparam", "wire", "collector", "hotkeys", "limiter"},
+	"middleware":             {"hotparam", "wire", "collector", "hotkeys", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
