@@ -126,7 +126,7 @@ func (a *Aggregator) Stats() Stats {
 	s := Stats{Decoder: a.decoder.Stats()}
 	for _, shard := range a.shards {
 		d := shard.stats.Load()
-		s.Detector.merge(d)
+		s.Detector.Merge(d)
 	}
 	return s
 }

@@ -9,44 +9,47 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// moveTo brings a rule's windows to a time and closes the panes that are over by
-// then. While a pane that is over can change something, that is done pane by
+// moveTo brings a rule's windows to a time and closes the panes of which all
+// counts have come. While one of them can change something, that is done pane by
 // pane, however long nothing was heard: a window lets go of what is older than
-// its clock and the grace, and one that is still to be looked at may hold that.
-func (d *Detector) moveTo(r *ruleWatch, now time.Time) {
+// its clock and the grace, and a pane that is still to be closed may need that.
+func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
+	ahead := now.Sub(complete)
 	for {
-		step := now
+		step := complete
 		for _, v := range r.views {
-			if v.now == never || v.isIdle() && !d.account.follows(v) {
+			if v.closed == never || v.isIdle() && !d.account.follows(v) {
 				continue
 			}
-			if next := v.Start(v.now + 1); next.Before(step) {
+			if next := v.Start(v.closed + 2); next.Before(step) {
 				step = next
 			}
 		}
 		for _, v := range r.views {
-			v.advance(v.Index(step))
+			at := step.Add(ahead)
+			v.advance(v.Index(at))
 			if v.history != nil {
-				v.history.tick(step, v.Index(step))
+				v.history.tick(at, v.Index(at))
 			}
 		}
 		d.closePanes(r, step)
-		if !step.Before(now) {
+		if !step.Before(complete) {
 			return
 		}
 	}
 }
 
-// closePanes looks at all panes of a rule's windows that are over by the lag, in
-// the order in which they ended.
-func (d *Detector) closePanes(r *ruleWatch, now time.Time) {
+// closePanes closes all panes of a rule's windows of which all counts have come,
+// in the order in which they ended.
+func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 	for {
 		var next *view
 		for _, v := range r.views {
-			over := v.Index(now.Add(-d.lag)) - 1
+			over := v.Index(complete) - 1
 			if v.closed == never || v.isIdle() && !d.account.follows(v) {
 				v.closed = max(v.closed, over)
 			}
+			d.passOver(r, v, over)
 			if v.closed < over && (next == nil || v.Start(v.closed+2).Before(next.Start(next.closed+2))) {
 				next = v
 			}
@@ -56,6 +59,21 @@ func (d *Detector) closePanes(r *ruleWatch, now time.Time) {
 		}
 		next.closed++
 		d.closePane(r, next, next.closed)
+	}
+}
+
+// passOver leaves out panes whose window is no longer kept whole, since counts of
+// much later came before them. What cannot be looked at cools nothing.
+func (d *Detector) passOver(r *ruleWatch, v *view, over int64) {
+	kept := min(over, v.now-v.ring+int64(v.Panes)-1) // the newest pane of which that is so
+	if v.now == never || v.closed >= kept {
+		return
+	}
+	v.closed = kept
+	for _, w := range r.hot {
+		for _, t := range v.thresholds {
+			w.marks[t.number].below = time.Time{}
+		}
 	}
 }
 

@@ -97,26 +97,51 @@ func (d *Decoder) Advance(now time.Time, h Handler) {
 // now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.packets.Add(1)
-	d.counts, d.text = d.counts[:0], d.text[:0]
 	common := Count{When: now}
+	if line, rest := cutLine(packet); wire.IsMeta(line) {
+		m, err := wire.ParseMeta(line)
+		if err != nil {
+			d.stats.malformed.Add(1)
+		} else if !d.meta(&m, now, &common, h) {
+			return
+		}
+		packet = rest
+	}
+	d.lines(packet, common, h)
+}
+
+// Record decodes lines whose meta stands beside them; nil: they have none. now is
+// when they were taken in for them to be read, for example by a broker. It is as
+// Packet otherwise, and false if they had come before.
+func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, h Handler) bool {
+	d.stats.packets.Add(1)
+	common := Count{When: now}
+	if m != nil && !d.meta(m, now, &common, h) {
+		return false
+	}
+	d.lines(lines, common, h)
+	return true
+}
+
+// cutLine cuts the first line off a packet.
+func cutLine(packet []byte) (line, rest []byte) {
+	line = packet
+	if end := bytes.IndexByte(packet, '\n'); end >= 0 {
+		line, rest = packet[:end], packet[end+1:]
+	}
+	if len(line) > 0 && line[len(line)-1] == '\r' {
+		line = line[:len(line)-1]
+	}
+	return line, rest
+}
+
+// lines decodes lines of counts that have the time and the instance in common.
+func (d *Decoder) lines(packet []byte, common Count, h Handler) {
+	d.counts, d.text = d.counts[:0], d.text[:0]
+	var line []byte
 	var lines, counts int64
-	for first := true; len(packet) > 0; first = false {
-		line := packet
-		if end := bytes.IndexByte(packet, '\n'); end >= 0 {
-			line, packet = packet[:end], packet[end+1:]
-		} else {
-			packet = nil
-		}
-		if len(line) > 0 && line[len(line)-1] == '\r' {
-			line = line[:len(line)-1]
-		}
-		if len(line) == 0 {
-			continue
-		}
-		if first && wire.IsMeta(line) {
-			if !d.meta(line, now, &common, h) {
-				return
-			}
+	for len(packet) > 0 {
+		if line, packet = cutLine(packet); len(line) == 0 {
 			continue
 		}
 		lines++
@@ -145,18 +170,13 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	}
 }
 
-// meta reads a packet's meta line: the sender and the time of the counts. It is
-// false for a packet that has been seen.
-func (d *Decoder) meta(line []byte, now time.Time, c *Count, h Handler) bool {
-	m, err := wire.ParseMeta(line)
-	if err != nil {
-		d.stats.malformed.Add(1)
-		return true
-	}
+// meta takes what a packet says of itself: the sender and the time of the counts.
+// It is false for a packet that has been seen.
+func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
 	if start := time.Unix(0, m.Start); start.Before(now) {
 		c.When = start
 	}
-	s, changed := d.senders.find(&m, now), true
+	s, changed := d.senders.find(m, now), true
 	d.stats.senders.Store(int64(d.senders.len()))
 	if s == nil { // one too many to follow
 		if m.Held > 1 {
@@ -164,7 +184,7 @@ func (d *Decoder) meta(line []byte, now time.Time, c *Count, h Handler) bool {
 		}
 	} else {
 		c.Instance = s.name
-		lost, duplicate := s.packet(&m, now, &d.senders.losses)
+		lost, duplicate := s.packet(m, now, &d.senders.losses)
 		if duplicate {
 			d.stats.duplicates.Add(1)
 			return false
@@ -257,4 +277,24 @@ func (d *Decoder) Stats() DecoderStats {
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: s.senders.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
 	}
+}
+
+// Merge adds the counters of another decoder. Senders are the most that any had:
+// the same instances send to all.
+func (s *DecoderStats) Merge(o *DecoderStats) {
+	s.Packets += o.Packets
+	s.Lines += o.Lines
+	s.Counts += o.Counts
+	s.Malformed += o.Malformed
+	s.Foreign += o.Foreign
+	s.NotCounter += o.NotCounter
+	s.Negative += o.Negative
+	s.BadKey += o.BadKey
+	s.NoRule += o.NoRule
+	s.LostPackets += o.LostPackets
+	s.Recovered += o.Recovered
+	s.Duplicates += o.Duplicates
+	s.Senders = max(s.Senders, o.Senders)
+	s.Origins += o.Origins
+	s.Aged += o.Aged
 }

@@ -247,3 +247,34 @@ func (c *checker) Held(rule int, bound int64) {
 		c.Errorf("held %d of rule %d", bound, rule)
 	}
 }
+
+// What stands beside the lines is what stands before them in a packet.
+func TestRecordIsAPacket(t *testing.T) {
+	const line = "shop.terms.hot_param.GET /s?q=1:2|c"
+	var packets, records heard
+	p, r := NewDecoder(decoderRules(), wire.Plain), NewDecoder(decoderRules(), wire.Plain)
+	for _, x := range []struct {
+		seq   uint64
+		start time.Duration
+		lines string
+	}{{1, 0, line}, {2, time.Second, ""}, {4, 2 * time.Second, line + "\n" + line}, {4, 0, line}, {3, 0, line}} {
+		packet := head(x.seq, x.start, 3, 7)
+		m, err := wire.ParseMeta([]byte(packet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := noon.Add(time.Second)
+		p.Packet([]byte(packet+"\n"+x.lines), now, &packets)
+		before := len(records)
+		if taken := r.Record(&m, []byte(x.lines), now, &records); taken == (len(records) == before) {
+			t.Errorf("record %d: taken %v, and told %q", x.seq, taken, records[before:])
+		}
+	}
+	p.Packet([]byte(line), noon, &packets)
+	if !r.Record(nil, []byte(line), noon, &records) {
+		t.Error("a record without a meta was not taken")
+	}
+	if !slices.Equal(packets, records) || p.Stats() != r.Stats() {
+		t.Errorf("records tell %q, packets %q; %+v, %+v", records, packets, r.Stats(), p.Stats())
+	}
+}

@@ -35,8 +35,11 @@ type DetectorConfig struct {
 	// the time before the lag. 0 is for callers that bring counts in order.
 	Lag time.Duration
 	// Part is which part of the keys this detector has, of Parts; 0 of 0 is all.
-	// Rules that need all their keys in one place are whole in one part.
+	// Homes tell, by rule number, which part has the rules that need all their
+	// keys in one place ([hotparam.Rule.Whole]), -1 for others; nil: the parts in
+	// turn.
 	Part, Parts int
+	Homes       []int
 	// OnVerdict is told of each decision, before it is published; nil: nobody is.
 	OnVerdict func(Verdict)
 	// Explain is a key to account for at the end of each pane, to OnAccount.
@@ -75,6 +78,9 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.Grace = DefaultGrace
 	}
 	c.Parts = max(1, c.Parts)
+	if c.Homes == nil {
+		c.Homes = homes(c.Rules, c.Parts)
+	}
 	d := &Detector{
 		publisher: c.Publisher, lag: c.Lag, onVerdict: c.OnVerdict,
 		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
@@ -91,9 +97,9 @@ func NewDetector(c DetectorConfig) *Detector {
 		switch {
 		case len(rule.Hot) == 0:
 			continue
-		case !oneShard(rule):
+		case c.Homes[i] < 0:
 			budget /= int64(c.Parts)
-		case home(i, c.Parts) != c.Part:
+		case c.Homes[i] != c.Part:
 			continue
 		}
 		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
@@ -195,7 +201,11 @@ func (d *Detector) Found(newest time.Time) {
 
 // Advance tells what time it is: panes that are over by the lag are closed, the
 // keys that are hot no longer cool, and suspects are told.
-func (d *Detector) Advance(now time.Time) {
+func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
+
+// AdvanceTo is as [Detector.Advance] where it is known which counts have come:
+// all of before complete, instead of before the lag.
+func (d *Detector) AdvanceTo(now, complete time.Time) {
 	for _, r := range d.rules {
 		if r == nil {
 			continue
@@ -205,7 +215,7 @@ func (d *Detector) Advance(now time.Time) {
 				d.restart(r, v, now)
 			}
 		}
-		d.moveTo(r, now)
+		d.moveTo(r, now, complete)
 	}
 	d.watchSuspects(now)
 }
@@ -316,8 +326,8 @@ func (d *Detector) Stats() DetectorStats {
 	return s
 }
 
-// merge adds the figures of another part.
-func (s *DetectorStats) merge(part *DetectorStats) {
+// Merge adds the figures of another part.
+func (s *DetectorStats) Merge(part *DetectorStats) {
 	s.Keys += part.Keys
 	s.Hot += part.Hot
 	s.Explained += part.Explained

@@ -134,34 +134,6 @@ func (p *pair) act() {
 	}
 }
 
-// However far the clock goes at once, panes are closed by all that their windows
-// hold: a key cools when it would have, had the clock gone there bit by bit.
-func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
-	rule := hotRule("r", 8, 15*time.Second)
-	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = 2, 0, 5*time.Second
-	for leap := time.Second; leap < time.Hour; leap *= 2 {
-		out := newRecorder()
-		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
-		for _, c := range []struct {
-			at time.Duration
-			n  int64
-		}{{0, 5}, {9 * time.Second, 6}, {19 * time.Second, 1}} {
-			d.Advance(noon.Add(c.at))
-			d.Count(Count{Hash: 1, Text: []byte("k"), N: c.n, When: noon.Add(c.at)})
-		}
-		// Below the exit from 24.25 s on, when the six have left the window.
-		cools := noon.Add(29*time.Second + 250*time.Millisecond)
-		for at := 19*time.Second + leap; len(out.changes) < 2; at += leap {
-			if d.Advance(noon.Add(at)); at > 3*time.Hour {
-				t.Fatalf("leaps of %v: never cools", leap)
-			}
-		}
-		if c := out.changes[1]; len(c.Cool) != 1 || !c.Cool[0].Until.Equal(cools) {
-			t.Errorf("leaps of %v: %+v, want the key cool at %v", leap, c, cools)
-		}
-	}
-}
-
 // A detector with memory enough tells exactly what the model tells: a key is hot
 // from the first count, or pane's end, at which a threshold is passed for
 // certain, and cools at the first pane's end at which none holds it any longer.

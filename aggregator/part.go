@@ -2,19 +2,14 @@ package aggregator
 
 import "github.com/hotparam/hotparam"
 
-// oneShard tells whether a rule's keys must all be counted in one place: those
-// that are compared with each other, and those of which one explains another.
-func oneShard(rule *hotparam.Rule) bool {
-	if rule.By.Kind == hotparam.ByCombinations {
-		return true
-	}
-	for i := range rule.Hot {
-		if kind := rule.Hot[i].Kind; kind == hotparam.Share || kind == hotparam.Top {
-			return true
+// homes are, by rule number, the part that has all keys of a rule which must be
+// counted in one place, -1 where each key has its own.
+func homes(rules *hotparam.Rules, parts int) []int {
+	at := make([]int, len(rules.Rules))
+	for i := range at {
+		if at[i] = -1; rules.Rules[i].Whole() {
+			at[i] = i % parts
 		}
 	}
-	return false
+	return at
 }
-
-// home is which of the shards has the keys of a rule that needs them in one.
-func home(rule, shards int) int { return rule % shards }

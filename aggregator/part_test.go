@@ -31,8 +31,8 @@ func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 			}
 		}
 		want := "[0 1 2]"
-		if oneShard(&rules.Rules[i]) {
-			want = fmt.Sprint([]int{home(i, parts)})
+		if rules.Rules[i].Whole() {
+			want = fmt.Sprint([]int{i % parts})
 		}
 		if fmt.Sprint(at) != want {
 			t.Errorf("rule %d is in parts %v, want %v", i, at, want)

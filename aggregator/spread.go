@@ -18,13 +18,7 @@ type spread struct {
 const tick = 50 * time.Millisecond
 
 func newSpread(shards []*shard, rules *hotparam.Rules) *spread {
-	s := &spread{shards: shards, homes: make([]int, len(rules.Rules)), batches: make([]*batch, len(shards))}
-	for i := range s.homes {
-		if s.homes[i] = -1; oneShard(&rules.Rules[i]) {
-			s.homes[i] = home(i, len(shards))
-		}
-	}
-	return s
+	return &spread{shards: shards, homes: homes(rules, len(shards)), batches: make([]*batch, len(shards))}
 }
 
 // begin takes an empty batch for each shard; it waits while a shard is too far

@@ -1,0 +1,87 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Adopt makes keys hot that another detector found to be so: they stay hot until
+// this one's own counts say otherwise, by all thresholds of their rule, since it
+// is not known which it was. What was counted before now is not known either
+// unless it is still to come: tell [Detector.Lost] how far back that is.
+// It returns the keys that it cannot take: of a rule that is not there, or not in
+// this part, or whose value is allowed.
+func (d *Detector) Adopt(hot []hotparam.Hot, now time.Time) (refused []hotparam.Hot) {
+	for _, h := range hot {
+		r := d.rule(h.Rule)
+		if r == nil || !d.adopt(r, &h, now) {
+			refused = append(refused, h)
+		}
+	}
+	return refused
+}
+
+func (d *Detector) rule(id string) *ruleWatch {
+	for _, r := range d.rules {
+		if r != nil && r.rule.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
+	w := r.keys[h.Text]
+	if w == nil {
+		w = r.newWatched([]byte(h.Text), hotparam.Hash([]byte(h.Text)))
+	}
+	if w.exception != nil && w.exception.Action == hotparam.Allow {
+		return false
+	}
+	first := w.hots == 0
+	for _, v := range r.views {
+		pane := v.pane(now)
+		if !r.enrol(v, w, pane) {
+			d.unnamed++
+			continue
+		}
+		for _, t := range v.thresholds {
+			if m := &w.marks[t.number]; !m.hot {
+				*m = mark{hot: true, over: v.Start(pane + 1), hold: h.Since.Add(t.Hold)}
+				v.marked++
+				w.hots++
+				if w.by == nil {
+					w.by = t
+				}
+			}
+		}
+	}
+	if w.hots == 0 {
+		return false
+	}
+	if first {
+		w.since, w.listed = h.Since, true
+		d.suspects.drop(w)
+		r.hot = append(r.hot, w)
+	} else if h.Since.Before(w.since) {
+		w.since = h.Since
+	}
+	return true
+}
+
+// enrol gives a key an entry with its text in a view, if there is room.
+func (r *ruleWatch) enrol(v *view, w *watched, pane int64) bool {
+	if w.at[v.number] >= 0 {
+		return true
+	}
+	text := []byte(w.text)
+	i, _, _ := v.add(w.hash, text, pane, 0)
+	if i < 0 {
+		return false
+	}
+	if v.name(i) == nil {
+		v.call(uint32(i), v.arena.unit(uint32(i)), text, v.least)
+	}
+	return r.pin(v, i, w)
+}

@@ -1,0 +1,85 @@
+package aggregator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func adopted(text string, since time.Time) hotparam.Hot {
+	return hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: text}, Since: since}
+}
+
+// A key that was adopted neither cools nor is told anew while its counts go on,
+// and cools in its time when they do not.
+func TestDetectorAdopts(t *testing.T) {
+	for _, kind := range []hotparam.Kind{hotparam.Absolute, hotparam.Share, hotparam.Jump, hotparam.Top} {
+		rule := hotRule("r", 10, time.Second)
+		th := hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})
+		th.Kind, th.Factor, th.Top = kind, 0.5, 1
+		if kind == hotparam.Jump {
+			th.Factor = 2
+		}
+		rule.Hot = []hotparam.Threshold{th, hotparam.NewThreshold(hotparam.Rate{N: 600, Per: time.Minute})}
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+		if refused := d.Adopt([]hotparam.Hot{adopted("k", noon.Add(-time.Hour)), {Key: hotparam.Key{Rule: "gone", Text: "k"}}}, noon); len(refused) != 1 || refused[0].Rule != "gone" {
+			t.Fatalf("%v: refused %v, want the key of the rule that is not there", kind, refused)
+		}
+		d.Lost(noon)
+		at := time.Duration(0)
+		for ; at < time.Minute; at += 100 * time.Millisecond {
+			d.Advance(noon.Add(at))
+			d.Count(Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 2, When: noon.Add(at)})
+		}
+		d.Refresh()
+		if len(out.changes) > 0 || len(out.refreshed()) != 1 {
+			t.Fatalf("%v: %+v while the counts go on, refreshed %v", kind, out.changes, out.refreshed())
+		}
+		for ; at < 5*time.Minute && len(out.changes) == 0; at += 100 * time.Millisecond {
+			d.Advance(noon.Add(at))
+		}
+		if len(out.changes) != 1 || len(out.changes[0].Cool) != 1 || !out.changes[0].Cool[0].Since.Equal(noon.Add(-time.Hour)) {
+			t.Fatalf("%v: %+v when the counts have ended, want the key cool", kind, out.changes)
+		}
+		if s := d.Stats(); s.Hot != 0 || d.rules[0].views[0].marked != 0 {
+			t.Errorf("%v: %+v, %d marks left", kind, s, d.rules[0].views[0].marked)
+		}
+	}
+}
+
+// While it is not known what was counted before, nothing that was adopted cools.
+func TestDetectorDoesNotCoolWhatItAdoptedBeforeItKnows(t *testing.T) {
+	rule := hotRule("r", 100, time.Minute)
+	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+	d.Adopt([]hotparam.Hot{adopted("k", noon.Add(-time.Hour))}, noon)
+	d.Lost(noon)
+	for at := time.Duration(0); at < time.Minute; at += time.Second {
+		if d.Advance(noon.Add(at)); len(out.changes) > 0 {
+			t.Fatalf("%v after: %+v", at, out.changes)
+		}
+	}
+	d.Advance(noon.Add(time.Minute + 2*time.Second))
+	if len(out.changes) != 1 || len(out.changes[0].Cool) != 1 {
+		t.Errorf("%+v when the window has passed, want the key cool", out.changes)
+	}
+}
+
+func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
+	out := newRecorder()
+	rule := hotRule("r", 5, time.Second)
+	rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "ok"}}, Action: hotparam.Allow}}
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+	d.Advance(noon)
+	d.Count(Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 5, When: noon})
+	refused := d.Adopt([]hotparam.Hot{adopted("k", noon.Add(-time.Hour)), adopted("GET /s?q=ok", noon)}, noon)
+	if len(refused) != 1 || refused[0].Text != "GET /s?q=ok" {
+		t.Errorf("refused %v, want what is allowed", refused)
+	}
+	if d.Refresh(); len(out.refresh) != 1 || len(out.refresh[0]) != 1 || !out.refresh[0][0].Since.Equal(noon.Add(-time.Hour)) {
+		t.Errorf("refreshed %+v, want the key once, since the hour before", out.refresh)
+	}
+}

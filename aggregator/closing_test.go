@@ -1,0 +1,62 @@
+package aggregator
+
+import (
+	"testing"
+	"time"
+)
+
+// A part of whose counts some are missing closes no panes; when it goes on, what
+// can no longer be looked at cools nothing, and what can does.
+func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
+	rule := hotRule("r", 20, time.Second)
+	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
+	for _, stall := range []time.Duration{6 * time.Second, 20 * time.Second, time.Hour} {
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+		end := noon.Add(stall)
+		d.AdvanceTo(noon, noon)
+		for at := noon; at.Before(end); at = at.Add(100 * time.Millisecond) {
+			d.AdvanceTo(at, noon.Add(500*time.Millisecond))
+			c := Count{Hash: 1, Text: []byte("k"), N: 20, When: at}
+			if end.Sub(at) < 5*time.Second {
+				c = Count{Hash: 2, Text: []byte("other"), N: 1, When: at}
+			}
+			d.Count(c)
+		}
+		if len(out.changes) != 1 {
+			t.Fatalf("within a stall of %v: %+v, want the key hot and no more", stall, out.changes)
+		}
+		d.AdvanceTo(end, end)
+		if len(out.changes) != 2 || len(out.changes[1].Cool) != 1 || out.changes[1].Cool[0].Until.Before(end.Add(-DefaultGrace-100*time.Millisecond)) {
+			t.Errorf("after a stall of %v: %+v, want the key cool by a window that is known", stall, out.changes)
+		}
+	}
+}
+
+// However far the clock goes at once, panes are closed by all that their windows
+// hold: a key cools when it would have, had the clock gone there bit by bit.
+func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
+	rule := hotRule("r", 8, 15*time.Second)
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = 2, 0, 5*time.Second
+	for leap := time.Second; leap < time.Hour; leap *= 2 {
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+		for _, c := range []struct {
+			at time.Duration
+			n  int64
+		}{{0, 5}, {9 * time.Second, 6}, {19 * time.Second, 1}} {
+			d.Advance(noon.Add(c.at))
+			d.Count(Count{Hash: 1, Text: []byte("k"), N: c.n, When: noon.Add(c.at)})
+		}
+		// Below the exit from 24.25 s on, when the six have left the window.
+		cools := noon.Add(29*time.Second + 250*time.Millisecond)
+		for at := 19*time.Second + leap; len(out.changes) < 2; at += leap {
+			if d.Advance(noon.Add(at)); at > 3*time.Hour {
+				t.Fatalf("leaps of %v: never cools", leap)
+			}
+		}
+		if c := out.changes[1]; len(c.Cool) != 1 || !c.Cool[0].Until.Equal(cools) {
+			t.Errorf("leaps of %v: %+v, want the key cool at %v", leap, c, cools)
+		}
+	}
+}
