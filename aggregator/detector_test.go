@@ -87,6 +87,9 @@ type pair struct {
 	out      *recorder
 	now      time.Time
 	late     time.Duration // how late counts come at most
+
+	follows  bool // complete is told, instead of a lag
+	complete time.Time
 }
 
 // when is the time of what comes next.
@@ -96,8 +99,18 @@ func (p *pair) when() time.Time {
 
 func (p *pair) step(d time.Duration) {
 	p.now = p.now.Add(d)
-	p.model.advance(p.now)
-	p.detector.Advance(p.now)
+	if !p.follows {
+		p.model.advance(p.now)
+		p.detector.Advance(p.now)
+		return
+	}
+	if c := p.when(); c.After(p.complete) { // else it has stalled
+		p.complete = c
+	} else if oldest := p.now.Add(-p.late); oldest.After(p.complete) {
+		p.complete = oldest
+	}
+	p.model.advanceTo(p.now, p.complete)
+	p.detector.AdvanceTo(p.now, p.complete)
 }
 
 func (p *pair) count(rule int, text string, n int64) {
@@ -137,13 +150,13 @@ func (p *pair) act() {
 // A detector with memory enough tells exactly what the model tells: a key is hot
 // from the first count, or pane's end, at which a threshold is passed for
 // certain, and cools at the first pane's end at which none holds it any longer.
-func testDetectorIsExact(t *testing.T, late time.Duration) {
+func testDetectorIsExact(t *testing.T, late time.Duration, follows bool) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := drawRules(t)
 		lag := rapid.SampledFrom([]time.Duration{0, DefaultLag, DefaultGrace, 5 * time.Second}).Draw(t, "lag")
 		out := newRecorder()
 		p := &pair{
-			T: t, rules: rules, out: out, late: late,
+			T: t, rules: rules, out: out, late: late, follows: follows,
 			now:   rapid.SampledFrom(starts).Draw(t, "start"),
 			model: newExact(rules, lag),
 		}
@@ -213,9 +226,15 @@ func (p *pair) checkContinuous(entered []Verdict) {
 	}
 }
 
-func TestDetectorIsExactInOrder(t *testing.T) { testDetectorIsExact(t, 0) }
+func TestDetectorIsExactInOrder(t *testing.T) { testDetectorIsExact(t, 0, false) }
 
-func TestDetectorIsExactReorderedWithinTheGrace(t *testing.T) { testDetectorIsExact(t, DefaultGrace) }
+func TestDetectorIsExactReorderedWithinTheGrace(t *testing.T) {
+	testDetectorIsExact(t, DefaultGrace, false)
+}
+
+func TestDetectorIsExactWhereItIsToldWhatIsComplete(t *testing.T) {
+	testDetectorIsExact(t, DefaultGrace, true)
+}
 
 // Late counts find all panes that a window of the past needs, however long the
 // lag, so a key that never paused does not cool.

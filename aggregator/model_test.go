@@ -262,7 +262,9 @@ func (x *exact) enter(rule, number int, text string, when, over time.Time, low i
 }
 
 // advance closes panes in the order in which they end.
-func (x *exact) advance(now time.Time) {
+func (x *exact) advance(now time.Time) { x.advanceTo(now, now.Add(-x.lag)) }
+
+func (x *exact) advanceTo(now, complete time.Time) {
 	if x.began.IsZero() {
 		x.began = now
 	}
@@ -273,7 +275,7 @@ func (x *exact) advance(now time.Time) {
 			found := false
 			for _, w := range windowsOf(x.rules.Rules[i].Hot) {
 				closed, begun := x.closedOf(i, w)
-				over := w.Index(now.Add(-x.lag)) - 1
+				over := w.Index(complete) - 1
 				quiet := len(x.hot[i]) == 0 && (x.newest[i].IsZero() || closed >= w.Index(x.newest[i])+int64(w.Panes))
 				if !begun || quiet {
 					x.setClosed(i, w, max(closed, over))
