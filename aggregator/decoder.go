@@ -62,7 +62,7 @@ type lineHead struct {
 }
 
 type decoderStats struct {
-	packets, lines, counts                                     atomic.Int64
+	packets, lines, counts, sum                                atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
 	lostPackets, recovered, duplicates, senders, aged, origins atomic.Int64
 }
@@ -139,7 +139,7 @@ func cutLine(packet []byte) (line, rest []byte) {
 func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 	d.counts, d.text = d.counts[:0], d.text[:0]
 	var line []byte
-	var lines, counts int64
+	var lines, counts, sum int64
 	for len(packet) > 0 {
 		if line, packet = cutLine(packet); len(line) == 0 {
 			continue
@@ -153,6 +153,7 @@ func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 		c.When, c.Instance = common.When, common.Instance
 		if d.line(line, c, h) {
 			counts++
+			sum += c.N
 			if c.N > 0 {
 				c.Hash = hotparam.Hash(c.Text)
 				d.counts = d.counts[:n+1]
@@ -161,6 +162,7 @@ func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 	}
 	d.stats.lines.Add(lines)
 	d.stats.counts.Add(counts)
+	d.stats.sum.Add(sum)
 	if p, ok := h.(packetHandler); ok {
 		p.packet(d.counts)
 		return
@@ -256,6 +258,8 @@ func (d *Decoder) reject(err error) {
 // DecoderStats are a decoder's counters since it was made.
 type DecoderStats struct {
 	Packets, Lines, Counts int64
+	// Sum is what the counts add up to.
+	Sum int64
 	// Lines that were no counts, by reason.
 	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule int64
 	// LostPackets are gaps in the senders' sequences, Recovered are packets
@@ -272,7 +276,7 @@ type DecoderStats struct {
 func (d *Decoder) Stats() DecoderStats {
 	s := &d.stats
 	return DecoderStats{
-		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(),
+		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: s.senders.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
@@ -285,6 +289,7 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Packets += o.Packets
 	s.Lines += o.Lines
 	s.Counts += o.Counts
+	s.Sum += o.Sum
 	s.Malformed += o.Malformed
 	s.Foreign += o.Foreign
 	s.NotCounter += o.NotCounter

@@ -111,6 +111,13 @@ func TestDecoder(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("told\n%q\nwant\n%q", got, test.want)
 			}
+			for _, told := range test.want {
+				var rule, n int64
+				var text string
+				if _, err := fmt.Sscanf(told, "rule %d %q %d", &rule, &text, &n); err == nil {
+					test.stats.Sum += n
+				}
+			}
 			if s := d.Stats(); s != test.stats {
 				t.Errorf("stats\n%+v\nwant\n%+v", s, test.stats)
 			}
