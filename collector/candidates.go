@@ -52,8 +52,11 @@ func (c *Collector) candidate(k *note) bool {
 func (c *Collector) pace(s *shard, at int) (fast bool) {
 	k := &s.notes[at]
 	switch {
-	case c.urgent <= 0 || !c.candidate(k) || k.flags&isHot != 0:
+	case c.urgent <= 0 || k.flags&isHot != 0:
 		k.until, k.level = 0, 0
+		return false
+	case !c.candidate(k):
+		c.rest(s, at)
 		return false
 	case k.until > c.now:
 		k.until = min(k.until, c.now+int64(fastFor)) // the clock may have been set back
@@ -72,6 +75,24 @@ func (c *Collector) pace(s *shard, at int) (fast bool) {
 		k.until, k.level = 0, max(k.level, load, 1e-9)
 	}
 	return false
+}
+
+// rest ends the fast pace of a key that is no candidate now. The load that makes
+// candidates doubles within each stretch of a steady key ([profile.count]), so one
+// of half a mark or more is a candidate now and then and has not risen: its level
+// is remembered.
+func (c *Collector) rest(s *shard, at int) {
+	k := &s.notes[at]
+	if k.until == 0 && k.level == 0 {
+		return
+	}
+	load := float32(c.profiles.all[k.profile].sliding(c.recents(s, at), c.start))
+	if k.until != 0 {
+		k.until, k.level = 0, max(k.level, load)
+	}
+	if load < 0.5 {
+		k.level = 0
+	}
 }
 
 // mark sets the count from which on a slot's key is urgent.

@@ -129,6 +129,27 @@ func TestCandidatesAreUrgentForASecond(t *testing.T) {
 	})
 }
 
+// A key that comes steadily at less than the mark is a candidate now and then, as
+// the load that makes candidates tells more than came; that does not make it urgent
+// again each time.
+func TestASteadyKeyDoesNotStayUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeys(1)
+		key := string(k.members[0])
+		out := newArrivals()
+		c := newCollector(t, Config{Sink: out, Rules: ruled(over(4000, time.Second))}) // candidates from 1,000 on
+		run(t, c, func() {
+			for time.Since(out.epoch) < 12*time.Second {
+				k.add(c, 0, 3)
+				time.Sleep(4 * ms) // 750 a second
+			}
+		})
+		if n := out.within(key, 2000*ms, 12000*ms); n > 110 {
+			t.Errorf("%d sends in 10 s, want one each 100 ms", n)
+		}
+	})
+}
+
 // With urgent flushes off, nothing comes between two cuts; nor is a key urgent
 // that is known to be hot. A suspect is, from its first count on.
 func TestWhoIsUrgent(t *testing.T) {
