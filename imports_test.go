@@ -33,6 +33,9 @@ var arrows = map[string][]string{
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
 	"internal/e2e":                    nil, // tests alone
+	"internal/interop":                nil, // tests alone
+	"deploy":                          nil, // tests alone
+	"internal/kafkafake":              {"wire"},
 	"internal/termshot":               nil,
 
 	"internal/accesslog":   nil,
@@ -42,7 +45,7 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "collector", "aggregator", "hotkeys", "middleware", "internal/accesslog"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
 	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "internal/accesslog", "internal/exact"},
@@ -55,7 +58,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/replay")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/kafkafake", "internal/replay")
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.

@@ -54,22 +54,3 @@ func (c *Collector) sendOrigins(ctx context.Context) {
 		c.account(sink.SendOrigins(ctx, instant(c.now), c.origins), 0)
 	}
 }
-
-// SendOrigins implements [OriginSink]. A StatsD that is not ours gets none.
-func (s *StatsD) SendOrigins(_ context.Context, start time.Time, origins []Origin) Sent {
-	if !s.packer.meta {
-		return Sent{}
-	}
-	s.packer.begin(Flush{Start: start, Held: max(1, s.packer.head.Held)})
-	s.packer.next(&Count{})
-	for i := range origins {
-		o := &origins[i]
-		prefix, ok := s.prefixes[string(o.Rule)]
-		if !ok {
-			continue // its counts tell of that
-		}
-		s.name = wire.AppendOrigin(s.name[:0], s.encoding, prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
-		_, _ = s.packer.Send(s.name) // it keeps what goes wrong to itself
-	}
-	return s.packer.end()
-}

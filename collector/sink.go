@@ -32,7 +32,9 @@ type Flush struct {
 // Sink is where counts go. The collector calls it from one goroutine.
 type Sink interface {
 	// Send sends one flush. It returns how many counts (the sum of their N) it
-	// could not send, by reason; it must not wait for long, and keeps nothing.
+	// could not send, by reason; it must not wait for long, and keeps nothing. A
+	// sink that hears later what became of them tells what failed with a later
+	// flush.
 	// Counts come ordered by Start, the earliest first. Without any, what the
 	// flush says is to be sent all the same: it tells that the instance lives.
 	Send(ctx context.Context, flush Flush, counts []Count) Sent

@@ -2,7 +2,7 @@ package collector
 
 // Stats are the collector's counters since it was made, and how things are now.
 type Stats struct {
-	Counts  int64 // counts that were sent
+	Counts  int64 // counts that were sent; less, when a sink tells later that some were not
 	Lines   int64
 	Packets int64
 	Flushes int64 // that sent something, urgent ones among them

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -8,8 +9,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -18,13 +19,17 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// StatsDConfig is what a StatsD sink needs. Rules and one of Addr and Sender
+// StatsDConfig is what a StatsD sink needs. Rules and one of Addrs and Sender
 // are required.
 type StatsDConfig struct {
 	// Rules give each rule's prefix and the namespace.
 	Rules *hotparam.Rules
-	// Addr is the UDP address of the aggregator, or of any StatsD.
-	Addr string
+	// Addrs are the UDP addresses of the aggregators, or of any StatsD; mostly
+	// one. Each has a socket of its own: one that cannot be reached neither holds
+	// up the others nor makes them fail.
+	Addrs []string
+	// Spread is which of several addresses a key's counts go to.
+	Spread Spread
 	// Sender takes whole packets instead of a UDP socket.
 	Sender statsd.Sender
 	// Encoding is how keys are written; the receiver must be set the same.
@@ -40,260 +45,193 @@ func (c *StatsDConfig) validate() error {
 	switch {
 	case c.Rules == nil:
 		return errors.New("collector: StatsDConfig.Rules is missing")
-	case (c.Addr == "") == (c.Sender == nil):
-		return errors.New("collector: StatsDConfig needs either Addr or Sender")
+	case (len(c.Addrs) == 0) == (c.Sender == nil):
+		return errors.New("collector: StatsDConfig needs either Addrs or Sender")
+	case c.Spread != SpreadHash && c.Spread != SpreadAll:
+		return fmt.Errorf("collector: StatsDConfig.Spread is %v: want SpreadHash or SpreadAll", c.Spread)
 	case !wire.ValidInstance(c.Instance):
 		return fmt.Errorf("collector: StatsDConfig.Instance %q: want 1 to %d of A-Z a-z 0-9 _ . -", c.Instance, wire.MaxInstance)
+	}
+	for i, addr := range c.Addrs {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return fmt.Errorf("collector: StatsD address %q: %w (want host:port)", addr, err)
+		}
+		if slices.Contains(c.Addrs[:i], addr) {
+			return fmt.Errorf("collector: StatsD address %q is given twice", addr)
+		}
 	}
 	return nil
 }
 
 // StatsD is a [Sink] that writes StatsD lines.
 type StatsD struct {
-	client   *statsd.Client
-	packer   *packer
+	packers  []*packer // one for each address; one for all of them with SpreadAll
+	homes    rendezvous
 	encoding wire.Encoding
-	prefixes map[string]string // by rule id
+	rules    map[string]*statsdRule // by id
 	name     []byte
 }
 
-// NewStatsD makes the sink. The address is resolved at the first send and again
-// after errors, so it need not exist yet.
+// statsdRule is how a rule's counts are written, and where they go.
+type statsdRule struct {
+	prefix string
+	head   int     // length of what comes before the key in a line's name
+	home   *packer // of all keys; nil: each key has its own
+}
+
+// NewStatsD makes the sink. Addresses are resolved at the first send, again after
+// errors and from time to time, so they need not exist yet.
 func NewStatsD(c StatsDConfig) (*StatsD, error) {
 	if c.Instance == "" {
-		c.Instance = defaultInstance()
+		c.Instance = DefaultInstance()
 	}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	sender := c.Sender
-	if sender == nil {
-		if _, _, err := net.SplitHostPort(c.Addr); err != nil {
-			return nil, fmt.Errorf("collector: StatsD address %q: %w (want host:port)", c.Addr, err)
+	senders := []statsd.Sender{c.Sender}
+	if c.Sender == nil {
+		senders = senders[:0]
+		for _, addr := range c.Addrs {
+			senders = append(senders, &udpSender{addr: addr})
 		}
-		sender = &udpSender{addr: c.Addr}
 	}
-	p := &packer{out: sender, meta: !c.NoMeta, buf: make([]byte, 0, wire.MaxPacket)}
-	p.head.Instance, p.head.Incarnation = []byte(c.Instance), incarnation()
-	client, err := statsd.NewClientWithSender(p, "", 0)
-	if err != nil {
-		return nil, fmt.Errorf("collector: StatsD client: %w", err)
+	return newStatsDTo(senders, c)
+}
+
+// newStatsDTo makes the sink with these senders, one for each address.
+func newStatsDTo(senders []statsd.Sender, c StatsDConfig) (*StatsD, error) {
+	s := &StatsD{encoding: c.Encoding, rules: make(map[string]*statsdRule), homes: newRendezvous(c.Addrs)}
+	parts := [][]statsd.Sender{senders}
+	if c.Spread == SpreadHash {
+		parts = slices.Collect(slices.Chunk(senders, 1))
 	}
-	s := &StatsD{
-		client:   client.(*statsd.Client),
-		packer:   p,
-		encoding: c.Encoding,
-		prefixes: make(map[string]string),
+	life := NewIncarnation()
+	for _, outs := range parts {
+		p, err := newPacker(c.Instance, life, !c.NoMeta, outs...)
+		if err != nil {
+			return nil, fmt.Errorf("collector: StatsD client: %w", err)
+		}
+		p.only = len(parts) == 1
+		s.packers = append(s.packers, p)
 	}
-	s.client.SetSamplerFunc(func(float32) bool { return true }) // every line counts
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
-		s.prefixes[rule.ID] = rule.CountPrefix(c.Rules.Namespace)
+		prefix := rule.CountPrefix(c.Rules.Namespace)
+		r := &statsdRule{prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
+		switch {
+		case len(parts) == 1:
+			r.home = s.packers[0]
+		case rule.Whole():
+			r.home = s.packers[s.homes.pick([]byte(prefix))]
+		}
+		s.rules[rule.ID] = r
 	}
 	return s, nil
 }
 
-// Send implements [Sink].
+// Send implements [Sink]. With several addresses what is told of the flush is
+// told to all of them, but Aged, which is a sum, to one. With SpreadAll counts
+// have failed when no address took them; Err tells of any address that takes
+// nothing, whether or not counts were lost by that.
 func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
-	s.packer.begin(flush)
+	s.begin(flush)
+	var sent Sent
 	for i := range counts {
 		c := &counts[i]
-		prefix, ok := s.prefixes[string(c.Rule)]
+		r, ok := s.rules[string(c.Rule)]
 		if !ok {
-			s.packer.sent.Failed += c.N
-			s.packer.sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
+			sent.Failed += c.N
+			sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
 			continue
 		}
-		s.name = append(s.name[:0], prefix...)
+		s.name = append(s.name[:0], r.prefix...)
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
-		s.packer.next(c)
+		p := s.home(r, s.name[r.head:])
+		p.next(c)
 		// The client formats the line and hands it to the packer before it
 		// returns, so the name need not be copied.
-		_ = s.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
+		_ = p.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
 	}
-	return s.packer.end()
+	for _, p := range s.packers {
+		must := len(counts) == 0 || p.due(&flush)
+		p.quiet = !p.begun()
+		sent.add(p.end(must))
+	}
+	return sent
+}
+
+// SendOrigins implements [OriginSink]: origins go where the key's counts go. A
+// StatsD that is not ours gets none.
+func (s *StatsD) SendOrigins(_ context.Context, start time.Time, origins []Origin) Sent {
+	var sent Sent
+	if !s.packers[0].meta {
+		return sent
+	}
+	s.begin(Flush{Start: start, Held: max(1, s.packers[0].head.Held)})
+	for i := range origins {
+		o := &origins[i]
+		r, ok := s.rules[string(o.Rule)]
+		if !ok {
+			continue // its counts tell of that
+		}
+		s.name = s.encoding.Append(s.name[:0], o.Text)
+		p := s.home(r, s.name)
+		s.name = wire.AppendOrigin(s.name[:0], s.encoding, r.prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
+		p.next(&Count{})
+		_, _ = p.Send(s.name) // it keeps what goes wrong to itself
+	}
+	for _, p := range s.packers {
+		sent.add(p.end(false))
+	}
+	return sent
+}
+
+func (s *StatsD) begin(f Flush) {
+	for _, p := range s.packers {
+		p.begin(f)
+		f.Aged = 0
+	}
+}
+
+// home is where the counts of an encoded key go.
+func (s *StatsD) home(r *statsdRule, key []byte) *packer {
+	if r.home != nil {
+		return r.home
+	}
+	return s.packers[s.homes.pick(key)]
+}
+
+func (s *Sent) add(more Sent) {
+	s.Lines += more.Lines
+	s.Packets += more.Packets
+	s.TooLong += more.TooLong
+	s.Failed += more.Failed
+	s.Err = cmp.Or(s.Err, more.Err)
 }
 
 // Fit implements [Sink].
 func (s *StatsD) Fit(text []byte) []byte { return s.encoding.Fit(text) }
 
 // Close implements [Sink].
-func (s *StatsD) Close() error { return s.client.Close() }
-
-// packer joins the client's lines to packets, each with a meta line at its
-// head. It is the client's sender; what is sent when is up to us.
-type packer struct {
-	out  statsd.Sender
-	meta bool
-	head wire.Meta
-	told Flush // what is to be told of the flush
-
-	buf   []byte
-	open  bool  // buf is a packet that has begun
-	lines int64 // in buf
-	mass  int64 // of the lines in buf
-	count int64 // of the line to come
-	sent  Sent
+func (s *StatsD) Close() error {
+	var errs []error
+	for _, p := range s.packers {
+		errs = append(errs, p.client.Close())
+	}
+	return errors.Join(errs...)
 }
 
-func (p *packer) begin(f Flush) {
-	p.sent, p.told = Sent{}, f
-	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
-}
-
-// next prepares for the line of a count: one with another start needs a packet
-// of its own.
-func (p *packer) next(c *Count) {
-	p.count = c.N
-	start := c.Start
-	if start.IsZero() {
-		start = p.told.Start
-	}
-	if ns := start.UnixNano(); p.meta && ns != p.head.Start {
-		if p.open {
-			p.emit()
-		}
-		p.head.Start = ns
-	}
-}
-
-// Send takes one line from the client.
-func (p *packer) Send(line []byte) (int, error) {
-	if p.open && p.lines > 0 && len(p.buf)+1+len(line) > wire.MaxPacket {
-		p.emit()
-	}
-	p.start()
-	if len(p.buf)+1+len(line) > wire.MaxPacket {
-		p.sent.TooLong += p.count
-		return 0, nil
-	}
-	if len(p.buf) > 0 {
-		p.buf = append(p.buf, '\n')
-	}
-	p.buf = append(p.buf, line...)
-	p.lines++
-	p.mass += p.count
-	return len(line), nil
-}
-
-// start begins a packet unless one has begun.
-func (p *packer) start() {
-	if p.open {
-		return
-	}
-	p.open, p.buf, p.lines, p.mass = true, p.buf[:0], 0, 0
-	if p.meta {
-		p.head.Seq++
-		p.head.Unsent, p.head.Aged = 0, 0
-		if p.head.Start == p.told.Start.UnixNano() { // what was dropped was so lately
-			p.head.Unsent, p.head.Aged = p.told.Unsent, p.told.Aged
-			p.told.Unsent, p.told.Aged = 0, 0 // told once
-		}
-		p.buf = wire.AppendMeta(p.buf, p.head)
-	}
-}
-
-// emit sends the packet that has begun.
-func (p *packer) emit() {
-	p.open = false
-	if len(p.buf) == 0 {
-		return
-	}
-	p.sent.Packets++
-	if _, err := p.out.Send(p.buf); err != nil {
-		p.sent.Failed += p.mass
-		p.sent.Err = err
-		return
-	}
-	p.sent.Lines += p.lines
-}
-
-// end sends what is left, and a packet of a meta line alone where there is
-// something to tell that no other told, or was no other.
-func (p *packer) end() Sent {
-	if p.told.Unsent > 0 || p.told.Aged > 0 || !p.open && p.sent.Packets == 0 {
-		p.next(&Count{})
-		p.start()
-	}
-	if p.open {
-		p.emit()
-	}
-	return p.sent
-}
-
-// Close closes what is below; the client calls it.
-func (p *packer) Close() error { return p.out.Close() }
-
-// udpSender sends packets over a connected UDP socket: a connected one is told
-// when nobody listens.
-type udpSender struct {
-	addr string
-	conn net.Conn
-	next time.Time // when to dial anew: the address may have moved
-	err  error     // of the last dial, until then
-}
-
-const (
-	redial       = 30 * time.Second
-	redialFailed = time.Second
-	dialDeadline = 200 * time.Millisecond
-	sendDeadline = 50 * time.Millisecond
-)
-
-// Send sends one packet. That nobody listens is the answer to the packet before,
-// which was lost and told as sent; so this one goes out and is told as failed in
-// its stead: while nobody listens every packet but the first is, and the failure
-// does not come and go with each packet.
-func (u *udpSender) Send(packet []byte) (int, error) {
-	now := time.Now()
-	if now.After(u.next) {
-		u.dial(now)
-	}
-	if u.conn == nil {
-		return 0, u.err
-	}
-	_ = u.conn.SetWriteDeadline(now.Add(sendDeadline))
-	n, err := u.conn.Write(packet)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		_, _ = u.conn.Write(packet)
-	}
-	if err != nil {
-		return n, fmt.Errorf("statsd %s: %w", u.addr, err)
-	}
-	return n, nil
-}
-
-// dial keeps the old socket where a new one cannot be had.
-func (u *udpSender) dial(now time.Time) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialDeadline)
-	defer cancel()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "udp", u.addr)
-	if err != nil {
-		u.err, u.next = fmt.Errorf("statsd %s: %w", u.addr, err), now.Add(redialFailed)
-		return
-	}
-	_ = u.Close()
-	u.conn, u.next = conn, now.Add(redial)
-}
-
-// Close closes the socket.
-func (u *udpSender) Close() error {
-	if u.conn == nil {
-		return nil
-	}
-	err := u.conn.Close()
-	u.conn = nil
-	return err
-}
-
-func incarnation() uint64 {
+// NewIncarnation tells this life of an instance from its others, as sinks name it
+// in what they send.
+func NewIncarnation() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint64(b[:])
 }
 
-func defaultInstance() string {
+// DefaultInstance is how sinks name a process that was given no name: host name and
+// process id.
+func DefaultInstance() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"

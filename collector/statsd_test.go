@@ -75,7 +75,7 @@ func TestStatsDGolden(t *testing.T) {
 			out := &packets{}
 			test.config.Sender = out
 			s := newStatsD(t, test.config)
-			s.packer.head.Incarnation = 0xabc
+			s.packers[0].head.Incarnation = 0xabc
 			sent := s.Send(t.Context(), Flush{Start: start, Held: 1, Unsent: 7}, counts)
 			if len(out.all) != 1 || out.all[0] != test.want {
 				t.Errorf("sent\n%q\nwant\n%q", out.all, test.want)
@@ -142,7 +142,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 				}
 			}
 			if out.err != nil {
-				seq = s.packer.head.Seq // numbers of packets that failed are gaps to the receiver
+				seq = s.packers[0].head.Seq // numbers of packets that failed are gaps to the receiver
 				if sent.Packets > 0 && sent.Err == nil {
 					t.Fatal("the failure was not told")
 				}
@@ -161,9 +161,9 @@ func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		out := &packets{}
 		s := newStatsD(t, StatsDConfig{Sender: out, Encoding: e})
-		s.packer.head.Instance = bytes.Repeat([]byte("i"), wire.MaxInstance)
-		s.packer.head.Incarnation, s.packer.head.Seq = 1<<64-1, 1<<63
-		s.prefixes[strings.Repeat("r", 64)] = strings.Repeat("n", 64) + "." + strings.Repeat("r", 64)
+		s.packers[0].head.Instance = bytes.Repeat([]byte("i"), wire.MaxInstance)
+		s.packers[0].head.Incarnation, s.packers[0].head.Seq = 1<<64-1, 1<<63
+		s.rules[strings.Repeat("r", 64)] = &statsdRule{prefix: strings.Repeat("n", 64) + "." + strings.Repeat("r", 64), home: s.packers[0]}
 		for _, b := range []string{"a", "%", "\x00"} {
 			text := s.Fit(bytes.Repeat([]byte(b), 5000))
 			sent := s.Send(t.Context(), Flush{Start: time.Now(), Held: wire.MaxCount, Unsent: wire.MaxCount},
@@ -204,7 +204,7 @@ func TestStatsDOutlivesItsAggregator(t *testing.T) {
 	conn := listen("127.0.0.1:0")
 	addr := conn.LocalAddr().String()
 	var log strings.Builder
-	sink := newStatsD(t, StatsDConfig{Addr: addr})
+	sink := newStatsD(t, StatsDConfig{Addrs: []string{addr}})
 	c := newCollector(t, Config{Sink: sink, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	flush := func(text string) {
 		c.Add(hotparam.Hash([]byte(text)), []byte("terms "+text), 1)
@@ -248,7 +248,7 @@ func TestStatsDOutlivesItsAggregator(t *testing.T) {
 }
 
 func TestStatsDTellsAnAddressThatCannotBeResolved(t *testing.T) {
-	s := newStatsD(t, StatsDConfig{Addr: "127.0.0.1:no-such-service"})
+	s := newStatsD(t, StatsDConfig{Addrs: []string{"127.0.0.1:no-such-service"}})
 	for range 2 { // the second does not dial again, and still tells why
 		if sent := s.Send(t.Context(), Flush{Held: 1}, []Count{count("terms", "k", 5)}); sent.Failed != 5 || sent.Err == nil {
 			t.Errorf("%+v", sent)
@@ -264,17 +264,19 @@ func TestNewStatsDRefusesBadConfigs(t *testing.T) {
 		config StatsDConfig
 		want   string
 	}{
-		{StatsDConfig{Addr: "a:1"}, "Rules"},
-		{StatsDConfig{Rules: statsdRules()}, "Addr or Sender"},
-		{StatsDConfig{Rules: statsdRules(), Addr: "a:1", Sender: discard{}}, "Addr or Sender"},
-		{StatsDConfig{Rules: statsdRules(), Addr: "nonsense"}, "host:port"},
-		{StatsDConfig{Rules: statsdRules(), Addr: "a:1", Instance: "a b"}, "Instance"},
+		{StatsDConfig{Addrs: []string{"a:1"}}, "Rules"},
+		{StatsDConfig{Rules: statsdRules()}, "Addrs or Sender"},
+		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}, Sender: discard{}}, "Addrs or Sender"},
+		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"nonsense"}}, "host:port"},
+		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}, Instance: "a b"}, "Instance"},
+		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1", "b:1", "a:1"}}, "twice"},
+		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}, Spread: 7}, "Spread"},
 	} {
 		if _, err := NewStatsD(test.config); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("NewStatsD gives %v, want an error about %s", err, test.want)
 		}
 	}
-	if s, err := NewStatsD(StatsDConfig{Rules: statsdRules(), Addr: "a:1"}); err != nil || !wire.ValidInstance(s.packer.head.Instance) {
+	if s, err := NewStatsD(StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}}); err != nil || !wire.ValidInstance(s.packers[0].head.Instance) {
 		t.Errorf("the default instance: %v", err)
 	}
 }
@@ -341,7 +343,7 @@ func TestStatsDPacketsKeepToOneStart(t *testing.T) {
 		for _, plain := range []bool{false, true} {
 			out := &packets{}
 			s := newStatsD(t, StatsDConfig{Sender: out, NoMeta: plain})
-			s.packer.head.Incarnation = 0xabc
+			s.packers[0].head.Incarnation = 0xabc
 			want := test.want
 			if plain { // the same lines, in one packet if there are any
 				var lines []string

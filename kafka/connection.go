@@ -2,7 +2,16 @@
 // counts and the source that reads them have in common. It imports no client.
 package kafka
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
+
+// What a [Connection] that does not say is taken to say.
+const (
+	DefaultClientID = "hotparam"
+	DefaultTimeout  = 5 * time.Second
+)
 
 // Connection is how to reach a cluster. Only Brokers is required.
 type Connection struct {
@@ -10,7 +19,7 @@ type Connection struct {
 	// known.
 	Brokers []string
 	// ClientID names this program in the brokers' logs and quotas; empty:
-	// "hotparam".
+	// [DefaultClientID].
 	ClientID string
 	// Version is the oldest release that all brokers have, as "3.6": no newer
 	// protocol is spoken. Empty: as new as the brokers speak, or the client's
@@ -20,8 +29,15 @@ type Connection struct {
 	TLS *TLS
 	// SASL is used if it is not nil.
 	SASL *SASL
-	// Timeout bounds connecting, and each request; 0 is 5 s.
+	// Timeout bounds connecting, and each request; 0: [DefaultTimeout].
 	Timeout time.Duration
+}
+
+// WithDefaults is the connection with what it leaves out filled in.
+func (c Connection) WithDefaults() Connection {
+	c.ClientID = cmp.Or(c.ClientID, DefaultClientID)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	return c
 }
 
 // TLS says how to talk privately, and to whom.
@@ -39,9 +55,16 @@ type TLS struct {
 	Insecure bool
 }
 
+// Mechanisms of SASL, by their registered names.
+const (
+	Plain       = "PLAIN" // sends the password as it is: for use with TLS
+	SCRAMSHA256 = "SCRAM-SHA-256"
+	SCRAMSHA512 = "SCRAM-SHA-512"
+)
+
 // SASL says who we are.
 type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+	// Mechanism is [Plain], [SCRAMSHA256] or [SCRAMSHA512].
 	Mechanism string
 	User      string
 	// Password is in one of three: a file, whose last newline does not belong to

@@ -1,0 +1,217 @@
+package kafkasink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// Check tells whether the sink could send: whether a broker answers, lets us in, has
+// the topic and lets us write to it, and whether the leaders of its partitions can
+// be reached where the cluster says they are. The error says what to do. It writes
+// nothing, does not wait for Kafka to come, and may be called at any time.
+func (s *Sink) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*s.cluster.Timeout)
+	defer cancel() // breaks all connections
+	return check{s.cluster, s.topic, s.cluster.config(ctx)}.run(ctx)
+}
+
+type check struct {
+	cluster
+	topic string
+	conf  *sarama.Config
+}
+
+func (k check) run(ctx context.Context) error {
+	var failures []string
+	for _, addr := range k.Brokers {
+		b := sarama.NewBroker(addr)
+		meta, err := k.ask(b)
+		if err != nil {
+			_ = b.Close()
+			failures = append(failures, fmt.Sprintf("%s: %v", addr, k.diagnose(ctx, addr, err)))
+			continue
+		}
+		err = k.judge(ctx, b, meta)
+		_ = b.Close()
+		return err
+	}
+	return fmt.Errorf("kafka: no broker can be used:\n  %s", strings.Join(failures, "\n  "))
+}
+
+// ask has a broker tell of the topic, and what we may do with it.
+func (k check) ask(b *sarama.Broker) (*sarama.MetadataResponse, error) {
+	if err := b.Open(k.conf); err != nil {
+		return nil, err
+	}
+	if ok, err := b.Connected(); !ok {
+		return nil, err
+	}
+	versions, err := b.ApiVersions(&sarama.ApiVersionsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	if err := k.speaks(versions); err != nil {
+		return nil, err
+	}
+	request := sarama.NewMetadataRequest(k.version, []string{k.topic})
+	request.IncludeTopicAuthorizedOperations = true
+	return b.GetMetadata(request)
+}
+
+// produceKey is the produce request's, of whose version 3 on records have headers.
+const (
+	produceKey  = 0
+	withHeaders = 3
+)
+
+func (k check) speaks(versions *sarama.ApiVersionsResponse) error {
+	for _, key := range versions.ApiKeys {
+		if key.ApiKey == produceKey && key.MaxVersion < withHeaders {
+			return fmt.Errorf("the broker is older than Kafka %s: its records have no headers; use a newer Kafka", oldest)
+		}
+	}
+	return nil
+}
+
+// judge reads what a broker told.
+func (k check) judge(ctx context.Context, b *sarama.Broker, meta *sarama.MetadataResponse) error {
+	i := slices.IndexFunc(meta.Topics, func(t *sarama.TopicMetadata) bool { return t.Name == k.topic })
+	if i < 0 {
+		return fmt.Errorf("kafka: broker %s says nothing of topic %s; is it Kafka?", b.Addr(), k.topic)
+	}
+	t := meta.Topics[i]
+	switch t.Err {
+	case sarama.ErrNoError, sarama.ErrLeaderNotAvailable:
+	case sarama.ErrUnknownTopicOrPartition:
+		return fmt.Errorf("kafka: topic %s does not exist; make it, as by\n  kafka-topics.sh --bootstrap-server %s --create --topic %s --partitions 12 --config message.timestamp.type=LogAppendTime",
+			k.topic, b.Addr(), k.topic)
+	case sarama.ErrTopicAuthorizationFailed:
+		return k.mayNot("not see topic "+k.topic+", if it exists", b, "--operation Describe --operation Write --topic "+k.topic)
+	default:
+		return fmt.Errorf("kafka: topic %s: %w", k.topic, explain(t.Err))
+	}
+	if !may(t.TopicAuthorizedOperations, sarama.AclOperationWrite) {
+		return k.mayNot("not write to topic "+k.topic, b, "--operation Write --topic "+k.topic)
+	}
+	if err := k.leaders(meta, t); err != nil {
+		return err
+	}
+	if k.idempotent {
+		return k.idempotently(ctx, b)
+	}
+	return nil
+}
+
+// idempotently gets an id for an idempotent producer. A cluster that was just
+// started has none to give for a moment.
+func (k check) idempotently(ctx context.Context, b *sarama.Broker) error {
+	for end := time.Now().Add(k.Timeout); ; pause(ctx, retryEvery) {
+		response, err := b.InitProducerID(&sarama.InitProducerIDRequest{ProducerID: -1, ProducerEpoch: -1})
+		if err == nil {
+			err = response.Err
+		}
+		switch {
+		case errors.Is(err, sarama.ErrNoError):
+			return nil
+		case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
+			return k.mayNot("not write idempotently", b, "--operation IdempotentWrite --cluster")
+		case isOneOf(err, sarama.ErrOffsetsLoadInProgress, sarama.ErrConsumerCoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
+			continue
+		}
+		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.Addr(), explain(err))
+	}
+}
+
+func (k check) mayNot(do string, b *sarama.Broker, rights string) error {
+	user := "ANONYMOUS"
+	if k.SASL != nil {
+		user = k.SASL.User
+	} else if k.TLS != nil && k.TLS.Cert != "" {
+		user = "CN=…" // of our certificate
+	}
+	return fmt.Errorf("kafka: user %s may %s; allow it, as by\n  kafka-acls.sh --bootstrap-server %s --add --allow-principal User:%s %s", user, do, b.Addr(), user, rights)
+}
+
+// may reads the rights that a broker tells, if it does.
+func may(rights int32, op sarama.AclOperation) bool {
+	const untold = -1 << 31 // as of brokers older than 2.3 leave it, or 0
+	return rights == untold || rights == 0 || rights&(1<<op) != 0
+}
+
+// leaders connects to the brokers that lead the topic's partitions, at the
+// addresses that the cluster gives.
+func (k check) leaders(meta *sarama.MetadataResponse, t *sarama.TopicMetadata) error {
+	leads := make(map[int32]bool)
+	for _, p := range t.Partitions {
+		leads[p.Leader] = true
+	}
+	for _, b := range meta.Brokers {
+		if !leads[b.ID()] {
+			continue
+		}
+		_ = b.Open(k.conf)
+		ok, err := b.Connected()
+		_ = b.Close()
+		if !ok {
+			return fmt.Errorf("kafka: the cluster says that broker %d is at %s, where it cannot be reached: %w; see the brokers' advertised.listeners, which must be addresses for this machine, too",
+				b.ID(), b.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// diagnose says what may be behind an error of an address. A broker that does not
+// like what it gets hangs up or just waits, so it is tried what would have pleased
+// it.
+func (k check) diagnose(ctx context.Context, addr string, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
+	defer cancel()
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op) && op.Op == "dial", hintOf(err) != "" && !hungUp(err):
+		return explain(err)
+	case k.tls == nil && talksTLS(ctx, addr):
+		return fmt.Errorf("%w: this port talks TLS: set tls, or use the port that does not", err)
+	case k.tls != nil && k.talksPlainly(ctx, addr):
+		return fmt.Errorf("%w: this port does not talk TLS: leave tls out, or use the port that does", err)
+	case k.SASL == nil && hungUp(err):
+		return fmt.Errorf("%w: the broker hung up, as it does if it wants a log-in: set sasl", err)
+	case k.SASL != nil && hungUp(err):
+		return fmt.Errorf("%w: the broker hung up at the log-in; see sasl: user and password may be wrong, or the port wants none", err)
+	}
+	return explain(err)
+}
+
+// talksTLS tells whether there is an answer to the beginning of TLS.
+func talksTLS(ctx context.Context, addr string) bool {
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // nothing is sent
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err == nil {
+		_ = conn.Close()
+		return true
+	}
+	var alert tls.AlertError
+	return errors.As(err, &alert)
+}
+
+// talksPlainly tells whether there is an answer without TLS.
+func (k check) talksPlainly(ctx context.Context, addr string) bool {
+	conf := k.config(ctx)
+	conf.Net.TLS.Enable, conf.Net.TLS.Config = false, nil
+	conf.Net.SASL.Enable, conf.Net.SASL.User, conf.Net.SASL.Password = false, "", ""
+	b := sarama.NewBroker(addr)
+	defer func() { _ = b.Close() }()
+	if b.Open(conf) != nil {
+		return false
+	}
+	_, err := b.ApiVersions(&sarama.ApiVersionsRequest{})
+	return err == nil
+}

@@ -1,0 +1,173 @@
+package kafkasink
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/hotparam/hotparam/kafka"
+	"github.com/xdg-go/scram"
+)
+
+// cluster is how to reach one: the connection with its files read, and how records
+// are sent.
+type cluster struct {
+	kafka.Connection
+	tls      *tls.Config // nil without
+	password string
+	version  sarama.KafkaVersion
+
+	acks        Acks
+	idempotent  bool
+	compression Compression
+}
+
+// newest is the protocol that is spoken at most where the connection does not say.
+// What a broker does not know is not spoken with it.
+var newest = sarama.V4_0_0_0
+
+// oldest is the first that has headers.
+var oldest = sarama.V0_11_0_0
+
+func newCluster(c *Config) (cluster, error) {
+	k := cluster{
+		Connection: c.Connection, version: newest,
+		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression,
+	}
+	if c.Connection.Version != "" {
+		v, err := parseVersion(c.Connection.Version)
+		if err != nil {
+			return k, err
+		}
+		k.version = v
+	}
+	if k.compression == Zstd && !k.version.IsAtLeast(sarama.V2_1_0_0) {
+		return k, fmt.Errorf("Connection.Version %s has no zstd, which came with 2.1: use Compression: LZ4", c.Connection.Version)
+	}
+	var err error
+	if c.Connection.TLS != nil {
+		if k.tls, err = c.Connection.TLS.Config(); err != nil {
+			return k, err
+		}
+	}
+	if c.Connection.SASL != nil {
+		k.password, err = c.Connection.SASL.Secret()
+	}
+	return k, err
+}
+
+// parseVersion reads 3.6 as well as what sarama reads, 3.6.0.
+func parseVersion(s string) (sarama.KafkaVersion, error) {
+	v, err := sarama.ParseKafkaVersion(s)
+	if err != nil {
+		v, err = sarama.ParseKafkaVersion(s + ".0")
+	}
+	switch {
+	case err != nil:
+		return v, fmt.Errorf("Connection.Version %q: want a release of Kafka, as 3.6", s)
+	case !v.IsAtLeast(oldest):
+		return v, fmt.Errorf("Connection.Version %s is too old: records have headers since %s", s, oldest)
+	}
+	return v, nil
+}
+
+// How long a record is tried, and how often. All attempts of a time-out's length
+// would take longer; then the next of the partition waits in the queue, whose
+// records leave it at that age.
+const (
+	giveUp     = 10 * time.Second
+	retryEvery = 100 * time.Millisecond
+)
+
+// config is sarama's, for a client that lives as long as the context.
+func (k *cluster) config(ctx context.Context) *sarama.Config {
+	c := sarama.NewConfig()
+	c.ClientID, c.Version = k.ClientID, k.version
+	c.MetricRegistry = newSilent()
+	c.ChannelBufferSize = 2 * window
+
+	c.Net.DialTimeout, c.Net.ReadTimeout, c.Net.WriteTimeout = k.Timeout, k.Timeout, k.Timeout
+	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{ctx, net.Dialer{Timeout: k.Timeout}}
+	// One at a time: with more, a batch that is tried again could come behind a
+	// younger one of its partition. What comes meanwhile goes together.
+	c.Net.MaxOpenRequests = 1
+	if k.tls != nil {
+		c.Net.TLS.Enable, c.Net.TLS.Config = true, k.tls
+	}
+	if s := k.SASL; s != nil {
+		c.Net.SASL.Enable, c.Net.SASL.User, c.Net.SASL.Password = true, s.User, k.password
+		c.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
+		switch s.Mechanism {
+		case kafka.SCRAMSHA256:
+			c.Net.SASL.SCRAMClientGeneratorFunc = newScram(scram.SHA256)
+		case kafka.SCRAMSHA512:
+			c.Net.SASL.SCRAMClientGeneratorFunc = newScram(scram.SHA512)
+		}
+	}
+
+	// The client asks once and says what is wrong; who waits for how long is told
+	// in patient.
+	c.Metadata.Full, c.Metadata.AllowAutoTopicCreation = false, false
+	c.Metadata.RefreshFrequency, c.Metadata.Retry.Max = 0, 0
+
+	c.Producer.Partitioner = sarama.NewManualPartitioner
+	c.Producer.Return.Successes, c.Producer.Return.Errors = true, true
+	c.Producer.MaxMessageBytes = 1_000_000 // of a batch, below what brokers take by default
+	c.Producer.Timeout = k.Timeout - k.Timeout/5
+	c.Producer.Retry.Max = int(giveUp / retryEvery)
+	c.Producer.Retry.BackoffFunc = func(int, int) time.Duration {
+		pause(ctx, retryEvery) // not by sleeping, so that Close need not wait
+		return 0
+	}
+	c.Producer.Transaction.Retry.Max = 0 // of getting a producer's id: connecting is tried again as a whole
+	c.Producer.RequiredAcks = sarama.WaitForLocal
+	if k.acks == AcksAll {
+		c.Producer.RequiredAcks = sarama.WaitForAll
+	}
+	c.Producer.Idempotent = k.idempotent
+	switch k.compression {
+	case Zstd:
+		c.Producer.Compression, c.Producer.CompressionLevel = sarama.CompressionZSTD, 1
+	case LZ4:
+		c.Producer.Compression = sarama.CompressionLZ4
+	}
+	return c
+}
+
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// dialer makes connections that break when the context ends, so that nothing waits
+// for a broker any more: sarama's calls know no context.
+type dialer struct {
+	ctx context.Context
+	net.Dialer
+}
+
+func (d dialer) Dial(network, addr string) (net.Conn, error) {
+	c, err := d.DialContext(d.ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c, stop: context.AfterFunc(d.ctx, func() { _ = c.Close() })}, nil
+}
+
+type conn struct {
+	net.Conn
+	stop func() bool
+}
+
+func (c *conn) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}

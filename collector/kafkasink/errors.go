@@ -1,0 +1,95 @@
+package kafkasink
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"syscall"
+
+	"github.com/IBM/sarama"
+)
+
+var (
+	errFull   = errors.New("kafka: the sink's buffer is full: the brokers are away or do not keep up")
+	errClosed = errors.New("kafka: the sink is closed")
+	errTooOld = fmt.Errorf("no broker took the record within %v", giveUp)
+)
+
+// permanent tells whether trying again does not help.
+func permanent(err error) bool {
+	var config sarama.ConfigurationError
+	var encoding sarama.PacketEncodingError
+	return errors.As(err, &config) || errors.As(err, &encoding) || isOneOf(err,
+		sarama.ErrMessageSizeTooLarge, sarama.ErrInvalidTopic, sarama.ErrInvalidTimestamp,
+		sarama.ErrInvalidRequiredAcks, sarama.ErrUnsupportedVersion, sarama.ErrUnsupportedForMessageFormat,
+		sarama.ErrPolicyViolation, sarama.ErrInvalidRecord, sarama.ErrUnsupportedCompressionType,
+		sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed)
+}
+
+// outOfStep tells whether an idempotent producer and a broker do not agree on what
+// comes next, or who it is. Sarama begins a new epoch then, which mostly helps.
+func outOfStep(err error) bool {
+	return isOneOf(err, sarama.ErrOutOfOrderSequenceNumber, sarama.ErrInvalidProducerEpoch, sarama.ErrProducerFenced,
+		sarama.ErrUnknownProducerID, sarama.ErrInvalidProducerIDMapping)
+}
+
+// isOneOf looks for the kinds by errors.Is: where sarama wraps one it cannot be had
+// by errors.As.
+func isOneOf(err error, kinds ...sarama.KError) bool {
+	return slices.ContainsFunc(kinds, func(kind sarama.KError) bool { return errors.Is(err, kind) })
+}
+
+// explain adds what to do about an error, where that can be told by its kind.
+func explain(err error) error {
+	if hint := hintOf(err); hint != "" {
+		return fmt.Errorf("%w: %s", err, hint)
+	}
+	return err
+}
+
+func hintOf(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	switch {
+	case isOneOf(err, sarama.ErrSASLAuthenticationFailed):
+		return "the brokers refuse user or password; see sasl.user and sasl.password_file"
+	case isOneOf(err, sarama.ErrUnsupportedSASLMechanism):
+		return "the brokers do not offer this mechanism to log in; see sasl.mechanism"
+	case isOneOf(err, sarama.ErrIllegalSASLState):
+		return "this port of the brokers wants no log-in; leave sasl out, or use the port that does"
+	case isOneOf(err, sarama.ErrUnknownTopicOrPartition):
+		return "the topic does not exist"
+	case isOneOf(err, sarama.ErrTopicAuthorizationFailed):
+		return "the user may not write to the topic, or not see it"
+	case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
+		return "the user may not write idempotently"
+	case isOneOf(err, sarama.ErrUnsupportedVersion):
+		return "the brokers are older than the protocol that is spoken; see version"
+	case errors.As(err, &unknown):
+		return "the certificate is signed by nobody we know; give the authority's in tls.ca"
+	case errors.As(err, &host):
+		return "the certificate is of another name; give that in tls.server_name, or the brokers by that name"
+	case errors.As(err, &invalid):
+		return "the certificate is not valid"
+	case errors.As(err, &record):
+		return "this port of the brokers does not talk TLS; leave tls out, or use the port that does"
+	case errors.As(err, &alert):
+		return "the brokers refuse our certificate, or that there is none; see tls.cert and tls.key"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens at the address; see brokers"
+	case hungUp(err):
+		return "the broker hung up, as it does if its port talks TLS, or wants a log-in (SASL)"
+	}
+	return ""
+}
+
+// hungUp tells whether the other side ended the connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}

@@ -1,0 +1,188 @@
+package kafkasink
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// patience is how long Close lets records go out.
+const patience = time.Second
+
+// Sink is a [collector.Sink] that writes to Kafka.
+type Sink struct {
+	cluster cluster
+	topic   string
+	pack    packer
+	queue   queue
+	tally   tally
+	reach   reach
+	ids     atomic.Pointer[[]int32] // of the topic's partitions: 0, 1, …
+
+	refreshEvery time.Duration
+
+	start   sync.Once // of run
+	wake    chan struct{}
+	closing chan struct{}
+	done    chan struct{}
+	ctx     context.Context // ends what is left, when patience has
+	cancel  context.CancelFunc
+	closed  sync.Once
+	err     error // of Close
+}
+
+var _ interface {
+	collector.Sink
+	collector.OriginSink
+} = (*Sink)(nil)
+
+// New makes a sink. It starts nothing and reaches no broker, so Kafka may be away;
+// [Sink.Check] tells whether it could be reached. Files of certificates and passwords
+// are read.
+func New(c Config) (*Sink, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("kafkasink: %w", err)
+	}
+	cluster, err := newCluster(&c)
+	if err != nil {
+		return nil, fmt.Errorf("kafkasink: %w", err)
+	}
+	s := &Sink{
+		cluster: cluster, topic: c.Topic, refreshEvery: defaultRefresh,
+		pack: newPacker(&c),
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	s.queue.limit = c.Buffer
+	s.reach.log = c.Log
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+func (c Config) withDefaults() Config {
+	c.Connection = c.Connection.WithDefaults()
+	c.Topic = cmp.Or(c.Topic, wire.DefaultTopic)
+	c.Buffer = cmp.Or(c.Buffer, DefaultBuffer)
+	c.Instance = cmp.Or(c.Instance, collector.DefaultInstance())
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Send implements [collector.Sink]. What it returns as lines and packets is in the
+// buffer; as failed, what was not taken, and what was taken by an earlier Send and
+// has failed since. The error lasts as long as the trouble does.
+func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
+	now := time.Now()
+	sent := collector.Sent{}
+	if n := s.ready(); n > 0 {
+		s.pack.owed(&flush)
+		s.pack.begin(flush, now, n)
+		for i := range counts {
+			s.count(&counts[i], &sent)
+		}
+		s.pack.beat(len(counts) == 0)
+		s.enqueue(&sent)
+	} else {
+		mass := int64(0)
+		for i := range counts {
+			mass += counts[i].N
+		}
+		s.pack.missed(flush, mass)
+		s.tally.fail(notConnected, mass, s.reach.why(), now)
+	}
+	sent.Failed, sent.Err = s.tally.tell(now)
+	return sent
+}
+
+func (s *Sink) count(c *collector.Count, sent *collector.Sent) {
+	switch s.pack.count(c) {
+	case lineTooLong:
+		s.tally.failed[tooLong].Add(c.N)
+		sent.TooLong += c.N
+	case lineUnknown:
+		s.tally.fail(noRule, c.N, fmt.Errorf("kafka: the sink has no rule %q: it was made with other rules than the guard", c.Rule), s.pack.now)
+	}
+}
+
+// SendOrigins implements [collector.OriginSink]: origins go where the key's counts
+// go.
+func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.Origin) collector.Sent {
+	now := time.Now()
+	sent := collector.Sent{}
+	if n := s.ready(); n > 0 {
+		s.pack.begin(collector.Flush{Start: start, Held: s.pack.heldBefore()}, now, n)
+		for i := range origins {
+			s.pack.origin(&origins[i])
+		}
+		s.enqueue(&sent)
+	}
+	sent.Failed, sent.Err = s.tally.tell(now)
+	return sent
+}
+
+// ready is how many partitions there are; 0 if nothing can be taken.
+func (s *Sink) ready() int {
+	select {
+	case <-s.closing:
+		return 0
+	default:
+	}
+	s.start.Do(func() { go s.run() })
+	return s.partitions()
+}
+
+// enqueue takes what was packed into the queue.
+func (s *Sink) enqueue(sent *collector.Sent) {
+	for r := range s.pack.sealed(s.topic) {
+		mass, lines := r.mass, r.lines
+		if !s.queue.push(r) { // from here on it is the queue's
+			s.tally.fail(bufferFull, mass, errFull, s.pack.now)
+			r.free()
+			continue
+		}
+		sent.Packets++
+		sent.Lines += lines
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Fit implements [collector.Sink].
+func (s *Sink) Fit(text []byte) []byte { return s.pack.encoding.Fit(text) }
+
+// Close sends what is left, for a second at most, and ends what the sink started.
+// It tells what could not be delivered. After it Send fails all.
+func (s *Sink) Close() error {
+	s.closed.Do(func() {
+		s.reach.close()
+		close(s.closing)
+		s.start.Do(func() { close(s.done) }) // it never ran
+		late := time.AfterFunc(patience, s.cancel)
+		<-s.done
+		late.Stop()
+		s.cancel()
+		if failed, err := s.tally.tell(time.Now()); failed > 0 {
+			s.err = fmt.Errorf("kafkasink: %d counts were not delivered: %w", failed, err)
+		}
+	})
+	return s.err
+}
+
+// partitions is how many the topic has, 0 if that is not known yet.
+func (s *Sink) partitions() int {
+	if ids := s.ids.Load(); ids != nil {
+		return len(*ids)
+	}
+	return 0
+}

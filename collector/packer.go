@@ -1,0 +1,162 @@
+package collector
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/cactus/go-statsd-client/v5/statsd"
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// packer joins lines to packets, each with a meta line at its head, for the
+// receivers that get the same. It is its client's sender; what is sent when is
+// up to us.
+type packer struct {
+	client *statsd.Client // formats lines
+	outs   []statsd.Sender
+	errs   []error // what became of each out's last packet
+	meta   bool
+	only   bool // there is no other packer
+	head   wire.Meta
+	told   Flush     // what is to be told of the flush
+	quiet  bool      // the last flush had no counts
+	last   time.Time // the start of the last flush that sent a packet,
+	heard  int64     // and its h
+
+	buf   []byte
+	open  bool  // buf is a packet that has begun
+	lines int64 // in buf
+	mass  int64 // of the lines in buf
+	count int64 // of the line to come
+	sent  Sent
+}
+
+func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Sender) (*packer, error) {
+	p := &packer{outs: outs, errs: make([]error, len(outs)), meta: meta, buf: make([]byte, 0, wire.MaxPacket)}
+	p.head.Instance, p.head.Incarnation = []byte(instance), incarnation
+	client, err := statsd.NewClientWithSender(p, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	p.client = client.(*statsd.Client)
+	p.client.SetSamplerFunc(func(float32) bool { return true }) // every line counts
+	return p, nil
+}
+
+func (p *packer) begin(f Flush) {
+	p.sent, p.told = Sent{}, f
+	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
+}
+
+// next prepares for the line of a count: one with another start needs a packet
+// of its own.
+func (p *packer) next(c *Count) {
+	p.count = c.N
+	start := c.Start
+	if start.IsZero() {
+		start = p.told.Start
+	}
+	if ns := start.UnixNano(); p.meta && ns != p.head.Start {
+		if p.open {
+			p.emit()
+		}
+		p.head.Start = ns
+	}
+}
+
+// Send takes one line from the client.
+func (p *packer) Send(line []byte) (int, error) {
+	if p.open && p.lines > 0 && len(p.buf)+1+len(line) > wire.MaxPacket {
+		p.emit()
+	}
+	p.start()
+	if len(p.buf)+1+len(line) > wire.MaxPacket {
+		p.sent.TooLong += p.count
+		return 0, nil
+	}
+	if len(p.buf) > 0 {
+		p.buf = append(p.buf, '\n')
+	}
+	p.buf = append(p.buf, line...)
+	p.lines++
+	p.mass += p.count
+	return len(line), nil
+}
+
+// start begins a packet unless one has begun.
+func (p *packer) start() {
+	if p.open {
+		return
+	}
+	p.open, p.buf, p.lines, p.mass = true, p.buf[:0], 0, 0
+	if p.meta {
+		p.head.Seq++
+		p.head.Unsent, p.head.Aged = 0, 0
+		if p.head.Start == p.told.Start.UnixNano() { // what was dropped was so lately
+			p.head.Unsent, p.head.Aged = p.told.Unsent, p.told.Aged
+			p.told.Unsent, p.told.Aged = 0, 0 // told once
+		}
+		p.buf = wire.AppendMeta(p.buf, p.head)
+	}
+}
+
+// emit sends the packet that has begun. Its counts have failed if nobody took it.
+func (p *packer) emit() {
+	p.open = false
+	if len(p.buf) == 0 {
+		return
+	}
+	taken := false
+	for i, out := range p.outs {
+		p.sent.Packets++
+		if _, p.errs[i] = out.Send(p.buf); p.errs[i] == nil {
+			taken = true
+		} else {
+			p.sent.Err = p.errs[i]
+		}
+	}
+	if taken {
+		p.sent.Lines += p.lines
+	} else {
+		p.sent.Failed += p.mass
+	}
+}
+
+// due tells whether the receivers must hear of a flush that has no counts for
+// them, but for others: of another h; after counts, which are known to be lost
+// when the next number comes; and once a second.
+func (p *packer) due(f *Flush) bool {
+	return p.only || f.Held != p.heard || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > beatEvery
+}
+
+// begun tells whether something of the flush has been packed.
+func (p *packer) begun() bool { return p.open || p.sent.Packets > 0 }
+
+// end sends what is left, and a packet of a meta line alone where there is
+// something to tell that no other told, or the receivers must hear of the flush
+// and there was no other.
+func (p *packer) end(must bool) Sent {
+	if p.told.Unsent > 0 || p.told.Aged > 0 || must && !p.begun() {
+		p.next(&Count{})
+		p.start()
+	}
+	if p.open {
+		p.emit()
+	}
+	if p.sent.Packets > 0 {
+		p.last, p.heard = p.told.Start, p.told.Held
+	}
+	p.sent.Err = cmp.Or(p.sent.Err, cmp.Or(p.errs...))
+	return p.sent
+}
+
+// Close closes what is below.
+func (p *packer) Close() error {
+	var errs []error
+	for _, out := range p.outs {
+		errs = append(errs, out.Close())
+	}
+	return errors.Join(errs...)
+}
