@@ -1,0 +1,155 @@
+package kafkasource
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// assigned starts a worker for each partition that we got.
+func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[string][]int32) {
+	s.stats.rebalances.Add(1)
+	partitions := got[s.cfg.Topic]
+	s.dropLost(partitions)
+	if len(partitions) == 0 {
+		return
+	}
+	// A pause outlasts an assignment.
+	client.ResumeFetchPartitions(map[string][]int32{s.cfg.Topic: partitions})
+	s.stats.assigned.Add(int64(len(partitions)))
+	s.cfg.Log.Info("partitions assigned", "topic", s.cfg.Topic, "partitions", partitions)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range partitions {
+		s.add(ctx, s.newWorker(p, time.Now()))
+		if s.size > 0 && int(p) >= s.size {
+			s.askSize()
+		}
+	}
+}
+
+// add puts a worker in the place of the one that had its partition. The caller
+// has the lock.
+func (s *Source) add(ctx context.Context, w *worker) {
+	if old := s.workers[w.partition]; old != nil {
+		old.end(false)
+		s.ended[w.partition] = old
+	}
+	w.after = s.ended[w.partition]
+	delete(s.ended, w.partition)
+	s.workers[w.partition] = w
+	s.running[w] = struct{}{}
+	w.start(context.WithoutCancel(ctx)) // it ends by end
+}
+
+// seek makes the group's client read from a window and a grace before now on,
+// whatever was committed.
+func (s *Source) seek(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, partitions := range offsets {
+		for p := range partitions {
+			from := time.Now().Add(-s.lookback)
+			if w := s.workers[p]; w != nil {
+				from = w.seek
+			}
+			partitions[p] = kgo.NewOffset().AfterMilli(from.UnixMilli())
+		}
+	}
+	return offsets, nil
+}
+
+// revoked ends the workers of partitions that go to another member: with a last
+// change, for which the group waits a little. Without it the next one's claim
+// fences it off.
+func (s *Source) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	if ended := s.remove(gone[s.cfg.Topic], true); len(ended) > 0 {
+		s.stats.revoked.Add(int64(len(ended)))
+		s.cfg.Log.Info("partitions revoked", "topic", s.cfg.Topic, "partitions", gone[s.cfg.Topic])
+		wait(ended, min(time.Second, s.cfg.Session/2))
+	}
+}
+
+// lost is that the group did not hear of us, or we not of the group. Others may
+// have the partitions, and then have fenced us off; or all brokers are away, and
+// nobody has them. So their workers stand still, and what is hot stays published
+// by whoever may, until we are told what is ours.
+func (s *Source) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	s.mu.Lock()
+	n := int64(0)
+	for _, p := range gone[s.cfg.Topic] {
+		if w := s.workers[p]; w != nil && !w.isLost.Swap(true) {
+			n++
+		}
+	}
+	s.mu.Unlock()
+	if n > 0 {
+		s.stats.lost.Add(n)
+		s.cfg.Log.Warn("out of the group; partitions stand still until it is joined again", "topic", s.cfg.Topic, "partitions", gone[s.cfg.Topic])
+	}
+}
+
+// dropLost ends the workers of partitions that were lost, but those that we got
+// again: they are taken over like any other's.
+func (s *Source) dropLost(got []int32) {
+	var gone []int32
+	s.mu.Lock()
+	for p, w := range s.workers {
+		if w.isLost.Load() && !slices.Contains(got, p) {
+			gone = append(gone, p)
+		}
+	}
+	s.mu.Unlock()
+	s.remove(gone, false)
+}
+
+func (s *Source) remove(partitions []int32, drain bool) (ended []*worker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range partitions {
+		if w := s.workers[p]; w != nil {
+			delete(s.workers, p)
+			w.end(drain)
+			s.ended[p] = w
+			ended = append(ended, w)
+		}
+	}
+	return ended
+}
+
+// removeAll takes all workers out.
+func (s *Source) removeAll() []*worker {
+	s.mu.Lock()
+	partitions := slices.Collect(maps.Keys(s.workers))
+	s.mu.Unlock()
+	return s.remove(partitions, true)
+}
+
+// present are the workers of the partitions that we have.
+func (s *Source) present() []*worker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*worker, 0, len(s.workers))
+	for _, w := range s.workers {
+		if !w.isLost.Load() {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// wait waits for workers to end, up to a time.
+func wait(workers []*worker, most time.Duration) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for _, w := range workers {
+		select {
+		case <-w.done:
+		case <-timer.C:
+			return
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package kafkasource
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/kafka"
+)
+
+// Check tells what keeps the source from working, and what to do about it: brokers
+// that cannot be reached or do not take us, a topic that is missing, rights that
+// are. What works but may lose counts is logged as a warning. It takes no part in
+// the group.
+func (s *Source) Check(ctx context.Context) error {
+	client, err := s.connect(kgo.RequestRetries(checkTries))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.Connection.Timeout)
+	defer cancel()
+	topic, err := describeTopic(ctx, client, s.cfg.Topic, true)
+	if err != nil {
+		return s.explain(err)
+	}
+	if !allows(topic.AuthorizedOperations, kmsg.ACLOperationRead) {
+		return s.explain(kerr.TopicAuthorizationFailed)
+	}
+	if err := s.checkGroup(ctx, client); err != nil {
+		return s.explain(err)
+	}
+	if err := s.checkTopic(ctx, client); err != nil {
+		s.cfg.Log.Info("the topic's settings are not checked", "topic", s.cfg.Topic, "err", err)
+	}
+	return nil
+}
+
+// checkTries is how often a broker that does not answer is asked again: one that
+// has just died is not to keep us from starting.
+const checkTries = 3
+
+// allows tells whether rights that a broker told have one; brokers that tell none
+// are not asked further.
+func allows(rights int32, op kmsg.ACLOperation) bool {
+	return rights == noRights || rights&(1<<op) != 0
+}
+
+// noRights stands for rights that were not told.
+const noRights = -1 << 31
+
+func (s *Source) checkGroup(ctx context.Context, client *kgo.Client) error {
+	req := kmsg.NewPtrDescribeGroupsRequest()
+	req.Groups = []string{s.cfg.Group}
+	req.IncludeAuthorizedOperations = true
+	resp, err := req.RequestWith(ctx, client)
+	if isElecting(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := range resp.Groups {
+		g := &resp.Groups[i]
+		switch err := kerr.ErrorForCode(g.ErrorCode); {
+		case errors.Is(err, kerr.GroupIDNotFound), isElecting(err): // nobody has joined yet
+		case err != nil:
+			return err
+		case !allows(g.AuthorizedOperations, kmsg.ACLOperationRead):
+			return kerr.GroupAuthorizationFailed
+		}
+	}
+	return nil
+}
+
+// isElecting tells whether nobody is there to answer for the group yet: a new
+// cluster makes the place for groups when it is asked the first time.
+func isElecting(err error) bool {
+	return errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) || errors.Is(err, kerr.NotCoordinator)
+}
+
+// checkTopic warns of settings by which counts are lost.
+func (s *Source) checkTopic(ctx context.Context, client *kgo.Client) error {
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	resource := kmsg.NewDescribeConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, s.cfg.Topic
+	resource.ConfigNames = []string{"message.timestamp.type", "retention.ms"}
+	req.Resources = append(req.Resources, resource)
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return err
+	}
+	for _, r := range resp.Resources {
+		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+			return err
+		}
+		for _, c := range r.Configs {
+			if c.Value != nil {
+				s.checkSetting(c.Name, *c.Value)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Source) checkSetting(name, value string) {
+	change := "kafka-configs.sh --bootstrap-server " + s.cfg.Connection.Brokers[0] + " --alter --topic " + s.cfg.Topic + " --add-config "
+	switch name {
+	case "message.timestamp.type":
+		if value != "LogAppendTime" {
+			s.cfg.Log.Warn("the topic's records have their senders' times: one whose clock is wrong may have its counts placed wrongly",
+				"topic", s.cfg.Topic, "hint", change+"message.timestamp.type=LogAppendTime")
+		}
+	case "retention.ms":
+		least := 2 * (s.lookback - s.cfg.Grace)
+		if ms, err := strconv.ParseInt(value, 10, 64); err == nil && ms >= 0 && ms < least.Milliseconds() {
+			s.cfg.Log.Warn("the topic keeps records for less than twice the longest window: after a rebalance counts may be missing",
+				"topic", s.cfg.Topic, "retention", time.Duration(ms)*time.Millisecond, "least", least,
+				"hint", change+"retention.ms="+strconv.FormatInt(least.Milliseconds(), 10))
+		}
+	}
+}
+
+// explain says what an error of the brokers means.
+func (s *Source) explain(err error) error {
+	if why, ok := refused(err, &s.cfg); ok {
+		return fmt.Errorf("kafka source: %s: %w", why, err)
+	}
+	brokers := strings.Join(s.cfg.Connection.Brokers, ", ")
+	var first *kgo.ErrFirstReadEOF
+	var record tls.RecordHeaderError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var dial *net.OpError
+	why := "brokers " + brokers
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		why = fmt.Sprintf("topic %s does not exist; make it: kafka-topics.sh --bootstrap-server %s --create --topic %s --partitions 12 --replication-factor 3 --config message.timestamp.type=LogAppendTime --config retention.ms=%d",
+			s.cfg.Topic, s.cfg.Connection.Brokers[0], s.cfg.Topic, max(time.Hour, 2*s.lookback).Milliseconds())
+	case errors.As(err, &record):
+		why = "brokers " + brokers + " do not speak TLS at this port: use their TLS port, or leave tls out"
+	case errors.As(err, &authority):
+		why = "the brokers' certificate is of an authority that is not known: give it as tls ca"
+	case errors.As(err, &host):
+		why = "the brokers' certificate is for another name: give it as tls server_name"
+	case errors.As(err, &first), errors.Is(err, io.EOF):
+		why = "brokers " + brokers + " closed the connection at once: " + closedBy(&s.cfg.Connection)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		why = "no broker answers at " + brokers + ": is the address right, and does Kafka run"
+	case errors.Is(err, context.DeadlineExceeded):
+		why = fmt.Sprintf("no broker of %s answered within %v: is the address right, and does the port speak %s", brokers, 2*s.cfg.Connection.Timeout, speech(s.cfg.Connection.TLS != nil))
+	}
+	return fmt.Errorf("kafka source: %s: %w", why, err)
+}
+
+// closedBy is what may make a broker hang up without a word.
+func closedBy(c *kafka.Connection) string {
+	why := "they may want tls"
+	if c.TLS != nil {
+		why = "they may speak no TLS at this port, or want our certificate (tls cert and key)"
+	}
+	if c.SASL != nil {
+		return why + ", or not take the mechanism or the password of user " + c.SASL.User
+	}
+	return why + ", or sasl"
+}
+
+func speech(private bool) string {
+	if private {
+		return "TLS"
+	}
+	return "plaintext, not TLS"
+}
+
+// refused says why the brokers do not take us, if that is what an error means: no
+// waiting helps.
+func refused(err error, c *Config) (why string, ok bool) {
+	user := "this program"
+	if c.Connection.SASL != nil {
+		user = "user " + c.Connection.SASL.User
+	}
+	switch {
+	case err == nil:
+		return "", false
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return "the brokers do not take the password of " + user, true
+	case errors.Is(err, kerr.UnsupportedSaslMechanism):
+		return "the brokers do not take this sasl mechanism", true
+	case errors.Is(err, kerr.IllegalSaslState):
+		return "the brokers want no sasl at this port, or another sort", true
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fmt.Sprintf("%s may not read topic %s: it needs READ and DESCRIBE on it", user, c.Topic), true
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		return fmt.Sprintf("%s may not join group %s: it needs READ on it", user, c.Group), true
+	case errors.Is(err, kerr.InvalidSessionTimeout):
+		return fmt.Sprintf("the brokers do not take a session of %v: it must be within their group.min.session.timeout.ms (6 s) and group.max.session.timeout.ms", c.Session), true
+	case errors.Is(err, kerr.FencedInstanceID):
+		return fmt.Sprintf("another member of group %s has the name %s: each needs its own", c.Group, c.Member), true
+	case errors.Is(err, kerr.InconsistentGroupProtocol):
+		return fmt.Sprintf("group %s has members of another program: give this one a group of its own", c.Group), true
+	}
+	return "", false
+}

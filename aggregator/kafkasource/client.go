@@ -1,0 +1,136 @@
+package kafkasource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/hotparam/hotparam/kafka"
+)
+
+const (
+	// fetchWait is how long a broker waits for fetchLeast to answer a fetch with. To
+	// answer at the first record would be one fetch for each record that an
+	// instance sends: half of what the aggregator costs with six instances. So it
+	// takes what comes within some milliseconds.
+	fetchWait  = 10 * time.Millisecond
+	fetchLeast = 1 << 20
+	// fetchBytes and partitionBytes bound what one fetch brings, compressed.
+	fetchBytes     = 16 << 20
+	partitionBytes = 1 << 20
+	// recordBatch bounds what a batch may be decompressed to: more than what any
+	// broker takes by default.
+	recordBatch = 64 << 20
+	// knowledgeAge is after which time new partitions are seen; staleAge how often
+	// at most the brokers are asked who leads a partition when the last did not
+	// know.
+	knowledgeAge = 30 * time.Second
+	staleAge     = 250 * time.Millisecond
+)
+
+// connect makes a client. It dials when it is used.
+func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
+	c := &s.cfg.Connection
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID(c.ClientID),
+		kgo.DialTimeout(c.Timeout),
+		kgo.RequestTimeoutOverhead(c.Timeout),
+		kgo.MetadataMaxAge(knowledgeAge),
+		kgo.MetadataMinAge(staleAge),
+		kgo.RetryBackoffFn(backoff),
+		kgo.DisableClientMetrics(),
+	}
+	if c.Version != "" {
+		versions := kversion.FromString(c.Version)
+		if versions == nil {
+			return nil, fmt.Errorf("kafka source: version %q is none that this program knows: give it as \"3.6\"", c.Version)
+		}
+		opts = append(opts, kgo.MaxVersions(versions))
+	}
+	if c.TLS != nil {
+		tls, err := c.TLS.Config()
+		if err != nil {
+			return nil, fmt.Errorf("kafka source: %w", err)
+		}
+		opts = append(opts, kgo.DialTLSConfig(tls))
+	}
+	if c.SASL != nil {
+		if _, err := c.SASL.Secret(); err != nil {
+			return nil, fmt.Errorf("kafka source: %w", err)
+		}
+		opts = append(opts, kgo.SASL(mechanism(c.SASL)))
+	}
+	client, err := kgo.NewClient(slices.Concat(opts, more, s.extra)...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka source: %w", err)
+	}
+	return client, nil
+}
+
+// backoff is short, as a partition's new leader is there in a second.
+func backoff(failures int) time.Duration {
+	return min(time.Second, 50*time.Millisecond<<min(failures, 5))
+}
+
+// mechanism reads the password anew for each connection, so that it can be
+// changed while we run. The configuration has been validated.
+func mechanism(c *kafka.SASL) sasl.Mechanism {
+	if strings.EqualFold(c.Mechanism, "PLAIN") {
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			secret, err := c.Secret()
+			return plain.Auth{User: c.User, Pass: secret}, err
+		})
+	}
+	auth := func(context.Context) (scram.Auth, error) {
+		secret, err := c.Secret()
+		return scram.Auth{User: c.User, Pass: secret}, err
+	}
+	if strings.EqualFold(c.Mechanism, "SCRAM-SHA-256") {
+		return scram.Sha256(auth)
+	}
+	return scram.Sha512(auth)
+}
+
+// groupOptions are what a client needs to be a member of the group.
+func (s *Source) groupOptions() []kgo.Opt {
+	opts := []kgo.Opt{
+		kgo.ConsumerGroup(s.cfg.Group),
+		kgo.ConsumeTopics(s.cfg.Topic),
+		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.SessionTimeout(s.cfg.Session),
+		kgo.HeartbeatInterval(s.cfg.Session / 5),
+		// A member that does not come to a rebalance is out of it as soon as one
+		// that is not heard of.
+		kgo.RebalanceTimeout(s.cfg.Session),
+		// A batch belongs to the assignment under which it was fetched: none may
+		// come in between before it is with its worker.
+		kgo.BlockRebalanceOnPoll(),
+		kgo.AdjustFetchOffsetsFn(s.seek),
+		kgo.DisableAutoCommit(), // commit.go does that
+		kgo.OnPartitionsAssigned(s.assigned),
+		kgo.OnPartitionsRevoked(s.revoked),
+		kgo.OnPartitionsLost(s.lost),
+		// After a log was cut short, what was read is not read again.
+		kgo.ConsumeResetOffset(kgo.RewindOffset(0)),
+		kgo.FetchMinBytes(fetchLeast),
+		kgo.FetchMaxWait(fetchWait),
+		kgo.FetchMaxBytes(fetchBytes),
+		kgo.FetchMaxPartitionBytes(partitionBytes),
+		kgo.MaxDecompressBatchBytes(recordBatch),
+		// They count as read, or the end of a partition would not be reached.
+		kgo.KeepControlRecords(),
+	}
+	if s.cfg.Member != "" {
+		opts = append(opts, kgo.InstanceID(s.cfg.Member))
+	}
+	return opts
+}

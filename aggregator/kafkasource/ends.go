@@ -1,0 +1,155 @@
+package kafkasource
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// ends is what a partition's leader said of it: that all which was in it at asked
+// has offsets below end.
+type ends struct {
+	asked time.Time
+	end   int64
+	start int64 // the first offset to read; -1: not asked
+}
+
+const (
+	// endsEvery is how often the leaders are asked, endsTimeout how long an answer
+	// is waited for.
+	endsEvery   = 500 * time.Millisecond
+	endsTimeout = time.Second
+	// toEnd asks for a partition's end instead of a time.
+	toEnd = -1
+)
+
+// watchEnds asks how far the partitions go: one request to each broker that leads
+// some of ours. A leader that does not answer holds up its own partitions.
+func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
+	ticker := time.NewTicker(endsEvery)
+	defer ticker.Stop()
+	out := outage{log: s.cfg.Log, begins: "a leader does not tell how far its partitions go; they stand still", ends: "all leaders answer again"}
+	for {
+		if err := s.askEnds(ctx, client, s.present()); ctx.Err() == nil {
+			out.note(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// askEnds asks once, and tells the workers. Those that have read nothing yet are
+// told where they start, too: all before that is read, as it were.
+func (s *Source) askEnds(ctx context.Context, client *kgo.Client, workers []*worker) error {
+	byLeader := make(map[int32][]*worker)
+	var failed error
+	for _, w := range workers {
+		leader, _, err := client.PartitionLeader(s.cfg.Topic, w.partition)
+		if err != nil || leader < 0 {
+			failed = fmt.Errorf("%s, partition %d: no leader is known: %w", s.cfg.Topic, w.partition, cmp.Or(err, error(kerr.LeaderNotAvailable)))
+			client.ForceMetadataRefresh()
+			continue
+		}
+		byLeader[leader] = append(byLeader[leader], w)
+	}
+	errs := make(chan error, len(byLeader))
+	for leader, theirs := range byLeader {
+		go func() { errs <- s.askLeader(ctx, client, leader, theirs) }()
+	}
+	for range byLeader {
+		if err := <-errs; err != nil {
+			failed = err
+			client.ForceMetadataRefresh() // it may lead no longer
+		}
+	}
+	return failed
+}
+
+// askLeader asks one broker.
+func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32, workers []*worker) error {
+	broker := client.Broker(int(leader))
+	times := make(map[int32]int64)
+	for _, w := range workers {
+		if w.shown.Load().position < 0 {
+			times[w.partition] = w.seek.UnixMilli()
+		}
+	}
+	starts, err := s.listOffsets(ctx, broker, times)
+	for _, w := range workers {
+		times[w.partition] = toEnd
+	}
+	asked := time.Now()
+	found, endErr := s.listOffsets(ctx, broker, times)
+	for _, w := range workers {
+		end, ok := found[w.partition]
+		if !ok {
+			continue
+		}
+		e := ends{asked: asked, end: end, start: -1}
+		if start, ok := starts[w.partition]; ok {
+			if e.start = start; start < 0 { // nothing is as new
+				e.start = end
+			}
+		}
+		w.tell(e)
+	}
+	return cmp.Or(endErr, err)
+}
+
+// tell leaves the newest answer for the worker.
+func (w *worker) tell(e ends) {
+	select {
+	case <-w.ends: // it has not looked at the last one
+	default:
+	}
+	select {
+	case w.ends <- e: // only one goroutine tells
+	default:
+	}
+}
+
+// listOffsets are the offsets of the first records that are not older than the
+// times, in milliseconds, by partition, as their leader knows; -1 where there are
+// none. Partitions of which it cannot tell are left out, and the error is of one
+// of them.
+func (s *Source) listOffsets(ctx context.Context, leader kmsg.Requestor, times map[int32]int64) (map[int32]int64, error) {
+	if len(times) == 0 {
+		return nil, nil
+	}
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID = -1
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic = s.cfg.Topic
+	for partition, at := range times {
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.CurrentLeaderEpoch, p.Timestamp = partition, -1, at
+		topic.Partitions = append(topic.Partitions, p)
+	}
+	req.Topics = append(req.Topics, topic)
+	ctx, cancel := context.WithTimeout(ctx, endsTimeout)
+	defer cancel()
+	resp, err := req.RequestWith(ctx, leader)
+	if err != nil {
+		return nil, fmt.Errorf("offsets of %s: %w", s.cfg.Topic, err)
+	}
+	found := make(map[int32]int64, len(times))
+	var failed error
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				failed = fmt.Errorf("offsets of %s, partition %d: %w", s.cfg.Topic, p.Partition, err)
+				continue
+			}
+			found[p.Partition] = p.Offset
+		}
+	}
+	return found, failed
+}

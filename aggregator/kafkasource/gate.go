@@ -1,0 +1,76 @@
+package kafkasource
+
+import (
+	"slices"
+
+	"github.com/hotparam/hotparam"
+)
+
+// gate stands between a detector and its publisher until the partition's part of
+// the hot set has been taken over. What was found before that is told when it
+// opens: the keys that are hot then, and the newest suspects. One goroutine uses
+// it.
+type gate struct {
+	to       Publisher
+	isOpen   bool
+	whole    bool // counts are of whole windows: they may take the place of those of before
+	asked    bool // what the detector refreshes is for take
+	taken    []hotparam.Hot
+	suspects []hotparam.Hot
+	part     int
+}
+
+// Publish implements [aggregator.Publisher].
+func (g *gate) Publish(c hotparam.Change) {
+	if g.isOpen {
+		g.to.Publish(c)
+	}
+}
+
+// Refresh implements [aggregator.Publisher].
+func (g *gate) Refresh(hot []hotparam.Hot) {
+	switch {
+	case g.asked:
+		g.taken = slices.Clone(hot)
+	case g.isOpen && g.whole:
+		g.to.Refresh(hot)
+	}
+}
+
+// Suspects implements [aggregator.Publisher].
+func (g *gate) Suspects(part int, suspects []hotparam.Hot) {
+	if g.isOpen {
+		g.to.Suspects(part, suspects)
+		return
+	}
+	g.part, g.suspects = part, slices.Clone(suspects)
+}
+
+// Instances implements [aggregator.Publisher]; a detector knows none.
+func (g *gate) Instances([]hotparam.Instance) {}
+
+// open lets what is found through from now on. refresh makes the detector tell
+// what is hot; of what was adopted the higher counts are told, as not all has been
+// read again.
+func (g *gate) open(adopted []hotparam.Hot, refresh func()) {
+	known := make(map[hotparam.Key]*hotparam.Hot, len(adopted))
+	for i := range adopted {
+		known[adopted[i].Key] = &adopted[i]
+	}
+	g.asked = true
+	refresh()
+	g.asked, g.isOpen = false, true
+	for i := range g.taken {
+		h := &g.taken[i]
+		if before := known[h.Key]; before != nil && before.Low > h.Low {
+			h.Low, h.High, h.Rate, h.Top = before.Low, before.High, before.Rate, before.Top
+		}
+	}
+	if len(g.taken) > 0 {
+		g.to.Publish(hotparam.Change{Hot: g.taken})
+	}
+	if len(g.suspects) > 0 {
+		g.to.Suspects(g.part, g.suspects)
+	}
+	g.taken, g.suspects = nil, nil
+}

@@ -1,0 +1,48 @@
+package kafkasource
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// intake is a partition's detector as its decoder and its worker see it. Both may
+// know of losses: the detector hears of the newest.
+type intake struct {
+	*aggregator.Detector
+	decoder time.Time // newest loss that the decoder told
+	worker  time.Time // and the worker
+	unread  time.Time // what is unknown as it is still to be read; zero: nothing is
+}
+
+// Lost implements [aggregator.Handler].
+func (i *intake) Lost(when time.Time) {
+	i.decoder = when
+	i.Detector.Lost(i.newest())
+}
+
+// Found implements [aggregator.Handler].
+func (i *intake) Found(newest time.Time) {
+	i.decoder = newest
+	i.Detector.Found(i.newest())
+}
+
+// lose notes that something of when or before never comes.
+func (i *intake) lose(when time.Time) {
+	i.worker = later(i.worker, when)
+	i.Detector.Lost(i.newest())
+}
+
+// await notes that there is more to read of when or before.
+func (i *intake) await(when time.Time) {
+	i.unread = later(i.unread, when)
+	i.Detector.Lost(i.newest())
+}
+
+// caughtUp notes that there is no more.
+func (i *intake) caughtUp() {
+	i.unread = time.Time{}
+	i.Detector.Found(i.newest())
+}
+
+func (i *intake) newest() time.Time { return later(i.unread, later(i.worker, i.decoder)) }

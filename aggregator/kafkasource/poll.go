@@ -1,0 +1,94 @@
+package kafkasource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	// pollRecords bounds what one poll brings.
+	pollRecords = 10_000
+	// pollFor is how long one lasts at most, for partitions to be changed.
+	pollFor = 250 * time.Millisecond
+)
+
+// poll hands what the brokers bring to the workers until ctx ends.
+func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
+	out := outage{log: s.cfg.Log, begins: "cannot read counts; trying on", ends: "reading counts again"}
+	for ctx.Err() == nil {
+		one, cancel := context.WithTimeout(ctx, pollFor)
+		fetches := client.PollRecords(one, pollRecords)
+		cancel()
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) { s.dispatch(ctx, client, &p) })
+		s.changeSize(ctx, client)
+		client.AllowRebalance()
+		err := s.trouble(fetches)
+		if why, ok := refused(err, &s.cfg); ok {
+			return fmt.Errorf("kafka source: %s: %w", why, err)
+		}
+		if err != nil {
+			s.stats.fetchErrors.Add(1)
+		}
+		if err != nil || fetches.NumRecords() > 0 {
+			out.note(err)
+		}
+	}
+	return nil
+}
+
+// trouble is the first error of a poll that is one.
+func (s *Source) trouble(fetches kgo.Fetches) (err error) {
+	fetches.EachError(func(topic string, partition int32, e error) {
+		var lost *kgo.ErrDataLoss
+		if err != nil || errors.As(e, &lost) || errors.Is(e, context.DeadlineExceeded) || errors.Is(e, context.Canceled) {
+			return
+		}
+		err = fmt.Errorf("topic %q, partition %d: %w", topic, partition, e)
+	})
+	return err
+}
+
+// dispatch gives a worker its batch. A partition of which too many wait is not
+// fetched until they are worked off; the others go on.
+func (s *Source) dispatch(ctx context.Context, client *kgo.Client, p *kgo.FetchTopicPartition) {
+	b := batch{records: p.Records, logStart: p.LogStartOffset}
+	if !errors.As(p.Err, &b.lost) && len(b.records) == 0 {
+		return
+	}
+	s.mu.Lock()
+	w := s.workers[p.Partition]
+	s.mu.Unlock()
+	if w == nil || w.isLost.Load() {
+		return // it is another member's by now
+	}
+	select {
+	case w.queue <- b: // it has room, but where a partition is fetched from two brokers
+	case <-w.done:
+		return
+	case <-ctx.Done():
+		return
+	}
+	if len(w.queue) < queued/2 {
+		return
+	}
+	client.PauseFetchPartitions(s.only(w.partition))
+	w.paused.Store(client)
+	s.stats.pauses.Add(1)
+	w.resume() // it may have worked them off in between
+}
+
+// resume lets a partition be fetched again when few batches wait.
+func (w *worker) resume() {
+	if client := w.paused.Load(); client != nil && len(w.queue) <= 1 && w.paused.CompareAndSwap(client, nil) {
+		client.ResumeFetchPartitions(w.source.only(w.partition))
+	}
+}
+
+// only is one partition, as the client wants it.
+func (s *Source) only(partition int32) map[string][]int32 {
+	return map[string][]int32{s.cfg.Topic: {partition}}
+}

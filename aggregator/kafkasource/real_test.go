@@ -1,0 +1,89 @@
+package kafkasource
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Two sources share a topic of a real Kafka, over TLS and as a user with the least
+// rights; when one ends the other goes on with its partitions, and no key cools.
+func TestRealKafka(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Kafka")
+	}
+	const partitions = 4
+	cluster := testenv.Kafka(t, testenv.KafkaConfig{
+		TLS: true, Users: map[string]string{"ada": "secret"}, Authorize: true,
+		Properties: map[string]string{"group.min.session.timeout.ms": "1000"},
+	})
+	cluster.CreateTopic(wire.DefaultTopic, partitions, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
+	cluster.Allow("ada", kadm.NewACLs().Topics(wire.DefaultTopic).Groups("hotparam-shop").Operations(kadm.OpRead, kadm.OpDescribe))
+
+	r := &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}
+	w := &world{T: t, redis: r, client: cluster.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))}
+	defer w.client.Close()
+	var members sync.WaitGroup
+	defer members.Wait()
+	join := func() (*member, context.CancelFunc) {
+		m := &member{log: new(logged)}
+		var err error
+		m.Source, err = New(Config{
+			Connection: kafka.Connection{
+				Brokers: cluster.Addrs(), Version: "4.0",
+				TLS:  &kafka.TLS{CA: cluster.Certificates().CA},
+				SASL: &kafka.SASL{Mechanism: "SCRAM-SHA-512", User: "ada", Password: "secret"},
+			},
+			Session: 1500 * time.Millisecond, Publisher: r.publisher,
+			Rules: &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick()}},
+			Log:   slog.New(slog.NewTextHandler(m.log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		members.Go(func() {
+			if err := m.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		return m, cancel
+	}
+	first, end := join()
+	defer end()
+	w.has(first, partitions)
+	defer w.instance("a", partitions).runs(everywhere(partitions))()
+	w.allHot(partitions)
+
+	second, leave := join()
+	defer leave()
+	w.has(first, partitions/2)
+	w.has(second, partitions/2)
+	time.Sleep(2 * time.Second)
+	leave()
+	w.has(first, partitions)
+	time.Sleep(4 * time.Second)
+	w.unchanged(partitions)
+	s := first.Stats()
+	if s.Decoder.LostPackets != 0 || s.Decoder.Duplicates != 0 || s.CommitErrors != 0 || s.Decoder.Malformed != 0 {
+		t.Errorf("%+v\n%s", s, strings.Join(first.log.lines, ""))
+	}
+	committed, err := kadm.NewClient(w.client).FetchOffsets(t.Context(), "hotparam-shop")
+	if err != nil || len(committed[wire.DefaultTopic]) != partitions {
+		t.Errorf("committed %v, %v: want it of all partitions", committed, err)
+	}
+}

@@ -1,0 +1,108 @@
+package kafkasource
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// record counts one record of the partition, that came at clock.
+//
+// Counts are of the time that its headers name, but never later than the broker
+// took them, or, where brokers leave that to senders, than they came: a sender
+// whose clock is fast moves nobody's windows but its own. Without headers they
+// are of when the broker took them.
+func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
+	s := &w.source.stats
+	appended := r.Timestamp
+	if appended.UnixMilli() <= 0 || appended.After(clock) {
+		appended = clock // nobody stamped it, or by a clock that is fast
+	}
+	if w.first && logStart > 0 && r.Offset <= logStart {
+		w.in.lose(appended) // what was before is deleted already
+	}
+	w.first, w.position = false, r.Offset+1
+	s.records.Add(1)
+	if r.Attrs.IsControl() {
+		return
+	}
+	w.mark.record(appended)
+	if w.mark.appended.Sub(w.advanced) >= tick {
+		// Panes are closed in the order of time, before what comes later moves
+		// the windows on.
+		w.advance(appended)
+	}
+	head, ours, err := wire.ParseRecordHead(headers(r))
+	switch {
+	case err != nil:
+		s.badHeads.Add(1) // the gap in its sender's sequence tells of the loss
+	case !ours:
+		s.noHeads.Add(1)
+		w.count(nil, r.Value, appended)
+	case string(head.Namespace) != w.source.cfg.Rules.Namespace:
+		s.foreign.Add(1)
+	default:
+		w.headed(&head, r, appended, clock)
+	}
+}
+
+// headed counts a record whose sender tells about it.
+func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock time.Time) {
+	if head.Partitions != w.parts {
+		// Some of a key's counts go elsewhere until all senders know.
+		w.source.stats.mismatched.Add(1)
+		w.in.lose(w.now)
+		if head.Partitions > w.parts {
+			w.source.askSize()
+		}
+	}
+	latest := clock
+	if r.Attrs.TimestampType() == appendTime {
+		latest = appended
+	}
+	start := earlier(time.Unix(0, head.Start), latest)
+	heard := clock
+	if !w.report.covered {
+		heard = appended // it may have ended since
+	}
+	w.silence(appended)
+	w.mark.sent(&head.Meta, start, heard)
+	w.count(&head.Meta, r.Value, latest)
+}
+
+// appendTime is the type of a timestamp that the broker made.
+const appendTime = 1
+
+// silence looks for a time in which nothing came: what instances could not send
+// then comes later than windows wait for.
+func (w *worker) silence(appended time.Time) {
+	if !w.spoken.IsZero() && appended.Sub(w.spoken) > w.source.cfg.Grace {
+		w.in.lose(appended)
+	}
+	w.spoken = later(w.spoken, appended)
+}
+
+// count decodes lines that were taken at now at the latest.
+func (w *worker) count(m *wire.Meta, lines []byte, now time.Time) {
+	if w.decoder.Record(m, lines, now, w.in) {
+		when := now
+		if m != nil {
+			when = earlier(now, time.Unix(0, m.Start))
+		}
+		w.now = later(w.now, when) // the detector's windows are there now
+		w.report.newest = later(w.report.newest, when)
+	}
+}
+
+func headers(r *kgo.Record) []wire.Header {
+	if len(r.Headers) == 0 {
+		return nil
+	}
+	all := make([]wire.Header, len(r.Headers))
+	for i := range r.Headers {
+		all[i] = wire.Header{Key: r.Headers[i].Key, Value: r.Headers[i].Value}
+	}
+	return all
+}

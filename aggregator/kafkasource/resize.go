@@ -1,0 +1,199 @@
+package kafkasource
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// resize is that the topic has another number of partitions, and where ours are
+// to be read from anew.
+type resize struct {
+	size    int
+	from    time.Time
+	offsets map[int32]int64
+}
+
+// sizeEvery is how often the topic's size is looked at; sizeRetry how soon again
+// while it is not known.
+const (
+	sizeEvery = 10 * time.Second
+	sizeRetry = 500 * time.Millisecond
+)
+
+// watchSize looks how many partitions the topic has.
+func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
+	out := outage{log: s.cfg.Log, begins: "cannot see the topic; trying on", ends: "seeing the topic again"}
+	for {
+		pause := sizeEvery
+		topic, err := s.describe(ctx, client)
+		if err == nil {
+			s.noteTopicID(topic.TopicID)
+			err = s.noteSize(ctx, client, len(topic.Partitions))
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if out.note(err); err != nil {
+			pause = sizeRetry
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-s.look:
+			wait := time.NewTimer(sizeRetry) // all senders tell at once
+			select {
+			case <-ctx.Done():
+			case <-wait.C:
+			}
+			wait.Stop()
+		}
+		timer.Stop()
+	}
+}
+
+// describe asks a broker about the topic.
+func (s *Source) describe(ctx context.Context, client *kgo.Client) (*kmsg.MetadataResponseTopic, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Connection.Timeout)
+	defer cancel()
+	return describeTopic(ctx, client, s.cfg.Topic, false)
+}
+
+func describeTopic(ctx context.Context, client *kgo.Client, name string, rights bool) (*kmsg.MetadataResponseTopic, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.IncludeTopicAuthorizedOperations = rights
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = kmsg.StringPtr(name)
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("describe topic %s: %w", name, err)
+	}
+	if len(resp.Topics) != 1 {
+		return nil, fmt.Errorf("describe topic %s: answer of %d topics", name, len(resp.Topics))
+	}
+	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
+		return nil, fmt.Errorf("describe topic %s: %w", name, err)
+	}
+	return &resp.Topics[0], nil
+}
+
+// noteSize takes how many partitions there are. The first time workers wait for
+// it. When it has changed all keys may be in other partitions, and the rules that
+// are counted in one place are: each of our partitions is read anew.
+func (s *Source) noteSize(ctx context.Context, client *kgo.Client, size int) error {
+	s.mu.Lock()
+	before := s.size
+	if before == 0 {
+		s.size = size
+		close(s.sized)
+	}
+	s.mu.Unlock()
+	if before == 0 || size == before {
+		return nil
+	}
+	client.ForceMetadataRefresh() // for the group to share the new ones
+	change := resize{size: size, from: time.Now().Add(-s.lookback)}
+	times := make(map[int32]int64)
+	for _, w := range s.present() {
+		times[w.partition] = change.from.UnixMilli()
+	}
+	var err error
+	if change.offsets, err = s.listOffsets(ctx, client, times); err != nil {
+		return err
+	}
+	select {
+	case s.resizes <- change:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// changeSize makes all partitions be read anew if the topic has grown. The poll
+// loop calls it before the group may move partitions.
+func (s *Source) changeSize(ctx context.Context, client *kgo.Client) {
+	var change resize
+	select {
+	case change = <-s.resizes:
+	default:
+		return
+	}
+	offsets, replaced := s.replaceAll(ctx, &change)
+	if len(replaced) == 0 {
+		return
+	}
+	// Without the lock: the group's callbacks take it.
+	client.SetOffsets(map[string]map[int32]kgo.EpochOffset{s.cfg.Topic: offsets})
+	client.ResumeFetchPartitions(map[string][]int32{s.cfg.Topic: replaced})
+}
+
+// replaceAll makes all workers anew, for another number of partitions, and tells
+// where they begin to read.
+func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[int32]kgo.EpochOffset, replaced []int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if change.size == s.size {
+		return nil, nil
+	}
+	for p, w := range s.workers {
+		if _, ok := change.offsets[p]; !ok && !w.isLost.Load() {
+			s.askSize() // it came in the meantime: once more, with it
+			return nil, nil
+		}
+	}
+	s.cfg.Log.Info("the topic has another number of partitions: all are read anew", "topic", s.cfg.Topic, "partitions", change.size)
+	s.stats.resizes.Add(1)
+	s.size = change.size
+	offsets = make(map[int32]kgo.EpochOffset)
+	for p, old := range s.workers {
+		if old.isLost.Load() {
+			continue
+		}
+		w := s.newWorker(p, time.Now())
+		w.seek = change.from
+		if at := change.offsets[p]; at >= 0 { // else there is nothing as new
+			offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: at}
+		}
+		s.add(ctx, w)
+		replaced = append(replaced, p)
+	}
+	return offsets, replaced
+}
+
+// askSize makes the topic be looked at soon.
+func (s *Source) askSize() {
+	select {
+	case s.look <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Source) noteTopicID(id [16]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id = id
+}
+
+func (s *Source) topicID() [16]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// waitSize waits until it is known how many partitions there are; 0 when ctx
+// ends before.
+func (s *Source) waitSize(ctx context.Context) int {
+	select {
+	case <-s.sized:
+	case <-ctx.Done():
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
+}

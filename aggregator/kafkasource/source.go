@@ -1,0 +1,224 @@
+package kafkasource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Publisher is where the hot keys of one partition go. A source makes one each
+// time that it gets the partition, and runs it while it has it.
+type Publisher interface {
+	aggregator.Publisher
+	// Adopt takes the partition's part of the hot set over, so that nobody who had
+	// it before writes it any more, and returns the keys that are in it. Nothing
+	// is changed in it. It is called until it succeeds, before all else.
+	Adopt(ctx context.Context) ([]hotparam.Hot, error)
+	// Run publishes until ctx ends, makes a last change and returns.
+	Run(ctx context.Context) error
+}
+
+// Config is what a [Source] needs; Connection.Brokers, Rules and Publisher are
+// required.
+type Config struct {
+	Connection kafka.Connection
+	// Topic is where the counts are; empty: [wire.DefaultTopic].
+	Topic string
+	// Group is the consumer group whose members share the partitions; empty:
+	// "hotparam-" and the rules' namespace.
+	Group string
+	// Member names this source in its group for longer than it lives (static
+	// membership): who comes back within Session gets the same partitions, and
+	// nobody else gets them in between. No two may have the same. Empty: a member
+	// lives as long as it runs, and its partitions go over when it ends.
+	Member string
+	// Session is how long the group waits for a member that is not heard of before
+	// others get its partitions; 0 is [DefaultSession].
+	Session time.Duration
+	Rules   *hotparam.Rules
+	// Encoding is how the senders write keys.
+	Encoding wire.Encoding
+	// Memory is how many bytes the windows of all partitions of the topic may
+	// hold; 0 is [aggregator.DefaultMemory]. Each gets the same part of it,
+	// so it is not exceeded however many partitions are here.
+	Memory int64
+	// Grace is how much later than a window counts may come and still be placed,
+	// and how far a slow sender can hold a partition's time up; 0 is
+	// [DefaultGrace].
+	Grace time.Duration
+	// Lag is how long counts of programs that send lines alone may be on their
+	// way; 0 is [aggregator.DefaultLag].
+	Lag time.Duration
+	// Publisher makes the publisher of a partition.
+	Publisher func(partition int32) (Publisher, error)
+	// Log gets one line per event and outage; nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// Defaults of a [Config].
+const (
+	DefaultSession = 10 * time.Second
+	DefaultGrace   = 5 * time.Second
+)
+
+// MinSession is the shortest session. Brokers may ask for more
+// (group.min.session.timeout.ms, 6 s by default).
+const MinSession = time.Second
+
+func (c Config) withDefaults() Config {
+	if c.Topic == "" {
+		c.Topic = wire.DefaultTopic
+	}
+	if c.Group == "" && c.Rules != nil {
+		c.Group = "hotparam-" + c.Rules.Namespace
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		or    time.Duration
+	}{{&c.Session, DefaultSession}, {&c.Grace, DefaultGrace}, {&c.Lag, aggregator.DefaultLag}, {&c.Connection.Timeout, 5 * time.Second}} {
+		if *d.value == 0 {
+			*d.value = d.or
+		}
+	}
+	if c.Connection.ClientID == "" {
+		c.Connection.ClientID = "hotparam"
+	}
+	if c.Memory == 0 {
+		c.Memory = aggregator.DefaultMemory
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Rules == nil:
+		return errors.New("kafka source: Config.Rules is missing")
+	case c.Publisher == nil:
+		return errors.New("kafka source: Config.Publisher is missing")
+	case c.Session < MinSession:
+		return fmt.Errorf("kafka source: Config.Session is %v, must be at least %v", c.Session, MinSession)
+	case c.Grace < time.Second:
+		return fmt.Errorf("kafka source: Config.Grace is %v, must be at least 1s: idle senders are heard each second", c.Grace)
+	case c.Lag < 0:
+		return fmt.Errorf("kafka source: Config.Lag is %v, must not be negative", c.Lag)
+	case c.Memory < aggregator.MinMemory:
+		return fmt.Errorf("kafka source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
+	}
+	if err := c.Connection.Validate(); err != nil {
+		return fmt.Errorf("kafka source: %w", err)
+	}
+	if err := c.Rules.Validate(); err != nil {
+		return fmt.Errorf("kafka source: %w", err)
+	}
+	return nil
+}
+
+// Source is a member of the consumer group. Make one with [New]. Its methods are
+// safe for concurrent use; Run is called once.
+type Source struct {
+	cfg      Config
+	lookback time.Duration // how far before now a partition is read from
+	stats    counters
+
+	mu      sync.Mutex           // guards the next six
+	workers map[int32]*worker    // of the partitions that we have
+	ended   map[int32]*worker    // the last one of a partition that we had
+	running map[*worker]struct{} // those of both that have not ended yet
+	size    int                  // partitions of the topic; 0: not known yet
+	id      [16]byte             // of the topic
+	past    pastStats
+	sized   chan struct{} // closed when size is known
+
+	resizes chan resize
+	look    chan struct{} // asks for the topic's size
+	working sync.WaitGroup
+	fail    context.CancelCauseFunc
+	extra   []kgo.Opt // of tests
+}
+
+// New checks the configuration. It starts nothing.
+func New(c Config) (*Source, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Source{
+		cfg:      c,
+		lookback: longest(c.Rules) + c.Grace,
+		workers:  make(map[int32]*worker),
+		ended:    make(map[int32]*worker),
+		running:  make(map[*worker]struct{}),
+		sized:    make(chan struct{}),
+		resizes:  make(chan resize, 1),
+		look:     make(chan struct{}, 1),
+	}, nil
+}
+
+// longest is how far back counts matter: the longest window, with the ten before
+// it where a rule compares with them.
+func longest(rules *hotparam.Rules) time.Duration {
+	d := time.Duration(0)
+	for i := range rules.Rules {
+		for _, t := range rules.Rules[i].Hot {
+			if t.Kind == hotparam.Jump {
+				d = max(d, 11*t.Rate.Per)
+			}
+			d = max(d, t.Rate.Per)
+		}
+	}
+	return d
+}
+
+// Run takes its share of the partitions and works until ctx ends: then it works
+// off what it has fetched and leaves the group, unless it is a static member.
+// Brokers that are away are waited for. It ends early with an error if the
+// brokers refuse it.
+func (s *Source) Run(ctx context.Context) error {
+	client, err := s.connect(s.groupOptions()...)
+	if err != nil {
+		return err
+	}
+	outer := ctx
+	ctx, s.fail = context.WithCancelCause(ctx)
+	defer s.fail(nil)
+	var loops sync.WaitGroup
+	loops.Go(func() { s.watchEnds(ctx, client) })
+	loops.Go(func() { s.watchSize(ctx, client) })
+	loops.Go(func() { s.tellInstances(ctx) })
+	loops.Go(func() { s.commitPositions(ctx, client) })
+	err = s.poll(ctx, client)
+	if err == nil && outer.Err() == nil {
+		err = context.Cause(ctx) // a worker failed
+	}
+	s.fail(err)
+	loops.Wait()
+	for _, w := range s.removeAll() {
+		w.end(true)
+	}
+	s.working.Wait()
+	s.leave(ctx, client)
+	return err
+}
+
+// leave ends the membership: who is left gets the partitions at once.
+func (s *Source) leave(ctx context.Context, client *kgo.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Connection.Timeout)
+	defer cancel()
+	client.AllowRebalance()
+	_ = client.LeaveGroupContext(ctx) // else the session's end does it
+	client.CloseAllowingRebalance()
+	s.working.Wait() // a last assignment may have come in between
+}

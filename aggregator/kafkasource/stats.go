@@ -1,0 +1,150 @@
+package kafkasource
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// counters are those of a source.
+type counters struct {
+	records, noHeads, badHeads, foreign, mismatched atomic.Int64
+	rebalances, assigned, revoked, lost, resizes    atomic.Int64
+	truncated, pauses                               atomic.Int64
+	fetchErrors, adoptFailures, commitErrors        atomic.Int64
+}
+
+// Stats are a source's counters since it was made, and the state of its
+// partitions, which is at most a second old.
+type Stats struct {
+	// Decoder and Detector are the sums over the partitions; the counters among
+	// them over those that it had before, too.
+	Decoder  aggregator.DecoderStats
+	Detector aggregator.DetectorStats
+
+	Records    int64 // read, in all
+	NoHeaders  int64 // of programs that send lines alone
+	BadHeaders int64 // not counted: headers that cannot be read
+	Foreign    int64 // not counted: of another namespace
+	Mismatched int64 // of senders that know of another number of partitions
+
+	Rebalances    int64 // assignments by the group, of nothing new, too
+	Assigned      int64 // partitions that came
+	Revoked       int64 // partitions that went to another member in good order
+	Lost          int64 // partitions that we had when the group did not hear of us, or we not of it
+	Resizes       int64 // times that the topic had another number of partitions
+	Truncated     int64 // times that brokers lost records which had been taken
+	Pauses        int64 // times that a partition was not fetched as its worker was behind
+	FetchErrors   int64
+	CommitErrors  int64 // tries to tell the group how far it is that failed
+	AdoptFailures int64 // tries to take a partition's hot keys over that failed
+
+	Partitions []PartitionStats // those that it has, by number
+}
+
+// PartitionStats is the state of one partition.
+type PartitionStats struct {
+	Partition int32
+	// Position is the offset that is read next, End the one after the last; -1:
+	// not known. Records is how many are between them.
+	Position, End, Records int64
+	// Delay is how old the newest counts are that were read, Behind how long ago
+	// the time is up to which all counts have come.
+	Delay, Behind time.Duration
+	// Covered: all is read that was there when the partition came. Until then
+	// nothing cools.
+	Covered bool
+	// Adopted: the hot keys have been taken over. Until then nothing is published.
+	Adopted bool
+	// Frozen: its time has stood still for a while, as its leader does not answer,
+	// or what is in it does not come. Nothing cools.
+	Frozen bool
+}
+
+// frozenAfter is how long a partition's time stands still before it is told: it
+// goes on with each heartbeat of the slowest instance.
+const frozenAfter = 3 * time.Second
+
+// report is what a worker shows of itself.
+type report struct {
+	position, end    int64
+	newest           time.Time // of the counts
+	complete         time.Time
+	moved            time.Time // when that last went on
+	covered, adopted bool
+	decoder          aggregator.DecoderStats
+	detector         aggregator.DetectorStats
+}
+
+// pastStats are those of partitions that we do not have any longer.
+type pastStats struct {
+	decoder  aggregator.DecoderStats
+	detector aggregator.DetectorStats
+}
+
+// show shows the worker's state to Stats.
+func (w *worker) show() {
+	r := w.report
+	r.position, r.complete = w.position, w.mark.complete
+	r.decoder, r.detector = w.decoder.Stats(), w.detector.Stats()
+	w.shown.Store(&r)
+}
+
+// retire keeps the counters of a worker that has ended; what it had at the end is
+// there no longer.
+func (s *Source) retire(w *worker) {
+	r := w.shown.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, w)
+	r.decoder.Senders = 0
+	s.past.decoder.Merge(&r.decoder)
+	s.past.detector.Merge(&aggregator.DetectorStats{Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late})
+}
+
+// Stats tells the counters and the state.
+func (s *Source) Stats() Stats {
+	c := &s.stats
+	all := Stats{
+		Records: c.records.Load(), NoHeaders: c.noHeads.Load(), BadHeaders: c.badHeads.Load(),
+		Foreign: c.foreign.Load(), Mismatched: c.mismatched.Load(),
+		Rebalances: c.rebalances.Load(), Assigned: c.assigned.Load(), Revoked: c.revoked.Load(), Lost: c.lost.Load(), Resizes: c.resizes.Load(),
+		Truncated: c.truncated.Load(), Pauses: c.pauses.Load(), FetchErrors: c.fetchErrors.Load(), AdoptFailures: c.adoptFailures.Load(), CommitErrors: c.commitErrors.Load(),
+	}
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all.Decoder.Merge(&s.past.decoder)
+	all.Detector.Merge(&s.past.detector)
+	for w := range s.running {
+		r := w.shown.Load()
+		all.Decoder.Merge(&r.decoder)
+		all.Detector.Merge(&r.detector)
+		if s.workers[w.partition] == w {
+			all.Partitions = append(all.Partitions, r.stats(w.partition, now))
+		}
+	}
+	slices.SortFunc(all.Partitions, func(a, b PartitionStats) int { return cmp.Compare(a.Partition, b.Partition) })
+	return all
+}
+
+func (r *report) stats(partition int32, now time.Time) PartitionStats {
+	p := PartitionStats{
+		Partition: partition, Position: r.position, End: r.end, Records: -1,
+		Covered: r.covered, Adopted: r.adopted,
+		Frozen: r.moved.IsZero() || now.Sub(r.moved) > frozenAfter,
+	}
+	if r.position >= 0 && r.end >= 0 {
+		p.Records = max(0, r.end-r.position)
+	}
+	if !r.newest.IsZero() {
+		p.Delay = max(0, now.Sub(r.newest))
+	}
+	if !r.complete.IsZero() {
+		p.Behind = max(0, now.Sub(r.complete))
+	}
+	return p
+}
