@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -15,6 +16,7 @@ import (
 type desired struct {
 	cap      int
 	known    map[string]hotparam.Hot // by member
+	cooled   map[string]struct{}     // what was known and is no more, for a take-over; nil: not kept
 	overflow uint64                  // keys that found the set full
 }
 
@@ -36,12 +38,34 @@ func (d *desired) set(h hotparam.Hot) {
 		d.overflow++
 	}
 	d.known[member] = h
+	delete(d.cooled, member)
 	if len(d.known) > 2*d.cap {
 		d.trim()
 	}
 }
 
-func (d *desired) remove(key hotparam.Key) { delete(d.known, key.String()) }
+func (d *desired) remove(key hotparam.Key) {
+	member := key.String()
+	delete(d.known, member)
+	if d.cooled == nil {
+		return
+	}
+	if len(d.cooled) >= 2*d.cap {
+		clear(d.cooled) // they are left to fade
+	}
+	d.cooled[member] = struct{}{}
+}
+
+// agree tells whether a published key is known here, too; then it has been hot
+// since it was published.
+func (d *desired) agree(member string, since time.Time) bool {
+	h, ok := d.known[member]
+	if ok {
+		h.Since = since
+		d.known[member] = h
+	}
+	return ok
+}
 
 // refresh takes the current counts of a key that is known, and where they come
 // from unless that is not known now.

@@ -3,7 +3,6 @@ package hotkeys
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -139,12 +138,11 @@ func (w *Watcher) readSuspects(ctx context.Context) (wire.Beat, []string, error)
 	defer cancel()
 	var value *redis.StringCmd
 	var members *redis.StringSliceCmd
-	_, err := w.client.TxPipelined(call, func(tx redis.Pipeliner) error {
+	err := transact(call, w.client, func(tx redis.Pipeliner) {
 		value = tx.Get(call, w.layout.Beat)
 		members = tx.ZRevRange(call, w.layout.Suspects, 0, wire.MaxSuspects-1)
-		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) { // Nil: the heartbeat is over
+	if err != nil {
 		return wire.Beat{}, nil, fmt.Errorf("read the suspects: %w", err)
 	}
 	beat, err := wire.ParseBeat([]byte(value.Val()))

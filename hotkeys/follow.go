@@ -2,7 +2,6 @@ package hotkeys
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -51,6 +50,9 @@ func (w *Watcher) note(err error, failing bool) {
 	}
 }
 
+// rewriteTime is for how long changes that Redis lost are awaited.
+const rewriteTime = 2 * time.Second
+
 // poll compares the version with ours and makes up for what was missed.
 func (w *Watcher) poll(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
@@ -63,18 +65,18 @@ func (w *Watcher) poll(ctx context.Context) error {
 		at      *redis.TimeCmd
 	)
 	issued := time.Now()
-	_, err := w.client.TxPipelined(call, func(tx redis.Pipeliner) error {
+	err := transact(call, w.client, func(tx redis.Pipeliner) {
 		version = tx.Get(call, w.layout.Version)
 		beat = tx.PTTL(call, w.layout.Beat)
 		fleet = tx.Get(call, w.layout.Beat)
 		size = tx.ZCard(call, w.layout.Hot)
 		at = tx.Time(call)
-		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) { // Nil: no version or no heartbeat
+	if err != nil {
 		return fmt.Errorf("poll the version: %w", err)
 	}
 	w.stats.polls.Add(1)
+	w.check()
 	w.mu.Lock()
 	w.state.clock = redisClock{local: issued, redis: at.Val()}
 	if beat.Val() > 0 {
@@ -94,15 +96,26 @@ func (w *Watcher) poll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("poll the version: %w, got %q", err, version.Val())
 	}
+	lost := theirs.Run == ours.Run && (theirs.N < ours.N || theirs.N == ours.N && int(size.Val()) != held)
+	if !lost {
+		w.lostSince = time.Time{}
+	} else if w.lostSince.IsZero() {
+		w.lostSince = issued
+	}
 	switch {
-	case theirs.Run != ours.Run || theirs.N < ours.N:
+	case lost && issued.Sub(w.lostSince) < rewriteTime:
+		// Redis lost changes, as by a failover to a replica that lagged behind.
+		// Who made them writes them again, under a new run id: what we hold was
+		// promised until its end, so nothing cools meanwhile.
+	case lost:
+		if err = w.load(ctx); err == nil {
+			w.lostSince = time.Time{}
+		}
+	case theirs.Run != ours.Run:
+		w.foundByPoll()
 		err = w.load(ctx)
 	case theirs.N > ours.N:
 		err = w.advance(ctx, theirs)
-	case int(size.Val()) != held:
-		// The same version, another set: history was rewritten, as by a
-		// failover to a replica that lagged behind.
-		err = w.load(ctx)
 	}
 	if err != nil {
 		return err
@@ -123,6 +136,7 @@ func (w *Watcher) advance(ctx context.Context, to wire.HotVersion) error {
 	if ours := w.version(); ours.Run != to.Run || ours.N >= to.N {
 		return nil
 	}
+	w.foundByPoll()
 	return w.catchUp(ctx, to)
 }
 
@@ -274,15 +288,14 @@ func (w *Watcher) renew(ctx context.Context) error {
 		scores = make([]*redis.FloatCmd, len(members))
 	)
 	issued := time.Now()
-	_, err := w.client.TxPipelined(call, func(tx redis.Pipeliner) error {
+	err := transact(call, w.client, func(tx redis.Pipeliner) {
 		infos = tx.HMGet(call, w.layout.Info, members...)
 		at = tx.Time(call)
 		for i, member := range members {
 			scores[i] = tx.ZScore(call, w.layout.Hot, member)
 		}
-		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) { // Nil: a member is gone
+	if err != nil {
 		return fmt.Errorf("renew entries: %w", err)
 	}
 	w.mu.Lock()

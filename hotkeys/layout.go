@@ -7,7 +7,7 @@ type Layout struct {
 	Hot       string // ZSET: member "rule key", score requests per second now
 	Info      string // HASH: the same member → JSON
 	Version   string // STRING: "run id:n"
-	Owners    string // HASH: owner → epoch, and owner:holder → the process that has it
+	Owners    string // HASH: owner → epoch, owner:holder → the process that has it, owner:until → the end of its lease
 	Beat      string // STRING with a TTL: a publisher lives, and the fleet in short
 	Events    string // STREAM: every change in full
 	Schema    string // STRING: the version of this layout

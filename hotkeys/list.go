@@ -62,10 +62,9 @@ func ListInstances(ctx context.Context, client redis.UniversalClient, namespace 
 	}
 	var members *redis.ZSliceCmd
 	var at *redis.TimeCmd
-	_, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+	err := transact(ctx, client, func(tx redis.Pipeliner) {
 		members = tx.ZRangeWithScores(ctx, NewLayout(namespace).Instances, 0, -1)
 		at = tx.Time(ctx)
-		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)

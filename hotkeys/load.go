@@ -2,7 +2,6 @@ package hotkeys
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,15 +29,14 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 		scores  *redis.ZSliceCmd
 		infos   *redis.MapStringStringCmd
 	)
-	_, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+	err := transact(ctx, client, func(tx redis.Pipeliner) {
 		version = tx.Get(ctx, layout.Version)
 		beat = tx.PTTL(ctx, layout.Beat)
 		at = tx.Time(ctx)
 		scores = tx.ZRangeWithScores(ctx, layout.Hot, 0, -1)
 		infos = tx.HGetAll(ctx, layout.Info)
-		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) { // Nil: no version
+	if err != nil {
 		return wholeSet{}, err
 	}
 	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), at: at.Val()}

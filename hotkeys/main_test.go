@@ -124,11 +124,12 @@ type recorder struct {
 	fleet   hotparam.Fleet
 	fleets  int // how often it was told
 	swaps   int
-	changed chan struct{} // closed at the next swap
+	cooled  map[string]bool // texts that were hot and then not
+	changed chan struct{}   // closed at the next swap
 }
 
 func newRecorder() *recorder {
-	return &recorder{hot: make(map[string]hotparam.Hot), changed: make(chan struct{})}
+	return &recorder{hot: make(map[string]hotparam.Hot), cooled: make(map[string]bool), changed: make(chan struct{})}
 }
 
 func (r *recorder) Update(version string, change hotparam.Change) {
@@ -140,6 +141,7 @@ func (r *recorder) Update(version string, change hotparam.Change) {
 	}
 	for _, h := range change.Cool {
 		delete(r.hot, h.Text)
+		r.cooled[h.Text] = true
 	}
 	r.swaps++
 	r.tell()
@@ -151,6 +153,12 @@ func (r *recorder) Fleet(f hotparam.Fleet) {
 	r.fleet = f
 	r.fleets++
 	r.tell()
+}
+
+func (r *recorder) swapped() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.swaps
 }
 
 func (r *recorder) tell() {

@@ -34,6 +34,12 @@ type PublisherConfig struct {
 	// BeatTTL is how long all entries last after the last sign of life of any
 	// publisher. Default 5 s.
 	BeatTTL time.Duration
+	// Lease is for several processes that find the same keys and publish as one
+	// owner, [DefaultLease] for one; all of them must have it. One holds the owner
+	// until it has not been heard of for so long, or ends; another takes over
+	// then, at the latest a quarter of the lease later. At least twice Timeout, at
+	// most a minute. 0, the default: a claim takes the owner at once.
+	Lease time.Duration
 	// Timeout bounds each call to Redis. Default 500 ms.
 	Timeout time.Duration
 	// Events is about how many changes the stream keeps. Default 10,000.
@@ -92,6 +98,8 @@ func (c PublisherConfig) validate() error {
 		return fmt.Errorf("PublisherConfig.Cap %d and Events %d must not be negative", c.Cap, c.Events)
 	case c.EntryTTL < time.Second || c.BeatTTL < time.Second:
 		return fmt.Errorf("PublisherConfig.EntryTTL %v and BeatTTL %v must be at least 1s", c.EntryTTL, c.BeatTTL)
+	case c.Lease != 0 && (c.Lease < 2*c.Timeout || c.Lease > maxLease):
+		return fmt.Errorf("PublisherConfig.Lease %v must be 0, or at least twice Timeout %v and at most %v", c.Lease, c.Timeout, maxLease)
 	case c.Timeout < 0 || c.Keep < time.Second:
 		return fmt.Errorf("PublisherConfig.Timeout %v must not be negative, and Keep %v at least 1s", c.Timeout, c.Keep)
 	}
@@ -100,14 +108,22 @@ func (c PublisherConfig) validate() error {
 
 // Publisher writes the set of hot keys to Redis, as far as this aggregator
 // owns it. [Publisher.Publish], [Publisher.Refresh], [Publisher.Suspects] and
-// [Publisher.Instances] only note what ought to be published; [Publisher.Run] does all the talking. While Redis is away
-// changes add up, and are published as one when it is back. Safe for
-// concurrent use.
+// [Publisher.Instances] only note what ought to be published; [Publisher.Run]
+// does all the talking. While Redis is away changes add up, and are published as
+// one when it is back. Safe for concurrent use.
 //
 // Owning is fenced: a claim raises the owner's epoch, and each script checks
 // it. A publisher that another process has replaced stops writing for good
 // ([PublisherStats.Fenced]), as one that was only paused must not undo what its
 // successor did.
+//
+// With a lease it stands by instead ([PublisherStats.Standby]): it keeps noting
+// what ought to be published, tells nothing, and takes over when the lease is
+// over, by Redis's clock alone. What it then finds published stays as it is where
+// both agree; what was hot here and has cooled is taken out; what was never hot
+// here is left to fade, as a process that has just started cannot know better.
+// The epoch is the fencing token: it rises with each holder, and a script of an
+// earlier one changes nothing, however late it comes.
 type Publisher struct {
 	cfg    PublisherConfig
 	client redis.UniversalClient
@@ -129,18 +145,25 @@ type Publisher struct {
 
 // PublisherStats are a publisher's counters since its start, and its state.
 type PublisherStats struct {
-	Version   string // of the set, as last seen
-	Keys      int    // published by this publisher
-	Waiting   int    // hot, and not published as the set is full
-	Overflow  uint64 // keys that found the set full
-	Refused   uint64 // keys that no watcher could read; see the log
-	Changes   uint64 // changes written
-	Renewals  uint64
-	Pruned    uint64 // entries removed because they were over
-	Rewrites  uint64 // whole sets written, after Redis had lost state
-	Failures  uint64 // calls that failed
-	Connected bool   // the last call did not fail
-	Fenced    bool   // another process owns our part of the set
+	Version  string // of the set, as last seen
+	Keys     int    // published by this publisher
+	Waiting  int    // hot, and not published as the set is full
+	Overflow uint64 // keys that found the set full
+	Refused  uint64 // keys that no watcher could read; see the log
+	Changes  uint64 // changes written
+	Renewals uint64
+	Pruned   uint64 // entries removed because they were over
+	Rewrites uint64 // whole sets written, after Redis had lost state
+	Failures uint64 // calls that failed
+	// Unreadable are entries that were found in Redis at [Publisher.Adopt], or at
+	// a take-over, and could not be read.
+	Unreadable uint64
+	Connected  bool // the last call did not fail
+	Fenced     bool // another process owns our part of the set
+	// Standby: another process holds our part of the set. Takeovers is how often
+	// this one came to hold it, the first time included; 0 without a lease.
+	Standby   bool
+	Takeovers uint64
 
 	Suspects         int    // published by this publisher
 	SuspectsOverflow uint64 // suspects that found their set full
@@ -148,10 +171,11 @@ type PublisherStats struct {
 }
 
 type publisherStats struct {
-	version                                                atomic.Pointer[string]
-	keys, suspects, instances                              atomic.Int64
-	refused, changes, renewals, pruned, rewrites, failures atomic.Uint64
-	connected, fenced                                      atomic.Bool
+	version                               atomic.Pointer[string]
+	keys, suspects, instances             atomic.Int64
+	refused, changes, renewals, pruned    atomic.Uint64
+	rewrites, failures, unreadable, taken atomic.Uint64
+	connected, fenced, standby            atomic.Bool
 }
 
 // NewPublisher checks the configuration. It starts nothing; the client stays
@@ -175,6 +199,9 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		wake:      make(chan struct{}, 1),
 		suspect:   make(chan struct{}, 1),
 		writer:    writer{reclaim: true, sent: make(map[string]terms)},
+	}
+	if cfg.Lease > 0 {
+		p.standby, p.desired.cooled = true, make(map[string]struct{})
 	}
 	p.jobs = []job{
 		{name: "Renew", spec: cfg.Renew, due: make(chan struct{}, 1)},
@@ -280,17 +307,20 @@ func publishable(h hotparam.Hot) error {
 // Stats may be called at any time.
 func (p *Publisher) Stats() PublisherStats {
 	s := PublisherStats{
-		Keys:      int(p.stats.keys.Load()),
-		Refused:   p.stats.refused.Load(),
-		Changes:   p.stats.changes.Load(),
-		Renewals:  p.stats.renewals.Load(),
-		Pruned:    p.stats.pruned.Load(),
-		Rewrites:  p.stats.rewrites.Load(),
-		Failures:  p.stats.failures.Load(),
-		Connected: p.stats.connected.Load(),
-		Fenced:    p.stats.fenced.Load(),
-		Suspects:  int(p.stats.suspects.Load()),
-		Instances: int(p.stats.instances.Load()),
+		Keys:       int(p.stats.keys.Load()),
+		Refused:    p.stats.refused.Load(),
+		Changes:    p.stats.changes.Load(),
+		Renewals:   p.stats.renewals.Load(),
+		Pruned:     p.stats.pruned.Load(),
+		Rewrites:   p.stats.rewrites.Load(),
+		Failures:   p.stats.failures.Load(),
+		Unreadable: p.stats.unreadable.Load(),
+		Connected:  p.stats.connected.Load(),
+		Fenced:     p.stats.fenced.Load(),
+		Standby:    p.stats.standby.Load(),
+		Takeovers:  p.stats.taken.Load(),
+		Suspects:   int(p.stats.suspects.Load()),
+		Instances:  int(p.stats.instances.Load()),
 	}
 	if v := p.stats.version.Load(); v != nil {
 		s.Version = *v

@@ -561,3 +561,38 @@ func TestPublisherConfig(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A failover lost a change of one owner, and another has brought the version up
+// again before the first one looks: it writes its part anew.
+func TestLostChangeIsNoticed(t *testing.T) {
+	client := testClient(t, testenv.Redis(t).URL()) // miniredis has no DUMP of these types
+	ctx := t.Context()
+	one := testPublisher(t, client, nil)
+	other := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
+	one.Publish(hots(hot(text(1), 100, 50)))
+	must(t, one.settle(ctx))
+	other.Publish(hots(hot(text(2), 100, 50)))
+	must(t, other.settle(ctx))
+	must(t, one.renew(ctx)) // and sees the other's version
+	keys := []string{testLayout.Hot, testLayout.Info, testLayout.Version, testLayout.Owners}
+	copies := make(map[string]string)
+	for _, key := range keys {
+		copies[key] = client.Dump(ctx, key).Val()
+	}
+	before := parseVersion(t, client)
+	one.Publish(cools(hot(text(1), 1, 50)))
+	must(t, one.settle(ctx))
+	for _, key := range keys {
+		must(t, client.RestoreReplace(ctx, key, 0, copies[key]).Err())
+	}
+	other.Publish(hots(hot(text(3), 100, 50)))
+	must(t, other.settle(ctx))
+	must(t, one.renew(ctx))
+	wantInRedis(t, client, map[string]int64{text(2): 50, text(3): 50})
+	if after := parseVersion(t, client); after.Run == before.Run {
+		t.Errorf("version %v after %v: want another run, as watchers may have seen what was lost", after, before)
+	}
+	if s := one.Stats(); s.Rewrites != 2 || s.Fenced || s.Failures != 0 {
+		t.Errorf("%+v, want a second rewrite", s)
+	}
+}

@@ -21,7 +21,7 @@ const (
 // renew gives our entries a new end and current counts, and tells the suspects,
 // the instances and the heartbeat. A change that comes meanwhile goes first.
 func (p *Publisher) renew(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.fenced {
+	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}
 	p.mu.Lock()
@@ -34,7 +34,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 	for told := len(suspects); told >= 0 || len(members)+len(instances) > 0; told = -1 {
 		select {
 		case <-p.wake:
-			if err := p.settle(ctx); err != nil || p.fenced {
+			if err := p.settle(ctx); err != nil || p.idle() {
 				return err
 			}
 			top = p.top()
@@ -64,7 +64,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 
 // tell writes the suspects between two renewals.
 func (p *Publisher) tell(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.fenced {
+	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}
 	p.mu.Lock()
@@ -85,7 +85,7 @@ func (p *Publisher) sustain(ctx context.Context, args []any) (bool, error) {
 		if err != nil || answer != nil {
 			return answer != nil, err
 		}
-		if err := p.settle(ctx); err != nil || p.fenced {
+		if err := p.settle(ctx); err != nil || p.idle() {
 			return false, err
 		}
 	}
@@ -94,7 +94,7 @@ func (p *Publisher) sustain(ctx context.Context, args []any) (bool, error) {
 
 // prune removes entries that are over, of any owner: a dead one cannot.
 func (p *Publisher) prune(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.fenced {
+	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}
 	answer, err := p.call(ctx, "prune", pruneScript, wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL}))
@@ -111,12 +111,15 @@ func (p *Publisher) prune(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prune: count: %w", err)
 	}
+	if n > 0 {
+		p.own = p.version.String()
+	}
 	p.stats.pruned.Add(n)
 	return nil
 }
 
 func (p *Publisher) trim(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.fenced {
+	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}
 	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())

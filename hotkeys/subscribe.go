@@ -42,6 +42,10 @@ func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
 	dial, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
 	sub := w.client.Subscribe(dial, w.layout.Changed) // an error comes back from Receive
 	cancel()
+	select { // that was said of the one before
+	case <-w.deaf:
+	default:
+	}
 	var heard atomic.Int64 // unix nanoseconds
 	heard.Store(time.Now().UnixNano())
 	over := make(chan struct{})
@@ -59,6 +63,7 @@ func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
 		switch msg := msg.(type) {
 		case *redis.Subscription:
 			subscribed = true
+			w.stats.subscriptions.Add(1)
 			w.stats.subscribed.Store(true)
 			select { // what was published before now did not come over this subscription
 			case w.kick <- struct{}{}:
@@ -87,6 +92,8 @@ func (w *Watcher) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int
 			return
 		case <-over:
 			return
+		case <-w.deaf:
+			return
 		case now := <-ticker.C:
 			if now.Sub(time.Unix(0, heard.Load())) > quietFor*w.cfg.Poll {
 				return
@@ -100,3 +107,31 @@ func (w *Watcher) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int
 		}
 	}
 }
+
+// hearing is what the polls tell of the subscription. Of the polling goroutine
+// alone.
+type hearing struct {
+	subscription uint64 // the one during the last poll
+	settled      bool   // a poll has made up for what came before it
+	missed       bool   // the last poll found a change that no push had brought
+	pushes       uint64 // received before the last poll
+}
+
+// check subscribes again when a change that a poll found has not been pushed by the
+// next one: then the subscription is at a server that nobody publishes to any more,
+// as a primary is that was cut off from its successor.
+func (w *Watcher) check() {
+	h, now := &w.hearing, w.stats.subscriptions.Load()
+	same := h.subscription == now && w.stats.subscribed.Load()
+	if same && h.missed && h.pushes == w.stats.pushes.Load() {
+		w.cfg.Logger.Info("changes come, and their pushes do not: subscribing again")
+		select {
+		case w.deaf <- struct{}{}:
+		default:
+		}
+	}
+	h.subscription, h.settled, h.missed, h.pushes = now, same, false, w.stats.pushes.Load()
+}
+
+// foundByPoll notes a change that ought to have been pushed.
+func (w *Watcher) foundByPoll() { w.hearing.missed = w.hearing.settled }

@@ -79,9 +79,12 @@ type Watcher struct {
 	layout Layout
 	target Target
 
-	pushes chan string   // payloads; full: the poll makes up
-	kick   chan struct{} // poll now
-	rearm  chan struct{} // the next end has changed
+	pushes    chan string   // payloads; full: the poll makes up
+	kick      chan struct{} // poll now
+	deaf      chan struct{} // subscribe again: nothing comes of what is pushed
+	hearing   hearing
+	lostSince time.Time     // polls have found changes missing in Redis since; likewise
+	rearm     chan struct{} // the next end has changed
 
 	mu    sync.Mutex // guards the rest; held while the target is changed, never during a call
 	state state
@@ -113,6 +116,7 @@ type watcherStats struct {
 	version                                                          atomic.Pointer[string]
 	keys, instances, suspects                                        atomic.Int64
 	subscribed, answered                                             atomic.Bool
+	subscriptions                                                    atomic.Uint64
 	pushes, dropped, malformed, polls, gaps, resyncs, lost, failures atomic.Uint64
 }
 
@@ -137,6 +141,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target Target) 
 		target: target,
 		pushes: make(chan string, maxPushes),
 		kick:   make(chan struct{}, 1),
+		deaf:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
 		state:  state{entries: make(map[string]*held)},
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,13 +175,23 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: instead, Score: 1})
 		client.HSet(ctx, testLayout.Info, instead, info)
 		f.poll()
+		f.want(2, 3) // who published it will do so again
+		f.w.lostSince = time.Now().Add(-rewriteTime)
+		f.poll()
 		f.want(2, 4)
 
 		// The same version, another set.
 		member = hot(text(2), 1, 1).Key.String()
 		client.ZRem(ctx, testLayout.Hot, member)
 		f.poll()
+		f.want(2, 4)
+		f.w.lostSince = time.Now().Add(-rewriteTime)
+		f.poll()
 		f.want(4)
+		f.poll()
+		if !f.w.lostSince.IsZero() {
+			t.Error("all is well, and it looks lost")
+		}
 	})
 }
 
@@ -224,21 +235,44 @@ func TestList(t *testing.T) {
 	})
 }
 
-func TestNewClientErrors(t *testing.T) {
-	for _, url := range []string{"", "localhost:6379", "http://localhost", "redis://:hunter2@%zz", "redis://:hunter2@localhost:port", "redis://localhost/db"} {
-		_, err := NewClient(url)
-		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "redis://host") {
-			t.Errorf("%q: err = %v, want a hint and no password", url, err)
-		}
+// deafClient subscribes at another server than it asks, the first time.
+type deafClient struct {
+	redis.UniversalClient
+	elsewhere redis.UniversalClient
+	times     atomic.Int32
+}
+
+func (c *deafClient) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	if c.times.Add(1) == 1 {
+		return c.elsewhere.Subscribe(ctx, channels...)
 	}
-	for _, url := range []string{"redis://localhost", "rediss://u:p@localhost:1/3", "unix:///run/redis.sock?db=2"} {
-		if c, err := NewClient(url); err != nil {
-			t.Errorf("%q: %v", url, err)
-		} else if o := c.(*redis.Client).Options(); o.MaxRetries != 0 || !o.ContextTimeoutEnabled || o.DialTimeout != dialTimeout {
-			t.Errorf("%q: %+v", url, o)
-		} else {
-			c.Close()
-		}
+	return c.UniversalClient.Subscribe(ctx, channels...)
+}
+
+// A subscription at a server that nobody publishes to is given up, and one that
+// is only quiet is not.
+func TestDeafSubscription(t *testing.T) {
+	server := testenv.Redis(t)
+	client := &deafClient{UniversalClient: testClient(t, server.URL()), elsewhere: testClient(t, testenv.Redis(t).URL())}
+	seen := newRecorder()
+	w, err := NewWatcher(client, WatcherConfig{Namespace: testNamespace, Poll: 50 * time.Millisecond}, seen)
+	must(t, err)
+	start(t, w.Run)
+	p := testPublisher(t, testClient(t, server.URL()), nil)
+	start(t, p.Run)
+	for n := int64(1); w.Stats().Pushes == 0; n++ {
+		p.Publish(hots(hot(text(1), 100, n)))
+		seen.await(t, "a change", func(hot map[string]hotparam.Hot) bool { return hot[text(1)].Limit.N == n })
+	}
+	time.Sleep(10 * 50 * time.Millisecond) // the last misses are made up for, and nothing changes
+	subscribed := client.times.Load()
+	for n := int64(1); n <= 20; n++ {
+		p.Publish(hots(hot(text(2), 100, n)))
+		seen.await(t, "a change", func(hot map[string]hotparam.Hot) bool { return hot[text(2)].Limit.N == n })
+		time.Sleep(25 * time.Millisecond)
+	}
+	if subscribed != 2 || client.times.Load() != 2 {
+		t.Errorf("subscribed %d times, then %d: want once more than the first, and no more", subscribed, client.times.Load())
 	}
 }
 

@@ -22,10 +22,12 @@ type writer struct {
 	rewrite bool            // Redis lost state: the whole set must be written
 	fenced  bool            // another process owns our part: write no more
 	version wire.HotVersion // as last seen
+	own     string          // version of our last change; empty: none since the claim
 	// sent is what is in Redis, and what may be, after a call that failed:
 	// that has no terms, so it is written again.
 	sent    map[string]terms
 	backoff time.Duration // until the next try; 0: no outage
+	leasing
 }
 
 // A failed call is tried again after minBackoff, then twice as long, and so on.
@@ -50,6 +52,11 @@ func (p *Publisher) Run(ctx context.Context) error {
 	defer stop()
 	retry := time.NewTimer(0) // the first try claims
 	defer retry.Stop()
+	lease := time.NewTimer(p.untilHold())
+	defer lease.Stop()
+	if p.cfg.Lease == 0 {
+		lease.Stop()
+	}
 	for {
 		var err error
 		select {
@@ -57,7 +64,12 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.finish(ctx)
 			return nil
 		case <-retry.C:
-			err = p.renew(ctx) // and settles what is pending
+			err = p.resume(ctx) // and settles what is pending
+		case <-lease.C:
+			if p.backoff == 0 {
+				err = p.hold(ctx)
+			}
+			lease.Reset(p.untilHold())
 		case <-p.wake:
 			if p.backoff == 0 { // else the retry will find the change
 				err = p.settle(ctx)
@@ -97,6 +109,9 @@ func (p *Publisher) finish(ctx context.Context) {
 	if err := p.settle(ctx); err != nil {
 		p.cfg.Logger.Warn("the last change was not published", "err", err)
 	}
+	if err := p.letGo(ctx); err != nil {
+		p.cfg.Logger.Warn("the lease was not let go of: it ends by itself", "err", err)
+	}
 }
 
 // failed notes a failed call and says when to try again.
@@ -122,7 +137,7 @@ func (p *Publisher) settle(ctx context.Context) error {
 		var err error
 		var done bool
 		switch {
-		case p.fenced:
+		case p.idle():
 			return nil
 		case p.reclaim:
 			err = p.claim(ctx)
@@ -139,16 +154,28 @@ func (p *Publisher) settle(ctx context.Context) error {
 }
 
 func (p *Publisher) claim(ctx context.Context) error {
-	answer, err := p.call(ctx, "claim", claimScript)
+	stoodBy := 0
+	if p.standby {
+		stoodBy = 1
+	}
+	answer, err := p.call(ctx, "claim", claimScript, stoodBy)
 	if err != nil || answer == nil {
 		return err
 	}
-	if len(answer) != 3 {
-		return fmt.Errorf("claim: unexpected answer %q", answer)
+	if p.cfg.Lease > 0 && len(answer) > 3 {
+		return p.takeOver(answer)
+	}
+	return p.claimed("claim", answer)
+}
+
+// claimed notes what a claim answered: ok, the version in force, our epoch.
+func (p *Publisher) claimed(name string, answer []string) error {
+	if len(answer) < 3 {
+		return fmt.Errorf("%s: unexpected answer %q", name, answer)
 	}
 	epoch, err := strconv.ParseInt(answer[2], 10, 64)
 	if err != nil {
-		return fmt.Errorf("claim: epoch: %w", err)
+		return fmt.Errorf("%s: epoch: %w", name, err)
 	}
 	seen, err := wire.ParseHotVersion(answer[1])
 	p.reclaim, p.epoch = false, epoch
@@ -192,6 +219,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	p.noteSent(top)
+	p.own = p.version.String()
 	p.stats.changes.Add(1)
 	return true, nil
 }
@@ -212,6 +240,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	}
 	p.rewrite = false
 	p.noteSent(top)
+	p.own = p.version.String()
 	p.stats.rewrites.Add(1)
 	p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version)
 	return true, nil
@@ -251,6 +280,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
 		p.layout.Changed, wire.MaxPush,
 		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
+		p.cfg.Lease.Milliseconds(), p.own,
 	}
 	answer, err := script.Run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
 	if err != nil {
@@ -268,6 +298,8 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.stats.keys.Store(0)
 		p.stats.suspects.Store(0)
 		p.cfg.Logger.Error("another process owns this part of the hot set now: publishing stops here", "owner", p.cfg.Owner, "epoch", p.epoch, "theirs", answer[1:])
+	case statusStandby:
+		return nil, p.standBy(answer)
 	case statusLost:
 		p.reclaim = true
 	case statusBack, statusGone:
@@ -283,7 +315,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 // succeeded notes the version that a script answered. A claim changes nothing,
 // and what it answers is compared first.
 func (p *Publisher) succeeded(name string, answer []string) error {
-	if name != "claim" {
+	if name != "claim" && name != "adopt" && name != "lease" {
 		if len(answer) < 2 {
 			return fmt.Errorf("%s: unexpected answer %q", name, answer)
 		}
@@ -293,10 +325,15 @@ func (p *Publisher) succeeded(name string, answer []string) error {
 		}
 		p.saw(v)
 	}
+	p.reached()
+	return nil
+}
+
+// reached notes that Redis answered well.
+func (p *Publisher) reached() {
 	p.stats.connected.Store(true)
 	if p.backoff > 0 {
 		p.backoff = 0
-		p.cfg.Logger.Info("publishing hot keys again", "owner", p.cfg.Owner)
+		p.cfg.Logger.Info("Redis answers again", "owner", p.cfg.Owner)
 	}
-	return nil
 }

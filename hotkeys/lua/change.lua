@@ -1,9 +1,19 @@
 -- One change: template, how many arguments are entries, entries, cooled members.
+-- A cooled key that another owner has published since stays.
 local refused = fence()
 if refused then return refused end
 local run, n = version()
 if went_back(run, n) then return {'back'} end
-local last = FIRST + 1 + tonumber(ARGV[FIRST + 1])
+local first, last = FIRST + 2, FIRST + 1 + tonumber(ARGV[FIRST + 1])
 local cool = {}
-for i = last + 1, #ARGV do cool[#cool + 1] = ARGV[i] end
-return commit(run, n + 1, FIRST + 2, last, cool, ARGV[FIRST])
+for i = last + 1, #ARGV do
+  local by = read(redis.call('HGET', INFO, ARGV[i]))
+  if not by or by == owner then cool[#cool + 1] = ARGV[i] end
+end
+if last < first and #cool == 0 then
+  local v = run .. ':' .. whole(n)
+  changed(v)
+  return {'ok', v}
+end
+for i = first, last, 3 do write(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+return commit(run, n + 1, cool, ARGV[FIRST])

@@ -6,8 +6,7 @@ if went_back(run, n) then return {'back'} end
 local live, cool = {}, {}
 local infos = redis.call('HGETALL', INFO)
 for i = 1, #infos, 2 do
-  local ok, info = pcall(cjson.decode, infos[i + 1])
-  local until_ = ok and type(info) == 'table' and tonumber(info['until'])
+  local _, until_ = read(infos[i + 1])
   if until_ and until_ > now and redis.call('ZSCORE', HOT, infos[i]) then
     live[infos[i]] = true
   else
@@ -19,5 +18,5 @@ for _, member in ipairs(redis.call('ZRANGE', HOT, 0, -1)) do
   if live[member] == nil then cool[#cool + 1] = member end
 end
 if #cool == 0 then return {'ok', run .. ':' .. whole(n), '0'} end
-local answer = commit(run, n + 1, 1, 0, cool, ARGV[FIRST])
+local answer = commit(run, n + 1, cool, ARGV[FIRST])
 return {answer[1], answer[2], whole(#cool)}

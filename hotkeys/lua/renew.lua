@@ -13,7 +13,7 @@ local instances = suspects + math.max(0, told)
 for i = first, suspects - 1, 3 do
   if not redis.call('ZSCORE', HOT, ARGV[i]) then return {'gone'} end
 end
-for i = first, suspects - 1, 3 do write(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+write_on(first, suspects - 1)
 
 -- The instances: the latest word of whoever heard them. GT came with Redis 6.2.
 local life, max_instances, max_suspects = 10000, 100000, 1000

@@ -1,18 +1,16 @@
--- Makes our part of the set exactly what is given: new run id, template,
--- entries. A broken history goes on under the new run id, unless another
+-- Makes our part of the set exactly what is given, but for what has moved to
+-- another owner: new run id, template, entries. A broken history goes on under the new run id, unless another
 -- publisher has begun one already.
 local refused = fence()
 if refused then return refused end
 local run, n = version()
-if not run or (run == seen_run and n < seen_n) then run, n = ARGV[FIRST], 0 end
+if not run or (run == seen_run and went_back(run, n)) then run, n = ARGV[FIRST], 0 end
 local given = {}
 for i = FIRST + 2, #ARGV, 3 do given[ARGV[i]] = true end
 local cool = {}
 local infos = redis.call('HGETALL', INFO)
 for i = 1, #infos, 2 do
-  local ok, info = pcall(cjson.decode, infos[i + 1])
-  if ok and type(info) == 'table' and info.owner == owner and not given[infos[i]] then
-    cool[#cool + 1] = infos[i]
-  end
+  if read(infos[i + 1]) == owner and not given[infos[i]] then cool[#cool + 1] = infos[i] end
 end
-return commit(run, n + 1, FIRST + 2, #ARGV, cool, ARGV[FIRST + 1])
+write_on(FIRST + 2, #ARGV)
+return commit(run, n + 1, cool, ARGV[FIRST + 1])

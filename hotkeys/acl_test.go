@@ -1,0 +1,272 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// documented are the words of the ACL SETUSER line of a user in docs/REDIS.md,
+// without the commands, and the commands.
+func documented(t *testing.T, user string) (words []any, commands []string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/REDIS.md")
+	must(t, err)
+	line := regexp.MustCompile(`(?m)^ACL SETUSER ` + user + ` .*$`).Find(text)
+	if line == nil {
+		t.Fatalf("docs/REDIS.md has no line ACL SETUSER %s", user)
+	}
+	for word := range strings.FieldsSeq(string(line)) {
+		if strings.HasPrefix(word, "+") {
+			commands = append(commands, word)
+		} else {
+			words = append(words, word)
+		}
+	}
+	return words, commands
+}
+
+func allow(t *testing.T, admin redis.UniversalClient, words []any, commands ...string) {
+	t.Helper()
+	args := slices.Insert(slices.Clone(words), 3, any("reset")) // as if there never had been one
+	for _, command := range commands {
+		args = append(args, command)
+	}
+	must(t, everywhere(t.Context(), admin, func(ctx context.Context, node *redis.Client) error { return node.Do(ctx, args...).Err() }))
+}
+
+// everywhere does something at each server; a replica of a cluster is not known to
+// its client at first.
+func everywhere(ctx context.Context, client redis.UniversalClient, do func(context.Context, *redis.Client) error) error {
+	c, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return do(ctx, client.(*redis.Client))
+	}
+	for _, addr := range c.Options().Addrs {
+		node, err := NewClient("redis://" + addr)
+		if err == nil {
+			err = do(ctx, node.(*redis.Client))
+			err = errors.Join(err, node.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func userURL(t *testing.T, url, user string) ClientConfig {
+	t.Helper()
+	t.Setenv("TEST_REDIS_PASSWORD", "PASSWORD")
+	return ClientConfig{URL: url, Username: user, PasswordEnv: "TEST_REDIS_PASSWORD"}
+}
+
+// asReader does all that instances do, and tells what failed.
+func asReader(t *testing.T, admin, client redis.UniversalClient) error {
+	ctx := t.Context()
+	p := testPublisher(t, admin, nil)
+	p.Publish(hots(hot(text(1), 100, 50)))
+	p.Suspects(0, []hotparam.Hot{hot(text(2), 90, 50)})
+	p.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}})
+	must(t, p.settle(ctx))
+	must(t, p.renew(ctx))
+	w := testWatcher(t, client, newRecorder())
+	failed := []error{w.poll(ctx)}
+	p.Publish(hots(hot(text(3), 100, 50)))
+	must(t, p.settle(ctx))
+	failed = append(failed, w.poll(ctx)) // from the stream
+	for _, e := range w.state.entries {
+		e.hot.Until = time.Now()
+	}
+	failed = append(failed, w.renew(ctx))
+	_, err := List(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = ListSuspects(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = ListInstances(ctx, client, testNamespace)
+	failed = append(failed, err)
+	sub := client.Subscribe(ctx, testLayout.Changed)
+	defer sub.Close()
+	_, err = sub.ReceiveTimeout(ctx, patience)
+	failed = append(failed, err)
+	if err == nil {
+		must(t, sub.Ping(ctx))
+		_, err = sub.ReceiveTimeout(ctx, patience)
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// asWriter does all that an aggregator does, and tells what failed.
+func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
+	ctx := t.Context()
+	for _, key := range append(testLayout.keys("statsd"), testLayout.Suspects+":other") {
+		must(t, admin.Del(ctx, key).Err())
+	}
+	must(t, admin.XAdd(ctx, &redis.XAddArgs{Stream: testLayout.Events, ID: "1000-0", Values: []string{"version", "old:1", "change", "{}"}}).Err())
+	must(t, everywhere(ctx, admin, func(ctx context.Context, node *redis.Client) error { return node.Do(ctx, "SCRIPT", "FLUSH").Err() }))
+	p := testPublisher(t, client, nil)
+	_, err := p.Adopt(ctx)
+	failed := []error{err}
+	step := func(change hotparam.Change, do func(context.Context) error) {
+		p.Publish(change)
+		failed = append(failed, do(ctx))
+	}
+	p.Suspects(0, []hotparam.Hot{hot(text(9), 90, 50)})
+	p.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}})
+	step(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)), p.settle)
+	step(cools(hot(text(2), 100, 50)), p.settle)
+	step(hotparam.Change{}, p.renew)
+	step(hotparam.Change{}, p.renew)
+	step(hotparam.Change{}, p.tell)
+	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
+	step(hotparam.Change{}, p.prune)
+	step(hotparam.Change{}, p.trim)
+	p.reclaim, p.rewrite = true, true
+	step(hotparam.Change{}, p.settle)
+	adopted, err := testPublisher(t, client, nil).Adopt(ctx)
+	failed = append(failed, err)
+	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease, c.Timeout = "other", DefaultLease, 0 })
+	failed = append(failed, leased.settle(ctx), leased.hold(ctx), leased.letGo(ctx))
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	if old := admin.XRange(ctx, testLayout.Events, "1000-0", "1000-0").Val(); len(old) != 0 {
+		return errors.New("the stream was not trimmed")
+	}
+	if len(adopted) != 1 || p.Stats().Pruned != 1 {
+		return fmt.Errorf("adopted %v, %+v", adopted, p.Stats())
+	}
+	return nil
+}
+
+// With the rights that are documented all works, and none of them is too much.
+func TestLeastRights(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := testClient(t, server.URL())
+	for user, act := range map[string]func(t *testing.T, admin, client redis.UniversalClient) error{
+		"hotparam-reader": asReader,
+		"hotparam-writer": asWriter,
+	} {
+		t.Run(user, func(t *testing.T) {
+			words, commands := documented(t, user)
+			try := func(commands ...string) error {
+				allow(t, admin, words, commands...)
+				return act(t, admin, clientOf(t, userURL(t, server.URL(), user)))
+			}
+			if err := try(commands...); err != nil {
+				t.Fatalf("with all that is documented: %v", err)
+			}
+			for i, command := range commands {
+				if try(slices.Delete(slices.Clone(commands), i, i+1)...) == nil {
+					t.Errorf("%s is documented, and nothing needs it", command)
+				}
+			}
+		})
+	}
+}
+
+// Where Redis is run in another way the documentation names one more right.
+func TestLeastRightsElsewhere(t *testing.T) {
+	for _, test := range []struct{ name, more, url string }{
+		{"cluster", "+cluster|slots", testenv.RedisCluster(t).URL()},
+		{"database", "+select", testenv.Redis(t).URL() + "?db=3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			admin := testClient(t, test.url)
+			for user, act := range map[string]func(t *testing.T, admin, client redis.UniversalClient) error{
+				"hotparam-reader": asReader,
+				"hotparam-writer": asWriter,
+			} {
+				words, commands := documented(t, user)
+				allow(t, admin, words, append(commands, test.more)...)
+				if err := act(t, admin, clientOf(t, userURL(t, test.url, user))); err != nil {
+					t.Errorf("%s with %s: %v", user, test.more, err)
+				}
+				allow(t, admin, words, commands...)
+				if act(t, admin, clientOf(t, userURL(t, test.url, user))) == nil {
+					t.Errorf("%s: nothing needs %s", user, test.more)
+				}
+			}
+			if text, err := os.ReadFile("../docs/REDIS.md"); err != nil || !strings.Contains(string(text), "`"+test.more+"`") {
+				t.Errorf("docs/REDIS.md does not tell of %s (%v)", test.more, err)
+			}
+		})
+	}
+}
+
+// Sentinels and Redis with users and passwords of their own, those of the sentinels
+// with the rights that are documented.
+func TestSentinelUsers(t *testing.T) {
+	set := testenv.RedisSentinel(t)
+	admin := testClient(t, set.PrimaryServer().URL())
+	words, commands := documented(t, "hotparam-sentinel")
+	for _, addr := range set.Addrs() {
+		sentinel := testClient(t, "redis://"+addr)
+		allow(t, sentinel, words, commands...)
+		must(t, sentinel.Do(t.Context(), "ACL", "SETUSER", "default", "off").Err())
+	}
+	words, commands = documented(t, "hotparam-reader")
+	allow(t, admin, words, commands...)
+	config := userURL(t, set.URL(), "hotparam-reader")
+	config.SentinelUsername, config.SentinelPasswordEnv = "hotparam-sentinel", "TEST_REDIS_PASSWORD"
+	if err := asReader(t, admin, clientOf(t, config)); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("TEST_WRONG_PASSWORD", "hunter2")
+	config.SentinelPasswordEnv = "TEST_WRONG_PASSWORD"
+	if err := clientOf(t, config).Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("wrong password: %v", err)
+	}
+}
+
+// A reader changes nothing, and neither user sees another namespace.
+func TestRightsEndAtTheNamespace(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := testClient(t, server.URL())
+	ctx := t.Context()
+	for _, user := range []string{"hotparam-reader", "hotparam-writer"} {
+		words, commands := documented(t, user)
+		allow(t, admin, words, commands...)
+		client := clientOf(t, userURL(t, server.URL(), user))
+		for what, err := range map[string]error{
+			"another key":      client.Get(ctx, "hotparam:{other}:version").Err(),
+			"another channel":  subscribeError(ctx, client, "hotparam:{other}:changed"),
+			"another set":      listError(ctx, client, "other"),
+			"all keys":         client.Keys(ctx, "*").Err(),
+			"a flush":          client.FlushAll(ctx).Err(),
+			"its own commands": client.Do(ctx, "ACL", "LIST").Err(),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+				t.Errorf("%s: %s: %v, want NOPERM", user, what, err)
+			}
+		}
+		_, err := testPublisher(t, client, nil).Adopt(ctx)
+		if reader := user == "hotparam-reader"; reader != (err != nil && strings.Contains(err.Error(), "NOPERM")) {
+			t.Errorf("%s: write: %v", user, err)
+		}
+	}
+}
+
+func subscribeError(ctx context.Context, client redis.UniversalClient, channel string) error {
+	sub := client.Subscribe(ctx, channel)
+	defer sub.Close()
+	_, err := sub.ReceiveTimeout(ctx, patience)
+	return err
+}
+
+func listError(ctx context.Context, client redis.UniversalClient, namespace string) error {
+	_, err := List(ctx, client, namespace)
+	return err
+}

@@ -1,0 +1,61 @@
+package hotkeys
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// tls adds to what the URL asks for, which is nil without TLS.
+func (c ClientConfig) tls(config *tls.Config) (*tls.Config, error) {
+	if config == nil {
+		if c.CA != "" || c.Cert != "" || c.Key != "" || c.ServerName != "" || c.Insecure {
+			return nil, errors.New("TLS: the URL asks for no TLS; want rediss://")
+		}
+		return nil, nil
+	}
+	config.MinVersion = tls.VersionTLS12
+	config.InsecureSkipVerify = config.InsecureSkipVerify || c.Insecure
+	if c.ServerName != "" {
+		config.ServerName = c.ServerName
+	}
+	if c.CA != "" {
+		pem, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, fmt.Errorf("CA: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("CA: %s holds no certificate in PEM", c.CA)
+		}
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return nil, errors.New("TLS: Cert and Key go together")
+	}
+	if c.Cert != "" {
+		if _, err := c.certificate(nil); err != nil {
+			return nil, err
+		}
+		config.GetClientCertificate = c.certificate
+	}
+	return config, nil
+}
+
+// certificate is read for each connection, as it may have been renewed.
+func (c ClientConfig) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	return &pair, nil
+}
+
+// anyHost makes the name to be checked that of each host which is connected to:
+// go-redis takes the first one of the URL for all.
+func anyHost(config *tls.Config) {
+	if config != nil {
+		config.ServerName = ""
+	}
+}

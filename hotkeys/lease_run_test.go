@@ -1,0 +1,108 @@
+package hotkeys
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// pair are two publishers that run, one of which holds the owner.
+type pair struct {
+	t       *testing.T
+	holder  *Publisher
+	standby *Publisher
+	link    *link  // the holder's
+	stop    func() // ends the holder
+}
+
+func newPair(t *testing.T, url string) *pair {
+	t.Helper()
+	p := &pair{t: t}
+	client, l := linked(t, url)
+	p.holder, p.link = leased(t, client), l
+	p.holder.Publish(hots(hot(text(1), 100, 50)))
+	p.stop = start(t, p.holder.Run)
+	p.await(patience, "the first holds the owner", func() bool { return p.holder.Stats().Keys == 1 })
+	p.standby = leased(t, testClient(t, url))
+	p.standby.Publish(hots(hot(text(1), 100, 50)))
+	start(t, p.standby.Run)
+	p.await(patience, "the second stands by", func() bool { return p.standby.Stats().Standby })
+	return p
+}
+
+// await polls: what another goroutine does in Redis's time has no event.
+func (p *pair) await(limit time.Duration, what string, ok func() bool) time.Duration {
+	p.t.Helper()
+	from := time.Now()
+	for !ok() {
+		if time.Since(from) > limit {
+			p.t.Fatalf("not within %v: %s; %+v and %+v", limit, what, p.holder.Stats(), p.standby.Stats())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return time.Since(from)
+}
+
+// holds tells whether the standby has taken over and published.
+func (p *pair) tookOver() bool { s := p.standby.Stats(); return !s.Standby && s.Keys == 2 }
+
+// One that is cut off loses the owner within two seconds, and what it would have
+// written meanwhile never comes.
+func TestLeaseIsTakenOver(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := testClient(t, server.URL())
+	p := newPair(t, server.URL())
+	p.link.cut.Store(true)
+	p.standby.Publish(hots(hot(text(2), 100, 50)))
+	p.holder.Publish(hots(hot("old", 100, 50)))
+	p.holder.Publish(cools(hot(text(1), 100, 50)))
+	t.Logf("taken over after %v", p.await(2*time.Second, "the standby takes over", p.tookOver))
+	p.link.cut.Store(false)
+	p.await(patience, "the one that was cut off stands by", func() bool { return p.holder.Stats().Standby })
+	if s := p.holder.Stats(); s.Fenced || s.Takeovers != 1 {
+		t.Errorf("the one that was cut off: %+v", s)
+	}
+	p.await(patience, "it is connected", func() bool { return p.holder.Stats().Connected })
+	wantInRedis(t, admin, map[string]int64{text(1): 50, text(2): 50})
+	for _, w := range story(t, admin) {
+		if len(w.cool) > 0 || slices.Contains(w.hot, "old") {
+			t.Errorf("the stream has %+v", w)
+		}
+	}
+}
+
+// One that ends lets go of the lease: nobody waits for its end.
+func TestLeaseIsLetGo(t *testing.T) {
+	server := testenv.Redis(t)
+	p := newPair(t, server.URL())
+	p.standby.Publish(hots(hot(text(2), 100, 50)))
+	renewed := p.holder.Stats().Renewals // just after one the lease has longest to go
+	p.await(patience, "a renewal", func() bool { return p.holder.Stats().Renewals > renewed })
+	p.stop()
+	if took := p.await(patience, "the standby takes over", p.tookOver); took > DefaultLease/2 {
+		t.Errorf("taken over after %v, want about a quarter of %v at most", took, DefaultLease)
+	}
+	story(t, testClient(t, server.URL()))
+}
+
+// Redis restarts empty, and hangs: then one publishes, and not both.
+func TestLeaseOutlivesRedis(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := testClient(t, server.URL())
+	p := newPair(t, server.URL())
+	for name, trouble := range map[string]func(){
+		"restart": server.Restart,
+		"hang":    func() { server.Pause(); time.Sleep(2 * DefaultLease); server.Resume() },
+	} {
+		trouble()
+		p.await(patience, name+": both are connected and one holds the owner", func() bool {
+			one, other := p.holder.Stats(), p.standby.Stats()
+			return one.Connected && other.Connected && one.Standby != other.Standby && one.Keys+other.Keys == 1 &&
+				admin.ZCard(t.Context(), testLayout.Hot).Val() == 1
+		})
+		wantInRedis(t, admin, map[string]int64{text(1): 50})
+		story(t, admin)
+	}
+}

@@ -1,0 +1,164 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+)
+
+// link is what is between a publisher and Redis.
+type link struct {
+	cut  atomic.Bool // nothing comes back
+	late [][]any     // scripts on their way that Redis will run late
+	keep bool        // what is cut off arrives late
+	deaf bool        // what is cut off arrives, and only the answer does not
+}
+
+func (l *link) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l *link) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (l *link) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !l.cut.Load() {
+			return next(ctx, cmd)
+		}
+		if l.deaf {
+			_ = next(ctx, cmd)
+		} else if !l.keep {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		if l.keep && cmd.Name() == "evalsha" {
+			l.late = append(l.late, slices.Clone(cmd.Args()))
+		}
+		err := errors.New("no answer")
+		cmd.SetErr(err)
+		return err
+	}
+}
+
+func linked(tb testing.TB, url string) (redis.UniversalClient, *link) {
+	client, l := testClient(tb, url), &link{}
+	client.AddHook(l)
+	return client, l
+}
+
+// Whatever is paused, cut off, killed and run late, by any schedule: no epoch
+// writes after a later one, and once all is quiet one publisher holds the owner,
+// and what it wants published is what is.
+func TestLeaseUnderAnySchedule(t *testing.T) {
+	clock := newLeaseClock(t)
+	url := "redis://" + clock.Addr()
+	admin := testClient(t, url)
+	clients, links := make([]redis.UniversalClient, 3), make([]*link, 3)
+	for i := range clients {
+		clients[i], links[i] = linked(t, url)
+		links[i].keep = true
+	}
+	ctx := context.Background()
+	must(t, leased(t, admin).resume(ctx)) // the scripts are known from here on
+	rapid.Check(t, func(r *rapid.T) {
+		clock.FlushAll()
+		n := rapid.IntRange(2, 3).Draw(r, "publishers")
+		publishers := make([]*Publisher, n)
+		for i := range publishers {
+			publishers[i] = leased(t, clients[i])
+			links[i].cut.Store(false)
+			links[i].late = nil
+		}
+		var mistaken int
+		step := func(p *Publisher, f func(context.Context) error) {
+			if err := f(ctx); err != nil {
+				p.reclaim = true // as Run does
+				mistaken++
+			}
+		}
+		want := map[string]int64{}
+		for range rapid.IntRange(1, 60).Draw(r, "steps") {
+			i := rapid.IntRange(0, n-1).Draw(r, "publisher")
+			p, l := publishers[i], links[i]
+			switch rapid.SampledFrom([]string{"hold", "hold", "settle", "renew", "prune", "key", "key", "time", "time", "cut", "heal", "late", "late", "kill", "stop", "flush"}).Draw(r, "step") {
+			case "hold":
+				step(p, p.hold)
+			case "settle":
+				step(p, p.settle)
+			case "renew":
+				step(p, p.resume)
+			case "prune":
+				step(p, p.prune)
+			case "key": // all of them find it
+				h := hot(text(rapid.IntRange(0, 4).Draw(r, "key")), 100, int64(rapid.IntRange(1, 3).Draw(r, "limit")))
+				if delete(want, h.Text); rapid.Bool().Draw(r, "hot") {
+					want[h.Text] = h.Limit.N
+				}
+				for _, q := range publishers {
+					if _, ok := want[h.Text]; ok {
+						q.Publish(hots(h))
+					} else {
+						q.Publish(cools(h))
+					}
+				}
+			case "time":
+				clock.forward(time.Duration(rapid.SampledFrom([]int{1, 300, 800, 1600}).Draw(r, "ms")) * time.Millisecond)
+			case "cut":
+				l.cut.Store(true)
+			case "heal":
+				l.cut.Store(false)
+			case "late":
+				for _, args := range l.late {
+					admin.Do(ctx, args...) // the answer reaches nobody
+				}
+				l.late = nil
+			case "kill":
+				publishers[i] = leased(t, clients[i])
+				for text, limit := range want { // it finds again what is hot
+					publishers[i].Publish(hots(hot(text, 100, limit)))
+				}
+			case "flush": // Redis loses all
+				clock.FlushAll()
+			case "stop":
+				p.finish(ctx)
+				p.standby = true // it ends here, and a new one begins
+			}
+		}
+		for i, l := range links[:n] {
+			l.cut.Store(false)
+			step(publishers[i], publishers[i].hold)
+		}
+		clock.forward(DefaultLease)
+		for range 2 {
+			for _, p := range publishers {
+				must(t, p.hold(ctx))
+				must(t, p.resume(ctx))
+			}
+		}
+		told := story(r, admin)
+		holders := 0
+		for _, p := range publishers {
+			if !p.standby {
+				holders++
+			}
+		}
+		// A key that a new process never knew is left to fade.
+		clock.forward(15 * time.Second)
+		for _, p := range publishers {
+			must(t, p.hold(ctx))
+			must(t, p.resume(ctx))
+			must(t, p.prune(ctx))
+		}
+		story(r, admin)
+		if got := inRedis(t, admin); holders != 1 || !maps.Equal(got, want) {
+			r.Fatalf("%d holders; published %v, want %v; %d calls failed; the stream: %+v", holders, got, want, mistaken, told)
+		}
+	})
+}
