@@ -36,6 +36,7 @@ type verdict struct {
 }
 
 func (v *verdict) Skipf(string, ...any)  { v.end("skipped") }
+func (v *verdict) Fatal(...any)          { v.end("failed") }
 func (v *verdict) Fatalf(string, ...any) { v.end("failed") }
 
 func (v *verdict) end(word string) {

@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 type RedisServer struct {
 	tb     testing.TB
 	addr   string
+	tls    *tls.Config // nil: without TLS
 	engine redisEngine
 }
 
@@ -44,7 +46,7 @@ func Redis(tb testing.TB) *RedisServer {
 	}
 	if choice != "docker" {
 		if path, err := exec.LookPath("redis-server"); err == nil {
-			return localRedis(tb, path)
+			return localRedis(tb, path, redisSetup{})
 		}
 		if choice == "local" {
 			unavailable(tb, "HOTPARAM_TEST_REDIS=local, but no redis-server in PATH: install it (Debian: apt-get install redis-server)")
@@ -60,7 +62,12 @@ func Redis(tb testing.TB) *RedisServer {
 func (s *RedisServer) Addr() string { return s.addr }
 
 // URL is the server's address as redis.ParseURL takes it, database 0.
-func (s *RedisServer) URL() string { return "redis://" + s.addr + "/0" }
+func (s *RedisServer) URL() string {
+	if s.tls != nil {
+		return "rediss://" + s.addr + "/0"
+	}
+	return "redis://" + s.addr + "/0"
+}
 
 // Kill ends the server at once (SIGKILL) and returns when it is gone: connections
 // break and new ones are refused.
@@ -94,7 +101,7 @@ func (s *RedisServer) Resume() {
 func (s *RedisServer) Flush() {
 	s.tb.Helper()
 	s.do("flush", func(ctx context.Context) error {
-		return withClient(s.addr, func(client *redis.Client) error {
+		return withClient(s.addr, s.tls, func(client *redis.Client) error {
 			if err := client.FlushAll(ctx).Err(); err != nil {
 				return err
 			}
@@ -114,7 +121,7 @@ func (s *RedisServer) do(what string, action func(context.Context) error) {
 
 // withClient runs the action with a client that never retries and obeys deadlines,
 // and leaves nothing of it behind.
-func withClient(addr string, action func(*redis.Client) error) error {
+func withClient(addr string, config *tls.Config, action func(*redis.Client) error) error {
 	client := redis.NewClient(&redis.Options{
 		Addr:          addr,
 		MaxRetries:    -1,
@@ -124,6 +131,7 @@ func withClient(addr string, action func(*redis.Client) error) error {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		PoolSize:                 2,
 		ContextTimeoutEnabled:    true,
+		TLSConfig:                config,
 	})
 	defer client.Close()
 	return action(client)

@@ -114,7 +114,7 @@ func runContainer(tb testing.TB, image string, hostPort int) (*dockerEngine, err
 // awaitAnswer waits until the server itself answers. An open port would not tell:
 // Docker's proxy accepts connections before Redis does.
 func (e *dockerEngine) awaitAnswer(ctx context.Context) error {
-	return withClient(e.addr, func(client *redis.Client) error {
+	return withClient(e.addr, nil, func(client *redis.Client) error {
 		for {
 			err := client.Ping(ctx).Err()
 			if err == nil {
@@ -178,5 +178,5 @@ func logContainer(tb testing.TB, c *testcontainers.DockerContainer) {
 	}
 	defer logs.Close()
 	text, _ := io.ReadAll(logs) // what could be read is worth showing
-	tb.Logf("testenv: redis in Docker:\n%s", text)
+	tb.Logf("testenv: output in Docker:\n%s", text)
 }

@@ -2,9 +2,12 @@ package testenv
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,7 +18,7 @@ import (
 )
 
 var (
-	redisReady = regexp.MustCompile(`Ready to accept connections`)
+	redisReady = regexp.MustCompile(`Ready to accept connections|Sentinel ID is`)
 
 	// errPortTaken means that another process was faster.
 	errPortTaken = errors.New("another process has the port")
@@ -27,17 +30,35 @@ type localEngine struct {
 	path    string
 	dir     string
 	port    int
+	setup   redisSetup
 	process *Process
 }
 
-func localRedis(tb testing.TB, path string) *RedisServer {
+// redisSetup is how a redis-server differs from a plain one.
+type redisSetup struct {
+	arguments []string    // added to the plain ones
+	config    string      // a sentinel's configuration; empty: no sentinel
+	bus       bool        // the port + 10000 is needed, too
+	tls       *tls.Config // how to talk to it; nil: without TLS
+}
+
+// ports are the arguments for the port that clients use.
+func (s redisSetup) ports(port int) []string {
+	if s.tls != nil {
+		return []string{"--port", "0", "--tls-port", strconv.Itoa(port)}
+	}
+	return []string{"--port", strconv.Itoa(port)}
+}
+
+// localRedis starts a redis-server on a free port.
+func localRedis(tb testing.TB, path string, setup redisSetup) *RedisServer {
 	tb.Helper()
-	e := &localEngine{tb: tb, path: path, dir: tb.TempDir()}
+	e := &localEngine{tb: tb, path: path, dir: tb.TempDir(), setup: setup}
 	for range 5 {
-		e.port = FreePort(tb)
+		e.port = setup.freePort(tb)
 		err := e.start(tb.Context())
 		if err == nil {
-			return &RedisServer{tb: tb, addr: loopback(e.port), engine: e}
+			return &RedisServer{tb: tb, addr: loopback(e.port), tls: setup.tls, engine: e}
 		}
 		if !errors.Is(err, errPortTaken) {
 			tb.Fatalf("testenv: start redis: %v", err)
@@ -47,12 +68,42 @@ func localRedis(tb testing.TB, path string) *RedisServer {
 	return nil
 }
 
+// busOffset is how far above its port a node of a cluster talks to the others.
+const busOffset = 10_000
+
+func (s redisSetup) freePort(tb testing.TB) int {
+	tb.Helper()
+	for {
+		port := FreePort(tb)
+		// Beyond that an outgoing connection may have it by the time of the start.
+		if bus := port + busOffset; !s.bus || bus < 32_768 && claim(bus) && isFree(bus) {
+			return port
+		}
+	}
+}
+
+// command is how to start the server on its port.
+func (e *localEngine) command() (*exec.Cmd, error) {
+	plain := append(e.setup.ports(e.port), "--bind", "127.0.0.1", "--dir", e.dir)
+	if e.setup.config == "" {
+		plain = append(plain, "--save", "", "--appendonly", "no")
+		return exec.Command(e.path, append(plain, e.setup.arguments...)...), nil
+	}
+	file := filepath.Join(e.dir, "sentinel.conf") // it writes there what it finds out
+	if err := os.WriteFile(file, []byte(e.setup.config), 0o600); err != nil {
+		return nil, err
+	}
+	return exec.Command(e.path, append([]string{file, "--sentinel"}, plain...)...), nil
+}
+
 func (e *localEngine) start(ctx context.Context) error {
-	e.process = Start(e.tb, exec.Command(e.path,
-		"--port", strconv.Itoa(e.port), "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--dir", e.dir))
+	command, err := e.command()
+	if err != nil {
+		return err
+	}
+	e.process = Start(e.tb, command)
 	if _, err := e.process.await(ctx, redisReady); err != nil {
-		if e.process.hasExited() && !isFree(e.port) {
+		if e.process.hasExited() && (!isFree(e.port) || strings.Contains(e.process.Stdout(), "Failed listening on port")) {
 			return errPortTaken
 		}
 		return fmt.Errorf("%w; %s", err, e.process.describe())
@@ -62,7 +113,7 @@ func (e *localEngine) start(ctx context.Context) error {
 
 // checkOwn makes sure that the server which answers on the port is the child.
 func (e *localEngine) checkOwn(ctx context.Context) error {
-	return withClient(loopback(e.port), func(client *redis.Client) error {
+	return withClient(loopback(e.port), e.setup.tls, func(client *redis.Client) error {
 		info, err := client.Info(ctx, "server").Result()
 		if err != nil {
 			return fmt.Errorf("ask for its process id: %w", err)

@@ -120,12 +120,12 @@ func mustRefuse(t *testing.T, s *RedisServer) {
 func ping(s *RedisServer, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return withClient(s.Addr(), func(c *redis.Client) error { return c.Ping(ctx).Err() })
+	return withClient(s.Addr(), s.tls, func(c *redis.Client) error { return c.Ping(ctx).Err() })
 }
 
 func set(t *testing.T, s *RedisServer, key, value string) {
 	t.Helper()
-	err := withClient(s.Addr(), func(c *redis.Client) error { return c.Set(t.Context(), key, value, 0).Err() })
+	err := withClient(s.Addr(), s.tls, func(c *redis.Client) error { return c.Set(t.Context(), key, value, 0).Err() })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func set(t *testing.T, s *RedisServer, key, value string) {
 
 func exists(t *testing.T, s *RedisServer, key string) (n int64) {
 	t.Helper()
-	err := withClient(s.Addr(), func(c *redis.Client) (err error) {
+	err := withClient(s.Addr(), s.tls, func(c *redis.Client) (err error) {
 		n, err = c.Exists(t.Context(), key).Result()
 		return err
 	})
@@ -146,7 +146,7 @@ func exists(t *testing.T, s *RedisServer, key string) (n int64) {
 func runID(t *testing.T, s *RedisServer) string {
 	t.Helper()
 	var id string
-	err := withClient(s.Addr(), func(c *redis.Client) error {
+	err := withClient(s.Addr(), s.tls, func(c *redis.Client) error {
 		info, err := c.Info(t.Context(), "server").Result()
 		_, rest, _ := strings.Cut(info, "\nrun_id:")
 		id, _, _ = strings.Cut(rest, "\r\n")

@@ -1,0 +1,110 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/kafka"
+)
+
+// The last has all that is written otherwise in a URL, a key, a line.
+var terms = []string{"phone", "50% off: *été* 7.5\" a+b/c|d@e#f,g;h~i_j-k"}
+
+// The programs of examples/producers each count one search for the same terms. A term
+// is hot when the counts of all are together: in one partition, by one name.
+func testCounts(t *testing.T, k *testenv.KafkaCluster) {
+	hot := &hotSet{keys: make(map[string]bool)}
+	runSource(t, k, hot)
+	for i := range languages {
+		if found := hot.names(); len(found) > 0 {
+			t.Errorf("hot before %s counted: %q", languages[i].name, found)
+		}
+		for _, term := range terms {
+			languages[i].runExample(t, k, term)
+		}
+	}
+	var want []string
+	for _, term := range terms {
+		key := hotparam.Key{Rule: "search-terms", Text: hotparam.Text("GET /search", hotparam.Param{Name: "q", Value: term})}
+		want = append(want, key.String())
+	}
+	slices.Sort(want)
+	deadline := time.Now().Add(30 * time.Second)
+	for !slices.Equal(hot.names(), want) {
+		if time.Now().After(deadline) {
+			t.Fatalf("hot: %q, want %q", hot.names(), want)
+		}
+		time.Sleep(10 * time.Millisecond) // the source tells nobody that it has read all
+	}
+}
+
+func runSource(t *testing.T, k *testenv.KafkaCluster, hot *hotSet) {
+	t.Helper()
+	rules := strings.Replace(blocks(t, "yaml")[0], "hot: 200/s", fmt.Sprintf("hot: %d/5m", len(languages)), 1)
+	file, err := config.Parse("docs/PRODUCERS.md", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := kafkasource.New(kafkasource.Config{
+		Connection: kafka.Connection{Brokers: k.Addrs()},
+		Rules:      file.Rules,
+		Publisher:  func(int32) (kafkasource.Publisher, error) { return hot, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := source.Run(ctx); err != nil {
+			t.Errorf("source: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if s := source.Stats(); s.NoHeaders != int64(len(terms)*len(languages)) || s.BadHeaders+s.Foreign > 0 {
+			t.Errorf("%d records without headers, %d bad, %d foreign; want %d, 0, 0",
+				s.NoHeaders, s.BadHeaders, s.Foreign, len(terms)*len(languages))
+		}
+	})
+}
+
+// hotSet is the publisher of all partitions: it keeps what is hot.
+type hotSet struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (s *hotSet) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.keys))
+}
+
+func (s *hotSet) Publish(c hotparam.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range c.Hot {
+		s.keys[h.String()] = true
+	}
+	for _, h := range c.Cool {
+		delete(s.keys, h.String())
+	}
+}
+
+func (s *hotSet) Refresh([]hotparam.Hot)                        {}
+func (s *hotSet) Suspects(int, []hotparam.Hot)                  {}
+func (s *hotSet) Instances([]hotparam.Instance)                 {}
+func (s *hotSet) Adopt(context.Context) ([]hotparam.Hot, error) { return nil, nil }
+func (s *hotSet) Run(ctx context.Context) error                 { <-ctx.Done(); return nil }

@@ -1,0 +1,15 @@
+package interop
+
+import (
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+func TestProducersInOtherLanguages(t *testing.T) {
+	k := testenv.Kafka(t, testenv.KafkaConfig{}) // one for all
+	t.Run("a key's partition", func(t *testing.T) { testPartitions(t, k) })
+	k.CreateTopic(wire.DefaultTopic, 12, 1, nil)
+	t.Run("a key's counts", func(t *testing.T) { testCounts(t, k) })
+}

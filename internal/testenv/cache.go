@@ -1,0 +1,63 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// cached returns the directory of that name in the user's cache, where what tests
+// need from a registry is kept. If it is not there, build fills a work directory that
+// becomes it: in one process, while others that want it wait. It appears whole or not
+// at all, so what failed is tried again.
+func cached(name string, build func(work string) error) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache: %w", err)
+	}
+	cache = filepath.Join(cache, "hotparam-test")
+	dir := filepath.Join(cache, name)
+	if isThere(dir) {
+		return dir, nil
+	}
+	unlock, err := lockDirectory(cache)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if isThere(dir) {
+		return dir, nil // another process was faster
+	}
+	work, err := os.MkdirTemp(cache, "fetch-")
+	if err != nil {
+		return "", err
+	}
+	if err := build(work); err != nil {
+		return "", errors.Join(err, os.RemoveAll(work))
+	}
+	return dir, os.Rename(work, dir)
+}
+
+// lockDirectory makes the directory, if need be, and waits until no other process
+// holds it. The kernel lets go of it for a process that dies.
+func lockDirectory(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+	}
+	return func() { f.Close() }, nil
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,128 @@
+package testenv
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// CertificateFiles are PEM files of one test: an authority, and what it signed for
+// a server at localhost, 127.0.0.1 and other hosts if given, and for a client called
+// "client". Keys are in PKCS #8. They are good for a day.
+type CertificateFiles struct {
+	CA                    string
+	ServerCert, ServerKey string
+	ClientCert, ClientKey string
+}
+
+// Certificates makes a new authority with a server's and a client's certificate.
+func Certificates(tb testing.TB, hosts ...string) CertificateFiles {
+	tb.Helper()
+	dir := tb.TempDir()
+	a := authority{tb: tb, dir: dir}
+	a.cert, a.key = a.sign(&x509.Certificate{
+		Subject:               pkix.Name{CommonName: "testenv authority"},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	})
+	names, addresses := []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			addresses = append(addresses, ip)
+		} else {
+			names = append(names, host)
+		}
+	}
+	files := CertificateFiles{CA: a.write("ca.pem", "CERTIFICATE", a.cert.Raw)}
+	files.ServerCert, files.ServerKey = a.issue("server", &x509.Certificate{
+		DNSNames:    names,
+		IPAddresses: addresses,
+		// A server of a cluster is a client of the others.
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	files.ClientCert, files.ClientKey = a.issue("client", &x509.Certificate{
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return files
+}
+
+// Config is for a client that trusts the authority and shows the client's
+// certificate.
+func (f CertificateFiles) Config(tb testing.TB) *tls.Config {
+	tb.Helper()
+	ca, err := os.ReadFile(f.CA)
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	pair, err := tls.LoadX509KeyPair(f.ClientCert, f.ClientKey)
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+}
+
+type authority struct {
+	tb   testing.TB
+	dir  string
+	cert *x509.Certificate // nil: signs itself
+	key  *ecdsa.PrivateKey
+}
+
+// issue signs a certificate by that name and writes it, with its key.
+func (a *authority) issue(name string, template *x509.Certificate) (certFile, keyFile string) {
+	a.tb.Helper()
+	template.Subject = pkix.Name{CommonName: name}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	cert, key := a.sign(template)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.tb.Fatalf("testenv: encode the key of %s: %v", name, err)
+	}
+	return a.write(name+".pem", "CERTIFICATE", cert.Raw), a.write(name+"-key.pem", "PRIVATE KEY", der)
+}
+
+func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.tb.Fatalf("testenv: make a key: %v", err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore = time.Now().Add(-time.Hour)
+	template.NotAfter = time.Now().Add(24 * time.Hour)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.tb.Fatalf("testenv: sign a certificate: %v", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.tb.Fatalf("testenv: read a certificate: %v", err)
+	}
+	return cert, key
+}
+
+func (a *authority) write(name, kind string, der []byte) string {
+	a.tb.Helper()
+	path := filepath.Join(a.dir, name)
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.tb.Fatalf("testenv: %v", err)
+	}
+	return path
+}

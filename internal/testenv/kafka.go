@@ -1,0 +1,278 @@
+package testenv
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// kafkaPatience is how long a cluster may take to get ready: three Java programs
+// start at once, on a machine that may be busy with other tests.
+const kafkaPatience = 90 * time.Second
+
+// KafkaConfig is what kind of cluster a test wants. The zero value: one broker that
+// talks in the clear to anybody.
+type KafkaConfig struct {
+	// Brokers is 1 (or 0) or 3. With three, topics may have three replicas and a
+	// record with acks=all is in two of them.
+	Brokers int
+	// Properties are added to each broker's server.properties, and win.
+	Properties map[string]string
+	// TLS: clients must talk TLS. The certificates are [KafkaCluster.Certificates].
+	TLS bool
+	// ClientCerts: with TLS, clients must show theirs.
+	ClientCerts bool
+	// Users who may log in, with their passwords (letters, digits and dashes), by
+	// PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. Nil: nobody needs to.
+	Users map[string]string
+	// Authorize: users may do only what [KafkaCluster.Allow] allows.
+	Authorize bool
+}
+
+// KafkaCluster is a real Kafka, in KRaft mode, that belongs to one test. Brokers are
+// numbered from 0; each is a controller, too. Topics are not made by being used. Its
+// methods belong to the test's own goroutine.
+type KafkaCluster struct {
+	tb      testing.TB
+	config  KafkaConfig
+	id      string
+	certs   CertificateFiles // with TLS
+	brokers []kafkaBroker
+	addrs   []string
+}
+
+// kafkaBroker runs one broker, as a child process or in a container.
+type kafkaBroker interface {
+	// start starts the broker on the address and with the data that it had before;
+	// it may not answer yet.
+	start(ctx context.Context) error
+	// exited tells why the broker does not run any more, nil if it does.
+	exited(ctx context.Context) error
+	kill(ctx context.Context) error
+	pause(ctx context.Context) error
+	resume(ctx context.Context) error
+}
+
+// Kafka starts a Kafka 4.3.1 for the test and returns when all brokers answer and
+// know each other. It is run by the java of the PATH from jars that Maven (mvn) gets
+// once into the user's cache directory or, without either, from the image
+// apache/kafka:4.3.1 in Docker; HOTPARAM_TEST_KAFKA=local or docker forces one way,
+// HOTPARAM_KAFKA_IMAGE names another image (with java in the PATH and Kafka's jars in
+// /opt/kafka/libs). With neither the test is skipped (see the package).
+func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
+	tb.Helper()
+	config.Brokers = cmp.Or(config.Brokers, 1)
+	if config.Brokers != 1 && config.Brokers != 3 {
+		tb.Fatalf("testenv: a Kafka of %d brokers: must be 1 or 3", config.Brokers)
+	}
+	if config.ClientCerts && !config.TLS {
+		tb.Fatal("testenv: KafkaConfig.ClientCerts needs TLS")
+	}
+	if config.Authorize && config.Users == nil {
+		tb.Fatal("testenv: KafkaConfig.Authorize needs Users: else all are the same to Kafka")
+	}
+	choice := os.Getenv("HOTPARAM_TEST_KAFKA")
+	var why error
+	switch choice {
+	case "docker":
+	case "", "local":
+		if why = kafkaRunsLocally(tb.Context()); why == nil {
+			return startKafka(tb, config, newLocalBrokers)
+		}
+	default:
+		tb.Fatalf("testenv: HOTPARAM_TEST_KAFKA=%q: must be local, docker or empty", choice)
+	}
+	if choice != "local" {
+		err := dockerAnswers(tb.Context())
+		if err == nil {
+			return startKafka(tb, config, newDockerBrokers)
+		}
+		why = errors.Join(why, err)
+	}
+	unavailable(tb, fmt.Sprintf("no Kafka: install Java and Maven (Debian: apt-get install default-jdk-headless maven) or start Docker: %v", why))
+	return nil
+}
+
+// kafkaRunsLocally tells why it does not, nil if it does.
+func kafkaRunsLocally(ctx context.Context) error {
+	if _, err := exec.LookPath("java"); err != nil {
+		return err
+	}
+	_, err := kafkaJars(ctx)
+	return err
+}
+
+func startKafka(tb testing.TB, config KafkaConfig, brokers func(*KafkaCluster) error) *KafkaCluster {
+	tb.Helper()
+	var err error
+	for range 5 {
+		k := &KafkaCluster{tb: tb, config: config, id: newKafkaID()}
+		if err = brokers(k); err == nil {
+			err = k.startAll()
+		}
+		if err == nil {
+			return k
+		}
+		k.killAll() // all get other ports
+		if !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	tb.Fatalf("testenv: start kafka: %v", err)
+	return nil
+}
+
+func (k *KafkaCluster) startAll() error {
+	ctx, cancel := context.WithTimeout(k.tb.Context(), kafkaPatience)
+	defer cancel()
+	for i, b := range k.brokers {
+		if err := b.start(ctx); err != nil {
+			return fmt.Errorf("broker %d: %w", i, err)
+		}
+	}
+	for i := range k.brokers {
+		if err := k.awaitBroker(ctx, i, len(k.brokers)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *KafkaCluster) killAll() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.tb.Context()), grace)
+	defer cancel()
+	for i, b := range k.brokers {
+		if err := b.kill(ctx); err != nil {
+			k.tb.Logf("testenv: kill broker %d: %v", i, err)
+		}
+	}
+}
+
+// newKafkaID is a random id in the form that Kafka wants, of 16 bytes. By it a
+// cluster is told from another one that took its port.
+func newKafkaID() string {
+	var id [16]byte
+	rand.Read(id[:])
+	id[0] &= 0x7f // an id must not begin with a dash
+	return base64.RawURLEncoding.EncodeToString(id[:])
+}
+
+// Addrs are the brokers' host:port, by number. They never change.
+func (k *KafkaCluster) Addrs() []string { return append([]string(nil), k.addrs...) }
+
+// Certificates are those of a cluster with TLS: all its brokers show the server's.
+func (k *KafkaCluster) Certificates() CertificateFiles { return k.certs }
+
+// Classpath is that of Kafka's jars, kafka-clients and a logger among them, for
+// "java -cp". The test is skipped where they cannot be had.
+func (k *KafkaCluster) Classpath() string {
+	k.tb.Helper()
+	dir, err := kafkaJars(k.tb.Context())
+	if err != nil {
+		unavailable(k.tb, err.Error())
+	}
+	return dir + "/*"
+}
+
+// CreateTopic makes a topic and returns when each broker that runs knows the leader
+// of each partition.
+func (k *KafkaCluster) CreateTopic(name string, partitions, replicas int, config map[string]string) {
+	k.tb.Helper()
+	values := make(map[string]*string, len(config))
+	for key, value := range config {
+		values[key] = &value
+	}
+	k.do("create topic "+name, func(ctx context.Context) error {
+		client := k.Client()
+		defer client.Close()
+		if _, err := kadm.NewClient(client).CreateTopic(ctx, int32(partitions), int16(replicas), values, name); err != nil {
+			return err
+		}
+		for i, b := range k.brokers {
+			if b.exited(ctx) == nil {
+				if err := k.awaitTopic(ctx, i, name, partitions); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Allow lets a user do what the rules say, as
+//
+//	k.Allow("alice", kadm.NewACLs().Topics("counters").Operations(kadm.OpWrite, kadm.OpDescribe))
+func (k *KafkaCluster) Allow(user string, rules *kadm.ACLBuilder) {
+	k.tb.Helper()
+	rules = rules.Allow("User:" + user).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral)
+	k.do("allow "+user, func(ctx context.Context) error {
+		client := k.Client()
+		defer client.Close()
+		results, err := kadm.NewClient(client).CreateACLs(ctx, rules)
+		for _, r := range results {
+			err = errors.Join(err, r.Err)
+		}
+		return err
+	})
+}
+
+// Client is a client that may do everything. Whoever asks for it closes it.
+func (k *KafkaCluster) Client(options ...kgo.Opt) *kgo.Client {
+	k.tb.Helper()
+	client, err := kgo.NewClient(append(k.adminOptions(k.addrs...), options...)...)
+	if err != nil {
+		k.tb.Fatalf("testenv: make a client of kafka: %v", err)
+	}
+	return client
+}
+
+// Kill ends broker i at once (SIGKILL) and returns when it is gone.
+func (k *KafkaCluster) Kill(i int) {
+	k.tb.Helper()
+	k.do(fmt.Sprintf("kill broker %d", i), k.brokers[i].kill)
+}
+
+// Start starts broker i, which was killed, on the same address with the data that it
+// had, and returns when it answers and belongs to the cluster again. Its replicas
+// may still have to catch up.
+func (k *KafkaCluster) Start(i int) {
+	k.tb.Helper()
+	k.do(fmt.Sprintf("start broker %d", i), func(ctx context.Context) error {
+		if err := k.brokers[i].start(ctx); err != nil {
+			return err
+		}
+		return k.awaitBroker(ctx, i, 1)
+	})
+}
+
+// Pause stops broker i in its tracks (SIGSTOP): connections stay open, nothing is
+// answered until Resume.
+func (k *KafkaCluster) Pause(i int) {
+	k.tb.Helper()
+	k.do(fmt.Sprintf("pause broker %d", i), k.brokers[i].pause)
+}
+
+// Resume lets a paused broker go on.
+func (k *KafkaCluster) Resume(i int) {
+	k.tb.Helper()
+	k.do(fmt.Sprintf("resume broker %d", i), k.brokers[i].resume)
+}
+
+func (k *KafkaCluster) do(what string, action func(context.Context) error) {
+	k.tb.Helper()
+	ctx, cancel := context.WithTimeout(k.tb.Context(), kafkaPatience)
+	defer cancel()
+	if err := action(ctx); err != nil {
+		k.tb.Fatalf("testenv: %s of kafka at %s: %v", what, k.addrs, err)
+	}
+}

@@ -1,0 +1,98 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// localBroker is a Kafka broker that is a child of the test process.
+type localBroker struct {
+	k       *KafkaCluster
+	node    *kafkaNode
+	script  string
+	process *Process // nil before the first start
+}
+
+func newLocalBrokers(k *KafkaCluster) error {
+	jars, err := kafkaJars(k.tb.Context())
+	if err != nil {
+		return err
+	}
+	if k.config.TLS {
+		k.certs = Certificates(k.tb)
+	}
+	var voters []string
+	var nodes []*kafkaNode
+	for i := range k.config.Brokers {
+		dir := k.tb.TempDir()
+		n := &kafkaNode{
+			id: i + 1, bind: "127.0.0.1", client: FreePort(k.tb),
+			internal: loopback(FreePort(k.tb)), controller: loopback(FreePort(k.tb)),
+			dir: dir, data: filepath.Join(dir, "data"), jars: jars,
+		}
+		n.advertised = loopback(n.client)
+		voters = append(voters, fmt.Sprintf("%d@%s", n.id, n.controller))
+		nodes = append(nodes, n)
+	}
+	for _, n := range nodes {
+		n.voters = strings.Join(voters, ",")
+		files, err := k.files(n)
+		if err != nil {
+			return err
+		}
+		for name, text := range files {
+			if err := os.WriteFile(n.path(name), text, 0o600); err != nil {
+				return err
+			}
+		}
+		b := &localBroker{k: k, node: n, script: n.script(&k.config, k.id)}
+		k.brokers = append(k.brokers, b)
+		k.addrs = append(k.addrs, n.advertised)
+	}
+	return nil
+}
+
+func (b *localBroker) start(context.Context) error {
+	b.process = Start(b.k.tb, exec.Command("sh", "-c", b.script))
+	// Asked to end, a broker whose peers are gone waits for them; nothing of it is
+	// worth that.
+	b.k.tb.Cleanup(func() { b.process.Kill() })
+	return nil
+}
+
+func (b *localBroker) exited(context.Context) error {
+	if !b.process.hasExited() {
+		return nil
+	}
+	for _, addr := range []string{b.node.advertised, b.node.internal, b.node.controller} {
+		_, port, _ := net.SplitHostPort(addr)
+		if n, err := strconv.Atoi(port); err == nil && !isFree(n) {
+			return fmt.Errorf("%w: %s; %s", errPortTaken, addr, b.process.describe())
+		}
+	}
+	return fmt.Errorf("it ended: %s", b.process.describe())
+}
+
+func (b *localBroker) kill(context.Context) error {
+	if b.process != nil {
+		b.process.Kill()
+	}
+	return nil
+}
+
+func (b *localBroker) pause(ctx context.Context) error {
+	b.process.Signal(syscall.SIGSTOP)
+	return awaitStopped(ctx, b.process.PID())
+}
+
+func (b *localBroker) resume(context.Context) error {
+	b.process.Signal(syscall.SIGCONT)
+	return nil
+}

@@ -1,0 +1,104 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+)
+
+// kafkaAdmin is a user of ours who may do everything, by password.
+const kafkaAdmin = "testenv-admin"
+
+func (k *KafkaCluster) adminOptions(addrs ...string) []kgo.Opt {
+	options := []kgo.Opt{kgo.SeedBrokers(addrs...), kgo.ClientID("testenv")}
+	if k.config.Users != nil {
+		options = append(options, kgo.SASL(plain.Auth{User: kafkaAdmin, Pass: k.adminPassword()}.AsMechanism()))
+	}
+	if k.config.TLS {
+		options = append(options, kgo.DialTLSConfig(k.certs.Config(k.tb)))
+	}
+	return options
+}
+
+func (k *KafkaCluster) adminPassword() string { return k.id }
+
+// awaitBroker waits until broker i answers and says that it belongs to the cluster,
+// and at least n brokers with it.
+func (k *KafkaCluster) awaitBroker(ctx context.Context, i, n int) error {
+	return k.await(ctx, i, kmsg.NewPtrMetadataRequest(), func(m *kmsg.MetadataResponse) error {
+		own := false
+		for _, b := range m.Brokers {
+			own = own || int(b.NodeID) == i+1
+		}
+		if !own || len(m.Brokers) < n {
+			return fmt.Errorf("it knows %d of %d brokers, itself: %v", len(m.Brokers), n, own)
+		}
+		return nil
+	})
+}
+
+// awaitTopic waits until broker i knows the topic with a leader of each partition.
+func (k *KafkaCluster) awaitTopic(ctx context.Context, i int, topic string, partitions int) error {
+	request := kmsg.NewPtrMetadataRequest()
+	wanted := kmsg.NewMetadataRequestTopic()
+	wanted.Topic = &topic
+	request.Topics = append(request.Topics, wanted)
+	return k.await(ctx, i, request, func(m *kmsg.MetadataResponse) error {
+		led := 0
+		for _, t := range m.Topics {
+			for _, p := range t.Partitions {
+				if p.Leader > 0 {
+					led++
+				}
+			}
+		}
+		if led != partitions {
+			return fmt.Errorf("it knows leaders of %d of %d partitions of %s", led, partitions, topic)
+		}
+		return nil
+	})
+}
+
+// await asks broker i, and no other, until its answer is as wanted. A starting
+// server gives no event.
+func (k *KafkaCluster) await(ctx context.Context, i int, request *kmsg.MetadataRequest, wanted func(*kmsg.MetadataResponse) error) error {
+	client, err := kgo.NewClient(append(k.adminOptions(k.addrs[i]), kgo.DialTimeout(time.Second))...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for {
+		m, err := askOnce(ctx, client, request)
+		if err == nil && m.ClusterID != nil && *m.ClusterID != k.id {
+			return fmt.Errorf("%w: %s is answered by another kafka", errPortTaken, k.addrs[i])
+		}
+		if err == nil {
+			err = wanted(m)
+		}
+		if err == nil {
+			return nil
+		}
+		if why := k.brokers[i].exited(ctx); why != nil {
+			return fmt.Errorf("broker %d: %w", i, why)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("broker %d at %s is not ready: %w", i, k.addrs[i], err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func askOnce(ctx context.Context, client *kgo.Client, request *kmsg.MetadataRequest) (*kmsg.MetadataResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	response, err := client.SeedBrokers()[0].Request(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return response.(*kmsg.MetadataResponse), nil
+}

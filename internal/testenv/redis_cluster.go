@@ -1,0 +1,135 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// RedisClusterSet is a cluster of three masters, each with a replica that takes its
+// place two to three seconds after it died. Its methods belong to the test's own
+// goroutine.
+type RedisClusterSet struct {
+	tb    testing.TB
+	nodes []*RedisServer // three masters, then their replicas
+}
+
+const (
+	clusterMasters = 3
+	clusterSlots   = 16384
+)
+
+// RedisCluster starts a cluster and returns when all of it is up.
+func RedisCluster(tb testing.TB) *RedisClusterSet {
+	tb.Helper()
+	path := redisProgram(tb)
+	s := &RedisClusterSet{tb: tb}
+	for range 2 * clusterMasters {
+		s.nodes = append(s.nodes, localRedis(tb, path, redisSetup{bus: true, arguments: []string{
+			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000",
+			"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+		}}))
+	}
+	for i, node := range s.nodes {
+		if i < clusterMasters {
+			s.must(node, "CLUSTER", "ADDSLOTSRANGE", i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1)
+		}
+		s.must(node, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+	}
+	host, port, _ := net.SplitHostPort(s.nodes[0].Addr())
+	for _, node := range s.nodes[1:] {
+		s.must(node, "CLUSTER", "MEET", host, port)
+	}
+	s.awaitAll("all nodes know each other", func(info string) bool {
+		return strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r\n", len(s.nodes)))
+	})
+	for i, node := range s.nodes[clusterMasters:] {
+		master := s.must(s.nodes[i], "CLUSTER", "MYID")
+		awaitRedis(tb, "a replica knows its master", func(ctx context.Context) bool {
+			_, err := s.do(ctx, node, "CLUSTER", "REPLICATE", master)
+			return err == nil
+		})
+	}
+	for _, node := range s.nodes[clusterMasters:] {
+		awaitRedis(tb, "a replica is in step", func(ctx context.Context) bool { return inStep(ctx, node) })
+	}
+	s.awaitAll("all slots are served", func(info string) bool {
+		return strings.Contains(info, "cluster_state:ok\r\n") && strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r\n", clusterSlots))
+	})
+	return s
+}
+
+// Addrs are the nodes' host:port.
+func (s *RedisClusterSet) Addrs() []string {
+	var addrs []string
+	for _, node := range s.nodes {
+		addrs = append(addrs, node.Addr())
+	}
+	return addrs
+}
+
+// URL is the cluster's address as redis.ParseClusterURL takes it.
+func (s *RedisClusterSet) URL() string {
+	addrs := s.Addrs()
+	return "redis://" + addrs[0] + "?" + url.Values{"addr": addrs[1:]}.Encode()
+}
+
+// Master is the node that reads and writes the key now; nil while none does.
+func (s *RedisClusterSet) Master(key string) *RedisServer {
+	s.tb.Helper()
+	ctx, cancel := context.WithTimeout(s.tb.Context(), patience)
+	defer cancel()
+	for _, node := range s.nodes {
+		if _, err := s.do(ctx, node, "EXISTS", key); err == nil { // others send the client on
+			return node
+		}
+	}
+	return nil
+}
+
+// AwaitFailover waits until another node than former, which is dead, is the master
+// of the key, and returns it.
+func (s *RedisClusterSet) AwaitFailover(key string, former *RedisServer) *RedisServer {
+	s.tb.Helper()
+	var master *RedisServer
+	awaitRedis(s.tb, "another node has the key "+key, func(context.Context) bool {
+		master = s.Master(key)
+		return master != nil && master != former
+	})
+	return master
+}
+
+func (s *RedisClusterSet) must(node *RedisServer, args ...any) string {
+	s.tb.Helper()
+	ctx, cancel := context.WithTimeout(s.tb.Context(), patience)
+	defer cancel()
+	answer, err := s.do(ctx, node, args...)
+	if err != nil {
+		s.tb.Fatalf("testenv: %v at %s: %v", args, node.Addr(), err)
+	}
+	return answer
+}
+
+func (s *RedisClusterSet) do(ctx context.Context, node *RedisServer, args ...any) (answer string, err error) {
+	err = withClient(node.addr, node.tls, func(c *redis.Client) error {
+		value, err := c.Do(ctx, args...).Result()
+		answer = fmt.Sprint(value)
+		return err
+	})
+	return answer, err
+}
+
+func (s *RedisClusterSet) awaitAll(what string, done func(info string) bool) {
+	s.tb.Helper()
+	for _, node := range s.nodes {
+		awaitRedis(s.tb, what, func(ctx context.Context) bool {
+			info, err := s.do(ctx, node, "CLUSTER", "INFO")
+			return err == nil && done(info)
+		})
+	}
+}

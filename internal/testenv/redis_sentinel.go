@@ -1,0 +1,211 @@
+package testenv
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// RedisSentinelSet is a primary with a replica, and three sentinels that make the
+// replica the primary about two seconds after that died. Its methods belong to the
+// test's own goroutine.
+type RedisSentinelSet struct {
+	tb        testing.TB
+	path      string
+	servers   []*RedisServer
+	sentinels []*RedisServer
+	dead      *RedisServer // the primary that was killed
+}
+
+// sentinelMaster is what the sentinels call the primary.
+const sentinelMaster = "main"
+
+// prompt makes a primary send its data to a replica at once, not after five seconds.
+var prompt = []string{"--repl-diskless-sync-delay", "0"}
+
+// RedisSentinel starts such a set and returns when a failover is possible.
+func RedisSentinel(tb testing.TB) *RedisSentinelSet {
+	tb.Helper()
+	s := &RedisSentinelSet{tb: tb, path: redisProgram(tb)}
+	primary := localRedis(tb, s.path, redisSetup{arguments: prompt})
+	replica := s.replica(primary.Addr())
+	s.servers = []*RedisServer{primary, replica}
+	// A sentinel that meets a replica before that is in step never chooses it.
+	s.await("the replica is in step", func(ctx context.Context) bool { return inStep(ctx, replica) })
+	host, port, _ := net.SplitHostPort(primary.Addr())
+	for range 3 {
+		s.sentinels = append(s.sentinels, localRedis(tb, s.path, redisSetup{config: strings.Join([]string{
+			"sentinel monitor " + sentinelMaster + " " + host + " " + port + " 2",
+			"sentinel down-after-milliseconds " + sentinelMaster + " 1000",
+			"sentinel failover-timeout " + sentinelMaster + " 5000",
+		}, "\n") + "\n"}))
+	}
+	for _, sentinel := range s.sentinels {
+		// Redis 7 can be told to make itself known sooner than after two seconds.
+		_ = s.ask(sentinel, func(ctx context.Context, c *redis.Client) error {
+			return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "100").Err()
+		})
+	}
+	for _, sentinel := range s.sentinels {
+		s.await("the sentinels know each other and the replica", func(ctx context.Context) bool {
+			known := map[string]string{}
+			err := s.ask(sentinel, func(ctx context.Context, c *redis.Client) (err error) {
+				cmd := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", sentinelMaster)
+				_ = c.Process(ctx, cmd)
+				known, err = cmd.Result()
+				return err
+			})
+			return err == nil && known["num-other-sentinels"] == "2" && known["num-slaves"] == "1"
+		})
+	}
+	return s
+}
+
+func (s *RedisSentinelSet) replica(primary string) *RedisServer {
+	host, port, _ := net.SplitHostPort(primary)
+	return localRedis(s.tb, s.path, redisSetup{arguments: append([]string{"--replicaof", host + " " + port}, prompt...)})
+}
+
+// Master is what the sentinels call the primary.
+func (s *RedisSentinelSet) Master() string { return sentinelMaster }
+
+// Addrs are the sentinels' host:port.
+func (s *RedisSentinelSet) Addrs() []string {
+	var addrs []string
+	for _, sentinel := range s.sentinels {
+		addrs = append(addrs, sentinel.Addr())
+	}
+	return addrs
+}
+
+// URL is the set's address as redis.ParseFailoverURL takes it, database 0.
+func (s *RedisSentinelSet) URL() string {
+	addrs := s.Addrs()
+	query := url.Values{"master_name": {s.Master()}, "addr": addrs[1:]}
+	return "redis://" + addrs[0] + "/0?" + query.Encode()
+}
+
+// Primary is the host:port of the primary, as most sentinels have it.
+func (s *RedisSentinelSet) Primary() string {
+	s.tb.Helper()
+	votes := make(map[string]int)
+	for _, sentinel := range s.sentinels {
+		_ = s.ask(sentinel, func(ctx context.Context, c *redis.Client) error {
+			addr, err := c.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster).StringSlice()
+			if err == nil && len(addr) == 2 {
+				votes[net.JoinHostPort(addr[0], addr[1])]++
+			}
+			return err
+		})
+	}
+	for addr, n := range votes {
+		if 2*n > len(s.sentinels) {
+			return addr
+		}
+	}
+	return ""
+}
+
+// PrimaryServer is the primary itself.
+func (s *RedisSentinelSet) PrimaryServer() *RedisServer {
+	s.tb.Helper()
+	addr := s.Primary()
+	i := slices.IndexFunc(s.servers, func(r *RedisServer) bool { return r.Addr() == addr })
+	if i < 0 {
+		s.tb.Fatalf("testenv: the sentinels name %q as the primary, which is none of ours", addr)
+	}
+	return s.servers[i]
+}
+
+// Replica is the server that is not the primary.
+func (s *RedisSentinelSet) Replica() *RedisServer {
+	s.tb.Helper()
+	primary := s.PrimaryServer()
+	return s.servers[slices.IndexFunc(s.servers, func(r *RedisServer) bool { return r != primary })]
+}
+
+// KillPrimary kills the primary (SIGKILL) and returns at once.
+func (s *RedisSentinelSet) KillPrimary() {
+	s.tb.Helper()
+	s.dead = s.PrimaryServer()
+	s.dead.Kill()
+}
+
+// AwaitFailover waits until another server than former is the primary and takes
+// writes, and returns its host:port.
+func (s *RedisSentinelSet) AwaitFailover(former string) string {
+	s.tb.Helper()
+	var addr string
+	s.await("another primary than "+former, func(ctx context.Context) bool {
+		if addr = s.Primary(); addr == "" || addr == former {
+			return false
+		}
+		return withClient(addr, nil, func(c *redis.Client) error {
+			return c.Do(ctx, "PUBLISH", "testenv", "").Err()
+		}) == nil && s.role(ctx, addr) == "master"
+	})
+	return addr
+}
+
+// RestartOld starts the server that KillPrimary killed, with no data, as a replica
+// of the present primary, and returns when it is in step.
+func (s *RedisSentinelSet) RestartOld() {
+	s.tb.Helper()
+	engine := s.dead.engine.(*localEngine) // redisProgram made sure
+	host, port, _ := net.SplitHostPort(s.Primary())
+	engine.setup.arguments = append([]string{"--replicaof", host + " " + port}, prompt...)
+	s.dead.Restart()
+	s.await("the restarted server is in step", func(ctx context.Context) bool { return inStep(ctx, s.dead) })
+}
+
+func (s *RedisSentinelSet) role(ctx context.Context, addr string) (role string) {
+	_ = withClient(addr, nil, func(c *redis.Client) error {
+		answer, err := c.Do(ctx, "ROLE").Slice()
+		if err == nil && len(answer) > 0 {
+			role, _ = answer[0].(string)
+		}
+		return err
+	})
+	return role
+}
+
+func (s *RedisSentinelSet) ask(server *RedisServer, question func(context.Context, *redis.Client) error) error {
+	ctx, cancel := context.WithTimeout(s.tb.Context(), time.Second)
+	defer cancel()
+	return withClient(server.Addr(), nil, func(c *redis.Client) error { return question(ctx, c) })
+}
+
+func (s *RedisSentinelSet) await(what string, done func(context.Context) bool) {
+	s.tb.Helper()
+	awaitRedis(s.tb, what, done)
+}
+
+// inStep tells whether a replica has all that its primary has.
+func inStep(ctx context.Context, replica *RedisServer) bool {
+	var info string
+	_ = withClient(replica.addr, replica.tls, func(c *redis.Client) (err error) {
+		info, err = c.Info(ctx, "replication").Result()
+		return err
+	})
+	return strings.Contains(info, "master_link_status:up")
+}
+
+// awaitRedis asks until it is so: servers give no event.
+func awaitRedis(tb testing.TB, what string, done func(context.Context) bool) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	for !done(ctx) {
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("testenv: redis: not within %v: %s", patience, what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
