@@ -156,7 +156,7 @@ func search(query string) middleware.Request {
 func newGuard(b *testing.B, limit *hotparam.Limit, queries []string) *middleware.Guard {
 	b.Helper()
 	rules := rules(b, "GET /search", unreachable, limit)
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addr: socket(b)})
+	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{socket(b)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,70 +3,87 @@ package config
 import (
 	"cmp"
 	"net"
-	"net/url"
+	"regexp"
 	"strconv"
-	"strings"
 )
 
 // Aggregator holds the daemon's settings, section "aggregator:" of the file.
 // What the file does not say is zero; [Aggregator.WithDefaults] fills it in.
 type Aggregator struct {
+	// Source is how counts travel: [SourceStatsD] or [SourceKafka].
+	Source string
+	// Name tells this aggregator from others that share the keys; empty: it
+	// is alone, or Kafka tells them apart.
+	Name string
+	// Lease: of several aggregators that all get everything, one publishes.
+	Lease bool
 	// Listen is the UDP address for StatsD lines.
 	Listen string
-	// Redis is the URL of the Redis that holds the hot set: redis://,
-	// rediss:// or unix://.
-	Redis string
+	// Redis holds the hot set.
+	Redis Redis
 	// HTTP is the address for health and metrics.
 	HTTP string
 	// Memory is how many bytes the windows may hold.
 	Memory int64
 }
 
+// How counts travel from instances to aggregators.
+const (
+	SourceStatsD = "statsd"
+	SourceKafka  = "kafka"
+)
+
 // defaultAggregator is what an Aggregator stands for that says nothing.
 var defaultAggregator = Aggregator{
+	Source: SourceStatsD,
 	Listen: "127.0.0.1:8125",
-	Redis:  "redis://127.0.0.1:6379/0",
+	Redis:  Redis{URL: "redis://127.0.0.1:6379/0"},
 	HTTP:   "127.0.0.1:9125",
 	Memory: 64 << 20,
 }
 
 // WithDefaults gives the settings with the default for each that is zero.
 func (a Aggregator) WithDefaults() Aggregator {
-	return Aggregator{
-		Listen: cmp.Or(a.Listen, defaultAggregator.Listen),
-		Redis:  cmp.Or(a.Redis, defaultAggregator.Redis),
-		HTTP:   cmp.Or(a.HTTP, defaultAggregator.HTTP),
-		Memory: cmp.Or(a.Memory, defaultAggregator.Memory),
-	}
+	a.Source = cmp.Or(a.Source, defaultAggregator.Source)
+	a.Listen = cmp.Or(a.Listen, defaultAggregator.Listen)
+	a.Redis.URL = cmp.Or(a.Redis.URL, defaultAggregator.Redis.URL)
+	a.HTTP = cmp.Or(a.HTTP, defaultAggregator.HTTP)
+	a.Memory = cmp.Or(a.Memory, defaultAggregator.Memory)
+	return a
 }
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"listen", "redis", "http", "memory"},
+	fields:  []string{"source", "name", "lease", "listen", "redis", "http", "memory"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
 func (d *decoder) aggregator(n *node) Aggregator {
 	v := d.section(n, aggregatorSection)
-	a := Aggregator{
-		Listen: d.address(v.get("listen"), "aggregator.listen", "127.0.0.1:8125"),
-		HTTP:   d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125"),
-	}
-	if s, ok := d.scalar(v.get("redis"), "aggregator.redis"); ok {
-		if !validRedis(s) {
-			// The URL is not shown: it may hold a password in a form that is
-			// not known to be one.
-			d.report(v.get("redis").at, "for example redis://user:password@host:6379/0", "aggregator.redis: want a URL that begins with redis://, rediss:// or unix://")
-		}
-		a.Redis = s
-	}
-	if s, ok := d.scalar(v.get("memory"), "aggregator.memory"); ok {
-		if a.Memory, ok = ParseBytes(s); !ok || a.Memory < minMemory {
-			d.report(v.get("memory").at, "64MB is enough for some 200,000 keys", "aggregator.memory %s: want a size of at least 1MiB, for example 64MB or 256MiB", quote(s))
-		}
-	}
+	var a Aggregator
+	a.Source, _ = d.choice(v.get("source"), "aggregator.source", SourceStatsD, SourceKafka)
+	a.Name = d.aggregatorName(v.get("name"))
+	a.Lease = d.flag(v.get("lease"), "aggregator.lease")
+	a.Listen = d.address(v.get("listen"), "aggregator.listen", "127.0.0.1:8125")
+	a.Redis = d.redis(v.get("redis"))
+	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
+	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
 	return a
 }
+
+func (d *decoder) aggregatorName(n *node) string {
+	s, ok := d.scalar(n, "aggregator.name")
+	if ok && !ValidName(s) {
+		d.report(n.at, "for example agg-1", "aggregator.name %s: want 1 to 64 of A-Z a-z 0-9 . _ -", quote(s))
+	}
+	return s
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// ValidName tells whether s can be an aggregator's name: 1 to 64 of A-Z a-z
+// 0-9 . _ -.
+func ValidName(s string) bool { return validName.MatchString(s) }
 
 // address reads host:port; the host may be empty for all addresses.
 func (d *decoder) address(n *node, what, example string) string {
@@ -82,22 +99,6 @@ func (d *decoder) address(n *node, what, example string) string {
 		d.report(n.at, "for example "+example, "%s %s: want host:port", what, quote(s))
 	}
 	return s
-}
-
-func validRedis(s string) bool {
-	u, err := url.Parse(s)
-	if err != nil {
-		return false
-	}
-	switch u.Scheme {
-	case "redis", "rediss":
-		db := strings.Trim(u.Path, "/")
-		_, err := strconv.ParseUint(db, 10, 16)
-		return u.Host != "" && (db == "" || err == nil)
-	case "unix":
-		return u.Path != ""
-	}
-	return false
 }
 
 // minMemory is the least that windows can work in.

@@ -305,6 +305,59 @@ var badFiles = []struct {
 		`4:31: limit.scope "instnace": want instance`, `4:51: limit.on_limit "drop": want reject or shadow`, "4:68: limit.algorithm: want text, found a list",
 	}},
 
+	// How counts travel.
+	{"transports", good + "statsd: [a:1]\nkafka: a:9092\n", []string{"2:9: statsd: want fields, found a list", "3:8: kafka: want fields, found text"}},
+	{"addresses", good + "statsd:\n  addresses: ['a:1', a, ':1', 'a:1', [b]]\n  spread: rendezvous\n", []string{
+		`3:22: statsd.addresses "a": want host:port`, `3:25: statsd.addresses ":1": the host is missing`,
+		`3:31: statsd.addresses: "a:1" is there twice, first in line 3`, "3:38: statsd.addresses: want text, found a list",
+		`4:11: statsd.spread "rendezvous": want hash or all`,
+	}},
+	{"no addresses", good + "statsd: {addresses: []}\nkafka: {brokers: k:9092}\n", []string{
+		"2:21: statsd.addresses: want 1 to 64 addresses, found 0", "3:18: kafka.brokers: want a list, found text",
+	}},
+	{"kafka", good + "kafka:\n  brokers: [k]\n  topic: a b\n  client_id: ..\n  version: new\n  tls: maybe\n  sasl: {}\n  timeout: 1h\n  acks: 2\n  idempotent: 1\n  compression: gzip\n  buffer: 1\n  group: ''\n  session: 10\n  sesion: 1s\n", []string{
+		`3:13: kafka.brokers "k": want host:port`, `4:10: kafka.topic "a b": want 1 to 249 of A-Z a-z 0-9 . _ -`,
+		`5:14: kafka.client_id "..": want 1 to 249 of A-Z a-z 0-9 . _ -`, `6:12: kafka.version "new": want a release, for example "3.6"`,
+		`7:8: kafka.tls "maybe": want true or false`,
+		"8:9: kafka.sasl.mechanism is missing", "8:9: kafka.sasl.user is missing", "8:9: kafka.sasl has neither password_file nor password_env",
+		`9:12: kafka.timeout "1h": want 100ms to 1m0s`, `10:9: kafka.acks "2": want 1 or all`, `11:15: kafka.idempotent "1": want true or false`,
+		`12:16: kafka.compression "gzip": want zstd or lz4 or none`, `13:11: kafka.buffer "1": want a size of at least 1MiB, for example 64MB or 256MiB`,
+		`14:10: kafka.group "": want 1 to 249 of A-Z a-z 0-9 . _ -`, `15:12: kafka.session "10": want a duration, for example 10s or 1m`,
+		`16:3: unknown field "sesion" in kafka`,
+	}},
+	{"idempotent", good + "kafka: {brokers: ['k:1'], acks: 1, idempotent: true}\n", []string{"2:48: kafka.idempotent needs acks: all"}},
+	{"kafka.tls", good + "kafka: {brokers: ['k:1'], tls: {cert: c.pem, insecure: true, ca: x, cname: y}}\n", []string{
+		"2:39: kafka.tls.cert is there without key", "2:56: kafka.tls.insecure takes any certificate, so ca is in vain", `2:69: unknown field "cname" in kafka.tls`,
+	}},
+	{"kafka.sasl", good + "kafka:\n  sasl: {mechanism: SCRAM-SHA-1, user: '', password_env: a b, password_file: f}\n", []string{
+		`3:21: kafka.sasl.mechanism "scram-sha-1": want plain or scram-sha-256 or scram-sha-512`, "3:40: kafka.sasl.user is empty",
+		"3:58: kafka.sasl.password_env is no name of a variable", "3:58: kafka.sasl.password_file and password_env are both there",
+	}},
+	{"passwords", good + "kafka:\n  sasl: {mechanism: plain, user: u, password: p}\naggregator:\n  redis: {password: p, sentinel_password: p}\n", []string{
+		"3:9: kafka.sasl has neither password_file nor password_env", "3:37: kafka.sasl.password: a password does not belong into this file",
+		"5:11: aggregator.redis.password: a password does not belong into this file", "5:24: aggregator.redis.sentinel_password: a password does not belong into this file",
+	}},
+	{"redis", good + "aggregator:\n  redis: {url: 'http://:geheim@h', key: k.pem, username: '', cluster: true}\n", []string{
+		"3:16: aggregator.redis.url: want a URL that begins with redis://, rediss:// or unix://", "3:41: aggregator.redis.key is there without cert",
+		"3:58: aggregator.redis.username is empty", `3:62: unknown field "cluster" in aggregator.redis`,
+	}},
+	{"aggregator", good + "aggregator: {source: udp, name: a b, lease: maybe, redis: [a]}\n", []string{
+		`2:22: aggregator.source "udp": want statsd or kafka`, `2:33: aggregator.name "a b": want 1 to 64 of A-Z a-z 0-9 . _ -`,
+		`2:45: aggregator.lease "maybe": want true or false`, "2:59: aggregator.redis: want fields, found a list",
+	}},
+	{"lease with kafka", good + "aggregator: {lease: true, source: kafka}\n", []string{
+		"2:21: aggregator.lease: with source: kafka each partition has one owner already",
+	}},
+	{"lease with a name", good + "aggregator: {lease: true, name: a}\n", []string{
+		"2:21: aggregator.lease: aggregators with names share the keys, those with a lease all get everything",
+	}},
+	{"lease with hash", good + "aggregator:\n  lease: true\nstatsd: {addresses: ['a:1', 'b:1']}\n", []string{
+		"3:10: aggregator.lease: with spread: hash each aggregator gets keys of its own, and one alone would publish its own",
+	}},
+	{"all without lease", good + "statsd: {addresses: ['a:1', 'b:1'], spread: all}\n", []string{
+		"2:45: statsd.spread: with all, each aggregator would publish everything, against the others",
+	}},
+
 	// prefix and key.
 	{"prefix", rule("hot: {rate: 1/s}", "prefix: a..b"), []string{`5:13: prefix "a..b": want parts of A-Z a-z 0-9 _ - with dots between, 129 bytes at most`}},
 	{"prefix without hot", rule("limit: {rate: 1/s}", "prefix: a"), []string{"5:13: prefix: the rule has no hot"}},
@@ -374,6 +427,10 @@ func TestHints(t *testing.T) {
 		{rule("hot: 1/s", "by: [path:id, query]", "allow: {qeury: a}"), `did you mean "query"?`},
 		{rule("hot: 1/s", "by: [path:id, query]", "allow: {page: a}"), "by has path:id, query"},
 		{rule("limit: 1/s", "allow: {page: a}"), "add by: [page]"},
+		{good + "kafka: {brkers: ['a:1']}\n", `did you mean "brokers"?`},
+		{good + "kafka: {sasl: {password: geheim}}\n", saslSection.example},
+		{good + "aggregator: {redis: {password: geheim}}\n", noPassword},
+		{good + "aggregator: {redis: {tls: true}}\n", "known are url, username, password_file, password_env, sentinel_username, sentinel_password_file, sentinel_password_env, ca, cert, key, server_name, insecure"},
 	} {
 		if got := problemsOf(t, test.source)[0].Hint; got != test.want {
 			t.Errorf("%q:\ngot  %s\nwant %s", test.source, got, test.want)

@@ -17,6 +17,8 @@ import (
 type File struct {
 	Rules      *hotparam.Rules
 	Aggregator Aggregator
+	StatsD     StatsD
+	Kafka      Kafka
 }
 
 // MaxSize is the size of the largest file that is read, in bytes.
@@ -71,7 +73,7 @@ func version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "aggregator", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "aggregator", "statsd", "kafka", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -106,7 +108,13 @@ func (d *decoder) file(data []byte) *File {
 		rules.DenyNoMatch = s == "deny"
 	}
 	rules.Secrets = d.secrets(top.get("secrets"))
-	f := &File{Rules: rules, Aggregator: d.aggregator(top.get("aggregator"))}
+	f := &File{
+		Rules:      rules,
+		Aggregator: d.aggregator(top.get("aggregator")),
+		StatsD:     d.statsd(top.get("statsd")),
+		Kafka:      d.kafka(top.get("kafka")),
+	}
+	d.agree(f, top)
 	if !top.has("rules") {
 		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
 			"rules is missing")

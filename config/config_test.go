@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/kafka"
 )
 
 func route(t testing.TB, s string) hotparam.Route {
@@ -26,6 +27,21 @@ evaluate: first
 no_match: deny
 secrets: {extra: [pin, otp], except: [token]}
 aggregator: {listen: ":8125", redis: rediss://:pw@redis.example:6380/2, http: "[::1]:9125", memory: 256MiB}
+statsd: {addresses: ["a:8125", "[::1]:8125"], spread: hash}
+kafka:
+  brokers: [kafka-1:9092, "kafka-2:9092"]
+  topic: shop.counters
+  client_id: shop
+  version: 3.6
+  tls: {ca: ca.pem, cert: cert.pem, key: key.pem, server_name: kafka.example}
+  sasl: {mechanism: SCRAM-SHA-512, user: shop, password_env: KAFKA_PASSWORD}
+  timeout: 3s
+  acks: all
+  idempotent: true
+  compression: lz4
+  buffer: 32MiB
+  group: shop
+  session: 6s
 rules:
   - id: search-terms
     match: {route: "GET /search/{id}", query: {filter: "*", page: 1, debug: true}}
@@ -79,10 +95,19 @@ func TestFullFile(t *testing.T) {
 				Limit: &hotparam.Limit{Rate: hotparam.Rate{N: 60, Per: time.Minute}, Burst: 60, Mode: hotparam.ModeLimit},
 			}},
 		},
-		Aggregator: Aggregator{Listen: ":8125", Redis: "rediss://:pw@redis.example:6380/2", HTTP: "[::1]:9125", Memory: 256 << 20},
+		Aggregator: Aggregator{Listen: ":8125", Redis: Redis{URL: "rediss://:pw@redis.example:6380/2"}, HTTP: "[::1]:9125", Memory: 256 << 20},
+		StatsD:     StatsD{Addresses: []string{"a:8125", "[::1]:8125"}, Spread: SpreadHash},
+		Kafka: Kafka{
+			Connection: kafka.Connection{
+				Brokers: []string{"kafka-1:9092", "kafka-2:9092"}, ClientID: "shop", Version: "3.6", Timeout: 3 * time.Second,
+				TLS:  &kafka.TLS{CA: "ca.pem", Cert: "cert.pem", Key: "key.pem", ServerName: "kafka.example"},
+				SASL: &kafka.SASL{Mechanism: "SCRAM-SHA-512", User: "shop", PasswordEnv: "KAFKA_PASSWORD"},
+			},
+			Topic: "shop.counters", Acks: AcksAll, Idempotent: true, Compression: "lz4", Buffer: 32 << 20, Group: "shop", Session: 6 * time.Second,
+		},
 	}
 	if !reflect.DeepEqual(f, want) {
-		t.Errorf("got\n%+v\nwant\n%+v", f.Rules, want.Rules)
+		t.Errorf("got\n%+v\n%+v\nwant\n%+v\n%+v", f, f.Rules, want, want.Rules)
 	}
 }
 
@@ -108,9 +133,12 @@ func TestDefaults(t *testing.T) {
 	if got := f.Aggregator.WithDefaults(); got != defaultAggregator {
 		t.Errorf("with defaults: %+v", got)
 	}
-	own := Aggregator{Listen: ":1", Redis: "unix:///run/redis", HTTP: ":2", Memory: 3}
+	own := Aggregator{Source: SourceKafka, Name: "a", Listen: ":1", Redis: Redis{URL: "unix:///run/redis", Username: "u"}, HTTP: ":2", Memory: 3}
 	if got := own.WithDefaults(); got != own {
 		t.Errorf("with defaults: %+v, want %+v", got, own)
+	}
+	if got := f.Kafka.WithDefaults().Brokers; !reflect.DeepEqual(got, []string{"127.0.0.1:9092"}) {
+		t.Errorf("brokers: %q", got)
 	}
 }
 
@@ -161,7 +189,7 @@ func TestParseBytes(t *testing.T) {
 func TestRedisURLs(t *testing.T) {
 	for url, want := range map[string]bool{
 		"redis://127.0.0.1:6379/0": true, "redis://h": true, "rediss://u:p@h:1/15": true, "unix:///run/redis.sock": true, "redis://[::1]:6379": true,
-		"": false, "127.0.0.1:6379": false, "http://h": false, "redis:///0": false, "redis://h/a": false, "unix://": false, "redis://h:x": false,
+		"": false, "127.0.0.1:6379": false, "http://h": false, "redis://s1:26379/0?master_name=m&addr=s2:26379": true, "redis:///0": false, "redis://h/a": false, "unix://": false, "redis://h:x": false,
 	} {
 		if got := validRedis(url); got != want {
 			t.Errorf("%q: %v, want %v", url, got, want)
@@ -178,7 +206,7 @@ func TestExampleFile(t *testing.T) {
 	if err := f.Rules.Validate(); err != nil {
 		t.Error(err)
 	}
-	if f.Aggregator != defaultAggregator {
+	if f.Aggregator != defaultAggregator || !reflect.DeepEqual(f.Kafka, Kafka{}) || !reflect.DeepEqual(f.StatsD, StatsD{}) {
 		t.Errorf("the example has other settings than the defaults: %+v", f.Aggregator)
 	}
 	got := make(map[string]string)

@@ -24,6 +24,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(example)
 	f.Add([]byte(full))
 	f.Add([]byte(good))
+	f.Add([]byte(good + "aggregator: {redis: {url: redis://h, password_file: f}, lease: true}\nstatsd: {addresses: [a:1, b:1], spread: all}\nkafka: {tls: true, brokers: []}\n"))
 	f.Add([]byte(rule("count: bytes", "by: {combinations: [q, page]}", "hot: [1MB/s, {share: 20%, min: 1KiB/10s}, {top: 3, min: 1, window: 1m}]",
 		"except: [{values: {q: [a, 'b*']}, hot: 2MB/s, limit: 1KB/s}]", "allow: {q: x}", "block: [{page: 1}, {q: y}]")))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -130,9 +130,10 @@ func TestWrittenRulesAreReadBack(t *testing.T) {
 			Evaluate:    rapid.SampledFrom([]hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst}).Draw(t, "evaluate"),
 			DenyNoMatch: w.coin("deny"),
 		}
+		settings := drawSettings(t)
 		var b strings.Builder
-		fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\nrules:\n", want.Namespace,
-			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch])
+		fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\n%srules:\n", want.Namespace,
+			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.settings(&settings))
 		for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
 			r := drawRule(t, fmt.Sprintf("r%d", i))
 			want.Rules = append(want.Rules, r)
@@ -152,6 +153,9 @@ func TestWrittenRulesAreReadBack(t *testing.T) {
 		}
 		if err := f.Rules.Validate(); err != nil {
 			t.Fatal(err)
+		}
+		if settings.Rules = f.Rules; !reflect.DeepEqual(f, &settings) {
+			t.Fatalf("got\n%+v\nwant\n%+v\nof\n%s", f, settings, source)
 		}
 	})
 }

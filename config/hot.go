@@ -232,17 +232,3 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		t.Exit = count
 	}
 }
-
-// duration reads a time that may be 0.
-func (r *ruleReader) duration(n *node, what, hint string, otherwise time.Duration) time.Duration {
-	s, ok := r.scalar(n, what)
-	if !ok {
-		return otherwise
-	}
-	d, err := time.ParseDuration(strings.TrimSpace(s))
-	if err != nil || d < 0 {
-		r.report(n.at, hint, "%s %s: want a duration, for example 10s or 1m", what, quote(s))
-		return otherwise
-	}
-	return d
-}

@@ -40,7 +40,7 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`f.yaml:2:21: aggregator.redis: want a URL that begins with redis://, rediss:// or unix://`,
 		`  aggregator: {redis: "http://u:****@db/0"}`,
 		`                      ^`,
-		`  hint: for example redis://user:password@host:6379/0`,
+		`  hint: for example redis://host:6379/0; docs/REDIS.md has the forms for Sentinel and Cluster`,
 		`f.yaml:6:17: hot.rate "200": want N/D, for example "200/s" or "60/1m"`,
 		"      hot:\t{rate:\t200}",
 		"          \t      \t^",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -88,6 +89,8 @@ func (d *decoder) section(n *node, s section) values {
 			found[f.name] = f.value
 		case known:
 			d.report(f.at, instead, "%s%s is not built yet", s.prefix, f.name)
+		case refusedFields[f.name] != "":
+			d.report(f.at, refusedFields[f.name], "%s%s: a password does not belong into this file", s.prefix, f.name)
 		default:
 			hint := "known are " + strings.Join(s.fields, ", ")
 			if near := nearest(f.name, s.fields); near != "" {
@@ -123,6 +126,45 @@ func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
 	}
 	d.report(n.at, hint, "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
 	return "", false
+}
+
+// duration reads a time that may be 0.
+func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) time.Duration {
+	s, ok := d.scalar(n, what)
+	if !ok {
+		return otherwise
+	}
+	t, err := time.ParseDuration(strings.TrimSpace(s))
+	if err != nil || t < 0 {
+		d.report(n.at, hint, "%s %s: want a duration, for example 10s or 1m", what, quote(s))
+		return otherwise
+	}
+	return t
+}
+
+// span reads a time within bounds; 0 if there is none.
+func (d *decoder) span(n *node, what, example string, least, most time.Duration) time.Duration {
+	t := d.duration(n, what, "for example "+example, least)
+	switch {
+	case n == nil:
+		return 0
+	case t < least || t > most:
+		d.report(n.at, "for example "+example, "%s %s: want %v to %v", what, quote(n.text), least, most)
+	}
+	return t
+}
+
+// size reads a number of bytes; 0 if there is none.
+func (d *decoder) size(n *node, what, hint string, least int64) int64 {
+	s, ok := d.scalar(n, what)
+	if !ok {
+		return 0
+	}
+	size, ok := ParseBytes(s)
+	if !ok || size < least {
+		d.report(n.at, hint, "%s %s: want a size of at least %dMiB, for example 64MB or 256MiB", what, quote(s), least>>20)
+	}
+	return size
 }
 
 // list reads a list.

@@ -44,17 +44,29 @@ func isControl(r rune) bool {
 		r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
 }
 
-var password = regexp.MustCompile(`(://[^\s/:@]*:)(\S+)@`)
+// secrets are where a line holds a password: a URL's user info or query, and a
+// field of that name, which is refused and may be shown.
+var secrets = []struct {
+	marker string // without which there is none
+	form   *regexp.Regexp
+}{
+	{"://", regexp.MustCompile(`(://[^\s/:@]*:)(\S+)(@)`)},
+	{"password=", regexp.MustCompile(`(password=)([^\s&"']+)()`)},
+	{"password", regexp.MustCompile(`(password["']?[ \t]*:[ \t]*)([^\r\n]+)()`)},
+}
 
-// mask hides the passwords of URLs and keeps every column where it is.
+// mask hides passwords and keeps every column where it is.
 func mask(s string) string {
-	if !strings.Contains(s, "://") {
-		return s
+	for _, secret := range secrets {
+		if !strings.Contains(s, secret.marker) {
+			continue
+		}
+		s = secret.form.ReplaceAllStringFunc(s, func(found string) string {
+			part := secret.form.FindStringSubmatch(found)
+			return part[1] + strings.Repeat("*", utf8.RuneCountInString(part[2])) + part[3]
+		})
 	}
-	return password.ReplaceAllStringFunc(s, func(url string) string {
-		part := password.FindStringSubmatch(url)
-		return part[1] + strings.Repeat("*", utf8.RuneCountInString(part[2])) + "@"
-	})
+	return s
 }
 
 // line is the number of a line that the file has, the nearest to n.

@@ -16,7 +16,7 @@ import (
 func newBench(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce",
+		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce, the whole chain",
 		Long: `Measure hotparam on this machine. Each measurement ends within 50 seconds, starts
 what it needs and leaves nothing behind. What is compared is measured in the same
 run, in turns, and told as medians: on a busy machine only the ratios mean
@@ -25,11 +25,12 @@ anything.`,
   hotparam bench ingest --vs minimal   # how many lines does the aggregator take in?
   hotparam bench detect                # does it find what an exact count finds?
   hotparam bench enforce               # how soon does a burst meet its limit? (needs a Redis)
+  hotparam bench pipeline              # what does the whole chain take? (needs a Redis)
   hotparam bench enforce --json | jq .p99_ms`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchDetect(s), newBenchEnforce(s), newBenchIngest(s), newBenchRequest(s), newBenchPart(s))
+	cmd.AddCommand(newBenchDetect(s), newBenchEnforce(s), newBenchIngest(s), newBenchPipeline(s), newBenchRequest(s), newBenchPart(s))
 	return cmd
 }
 

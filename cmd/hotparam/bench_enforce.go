@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/spf13/cobra"
 )
@@ -84,14 +83,7 @@ func (f *enforceFlags) config() (bench.EnforceConfig, error) {
 	if f.redis != "" {
 		c.Redis = f.redis
 	}
-	if c.Redis != "" {
-		client, err := hotkeys.NewClient(c.Redis) // it connects on first use
-		if err != nil {
-			return c, err
-		}
-		return c, client.Close()
-	}
-	return c, nil
+	return c, checkRedisURL(c.Redis)
 }
 
 func runEnforce(ctx context.Context, s streams, f enforceFlags) error {
@@ -109,10 +101,8 @@ func runEnforce(ctx context.Context, s streams, f enforceFlags) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return interruptedError(err)
-	case errors.Is(err, bench.ErrNoRedis) && c.Redis == "":
-		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))
 	case errors.Is(err, bench.ErrNoRedis):
-		return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(c.Redis)))
+		return noRedisError(err, c.Redis)
 	case err != nil:
 		return err
 	case f.json:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -108,6 +109,40 @@ func TestBenchEnforce(t *testing.T) {
 	}
 }
 
+func TestBenchPipeline(t *testing.T) {
+	server := testenv.Redis(t)
+	for _, transport := range []string{"statsd", "kafka"} {
+		r := benchJSON(t, "pipeline --rate 4000 --for 2s --instances 2 --transport "+transport+" --redis "+server.URL(),
+			"events", "seconds", "events_per_second", "cpu_seconds", "lag_ms", "lost")
+		if r["events"] < 8000 || r["seconds"] < 2 || r["events_per_second"] <= 0 || r["cpu_seconds"] <= 0 || r["lag_ms"] <= 0 || r["lost"] != 0 {
+			t.Errorf("%s: %v", transport, r)
+		}
+	}
+}
+
+func TestBenchPipelineText(t *testing.T) {
+	for _, c := range []struct {
+		flags  pipelineFlags
+		result bench.PipelineResult
+		want   []string
+	}{
+		{pipelineFlags{transport: "statsd", instances: 6}, bench.PipelineResult{Events: 1000, Seconds: 10, EventsPerSecond: 100, Lost: 5},
+			[]string{"over StatsD lines over UDP: 6 instances", "1,000 in 10.0 s, 100/s", "5 (0.500%)"}},
+		{pipelineFlags{transport: "kafka"}, bench.PipelineResult{LagMS: 101.25, Probes: 600, Hot: 20}, []string{"Kafka, embedded", "101.2 ms", "p99 of 600", "20 keys", "nothing"}},
+		{pipelineFlags{transport: "kafka", brokers: []string{"k1:9092", "k2:9092"}}, bench.PipelineResult{Lost: -1000}, []string{"Kafka at k1:9092,k2:9092", "1,000 were counted twice"}},
+	} {
+		var out bytes.Buffer
+		if err := pipelineText(streams{out: &out}, c.flags, c.result); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("it does not say %q:\n%s", want, out.String())
+			}
+		}
+	}
+}
+
 // The first SIGINT ends a measurement with all its parts, and what it left in Redis.
 func TestBenchEndsWithASignal(t *testing.T) {
 	if testing.Short() {
@@ -143,28 +178,35 @@ func TestBenchEndsWithASignal(t *testing.T) {
 func TestBenchUsage(t *testing.T) {
 	t.Setenv("HOTPARAM_REDIS", "")
 	for args, says := range map[string]string{
-		"detect --memory 5":                "--memory 5",
-		"detect --threshold 0":             "--threshold 0",
-		"detect --window 10ms":             "--window 10ms",
-		"detect --zipf -1":                 "--zipf -1",
-		"detect --zipf NaN":                "--zipf NaN",
-		"detect --keys 0":                  "--keys 0",
-		"detect --events 0":                "--events 0",
-		"detect --by q":                    "--by goes with --trace",
-		"detect --trace - --seed 2":        "--seed is of generated streams",
-		"detect --trace - --by path:id":    "path",
-		"detect --trace - --format xml":    "xml",
-		"detect --trace /does/not/exist":   "/does/not/exist",
-		"detect more":                      "unknown command",
-		"enforce --instances 0":            "--instances 0",
-		"enforce --samples 0":              "--samples 0",
-		"enforce --over 2s":                "--over 2s",
-		"enforce --spread none":            "--spread",
-		"enforce --redis http://localhost": "redis URL",
-		"ingest --vs maximal":              "--vs",
-		"ingest --rounds 0":                "--rounds 0",
-		"request --rounds 0":               "--rounds 0",
-		"part":                             "accepts 1 arg",
+		"detect --memory 5":                       "--memory 5",
+		"detect --threshold 0":                    "--threshold 0",
+		"detect --window 10ms":                    "--window 10ms",
+		"detect --zipf -1":                        "--zipf -1",
+		"detect --zipf NaN":                       "--zipf NaN",
+		"detect --keys 0":                         "--keys 0",
+		"detect --events 0":                       "--events 0",
+		"detect --by q":                           "--by goes with --trace",
+		"detect --trace - --seed 2":               "--seed is of generated streams",
+		"detect --trace - --by path:id":           "path",
+		"detect --trace - --format xml":           "xml",
+		"detect --trace /does/not/exist":          "/does/not/exist",
+		"detect more":                             "unknown command",
+		"enforce --instances 0":                   "--instances 0",
+		"enforce --samples 0":                     "--samples 0",
+		"enforce --over 2s":                       "--over 2s",
+		"enforce --spread none":                   "--spread",
+		"enforce --redis http://localhost":        "redis URL",
+		"ingest --vs maximal":                     "--vs",
+		"ingest --rounds 0":                       "--rounds 0",
+		"request --rounds 0":                      "--rounds 0",
+		"pipeline --transport udp":                "--transport",
+		"pipeline --rate 0":                       "--rate 0",
+		"pipeline --instances 0":                  "--instances 0",
+		"pipeline --for 10ms":                     "--for 10ms",
+		"pipeline --redis localhost":              "redis URL",
+		"pipeline --brokers k1:9092":              "--transport kafka",
+		"pipeline --transport kafka --brokers k1": "host:port",
+		"part": "accepts 1 arg",
 	} {
 		t.Run(args, func(t *testing.T) {
 			hotparamCommand(t, append([]string{"bench"}, strings.Fields(args)...)...).exits(t, exitUsage, says)
@@ -181,6 +223,15 @@ func TestBenchEnforceWithoutRedis(t *testing.T) {
 	if r := hotparamCommand(t, "bench", "enforce"); r.code != exitUnreachable || strings.Contains(r.err, "geheim") {
 		t.Errorf("exit code %d, stderr %s", r.code, r.err)
 	}
+}
+
+func TestBenchPipelineWithoutServers(t *testing.T) {
+	url := testenv.Redis(t).URL()
+	t.Setenv("HOTPARAM_REDIS", "")
+	t.Setenv("PATH", t.TempDir())
+	hotparamCommand(t, "bench", "pipeline").exits(t, exitUnreachable, "no redis-server in PATH", "--redis")
+	hotparamCommand(t, "bench", "pipeline", "--transport", "kafka", "--brokers", "127.0.0.1:1", "--redis", url).
+		exits(t, exitUnreachable, "is Kafka running at 127.0.0.1:1")
 }
 
 func TestGauge(t *testing.T) {

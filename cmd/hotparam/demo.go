@@ -19,25 +19,30 @@ const unattendedDemo = 20 * time.Second
 
 func newDemo(s streams) *cobra.Command {
 	var length time.Duration
+	var transport string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "demo [--for 20s] [--json]",
+		Use:   "demo [--transport statsd|kafka] [--for 20s] [--json]",
 		Short: "See it work: real traffic, nothing to install",
 		Long: `Run all of hotparam in this one process: three API instances, the aggregator, an
 embedded Redis-compatible server, and the access log of a real web server (the
 SEC's EDGAR), replayed over HTTP at its own speed, in a loop. A company's filings
 are hot at 10 requests per second over all instances; each instance then serves
-5 per second of them.
+5 per second of them. Counts go to the aggregator as StatsD lines over UDP, or with
+"--transport kafka" by an embedded Kafka, as they would between machines.
 
 On a terminal it shows what is hot until q or Ctrl-C; elsewhere it prints a line
 per event, for 20 seconds.`,
 		Example: `  hotparam demo                     # watch; it tells what to try meanwhile
   hotparam demo --for 1m            # end after a minute
+  hotparam demo --transport kafka   # the same by Kafka, which is embedded, too
   hotparam demo --json | jq .hot    # one object at the end`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			live := !asJSON && interactive(s)
 			switch {
+			case transport != demo.StatsD && transport != demo.Kafka:
+				return usageError(fmt.Errorf("--transport %q: want statsd or kafka", transport))
 			case length < 0:
 				return usageError(fmt.Errorf("--for %v: must not be negative", length))
 			case !cmd.Flags().Changed("for") && !live:
@@ -45,14 +50,15 @@ per event, for 20 seconds.`,
 			}
 			switch {
 			case asJSON:
-				return demoJSON(cmd.Context(), s, length)
+				return demoJSON(cmd.Context(), s, transport, length)
 			case live:
-				return demoLive(cmd.Context(), s, length)
+				return demoLive(cmd.Context(), s, transport, length)
 			default:
-				return demoLines(cmd.Context(), s, length)
+				return demoLines(cmd.Context(), s, transport, length)
 			}
 		},
 	}
+	cmd.Flags().StringVar(&transport, "transport", demo.StatsD, "what counts go over: statsd (UDP) or kafka (embedded)")
 	cmd.Flags().DurationVar(&length, "for", 0, "run for this `duration`, such as 30s; 0: until q or Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end, and nothing else")
 	return cmd
@@ -77,8 +83,8 @@ func demoLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-func demoJSON(ctx context.Context, s streams, length time.Duration) error {
-	d, err := demo.New(ctx, demoLog(s.err))
+func demoJSON(ctx context.Context, s streams, transport string, length time.Duration) error {
+	d, err := demo.New(ctx, transport, demoLog(s.err))
 	if err != nil {
 		return err
 	}

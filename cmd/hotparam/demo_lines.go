@@ -20,8 +20,8 @@ const (
 
 // demoLines runs the demo without a terminal: a line when a key becomes hot or
 // cools, and every few seconds one about the whole.
-func demoLines(ctx context.Context, s streams, length time.Duration) error {
-	d, err := demo.New(ctx, demoLog(s.err))
+func demoLines(ctx context.Context, s streams, transport string, length time.Duration) error {
+	d, err := demo.New(ctx, transport, demoLog(s.err))
 	if err != nil {
 		return err
 	}
@@ -100,6 +100,7 @@ func writeIntro(w io.Writer, d *demo.Demo) {
 	fmt.Fprintf(w, "hotparam demo: %d API instances, the aggregator and an embedded Redis in one process, on a real access log\n", demo.Instances)
 	fmt.Fprintf(w, "  rule   %s by [%s]: hot at %s over all instances, then %s (burst %d) on each\n", demo.Route, demo.Param, rule.Hot[0].Rate, rule.Limit.Rate, rule.Limit.Burst)
 	fmt.Fprintf(w, "  API    %s\n", urls)
+	fmt.Fprintf(w, "  over   %s\n", d.Transport())
 	fmt.Fprintf(w, "  Redis  %s\n", d.RedisAddr())
 	fmt.Fprintf(w, "  try    %s\n\n", tryRedis(d)[0])
 }

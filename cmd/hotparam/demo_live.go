@@ -16,9 +16,9 @@ const frameEvery = 200 * time.Millisecond
 
 // demoLive runs the demo with a live view on the terminal, and leaves a summary
 // there.
-func demoLive(ctx context.Context, s streams, length time.Duration) error {
+func demoLive(ctx context.Context, s streams, transport string, length time.Duration) error {
 	var warnings lastLine
-	d, err := demo.New(ctx, demoLog(&warnings))
+	d, err := demo.New(ctx, transport, demoLog(&warnings))
 	if err != nil {
 		return err
 	}
@@ -26,9 +26,10 @@ func demoLive(ctx context.Context, s streams, length time.Duration) error {
 	defer cancel()
 	began := time.Now()
 	view := demoView{
-		redis:   tryRedis(d),
-		curl:    func(text string) []string { return tryCurl(d, text) },
-		warning: warnings.String,
+		transport: d.Transport(),
+		redis:     tryRedis(d),
+		curl:      func(text string) []string { return tryCurl(d, text) },
+		warning:   warnings.String,
 	}
 	if length > 0 {
 		view.ends = began.Add(length)

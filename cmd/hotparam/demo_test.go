@@ -20,7 +20,7 @@ import (
 )
 
 func TestDemoUsage(t *testing.T) {
-	for _, flags := range [][]string{{"--for", "-1s"}, {"--for", "soon"}, {"--fast"}, {"now"}} {
+	for _, flags := range [][]string{{"--for", "-1s"}, {"--for", "soon"}, {"--transport", "pigeon"}, {"--fast"}, {"now"}} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), append([]string{"demo"}, flags...), streams{in: strings.NewReader(""), out: &out, err: &errs})
 		if code != exitUsage || out.Len() > 0 || errs.Len() == 0 {
@@ -52,6 +52,33 @@ func TestDemoJSON(t *testing.T) {
 	}
 }
 
+// TestDemoKafka: the same over an embedded Kafka, in the same time.
+func TestDemoKafka(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code := run(ctx, []string{"demo", "--transport", "kafka", "--for", "5s", "--json"}, streams{in: strings.NewReader(""), out: &out, err: &errs})
+	if code != exitOK {
+		t.Fatalf("exit code %d, stderr:\n%s", code, errs.String())
+	}
+	var r demo.Result
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Hot) == 0 || r.Limited == 0 || r.Enforce.P50 == nil || r.Failed != 0 {
+		t.Errorf("%+v", r)
+	}
+	for reason, n := range r.Dropped {
+		if n != 0 {
+			t.Errorf("dropped: %s %d", reason, n)
+		}
+	}
+	if !strings.Contains(errs.String(), "over   Kafka (embedded) at 127.0.0.1:") {
+		t.Errorf("stderr does not tell the transport:\n%s", errs.String())
+	}
+}
+
 func TestDemoLines(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -61,7 +88,7 @@ func TestDemoLines(t *testing.T) {
 	if code != exitOK || errs.Len() > 0 {
 		t.Fatalf("exit code %d, stderr:\n%s", code, errs.String())
 	}
-	for _, want := range []string{"hot at 10/s over all instances", "redis-cli -p ", "s  hot   GET /Archives/edgar/data?cik=", "curl -i 'http://127.0.0.1:", "PEAK/S", "nothing was dropped"} {
+	for _, want := range []string{"hot at 10/s over all instances", "over   StatsD lines over UDP, to 127.0.0.1:", "redis-cli -p ", "s  hot   GET /Archives/edgar/data?cik=", "curl -i 'http://127.0.0.1:", "PEAK/S", "nothing was dropped"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
@@ -74,7 +101,7 @@ func TestDemoLive(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
-	if err := demoLive(ctx, streams{in: strings.NewReader("q"), out: &out, err: &errs}, 0); err != nil || ctx.Err() != nil || errs.Len() > 0 {
+	if err := demoLive(ctx, streams{in: strings.NewReader("q"), out: &out, err: &errs}, demo.StatsD, 0); err != nil || ctx.Err() != nil || errs.Len() > 0 {
 		t.Fatalf("%v, %v, stderr %q", err, ctx.Err(), errs.String())
 	}
 	if !strings.Contains(out.String(), "requests in 0 s") {
@@ -152,7 +179,8 @@ dropped: late 2, lost_packets 1,000
 // testView has n hot keys, and one that has just cooled.
 func testView(n int) demoView {
 	v := demoView{
-		redis: []string{"redis-cli -p 6379 ZREVRANGE 'hotparam:{demo}:hot' 0 -1 WITHSCORES", "redis-cli -p 6379 ZREVRANGE"},
+		transport: "Kafka (embedded) at 127.0.0.1:9092, topic hotparam.counters, 4 partitions",
+		redis:     []string{"redis-cli -p 6379 ZREVRANGE 'hotparam:{demo}:hot' 0 -1 WITHSCORES", "redis-cli -p 6379 ZREVRANGE"},
 		curl: func(text string) []string {
 			return []string{"curl -i 'http://127.0.0.1:8080" + text + "'", "curl " + text}
 		},
@@ -199,7 +227,7 @@ func TestViewShows(t *testing.T) {
 		width, height int
 		want, not     []string
 	}{
-		{120, 30, []string{"3 instances", "12,345 keys seen", "5 hot", "1,200 refused", "100 ms p99", "log of 2026-01-02", "hot at 10/s", "LIMIT", "PASSED", "REFUSED", "HOT FOR", "GET /Archives/edgar/data?cik=1000000 ", "━", "▶", "cooled", "WITHSCORES", "curl -i", "q quit"}, nil},
+		{120, 30, []string{"3 instances", "12,345 keys seen", "5 hot", "1,200 refused", "100 ms p99", "log of 2026-01-02", "hot at 10/s", "Kafka (embedded)", "LIMIT", "PASSED", "REFUSED", "HOT FOR", "GET /Archives/edgar/data?cik=1000000 ", "━", "▶", "cooled", "WITHSCORES", "curl -i", "q quit"}, nil},
 		{80, 24, []string{"5 hot", "PASSED", "REFUSED", "HOT FOR", "GET …/data?cik=1000000 ", "━", "WITHSCORES", "curl"}, []string{"LIMIT"}},
 		{60, 15, []string{"5 hot", "REFUSED", "GET …?cik=1000000 ", "━", "redis-cli", "curl"}, []string{"PASSED", "WITHSCORES"}},
 		{30, 6, []string{"RATE/S", "cik=1000000", "q quit"}, []string{"redis-cli", "━"}},

@@ -12,11 +12,12 @@ import (
 
 // demoView is what the live view shows.
 type demoView struct {
-	redis   []string                   // commands to try, the fullest first
-	curl    func(text string) []string // of a key
-	warning func() string              // the last one; empty: none
-	ends    time.Time                  // zero: when it is asked to
-	ending  bool
+	transport string                     // what counts go over
+	redis     []string                   // commands to try, the fullest first
+	curl      func(text string) []string // of a key
+	warning   func() string              // the last one; empty: none
+	ends      time.Time                  // zero: when it is asked to
+	ending    bool
 
 	now    demo.Snapshot
 	meter  meter
@@ -113,6 +114,7 @@ func (v *demoView) head(width int) []string {
 		items = append(items, faint.Render("log of "+s.LogTime.Format("2006-01-02 15:04:05")))
 	}
 	items = append(items, faint.Render(fmt.Sprintf("hot at %s, then %s on each instance", rule.Hot[0].Rate, rule.Limit.Rate)))
+	items = append(items, faint.Render(v.transport))
 	return flow(items, faint.Render(" · "), width)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,7 +16,9 @@ import (
 
 // listing is what `hotparam list` was asked for.
 type listing struct {
-	redis, namespace    string
+	config              string
+	url, namespace      string
+	redis               config.Redis
 	suspects, instances bool
 	wide, json          bool
 }
@@ -26,6 +29,7 @@ func newList(s streams) *cobra.Command {
 		Use:   "list",
 		Short: "List the keys that are hot in Redis now",
 		Example: `  hotparam list --namespace shop
+  hotparam list --config hotparam.yaml   # with its namespace, and its way to Redis
   hotparam list --wide        # and where the requests come from
   hotparam list --suspects    # what may be hot and cannot be told yet
   hotparam list --instances   # who sends counts
@@ -35,15 +39,15 @@ func newList(s streams) *cobra.Command {
 			if l.suspects && l.instances {
 				return usageError(fmt.Errorf("--suspects and --instances: choose one"))
 			}
-			url, space := config.Aggregator{}.WithDefaults().Redis, config.DefaultNamespace
-			override(&url, l.redis, "HOTPARAM_REDIS")
-			override(&space, l.namespace, "HOTPARAM_NAMESPACE")
-			l.redis, l.namespace = url, space
+			if err := l.settings(s.err); err != nil {
+				return err
+			}
 			return list(cmd.Context(), s, l)
 		},
 	}
 	// The variables are no defaults of the flags, or help would show a password.
-	cmd.Flags().StringVar(&l.redis, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis+")")
+	cmd.Flags().StringVar(&l.config, "config", "", "rules `file` that says the namespace, and how to reach Redis")
+	cmd.Flags().StringVar(&l.url, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis.URL+")")
 	cmd.Flags().StringVar(&l.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
 	cmd.Flags().BoolVar(&l.suspects, "suspects", false, "the keys that may be hot, instead")
 	cmd.Flags().BoolVar(&l.instances, "instances", false, "the instances that send counts, instead")
@@ -52,13 +56,30 @@ func newList(s streams) *cobra.Command {
 	return cmd
 }
 
+// settings are what flags say, else variables, else the file.
+func (l *listing) settings(w io.Writer) error {
+	space := config.DefaultNamespace
+	if l.config != "" {
+		file, err := loadConfig(w, l.config)
+		if err != nil {
+			return err
+		}
+		l.redis, space = file.Aggregator.Redis, file.Rules.Namespace
+	}
+	l.redis = config.Aggregator{Redis: l.redis}.WithDefaults().Redis
+	override(&l.redis.URL, l.url, "HOTPARAM_REDIS")
+	override(&space, l.namespace, "HOTPARAM_NAMESPACE")
+	l.namespace = space
+	return nil
+}
+
 const listTimeout = 3 * time.Second
 
 func list(ctx context.Context, s streams, l listing) error {
 	if !hotparam.ValidNamespace(l.namespace) {
 		return usageError(fmt.Errorf("--namespace %q: want one or more of A-Z a-z 0-9 _ -", l.namespace))
 	}
-	client, err := hotkeys.NewClient(l.redis)
+	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(l.redis))
 	if err != nil {
 		return usageError(err)
 	}
@@ -67,7 +88,7 @@ func list(ctx context.Context, s streams, l listing) error {
 	defer cancel()
 	rows, err := l.read(ctx, client)
 	if err != nil {
-		return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(l.redis)))
+		return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(l.redis.URL)))
 	}
 	if l.json {
 		enc := newJSON(s.out)
@@ -75,7 +96,7 @@ func list(ctx context.Context, s streams, l listing) error {
 		return enc.Encode(rows.values())
 	}
 	if rows.len() == 0 {
-		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none(), l.namespace, redacted(l.redis))
+		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none(), l.namespace, redacted(l.redis.URL))
 		return nil
 	}
 	return rows.table(s.out, l.wide)

@@ -143,6 +143,17 @@ func TestList(t *testing.T) {
 		hotparamCommand(t, "list", "--namespace", "other", "--suspects").exits(t, exitOK, "nothing is suspect")
 		hotparamCommand(t, "list", "--namespace", "other", "--instances").exits(t, exitOK, "no instance")
 	})
+	t.Run("as a rules file says", func(t *testing.T) {
+		t.Setenv("HOTPARAM_REDIS", "")
+		path := write(t, goodRules+"aggregator: {redis: {url: '"+server.URL()+"'}}\n")
+		r := hotparamCommand(t, "list", "--config", path)
+		if r.exits(t, exitOK); !strings.Contains(r.out, "GET /search?a=1&q=phone") {
+			t.Errorf("stdout:\n%s", r.out)
+		}
+		hotparamCommand(t, "list", "--config", path, "--namespace", "other").exits(t, exitOK, "nothing is hot")
+		hotparamCommand(t, "list", "--config", path, "--redis", "redis://"+unreachable(t)).exits(t, exitUnreachable)
+		hotparamCommand(t, "list", "--config", write(t, "rules: 1\n")).exits(t, exitConfig, ":1:8")
+	})
 	t.Run("another namespace", func(t *testing.T) {
 		hotparamCommand(t, "list", "--namespace", "other").exits(t, exitOK, "nothing is hot")
 	})

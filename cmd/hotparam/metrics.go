@@ -1,22 +1,22 @@
 package main
 
 import (
-	"github.com/hotparam/hotparam/aggregator"
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/hotkeys"
 )
 
 // metrics are the daemon's, read when they are scraped. METRICS.md documents
 // each; a parameter's value is never a label.
 type metrics struct {
-	agg       *aggregator.Aggregator
-	publisher *hotkeys.Publisher
-	others    []prometheus.Collector
+	pipeline pipeline
+	others   []prometheus.Collector
 }
 
-func newMetrics(agg *aggregator.Aggregator, publisher *hotkeys.Publisher) *metrics {
-	return &metrics{agg: agg, publisher: publisher, others: []prometheus.Collector{
+func newMetrics(p pipeline) *metrics {
+	return &metrics{pipeline: p, others: []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -26,22 +26,87 @@ func newMetrics(agg *aggregator.Aggregator, publisher *hotkeys.Publisher) *metri
 	}}
 }
 
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.pipeline.collect(ch)
+	for _, other := range m.others {
+		other.Collect(ch)
+	}
+}
+
+// samples takes the values of one scrape.
+type samples chan<- prometheus.Metric
+
+func (s samples) counter(d *prometheus.Desc, v int64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+func (s samples) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (s samples) flag(d *prometheus.Desc, v bool) {
+	if v {
+		s.gauge(d, 1)
+	} else {
+		s.gauge(d, 0)
+	}
+}
+
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("hotparam_"+name, help, labels, nil)
 }
 
-var (
-	packetsDesc  = desc("statsd_packets_total", "Packets that arrived.")
-	linesDesc    = desc("statsd_lines_total", "Lines that arrived, meta lines aside.")
-	countsDesc   = desc("statsd_counts_total", "Lines that were counts of a rule's key.")
-	rejectedDesc = desc("statsd_rejected_total", "DATA LOSS: lines that were no counts, by reason.", "reason")
-	lostDesc     = desc("statsd_lost_packets_total", "DATA LOSS: packets that senders sent and that never arrived.")
-	foundDesc    = desc("statsd_recovered_packets_total", "Packets that were counted as lost and arrived after all.")
-	twiceDesc    = desc("statsd_duplicate_packets_total", "Packets that arrived twice and were counted once.")
-	agedDesc     = desc("statsd_aged_total", "Counts that instances held back until they were older than any window.")
-	originsDesc  = desc("statsd_origins_total", "Lines that told the routes and callers of hot keys.")
-	sendersDesc  = desc("statsd_senders", "Instances heard of lately.")
+// decoderDescs are what a source tells of what arrived, in units of its own.
+type decoderDescs struct {
+	units, lines, counts, counted, rejected, lost, found, twice, aged, origins, senders *prometheus.Desc
+}
 
+// newDecoderDescs names the metrics by source and unit ("packets").
+func newDecoderDescs(source, unit string) decoderDescs {
+	of := func(name, help string, labels ...string) *prometheus.Desc {
+		return desc(source+"_"+name, help, labels...)
+	}
+	return decoderDescs{
+		units:    of(unit+"_total", "What arrived: "+unit+"."),
+		lines:    of("lines_total", "Lines that arrived, meta lines aside."),
+		counts:   of("counts_total", "Lines that were counts of a rule's key."),
+		counted:  of("counted_total", "What the counts add up to."),
+		rejected: of("rejected_total", "DATA LOSS: lines that were no counts, by reason.", "reason"),
+		lost:     of("lost_"+unit+"_total", "DATA LOSS: "+unit+" that senders sent and that never arrived."),
+		found:    of("recovered_"+unit+"_total", "What was counted as lost and arrived after all."),
+		twice:    of("duplicate_"+unit+"_total", "What arrived twice and was counted once."),
+		aged:     of("aged_total", "Counts that instances held back until they were older than any window."),
+		origins:  of("origins_total", "Lines that told the routes and callers of hot keys."),
+		senders:  of("senders", "Instances heard of lately."),
+	}
+}
+
+func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
+	s.counter(c.units, d.Packets)
+	s.counter(c.lines, d.Lines)
+	s.counter(c.counts, d.Counts)
+	s.counter(c.counted, d.Sum)
+	s.counter(c.rejected, d.Malformed, "malformed")
+	s.counter(c.rejected, d.Foreign, "foreign")
+	s.counter(c.rejected, d.NotCounter, "not_counter")
+	s.counter(c.rejected, d.Negative, "negative")
+	s.counter(c.rejected, d.BadKey, "bad_key")
+	s.counter(c.rejected, d.NoRule, "no_rule")
+	s.counter(c.lost, d.LostPackets)
+	s.counter(c.found, d.Recovered)
+	s.counter(c.twice, d.Duplicates)
+	s.counter(c.aged, d.Aged)
+	s.counter(c.origins, d.Origins)
+	s.gauge(c.senders, float64(d.Senders))
+}
+
+var statsdDescs = newDecoderDescs("statsd", "packets")
+
+var (
 	keysDesc    = desc("keys", "Keys with a count of their own.")
 	hotDesc     = desc("hot_keys", "Keys that are hot and listed.")
 	explDesc    = desc("explained_keys", "Keys that are hot for no other reason than one that is listed.")
@@ -51,82 +116,54 @@ var (
 	evictedDesc = desc("evicted_keys_total", "Keys that made room for others when the memory budget was full.")
 	lateDesc    = desc("late_counts_total", "DATA LOSS: counts that came too late for any window.")
 	floorDesc   = desc("floor", "The most that can be hidden of any key in its window.")
-
-	publishedDesc = desc("published_keys", "Keys in Redis that are this daemon's.")
-	overflowDesc  = desc("published_overflow_total", "DATA LOSS: hot keys that found the published set full.")
-	refusedDesc   = desc("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.")
-	suspectsDesc  = desc("published_suspects", "Suspects in Redis that are this daemon's.")
-	unlistedDesc  = desc("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.")
-	instancesDesc = desc("published_instances", "Instances that this daemon told to send counts.")
-	changesDesc   = desc("published_changes_total", "Changes of the set written to Redis.")
-	renewalsDesc  = desc("published_renewals_total", "Renewals of the entries' ends.")
-	rewritesDesc  = desc("published_rewrites_total", "Times the whole set was written, because Redis had lost it.")
-	failuresDesc  = desc("redis_failures_total", "Calls to Redis that failed.")
-	connectedDesc = desc("redis_connected", "1 if the last call to Redis did not fail.")
-	fencedDesc    = desc("fenced", "1 if another daemon publishes in our place.")
 )
 
-// Describe implements prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+// detector gives the figures of the windows.
+func (s samples) detector(d *aggregator.DetectorStats) {
+	s.counter(evictedDesc, d.Evicted)
+	s.counter(lateDesc, d.Late)
+	s.gauge(keysDesc, float64(d.Keys))
+	s.gauge(hotDesc, float64(d.Hot))
+	s.gauge(explDesc, float64(d.Explained))
+	s.gauge(suspectDesc, float64(d.Suspects))
+	s.counter(unnamedDesc, d.Unnamed)
+	s.gauge(memoryDesc, float64(d.Memory))
+	s.gauge(floorDesc, float64(d.Floor))
+}
 
-// Collect implements prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	counter := func(d *prometheus.Desc, v int64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-	}
-	gauge := func(d *prometheus.Desc, v int64) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v))
-	}
-	flag := func(d *prometheus.Desc, v bool) {
-		if v {
-			gauge(d, 1)
-		} else {
-			gauge(d, 0)
-		}
-	}
-	stats := m.agg.Stats()
-	d := stats.Decoder
-	counter(packetsDesc, d.Packets)
-	counter(linesDesc, d.Lines)
-	counter(countsDesc, d.Counts)
-	counter(rejectedDesc, d.Malformed, "malformed")
-	counter(rejectedDesc, d.Foreign, "foreign")
-	counter(rejectedDesc, d.NotCounter, "not_counter")
-	counter(rejectedDesc, d.Negative, "negative")
-	counter(rejectedDesc, d.BadKey, "bad_key")
-	counter(rejectedDesc, d.NoRule, "no_rule")
-	counter(lostDesc, d.LostPackets)
-	counter(foundDesc, d.Recovered)
-	counter(twiceDesc, d.Duplicates)
-	counter(agedDesc, d.Aged)
-	counter(originsDesc, d.Origins)
-	gauge(sendersDesc, d.Senders)
+var (
+	publishedDesc  = desc("published_keys", "Keys in Redis that are this daemon's.")
+	overflowDesc   = desc("published_overflow_total", "DATA LOSS: hot keys that found the published set full.")
+	refusedDesc    = desc("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.")
+	suspectsDesc   = desc("published_suspects", "Suspects in Redis that are this daemon's.")
+	unlistedDesc   = desc("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.")
+	instancesDesc  = desc("published_instances", "Instances that this daemon told to send counts.")
+	changesDesc    = desc("published_changes_total", "Changes of the set written to Redis.")
+	renewalsDesc   = desc("published_renewals_total", "Renewals of the entries' ends.")
+	rewritesDesc   = desc("published_rewrites_total", "Times the whole set was written, because Redis had lost it.")
+	unreadableDesc = desc("published_unreadable_total", "Entries that were found in Redis when it was taken over, and could not be read.")
+	failuresDesc   = desc("redis_failures_total", "Calls to Redis that failed.")
+	connectedDesc  = desc("redis_connected", "1 if the last call to Redis did not fail.")
+	standbyDesc    = desc("standby", "1 if another daemon publishes, and this one takes over when it dies.")
+	takeoversDesc  = desc("takeovers_total", "Times that this daemon came to hold the lease, the first time included.")
+	fencedDesc     = desc("fenced", "1 if another daemon publishes in our place.")
+)
 
-	counter(evictedDesc, stats.Detector.Evicted)
-	counter(lateDesc, stats.Detector.Late)
-	gauge(keysDesc, stats.Detector.Keys)
-	gauge(hotDesc, stats.Detector.Hot)
-	gauge(explDesc, stats.Detector.Explained)
-	gauge(suspectDesc, stats.Detector.Suspects)
-	counter(unnamedDesc, stats.Detector.Unnamed)
-	gauge(memoryDesc, stats.Detector.Memory)
-	gauge(floorDesc, stats.Detector.Floor)
-
-	p := m.publisher.Stats()
-	gauge(publishedDesc, int64(p.Keys))
-	counter(overflowDesc, int64(p.Overflow))
-	counter(refusedDesc, int64(p.Refused))
-	gauge(suspectsDesc, int64(p.Suspects))
-	counter(unlistedDesc, int64(p.SuspectsOverflow))
-	gauge(instancesDesc, int64(p.Instances))
-	counter(changesDesc, int64(p.Changes))
-	counter(renewalsDesc, int64(p.Renewals))
-	counter(rewritesDesc, int64(p.Rewrites))
-	counter(failuresDesc, int64(p.Failures))
-	flag(connectedDesc, p.Connected)
-	flag(fencedDesc, p.Fenced)
-
-	for _, other := range m.others {
-		other.Collect(ch)
-	}
+// publisher gives the figures of what is published.
+func (s samples) publisher(p hotkeys.PublisherStats) {
+	s.gauge(publishedDesc, float64(p.Keys))
+	s.counter(overflowDesc, int64(p.Overflow))
+	s.counter(refusedDesc, int64(p.Refused))
+	s.gauge(suspectsDesc, float64(p.Suspects))
+	s.counter(unlistedDesc, int64(p.SuspectsOverflow))
+	s.gauge(instancesDesc, float64(p.Instances))
+	s.counter(changesDesc, int64(p.Changes))
+	s.counter(renewalsDesc, int64(p.Renewals))
+	s.counter(rewritesDesc, int64(p.Rewrites))
+	s.counter(unreadableDesc, int64(p.Unreadable))
+	s.counter(failuresDesc, int64(p.Failures))
+	s.flag(connectedDesc, p.Connected)
+	s.flag(standbyDesc, p.Standby)
+	s.counter(takeoversDesc, int64(p.Takeovers))
+	s.flag(fencedDesc, p.Fenced)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"maps"
 	"os"
 	"reflect"
@@ -11,9 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
@@ -45,8 +48,8 @@ func readMetricsDoc(t *testing.T) (text string, documented map[string]documented
 	return string(data), documented
 }
 
-// daemonRegistry is what a daemon would serve. It is not started.
-func daemonRegistry(t *testing.T) *prometheus.Registry {
+// daemonRegistry is what a daemon with the source would serve. It is not started.
+func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	t.Helper()
 	file, err := config.Parse("test", []byte(goodRules))
 	if err != nil {
@@ -57,34 +60,76 @@ func daemonRegistry(t *testing.T) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: "shop"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agg, err := aggregator.New(t.Context(), aggregator.Config{Rules: file.Rules, Publisher: publisher, Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // that closes its socket
-		if err := agg.Run(t.Context()); err != nil {
-			t.Error(err)
+	set := &settings{file: file, log: slog.New(slog.DiscardHandler)}
+	set.file.Aggregator = config.Aggregator{Source: source, Listen: "127.0.0.1:0"}.WithDefaults()
+	var p pipeline
+	if source == config.SourceKafka {
+		p = kafkaUnderTest{newKafkaSource(t, set, client)}
+	} else {
+		statsd, err := newStatsDPipeline(t.Context(), set, client)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		t.Cleanup(func() { // that closes its socket
+			if err := statsd.agg.Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		p = statsd
+	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMetrics(agg, publisher))
+	registry.MustRegister(newMetrics(p))
 	return registry
+}
+
+// newKafkaSource is a pipeline of which the brokers were not asked.
+func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *kafkaPipeline {
+	t.Helper()
+	set.file.Kafka = set.file.Kafka.WithDefaults()
+	p, err := makeKafkaPipeline(set, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// kafkaUnderTest has one partition, which the pipeline, not started, has not.
+type kafkaUnderTest struct{ *kafkaPipeline }
+
+func (p kafkaUnderTest) collect(s samples) {
+	p.kafkaPipeline.collect(s)
+	s.partition(&kafkasource.PartitionStats{})
 }
 
 // Every metric is documented, and whatever is documented is there: type, labels
 // and whether it means data loss agree, too.
 func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 	_, documented := readMetricsDoc(t)
-	registry := daemonRegistry(t)
+	served := make(map[string]bool)
+	for _, source := range []string{config.SourceStatsD, config.SourceKafka} {
+		registry := daemonRegistry(t, source)
+		agreeWithDocumentation(t, registry, documented, served)
+		problems, err := testutil.GatherAndLint(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(documented)) {
+		if !served[name] {
+			t.Errorf("METRICS.md has %s, /metrics has not", name)
+		}
+	}
+}
+
+func agreeWithDocumentation(t *testing.T, registry *prometheus.Registry, documented map[string]documentedMetric, served map[string]bool) {
+	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(map[string]bool)
 	for _, family := range families {
 		name := family.GetName()
 		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
@@ -115,25 +160,13 @@ func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(documented)) {
-		if !served[name] {
-			t.Errorf("METRICS.md has %s, /metrics has not", name)
-		}
-	}
-	problems, err := testutil.GatherAndLint(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
-	}
 }
 
 // The counters in the application are documented by the names of their fields.
 func TestApplicationCountersAreDocumented(t *testing.T) {
 	text, _ := readMetricsDoc(t)
 	for _, stats := range []any{
-		middleware.Stats{}, middleware.HotKey{}, collector.Stats{}, hotkeys.WatcherStats{},
+		middleware.Stats{}, middleware.HotKey{}, collector.Stats{}, hotkeys.WatcherStats{}, kafkasink.Stats{},
 	} {
 		kind := reflect.TypeOf(stats)
 		for i := range kind.NumField() {

@@ -63,7 +63,8 @@ const (
   - {id: times, match: {route: "*"}, by: each, count: ms, hot: 30s/10s}
   - {id: costs, match: {route: "*"}, by: combinations, count: units, hot: 30/1h}
 `
-	rulesInWords = `  health: GET /healthz: exempt from all rules
+	rulesInWords = `  counts: StatsD to 127.0.0.1:8125
+  health: GET /healthz: exempt from all rules
   whole: *?a=*&b=x: limit 60/1m, burst 60, shadow
   terms: GET /u/{id} by q, path:id: hot at 200/s (cool below 160, for 1s, after 10s at the earliest); limit 50/s, burst 50; exceptions: 2 allowed, 1 blocked
   shares: * by all parameters: hot at 20% of the route and 10/s (cool below 80% of that, for 5s, after 10s at the earliest) or at 8x the baseline and 50/10s (cool below 50% of that, for 5s) or at a place among the top 3 and 10/s (cool below 80% of that, for 5s, after 1m30s at the earliest); listed only
@@ -72,3 +73,24 @@ const (
   costs: * by combinations of all parameters: hot at 30 units/1h (cool below 24 units, for 5s, after 10s at the earliest); listed only
 `
 )
+
+// How counts travel is told in words, too.
+func TestTransportInWords(t *testing.T) {
+	for settings, want := range map[string]string{
+		"":                                    "StatsD to 127.0.0.1:8125",
+		"aggregator: {listen: ':9'}":          "StatsD to :9",
+		"statsd: {addresses: ['a:1', 'b:1']}": "StatsD to a:1, b:1, a part of the keys to each",
+		"statsd: {addresses: ['a:1', 'b:1'], spread: all}\naggregator: {lease: true}": "StatsD to a:1, b:1, everything to each; one of them publishes",
+		"aggregator: {source: kafka}": "Kafka topic hotparam.counters at 127.0.0.1:9092, acks=1",
+		"aggregator: {source: kafka}\nkafka: {topic: t, tls: true, acks: all, idempotent: true}":   "Kafka topic t at 127.0.0.1:9092, acks=all, idempotent, TLS",
+		"aggregator: {source: kafka}\nkafka: {sasl: {mechanism: plain, user: u, password_env: P}}": "Kafka topic hotparam.counters at 127.0.0.1:9092, acks=1, SASL PLAIN in the clear",
+	} {
+		file, err := config.Parse("f.yaml", []byte(goodRules+settings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := transportWords(file); got != want {
+			t.Errorf("%s:\n%s, want\n%s", settings, got, want)
+		}
+	}
+}

@@ -5,6 +5,8 @@
 //	go run ./cmd/hotparam aggregator --config deploy/hotparam.yaml &
 //	go run ./examples/api --config deploy/hotparam.yaml
 //	curl -i 'localhost:8080/search?q=phone'
+//
+// Counts travel by StatsD, or by Kafka where the file says "source: kafka".
 package main
 
 import (
@@ -25,6 +27,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
@@ -65,8 +68,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	if err != nil {
 		return err
 	}
-	daemon := file.Aggregator.WithDefaults()
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addr: daemon.Listen})
+	sink, err := newSink(file)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	if err != nil {
 		return err
 	}
-	client, err := hotkeys.NewClient(daemon.Redis)
+	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(file.Aggregator.WithDefaults().Redis))
 	if err != nil {
 		return err
 	}
@@ -94,16 +96,53 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	outer.Handle("/", guard.Handler(mux))
 	outer.HandleFunc("GET /debug/hot", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have gone
+		state := map[string]any{
 			"hot": guard.HotKeys(), "guard": guard.Stats(), "collector": counts.Stats(), "watcher": watcher.Stats(),
-		})
+		}
+		if kafka, ok := sink.(*kafkasink.Sink); ok {
+			state["sink"] = kafka.Stats()
+		}
+		_ = json.NewEncoder(w).Encode(state) // the client may have gone
 	})
 
 	group, ctx := errgroup.WithContext(ctx)
+	if kafka, ok := sink.(*kafkasink.Sink); ok {
+		group.Go(func() error { // no request waits for it
+			if err := kafka.Check(ctx); err != nil {
+				slog.Warn("counts do not arrive", "err", err)
+			}
+			return nil
+		})
+	}
 	group.Go(func() error { return counts.Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return serve(ctx, listen, outer) })
 	return group.Wait()
+}
+
+// newSink sends counts the way that the aggregator of the same file takes them.
+func newSink(file *config.File) (collector.Sink, error) {
+	if file.Aggregator.Source == config.SourceKafka {
+		k := file.Kafka.WithDefaults()
+		acks, err := kafkasink.ParseAcks(k.Acks)
+		if err != nil {
+			return nil, err
+		}
+		compression, err := kafkasink.ParseCompression(k.Compression)
+		if err != nil {
+			return nil, err
+		}
+		return kafkasink.New(kafkasink.Config{
+			Rules: file.Rules, Connection: k.Connection, Topic: k.Topic,
+			Acks: acks, Idempotent: k.Idempotent, Compression: compression, Buffer: k.Buffer, Log: slog.Default(),
+		})
+	}
+	s := file.StatsD.WithDefaults(file.Aggregator)
+	spread, err := collector.ParseSpread(s.Spread)
+	if err != nil {
+		return nil, err
+	}
+	return collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: s.Addresses, Spread: spread})
 }
 
 func serve(ctx context.Context, addr string, handler http.Handler) error {

@@ -1,8 +1,9 @@
 // Package bench measures hotparam on the machine that it runs on, for the
 // command `hotparam bench`: what a request pays ([Request]), how many lines the
 // aggregator takes in ([Ingest]), how good detection is beside an exact count
-// ([Detect]), and how long it takes from a burst to the limit in force on the last
-// of many instances ([Enforce]).
+// ([Detect]), how long it takes from a burst to the limit in force on the last of many
+// instances ([Enforce]), and what the whole chain takes over UDP and over Kafka
+// ([Pipeline]).
 //
 // What is compared is measured in the same run, in turns, and told as medians:
 // then a machine that is busy changes all figures alike. What has to be a process

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -127,7 +126,7 @@ func runInstance(ctx context.Context, l *link) (err error) {
 		return err
 	}
 	rules := c.rules()
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addr: c.Aggregator, Instance: c.Name})
+	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{c.Aggregator}, Instance: c.Name})
 	if err != nil {
 		return err
 	}
@@ -149,10 +148,8 @@ func runInstance(ctx context.Context, l *link) (err error) {
 		return err
 	}
 	return l.serve(ctx, func() error {
-		for deadline := time.Now().Add(10 * time.Second); !watcher.Stats().Connected; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("not connected to Redis after 10s: %+v", watcher.Stats())
-			}
+		if err := connected(watcher); err != nil {
+			return err
 		}
 		if err := l.send(true); err != nil {
 			return err

@@ -23,11 +23,14 @@ import (
 // all processes at once, and the one that started the part ends it in order.
 func RunPart(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	run, ok := map[string]func(context.Context, *link) error{
-		"receiver":   runReceiver,
-		"sender":     runSender,
-		"aggregator": runAggregator,
-		"instance":   runInstance,
-		"redis":      runRedis,
+		"receiver":            runReceiver,
+		"sender":              runSender,
+		"aggregator":          runAggregator,
+		"instance":            runInstance,
+		"pipeline-aggregator": runPipelineAggregator,
+		"pipeline-instance":   runPipelineInstance,
+		"broker":              runBroker,
+		"redis":               runRedis,
 	}[name]
 	if !ok {
 		return fmt.Errorf("bench: there is no part %q", name)

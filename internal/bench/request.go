@@ -195,7 +195,7 @@ func (l *RequestLoad) start(ctx context.Context) error {
 	if l.socket, err = lc.ListenPacket(ctx, "udp", "127.0.0.1:0"); err != nil {
 		return err
 	}
-	l.sink, err = collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addr: l.socket.LocalAddr().String(), Instance: "bench"})
+	l.sink, err = collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{l.socket.LocalAddr().String()}, Instance: "bench"})
 	if err != nil {
 		return errors.Join(err, l.socket.Close())
 	}

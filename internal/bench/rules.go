@@ -22,7 +22,7 @@ func searchRules(namespace string, hot hotparam.Threshold, limit *hotparam.Limit
 		Namespace: namespace,
 		Version:   "bench",
 		Rules: []hotparam.Rule{{
-			ID:    "terms",
+			ID:    ruleTerms,
 			Match: hotparam.Match{Route: r},
 			By:    hotparam.By{Kind: hotparam.ByAll},
 			Hot:   []hotparam.Threshold{hot},

@@ -26,21 +26,24 @@ type api struct {
 	watcher  *hotkeys.Watcher
 }
 
-func newAPI(ctx context.Context, n int, rules *hotparam.Rules, statsd string, redis *redisServer, exact *exact, log *slog.Logger) (_ *api, err error) {
+func newAPI(ctx context.Context, n int, rules *hotparam.Rules, transport transport, redis *redisServer, exact *exact, log *slog.Logger) (_ *api, err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	a := &api{listener: listener}
+	var sink collector.Sink
 	defer func() {
-		if err != nil {
-			_ = listener.Close() // the other error is the one to tell
+		if err == nil {
+			return
+		}
+		_ = listener.Close() // the other error is the one to tell
+		if sink != nil {
+			_ = sink.Close()
 		}
 	}()
-	sink, err := collector.NewStatsD(collector.StatsDConfig{
-		Rules: rules, Addr: statsd, Instance: fmt.Sprintf("api-%d", n+1),
-	})
+	sink, err = transport.sink(ctx, fmt.Sprintf("api-%d", n+1))
 	if err != nil {
 		return nil, err
 	}

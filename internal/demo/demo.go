@@ -1,8 +1,8 @@
 // Package demo runs the whole of hotparam in one process, on real traffic and
 // with nothing to install: three API instances (HTTP servers on loopback) with
-// the middleware, the aggregator with its UDP listener, an embedded
-// Redis-compatible server, and a real access log replayed over HTTP at its own
-// speed. The parts talk over sockets, as they would between machines.
+// the middleware, the aggregator with its UDP listener or an embedded Kafka, an
+// embedded Redis-compatible server, and a real access log replayed over HTTP at its
+// own speed. The parts talk over sockets, as they would between machines.
 package demo
 
 import (
@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -51,18 +50,18 @@ func Rules() *hotparam.Rules {
 
 // Demo is one run.
 type Demo struct {
-	redis      *redisServer
-	client     redis.UniversalClient // of the publisher and of snapshots
-	publisher  *hotkeys.Publisher
-	aggregator *aggregator.Aggregator
-	apis       []*api
-	traffic    *traffic
-	exact      *exact
+	redis     *redisServer
+	client    redis.UniversalClient // of snapshots
+	transport transport
+	apis      []*api
+	traffic   *traffic
+	exact     *exact
 }
 
-// New starts the embedded Redis and opens all ports; [Demo.Run] does the rest
-// and closes them. When New fails it has closed what it had opened.
-func New(ctx context.Context, log *slog.Logger) (d *Demo, err error) {
+// New starts the embedded servers and opens all ports; [Demo.Run] does the rest
+// and closes them. When New fails it has closed what it had opened. The transport is
+// [StatsD] or [Kafka].
+func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err error) {
 	rules := Rules()
 	d = &Demo{exact: newExact(&rules.Rules[0].Hot[0], Instances)}
 	defer func() {
@@ -77,15 +76,11 @@ func New(ctx context.Context, log *slog.Logger) (d *Demo, err error) {
 	if d.client, err = d.redis.client(); err != nil {
 		return d, err
 	}
-	if d.publisher, err = hotkeys.NewPublisher(d.client, hotkeys.PublisherConfig{Namespace: Namespace, Timeout: redisTimeout, Logger: log}); err != nil {
-		return d, err
-	}
-	d.aggregator, err = aggregator.New(ctx, aggregator.Config{Rules: rules, Publisher: d.publisher, Listen: "127.0.0.1:0"})
-	if err != nil {
+	if d.transport, err = newTransport(ctx, transport, rules, d.redis, log); err != nil {
 		return d, err
 	}
 	for i := range Instances {
-		a, err := newAPI(ctx, i, rules, d.aggregator.Addr().String(), d.redis, d.exact, log)
+		a, err := newAPI(ctx, i, rules, d.transport, d.redis, d.exact, log)
 		if err != nil {
 			return d, err
 		}
@@ -103,8 +98,11 @@ func (d *Demo) abandon() {
 	for _, a := range d.apis {
 		_ = a.run(over) // New's error is the one to tell
 	}
-	if d.aggregator != nil {
-		_ = d.aggregator.Run(over)
+	if d.transport != nil {
+		for _, run := range d.transport.stages() {
+			_ = run(over)
+		}
+		d.transport.close()
 	}
 	if d.redis != nil {
 		d.redis.close()
@@ -122,10 +120,10 @@ func (d *Demo) Run(ctx context.Context) error {
 	for _, a := range d.apis {
 		serve = append(serve, a.run)
 	}
-	stages := []*stage{
-		start(ctx, cancel, serve...),
-		start(ctx, cancel, d.aggregator.Run),
-		start(ctx, cancel, d.publisher.Run),
+	defer d.transport.close()
+	stages := []*stage{start(ctx, cancel, serve...)}
+	for _, run := range d.transport.stages() {
+		stages = append(stages, start(ctx, cancel, run))
 	}
 	d.traffic.run(ctx)
 	d.exact.settle(time.Now())
@@ -166,6 +164,9 @@ func start(ctx context.Context, fail func(), parts ...func(context.Context) erro
 // RedisAddr is where redis-cli finds the embedded server.
 func (d *Demo) RedisAddr() string { return d.redis.Addr() }
 
+// Transport says what counts go over, and where to.
+func (d *Demo) Transport() string { return d.transport.over() }
+
 // URLs are the base URLs of the API instances.
 func (d *Demo) URLs() []string {
 	urls := make([]string, len(d.apis))
@@ -203,7 +204,7 @@ func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
 		At:      time.Now(),
 		Failed:  d.traffic.failed.Load(),
 		Hot:     make([]Key, len(hot)),
-		Keys:    d.aggregator.Stats().Detector.Keys,
+		Keys:    d.transport.stats().Detector.Keys,
 		Enforce: d.exact.percentiles(),
 		LogTime: d.traffic.now(),
 	}
@@ -251,12 +252,12 @@ func (d *Demo) Result() Result {
 	}
 	r.Allowed, r.Limited = d.exact.answers()
 	r.Requests = r.Allowed + r.Limited
-	stats := d.aggregator.Stats()
+	stats := d.transport.stats()
 	r.Dropped = map[string]int64{
 		"table_full": 0, "too_long": 0, "send_error": 0,
 		"lost_packets":  stats.Decoder.LostPackets,
 		"late":          stats.Detector.Late,
-		"hot_set_full":  int64(d.publisher.Stats().Overflow),
+		"hot_set_full":  d.transport.overflow(),
 		"not_published": d.exact.unenforced(),
 	}
 	for _, a := range d.apis {

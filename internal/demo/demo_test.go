@@ -24,8 +24,14 @@ const soon = 30 * time.Second
 // TestDemo runs the whole, over real sockets, until a key is hot and was
 // refused, and checks what is left of it.
 func TestDemo(t *testing.T) {
+	for _, transport := range []string{StatsD, Kafka} {
+		t.Run(transport, func(t *testing.T) { testDemo(t, transport) })
+	}
+}
+
+func testDemo(t *testing.T, transport string) {
 	var warnings strings.Builder
-	d, err := New(t.Context(), slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	d, err := New(t.Context(), transport, slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +68,7 @@ func TestDemo(t *testing.T) {
 	if counted != r.Requests {
 		t.Errorf("%d requests were answered, %d were counted", r.Requests, counted)
 	}
-	if packets := d.aggregator.Stats().Decoder.Packets; packets == 0 {
+	if packets := d.transport.stats().Decoder.Packets; packets == 0 {
 		t.Error("the aggregator got no packet")
 	}
 	for reason, n := range r.Dropped {
@@ -179,22 +185,24 @@ func checkJSON(t *testing.T, r Result) {
 
 // TestEmptyResult: scripts find an array and two nulls where there is nothing.
 func TestEmptyResult(t *testing.T) {
-	d, err := New(t.Context(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := d.Run(over); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(d.Result())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`"hot":[]`, `"p50":null`, `"p99":null`, `"requests":0`} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%s is not in %s", want, text)
+	for _, transport := range []string{StatsD, Kafka} {
+		d, err := New(t.Context(), transport, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := d.Run(over); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(d.Result())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"hot":[]`, `"p50":null`, `"p99":null`, `"requests":0`} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: %s is not in %s", transport, want, text)
+			}
 		}
 	}
 }
@@ -202,13 +210,15 @@ func TestEmptyResult(t *testing.T) {
 func TestNewFails(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, err := New(over, slog.New(slog.DiscardHandler)); err == nil || d != nil {
-		t.Fatalf("New: %v, %v", d, err)
+	for _, transport := range []string{StatsD, Kafka, "pigeon"} {
+		if d, err := New(over, transport, slog.New(slog.DiscardHandler)); err == nil || d != nil {
+			t.Fatalf("%s: New: %v, %v", transport, d, err)
+		}
 	}
 }
 
 func TestRunEndsWhenAPartFails(t *testing.T) {
-	d, err := New(t.Context(), slog.New(slog.DiscardHandler))
+	d, err := New(t.Context(), Kafka, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

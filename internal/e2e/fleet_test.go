@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/middleware"
@@ -54,19 +55,24 @@ type fleet struct {
 	rules  string
 	memory string
 	statsd string // where the aggregator listens
+
+	redisURL string
+	owner    string        // who publishes phone
+	beat     time.Duration // how long a heartbeat is good for
 }
 
 func newFleet(t *testing.T, bin programs, rules string) *fleet {
 	t.Helper()
 	f := &fleet{
 		t: t, bin: bin, redis: testenv.Redis(t), layout: hotkeys.NewLayout("shop"),
-		rules: rules, memory: "64MB", statsd: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)),
+		rules: rules, memory: "64MB", owner: "statsd", beat: 5 * time.Second, statsd: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)),
 		http: &http.Client{
 			Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
 			Timeout:   patience,
 		},
 	}
-	client, err := hotkeys.NewClient(f.redis.URL())
+	f.redisURL = f.redis.URL()
+	client, err := hotkeys.NewClient(f.redisURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,16 +169,32 @@ type instance struct {
 	Guard     middleware.Stats
 	Collector collector.Stats
 	Watcher   hotkeys.WatcherStats
+	Sink      kafkasink.Stats // where counts travel by Kafka
 }
 
 func (a *api) look() instance {
 	a.f.t.Helper()
-	var in instance
-	_, body := a.f.get(a.url + "/debug/hot")
-	if err := json.Unmarshal([]byte(body), &in); err != nil {
-		a.f.t.Fatalf("%s/debug/hot: %v in %q", a.url, err, body)
+	in, err := a.tell(a.f.t.Context())
+	if err != nil {
+		a.f.t.Fatal(err)
 	}
 	return in
+}
+
+func (a *api) tell(ctx context.Context) (in instance, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/debug/hot", http.NoBody)
+	if err != nil {
+		return in, err
+	}
+	res, err := a.f.http.Do(req)
+	if err != nil {
+		return in, err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&in); err != nil {
+		return in, fmt.Errorf("%s: %w", req.URL, err)
+	}
+	return in, nil
 }
 
 func (in *instance) holds(member string) bool {

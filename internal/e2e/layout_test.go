@@ -59,14 +59,14 @@ func (f *fleet) checkLayout() {
 	if !regexp.MustCompile(`^[0-9A-Za-z]+:[1-9][0-9]*$`).MatchString(version.Val()) {
 		t.Errorf("version: %q, want run:n", version.Val())
 	}
-	if owners.Val()["statsd"] != "1" {
-		t.Errorf("owners: %v, want statsd at epoch 1", owners.Val())
+	if owners.Val()[f.owner] != "1" {
+		t.Errorf("owners: %v, want %s at epoch 1", owners.Val(), f.owner)
 	}
 	if state.Val() != "1" {
 		t.Errorf("schema: %q, want 1", state.Val())
 	}
-	if ttl := beat.Val(); ttl <= 0 || ttl > 5*time.Second {
-		t.Errorf("beat: time to live %v, want over 0 and at most 5s", ttl)
+	if ttl := beat.Val(); ttl <= 0 || ttl > f.beat {
+		t.Errorf("beat: time to live %v, want over 0 and at most %v", ttl, f.beat)
 	}
 }
 
@@ -105,8 +105,8 @@ func (f *fleet) checkInfo(infos map[string]string, score float64, clock time.Tim
 	if high, _ := fields["high"].(float64); high < low {
 		f.t.Errorf("high %v: want at least low, %v", fields["high"], low)
 	}
-	if fields["limit"] != "10/s" || fields["burst"] != float64(burst) || fields["mode"] != "limit" || fields["owner"] != "statsd" {
-		f.t.Errorf("info: %s, want limit 10/s, burst %d, mode limit, owner statsd", infos[phone], burst)
+	if fields["limit"] != "10/s" || fields["burst"] != float64(burst) || fields["mode"] != "limit" || fields["owner"] != f.owner {
+		f.t.Errorf("info: %s, want limit 10/s, burst %d, mode limit, owner %s", infos[phone], burst, f.owner)
 	}
 	millis := func(name string) time.Duration {
 		at, _ := fields[name].(float64)

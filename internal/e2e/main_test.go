@@ -10,10 +10,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
+	logging.Disable() // the Redis client's own, a line for each try
 	dir, err := os.MkdirTemp("", "hotparam-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -21,8 +21,13 @@ import (
 func TestHotParameterIsLimitedOnAllInstancesAndCools(t *testing.T) {
 	f := newFleet(t, commands(t), searchRule)
 	f.startAggregator()
-	apis := f.startAPIs(3)
+	f.checkStory(f.startAPIs(3))
+}
 
+// checkStory lets phone become hot, and cool.
+func (f *fleet) checkStory(apis []*api) {
+	t := f.t
+	t.Helper()
 	load := f.startLoad(apis)
 	limited := load.awaitRefusals(apis)
 	since := time.Now()
@@ -147,7 +152,7 @@ func (f *fleet) checkList() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, f.bin.hotparam, "list", "--json", "--namespace", "shop", "--redis", f.redis.URL()).Output()
+	out, err := exec.CommandContext(ctx, f.bin.hotparam, "list", "--json", "--namespace", "shop", "--redis", f.redisURL).Output()
 	if err != nil {
 		f.t.Fatalf("hotparam list: %v", err)
 	}

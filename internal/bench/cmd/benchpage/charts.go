@@ -9,6 +9,11 @@ import (
 func charts(p plan, f figures) map[string]string {
 	r, in := f.Request, f.Ingest
 	ns := func(v float64) string { return fmt.Sprintf("%.0f ns · %.2f ×", v, v/r.FloorNS) }
+	var chains []row
+	for _, one := range f.Pipeline {
+		v := one.median(cpuSeconds)
+		chains = append(chains, row{transportName(one.Transport), fmt.Sprintf("%.2f s", v), v})
+	}
 	perCPU := func(v float64) string { return fmt.Sprintf("%.2f M", v/1e6) }
 	return map[string]string{
 		"bench-request.svg": bars("What a request pays", []row{
@@ -23,6 +28,8 @@ func charts(p plan, f figures) map[string]string {
 		"bench-detect-speed.svg": byMemory(p, f.Detect, "Million events per second on one processor, by memory", " M",
 			func(d detected) float64 { return d.EventsPerSecond / 1e6 }),
 		"bench-enforce.svg": cumulated(f.Enforce),
+		"bench-pipeline.svg": bars("Processor time of the whole chain", chains,
+			goalKafka*f.Pipeline[0].median(cpuSeconds), fmt.Sprintf("goal: %g × UDP", goalKafka)),
 	}
 }
 

@@ -48,6 +48,7 @@ func TestPageOfASmallPlan(t *testing.T) {
 		exponents: []float64{1, 1.4}, memories: []int64{1, 2},
 		windows: 1, events: 5000, keys: 1000, threshold: 100,
 		instances: 2, samples: 2,
+		pipeline: bench.PipelineConfig{Rate: 2000, For: time.Second, Instances: 2}, rounds: 1,
 	}
 	if err := run(t.Context(), p, dir); err != nil {
 		t.Fatal(err)
@@ -56,7 +57,7 @@ func TestPageOfASmallPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{time.Now().UTC().Format(time.DateOnly)[:7], "Go 1.", "Redis ", "| 1.4 | 2 MB |", "| urgent, Zipf 1 |", "| each 100 ms, even |"} {
+	for _, want := range []string{time.Now().UTC().Format(time.DateOnly)[:7], "Go 1.", "Redis ", "| 1.4 | 2 MB |", "| urgent, Zipf 1 |", "| each 100 ms, even |", "| Kafka |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page does not have %q", want)
 		}
@@ -67,7 +68,7 @@ func TestPageOfASmallPlan(t *testing.T) {
 		}
 	}
 	pictures, err := filepath.Glob(filepath.Join(dir, "images", "*.svg"))
-	if err != nil || len(pictures) != 5 {
+	if err != nil || len(pictures) != 6 {
 		t.Fatalf("pictures %q, %v", pictures, err)
 	}
 	for _, name := range pictures {
@@ -101,23 +102,37 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 	one := 1.0
 	p := full(nil)
 	good := figures{
-		Request: bench.RequestResult{FloorNS: 40, ColdNS: 80, HotNS: 120},
-		Ingest:  bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.8}},
-		Detect:  []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{Precision: &one}}},
-		Enforce: []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
+		Request:  bench.RequestResult{FloorNS: 40, ColdNS: 80, HotNS: 120},
+		Ingest:   bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.8}},
+		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{Precision: &one}}},
+		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
+		Pipeline: chains(2, 0),
 	}
 	marks := func(f figures) int { return strings.Count(page(machine{}, p, f), "◄") - 1 } // the legend has one
 	if n := marks(good); n != 0 {
 		t.Errorf("%d marks where all goals are reached", n)
 	}
 	bad := figures{
-		Request: bench.RequestResult{FloorNS: 40, ColdNS: 81, HotNS: 142},
-		Ingest:  bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.7}},
-		Detect:  []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{MissedAboveFloor: 1, FalseHot: 1}}},
-		Enforce: []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 26}}, {EnforceResult: bench.EnforceResult{P99MS: 121}}},
+		Request:  bench.RequestResult{FloorNS: 40, ColdNS: 81, HotNS: 142},
+		Ingest:   bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.7}},
+		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{MissedAboveFloor: 1, FalseHot: 1}}},
+		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 26}}, {EnforceResult: bench.EnforceResult{P99MS: 121}}},
+		Pipeline: chains(2.1, 1),
 	}
-	if n := marks(bad); n != 7 {
-		t.Errorf("%d marks, want 7", n)
+	if n := marks(bad); n != 9 {
+		t.Errorf("%d marks, want 9", n)
+	}
+}
+
+// chains are three runs over each transport: over UDP one processor second each, over
+// Kafka as told, but for one run that was disturbed.
+func chains(kafka float64, lost int64) []pipelined {
+	run := func(cpu float64) bench.PipelineResult { return bench.PipelineResult{CPUSeconds: cpu} }
+	last := run(kafka)
+	last.Lost = lost
+	return []pipelined{
+		{bench.TransportStatsD, []bench.PipelineResult{run(1), run(1), run(1)}},
+		{bench.TransportKafka, []bench.PipelineResult{run(kafka), run(7), last}},
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -11,10 +12,40 @@ import (
 
 // figures are all that the page shows.
 type figures struct {
-	Request bench.RequestResult
-	Ingest  bench.IngestResult
-	Detect  []detected
-	Enforce []enforced
+	Request  bench.RequestResult
+	Ingest   bench.IngestResult
+	Detect   []detected
+	Enforce  []enforced
+	Pipeline []pipelined // statsd and kafka
+}
+
+// pipelined are the runs of the whole chain over one transport.
+type pipelined struct {
+	Transport string
+	Runs      []bench.PipelineResult
+}
+
+// median is that of a figure over the runs.
+func (p *pipelined) median(figure func(bench.PipelineResult) float64) float64 {
+	values := make([]float64, len(p.Runs))
+	for i, r := range p.Runs {
+		values[i] = figure(r)
+	}
+	slices.Sort(values)
+	return bench.Percentile(values, 50)
+}
+
+func cpuSeconds(r bench.PipelineResult) float64 { return r.CPUSeconds }
+
+// pipelineRatio is what the chain over Kafka takes of the processors, as a multiple
+// of what it does over UDP: the median of the ratios of runs next to each other.
+func (f *figures) pipelineRatio() float64 {
+	var ratios []float64
+	for i, udp := range f.Pipeline[0].Runs {
+		ratios = append(ratios, f.Pipeline[1].Runs[i].CPUSeconds/udp.CPUSeconds)
+	}
+	slices.Sort(ratios)
+	return bench.Percentile(ratios, 50)
 }
 
 // detected is a stream at one size of memory.
@@ -52,9 +83,11 @@ type plan struct {
 	keys               int
 	threshold          int64
 	instances, samples int
+	pipeline           bench.PipelineConfig
+	rounds             int // of the pipeline
 }
 
-// full is what the repository's page is made of, in about four minutes.
+// full is what the repository's page is made of, in about six minutes.
 func full(command []string) plan {
 	return plan{
 		command:   command,
@@ -62,6 +95,7 @@ func full(command []string) plan {
 		memories:  []int64{1, 2, 4, 8, 16, 32, 64},
 		windows:   3, events: 1_000_000, keys: 1_000_000, threshold: 500,
 		instances: 20, samples: 200,
+		rounds: 3,
 	}
 }
 
@@ -98,6 +132,20 @@ func (p *plan) measure(ctx context.Context, say func(format string, args ...any)
 			return f, fmt.Errorf("%s: %w", e.name(), err)
 		}
 		f.Enforce = append(f.Enforce, e)
+	}
+	f.Pipeline = []pipelined{{Transport: bench.TransportStatsD}, {Transport: bench.TransportKafka}}
+	p.pipeline.Command = p.command
+	for round := range p.rounds {
+		for i := range f.Pipeline {
+			one := &f.Pipeline[i]
+			say("pipeline: %s, %d of %d", one.Transport, round+1, p.rounds)
+			p.pipeline.Transport = one.Transport
+			r, err := bench.Pipeline(ctx, p.pipeline)
+			if err != nil {
+				return f, fmt.Errorf("pipeline over %s: %w", one.Transport, err)
+			}
+			one.Runs = append(one.Runs, r)
+		}
 	}
 	return f, nil
 }

@@ -14,6 +14,7 @@ const (
 	goalIngest = 1.8  // × the minimal reader's lines per CPU second
 	goalUrgent = 25.0 // ms, p99
 	goalSlow   = 120.0
+	goalKafka  = 2.0 // × the processor time over UDP
 )
 
 // machine is what it was measured on.
@@ -47,6 +48,7 @@ Measured on %s: %s, %s, %s, %s, %s.
 	ingestPart(w, f.Ingest)
 	detectPart(w, p, f.Detect)
 	enforcePart(w, p, f.Enforce)
+	pipelinePart(w, f)
 	return b.String()
 }
 
@@ -148,4 +150,38 @@ Requests are spread over the instances evenly, or by Zipf's law with exponent 1.
 		w("| %s | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %g ms%s |",
 			e.name(), e.P50MS, e.P99MS, e.MaxMS, first(50), first(99), goal, missed(e.P99MS <= goal))
 	}
+}
+
+func pipelinePart(w writer, f figures) {
+	events := f.Pipeline[0].Runs[0]
+	w(`
+## Pipeline
+
+The whole chain at the same load over UDP and over Kafka (embedded, in a process of its
+own; 12 partitions): about %.0f events per second for %.0f s, counted in the collectors of
+instances, through the transport, the aggregator and Redis, back to the watchers. Processor
+time is that of instances and aggregator, without broker and Redis. Lag is from an event's
+count to its window; flushes come each 100 ms. Medians of %d runs each, in turns.
+
+![Processor time of the chain](images/bench-pipeline.svg)
+
+| over | processor time | instances | aggregator | lag, p99 | lost |
+| --- | ---: | ---: | ---: | ---: | ---: |`, events.EventsPerSecond, events.Seconds, len(f.Pipeline[0].Runs))
+	for _, one := range f.Pipeline {
+		var lost int64
+		for _, r := range one.Runs {
+			lost += r.Lost
+		}
+		w("| %s | %.2f s | %.2f s | %.2f s | %.1f ms | %d%s |", transportName(one.Transport), one.median(cpuSeconds),
+			one.median(func(r bench.PipelineResult) float64 { return r.Instances }),
+			one.median(func(r bench.PipelineResult) float64 { return r.Aggregator }),
+			one.median(func(r bench.PipelineResult) float64 { return r.LagMS }), lost, missed(lost == 0))
+	}
+	ratio := f.pipelineRatio()
+	w(`
+Over Kafka it takes **%.2f** times the processor time of UDP, goal at most %g%s.`, ratio, goalKafka, missed(ratio <= goalKafka))
+}
+
+func transportName(transport string) string {
+	return map[string]string{bench.TransportStatsD: "UDP (StatsD lines)", bench.TransportKafka: "Kafka"}[transport]
 }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// kafkaPipeline is a member of a consumer group, with a publisher for each of its
+// partitions.
+type kafkaPipeline struct {
+	source     *kafkasource.Source
+	publishers *publishers
+	brokers    []string
+	log        *slog.Logger
+}
+
+// newKafkaPipeline asks the brokers whether all is well: it is an error, within
+// seconds, if they do not answer or do not let us.
+func newKafkaPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
+	p, err := makeKafkaPipeline(set, client)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if err := p.source.Check(ctx); err != nil {
+		if noAnswer(err) {
+			return nil, unreachableError(err)
+		}
+		return nil, configError(err)
+	}
+	return p, nil
+}
+
+// makeKafkaPipeline reaches no broker.
+func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
+	rules, k := set.file.Rules, set.file.Kafka
+	p := &kafkaPipeline{
+		publishers: newPublishers(client, partitionConfig(rules.Namespace, k.Session, set.log)),
+		brokers:    k.Brokers,
+		log:        set.log,
+	}
+	var err error
+	p.source, err = kafkasource.New(kafkasource.Config{
+		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
+		Member: set.file.Aggregator.Name,
+		Rules:  rules, Encoding: set.encoding, Memory: set.file.Aggregator.Memory,
+		Publisher: func(partition int32) (kafkasource.Publisher, error) { return p.publishers.of(partition) },
+		Log:       set.log,
+	})
+	return p, err
+}
+
+// partitionConfig is the configuration of a partition's publisher. What it
+// publishes lasts until another aggregator has the partition: the session of the
+// one that died, and a rebalance.
+func partitionConfig(namespace string, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
+	const rebalance = 5 * time.Second
+	if session == 0 {
+		session = kafkasource.DefaultSession
+	}
+	return hotkeys.PublisherConfig{
+		Namespace: namespace, Logger: log,
+		EntryTTL: max(15*time.Second, session+rebalance),
+		BeatTTL:  session + rebalance,
+	}
+}
+
+// noAnswer tells whether an error is that nobody answers, and not what somebody
+// answered.
+func noAnswer(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Run implements pipeline.
+func (p *kafkaPipeline) Run(ctx context.Context) error {
+	err := p.source.Run(ctx)
+	p.log.Info("aggregator has drained", "counts", p.source.Stats().Decoder.Counts)
+	if err != nil {
+		return configError(err) // brokers that are away are waited for: these refuse us
+	}
+	return nil
+}
+
+func (p *kafkaPipeline) ready() (string, error) {
+	source := p.source.Stats()
+	published := p.publishers.stats()
+	var waiting, frozen []string
+	for _, partition := range source.Partitions {
+		name := fmt.Sprint(partition.Partition)
+		if !partition.Adopted {
+			waiting = append(waiting, name)
+		}
+		if partition.Frozen {
+			frozen = append(frozen, name)
+		}
+	}
+	n := len(source.Partitions)
+	switch {
+	case source.Rebalances == 0:
+		return "", errors.New("the consumer group has not given out partitions yet")
+	case published.Fenced:
+		return "", errFenced
+	case !published.Connected:
+		return "", errNoRedis
+	case len(waiting) > 0:
+		return "", fmt.Errorf("%w: %d of %d partitions are not taken over yet: %s", errNoRedis, len(waiting), n, strings.Join(waiting, ", "))
+	case len(frozen) > 0:
+		return "", fmt.Errorf("%d of %d partitions stand still, as their brokers do not answer: %s", len(frozen), n, strings.Join(frozen, ", "))
+	case n == 0:
+		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
+	}
+	return fmt.Sprintf("ready: %d partitions", n), nil
+}
+
+func (p *kafkaPipeline) collect(s samples) {
+	stats := p.source.Stats()
+	s.kafka(&stats)
+	s.detector(&stats.Detector)
+	s.publisher(p.publishers.stats())
+}
+
+func (p *kafkaPipeline) where() slog.Attr {
+	return slog.String("brokers", strings.Join(p.brokers, ","))
+}

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/kafkafake"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+func fakeKafka(t *testing.T, topics ...string) string {
+	t.Helper()
+	broker, err := kafkafake.Start(4, topics...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	return broker.Addr()
+}
+
+// What keeps a daemon from reading is told within seconds, with what to do and with
+// an exit code that says whose fault it is.
+func TestAggregatorExplainsKafka(t *testing.T) {
+	path := write(t, goodRules+"kafka: {timeout: 500ms}\naggregator: {source: kafka, listen: '127.0.0.1:0', http: '127.0.0.1:0'}\n")
+	t.Run("nobody there", func(t *testing.T) {
+		nobody := unreachable(t)
+		hotparamCommand(t, "aggregator", "--config", path, "--brokers", nobody).exits(t, exitUnreachable, nobody, "is the address right")
+	})
+	t.Run("no topic", func(t *testing.T) {
+		broker := fakeKafka(t, "other")
+		hotparamCommand(t, "aggregator", "--config", path, "--brokers", broker).exits(t, exitConfig, wire.DefaultTopic, "does not exist", "--create")
+	})
+	t.Run("no password file", func(t *testing.T) {
+		path := write(t, goodRules+"aggregator: {source: kafka}\nkafka: {sasl: {mechanism: plain, user: u, password_file: /nowhere/kafka}}\n")
+		hotparamCommand(t, "aggregator", "--config", path, "--brokers", unreachable(t)).exits(t, exitConfig, "/nowhere/kafka")
+	})
+}
+
+func TestAggregatorKafkaSettings(t *testing.T) {
+	path := write(t, goodRules)
+	t.Run("flag before variable before file", func(t *testing.T) {
+		t.Setenv("HOTPARAM_SOURCE", "kafka")
+		t.Setenv("HOTPARAM_BROKERS", "k1:1,k2:2")
+		t.Setenv("HOTPARAM_TOPIC", "counts.a")
+		hotparamCommand(t, "aggregator", "--config", path, "--check", "--topic", "counts.b").exits(t, exitOK, "Kafka topic counts.b at k1:1, k2:2")
+		hotparamCommand(t, "aggregator", "--config", path, "--check", "--source", "statsd").exits(t, exitOK, "StatsD 127.0.0.1:8125")
+	})
+	for _, test := range []struct {
+		name, file string
+		flags      []string
+		code       int
+		says       []string
+	}{
+		{"no such source", "", []string{"--source", "udp"}, exitUsage, []string{"--source", `"udp"`, "statsd or kafka"}},
+		{"no name", "", []string{"--name", "a b"}, exitUsage, []string{"--name", `"a b"`}},
+		{"no broker", "", []string{"--brokers", "k1:1,k2"}, exitUsage, []string{"--brokers", `"k2"`}},
+		{"lease and a name", "aggregator: {lease: true}\n", []string{"--name", "a"}, exitConfig, []string{"aggregator.lease", "remove name"}},
+		{"lease and Kafka", "aggregator: {lease: true}\n", []string{"--source", "kafka"}, exitConfig, []string{"aggregator.lease"}},
+		{"keys are shared", "statsd: {addresses: ['a:1', 'b:1']}\n", nil, exitConfig, []string{"no name", "--name", "HOTPARAM_NAME"}},
+		{"keys are shared, with names", "statsd: {addresses: ['a:1', 'b:1']}\n", []string{"--name", "a"}, exitOK, nil},
+		{"all get everything", "aggregator: {lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all}\n", nil, exitOK, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			args := append([]string{"aggregator", "--check", "--config", write(t, goodRules+test.file)}, test.flags...)
+			hotparamCommand(t, args...).exits(t, test.code, test.says...)
+		})
+	}
+}
+
+// What a publisher publishes outlasts the session of its aggregator.
+func TestPartitionConfig(t *testing.T) {
+	for session, want := range map[time.Duration][2]time.Duration{
+		0:                       {15 * time.Second, 15 * time.Second},
+		1500 * time.Millisecond: {15 * time.Second, 6500 * time.Millisecond},
+		time.Minute:             {65 * time.Second, 65 * time.Second},
+	} {
+		c := partitionConfig("shop", session, slog.Default())
+		if got := [2]time.Duration{c.EntryTTL, c.BeatTTL}; got != want {
+			t.Errorf("session %v: %v, want %v", session, got, want)
+		}
+	}
+}
+
+// daemon is an aggregator that runs in this process.
+type daemon struct {
+	t    *testing.T
+	end  func() int
+	http string
+}
+
+// logBuffer is a log that is read while it is written.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func startDaemon(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	log, code := new(logBuffer), make(chan int, 1)
+	go func() {
+		code <- run(ctx, append([]string{"aggregator", "--http", "127.0.0.1:0"}, args...), streams{in: strings.NewReader(""), out: io.Discard, err: log})
+	}()
+	d := &daemon{t: t, end: sync.OnceValue(func() int { cancel(); return <-code })}
+	t.Cleanup(func() {
+		if d.end(); t.Failed() {
+			t.Logf("aggregator %q:\n%s", args, log)
+		}
+	})
+	address := regexp.MustCompile(`aggregator is up.* http=(\S+)`)
+	eventually(t, func() error {
+		m := address.FindStringSubmatch(log.String())
+		if m == nil {
+			return fmt.Errorf("it is not up:\n%s", log)
+		}
+		d.http = "http://" + m[1]
+		return nil
+	})
+	return d
+}
+
+func (d *daemon) get(path string) string {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.http+path, http.NoBody)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return string(body)
+}
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = check(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// Two daemons share the partitions, and publish what a program in any language
+// writes; when one ends the other has all, and nothing cools.
+func TestAggregatorsShareKafka(t *testing.T) {
+	redis := testenv.Redis(t)
+	broker := fakeKafka(t, wire.DefaultTopic)
+	args := []string{
+		"--config", write(t, goodRules+"kafka: {session: 6s}\n"), "--source", "kafka", "--brokers", broker, "--redis", redis.URL(),
+	}
+	one := startDaemon(t, args...)
+	eventually(t, one.is("ready: 4 partitions"))
+	two := startDaemon(t, args...)
+	eventually(t, two.is("ready: 2 partitions"))
+	eventually(t, one.is("ready: 2 partitions"))
+
+	producer, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.DefaultProduceTopic(wire.DefaultTopic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	var hot []string
+	produce := func() {
+		for i := range 8 {
+			key := fmt.Sprintf("GET%%20/search?q=%d", i)
+			line := "shop.search-terms.hot_param." + key + ":300|c"
+			if err := producer.ProduceSync(t.Context(), &kgo.Record{Key: []byte(key), Value: []byte(line)}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	client, err := hotkeys.NewClient(redis.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	listed := func() error {
+		keys, err := hotkeys.List(t.Context(), client, "shop")
+		if hot = hot[:0]; err != nil {
+			return err
+		}
+		for _, h := range keys {
+			hot = append(hot, h.Key.Text)
+		}
+		if len(hot) != 8 {
+			return fmt.Errorf("hot: %q, want 8", hot)
+		}
+		return nil
+	}
+	produce()
+	eventually(t, listed)
+	if code := one.end(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if err := listed(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, two.is("ready: 4 partitions"))
+	if err := listed(); err != nil {
+		t.Error(err)
+	}
+	metrics := two.get("/metrics")
+	for _, want := range []string{"\nhotparam_published_keys 8\n", "\nhotparam_kafka_partitions 4\n", "\nhotparam_kafka_lag_records{partition=\"3\"} 0\n", "\nhotparam_fenced 0\n", "\nhotparam_redis_connected 1\n"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("/metrics does not have %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(metrics)
+	}
+}
+
+// is checks readiness.
+func (d *daemon) is(want string) func() error {
+	return func() error {
+		if got := strings.TrimSpace(d.get("/-/ready")); got != want {
+			return fmt.Errorf("/-/ready: %q, want %q", got, want)
+		}
+		return nil
+	}
+}
+
+// Of two daemons with a lease one publishes, and the other when that one ends.
+func TestAggregatorsWithALease(t *testing.T) {
+	redis := testenv.Redis(t)
+	args := []string{
+		"--config", write(t, goodRules+"aggregator: {lease: true}\n"), "--listen", "127.0.0.1:0", "--redis", redis.URL(),
+	}
+	one := startDaemon(t, args...)
+	eventually(t, one.is("ready"))
+	two := startDaemon(t, args...)
+	eventually(t, two.is("standby: another aggregator publishes, this one takes over when it dies"))
+	if metrics := two.get("/metrics"); !strings.Contains(metrics, "\nhotparam_standby 1\n") {
+		t.Error("/metrics does not tell of the standby")
+	}
+	one.end()
+	eventually(t, two.is("ready"))
+	if metrics := two.get("/metrics"); !strings.Contains(metrics, "\nhotparam_takeovers_total 1\n") {
+		t.Error("/metrics does not tell of the takeover")
+	}
+}
+
+// What docs/KAFKA.md tells of messages is what the source and the sink say.
+func TestKafkaMessagesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/KAFKA.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, pattern := range []string{"../../aggregator/kafkasource/*.go", "../../collector/kafkasink/*.go"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(text)
+		}
+	}
+	_, table, _ := strings.Cut(string(doc), "| message | what to do |")
+	messages := regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(table, -1)
+	if len(messages) < 10 {
+		t.Fatalf("%d rows are found", len(messages))
+	}
+	for _, m := range messages {
+		for part := range strings.SplitSeq(strings.ReplaceAll(m[1], "`, `", "…"), "…") {
+			if part = strings.Trim(part, "` ,"); !strings.Contains(code.String(), part) {
+				t.Errorf("%s: nothing says %q", m[1], part)
+			}
+		}
+	}
+}
+
+// The image that deploy/compose.yaml runs reads this file.
+func TestComposeRulesLint(t *testing.T) {
+	const path = "../../deploy/hotparam-kafka.yaml"
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	hotparamCommand(t, "rules", "lint", path).exits(t, exitOK, "counts: Kafka topic hotparam.counters at kafka:9092, acks=1")
+}

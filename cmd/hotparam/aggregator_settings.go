@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/wire"
+)
+
+type aggregatorFlags struct {
+	config, source, name, listen, brokers, topic, group string
+	redis, http, encoding, logFormat                    string
+	check                                               bool
+}
+
+func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.config, "config", "", "`file` with the rules and the daemon's settings")
+	flags.StringVar(&f.source, "source", "", "how counts come: statsd or kafka (default statsd)")
+	flags.StringVar(&f.name, "name", "", "tells this one from other aggregators, for example agg-1 or a host's `name`")
+	flags.StringVar(&f.listen, "listen", "", "UDP `address` for StatsD (default 127.0.0.1:8125)")
+	flags.StringVar(&f.brokers, "brokers", "", "`addresses` of Kafka brokers, with commas between (default 127.0.0.1:9092)")
+	flags.StringVar(&f.topic, "topic", "", "Kafka `topic` with the counts (default "+wire.DefaultTopic+")")
+	flags.StringVar(&f.group, "group", "", "Kafka consumer `group` (default hotparam-{namespace})")
+	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default redis://127.0.0.1:6379/0)")
+	flags.StringVar(&f.http, "http", "", "`address` for health and metrics (default 127.0.0.1:9125)")
+	flags.StringVar(&f.encoding, "encoding", "plain", "how senders write keys: plain or strict")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.BoolVar(&f.check, "check", false, "check the file and the flags, then exit")
+}
+
+// settings are the daemon's, after flags, variables and file.
+type settings struct {
+	file     *config.File
+	encoding wire.Encoding
+	log      *slog.Logger
+	ownRedis bool // the URL is a flag's or a variable's
+}
+
+func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
+	if f.config == "" {
+		return nil, usageError(errors.New("--config is missing: it names the file with the rules"))
+	}
+	encoding, err := wire.ParseEncoding(f.encoding)
+	if err != nil {
+		return nil, usageError(fmt.Errorf("--encoding: %w", err))
+	}
+	log, err := newLogger(w, f.logFormat)
+	if err != nil {
+		return nil, err
+	}
+	file, err := loadConfig(w, f.config)
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{file: file, encoding: encoding, log: log}
+	return s, s.override(f)
+}
+
+// override sets what flags and variables say, and checks it; what the file says
+// has been checked.
+func (s *settings) override(f *aggregatorFlags) error {
+	a, k := s.file.Aggregator.WithDefaults(), s.file.Kafka.WithDefaults()
+	override(&a.Source, f.source, "HOTPARAM_SOURCE")
+	override(&a.Name, f.name, "HOTPARAM_NAME")
+	override(&a.Listen, f.listen, "HOTPARAM_LISTEN")
+	override(&a.HTTP, f.http, "HOTPARAM_HTTP")
+	override(&k.Topic, f.topic, "HOTPARAM_TOPIC")
+	override(&k.Group, f.group, "HOTPARAM_GROUP")
+	s.ownRedis = override(&a.Redis.URL, f.redis, "HOTPARAM_REDIS")
+	errs := []error{checkAddress("listen", a.Listen), checkAddress("http", a.HTTP)}
+	var brokers string
+	if override(&brokers, f.brokers, "HOTPARAM_BROKERS") {
+		k.Brokers = strings.Split(brokers, ",")
+		for _, broker := range k.Brokers {
+			errs = append(errs, checkAddress("brokers", broker))
+		}
+	}
+	if a.Source != config.SourceStatsD && a.Source != config.SourceKafka {
+		errs = append(errs, fmt.Errorf("--source or HOTPARAM_SOURCE %q: want statsd or kafka", a.Source))
+	}
+	if a.Name != "" && !config.ValidName(a.Name) {
+		errs = append(errs, fmt.Errorf("--name or HOTPARAM_NAME %q: want 1 to 64 of A-Z a-z 0-9 . _ -", a.Name))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return usageError(err)
+	}
+	s.file.Aggregator, s.file.Kafka = a, k
+	if err := s.file.Agree(); err != nil {
+		return configError(err)
+	}
+	if err := s.nameless(); err != nil {
+		return configError(err)
+	}
+	return nil
+}
+
+// nameless tells of an aggregator that shares the keys with others and has no
+// name: it would publish against them.
+func (s *settings) nameless() error {
+	a, several := s.file.Aggregator, len(s.file.StatsD.Addresses)
+	if a.Source == config.SourceStatsD && a.Name == "" && !a.Lease && several > 1 {
+		return fmt.Errorf("statsd.addresses has %d aggregators that share the keys, and this one has no name: give each its own by --name or HOTPARAM_NAME", several)
+	}
+	return nil
+}
+
+// override sets a value from a flag, else a variable, else leaves it; it tells
+// whether it was set.
+func override(value *string, flag, variable string) bool {
+	env := os.Getenv(variable)
+	switch {
+	case flag != "":
+		*value = flag
+	case env != "":
+		*value = env
+	}
+	return flag != "" || env != ""
+}
+
+// checkAddress checks an address that a flag or a variable gave; those of the file
+// have been checked.
+func checkAddress(name, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s or HOTPARAM_%s %q: want host:port, for example 127.0.0.1:9125", name, strings.ToUpper(name), address)
+	}
+	return nil
+}
+
+var passwordOption = regexp.MustCompile(`(password=)[^&]*`)
+
+// redacted is a Redis URL without its passwords.
+func redacted(url string) string {
+	url = passwordOption.ReplaceAllString(url, "$1…")
+	at := strings.LastIndexByte(url, '@')
+	scheme := strings.Index(url, "://")
+	if at < 0 || scheme < 0 || at < scheme {
+		return url
+	}
+	return url[:scheme+3] + "…" + url[at:]
+}

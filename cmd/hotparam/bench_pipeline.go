@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/spf13/cobra"
+)
+
+type pipelineFlags struct {
+	transport, redis string
+	brokers          []string
+	rate, instances  int
+	length           time.Duration
+	json             bool
+}
+
+func newBenchPipeline(s streams) *cobra.Command {
+	var f pipelineFlags
+	cmd := &cobra.Command{
+		Use:   "pipeline",
+		Short: "Measure the whole chain over UDP or Kafka: events, processor time, lag, loss",
+		Long: `Measure the whole chain with real processes: instances, each a collector with guard
+and watcher, then UDP or Kafka, an aggregator, a publisher, a real Redis, and back
+to the watchers. An event is one count that an instance gives its collector: the
+chain begins there, not at a request (see "bench request"). Keys are 100,000 values
+by Zipf's law with exponent 1.1, the same for both transports; those with half a
+percent of all events or more are hot.
+
+cpu_seconds is the user and system time of the instances and of the aggregator,
+without broker and Redis, from the first event until all that came is counted. In
+the instances it includes what gives them the events: a look-up in a table, and
+waking up a hundred times a second, together less than a tenth of it over UDP. To
+compare the transports, run it with each, at the same rate.
+
+lag_ms is the 99th percentile of the time from an event's count to the detector
+having it in its window, which is told by probes: some events are keys of their own
+that say when they were counted, and that the aggregator alone knows to be hot at
+once. lost is how many events no window has in the end, for whatever reason: lost
+on the way, dropped, come too late, or held back by a collector whose budget of
+lines was full for longer than a window. Below 0 are events counted twice.
+
+Kafka is that of --brokers (plain, without a password), with a topic and a group that
+are deleted afterwards, else an embedded one in a process of its own. Redis is that of
+--redis or HOTPARAM_REDIS, in a namespace of its own that is deleted afterwards, else
+a redis-server of the PATH.
+
+The JSON object has events, seconds, events_per_second, cpu_seconds, lag_ms, lost.`,
+		Example: `  hotparam bench pipeline --transport statsd
+  hotparam bench pipeline --transport kafka
+  hotparam bench pipeline --transport kafka --brokers k1:9092,k2:9092 --rate 500000 --instances 20
+  hotparam bench pipeline --transport kafka --json | jq .cpu_seconds`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPipeline(cmd.Context(), s, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.transport, "transport", bench.TransportStatsD, "what counts go over: statsd (UDP) or kafka")
+	flags.IntVar(&f.rate, "rate", 200_000, "how many events per second there are, over all instances")
+	flags.IntVar(&f.instances, "instances", 6, "how many instances there are")
+	flags.DurationVar(&f.length, "for", 10*time.Second, "for how long there are events")
+	flags.StringSliceVar(&f.brokers, "brokers", nil, "`host:port` of some brokers (default: an embedded Kafka)")
+	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default: a redis-server of its own)")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")
+	return cmd
+}
+
+// Bounds of a pipeline on one machine.
+const (
+	maxRate    = 100_000_000
+	leastFor   = time.Second
+	longestFor = time.Hour
+)
+
+func (f *pipelineFlags) config() (c bench.PipelineConfig, err error) {
+	switch {
+	case f.transport != bench.TransportStatsD && f.transport != bench.TransportKafka:
+		return c, fmt.Errorf("--transport %q: want statsd or kafka", f.transport)
+	case f.rate < 1 || f.rate > maxRate:
+		return c, fmt.Errorf("--rate %d: must be 1 to %d", f.rate, maxRate)
+	case f.instances < 1 || f.instances > maxInstances:
+		return c, fmt.Errorf("--instances %d: must be 1 to %d", f.instances, maxInstances)
+	case f.length < leastFor || f.length > longestFor:
+		return c, fmt.Errorf("--for %v: must be %v to %v", f.length, leastFor, longestFor)
+	case len(f.brokers) > 0 && f.transport != bench.TransportKafka:
+		return c, errors.New("--brokers goes with --transport kafka")
+	}
+	for _, broker := range f.brokers {
+		if _, _, err := net.SplitHostPort(broker); err != nil {
+			return c, fmt.Errorf("--brokers %q: want host:port, separated by commas", broker)
+		}
+	}
+	c = bench.PipelineConfig{
+		Transport: f.transport, Rate: f.rate, Instances: f.instances, For: f.length,
+		Brokers: slices.Clone(f.brokers), Redis: os.Getenv("HOTPARAM_REDIS"),
+	}
+	if f.redis != "" {
+		c.Redis = f.redis
+	}
+	return c, checkRedisURL(c.Redis)
+}
+
+// checkRedisURL checks a URL, if there is one, without connecting.
+func checkRedisURL(url string) error {
+	if url == "" {
+		return nil
+	}
+	client, err := hotkeys.NewClient(url)
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
+func runPipeline(ctx context.Context, s streams, f pipelineFlags) error {
+	c, err := f.config()
+	if err != nil {
+		return usageError(err)
+	}
+	if c.Command, err = partCommand(); err != nil {
+		return err
+	}
+	step, end := newBar(s, "seconds")
+	c.Progress = intStep(step)
+	r, err := bench.Pipeline(ctx, c)
+	end()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return interruptedError(err)
+	case errors.Is(err, bench.ErrNoRedis):
+		return noRedisError(err, c.Redis)
+	case errors.Is(err, bench.ErrNoKafka):
+		return unreachableError(fmt.Errorf("%w (is Kafka running at %s, and may topics be made there? without --brokers an embedded one is used)", err, strings.Join(c.Brokers, ",")))
+	case err != nil:
+		return err
+	case f.json:
+		return newJSON(s.out).Encode(r)
+	}
+	return pipelineText(s, f, r)
+}
+
+// noRedisError says what to do about a measurement that has no Redis.
+func noRedisError(err error, url string) error {
+	if url == "" {
+		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))
+	}
+	return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(url)))
+}
+
+func pipelineText(s streams, f pipelineFlags, r bench.PipelineResult) error {
+	over := "StatsD lines over UDP"
+	if f.transport == bench.TransportKafka {
+		over = "Kafka, embedded"
+		if len(f.brokers) > 0 {
+			over = "Kafka at " + strings.Join(f.brokers, ",")
+		}
+	}
+	fmt.Fprintf(s.out, "The whole chain over %s: %d instances, Zipf 1.1 over 100,000 keys\n\n", over, f.instances)
+	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "events\t%s in %.1f s, %s/s\n", thousands(r.Events), r.Seconds, thousands(int64(r.EventsPerSecond)))
+	fmt.Fprintf(t, "processor time\t%.2f s: %.2f s in the instances, %.2f s in the aggregator\n", r.CPUSeconds, r.Instances, r.Aggregator)
+	fmt.Fprintf(t, "lag\t%.1f ms from a count to its window (p99 of %d)\n", r.LagMS, r.Probes)
+	fmt.Fprintf(t, "hot\t%d keys in Redis\n", r.Hot)
+	switch {
+	case r.Lost > 0:
+		fmt.Fprintf(t, "lost\t%s (%.3f%%)\n", thousands(r.Lost), 100*float64(r.Lost)/float64(r.Events))
+	case r.Lost < 0:
+		fmt.Fprintf(t, "lost\tnothing; %s were counted twice\n", thousands(-r.Lost))
+	default:
+		fmt.Fprintln(t, "lost\tnothing")
+	}
+	return t.Flush()
+}

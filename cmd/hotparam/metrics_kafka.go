@@ -1,0 +1,77 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/hotparam/hotparam/aggregator/kafkasource"
+)
+
+var (
+	kafkaDescs = newDecoderDescs("kafka", "records")
+
+	kafkaRejectedDesc   = desc("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason")
+	kafkaPlainDesc      = desc("kafka_plain_records_total", "Records of programs that send lines alone, without headers.")
+	kafkaMismatchedDesc = desc("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.")
+	kafkaTruncatedDesc  = desc("kafka_truncations_total", "DATA LOSS: times that brokers lost records which they had taken.")
+	kafkaErrorsDesc     = desc("kafka_fetch_errors_total", "Fetches that failed.")
+	kafkaPausesDesc     = desc("kafka_pauses_total", "Times that a partition was not read on, as counting was behind.")
+
+	kafkaPartitionsDesc = desc("kafka_partitions", "Partitions that this daemon has.")
+	kafkaRebalancesDesc = desc("kafka_rebalances_total", "Times that the group gave out partitions.")
+	kafkaAssignedDesc   = desc("kafka_assigned_partitions_total", "Partitions that came from the group.")
+	kafkaRevokedDesc    = desc("kafka_revoked_partitions_total", "Partitions that went to another daemon in good order.")
+	kafkaTakenDesc      = desc("kafka_taken_partitions_total", "Partitions that went as the group did not hear of this daemon.")
+	kafkaResizesDesc    = desc("kafka_resizes_total", "Times that the topic got more partitions.")
+	kafkaAdoptionsDesc  = desc("kafka_adopt_failures_total", "Tries to take a partition's hot keys over that failed.")
+
+	kafkaLagDesc       = desc("kafka_lag_records", "Records of a partition that are still to be read.", "partition")
+	kafkaDelayDesc     = desc("kafka_delay_seconds", "Age of the newest counts of a partition that were read.", "partition")
+	kafkaBehindDesc    = desc("kafka_behind_seconds", "Age of the time up to which all counts of a partition have come.", "partition")
+	kafkaUncoveredDesc = desc("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came.")
+	kafkaFrozenDesc    = desc("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.")
+)
+
+// kafka gives the figures of the source.
+func (s samples) kafka(k *kafkasource.Stats) {
+	decoder := k.Decoder
+	decoder.Packets = k.Records // those that were not decoded, too
+	kafkaDescs.collect(s, &decoder)
+	s.counter(kafkaRejectedDesc, k.BadHeaders, "bad_headers")
+	s.counter(kafkaRejectedDesc, k.Foreign, "namespace")
+	s.counter(kafkaPlainDesc, k.NoHeaders)
+	s.counter(kafkaMismatchedDesc, k.Mismatched)
+	s.counter(kafkaTruncatedDesc, k.Truncated)
+	s.counter(kafkaErrorsDesc, k.FetchErrors)
+	s.counter(kafkaPausesDesc, k.Pauses)
+
+	s.gauge(kafkaPartitionsDesc, float64(len(k.Partitions)))
+	s.counter(kafkaRebalancesDesc, k.Rebalances)
+	s.counter(kafkaAssignedDesc, k.Assigned)
+	s.counter(kafkaRevokedDesc, k.Revoked)
+	s.counter(kafkaTakenDesc, k.Lost)
+	s.counter(kafkaResizesDesc, k.Resizes)
+	s.counter(kafkaAdoptionsDesc, k.AdoptFailures)
+
+	uncovered, frozen := 0, 0
+	for _, p := range k.Partitions {
+		s.partition(&p)
+		if !p.Covered {
+			uncovered++
+		}
+		if p.Frozen {
+			frozen++
+		}
+	}
+	s.gauge(kafkaUncoveredDesc, float64(uncovered))
+	s.gauge(kafkaFrozenDesc, float64(frozen))
+}
+
+// partition gives the figures of one partition; what is not known is left out.
+func (s samples) partition(p *kafkasource.PartitionStats) {
+	name := strconv.Itoa(int(p.Partition))
+	if p.Records >= 0 {
+		s.gauge(kafkaLagDesc, float64(p.Records), name)
+	}
+	s.gauge(kafkaDelayDesc, p.Delay.Seconds(), name)
+	s.gauge(kafkaBehindDesc, p.Behind.Seconds(), name)
+}

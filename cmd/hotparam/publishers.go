@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// publishers are those of the partitions that are here, one for each. They come
+// and go with the partitions; what those that went have counted stays.
+type publishers struct {
+	client redis.UniversalClient
+	config hotkeys.PublisherConfig // but the owner
+
+	mu   sync.Mutex
+	live map[*partitionPublisher]struct{}
+	gone hotkeys.PublisherStats
+}
+
+func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig) *publishers {
+	return &publishers{client: client, config: config, live: make(map[*partitionPublisher]struct{})}
+}
+
+// partitionPublisher is a publisher that is counted while it runs.
+type partitionPublisher struct {
+	*hotkeys.Publisher
+	all *publishers
+}
+
+// of makes the publisher of a partition. It owns the partition's part of the set.
+func (p *publishers) of(partition int32) (*partitionPublisher, error) {
+	config := p.config
+	config.Owner = fmt.Sprintf("kafka-%d", partition)
+	publisher, err := hotkeys.NewPublisher(p.client, config)
+	if err != nil {
+		return nil, err
+	}
+	return &partitionPublisher{publisher, p}, nil
+}
+
+// Adopt is the publisher's; what fails before it runs is counted, too.
+func (p *partitionPublisher) Adopt(ctx context.Context) ([]hotparam.Hot, error) {
+	hot, err := p.Publisher.Adopt(ctx)
+	if err != nil {
+		p.all.mu.Lock()
+		p.all.gone.Failures++
+		p.all.mu.Unlock()
+	}
+	return hot, err
+}
+
+// Run is the publisher's.
+func (p *partitionPublisher) Run(ctx context.Context) error {
+	p.all.mu.Lock()
+	p.all.live[p] = struct{}{}
+	p.all.mu.Unlock()
+	defer func() {
+		p.all.mu.Lock()
+		defer p.all.mu.Unlock()
+		delete(p.all.live, p)
+		addCounters(&p.all.gone, p.Stats())
+	}()
+	return p.Publisher.Run(ctx)
+}
+
+// stats adds up the publishers' counters and figures. They are connected when none
+// is not, and fenced when one is.
+func (p *publishers) stats() hotkeys.PublisherStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sum := p.gone
+	sum.Connected = true
+	for publisher := range p.live {
+		s := publisher.Stats()
+		addCounters(&sum, s)
+		sum.Keys += s.Keys
+		sum.Suspects += s.Suspects
+		sum.Instances = max(sum.Instances, s.Instances) // each is told of all
+		sum.Connected = sum.Connected && s.Connected
+		sum.Fenced = sum.Fenced || s.Fenced
+	}
+	return sum
+}
+
+func addCounters(sum *hotkeys.PublisherStats, s hotkeys.PublisherStats) {
+	sum.Overflow += s.Overflow
+	sum.Refused += s.Refused
+	sum.Changes += s.Changes
+	sum.Renewals += s.Renewals
+	sum.Pruned += s.Pruned
+	sum.Rewrites += s.Rewrites
+	sum.Failures += s.Failures
+	sum.Unreadable += s.Unreadable
+	sum.SuspectsOverflow += s.SuspectsOverflow
+	sum.Takeovers += s.Takeovers
+}

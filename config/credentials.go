@@ -1,0 +1,68 @@
+package config
+
+import (
+	"regexp"
+
+	"github.com/hotparam/hotparam/kafka"
+)
+
+// refusedFields are fields that a file must not have, wherever they stand.
+var refusedFields = map[string]string{
+	"password":          noPassword,
+	"sentinel_password": noPassword,
+}
+
+const noPassword = "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// password reads where a password is: a file or a variable.
+func (d *decoder) password(v values, prefix, name string) (file, env string) {
+	atFile, atEnv := v.get(name+"_file"), v.get(name+"_env")
+	file, env = d.word(atFile, prefix+name+"_file"), d.word(atEnv, prefix+name+"_env")
+	if env != "" && !variable.MatchString(env) {
+		d.report(atEnv.at, "the name of a variable, not what it holds: for example REDIS_PASSWORD", "%s%s_env is no name of a variable", prefix, name)
+	}
+	if atFile != nil && atEnv != nil {
+		d.report(atEnv.at, "keep one of them", "%s%s_file and %s_env are both there", prefix, name, name)
+	}
+	return file, env
+}
+
+// tlsFields are the fields of TLS, wherever they stand.
+var tlsFields = []string{"ca", "cert", "key", "server_name", "insecure"}
+
+// tlsFiles reads the fields of TLS.
+func (d *decoder) tlsFiles(v values, prefix string) kafka.TLS {
+	t := kafka.TLS{
+		CA:         d.word(v.get("ca"), prefix+"ca"),
+		Cert:       d.word(v.get("cert"), prefix+"cert"),
+		Key:        d.word(v.get("key"), prefix+"key"),
+		ServerName: d.word(v.get("server_name"), prefix+"server_name"),
+		Insecure:   d.flag(v.get("insecure"), prefix+"insecure"),
+	}
+	for _, pair := range [][2]string{{"cert", "key"}, {"key", "cert"}} {
+		if one, other := v.get(pair[0]), v.has(pair[1]); one != nil && !other {
+			d.report(one.at, "a certificate of our own is two PEM files, cert and key", "%s%s is there without %s", prefix, pair[0], pair[1])
+		}
+	}
+	if n := v.get("insecure"); t.Insecure && v.has("ca") {
+		d.report(n.at, "remove ca, or better insecure", "%sinsecure takes any certificate, so ca is in vain", prefix)
+	}
+	return t
+}
+
+// word reads text that is not empty.
+func (d *decoder) word(n *node, what string) string {
+	s, ok := d.scalar(n, what)
+	if ok && s == "" {
+		d.report(n.at, "give it a value or remove it", "%s is empty", what)
+	}
+	return s
+}
+
+// flag reads true or false.
+func (d *decoder) flag(n *node, what string) bool {
+	s, _ := d.choice(n, what, "true", "false")
+	return s == "true"
+}

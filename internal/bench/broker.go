@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam/internal/kafkafake"
+)
+
+// ErrNoKafka says that there is no Kafka to go over.
+var ErrNoKafka = errors.New("there is no Kafka to go over")
+
+// runBroker is an embedded Kafka. It answers its address.
+func runBroker(_ context.Context, l *link) error {
+	var none struct{}
+	if err := l.configure(&none); err != nil {
+		return err
+	}
+	broker, err := kafkafake.Start(1)
+	if err != nil {
+		return err
+	}
+	defer broker.Close()
+	if err := l.send(broker.Addr()); err != nil {
+		return err
+	}
+	return l.untilEnd()
+}
+
+// benchTopic is a topic, and a consumer group of the same name, for one measurement.
+type benchTopic struct {
+	brokers []string
+	name    string
+}
+
+// topicPartitions is how many partitions it has.
+const topicPartitions = 12
+
+// useKafka finds the Kafka that was given, or starts one, and makes the topic.
+func (p *pipeline) useKafka(ctx context.Context) (brokers []string, err error) {
+	if brokers = p.config.Brokers; len(brokers) == 0 {
+		broker, err := p.harness.start(ctx, "broker", struct{}{})
+		if err != nil {
+			return nil, err
+		}
+		brokers = make([]string, 1)
+		if err := broker.receive(&brokers[0]); err != nil {
+			return nil, err
+		}
+	}
+	t := &benchTopic{brokers: brokers, name: "hotparam." + p.namespace}
+	err = t.admin(ctx, func(ctx context.Context, admin *kadm.Client) error {
+		made, err := admin.CreateTopic(ctx, topicPartitions, -1, nil, t.name)
+		return errors.Join(err, made.Err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: topic %s: %w", ErrNoKafka, t.name, err)
+	}
+	p.topic = t
+	return brokers, nil
+}
+
+// remove takes topic and group away.
+func (t *benchTopic) remove() error {
+	err := t.admin(context.Background(), func(ctx context.Context, admin *kadm.Client) error {
+		_, err := admin.DeleteTopic(ctx, t.name)
+		_, groupErr := admin.DeleteGroup(ctx, t.name)
+		if errors.Is(groupErr, kerr.GroupIDNotFound) { // it had no member yet
+			groupErr = nil
+		}
+		return errors.Join(err, groupErr)
+	})
+	if err != nil {
+		return fmt.Errorf("bench: clean up Kafka: %w", err)
+	}
+	return nil
+}
+
+// adminTimeout bounds what is asked of a Kafka that may not be there.
+const adminTimeout = 5 * time.Second
+
+func (t *benchTopic) admin(ctx context.Context, do func(context.Context, *kadm.Client) error) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(t.brokers...))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	return do(ctx, kadm.NewClient(client))
+}

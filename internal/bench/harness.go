@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// harness is what a measurement with processes of its own stands on: its parts, and
+// a Redis with a namespace for it alone.
+type harness struct {
+	command   []string // of a part
+	given     string   // URL of a Redis that was there before; empty: none
+	parts     []*part  // in the order of their start
+	redis     string   // URL
+	namespace string
+}
+
+func newHarness(command []string, redis string) harness {
+	return harness{command: command, given: redis, namespace: "bench-" + strings.ToLower(rand.Text())}
+}
+
+func (h *harness) start(ctx context.Context, name string, config any) (*part, error) {
+	p, err := startPart(ctx, h.command, name, config)
+	if err == nil {
+		h.parts = append(h.parts, p)
+	}
+	return p, err
+}
+
+// useRedis finds the Redis that was given, or starts a server of the PATH.
+func (h *harness) useRedis(ctx context.Context) error {
+	if h.redis = h.given; h.redis == "" {
+		if err := h.startRedis(ctx); err != nil {
+			return err
+		}
+	}
+	err := h.withRedis(func(client redis.UniversalClient) error {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		return client.Ping(ctx).Err()
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoRedis, err)
+	}
+	return nil
+}
+
+func (h *harness) startRedis(ctx context.Context) error {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return fmt.Errorf("%w: no redis-server in PATH", ErrNoRedis)
+	}
+	server, err := h.start(ctx, "redis", redisConfig{Path: path})
+	if err != nil {
+		return err
+	}
+	return server.receive(&h.redis)
+}
+
+// stop ends all parts, the last one first, so that what has been counted still finds
+// its way, and leaves nothing in a Redis that was there before.
+func (h *harness) stop() error {
+	var errs []error
+	for _, p := range slices.Backward(h.parts) {
+		errs = append(errs, p.stop())
+	}
+	if h.given != "" && len(h.parts) > 0 {
+		errs = append(errs, h.withRedis(h.clean))
+	}
+	return errors.Join(errs...)
+}
+
+func (h *harness) withRedis(do func(redis.UniversalClient) error) error {
+	client, err := hotkeys.NewClient(h.redis)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // all answers are there
+	return do(client)
+}
+
+// clean deletes the keys of the namespace.
+func (h *harness) clean(client redis.UniversalClient) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	keys := client.Scan(ctx, 0, "hotparam:{"+h.namespace+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		if err := client.Unlink(ctx, keys.Val()).Err(); err != nil {
+			return fmt.Errorf("bench: clean up: %w", err)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		return fmt.Errorf("bench: clean up: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// tally is what the aggregator has counted by now, and what that took.
+type tally struct {
+	Counted int64 // sum of all counts in windows
+	CPU     time.Duration
+}
+
+// tally asks the aggregator for one.
+func (p *part) tally() (t tally, err error) {
+	if err := p.send("tally"); err != nil {
+		return t, err
+	}
+	return t, p.receive(&t)
+}
+
+// pipelineSource is the aggregator's end of a transport.
+type pipelineSource interface {
+	// ready returns the address to send to, if there is one, when what is sent will
+	// be counted.
+	ready(ctx context.Context) (string, error)
+	stats() aggregator.Stats
+	// loops are to be run.
+	loops() []func(context.Context) error
+}
+
+// runPipelineAggregator answers the address to send to when it is ready, then each
+// request with a tally, and at the end of its input the probes that it saw.
+func runPipelineAggregator(ctx context.Context, l *link) (err error) {
+	var c pipelineConfig
+	if err := l.configure(&c); err != nil {
+		return err
+	}
+	client, err := hotkeys.NewClient(c.Redis)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	seen := new(probes)
+	var source pipelineSource
+	if c.Transport == TransportKafka {
+		source, err = c.kafkaSource(client, seen)
+	} else {
+		source, err = c.statsdSource(ctx, client, seen)
+	}
+	if err != nil {
+		return err
+	}
+	return l.serve(ctx, func() error {
+		addr, err := source.ready(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.send(addr); err != nil {
+			return err
+		}
+		for {
+			var what string
+			if ok, err := l.receive(&what); err != nil {
+				return err
+			} else if !ok {
+				return l.send(seen.sorted())
+			}
+			cpu, err := cpuTime()
+			if err != nil {
+				return err
+			}
+			s := source.stats()
+			if err := l.send(tally{Counted: s.Decoder.Sum - s.Detector.Late, CPU: cpu}); err != nil {
+				return err
+			}
+		}
+	}, source.loops()...)
+}
+
+// probes notes when probes become hot, which is as they are counted. Other keys it
+// passes on. It is safe for concurrent use.
+type probes struct {
+	mu   sync.Mutex
+	lags []int64 // ns, from the count to the window
+}
+
+// sorted are the times that probes took.
+func (p *probes) sorted() []int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(slices.Values(p.lags))
+}
+
+func (p *probes) see(hot []hotparam.Hot) {
+	now := monotonic()
+	for i := range hot {
+		if at, ok := probeAt(hot[i].Key); ok {
+			p.mu.Lock()
+			p.lags = append(p.lags, now-at)
+			p.mu.Unlock()
+		}
+	}
+}
+
+// probed is a publisher that hears nothing of probes.
+type probed struct {
+	aggregator.Publisher
+	probes *probes
+}
+
+// Publish implements [aggregator.Publisher].
+func (p *probed) Publish(change hotparam.Change) {
+	p.probes.see(change.Hot)
+	if change = (hotparam.Change{Hot: others(change.Hot), Cool: others(change.Cool)}); !change.Empty() {
+		p.Publisher.Publish(change)
+	}
+}
+
+// Refresh implements [aggregator.Publisher].
+func (p *probed) Refresh(hot []hotparam.Hot) {
+	if hot = others(hot); len(hot) > 0 {
+		p.Publisher.Refresh(hot)
+	}
+}
+
+// others are those that are no probes.
+func others(hot []hotparam.Hot) []hotparam.Hot {
+	return slices.DeleteFunc(slices.Clone(hot), func(h hotparam.Hot) bool { return h.Rule == ruleProbe })
+}
+
+// statsdSource is the aggregator over UDP.
+type statsdSource struct {
+	aggregator *aggregator.Aggregator
+	publisher  *hotkeys.Publisher
+}
+
+func (c *pipelineConfig) statsdSource(ctx context.Context, client redis.UniversalClient, seen *probes) (*statsdSource, error) {
+	publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: c.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	a, err := aggregator.New(ctx, aggregator.Config{
+		Rules: c.rules(true), Publisher: &probed{Publisher: publisher, probes: seen}, Listen: "127.0.0.1:0",
+	})
+	return &statsdSource{a, publisher}, err
+}
+
+func (s *statsdSource) ready(context.Context) (string, error) {
+	return s.aggregator.Addr().String(), nil
+}
+func (s *statsdSource) stats() aggregator.Stats { return s.aggregator.Stats() }
+
+func (s *statsdSource) loops() []func(context.Context) error {
+	return []func(context.Context) error{s.aggregator.Run, s.publisher.Run}
+}

@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/kafka"
+)
+
+func (c *pipelineInstanceConfig) kafkaSink(rules *hotparam.Rules) (collector.Sink, error) {
+	return kafkasink.New(kafkasink.Config{
+		Rules: rules, Connection: kafka.Connection{Brokers: c.Brokers}, Topic: c.Topic, Instance: c.Name,
+	})
+}
+
+// kafkaSource is the aggregator over Kafka, alone in its group.
+type kafkaSource struct{ *kafkasource.Source }
+
+func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*kafkaSource, error) {
+	source, err := kafkasource.New(kafkasource.Config{
+		Connection: kafka.Connection{Brokers: c.Brokers},
+		Topic:      c.Topic,
+		Group:      c.Topic,
+		Rules:      c.rules(true),
+		Publisher: func(partition int32) (kafkasource.Publisher, error) {
+			publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{
+				Namespace: c.Namespace, Owner: fmt.Sprintf("kafka-%d", partition),
+			})
+			return &probedPartition{probed{Publisher: publisher, probes: seen}, publisher}, err
+		},
+	})
+	return &kafkaSource{source}, err
+}
+
+// probedPartition is [probed] for one partition.
+type probedPartition struct {
+	probed
+	partition *hotkeys.Publisher
+}
+
+// Adopt implements [kafkasource.Publisher].
+func (p *probedPartition) Adopt(ctx context.Context) ([]hotparam.Hot, error) {
+	return p.partition.Adopt(ctx)
+}
+
+// Run implements [kafkasource.Publisher].
+func (p *probedPartition) Run(ctx context.Context) error { return p.partition.Run(ctx) }
+
+// assignTimeout is how long a group of one may take to be formed.
+const assignTimeout = 20 * time.Second
+
+// ready waits for all partitions.
+func (s *kafkaSource) ready(ctx context.Context) (string, error) {
+	for deadline := time.Now().Add(assignTimeout); ; {
+		if n := len(s.Source.Stats().Partitions); n == topicPartitions {
+			return "", nil
+		} else if time.Now().After(deadline) {
+			return "", fmt.Errorf("it has %d of %d partitions after %v", n, topicPartitions, assignTimeout)
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+}
+
+func (s *kafkaSource) stats() aggregator.Stats {
+	all := s.Source.Stats()
+	return aggregator.Stats{Decoder: all.Decoder, Detector: all.Detector}
+}
+
+func (s *kafkaSource) loops() []func(context.Context) error {
+	return []func(context.Context) error{s.Run}
+}

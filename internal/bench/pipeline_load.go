@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// What an instance counts: 100,000 values of q by Zipf's law with exponent 1.1, so
+// that the most frequent has an eighth of all events.
+const (
+	loadKeys = 100_000
+	loadZipf = 1.1
+	loadLoop = 1 << 18 // events before the stream starts over, a power of two
+)
+
+// Events come in clumps, so that waking up for them costs little beside them: each
+// 5 to 15 ms, so that clumps keep no step with flushes.
+const (
+	clumpLeast = 5 * time.Millisecond
+	clumpMost  = 15 * time.Millisecond
+	// probeShare is one in how many clumps has a probe.
+	probeShare = 10
+)
+
+// probeQuery is what comes before the instant of a probe in its key.
+const probeQuery = "t="
+
+// load is made in advance, so that an event costs a look-up before it is counted.
+type load struct {
+	rand  *rand.Rand
+	keys  []loadKey
+	ranks []uint32
+}
+
+type loadKey struct {
+	hash   uint64
+	member []byte
+}
+
+func newLoad(seed uint64) *load {
+	l := &load{rand: newRand(seed), keys: make([]loadKey, loadKeys), ranks: make([]uint32, loadLoop)}
+	for i := range l.keys {
+		l.keys[i] = newLoadKey(ruleTerms, hotparam.Text(route, hotparam.Param{Name: "b", Value: "2"}, hotparam.Param{Name: "q", Value: strconv.Itoa(i + 1)}))
+	}
+	zipf := NewZipf(l.rand, loadZipf, loadKeys)
+	for i := range l.ranks {
+		l.ranks[i] = uint32(zipf.Draw() - 1)
+	}
+	return l
+}
+
+func newLoadKey(rule, text string) loadKey {
+	key := hotparam.Key{Rule: rule, Text: text}
+	member := []byte(key.String())
+	return loadKey{hotparam.Hash(member), member}
+}
+
+// loadOrder is when an instance counts how many events per second; the instants are
+// monotonic.
+type loadOrder struct {
+	From, Until int64
+	Rate        float64
+}
+
+// loaded is what an instance has counted, and what that took.
+type loaded struct {
+	Events int64 // probes among them
+	Probes int64
+	Ended  int64 // monotonic
+	CPU    time.Duration
+}
+
+// run counts events by add.
+func (l *load) run(ctx context.Context, o loadOrder, add func(hash uint64, member []byte, n uint64)) (r loaded, err error) {
+	next := o.From
+	for done := int64(0); ; {
+		if err := sleep(ctx, time.Duration(next-monotonic())); err != nil {
+			return r, err
+		}
+		now := monotonic()
+		due := int64(float64(min(now, o.Until)-o.From) * o.Rate / 1e9)
+		for ; done < due; done++ {
+			k := &l.keys[l.ranks[done&(loadLoop-1)]]
+			add(k.hash, k.member, 1)
+		}
+		if now >= o.Until {
+			r.Events, r.Ended = done+r.Probes, now
+			return r, nil
+		}
+		if l.rand.IntN(probeShare) == 0 {
+			probe := newProbe(monotonic())
+			add(probe.hash, probe.member, 1)
+			r.Probes++
+		}
+		next = min(o.Until, now+int64(clumpLeast)+l.rand.Int64N(int64(clumpMost-clumpLeast)))
+	}
+}
+
+// newProbe is a key of its own that says when it was counted.
+func newProbe(now int64) loadKey {
+	return newLoadKey(ruleProbe, probeRoute+"?"+probeQuery+strconv.FormatInt(now, 10))
+}
+
+// probeAt is when a probe was counted; false: the key is none.
+func probeAt(key hotparam.Key) (at int64, ok bool) {
+	const head = len(probeRoute) + len("?") + len(probeQuery)
+	if key.Rule != ruleProbe || len(key.Text) < head {
+		return 0, false
+	}
+	at, err := strconv.ParseInt(key.Text[head:], 10, 64)
+	return at, err == nil
+}

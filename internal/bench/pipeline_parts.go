@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// pipelineConfig is what the parts have in common.
+type pipelineConfig struct {
+	Transport string
+	Redis     string // URL
+	Namespace string
+	Rate      int    // events per second, of all instances
+	StatsD    string // address
+	Brokers   []string
+	Topic     string
+}
+
+// Rules of a pipeline.
+const (
+	ruleTerms  = "terms"
+	ruleProbe  = "probe"
+	probeRoute = "GET /probe"
+)
+
+// rules: a key is hot at half a percent of all events, which are some twenty of
+// them, and is watched. Probes are hot at once, but only the aggregator knows: so
+// instances send them as they send any key that comes once.
+func (c *pipelineConfig) rules(probes bool) *hotparam.Rules {
+	second := func(n int64) hotparam.Rate { return hotparam.Rate{N: n, Per: time.Second} }
+	rules := searchRules(c.Namespace, hotparam.NewThreshold(second(max(10, int64(c.Rate)/200))), nil)
+	at := unreachable
+	if probes {
+		at = second(1)
+	}
+	hot := hotparam.NewThreshold(at)
+	hot.Hold, hot.CoolDown = 0, 0
+	r, err := hotparam.ParseRoute(probeRoute)
+	if err != nil {
+		panic(err) // a constant
+	}
+	rules.Rules = append(rules.Rules, hotparam.Rule{
+		ID: ruleProbe, Match: hotparam.Match{Route: r}, By: hotparam.By{Kind: hotparam.ByAll}, Hot: []hotparam.Threshold{hot},
+	})
+	return rules
+}
+
+type pipelineInstanceConfig struct {
+	pipelineConfig
+	Name string
+	Seed uint64
+}
+
+// runPipelineInstance answers when it follows the hot set, then the order to load
+// with what it has counted, when all of it is sent.
+func runPipelineInstance(ctx context.Context, l *link) (err error) {
+	var c pipelineInstanceConfig
+	if err := l.configure(&c); err != nil {
+		return err
+	}
+	rules := c.rules(false)
+	sink, err := c.sink(rules)
+	if err != nil {
+		return err
+	}
+	counts, err := collector.New(collector.Config{Sink: sink, Rules: rules})
+	if err != nil {
+		return err
+	}
+	guard, err := middleware.New(rules, counts)
+	if err != nil {
+		return err
+	}
+	client, err := hotkeys.NewClient(c.Redis)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	watcher, err := hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: c.Namespace}, guard.HotSet())
+	if err != nil {
+		return err
+	}
+	load := newLoad(c.Seed)
+	return l.serve(ctx, func() error {
+		if err := connected(watcher); err != nil {
+			return err
+		}
+		if err := l.send(true); err != nil {
+			return err
+		}
+		var order loadOrder
+		if ok, err := l.receive(&order); !ok || err != nil {
+			return err
+		}
+		ctx, over := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			defer over()
+			ended <- l.untilEnd()
+		}()
+		done, err := loadInstance(ctx, load, order, counts)
+		if err == nil {
+			err = l.send(done)
+		} else if ctx.Err() != nil {
+			err = nil // the input ended first: nobody reads
+		}
+		return errors.Join(err, <-ended)
+	}, counts.Run, watcher.Run)
+}
+
+// sink is the collector's end of the transport.
+func (c *pipelineInstanceConfig) sink(rules *hotparam.Rules) (collector.Sink, error) {
+	if c.Transport == TransportKafka {
+		return c.kafkaSink(rules)
+	}
+	return collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{c.StatsD}, Instance: c.Name})
+}
+
+// connected waits until a watcher is.
+func connected(watcher *hotkeys.Watcher) error {
+	for deadline := time.Now().Add(10 * time.Second); !watcher.Stats().Connected; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not connected to Redis after 10s: %+v", watcher.Stats())
+		}
+	}
+	return nil
+}
+
+// loadInstance carries an order out, and returns when the collector has sent all
+// that it will.
+func loadInstance(ctx context.Context, load *load, o loadOrder, counts *collector.Collector) (done loaded, err error) {
+	if err := sleep(ctx, time.Duration(o.From-monotonic())); err != nil {
+		return done, err
+	}
+	before, err := cpuTime()
+	if err != nil {
+		return done, err
+	}
+	if done, err = load.run(ctx, o, counts.Add); err != nil {
+		return done, err
+	}
+	// The flush that takes the last counts, and those of what the budget held back.
+	for deadline := time.Now().Add(pipelineDrain); ; {
+		if err := sleep(ctx, 2*hotparam.FlushEvery); err != nil {
+			return done, err
+		}
+		if counts.Stats().Unsent == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	after, err := cpuTime()
+	done.CPU = after - before
+	return done, err
+}

@@ -1,0 +1,121 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/kafkafake"
+	kafkaconn "github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// kafkaPartitions are enough to see that they work side by side.
+const kafkaPartitions = 4
+
+// kafka is an embedded broker, and an aggregator that is alone in its group.
+type kafka struct {
+	rules  *hotparam.Rules
+	log    *slog.Logger
+	broker *kafkafake.Broker
+	client redis.UniversalClient
+	source *kafkasource.Source
+
+	mu         sync.Mutex
+	publishers []*hotkeys.Publisher
+}
+
+func newKafka(rules *hotparam.Rules, redis *redisServer, log *slog.Logger) (_ *kafka, err error) {
+	k := &kafka{rules: rules, log: log}
+	if k.client, err = redis.client(); err != nil {
+		return nil, err
+	}
+	if k.broker, err = kafkafake.Start(kafkaPartitions, wire.DefaultTopic); err != nil {
+		return nil, err
+	}
+	k.source, err = kafkasource.New(kafkasource.Config{
+		Connection: k.connection(), Rules: rules, Publisher: k.publisher, Log: log,
+	})
+	if err != nil {
+		k.broker.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+func (k *kafka) connection() kafkaconn.Connection {
+	return kafkaconn.Connection{Brokers: []string{k.broker.Addr()}}
+}
+
+// publisher makes that of a partition.
+func (k *kafka) publisher(partition int32) (kafkasource.Publisher, error) {
+	c := publisherConfig(k.log)
+	c.Owner = fmt.Sprintf("kafka-%d", partition)
+	p, err := hotkeys.NewPublisher(k.client, c)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.publishers = append(k.publishers, p)
+	return p, nil
+}
+
+// connectTimeout is how long the embedded broker may take to answer.
+const connectTimeout = 10 * time.Second
+
+// sink is connected when it returns: a sink connects when it is first used, and
+// drops what comes before it knows the partitions. A user's service hardly minds,
+// but the demo would have to tell of it.
+func (k *kafka) sink(ctx context.Context, instance string) (collector.Sink, error) {
+	sink, err := kafkasink.New(kafkasink.Config{Rules: k.rules, Connection: k.connection(), Instance: instance, Log: k.log})
+	if err != nil {
+		return nil, err
+	}
+	sink.Send(ctx, collector.Flush{Start: time.Now(), Held: 1}, nil) // a heartbeat
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	for sink.Stats().Partitions == 0 {
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("embedded Kafka: %w", ctx.Err()), sink.Close())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return sink, nil
+}
+
+func (k *kafka) stages() []func(context.Context) error {
+	return []func(context.Context) error{k.source.Run}
+}
+
+func (k *kafka) stats() aggregator.Stats {
+	s := k.source.Stats()
+	return aggregator.Stats{Decoder: s.Decoder, Detector: s.Detector}
+}
+
+func (k *kafka) overflow() (n int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.publishers {
+		n += int64(p.Stats().Overflow)
+	}
+	return n
+}
+
+func (k *kafka) over() string {
+	return fmt.Sprintf("Kafka (embedded) at %s, topic %s, %d partitions", k.broker.Addr(), wire.DefaultTopic, kafkaPartitions)
+}
+
+func (k *kafka) close() { k.broker.Close() }

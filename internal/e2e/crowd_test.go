@@ -1,0 +1,290 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// The rule of a crowd's terms: hot at 20 per second over all instances. A hot key
+// cools soon.
+const (
+	crowdThreshold = 20
+	crowdExit      = 16
+	crowdRule      = `
+  - id: search-terms
+    match: {route: "GET /search"}
+    by: [q]
+    hot: {rate: 20/s, exit: 80%, hold: 1s, cool_down: 0s}
+    limit: {rate: 2/s, burst: 2}
+`
+)
+
+// What a crowd asks for, per second over all instances, of which none reaches the
+// threshold alone.
+const (
+	hotRate   = 42
+	coldRate  = 300 // of all cold terms together, in turn
+	coldTerms = 300
+)
+
+// tide is how long a term of the tides is asked for, and then is not.
+const tide = 5 * time.Second
+
+// kind is how often a term is asked for.
+type kind int
+
+const (
+	steady kind = iota // always over the threshold
+	tidal              // over the threshold for a while, then not at all, again and again
+	cold               // far below
+)
+
+// term is a search term, and when it was asked for.
+type term struct {
+	name, member string
+	kind         kind
+	partition    int32
+	phase        time.Duration // of a tidal one
+
+	mu   sync.Mutex
+	asks []ask
+}
+
+// ask is one request for a term; times are since the crowd's beginning. It was
+// counted between sent and done.
+type ask struct {
+	due, sent, done time.Duration
+	status          int
+	err             error
+}
+
+// crowd is known traffic on all instances: what is hot in truth can be reckoned
+// from it at any time. Beside it runs a control: the same flow of one term to a
+// server without hotparam.
+type crowd struct {
+	t       *testing.T
+	began   time.Time
+	terms   []*term
+	control *flow
+	stop    func()
+}
+
+// newCrowd picks terms so that each partition has steady and tidal ones.
+func newCrowd(t *testing.T) *crowd {
+	c := &crowd{t: t}
+	perPartition := func(kind kind, total int) {
+		of := make([]int, partitions)
+		for i, found := 0, 0; found < total; i++ {
+			x := newTerm(fmt.Sprintf("%s%d", [...]string{"steady", "tidal"}[kind], i), kind)
+			if of[x.partition] <= found/partitions {
+				of[x.partition]++
+				c.terms = append(c.terms, x)
+				x.phase = 2 * tide * time.Duration(found) / time.Duration(total)
+				found++
+			}
+		}
+	}
+	perPartition(steady, 20)
+	perPartition(tidal, 12)
+	for i := range coldTerms {
+		c.terms = append(c.terms, newTerm(fmt.Sprintf("cold%d", i), cold))
+	}
+	return c
+}
+
+func newTerm(name string, kind kind) *term {
+	text := "GET /search?q=" + name
+	return &term{
+		name: name, member: "search-terms " + text, kind: kind,
+		partition: wire.Partition(wire.Plain.Append(nil, []byte(text)), partitions),
+	}
+}
+
+// of are the terms of a kind.
+func (c *crowd) of(kind kind) []*term {
+	var of []*term
+	for _, x := range c.terms {
+		if x.kind == kind {
+			of = append(of, x)
+		}
+	}
+	return of
+}
+
+// begin lets the crowd in.
+func (c *crowd) begin(f *fleet, apis []*api, control string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	c.began = time.Now()
+	c.control = &flow{name: "control", url: control, perSecond: 100}
+	running.Go(func() { c.control.run(ctx, f.http) })
+	colds := c.of(cold)
+	for i, a := range apis {
+		for _, x := range c.terms {
+			if x.kind != cold {
+				running.Go(func() { c.visit(ctx, f, a, hotRate/len(apis), func(int) *term { return x }) })
+			}
+		}
+		running.Go(func() {
+			// Each begins elsewhere, so that nobody asks for the same at the same time.
+			c.visit(ctx, f, a, coldRate/len(apis), func(n int) *term { return colds[(n+i*coldTerms/len(apis))%coldTerms] })
+		})
+	}
+	c.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	c.t.Cleanup(c.stop)
+}
+
+// visit asks one instance for one term after the other, at a pace, until ctx ends.
+// One that is then on its way is waited for.
+func (c *crowd) visit(ctx context.Context, f *fleet, a *api, perSecond int, next func(n int) *term) {
+	every := time.Second / time.Duration(perSecond)
+	due := time.Now().Add(rand.N(every)) // or all would come at once
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		x := next(n)
+		if x.wanted(time.Since(c.began)) {
+			at := ask{due: due.Sub(c.began), sent: time.Since(c.began)}
+			at.status, at.err = request(f.http, a.search(x.name))
+			at.done = time.Since(c.began)
+			x.mu.Lock()
+			x.asks = append(x.asks, at)
+			x.mu.Unlock()
+		}
+		due = due.Add(every)
+		if most := time.Now().Add(-maxLag); due.Before(most) {
+			due = most // a client that makes up for all at once would change what is hot
+		}
+		timer.Reset(time.Until(due))
+	}
+}
+
+// wanted tells whether the term is asked for at a time.
+func (x *term) wanted(at time.Duration) bool {
+	return x.kind != tidal || (at+x.phase)%(2*tide) < tide
+}
+
+// truth is when a term was asked for.
+type truth struct {
+	sent, done []time.Duration // each in order
+}
+
+// truths are those of all terms, by member, of what was asked up to now.
+func (c *crowd) truths() map[string]*truth {
+	all := make(map[string]*truth, len(c.terms))
+	for _, x := range c.terms {
+		var tr truth
+		x.mu.Lock()
+		for _, a := range x.asks {
+			tr.sent, tr.done = append(tr.sent, a.sent), append(tr.done, a.done)
+		}
+		x.mu.Unlock()
+		slices.Sort(tr.sent)
+		slices.Sort(tr.done)
+		all[x.member] = &tr
+	}
+	return all
+}
+
+// least is how many requests were surely counted in [from, to), most how many may
+// have been.
+func (tr *truth) least(from, to time.Duration) int {
+	return max(0, below(tr.done, to)-below(tr.sent, from))
+}
+
+func (tr *truth) most(from, to time.Duration) int { return below(tr.sent, to) - below(tr.done, from) }
+
+func below(sorted []time.Duration, bound time.Duration) int {
+	n, _ := slices.BinarySearch(sorted, bound)
+	return n
+}
+
+// The margins of what is hot in truth: between them either is right.
+const (
+	surelyHot  = crowdThreshold * 5 / 4
+	surelyCool = crowdExit * 4 / 5
+)
+
+// everyWindow tells whether ok holds for all windows of a second that end in
+// [from, to].
+func everyWindow(from, to time.Duration, ok func(begin, end time.Duration) bool) bool {
+	for end := to; end >= from; end -= 50 * time.Millisecond {
+		if !ok(end-time.Second, end) {
+			return false
+		}
+	}
+	return true
+}
+
+// hotSince tells whether a term was hot beyond doubt for the time before at,
+// coolSince whether it was cool.
+func (tr *truth) hotSince(at, before time.Duration) bool {
+	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.least(begin, end) >= surelyHot })
+}
+
+func (tr *truth) coolSince(at, before time.Duration) bool {
+	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.most(begin, end) < surelyCool })
+}
+
+// judge looks at all requests since a time: none failed, no cold term was refused,
+// and none waited longer than a request elsewhere does.
+func (c *crowd) judge(since time.Duration) {
+	c.t.Helper()
+	now := time.Since(c.began)
+	var took []time.Duration
+	for _, x := range c.terms {
+		x.mu.Lock()
+		failed := 0
+		for _, a := range x.asks {
+			if a.due < since || a.due > now {
+				continue
+			}
+			took = append(took, a.done-a.due)
+			if s := (sample{status: a.status, err: a.err}); a.err != nil || a.status != 200 && (x.kind == cold || !refused(s)) {
+				if failed++; failed <= 3 {
+					c.t.Errorf("%s: status %d after %v at %v, error %v", x.name, a.status, a.done-a.due, a.due, a.err)
+				}
+			}
+		}
+		x.mu.Unlock()
+		if failed > 0 {
+			c.t.Errorf("%s: %d requests failed", x.name, failed)
+		}
+	}
+	judgeLatency(c.t, took, c.control, c.began.Add(since), c.began.Add(now))
+}
+
+// judgeLatency compares with the control in the same time.
+func judgeLatency(t *testing.T, took []time.Duration, control *flow, from, to time.Time) {
+	t.Helper()
+	var plain []time.Duration
+	for _, s := range control.between(from, to) {
+		plain = append(plain, s.took)
+	}
+	for _, q := range []struct {
+		name     string
+		quantile float64
+		floor    time.Duration // below it nothing is worth telling on a busy machine
+	}{{"median", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 20 * time.Millisecond}} {
+		is, beside := quantile(took, q.quantile), quantile(plain, q.quantile)
+		t.Logf("latency, %s: %v (%d requests), %v beside it without hotparam (%d)", q.name, is, len(took), beside, len(plain))
+		if bound := max(3*beside, q.floor); is > bound {
+			t.Errorf("latency, %s: %v, want at most %v", q.name, is, bound)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// quickKafka are the properties by which brokers soon notice that another one, or a
+// member of a group, is gone. Heartbeats must be much more frequent than the
+// session is long, and a fetch of the controllers' log alone waits half a second.
+var quickKafka = map[string]string{
+	"group.min.session.timeout.ms":       "1000",
+	"broker.session.timeout.ms":          "2000",
+	"broker.heartbeat.interval.ms":       "500",
+	"controller.quorum.fetch.timeout.ms": "1000",
+}
+
+// Whatever goes away, what is hot stays so, and what changes is right again within
+// recovery. Nothing is counted twice, and what is lost is told.
+func TestKafkaFaults(t *testing.T) {
+	_ = quickCommands(t) // it may skip
+	kafka := testenv.Kafka(t, testenv.KafkaConfig{Brokers: 3, Properties: quickKafka})
+	t.Run("acks=all", func(t *testing.T) {
+		redis := testenv.RedisSentinel(t)
+		f := newKafkaFleet(t, kafka, redis.URL(), "all", crowdRule)
+		aggregators := f.startAggregators("agg-0", "agg-1", "agg-2")
+		s := f.tell(f.startAPIs(6))
+		broker := (f.controller() + 1) % 3
+		s.fault("a broker is killed", func() { kafka.Kill(broker) }, nil, 6*time.Second)
+		s.fault("it returns", nil, func() { kafka.Start(broker) }, 4*time.Second)
+		s.fault("an aggregator is killed", func() { aggregators[0].Kill() }, nil, 6*time.Second)
+		s.fault("it is started again", nil, func() { aggregators[0] = f.startAggregator("agg-0") }, 5*time.Second)
+		s.fault("an aggregator is paused", func() { aggregators[1].Signal(syscall.SIGSTOP) }, nil, 10*time.Second)
+		s.fault("it goes on", func() { aggregators[1].Signal(syscall.SIGCONT) }, nil, 5*time.Second)
+		s.fault("a fourth joins", nil, func() { aggregators = append(aggregators, f.startAggregator("agg-3")) }, 5*time.Second)
+		former := redis.Primary()
+		s.fault(redisFailsOver, redis.KillPrimary, func() { redis.AwaitFailover(former) }, 8*time.Second)
+		s.end()
+		f.account(s, aggregators)
+	})
+	t.Run("acks=1", func(t *testing.T) {
+		f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", crowdRule)
+		aggregators := f.startAggregators("agg-0", "agg-1")
+		s := f.tell(f.startAPIs(3))
+		broker := f.controller()
+		s.fault("the controller is killed", func() {
+			// The others are a little behind: what it alone has is lost.
+			others := []int{(broker + 1) % 3, (broker + 2) % 3}
+			for _, i := range others {
+				kafka.Pause(i)
+			}
+			time.Sleep(400 * time.Millisecond)
+			kafka.Kill(broker)
+			for _, i := range others {
+				kafka.Resume(i)
+			}
+		}, func() { f.awaitLeaders(broker) }, 4*time.Second)
+		s.fault("it returns", nil, func() { kafka.Start(broker) }, 4*time.Second)
+		s.end()
+		f.account(s, aggregators)
+	})
+}
+
+// account holds what was asked for against what the instances say became of it,
+// and against what is in the topic; what is missing there must have been told: as
+// dropped, or by gaps in what they numbered. It returns how much they dropped.
+func (f *kafkaFleet) account(s *story, aggregators []*daemon) (dropped int64) {
+	f.t.Helper()
+	asked, missing := int64(0), int64(0)
+	for _, x := range s.crowd.terms {
+		asked += int64(len(x.asks))
+	}
+	var delivered int64
+	within(f.t, patience, "all counts sent, or told as dropped", func() bool {
+		delivered, dropped = 0, 0
+		for _, a := range s.apis {
+			in := a.look()
+			delivered += in.Sink.Delivered
+			dropped += in.Sink.Failed.Sum() + in.Collector.Dropped.TableFull
+		}
+		return delivered+dropped >= asked
+	})
+	has := f.readTopic()
+	gaps := int64(0)
+	for _, n := range has.gaps {
+		gaps += n
+	}
+	for _, x := range s.crowd.terms {
+		n := int64(len(x.asks)) - has.counts[x.member]
+		missing += n
+		switch {
+		case n < 0:
+			f.t.Errorf("%q: %d in the topic, and only %d were asked for", x.member, has.counts[x.member], len(x.asks))
+		case n > 0 && dropped == 0 && has.gaps[x.partition] == 0:
+			f.t.Errorf("%q: %d in the topic, %d were asked for, and nothing tells of the difference", x.member, has.counts[x.member], len(x.asks))
+		}
+	}
+	var lost, late float64
+	for _, d := range aggregators {
+		lost += d.metric("hotparam_kafka_lost_records_total")
+		late += d.metric("hotparam_late_counts_total")
+	}
+	f.t.Logf("%d asked for: instances say %d were delivered, %d dropped; %d are in the topic in %d records, %d records are missing there, %v for the aggregators; %v counts were late",
+		asked, delivered, dropped, has.sum, has.records, gaps, lost, late)
+	f.t.Logf("partition %d had no records of one instance for %v, until %.2fs", has.silence.partition,
+		has.silence.to.Sub(has.silence.from), has.silence.to.Sub(s.crowd.began).Seconds())
+	switch {
+	case delivered+dropped != asked:
+		f.t.Errorf("%d asked for, and %d delivered or dropped", asked, delivered+dropped)
+	case f.acks == "all" && missing > dropped:
+		f.t.Errorf("%d counts are missing in the topic, and %d were told as dropped", missing, dropped)
+	case gaps > 0 && lost == 0:
+		f.t.Errorf("%d records are missing in the topic, and the aggregators miss none", gaps)
+	}
+	return dropped
+}

@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// A hot parameter over Kafka, from the first request to the last: as by StatsD, and
+// each partition's part of the set is its own.
+func TestHotParameterOverKafka(t *testing.T) {
+	_ = quickCommands(t) // it may skip
+	kafka := testenv.Kafka(t, testenv.KafkaConfig{Properties: quickKafka})
+	f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", searchRule)
+	f.owner = fmt.Sprintf("kafka-%d", wire.Partition([]byte("GET%20/search?q=phone"), partitions))
+	daemon := f.startAggregator("agg-0")
+	apis := f.startAPIs(3)
+	within(t, patience, "the aggregator ready", daemon.ready)
+	f.checkStory(apis)
+	owners := f.client.HGetAll(t.Context(), f.layout.Owners).Val()
+	for p := range partitions {
+		if owner := fmt.Sprintf("kafka-%d", p); owners[owner] != "1" {
+			t.Errorf("owners: %v, want %s at epoch 1", owners, owner)
+		}
+	}
+}
+
+// Kafka is away for half a minute. No request notices, what waits is bounded, what
+// is dropped is told, and all is right soon after its return.
+func TestKafkaAway(t *testing.T) {
+	_ = quickCommands(t) // it may skip
+	kafka := testenv.Kafka(t, testenv.KafkaConfig{Properties: quickKafka})
+	f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", crowdRule)
+	f.buffer = "1MiB" // soon full
+	aggregators := f.startAggregators("agg-0", "agg-1")
+	s := f.tell(f.startAPIs(3))
+	before := s.apis[0].memory()
+	s.fault("Kafka is away", func() { kafka.Pause(0) }, func() {
+		for range 30 {
+			time.Sleep(time.Second)
+			if in := s.apis[0].look(); in.Sink.Buffered > 1<<20 {
+				t.Errorf("%d bytes wait for Kafka, want at most %d", in.Sink.Buffered, 1<<20)
+			}
+		}
+		kafka.Resume(0)
+	}, 8*time.Second)
+	after := s.apis[0].memory()
+	t.Logf("resident memory of an instance: %d KB before, %d KB after", before>>10, after>>10)
+	if after > before+16<<20 {
+		t.Errorf("resident memory: %d KB before, %d KB after, want at most 16 MB more", before>>10, after>>10)
+	}
+	s.end()
+	if told := f.account(s, aggregators); told == 0 {
+		t.Error("nothing was told as dropped")
+	}
+}
+
+// memory is how many bytes a process has in memory.
+func (a *api) memory() int64 {
+	a.f.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.PID()))
+	if err != nil {
+		a.f.t.Skipf("needs /proc: %v", err)
+	}
+	for line := range bytes.Lines(status) {
+		if value, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
+			n, err := strconv.ParseInt(string(bytes.Fields(value)[0]), 10, 64)
+			if err != nil {
+				a.f.t.Fatal(err)
+			}
+			return n << 10
+		}
+	}
+	a.f.t.Fatalf("%s: no VmRSS", status)
+	return 0
+}

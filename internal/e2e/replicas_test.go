@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// replicas is a fleet with several StatsD aggregators, to which instances send by
+// an address list.
+type replicas struct {
+	*fleet
+	addrs  []string // where the aggregators listen
+	spread string
+}
+
+func newReplicas(t *testing.T, spread string) *replicas {
+	t.Helper()
+	f := newFleet(t, quickCommands(t), searchRule)
+	r := &replicas{fleet: f, spread: spread}
+	for range 2 {
+		r.addrs = append(r.addrs, fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
+	}
+	return r
+}
+
+// file writes the configuration that all processes share.
+func (r *replicas) file() string {
+	r.t.Helper()
+	path := filepath.Join(r.t.TempDir(), "hotparam.yaml")
+	text := fmt.Sprintf(`namespace: shop
+aggregator: {redis: "redis://%s/0", http: "127.0.0.1:0", memory: %s, lease: %v}
+statsd: {addresses: ["%s"], spread: %s}
+rules:%s`, r.redis.Addr(), r.memory, r.spread == "all", strings.Join(r.addrs, `", "`), r.spread, r.rules)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	return path
+}
+
+// aggregator starts the one of a number.
+func (r *replicas) aggregator(i int) *daemon {
+	r.t.Helper()
+	args := []string{"aggregator", "--config", r.file(), "--listen", r.addrs[i]}
+	if r.spread == "hash" {
+		args = append(args, "--name", strconv.Itoa(i))
+	}
+	p := r.start(r.bin.hotparam, args...)
+	return &daemon{p, r.fleet, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
+}
+
+func (r *replicas) instances(n int) []*api {
+	r.t.Helper()
+	apis := make([]*api, n)
+	for i := range apis {
+		p := r.start(r.bin.api, "--listen", "127.0.0.1:0", "--config", r.file())
+		apis[i] = &api{p, r.fleet, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]}
+	}
+	return apis
+}
+
+func (d *daemon) standsBy() bool { return d.metric("hotparam_standby") == 1 && d.ready() }
+
+func (d *daemon) publishes() bool { return d.metric("hotparam_takeovers_total") > 0 && !d.standsBy() }
+
+// undisturbed reads all that was ever published: nothing cooled, and no holder
+// wrote after its successor.
+func (r *replicas) undisturbed() {
+	r.t.Helper()
+	events, err := r.client.XRange(r.t.Context(), r.layout.Events, "-", "+").Result()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	last := int64(0)
+	for _, e := range events {
+		epoch, err := strconv.ParseInt(e.Values["epoch"].(string), 10, 64)
+		if err != nil || epoch < last {
+			r.t.Errorf("epoch %v wrote after epoch %d", e.Values["epoch"], last)
+		}
+		last = epoch
+		c, err := wire.ParseHotChange([]byte(e.Values["change"].(string)))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if len(c.Cool) > 0 {
+			r.t.Errorf("cooled by mistake: %v", c.Cool)
+		}
+	}
+}
+
+// Both get everything, one publishes. When it is killed, or stops for a while, the
+// other is in its place within two seconds, and a key that becomes hot just then
+// is found; what was hot stays, and no request fails.
+func TestReplicatedAggregators(t *testing.T) {
+	r := newReplicas(t, "all")
+	holder := r.aggregator(0)
+	within(t, patience, "the first publishes", holder.publishes)
+	other := r.aggregator(1)
+	within(t, patience, "the second stands by", other.standsBy)
+	apis := r.instances(2)
+	load := r.startLoad(apis)
+	r.awaitWell(patience, apis, phone)
+	load.calm()
+
+	var fresh []*flow
+	// takenOver begins a flow of a new term and waits until it is in force.
+	takenOver := func(term, fault string) {
+		t.Helper()
+		flows := make([]*flow, len(apis))
+		for i, a := range apis {
+			flows[i] = &flow{name: term, url: a.search(term), perSecond: phoneRate / len(apis), hot: true}
+		}
+		fresh = append(fresh, flows...)
+		r.begin(flows...)
+		lost := false
+		took := within(t, patience, term+" in force on all instances", func() bool {
+			holds := all(apis, func(in instance) bool { return in.holds(phone) })
+			if !holds && !lost {
+				lost = true
+				t.Errorf("%s: an instance no longer holds to phone", fault)
+			}
+			return holds && all(apis, func(in instance) bool { return in.holds("search-terms GET /search?q=" + term) })
+		})
+		t.Logf("%s: the hot set is right after %v", fault, took)
+		if took > 2*time.Second {
+			t.Errorf("%s: the hot set is right after %v, want 2s at most", fault, took)
+		}
+	}
+	holder.Kill()
+	takenOver("boat", "killed")
+	if !other.publishes() {
+		t.Error("the second has not taken over")
+	}
+
+	// The first is back and stands by; the second stops, and wakes up later.
+	holder, other = other, r.aggregator(0)
+	within(t, patience, "the one that is back stands by", other.standsBy)
+	load.calm() // it has counted for a window
+	holder.Signal(syscall.SIGSTOP)
+	takenOver("ship", "stopped")
+	holder.Signal(syscall.SIGCONT)
+	within(t, recovery, "the one that wakes up stands by", holder.standsBy)
+	load.calm()
+
+	// Asked to end, it lets go of the lease at once.
+	other.Signal(syscall.SIGTERM)
+	if code := other.Wait(); code != 0 {
+		t.Errorf("exit code after SIGTERM: %d, want 0", code)
+	}
+	took := within(t, recovery, "the first publishes again", func() bool { return !holder.standsBy() })
+	t.Logf("let go: taken over after %v", took)
+	load.calm()
+	r.undisturbed()
+	load.flows = append(load.flows, fresh...)
+	load.mustBeGood()
+}
+
+// Each has a part of the keys. When one is killed the other's keys are found as
+// ever; its own are found again when it is back.
+func TestSharingAggregators(t *testing.T) {
+	r := newReplicas(t, "hash")
+	daemons := []*daemon{r.aggregator(0), r.aggregator(1)}
+	apis := r.instances(2)
+	within(t, patience, "both are ready", func() bool { return daemons[0].ready() && daemons[1].ready() })
+	// crowd makes a term hot, and waits until all hold to it if they ought to.
+	crowd := func(term string, found bool) {
+		t.Helper()
+		for i := range 2 * threshold {
+			status, err := request(r.http, apis[i%2].search(term))
+			if err != nil || status != http.StatusOK && status != http.StatusTooManyRequests {
+				t.Fatalf("%s: status %d, %v", term, status, err)
+			}
+		}
+		if found {
+			r.awaitHot(patience, apis, "search-terms GET /search?q="+term)
+		}
+	}
+	type entry struct {
+		Owner string
+		Since int64
+	}
+	read := func(term string) (e entry) {
+		t.Helper()
+		info, err := r.client.HGet(t.Context(), r.layout.Info, "search-terms GET /search?q="+term).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(info), &e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	byOwner := make(map[string]string) // a term of each
+	for i := 0; len(byOwner) < 2; i++ {
+		if i == 30 {
+			t.Fatalf("30 terms are all published by %v", byOwner)
+		}
+		term := fmt.Sprint("term", i)
+		crowd(term, true)
+		byOwner[read(term).Owner] = term
+	}
+	zero, one := byOwner["statsd-0"], byOwner["statsd-1"]
+	if zero == "" || one == "" {
+		t.Fatalf("terms by owner: %q", byOwner)
+	}
+	daemons[1].Kill()
+	killed := time.Now()
+	within(t, patience, "the living one's term has cooled", func() bool {
+		return r.client.ZScore(t.Context(), r.layout.Hot, "search-terms GET /search?q="+zero).Err() != nil
+	})
+	crowd(zero, true)
+	crowd(one, false) // nobody counts it
+	r.aggregator(1)
+	within(t, patience, "the dead one's term is found again", func() bool {
+		crowd(one, false)
+		e, err := r.client.HExists(t.Context(), r.layout.Info, "search-terms GET /search?q="+one).Result()
+		return err == nil && e && read(one).Since > killed.UnixMilli()
+	})
+}

@@ -1,0 +1,331 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// sight is the published set as it was at one moment, or as one instance held to
+// it. Times are since the crowd's beginning.
+type sight struct {
+	at       time.Duration // not before
+	who      string        // "Redis", or an instance
+	hot      map[string]int64
+	version  string
+	owners   map[string]int64
+	captured time.Duration // not after
+}
+
+// happening is a change of one key, as the stream tells.
+type happening struct {
+	at     time.Duration
+	member string
+	hot    bool
+}
+
+// sights are what was seen of the hot set over a time: in Redis, in its stream of
+// changes and at the instances.
+type sights struct {
+	t      *testing.T
+	crowd  *crowd
+	client redis.UniversalClient
+	layout hotkeys.Layout
+	stop   func()
+
+	mu     sync.Mutex
+	seen   []sight
+	events []happening
+	last   string // id of the last change
+	blind  int    // looks at Redis that failed
+}
+
+// watch looks at Redis and the instances until stop is called or the test ends.
+func (c *crowd) watch(f *fleet, apis []*api) *sights {
+	s := &sights{t: c.t, crowd: c, client: f.client, layout: f.layout, last: "-"}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { every(ctx, 50*time.Millisecond, s.look) })
+	for i, a := range apis {
+		running.Go(func() {
+			every(ctx, 200*time.Millisecond, func(ctx context.Context) { s.ask(ctx, fmt.Sprintf("instance %d", i), a) })
+		})
+	}
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	c.t.Cleanup(s.stop)
+	return s
+}
+
+func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do(ctx)
+		}
+	}
+}
+
+// look looks at Redis, all in one transaction.
+func (s *sights) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	var (
+		hot          *redis.StringSliceCmd
+		info, owners *redis.MapStringStringCmd
+		version      *redis.StringCmd
+		beat         *redis.IntCmd
+		clock        *redis.TimeCmd
+		events       *redis.XMessageSliceCmd
+	)
+	from := s.last
+	if from != "-" {
+		from = "(" + from
+	}
+	at := time.Since(s.crowd.began)
+	_, err := s.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		hot = tx.ZRange(ctx, s.layout.Hot, 0, -1)
+		info = tx.HGetAll(ctx, s.layout.Info)
+		owners = tx.HGetAll(ctx, s.layout.Owners)
+		beat = tx.Exists(ctx, s.layout.Beat)
+		clock = tx.Time(ctx)
+		events = tx.XRange(ctx, s.layout.Events, from, "+")
+		version = tx.Get(ctx, s.layout.Version)
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.blind++
+		return
+	}
+	seen := sight{at: at, who: "Redis", hot: make(map[string]int64), version: version.Val(), owners: make(map[string]int64)}
+	for _, member := range hot.Val() {
+		// An entry that is over is not in force, nor is any without a heartbeat.
+		h, err := wire.ParseHotInfo([]byte(info.Val()[member]))
+		if err == nil && h.Until.After(clock.Val()) && beat.Val() == 1 {
+			seen.hot[member] = h.Low
+		}
+	}
+	for owner, epoch := range owners.Val() {
+		if !strings.HasSuffix(owner, ":holder") {
+			seen.owners[owner], _ = strconv.ParseInt(epoch, 10, 64)
+		}
+	}
+	seen.captured = time.Since(s.crowd.began)
+	s.seen = append(s.seen, seen)
+	for _, e := range events.Val() {
+		s.last = e.ID
+		s.note(e)
+	}
+}
+
+func (s *sights) note(e redis.XMessage) {
+	text, _ := e.Values["change"].(string)
+	change, err := wire.ParseHotChange([]byte(text))
+	if err != nil {
+		s.t.Errorf("event %v: %v", e.Values, err)
+		return
+	}
+	at := change.At.Sub(s.crowd.began) // Redis is on this machine, so its clock is ours
+	for _, h := range change.Hot {
+		s.events = append(s.events, happening{at, h.Key.String(), true})
+	}
+	for _, key := range change.Cool {
+		s.events = append(s.events, happening{at, key.String(), false})
+	}
+}
+
+// ask asks an instance what it holds to.
+func (s *sights) ask(ctx context.Context, who string, a *api) {
+	at := time.Since(s.crowd.began)
+	in, err := a.tell(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		s.t.Errorf("%s: /debug/hot: %v", who, err)
+		return
+	}
+	seen := sight{at: at, who: who, hot: make(map[string]int64), version: in.Watcher.Version, captured: time.Since(s.crowd.began)}
+	for _, h := range in.Hot {
+		seen.hot[h.Key.String()] = h.Low
+	}
+	s.seen = append(s.seen, seen)
+}
+
+// Times that a change may take where nothing is at fault.
+const (
+	enterWithin = 1200 * time.Millisecond // and half a second by a poll, where a push was lost
+	coolWithin  = 4 * time.Second         // the window, the hold and the watermark
+)
+
+// judge holds all that was seen since a time against the truth.
+func (s *sights) judge(since time.Duration, faults []fault) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	truths := s.crowd.truths()
+	kinds := make(map[string]kind)
+	for _, x := range s.crowd.terms {
+		kinds[x.member] = x.kind
+	}
+	complaints := complaints{t: s.t, told: make(map[string]int)}
+	right := make([]time.Duration, len(faults)) // when it was last wrong
+	for i := range right {
+		right[i] = faults[i].at
+	}
+	for i := range s.seen {
+		seen := &s.seen[i]
+		if seen.at < since {
+			continue
+		}
+		during := faultAt(faults, seen.at)
+		excused := during >= 0 && seen.at < faults[during].clear+recovery
+		for member, low := range seen.hot {
+			tr := truths[member]
+			switch {
+			case tr == nil || kinds[member] == cold:
+				complaints.tell("never hot", "%v, %s: %q is hot, which it never was", seen.at, seen.who, member)
+			case kinds[member] == tidal && tr.coolSince(seen.at, coolWithin):
+				if during >= 0 {
+					right[during] = max(right[during], seen.at)
+				}
+				if !excused {
+					complaints.tell("still hot", "%v, %s: %q is hot (low %d), and has not been for %v", seen.at, seen.who, member, low, coolWithin)
+				}
+			}
+			if seen.who == "Redis" && tr != nil {
+				s.judgeLow(&complaints, tr, seen, member, low)
+			}
+		}
+		for member, tr := range truths {
+			if _, hot := seen.hot[member]; hot || kinds[member] == cold || !tr.hotSince(seen.at, enterWithin) {
+				continue
+			}
+			if during >= 0 {
+				right[during] = max(right[during], seen.at)
+			}
+			if !excused || kinds[member] == steady {
+				complaints.tell("not hot", "%v, %s: %q is not hot, and has been for %v", seen.at, seen.who, member, enterWithin)
+			}
+		}
+	}
+	for _, e := range s.events {
+		tr, during := truths[e.member], faultAt(faults, e.at)
+		switch {
+		case e.at < since || tr == nil:
+		case !e.hot && (kinds[e.member] == steady || tr.hotSince(e.at, time.Second)):
+			complaints.tell("cooled", "%v: %q cooled, and was hot", e.at, e.member)
+		case during >= 0 && e.at < faults[during].clear+recovery: // what was held up comes now
+		case e.hot && tr.coolSince(e.at, coolWithin):
+			complaints.tell("became hot", "%v: %q became hot, and had not been for %v", e.at, e.member, coolWithin)
+		}
+	}
+	s.judgeVersions(&complaints, since, faults)
+	complaints.sum()
+	for i, f := range faults {
+		s.t.Logf("%-32s at %6.2fs: right after %v, mendable after %v", f.name, f.at.Seconds(),
+			(right[i] - f.at).Round(10*time.Millisecond), (f.clear - f.at).Round(10*time.Millisecond))
+	}
+	s.t.Logf("%d looks, %d of them failed at Redis; %d changes", len(s.seen), s.blind, len(s.events))
+}
+
+// faultAt is the fault that was last at a time, -1: none yet.
+func faultAt(faults []fault, at time.Duration) int {
+	for i := len(faults) - 1; i >= 0; i-- {
+		if faults[i].at <= at {
+			return i
+		}
+	}
+	return -1
+}
+
+// judgeLow sees that no count is above what was asked for in any window that it
+// can be of: one that ended at most so long ago as counts last that nobody
+// refreshes. A window's panes may hold a flush that came later than its end.
+func (s *sights) judgeLow(complaints *complaints, tr *truth, seen *sight, member string, low int64) {
+	const lateFlush = 150 * time.Millisecond
+	most := 0
+	for end := seen.captured; end > seen.captured-entryLasts && int64(most) < low; end -= 50 * time.Millisecond {
+		most = max(most, tr.most(end-time.Second-lateFlush, end))
+	}
+	if low > int64(most) {
+		complaints.tell("low", "%v: low of %q is %d, and at most %d were asked for in a window", seen.at, member, low, most)
+	}
+}
+
+// entryLasts is how long an entry stays in Redis at most, its last count with it.
+const entryLasts = 15 * time.Second
+
+// judgeVersions sees that epochs and versions only rise, but for a new history
+// where Redis may have lost the end of the old one.
+func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faults []fault) {
+	failover := slices.IndexFunc(faults, func(f fault) bool { return f.name == redisFailsOver })
+	var before *sight
+	for i := range s.seen {
+		seen := &s.seen[i]
+		if seen.who != "Redis" || seen.at < since {
+			continue
+		}
+		if before != nil && (failover < 0 || !between(faults[failover], before, seen)) {
+			was, errWas := wire.ParseHotVersion(before.version)
+			is, errIs := wire.ParseHotVersion(seen.version)
+			if errWas != nil || errIs != nil || is.Run != was.Run || is.N < was.N {
+				complaints.tell("version", "%v: version %q after %q", seen.at, seen.version, before.version)
+			}
+			for owner, epoch := range before.owners {
+				if seen.owners[owner] < epoch {
+					complaints.tell("epoch", "%v: epoch %d of %s after %d", seen.at, seen.owners[owner], owner, epoch)
+				}
+			}
+		}
+		before = seen
+	}
+}
+
+// between tells whether a fault may be felt between two sights: publishers begin
+// a new history some time after it.
+func between(f fault, a, b *sight) bool { return b.at >= f.at && a.at <= f.clear+recovery }
+
+// redisFailsOver names the fault in which versions may begin anew.
+const redisFailsOver = "Redis fails over"
+
+// complaints tells the first ones of each kind, and counts all.
+type complaints struct {
+	t    *testing.T
+	told map[string]int
+}
+
+func (c *complaints) tell(kind, format string, args ...any) {
+	c.t.Helper()
+	if c.told[kind]++; c.told[kind] <= 5 {
+		c.t.Errorf(format, args...)
+	}
+}
+
+func (c *complaints) sum() {
+	c.t.Helper()
+	for _, kind := range slices.Sorted(maps.Keys(c.told)) {
+		c.t.Errorf("%s: %d times in all", kind, c.told[kind])
+	}
+}
