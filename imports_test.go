@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/e2e":                    nil, // tests alone
 	"internal/interop":                nil, // tests alone
 	"deploy":                          nil, // tests alone
-	"internal/kafkafake":              {"wire"},
+	"internal/kafkafake":              nil,
 	"internal/termshot":               nil,
 
 	"internal/accesslog":   nil,
@@ -68,14 +68,15 @@ var standardOnly = []string{"hotparam", "wire", "limiter", "kafka"}
 // the packages which are excepted because they are themselves made for tests, or
 // are a program that runs without a real server.
 var testOnly = map[string][]string{
-	"testing":                       {"internal/testenv", "limiter/limitertest"},
-	"pgregory.net/rapid":            {"limiter/limitertest"},
-	"go.uber.org/goleak":            {"internal/testenv"},
-	"github.com/testcontainers":     {"internal/testenv"},
-	"github.com/moby":               {"internal/testenv"},
-	"github.com/alicebob/miniredis": {"internal/demo"},
-	module + "/internal/testenv":    nil,
-	module + "/limiter/limitertest": nil,
+	"testing":                            {"internal/testenv", "limiter/limitertest"},
+	"pgregory.net/rapid":                 {"limiter/limitertest"},
+	"go.uber.org/goleak":                 {"internal/testenv"},
+	"github.com/testcontainers":          {"internal/testenv"},
+	"github.com/moby":                    {"internal/testenv"},
+	"github.com/alicebob/miniredis":      {"internal/demo"},
+	"github.com/twmb/franz-go/pkg/kfake": {"internal/kafkafake"},
+	module + "/internal/testenv":         nil,
+	module + "/limiter/limitertest":      nil,
 }
 
 type goPackage struct {

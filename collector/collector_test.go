@@ -259,7 +259,7 @@ func TestRunCutsWherePanesBegin(t *testing.T) {
 					}
 				})
 				var starts []time.Duration
-				for _, f := range out.flushes {
+				for _, f := range out.flushes[1:] { // the first tells that the instance lives
 					starts = append(starts, f.Start.Sub(epoch))
 				}
 				if fmt.Sprint(starts) != fmt.Sprint(test.cuts) {

@@ -19,7 +19,7 @@ const beatEvery = time.Second
 func (c *Collector) Run(ctx context.Context) error {
 	start := time.Now()
 	c.begin(start, start)
-	c.lastSend = c.now
+	c.send(ctx, 0) // says that the instance lives, and lets a sink connect before counts come
 	cut := hotparam.NextCut(start, c.windows)
 	c.budget.begin(c.share(cut.Sub(start)))
 	timer, fast := time.NewTimer(time.Until(cut)), time.NewTimer(time.Hour)

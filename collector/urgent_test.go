@@ -277,8 +277,8 @@ func (p *panes) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*panes) Fit(text []byte) []byte { return text }
 func (*panes) Close() error           { return nil }
 
-// An instance that has nothing to send tells once a second that it lives; and once
-// after each send of counts, so that the loss of those is known.
+// An instance that has nothing to send tells at its start and once a second that it
+// lives; and once after each send of counts, so that the loss of those is known.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newArrivals()
@@ -286,14 +286,14 @@ func TestHeartbeat(t *testing.T) {
 		k := newKeys(1)
 		run(t, c, func() {
 			time.Sleep(3500 * ms)
-			if beats := out.silent(); len(beats) != 3 {
+			if beats := out.silent(); len(beats) != 4 || beats[0] != 0 {
 				t.Errorf("beats at %v in 3.5 s", beats)
 			}
 			for range 30 {
 				k.add(c, 0, 1)
 				time.Sleep(300 * ms)
 			}
-			beats, sends := out.silent()[3:], out.when(string(k.members[0]))
+			beats, sends := out.silent()[4:], out.when(string(k.members[0]))
 			if len(beats) != len(sends) {
 				t.Fatalf("%d sends, %d beats", len(sends), len(beats))
 			}

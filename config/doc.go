@@ -1,8 +1,9 @@
-// Package config reads hotparam.yaml: the rules and the aggregator's settings.
+// Package config reads hotparam.yaml: the rules, the aggregator's settings, and how
+// counts travel.
 //
 // A file is read in steps:
 //
-//	text ─► syntax ─► sections (rule, match, by, hot, limit, except, …) ─► File or Problems
+//	text ─► syntax ─► sections (rule, match, by, hot, …, aggregator, kafka) ─► File or Problems
 //
 // text makes lines of bytes, syntax makes a tree of nodes that know where they
 // stand, and each section turns its node into the words of package hotparam.

@@ -18,13 +18,17 @@
 // fenced off. Until all that was in the partition at the take-over is counted,
 // low counts hold and high ones are unknown, so nothing cools.
 //
+// A member that is out of the group, or cut off from all brokers, lets its
+// partitions stand still, and what is hot in them published, until it is told what
+// is its own. Whoever has got one of them meanwhile has fenced it off there.
+//
 // Time is of the partition, too (watermark.go): what is known to be in it and has
 // not come stops it. A partition whose leader does not answer freezes; it never
 // is taken for one in which nobody counts.
 //
 // The files: source.go Config, Run · client.go the connection · assign.go who has
 // which partition · poll.go batches to workers · worker.go one partition ·
-// record.go one record · intake.go what is unknown · gate.go the way to the
-// publisher · watermark.go · ends.go · resize.go more partitions · instances.go ·
-// commit.go · check.go · stats.go
+// adopt.go its take-over · record.go one record · intake.go what is unknown ·
+// gate.go the way to the publisher · watermark.go ends.go its time · resize.go
+// more partitions · instances.go commit.go check.go stats.go
 package kafkasource

@@ -2,7 +2,6 @@ package kafkasource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -66,8 +65,6 @@ const (
 	queued = 8
 	// tick is how often a worker looks at the time.
 	tick = 50 * time.Millisecond
-	// adoptTimeout bounds one try to take the hot set over.
-	adoptTimeout = 2 * time.Second
 )
 
 func (s *Source) newWorker(partition int32, now time.Time) *worker {
@@ -174,86 +171,6 @@ func (w *worker) run(ctx context.Context, publisher Publisher) {
 	stopPublishing()
 	<-published
 	w.show()
-}
-
-// publish takes the partition's part of the hot set over, however long that
-// takes, and then publishes until the second context ends.
-func (w *worker) publish(ctx, publishing context.Context, publisher Publisher, adopted chan<- []hotparam.Hot) {
-	log, failures := w.source.cfg.Log, 0
-	for {
-		try, cancel := context.WithTimeout(ctx, adoptTimeout)
-		hot, err := publisher.Adopt(try)
-		cancel()
-		if err == nil {
-			if failures > 0 {
-				log.Info("partition's hot keys taken over after all", "partition", w.partition)
-			}
-			adopted <- hot // has room
-			break
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		if failures++; failures == 1 {
-			log.Warn("cannot take a partition's hot keys over; trying on", "partition", w.partition, "err", err)
-		}
-		w.source.stats.adoptFailures.Add(1)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(backoff(failures)):
-		}
-	}
-	if err := publisher.Run(publishing); err != nil && !errors.Is(err, context.Canceled) {
-		w.source.fail(fmt.Errorf("kafka source: publisher of partition %d: %w", w.partition, err))
-	}
-}
-
-// adopt goes on with the keys that are published for the partition. Those that it
-// does not take are of a rule that is gone, or of a value that is allowed now:
-// they cool. Or the topic has more partitions than it had, and they are counted
-// in another: they stay until that one has had the time to find them, and then
-// are let go of, which takes away only what it has not published.
-func (w *worker) adopt(hot []hotparam.Hot, now time.Time) {
-	var cool []hotparam.Hot
-	for _, h := range w.detector.Adopt(hot, w.now) {
-		if w.moved(h.Rule) {
-			w.leaving = append(w.leaving, h.Key)
-			w.left = now.Add(w.source.lookback)
-		} else {
-			cool = append(cool, h)
-		}
-	}
-	w.gate.open(hot, w.detector.Refresh)
-	if len(cool) > 0 {
-		w.gate.Publish(hotparam.Change{Cool: cool})
-	}
-	w.report.adopted = true
-	w.publisher.Store(&w.gate.to)
-}
-
-// moved tells whether a rule is there and has its home in another partition.
-func (w *worker) moved(id string) bool {
-	rules := w.source.cfg.Rules
-	for i, home := range homes(rules, w.parts) {
-		if r := &rules.Rules[i]; r.ID == id && len(r.Hot) > 0 {
-			return home >= 0 && home != int(w.partition)
-		}
-	}
-	return false
-}
-
-// letGo lets go of what another partition has, when it is time.
-func (w *worker) letGo(now time.Time) {
-	if len(w.leaving) == 0 || now.Before(w.left) {
-		return
-	}
-	var cool []hotparam.Hot
-	for _, key := range w.leaving {
-		cool = append(cool, hotparam.Hot{Key: key})
-	}
-	w.leaving = nil
-	w.gate.Publish(hotparam.Change{Cool: cool})
 }
 
 // work counts a batch.
