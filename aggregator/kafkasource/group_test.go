@@ -179,6 +179,28 @@ func TestKafkaIsAway(t *testing.T) {
 	}
 }
 
+// An outage in which nobody could write is no silence: a source that takes over
+// when it ends cools nothing.
+func TestOutageIsNoSilence(t *testing.T) {
+	inWorld(t, 1, 2, func(w *world) {
+		first := w.join()
+		w.has(first, 2)
+		stop := w.instance("a", 2).runs(everywhere(2))
+		w.allHot(2)
+		first.stop()
+		stop()
+		time.Sleep(30 * time.Second)
+		second := w.join()
+		w.has(second, 2)
+		time.Sleep(8 * time.Second)
+		stop = w.instance("a", 2).runs(everywhere(2))
+		time.Sleep(10 * time.Second)
+		w.unchanged(2)
+		stop()
+		w.until("all cool", func() bool { return !w.redis.hot("q=0") && !w.redis.hot("q=1") })
+	})
+}
+
 // publishes tells whether the holder of a partition runs.
 func (r *redis) publishes(partition int32) bool {
 	r.mu.Lock()

@@ -78,7 +78,7 @@ const appendTime = 1
 // silence looks for a time in which nothing came: what instances could not send
 // then comes later than windows wait for.
 func (w *worker) silence(appended time.Time) {
-	if !w.spoken.IsZero() && appended.Sub(w.spoken) > w.source.cfg.Grace {
+	if appended.Sub(w.spoken) > w.source.cfg.Grace {
 		w.in.lose(appended)
 	}
 	w.spoken = later(w.spoken, appended)

@@ -33,6 +33,7 @@ func bench(t testing.TB, rules ...hotparam.Rule) *worker {
 	w.open(1, p)
 	w.adopt(nil, noon)
 	w.heard(ends{asked: noon, end: 0, start: 0})
+	w.spoken = noon
 	return w
 }
 

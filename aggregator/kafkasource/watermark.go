@@ -14,12 +14,14 @@ import (
 // before the newest record less the grace is taken as complete. An instance that
 // was not heard of for a while by the time up to which the partition is known to
 // be read has ended. While there is none, that time itself counts, less the lag
-// of programs that send lines alone.
+// of programs that send lines alone; but not before those that there may have been
+// at the beginning had the time to be heard.
 //
 // Nothing here looks at a clock: where no record comes, and nobody can tell that
 // there is none, time stands still.
 type watermark struct {
 	grace, lag time.Duration
+	begun      time.Time
 	senders    map[string]*progress
 	appended   time.Time // when the newest record was taken by its broker
 	sure       time.Time // all that was in the partition then has come
@@ -41,8 +43,9 @@ const (
 	maxSenders = 100_000
 )
 
-func newWatermark(from time.Time, grace, lag time.Duration) *watermark {
-	return &watermark{grace: grace, lag: lag, senders: make(map[string]*progress), complete: from}
+// newWatermark begins to read at a time what came since from.
+func newWatermark(from, begun time.Time, grace, lag time.Duration) *watermark {
+	return &watermark{grace: grace, lag: lag, begun: begun, senders: make(map[string]*progress), complete: from}
 }
 
 // record notes when a record was taken.
@@ -86,7 +89,7 @@ func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 	switch {
 	case len(w.senders) > 0:
 		w.complete = later(w.complete, later(slowest, w.appended.Add(-w.grace)))
-	case !w.sure.IsZero():
+	case w.sure.Sub(w.begun) > liveFor:
 		w.complete = later(w.complete, w.sure.Add(-w.lag))
 	}
 	return w.complete

@@ -44,7 +44,8 @@ func TestWatermark(t *testing.T) {
 			w.reached(after(29))
 		}, 19.1},
 		{"with none left the end counts, less the lag", func(w *watermark) { w.hear("a", 9, 10); w.reached(after(21)) }, 20.75},
-		{"with none at all, too", func(w *watermark) { w.record(after(3)); w.reached(after(5)) }, 4.75},
+		{"with none at all, too", func(w *watermark) { w.record(after(3)); w.reached(after(15)) }, 14.75},
+		{"but not at once", func(w *watermark) { w.record(after(3)); w.reached(after(5)) }, 0},
 		{"records alone tell nothing of senders without headers", func(w *watermark) { w.record(after(100)) }, 0},
 		{"a new life begins anew", func(w *watermark) {
 			w.hear("a", 9, 10)
@@ -57,7 +58,7 @@ func TestWatermark(t *testing.T) {
 		}, 9},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWatermark(noon, 5*time.Second, 250*time.Millisecond)
+			w := newWatermark(noon, noon, 5*time.Second, 250*time.Millisecond)
 			test.do(w)
 			if got := w.advance(nil); !got.Equal(after(test.want)) {
 				t.Errorf("complete at %v, want %v s", got.Sub(noon), test.want)
@@ -67,7 +68,7 @@ func TestWatermark(t *testing.T) {
 }
 
 func TestWatermarkOfOneThatIsHeardElsewhere(t *testing.T) {
-	w := newWatermark(noon, 5*time.Second, 0)
+	w := newWatermark(noon, noon, 5*time.Second, 0)
 	w.hear("a", 1, 1)
 	w.reached(after(30))
 	if got := w.advance(map[string]time.Time{"a": after(29)}); !got.Equal(after(1)) {
@@ -85,7 +86,7 @@ func TestWatermarkOfOneThatIsHeardElsewhere(t *testing.T) {
 func TestWatermarkKeepsItsPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const grace = 5 * time.Second
-		w := newWatermark(noon, grace, 250*time.Millisecond)
+		w := newWatermark(noon, noon, grace, 250*time.Millisecond)
 		now := noon.Add(time.Minute)
 		late := rapid.SliceOfN(rapid.IntRange(0, 4999), 1, 4).Draw(t, "late by ms")
 		skew := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 7, 100}), len(late), len(late)).Draw(t, "slow by s")

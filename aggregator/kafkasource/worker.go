@@ -123,7 +123,8 @@ func (w *worker) open(n int, publisher Publisher) {
 		Part: int(w.partition), Parts: n, Homes: homes(c.Rules, n),
 	})
 	w.in = &intake{Detector: w.detector}
-	w.mark = newWatermark(w.seek, c.Grace, c.Lag)
+	w.mark = newWatermark(w.seek, w.seek.Add(w.source.lookback), c.Grace, c.Lag)
+	w.spoken = w.seek
 	w.now = w.seek
 	w.in.lose(w.seek) // of what was before nothing is known
 	w.advance(w.seek)
@@ -205,6 +206,11 @@ func (w *worker) heard(e ends) {
 func (w *worker) reach() {
 	if w.pending.asked.IsZero() || w.position < 0 || w.position < w.pending.end {
 		return
+	}
+	// A partition that could not be reached for long, or in which nothing is, may
+	// have been one that nobody could write: that is no proof of silence.
+	if before := w.mark.sure; before.IsZero() && w.first || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
+		w.in.lose(w.pending.asked)
 	}
 	w.mark.reached(w.pending.asked)
 	w.pending = ends{}

@@ -14,6 +14,7 @@ var (
 	kafkaMismatchedDesc = desc("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.")
 	kafkaTruncatedDesc  = desc("kafka_truncations_total", "DATA LOSS: times that brokers lost records which they had taken.")
 	kafkaErrorsDesc     = desc("kafka_fetch_errors_total", "Fetches that failed.")
+	kafkaCommitsDesc    = desc("kafka_commit_errors_total", "Tries to tell the group how far we are that failed.")
 	kafkaPausesDesc     = desc("kafka_pauses_total", "Times that a partition was not read on, as counting was behind.")
 
 	kafkaPartitionsDesc = desc("kafka_partitions", "Partitions that this daemon has.")
@@ -42,6 +43,7 @@ func (s samples) kafka(k *kafkasource.Stats) {
 	s.counter(kafkaMismatchedDesc, k.Mismatched)
 	s.counter(kafkaTruncatedDesc, k.Truncated)
 	s.counter(kafkaErrorsDesc, k.FetchErrors)
+	s.counter(kafkaCommitsDesc, k.CommitErrors)
 	s.counter(kafkaPausesDesc, k.Pauses)
 
 	s.gauge(kafkaPartitionsDesc, float64(len(k.Partitions)))
