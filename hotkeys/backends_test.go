@@ -100,8 +100,10 @@ func TestBackends(t *testing.T) {
 		must(t, heir.settle(ctx))
 		seen.await(t, "what the heir publishes", has(want...))
 		one.Publish(cools(hot(text(2), 1, 50)))
-		for !one.Stats().Fenced {
-			time.Sleep(time.Millisecond)
+		for from := time.Now(); !one.Stats().Fenced; time.Sleep(time.Millisecond) {
+			if time.Since(from) > patience {
+				t.Fatalf("the former holder is not fenced: %+v", one.Stats())
+			}
 		}
 		if s := heir.Stats(); s.Failures != 0 || s.Fenced || s.Keys != 401 {
 			t.Errorf("heir: %+v", s)

@@ -260,7 +260,10 @@ func TestDeafSubscription(t *testing.T) {
 	start(t, w.Run)
 	p := testPublisher(t, testClient(t, server.URL()), nil)
 	start(t, p.Run)
-	for n := int64(1); w.Stats().Pushes == 0; n++ {
+	for n, from := int64(1), time.Now(); w.Stats().Pushes == 0; n++ {
+		if time.Since(from) > patience {
+			t.Fatalf("it hears nothing: %+v", w.Stats())
+		}
 		p.Publish(hots(hot(text(1), 100, n)))
 		seen.await(t, "a change", func(hot map[string]hotparam.Hot) bool { return hot[text(1)].Limit.N == n })
 	}

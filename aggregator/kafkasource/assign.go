@@ -45,7 +45,7 @@ func (s *Source) add(ctx context.Context, w *worker) {
 	w.start(context.WithoutCancel(ctx)) // it ends by end
 }
 
-// seek makes the group's client read from a window and a grace before now on,
+// seek makes the group's client read from as far back on as counts can matter,
 // whatever was committed.
 func (s *Source) seek(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	s.mu.Lock()

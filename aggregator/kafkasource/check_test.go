@@ -139,7 +139,7 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := s.cfg; c.Topic != "hotparam.counters" || c.Group != "hotparam-shop" || c.Session != 10*time.Second || c.Grace != 5*time.Second || s.lookback != 65*time.Second {
+	if c := s.cfg; c.Topic != "hotparam.counters" || c.Group != "hotparam-shop" || c.Session != 10*time.Second || c.Grace != 5*time.Second || s.lookback != 85*time.Second {
 		t.Errorf("defaults %+v, looks back %v", c, s.lookback)
 	}
 	for name, change := range map[string]func(*Config){

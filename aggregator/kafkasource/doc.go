@@ -8,10 +8,10 @@
 //	                       ▲ end offsets: what is still to come
 //
 // One goroutine, a worker, owns one partition: its decoder, its detector, its
-// part of the hot set. It starts a window and a grace before the present, found
-// by time, whatever was committed: what a window holds has to be counted by who
-// has the partition now. Offsets are committed all the same, so that other tools
-// see how far the group is; nothing reads them here.
+// part of the hot set. It starts a window, a grace and the length of an outage
+// before the present, found by time, whatever was committed: what a window holds
+// has to be counted by who has the partition now. Offsets are committed all the
+// same, so that other tools see how far the group is; nothing reads them here.
 //
 // A partition that comes from another source is taken over: the keys that are
 // published for it stay hot until counts say otherwise, and who had it before is

@@ -71,6 +71,11 @@ const (
 	DefaultGrace   = 5 * time.Second
 )
 
+// outageSpan is how much further back a partition is read than its windows need,
+// beside a session: what a broker's death lost lies between two records of its
+// sender then, and is told as a gap by whoever has the partition afterwards.
+const outageSpan = 10 * time.Second
+
 // MinSession is the shortest session. Brokers may ask for more
 // (group.min.session.timeout.ms, 6 s by default).
 const MinSession = time.Second
@@ -157,7 +162,7 @@ func New(c Config) (*Source, error) {
 	}
 	return &Source{
 		cfg:      c,
-		lookback: longest(c.Rules) + c.Grace,
+		lookback: longest(c.Rules) + c.Grace + c.Session + outageSpan,
 		workers:  make(map[int32]*worker),
 		ended:    make(map[int32]*worker),
 		running:  make(map[*worker]struct{}),

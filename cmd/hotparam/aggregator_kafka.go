@@ -61,7 +61,7 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 
 // partitionConfig is the configuration of a partition's publisher. What it
 // publishes lasts until another aggregator has the partition: the session of the
-// one that died, and a rebalance.
+// one that died, and a rebalance; and until Redis has failed over.
 func partitionConfig(namespace string, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
 	const rebalance = 5 * time.Second
 	if session == 0 {
@@ -70,7 +70,7 @@ func partitionConfig(namespace string, session time.Duration, log *slog.Logger) 
 	return hotkeys.PublisherConfig{
 		Namespace: namespace, Logger: log,
 		EntryTTL: max(15*time.Second, session+rebalance),
-		BeatTTL:  session + rebalance,
+		BeatTTL:  max(10*time.Second, session+rebalance),
 	}
 }
 

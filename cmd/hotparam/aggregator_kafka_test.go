@@ -86,7 +86,7 @@ func TestAggregatorKafkaSettings(t *testing.T) {
 func TestPartitionConfig(t *testing.T) {
 	for session, want := range map[time.Duration][2]time.Duration{
 		0:                       {15 * time.Second, 15 * time.Second},
-		1500 * time.Millisecond: {15 * time.Second, 6500 * time.Millisecond},
+		1500 * time.Millisecond: {15 * time.Second, 10 * time.Second},
 		time.Minute:             {65 * time.Second, 65 * time.Second},
 	} {
 		c := partitionConfig("shop", session, slog.Default())
