@@ -154,6 +154,8 @@ func (s *Source) explain(err error) error {
 		why = "the brokers' certificate is of an authority that is not known: give it as tls ca"
 	case errors.As(err, &host):
 		why = "the brokers' certificate is for another name: give it as tls server_name"
+	case errors.As(err, &dial) && dial.Op == "remote error": // what crypto/tls calls an alert
+		why = "the brokers refuse our certificate, or that there is none: give it as tls cert and key"
 	case errors.As(err, &first), errors.Is(err, io.EOF):
 		why = "brokers " + brokers + " closed the connection at once: " + closedBy(&s.cfg.Connection)
 	case errors.As(err, &dial) && dial.Op == "dial":

@@ -25,7 +25,7 @@ func TestRealKafka(t *testing.T) {
 	}
 	const partitions = 4
 	cluster := testenv.Kafka(t, testenv.KafkaConfig{
-		TLS: true, Users: map[string]string{"ada": "secret"}, Authorize: true,
+		TLS: true, ClientCerts: true, Users: map[string]string{"ada": "secret"}, Authorize: true,
 		Properties: map[string]string{"group.min.session.timeout.ms": "1000"},
 	})
 	cluster.CreateTopic(wire.DefaultTopic, partitions, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
@@ -36,16 +36,18 @@ func TestRealKafka(t *testing.T) {
 	defer w.client.Close()
 	var members sync.WaitGroup
 	defer members.Wait()
+	files := cluster.Certificates()
+	connection := kafka.Connection{
+		Brokers: cluster.Addrs(), Version: "4.0",
+		TLS:  &kafka.TLS{CA: files.CA, Cert: files.ClientCert, Key: files.ClientKey},
+		SASL: &kafka.SASL{Mechanism: "SCRAM-SHA-512", User: "ada", Password: "secret"},
+	}
 	join := func() (*member, context.CancelFunc) {
 		m := &member{log: new(logged)}
 		var err error
 		m.Source, err = New(Config{
-			Connection: kafka.Connection{
-				Brokers: cluster.Addrs(), Version: "4.0",
-				TLS:  &kafka.TLS{CA: cluster.Certificates().CA},
-				SASL: &kafka.SASL{Mechanism: "SCRAM-SHA-512", User: "ada", Password: "secret"},
-			},
-			Session: 1500 * time.Millisecond, Publisher: r.publisher,
+			Connection: connection,
+			Session:    1500 * time.Millisecond, Publisher: r.publisher,
 			Rules: &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick()}},
 			Log:   slog.New(slog.NewTextHandler(m.log, nil)),
 		})
@@ -62,6 +64,15 @@ func TestRealKafka(t *testing.T) {
 			}
 		})
 		return m, cancel
+	}
+	nobody := connection
+	nobody.TLS = &kafka.TLS{CA: files.CA}
+	stranger, err := New(Config{Connection: nobody, Publisher: r.publisher, Rules: &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "tls cert and key") {
+		t.Errorf("without a certificate: %v", err)
 	}
 	first, end := join()
 	defer end()

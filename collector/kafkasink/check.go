@@ -198,8 +198,7 @@ func talksTLS(ctx context.Context, addr string) bool {
 		_ = conn.Close()
 		return true
 	}
-	var alert tls.AlertError
-	return errors.As(err, &alert)
+	return isAlert(err)
 }
 
 // talksPlainly tells whether there is an answer without TLS.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"syscall"
 
@@ -50,12 +51,18 @@ func explain(err error) error {
 	return err
 }
 
+// isAlert tells whether the other side broke TLS off and said why; crypto/tls has no
+// type for that.
+func isAlert(err error) bool {
+	var remote *net.OpError
+	return errors.As(err, &remote) && remote.Op == "remote error"
+}
+
 func hintOf(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
-	var alert tls.AlertError
 	switch {
 	case isOneOf(err, sarama.ErrSASLAuthenticationFailed):
 		return "the brokers refuse user or password; see sasl.user and sasl.password_file"
@@ -79,7 +86,7 @@ func hintOf(err error) string {
 		return "the certificate is not valid"
 	case errors.As(err, &record):
 		return "this port of the brokers does not talk TLS; leave tls out, or use the port that does"
-	case errors.As(err, &alert):
+	case isAlert(err):
 		return "the brokers refuse our certificate, or that there is none; see tls.cert and tls.key"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at the address; see brokers"

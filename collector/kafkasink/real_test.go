@@ -15,14 +15,15 @@ import (
 // What the fake cannot tell: whether the real one takes all that we say.
 func TestRealKafka(t *testing.T) {
 	k := testenv.Kafka(t, testenv.KafkaConfig{
-		TLS: true, Users: map[string]string{"alice": "secret", "bob": "secret"}, Authorize: true,
+		TLS: true, ClientCerts: true, Users: map[string]string{"alice": "secret", "bob": "secret"}, Authorize: true,
 	})
 	k.CreateTopic(topic, 3, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
 	k.Allow("alice", kadm.NewACLs().Topics(topic).Operations(kadm.OpWrite, kadm.OpDescribe))
 	k.Allow("bob", kadm.NewACLs().Topics(topic).Operations(kadm.OpDescribe))
 	as := func(mechanism, user, password string) func(*kafkasink.Config) {
 		return func(c *kafkasink.Config) {
-			c.Connection.TLS = &kafka.TLS{CA: k.Certificates().CA}
+			files := k.Certificates()
+			c.Connection.TLS = &kafka.TLS{CA: files.CA, Cert: files.ClientCert, Key: files.ClientKey}
 			sasl(mechanism, user, password)(c)
 		}
 	}
@@ -64,6 +65,7 @@ func TestRealKafka(t *testing.T) {
 		"may not write":  {as(kafka.Plain, "bob", "secret"), "user bob may not write"},
 		"no log-in":      {func(c *kafkasink.Config) { as(kafka.Plain, "a", "b")(c); c.Connection.SASL = nil }, "set sasl"},
 		"no TLS":         {func(c *kafkasink.Config) { alice(c); c.Connection.TLS = nil }, "talks TLS"},
+		"no certificate": {func(c *kafkasink.Config) { alice(c); c.Connection.TLS.Cert, c.Connection.TLS.Key = "", "" }, "see tls.cert"},
 		"missing topic":  {func(c *kafkasink.Config) { alice(c); c.Topic = "none" }, "topic none"},
 	} {
 		t.Run(name, func(t *testing.T) {
