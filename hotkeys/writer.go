@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -270,70 +268,4 @@ func (p *Publisher) saw(v wire.HotVersion) {
 func appendEntry(args []any, h hotparam.Hot) []any {
 	h.Until = time.Time{} // the script fills it
 	return append(args, h.Key.String(), h.Rate, wire.AppendHotInfo(nil, h))
-}
-
-// call runs a script and takes note of why it refused; the answer is nil then.
-func (p *Publisher) call(ctx context.Context, name string, script *redis.Script, args ...any) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
-	defer cancel()
-	head := []any{
-		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
-		p.layout.Changed, wire.MaxPush,
-		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
-		p.cfg.Lease.Milliseconds(), p.own,
-	}
-	answer, err := script.Run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(answer) == 0 {
-		return nil, fmt.Errorf("%s: empty answer", name)
-	}
-	switch answer[0] {
-	case statusOK:
-		return answer, p.succeeded(name, answer)
-	case statusFenced:
-		p.fenced = true
-		p.stats.fenced.Store(true)
-		p.stats.keys.Store(0)
-		p.stats.suspects.Store(0)
-		p.cfg.Logger.Error("another process owns this part of the hot set now: publishing stops here", "owner", p.cfg.Owner, "epoch", p.epoch, "theirs", answer[1:])
-	case statusStandby:
-		return nil, p.standBy(answer)
-	case statusLost:
-		p.reclaim = true
-	case statusBack, statusGone:
-		p.rewrite = true
-	case statusSchema:
-		return nil, fmt.Errorf("%s: %s is %q, and this program knows only 1: use the program that wrote it, or another namespace", name, p.layout.Schema, answer[1:])
-	default:
-		return nil, fmt.Errorf("%s: unexpected answer %q", name, answer)
-	}
-	return nil, nil
-}
-
-// succeeded notes the version that a script answered. A claim changes nothing,
-// and what it answers is compared first.
-func (p *Publisher) succeeded(name string, answer []string) error {
-	if name != "claim" && name != "adopt" && name != "lease" {
-		if len(answer) < 2 {
-			return fmt.Errorf("%s: unexpected answer %q", name, answer)
-		}
-		v, err := wire.ParseHotVersion(answer[1])
-		if err != nil {
-			return fmt.Errorf("%s: %w, got %q", name, err, answer[1])
-		}
-		p.saw(v)
-	}
-	p.reached()
-	return nil
-}
-
-// reached notes that Redis answered well.
-func (p *Publisher) reached() {
-	p.stats.connected.Store(true)
-	if p.backoff > 0 {
-		p.backoff = 0
-		p.cfg.Logger.Info("Redis answers again", "owner", p.cfg.Owner)
-	}
 }

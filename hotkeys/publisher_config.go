@@ -1,0 +1,98 @@
+package hotkeys
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// PublisherConfig says what a [Publisher] publishes and when.
+type PublisherConfig struct {
+	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	Namespace string
+	// Owner names the part of the set that this publisher owns: an
+	// aggregator's shard or partition. Whoever claimed it last may write.
+	// Default "statsd".
+	Owner string
+	// Cap is how many keys are published at most, the highest rates first.
+	// Default 1,000.
+	Cap int
+	// EntryTTL is how long an entry lasts unless it is renewed. Default 15 s.
+	EntryTTL time.Duration
+	// BeatTTL is how long all entries last after the last sign of life of any
+	// publisher. Default 5 s.
+	BeatTTL time.Duration
+	// Lease is for several processes that find the same keys and publish as one
+	// owner, [DefaultLease] for one; all of them must have it. One holds the owner
+	// until it has not been heard of for so long, or ends; another takes over
+	// then, at the latest a quarter of the lease later. At least twice Timeout, at
+	// most a minute. 0, the default: a claim takes the owner at once.
+	Lease time.Duration
+	// Timeout bounds each call to Redis. Default 500 ms.
+	Timeout time.Duration
+	// Events is about how many changes the stream keeps. Default 10,000.
+	Events int64
+	// Keep is how long the stream keeps a change. Default 24 h.
+	Keep time.Duration
+	// Renew, Prune and Trim are when entries and heartbeat are renewed, when
+	// entries that are over are removed, and when old changes are: "@every 1s",
+	// "@every 5s" and "@every 1m" by default, or five cron fields.
+	Renew, Prune, Trim string
+	// Logger gets one line per event, never per key. Default: discard.
+	Logger *slog.Logger
+}
+
+func (c PublisherConfig) withDefaults() PublisherConfig {
+	orString := func(v *string, d string) {
+		if *v == "" {
+			*v = d
+		}
+	}
+	orDuration := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	orString(&c.Owner, "statsd")
+	orString(&c.Renew, "@every 1s")
+	orString(&c.Prune, "@every 5s")
+	orString(&c.Trim, "@every 1m")
+	orDuration(&c.EntryTTL, 15*time.Second)
+	orDuration(&c.BeatTTL, 5*time.Second)
+	orDuration(&c.Timeout, 500*time.Millisecond)
+	orDuration(&c.Keep, 24*time.Hour)
+	if c.Cap == 0 {
+		c.Cap = 1000
+	}
+	if c.Events == 0 {
+		c.Events = 10_000
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// maxOwner bounds an owner's name.
+const maxOwner = 128
+
+func (c PublisherConfig) validate() error {
+	switch {
+	case !hotparam.ValidNamespace(c.Namespace):
+		return fmt.Errorf("PublisherConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+	case len(c.Owner) > maxOwner || strings.ContainsFunc(c.Owner, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }):
+		return fmt.Errorf("PublisherConfig.Owner %q: want at most %d visible ASCII characters and no colon", c.Owner, maxOwner)
+	case c.Cap < 0 || c.Events < 0:
+		return fmt.Errorf("PublisherConfig.Cap %d and Events %d must not be negative", c.Cap, c.Events)
+	case c.EntryTTL < time.Second || c.BeatTTL < time.Second:
+		return fmt.Errorf("PublisherConfig.EntryTTL %v and BeatTTL %v must be at least 1s", c.EntryTTL, c.BeatTTL)
+	case c.Lease != 0 && (c.Lease < 2*c.Timeout || c.Lease > maxLease):
+		return fmt.Errorf("PublisherConfig.Lease %v must be 0, or at least twice Timeout %v and at most %v", c.Lease, c.Timeout, maxLease)
+	case c.Timeout < 0 || c.Keep < time.Second:
+		return fmt.Errorf("PublisherConfig.Timeout %v must not be negative, and Keep %v at least 1s", c.Timeout, c.Keep)
+	}
+	return nil
+}
