@@ -2,12 +2,14 @@ package kafkasource
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -42,7 +44,6 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID(c.ClientID),
-		kgo.DialTimeout(c.Timeout),
 		kgo.RequestTimeoutOverhead(c.Timeout),
 		kgo.MetadataMaxAge(knowledgeAge),
 		kgo.MetadataMinAge(staleAge),
@@ -56,13 +57,14 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 		}
 		opts = append(opts, kgo.MaxVersions(versions))
 	}
+	var private *tls.Config
 	if c.TLS != nil {
-		tls, err := c.TLS.Config()
-		if err != nil {
+		var err error
+		if private, err = c.TLS.Config(); err != nil {
 			return nil, fmt.Errorf("kafka source: %w", err)
 		}
-		opts = append(opts, kgo.DialTLSConfig(tls))
 	}
+	opts = append(opts, kgo.Dialer(dialer(c.Timeout, private)))
 	if c.SASL != nil {
 		if _, err := c.SASL.Secret(); err != nil {
 			return nil, fmt.Errorf("kafka source: %w", err)
@@ -78,7 +80,21 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 
 // backoff is short, as a partition's new leader is there in a second.
 func backoff(failures int) time.Duration {
-	return min(time.Second, 50*time.Millisecond<<min(failures, 5))
+	return min(staleAge, 50*time.Millisecond<<min(failures, 5))
+}
+
+// retryFor is how long a request of the group's client is tried. A heartbeat is
+// tried for longer than the session: if the group's coordinator has died, the next
+// one takes the members over as they are, and who gave up before would have to join
+// again and read everything again. If others have the partitions by then they have
+// fenced us off.
+func (s *Source) retryFor(key int16) time.Duration {
+	switch kmsg.Key(key) {
+	case kmsg.JoinGroup, kmsg.SyncGroup:
+		return s.cfg.Session
+	default:
+		return 30 * time.Second
+	}
 }
 
 // mechanism reads the password anew for each connection, so that it can be
@@ -111,6 +127,7 @@ func (s *Source) groupOptions() []kgo.Opt {
 		// A member that does not come to a rebalance is out of it as soon as one
 		// that is not heard of.
 		kgo.RebalanceTimeout(s.cfg.Session),
+		kgo.RetryTimeoutFn(s.retryFor),
 		// A batch belongs to the assignment under which it was fetched: none may
 		// come in between before it is with its worker.
 		kgo.BlockRebalanceOnPoll(),

@@ -9,20 +9,26 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// commitEvery is how often what has been counted is committed.
-const commitEvery = 5 * time.Second
+// defaultCommit is how often what has been counted is committed. A coordinator
+// answers nobody of the group, heartbeats neither, until a commit is on the
+// replicas. If a broker has just died that takes as long as it takes to be noticed,
+// and with a short session every member would be thought dead: so commits are few.
+const defaultCommit = time.Minute
 
 // commitPositions commits what has been counted, for other tools to see how far
-// the group is. It does so by requests of its own: the client's commits would hold
-// up its rebalances while a broker is away.
+// the group is, and not while a leader is away. It does so by requests of its own:
+// the client's commits would hold up its rebalances while a broker is away.
 func (s *Source) commitPositions(ctx context.Context, client *kgo.Client) {
-	ticker := time.NewTicker(commitEvery)
+	ticker := time.NewTicker(s.commitEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			if s.leaderless.Load() {
+				continue
+			}
 			if err := s.commit(ctx, client); err != nil && ctx.Err() == nil {
 				s.stats.commitErrors.Add(1)
 			}

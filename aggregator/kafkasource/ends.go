@@ -20,9 +20,10 @@ type ends struct {
 }
 
 const (
-	// endsEvery is how often the leaders are asked, endsTimeout how long an answer
-	// is waited for.
+	// endsEvery is how often the leaders are asked, endsAgain after which time if
+	// one did not answer, endsTimeout how long an answer is waited for.
 	endsEvery   = 500 * time.Millisecond
+	endsAgain   = 200 * time.Millisecond
 	endsTimeout = time.Second
 	// toEnd asks for a partition's end instead of a time.
 	toEnd = -1
@@ -31,18 +32,27 @@ const (
 // watchEnds asks how far the partitions go: one request to each broker that leads
 // some of ours. A leader that does not answer holds up its own partitions.
 func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
-	ticker := time.NewTicker(endsEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	out := outage{log: s.cfg.Log, begins: "a leader does not tell how far its partitions go; they stand still", ends: "all leaders answer again"}
 	for {
-		if err := s.askEnds(ctx, client, s.present()); ctx.Err() == nil {
-			out.note(err)
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
+		err := s.askEnds(ctx, client, s.present())
+		if ctx.Err() != nil {
+			return
+		}
+		out.note(err)
+		if err != nil {
+			s.leaderless.Store(true)
+			timer.Reset(endsAgain)
+			continue
+		}
+		s.leaderless.Store(false)
+		timer.Reset(endsEvery)
 	}
 }
 

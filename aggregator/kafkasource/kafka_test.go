@@ -123,6 +123,7 @@ func (w *world) join(change ...func(*Config)) *member {
 		dial = w.dial
 	}
 	// Fetches that wait longer make the bubble's clock go faster.
+	m.commitEvery = 5 * time.Second
 	m.extra = []kgo.Opt{kgo.Dialer(dial), kgo.FetchMaxWait(time.Second), kgo.FetchMinBytes(1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

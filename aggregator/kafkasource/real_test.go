@@ -54,6 +54,7 @@ func TestRealKafka(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		m.commitEvery = time.Second
 		if err := m.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -151,7 +152,10 @@ type Source struct {
 	look    chan struct{} // asks for the topic's size
 	working sync.WaitGroup
 	fail    context.CancelCauseFunc
-	extra   []kgo.Opt // of tests
+
+	leaderless  atomic.Bool // some leader did not answer when they were last asked
+	commitEvery time.Duration
+	extra       []kgo.Opt // of tests
 }
 
 // New checks the configuration. It starts nothing.
@@ -169,6 +173,8 @@ func New(c Config) (*Source, error) {
 		sized:    make(chan struct{}),
 		resizes:  make(chan resize, 1),
 		look:     make(chan struct{}, 1),
+
+		commitEvery: defaultCommit,
 	}, nil
 }
 

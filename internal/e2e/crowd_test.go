@@ -201,6 +201,14 @@ func (c *crowd) truths() map[string]*truth {
 	return all
 }
 
+// asked is how much was asked for in [from, to).
+func (c *crowd) asked(from, to time.Duration) (sum int) {
+	for _, tr := range c.truths() {
+		sum += below(tr.sent, to) - below(tr.sent, from)
+	}
+	return sum
+}
+
 // least is how many requests were surely counted in [from, to), most how many may
 // have been.
 func (tr *truth) least(from, to time.Duration) int {

@@ -12,6 +12,12 @@
 //	faults_test.go    what goes away, and comes back
 //	flood_test.go     a flood of distinct values
 //	operate_test.go   signals, health, and counts of others
+//	crowd_test.go     known traffic, from which the truth can be reckoned
+//	sights_test.go    what was seen of the hot set, held against the truth
+//	story_test.go     fault after fault under the eyes of a crowd
+//	kafka_test.go     a hot parameter over Kafka, and Kafka away
+//	kafka_fleet_test.go kafka_topic_test.go kafka_brokers_test.go  its parts
+//	kafka_faults_test.go what goes away where there are several of all
 //
 // The tests run one after the other, as some measure time, and are left out with
 // -short. They need a Unix.

@@ -16,6 +16,7 @@ var quickKafka = map[string]string{
 	"broker.session.timeout.ms":          "2000",
 	"broker.heartbeat.interval.ms":       "500",
 	"controller.quorum.fetch.timeout.ms": "1000",
+	"replica.fetch.backoff.ms":           "100",
 }
 
 // Whatever goes away, what is hot stays so, and what changes is right again within
@@ -29,15 +30,34 @@ func TestKafkaFaults(t *testing.T) {
 		aggregators := f.startAggregators("agg-0", "agg-1", "agg-2")
 		s := f.tell(f.startAPIs(6))
 		broker := (f.controller() + 1) % 3
-		s.fault("a broker is killed", func() { kafka.Kill(broker) }, nil, 6*time.Second)
-		s.fault("it returns", nil, func() { kafka.Start(broker) }, 4*time.Second)
-		s.fault("an aggregator is killed", func() { aggregators[0].Kill() }, nil, 6*time.Second)
-		s.fault("it is started again", nil, func() { aggregators[0] = f.startAggregator("agg-0") }, 5*time.Second)
-		s.fault("an aggregator is paused", func() { aggregators[1].Signal(syscall.SIGSTOP) }, nil, 10*time.Second)
-		s.fault("it goes on", func() { aggregators[1].Signal(syscall.SIGCONT) }, nil, 5*time.Second)
-		s.fault("a fourth joins", nil, func() { aggregators = append(aggregators, f.startAggregator("agg-3")) }, 5*time.Second)
+		s.suffer(fault{
+			name: "a broker is killed", begin: func() { kafka.Kill(broker) },
+			mendable: func() { f.awaitLeaders(broker) }, pass: 4 * time.Second,
+		})
+		s.suffer(fault{name: "it returns", mendable: func() { kafka.Start(broker) }, pass: 4 * time.Second})
+		s.suffer(fault{name: "an aggregator is killed", begin: func() { aggregators[0].Kill() }, pass: 6 * time.Second})
+		s.suffer(fault{
+			name:     "it is started again",
+			mendable: func() { aggregators[0] = f.startAggregator("agg-0") }, pass: 5 * time.Second,
+		})
+		before := f.takeovers()
+		s.suffer(fault{
+			name: "an aggregator is paused", begin: func() { aggregators[1].Signal(syscall.SIGSTOP) }, pass: 10 * time.Second,
+		})
+		if f.takeovers() == before {
+			t.Error("nobody took over what a paused aggregator had")
+		}
+		s.suffer(fault{name: "it goes on", begin: func() { aggregators[1].Signal(syscall.SIGCONT) }, pass: 5 * time.Second})
+		s.suffer(fault{
+			name:     "a fourth joins",
+			mendable: func() { aggregators = append(aggregators, f.startAggregator("agg-3")) }, pass: 5 * time.Second,
+		})
 		former := redis.Primary()
-		s.fault(redisFailsOver, redis.KillPrimary, func() { redis.AwaitFailover(former) }, 8*time.Second)
+		s.suffer(fault{
+			name: redisFailsOver, begin: redis.KillPrimary,
+			mendable: func() { redis.AwaitFailover(former) }, pass: 4 * time.Second,
+		})
+		f.countOnce(s, aggregators)
 		s.end()
 		f.account(s, aggregators)
 	})
@@ -46,22 +66,56 @@ func TestKafkaFaults(t *testing.T) {
 		aggregators := f.startAggregators("agg-0", "agg-1")
 		s := f.tell(f.startAPIs(3))
 		broker := f.controller()
-		s.fault("the controller is killed", func() {
-			// The others are a little behind: what it alone has is lost.
-			others := []int{(broker + 1) % 3, (broker + 2) % 3}
-			for _, i := range others {
-				kafka.Pause(i)
-			}
-			time.Sleep(400 * time.Millisecond)
-			kafka.Kill(broker)
-			for _, i := range others {
-				kafka.Resume(i)
-			}
-		}, func() { f.awaitLeaders(broker) }, 4*time.Second)
-		s.fault("it returns", nil, func() { kafka.Start(broker) }, 4*time.Second)
+		s.suffer(fault{
+			name: "the controller is killed",
+			begin: func() {
+				// The others are a little behind: what it alone has is lost.
+				others := []int{(broker + 1) % 3, (broker + 2) % 3}
+				for _, i := range others {
+					kafka.Pause(i)
+				}
+				time.Sleep(400 * time.Millisecond)
+				kafka.Kill(broker)
+				for _, i := range others {
+					kafka.Resume(i)
+				}
+			},
+			mendable: func() { f.awaitLeaders(broker) }, pass: 4 * time.Second,
+		})
+		s.suffer(fault{name: "it returns", mendable: func() { kafka.Start(broker) }, pass: 4 * time.Second})
 		s.end()
 		f.account(s, aggregators)
 	})
+}
+
+// takeovers is how often partitions were taken over, all together.
+func (f *kafkaFleet) takeovers() (sum int64) {
+	f.t.Helper()
+	for _, epoch := range epochs(f.client.HGetAll(f.t.Context(), f.layout.Owners).Val()) {
+		sum += epoch
+	}
+	return sum
+}
+
+// countOnce sees that the aggregators together count what is asked for, once, while
+// nothing is at fault.
+func (f *kafkaFleet) countOnce(s *story, aggregators []*daemon) {
+	f.t.Helper()
+	const onTheWay = time.Second // at most
+	counted := func() (sum float64) {
+		for _, d := range aggregators {
+			sum += d.metric("hotparam_kafka_counted_total")
+		}
+		return sum
+	}
+	from, before := s.now(), counted()
+	time.Sleep(4 * time.Second)
+	to, n := s.now(), counted()-before
+	least, most := s.crowd.asked(from, to-onTheWay), s.crowd.asked(from-onTheWay, s.now())
+	f.t.Logf("%v were counted while about %d were asked for", n, s.crowd.asked(from, to))
+	if n < float64(least) || n > float64(most) {
+		f.t.Errorf("%v were counted, want %d to %d", n, least, most)
+	}
 }
 
 // account holds what was asked for against what the instances say became of it,

@@ -40,7 +40,7 @@ func newKafkaFleet(t *testing.T, kafka *testenv.KafkaCluster, redisURL, acks, ru
 	}
 	f := &kafkaFleet{kafka: kafka, topic: "counters-acks-" + acks, acks: acks, buffer: "16MiB", fleet: &fleet{
 		t: t, bin: quickCommands(t), client: client, layout: hotkeys.NewLayout("shop"), rules: rules, memory: "16MB",
-		redisURL: redisURL, beat: session + 5*time.Second,
+		redisURL: redisURL, beat: 10 * time.Second,
 		http: &http.Client{
 			Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
 			Timeout:   patience,

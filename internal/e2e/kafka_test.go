@@ -41,15 +41,19 @@ func TestKafkaAway(t *testing.T) {
 	aggregators := f.startAggregators("agg-0", "agg-1")
 	s := f.tell(f.startAPIs(3))
 	before := s.apis[0].memory()
-	s.fault("Kafka is away", func() { kafka.Pause(0) }, func() {
-		for range 30 {
-			time.Sleep(time.Second)
-			if in := s.apis[0].look(); in.Sink.Buffered > 1<<20 {
-				t.Errorf("%d bytes wait for Kafka, want at most %d", in.Sink.Buffered, 1<<20)
+	s.suffer(fault{
+		name: "Kafka is away", begin: func() { kafka.Pause(0) },
+		mendable: func() {
+			for range 30 {
+				time.Sleep(time.Second)
+				if in := s.apis[0].look(); in.Sink.Buffered > 1<<20 {
+					t.Errorf("%d bytes wait for Kafka, want at most %d", in.Sink.Buffered, 1<<20)
+				}
 			}
-		}
-		kafka.Resume(0)
-	}, 8*time.Second)
+			kafka.Resume(0)
+		},
+		pass: 8 * time.Second,
+	})
 	after := s.apis[0].memory()
 	t.Logf("resident memory of an instance: %d KB before, %d KB after", before>>10, after>>10)
 	if after > before+16<<20 {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,6 +19,9 @@ func (f *fleet) checkLayout() {
 	t.Helper()
 	ctx := t.Context()
 	f.awaitInstances(3)
+	within(t, patience, "nothing of the window unknown", func() bool { // right after a start some of it is
+		return !strings.Contains(f.client.HGet(ctx, f.layout.Info, phone).Val(), `"high":null`)
+	})
 	var (
 		names          *redis.StringSliceCmd
 		hot            *redis.ZSliceCmd

@@ -116,17 +116,12 @@ func (s *sights) look(ctx context.Context) {
 		s.blind++
 		return
 	}
-	seen := sight{at: at, who: "Redis", hot: make(map[string]int64), version: version.Val(), owners: make(map[string]int64)}
+	seen := sight{at: at, who: "Redis", hot: make(map[string]int64), version: version.Val(), owners: epochs(owners.Val())}
 	for _, member := range hot.Val() {
 		// An entry that is over is not in force, nor is any without a heartbeat.
 		h, err := wire.ParseHotInfo([]byte(info.Val()[member]))
 		if err == nil && h.Until.After(clock.Val()) && beat.Val() == 1 {
 			seen.hot[member] = h.Low
-		}
-	}
-	for owner, epoch := range owners.Val() {
-		if !strings.HasSuffix(owner, ":holder") {
-			seen.owners[owner], _ = strconv.ParseInt(epoch, 10, 64)
 		}
 	}
 	seen.captured = time.Since(s.crowd.began)
@@ -135,6 +130,17 @@ func (s *sights) look(ctx context.Context) {
 		s.last = e.ID
 		s.note(e)
 	}
+}
+
+// epochs are those of the owners, from what Redis has about them.
+func epochs(owners map[string]string) map[string]int64 {
+	all := make(map[string]int64)
+	for field, value := range owners {
+		if epoch, err := strconv.ParseInt(value, 10, 64); err == nil && !strings.Contains(field, ":") {
+			all[field] = epoch
+		}
+	}
+	return all
 }
 
 func (s *sights) note(e redis.XMessage) {
@@ -190,9 +196,13 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 		kinds[x.member] = x.kind
 	}
 	complaints := complaints{t: s.t, told: make(map[string]int)}
-	right := make([]time.Duration, len(faults)) // when it was last wrong
-	for i := range right {
-		right[i] = faults[i].at
+	type wrong struct {
+		at   time.Duration
+		what string
+	}
+	last := make([]wrong, len(faults))
+	for i := range last {
+		last[i] = wrong{faults[i].at, "never wrong"}
 	}
 	for i := range s.seen {
 		seen := &s.seen[i]
@@ -200,15 +210,15 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 			continue
 		}
 		during := faultAt(faults, seen.at)
-		excused := during >= 0 && seen.at < faults[during].clear+recovery
+		excused := during >= 0 && seen.at < faults[during].by
 		for member, low := range seen.hot {
 			tr := truths[member]
 			switch {
 			case tr == nil || kinds[member] == cold:
 				complaints.tell("never hot", "%v, %s: %q is hot, which it never was", seen.at, seen.who, member)
 			case kinds[member] == tidal && tr.coolSince(seen.at, coolWithin):
-				if during >= 0 {
-					right[during] = max(right[during], seen.at)
+				if during >= 0 && seen.at > last[during].at {
+					last[during] = wrong{seen.at, member + " still hot"}
 				}
 				if !excused {
 					complaints.tell("still hot", "%v, %s: %q is hot (low %d), and has not been for %v", seen.at, seen.who, member, low, coolWithin)
@@ -222,8 +232,8 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 			if _, hot := seen.hot[member]; hot || kinds[member] == cold || !tr.hotSince(seen.at, enterWithin) {
 				continue
 			}
-			if during >= 0 {
-				right[during] = max(right[during], seen.at)
+			if during >= 0 && seen.at > last[during].at {
+				last[during] = wrong{seen.at, member + " not hot"}
 			}
 			if !excused || kinds[member] == steady {
 				complaints.tell("not hot", "%v, %s: %q is not hot, and has been for %v", seen.at, seen.who, member, enterWithin)
@@ -236,7 +246,7 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 		case e.at < since || tr == nil:
 		case !e.hot && (kinds[e.member] == steady || tr.hotSince(e.at, time.Second)):
 			complaints.tell("cooled", "%v: %q cooled, and was hot", e.at, e.member)
-		case during >= 0 && e.at < faults[during].clear+recovery: // what was held up comes now
+		case during >= 0 && e.at < faults[during].by: // what was held up comes now
 		case e.hot && tr.coolSince(e.at, coolWithin):
 			complaints.tell("became hot", "%v: %q became hot, and had not been for %v", e.at, e.member, coolWithin)
 		}
@@ -244,8 +254,8 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 	s.judgeVersions(&complaints, since, faults)
 	complaints.sum()
 	for i, f := range faults {
-		s.t.Logf("%-32s at %6.2fs: right after %v, mendable after %v", f.name, f.at.Seconds(),
-			(right[i] - f.at).Round(10*time.Millisecond), (f.clear - f.at).Round(10*time.Millisecond))
+		s.t.Logf("%-25s at %6.2fs: right after %v (%s), mendable after %v", f.name, f.at.Seconds(),
+			(last[i].at - f.at).Round(10*time.Millisecond), last[i].what, (f.mended - f.at).Round(10*time.Millisecond))
 	}
 	s.t.Logf("%d looks, %d of them failed at Redis; %d changes", len(s.seen), s.blind, len(s.events))
 }
@@ -305,7 +315,7 @@ func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faul
 
 // between tells whether a fault may be felt between two sights: publishers begin
 // a new history some time after it.
-func between(f fault, a, b *sight) bool { return b.at >= f.at && a.at <= f.clear+recovery }
+func between(f fault, a, b *sight) bool { return b.at >= f.at && a.at <= f.by }
 
 // redisFailsOver names the fault in which versions may begin anew.
 const redisFailsOver = "Redis fails over"

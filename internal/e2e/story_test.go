@@ -15,10 +15,16 @@ type story struct {
 	faults []fault
 }
 
-// fault is what was done to the fleet, and from when on all could be right again.
+// fault is what is done to the fleet. All must be right again within recovery of when
+// it could be mended at all: of a broker's death that is when its partitions have
+// other leaders, which takes Kafka some two seconds.
 type fault struct {
-	name      string
-	at, clear time.Duration // since the crowd's beginning
+	name     string
+	begin    func()        // nil: the fault is all in mendable
+	mendable func()        // returns when others have done what it takes; nil: nobody has to
+	pass     time.Duration // how long it is watched
+
+	at, mended, by time.Duration // since the crowd's beginning
 }
 
 // tell lets a crowd in and watches, and waits until all is well.
@@ -51,19 +57,22 @@ func (in *instance) holdsAll(terms []*term) bool {
 
 func (s *story) now() time.Duration { return time.Since(s.crowd.began) }
 
-// fault does what begins a fault, then what it takes until it can be mended, and
+// suffer does what begins a fault, then what it takes until it can be mended, and
 // lets time pass.
-func (s *story) fault(name string, begin func(), mendable func(), pass time.Duration) {
+func (s *story) suffer(f fault) {
 	s.t.Helper()
-	s.faults = append(s.faults, fault{name: name, at: s.now(), clear: s.now()})
-	if begin != nil {
-		begin()
+	f.at = s.now()
+	if f.begin != nil {
+		f.begin()
 	}
-	if mendable != nil {
-		mendable()
-		s.faults[len(s.faults)-1].clear = s.now()
+	f.mended = f.at
+	if f.mendable != nil {
+		f.mendable()
+		f.mended = s.now()
 	}
-	time.Sleep(pass)
+	f.by = f.mended + recovery
+	s.faults = append(s.faults, f)
+	time.Sleep(f.pass)
 }
 
 // end ends the traffic, waits until the instances have sent what they counted, and
