@@ -284,6 +284,9 @@ func TestFailoverLosesWrites(t *testing.T) {
 	first := parseVersion(t, client)
 
 	former, replica := set.PrimaryServer(), set.Replica()
+	if n, err := testClient(t, former.URL()).Do(t.Context(), "WAIT", 1, 2000).Int(); err != nil || n != 1 {
+		t.Fatalf("%d replicas have the first change, %v", n, err)
+	}
 	replica.Pause()
 	must(t, testClient(t, former.URL()).ClientKillByFilter(t.Context(), "TYPE", "replica").Err())
 	p.Publish(cools(hot(text(1), 1, 50)))

@@ -28,20 +28,22 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	if r.Attrs.IsControl() {
 		return
 	}
+	head, ours, err := wire.ParseRecordHead(headers(r))
+	ofInstance := ours && err == nil && string(head.Namespace) == w.source.cfg.Rules.Namespace
+	w.silence(appended, ofInstance)
 	w.mark.record(appended)
 	if w.mark.appended.Sub(w.advanced) >= tick {
 		// Panes are closed in the order of time, before what comes later moves
 		// the windows on.
 		w.advance(appended)
 	}
-	head, ours, err := wire.ParseRecordHead(headers(r))
 	switch {
 	case err != nil:
 		s.badHeads.Add(1) // the gap in its sender's sequence tells of the loss
 	case !ours:
 		s.noHeads.Add(1)
 		w.count(nil, r.Value, appended)
-	case string(head.Namespace) != w.source.cfg.Rules.Namespace:
+	case !ofInstance:
 		s.foreign.Add(1)
 	default:
 		w.headed(&head, r, appended, clock)
@@ -67,7 +69,6 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock ti
 	if !w.report.covered {
 		heard = appended // it may have ended since
 	}
-	w.silence(appended)
 	w.mark.sent(&head.Meta, start, heard)
 	w.count(&head.Meta, r.Value, latest)
 }
@@ -75,13 +76,16 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock ti
 // appendTime is the type of a timestamp that the broker made.
 const appendTime = 1
 
-// silence looks for a time in which nothing came: what instances could not send
-// then comes later than windows wait for.
-func (w *worker) silence(appended time.Time) {
-	if appended.Sub(w.spoken) > w.source.cfg.Grace {
+// silence looks for a time in which no instance was heard of: what they could not
+// send then comes later than windows wait for, or never. It must be known before
+// the record moves the time on, whoever sent it.
+func (w *worker) silence(appended time.Time, ofInstance bool) {
+	if appended.Sub(w.spoken) > w.source.cfg.Grace && (ofInstance || len(w.mark.senders) > 0) {
 		w.in.lose(appended)
 	}
-	w.spoken = later(w.spoken, appended)
+	if ofInstance {
+		w.spoken = later(w.spoken, appended)
+	}
 }
 
 // count decodes lines that were taken at now at the latest.

@@ -295,3 +295,25 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// What instances could not send while a partition was away is missing in windows
+// that the first record after it closes.
+func TestSilenceIsKnownBeforeTimeMovesOn(t *testing.T) {
+	at := noon.Add(time.Second)
+	back := at.Add(30 * time.Second)
+	for name, first := range map[string]*kgo.Record{
+		"of an instance":     headed(head(2, back.Add(-9*time.Second)), 0),
+		"of another program": {Value: []byte(line("q=2", 1))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := bench(t)
+			w.record(stamped(headed(head(1, at), 0, line("q=1", 150)), 0, at), 0, at)
+			w.turn(at.Add(tick))
+			w.record(stamped(first, 1, back), 0, back)
+			w.turn(back.Add(tick))
+			if !w.published().hot("q=1") {
+				t.Error("cooled, though its counts may be missing")
+			}
+		})
+	}
+}

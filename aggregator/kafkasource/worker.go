@@ -213,6 +213,9 @@ func (w *worker) reach() {
 		w.in.lose(w.pending.asked)
 	}
 	w.mark.reached(w.pending.asked)
+	if len(w.mark.senders) == 0 {
+		w.report.moved = w.wall // its time may wait to hear of instances, but it is read
+	}
 	w.pending = ends{}
 	if !w.report.covered {
 		w.report.covered, w.gate.whole = true, true
