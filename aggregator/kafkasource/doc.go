@@ -30,5 +30,5 @@
 // which partition · poll.go batches to workers · worker.go one partition ·
 // adopt.go its take-over · record.go one record · intake.go what is unknown ·
 // gate.go the way to the publisher · watermark.go ends.go its time · resize.go
-// more partitions · instances.go commit.go check.go stats.go
+// more partitions · instances.go commit.go dial.go check.go stats.go
 package kafkasource

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -78,11 +77,8 @@ func (f *enforceFlags) config() (bench.EnforceConfig, error) {
 	}
 	c := bench.EnforceConfig{
 		Instances: f.instances, Samples: f.samples, Over: f.over, Zipf: f.spread == "zipf", Slow: !f.urgent,
-		Redis: os.Getenv("HOTPARAM_REDIS"),
 	}
-	if f.redis != "" {
-		c.Redis = f.redis
-	}
+	override(&c.Redis, f.redis, "HOTPARAM_REDIS")
 	return c, checkRedisURL(c.Redis)
 }
 

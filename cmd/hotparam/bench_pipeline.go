@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -100,11 +99,9 @@ func (f *pipelineFlags) config() (c bench.PipelineConfig, err error) {
 	}
 	c = bench.PipelineConfig{
 		Transport: f.transport, Rate: f.rate, Instances: f.instances, For: f.length,
-		Brokers: slices.Clone(f.brokers), Redis: os.Getenv("HOTPARAM_REDIS"),
+		Brokers: slices.Clone(f.brokers),
 	}
-	if f.redis != "" {
-		c.Redis = f.redis
-	}
+	override(&c.Redis, f.redis, "HOTPARAM_REDIS")
 	return c, checkRedisURL(c.Redis)
 }
 
@@ -147,7 +144,8 @@ func runPipeline(ctx context.Context, s streams, f pipelineFlags) error {
 	return pipelineText(s, f, r)
 }
 
-// noRedisError says what to do about a measurement that has no Redis.
+// noRedisError says what to do about a Redis that does not answer at a URL, or that
+// could not be started where none was given.
 func noRedisError(err error, url string) error {
 	if url == "" {
 		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))

@@ -88,7 +88,7 @@ func list(ctx context.Context, s streams, l listing) error {
 	defer cancel()
 	rows, err := l.read(ctx, client)
 	if err != nil {
-		return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(l.redis.URL)))
+		return noRedisError(err, l.redis.URL)
 	}
 	if l.json {
 		enc := newJSON(s.out)
