@@ -15,9 +15,13 @@ const (
 	ReasonShadow                // over the limit, and let pass all the same
 	ReasonOpen                  // hotparam could not decide and failed open
 	ReasonBlocked               // an exception of a rule blocks the value
+	ReasonLocked                // the key is locked after an earlier denial
+	ReasonBusy                  // as many as may be are being served, and the line is full or too slow
+	ReasonServed                // over the limit, and answered in place of the handler
+	ReasonAway                  // who decides is away, and the limit says to let nothing pass then
 )
 
-var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked"}
+var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away"}
 
 // String is the reason in one word, as metrics and logs name it.
 func (r Reason) String() string {
@@ -33,6 +37,8 @@ type Decision struct {
 	Reason     Reason
 	Limit      int64         // the bucket's size in tokens; 0 where no limit applied
 	Remaining  int64         // tokens left, never below 0
-	RetryAfter time.Duration // how long until a retry can pass; 0 when allowed
+	RetryAfter time.Duration // how long until a retry can pass; 0 when allowed, or when none ever can
+	ResetAfter time.Duration // how long until all that was taken is back, if nobody takes more
+	Delay      time.Duration // allowed, but only after so long; 0: at once
 	Rule       string        // id of the rule that decided; empty where none did
 }

@@ -57,6 +57,8 @@ type Mode string
 const (
 	ModeLimit  Mode = "limit"  // requests over the limit are refused
 	ModeShadow Mode = "shadow" // requests over the limit are counted, and pass
+	ModeWait   Mode = "wait"   // requests over the limit wait for their turn, and are refused if that takes too long
+	ModeServe  Mode = "serve"  // requests over the limit get an answer in place of the handler's
 	ModeWatch  Mode = "watch"  // the rule has no limit
 )
 

@@ -216,13 +216,6 @@ const (
 // Window is the window that the threshold is counted over.
 func (t *Threshold) Window() Window { return NewWindow(t.Rate.Per) }
 
-// Limit is what a key, or all of a rule's requests, are held to.
-type Limit struct {
-	Rate  Rate
-	Burst int64 // tokens a bucket holds; at least 1
-	Mode  Mode  // ModeLimit or ModeShadow
-}
-
 // Windows are the windows of the rules about hot keys.
 func (r *Rules) Windows() []Window {
 	var windows []Window

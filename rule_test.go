@@ -16,7 +16,7 @@ func goodRules(t testing.TB) *Rules {
 	return &Rules{Namespace: "Shop_1", Rules: []Rule{
 		{ID: "health", Match: Match{Route: health}, Ignore: true},
 		{ID: "terms", Match: Match{Route: all}, By: By{Kind: ByNames, Names: []Param{{Name: "q"}}}, Hot: []Threshold{NewThreshold(Rate{200, time.Second})}},
-		{ID: "whole", Match: Match{Route: all}, Limit: &Limit{Rate: Rate{5, time.Second}, Burst: 5, Mode: ModeLimit}},
+		{ID: "whole", Match: Match{Route: all}, Limit: &Limit{Quota: Quota{Rate: Rate{5, time.Second}, Burst: 5}, Mode: ModeLimit}},
 		{
 			ID: "relative", Match: Match{Route: all}, By: By{Kind: ByCombinations, Names: []Param{{Name: "q"}, {Source: Path, Name: "id"}, {Name: "a:b"}, {Name: "c"}}}, Count: Bytes,
 			Hot: []Threshold{
@@ -25,11 +25,11 @@ func goodRules(t testing.TB) *Rules {
 				{Kind: Jump, Factor: 8, Rate: Rate{10, time.Second}, Exit: 8, Hold: time.Minute, CoolDown: time.Second},
 				{Kind: Top, Top: 10, Rate: Rate{10, time.Second}, Exit: 8},
 			},
-			Limit: &Limit{Rate: Rate{5, time.Second}, Burst: 5, Mode: ModeShadow},
+			Limit: &Limit{Quota: Quota{Rate: Rate{5, time.Second}, Burst: 5}, Mode: ModeShadow},
 			Except: []Exception{
 				{Values: []QueryMatch{{"q", "phone*"}, {"path:id", "7"}, {"query:a:b", "*"}}, Action: Allow},
 				{Values: []QueryMatch{{"a:b", "x"}, {"a:b", "y"}}, Action: Block},
-				{Values: []QueryMatch{{"q", "tv"}}, Rate: Rate{9000, time.Minute}, Limit: &Limit{Rate: Rate{50, time.Second}, Burst: 5, Mode: ModeLimit}},
+				{Values: []QueryMatch{{"q", "tv"}}, Rate: Rate{9000, time.Minute}, Limit: &Limit{Quota: Quota{Rate: Rate{50, time.Second}, Burst: 5}, Mode: ModeLimit}},
 			},
 		},
 		{ID: "block", Match: Match{Route: all}, By: By{Kind: ByEach}, Except: []Exception{{Values: []QueryMatch{{"q", "x"}}, Action: Block}}},
@@ -184,13 +184,13 @@ func TestUnitsHaveNames(t *testing.T) {
 
 func TestReasonsHaveNames(t *testing.T) {
 	seen := make(map[string]bool)
-	for r := ReasonNone; r <= ReasonOpen; r++ {
+	for r := ReasonNone; r <= ReasonAway; r++ {
 		if s := r.String(); s == "" || s == "invalid" || seen[s] {
 			t.Errorf("reason %d is named %q", r, s)
 		}
 		seen[r.String()] = true
 	}
-	if s := (ReasonBlocked + 1).String(); s != "invalid" {
+	if s := (ReasonAway + 1).String(); s != "invalid" {
 		t.Errorf("a reason that does not exist is named %q", s)
 	}
 }

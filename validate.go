@@ -194,24 +194,6 @@ func (b *By) canHold(values []QueryMatch) error {
 	return nil
 }
 
-func (l *Limit) validate() error {
-	switch {
-	case l == nil:
-	case l.Rate.N < 1 || l.Rate.Per <= 0 || l.Rate.PerSecond() > MaxRate:
-		return fmt.Errorf("limit.rate %q: must be positive and at most %d per second", l.Rate, MaxRate)
-	case l.Burst < 1:
-		return fmt.Errorf("limit.burst %d: must be at least 1", l.Burst)
-	case l.Burst > (1<<61)/tokenInterval(l.Rate):
-		return fmt.Errorf("limit.burst %d: a bucket of so many tokens takes over 70 years to fill at %s", l.Burst, l.Rate)
-	case l.Mode != ModeLimit && l.Mode != ModeShadow:
-		return fmt.Errorf("limit mode %q: want %q or %q", l.Mode, ModeLimit, ModeShadow)
-	}
-	return nil
-}
-
-// tokenInterval is the time that earns one token, in nanoseconds.
-func tokenInterval(r Rate) int64 { return (int64(r.Per) + r.N - 1) / r.N }
-
 // ValidNamespace tells whether s can be a namespace: [A-Za-z0-9_-]+.
 func ValidNamespace(s string) bool { return validName(s, true) }
 

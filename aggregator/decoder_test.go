@@ -42,7 +42,7 @@ func decoderRules() *hotparam.Rules {
 	custom := hotRule("custom", 1, time.Second)
 	custom.Prefix = "web.front"
 	limit := hotRule("limit-only", 1, time.Second)
-	limit.Hot, limit.Limit = nil, &hotparam.Limit{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1, Mode: hotparam.ModeLimit}
+	limit.Hot, limit.Limit = nil, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit}
 	return testRules(hotRule("terms", 1, time.Second), limit, custom)
 }
 

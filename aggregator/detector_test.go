@@ -320,7 +320,7 @@ func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
 
 func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	rule := hotRule("terms", 20, 10*time.Second)
-	rule.Limit = &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9, Mode: hotparam.ModeShadow}
+	rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9}, Mode: hotparam.ModeShadow}
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("other", 1, time.Second), rule), Publisher: out})
 	d.Hidden(noon, 3)

@@ -166,13 +166,11 @@ func (r *ruleWatch) present(w *watched) hotparam.Hot {
 
 // terms are what a key is held to.
 func (r *ruleWatch) terms(w *watched) hotparam.Hot {
-	h := hotparam.Hot{Key: hotparam.Key{Rule: r.rule.ID, Text: w.text}, Mode: hotparam.ModeWatch}
+	h := hotparam.Hot{Key: hotparam.Key{Rule: r.rule.ID, Text: w.text}}
 	limit := r.rule.Limit
 	if w.exception != nil && w.exception.Limit != nil {
 		limit = w.exception.Limit
 	}
-	if limit != nil {
-		h.Limit, h.Burst, h.Mode = limit.Rate, limit.Burst, limit.Mode
-	}
+	h.Limit, h.Burst, h.Mode = limit.Told()
 	return h
 }

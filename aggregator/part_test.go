@@ -45,10 +45,10 @@ func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 
 func TestExceptionsSetTheLimitOfAHotKey(t *testing.T) {
 	rule := hotRule("r", 100, time.Second)
-	rule.Limit = &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9, Mode: hotparam.ModeLimit}
+	rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9}, Mode: hotparam.ModeLimit}
 	rule.Except = []hotparam.Exception{
 		{Values: []hotparam.QueryMatch{{Name: "q", Value: "red*"}}, Rate: hotparam.Rate{N: 10, Per: time.Second},
-			Limit: &hotparam.Limit{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 2, Mode: hotparam.ModeShadow}},
+			Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 2}, Mode: hotparam.ModeShadow}},
 		{Values: []hotparam.QueryMatch{{Name: "q", Value: "ours"}}, Action: hotparam.Allow},
 	}
 	out := newRecorder()

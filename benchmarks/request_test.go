@@ -35,7 +35,7 @@ func BenchmarkRequest(b *testing.B) {
 	names := texts("shop.terms.hot_param.b=2&q=%d", zipf(distinct))
 
 	b.Run("hotparam", func(b *testing.B) {
-		g := newGuard(b, &hotparam.Limit{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1, Mode: hotparam.ModeLimit}, queries)
+		g := newGuard(b, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit}, queries)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			g.Check(search(queries[i%draws]))
@@ -126,7 +126,7 @@ func BenchmarkRequest(b *testing.B) {
 // limit.
 func BenchmarkRequestRefused(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
-		g := newGuard(b, &hotparam.Limit{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1, Mode: hotparam.ModeLimit}, nil)
+		g := newGuard(b, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}, nil)
 		g.HotSet().Replace("", []hotparam.Hot{{Key: hotparam.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}})
 		g.Check(search("q=1&b=2")) // the one that passes
 		b.ReportAllocs()

@@ -184,12 +184,9 @@ func (l *locals) tell(c *Collector, x *local, hot bool) {
 		High:  hotparam.Unknown,
 		Rate:  float64(low) / level.Rate.Per.Seconds(),
 		Since: instant(x.since),
-		Mode:  hotparam.ModeWatch,
 		Local: true,
 	}
-	if p.limit != nil {
-		h.Limit, h.Burst, h.Mode = p.limit.Rate, p.limit.Burst, p.limit.Mode
-	}
+	h.Limit, h.Burst, h.Mode = p.limit.Told()
 	if !hot {
 		h.Until = instant(c.now)
 	}

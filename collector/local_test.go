@@ -115,7 +115,7 @@ func TestLocalHotCools(t *testing.T) {
 	threshold := over(100, time.Second) // exit 80
 	threshold.Hold, threshold.CoolDown = 2*time.Second, 500*ms
 	rules := ruled(threshold)
-	rules.Rules[0].Limit = &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 7, Mode: hotparam.ModeLimit}
+	rules.Rules[0].Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 7}, Mode: hotparam.ModeLimit}
 	c := newCollector(t, Config{Sink: nowhere{}, Rules: rules})
 	k := newKeys(1)
 	var all []hotparam.Hot
@@ -173,7 +173,7 @@ func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 		{ID: "terms", Hot: []hotparam.Threshold{over(100, time.Second), over(1000, time.Minute)}, Except: []hotparam.Exception{
 			{Values: []hotparam.QueryMatch{{Name: "q", Value: "0"}}, Action: hotparam.Allow},
 			{Values: []hotparam.QueryMatch{{Name: "q", Value: "1"}}, Rate: hotparam.Rate{N: 200, Per: time.Second}},
-			{Values: []hotparam.QueryMatch{{Name: "q", Value: "2"}}, Rate: hotparam.Rate{N: 50, Per: time.Second}, Limit: &hotparam.Limit{Burst: 3, Mode: hotparam.ModeShadow}},
+			{Values: []hotparam.QueryMatch{{Name: "q", Value: "2"}}, Rate: hotparam.Rate{N: 50, Per: time.Second}, Limit: &hotparam.Limit{Quota: hotparam.Quota{Burst: 3}, Mode: hotparam.ModeShadow}},
 		}},
 		{ID: "part", Hot: []hotparam.Threshold{share}},
 	}}

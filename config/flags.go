@@ -39,7 +39,7 @@ func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
 		if !fills(rate, rate.N) {
 			return nil, fmt.Errorf("--limit %s: the bucket would take over 73 years to fill", quote(limit))
 		}
-		rule.Limit = &hotparam.Limit{Rate: rate, Burst: rate.N, Mode: hotparam.ModeLimit}
+		rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: rate, Burst: rate.N}, Mode: hotparam.ModeLimit}
 	}
 	return &hotparam.Rules{
 		Namespace: "replay",

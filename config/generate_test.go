@@ -92,10 +92,7 @@ func drawHot(t *rapid.T) []hotparam.Threshold {
 }
 
 func drawLimit(t *rapid.T) *hotparam.Limit {
-	return &hotparam.Limit{
-		Rate: drawRate(t, "limit", time.Millisecond), Burst: rapid.Int64Range(1, 100_000).Draw(t, "burst"),
-		Mode: rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow}).Draw(t, "mode"),
-	}
+	return &hotparam.Limit{Quota: hotparam.Quota{Rate: drawRate(t, "limit", time.Millisecond), Burst: rapid.Int64Range(1, 100_000).Draw(t, "burst")}, Mode: rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow}).Draw(t, "mode")}
 }
 
 // drawException draws one for parameters among names.

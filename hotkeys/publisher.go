@@ -136,7 +136,7 @@ func (p *Publisher) Publish(change hotparam.Change) {
 	p.mu.Lock()
 	for _, h := range change.Hot {
 		h.Owner = p.cfg.Owner
-		if h.Limit.IsZero() {
+		if h.Mode == "" && h.Limit.IsZero() {
 			h.Mode = hotparam.ModeWatch
 		}
 		if err := publishable(h); err != nil {

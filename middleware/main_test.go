@@ -156,7 +156,7 @@ func hotRule(tb testing.TB, id, pattern string, by hotparam.By, perHour, burst i
 }
 
 func limit(perHour, burst int64) *hotparam.Limit {
-	return &hotparam.Limit{Rate: hotparam.Rate{N: perHour, Per: time.Hour}, Burst: burst, Mode: hotparam.ModeLimit}
+	return &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: perHour, Per: time.Hour}, Burst: burst}, Mode: hotparam.ModeLimit}
 }
 
 // limitRule limits every request that matches.

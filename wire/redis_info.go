@@ -75,7 +75,7 @@ var (
 	errInfoMissing = errors.New("low, since or until is missing")
 	errInfoCount   = errors.New("a count is negative, or high is below low")
 	errInfoTime    = errors.New("a time is not unix milliseconds")
-	errInfoMode    = errors.New("the mode is not limit, shadow or watch")
+	errInfoMode    = errors.New("the mode is not limit, wait, serve, shadow or watch")
 	errInfoLimit   = errors.New("mode and limit do not agree")
 )
 
@@ -124,8 +124,8 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 		h.Limit = limit
 	}
 	switch h.Mode {
-	case hotparam.ModeLimit, hotparam.ModeShadow:
-		if h.Limit.IsZero() || h.Burst < 1 {
+	case hotparam.ModeLimit, hotparam.ModeWait, hotparam.ModeServe, hotparam.ModeShadow:
+		if h.Limit.IsZero() != (h.Burst == 0) { // without either, by concurrency alone
 			return hotparam.Hot{}, errInfoLimit
 		}
 	case hotparam.ModeWatch:

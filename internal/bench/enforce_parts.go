@@ -29,9 +29,7 @@ type fleetConfig struct {
 func (c *fleetConfig) rules() *hotparam.Rules {
 	hot := hotparam.NewThreshold(hotparam.Rate{N: int64(c.Threshold), Per: time.Second})
 	hot.Hold = time.Second
-	return searchRules(c.Namespace, hot, &hotparam.Limit{
-		Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1, Mode: hotparam.ModeLimit,
-	})
+	return searchRules(c.Namespace, hot, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit})
 }
 
 // runAggregator answers the address that it listens on.

@@ -189,7 +189,7 @@ const hotQuery = "q=hot&b=2"
 
 func (l *RequestLoad) start(ctx context.Context) error {
 	rules := searchRules("shop", hotparam.NewThreshold(unreachable),
-		&hotparam.Limit{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1, Mode: hotparam.ModeLimit})
+		&hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit})
 	var lc net.ListenConfig
 	var err error
 	if l.socket, err = lc.ListenPacket(ctx, "udp", "127.0.0.1:0"); err != nil {

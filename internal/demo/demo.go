@@ -43,7 +43,7 @@ func Rules() *hotparam.Rules {
 			Match: hotparam.Match{Route: route},
 			By:    hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: Param}}},
 			Hot:   []hotparam.Threshold{hotparam.NewThreshold(second(10))},
-			Limit: &hotparam.Limit{Rate: second(5), Burst: 5, Mode: hotparam.ModeLimit},
+			Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: second(5), Burst: 5}, Mode: hotparam.ModeLimit},
 		}},
 	}
 }

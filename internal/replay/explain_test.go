@@ -18,7 +18,7 @@ func TestExplain(t *testing.T) {
 	th := exact.NewThreshold(20, time.Second)
 	events := collect{t: t}
 	var keys []KeyReport
-	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5, Mode: hotparam.ModeLimit}
+	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: hotparam.ModeLimit}
 	if _, err := Run(t.Context(), Config{
 		Rules: rules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: events.add,
 		OnKey: func(k KeyReport) { keys = append(keys, k) },
@@ -121,7 +121,7 @@ func TestReportsOfRulesWithoutHot(t *testing.T) {
 		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
 	all := rules(t, "q", exact.NewThreshold(1000, time.Second), nil)
-	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 10, Mode: hotparam.ModeLimit}
+	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 10}, Mode: hotparam.ModeLimit}
 	all.Rules = append(all.Rules, hotparam.Rule{ID: "whole", Match: all.Rules[0].Match, Limit: limit})
 	var got []KeyReport
 	summary, err := Run(t.Context(), Config{Rules: all, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnKey: func(k KeyReport) { got = append(got, k) }})

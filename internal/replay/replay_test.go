@@ -264,7 +264,7 @@ func TestSameEachTime(t *testing.T) {
 		}
 		return got.events, summary
 	}
-	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5, Mode: hotparam.ModeLimit}
+	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: hotparam.ModeLimit}
 	free, freeSummary := run(nil)
 	events, summary := run(limit)
 	again, summaryAgain := run(limit)
@@ -292,7 +292,7 @@ func TestLimited(t *testing.T) {
 	for i := range int64(200) { // one each 10 ms, two seconds
 		requests = append(requests, exact.Request{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
-	limit := &hotparam.Limit{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5, Mode: hotparam.ModeLimit}
+	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5}, Mode: hotparam.ModeLimit}
 	summary, err := Run(t.Context(), Config{Rules: rules(t, "q", exact.NewThreshold(50, time.Second), limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
 	if err != nil {
 		t.Fatal(err)

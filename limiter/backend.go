@@ -1,0 +1,122 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Backend keeps what was taken of keys, and decides. It is all that a place for
+// limiters has to be: [New] makes a [Limiter] of it. Backends are [Memory], those of
+// package redislimiter, and any of your own; package limitertest tells whether it
+// keeps the promises.
+type Backend interface {
+	// Do asks for one key. It may be called concurrently. An error means that nothing
+	// is known: it was not decided, or nobody can tell how. The context's deadline
+	// holds for whatever takes time.
+	Do(ctx context.Context, op Op) (Result, error)
+}
+
+// Batcher is a backend that asks for many keys at once, where each Do would cost a
+// round trip.
+type Batcher interface {
+	Backend
+	// DoAll asks for all of ops, each on its own, and tells results[i] of ops[i]; it
+	// is as long as ops. Ops of the same key are done in their order. An error means
+	// that nothing is known of any.
+	DoAll(ctx context.Context, ops []Op, results []Result) error
+}
+
+// Op asks for something of one key.
+type Op struct {
+	// Quota is the key's. It is not changed while in use; another one for a key that
+	// is known takes its place, and what was taken stays taken.
+	Quota *hotparam.Quota
+	// Name tells the keys of one limit from those of others; Key is any bytes. Neither
+	// is empty.
+	Name, Key string
+	Ask
+}
+
+// Ask is what an Op wants.
+type Ask struct {
+	Kind Kind
+	N    int64
+	// Keep permits must be left afterwards, or it is as if there were none; Take, Peek,
+	// AtMost and Reserve have it.
+	Keep int64
+	// Within is the longest delay that a Reserve accepts.
+	Within time.Duration
+	// Mark is the Result's that a Return gives back.
+	Mark int64
+}
+
+// Kind is what an Ask does.
+type Kind uint8
+
+// Kinds. N below 0 is denied by all; what takes nothing with an N of 0 is allowed.
+const (
+	// Take takes N permits if there are as many, else none.
+	Take Kind = iota
+	// Peek is the decision that Take would come to, and takes nothing.
+	Peek
+	// AtMost takes as many as there are, at most N: allowed if that is one at least.
+	AtMost
+	// Reserve takes N permits now or, if they are due within that time, in advance:
+	// allowed, with a Delay. Reservations are served in the order in which they are made.
+	Reserve
+	// Charge takes N permits whether there are as many or not: what is missing is
+	// owed. It is always allowed.
+	Charge
+	// Return gives back N of what one Result took. What is no longer missing, since it
+	// was earned or has left its window, is not given back again.
+	Return
+	// Forget makes the key as new.
+	Forget
+)
+
+// Result is what an Ask came to. A denial took nothing.
+type Result struct {
+	// Decision's Remaining is what is left after the Ask, for a Peek before; its Rule
+	// is not filled in.
+	hotparam.Decision
+	Taken int64
+	Mark  int64 // names what was taken, for a Return
+}
+
+// Errors of backends.
+var (
+	// ErrNoKey: the key or the name of an Op is empty.
+	ErrNoKey = errors.New("limiter: the key, or the limiter's name, is empty")
+	// ErrUnsupported: the backend cannot do what was asked.
+	ErrUnsupported = errors.New("limiter: the backend cannot do that")
+)
+
+// Algorithm is a limiter's arithmetic, in memory. The built-in ones are made by
+// [NewAlgorithm]; one of your own is given to [NewMemory] by the name that quotas
+// have for it.
+type Algorithm interface {
+	// New is the state of a key that is first seen at now.
+	New(q *hotparam.Quota, now time.Duration) State
+}
+
+// State is what an algorithm knows of one key. Whoever keeps it calls it from one
+// goroutine at a time; now is the time since the Unix epoch. A clock may go back: by up
+// to a minute time then stands still until the clock has caught up, and no span of
+// time counts twice; by more it is another clock, and nothing is granted for the leap.
+type State interface {
+	// Do does what is asked at now, Forget aside.
+	Do(now time.Duration, ask Ask) Result
+	// FreshAfter is how long until the state is as good as new if nothing is taken,
+	// and may be forgotten; 0: it is.
+	FreshAfter(now time.Duration) time.Duration
+}
+
+// Adapter is a State that can go on with another quota; the others start anew when
+// the quota of their key is changed.
+type Adapter interface {
+	// Adapt goes on with q at now, and keeps what was taken; false: it cannot.
+	Adapt(q *hotparam.Quota, now time.Duration) bool
+}
