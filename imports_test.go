@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"hotparam":            nil,
 	"wire":                {"hotparam"},
 	"limiter":             {"hotparam"},
-	"limiter/limitertest": {"hotparam"}, // knows a limiter by its methods only
+	"limiter/limitertest": {"hotparam", "limiter"},
 	"kafka":               nil,
 	"config":              {"hotparam", "kafka"},
 	"collector":           {"hotparam", "wire"},
@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 
 	"collector/kafkasink":    {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource": {"hotparam", "wire", "kafka", "aggregator"},
+	"limiter/redislimiter":   {"hotparam", "limiter"},
 	"middleware":             {"hotparam", "wire", "collector", "hotkeys", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
@@ -57,7 +58,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/kafkafake", "internal/replay")
 )
 

@@ -2,6 +2,7 @@ package hotparam
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -86,7 +87,26 @@ const (
 	MaxAnswer      = 64 << 10 // bytes of an answer's body
 )
 
-func (l *Limit) validate() error {
+// LimitError tells what is wrong with a limit, by the name of the rules file's field.
+type LimitError struct {
+	Field  string // "burst", "serve.status"
+	Reason string
+}
+
+func (e *LimitError) Error() string {
+	if strings.HasPrefix(e.Reason, `"`) || e.Reason != "" && strings.ContainsAny(e.Reason[:1], "-0123456789") {
+		return "limit." + e.Field + " " + e.Reason // it begins with the value
+	}
+	return "limit." + e.Field + ": " + e.Reason
+}
+
+func badLimit(field, format string, args ...any) error {
+	return &LimitError{field, fmt.Sprintf(format, args...)}
+}
+
+// Validate tells what is wrong with a limit of a rule that counts in this unit: a
+// [*LimitError]. Nil is good.
+func (l *Limit) Validate(unit Unit) error {
 	if l == nil {
 		return nil
 	}
@@ -94,30 +114,33 @@ func (l *Limit) validate() error {
 		if err := l.Quota.Validate(); err != nil {
 			return err
 		}
+		if err := l.validateCost(unit); err != nil {
+			return err
+		}
 	}
 	switch {
 	case l.Mode != ModeLimit && l.Mode != ModeShadow && l.Mode != ModeWait && l.Mode != ModeServe:
-		return fmt.Errorf("limit mode %q: want %q, %q, %q or %q", l.Mode, ModeLimit, ModeWait, ModeServe, ModeShadow)
+		return badLimit("on_limit", "%q: want %q, %q, %q or %q", l.Mode, ModeLimit, ModeWait, ModeServe, ModeShadow)
 	case l.Scope != "" && l.Scope != ScopeInstance && l.Scope != ScopeShare && l.Scope != ScopeExact:
-		return fmt.Errorf("limit.scope %q: want %q, %q or %q", l.Scope, ScopeInstance, ScopeShare, ScopeExact)
+		return badLimit("scope", "%q: want %q, %q or %q", l.Scope, ScopeInstance, ScopeShare, ScopeExact)
 	case l.Away != "" && l.Scope != ScopeExact:
-		return fmt.Errorf("limit.when_redis_is_away: goes with scope: exact")
+		return badLimit("when_redis_is_away", "goes with scope: exact")
 	case l.Away != "" && l.Away != AwayLocal && l.Away != AwayOpen && l.Away != AwayClosed:
-		return fmt.Errorf("limit.when_redis_is_away %q: want %q, %q or %q", l.Away, AwayLocal, AwayOpen, AwayClosed)
+		return badLimit("when_redis_is_away", "%q: want %q, %q or %q", l.Away, AwayLocal, AwayOpen, AwayClosed)
 	case (l.Mode == ModeWait) != (l.Wait != 0):
-		return fmt.Errorf("limit.wait %v: goes with on_limit: wait, which needs it", l.Wait)
+		return badLimit("wait", "%v: goes with on_limit: wait, which needs it", l.Wait)
 	case l.Wait < 0 || l.Wait > MaxWait:
-		return fmt.Errorf("limit.wait %v: must be positive and at most %v", l.Wait, MaxWait)
+		return badLimit("wait", "%v: must be positive and at most %v", l.Wait, MaxWait)
 	case l.Concurrency < 0 || l.Concurrency > MaxConcurrency:
-		return fmt.Errorf("limit.concurrency %d: must be 1 to %d", l.Concurrency, MaxConcurrency)
+		return badLimit("concurrency", "%d: must be 1 to %d", l.Concurrency, MaxConcurrency)
 	case l.Queue != 0 && (l.Concurrency == 0 || l.Mode != ModeWait):
-		return fmt.Errorf("limit.queue: goes with concurrency and wait")
+		return badLimit("queue", "goes with concurrency and wait")
 	case l.Queue < 0 || l.Queue > MaxQueue:
-		return fmt.Errorf("limit.queue %d: must be 1 to %d", l.Queue, MaxQueue)
+		return badLimit("queue", "%d: must be 1 to %d", l.Queue, MaxQueue)
 	case l.Serve != nil && l.Mode != ModeServe:
-		return fmt.Errorf("limit.serve: goes with on_limit: serve")
+		return badLimit("serve", "goes with on_limit: serve")
 	case l.Shape && l.Mode != ModeWait:
-		return fmt.Errorf("limit.shape: goes with wait: what is shaped has to wait for its turn")
+		return badLimit("shape", "goes with wait: what is shaped has to wait for its turn")
 	}
 	if err := l.Priority.validate(); err != nil {
 		return err
@@ -125,12 +148,30 @@ func (l *Limit) validate() error {
 	return l.Serve.validate()
 }
 
+// validateCost refuses what cannot be done where a request's cost is known only when
+// it has been served.
+func (l *Limit) validateCost(unit Unit) error {
+	const requests = "goes with count: requests; what a request costs is known when it is done"
+	switch {
+	case unit == Requests:
+	case l.Mode == ModeWait:
+		return badLimit("wait", requests)
+	case l.Scope == ScopeExact:
+		return badLimit("scope", "exact "+requests)
+	case l.Penalty != 0:
+		return badLimit("penalty", requests)
+	case l.CountDenied:
+		return badLimit("count_denied", requests)
+	}
+	return nil
+}
+
 func (p *Priority) validate() error {
 	if p == nil {
 		return nil
 	}
 	if p.Name == "" || len(p.First) < 1 || len(p.First) > MaxClasses-1 {
-		return fmt.Errorf("limit.priority: wants a parameter and 1 to %d of its values", MaxClasses-1)
+		return badLimit("priority", "wants a parameter and 1 to %d of its values", MaxClasses-1)
 	}
 	return nil
 }
@@ -140,10 +181,10 @@ func (a *Answer) validate() error {
 		return nil
 	}
 	if a.Status < 200 || a.Status > 599 {
-		return fmt.Errorf("limit.serve.status %d: must be 200 to 599", a.Status)
+		return badLimit("serve.status", "%d: must be 200 to 599", a.Status)
 	}
 	if len(a.Body) > MaxAnswer {
-		return fmt.Errorf("limit.serve.body: %d bytes, at most %d", len(a.Body), MaxAnswer)
+		return badLimit("serve.body", "%d bytes, at most %d", len(a.Body), MaxAnswer)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package hotparam
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -93,6 +92,8 @@ const (
 	MaxBlocks         = 1000
 	MaxLog            = 100_000 // permits of a sliding log, which remembers each
 	MaxPenalty        = 366 * 24 * time.Hour
+	MaxWarmUp         = 24 * time.Hour
+	MaxColdFactor     = 1000
 )
 
 // WithDefaults is the quota with its defaults filled in.
@@ -112,7 +113,8 @@ func (q Quota) WithDefaults() Quota {
 	return q
 }
 
-// Validate tells what is wrong with a quota, by the names of the rules file.
+// Validate tells what is wrong with a quota, by the names of the rules file: a
+// [*LimitError].
 func (q *Quota) Validate() error {
 	if q.Burst == Unlimited {
 		return nil
@@ -127,29 +129,29 @@ func (q *Quota) validateRate() error {
 	token := q.Algorithm == "" || q.Algorithm == TokenBucket || q.Algorithm == GCRA
 	switch {
 	case q.Rate.N < 1 || q.Rate.Per <= 0 || q.Rate.PerSecond() > MaxRate:
-		return fmt.Errorf("limit.rate %q: must be positive and at most %d per second", q.Rate, MaxRate)
+		return badLimit("rate", "%q: must be positive and at most %d per second", q.Rate, MaxRate)
 	case q.Burst < 1:
-		return fmt.Errorf("limit.burst %d: must be at least 1", q.Burst)
+		return badLimit("burst", "%d: must be at least 1", q.Burst)
 	case q.Burst > (1<<61)/tokenInterval(q.Rate):
-		return fmt.Errorf("limit.burst %d: a bucket of so many tokens takes over 70 years to fill at %s", q.Burst, q.Rate)
+		return badLimit("burst", "%d: a bucket of so many tokens takes over 73 years to fill at %s", q.Burst, q.Rate)
 	case q.Algorithm.Windowed() && q.Burst != q.Rate.N:
-		return fmt.Errorf("limit.burst %d: %s has no burst but the rate's count, %d", q.Burst, q.Algorithm, q.Rate.N)
+		return badLimit("burst", "%d: %s has no burst but the rate's count, %d", q.Burst, q.Algorithm, q.Rate.N)
 	case q.Algorithm == SlidingLog && q.Burst > MaxLog:
-		return fmt.Errorf("limit.rate %q: a sliding log remembers each permit, at most %d", q.Rate, MaxLog)
+		return badLimit("rate", "%q: a sliding log remembers each permit, at most %d", q.Rate, MaxLog)
 	case !token && q.Algorithm != LeakyBucket && !q.Algorithm.Windowed() && !q.Algorithm.Custom():
-		return fmt.Errorf("limit.algorithm %q: there is none of this name; one of your own begins with x_", q.Algorithm)
+		return badLimit("algorithm", "%q: there is none of this name; one of your own begins with x_", q.Algorithm)
 	case q.Missing != 0 && !token && !q.Algorithm.Custom():
-		return fmt.Errorf("limit.initial: only a token bucket has it, not %s", q.Algorithm)
+		return badLimit("initial", "only a token bucket has it, not %s", q.Algorithm)
 	case q.Missing < 0 || q.Missing > q.Burst:
-		return fmt.Errorf("limit.initial %d: must be 0 to the burst, %d", q.Burst-q.Missing, q.Burst)
+		return badLimit("initial", "%d: must be 0 to the burst, %d", q.Burst-q.Missing, q.Burst)
 	case q.WarmUp != 0 && !token && !q.Algorithm.Custom():
-		return fmt.Errorf("limit.warm_up: only a token bucket has it, not %s", q.Algorithm)
-	case q.WarmUp < 0 || q.WarmUp > 24*time.Hour:
-		return fmt.Errorf("limit.warm_up %v: must be positive and at most 24h", q.WarmUp)
+		return badLimit("warm_up", "only a token bucket has it, not %s", q.Algorithm)
+	case q.WarmUp < 0 || q.WarmUp > MaxWarmUp:
+		return badLimit("warm_up", "%v: must be positive and at most 24h", q.WarmUp)
 	case q.WarmUp > 0 && q.Missing > 0:
-		return fmt.Errorf("limit.warm_up: a bucket that warms up starts cold, and has no limit.initial")
-	case q.ColdFactor != 0 && (q.WarmUp == 0 || !(q.ColdFactor > 1 && q.ColdFactor <= 1000)):
-		return fmt.Errorf("limit.cold_factor %v: goes with warm_up, above 1 and at most 1000", q.ColdFactor)
+		return badLimit("warm_up", "a bucket that warms up starts cold, and has no limit.initial")
+	case q.ColdFactor != 0 && (q.WarmUp == 0 || !(q.ColdFactor > 1 && q.ColdFactor <= MaxColdFactor)):
+		return badLimit("cold_factor", "%v: goes with warm_up, above 1 and at most %d", q.ColdFactor, MaxColdFactor)
 	}
 	return nil
 }
@@ -158,27 +160,27 @@ func (q *Quota) validateExtras() error {
 	custom := q.Algorithm.Custom()
 	switch {
 	case q.Shape && q.Algorithm != LeakyBucket && !custom:
-		return fmt.Errorf("limit.shape: only leaky_bucket has it, not %s", q.Algorithm)
+		return badLimit("shape", "only leaky_bucket has it, not %s", q.Algorithm)
 	case q.Calendar != "" && q.Algorithm != FixedWindow && !custom:
-		return fmt.Errorf("limit.calendar: only fixed_window has it, not %s", q.Algorithm)
+		return badLimit("calendar", "only fixed_window has it, not %s", q.Algorithm)
 	case q.Calendar != "" && CalendarPeriods[q.Calendar] == 0:
-		return fmt.Errorf("limit.calendar %q: want second, minute, hour, day, week, month or year", q.Calendar)
+		return badLimit("calendar", "%q: want second, minute, hour, day, week, month or year", q.Calendar)
 	case q.Calendar != "" && CalendarPeriods[q.Calendar] != q.Rate.Per:
-		return fmt.Errorf("limit.calendar %q: the rate is over %v, want %v", q.Calendar, q.Rate.Per, CalendarPeriods[q.Calendar])
+		return badLimit("calendar", "%q: the rate is over %v, want %v", q.Calendar, q.Rate.Per, CalendarPeriods[q.Calendar])
 	case q.Zone != "" && q.Calendar == "":
-		return fmt.Errorf("limit.zone %q: goes with calendar", q.Zone)
+		return badLimit("zone", "%q: goes with calendar", q.Zone)
 	case q.Blocks != 0 && q.Algorithm != SlidingBlocks && !custom:
-		return fmt.Errorf("limit.blocks: only sliding_blocks has them, not %s", q.Algorithm)
+		return badLimit("blocks", "only sliding_blocks has them, not %s", q.Algorithm)
 	case q.Blocks < 0 || q.Blocks > MaxBlocks:
-		return fmt.Errorf("limit.blocks %d: must be 1 to %d", q.Blocks, MaxBlocks)
+		return badLimit("blocks", "%d: must be 1 to %d", q.Blocks, MaxBlocks)
 	case q.CountDenied && !q.Algorithm.Windowed() && !custom:
-		return fmt.Errorf("limit.count_denied: only algorithms with windows have it, not %s", q.Algorithm)
+		return badLimit("count_denied", "only algorithms with windows have it, not %s", q.Algorithm)
 	case q.Penalty < 0 || q.Penalty > MaxPenalty:
-		return fmt.Errorf("limit.penalty %v: must be positive and at most 366 days", q.Penalty)
+		return badLimit("penalty", "%v: must be positive and at most 366 days", q.Penalty)
 	}
 	if q.Zone != "" {
 		if _, err := time.LoadLocation(q.Zone); err != nil {
-			return fmt.Errorf("limit.zone %q: %w", q.Zone, err)
+			return badLimit("zone", "%q: %v", q.Zone, err)
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func TestValidate(t *testing.T) {
 		{"rate too high", func(r *Rules) { r.Rules[2].Limit.Rate.N = MaxRate + 1 }, "limit.rate"},
 		{"no burst", func(r *Rules) { r.Rules[2].Limit.Burst = 0 }, "limit.burst"},
 		{"huge burst", func(r *Rules) { r.Rules[2].Limit.Burst = 1 << 62 }, "limit.burst"},
-		{"mode", func(r *Rules) { r.Rules[2].Limit.Mode = ModeWatch }, "limit mode"},
+		{"mode", func(r *Rules) { r.Rules[2].Limit.Mode = ModeWatch }, "limit.on_limit"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := goodRules(t)

@@ -69,7 +69,7 @@ func (r *Rule) validate() error {
 			return fmt.Errorf("exception %d: %w", i+1, err)
 		}
 	}
-	return r.Limit.validate()
+	return r.Limit.Validate(r.Count)
 }
 
 // limits tells whether the rule holds any request to a limit.
@@ -166,7 +166,7 @@ func (x *Exception) validate(r *Rule) error {
 	if err := r.By.canHold(x.Values); err != nil {
 		return err
 	}
-	return x.Limit.validate()
+	return x.Limit.Validate(r.Count)
 }
 
 // canHold tells why no key can have all of the values; nil if one can.

@@ -107,7 +107,7 @@ var badFiles = []struct {
 	}},
 	{"empty fields", rule("hot:", "limit: ~"), []string{"4:5: hot is empty", "5:5: limit is empty"}},
 	{"unknown in a rule", rule("limits: {rate: 1/s}", "priority: 1", "action: ignroe"), []string{
-		`4:5: unknown field "limits" in a rule`, "5:5: priority is not built yet", `6:13: action "ignroe": want ignore`,
+		`4:5: unknown field "limits" in a rule`, `5:5: unknown field "priority" in a rule`, `6:13: action "ignroe": want ignore`,
 	}},
 	{"ignore and more", rule("action: ignore", "by: all", "hot: {rate: 1/s}", "limit: {rate: 1/s}", "prefix: a", "key: full", "count: ms", "except: []", "allow: {q: a}", "block: {q: a}"), []string{
 		"5:9: by: an ignore rule only exempts requests from the others", "6:10: hot: an ignore rule only exempts requests from the others",
@@ -293,16 +293,43 @@ var badFiles = []struct {
 	}},
 	{"burst of words", rule("limit: {rate: 1/s, burst: 1.5}"), []string{`4:31: limit.burst "1.5": want a whole number of at least 1`}},
 	{"bucket that never fills", rule("limit: {rate: 1/1h, burst: 1000000}"), []string{
-		"4:32: limit: a bucket of 1000000 tokens at 1/1h takes over 73 years to fill",
+		"4:32: limit.burst 1000000: a bucket of so many tokens takes over 73 years to fill at 1/1h",
 	}},
-	{"rate that never fills", rule("limit: {rate: 1/30000d}"), []string{"4:19: limit: a bucket of 1 tokens at 1/720000h takes over 73 years to fill"}},
-	{"not built", rule("limit: {rate: 1/s, scope: cluster, concurrency: 8, wait: 2s, on_limit: wait, algorithm: gcra, priority: 1, penalty: 1m, warm_up: 1m}"), []string{
-		`4:31: limit.scope "cluster" is not built yet`, "4:40: limit.concurrency is not built yet", "4:56: limit.wait is not built yet",
-		`4:76: limit.on_limit "wait" is not built yet`, `4:93: limit.algorithm "gcra" is not built yet`,
-		"4:99: limit.priority is not built yet", "4:112: limit.penalty is not built yet", "4:125: limit.warm_up is not built yet",
+	{"rate that never fills", rule("limit: {rate: 1/30000d}"), []string{"4:19: limit.burst 1: a bucket of so many tokens takes over 73 years to fill at 1/720000h"}},
+	{"not built", rule("limit: {rate: 1/s, scope: cluster, redact: 1}"), []string{
+		`4:31: limit.scope "cluster" is not built yet`, "4:40: limit.redact is not built yet",
 	}},
+	{"limits that say nothing", rule("limit: {burst: x, initial: y, concurrency: 0, queue: 1.5, warm_up: 1, cold_factor: 1, blocks: 1001, penalty: 0s}"), []string{
+		`4:20: limit.burst "x": want a whole number of at least 1`, `4:32: limit.initial "y": want 0 or a whole number of at least 1`,
+		`4:48: limit.concurrency "0": want a whole number of 1 to 1000000`, `4:58: limit.queue "1.5": want a whole number of 1 to 1000000`,
+		`4:72: limit.warm_up "1": want a duration, for example 10s or 1m`, `4:88: limit.cold_factor "1": want a number above 1, at most 1000`,
+		`4:99: limit.blocks "1001": want a whole number of 1 to 1000`, `4:114: limit.penalty "0s": want 1ms to 8784h0m0s`,
+	}},
+	{"words of limits", rule("limit: {rate: 1/s, shape: maybe, calendar: fortnight, count_denied: 1, when_redis_is_away: maybe, wait: soon, priority: 1, serve: ok}"), []string{
+		`4:31: limit.shape "maybe": want true or false`, `4:48: limit.calendar "fortnight": want second or minute or hour or day or week or month or year`,
+		`4:73: limit.count_denied "1": want true or false`, `4:96: limit.when_redis_is_away "maybe": want local or open or closed`,
+		`4:109: limit.wait "soon": want a duration, for example 10s or 1m`, "4:125: limit.priority: want fields, found text", "4:135: limit.serve: want fields, found text",
+	}},
+	{"a burst for a window", rule("limit: {rate: 1/s, burst: 5, algorithm: sliding_log}"), []string{"4:31: limit.burst 5: sliding_log has no burst but the rate's count, 1"}},
+	{"more than a log remembers", rule("limit: {rate: 200000/1m, algorithm: sliding_log}"), []string{`4:19: limit.rate "200000/1m": a sliding log remembers each permit, at most 100000`}},
+	{"initial above the burst", rule("limit: {rate: 5/s, initial: 6}"), []string{"4:33: limit.initial 6: must be 0 to the burst, 5"}},
+	{"shape without a wait", rule("limit: {rate: 5/s, algorithm: leaky_bucket, shape: true}"), []string{"4:56: limit.shape: goes with wait: what is shaped has to wait for its turn"}},
+	{"shape of a bucket", rule("limit: {rate: 5/s, shape: true, wait: 1s}"), []string{"4:31: limit.shape: only leaky_bucket has it, not token_bucket"}},
+	{"calendar and period", rule("limit: {rate: 5/s, algorithm: fixed_window, calendar: day}"), []string{`4:59: limit.calendar "day": the rate is over 1s, want 24h0m0s`}},
+	{"zone", rule("limit: {rate: 5/1d, algorithm: fixed_window, calendar: day, zone: Mars/Olympus}"), []string{`4:71: limit.zone "Mars/Olympus": unknown time zone Mars/Olympus`}},
+	{"wait with a shadow", rule("limit: {rate: 5/s, on_limit: shadow, wait: 1s}"), []string{"4:48: limit.wait 1s: goes with on_limit: wait, which needs it"}},
+	{"wait without a time", rule("limit: {rate: 5/s, on_limit: wait}"), []string{"4:19: limit.wait 0s: goes with on_limit: wait, which needs it"}},
+	{"wait for a cost", rule("count: bytes", "limit: {rate: 5/s, wait: 1s}"), []string{"5:30: limit.wait: goes with count: requests; what a request costs is known when it is done"}},
+	{"a queue without a wait", rule("limit: {concurrency: 5, queue: 7}"), []string{"4:36: limit.queue: goes with concurrency and wait"}},
+	{"away without Redis", rule("limit: {rate: 5/s, when_redis_is_away: open}"), []string{"4:44: limit.when_redis_is_away: goes with scope: exact"}},
+	{"serve and reject", rule("limit: {rate: 5/s, on_limit: reject, serve: {body: a}}"), []string{"4:49: limit.serve: goes with on_limit: serve"}},
+	{"priority and serve", rule("limit: {rate: 5/s, priority: {first: gold, x: 1}, serve: {status: 99, type: json, body: [a]}}"), []string{
+		"4:34: limit.priority.by is missing", "4:42: limit.priority.first: want a list, found text", `4:48: unknown field "x" in limit.priority`,
+		`4:71: limit.serve.status "99": want 200 to 599`, `4:81: limit.serve.type "json": want a media type`, "4:93: limit.serve.body: want text, found a list",
+	}},
+	{"nobody first", rule("limit: {rate: 5/s, priority: {by: tier, first: []}}"), []string{"4:34: limit.priority: wants a parameter and 1 to 9 of its values"}},
 	{"misspelt", rule("limit: {rate: 1/s, scope: instnace, on_limit: drop, algorithm: [x]}"), []string{
-		`4:31: limit.scope "instnace": want instance`, `4:51: limit.on_limit "drop": want reject or shadow`, "4:68: limit.algorithm: want text, found a list",
+		`4:31: limit.scope "instnace": want instance or share or exact`, `4:51: limit.on_limit "drop": want reject or wait or serve or shadow`, "4:68: limit.algorithm: want text, found a list",
 	}},
 
 	// How counts travel.
@@ -406,7 +433,8 @@ func TestHints(t *testing.T) {
 		{"a: b: c\n", `check the indentation, and put text that holds ": " or " #" in quotes`},
 		{rule("limits: {rate: 1/s}", "action: ignore"), `did you mean "limit"?`},
 		{rule("limit: {rate: 1/s, scope: instanse}"), `did you mean "instance"?`},
-		{rule("limit: {rate: 1/s, scope: share}"), "what works today: scope: instance, a bucket of its own on each instance"},
+		{rule("limit: {rate: 1/s, scope: cluster}"), "what works today: scope: exact, one limit over all instances; share, a part of it on each; instance"},
+		{rule("limit: {rate: 1/1d, algorithm: fixed_window, calendar: week}"), "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day}; a month is 30d, a year 365d"},
 		{rule("hot: {rate: 1/s}", "by: [token]"), "if it holds no secret, add its name to secrets.except in the rules file"},
 		{rule("hot: {rate: 1/s}", "by: [id]"), "write path:id for the wildcard, query:id for the query"},
 		{rule("hot: {rate: 1/s}", "by: q"), "by: all, by: each, by: combinations, or names in a list as in by: [q, path:id]"},

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/hotparam/hotparam"
 )

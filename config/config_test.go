@@ -86,13 +86,13 @@ func TestFullFile(t *testing.T) {
 					{Name: "q"}, {Source: hotparam.Path, Name: "id"}, {Name: "id"}, {Name: "a:b"}, {Name: "token"},
 				}},
 				Hot:    []hotparam.Threshold{{Rate: hotparam.Rate{N: 200, Per: time.Second}, Exit: 160, Hold: time.Minute, CoolDown: 5 * time.Second}},
-				Limit:  &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100}, Mode: hotparam.ModeShadow},
+				Limit:  &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100}, Mode: hotparam.ModeShadow},
 				Prefix: "shop", ParamsOnly: true,
 			}, {
 				ID: "health", Match: hotparam.Match{Route: route(t, "GET /healthz")}, Ignore: true,
 			}, {
 				ID: "7", Match: hotparam.Match{Route: route(t, "*")}, By: hotparam.By{Kind: hotparam.ByEach},
-				Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 60, Per: time.Minute}, Burst: 60}, Mode: hotparam.ModeLimit},
+				Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 60, Per: time.Minute}, Burst: 60}, Mode: hotparam.ModeLimit},
 			}},
 		},
 		Aggregator: Aggregator{Listen: ":8125", Redis: Redis{URL: "rediss://:pw@redis.example:6380/2"}, HTTP: "[::1]:9125", Memory: 256 << 20},
@@ -124,7 +124,7 @@ func TestDefaults(t *testing.T) {
 	if a.By.Kind != hotparam.ByAll || a.Hot[0] != (hotparam.Threshold{Rate: a.Hot[0].Rate, Exit: 8, Hold: 10 * time.Second, CoolDown: 5 * time.Second}) || a.Limit != nil {
 		t.Errorf("a: %+v, hot %+v", a, a.Hot)
 	}
-	if b.By.Kind != hotparam.ByNone || *b.Limit != (hotparam.Limit{Quota: hotparam.Quota{Rate: b.Limit.Rate, Burst: 5}, Mode: hotparam.ModeLimit}) || b.Hot != nil {
+	if b.By.Kind != hotparam.ByNone || *b.Limit != (hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: b.Limit.Rate, Burst: 5}, Mode: hotparam.ModeLimit}) || b.Hot != nil {
 		t.Errorf("b: %+v, limit %+v", b, b.Limit)
 	}
 	if f.Aggregator != (Aggregator{}) {

@@ -36,10 +36,10 @@ func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--limit %s: %w", quote(limit), errors.Unwrap(err))
 		}
-		if !fills(rate, rate.N) {
-			return nil, fmt.Errorf("--limit %s: the bucket would take over 73 years to fill", quote(limit))
+		rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: rate}.WithDefaults(), Mode: hotparam.ModeLimit}
+		if err := rule.Limit.Validate(rule.Count); err != nil {
+			return nil, fmt.Errorf("--limit %s: %w", quote(limit), err)
 		}
-		rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: rate, Burst: rate.N}, Mode: hotparam.ModeLimit}
 	}
 	return &hotparam.Rules{
 		Namespace: "replay",

@@ -22,7 +22,7 @@ func TestFromFlags(t *testing.T) {
 			{Name: "cik"}, {Source: hotparam.Path, Name: "id"},
 		}},
 		Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: 8, Hold: 10 * time.Second, CoolDown: 5 * time.Second}},
-		Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5}, Mode: hotparam.ModeLimit},
+		Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5}, Mode: hotparam.ModeLimit},
 	}
 	if rules.Namespace != "replay" || len(rules.Version) != 12 || len(rules.Rules) != 1 || !reflect.DeepEqual(rules.Rules[0], want) {
 		t.Errorf("got %+v", rules)
@@ -63,7 +63,7 @@ func TestBadFlags(t *testing.T) {
 		{"all", "20%/1ms", "", `--hot "20%/1ms": the window must be 1s to 1h`},
 		{"all", "10MB/s", "", `--hot "10MB/s": the count must be a whole number of at least 1`},
 		{"all", "1/s", "x/s", `--limit "x/s": the count must be a whole number of at least 1`},
-		{"all", "1/s", "1/30000d", `--limit "1/30000d": the bucket would take over 73 years to fill`},
+		{"all", "1/s", "1/30000d", `--limit "1/30000d": limit.burst 1: a bucket of so many tokens takes over 73 years to fill at 1/720000h`},
 		{"q,", "1/s", "", `--by "": the name is empty (for example q, query:q or path:id)`},
 		{"q,q", "1/s", "", `--by "q": the parameter is named twice (keep one of them)`},
 		{"form:q", "1/s", "", `--by "form:q": source "form" is not built yet (what works today: query and path)`},

@@ -40,7 +40,7 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 		r.Prefix = rapid.SampledFrom([]string{"", "own." + id}).Draw(t, "prefix")
 	}
 	if does&2 != 0 {
-		r.Limit = drawLimit(t)
+		r.Limit = drawLimit(t, r.Count)
 	}
 	least, most := hotparam.ByNone, hotparam.ByNames
 	if len(r.Hot) > 0 {
@@ -91,8 +91,76 @@ func drawHot(t *rapid.T) []hotparam.Threshold {
 	return rapid.SliceOfNDistinct(threshold, 1, 3, func(h hotparam.Threshold) string { return fmt.Sprint(h.Kind, h.Rate.Per) }).Draw(t, "thresholds")
 }
 
-func drawLimit(t *rapid.T) *hotparam.Limit {
-	return &hotparam.Limit{Quota: hotparam.Quota{Rate: drawRate(t, "limit", time.Millisecond), Burst: rapid.Int64Range(1, 100_000).Draw(t, "burst")}, Mode: rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow}).Draw(t, "mode")}
+// drawLimit draws a limit in its complete form, as a file is read.
+func drawLimit(t *rapid.T, unit hotparam.Unit) *hotparam.Limit {
+	requests := unit == hotparam.Requests
+	l := &hotparam.Limit{Mode: rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow, hotparam.ModeServe, hotparam.ModeWait}).Draw(t, "mode")}
+	if l.Mode == hotparam.ModeWait && !requests {
+		l.Mode = hotparam.ModeLimit
+	}
+	if l.Mode == hotparam.ModeWait {
+		l.Wait = drawSpan(t, "wait", hotparam.MaxWait)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "concurrent") == 0 {
+		l.Concurrency = rapid.IntRange(1, hotparam.MaxConcurrency).Draw(t, "concurrency")
+		if l.Mode == hotparam.ModeWait && rapid.Bool().Draw(t, "line") {
+			l.Queue = rapid.IntRange(1, hotparam.MaxQueue).Draw(t, "queue")
+		}
+	}
+	if l.Concurrency == 0 || rapid.Bool().Draw(t, "rated") {
+		l.Quota = drawQuota(t, l.Mode == hotparam.ModeWait)
+		if rapid.Bool().Draw(t, "penal") && requests {
+			l.Penalty = drawSpan(t, "penalty", hotparam.MaxPenalty)
+		}
+		l.CountDenied = requests && l.Algorithm.Windowed() && rapid.Bool().Draw(t, "count denied")
+	}
+	l.Scope = rapid.SampledFrom([]hotparam.Scope{"", hotparam.ScopeShare, hotparam.ScopeExact}).Draw(t, "scope")
+	if l.Scope == hotparam.ScopeExact {
+		l.Away = rapid.SampledFrom([]hotparam.Away{"", hotparam.AwayLocal, hotparam.AwayOpen, hotparam.AwayClosed}).Draw(t, "away")
+		if !requests {
+			l.Scope, l.Away = "", ""
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "prior") == 0 {
+		l.Priority = &hotparam.Priority{Name: "tier", First: rapid.SliceOfN(rapid.SampledFrom([]string{"gold", "", "1", "é"}), 1, hotparam.MaxClasses-1).Draw(t, "first")}
+	}
+	if l.Mode == hotparam.ModeServe && rapid.Bool().Draw(t, "answered") {
+		l.Serve = &hotparam.Answer{
+			Status: rapid.IntRange(200, 599).Draw(t, "status"),
+			Type:   rapid.SampledFrom([]string{defaultType, "application/json"}).Draw(t, "type"),
+			Body:   rapid.SampledFrom([]string{"", "[]", "busy: come back"}).Draw(t, "body"),
+		}
+	}
+	return l
+}
+
+func drawSpan(t *rapid.T, what string, most time.Duration) time.Duration {
+	return time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(most)).Draw(t, what))
+}
+
+func drawQuota(t *rapid.T, waits bool) hotparam.Quota {
+	q := hotparam.Quota{Algorithm: rapid.SampledFrom(append(slices.Clone(hotparam.Algorithms), "x_own")).Draw(t, "algorithm"), Rate: drawRate(t, "limit", time.Millisecond)}
+	q.Burst = rapid.Int64Range(1, 100_000).Draw(t, "burst")
+	switch {
+	case q.Algorithm == hotparam.LeakyBucket:
+		q.Shape = waits && rapid.Bool().Draw(t, "shape")
+	case q.Algorithm.Windowed():
+		q.Burst = q.Rate.N
+		if q.Algorithm == hotparam.FixedWindow && rapid.Bool().Draw(t, "natural") {
+			q.Calendar = rapid.SampledFrom([]hotparam.Calendar{hotparam.CalendarSecond, hotparam.CalendarWeek, hotparam.CalendarYear}).Draw(t, "calendar")
+			q.Rate.Per = hotparam.CalendarPeriods[q.Calendar]
+			q.Zone = rapid.SampledFrom([]string{"", "UTC", "Europe/Berlin"}).Draw(t, "zone")
+		}
+		if q.Algorithm == hotparam.SlidingBlocks {
+			q.Blocks = rapid.IntRange(1, hotparam.MaxBlocks).Draw(t, "blocks")
+		}
+	case rapid.Bool().Draw(t, "warm"):
+		q.WarmUp = drawSpan(t, "warm_up", hotparam.MaxWarmUp)
+		q.ColdFactor = rapid.SampledFrom([]float64{hotparam.DefaultColdFactor, 1.5, 10}).Draw(t, "cold")
+	default:
+		q.Missing = rapid.Int64Range(0, q.Burst).Draw(t, "missing")
+	}
+	return q
 }
 
 // drawException draws one for parameters among names.
@@ -113,7 +181,7 @@ func drawException(t *rapid.T, r *hotparam.Rule, names []hotparam.Param) hotpara
 		}
 	}
 	if x.Rate.IsZero() || rapid.Bool().Draw(t, "limits") {
-		x.Limit = drawLimit(t)
+		x.Limit = drawLimit(t, r.Count)
 	}
 	return x
 }

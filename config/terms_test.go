@@ -85,7 +85,7 @@ func TestCount(t *testing.T) {
 		t.Errorf("ms: %+v, limit %+v", r, r.Limit)
 	}
 	for word, unit := range map[string]hotparam.Unit{"units": hotparam.Units, "requests": hotparam.Requests, "bytes": hotparam.Bytes, "ms": hotparam.Millis} {
-		if r := ruleOf(t, "count: "+word, "limit: 7/s"); r.Count != unit || *r.Limit != (hotparam.Limit{Quota: hotparam.Quota{Rate: per(7, time.Second), Burst: 7}, Mode: hotparam.ModeLimit}) {
+		if r := ruleOf(t, "count: "+word, "limit: 7/s"); r.Count != unit || *r.Limit != (hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: per(7, time.Second), Burst: 7}, Mode: hotparam.ModeLimit}) {
 			t.Errorf("%s: %+v, limit %+v", word, r, r.Limit)
 		}
 	}
@@ -122,8 +122,8 @@ func TestExceptions(t *testing.T) {
 		{Values: values("q", "phone*"), Action: hotparam.Allow},
 		{Values: values("q", "a*", "page", "1"), Action: hotparam.Block}, {Values: values("q", "a*", "page", "2"), Action: hotparam.Block},
 		{Values: values("q", "b", "page", "1"), Action: hotparam.Block}, {Values: values("q", "b", "page", "2"), Action: hotparam.Block},
-		{Values: values("q", "tv"), Rate: per(1000, time.Minute), Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: per(500, time.Second), Burst: 7}, Mode: hotparam.ModeShadow}},
-		{Values: values("q", ""), Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: per(5, time.Second), Burst: 5}, Mode: hotparam.ModeLimit}},
+		{Values: values("q", "tv"), Rate: per(1000, time.Minute), Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: per(500, time.Second), Burst: 7}, Mode: hotparam.ModeShadow}},
+		{Values: values("q", ""), Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: per(5, time.Second), Burst: 5}, Mode: hotparam.ModeLimit}},
 		{Values: values("path:id", "brand-*"), Action: hotparam.Allow}, {Values: values("path:id", "true"), Action: hotparam.Allow},
 		{Values: values("q", "x", "page", "1"), Action: hotparam.Block}, {Values: values("query:a:b", "z"), Action: hotparam.Block},
 	}

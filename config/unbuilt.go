@@ -6,12 +6,7 @@ package config
 
 // unbuiltFields are fields, wherever they stand, and what works today.
 var unbuiltFields = map[string]string{
-	"concurrency": "what works today: rate and burst",
-	"wait":        "what works today: on_limit: reject refuses at once and tells when to retry",
-	"priority":    "what works today: a rule for each kind of request, with limits of their own",
-	"penalty":     "what works today: rate and burst; a hot key stays limited for at least hot.hold",
-	"warm_up":     "what works today: a bucket begins full, with burst tokens",
-	"redact":      "what works today: names in secrets.extra never leave the process",
+	"redact": "what works today: names in secrets.extra never leave the process",
 }
 
 // unbuiltWords are values of some fields, and what works today.
@@ -20,15 +15,7 @@ var unbuiltWords = map[string]struct {
 	hint  string
 }{
 	"limit.scope": {
-		[]string{"share", "cluster", "exact"},
-		"what works today: scope: instance, a bucket of its own on each instance",
-	},
-	"limit.on_limit": {
-		[]string{"wait", "serve"},
-		"what works today: on_limit: reject or shadow",
-	},
-	"limit.algorithm": {
-		[]string{"leaky_bucket", "gcra", "fixed", "fixed_window", "sliding_log", "sliding_blocks", "sliding_window", "concurrency"},
-		"what works today: algorithm: token_bucket",
+		[]string{"cluster"},
+		"what works today: scope: exact, one limit over all instances; share, a part of it on each; instance",
 	},
 }

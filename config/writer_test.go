@@ -121,12 +121,56 @@ func (w writer) threshold(h hotparam.Threshold, unit hotparam.Unit) string {
 }
 
 func (w writer) limit(l *hotparam.Limit, unit hotparam.Unit) string {
-	limit := []pair{{"burst", w.text(w.count(l.Burst, unit))}, {"rate", w.rate(l.Rate, unit)}}
-	if l.Mode == hotparam.ModeShadow {
-		limit = append(limit, pair{"on_limit", "shadow"})
-	} else if w.coin("reject") {
-		limit = append(limit, pair{"on_limit", "reject"}, pair{"scope", "instance"}, pair{"algorithm", "token_bucket"})
+	var limit []pair
+	put := func(there bool, name string, value any) {
+		if there {
+			limit = append(limit, pair{name, w.text(fmt.Sprint(value))})
+		}
 	}
+	rated, tokens := l.Quota != (hotparam.Quota{}), !l.Algorithm.Windowed() && l.Algorithm != hotparam.LeakyBucket
+	if rated {
+		put(!l.Algorithm.Windowed() && l.Burst != l.Rate.N || w.coin("burst"), "burst", w.count(l.Burst, unit))
+		limit = append(limit, pair{"rate", w.rate(l.Rate, unit)})
+		put(l.Algorithm != hotparam.TokenBucket || w.coin("algorithm"), "algorithm", l.Algorithm)
+		if tokens && l.WarmUp == 0 && (l.Missing > 0 || w.coin("initial")) {
+			initial := "0"
+			if l.Burst > l.Missing {
+				initial = w.count(l.Burst-l.Missing, unit)
+			}
+			put(true, "initial", initial)
+		}
+	}
+	put(l.Shape || w.coin("shape"), "shape", l.Shape)
+	put(l.WarmUp > 0, "warm_up", l.WarmUp)
+	put(l.ColdFactor != 0 && (l.ColdFactor != hotparam.DefaultColdFactor || w.coin("cold")), "cold_factor", l.ColdFactor)
+	put(l.Calendar != "", "calendar", l.Calendar)
+	put(l.Zone != "", "zone", l.Zone)
+	put(l.Blocks != 0 && (l.Blocks != hotparam.DefaultBlocks || w.coin("blocks")), "blocks", l.Blocks)
+	put(l.CountDenied, "count_denied", l.CountDenied)
+	put(l.Penalty > 0, "penalty", l.Penalty)
+	put(l.Scope != "", "scope", l.Scope)
+	put(l.Scope == "" && w.coin("scope"), "scope", hotparam.ScopeInstance)
+	put(l.Away != "", "when_redis_is_away", l.Away)
+	put(l.Wait > 0, "wait", l.Wait)
+	put(l.Concurrency > 0, "concurrency", l.Concurrency)
+	put(l.Queue > 0, "queue", l.Queue)
+	if p := l.Priority; p != nil {
+		var first []string
+		for _, s := range p.First {
+			first = append(first, w.text(s))
+		}
+		limit = append(limit, pair{"priority", w.inline([]pair{{"by", w.text(p.Name)}, {"first", "[" + strings.Join(first, ", ") + "]"}})})
+	}
+	if a := l.Serve; a != nil {
+		serve := []pair{{"status", w.text(fmt.Sprint(a.Status))}, {"body", w.text(a.Body)}}
+		if a.Type != defaultType {
+			serve = append(serve, pair{"type", w.text(a.Type)})
+		}
+		limit = append(limit, pair{"serve", w.inline(serve)})
+	}
+	word := map[hotparam.Mode]string{hotparam.ModeLimit: "reject", hotparam.ModeShadow: "shadow", hotparam.ModeWait: "wait", hotparam.ModeServe: "serve"}[l.Mode]
+	told := l.Mode == hotparam.ModeLimit || l.Mode == hotparam.ModeWait || l.Serve != nil
+	put(!told || w.coin("on_limit"), "on_limit", word)
 	return w.inline(limit)
 }
 

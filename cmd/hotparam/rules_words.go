@@ -89,14 +89,6 @@ func thresholdWords(t *hotparam.Threshold, unit hotparam.Unit) string {
 	return at + " (" + strings.Join(terms, ", ") + ")"
 }
 
-func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
-	words := fmt.Sprintf("limit %s, burst %s", rateWords(l.Rate, unit), countWords(l.Burst, unit))
-	if l.Mode == hotparam.ModeShadow {
-		words += ", shadow"
-	}
-	return words
-}
-
 func exceptWords(all []hotparam.Exception) string {
 	var n [hotparam.Block + 1]int
 	for i := range all {

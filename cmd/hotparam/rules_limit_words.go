@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+// limitWords is what a rule or an exception holds requests to.
+func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
+	var parts []string
+	switch {
+	case l.Burst == hotparam.Unlimited:
+		parts = append(parts, "limit none")
+	case !l.Rate.IsZero():
+		parts = append(parts, quotaWords(&l.Quota, unit)...)
+	}
+	if l.Concurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%d at a time", l.Concurrency))
+	}
+	switch l.Mode {
+	case hotparam.ModeShadow:
+		parts = append(parts, "shadow")
+	case hotparam.ModeWait:
+		wait := "wait up to " + spanWords(l.Wait)
+		if l.Queue > 0 {
+			wait += fmt.Sprintf(" in a queue of %d", l.Queue)
+		}
+		parts = append(parts, wait)
+	case hotparam.ModeServe:
+		answer := "serve what code gives"
+		if l.Serve != nil {
+			answer = fmt.Sprintf("serve %d", l.Serve.Status)
+		}
+		parts = append(parts, answer)
+	}
+	if p := l.Priority; p != nil {
+		parts = append(parts, fmt.Sprintf("first %s %s", p.Name, strings.Join(p.First, ", ")))
+	}
+	return strings.Join(append(parts, scopeWords(l)...), ", ")
+}
+
+// quotaWords is how much, and how it is reckoned.
+func quotaWords(q *hotparam.Quota, unit hotparam.Unit) []string {
+	parts := []string{"limit " + rateWords(q.Rate, unit)}
+	if q.Algorithm.Windowed() {
+		words := strings.ReplaceAll(string(q.Algorithm), "_", " ")
+		switch {
+		case q.Calendar != "":
+			words += " of a calendar " + string(q.Calendar)
+			if q.Zone != "" {
+				words += " in " + q.Zone
+			}
+		case q.Blocks > 0:
+			words = fmt.Sprintf("%d %s", q.Blocks, words)
+		}
+		parts = append(parts, words)
+	} else {
+		parts = append(parts, "burst "+countWords(q.Burst, unit))
+		if q.Algorithm != "" && q.Algorithm != hotparam.TokenBucket {
+			parts = append(parts, strings.ReplaceAll(string(q.Algorithm), "_", " "))
+		}
+	}
+	for _, extra := range []struct {
+		there bool
+		words string
+	}{
+		{q.Missing > 0, "initially " + countWords(q.Burst-q.Missing, unit)},
+		{q.Shape, "shaped"},
+		{q.WarmUp > 0, "warms up in " + spanWords(q.WarmUp) + " from 1/" + strconv.FormatFloat(q.ColdFactor, 'g', 4, 64)},
+		{q.CountDenied, "refused ones count"},
+		{q.Penalty > 0, "locked for " + spanWords(q.Penalty) + " after a refusal"},
+	} {
+		if extra.there {
+			parts = append(parts, extra.words)
+		}
+	}
+	return parts
+}
+
+func scopeWords(l *hotparam.Limit) []string {
+	switch l.Scope {
+	case hotparam.ScopeShare:
+		return []string{"shared by all instances"}
+	case hotparam.ScopeExact:
+		away := l.Away
+		if away == "" {
+			away = hotparam.AwayLocal
+		}
+		return []string{"over all instances by Redis, " + string(away) + " when it is away"}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+var prioritySection = section{
+	name: "limit.priority", prefix: "limit.priority.",
+	fields:  []string{"by", "first"},
+	example: "for example priority: {by: tier, first: [gold, silver]}",
+}
+
+// priority reads which requests come first; nil: all are alike.
+func (r *ruleReader) priority(n *node) *hotparam.Priority {
+	v := r.section(n, prioritySection)
+	if v == nil {
+		return nil
+	}
+	p := &hotparam.Priority{}
+	if s, ok := r.scalar(v.get("by"), "limit.priority.by"); ok {
+		param, err := parseName(s)
+		if err != nil {
+			r.report(v.get("by").at, err.hint, "limit.priority.by %s: %s", quote(s), err.message)
+		}
+		p.Source, p.Name = param.Source, param.Name
+	}
+	for _, item := range r.list(v.get("first"), "limit.priority.first") {
+		if s, ok := r.scalar(item, "limit.priority.first"); ok {
+			p.First = append(p.First, s)
+		}
+	}
+	for _, name := range prioritySection.fields {
+		if !v.has(name) {
+			r.report(n.at, prioritySection.example, "limit.priority.%s is missing", name)
+		}
+	}
+	return p
+}
+
+var serveSection = section{
+	name: "limit.serve", prefix: "limit.serve.",
+	fields:  []string{"status", "type", "body"},
+	example: `for example serve: {status: 200, type: application/json, body: "[]"}`,
+}
+
+// defaultType is what an answer is if the file does not say.
+const defaultType = "text/plain; charset=utf-8"
+
+// answer reads what takes the place of a handler's response; nil: code tells.
+func (r *ruleReader) answer(n *node) *hotparam.Answer {
+	v := r.section(n, serveSection)
+	if v == nil {
+		return nil
+	}
+	a := &hotparam.Answer{Status: 200, Type: defaultType}
+	if s, ok := r.scalar(v.get("status"), "limit.serve.status"); ok {
+		status, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || status < 200 || status > 599 {
+			r.report(v.get("status").at, serveSection.example, "limit.serve.status %s: want 200 to 599", quote(s))
+		}
+		a.Status = status
+	}
+	if s, ok := r.scalar(v.get("type"), "limit.serve.type"); ok {
+		a.Type = strings.TrimSpace(s)
+		if strings.ContainsAny(a.Type, "\r\n") || !strings.Contains(a.Type, "/") {
+			r.report(v.get("type").at, serveSection.example, "limit.serve.type %s: want a media type", quote(s))
+		}
+	}
+	a.Body, _ = r.scalar(v.get("body"), "limit.serve.body")
+	return a
+}
