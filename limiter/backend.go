@@ -83,7 +83,7 @@ type Result struct {
 	// is not filled in.
 	hotparam.Decision
 	Taken int64
-	Mark  int64 // names what was taken, for a Return
+	Mark  int64 // 0 or above; names what was taken, for a Return
 }
 
 // Errors of backends.

@@ -1,6 +1,7 @@
 package limiter_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
 )
 
 // One hot bucket that all goroutines share: mostly denied, as a hot key is, and
@@ -76,6 +78,52 @@ func BenchmarkKeyed(b *testing.B) {
 			s := k.Stats()
 			b.ReportMetric(float64(s.Overflow)/float64(b.N), "open/op")
 			b.ReportMetric(float64(s.Evicted)/float64(b.N), "evicted/op")
+		})
+	}
+}
+
+// One key that all goroutines ask for, and as many keys as there are goroutines, in a
+// Memory; then what each algorithm costs in a Bucket.
+func BenchmarkMemory(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keys uint64
+	}{{"one key", 1}, {"a key each", 64}} {
+		b.Run(c.name, func(b *testing.B) {
+			m, err := limiter.NewMemory(limiter.MemoryConfig{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			quota := &hotparam.Quota{Rate: perSecond5, Burst: 10}
+			ctx := context.Background()
+			var next atomic.Uint64
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				op := limiter.Op{Quota: quota, Name: "users", Key: fmt.Sprint("GET /users/", next.Add(1)%c.keys), Ask: limiter.Ask{N: 1}}
+				for pb.Next() {
+					if _, err := m.Do(ctx, op); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkBucket(b *testing.B) {
+	for _, name := range sortedQuotas {
+		q := quotasOfAll[name]
+		b.Run(name, func(b *testing.B) {
+			bucket, err := limiter.NewBucket(&q, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			start := time.Now()
+			b.ReportAllocs()
+			for b.Loop() {
+				bucket.Do(time.Since(start), limiter.Ask{N: 1})
+			}
 		})
 	}
 }

@@ -12,8 +12,12 @@ import (
 // annex A). The state of a bucket is one word: the theoretical arrival time,
 // the instant at which the bucket is full again if nobody takes anything. A
 // bucket whose instant has passed is full however long ago that was, so time
-// and GiveBack alike can never fill it beyond its burst, and the zero word is a
-// full bucket.
+// and a Return alike can never fill it beyond its burst, and the zero word is a
+// full bucket. A word that is further away than an empty bucket's owes tokens:
+// to charges, or to reservations, which are so served in their order.
+//
+// A leaky bucket is the same turned over: what was taken from one is what the
+// other holds, and it has leaked out when the first is full.
 //
 // A token costs ⌈Per/N⌉ nanoseconds. Rounded up, a bucket never admits more
 // than its rate; it falls short by less than a nanosecond a token, which is 1%
@@ -23,13 +27,25 @@ type gcra struct {
 	burst    int64 // tokens in a full bucket
 	fill     int64 // ns in which an empty bucket fills: interval × burst
 	debt     int64 // ns in which the deepest debt is paid
+	missing  int64 // ns worth of tokens that a new bucket lacks
+	shape    bool  // what is admitted leaves one by one
+	leaky    bool  // told as a leaky bucket: no other algorithm goes on with it
+
+	// ahead is the longest delay of a reservation so far, beyond the debt: how far
+	// a word may be ahead with good reason.
+	ahead atomic.Int64
+
+	// successor is what took its place at its since; nil: nothing has.
+	successor atomic.Pointer[gcra]
+	since     int64
 }
 
 // With these bounds no sum or difference of instants leaves an int64.
 const (
-	maxNow  = 1 << 62 // ns, 146 years
-	maxFill = 1 << 61 // ns, 73 years
-	maxDebt = 1 << 60 // ns
+	maxNow   = 1 << 62 // ns, 146 years
+	maxFill  = 1 << 61 // ns, 73 years
+	maxDebt  = 1 << 60 // ns
+	maxAhead = 1 << 59 // ns, 18 years: no reservation waits longer
 )
 
 // minDebt is how much time's tokens a charge may leave owed, and a burst if that
@@ -43,34 +59,83 @@ const minDebt = int64(time.Minute)
 // mean for ever: the bucket then starts anew, empty.
 const maxBack = int64(time.Minute)
 
-// gone is the word of a bucket that its table has dropped: look it up again.
+// gone is the word of a bucket that its table has dropped, or whose quota was
+// changed: look it up again.
 const gone = -1
 
-func newGCRA(rate hotparam.Rate, burst int64) (gcra, error) {
+// unborn is the word of a bucket that starts short of its burst, until it is first
+// asked: only then is it known when it started.
+const unborn = -2
+
+// set makes it the arithmetic of a rate and a burst.
+func (g *gcra) set(rate hotparam.Rate, burst int64) error {
 	switch {
 	case rate.N < 1 || rate.Per <= 0:
-		return gcra{}, fmt.Errorf("limiter: rate of %d per %v: both must be positive", rate.N, rate.Per)
+		return fmt.Errorf("limiter: rate of %d per %v: both must be positive", rate.N, rate.Per)
 	case rate.PerSecond() > hotparam.MaxRate:
-		return gcra{}, fmt.Errorf("limiter: rate %s: at most %d per second", rate, hotparam.MaxRate)
+		return fmt.Errorf("limiter: rate %s: at most %d per second", rate, hotparam.MaxRate)
 	case burst < 1:
-		return gcra{}, fmt.Errorf("limiter: burst %d: must be at least 1", burst)
+		return fmt.Errorf("limiter: burst %d: must be at least 1", burst)
 	}
 	interval := (int64(rate.Per)-1)/rate.N + 1
 	if burst > maxFill/interval {
-		return gcra{}, fmt.Errorf("limiter: burst %d at rate %s takes over 73 years to fill: lower the burst to %d or raise the rate",
+		return fmt.Errorf("limiter: burst %d at rate %s takes over 73 years to fill: lower the burst to %d or raise the rate",
 			burst, rate, maxFill/interval)
 	}
-	fill := burst * interval
-	return gcra{interval: interval, burst: burst, fill: fill, debt: min(max(fill, minDebt), maxDebt)}, nil
+	g.interval, g.burst, g.fill = interval, burst, burst*interval
+	g.debt = min(max(g.fill, minDebt), maxDebt)
+	return nil
+}
+
+// setQuota makes it the arithmetic of a quota that bucketed tells to be one of these.
+func (g *gcra) setQuota(q *hotparam.Quota) error {
+	if err := q.Validate(); err != nil {
+		return fmt.Errorf("limiter: %w", err)
+	}
+	if err := g.set(q.Rate, q.Burst); err != nil {
+		return err
+	}
+	g.missing = q.Missing * g.interval
+	g.leaky = q.Algorithm == hotparam.LeakyBucket
+	g.shape = q.Shape
+	return nil
+}
+
+func ofQuota(q *hotparam.Quota) (*gcra, error) {
+	g := &gcra{}
+	return g, g.setQuota(q)
+}
+
+// bucketed tells whether one word is all the state that a quota needs, its penalty
+// aside.
+func bucketed(q *hotparam.Quota) bool {
+	a := q.Algorithm
+	return q.Burst != hotparam.Unlimited && q.WarmUp == 0 && !a.Windowed() && !a.Custom()
 }
 
 // instant is now as the words tell time.
 func instant(now time.Duration) int64 { return min(max(int64(now), 0), maxNow) }
 
+// first is the word of a bucket that is new at t, after one that may have been
+// dropped at floor.
+func (g *gcra) first(floor, t int64) int64 {
+	if g.missing == 0 {
+		return floor
+	}
+	return max(floor, t) + g.missing
+}
+
 // current is the word as it stands at t: itself, or an empty bucket's when it
 // comes from before a reset of the clock.
 func (g *gcra) current(word, t int64) int64 {
 	if word-t > g.fill+g.debt+maxBack {
+		return g.reset(word, t)
+	}
+	return word
+}
+
+func (g *gcra) reset(word, t int64) int64 {
+	if word-t > g.fill+g.ahead.Load()+maxBack {
 		return t + g.fill
 	}
 	return word
@@ -82,22 +147,99 @@ type verdict struct {
 	allowed bool
 	free    int64 // ns worth of tokens that remain; below 0 in debt
 	wait    int64 // ns until a retry can pass
+	delay   int64 // ns until what was taken may be used
 }
 
-// step is the whole algorithm: from a word to the next one and the verdict.
-func (g *gcra) step(word, t, n int64) (int64, verdict) {
+// step is the whole algorithm: from a word to the next one and the verdict on n,
+// where keep are to be left.
+func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
 	word = g.current(word, t)
 	start := max(word, t)
 	free := g.fill - (start - t) // below 0 also when t is behind
 	switch {
-	case n < 0 || n > g.burst:
-		return word, verdict{false, free, 0}
-	case n == 0:
-		return word, verdict{true, free, 0}
-	case n*g.interval > free:
-		return word, verdict{false, free, n*g.interval - free}
+	case n <= 0:
+		return word, verdict{n == 0, free, 0, 0}
+	case n > g.burst-keep:
+		return word, verdict{false, free, 0, 0}
 	}
-	return start + n*g.interval, verdict{true, free - n*g.interval, 0}
+	if need := (n + keep) * g.interval; need > free {
+		return word, verdict{false, free, need - free, 0}
+	}
+	v := verdict{true, free - n*g.interval, 0, 0}
+	if g.shape {
+		v.delay = start - t
+	}
+	return start + n*g.interval, v
+}
+
+// ask is step for whatever can be asked: the next word, the verdict, and how many
+// were taken. Ask.Keep and Ask.Within are not negative.
+func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64) {
+	n := ask.N
+	switch {
+	case !ask.valid():
+		next, v = g.step(word, t, min(n, -1), 0)
+		return next, v, 0
+	case ask.Kind == Take:
+		next, v = g.step(word, t, n, ask.Keep)
+	case ask.Kind == Peek:
+		if _, v = g.step(word, t, n, ask.Keep); v.allowed {
+			v.free += n * g.interval
+		}
+		return word, v, 0
+	case ask.Kind == AtMost:
+		if n > 0 {
+			_, v = g.step(word, t, 0, 0)
+			n = max(1, min(n, max(0, v.free)/g.interval-ask.Keep))
+		}
+		next, v = g.step(word, t, n, ask.Keep)
+	case ask.Kind == Reserve:
+		next, v = g.reserve(word, t, ask)
+	case ask.Kind == Charge:
+		next, n = g.charged(word, t, n)
+		v = verdict{true, g.free(next, t), 0, 0}
+	default:
+		next = g.returned(g.current(word, t), n)
+		return next, verdict{true, g.free(next, t), 0, 0}, 0
+	}
+	if !v.allowed {
+		n = 0
+	}
+	return next, v, n
+}
+
+// free is how many ns worth of tokens a word leaves.
+func (g *gcra) free(word, t int64) int64 { return g.fill - (max(word, t) - t) }
+
+// reserve takes now or in advance. Of a bucket the tokens are earned after those of
+// all earlier reservations; of a queue they have their turn, which must come in time.
+func (g *gcra) reserve(word, t int64, ask *Ask) (int64, verdict) {
+	within := min(int64(ask.Within), maxAhead) // below 0 if the clock is behind
+	next, v := g.step(word, t, ask.N, ask.Keep)
+	switch {
+	case v.allowed && (v.delay == 0 || v.delay <= within), !v.allowed && v.wait == 0:
+		return next, v
+	case v.allowed:
+		return g.current(word, t), verdict{false, v.free + ask.N*g.interval, v.delay - within, 0}
+	case g.shape:
+		v.wait = max(v.wait, g.fill-v.free-within)
+	case v.wait > within:
+		v.wait -= within
+	default:
+		g.reach(v.wait)
+		return max(next, t) + ask.N*g.interval, verdict{true, v.free - ask.N*g.interval, 0, v.wait}
+	}
+	return next, v
+}
+
+// reach notes how far ahead a word is going to be.
+func (g *gcra) reach(delay int64) {
+	for {
+		old := g.ahead.Load()
+		if delay <= max(old, g.debt) || g.ahead.CompareAndSwap(old, delay) {
+			return
+		}
+	}
 }
 
 func (g *gcra) decision(v verdict) hotparam.Decision {
@@ -106,74 +248,39 @@ func (g *gcra) decision(v verdict) hotparam.Decision {
 		reason = hotparam.ReasonWithin
 	}
 	return hotparam.Decision{
-		Allowed: v.allowed, Reason: reason, Limit: g.burst, Remaining: max(0, v.free) / g.interval, RetryAfter: time.Duration(v.wait),
+		Allowed: v.allowed, Reason: reason, Limit: g.burst, Remaining: max(0, v.free) / g.interval,
+		RetryAfter: time.Duration(v.wait), ResetAfter: time.Duration(g.fill - v.free), Delay: time.Duration(v.delay),
 	}
 }
 
-// take steps the word in place; false when the bucket is gone. It is lock-free:
-// whoever loses the swap has lost it to one who made progress, and a denial,
-// the common case of a hot bucket, swaps nothing.
-func (g *gcra) take(word *atomic.Int64, t, n int64) (verdict, bool) {
-	for {
-		old := word.Load()
-		if old == gone {
-			return verdict{}, false
-		}
-		next, v := g.step(old, t, n)
-		if next == old || word.CompareAndSwap(old, next) {
-			return v, true
-		}
-	}
-}
-
-// charge takes n of the word in place, whatever is there; false when the bucket
-// is gone. It is lock-free as take is.
-func (g *gcra) charge(word *atomic.Int64, t, n int64) bool {
-	for {
-		old := word.Load()
-		if old == gone {
-			return false
-		}
-		if next := g.charged(old, t, n); next == old || word.CompareAndSwap(old, next) {
-			return true
-		}
-	}
-}
-
-// charged is the word after n more were taken at t.
-func (g *gcra) charged(word, t, n int64) int64 {
+// charged is the word after n more were taken at t, and how many of them were: the
+// rest is forgiven.
+func (g *gcra) charged(word, t, n int64) (next, taken int64) {
 	word = g.current(word, t)
+	if n == 0 {
+		return word, 0
+	}
 	start := max(word, t)
 	end := max(t+g.fill+g.debt, start) // it may be behind start when the clock is
-	if n > (end-start)/g.interval {
-		return end // the rest is forgiven
+	if most := (end - start) / g.interval; n > most {
+		return end, most
 	}
-	return start + n*g.interval
+	return start + n*g.interval, n
 }
 
 // peek is the decision on n, with the tokens that are there before.
 func (g *gcra) peek(word, t, n int64) hotparam.Decision {
-	_, v := g.step(word, t, n)
+	_, v := g.step(word, t, n, 0)
 	if v.allowed {
 		v.free += n * g.interval
 	}
 	return g.decision(v)
 }
 
-// giveBack undoes a take of n. It needs no clock: a word that falls behind it
-// is a full bucket.
-func (g *gcra) giveBack(word *atomic.Int64, n int64) {
-	if n <= 0 {
-		return
+// returned is the word after n were given back: at the utmost a full bucket's.
+func (g *gcra) returned(word, n int64) int64 {
+	if n > word/g.interval {
+		return 0
 	}
-	back := min(n, g.burst) * g.interval
-	for {
-		old := word.Load()
-		if old <= 0 { // full since ever, or gone
-			return
-		}
-		if word.CompareAndSwap(old, max(0, old-back)) {
-			return
-		}
-	}
+	return word - max(n, 0)*g.interval
 }

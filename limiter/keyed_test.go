@@ -11,7 +11,6 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
-	"github.com/hotparam/hotparam/limiter/limitertest"
 )
 
 func newKeyed(t testing.TB, rate hotparam.Rate, burst int64, maxKeys int) *limiter.Keyed {
@@ -25,37 +24,6 @@ func newKeyed(t testing.TB, rate hotparam.Rate, burst int64, maxKeys int) *limit
 
 func take(k *limiter.Keyed, now time.Duration, key string, n int64) hotparam.Decision {
 	return k.Take(now, hotparam.Hash([]byte(key)), []byte(key), n)
-}
-
-// oneKey is one key of a table in which others come and go at each call, so that
-// its bucket is dropped whenever it may be.
-type oneKey struct {
-	*limiter.Keyed
-	calls atomic.Int64
-}
-
-func (o *oneKey) Take(now time.Duration, n int64) hotparam.Decision {
-	take(o.Keyed, now, fmt.Sprint("other", o.calls.Add(1)%7), 1)
-	return take(o.Keyed, now, "one", n)
-}
-
-func (o *oneKey) Peek(now time.Duration, n int64) hotparam.Decision {
-	return o.Keyed.Peek(now, hotparam.Hash([]byte("one")), []byte("one"), n)
-}
-
-func (o *oneKey) Charge(now time.Duration, n int64) {
-	take(o.Keyed, now, fmt.Sprint("other", o.calls.Add(1)%7), 1)
-	o.Keyed.Charge(now, hotparam.Hash([]byte("one")), []byte("one"), n)
-}
-
-func (o *oneKey) GiveBack(n int64) {
-	o.Keyed.GiveBack(hotparam.Hash([]byte("one")), []byte("one"), n)
-}
-
-func TestKeyed(t *testing.T) {
-	limitertest.TestLimiter(t, func(t *testing.T, rate hotparam.Rate, burst int64) limitertest.Limiter {
-		return &oneKey{Keyed: newKeyed(t, rate, burst, 8)}
-	})
 }
 
 // Each key's decisions are those of a bucket of its own, whatever is dropped

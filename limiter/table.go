@@ -1,44 +1,57 @@
 package limiter
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// table is a bounded hash table of buckets: chains that are read without a lock
-// and changed under the lock of their stripe.
+// table is a bounded hash table of what a limiter keeps for each key: chains that are
+// read without a lock and changed under the lock of their stripe.
 //
-// A reader may meet a bucket while it is dropped. That is settled in the
-// bucket's own word: it is swapped for gone, from a full bucket's, before the
-// bucket leaves its chain; so whoever takes from it either comes first, and it
-// stays, or sees that it is gone and looks again under the lock. A map under a
-// lock for each shard was the alternative: there the hottest key's lock is what
-// all wait for.
-type table struct {
-	heads   []atomic.Pointer[bucket] // a power of two, at least max
-	stripes []stripe                 // a power of two
+// A reader may meet a key while it is dropped. That is settled in what is kept for
+// it: it is marked as gone before it leaves its chain; so whoever takes from it
+// either comes first, and it stays, or sees that it is gone and looks again under
+// the lock. A map under a lock for each shard was the alternative: there the hottest
+// key's lock is what all wait for.
+//
+// Nobody sweeps in the background: new keys sweep some of the table as they enter, and
+// where none come the others do, one of them each pace.
+type table[K any] struct {
+	heads   []atomic.Pointer[node[K]] // a power of two, at least max
+	stripes []stripe[K]               // a power of two
 	max     int64
+	drop    func(kept *K, now int64) bool // marks it as gone if it is as good as new
 	held    atomic.Int64
+
+	pace  int64        // ns between two looks
+	swept atomic.Int64 // when the last look was
+	turn  atomic.Int64
+
+	evicted  atomic.Uint64
+	overflow atomic.Uint64
 }
 
-// bucket is one key's; all but word and next are fixed.
-type bucket struct {
+// node is one key's; all but kept and next are fixed.
+type node[K any] struct {
 	hash uint64
 	key  string
-	word atomic.Int64
-	next atomic.Pointer[bucket]
+	next atomic.Pointer[node[K]]
+	kept K
 }
 
 // stripe is the right to change a run of the heads.
-type stripe struct {
-	run  []atomic.Pointer[bucket] // fixed
+type stripe[K any] struct {
+	run  []atomic.Pointer[node[K]] // fixed
 	mu   sync.Mutex
 	hand int // the head of the run to sweep next
-	// floor is the latest instant at which a bucket was dropped. Whatever was
-	// dropped was full by then, so a bucket that starts with this word has no
-	// more tokens than the one that may have been dropped before it, even when
-	// the clock goes back.
+	// floor is the latest instant at which a key was dropped. Whatever was
+	// dropped was as good as new by then, so a bucket that starts with this word
+	// has no more tokens than the one that may have been dropped before it, even
+	// when the clock goes back.
 	floor int64
 	_     [16]byte // a cache line of its own
 }
@@ -56,62 +69,135 @@ const (
 	lookFull   = 16
 )
 
-func newTable(maxKeys int) *table {
-	t := &table{heads: make([]atomic.Pointer[bucket], 1<<bits.Len(uint(maxKeys-1))), max: int64(maxKeys)}
-	t.stripes = make([]stripe, min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
+// Where no new keys come, the whole table is seen each sweepRound, in looks that take
+// some microseconds.
+const (
+	lookIdle   = 512 // heads
+	lookBehind = 16  // looks
+	sweepRound = 30 * time.Second
+)
+
+// maxMaxKeys keeps a typing error from reserving all memory.
+const maxMaxKeys = 1 << 24
+
+func newTable[K any](maxKeys int, drop func(*K, int64) bool) (*table[K], error) {
+	if maxKeys < 1 || maxKeys > maxMaxKeys {
+		return nil, fmt.Errorf("limiter: maxKeys %d: must be 1 to %d", maxKeys, maxMaxKeys)
+	}
+	t := &table[K]{heads: make([]atomic.Pointer[node[K]], 1<<bits.Len(uint(maxKeys-1))), max: int64(maxKeys), drop: drop}
+	t.stripes = make([]stripe[K], min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
 	run := len(t.heads) / len(t.stripes)
 	for i := range t.stripes {
 		t.stripes[i].run = t.heads[i*run : (i+1)*run]
 	}
-	return t
+	t.pace = int64(sweepRound) * int64(min(run, lookIdle)) / int64(len(t.heads))
+	return t, nil
 }
 
-func (t *table) len() int64 { return t.held.Load() }
-func (t *table) full() bool { return t.held.Load() >= t.max }
+func (t *table[K]) full() bool { return t.held.Load() >= t.max }
 
-func (t *table) head(hash uint64) uint64 { return hash & uint64(len(t.heads)-1) }
+func (t *table[K]) stats() Stats {
+	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Overflow: t.overflow.Load()}
+}
 
-func (t *table) stripe(hash uint64) *stripe {
-	return &t.stripes[t.head(hash)*uint64(len(t.stripes))/uint64(len(t.heads))]
+func (t *table[K]) head(hash uint64) *atomic.Pointer[node[K]] {
+	return &t.heads[hash&uint64(len(t.heads)-1)]
+}
+
+func (t *table[K]) stripe(hash uint64) *stripe[K] {
+	head := hash & uint64(len(t.heads)-1)
+	return &t.stripes[head*uint64(len(t.stripes))/uint64(len(t.heads))]
 }
 
 // find needs no lock: it sees every key that was added before and not dropped
 // since. Under the lock of the hash's stripe what it finds is not gone either.
-func (t *table) find(hash uint64, key []byte) *bucket {
-	for b := t.heads[t.head(hash)].Load(); b != nil; b = b.next.Load() {
-		if b.hash == hash && b.key == string(key) {
-			return b
+func (t *table[K]) find(hash uint64, key []byte) *node[K] {
+	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
+		if n.hash == hash && n.key == string(key) {
+			return n
 		}
 	}
 	return nil
 }
 
-// add puts in a key that is not there, unless the table is full. The caller
-// holds the lock of the hash's stripe.
-func (t *table) add(hash uint64, key []byte, word int64) bool {
-	if t.held.Add(1) > t.max {
-		t.held.Add(-1)
+// findNamed is find for the key that named makes of a name and a key.
+func (t *table[K]) findNamed(hash uint64, name, key string) *node[K] {
+	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
+		if n.hash == hash && isNamed(n.key, name, key) {
+			return n
+		}
+	}
+	return nil
+}
+
+// namedPrefix is how many bytes tell where the name ends.
+const namedPrefix = 4
+
+func named(name, key string) string {
+	b := make([]byte, namedPrefix, namedPrefix+len(name)+len(key))
+	binary.BigEndian.PutUint32(b, uint32(len(name)))
+	return string(append(append(b, name...), key...))
+}
+
+func isNamed(k, name, key string) bool {
+	if len(k) != namedPrefix+len(name)+len(key) {
 		return false
 	}
-	head := &t.heads[t.head(hash)]
-	b := &bucket{hash: hash, key: string(key)}
-	b.word.Store(word)
-	b.next.Store(head.Load())
-	head.Store(b)
+	end := namedPrefix + len(name)
+	return k[namedPrefix:end] == name && k[end:] == key && binary.BigEndian.Uint32([]byte(k[:namedPrefix])) == uint32(len(name))
+}
+
+// unnamed is what named was given.
+func unnamed(k string) (name, key string) {
+	end := namedPrefix + binary.BigEndian.Uint32([]byte(k[:namedPrefix]))
+	return k[namedPrefix:end], k[end:]
+}
+
+// room makes room for a new key, after a look for what may go; false if there is none.
+// The caller holds the lock of the stripe, and puts the key in.
+func (t *table[K]) room(s *stripe[K], now int64) bool {
+	look := lookAlways
+	if t.full() {
+		look = lookFull
+	}
+	t.sweep(s, now, look)
+	if t.held.Add(1) > t.max {
+		t.held.Add(-1)
+		t.overflow.Add(1)
+		return false
+	}
 	return true
 }
 
-// sweep drops the buckets that are full at now under the stripe's next heads,
-// and counts them. The caller holds the stripe's lock.
-func (t *table) sweep(s *stripe, now int64, heads int) (dropped uint64) {
+// put lets readers see a new key, for which there is room.
+func (t *table[K]) put(n *node[K]) {
+	head := t.head(n.hash)
+	n.next.Store(head.Load())
+	head.Store(n)
+}
+
+// replace puts one node in another's place, under the lock of their stripe.
+func (t *table[K]) replace(old, by *node[K]) {
+	link := t.head(old.hash)
+	for link.Load() != old {
+		link = &link.Load().next
+	}
+	by.next.Store(old.next.Load())
+	link.Store(by)
+}
+
+// sweep drops the keys that are as good as new at now under the stripe's next heads.
+// The caller holds the stripe's lock.
+func (t *table[K]) sweep(s *stripe[K], now int64, heads int) {
+	dropped := 0
 	for range min(heads, len(s.run)) {
 		link := &s.run[s.hand]
-		for b := link.Load(); b != nil; b = link.Load() {
-			if word := b.word.Load(); word > now || !b.word.CompareAndSwap(word, gone) {
-				link = &b.next
+		for n := link.Load(); n != nil; n = link.Load() {
+			if !t.drop(&n.kept, now) {
+				link = &n.next
 				continue
 			}
-			link.Store(b.next.Load())
+			link.Store(n.next.Load())
 			dropped++
 		}
 		s.hand = (s.hand + 1) % len(s.run)
@@ -119,6 +205,51 @@ func (t *table) sweep(s *stripe, now int64, heads int) (dropped uint64) {
 	if dropped > 0 {
 		s.floor = max(s.floor, now)
 		t.held.Add(-int64(dropped))
+		t.evicted.Add(uint64(dropped))
 	}
-	return dropped
+}
+
+// due tells whether it is time for another look, which tend takes.
+func (t *table[K]) due(now int64) bool {
+	since := now - t.swept.Load()
+	return since >= t.pace || since < -maxBack
+}
+
+// tend looks at the next piece of the table. One caller does it, the others go on.
+// Looks for which nobody came in time are made up for, some of them.
+func (t *table[K]) tend(now int64) {
+	last := t.swept.Load()
+	next := max(last+t.pace, now-lookBehind*t.pace)
+	if last-now > maxBack {
+		next = now // the clock was reset
+	}
+	if !t.due(now) || !t.swept.CompareAndSwap(last, next) {
+		return
+	}
+	s := &t.stripes[uint64(t.turn.Add(1))%uint64(len(t.stripes))]
+	if s.mu.TryLock() {
+		t.sweep(s, now, lookIdle)
+		s.mu.Unlock()
+	}
+}
+
+// sweepAll looks at the whole table.
+func (t *table[K]) sweepAll(now int64) {
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.mu.Lock()
+		t.sweep(s, now, len(s.run))
+		s.mu.Unlock()
+	}
+}
+
+// each calls f for every node, which may be dropped meanwhile, until it says false.
+func (t *table[K]) each(f func(*node[K]) bool) {
+	for i := range t.heads {
+		for n := t.heads[i].Load(); n != nil; n = n.next.Load() {
+			if !f(n) {
+				return
+			}
+		}
+	}
 }

@@ -21,11 +21,11 @@ func TestDroppedBucketIsGone(t *testing.T) {
 	if k.table.find(1, []byte("old")) != nil || k.Stats().Evicted != 1 {
 		t.Fatalf("stats %+v: the full bucket was not dropped", k.Stats())
 	}
-	if d, ok := k.take(&found.word, int64(full), 1); ok {
+	if d, ok := found.kept.g.take(&found.kept.word, int64(full), 1); ok {
 		t.Errorf("took from a dropped bucket: %+v", d)
 	}
-	k.giveBack(&found.word, 1)
-	if word := found.word.Load(); word != gone {
+	found.kept.g.giveBack(&found.kept.word, 1)
+	if word := found.kept.word.Load(); word != gone {
 		t.Errorf("the dropped bucket came back, with word %d", word)
 	}
 }
@@ -38,11 +38,11 @@ func TestKeyEntersOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, remaining := range []int64{1, 0} {
-		if d := k.takeNew(0, 1, []byte("key"), 1); !d.Allowed || d.Remaining != remaining {
+		if d := k.settle(0, 1, []byte("key"), &Ask{N: 1}); !d.Allowed || d.Remaining != remaining {
 			t.Errorf("%+v, want %d remaining", d, remaining)
 		}
 	}
-	if d := k.takeNew(0, 1, []byte("key"), 1); d.Allowed || k.Stats().Keys != 1 {
+	if d := k.settle(0, 1, []byte("key"), &Ask{N: 1}); d.Allowed || k.Stats().Keys != 1 {
 		t.Errorf("%+v with %+v, want a denial and one key", d, k.Stats())
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
-	"github.com/hotparam/hotparam/limiter/limitertest"
 )
 
 var perSecond5 = hotparam.Rate{N: 5, Per: time.Second}
@@ -24,12 +23,6 @@ func newBucket(t testing.TB, rate hotparam.Rate, burst int64) *limiter.TokenBuck
 		t.Fatal(err)
 	}
 	return b
-}
-
-func TestTokenBucket(t *testing.T) {
-	limitertest.TestLimiter(t, func(t *testing.T, rate hotparam.Rate, burst int64) limitertest.Limiter {
-		return newBucket(t, rate, burst)
-	})
 }
 
 func TestNewTokenBucketErrors(t *testing.T) {

@@ -1,0 +1,215 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// CachedConfig is what a [Cached] needs to know.
+type CachedConfig struct {
+	// Keys is how many denials are remembered at a time, up to 16,777,216; 0:
+	// DefaultCachedKeys. 16 bytes of each at most are reserved; a denial takes about 200.
+	Keys int
+}
+
+// DefaultCachedKeys is how many denials a [Cached] remembers unless it is told.
+const DefaultCachedKeys = 1 << 14
+
+// Cached is a backend that remembers denials: until the time that its backend named, who
+// asks for as much or more of the key is denied here, without a call. So the more a key
+// is hammered, the less is asked for it.
+//
+// It never denies what its backend would allow, but for what others return meanwhile, or
+// the other quotas that they have: a Return or Forget that comes through it, or another
+// Quota, ends what is remembered of a key. The RetryAfter of a denial from here is never
+// too long; it is too short for who asks for more than was denied before, or when others
+// have taken meanwhile.
+//
+// Not remembered is what has to reach the backend: denials that count themselves
+// (Quota.CountDenied), or that lock the key (Quota.Penalty; what is denied under the lock
+// is remembered). It goes inside a [Failover], whose denials end when its primary is back.
+//
+// It is safe for concurrent use, lock-free, and a [Batcher]: one call of its backend at
+// most, if that is one too.
+type Cached struct {
+	backend Backend
+	batcher Batcher // the backend, or nil
+	seed    maphash.Seed
+	slots   []cachedSlot // a power of two; the latest denial whose key falls to it
+	saved   atomic.Uint64
+	asked   atomic.Uint64
+}
+
+// cachedSlot tells, by its changes, whether a denial is older than a Return that came
+// while it was under way.
+type cachedSlot struct {
+	denial  atomic.Pointer[denial]
+	changes atomic.Uint64
+}
+
+// denial is not changed once made.
+type denial struct {
+	name, key    string
+	quota        *hotparam.Quota
+	least        int64 // how many permits have to be there at least, for it to deny
+	until, reset time.Time
+	decision     hotparam.Decision
+}
+
+var _ Batcher = (*Cached)(nil)
+
+// NewCached makes a backend that remembers what backend denies.
+func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
+	if backend == nil {
+		return nil, errors.New("limiter: NewCached: no backend")
+	}
+	if cfg.Keys == 0 {
+		cfg.Keys = DefaultCachedKeys
+	}
+	if cfg.Keys < 1 || cfg.Keys > maxMaxKeys {
+		return nil, fmt.Errorf("limiter: CachedConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
+	}
+	batcher, _ := backend.(Batcher)
+	return &Cached{backend: backend, batcher: batcher, seed: maphash.MakeSeed(), slots: make([]cachedSlot, 1<<bits.Len(uint(cfg.Keys-1)))}, nil
+}
+
+// Do implements [Backend].
+func (c *Cached) Do(ctx context.Context, op Op) (Result, error) {
+	if op.Name == "" || op.Key == "" {
+		return Result{}, ErrNoKey
+	}
+	now, slot := time.Now(), c.slot(op)
+	if res, ok := c.remembered(slot, op, now); ok {
+		return res, nil
+	}
+	changes := slot.changes.Load()
+	c.asked.Add(1)
+	res, err := c.backend.Do(ctx, op)
+	slot.learn(changes, op, res, err, now)
+	return res, err
+}
+
+// DoAll implements [Batcher].
+func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
+	if c.batcher == nil {
+		return eachInTurn(ctx, c, ops, results)
+	}
+	only := true // asks: else one of ops may end what is remembered for a later one
+	for i := range ops {
+		if ops[i].Name == "" || ops[i].Key == "" {
+			return ErrNoKey
+		}
+		only = only && least(ops[i]) >= 0
+	}
+	type sent struct {
+		place   int // in ops
+		changes uint64
+	}
+	var (
+		now  = time.Now()
+		rest = make([]Op, 0, len(ops))
+		how  = make([]sent, 0, len(ops))
+	)
+	for i, op := range ops {
+		slot := c.slot(op)
+		if only {
+			if res, ok := c.remembered(slot, op, now); ok {
+				results[i] = res
+				continue
+			}
+		}
+		rest, how = append(rest, op), append(how, sent{i, slot.changes.Load()})
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	c.asked.Add(1)
+	got := make([]Result, len(rest))
+	err := c.batcher.DoAll(ctx, rest, got)
+	for i, s := range how {
+		c.slot(rest[i]).learn(s.changes, rest[i], got[i], err, now)
+		results[s.place] = got[i]
+	}
+	return err
+}
+
+func (c *Cached) slot(op Op) *cachedSlot {
+	h := maphash.String(c.seed, op.Key) ^ bits.RotateLeft64(maphash.String(c.seed, op.Name), 32)
+	return &c.slots[h&uint64(len(c.slots)-1)]
+}
+
+// least is how many permits have to be there for the ask to be allowed; -1 where that
+// is not the question, or where there never are as many.
+func least(op Op) int64 {
+	n, keep := op.N, max(op.Keep, 0)
+	if op.Kind == AtMost {
+		n = min(n, 1)
+	}
+	if op.Kind > AtMost || op.Quota == nil || op.Quota.CountDenied || n < 0 || keep > op.Quota.Burst-n {
+		return -1
+	}
+	if n == 0 {
+		return 0
+	}
+	return n + keep
+}
+
+// remembered is the denial of an ask, if there is one.
+func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Time) (Result, bool) {
+	d := slot.denial.Load()
+	if d == nil || !now.Before(d.until) || d.quota != op.Quota || d.key != op.Key || d.name != op.Name {
+		return Result{}, false
+	}
+	if n := least(op); n < 0 || n < d.least {
+		return Result{}, false
+	}
+	c.saved.Add(1)
+	res := Result{Decision: d.decision}
+	res.RetryAfter = d.until.Sub(now)
+	res.ResetAfter = max(res.RetryAfter, d.reset.Sub(now))
+	return res, true
+}
+
+// learn takes note of what an op, sent at the time of now, came to.
+func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now time.Time) {
+	if op.Kind == Return || op.Kind == Forget {
+		s.changes.Add(1)
+		s.denial.Store(nil)
+		return
+	}
+	n := least(op)
+	locked := res.Reason == hotparam.ReasonLocked
+	if locked {
+		n = min(n, 0) // for all, whatever they ask
+	}
+	if err != nil || res.Allowed || res.RetryAfter <= 0 || n < 0 || !locked && (res.Reason != hotparam.ReasonLimited || op.Quota.Penalty > 0) {
+		return
+	}
+	d := &denial{
+		name: op.Name, key: strings.Clone(op.Key), quota: op.Quota, least: n,
+		until: now.Add(res.RetryAfter), reset: now.Add(res.ResetAfter), decision: res.Decision,
+	}
+	s.denial.Store(d)
+	if s.changes.Load() != changes {
+		s.denial.CompareAndSwap(d, nil)
+	}
+}
+
+// CachedStats counts what a [Cached] was worth.
+type CachedStats struct {
+	Saved uint64 // asks that were denied from memory
+	Asked uint64 // calls of the backend
+}
+
+// Stats is a snapshot of the counters.
+func (c *Cached) Stats() CachedStats {
+	return CachedStats{Saved: c.saved.Load(), Asked: c.asked.Load()}
+}

@@ -1,0 +1,154 @@
+package limiter_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/limitertest"
+)
+
+func TestMemoryConforms(t *testing.T) {
+	limitertest.TestBackend(t, limitertest.Config{
+		New: func(t *testing.T, now func() time.Duration) limiter.Backend {
+			m, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: 10_000, Clock: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		},
+	})
+}
+
+func TestBucketConforms(t *testing.T) {
+	testSingles(t, func(q *hotparam.Quota) (single, error) { return limiter.NewBucket(q, nil) })
+}
+
+func TestKeysConform(t *testing.T) {
+	testSingles(t, func(q *hotparam.Quota) (single, error) {
+		k, err := limiter.NewKeys(q, 8, nil)
+		return &oneOfKeys{Keys: k}, err
+	})
+}
+
+// single is what is held to one quota.
+type single interface {
+	Do(now time.Duration, ask limiter.Ask) limiter.Result
+	SetQuota(q *hotparam.Quota, now time.Duration) error
+}
+
+// testSingles runs the suite on a backend that opens one for each key.
+func testSingles(t *testing.T, open func(*hotparam.Quota) (single, error)) {
+	limitertest.TestBackend(t, limitertest.Config{
+		New: func(_ *testing.T, now func() time.Duration) limiter.Backend {
+			return &singles{now: now, open: open, keys: map[[2]string]*opened{}}
+		},
+	})
+}
+
+type singles struct {
+	now  func() time.Duration
+	open func(*hotparam.Quota) (single, error)
+	mu   sync.Mutex
+	keys map[[2]string]*opened
+}
+
+type opened struct {
+	single
+	quota *hotparam.Quota
+}
+
+func (b *singles) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
+	if op.Name == "" || op.Key == "" {
+		return limiter.Result{}, limiter.ErrNoKey
+	}
+	one, err := b.find(op)
+	if err != nil {
+		return limiter.Result{}, err
+	}
+	return one.Do(b.now(), op.Ask), nil
+}
+
+func (b *singles) find(op limiter.Op) (single, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := [2]string{op.Name, op.Key}
+	x := b.keys[id]
+	if x != nil && (x.quota == op.Quota || x.SetQuota(op.Quota, b.now()) == nil) {
+		x.quota = op.Quota
+		return x.single, nil
+	}
+	one, err := b.open(op.Quota) // the first, or one that cannot go on with this quota
+	if err != nil {
+		return nil, err
+	}
+	b.keys[id] = &opened{one, op.Quota}
+	return one, nil
+}
+
+// oneOfKeys is one key of a table in which others come and go at each call, so that
+// what is kept of it is dropped whenever it may be.
+type oneOfKeys struct {
+	limiter.Keys
+	mu    sync.Mutex
+	calls int
+}
+
+func (o *oneOfKeys) Do(now time.Duration, ask limiter.Ask) limiter.Result {
+	o.mu.Lock()
+	o.calls++
+	other := []byte("other" + strconv.Itoa(o.calls%7))
+	o.mu.Unlock()
+	o.Keys.Do(now, hotparam.Hash(other), other, limiter.Ask{N: 1})
+	key := []byte("one")
+	return o.Keys.Do(now, hotparam.Hash(key), key, ask)
+}
+
+func TestPermitsConform(t *testing.T) {
+	limitertest.TestPermits(t, limitertest.PermitsConfig{
+		New: func(_ *testing.T, clients int) []limiter.Permits {
+			p := limiter.NewPermits(limiter.PermitsConfig{})
+			all := make([]limiter.Permits, clients)
+			for i := range all {
+				all[i] = p.Client(strconv.Itoa(i))
+			}
+			return all
+		},
+		Synctest: true,
+	})
+}
+
+func TestSemaphoreConforms(t *testing.T) {
+	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{
+		New: func(t *testing.T) limiter.Semaphore {
+			s, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		Synctest: true,
+	})
+}
+
+func TestAlgorithmsConform(t *testing.T) {
+	for _, q := range []hotparam.Quota{
+		{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5},
+		{Algorithm: hotparam.GCRA, Rate: hotparam.Rate{N: 7, Per: time.Minute}, Burst: 3},
+		{Algorithm: hotparam.LeakyBucket, Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5, Shape: true},
+		{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 5, Per: time.Second}},
+		{Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: 5, Per: time.Second}},
+		{Algorithm: hotparam.SlidingBlocks, Rate: hotparam.Rate{N: 5, Per: time.Second}},
+	} {
+		q = q.WithDefaults()
+		a, err := limiter.NewAlgorithm(&q, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limitertest.TestAlgorithm(t, a, q)
+	}
+}

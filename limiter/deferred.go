@@ -1,0 +1,290 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// DeferredConfig is what a [Deferred] needs to know.
+type DeferredConfig struct {
+	// Every is the time between two refreshes, 1 ms to 10 s; 0: DefaultEvery.
+	Every time.Duration
+	// Keys is how many keys are known at a time; others are asked for with each
+	// request. 0: DefaultDeferredKeys.
+	Keys int
+}
+
+// Defaults of a [DeferredConfig].
+const (
+	DefaultEvery        = 100 * time.Millisecond
+	DefaultDeferredKeys = 1 << 16
+)
+
+// stale is after how many refreshes what is known of a key counts no more.
+const stale = 4
+
+// Deferred is a backend that decides from what its backend last said remains of a key,
+// and tells it in the background what it has let pass: all keys in one call, each Every.
+// It asks at once for a key that it does not know, and when what is known is used up or
+// older than four times Every; so it never denies by itself. It is for limits where a
+// round trip for each request costs more than some requests over the limit do.
+//
+// Its bound: one instance alone lets pass what the quota allows. Of n instances each may
+// take what remains before it hears of the others: beyond the quota there pass at most
+// n − 1 times what one takes within four times Every, and at most n − 1 bursts. Whatever
+// passed is charged, so that buckets let pass less afterwards, by as much. What is under
+// way when the backend fails is not charged again, and counted as lost.
+//
+// Goes straight to the backend: a Reserve, a Forget, what takes nothing, and all of
+// quotas that shape. What has already been told of a key with windows is not returned.
+//
+// It is safe for concurrent use, and a [Batcher]. It goes around a [Failover], not into it.
+type Deferred struct {
+	backend Backend
+	batcher Batcher // the backend, or nil
+	every   time.Duration
+	max     int64
+	seed    maphash.Seed
+	shards  [64]deferredShard
+	held    atomic.Int64
+
+	local, lost atomic.Uint64
+}
+
+type deferredShard struct {
+	mu   sync.Mutex
+	keys map[deferredKey]*deferredState
+}
+
+type deferredKey struct{ name, key string }
+
+// deferredState is what is known of a key.
+type deferredState struct {
+	mu     sync.Mutex
+	gone   bool // dropped from its shard: look it up again
+	quota  *hotparam.Quota
+	told   hotparam.Decision // by the backend
+	at     time.Time         // when it was asked that
+	left   int64             // of what it told remains; below 0: charged more than that
+	unsent int64             // taken here, and not told to the backend
+	flying int64             // being told
+}
+
+// deferredMark is of what was taken here; those of backends are far below.
+const deferredMark int64 = math.MaxInt64 - 1
+
+// maxUnsent bounds what is charged at once, far from any overflow.
+const maxUnsent = 1 << 40
+
+var _ Batcher = (*Deferred)(nil)
+
+// NewDeferred makes a backend that decides ahead of backend. Its Run has to run; where
+// it does not, each key is asked for every four times Every.
+func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
+	if cfg.Every == 0 {
+		cfg.Every = DefaultEvery
+	}
+	if cfg.Keys == 0 {
+		cfg.Keys = DefaultDeferredKeys
+	}
+	switch {
+	case backend == nil:
+		return nil, errors.New("limiter: NewDeferred: no backend")
+	case cfg.Every < time.Millisecond || cfg.Every > 10*time.Second:
+		return nil, fmt.Errorf("limiter: DeferredConfig.Every %v: must be 1ms to 10s", cfg.Every)
+	case cfg.Keys < 1 || cfg.Keys > maxMaxKeys:
+		return nil, fmt.Errorf("limiter: DeferredConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
+	}
+	batcher, _ := backend.(Batcher)
+	d := &Deferred{backend: backend, batcher: batcher, every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed()}
+	for i := range d.shards {
+		d.shards[i].keys = make(map[deferredKey]*deferredState)
+	}
+	return d, nil
+}
+
+// Do implements [Backend].
+func (d *Deferred) Do(ctx context.Context, op Op) (Result, error) {
+	if op.Name == "" || op.Key == "" {
+		return Result{}, ErrNoKey
+	}
+	a := deferredAsk{op: op, now: time.Now()}
+	if res, ok := d.decide(&a); ok {
+		return res, nil
+	}
+	var results [1]Result
+	err := d.send(ctx, []deferredAsk{a}, results[:])
+	return results[0], err
+}
+
+// DoAll implements [Batcher].
+func (d *Deferred) DoAll(ctx context.Context, ops []Op, results []Result) error {
+	for i := range ops {
+		if ops[i].Name == "" || ops[i].Key == "" {
+			return ErrNoKey
+		}
+	}
+	var asks []deferredAsk
+	for i, op := range ops {
+		a := deferredAsk{op: op, now: time.Now(), place: i}
+		if res, ok := d.decide(&a); ok {
+			results[i] = res
+		} else {
+			asks = append(asks, a)
+		}
+	}
+	if len(asks) == 0 {
+		return nil
+	}
+	return d.send(ctx, asks, results)
+}
+
+// deferredAsk is an op that the backend has to decide.
+type deferredAsk struct {
+	op      Op
+	place   int            // of its result
+	state   *deferredState // of its key; nil: nothing is to be learnt
+	charged int64          // of what was taken before; is told ahead of the op
+	flying  int64          // of the state's, what this tells
+	now     time.Time
+}
+
+// decide decides on an ask, or makes it ready to be sent.
+func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
+	op := &a.op
+	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 && op.Kind != Forget {
+		return Result{}, false
+	}
+	s := d.lock(op)
+	if s == nil {
+		return Result{}, false
+	}
+	defer s.mu.Unlock()
+	known := s.quota == op.Quota && a.now.Sub(s.at) < stale*d.every
+	switch op.Kind {
+	case Forget:
+		s.at, s.unsent = time.Time{}, 0
+		return Result{}, false
+	case Return:
+		return s.giveBack(op)
+	case Charge:
+		if known {
+			d.local.Add(1)
+			return s.take(min(op.N, maxUnsent), a.now), true
+		}
+	case Take, AtMost, Peek:
+		if !known || s.left < op.N || s.left-op.N < op.Keep {
+			break
+		}
+		d.local.Add(1)
+		if op.Kind == Peek {
+			return s.result(a.now), true
+		}
+		return s.take(op.N, a.now), true
+	}
+	a.state, a.charged = s, s.fly()
+	a.flying = a.charged
+	return Result{}, false
+}
+
+// lock is what is known of a key, locked; nil if there is no room for it.
+func (d *Deferred) lock(op *Op) *deferredState {
+	key := deferredKey{op.Name, op.Key}
+	sh := &d.shards[(maphash.String(d.seed, op.Key)^bits.RotateLeft64(maphash.String(d.seed, op.Name), 32))%uint64(len(d.shards))]
+	for {
+		sh.mu.Lock()
+		s := sh.keys[key]
+		if s == nil {
+			if d.held.Add(1) > d.max {
+				d.held.Add(-1)
+				sh.mu.Unlock()
+				return nil
+			}
+			s = &deferredState{}
+			sh.keys[deferredKey{op.Name, strings.Clone(op.Key)}] = s
+		}
+		sh.mu.Unlock()
+		s.mu.Lock()
+		if !s.gone {
+			return s
+		}
+		s.mu.Unlock()
+	}
+}
+
+// take takes n of what is left.
+func (s *deferredState) take(n int64, now time.Time) Result {
+	s.left = max(s.left-n, -maxUnsent)
+	s.unsent = min(s.unsent+n, maxUnsent)
+	res := s.result(now)
+	res.Taken, res.Mark = n, deferredMark
+	return res
+}
+
+func (s *deferredState) result(now time.Time) Result {
+	d := s.told
+	d.Allowed, d.Reason, d.Remaining, d.RetryAfter, d.Delay = true, hotparam.ReasonWithin, max(s.left, 0), 0, 0
+	d.ResetAfter = max(0, d.ResetAfter-now.Sub(s.at))
+	return Result{Decision: d}
+}
+
+// giveBack returns what was taken here: from what has not been told yet, and else as
+// far as it may be returned without a mark.
+func (s *deferredState) giveBack(op *Op) (Result, bool) {
+	if op.Mark != deferredMark {
+		return Result{}, false
+	}
+	here := min(op.N, s.unsent)
+	s.unsent -= here
+	s.left += here
+	op.N, op.Mark = op.N-here, 0
+	done := op.N == 0 || op.Quota.Algorithm.Windowed()
+	return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: s.told.Limit, Remaining: max(s.left, 0)}}, done
+}
+
+// fly is what is to be told of the key.
+func (s *deferredState) fly() int64 {
+	n := s.unsent
+	s.unsent = 0
+	s.flying += n
+	return n
+}
+
+// hear learns what came of an ask.
+func (s *deferredState) hear(a *deferredAsk, res Result, err error, lost *atomic.Uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flying -= a.flying
+	switch {
+	case err != nil:
+		lost.Add(uint64(a.flying))
+	case a.now.Before(s.at): // a later one was faster
+	case res.Limit < 1: // nothing is kept of the key
+		s.at = time.Time{}
+	default:
+		s.quota, s.told, s.at = a.op.Quota, res.Decision, a.now
+		s.left = res.Remaining - s.unsent - s.flying
+	}
+}
+
+// DeferredStats counts what a [Deferred] did.
+type DeferredStats struct {
+	Keys  int64  // that are known
+	Local uint64 // asks that were decided here
+	Lost  uint64 // permits that passed and could not be told
+}
+
+// Stats is a snapshot of the counters.
+func (d *Deferred) Stats() DeferredStats {
+	return DeferredStats{Keys: d.held.Load(), Local: d.local.Load(), Lost: d.lost.Load()}
+}

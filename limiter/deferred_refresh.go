@@ -1,0 +1,95 @@
+package limiter
+
+import (
+	"context"
+	"time"
+)
+
+// refreshSize is about how many keys are told in one call.
+const refreshSize = 1000
+
+// Run tells the backend, each Every, what was let pass. It blocks until the context
+// ends, tells the rest, and returns nil.
+func (d *Deferred) Run(ctx context.Context) error {
+	ticker := time.NewTicker(d.every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			d.refresh(context.WithoutCancel(ctx))
+			return nil
+		case <-ticker.C:
+			d.refresh(ctx)
+		}
+	}
+}
+
+// refresh tells what has not been told, and drops the keys that nobody asked for.
+func (d *Deferred) refresh(ctx context.Context) {
+	var asks []deferredAsk
+	for i := range d.shards {
+		asks = d.unsent(&d.shards[i], asks)
+		if len(asks) >= refreshSize || i == len(d.shards)-1 && len(asks) > 0 {
+			within, cancel := context.WithTimeout(ctx, graceTime)
+			_ = d.send(within, asks, make([]Result, len(asks))) // what fails is counted
+			cancel()
+			asks = asks[:0]
+		}
+	}
+}
+
+// unsent appends a Charge for each key of the shard of which something was taken.
+func (d *Deferred) unsent(sh *deferredShard, asks []deferredAsk) []deferredAsk {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	now := time.Now()
+	for key, s := range sh.keys {
+		s.mu.Lock()
+		switch {
+		case s.unsent > 0:
+			n := s.fly()
+			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: Ask{Kind: Charge, N: n}}
+			asks = append(asks, deferredAsk{op: op, state: s, place: len(asks), flying: n, now: now})
+		case s.flying == 0 && now.Sub(s.at) > stale*d.every:
+			s.gone = true
+			delete(sh.keys, key)
+			d.held.Add(-1)
+		}
+		s.mu.Unlock()
+	}
+	return asks
+}
+
+// send asks the backend, in one call if it is a [Batcher], and learns from its answers.
+func (d *Deferred) send(ctx context.Context, asks []deferredAsk, results []Result) error {
+	ops := make([]Op, 0, 2*len(asks))
+	for i := range asks {
+		if a := &asks[i]; a.charged > 0 {
+			charge := a.op
+			charge.Ask = Ask{Kind: Charge, N: a.charged}
+			ops = append(ops, charge)
+		}
+		ops = append(ops, asks[i].op)
+	}
+	got := make([]Result, len(ops))
+	var err error
+	switch {
+	case len(ops) == 1:
+		got[0], err = d.backend.Do(ctx, ops[0])
+	case d.batcher != nil:
+		err = d.batcher.DoAll(ctx, ops, got)
+	default:
+		err = eachInTurn(ctx, d.backend, ops, got)
+	}
+	for i := range asks {
+		a := &asks[i]
+		if a.charged > 0 {
+			got = got[1:]
+		}
+		if a.state != nil {
+			a.state.hear(a, got[0], err, &d.lost)
+		}
+		results[a.place], got = got[0], got[1:]
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package limiter_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// fake is a backend of token buckets, by the letter of the interface and with a lock
+// around all, that remembers what it was asked and fails when it is told to.
+type fake struct {
+	// before is called without the lock, ahead of each op of a Do and once ahead of a
+	// DoAll; an error is what the call then comes to.
+	before func(ctx context.Context, ops ...limiter.Op) error
+
+	mu      sync.Mutex
+	calls   int // Do and DoAll
+	ops     []limiter.Op
+	buckets map[string]*fakeBucket
+}
+
+type fakeBucket struct {
+	full   time.Time // when it is full again
+	locked time.Time
+}
+
+func (f *fake) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	if f.before != nil {
+		if err := f.before(ctx, op); err != nil {
+			return limiter.Result{}, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	return f.do(op), nil
+}
+
+// fakeBatcher is a fake for many at once.
+type fakeBatcher struct{ fake }
+
+func (f *fakeBatcher) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
+	if f.before != nil {
+		if err := f.before(ctx, ops...); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	for i, op := range ops {
+		results[i] = f.do(op)
+	}
+	return nil
+}
+
+func (f *fake) do(op limiter.Op) limiter.Result {
+	if op.Quota == nil || op.Name == "" || op.Key == "" {
+		panic("an op that is not whole")
+	}
+	f.ops = append(f.ops, op)
+	id := op.Name + "\x00" + op.Key
+	b := f.buckets[id]
+	if b == nil {
+		b = &fakeBucket{}
+		if f.buckets == nil {
+			f.buckets = make(map[string]*fakeBucket)
+		}
+		f.buckets[id] = b
+	}
+	if op.Quota.Burst == hotparam.Unlimited {
+		return limiter.Result{Taken: op.N, Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: -1, Remaining: -1}}
+	}
+	return b.do(op)
+}
+
+func (b *fakeBucket) do(op limiter.Op) limiter.Result {
+	var (
+		now      = time.Now()
+		interval = op.Quota.Rate.Per / time.Duration(op.Quota.Rate.N)
+		size     = op.Quota.Burst
+		start    = b.full
+		res      = limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonWithin, Allowed: true, Limit: size}}
+	)
+	if start.Before(now) {
+		start = now
+	}
+	free := time.Duration(size)*interval - start.Sub(now) // what there is, as time
+	asks := op.Kind == limiter.Take || op.Kind == limiter.Peek || op.Kind == limiter.AtMost || op.Kind == limiter.Reserve
+	n, wait := op.N, max(0, time.Duration(op.N+op.Keep)*interval-free)
+	switch {
+	case op.Kind == limiter.Forget:
+		*b, start, n, free = fakeBucket{}, now, 0, time.Duration(size)*interval
+	case op.Kind == limiter.Return:
+		start, n = start.Add(-time.Duration(op.N)*interval), 0
+	case op.Kind == limiter.Charge:
+	case asks && op.N < 0:
+		res.Allowed, n = false, 0
+	case asks && now.Before(b.locked):
+		res.Allowed, res.Reason, res.RetryAfter, n = false, hotparam.ReasonLocked, b.locked.Sub(now), 0
+	case asks && op.N == 0:
+	case op.Kind == limiter.AtMost && op.Keep >= size:
+		res.Allowed, n = false, 0
+	case op.Kind == limiter.AtMost:
+		if n = min(op.N, max(0, int64(free/interval)-op.Keep)); n == 0 {
+			res.Allowed, res.RetryAfter = false, time.Duration(1+op.Keep)*interval-free
+		}
+	case op.N+op.Keep > size:
+		res.Allowed, n = false, 0
+	case op.Kind == limiter.Reserve && wait <= op.Within:
+		res.Delay = wait
+	case wait > 0:
+		res.Allowed, res.RetryAfter, n = false, wait-op.Within, 0
+	}
+	if !res.Allowed && res.Reason == hotparam.ReasonWithin {
+		res.Reason = hotparam.ReasonLimited
+		if op.Quota.Penalty > 0 && res.RetryAfter > 0 && op.Kind != limiter.Peek {
+			b.locked = now.Add(op.Quota.Penalty)
+			res.RetryAfter = max(res.RetryAfter, op.Quota.Penalty)
+		}
+	}
+	if op.Kind != limiter.Peek {
+		res.Taken = n
+		b.full = start.Add(time.Duration(n) * interval)
+		free -= time.Duration(n) * interval
+	}
+	if res.Reason != hotparam.ReasonLocked {
+		res.Remaining = max(0, int64(free/interval))
+	}
+	res.ResetAfter = max(0, b.full.Sub(now))
+	return res
+}
+
+// count is how many calls there were since it was last asked, and their ops.
+func (f *fake) count() (int, []limiter.Op) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	calls, ops := f.calls, f.ops
+	f.calls, f.ops = 0, nil
+	return calls, ops
+}
+
+// fakePartly wraps a fake so that it has no DoAll, and cannot do some kinds.
+type fakePartly struct {
+	*fake
+	cannot []limiter.Kind
+}
+
+func (l fakePartly) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	for _, k := range l.cannot {
+		if op.Kind == k {
+			return limiter.Result{}, limiter.ErrUnsupported
+		}
+	}
+	return l.fake.Do(ctx, op)
+}
+
+// fakeQuota is n a second, of which burst at once.
+func fakeQuota(n, burst int64) hotparam.Quota {
+	return hotparam.Quota{Rate: hotparam.Rate{N: n, Per: time.Second}, Burst: burst}
+}
+
+func newNamed(t testing.TB, backend limiter.Backend, name string, q hotparam.Quota) *limiter.Named {
+	t.Helper()
+	l, err := limiter.New(backend, name, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// checkInBubble checks a property on the time of a bubble, which passes by itself.
+func checkInBubble(t *testing.T, property func(*rapid.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		rapid.Check(struct{ testing.TB }{t}, property) // a *testing.T would be asked for its deadline, which a bubble has none of
+	})
+}

@@ -1,0 +1,74 @@
+package limiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// fixedFrame is that of the fixed window: the slots are windows, one after the other,
+// and the current one is all that counts. A window begins with the first that is taken
+// in it, or with a period of the calendar; its end is set with that.
+type fixedFrame struct {
+	per      int64
+	calendar *calendar // nil: none
+}
+
+func newFixedWindow(q *hotparam.Quota, now time.Duration) State { return newWindow[fixedFrame](q, now) }
+
+func (fixedFrame) of(q *hotparam.Quota) fixedFrame {
+	f := fixedFrame{per: int64(q.Rate.Per)}
+	if q.Calendar != "" {
+		f.calendar = newCalendar(q.Calendar, q.Zone)
+	}
+	return f
+}
+
+// slot is, without a calendar, the window that is open, or one that begins now: where
+// something is reserved, windows follow each other back to back.
+func (f fixedFrame) slot(t, newest int64) int64 {
+	if f.calendar != nil {
+		start, _ := f.calendar.period(t)
+		return max(0, start)
+	}
+	since := (t - newest) % f.per
+	if since < 0 {
+		since += f.per
+	}
+	return max(0, t-since)
+}
+
+func (f fixedFrame) leaves(at int64) int64 {
+	if f.calendar != nil {
+		_, end := f.calendar.period(at)
+		return end
+	}
+	return at + f.per
+}
+
+func (f fixedFrame) apart() bool { return true }
+
+// back keeps to the calendar: the window that was current is the one of the new time.
+func (f fixedFrame) back(at, before, by, t int64) int64 {
+	switch {
+	case f.calendar == nil:
+		return max(0, at-by)
+	case before != noSlot:
+		return f.leaves(before)
+	}
+	return f.slot(t, t)
+}
+
+// from keeps the beginning of the current window. One that would be over already ends
+// when the old one would have, or a new one's length from now if that is sooner.
+func (f fixedFrame) from(old fixedFrame, at, before, t int64) int64 {
+	switch {
+	case before != noSlot:
+		return f.leaves(before)
+	case f.calendar != nil:
+		return f.slot(t, t)
+	case at+f.per <= t:
+		return min(old.leaves(at), t+f.per) - f.per
+	}
+	return at
+}

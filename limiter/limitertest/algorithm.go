@@ -1,0 +1,133 @@
+package limitertest
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// TestAlgorithm runs on an algorithm of your own what holds for each, whatever it
+// counts, on random schedules, for each of the quotas. What the built-in ones have to
+// answer is known, and [TestBackend] compares with that.
+func TestAlgorithm(t *testing.T, a limiter.Algorithm, quotas ...hotparam.Quota) {
+	for _, q := range quotas {
+		q = q.WithDefaults()
+		if err := q.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(told(&q), func(t *testing.T) {
+			t.Run("what can be", func(t *testing.T) {
+				rapid.Check(t, func(rt *rapid.T) { newStateRun(rt, a, &q).run() })
+			})
+			t.Run("extremes", func(t *testing.T) {
+				rapid.Check(t, func(rt *rapid.T) { newStateRun(rt, a, &q).extremes() })
+			})
+			t.Run("a clock that goes back", func(t *testing.T) {
+				rapid.Check(t, func(rt *rapid.T) { newStateRun(rt, a, &q).back() })
+			})
+		})
+	}
+}
+
+// stateRun is a schedule of one state.
+type stateRun struct {
+	schedule
+	algorithm limiter.Algorithm
+	state     limiter.State
+	now       time.Duration
+}
+
+func newStateRun(rt *rapid.T, a limiter.Algorithm, q *hotparam.Quota) *stateRun {
+	kinds := []limiter.Kind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}
+	s := schedule{T: rt, q: q, kinds: kinds, tick: 1, unit: max(1, q.Rate.Per/time.Duration(max(1, q.Rate.N)))}
+	return &stateRun{schedule: s, algorithm: a, state: a.New(q, epoch), now: epoch}
+}
+
+func (r *stateRun) do(ask limiter.Ask) limiter.Result {
+	r.Helper()
+	got := r.state.Do(r.now, ask)
+	r.bounded(ask, got)
+	return got
+}
+
+// run asks for what can be, and holds each answer to those that come next.
+func (r *stateRun) run() {
+	for range r.asks() {
+		r.now += r.pause()
+		r.fresh()
+		ask := r.ask()
+		before := r.state.Do(r.now, limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep})
+		if again := r.state.Do(r.now, limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}); again != before {
+			r.Fatalf("%s: a peek at %v: %s, and again: %s", told(r.q), r.now-epoch, toldResult(before), toldResult(again))
+		}
+		got := r.do(ask)
+		if ask.Kind == limiter.Take && (got.Allowed != before.Allowed || got.Delay != before.Delay) {
+			r.Fatalf("%s: %s at %v: %s, a peek before it: %s", told(r.q), toldAsk(ask), r.now-epoch, toldResult(got), toldResult(before))
+		}
+		if got.RetryAfter > 0 && rapid.Bool().Draw(r.T, "retry") {
+			r.now += got.RetryAfter
+			if b := r.do(ask); !b.Allowed {
+				r.Fatalf("%s: %s: denied for %v, and again after that: %s", told(r.q), toldAsk(ask), got.RetryAfter, toldResult(b))
+			}
+		}
+	}
+}
+
+// fresh fails if a state that may be forgotten is not as a new one.
+func (r *stateRun) fresh() {
+	if r.state.FreshAfter(r.now) != 0 {
+		return
+	}
+	anew := r.algorithm.New(r.q, r.now)
+	n := rapid.Int64Range(0, max(r.q.Burst, 1)).Draw(r.T, "of a new one")
+	peek := limiter.Ask{Kind: limiter.Peek, N: n}
+	if old, fresh := r.state.Do(r.now, peek), anew.Do(r.now, peek); old.Decision != fresh.Decision {
+		r.Fatalf("%s at %v: it may be forgotten, but a peek for %d is %s, of a new one %s", told(r.q), r.now-epoch, n, toldResult(old), toldResult(fresh))
+	}
+}
+
+// back sets the clock back by up to a minute: what was denied is not granted by that.
+func (r *stateRun) back() {
+	for range r.asks() {
+		r.now += r.pause()
+		got := r.do(limiter.Ask{N: r.n()})
+		if got.Allowed || got.RetryAfter == 0 {
+			continue
+		}
+		d := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(r.T, "back"))
+		if r.now-d < epoch {
+			continue
+		}
+		if b := r.state.Do(r.now-d, limiter.Ask{Kind: limiter.Peek, N: got.Limit}); b.Allowed {
+			r.Fatalf("%s: denied at %v, but all is there %v earlier: %s", told(r.q), r.now-epoch, d, toldResult(b))
+		}
+	}
+}
+
+// extremes asks for any number: all is within bounds, and nothing panics.
+func (r *stateRun) extremes() {
+	number := rapid.OneOf(rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, 1 << 62, math.MaxInt64}), rapid.Int64(), rapid.Int64Range(0, 2*max(r.q.Burst, 1)))
+	for range r.asks() {
+		r.now += r.pause()
+		kind := rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Return}).Draw(r.T, "kind")
+		r.do(limiter.Ask{
+			Kind: kind, N: number.Draw(r.T, "n"), Keep: number.Draw(r.T, "keep"),
+			Within: time.Duration(number.Draw(r.T, "within")), Mark: number.Draw(r.T, "mark"),
+		})
+		if d := r.state.FreshAfter(r.now); d < 0 {
+			r.Fatalf("%s: fresh in %v", told(r.q), d)
+		}
+	}
+}
+
+// bounded fails for a Result that cannot be.
+func (r *stateRun) bounded(ask limiter.Ask, got limiter.Result) {
+	if bad := impossible(got.Limit, ask, got); bad != "" {
+		r.Fatalf("%s at %v: %s mark %d: %s: %s", told(r.q), r.now-epoch, toldAsk(ask), ask.Mark, bad, toldResult(got))
+	}
+}

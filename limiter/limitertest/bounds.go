@@ -1,0 +1,277 @@
+package limitertest
+
+import (
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// used is what was taken: n permits that may be used at an instant.
+type used struct {
+	at      time.Duration
+	n       int64
+	delayed bool // to the next whole tick
+}
+
+// testBounds holds for all quotas, also those whose permits come back between two
+// ticks: what each algorithm promises of any window, and of a retry.
+func testBounds(t *testing.T, c *Config) {
+	quotas := []variant{
+		{"token_bucket", drawBucket(hotparam.TokenBucket, oddRates)},
+		{"gcra", drawBucket(hotparam.GCRA, oddRates)},
+		{"leaky_bucket, policing", drawBucket(hotparam.LeakyBucket, oddRates)},
+		{"leaky_bucket, shaping", func(t *rapid.T) hotparam.Quota {
+			q := drawBucket(hotparam.LeakyBucket, oddRates)(t)
+			q.Shape = true
+			return q
+		}},
+		{"token_bucket that warms up", drawWarmUp},
+		{"sliding_blocks of odd lengths", func(t *rapid.T) hotparam.Quota {
+			q := drawBlocks(false)(t)
+			q.Blocks = rapid.SampledFrom([]int{7, 9, 13}).Draw(t, "blocks")
+			return q
+		}},
+		{"any", drawAny},
+	}
+	for _, v := range quotas {
+		t.Run(v.name, func(t *testing.T) {
+			check(t, c, func(rt *rapid.T) {
+				q := v.draw(rt).WithDefaults()
+				known := slices.DeleteFunc(c.kinds(&q), func(k limiter.Kind) bool {
+					return k != limiter.Take && k != limiter.AtMost && k != limiter.Reserve
+				})
+				if len(known) == 0 {
+					return
+				}
+				k := newWorldIn(t, rt, c).key(q)
+				k.loose = true
+				s := newSchedule(rt, c, k.quota, known)
+				var log []used
+				for range s.asks() {
+					k.sleep(s.pause())
+					ask := s.ask()
+					ask.Keep = 0
+					log = append(log, k.retried(s, ask)...)
+				}
+				withinBounds(rt, k.quota, s.tick, log)
+			})
+		})
+	}
+}
+
+// retried asks and, if it is denied, often asks again as soon as that can pass. It
+// tells what was taken.
+func (k *key) retried(s schedule, ask limiter.Ask) []used {
+	r := k.ask(ask)
+	if r.RetryAfter > 0 && rapid.Bool().Draw(s.T, "retry") {
+		k.sleep(r.RetryAfter - s.tick)
+		if k.config.supports(s.q, limiter.Peek) && ask.Kind == limiter.Take && s.q.WarmUp == 0 {
+			if early := k.ask(limiter.Ask{Kind: limiter.Peek, N: ask.N}); early.Allowed {
+				s.Fatalf("%s: %s passes a tick before the retry is due: %s", told(s.q), toldAsk(ask), toldResult(early))
+			}
+		}
+		k.sleep(s.tick)
+		denied := r
+		if r = k.ask(ask); !r.Allowed {
+			s.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", told(s.q), toldAsk(ask), toldResult(r), toldResult(denied))
+		}
+	}
+	if r.Taken == 0 {
+		return nil
+	}
+	return []used{{k.now() + r.Delay, r.Taken, r.Delay > 0}}
+}
+
+// withinBounds fails if an algorithm admitted more than it promises.
+func withinBounds(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
+	t.Helper()
+	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.at-b.at))) })
+	switch {
+	case q.Shape:
+		inLine(t, q, tick, log)
+	case q.Algorithm == hotparam.FixedWindow:
+		inFixedWindows(t, q, log)
+	case q.Algorithm == hotparam.SlidingLog:
+		inSpans(t, q, log, q.Rate.Per-tick)
+	case q.Algorithm == hotparam.SlidingBlocks:
+		inSpans(t, q, log, time.Duration(q.Blocks-1)*ceilTo(q.Rate.Per, int64(q.Blocks), tick))
+	default:
+		inAnyWindow(t, q, tick, log)
+	}
+}
+
+// inAnyWindow: burst + rate × w.
+func inAnyWindow(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
+	for i := range log {
+		var sum int64
+		var slack time.Duration
+		if q.WarmUp > 0 {
+			slack = warmUpTolerance(tick)
+		} else if log[i].delayed {
+			slack = tick
+		}
+		for _, u := range log[i:] {
+			sum += u.n
+			if w := u.at - log[i].at; !earns(q, sum, w+slack) {
+				t.Fatalf("%s: %d admitted in a window of %v from %v", told(q), sum, w, log[i].at-epoch)
+			}
+		}
+	}
+}
+
+// earns tells whether n permits within a window of w keep to burst + rate × w.
+func earns(q *hotparam.Quota, n int64, w time.Duration) bool {
+	most := big.NewRat(q.Rate.N, int64(q.Rate.Per))
+	most.Mul(most, big.NewRat(int64(w), 1)).Add(most, big.NewRat(q.Burst, 1))
+	return big.NewRat(n, 1).Cmp(most) <= 0
+}
+
+// inLine: each leaves when those before it have.
+func inLine(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
+	for i := 1; i < len(log); i++ {
+		taken := big.NewRat(int64(q.Rate.Per), q.Rate.N)
+		taken.Mul(taken, big.NewRat(log[i-1].n, 1))
+		if gap := log[i].at - log[i-1].at; big.NewRat(int64(gap+tick), 1).Cmp(taken) < 0 {
+			t.Fatalf("%s: what was admitted for %v leaves %v after %d others", told(q), log[i].at-epoch, gap, log[i-1].n)
+		}
+	}
+}
+
+// inFixedWindows: no more than the limit in each, which begins with the first, or
+// with its period.
+func inFixedWindows(t failer, q *hotparam.Quota, log []used) {
+	windows := newIdealWindows(q)
+	var open fixedWindow
+	for _, u := range log {
+		if u.at >= open.end {
+			open = windows.window(u.at)
+		}
+		if open.n += u.n; open.n > q.Rate.N {
+			t.Fatalf("%s: %d admitted in the window from %v", told(q), open.n, open.begin-epoch)
+		}
+	}
+}
+
+// inSpans: no more than the limit in any span, its ends included.
+func inSpans(t failer, q *hotparam.Quota, log []used, span time.Duration) {
+	for i := range log {
+		var sum int64
+		for _, u := range log[i:] {
+			if u.at-log[i].at > span {
+				break
+			}
+			if sum += u.n; sum > q.Rate.N {
+				t.Fatalf("%s: %d admitted within %v from %v", told(q), sum, u.at-log[i].at, log[i].at-epoch)
+			}
+		}
+	}
+}
+
+// testCharges: requests that are let in while there is a permit, and charged afterwards,
+// none of them more than can be owed, cost in any window at most burst + rate × w, the
+// last one aside.
+func testCharges(t *testing.T, c *Config) {
+	check(t, c, func(rt *rapid.T) {
+		algorithm := rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA, hotparam.LeakyBucket}).Draw(rt, "algorithm")
+		q := drawBucket(algorithm, slices.Concat(oddRates, evenRates))(rt).WithDefaults()
+		if !c.supports(&q, limiter.Peek) || !c.supports(&q, limiter.Charge) {
+			return
+		}
+		k := newWorldIn(t, rt, c).key(q)
+		s := newSchedule(rt, c, k.quota, nil)
+		var log []used
+		for range s.asks() {
+			k.sleep(s.pause())
+			r := k.ask(peek(1))
+			if r.RetryAfter > 0 && rapid.Bool().Draw(rt, "retry") {
+				k.sleep(r.RetryAfter)
+				if r = k.ask(peek(1)); !r.Allowed {
+					rt.Fatalf("%s: the retry on time was denied: %s", told(&q), toldResult(r))
+				}
+			}
+			if r.Allowed {
+				n := rapid.Int64Range(0, q.Burst).Draw(rt, "cost")
+				k.ask(limiter.Ask{Kind: limiter.Charge, N: n})
+				log = append(log, used{at: k.now(), n: n})
+			}
+		}
+		for i := range log {
+			var sum int64
+			for _, u := range log[i:] {
+				if w := u.at - log[i].at; !earns(&q, sum, w) {
+					rt.Fatalf("%s: charged %d in a window of %v from %v, and let in another", told(&q), sum, w, log[i].at-epoch)
+				}
+				sum += u.n
+			}
+		}
+	})
+}
+
+// testClockBounds: a clock that jumps back and forth within a minute earns for no
+// span of time twice, and a denial is not for ever.
+func testClockBounds(t *testing.T, c *Config) {
+	check(t, c, func(rt *rapid.T) {
+		q := rapid.SampledFrom([]func(*rapid.T) hotparam.Quota{drawAny, drawAny, drawAny, drawWarmUp}).Draw(rt, "of")(rt)
+		if rate := rapid.SampledFrom(append([]hotparam.Rate{q.Rate}, oddRates...)).Draw(rt, "odd"); !q.Algorithm.Windowed() && q.WarmUp == 0 {
+			q.Rate = rate
+		}
+		q.CountDenied = false
+		q = q.WithDefaults()
+		if !c.supports(&q, limiter.Take) {
+			return
+		}
+		w := newWorldIn(t, rt, c)
+		k := w.key(q)
+		s := newSchedule(rt, c, k.quota, []limiter.Kind{limiter.Take})
+		latest, sum := w.now(), int64(0)
+		for range s.asks() {
+			back := time.Duration(rapid.Int64Range(0, int64(time.Minute/s.tick)).Draw(rt, "back")) * s.tick
+			w.clock.Store(int64(max(epoch, latest+s.pause()-back)))
+			ask := limiter.Ask{N: s.n()}
+			r := k.ask(ask)
+			if r.RetryAfter > 0 && rapid.Bool().Draw(rt, "retry") {
+				w.sleep(r.RetryAfter)
+				denied := r
+				if r = k.ask(ask); !r.Allowed {
+					rt.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", told(&q), toldAsk(ask), toldResult(r), toldResult(denied))
+				}
+			}
+			latest = max(latest, w.now())
+			if sum += r.Taken; sum > mostIn(&q, s.tick, latest) {
+				rt.Fatalf("%s: %d admitted in %v", told(&q), sum, latest-epoch)
+			}
+		}
+	})
+}
+
+// mostIn is how much may be admitted from the epoch to an instant, it included.
+func mostIn(q *hotparam.Quota, tick, to time.Duration) int64 {
+	span := to - epoch
+	switch {
+	case q.Calendar != "":
+		windows, all := newIdealWindows(q), int64(0)
+		for at := epoch; at <= to; at = windows.window(at).end {
+			if all += q.Rate.N; all > 1_000_000 {
+				break // more than any schedule takes
+			}
+		}
+		return all
+	case q.Algorithm == hotparam.SlidingBlocks:
+		block := ceilTo(q.Rate.Per, int64(q.Blocks), tick)
+		touched := int64(to/block-epoch/block) + 1
+		return q.Rate.N * ((touched + int64(q.Blocks) - 1) / int64(q.Blocks))
+	case q.Algorithm.Windowed():
+		return q.Rate.N * (int64(span/q.Rate.Per) + 1)
+	}
+	if q.WarmUp > 0 {
+		span += warmUpTolerance(tick)
+	}
+	earned := big.NewRat(q.Rate.N, int64(q.Rate.Per))
+	return q.Burst + floor(earned.Mul(earned, big.NewRat(int64(span), 1)))
+}

@@ -1,0 +1,258 @@
+package limitertest
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// bucket is a token bucket of so many a second.
+func bucket(rate hotparam.Rate, burst int64) hotparam.Quota {
+	return hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate, Burst: burst}
+}
+
+var bucketCases = []namedCase{
+	{"A1: a bucket starts full, and what it earns is never more", func(w *world) {
+		k := w.key(bucket(perSecond(10), 3))
+		k.yes(k.take(1), 2)
+		k.yes(k.take(1), 1)
+		k.yes(k.take(1), 0)
+		k.no(k.take(1), 0, 100*ms)
+		w.at(time.Hour)
+		k.yes(k.take(2), 1)
+		k.no(k.take(2), 1, 100*ms)
+	}},
+	{"A1: no remainder is lost between two asks", func(w *world) {
+		k := w.key(bucket(perSecond(10), 1))
+		k.yes(k.take(1), 0)
+		w.at(100*ms - w.config.tick())
+		k.no(k.take(1), 0, w.config.tick())
+		w.at(150 * ms)
+		k.yes(k.take(1), 0) // full at 100 ms: what is beyond is lost
+		w.at(200 * ms)
+		k.no(k.take(1), 0, 50*ms)
+		w.at(250 * ms)
+		k.yes(k.take(1), 0)
+		b := w.named("limit", "two", bucket(perSecond(10), 2))
+		b.yes(b.take(2), 0)
+		for i := range time.Duration(30) { // it is asked at each half of a token
+			w.at(250*ms + i*150*ms + 150*ms)
+			if i%2 == 0 {
+				b.yes(b.take(1), 0)
+			} else {
+				b.yes(b.take(2), 0)
+			}
+		}
+	}},
+	{"A1, B2: a bucket may start short of its burst", func(w *world) {
+		q := bucket(perSecond(10), 5)
+		q.Missing = 3
+		k := w.key(q)
+		k.yes(k.peek(0), 2)
+		k.no(k.take(3), 2, 100*ms)
+		k.yes(k.take(2), 0)
+		w.at(100 * ms)
+		k.yes(k.take(1), 0)
+		q.Missing = 5
+		empty := w.named("limit", "empty", q)
+		empty.no(empty.take(1), 0, 100*ms)
+	}},
+	{"A2: a denial consumes nothing", func(w *world) {
+		k := w.key(bucket(perSecond(1), 2))
+		k.yes(k.take(2), 0)
+		w.at(sec)
+		for range 3 {
+			k.no(k.take(2), 1, sec)
+		}
+		w.at(1500 * ms)
+		k.no(k.take(2), 1, 500*ms)
+		k.yes(k.take(1), 0)
+		w.at(2 * sec)
+		k.yes(k.take(1), 0)
+	}},
+	{"A2 bug: a first call above the capacity is refused at once, with no retry", func(w *world) {
+		k := w.key(bucket(perSecond(10), 5))
+		k.no(k.take(6), 5, 0)
+		k.yes(k.take(5), 0)
+		k.no(k.take(6), 0, 0)
+		w.at(time.Hour)
+		k.no(k.take(math.MaxInt64), 5, 0)
+		k.no(k.peek(6), 5, 0)
+	}},
+	{"A2 bug: a bucket whose costs are above 1 is never overfilled", func(w *world) {
+		k := w.key(bucket(perSecond(10), 5))
+		k.yes(k.take(4), 1)
+		w.at(10 * sec)
+		k.yes(k.take(4), 1)
+		k.no(k.take(4), 1, 300*ms)
+		w.at(20 * sec)
+		k.yes(k.peek(5), 5)
+		k.no(k.peek(6), 5, 0)
+	}},
+	{"A4: what has had the time to become full is as new", func(w *world) {
+		k := w.key(bucket(perSecond(10), 5))
+		reset := k.take(5).ResetAfter
+		if reset != 500*ms {
+			k.Fatalf("full in %v, want 500ms", reset)
+		}
+		w.sleep(reset - w.config.tick())
+		k.no(k.take(5), 4, w.config.tick())
+		w.sleep(w.config.tick())
+		k.yes(k.take(5), 0)
+	}},
+	{"A5: a negative limit is none", func(w *world) {
+		for _, a := range hotparam.Algorithms {
+			k := w.named("limit", string(a), hotparam.Quota{Algorithm: a, Burst: hotparam.Unlimited})
+			for _, n := range []int64{0, 1, 1_000_000, math.MaxInt64} {
+				k.yes(k.take(n), hotparam.Unlimited)
+			}
+			k.yes(k.peek(math.MaxInt64), hotparam.Unlimited)
+			if a := k.atMost(7); a.Taken != 7 || a.Limit != hotparam.Unlimited {
+				k.Fatalf("unlimited: %s", toldResult(a.Result))
+			}
+		}
+	}},
+	{"A7: a peek takes nothing, and tells what there is", func(w *world) {
+		for _, q := range oneOfEach(5) {
+			k := w.named("limit", told(&q), q)
+			k.yes(k.take(2), 3)
+			for range 3 {
+				k.yes(k.peek(0), 3)
+			}
+			k.peek(3)
+			k.peek(4)
+			k.peek(6)
+			k.yes(k.peek(0), 3)
+		}
+	}},
+	{"B8 bug: rate 0.5/s polled each 1.1 s admits 504 in 999.9 s, not 5", func(w *world) {
+		w.polls(bucket(hotparam.Rate{N: 1, Per: 2 * sec}, 5), 1100*ms, 1000*sec, 504)
+	}},
+	{"B8 bug: rate 10/s with a burst of 10 admits 1,010 in 100 s, not 500", func(w *world) {
+		w.polls(bucket(perSecond(10), 10), 50*ms, 100*sec, 1010)
+	}},
+	{"B8 bug: a cost of several tokens takes them all", func(w *world) {
+		k := w.key(bucket(perSecond(10), 10))
+		k.yes(k.take(7), 3)
+		k.no(k.take(4), 3, 100*ms)
+		k.no(k.take(10), 3, 700*ms)
+		k.yes(k.take(3), 0)
+		w.at(550 * ms)
+		k.yes(k.take(5), 0)
+		k.no(k.take(1), 0, 50*ms)
+	}},
+	{"B8 bug: a drained bucket gives no free burst before it had the time to fill", func(w *world) {
+		k := w.key(bucket(hotparam.Rate{N: 1, Per: day}, 1000))
+		k.yes(k.take(1000), 0)
+		w.at(time.Hour)
+		k.no(k.take(1), 0, 23*time.Hour)
+		w.at(10 * day)
+		k.no(k.take(11), 10, day)
+		k.yes(k.take(10), 0)
+	}},
+	{"B8 bug: two limits of one key keep apart what was taken", func(w *world) {
+		a, b := w.named("one", "key", bucket(perSecond(10), 5)), w.named("two", "key", bucket(perSecond(1), 3))
+		a.yes(a.take(5), 0)
+		b.yes(b.take(3), 0)
+		a.no(a.take(1), 0, 100*ms)
+		b.no(b.take(1), 0, sec)
+	}},
+	{"B9: five points, one back each interval, spent on play", func(w *world) {
+		k := w.key(bucket(hotparam.Rate{N: 1, Per: 6 * time.Minute}, 5))
+		for left := int64(4); left >= 0; left-- {
+			k.yes(k.take(1), left)
+		}
+		k.no(k.take(1), 0, 6*time.Minute)
+		w.at(13 * time.Minute)
+		k.yes(k.take(1), 1)
+		w.at(24 * time.Hour)
+		k.yes(k.take(1), 4)
+	}},
+	{"F2: what is above the capacity is refused, and does not wait for ever", func(w *world) {
+		for _, q := range oneOfEach(5) {
+			k := w.named("limit", told(&q), q)
+			k.no(k.take(6), 5, 0)
+			k.no(k.reserve(6, 1000*time.Hour), 5, 0)
+			k.yes(k.take(5), 0)
+			k.no(k.reserve(6, 1000*time.Hour), 0, 0)
+		}
+	}},
+	{"F8: 10 at once, then wait", func(w *world) {
+		for _, q := range oneOfEach(10) {
+			k := w.named("limit", told(&q), q)
+			for left := int64(9); left >= 0; left-- {
+				k.yes(k.take(1), left)
+			}
+			if a := k.take(1); a.Allowed || a.RetryAfter <= 0 {
+				k.Fatalf("%s: an eleventh: %s", told(&q), toldResult(a.Result))
+			}
+		}
+	}},
+	{"failure mode: a rate above 1,000/s does not round its interval to 0", func(w *world) {
+		for _, rate := range []int64{4000, 5000, 200_000, hotparam.MaxRate} {
+			k := w.named("limit", fmt.Sprint(rate), bucket(perSecond(rate), 1_000_000))
+			k.take(1_000_000)
+			w.sleep(50 * ms)
+			earned := rate / 20
+			k.yes(k.take(earned), 0)
+			if a := k.take(1); a.Allowed {
+				k.Fatalf("%d/s: one more: %s", rate, toldResult(a.Result))
+			}
+		}
+	}},
+	{"failure mode: a retry is told in nanoseconds of time, whatever the unit of the rate", func(w *world) {
+		for _, rate := range []hotparam.Rate{perSecond(1), {N: 60, Per: time.Minute}, {N: 3600, Per: time.Hour}, {N: 86400, Per: day}} {
+			k := w.named("limit", rate.String(), bucket(rate, 4))
+			k.yes(k.take(4), 0)
+			k.no(k.take(1), 0, sec)
+			k.no(k.take(3), 0, 3*sec)
+		}
+	}},
+	{"gcra: it is the token bucket, to the tick", func(w *world) {
+		q := bucket(perSecond(10), 5)
+		q.Algorithm = hotparam.GCRA
+		k := w.key(q)
+		k.yes(k.take(4), 1)
+		k.no(k.take(2), 1, 100*ms)
+		w.at(250 * ms)
+		k.yes(k.take(3), 0)
+		k.no(k.take(1), 0, 50*ms)
+	}},
+	{"a rate that does not divide its time is never exceeded", func(w *world) {
+		k := w.key(bucket(perSecond(3), 3))
+		k.take(3)
+		w.at(333_333 * us)
+		if a := k.take(1); a.Allowed || a.RetryAfter <= 0 || a.RetryAfter > us {
+			k.Fatalf("before a third of a second is over: %s", toldResult(a.Result))
+		}
+		w.at(333_334 * us)
+		k.yes(k.take(1), 0)
+	}},
+}
+
+// polls asks for one permit at a steady pace, for long: clocks in whole seconds, lost
+// remainders and intervals that round to nothing all show here.
+func (w *world) polls(q hotparam.Quota, pace, span time.Duration, want int64) {
+	w.Helper()
+	k := w.key(q)
+	var got int64
+	for at := time.Duration(0); at <= span; at += pace {
+		w.at(at)
+		got += k.take(1).Taken
+	}
+	if got != want {
+		w.Fatalf("%s: admitted %d in %v, want %d", told(&q), got, span, want)
+	}
+}
+
+// oneOfEach is a quota of n permits for each algorithm: of a leaky bucket that
+// polices.
+func oneOfEach(n int64) (all []hotparam.Quota) {
+	for _, a := range hotparam.Algorithms {
+		q := hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: n, Per: 10 * sec}}
+		all = append(all, q.WithDefaults())
+	}
+	return all
+}

@@ -1,0 +1,178 @@
+package limitertest
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func slidingLog(n int64, per time.Duration) hotparam.Quota {
+	return hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: n, Per: per}}
+}
+
+func slidingBlocks(n int64, per time.Duration, blocks int) hotparam.Quota {
+	return hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: hotparam.Rate{N: n, Per: per}, Blocks: blocks}
+}
+
+var logCases = []namedCase{
+	{"D1: at most max in any period, and a hit leaves it exactly a period later", func(w *world) {
+		k := w.key(slidingLog(3, sec))
+		for i := range time.Duration(3) {
+			w.at(i * 100 * ms)
+			k.yes(k.take(1), 2-int64(i))
+		}
+		w.at(500 * ms)
+		k.no(k.take(1), 0, 500*ms)
+		k.no(k.take(2), 0, 600*ms)
+		w.at(sec - w.config.tick())
+		k.no(k.take(1), 0, w.config.tick())
+		w.at(sec)
+		k.yes(k.take(1), 0)
+		k.no(k.take(1), 0, 100*ms)
+	}},
+	{"D1 bug: two hits in one instant both count", func(w *world) {
+		k := w.key(slidingLog(3, sec))
+		k.yes(k.take(1), 2)
+		k.yes(k.take(1), 1)
+		k.yes(k.take(1), 0)
+		k.no(k.take(1), 0, sec)
+	}},
+	{"D1 bug: who hammers recovers, since denials are not recorded", func(w *world) {
+		for _, q := range oneOfEach(5) {
+			k := w.named("limit", told(&q), q)
+			passed := int64(0)
+			for range 200 {
+				w.sleep(500 * ms)
+				passed += k.take(1).Taken
+			}
+			if passed < 45 { // 5 in 10 s, for 100 s
+				k.Fatalf("%s: who hammers for 100 s passes %d times", told(&q), passed)
+			}
+		}
+	}},
+	{"D1: count_denied records what is denied, and who hammers stays out", func(w *world) {
+		for i, q := range []hotparam.Quota{slidingLog(3, sec), slidingBlocks(3, sec, 10)} {
+			q.CountDenied = true
+			k := w.named("limit", told(&q), q)
+			start := time.Duration(i) * time.Hour
+			w.at(start)
+			k.yes(k.take(3), 0)
+			for i := range time.Duration(20) {
+				w.at(start + (i+1)*300*ms)
+				if a := k.take(1); a.Allowed {
+					k.Fatalf("%s: who hammers passes: %s", told(&q), toldResult(a.Result))
+				}
+			}
+			w.at(start + 7*sec + 100*ms)
+			k.yes(k.take(1), 2)
+		}
+	}},
+	{"D1: an idle key is as new", func(w *world) {
+		k := w.key(slidingLog(3, sec))
+		if a := k.take(3); a.ResetAfter != sec {
+			k.Fatalf("as new in %v, want 1s", a.ResetAfter)
+		}
+		w.at(sec)
+		k.yes(k.peek(3), 3)
+		if a := k.peek(0); a.ResetAfter != 0 {
+			k.Fatalf("as new in %v, want 0", a.ResetAfter)
+		}
+	}},
+	{"D1: a log of many hits, far more than a script may unpack", func(w *world) {
+		k := w.key(slidingLog(9000, time.Hour))
+		k.loose = true // the model counts them all each time
+		for i := range 4500 {
+			w.sleep(ms)
+			if r := k.ask(take(2)); !r.Allowed || r.Remaining != 9000-2*int64(i+1) {
+				k.Fatalf("hit %d: %s", i, toldResult(r))
+			}
+		}
+		if r := k.ask(take(1)); r.Allowed || r.RetryAfter != time.Hour-4499*ms {
+			k.Fatalf("one more: %s", toldResult(r))
+		}
+		w.at(time.Hour + 3*sec)
+		if r := k.ask(take(6000)); !r.Allowed || r.Remaining != 0 {
+			k.Fatalf("two thirds are back: %s", toldResult(r))
+		}
+	}},
+	{"E4 bug: permits come back, not entries", func(w *world) {
+		k := w.key(slidingLog(5, sec))
+		k.yes(k.take(3), 2)
+		w.at(200 * ms)
+		k.yes(k.take(2), 0)
+		w.at(sec)
+		k.no(k.take(4), 3, 200*ms)
+		k.yes(k.take(3), 0)
+		k.no(k.take(1), 0, 200*ms)
+	}},
+	{"G: what is given back is gone from the log, and from no other hit", func(w *world) {
+		k := w.key(slidingLog(5, sec))
+		a := k.take(2)
+		w.at(100 * ms)
+		b := k.take(3)
+		k.yes(k.giveBack(2, a), 2)
+		w.at(sec)
+		k.yes(k.peek(0), 2) // those of a are not back a second time
+		w.at(1100 * ms)
+		k.yes(k.giveBack(3, b), 5)
+	}},
+}
+
+var blockCases = []namedCase{
+	{"F5: a window in blocks moves on block by block", func(w *world) {
+		k := w.key(slidingBlocks(5, sec, 10))
+		w.at(50 * ms)
+		k.yes(k.take(3), 2)
+		w.at(150 * ms)
+		k.yes(k.take(2), 0)
+		k.no(k.take(1), 0, 850*ms)
+		k.no(k.take(4), 0, 950*ms)
+		w.at(sec)
+		k.yes(k.take(3), 0)
+		k.no(k.take(1), 0, 100*ms)
+	}},
+	{"F5: 0 permits peek, and permits are of any unit", func(w *world) {
+		k := w.key(slidingBlocks(1_000_000, sec, 10)) // bytes
+		k.yes(k.take(999_999), 1)
+		k.yes(k.take(0), 1)
+		k.no(k.take(1000), 1, sec)
+		k.yes(k.take(1), 0)
+	}},
+	{"F5 bug: after an idle spell longer than the window nothing is left of it", func(w *world) {
+		k := w.key(slidingBlocks(5, sec, 10))
+		for _, at := range []time.Duration{0, sec, 2500 * ms, 10 * sec, time.Hour, 400 * day} {
+			w.at(at)
+			k.yes(k.take(5), 0)
+			k.no(k.take(1), 0, sec-at%(100*ms))
+		}
+	}},
+	{"F5 bug: a first call above the limit is refused", func(w *world) {
+		k := w.key(slidingBlocks(5, sec, 10))
+		k.no(k.take(6), 5, 0)
+		k.yes(k.take(5), 0)
+	}},
+	{"F5 bug: blocks that come round again keep no stale counts", func(w *world) {
+		k := w.key(slidingBlocks(10, sec, 4))
+		for i := range time.Duration(100) { // the model tells what each must be
+			w.at(i * 130 * ms)
+			k.take(1 + int64(i)%3)
+			if i%17 == 0 {
+				w.sleep(700 * ms)
+			}
+		}
+	}},
+	{"F5: blocks as fine as may be", func(w *world) {
+		k := w.key(slidingBlocks(2000, 10*sec, hotparam.MaxBlocks))
+		for i := range time.Duration(1100) {
+			w.at(i * 10 * ms)
+			k.ask(take(2)) // without the model, which is slow
+		}
+		if r := k.ask(peek(0)); r.Remaining != 0 {
+			k.Fatalf("two in each block: %s", toldResult(r))
+		}
+		w.at(11 * sec)
+		if r := k.ask(peek(0)); r.Remaining != 2 {
+			k.Fatalf("one block later: %s", toldResult(r))
+		}
+	}},
+}

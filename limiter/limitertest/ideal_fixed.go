@@ -1,0 +1,158 @@
+package limitertest
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// idealWindows are the fixed windows from the current one to the last in which
+// something is reserved, with no gap between them.
+type idealWindows struct {
+	q     *hotparam.Quota
+	zone  *time.Location
+	marks map[int64]time.Duration // the beginning of the window of each mark
+	list  []fixedWindow
+}
+
+type fixedWindow struct {
+	begin, end time.Duration // half open
+	n          int64
+}
+
+func newIdealWindows(q *hotparam.Quota) *idealWindows {
+	zone, err := time.LoadLocation(q.Zone)
+	if err != nil {
+		panic(err) // the quota is one of the suite's own
+	}
+	return &idealWindows{q: q, zone: zone, marks: map[int64]time.Duration{}}
+}
+
+// roll forgets the windows that are over, and the empty ones at the end.
+func (w *idealWindows) roll(now time.Duration) {
+	for len(w.list) > 0 && w.list[0].end <= now {
+		w.list = w.list[1:]
+	}
+	for len(w.list) > 0 && w.list[len(w.list)-1].n == 0 && w.list[len(w.list)-1].begin > now {
+		w.list = w.list[:len(w.list)-1]
+	}
+}
+
+// window is the one that t lies in, if none is open.
+func (w *idealWindows) window(t time.Duration) fixedWindow {
+	if w.q.Calendar == "" {
+		return fixedWindow{begin: t, end: t + w.q.Rate.Per}
+	}
+	begin, end := period(w.q.Calendar, time.Unix(0, int64(t)).In(w.zone))
+	return fixedWindow{begin: time.Duration(begin.UnixNano()), end: time.Duration(end.UnixNano())}
+}
+
+// last is the window that permits may be taken from next, and must not overtake.
+func (w *idealWindows) last(now time.Duration) fixedWindow {
+	w.roll(now)
+	if len(w.list) == 0 {
+		return w.window(now)
+	}
+	return w.list[len(w.list)-1]
+}
+
+// place is the window that n permits go to.
+func (w *idealWindows) place(now time.Duration, n int64) fixedWindow {
+	last := w.last(now)
+	if last.n+n <= w.q.Rate.N {
+		return last
+	}
+	return w.window(last.end) // empty: it is beyond the last
+}
+
+func (w *idealWindows) left(now time.Duration) int64 {
+	last := w.last(now)
+	if last.begin > now {
+		return 0
+	}
+	return max(0, w.q.Rate.N-last.n)
+}
+
+func (w *idealWindows) wait(now time.Duration, n int64) time.Duration {
+	return max(0, w.place(now, n).begin-now)
+}
+
+func (w *idealWindows) delay(time.Duration) time.Duration { return 0 }
+
+func (w *idealWindows) take(now, at time.Duration, n int64) int64 {
+	w.roll(now)
+	return w.add(at, n)
+}
+
+func (w *idealWindows) charge(now time.Duration, n int64) (int64, int64) {
+	w.roll(now)
+	return n, w.add(now, n)
+}
+
+// add counts n in the window of at, and opens those up to it.
+func (w *idealWindows) add(at time.Duration, n int64) int64 {
+	for i := 0; ; i++ {
+		if i == len(w.list) {
+			begin := at
+			if i > 0 {
+				begin = w.list[i-1].end
+			}
+			w.list = append(w.list, w.window(begin))
+		}
+		if x := &w.list[i]; x.begin <= at && at < x.end {
+			x.n += n
+			mark := int64(len(w.marks) + 1)
+			w.marks[mark] = x.begin
+			return mark
+		}
+	}
+}
+
+func (w *idealWindows) giveBack(now time.Duration, mark, n int64) {
+	w.roll(now)
+	for i := range w.list {
+		if w.list[i].begin == w.marks[mark] {
+			w.list[i].n -= min(n, w.list[i].n)
+		}
+	}
+	w.roll(now)
+}
+
+func (w *idealWindows) reset(now time.Duration) time.Duration {
+	w.roll(now)
+	var last time.Duration
+	for _, x := range w.list {
+		if x.n > 0 {
+			last = x.end - now
+		}
+	}
+	return last
+}
+
+// period is the natural period that t lies in, in the time zone of t.
+func period(c hotparam.Calendar, t time.Time) (begin, end time.Time) {
+	y, m, d := t.Date()
+	day := func(m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, t.Location()) }
+	switch c {
+	case hotparam.CalendarYear:
+		return day(time.January, 1), day(12+time.January, 1)
+	case hotparam.CalendarMonth:
+		return day(m, 1), day(m+1, 1)
+	case hotparam.CalendarWeek:
+		monday := d - (int(t.Weekday())+6)%7
+		return day(m, monday), day(m, monday+7)
+	case hotparam.CalendarDay:
+		return day(m, d), day(m, d+1)
+	}
+	// Within a day, what the clock on the wall shows tells how much of the hour, the
+	// minute or the second is over.
+	into := time.Duration(t.Nanosecond())
+	if c != hotparam.CalendarSecond {
+		into += time.Duration(t.Second()) * time.Second
+	}
+	if c == hotparam.CalendarHour {
+		into += time.Duration(t.Minute()) * time.Minute
+	}
+	begin = t.Add(-into)
+	return begin, begin.Add(hotparam.CalendarPeriods[c])
+}

@@ -1,0 +1,95 @@
+package limitertest
+
+import "time"
+
+// idealLog is a list of all that was taken, each permit with the instant of its use:
+// at most limit of them lie in any span of per. Sliding blocks are a log whose
+// instants are the beginnings of blocks.
+type idealLog struct {
+	limit   int64
+	per     time.Duration
+	block   time.Duration // instants are multiples of it
+	clipped bool          // more was charged than a backend has to remember: it is not given back to
+	marks   int64
+	entries []logged // oldest first
+}
+
+type logged struct {
+	at   time.Duration
+	n    int64
+	mark int64
+}
+
+func newIdealLog(limit int64, per, block time.Duration) *idealLog {
+	return &idealLog{limit: limit, per: per, block: block}
+}
+
+// count is how many permits stand in the span of per that ends at t, and after it.
+func (l *idealLog) count(t time.Duration) int64 {
+	var sum int64
+	for _, e := range l.entries {
+		if e.at > l.begin(t)-l.per {
+			sum += e.n
+		}
+	}
+	return sum
+}
+
+func (l *idealLog) begin(t time.Duration) time.Duration { return t - t%l.block }
+
+func (l *idealLog) left(now time.Duration) int64 { return max(0, l.limit-l.count(now)) }
+
+// wait tries the instants at which permits come back.
+func (l *idealLog) wait(now time.Duration, n int64) time.Duration {
+	if l.count(now)+n <= l.limit {
+		return 0
+	}
+	for _, e := range l.entries {
+		if t := e.at + l.per; t > now && l.count(t)+n <= l.limit {
+			return t - now
+		}
+	}
+	panic("limitertest: an ideal log never frees a permit")
+}
+
+func (l *idealLog) delay(time.Duration) time.Duration { return 0 }
+
+// take is in order: nothing is taken before what is reserved.
+func (l *idealLog) take(_, at time.Duration, n int64) int64 { return l.add(at, n) }
+
+// charge may go over the limit. What is beyond the newest permits, as many as the limit,
+// decides nothing, and a backend may drop it.
+func (l *idealLog) charge(now time.Duration, n int64) (int64, int64) {
+	mark := l.add(now, n)
+	l.clipped = l.clipped || l.count(now) > l.limit
+	return n, mark
+}
+
+func (l *idealLog) add(at time.Duration, n int64) int64 {
+	l.marks++
+	e := logged{at: l.begin(at), n: n, mark: l.marks}
+	i := len(l.entries)
+	for i > 0 && l.entries[i-1].at > e.at { // a charge is before what is reserved
+		i--
+	}
+	l.entries = append(l.entries[:i], append([]logged{e}, l.entries[i:]...)...)
+	return l.marks
+}
+
+func (l *idealLog) giveBack(_ time.Duration, mark, n int64) {
+	for i := range l.entries {
+		if e := &l.entries[i]; e.mark == mark {
+			e.n -= min(n, e.n)
+		}
+	}
+}
+
+func (l *idealLog) reset(now time.Duration) time.Duration {
+	var last time.Duration
+	for _, e := range l.entries {
+		if e.n > 0 {
+			last = max(last, e.at+l.per-now)
+		}
+	}
+	return last
+}

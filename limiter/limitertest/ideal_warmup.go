@@ -1,0 +1,110 @@
+package limitertest
+
+import (
+	"math/big"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// idealWarmUp is SmoothWarmingUp of Guava's RateLimiter in exact fractions: the more
+// permits are stored, the colder it is, and the longer each takes. What is taken is
+// paid for after it, before the next: free is when that is done.
+//
+// https://github.com/google/guava/blob/master/guava/src/com/google/common/util/concurrent/SmoothRateLimiter.java
+type idealWarmUp struct {
+	burst     int64
+	tick      time.Duration
+	stable    *big.Rat // ns of a permit at the full rate
+	slope     *big.Rat // ns by which a permit takes longer than the one stored before it
+	threshold *big.Rat // permits that may be stored with the rate still full
+	most      *big.Rat // permits stored by one that is cold
+	cool      *big.Rat // ns in which an idle one stores a permit
+	stored    *big.Rat
+	free      *big.Rat // ns; nil: it is new
+}
+
+func newIdealWarmUp(q *hotparam.Quota, tick time.Duration) *idealWarmUp {
+	one, two := big.NewRat(1, 1), big.NewRat(2, 1)
+	cold := new(big.Rat)
+	cold.SetFloat64(q.ColdFactor)
+	warmUp := big.NewRat(int64(q.WarmUp), 1)
+	w := &idealWarmUp{burst: q.Burst, tick: tick, stable: big.NewRat(int64(q.Rate.Per), q.Rate.N)}
+	permits := new(big.Rat).Quo(warmUp, w.stable) // that are earned meanwhile at the full rate
+	w.threshold = new(big.Rat).Quo(permits, new(big.Rat).Sub(cold, one))
+	above := new(big.Rat).Mul(two, permits)
+	above.Quo(above, new(big.Rat).Add(one, cold))
+	w.most = new(big.Rat).Add(w.threshold, above)
+	w.slope = new(big.Rat).Mul(w.stable, new(big.Rat).Sub(cold, one))
+	w.slope.Quo(w.slope, above)
+	w.cool = new(big.Rat).Quo(warmUp, w.most)
+	w.stored = w.most
+	return w
+}
+
+func (w *idealWarmUp) idle(now time.Duration) {
+	t := big.NewRat(int64(now), 1)
+	switch {
+	case w.free == nil:
+		w.free = t
+	case w.free.Cmp(t) < 0:
+		stored := new(big.Rat).Sub(t, w.free)
+		stored.Quo(stored, w.cool)
+		w.stored, w.free = least(stored.Add(stored, w.stored), w.most), t
+	}
+}
+
+// cost is how long n permits take: an integral over those that are stored, of which
+// the coldest go first, and the full rate for the rest.
+func (w *idealWarmUp) cost(n int64) *big.Rat {
+	stored := least(w.stored, big.NewRat(n, 1))
+	cost := new(big.Rat).Mul(big.NewRat(n, 1), w.stable)
+	// The part of them above the threshold is a trapezium on top of that.
+	zero := new(big.Rat)
+	high := most(zero, new(big.Rat).Sub(w.stored, w.threshold))
+	low := most(zero, new(big.Rat).Sub(high, stored))
+	above := new(big.Rat).Sub(high, low)
+	above.Mul(above, new(big.Rat).Add(high, low)).Mul(above, w.slope).Quo(above, big.NewRat(2, 1))
+	return cost.Add(cost, above)
+}
+
+func (w *idealWarmUp) left(now time.Duration) int64 {
+	var n int64
+	for n < w.burst && w.wait(now, n+1) == 0 {
+		n++
+	}
+	return n
+}
+
+// wait is until all that was taken is paid for but what a burst may owe.
+func (w *idealWarmUp) wait(now time.Duration, n int64) time.Duration {
+	w.idle(now)
+	burst := new(big.Rat).Mul(big.NewRat(w.burst, 1), w.stable)
+	due := new(big.Rat).Sub(w.free, big.NewRat(int64(now), 1))
+	if cost := w.cost(n); cost.Cmp(burst) <= 0 {
+		due.Add(due, cost).Sub(due, burst)
+	}
+	return ceilTick(most(new(big.Rat), due), w.tick)
+}
+
+func (w *idealWarmUp) delay(time.Duration) time.Duration { return 0 }
+
+func (w *idealWarmUp) take(now, _ time.Duration, n int64) int64 {
+	w.idle(now)
+	w.free = new(big.Rat).Add(w.free, w.cost(n))
+	w.stored = new(big.Rat).Sub(w.stored, least(w.stored, big.NewRat(n, 1)))
+	return 0
+}
+
+// Neither is in a schedule of one that warms up.
+func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
+	return n, w.take(now, now, n)
+}
+func (w *idealWarmUp) giveBack(time.Duration, int64, int64) {}
+
+func (w *idealWarmUp) reset(now time.Duration) time.Duration {
+	w.idle(now)
+	due := new(big.Rat).Sub(w.free, big.NewRat(int64(now), 1))
+	cold := new(big.Rat).Sub(w.most, w.stored)
+	return ceilTick(due.Add(due, cold.Mul(cold, w.cool)), w.tick)
+}

@@ -1,0 +1,177 @@
+package limitertest
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// model is what a key must answer, written for the reader: slow, for one goroutine,
+// for a clock that never goes back, and of no code that a backend runs. It holds what
+// all algorithms have in common; an ideal is what is an algorithm's own.
+type model struct {
+	q     *hotparam.Quota
+	tick  time.Duration
+	ideal ideal
+	until time.Duration // the key is locked before it
+}
+
+// ideal is one algorithm in exact arithmetic. Its n is from 1 to the limit.
+type ideal interface {
+	// left is how many permits could be taken at now.
+	left(now time.Duration) int64
+	// wait is how long until n permits may be taken, after all that is reserved.
+	wait(now time.Duration, n int64) time.Duration
+	// delay is how long what is admitted now has to stand in line.
+	delay(now time.Duration) time.Duration
+	// take takes n permits that are used at: now, or when they are due. The mark
+	// names them.
+	take(now, at time.Duration, n int64) (mark int64)
+	// charge takes n permits whether they are there or not, and tells how many were
+	// not forgiven.
+	charge(now time.Duration, n int64) (taken, mark int64)
+	// giveBack undoes n of what the mark names, as far as it is still missing.
+	giveBack(now time.Duration, mark, n int64)
+	// reset is how long until all that was taken is back.
+	reset(now time.Duration) time.Duration
+}
+
+// maxCharge is where the model stops to count; no schedule whose answers are compared
+// comes near.
+const maxCharge = 1 << 20
+
+func newModel(q *hotparam.Quota, tick time.Duration) *model {
+	m := &model{q: q, tick: tick}
+	if q.Burst != hotparam.Unlimited {
+		m.ideal = newIdeal(q, tick)
+	}
+	return m
+}
+
+func newIdeal(q *hotparam.Quota, tick time.Duration) ideal {
+	switch q.Algorithm {
+	case hotparam.FixedWindow:
+		return newIdealWindows(q)
+	case hotparam.SlidingLog:
+		return newIdealLog(q.Rate.N, q.Rate.Per, 1)
+	case hotparam.SlidingBlocks:
+		block := ceilTo(q.Rate.Per, int64(q.Blocks), tick)
+		return newIdealLog(q.Rate.N, time.Duration(q.Blocks)*block, block)
+	}
+	if q.WarmUp > 0 {
+		return newIdealWarmUp(q, tick)
+	}
+	return newIdealBucket(q, tick)
+}
+
+// do is the whole contract of a [limiter.Backend], for one key.
+func (m *model) do(now time.Duration, ask limiter.Ask) limiter.Result {
+	switch {
+	case ask.Kind == limiter.Forget:
+		*m = *newModel(m.q, m.tick)
+		return m.allowed(now, limiter.Result{})
+	case ask.N < 0:
+		return m.denied(now, 0)
+	case m.ideal == nil:
+		return m.unlimited(ask)
+	}
+	switch ask.Kind {
+	case limiter.Charge:
+		if ask.N == 0 {
+			return m.allowed(now, limiter.Result{})
+		}
+		taken, mark := m.ideal.charge(now, min(ask.N, maxCharge))
+		return m.allowed(now, limiter.Result{Taken: taken, Mark: mark})
+	case limiter.Return:
+		if ask.N > 0 {
+			m.ideal.giveBack(now, ask.Mark, ask.N)
+		}
+		return m.allowed(now, limiter.Result{})
+	}
+	switch {
+	case now < m.until:
+		return m.locked(now)
+	case ask.N == 0:
+		return m.allowed(now, limiter.Result{})
+	}
+	return m.ask(now, ask)
+}
+
+// ask is Take, Peek, AtMost or Reserve of one permit at least, of a key that is not
+// locked.
+func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
+	keep, within, n := max(0, ask.Keep), max(0, ask.Within), ask.N
+	if ask.Kind == limiter.AtMost {
+		n = max(1, min(n, m.ideal.left(now)-keep))
+	}
+	if keep > m.q.Burst-n {
+		return m.denied(now, 0) // never satisfiable
+	}
+	wait, delay := m.ideal.wait(now, n+keep), m.ideal.delay(now)
+	if ask.Kind == limiter.Reserve && delay > within {
+		wait = max(wait, delay-within)
+	}
+	switch {
+	case wait == 0 && ask.Kind == limiter.Peek:
+		return m.allowed(now, limiter.Result{Decision: hotparam.Decision{Delay: delay}})
+	case wait == 0:
+		mark := m.ideal.take(now, now, n)
+		return m.allowed(now, limiter.Result{Decision: hotparam.Decision{Delay: delay}, Taken: n, Mark: mark})
+	case ask.Kind == limiter.Peek:
+		return m.denied(now, wait)
+	case ask.Kind == limiter.Reserve && !m.q.Shape:
+		if wait > within {
+			return m.penalize(now, wait-within)
+		}
+		mark := m.ideal.take(now, now+wait, n)
+		return m.allowed(now, limiter.Result{Decision: hotparam.Decision{Delay: wait}, Taken: n, Mark: mark})
+	}
+	if m.q.CountDenied && ask.Kind != limiter.Reserve {
+		m.ideal.charge(now, min(ask.N, maxCharge))
+		wait = m.ideal.wait(now, n+keep)
+	}
+	return m.penalize(now, wait)
+}
+
+// penalize denies what could be satisfied later, and locks the key.
+func (m *model) penalize(now, retry time.Duration) limiter.Result {
+	if m.q.Penalty > 0 {
+		m.until = now + m.q.Penalty
+	}
+	return m.denied(now, max(retry, m.q.Penalty))
+}
+
+func (m *model) allowed(now time.Duration, r limiter.Result) limiter.Result {
+	r.Allowed, r.Reason = true, hotparam.ReasonWithin
+	return m.tell(now, r)
+}
+
+func (m *model) denied(now, retry time.Duration) limiter.Result {
+	return m.tell(now, limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: retry}})
+}
+
+func (m *model) locked(now time.Duration) limiter.Result {
+	r := m.tell(now, limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLocked, RetryAfter: m.until - now}})
+	r.Remaining = 0
+	return r
+}
+
+// tell fills in how the key stands.
+func (m *model) tell(now time.Duration, r limiter.Result) limiter.Result {
+	if m.ideal == nil {
+		r.Limit, r.Remaining = hotparam.Unlimited, hotparam.Unlimited
+		return r
+	}
+	r.Limit, r.Remaining = m.q.Burst, m.ideal.left(now)
+	r.ResetAfter = max(m.ideal.reset(now), m.until-now, 0)
+	return r
+}
+
+func (m *model) unlimited(ask limiter.Ask) limiter.Result {
+	var r limiter.Result
+	if ask.Kind != limiter.Peek && ask.Kind != limiter.Return {
+		r.Taken = ask.N
+	}
+	return m.allowed(0, r)
+}

@@ -1,0 +1,236 @@
+package limitertest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// models is a backend of models, one for each key. So the models themselves are held
+// to the named cases, which state in figures what is due, and to the bounds; and so
+// is the suite, to finding what is wrong: a flaw is all that a mutant has of its own.
+type models struct {
+	flaw flaw
+	now  func() time.Duration
+	mu   sync.Mutex
+	keys map[[2]string]*model
+	time time.Duration // that has passed on the clock, which may go back
+}
+
+func newModels(f flaw) func(*testing.T, func() time.Duration) limiter.Backend {
+	return func(_ *testing.T, now func() time.Duration) limiter.Backend {
+		return &models{flaw: f, now: now, keys: map[[2]string]*model{}}
+	}
+}
+
+func (b *models) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if op.Name == "" || op.Key == "" {
+		return limiter.Result{}, limiter.ErrNoKey
+	}
+	now := b.now()
+	if b.flaw.clock != nil {
+		b.time = b.flaw.clock(b.time, now)
+	} else {
+		b.time = max(b.time, now)
+	}
+	id := [2]string{op.Name, op.Key}
+	if b.flaw.op != nil {
+		b.flaw.op(&op, &id)
+	}
+	m := b.keys[id]
+	if m == nil {
+		m = newModel(op.Quota, 1)
+		b.keys[id] = m
+	}
+	r := m.do(b.time, op.Ask)
+	if b.flaw.result != nil {
+		b.flaw.result(m, b.time, op.Ask, &r)
+	}
+	for _, d := range []*time.Duration{&r.RetryAfter, &r.ResetAfter, &r.Delay} {
+		if *d > 0 {
+			*d += b.time - now
+		}
+	}
+	return r, nil
+}
+
+func (b *models) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
+	for i := range ops {
+		if b.flaw.backwards {
+			i = len(ops) - 1 - i
+		}
+		r, err := b.Do(ctx, ops[i])
+		if err != nil {
+			return err
+		}
+		results[i] = r
+	}
+	return nil
+}
+
+// beyond are the cases that a model is not written for: it has one quota, and one
+// clock.
+var beyond = []string{
+	"failure mode: a clock that is set back by hours grants nothing, and locks nobody out",
+	"failure mode: a clock that jumps years ahead and back grants one burst, and locks nobody out",
+	"a penalty does not outlive a clock that is set back",
+	"D2 bug: a funnel takes another capacity and another rate",
+}
+
+func TestModels(t *testing.T) {
+	for _, x := range changeCases {
+		beyond = append(beyond, x.name)
+	}
+	testModels(t, flaw{}, 30, func(name string) bool { return !slices.Contains(beyond, name) })
+}
+
+// testModels runs the part of the suite that is chosen.
+func testModels(t *testing.T, f flaw, schedules int, chosen func(name string) bool) {
+	c := Config{New: newModels(f), Schedules: schedules}
+	for _, x := range cases {
+		if chosen(x.name) {
+			t.Run(x.name, func(t *testing.T) { x.run(newWorld(t, &c)) })
+		}
+	}
+	for _, p := range properties {
+		if chosen(p.name) {
+			t.Run(p.name, func(t *testing.T) { p.run(t, &c) })
+		}
+	}
+}
+
+// flaw is what is wrong with a backend.
+type flaw struct {
+	name      string
+	found     []string // by each of these
+	clock     func(last, now time.Duration) time.Duration
+	op        func(op *limiter.Op, id *[2]string)
+	result    func(m *model, now time.Duration, ask limiter.Ask, r *limiter.Result)
+	backwards bool // batches
+}
+
+var flaws = []flaw{
+	{name: "a clock that goes back refills twice", found: []string{"failure mode: a clock that goes back refills nothing twice", "a clock that jumps back and forth grants nothing twice"}, clock: twice()},
+	{name: "time is in whole seconds", found: []string{"B8 bug: rate 10/s with a burst of 10 admits 1,010 in 100 s, not 500", "random schedules come to what the model says"}, clock: func(_, now time.Duration) time.Duration { return now.Truncate(sec) }},
+	{name: "the clock is the client's", found: []string{"A1: a bucket starts full, and what it earns is never more"}, clock: func(time.Duration, time.Duration) time.Duration { return epoch + time.Since(started) }},
+	{name: "a denial consumes", found: []string{"A2: a denial consumes nothing", "random schedules come to what the model says"}, result: func(m *model, now time.Duration, ask limiter.Ask, r *limiter.Result) {
+		if ask.Kind == limiter.Take && r.Reason == hotparam.ReasonLimited && r.RetryAfter > 0 {
+			m.ideal.charge(now, ask.N)
+		}
+	}},
+	{name: "what is given back overfills", found: []string{"failure mode: a reservation that is cancelled after its time gives back nothing that has come back", "random schedules come to what the model says"}, result: overfill()},
+	{name: "a window admits one more", found: []string{"B6 bug: a window admits exactly its limit", "any window holds what it may, and a retry passes on time"}, op: func(op *limiter.Op, _ *[2]string) {
+		if q := *op.Quota; q.Algorithm.Windowed() && q.Burst > 0 {
+			q.Rate.N++
+			q.Burst++
+			op.Quota = &q
+		}
+	}, result: func(m *model, _ time.Duration, _ limiter.Ask, r *limiter.Result) {
+		if m.q.Algorithm.Windowed() && r.Limit > 0 {
+			r.Limit--
+			r.Remaining = max(0, r.Remaining-1)
+		}
+	}},
+	{name: "a cost counts as one", found: []string{"B8 bug: a cost of several tokens takes them all"}, op: func(op *limiter.Op, _ *[2]string) {
+		if op.Kind == limiter.Take {
+			op.N = min(op.N, 1)
+		}
+	}, result: func(_ *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) { r.Taken = min(r.Taken, ask.N) }},
+	{name: "a retry is told in whole seconds", found: []string{"B4 bug: a denial tells when to ask again, for each algorithm", "any window holds what it may, and a retry passes on time"}, result: func(_ *model, _ time.Duration, _ limiter.Ask, r *limiter.Result) {
+		r.RetryAfter = (r.RetryAfter + sec - 1).Truncate(sec)
+	}},
+	{name: "a retry is not told", found: []string{"B4 bug: a denial tells when to ask again, for each algorithm"}, result: func(_ *model, _ time.Duration, _ limiter.Ask, r *limiter.Result) { r.RetryAfter = 0 }},
+	{name: "more than the limit passes", found: []string{"A2 bug: a first call above the capacity is refused at once, with no retry", "any number may be asked for"}, result: func(m *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) {
+		if ask.Kind == limiter.Take && ask.N > m.q.Burst {
+			r.Allowed, r.Reason, r.Taken = true, hotparam.ReasonWithin, ask.N
+		}
+	}},
+	{name: "limits of one key share its state", found: []string{"B8 bug: two limits of one key keep apart what was taken"}, op: func(_ *limiter.Op, id *[2]string) { id[0] = "" }},
+	{name: "braces are cut from a key", found: []string{"A4: a key is any bytes, braces and all, and as long as it likes"}, op: func(_ *limiter.Op, id *[2]string) {
+		if _, tag, ok := strings.Cut(id[1], "{"); ok {
+			id[1], _, _ = strings.Cut(tag, "}")
+		}
+	}},
+	{name: "a lock is prolonged", found: []string{"A3: a lock is not prolonged by what comes meanwhile"}, result: func(m *model, now time.Duration, _ limiter.Ask, r *limiter.Result) {
+		if r.Reason == hotparam.ReasonLocked {
+			m.until = now + m.q.Penalty
+		}
+	}},
+	{name: "a lock lets through what asks for nothing", found: []string{"A3: the lock is checked first, whatever there is meanwhile"}, result: func(_ *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) {
+		if r.Reason == hotparam.ReasonLocked && ask.N == 0 {
+			r.Allowed, r.Reason, r.RetryAfter = true, hotparam.ReasonWithin, 0
+		}
+	}},
+	{name: "a reservation does not stand in line", found: []string{"G: a reservation is served later, in the order of asking"}, result: func(m *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) {
+		if ask.Kind == limiter.Reserve {
+			r.Delay /= 2
+		}
+	}},
+	{name: "batches are in no order", found: []string{"G: a batch asks for one key in its order", "G: a batch comes to what one ask after the other comes to"}, backwards: true},
+}
+
+var started = time.Now()
+
+// twice counts all that passes on a clock, also what had passed before it went back.
+func twice() func(last, now time.Duration) time.Duration {
+	var read time.Duration
+	return func(last, now time.Duration) time.Duration {
+		passed := max(0, now-read)
+		if last == 0 {
+			passed = now
+		}
+		read = now
+		return last + passed
+	}
+}
+
+// overfill remembers what a full bucket was given back, and grants it.
+func overfill() func(*model, time.Duration, limiter.Ask, *limiter.Result) {
+	extra := map[*model]int64{}
+	return func(m *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) {
+		switch {
+		case ask.Kind == limiter.Return && r.Allowed && r.Remaining == r.Limit:
+			extra[m] += ask.N
+		case ask.Kind == limiter.Take && !r.Allowed && ask.N > 0 && ask.N <= extra[m]:
+			extra[m] -= ask.N
+			r.Allowed, r.Reason, r.RetryAfter, r.Taken = true, hotparam.ReasonWithin, 0, ask.N
+		}
+	}
+}
+
+// TestMutants: each flaw is found by the case that is for it. The case runs in a process
+// of its own, whose failure does not count here.
+func TestMutants(t *testing.T) {
+	const flawed, by = "LIMITERTEST_FLAW", "LIMITERTEST_CASE"
+	if name := os.Getenv(flawed); name != "" {
+		i := slices.IndexFunc(flaws, func(f flaw) bool { return f.name == name })
+		testModels(t, flaws[i], 100, func(name string) bool { return name == os.Getenv(by) })
+		return
+	}
+	for _, f := range flaws {
+		for _, name := range f.found {
+			t.Run(f.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutants$", "-rapid.nofailfile", "-rapid.shrinktime=0s")
+				cmd.Env = append(os.Environ(), flawed+"="+f.name, by+"="+name)
+				out, err := cmd.CombinedOutput()
+				if err == nil {
+					t.Fatal("it passes")
+				}
+				if !strings.Contains(string(out), "--- FAIL: TestMutants/") || strings.Contains(string(out), "panic:") {
+					t.Fatalf("%v:\n%s", err, out)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package limitertest
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Rates whose permit costs whole microseconds, or nanoseconds where the backend tells
+// them, and rates whose does not.
+var (
+	evenRates = []hotparam.Rate{
+		perSecond(1), perSecond(10), perSecond(200), perSecond(4000), perSecond(hotparam.MaxRate),
+		{N: 1, Per: 2 * sec}, {N: 60, Per: time.Minute}, {N: 10, Per: 500 * ms}, {N: 5, Per: time.Hour}, {N: 1, Per: day},
+	}
+	oddRates = []hotparam.Rate{
+		perSecond(3), perSecond(7), perSecond(1999), perSecond(9_999_999),
+		{N: 7, Per: time.Minute}, {N: 11, Per: 333 * ms}, {N: 1_000_003, Per: time.Hour},
+	}
+	windowPers = []time.Duration{60 * ms, sec, 6 * sec, time.Minute, time.Hour, 6 * day}
+	zones      = []string{"", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"}
+)
+
+const startsShort = "token_bucket that starts short"
+
+// variant draws quotas of one kind.
+type variant struct {
+	name string
+	draw func(t *rapid.T) hotparam.Quota
+}
+
+// plain are those without more to it.
+var plain = []variant{
+	{"token_bucket", drawBucket(hotparam.TokenBucket, evenRates)},
+	{startsShort, func(t *rapid.T) hotparam.Quota {
+		q := drawBucket(hotparam.TokenBucket, evenRates)(t)
+		q.Missing = rapid.Int64Range(1, q.Burst).Draw(t, "missing")
+		return q
+	}},
+	{"gcra", drawBucket(hotparam.GCRA, evenRates)},
+	{"leaky_bucket, policing", drawBucket(hotparam.LeakyBucket, evenRates)},
+	{"leaky_bucket, shaping", func(t *rapid.T) hotparam.Quota {
+		q := drawBucket(hotparam.LeakyBucket, evenRates)(t)
+		q.Shape = true
+		return q
+	}},
+	{"fixed_window", drawWindow(hotparam.FixedWindow, false)},
+	{"fixed_window, count_denied", drawWindow(hotparam.FixedWindow, true)},
+	{"fixed_window, calendar", func(t *rapid.T) hotparam.Quota {
+		c := rapid.SampledFrom([]hotparam.Calendar{
+			hotparam.CalendarSecond, hotparam.CalendarMinute, hotparam.CalendarHour, hotparam.CalendarDay,
+			hotparam.CalendarWeek, hotparam.CalendarMonth, hotparam.CalendarYear,
+		}).Draw(t, "calendar")
+		return hotparam.Quota{
+			Algorithm: hotparam.FixedWindow,
+			Rate:      hotparam.Rate{N: rapid.Int64Range(1, 12).Draw(t, "limit"), Per: hotparam.CalendarPeriods[c]},
+			Calendar:  c,
+			Zone:      rapid.SampledFrom(zones).Draw(t, "zone"),
+		}
+	}},
+	{"sliding_log", drawWindow(hotparam.SlidingLog, false)},
+	{"sliding_log, count_denied", drawWindow(hotparam.SlidingLog, true)},
+	{"sliding_blocks", drawBlocks(false)},
+	{"sliding_blocks, count_denied", drawBlocks(true)},
+}
+
+// variants are all that the model knows but warm-up.
+var variants = append(slices.Clone(plain), []variant{
+	{"unlimited", func(t *rapid.T) hotparam.Quota {
+		return hotparam.Quota{Algorithm: rapid.SampledFrom(hotparam.Algorithms).Draw(t, "algorithm"), Burst: hotparam.Unlimited}
+	}},
+	{"penalty", func(t *rapid.T) hotparam.Quota {
+		q := drawAny(t)
+		q.Penalty = rapid.SampledFrom([]time.Duration{ms, sec, time.Minute}).Draw(t, "penalty")
+		return q
+	}},
+}...)
+
+// drawAny draws a quota of any algorithm, with no penalty.
+func drawAny(t *rapid.T) hotparam.Quota {
+	return rapid.SampledFrom(anyVariant).Draw(t, "variant").draw(t)
+}
+
+// anyVariant leaves out buckets that start short: what is forgotten of them shows.
+var anyVariant = slices.DeleteFunc(slices.Clone(plain), func(v variant) bool { return v.name == startsShort })
+
+func drawBucket(a hotparam.Algorithm, rates []hotparam.Rate) func(*rapid.T) hotparam.Quota {
+	return func(t *rapid.T) hotparam.Quota {
+		return hotparam.Quota{
+			Algorithm: a,
+			Rate:      rapid.SampledFrom(rates).Draw(t, "rate"),
+			Burst:     rapid.Int64Range(1, 12).Draw(t, "burst"),
+		}
+	}
+}
+
+func drawWindow(a hotparam.Algorithm, countDenied bool) func(*rapid.T) hotparam.Quota {
+	return func(t *rapid.T) hotparam.Quota {
+		n := rapid.Int64Range(1, 12).Draw(t, "limit")
+		return hotparam.Quota{
+			Algorithm:   a,
+			Rate:        hotparam.Rate{N: n, Per: rapid.SampledFrom(windowPers).Draw(t, "per")},
+			CountDenied: countDenied,
+		}
+	}
+}
+
+func drawBlocks(countDenied bool) func(*rapid.T) hotparam.Quota {
+	return func(t *rapid.T) hotparam.Quota {
+		q := drawWindow(hotparam.SlidingBlocks, countDenied)(t)
+		q.Blocks = rapid.SampledFrom([]int{1, 2, 3, 6, 10, 60}).Draw(t, "blocks")
+		return q
+	}
+}
+
+// drawn is a quota of the variant that the backend supports and the model is exact
+// for, and the kinds that it supports of it; false if there is none.
+func (v variant) drawn(t *rapid.T, c *Config) (hotparam.Quota, []limiter.Kind, bool) {
+	q := v.draw(t).WithDefaults()
+	if !exact(&q, c.tick()) {
+		return q, nil, false
+	}
+	known := c.kinds(&q)
+	return q, known, len(known) > 0
+}
+
+// kinds are those that the backend supports for a quota.
+func (c *Config) kinds(q *hotparam.Quota) (known []limiter.Kind) {
+	for k := limiter.Take; k <= limiter.Forget; k++ {
+		if c.supports(q, k) {
+			known = append(known, k)
+		}
+	}
+	return known
+}

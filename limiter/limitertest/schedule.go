@@ -1,0 +1,266 @@
+package limitertest
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// schedule draws the asks of one run, and the pauses between them.
+type schedule struct {
+	*rapid.T
+	q     *hotparam.Quota
+	kinds []limiter.Kind
+	tick  time.Duration
+	unit  time.Duration // in which something comes back
+}
+
+func newSchedule(t *rapid.T, c *Config, q *hotparam.Quota, known []limiter.Kind) schedule {
+	s := schedule{T: t, q: q, kinds: known, tick: c.tick()}
+	switch {
+	case q.Burst == hotparam.Unlimited:
+		s.unit = sec
+	case q.Algorithm == hotparam.SlidingBlocks:
+		s.unit = q.Rate.Per / time.Duration(q.Blocks)
+	case q.Algorithm.Windowed():
+		s.unit = q.Rate.Per
+	default:
+		s.unit = q.Rate.Per / time.Duration(q.Rate.N)
+	}
+	return s
+}
+
+func (s schedule) asks() int { return rapid.IntRange(1, 40).Draw(s.T, "asks") }
+
+// pause is a time to the next ask, in whole ticks: often none, often near an instant
+// at which something comes back.
+func (s schedule) pause() time.Duration {
+	units := time.Duration(rapid.Int64Range(0, 3).Draw(s.T, "units"))
+	off := time.Duration(rapid.Int64Range(-1, 1).Draw(s.T, "off"))
+	far := time.Duration(rapid.Int64Range(0, max(2*s.q.Burst, 2)*int64(s.unit/s.tick)).Draw(s.T, "far"))
+	var pause time.Duration
+	switch rapid.IntRange(0, 7).Draw(s.T, "pause") {
+	case 0, 1, 2:
+	case 3, 4:
+		pause = units*(s.unit/s.tick) + off
+	case 5, 6:
+		pause = far / 4
+	default:
+		pause = far
+	}
+	return max(0, pause) * s.tick
+}
+
+func (s schedule) n() int64 {
+	return rapid.OneOf(rapid.Just[int64](1), rapid.Int64Range(-1, max(s.q.Burst, 3)+1)).Draw(s.T, "n")
+}
+
+func (s schedule) ask() limiter.Ask {
+	ask := limiter.Ask{Kind: rapid.SampledFrom(s.kinds).Draw(s.T, "kind"), N: s.n()}
+	switch ask.Kind {
+	case limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve:
+		ask.Keep = max(0, rapid.Int64Range(-6, max(s.q.Burst, 3)).Draw(s.T, "keep"))
+	case limiter.Charge:
+		if rapid.IntRange(0, 2).Draw(s.T, "charges much") == 0 {
+			ask.N *= 4
+		}
+	}
+	if ask.Kind == limiter.Reserve {
+		ask.Within = s.within()
+	}
+	return ask
+}
+
+// within is no more than a bucket may owe.
+func (s schedule) within() time.Duration {
+	longest := max(s.unit*time.Duration(max(1, s.q.Burst)), time.Minute)
+	if s.q.Algorithm.Windowed() {
+		longest = 3 * s.q.Rate.Per
+	}
+	return time.Duration(rapid.Int64Range(-1, int64(longest/s.tick)).Draw(s.T, "within")) * s.tick
+}
+
+// check runs a property on random schedules, as many as the backend has time for.
+func check(t *testing.T, c *Config, property func(rt *rapid.T)) {
+	runs, failed := 0, false
+	rapid.Check(t, func(rt *rapid.T) {
+		if runs++; c.Schedules > 0 && runs > c.Schedules && !failed {
+			return
+		}
+		passed := failed
+		failed = true // until it has passed; then rapid runs it again to make it smaller
+		property(rt)
+		failed = passed
+	})
+}
+
+// testModel: every field of every Result is the model's, whatever is asked for, and
+// whenever. After a denial the same is often asked again when its RetryAfter is over,
+// and a tick before.
+func testModel(t *testing.T, c *Config) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			check(t, c, func(rt *rapid.T) {
+				q, known, ok := v.drawn(rt, c)
+				if !ok {
+					return
+				}
+				w := newWorldIn(t, rt, c)
+				w.sleep(time.Duration(rapid.Int64Range(0, int64(3*365*day/c.tick())).Draw(rt, "start")) * c.tick())
+				r := run{schedule: newSchedule(rt, c, &q, known), key: w.key(q)}
+				if q.Missing > 0 {
+					r.do(limiter.Ask{N: 1}) // it earns from the first ask that it could grant
+				}
+				for range r.asks() {
+					r.sleep(r.pause())
+					if r.model.vague(r.now()) {
+						return
+					}
+					r.step()
+				}
+			})
+		})
+	}
+}
+
+// vague tells whether the key may have been forgotten, and would not be the same
+// then: a bucket that starts short, and is full.
+func (m *model) vague(now time.Duration) bool {
+	return m.q.Missing > 0 && m.ideal.reset(now) == 0
+}
+
+// run is a schedule of one key.
+type run struct {
+	schedule
+	*key
+	held []answer // what was taken, and may be given back
+}
+
+func (r *run) Helper()                           { r.T.Helper() }
+func (r *run) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
+
+func (r *run) step() {
+	ask := r.schedule.ask()
+	if ask.Kind == limiter.Return {
+		r.back(ask.N)
+		return
+	}
+	a := r.do(ask)
+	if a.Taken > 0 && a.ideal.Taken == a.Taken {
+		r.held = append(r.held, a)
+	}
+	if ask.Kind == limiter.Forget {
+		r.held = nil
+	}
+	if a.RetryAfter == 0 || !rapid.Bool().Draw(r.T, "retry") {
+		return
+	}
+	r.sleep(a.RetryAfter - r.tick)
+	if r.config.supports(r.q, limiter.Peek) {
+		r.do(limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}) // counts no denial, and starts no penalty
+	}
+	r.sleep(r.tick)
+	if r.model.vague(r.now()) {
+		return
+	}
+	if b := r.do(ask); !b.Allowed {
+		if a.Reason == hotparam.ReasonLocked {
+			return // the lock is over, and told nothing of what comes after
+		}
+		r.Fatalf("%s: %s: denied for %v, and again after that: %s", told(r.q), toldAsk(ask), a.RetryAfter, toldResult(b.Result))
+	} else if b.Taken > 0 {
+		r.held = append(r.held, b)
+	}
+}
+
+// back gives back a part of what was taken, once.
+func (r *run) back(n int64) {
+	if log, ok := r.model.ideal.(*idealLog); ok && log.clipped {
+		return // it is not told what is left of each
+	}
+	if len(r.held) == 0 || n <= 0 {
+		r.giveBack(min(n, 0), answer{})
+		return
+	}
+	i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "held")
+	a := r.held[i]
+	r.held = append(r.held[:i], r.held[i+1:]...)
+	r.giveBack(min(n, a.Taken), a)
+}
+
+// testExtremes: nothing overflows, whatever the arguments: an answer stays within its
+// bounds, and the key is usable afterwards.
+func testExtremes(t *testing.T, c *Config) {
+	extremes := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 1 << 40, 1 << 53, 1<<53 + 1, 1 << 61, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
+	check(t, c, func(rt *rapid.T) {
+		q := rapid.SampledFrom([]func(*rapid.T) hotparam.Quota{drawAny, drawAny, drawAny, drawWarmUp}).Draw(rt, "of")(rt)
+		if q.Algorithm.Windowed() && rapid.Bool().Draw(rt, "large") && q.Algorithm != hotparam.SlidingLog {
+			q.Rate.N = min(1<<40, int64(q.Rate.Per/time.Second)*hotparam.MaxRate)
+			q.Rate.N = max(q.Rate.N, 1)
+		}
+		if rapid.Bool().Draw(rt, "penalty") {
+			q.Penalty = rapid.SampledFrom([]time.Duration{1000, sec, hotparam.MaxPenalty}).Draw(rt, "lock")
+		}
+		q = q.WithDefaults()
+		known := c.kinds(&q)
+		if len(known) == 0 {
+			return
+		}
+		w := newWorldIn(t, rt, c)
+		k := w.key(q)
+		number := rapid.OneOf(rapid.SampledFrom(extremes), rapid.Int64(), rapid.Int64Range(0, 2*q.Burst))
+		for range rapid.IntRange(1, 20).Draw(rt, "asks") {
+			w.sleep(time.Duration(rapid.Int64Range(0, int64(q.Rate.Per/c.tick())).Draw(rt, "pause")) * c.tick())
+			ask := limiter.Ask{
+				Kind: rapid.SampledFrom(known).Draw(rt, "kind"), N: number.Draw(rt, "n"), Keep: number.Draw(rt, "keep"),
+				Within: time.Duration(number.Draw(rt, "within")), Mark: number.Draw(rt, "mark"),
+			}
+			inBounds(k, ask, k.ask(ask))
+		}
+		if c.supports(&q, limiter.Forget) && c.supports(&q, limiter.Take) {
+			k.ask(limiter.Ask{Kind: limiter.Forget})
+			if r := k.ask(limiter.Ask{N: q.Burst}); !r.Allowed {
+				rt.Fatalf("%s: a key that was forgotten is not as new: %s", told(&q), toldResult(r))
+			}
+		}
+	})
+}
+
+// inBounds fails for a Result that cannot be, whatever happened before.
+func inBounds(k *key, ask limiter.Ask, r limiter.Result) {
+	if bad := impossible(k.quota.Burst, ask, r); bad != "" {
+		k.Fatalf("%s at %v: %s mark %d: %s: %s", told(k.quota), k.now()-epoch, toldAsk(ask), ask.Mark, bad, toldResult(r))
+	}
+}
+
+// impossible tells what cannot be in a Result, whatever happened before; empty: nothing.
+func impossible(limit int64, ask limiter.Ask, r limiter.Result) string {
+	never := ask.N > limit-max(0, min(ask.Keep, limit))
+	takes := ask.Kind == limiter.Take || ask.Kind == limiter.AtMost || ask.Kind == limiter.Reserve
+	switch {
+	case r.Limit != limit || r.Remaining < 0 || r.Remaining > limit:
+		return "limit or remaining"
+	case r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || r.Taken < 0 || r.Mark < 0:
+		return "below 0"
+	case r.Allowed != (r.Reason == hotparam.ReasonWithin) || !r.Allowed && r.Reason != hotparam.ReasonLimited && r.Reason != hotparam.ReasonLocked:
+		return "reason"
+	case r.Allowed && r.RetryAfter != 0, !r.Allowed && (r.Taken != 0 || r.Delay != 0):
+		return "neither allowed nor denied"
+	case ask.Kind != limiter.Forget && ask.N < 0 && (r.Allowed || r.RetryAfter != 0):
+		return "less than nothing"
+	case ask.N > 0 && (takes && ask.Kind != limiter.AtMost || ask.Kind == limiter.Peek) && never && r.Allowed:
+		return "more than there can be"
+	case takes && r.Taken > max(0, ask.N), ask.Kind == limiter.Peek && r.Taken != 0:
+		return "taken"
+	case ask.Kind == limiter.Reserve && r.Allowed && r.Delay > max(0, ask.Within):
+		return "a delay beyond what was accepted"
+	case ask.N >= 0 && (ask.Kind == limiter.Charge || ask.Kind == limiter.Return) && !r.Allowed:
+		return "denied what always passes"
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package limitertest_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/limitertest"
+)
+
+// This file is how a backend of your own runs the suite. This one is a few lines: a
+// mutex and a map of full buckets, for the token bucket alone, and for the questions
+// that it can answer.
+
+// tiny is a limiter.Backend of somebody else's.
+type tiny struct {
+	now  func() time.Duration
+	mu   sync.Mutex
+	keys map[tinyKey]tinyBucket
+}
+
+type tinyKey struct{ name, key string }
+
+type tinyBucket struct {
+	full  time.Duration // when it is
+	token time.Duration // in which one is earned
+}
+
+func newTiny(_ *testing.T, now func() time.Duration) limiter.Backend {
+	return &tiny{now: now, keys: map[tinyKey]tinyBucket{}}
+}
+
+// supported is what tiny can do: the suite asks for nothing else.
+func supported(q *hotparam.Quota, kind limiter.Kind) bool {
+	return *q == hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: q.Rate, Burst: q.Burst} && q.Burst != hotparam.Unlimited &&
+		(kind == limiter.Take || kind == limiter.Peek || kind == limiter.Forget)
+}
+
+func (b *tiny) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
+	switch {
+	case op.Name == "" || op.Key == "":
+		return limiter.Result{}, limiter.ErrNoKey
+	case !supported(op.Quota, op.Kind):
+		return limiter.Result{}, limiter.ErrUnsupported
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, key := b.now(), tinyKey{op.Name, op.Key}
+	if op.Kind == limiter.Forget {
+		delete(b.keys, key)
+		op.Ask = limiter.Ask{Kind: limiter.Peek}
+	}
+	token := (op.Quota.Rate.Per-1)/time.Duration(op.Quota.Rate.N) + 1
+	fill := token * time.Duration(op.Quota.Burst)
+	x := b.keys[key]
+	switch {
+	case x.full <= now:
+		x.full = now
+	case x.token != token: // another quota: the same tokens are missing
+		x.full = now + min(fill, (x.full-now)/x.token*token)
+	case x.full-now > fill+time.Minute: // another clock
+		x.full = now + fill
+	}
+	x.token = token
+	free, keep := fill-(x.full-now), max(0, op.Keep)
+	r := limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: op.Quota.Burst}}
+	switch {
+	case op.N < 0, op.N > 0 && keep > op.Quota.Burst-op.N: // never
+	case op.N > 0 && token*time.Duration(op.N+keep) > free:
+		r.RetryAfter = token*time.Duration(op.N+keep) - free
+	default:
+		r.Allowed, r.Reason = true, hotparam.ReasonWithin
+		if op.Kind == limiter.Take {
+			r.Taken = op.N
+			x.full += token * time.Duration(op.N)
+		}
+	}
+	b.keys[key] = x
+	r.Remaining = max(0, int64((fill-(x.full-now))/token))
+	r.ResetAfter = x.full - now
+	return r, nil
+}
+
+func TestTiny(t *testing.T) {
+	limitertest.TestBackend(t, limitertest.Config{New: newTiny, Supports: supported})
+}

@@ -1,0 +1,120 @@
+package limitertest
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// SemaphoreConfig tells the suite about semaphores.
+type SemaphoreConfig struct {
+	// New makes a fair semaphore of which nothing is held, at work if it has to be.
+	New func(t *testing.T) limiter.Semaphore
+	// Synctest runs each case in a bubble of testing/synctest, where it is known who
+	// waits. It is for semaphores that wait for nothing outside of it.
+	Synctest bool
+}
+
+// TestSemaphore runs the suite of [limiter.Semaphore]: line F7 of the checklist.
+func TestSemaphore(t *testing.T, c SemaphoreConfig) {
+	for _, x := range semaphoreCases {
+		if x.exact && !c.Synctest {
+			continue
+		}
+		t.Run(x.name, func(t *testing.T) {
+			run := func(t *testing.T) { x.run(&semaphore{T: t, Semaphore: c.New(t)}) }
+			if c.Synctest {
+				synctest.Test(t, run)
+			} else {
+				run(t)
+			}
+		})
+	}
+}
+
+type semaphoreCase struct {
+	name  string
+	run   func(*semaphore)
+	exact bool // only where it is known who waits
+}
+
+// semaphore is the world of one case.
+type semaphore struct {
+	*testing.T
+	limiter.Semaphore
+}
+
+func (s *semaphore) ask(ask limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision) {
+	s.Helper()
+	lease, d, err := s.Acquire(s.Context(), "key", ask)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if (lease != nil) != d.Allowed {
+		s.Fatalf("lease %v, decision %+v", lease, d)
+	}
+	return lease, d
+}
+
+// holds fails unless it gets what it asks for.
+func (s *semaphore) holds(ask limiter.SemaphoreAsk) limiter.Lease {
+	s.Helper()
+	lease, d := s.ask(ask)
+	if !d.Allowed {
+		s.Fatalf("%+v: %+v", ask, d)
+	}
+	return lease
+}
+
+// denied fails unless it is.
+func (s *semaphore) denied(ask limiter.SemaphoreAsk) hotparam.Decision {
+	s.Helper()
+	lease, d := s.ask(ask)
+	if d.Allowed {
+		lease.Release()
+		s.Fatalf("%+v: %+v", ask, d)
+	}
+	if d.Reason != hotparam.ReasonBusy || d.Limit != ask.Permits || d.Remaining < 0 {
+		s.Fatalf("%+v: %+v", ask, d)
+	}
+	return d
+}
+
+// line starts one who waits in line, and writes its name to order when it is served;
+// it returns when it waits.
+func (s *semaphore) line(all *sync.WaitGroup, order chan<- string, name string, ask limiter.SemaphoreAsk) {
+	all.Go(func() {
+		lease, d, err := s.Acquire(s.Context(), "key", ask)
+		if err != nil || !d.Allowed {
+			s.Errorf("%s: %+v, error %v", name, d, err)
+			return
+		}
+		order <- name
+		lease.Release()
+	})
+	synctest.Wait()
+}
+
+// inOrder fails unless those who come one after the other are served in that order,
+// once held is released.
+func (s *semaphore) inOrder(held limiter.Lease, names string, ask func(i int) limiter.SemaphoreAsk, want string) {
+	s.Helper()
+	var all sync.WaitGroup
+	order := make(chan string, len(names))
+	for i, name := range names {
+		s.line(&all, order, string(name), ask(i))
+	}
+	held.Release()
+	all.Wait()
+	close(order)
+	got := ""
+	for name := range order {
+		got += name
+	}
+	if got != want {
+		s.Fatalf("served in the order %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,73 @@
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// warmUpTolerance is how far an instant of a bucket that warms up may be off: it is
+// reckoned in floating point.
+func warmUpTolerance(tick time.Duration) time.Duration { return max(us, 3*tick) }
+
+func drawWarmUp(t *rapid.T) hotparam.Quota {
+	q := drawBucket(hotparam.TokenBucket, []hotparam.Rate{perSecond(1), perSecond(3), perSecond(10), perSecond(1000), {N: 7, Per: time.Minute}})(t)
+	q.Algorithm = rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}).Draw(t, "algorithm")
+	q.WarmUp = rapid.SampledFrom([]time.Duration{100 * ms, sec, 10 * sec, time.Minute}).Draw(t, "warm-up")
+	q.ColdFactor = rapid.SampledFrom([]float64{0, 1.5, 2, 3, 10}).Draw(t, "cold factor")
+	return q
+}
+
+// testWarmUp holds what warms up to the model, as near as floating point comes. Where
+// the two decide differently since it was a matter of that, the schedule ends.
+func testWarmUp(t *testing.T, c *Config) {
+	near := warmUpTolerance(c.tick())
+	close := func(a, b time.Duration) bool { return max(a-b, b-a) <= near }
+	check(t, c, func(rt *rapid.T) {
+		q := drawWarmUp(rt).WithDefaults()
+		var known []limiter.Kind
+		for _, kind := range []limiter.Kind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Forget} {
+			if c.supports(&q, kind) {
+				known = append(known, kind)
+			}
+		}
+		if len(known) == 0 {
+			return
+		}
+		k := newWorldIn(t, rt, c).key(q)
+		s := newSchedule(rt, c, k.quota, known)
+		for range s.asks() {
+			k.sleep(s.pause())
+			ask := s.ask()
+			before := *k.model.ideal.(*idealWarmUp) // its fractions are never changed in place
+			got, want := k.ask(ask), k.model.do(k.now(), ask)
+			if got.Allowed != want.Allowed || got.Taken != want.Taken {
+				if k.borderline(before, ask, near) {
+					return
+				}
+				rt.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), k.now()-epoch, toldAsk(ask), toldResult(got), toldResult(want))
+			}
+			if got.Reason != want.Reason || got.Limit != want.Limit || max(got.Remaining-want.Remaining, want.Remaining-got.Remaining) > 1 ||
+				!close(got.RetryAfter, want.RetryAfter) || !close(got.Delay, want.Delay) || !close(got.ResetAfter, want.ResetAfter) {
+				rt.Fatalf("%s at %v: %s\n got %s\nwant %s, within %v", told(k.quota), k.now()-epoch, toldAsk(ask), toldResult(got), toldResult(want), near)
+			}
+		}
+	})
+}
+
+// borderline tells whether the model decides otherwise a little earlier or later.
+func (k *key) borderline(before idealWarmUp, ask limiter.Ask, near time.Duration) bool {
+	at := func(now time.Duration) (bool, int64) {
+		ideal := before
+		m := model{q: k.quota, tick: k.model.tick, ideal: &ideal}
+		r := m.do(now, ask)
+		return r.Allowed, r.Taken
+	}
+	allowed, taken := at(k.now() - near)
+	allowedLater, takenLater := at(k.now() + near)
+	return allowed != allowedLater || taken != takenLater
+}

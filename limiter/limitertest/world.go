@@ -1,0 +1,232 @@
+package limitertest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+const (
+	us  = time.Microsecond
+	ms  = time.Millisecond
+	sec = time.Second
+	day = 24 * time.Hour
+)
+
+// epoch is when a world begins: Monday, 2 March 2026, 00:00 UTC.
+const epoch = 1_772_409_600 * sec
+
+func perSecond(n int64) hotparam.Rate { return hotparam.Rate{N: n, Per: time.Second} }
+
+// failer is what testing.T and rapid.T share.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// world is a backend, its clock, and the keys that one case asks for.
+type world struct {
+	failer
+	t       *testing.T
+	config  *Config
+	clock   atomic.Int64 // ns since the Unix epoch
+	backend limiter.Backend
+}
+
+func newWorld(t *testing.T, c *Config) *world { return newWorldIn(t, t, c) }
+
+// newWorldIn is one whose failures are f's.
+func newWorldIn(t *testing.T, f failer, c *Config) *world {
+	w := &world{failer: f, t: t, config: c}
+	w.at(0)
+	w.backend = c.New(t, w.now)
+	return w
+}
+
+func (w *world) now() time.Duration { return time.Duration(w.clock.Load()) }
+
+// at sets the clock to d after the epoch.
+func (w *world) at(d time.Duration) { w.clock.Store(int64(epoch + d)) }
+
+// sleep moves the clock on.
+func (w *world) sleep(d time.Duration) { w.clock.Add(int64(d)) }
+
+// answer is a backend's Result beside the model's.
+type answer struct {
+	limiter.Result
+	ideal limiter.Result
+}
+
+// key is a key of a world, which knows what it must answer.
+type key struct {
+	*world
+	quota *hotparam.Quota
+	op    limiter.Op
+	model *model
+	loose bool // Results are not compared with the model's
+}
+
+// key is one that is fresh. The defaults of its quota are filled in.
+func (w *world) key(q hotparam.Quota) *key { return w.named("limit", "key", q) }
+
+func (w *world) named(name, text string, q hotparam.Quota) *key {
+	w.Helper()
+	q = q.WithDefaults()
+	if err := q.Validate(); err != nil {
+		w.Fatalf("the suite's own quota: %v", err)
+	}
+	return &key{
+		world: w, quota: &q, op: limiter.Op{Quota: &q, Name: name, Key: text},
+		model: newModel(&q, w.config.tick()), loose: !exact(&q, w.config.tick()),
+	}
+}
+
+// exact tells whether all instants that a quota can name are whole ticks, so that the
+// model's answers are the only right ones.
+func exact(q *hotparam.Quota, tick time.Duration) bool {
+	whole := func(d time.Duration, n int64) bool { return d%(time.Duration(n)*tick) == 0 }
+	switch {
+	case q.Burst == hotparam.Unlimited:
+		return true
+	case q.WarmUp > 0 || !whole(q.Penalty, 1):
+		return false
+	case q.Algorithm == hotparam.SlidingBlocks:
+		return whole(q.Rate.Per, int64(q.Blocks))
+	case q.Algorithm.Windowed():
+		return whole(q.Rate.Per, 1)
+	}
+	return whole(q.Rate.Per, q.Rate.N)
+}
+
+// do asks, and fails unless the answer is the model's in every field.
+func (k *key) do(ask limiter.Ask) answer { return k.both(ask, ask) }
+
+// both asks the backend and the model; they name by different marks what is returned.
+func (k *key) both(ask, ideal limiter.Ask) answer {
+	k.Helper()
+	got := answer{Result: k.ask(ask)}
+	if k.loose {
+		return got
+	}
+	now := k.now()
+	got.ideal = k.model.do(now, ideal)
+	want := got.ideal
+	want.Mark = got.Mark // each names it as it likes
+	if got.Result != want {
+		k.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), now-epoch, toldAsk(ask), toldResult(got.Result), toldResult(want))
+	}
+	return got
+}
+
+// ask asks the backend alone.
+func (k *key) ask(ask limiter.Ask) limiter.Result {
+	k.Helper()
+	op := k.op
+	op.Ask = ask
+	return k.world.do(op)
+}
+
+func (w *world) do(op limiter.Op) limiter.Result {
+	w.Helper()
+	if !w.config.supports(op.Quota, op.Kind) {
+		w.t.Skipf("the backend does not support this: %s of %s", toldAsk(op.Ask), told(op.Quota))
+	}
+	r, err := w.backend.Do(context.Background(), op)
+	if err != nil {
+		w.Fatalf("%s: %s: %v", told(op.Quota), toldAsk(op.Ask), err)
+	}
+	return r
+}
+
+func take(n int64) limiter.Ask { return limiter.Ask{N: n} }
+func peek(n int64) limiter.Ask { return limiter.Ask{Kind: limiter.Peek, N: n} }
+
+func (k *key) take(n int64) answer { k.Helper(); return k.do(limiter.Ask{N: n}) }
+func (k *key) peek(n int64) answer { k.Helper(); return k.do(limiter.Ask{Kind: limiter.Peek, N: n}) }
+func (k *key) atMost(n int64) answer {
+	k.Helper()
+	return k.do(limiter.Ask{Kind: limiter.AtMost, N: n})
+}
+func (k *key) charge(n int64) answer {
+	k.Helper()
+	return k.do(limiter.Ask{Kind: limiter.Charge, N: n})
+}
+func (k *key) forget() answer { k.Helper(); return k.do(limiter.Ask{Kind: limiter.Forget}) }
+func (k *key) takeKeep(n, keep int64) answer {
+	k.Helper()
+	return k.do(limiter.Ask{N: n, Keep: keep})
+}
+
+func (k *key) reserve(n int64, within time.Duration) answer {
+	k.Helper()
+	return k.do(limiter.Ask{Kind: limiter.Reserve, N: n, Within: within})
+}
+
+func (k *key) giveBack(n int64, a answer) answer {
+	k.Helper()
+	return k.both(limiter.Ask{Kind: limiter.Return, N: n, Mark: a.Mark}, limiter.Ask{Kind: limiter.Return, N: n, Mark: a.ideal.Mark})
+}
+
+// yes fails unless it was allowed at once, and left is what remains.
+func (k *key) yes(a answer, left int64) {
+	k.Helper()
+	if !a.Allowed || a.Reason != hotparam.ReasonWithin || a.Remaining != left || a.RetryAfter != 0 || a.Delay != 0 {
+		k.Fatalf("%s at %v: got %s, want it allowed with %d left", told(k.quota), k.now()-epoch, toldResult(a.Result), left)
+	}
+}
+
+// no fails unless it was denied until a retry after so long.
+func (k *key) no(a answer, left int64, retry time.Duration) {
+	k.Helper()
+	if a.Allowed || a.Reason != hotparam.ReasonLimited || a.Remaining != left || a.RetryAfter != retry || a.Taken != 0 {
+		k.Fatalf("%s at %v: got %s, want it denied with %d left, for %v", told(k.quota), k.now()-epoch, toldResult(a.Result), left, retry)
+	}
+}
+
+// later fails unless it was allowed after a delay.
+func (k *key) later(a answer, delay time.Duration) {
+	k.Helper()
+	if !a.Allowed || a.Delay != delay || a.RetryAfter != 0 {
+		k.Fatalf("%s at %v: got %s, want it allowed after %v", told(k.quota), k.now()-epoch, toldResult(a.Result), delay)
+	}
+}
+
+var kinds = [...]string{"Take", "Peek", "AtMost", "Reserve", "Charge", "Return", "Forget"}
+
+func toldAsk(a limiter.Ask) string {
+	s := fmt.Sprintf("%s %d", kinds[a.Kind], a.N)
+	if a.Keep != 0 {
+		s += fmt.Sprintf(" keep %d", a.Keep)
+	}
+	if a.Within != 0 {
+		s += fmt.Sprintf(" within %v", a.Within)
+	}
+	return s
+}
+
+func toldResult(r limiter.Result) string {
+	return fmt.Sprintf("%+v taken %d", r.Decision, r.Taken)
+}
+
+func told(q *hotparam.Quota) string {
+	s := fmt.Sprintf("%s %s burst %d", q.Algorithm, q.Rate, q.Burst)
+	for _, x := range []struct {
+		name string
+		set  bool
+		v    any
+	}{
+		{"missing", q.Missing != 0, q.Missing}, {"shape", q.Shape, q.Shape}, {"warm-up", q.WarmUp != 0, q.WarmUp},
+		{"calendar", q.Calendar != "", q.Calendar}, {"zone", q.Zone != "", q.Zone}, {"blocks", q.Blocks != 0, q.Blocks},
+		{"count-denied", q.CountDenied, true}, {"penalty", q.Penalty != 0, q.Penalty},
+	} {
+		if x.set {
+			s += fmt.Sprintf(" %s %v", x.name, x.v)
+		}
+	}
+	return s
+}

@@ -1,0 +1,158 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Memory is a [Backend] in this process. It is safe for concurrent use; each key has a
+// lock of its own, and a key that it knows costs no allocation. It starts no goroutine
+// and never blocks, so contexts are not looked at.
+//
+// It holds at most MaxKeys keys. Only a key that is as good as new is ever dropped, as
+// other keys come; when it is full of keys in use, a new key passes unlimited, with
+// [hotparam.ReasonOpen], and is counted in [Stats].Overflow.
+type Memory struct {
+	states *states
+	clock  func() time.Duration
+	seed   maphash.Seed
+	plans  plans
+}
+
+// MemoryConfig is how a [Memory] is made. The zero value is a good one.
+type MemoryConfig struct {
+	// MaxKeys is how many keys it holds at a time, up to 16,777,216; 0: DefaultMaxKeys.
+	// 16 bytes for each at most are reserved; each key held takes about 100 and its own
+	// bytes, with a window more.
+	MaxKeys int
+	// Clock tells the time since the Unix epoch; nil: the wall clock as it was when the
+	// Memory was made, and from then on the monotonic clock, which nobody sets.
+	Clock func() time.Duration
+	// Algorithms are those of the user's own, by the names that quotas have for them.
+	Algorithms map[hotparam.Algorithm]Algorithm
+}
+
+// DefaultMaxKeys is how many keys a [Memory] holds unless it is told.
+const DefaultMaxKeys = 1 << 17
+
+// NewMemory makes a [Memory].
+func NewMemory(c MemoryConfig) (*Memory, error) {
+	if c.MaxKeys == 0 {
+		c.MaxKeys = DefaultMaxKeys
+	}
+	for name := range c.Algorithms {
+		if !name.Custom() {
+			return nil, fmt.Errorf("limiter: algorithm %q: the name of one's own begins with x_, and is of lower case letters, digits, _ and -", name)
+		}
+	}
+	s, err := newStates(c.MaxKeys)
+	if err != nil {
+		return nil, err
+	}
+	m := &Memory{states: s, clock: c.Clock, seed: maphash.MakeSeed(), plans: plans{custom: c.Algorithms}}
+	if m.clock == nil {
+		m.clock = anchored()
+	}
+	return m, nil
+}
+
+// anchored is a clock that tells the wall clock's time as it is now, and from then on
+// moves by the monotonic clock.
+func anchored() func() time.Duration {
+	start := time.Now()
+	epoch := time.Duration(start.UnixNano())
+	return func() time.Duration { return epoch + time.Since(start) }
+}
+
+var errNoQuota = errors.New("limiter: the quota of an Op is nil")
+
+// Do does what op asks.
+func (m *Memory) Do(_ context.Context, op Op) (Result, error) {
+	return m.do(m.clock(), &op)
+}
+
+// DoAll does what ops ask, one after the other.
+func (m *Memory) DoAll(_ context.Context, ops []Op, results []Result) error {
+	if len(results) != len(ops) {
+		return fmt.Errorf("limiter: %d results for %d ops", len(results), len(ops))
+	}
+	now := m.clock()
+	for i := range ops {
+		r, err := m.do(now, &ops[i])
+		if err != nil {
+			return err
+		}
+		results[i] = r
+	}
+	return nil
+}
+
+func (m *Memory) do(now time.Duration, op *Op) (Result, error) {
+	switch {
+	case op.Name == "" || op.Key == "":
+		return Result{}, ErrNoKey
+	case op.Quota == nil:
+		return Result{}, errNoQuota
+	case op.Kind > Forget:
+		return Result{}, fmt.Errorf("limiter: kind %d: %w", op.Kind, ErrUnsupported)
+	case op.Quota.Burst == hotparam.Unlimited && op.Kind != Forget: // there may be a state to forget
+		return unlimited{}.Do(now, op.Ask), nil
+	}
+	hash := m.hash(op.Name, op.Key)
+	if n := m.states.table.findNamed(hash, op.Name, op.Key); n != nil {
+		if r, ok, err := n.kept.do(now, op.Quota, &m.plans, op.Ask); ok {
+			m.states.tend(now)
+			return r, err
+		}
+	}
+	return m.states.enter(now, hash, named(op.Name, op.Key), op.Quota, &m.plans, op.Ask)
+}
+
+func (m *Memory) hash(name, key string) uint64 {
+	return maphash.String(m.seed, key) ^ bits.RotateLeft64(maphash.String(m.seed, name), 23)
+}
+
+// Stats is a snapshot of the counters.
+func (m *Memory) Stats() Stats { return m.states.table.stats() }
+
+// Sweep drops at once all keys that are as good as new. It is not needed: every call
+// sweeps a little.
+func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.clock())) }
+
+// plans are the algorithms of the quotas that were seen, so that each is validated and
+// worked out once. They are found by value: a quota may be made for each call.
+type plans struct {
+	custom map[hotparam.Algorithm]Algorithm
+	mu     sync.RWMutex // of new keys and changed quotas alone
+	known  map[hotparam.Quota]Algorithm
+}
+
+// maxPlans is how many quotas are kept; when there are more it begins anew.
+const maxPlans = 1024
+
+func (p *plans) of(q *hotparam.Quota) (Algorithm, error) {
+	p.mu.RLock()
+	a := p.known[*q]
+	p.mu.RUnlock()
+	if a != nil {
+		return a, nil
+	}
+	a, err := NewAlgorithm(q, p.custom)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) >= maxPlans {
+		p.known = make(map[hotparam.Quota]Algorithm)
+	}
+	p.known[*q] = a
+	return a, nil
+}

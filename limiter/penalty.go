@@ -1,0 +1,94 @@
+package limiter
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// penalized is an algorithm that locks a key after a denial.
+type penalized struct{ inner Algorithm }
+
+func (a penalized) New(q *hotparam.Quota, now time.Duration) State {
+	inner := a.inner.New(q, now)
+	if inner == nil {
+		return nil
+	}
+	return &penalty{inner: inner, clock: clock{instant(now)}, length: q.Penalty}
+}
+
+// penalty is the lock on a state. It is looked at first, is not prolonged by what comes
+// meanwhile, and ends by itself; the state under it goes on. A denial that could
+// never have been an approval starts none.
+type penalty struct {
+	inner State
+	clock
+	until  int64 // the instant at which the lock ends
+	length time.Duration
+}
+
+// left is for how long the lock still holds at now.
+func (p *penalty) left(now time.Duration) time.Duration {
+	t, lag, leap := p.tell(now)
+	if leap != 0 {
+		p.until = max(0, p.until+leap)
+	}
+	if p.until <= t {
+		return 0
+	}
+	return time.Duration(p.until - t + lag)
+}
+
+func (p *penalty) Do(now time.Duration, ask Ask) Result {
+	left := p.left(now)
+	asks := ask.valid() && (ask.Kind == Peek || ask.Kind != Charge && ask.Kind.takes())
+	if left > 0 && asks {
+		r := p.inner.Do(now, Ask{Kind: Peek})
+		return Result{Decision: hotparam.Decision{
+			Reason: hotparam.ReasonLocked, Limit: r.Limit, RetryAfter: left, ResetAfter: max(left, r.ResetAfter),
+		}}
+	}
+	r := p.inner.Do(now, ask)
+	if asks && ask.Kind != Peek && !r.Allowed && r.RetryAfter > 0 {
+		p.until = p.last + int64(p.length)
+		left = p.left(now)
+		r.RetryAfter = max(r.RetryAfter, left)
+	}
+	r.ResetAfter = max(r.ResetAfter, left)
+	return r
+}
+
+func (p *penalty) FreshAfter(now time.Duration) time.Duration {
+	return max(p.left(now), p.inner.FreshAfter(now))
+}
+
+// adapt goes on with another penalty: a lock that holds ends no later than one that
+// starts now would.
+func (p *penalty) adapt(q *hotparam.Quota, now time.Duration) {
+	left := p.left(now)
+	p.length = q.Penalty
+	if left > p.length {
+		p.until = p.last + int64(p.length)
+	}
+}
+
+func (p *penalty) appendState(b []byte) []byte {
+	lock := binary.AppendVarint(binary.AppendVarint(nil, p.last), p.until)
+	b = append(b, byte(len(lock)))
+	b = append(b, lock...)
+	return p.inner.(storable).appendState(b)
+}
+
+func (p *penalty) restoreState(b []byte) bool {
+	inner, ok := p.inner.(storable)
+	if !ok || len(b) == 0 || len(b) < 1+int(b[0]) {
+		return false
+	}
+	last, until, ok := twoInstants(b[1 : 1+b[0]])
+	if !ok || !inner.restoreState(b[1+b[0]:]) {
+		return false
+	}
+	p.last, p.until = last, min(until, last+int64(p.length))
+	return true
+}

@@ -1,0 +1,37 @@
+package limiter_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Two reports of each customer are made at a time; one more may wait for a second.
+func ExampleMemorySemaphore() {
+	reports, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+	if err != nil {
+		panic(err)
+	}
+	ask := limiter.SemaphoreAsk{Permits: 2, N: 1, Queue: 1, Within: time.Second}
+	report := func(customer string) error {
+		lease, d, err := reports.Acquire(context.Background(), customer, ask)
+		if err != nil {
+			return err
+		}
+		if !d.Allowed {
+			return fmt.Errorf("%s: busy, try again in %v", customer, d.RetryAfter)
+		}
+		defer lease.Release() // on a panic as well
+		fmt.Println("a report for", customer)
+		return nil
+	}
+	if err := report("anna"); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(reports.Stats().Held, "held")
+	// Output:
+	// a report for anna
+	// 0 held
+}

@@ -1,0 +1,135 @@
+package limiter
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// MemorySemaphore is a [Semaphore] in memory. A key takes memory only while somebody
+// holds or waits for its permits. There is no goroutine but those that wait.
+//
+// The line is fair: nobody takes a permit while one of the same or a better class
+// waits, and who wants several permits holds up those behind until it has them, so it
+// is not starved. A permit that comes back is handed over, not put down to be raced
+// for: no wake-up can be lost.
+//
+// An Unfair one serves the newest of a class first, so who comes takes what is free
+// past those of its class who want more. That is for overload, when all wait: the oldest in a full line have waited so long that their callers are about to
+// give up, and to serve them is to serve nobody in time, while the newest can still be
+// served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Without
+// overload the line is empty and the order no matter.
+type MemorySemaphore struct {
+	unfair   bool
+	max      int64
+	keys     atomic.Int64
+	draining atomic.Bool // written before, and read under, each stripe's lock
+	start    time.Time
+	seed     maphash.Seed
+	stripes  [semaphoreStripes]semaphoreStripe
+}
+
+// SemaphoreConfig is a [MemorySemaphore]'s; the zero value will do.
+type SemaphoreConfig struct {
+	// MaxKeys is for how many keys permits may be held at a time; 0:
+	// DefaultSemaphoreKeys. A key beyond it passes, with [hotparam.ReasonOpen], and is
+	// counted in SemaphoreStats.Open.
+	MaxKeys int
+	// Unfair serves the newest first.
+	Unfair bool
+}
+
+// DefaultSemaphoreKeys is for how many keys permits may be held at a time.
+const DefaultSemaphoreKeys = 1 << 16
+
+// While it drains, nobody knows for how long: who is denied is told to come back then.
+const drainRetry = time.Second
+
+// NewSemaphore makes a semaphore, which starts nothing.
+func NewSemaphore(c SemaphoreConfig) (*MemorySemaphore, error) {
+	if c.MaxKeys == 0 {
+		c.MaxKeys = DefaultSemaphoreKeys
+	}
+	if c.MaxKeys < 1 || c.MaxKeys > maxMaxKeys {
+		return nil, fmt.Errorf("limiter: semaphore: MaxKeys %d: must be 1 to %d", c.MaxKeys, maxMaxKeys)
+	}
+	s := &MemorySemaphore{unfair: c.Unfair, max: int64(c.MaxKeys), start: time.Now(), seed: maphash.MakeSeed()}
+	for i := range s.stripes {
+		s.stripes[i].semaphore = s
+		s.stripes[i].keys = make(map[string]*semaphoreKey)
+	}
+	return s, nil
+}
+
+// openLease is held by who passes for want of room.
+type openLease struct{}
+
+func (openLease) Release() {}
+
+// Acquire is [Semaphore].Acquire. A key whose permits are held costs no allocation of
+// its own: leases are made by the dozen.
+func (s *MemorySemaphore) Acquire(ctx context.Context, key string, ask SemaphoreAsk) (Lease, hotparam.Decision, error) {
+	if err := ask.validate(key); err != nil {
+		return nil, hotparam.Decision{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, hotparam.Decision{}, err
+	}
+	ask.Class = min(max(ask.Class, 0), hotparam.MaxClasses-1)
+	st := &s.stripes[maphash.String(s.seed, key)%semaphoreStripes]
+	l, w, d := st.acquire(key, &ask)
+	if w != nil {
+		var err error
+		if l, d, err = st.wait(ctx, w, &ask); err != nil {
+			return nil, hotparam.Decision{}, err
+		}
+	}
+	switch {
+	case l != nil:
+		return l, d, nil
+	case d.Allowed:
+		return openLease{}, d, nil
+	}
+	return nil, d, nil
+}
+
+// Drain denies all who wait and all who come, until Resume: on overload, or before a
+// shutdown. Leases stay with whom they are; Stats tells how many.
+func (s *MemorySemaphore) Drain() {
+	s.draining.Store(true)
+	for i := range s.stripes {
+		s.stripes[i].drain()
+	}
+}
+
+// Resume ends a Drain.
+func (s *MemorySemaphore) Resume() { s.draining.Store(false) }
+
+// SemaphoreStats tells what is held, and counts what became of those who asked.
+type SemaphoreStats struct {
+	Keys    int64 // of which permits are held
+	Held    int64 // permits
+	Waiting int64
+
+	Admitted  uint64
+	Busy      uint64 // denied at once: they would not wait
+	Full      uint64 // denied at once: the line was full
+	Late      uint64 // denied: they waited in vain
+	TooMany   uint64 // denied: they wanted more permits than there are
+	Drained   uint64 // denied by Drain
+	Cancelled uint64 // their contexts ended while they waited
+	Open      uint64 // passed for want of room for their key
+}
+
+// Stats is a snapshot, of one stripe of keys after the other.
+func (s *MemorySemaphore) Stats() SemaphoreStats {
+	all := SemaphoreStats{Keys: s.keys.Load()}
+	for i := range s.stripes {
+		s.stripes[i].addTo(&all)
+	}
+	return all
+}

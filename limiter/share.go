@@ -1,0 +1,48 @@
+package limiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Share is the part of q that each of n instances has when each decides on its own:
+// an n-th of the rate and of the burst. No instance has less than one permit, or it
+// would let nothing pass for ever: below tells that an n-th is less, so that n
+// instances together may take n permits at once where q has fewer. Their rate stays
+// q's all the same, calendar windows aside. An n below 1 counts as 1.
+func Share(q *hotparam.Quota, n int) (part hotparam.Quota, below bool) {
+	part = q.WithDefaults()
+	by := int64(max(n, 1))
+	if by == 1 || part.Burst == hotparam.Unlimited {
+		return part, false
+	}
+	below = part.Burst < by
+	switch {
+	case !part.Algorithm.Windowed(): // the same permits in n times the time: exact
+		part.Rate = slower(part.Rate, by)
+	case !below:
+		part.Rate.N /= by
+	case part.Calendar != "":
+		part.Rate.N = 1
+	default: // one permit at a time, in as many windows as it takes
+		part.Rate = slower(hotparam.Rate{N: 1, Per: part.Rate.Per}, (by-1)/part.Rate.N+1)
+	}
+	if part.Algorithm.Windowed() {
+		part.Burst = part.Rate.N
+	} else {
+		interval := (int64(part.Rate.Per)-1)/part.Rate.N + 1
+		part.Burst = max(min(part.Burst/by, maxFill/interval), 1)
+	}
+	part.Missing = min(part.Missing/by, part.Burst)
+	return part, below
+}
+
+// slower is a by-th of a rate; where that cannot be told exactly, since its period
+// would exceed all clocks, it is in whole permits, and at least one.
+func slower(r hotparam.Rate, by int64) hotparam.Rate {
+	if int64(r.Per) > maxFill/by {
+		return hotparam.Rate{N: max(r.N/by, 1), Per: min(r.Per, maxFill)}
+	}
+	return hotparam.Rate{N: r.N, Per: r.Per * time.Duration(by)}
+}

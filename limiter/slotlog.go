@@ -1,0 +1,98 @@
+package limiter
+
+import "slices"
+
+// slot is a span of time by its beginning, in ns, and the permits that count in it.
+type slot struct{ at, n int64 }
+
+// slotLog is a queue of slots in order of time, in a ring that grows as need be. Empty,
+// it keeps little room.
+type slotLog struct {
+	ring []slot
+	head int // of the oldest
+	n    int
+}
+
+// minRing is the room that an empty log may keep.
+const minRing = 16
+
+// at is the slot that is i-th in time; i is below n.
+func (l *slotLog) at(i int) *slot {
+	if i += l.head; i >= len(l.ring) {
+		i -= len(l.ring)
+	}
+	return &l.ring[i]
+}
+
+// newest is the last in time; there is one.
+func (l *slotLog) newest() *slot { return l.at(l.n - 1) }
+
+// after is how many slots begin by t: the index of the first that begins after it.
+func (l *slotLog) after(t int64) int {
+	if l.n > 0 && l.newest().at <= t { // mostly
+		return l.n
+	}
+	low, high := 0, l.n
+	for low < high {
+		if mid := (low + high) / 2; l.at(mid).at <= t {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// add adds the permits to the slot of that time, which it makes if there is none.
+func (l *slotLog) add(s slot) {
+	i := l.after(s.at)
+	if i > 0 && l.at(i-1).at == s.at {
+		l.at(i - 1).n += s.n
+		return
+	}
+	if l.n == len(l.ring) {
+		l.grow()
+	}
+	l.n++
+	for j := l.n - 1; j > i; j-- { // only what is taken before reservations has any after it
+		*l.at(j) = *l.at(j - 1)
+	}
+	*l.at(i) = s
+}
+
+func (l *slotLog) grow() {
+	ring := make([]slot, max(1, 2*len(l.ring)))
+	copied := copy(ring, l.ring[l.head:])
+	copy(ring[copied:], l.ring[:l.head])
+	l.ring, l.head = ring, 0
+}
+
+// pop takes out the oldest.
+func (l *slotLog) pop() slot {
+	s := *l.at(0)
+	if l.head++; l.head == len(l.ring) {
+		l.head = 0
+	}
+	l.shrunk()
+	return s
+}
+
+// remove takes out the slot that is i-th in time.
+func (l *slotLog) remove(i int) {
+	for ; i < l.n-1; i++ {
+		*l.at(i) = *l.at(i + 1)
+	}
+	l.shrunk()
+}
+
+// shrunk counts one slot less.
+func (l *slotLog) shrunk() {
+	if l.n--; l.n == 0 && len(l.ring) > minRing {
+		*l = slotLog{}
+	}
+}
+
+// copied is a log of its own with the same slots.
+func (l *slotLog) copied() slotLog {
+	return slotLog{ring: slices.Clone(l.ring), head: l.head, n: l.n}
+}

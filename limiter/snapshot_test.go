@@ -1,0 +1,217 @@
+package limiter_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// What is restored goes on as what was written would have.
+func TestSnapshot(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		before, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
+		after, clock := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
+		took := map[string]limiter.Result{}
+		ask := func(name string) (q hotparam.Quota, a limiter.Ask) {
+			q, a = quotasOfAll[name], drawAsk(rt)
+			if a.Kind == limiter.Return {
+				a.N, a.Mark = took[name].Taken, took[name].Mark
+				delete(took, name)
+			}
+			return q, a
+		}
+		names := rapid.SliceOfN(rapid.SampledFrom(sortedQuotas), 1, 30).Draw(rt, "quotas")
+		for _, name := range names {
+			now.Add(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(rt, "pause"))
+			q, a := ask(name)
+			if r := memoryDo(t, before, &q, name, a); r.Taken > 0 {
+				took[name] = r
+			}
+		}
+		clock.Store(now.Load())
+		var b bytes.Buffer
+		wrote, err := before.Snapshot(&b)
+		if err != nil || wrote.Left != 0 || int64(wrote.Keys) != before.Stats().Keys {
+			rt.Fatalf("wrote %+v of %+v, %v", wrote, before.Stats(), err)
+		}
+		read, err := after.Restore(iotest.OneByteReader(&b))
+		if err != nil || read.Keys+read.Left != wrote.Keys {
+			rt.Fatalf("restored %+v of %+v, %v", read, wrote, err)
+		}
+		for _, name := range names {
+			pause := rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(rt, "pause")
+			now.Add(pause)
+			clock.Add(pause)
+			q, a := ask(name)
+			if q.Missing > 0 { // one that was full may start short
+				continue
+			}
+			if got, want := memoryDo(t, after, &q, name, a), memoryDo(t, before, &q, name, a); got != want {
+				rt.Fatalf("%s: %+v:\n got %+v\nwant %+v", name, a, got, want)
+			}
+		}
+	})
+}
+
+var sortedQuotas = slices.Sorted(maps.Keys(quotasOfAll))
+
+// snapshotOf is one of a key of each quota.
+func snapshotOf(t testing.TB) []byte {
+	t.Helper()
+	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
+	for _, name := range sortedQuotas {
+		q := quotasOfAll[name]
+		memoryDo(t, m, &q, name, limiter.Ask{N: 2})
+		memoryDo(t, m, &q, name, limiter.Ask{N: 4})
+	}
+	var b bytes.Buffer
+	if _, err := m.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestSnapshotLeavesOut(t *testing.T) {
+	own := map[hotparam.Algorithm]limiter.Algorithm{"x_count": counting{}}
+	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64, Algorithms: own})
+	q := &hotparam.Quota{Rate: perSecond5, Burst: 5}
+	memoryDo(t, m, q, "kept", limiter.Ask{N: 3})
+	memoryDo(t, m, q, strings.Repeat("k", 1<<16+1), limiter.Ask{N: 3})
+	memoryDo(t, m, &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}, "own", limiter.Ask{N: 3})
+	memoryDo(t, m, &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Penalty: 1}, "own, locked", limiter.Ask{N: 3})
+	var b bytes.Buffer
+	if s, err := m.Snapshot(&b); err != nil || s != (limiter.SnapshotStats{Keys: 1, Left: 3}) {
+		t.Fatalf("wrote %+v, %v", s, err)
+	}
+	for name, c := range map[string]struct {
+		maxKeys int
+		use     string // a key that is known already
+		later   time.Duration
+		want    limiter.SnapshotStats
+	}{
+		"restored":    {8, "", 0, limiter.SnapshotStats{Keys: 1}},
+		"known":       {8, "kept", 0, limiter.SnapshotStats{Left: 1}},
+		"no room":     {1, "other", 0, limiter.SnapshotStats{Left: 1}},
+		"as good new": {8, "", time.Second, limiter.SnapshotStats{Left: 1}},
+	} {
+		m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: c.maxKeys})
+		now.Add(int64(c.later))
+		if c.use != "" {
+			memoryDo(t, m, q, c.use, limiter.Ask{N: 5})
+		}
+		if s, err := m.Restore(bytes.NewReader(b.Bytes())); err != nil || s != c.want {
+			t.Errorf("%s: %+v, %v, want %+v", name, s, err, c.want)
+		}
+		if r := memoryDo(t, m, q, "kept", limiter.Ask{Kind: limiter.Peek}); c.want.Keys == 1 && r.Remaining != 2 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// Whatever is cut off or changed is found.
+func TestSnapshotBroken(t *testing.T) {
+	whole := snapshotOf(t)
+	restore := func(b []byte) error {
+		m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
+		_, err := m.Restore(bytes.NewReader(b))
+		return err
+	}
+	if err := restore(whole); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(whole); i += 5 {
+		if err := restore(whole[:i]); !errors.Is(err, limiter.ErrSnapshot) {
+			t.Fatalf("cut to %d bytes: %v", i, err)
+		}
+		changed := bytes.Clone(whole)
+		changed[i] ^= 0x10
+		if err := restore(changed); !errors.Is(err, limiter.ErrSnapshot) {
+			t.Fatalf("byte %d changed: %v", i, err)
+		}
+	}
+	broken := errors.New("broken")
+	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
+	if _, err := m.Restore(io.MultiReader(bytes.NewReader(whole[:40]), iotest.ErrReader(broken))); !errors.Is(err, broken) || errors.Is(err, limiter.ErrSnapshot) {
+		t.Errorf("a reader that breaks: %v", err)
+	}
+	if _, err := m.Snapshot(brokenWriter{broken}); !errors.Is(err, broken) {
+		t.Errorf("a writer that breaks: %v", err)
+	}
+}
+
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// FuzzRestore feeds frames that have no checksum: it is added here.
+func FuzzRestore(f *testing.F) {
+	whole := snapshotOf(f)
+	const header = "hotparam limits 1\n"
+	var frames []byte
+	for rest := whole[len(header):]; len(rest) > 0; {
+		size, n := binary.Uvarint(rest)
+		frames = binary.BigEndian.AppendUint16(frames, uint16(size))
+		frames = append(frames, rest[n:n+int(size)]...)
+		rest = rest[n+int(size)+4:]
+	}
+	f.Add(frames)
+	f.Fuzz(func(t *testing.T, frames []byte) {
+		b := []byte(header)
+		for len(frames) > 2 {
+			size := min(int(binary.BigEndian.Uint16(frames)), len(frames)-2)
+			b = limiter.AppendFrame(b, frames[2:2+size])
+			frames = frames[2+size:]
+		}
+		m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
+		s, err := m.Restore(bytes.NewReader(b))
+		if err != nil && !errors.Is(err, limiter.ErrSnapshot) {
+			t.Fatal(err)
+		}
+		if int64(s.Keys) != m.Stats().Keys+int64(m.Stats().Evicted) {
+			t.Fatalf("%+v, but %+v are held", s, m.Stats())
+		}
+		// Whatever was restored can be asked, written, and forgotten.
+		for i, ask := range []limiter.Ask{{N: 1}, {Kind: limiter.Reserve, N: 1, Within: time.Hour}, {Kind: limiter.Charge, N: 3}, {Kind: limiter.Return, N: 2}} {
+			now.Add(int64(i) * int64(time.Second))
+			for _, name := range sortedQuotas {
+				q := quotasOfAll[name]
+				if r := memoryDo(t, m, &q, name, ask); r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 {
+					t.Fatalf("%s: %+v: %+v", name, ask, r)
+				}
+			}
+		}
+		if _, err := m.Snapshot(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func ExampleMemory_Snapshot() {
+	clock := func() time.Duration { return 0 }
+	quota := &hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Minute}, Burst: 5}
+	before, _ := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
+	_, _ = before.Do(context.Background(), limiter.Op{Name: "login", Key: "ann", Quota: quota, Ask: limiter.Ask{N: 3}})
+
+	var file bytes.Buffer
+	wrote, _ := before.Snapshot(&file)
+
+	after, _ := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
+	_, _ = after.Restore(&file)
+	r, _ := after.Do(context.Background(), limiter.Op{Name: "login", Key: "ann", Quota: quota, Ask: limiter.Ask{Kind: limiter.Peek}})
+	fmt.Printf("%d key, %d permits left\n", wrote.Keys, r.Remaining)
+	// Output: 1 key, 2 permits left
+}

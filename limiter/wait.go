@@ -1,0 +1,96 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Bounds of a wait.
+const (
+	maxWait = hotparam.MaxPenalty // without a deadline; nothing is reserved further ahead
+	minNap  = time.Millisecond    // between two questions, for backends that cannot reserve
+)
+
+// Wait implements [Limiter]. What is needed is reserved at once, so that callers are
+// served in their order, and one timer is all the waiting. Two cases are asked again,
+// when the answer says that a retry can pass, and have no order: a key that is locked,
+// and a backend that cannot reserve.
+//
+// If the context ends while a backend elsewhere is being asked, it is as with any call
+// whose answer is lost: nobody knows whether the permits were taken.
+func (l *Named) Wait(ctx context.Context, key string, n int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	kind := Reserve
+	for {
+		op := l.op(key, Ask{Kind: kind, N: n})
+		if kind == Reserve {
+			op.Within = timeLeft(ctx)
+		}
+		res, err := l.do(ctx, op)
+		switch {
+		case kind == Reserve && errors.Is(err, ErrUnsupported):
+			kind = Take
+			continue
+		case err != nil:
+			return err
+		case res.Allowed:
+			r := newReservation(l.backend, op, res)
+			return r.wait(ctx)
+		case kind == Reserve && res.Reason != hotparam.ReasonLocked, res.RetryAfter <= 0, res.RetryAfter > timeLeft(ctx):
+			return &DeniedError{res.Decision}
+		}
+		if err := sleep(ctx, max(res.RetryAfter, minNap)); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns when what is reserved may be used, or gives it back.
+func (r *Reservation) wait(ctx context.Context) error {
+	if r.Delay <= 0 {
+		return nil
+	}
+	var err error
+	if left := timeLeft(ctx); r.Delay > left { // the asking itself took too long
+		d := r.Decision
+		d.Allowed, d.Reason, d.Delay, d.RetryAfter = false, hotparam.ReasonLimited, 0, d.Delay-left
+		err = &DeniedError{d}
+	} else if err = sleep(ctx, r.Delay); err == nil {
+		return nil
+	}
+	ctx, cancel := grace(ctx)
+	defer cancel()
+	if failed := r.Cancel(ctx); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return err
+}
+
+// timeLeft is how long a wait may last.
+func timeLeft(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(max(time.Until(deadline), 0), maxWait)
+	}
+	return maxWait
+}
+
+// sleep returns after d, or with the context's error. Both at once: it has slept.
+func sleep(ctx context.Context, d time.Duration) error {
+	due := time.Now().Add(d)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		if !time.Now().Before(due) {
+			return nil
+		}
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,265 @@
+package limiter
+
+import (
+	"encoding/binary"
+	"math"
+	"sort"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// warm is the arithmetic of a token bucket that warms up: SmoothWarmingUp of Guava's
+// RateLimiter, with the cold factor free.
+//
+// What is not used is stored, up to most permits, and the more are stored the colder
+// is what they are for: a stored permit costs between the stable interval and the cold
+// one, on a slope that begins at the threshold,
+//
+//	interval
+//	 cold  +                  /
+//	       |                /
+//	       |              /
+//	stable +------------/
+//	       0     threshold   most   stored permits
+//
+// so that from most down to the threshold takes a warm-up's time, the trapezoid's area,
+// and from there to none half of it where the cold factor is 3. A new bucket is cold;
+// one that is idle becomes so in a warm-up's time. Taking n permits costs the area
+// left of what is stored, and the stable interval for each beyond; it is paid
+// afterwards: the state is the instant from which the next may be taken.
+//
+// A burst is as for GCRA: what was taken may cost up to burst stable intervals beyond
+// now. What costs more than that on its own, since it is cold, has to wait until all
+// before is paid. So a burst of 1 is Guava's tryAcquire.
+type warm struct {
+	*gcra                   // the stable interval, the burst and the bounds
+	most, threshold float64 // permits
+	slope           float64 // ns that a permit costs more for each that is stored above the threshold
+	cool            float64 // ns in which an idle bucket stores a permit
+	length          time.Duration
+	factor          float64
+}
+
+func newWarm(q *hotparam.Quota) (warm, error) {
+	full := q.WithDefaults()
+	g, err := ofQuota(&full)
+	if err != nil {
+		return warm{}, err
+	}
+	stable, length, factor := float64(g.interval), float64(q.WarmUp), full.ColdFactor
+	w := warm{gcra: g, length: q.WarmUp, factor: factor}
+	w.threshold = length / (factor - 1) / stable
+	w.most = w.threshold + 2*length/(1+factor)/stable
+	w.slope = (factor - 1) * stable / (w.most - w.threshold)
+	w.cool = length / w.most
+	return w, nil
+}
+
+// cost is what n permits cost while stored are, in ns, rounded up: a bucket never
+// admits more than its rate. It never falls with n nor with stored.
+func (w *warm) cost(stored float64, n int64) int64 {
+	extra := 0.0 // above the stable interval; less than a warm-up in all
+	if above := stored - w.threshold; above > 0 {
+		take := min(above, float64(n))
+		extra = w.slope * take * (above - take/2)
+	}
+	return n*w.interval + int64(math.Ceil(extra))
+}
+
+// warmState is one key's, for one goroutine at a time. The stored permits are a float64,
+// whose error is far below a nanosecond's worth; instants are whole nanoseconds.
+type warmState struct {
+	warm
+	clock
+	warmth
+}
+
+// warmth is what a key's state was when something was taken last: what is only asked
+// changes nothing, so that no rounding adds up.
+type warmth struct {
+	next   int64   // from when on the next may be taken
+	stored float64 // permits at next
+}
+
+func newWarmUp(q *hotparam.Quota, now time.Duration) State {
+	w, err := newWarm(q)
+	if err != nil {
+		return nil
+	}
+	t := instant(now)
+	return &warmState{w, clock{t}, warmth{t, w.most}}
+}
+
+// at is the instant to reckon with, and how far the clock is behind it.
+func (s *warmState) at(now time.Duration) (t, lag int64) {
+	t, lag, leap := s.tell(now)
+	if leap != 0 {
+		s.next = max(0, s.next+leap)
+	}
+	return t, lag
+}
+
+// idle stores what was not used up to t.
+func (s *warmState) idle(t int64) {
+	if t > s.next {
+		s.stored = min(s.most, s.stored+float64(t-s.next)/s.cool)
+		s.next = t
+	}
+}
+
+// wait is how long until n permits can be taken, which is not more than a burst.
+func (s *warmState) wait(t, n int64) int64 {
+	owed := s.next - t
+	if cost := s.cost(s.stored, n); cost <= s.fill {
+		return max(0, owed+cost-s.fill)
+	}
+	return owed
+}
+
+// free is how many permits can be taken.
+func (s *warmState) free(t int64) int64 {
+	if s.next <= t {
+		return s.burst
+	}
+	return s.within(s.fill - (s.next - t))
+}
+
+// take takes n permits, whether they are due or not.
+func (s *warmState) take(n int64) {
+	s.next += s.cost(s.stored, n)
+	s.stored = max(0, s.stored-float64(n))
+}
+
+// charge takes n permits or as many as may be owed.
+func (s *warmState) charge(t, n int64) int64 {
+	end := max(t+s.fill+s.debt, s.next)
+	if taken := s.within(end - s.next); n > taken {
+		s.next, s.stored = end, max(0, s.stored-float64(taken))
+		return taken
+	}
+	s.take(n)
+	return n
+}
+
+// within is how many permits cost no more than room.
+func (s *warmState) within(room int64) int64 {
+	most := int(max(0, room) / s.interval)
+	return int64(sort.Search(most, func(n int) bool { return s.cost(s.stored, int64(n)+1) > room }))
+}
+
+func (s *warmState) Do(now time.Duration, ask Ask) Result {
+	t, lag := s.at(now)
+	ask.clamp()
+	before := s.warmth
+	s.idle(t)
+	r := Result{Decision: hotparam.Decision{Limit: s.burst}}
+	s.do(t, &ask, &r)
+	if r.Reason = hotparam.ReasonLimited; r.Allowed {
+		r.Reason = hotparam.ReasonWithin
+	}
+	r.Remaining = s.free(t)
+	r.ResetAfter = s.fresh(t)
+	if r.Taken == 0 && ask.Kind != Return {
+		s.warmth = before
+	}
+	if lag > 0 {
+		r.behind(lag)
+	}
+	return r
+}
+
+func (s *warmState) do(t int64, ask *Ask, r *Result) {
+	n := ask.N
+	switch {
+	case !ask.valid():
+		return
+	case n == 0:
+		r.Allowed = true
+		return
+	case ask.Kind == Charge:
+		r.Allowed, r.Taken = true, s.charge(t, n)
+		return
+	case ask.Kind == Return:
+		s.giveBack(t, n)
+		r.Allowed = true
+		return
+	case ask.Kind == AtMost:
+		n = max(1, min(n, s.free(t)-ask.Keep))
+	}
+	if n > s.burst-ask.Keep {
+		return
+	}
+	wait := s.wait(t, n+ask.Keep)
+	if within := min(int64(ask.Within), maxAhead); wait > 0 && ask.Kind == Reserve && wait <= within {
+		r.Delay, wait = time.Duration(wait), 0
+	} else if ask.Kind == Reserve && wait > 0 {
+		wait -= within
+	}
+	if r.RetryAfter = time.Duration(wait); wait > 0 {
+		return
+	}
+	r.Allowed = true
+	if ask.Kind != Peek {
+		s.take(n)
+		r.Taken = n
+	}
+}
+
+// giveBack undoes a take of n at the stable interval: what it cost more has warmed the
+// bucket, which stays warm.
+func (s *warmState) giveBack(t, n int64) {
+	s.next -= min(n, (s.next-t)/s.interval+1) * s.interval
+	s.next = max(s.next, t)
+}
+
+// fresh is how long until all is paid and the bucket is cold again.
+func (s *warmState) fresh(t int64) time.Duration {
+	return time.Duration(s.next - t + int64(math.Ceil((s.most-s.stored)*s.cool)))
+}
+
+func (s *warmState) FreshAfter(now time.Duration) time.Duration {
+	t, lag := s.at(now)
+	before := s.warmth
+	s.idle(t)
+	d := s.fresh(t)
+	s.warmth = before
+	if d > 0 {
+		d += time.Duration(lag)
+	}
+	return d
+}
+
+func (s *warmState) Adapt(q *hotparam.Quota, now time.Duration) bool {
+	if q.WarmUp == 0 || q.Algorithm.Custom() {
+		return false
+	}
+	w, err := newWarm(q)
+	if err != nil {
+		return false
+	}
+	t, _ := s.at(now)
+	s.idle(t)
+	s.next = w.adapted(s.gcra, s.next, t)
+	s.stored *= w.most / s.most // as warm as it was
+	s.warm = w
+	return true
+}
+
+func (s *warmState) appendState(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(s.stored))
+	return binary.AppendVarint(binary.AppendVarint(b, s.last), s.next)
+}
+
+func (s *warmState) restoreState(b []byte) bool {
+	if len(b) < 8 {
+		return false
+	}
+	stored := math.Float64frombits(binary.BigEndian.Uint64(b))
+	last, next, ok := twoInstants(b[8:])
+	if !ok || !(stored >= 0 && stored <= s.most) {
+		return false
+	}
+	s.stored, s.last, s.next = stored, last, next
+	return true
+}

@@ -1,0 +1,291 @@
+package limiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// window is what the algorithms with windows share: a count of the permits that were
+// taken, each with the slot of time in which it counts. Where the slots lie, and when
+// one leaves the window, is the frame's to tell: see fixedwindow.go, slidinglog.go and
+// slidingblocks.go.
+//
+// What is reserved lies in a slot to come and counts at once. So all that is in the
+// window, or ahead of it, is at most the limit when something is admitted, and nobody
+// who comes later overtakes: one rule for what is taken now and what in advance.
+// Windows that do not overlap are stricter: while something is reserved in a later one,
+// nothing is taken from an earlier one.
+type window[F frame[F]] struct {
+	clock
+	quota *hotparam.Quota
+	frame F
+	total int64   // permits in all slots
+	slots slotLog // in order of time
+}
+
+// frame divides time, in ns, into slots.
+type frame[F any] interface {
+	// of is the frame of another quota.
+	of(q *hotparam.Quota) F
+	// slot is where that counts which is taken at t. newest is the last slot that is
+	// in use; where none is, it is t.
+	slot(t, newest int64) int64
+	// leaves is when the slot that begins at `at` leaves the window.
+	leaves(at int64) int64
+	// apart tells whether each slot is a window of its own.
+	apart() bool
+	// back is where the slot at `at` goes when the clock is set back, by so much, to t.
+	// before is where the slot before it went, or noSlot.
+	back(at, before, by, t int64) int64
+	// from is where a slot of another frame goes, at t; before as above.
+	from(old F, at, before, t int64) int64
+}
+
+// noSlot is before all slots: no slot begins that early.
+const noSlot = -1 << 63
+
+const (
+	// maxOwed is how many permits beyond the limit are counted; what is beyond that is
+	// forgotten.
+	maxOwed = 1 << 40
+	// maxReserved is how many slots to come may hold reservations.
+	maxReserved = 1 << 16
+	// minSlots are not forgotten early, even if they cannot matter any more unless
+	// something is given back.
+	minSlots = 64
+)
+
+// newWindow is a state on a clock that has told now already.
+func newWindow[F frame[F]](q *hotparam.Quota, now time.Duration) *window[F] {
+	w := &window[F]{quota: q, clock: clock{instant(now)}}
+	w.frame = w.frame.of(q)
+	return w
+}
+
+// limit is how many permits a window has.
+func (w *window[F]) limit() int64 { return w.quota.Rate.N }
+
+// advance makes it now, as far as the clock can be believed, and drops what has left
+// the window; read is what the clock tells. What is taken when the clock is set back
+// stays so for as long as it would have.
+func (w *window[F]) advance(now time.Duration) (t, read int64) {
+	t, lag, leap := w.tell(now)
+	if leap != 0 {
+		w.move(func(at, before int64) int64 { return w.frame.back(at, before, -leap, t) })
+	}
+	for w.slots.n > 0 && w.frame.leaves(w.slots.at(0).at) <= t {
+		w.total -= w.slots.pop().n
+	}
+	return t, t - lag
+}
+
+// move moves each slot to where it belongs; their order stays.
+func (w *window[F]) move(to func(at, before int64) int64) {
+	old, before := w.slots, int64(noSlot)
+	w.slots = slotLog{}
+	for i := range old.n {
+		before = to(old.at(i).at, before)
+		w.slots.add(slot{before, old.at(i).n})
+	}
+}
+
+// Adapt goes on with another quota of the same algorithm: what was taken stays taken,
+// for as long as the new windows are.
+func (w *window[F]) Adapt(q *hotparam.Quota, now time.Duration) bool {
+	if q.Algorithm != w.quota.Algorithm || q.Burst == hotparam.Unlimited {
+		return false
+	}
+	t, _ := w.advance(now)
+	old, frame := w.frame, w.frame.of(q)
+	w.quota, w.frame = q, frame
+	w.move(func(at, before int64) int64 { return frame.from(old, at, before, t) })
+	return true
+}
+
+// Do does what is asked.
+func (w *window[F]) Do(now time.Duration, ask Ask) Result {
+	t, read := w.advance(now)
+	keep := min(max(ask.Keep, 0), w.limit()+1)
+	switch {
+	case ask.N < 0:
+		return w.result(read, t, false)
+	case ask.N == 0:
+		return w.result(read, t, true)
+	}
+	switch ask.Kind {
+	case Charge:
+		r := w.take(read, t, t, w.owed(ask.N))
+		w.trim(t)
+		return r
+	case Return:
+		w.giveBack(t, ask.Mark, ask.N)
+		return w.result(read, t, true)
+	case AtMost:
+		if m := min(ask.N, w.free(t)-keep); m > 0 {
+			return w.take(read, t, t, m)
+		}
+		return w.deny(read, t, 1, keep, ask) // a retry would do with one
+	case Peek, Take, Reserve:
+		switch {
+		case ask.N > w.free(t)-keep:
+			return w.deny(read, t, ask.N, keep, ask)
+		case ask.Kind == Peek:
+			return w.result(read, t, true)
+		}
+		return w.take(read, t, t, ask.N)
+	}
+	return w.result(read, t, false)
+}
+
+// FreshAfter is how long until all that was taken has left the window.
+func (w *window[F]) FreshAfter(now time.Duration) time.Duration {
+	_, read := w.advance(now)
+	if w.slots.n == 0 {
+		return 0
+	}
+	return time.Duration(w.frame.leaves(w.slots.newest().at) - read)
+}
+
+// take takes n permits at t, or at a later instant.
+func (w *window[F]) take(read, t, at, n int64) Result {
+	mark := w.count(at, n)
+	r := w.result(read, t, true)
+	r.Taken, r.Mark = n, mark
+	return r
+}
+
+// deny is what becomes of an ask for which there are not n permits now: a Reserve may
+// get them later.
+func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
+	if n > w.limit()-keep {
+		return w.result(read, t, false) // never
+	}
+	if w.quota.CountDenied && (ask.Kind == Take || ask.Kind == AtMost) {
+		w.count(t, w.owed(ask.N))
+		w.trim(t)
+	}
+	room := w.roomFor(t, n+keep)
+	wait := room - read
+	if ask.Kind == Reserve {
+		within := int64(max(ask.Within, 0))
+		first := w.slots.after(t)
+		full := w.slots.n-first >= maxReserved
+		if !full && wait <= within && room <= maxNow {
+			r := w.take(read, t, room, n)
+			r.Delay = time.Duration(wait)
+			return r
+		}
+		wait = max(wait-within, 1)
+		if full {
+			wait = max(wait, w.slots.at(first).at-read)
+		}
+	}
+	r := w.result(read, t, false)
+	r.RetryAfter = time.Duration(wait)
+	return r
+}
+
+// free is how many permits there are; it may be below 0.
+func (w *window[F]) free(t int64) int64 {
+	if w.frame.apart() && w.slots.n > 0 && w.slots.newest().at > t {
+		return 0
+	}
+	return w.limit() - w.total
+}
+
+// roomFor is the first instant at which there are n permits, if there are not at t and
+// nobody takes more. n is at most the limit.
+func (w *window[F]) roomFor(t, n int64) int64 {
+	if w.frame.apart() {
+		newest := w.slots.newest()
+		if newest.at > t && newest.n <= w.limit()-n {
+			return newest.at
+		}
+		return w.frame.leaves(newest.at)
+	}
+	// So many have to leave, or so many may stay: what is less is quicker to find.
+	leave, stay := w.total-w.limit()+n, w.limit()-n
+	if leave <= stay {
+		for i := 0; ; i++ {
+			s := w.slots.at(i)
+			if leave -= s.n; leave <= 0 {
+				return w.frame.leaves(s.at)
+			}
+		}
+	}
+	for i := w.slots.n - 1; ; i-- {
+		s := w.slots.at(i)
+		if stay -= s.n; stay < 0 {
+			return w.frame.leaves(s.at)
+		}
+	}
+}
+
+// owed is how many of n permits are counted, whether they are there or not.
+func (w *window[F]) owed(n int64) int64 {
+	return max(0, min(n, maxOwed-max(0, w.total-w.limit())))
+}
+
+// count counts n permits at t, and tells in which slot.
+func (w *window[F]) count(t, n int64) int64 {
+	newest := t
+	if w.slots.n > 0 {
+		newest = w.slots.newest().at
+	}
+	at := w.frame.slot(t, newest)
+	w.slots.add(slot{at, n})
+	w.total += n
+	return at
+}
+
+// trim forgets slots that are past and cannot matter, which there are only when permits
+// beyond the limit are counted: those suffice whose permits make up the limit, as older
+// ones leave sooner, and until these have left there is no room anyway.
+func (w *window[F]) trim(t int64) {
+	if w.slots.n <= minSlots || w.total <= w.limit() {
+		return
+	}
+	past := w.total
+	for i := w.slots.n - 1; i >= 0 && w.slots.at(i).at > t; i-- {
+		past -= w.slots.at(i).n
+	}
+	for w.slots.n > minSlots && past-w.slots.at(0).n >= w.limit() {
+		n := w.slots.pop().n
+		past -= n
+		w.total -= n
+	}
+}
+
+// giveBack takes n permits out of the slot at mark, if it has not left the window.
+func (w *window[F]) giveBack(t, mark, n int64) {
+	i := w.slots.after(mark) - 1
+	if i < 0 || w.slots.at(i).at != mark {
+		return
+	}
+	s := w.slots.at(i)
+	n = min(n, s.n)
+	s.n -= n
+	w.total -= n
+	if !w.frame.apart() && s.n == 0 {
+		w.slots.remove(i)
+	}
+	// A window that is open, or before one that is reserved, stays as it is.
+	for w.frame.apart() && w.slots.n > 0 && w.slots.newest().n == 0 && w.slots.newest().at > t {
+		w.slots.remove(w.slots.n - 1)
+	}
+}
+
+// result tells how things stand at t, to one whose clock reads something else if it
+// went back.
+func (w *window[F]) result(read, t int64, allowed bool) Result {
+	r := Result{Decision: hotparam.Decision{Allowed: allowed, Reason: hotparam.ReasonLimited, Limit: w.limit()}}
+	if allowed {
+		r.Reason = hotparam.ReasonWithin
+	}
+	r.Remaining = max(0, w.free(t))
+	if w.total > 0 {
+		r.ResetAfter = time.Duration(w.frame.leaves(w.slots.newest().at) - read)
+	}
+	return r
+}

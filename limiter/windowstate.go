@@ -1,0 +1,46 @@
+package limiter
+
+import "encoding/binary"
+
+// appendState writes the newest time, and of each slot the time since the one before and
+// the permits.
+func (w *window[F]) appendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(w.last))
+	before := int64(0)
+	for i := range w.slots.n {
+		s := w.slots.at(i)
+		b = binary.AppendUvarint(b, uint64(s.at-before))
+		b = binary.AppendUvarint(b, uint64(s.n))
+		before = s.at
+	}
+	return b
+}
+
+func (w *window[F]) restoreState(b []byte) bool {
+	last, b, ok := cutInt(b, maxNow)
+	w.last = last
+	for at := int64(0); ok && len(b) > 0; {
+		var since, n int64
+		if since, b, ok = cutInt(b, maxNow-at); !ok {
+			break
+		}
+		if n, b, ok = cutInt(b, maxFill+maxOwed); !ok {
+			break
+		}
+		at += since
+		w.slots.add(slot{at, n})
+		if w.total += n; w.total > maxFill+maxOwed {
+			return false
+		}
+	}
+	return ok
+}
+
+// cutInt cuts a number of at most `most` off what was written.
+func cutInt(b []byte, most int64) (n int64, rest []byte, ok bool) {
+	u, size := binary.Uvarint(b)
+	if size <= 0 || u > uint64(most) {
+		return 0, nil, false
+	}
+	return int64(u), b[size:], true
+}

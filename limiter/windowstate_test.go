@@ -1,0 +1,228 @@
+package limiter
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+var _ = []interface {
+	storable
+	Adapter
+}{&window[fixedFrame]{}, &window[logFrame]{}, &window[blockFrame]{}}
+
+// TestWindowsState: what is written and read again is the same state.
+func TestWindowsState(t *testing.T) {
+	for _, algorithm := range windowAlgorithms {
+		t.Run(string(algorithm), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				q := drawWindowQuota(t, algorithm)
+				ask := func(t *rapid.T) Ask {
+					return Ask{
+						Kind: rapid.SampledFrom([]Kind{Take, Peek, AtMost, Reserve, Charge}).Draw(t, "kind"), N: rapid.Int64Range(0, 6).Draw(t, "n"),
+						Within: time.Duration(rapid.Int64Range(0, int64(3*q.Rate.Per)).Draw(t, "within")),
+					}
+				}
+				at := time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "start"))
+				later := func() { at += time.Duration(rapid.Int64Range(0, int64(q.Rate.Per)).Draw(t, "later")) }
+				s, told := newWindowState(t, q, at), at
+				for range rapid.IntRange(0, 20).Draw(t, "asks") {
+					told = at
+					s.Do(at, ask(t))
+					later()
+				}
+				b := s.(storable).appendState([]byte("before"))
+				restored := newWindowState(t, q, 0)
+				if !restored.(storable).restoreState(b[len("before"):]) {
+					t.Fatalf("not restored: %x", b)
+				}
+				if lagging := told - time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "lag")); lagging >= 0 {
+					a := Ask{Kind: Peek, N: 1}
+					if want, got := s.Do(lagging, a), restored.Do(lagging, a); got != want {
+						t.Fatalf("%v before %v:\n got %+v\nwant %+v", told-lagging, told, got, want)
+					}
+				}
+				for range 10 {
+					a := ask(t)
+					if want, got := s.Do(at, a), restored.Do(at, a); got != want {
+						t.Fatalf("%+v at %v:\n got %+v\nwant %+v", a, at, got, want)
+					}
+					later()
+				}
+			})
+		})
+	}
+}
+
+func TestWindowsStateRefused(t *testing.T) {
+	written := func(numbers ...uint64) (b []byte) {
+		for _, n := range numbers {
+			b = binary.AppendUvarint(b, n)
+		}
+		return b
+	}
+	for name, b := range map[string][]byte{
+		"nothing":                nil,
+		"half a number":          {0x80},
+		"a time without permits": written(0, 5),
+		"now beyond time":        written(maxNow + 1),
+		"a slot beyond time":     written(0, maxNow, 1, 1, 1),
+		"too many permits":       written(0, 1, maxFill+maxOwed+1),
+		"too many in all":        written(0, 1, maxFill, 1, maxFill),
+		"below 0":                written(0, 1, 1<<63),
+	} {
+		for _, algorithm := range windowAlgorithms {
+			if windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0).(storable).restoreState(b) {
+				t.Errorf("%s: %s is taken for a state", algorithm, name)
+			}
+		}
+	}
+}
+
+// FuzzWindowsState: whatever bytes come, they are refused or a state.
+func FuzzWindowsState(f *testing.F) {
+	f.Add([]byte{}, int64(0))
+	f.Add([]byte{0}, int64(0))
+	f.Add([]byte{0, 9, 0}, int64(0)) // a window to come of which all is given back
+	for _, algorithm := range windowAlgorithms {
+		s := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
+		s.Do(5*time.Second, Ask{N: 2})
+		s.Do(5*time.Second, Ask{Kind: Reserve, N: 3, Within: time.Minute})
+		f.Add(s.(storable).appendState(nil), int64(5*time.Second))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, now int64) {
+		for _, algorithm := range windowAlgorithms {
+			s := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
+			if !s.(storable).restoreState(b) {
+				continue
+			}
+			for _, kind := range []Kind{Return, Peek, Take, Reserve, Charge, AtMost, Return} {
+				r := s.Do(time.Duration(now), Ask{Kind: kind, N: 1, Within: time.Hour, Mark: now + 9})
+				if r.Remaining < 0 || r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || s.FreshAfter(time.Duration(now)) < 0 {
+					t.Fatalf("%s %x at %d: %+v", algorithm, b, now, r)
+				}
+			}
+			again := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
+			if !again.(storable).restoreState(s.(storable).appendState(nil)) {
+				t.Fatalf("%s %x: what it became is refused", algorithm, b)
+			}
+		}
+	})
+}
+
+func TestWindowsAllocations(t *testing.T) {
+	for _, algorithm := range windowAlgorithms {
+		for _, calendar := range []hotparam.Calendar{"", hotparam.CalendarMinute} {
+			q := windowQuota(algorithm, 40, time.Minute)
+			if q.Calendar = calendar; calendar != "" && algorithm != hotparam.FixedWindow {
+				continue
+			}
+			var now time.Duration
+			s := newWindowState(t, q, now)
+			for _, ask := range []Ask{{N: 1}, {Kind: Peek, N: 1}, {Kind: AtMost, N: 9}, {Kind: Reserve, N: 1, Within: time.Second}, {Kind: Charge, N: 1}} {
+				if n := testing.AllocsPerRun(1000, func() {
+					now += time.Second
+					s.Do(now, ask)
+				}); n != 0 {
+					t.Errorf("%s %s: %+v: %v allocations", algorithm, calendar, ask, n)
+				}
+			}
+		}
+	}
+}
+
+// TestWindowsAdapt: what the log and the blocks know stays so with another quota.
+func TestWindowsAdapt(t *testing.T) {
+	quota := func(a hotparam.Algorithm, n int64, per time.Duration, blocks int) *hotparam.Quota {
+		q := windowQuota(a, n, per)
+		q.Blocks = blocks
+		return q
+	}
+	log := func(n int64, per time.Duration) *hotparam.Quota { return quota(hotparam.SlidingLog, n, per, 0) }
+	blocks := func(n int64, per time.Duration, b int) *hotparam.Quota {
+		return quota(hotparam.SlidingBlocks, n, per, b)
+	}
+	for name, c := range map[string]struct {
+		from, to *hotparam.Quota
+		want     Result // of a Peek of 1 at 105 s; 2 were taken at 100 s, 1 at 104 s
+	}{
+		"A7: log, a higher limit":          {log(3, 10*sec), log(5, 10*sec), allowedResult(5, 2, 9*sec)},
+		"A7: log, a lower limit":           {log(3, 10*sec), log(1, 10*sec), deniedResult(1, 0, 9*sec, 9*sec)},
+		"A7: log, a longer window":         {log(3, 10*sec), log(3, 20*sec), deniedResult(3, 0, 15*sec, 19*sec)},
+		"A7: log, a shorter window":        {log(3, 10*sec), log(3, 3*sec), allowedResult(3, 2, 2*sec)},
+		"A7: blocks, a higher limit":       {blocks(3, 10*sec, 5), blocks(5, 10*sec, 5), allowedResult(5, 2, 9*sec)},
+		"A7: blocks, a longer window":      {blocks(3, 10*sec, 5), blocks(3, 20*sec, 10), deniedResult(3, 0, 15*sec, 19*sec)},
+		"A7: blocks, more of them":         {blocks(3, 10*sec, 5), blocks(3, 10*sec, 10), deniedResult(3, 0, 6*sec, 10*sec)}, // at the end of what they were
+		"A7: blocks, fewer of them":        {blocks(3, 10*sec, 10), blocks(3, 10*sec, 2), deniedResult(3, 0, 5*sec, 5*sec)},
+		"blocks, what has left then":       {blocks(3, 10*sec, 5), blocks(3, 2*sec, 2), allowedResult(3, 2, 2*sec)},
+		"the same log, under another name": {log(3, 10*sec), log(3, 10*sec), deniedResult(3, 0, 5*sec, 9*sec)},
+		"the same blocks":                  {blocks(3, 10*sec, 5), blocks(3, 10*sec, 5), deniedResult(3, 0, 5*sec, 9*sec)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newWindowState(t, c.from, 0)
+			s.Do(100*sec, Ask{N: 2})
+			s.Do(104*sec, Ask{N: 1})
+			if !s.(Adapter).Adapt(c.to, 105*sec) {
+				t.Fatal("refused")
+			}
+			runWindowSteps(t, s, []windowStep{{105 * sec, Ask{Kind: Peek, N: 1}, c.want}})
+		})
+	}
+	s := newWindowState(t, log(3, 10*sec), 0)
+	unlimited := *log(3, 10*sec)
+	unlimited.Burst = hotparam.Unlimited
+	for _, other := range []*hotparam.Quota{blocks(3, 10*sec, 5), &unlimited} {
+		if s.(Adapter).Adapt(other, 0) {
+			t.Errorf("the log goes on as %+v", other)
+		}
+	}
+}
+
+func TestSlotLog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l slotLog
+		var want []slot
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0, 1:
+				s := slot{rapid.Int64Range(0, 50).Draw(t, "at"), rapid.Int64Range(1, 9).Draw(t, "n")}
+				l.add(s)
+				i := 0
+				for i < len(want) && want[i].at < s.at {
+					i++
+				}
+				if i < len(want) && want[i].at == s.at {
+					want[i].n += s.n
+				} else {
+					want = append(want[:i], append([]slot{s}, want[i:]...)...)
+				}
+			case 2:
+				if len(want) > 0 {
+					if got := l.pop(); got != want[0] {
+						t.Fatalf("%v, want %v", got, want[0])
+					}
+					want = want[1:]
+				}
+			case 3:
+				if len(want) > 0 {
+					i := rapid.IntRange(0, len(want)-1).Draw(t, "which")
+					l.remove(i)
+					want = append(want[:i:i], want[i+1:]...)
+				}
+			}
+			other := l.copied()
+			if l.n != len(want) || other.n != l.n {
+				t.Fatalf("%d, want %d", l.n, len(want))
+			}
+			for i, s := range want {
+				if *l.at(i) != s || *other.at(i) != s || l.after(s.at) != i+1 || l.after(s.at-1) != i {
+					t.Fatalf("%d is %v, want %v", i, *l.at(i), s)
+				}
+			}
+		}
+	})
+}
