@@ -1,0 +1,152 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// batch is the ops of one DoAll on their way.
+type batch struct {
+	store   *Store
+	ops     []limiter.Op
+	results []limiter.Result
+	plans   []*plan
+	about   map[int]int64 // the time of those ops that were told the wrong periods, in µs
+}
+
+// part is a script that is run, and the indices of the ops that it is for.
+type part struct {
+	call call
+	ops  []int
+}
+
+// maxTries is how often an op is asked for: again only where there are calendars, and
+// clocks that differ by more than a period.
+const maxTries = 3
+
+var errClock = errors.New("the clock of Redis leaps: it was never within the periods of a calendar that were about its time")
+
+func (b *batch) do(ctx context.Context) error {
+	todo := make([]int, 0, len(b.ops))
+	for i := range b.ops {
+		var err error
+		if b.plans[i], err = b.store.plan(&b.ops[i]); err != nil {
+			return err
+		}
+		if b.plans[i].script == nil {
+			b.results[i] = unlimited(&b.ops[i].Ask)
+		} else {
+			todo = append(todo, i)
+		}
+	}
+	for range maxTries {
+		if len(todo) == 0 {
+			return nil
+		}
+		parts := b.parts(todo)
+		calls := make([]*call, len(parts))
+		for k, p := range parts {
+			calls[k] = &p.call
+		}
+		if err := run(ctx, b.store.client, calls...); err != nil {
+			return err
+		}
+		todo = todo[:0]
+		for _, p := range parts {
+			var err error
+			if todo, err = b.take(p, todo); err != nil {
+				return err
+			}
+		}
+	}
+	if len(todo) > 0 {
+		return errClock
+	}
+	return nil
+}
+
+// take takes the results of a script, and appends the ops that are to be asked for again.
+func (b *batch) take(p *part, again []int) ([]int, error) {
+	answer, now, err := readReply(p.call.cmd.Val(), len(p.ops))
+	if err != nil {
+		return nil, err
+	}
+	b.store.saw(now)
+	for k, i := range p.ops {
+		result, about, asks, err := answer.result(k, b.plans[i].limit)
+		switch {
+		case err != nil:
+			return nil, err
+		case !asks:
+			b.results[i] = result
+			continue
+		case b.about == nil:
+			b.about = make(map[int]int64)
+		}
+		b.about[i] = about
+		again = append(again, i)
+	}
+	return again, nil
+}
+
+// parts are the scripts to be run: one for all keys of a single server, else one for
+// each tag, since only what has the same is surely in the same slot.
+func (b *batch) parts(todo []int) (parts []*part) {
+	_, together := b.store.client.(*redis.Client)
+	byTag := make(map[string]*part)
+	for _, i := range todo {
+		op, p := &b.ops[i], b.plans[i]
+		key, tag := b.store.keyName(op.Name, op.Key)
+		if together {
+			tag = ""
+		}
+		to := byTag[tag]
+		if to == nil {
+			to = &part{call: call{script: p.script, args: []any{b.store.head()}}}
+			byTag[tag] = to
+			parts = append(parts, to)
+		}
+		if to.call.script != p.script {
+			to.call.script = mixedScript
+		}
+		now, told := b.about[i]
+		if !told {
+			now = b.store.now()
+		}
+		to.ops = append(to.ops, i)
+		to.call.keys = append(to.call.keys, key)
+		to.call.args = append(to.call.args, p.asked(&op.Ask, now))
+	}
+	return parts
+}
+
+// maxAsked is the most that a single ask can count for, whatever the limit.
+const maxAsked = 1 << 40
+
+// asked is what lua/run.lua reads of an op. Numbers beyond what can matter are cut, so
+// that no sum of them is beyond what the script can count. now is about the time there.
+func (p *plan) asked(ask *limiter.Ask, now int64) string {
+	beyond := p.limit + 1
+	n := max(ask.N, -1)
+	if ask.Kind == limiter.Return || ask.Kind == limiter.Charge || p.quota.CountDenied {
+		n = min(n, max(beyond, maxAsked))
+	} else {
+		n = min(n, beyond)
+	}
+	keep := min(max(ask.Keep, 0), beyond)
+	within := min(max(int64(ask.Within/time.Microsecond), 0), p.longest)
+	mark := min(max(ask.Mark, 0), maxWhole)
+	var room [256]byte
+	b := append(room[:0], p.letter)
+	b = appendNumbers(b, float64(ask.Kind), float64(n), float64(keep), float64(within), float64(mark))
+	b = append(b, p.numbers...)
+	if p.script == windowScript {
+		b = p.appendPeriods(b, now, within)
+	}
+	return string(b)
+}

@@ -1,0 +1,40 @@
+package redislimiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// maxPeriods is how many periods of a calendar a script is told at most.
+const maxPeriods = 64
+
+// appendPeriods appends how many edges of a calendar's periods follow, and these: of
+// the one that is about now, the one before, and the one after or as many as a Reserve
+// may reach. Which of them it is, the script finds by Redis's clock. Without a
+// calendar there is none.
+func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
+	if p.quota.Calendar == "" {
+		return appendNumbers(b, 0)
+	}
+	at := len(b)
+	b = appendNumbers(b, 0)
+	instant := time.Duration(now) * time.Microsecond
+	start, end := limiter.CalendarWindow(p.quota, instant)
+	before, _ := limiter.CalendarWindow(p.quota, start-1)
+	if before < start { // else it is the first of all time
+		b = appendNumbers(b, float64(before.Microseconds()))
+	}
+	b = appendNumbers(b, float64(start.Microseconds()), float64(end.Microseconds()))
+	until := instant + time.Duration(within)*time.Microsecond
+	for n := 0; n < 2 || end <= until && n < maxPeriods; n++ {
+		_, next := limiter.CalendarWindow(p.quota, end)
+		if next <= end {
+			break
+		}
+		end = next
+		b = appendNumbers(b, float64(end.Microseconds()))
+	}
+	appendNumbers(b[:at], float64((len(b)-at)/numberSize-1))
+	return b
+}

@@ -1,0 +1,184 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// CellConfig says how a [Cell] keeps its keys, and how it talks to Redis.
+type CellConfig struct {
+	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	Namespace string
+	// Timeout bounds a call whose context has no deadline. Default [DefaultTimeout].
+	Timeout time.Duration
+}
+
+// Cell is limiters that the module redis-cell keeps (https://github.com/brandur/redis-cell):
+// a [limiter.Backend] by the command CL.THROTTLE, for a Redis that has the module
+// loaded already; [Store] needs none. It is safe for concurrent use.
+//
+// It knows the token bucket, also by the name of gcra, with Take and Peek; what else is
+// asked is [limiter.ErrUnsupported]. Its times are whole seconds: RetryAfter is as
+// long as the module says, which up to version 0.2.2 drops what is below a second, but
+// 1 s at least; ResetAfter is what it says, and 1 s more. The module keeps a bucket's
+// state for up to a millisecond less than until it is full.
+type Cell struct {
+	client redis.UniversalClient
+	cfg    CellConfig
+}
+
+var _ limiter.Backend = (*Cell)(nil)
+
+// ErrNoCell tells that the Redis has no module redis-cell.
+var ErrNoCell = errors.New(`the Redis has not loaded the module redis-cell (loadmodule libredis_cell.so); Store needs no module`)
+
+// NewCell makes limiters that the module keeps. It connects on first use, so only a
+// call tells [ErrNoCell]; the client stays the caller's, who closes it. It fails for a
+// client that does not keep to the deadlines of contexts.
+func NewCell(client redis.UniversalClient, cfg CellConfig) (*Cell, error) {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if err := (Config{Namespace: cfg.Namespace, Timeout: cfg.Timeout}).validate(); err != nil {
+		return nil, fmt.Errorf("redislimiter: cell: %w", err)
+	}
+	if err := checkClient(client); err != nil {
+		return nil, fmt.Errorf("redislimiter: cell: %w", err)
+	}
+	return &Cell{client, cfg}, nil
+}
+
+// Do takes or peeks: one round trip.
+func (c *Cell) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	r, err := c.do(ctx, &op)
+	if err != nil {
+		return limiter.Result{}, fmt.Errorf("redislimiter: cell: %q: %w", op.Name, err)
+	}
+	return r, nil
+}
+
+func (c *Cell) do(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
+	q := op.Quota
+	switch {
+	case op.Name == "" || op.Key == "":
+		return limiter.Result{}, limiter.ErrNoKey
+	case q == nil:
+		return limiter.Result{}, errNoQuota
+	case op.Kind != limiter.Take && op.Kind != limiter.Peek, op.Kind == limiter.Take && op.Keep > 0:
+		return limiter.Result{}, fmt.Errorf("CL.THROTTLE knows Take and Peek, and no Keep: %w", limiter.ErrUnsupported)
+	}
+	if err := cellKnows(q); err != nil {
+		return limiter.Result{}, err
+	}
+	if q.Burst == hotparam.Unlimited {
+		return unlimited(&op.Ask), nil
+	}
+	quantity := op.N
+	if op.Kind == limiter.Peek || op.N < 0 {
+		quantity = 0
+	}
+	reply, err := c.throttle(ctx, op, min(quantity, q.Burst+1))
+	if err != nil {
+		return limiter.Result{}, err
+	}
+	return cellResult(op, reply), nil
+}
+
+// cellKnows tells what CL.THROTTLE cannot be told of a quota.
+func cellKnows(q *hotparam.Quota) error {
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	bucket := q.Algorithm == "" || q.Algorithm == hotparam.TokenBucket || q.Algorithm == hotparam.GCRA
+	switch {
+	case q.Burst == hotparam.Unlimited:
+		return nil
+	case !bucket || q.Missing != 0 || q.WarmUp != 0 || q.Penalty != 0:
+		return fmt.Errorf("CL.THROTTLE knows a full token bucket only: %w", limiter.ErrUnsupported)
+	case q.Rate.Per%time.Second != 0:
+		return fmt.Errorf("limit.rate %q: CL.THROTTLE knows whole seconds only: %w", q.Rate, limiter.ErrUnsupported)
+	case int64(q.Rate.Per)/q.Rate.N < int64(time.Microsecond):
+		return fmt.Errorf("limit.rate %q: CL.THROTTLE knows at most a million per second: %w", q.Rate, limiter.ErrUnsupported)
+	}
+	return nil
+}
+
+// throttle is the command, and its five numbers.
+func (c *Cell) throttle(ctx context.Context, op *limiter.Op, quantity int64) ([5]int64, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+	}
+	q := op.Quota
+	key := redisKey(c.cfg.Namespace, hashOf(op.Name, op.Key)) + ":cell"
+	cmd := once{redis.NewCmd(ctx, "CL.THROTTLE", key, q.Burst-1, q.Rate.N, int64(q.Rate.Per/time.Second), quantity)}
+	cmd.SetFirstKeyPos(1)
+	_ = c.client.Process(ctx, cmd) // the command has it
+	if err := cmd.Err(); err != nil {
+		if redis.HasErrorPrefix(err, "unknown command") {
+			return [5]int64{}, fmt.Errorf("%w: %w", ErrNoCell, err)
+		}
+		return [5]int64{}, err
+	}
+	return readCell(cmd.Val(), q.Burst)
+}
+
+// readCell reads what CL.THROTTLE answers: whether it is limited, the limit, what
+// remains, the seconds until a retry (-1: allowed, or never), and until the bucket is
+// full.
+func readCell(reply any, limit int64) (n [5]int64, err error) {
+	list, ok := reply.([]any)
+	if !ok || len(list) != len(n) {
+		return n, fmt.Errorf("unexpected answer %.200q", fmt.Sprint(reply))
+	}
+	for i, v := range list {
+		if n[i], ok = v.(int64); !ok {
+			return n, fmt.Errorf("unexpected answer: %.50q at %d", fmt.Sprint(v), i)
+		}
+	}
+	const most = int64(math.MaxInt64/time.Second) - 1
+	if n[0] < 0 || n[0] > 1 || n[1] != limit || n[2] < 0 || n[3] < -1 || n[3] > most || n[4] < -1 || n[4] > most {
+		return n, fmt.Errorf("unexpected answer %d for a limit of %d", n, limit)
+	}
+	n[2] = min(n[2], limit)
+	return n, nil
+}
+
+func cellResult(op *limiter.Op, n [5]int64) limiter.Result {
+	r := limiter.Result{Decision: hotparam.Decision{
+		Reason: hotparam.ReasonLimited, Limit: n[1], Remaining: n[2], ResetAfter: time.Duration(n[4]+1) * time.Second,
+	}}
+	if n[2] == n[1] {
+		r.ResetAfter = 0
+	}
+	keep := max(op.Keep, 0)
+	switch {
+	case op.N < 0:
+	case op.N == 0:
+		r.Allowed = true
+	case op.Kind == limiter.Take:
+		if r.Allowed = n[0] == 0; r.Allowed {
+			r.Taken = op.N
+		} else if n[3] >= 0 {
+			r.RetryAfter = time.Duration(max(n[3], 1)) * time.Second
+		}
+	case keep <= n[2] && op.N <= n[2]-keep:
+		r.Allowed = true
+	case keep <= n[1] && op.N <= n[1]-keep: // by what is missing
+		interval := (op.Quota.Rate.Per-1)/time.Duration(op.Quota.Rate.N) + 1
+		r.RetryAfter = interval * time.Duration(op.N+keep-n[2])
+	}
+	if r.Allowed {
+		r.Reason = hotparam.ReasonWithin
+	}
+	return r
+}

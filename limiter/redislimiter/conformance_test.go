@@ -1,0 +1,103 @@
+package redislimiter_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/limiter/redislimiter"
+)
+
+// calm is how long a call may take on a machine that is busy with other tests.
+const calm = 20 * time.Second
+
+func TestConforms(t *testing.T) {
+	client := redis.NewClient(&redis.Options{
+		Addr: testenv.Redis(t).Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,
+		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { client.Close() })
+	testAll(t, client, 100)
+}
+
+func TestConformsOnCluster(t *testing.T) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: testenv.RedisCluster(t).Addrs(), MaxRetries: -1, ContextTimeoutEnabled: true,
+		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { client.Close() })
+	testAll(t, client, 30)
+}
+
+func testAll(t *testing.T, client redis.UniversalClient, schedules int) {
+	t.Run("Store", func(t *testing.T) { testStore(t, client, schedules) })
+	t.Run("Permits", func(t *testing.T) { testPermits(t, client) })
+	t.Run("Semaphore", func(t *testing.T) { testSemaphore(t, client) })
+}
+
+// namespaces are so many: each case has one of its own.
+var namespaces atomic.Int64
+
+func namespace() string { return fmt.Sprint("case", namespaces.Add(1)) }
+
+func testStore(t *testing.T, client redis.UniversalClient, schedules int) {
+	limitertest.TestBackend(t, limitertest.Config{
+		New: func(t *testing.T, now func() time.Duration) limiter.Backend {
+			s, err := redislimiter.New(client, redislimiter.Config{Namespace: namespace(), Clock: now, Timeout: calm})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		Tick:      time.Microsecond,
+		Schedules: schedules,
+	})
+}
+
+func testPermits(t *testing.T, client redis.UniversalClient) {
+	limitertest.TestPermits(t, limitertest.PermitsConfig{
+		New: func(t *testing.T, clients int) []limiter.Permits {
+			space := namespace()
+			all := make([]limiter.Permits, clients)
+			for i := range all {
+				p, err := redislimiter.NewPermits(client, redislimiter.PermitsConfig{Namespace: space, Name: "permits", Client: fmt.Sprint(i), Timeout: calm})
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[i] = p
+			}
+			return all
+		},
+	})
+}
+
+func testSemaphore(t *testing.T, client redis.UniversalClient) {
+	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{
+		New: func(t *testing.T) limiter.Semaphore {
+			s, err := redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: namespace(), Lease: time.Minute, Timeout: calm})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(context.Background())
+			done := make(chan error)
+			go func() { done <- s.Run(ctx) }()
+			t.Cleanup(func() {
+				stop()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+			return s
+		},
+	})
+}

@@ -1,0 +1,96 @@
+package redislimiter
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/limitertest"
+)
+
+// namespaceOf is one for each test.
+func namespaceOf(tb testing.TB) string { return hashOf(tb.Name()) }
+
+// Semaphores, permits and members on Redis in all the ways in which users run it.
+func TestDeployments(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) string{
+		"single":   func(t *testing.T) string { return testenv.Redis(t).URL() },
+		"sentinel": func(t *testing.T) string { return testenv.RedisSentinel(t).URL() },
+		"cluster":  func(t *testing.T) string { return testenv.RedisCluster(t).URL() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := clientAt(t, start(t))
+			for name, test := range map[string]func(*testing.T, redis.UniversalClient){
+				"semaphore":               semaphoreTable,
+				"semaphore never exceeds": semaphoreNeverExceeds,
+				"semaphore hints":         semaphoreHints,
+				"semaphore conforms":      semaphoreConforms,
+				"permits":                 permitsTable,
+				"permits conform":         permitsConform,
+				"members":                 membersJoinAndLeave,
+			} {
+				t.Run(name, func(t *testing.T) { test(t, client) })
+			}
+		})
+	}
+}
+
+func semaphoreConforms(t *testing.T, client redis.UniversalClient) {
+	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{New: func(t *testing.T) limiter.Semaphore {
+		s := semaphoreOf(t, client, nil)
+		running(t, s.Run)
+		return s
+	}})
+}
+
+func permitsConform(t *testing.T, client redis.UniversalClient) {
+	limitertest.TestPermits(t, limitertest.PermitsConfig{New: func(t *testing.T, clients int) []limiter.Permits {
+		name := incarnation() // a case has several
+		all := make([]limiter.Permits, clients)
+		for i := range all {
+			all[i] = permitsOf(t, client, func(c *PermitsConfig) { c.Name = name })
+		}
+		return all
+	}})
+}
+
+func clientAt(tb testing.TB, url string) redis.UniversalClient {
+	tb.Helper()
+	client, err := hotkeys.NewClient(url)
+	must(tb, err)
+	tb.Cleanup(func() { client.Close() })
+	return client
+}
+
+// running runs something until the test ends, or until stop, which waits for it.
+func running(tb testing.TB, run func(context.Context) error) (stop func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			tb.Errorf("Run: %v", err)
+		}
+	})
+	tb.Cleanup(stop)
+	return stop
+}
+
+// eventually waits for something that comes soon.
+func eventually(tb testing.TB, what string, is func() bool) {
+	tb.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			tb.Fatalf("never came: %s", what)
+		}
+	}
+}

@@ -1,0 +1,13 @@
+-- Gives the object an end. ARGV: in how many milliseconds; empty: it gets none.
+-- Answers 1 if that was done, 0 if there is no object, or had no end.
+local c = config()
+if not c then return 0 end
+local done
+if ARGV[1] ~= '' then
+  done = redis.call('PEXPIRE', CONFIG, ARGV[1])
+else
+  done = redis.call('PERSIST', CONFIG)
+end
+local s = open(c)
+if redis.call('EXISTS', s.key) == 1 then stay(c, s) end
+return done

@@ -1,0 +1,50 @@
+-- Takes permits, if there are as many. ARGV: how many, an id of this call's own, 1 if
+-- the caller waits on a denial, then how many those want who stand before it: if there
+-- are any nothing is taken.
+-- Answers 1: taken, 0: denied, and in how long it is the caller's turn if nobody else
+-- comes; -1: no rate is set, -2: more than ever are there.
+local c = config()
+if not c then return {-1, 0} end
+local n = tonumber(ARGV[1])
+if n > c.rate then return {-2, c.rate} end
+local s = open(c)
+if #ARGV == 3 and s.used + n <= c.rate then
+  redis.call('ZADD', s.key, whole(s.now), ARGV[1] .. ' ' .. ARGV[2])
+  redis.call('ZINCRBY', s.key, -n, s.total)
+  touch(c, s, 0)
+  return {1, 0}
+end
+
+-- Each takes, in turn, what is back first, and what it took is back an interval later.
+local free, at, back, first, from = c.rate - s.used, real, {}, 1, 1
+local function next_back()
+  if first > #back and from then
+    local taken = redis.call('ZRANGE', s.key, from, from + 99, 'WITHSCORES')
+    for i = 1, #taken, 2 do back[#back + 1] = {tonumber(taken[i + 1]) + c.interval, count(taken[i])} end
+    from = #taken == 200 and from + 100 or nil
+  end
+end
+local later = {} -- what those before the caller will take, after all that is taken now
+local next_later = 1
+local function serve(wanted)
+  while free < wanted do
+    next_back()
+    local one = back[first]
+    if one then
+      first = first + 1
+    else
+      one = later[next_later]
+      if not one then return end
+      next_later = next_later + 1
+    end
+    at = math.max(at, one[1])
+    free = free + one[2]
+  end
+  free = free - wanted
+  later[#later + 1] = {at + c.interval, wanted}
+end
+for i = 4, #ARGV do serve(math.min(tonumber(ARGV[i]), c.rate)) end
+serve(n)
+local wait = math.min(at - real, 4e15)
+touch(c, s, ARGV[3] == '1' and wait or 0)
+return {0, wait}

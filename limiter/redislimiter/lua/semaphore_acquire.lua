@@ -1,0 +1,51 @@
+-- Takes permits of a semaphore, if there are as many. KEYS: the leases, each with the
+-- instant at which it is over; who waits, each with the instant until which that holds.
+-- ARGV: the lease, its permits, how many there are in all, how long a lease lasts, the
+-- process if it waits on a denial (else empty), for how long its waiting is believed.
+-- A lease is called "permits id". The member "+" has what the leases of more than one
+-- permit have beyond that, as a negative score, so that ZCARD tells the rest and no
+-- lease needs to be read. Times are microseconds on Redis's clock.
+-- Answers 1 if taken, the permits held now, how many leases had run out, and in how
+-- long the next one does (-1: there is none).
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
+local leases, waiting, lease = KEYS[1], KEYS[2], ARGV[1]
+local n, permits, length = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local longest = 600000000 -- no lease lasts longer: what claims to is of before the clock was set back
+
+local function whole(x) return string.format('%.0f', x) end
+
+local function drop(from, to)
+  local over, beyond = redis.call('ZRANGEBYSCORE', leases, from, to), 0
+  if #over == 0 then return 0 end
+  for _, member in ipairs(over) do
+    beyond = beyond + (tonumber(string.match(member, '^%d+')) or 1) - 1
+  end
+  redis.call('ZREMRANGEBYSCORE', leases, from, to)
+  if beyond > 0 then redis.call('ZINCRBY', leases, beyond, '+') end
+  return #over
+end
+
+local dropped = drop('(0', whole(now)) + drop('(' .. whole(now + longest), '+inf')
+local held, beyond = redis.call('ZCARD', leases), redis.call('ZSCORE', leases, '+')
+if beyond then held = held - 1 - tonumber(beyond) end
+
+local known = redis.call('ZSCORE', leases, lease) -- of a call whose answer was lost
+if not known and held + n > permits then
+  if ARGV[5] ~= '' then
+    redis.call('ZADD', waiting, whole(now + tonumber(ARGV[6])), ARGV[5])
+    redis.call('PEXPIRE', waiting, math.ceil(tonumber(ARGV[6]) / 1000))
+  end
+  local first = redis.call('ZRANGEBYSCORE', leases, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return {0, held, dropped, first[2] and tonumber(first[2]) - now or -1}
+end
+
+redis.call('ZADD', leases, whole(now + length), lease)
+if not known then
+  held = held + n
+  if n > 1 then redis.call('ZINCRBY', leases, 1 - n, '+') end
+end
+local ttl = math.ceil(length / 1000) + 1
+if redis.call('PTTL', leases) < ttl then redis.call('PEXPIRE', leases, ttl) end
+if ARGV[5] ~= '' then redis.call('ZREM', waiting, ARGV[5]) end
+return {1, held, dropped, -1}

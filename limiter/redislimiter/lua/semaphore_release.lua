@@ -1,0 +1,25 @@
+-- Gives permits of a semaphore back, and tells those who have waited longest. KEYS: the
+-- leases; who waits. ARGV: the channel, the process that calls, then its leases; with
+-- none it passes on a word that was meant for it.
+-- Answers how many leases were there, and whose turn it is: 1: the caller's, 2: nobody
+-- waits, as far as is known here, 0: that of another.
+local leases, waiting, channel, process = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local there, freed = 0, 0
+for i = 3, #ARGV do
+  if redis.call('ZREM', leases, ARGV[i]) == 1 then
+    local n = tonumber(string.match(ARGV[i], '^%d+')) or 1
+    there, freed = there + 1, freed + n
+    if n > 1 and tonumber(redis.call('ZINCRBY', leases, n - 1, '+')) >= 0 then redis.call('ZREM', leases, '+') end
+  end
+end
+if #ARGV == 2 then freed = 1 end
+if freed == 0 then return {0, 0} end
+local clock = redis.call('TIME')
+redis.call('ZREMRANGEBYSCORE', waiting, '-inf', string.format('%.0f', tonumber(clock[1]) * 1000000 + tonumber(clock[2])))
+local next_ones = redis.call('ZRANGE', waiting, 0, math.min(freed, 16) - 1)
+local turn = #next_ones == 0 and 2 or 0
+for _, other in ipairs(next_ones) do
+  redis.call('ZREM', waiting, other) -- the next permit is for the next one; who is denied again stands last
+  if other == process then turn = 1 else redis.call('PUBLISH', channel, other .. ' ' .. leases) end
+end
+return {there, turn}

@@ -1,0 +1,90 @@
+package redislimiter
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// patience is how long a test waits for a Redis that is slow today.
+const patience = 20 * time.Second
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// storeClient is a client as New wants it.
+func storeClient(tb testing.TB, addr string, edit func(*redis.Options)) *redis.Client {
+	tb.Helper()
+	o := &redis.Options{
+		Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+		ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if edit != nil {
+		edit(o)
+	}
+	client := redis.NewClient(o)
+	tb.Cleanup(func() { client.Close() })
+	return client
+}
+
+// storeOf is a patient store.
+func storeOf(tb testing.TB, client redis.UniversalClient, edit func(*Config)) *Store {
+	tb.Helper()
+	cfg := Config{Namespace: "shop", Timeout: patience}
+	if edit != nil {
+		edit(&cfg)
+	}
+	s, err := New(client, cfg)
+	must(tb, err)
+	return s
+}
+
+// hand is a clock that is set by hand.
+type hand struct{ ns atomic.Int64 }
+
+func handAt(start time.Duration) *hand {
+	h := new(hand)
+	h.ns.Store(int64(start))
+	return h
+}
+
+func (h *hand) now() time.Duration   { return time.Duration(h.ns.Load()) }
+func (h *hand) pass(d time.Duration) { h.ns.Add(int64(d)) }
+func (h *hand) of(c *Config)         { c.Clock = h.now }
+func quota(q hotparam.Quota) *hotparam.Quota {
+	q = q.WithDefaults()
+	return &q
+}
+
+func rate(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
+
+func ask(tb testing.TB, b limiter.Backend, op limiter.Op) limiter.Result {
+	tb.Helper()
+	if op.Name == "" {
+		op.Name = "limit"
+	}
+	r, err := b.Do(context.Background(), op)
+	must(tb, err)
+	return r
+}
+
+func take(tb testing.TB, b limiter.Backend, q *hotparam.Quota, key string, n int64) limiter.Result {
+	tb.Helper()
+	return ask(tb, b, limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{N: n}})
+}

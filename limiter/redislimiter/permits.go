@@ -1,0 +1,252 @@
+package redislimiter
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// PermitsConfig says which object a [Permits] is, and as whom it is used.
+type PermitsConfig struct {
+	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	Namespace string
+	// Name is the object's: any bytes. Required.
+	Name string
+	// Client has permits of its own where the rate is PerClient: any bytes. Default: a
+	// client of its own for each NewPermits.
+	Client string
+	// Timeout bounds each call to Redis. Default [DefaultTimeout].
+	Timeout time.Duration
+	// Retry is how long a Redis that did not answer is left alone: meanwhile all calls
+	// fail at once. Default 250 ms.
+	Retry time.Duration
+}
+
+func (c PermitsConfig) withDefaults() PermitsConfig {
+	if c.Client == "" {
+		c.Client = incarnation()
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Retry == 0 {
+		c.Retry = defaultRetry
+	}
+	return c
+}
+
+func (c PermitsConfig) validate() error {
+	switch {
+	case !hotparam.ValidNamespace(c.Namespace):
+		return fmt.Errorf("PermitsConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+	case c.Name == "":
+		return errors.New("PermitsConfig.Name is empty")
+	case c.Timeout < 0 || c.Retry < 0:
+		return fmt.Errorf("PermitsConfig.Timeout %v and Retry %v must not be negative", c.Timeout, c.Retry)
+	}
+	return nil
+}
+
+// Permits are [limiter.Permits] that all instances share, on Redis's clock. Those who
+// wait stand in a line of their process, and only the first one asks Redis, when its
+// permits are due; between processes no order is kept. It starts no goroutine and is
+// safe for concurrent use.
+//
+// A rate or an interval is exact to a microsecond. What is taken costs some 100 bytes in
+// Redis, for an interval, each time that something is acquired. The rate's hash has no
+// end unless it was given one; a state that got lost, by eviction or otherwise, is as
+// new, and without the hash no rate is set.
+//
+// An error of Redis means that nothing is known. What it may have given all the same is
+// given back if it answers, and is back after an interval in any case.
+//
+// Redis needs the rights evalsha, eval, time, hmget, hset, del, exists, zadd, zrange,
+// zrangebyscore, zrevrangebyscore, zremrangebyscore, zincrby, zrem, zscore, pexpire, pttl
+// and persist, for the keys hotparam:{namespace/…}:permits and what begins with
+// hotparam:{namespace/…}:permits:taken.
+type Permits struct {
+	cfg     PermitsConfig
+	client  redis.UniversalClient
+	keys    []string // the rate; what was taken by all, and by this client
+	id      string   // of this object, for what it takes
+	taken   atomic.Uint64
+	outages outages
+
+	mu   sync.Mutex
+	line list.List // of *permitsWaiter
+}
+
+var _ limiter.Permits = (*Permits)(nil)
+
+// maxPermitRate keeps the sums of the scripts, which are float64, exact.
+const maxPermitRate = 1 << 50
+
+// NewPermits gives a view of one object, which is made by SetRate or TrySetRate. The
+// caller closes the client, whose options must have ContextTimeoutEnabled.
+func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if err := checkClient(client); err != nil {
+		return nil, fmt.Errorf("redislimiter: permits: %w", err)
+	}
+	key := redisKey(c.Namespace, hashOf("permits", c.Name)) + ":permits"
+	return &Permits{
+		cfg:     c,
+		client:  client,
+		keys:    []string{key, key + ":taken", key + ":taken:" + hashOf(c.Client)},
+		id:      incarnation(),
+		outages: outages{retry: c.Retry},
+	}, nil
+}
+
+// TrySetRate implements [limiter.Permits].
+func (p *Permits) TrySetRate(ctx context.Context, r limiter.PermitRate) (bool, error) {
+	return p.set(ctx, "try", r)
+}
+
+// SetRate implements [limiter.Permits].
+func (p *Permits) SetRate(ctx context.Context, r limiter.PermitRate) error {
+	_, err := p.set(ctx, "set", r)
+	return err
+}
+
+// UpdateRate implements [limiter.Permits]. With a longer interval what other clients
+// took is remembered as long as it was meant to when they took it, where the rate is
+// PerClient.
+func (p *Permits) UpdateRate(ctx context.Context, r limiter.PermitRate) error {
+	done, err := p.set(ctx, "update", r)
+	if err == nil && !done {
+		return limiter.ErrRateNotSet
+	}
+	return err
+}
+
+func (p *Permits) set(ctx context.Context, how string, r limiter.PermitRate) (bool, error) {
+	if err := r.Validate(); err != nil {
+		return false, err
+	}
+	if r.Rate.N > maxPermitRate {
+		return false, fmt.Errorf("redislimiter: %d permits: at most %d", r.Rate.N, int64(maxPermitRate))
+	}
+	client := 0
+	if r.PerClient {
+		client = 1
+	}
+	done, err := p.call(ctx, permitsSet, how, r.Rate.N, ceil(r.Rate.Per, time.Microsecond), client, ceil(r.KeepAlive, time.Millisecond), int64(r.Rate.Per)).Int64()
+	if err != nil {
+		return false, p.wrong("set the rate", err)
+	}
+	p.look()
+	return done == 1, nil
+}
+
+// ceil is d in units, rounded up.
+func ceil(d, unit time.Duration) int64 {
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return n
+}
+
+// Config implements [limiter.Permits].
+func (p *Permits) Config(ctx context.Context) (limiter.PermitRate, error) {
+	fields, err := p.call(ctx, permitsConfig).StringSlice()
+	if err != nil {
+		return limiter.PermitRate{}, p.wrong("read the rate", err)
+	}
+	return permitRateOf(fields)
+}
+
+// permitRateOf reads what Redis has as a rate.
+func permitRateOf(fields []string) (limiter.PermitRate, error) {
+	if len(fields) != 4 {
+		return limiter.PermitRate{}, limiter.ErrRateNotSet
+	}
+	n, errN := strconv.ParseInt(fields[0], 10, 64)
+	per, errPer := strconv.ParseInt(fields[1], 10, 64)
+	keep, errKeep := strconv.ParseInt(fields[3], 10, 64)
+	if errN != nil || errPer != nil || errKeep != nil || keep < 0 || keep > math.MaxInt64/int64(time.Millisecond) {
+		return limiter.PermitRate{}, fmt.Errorf("redislimiter: the rate in Redis cannot be read: %q", fields)
+	}
+	r := limiter.PermitRate{
+		Rate:      hotparam.Rate{N: n, Per: time.Duration(per)},
+		PerClient: fields[2] == "1",
+		KeepAlive: time.Duration(keep) * time.Millisecond,
+	}
+	if err := r.Validate(); err != nil {
+		return limiter.PermitRate{}, fmt.Errorf("redislimiter: the rate in Redis is none: %w", err)
+	}
+	return r, nil
+}
+
+// Release implements [limiter.Permits].
+func (p *Permits) Release(ctx context.Context, n int64) error {
+	if n < 1 {
+		return limiter.ErrNoPermits
+	}
+	back, err := p.call(ctx, permitsRelease, min(n, maxPermitRate), "").Int64()
+	switch {
+	case err != nil:
+		return p.wrong("release permits", err)
+	case back < 0:
+		return limiter.ErrRateNotSet
+	}
+	p.look()
+	return nil
+}
+
+// AvailablePermits implements [limiter.Permits].
+func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
+	n, err := p.call(ctx, permitsAvailable).Int64()
+	switch {
+	case err != nil:
+		return 0, p.wrong("count permits", err)
+	case n < 0:
+		return 0, limiter.ErrRateNotSet
+	}
+	return n, nil
+}
+
+// Expire implements [limiter.Permits]. What was taken goes with the rate if all share
+// it, and else an interval and a minute after it was taken.
+func (p *Permits) Expire(ctx context.Context, after time.Duration) (bool, error) {
+	done, err := p.call(ctx, permitsExpire, ceil(max(after, 0), time.Millisecond)).Int64()
+	return done == 1, p.wrong("expire", err)
+}
+
+// ClearExpire implements [limiter.Permits].
+func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
+	done, err := p.call(ctx, permitsExpire, "").Int64()
+	return done == 1, p.wrong("clear the expiry", err)
+}
+
+// Delete implements [limiter.Permits]. What other clients took is void from then on,
+// and goes by itself.
+func (p *Permits) Delete(ctx context.Context) (bool, error) {
+	done, err := p.call(ctx, permitsDelete).Int64()
+	if err == nil {
+		p.look()
+	}
+	return done == 1, p.wrong("delete", err)
+}
+
+func (p *Permits) wrong(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("redislimiter: permits: %s: %w", what, err)
+}

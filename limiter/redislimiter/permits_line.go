@@ -1,0 +1,120 @@
+package redislimiter
+
+import (
+	"container/list"
+	"context"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// permitsWaiter stands in line for permits. Only the first one asks Redis.
+type permitsWaiter struct {
+	n     int64
+	wake  chan struct{} // of capacity 1: look again
+	place *list.Element
+}
+
+const (
+	// permitsRecheck is how often the first in line asks at least: others may release
+	// permits, or change the rate.
+	permitsRecheck = time.Second
+	// maxPermitsAhead is how many of those before one are told to Redis, to plan for.
+	maxPermitsAhead = 1000
+)
+
+// TryAcquire implements [limiter.Permits].
+func (p *Permits) TryAcquire(ctx context.Context, n int64) (bool, error) {
+	return p.TryAcquireWithin(ctx, n, 0)
+}
+
+// Acquire implements [limiter.Permits].
+func (p *Permits) Acquire(ctx context.Context, n int64) error {
+	_, err := p.TryAcquireWithin(ctx, n, math.MaxInt64)
+	return err
+}
+
+// TryAcquireWithin implements [limiter.Permits].
+func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
+	if n < 1 {
+		return false, limiter.ErrNoPermits
+	}
+	start := time.Now()
+	took, wait, err := p.take(ctx, n, timeout > 0, p.wanted())
+	if took || err != nil || timeout <= 0 || wait > timeout-time.Since(start) {
+		return took, err
+	}
+	w := p.join(n)
+	defer p.leave(w)
+	again := time.NewTimer(min(wait, permitsRecheck))
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-w.wake:
+		case <-again.C:
+		}
+		// The permits are taken though they may be a little late, since they were promised.
+		left := timeout - time.Since(start)
+		if p.first(w) {
+			took, wait, err = p.take(ctx, n, true, nil)
+			if took || err != nil || wait > left {
+				return took, err
+			}
+			again.Reset(min(wait, permitsRecheck))
+		} else if left <= 0 {
+			return false, nil
+		} else {
+			again.Reset(left) // who comes to be the first is told
+		}
+	}
+}
+
+// wanted is how many permits those in line want, the first first.
+func (p *Permits) wanted() []int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []int64
+	for e := p.line.Front(); e != nil && len(all) < maxPermitsAhead; e = e.Next() {
+		all = append(all, e.Value.(*permitsWaiter).n)
+	}
+	return all
+}
+
+func (p *Permits) join(n int64) *permitsWaiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := &permitsWaiter{n: n, wake: make(chan struct{}, 1)}
+	w.place = p.line.PushBack(w)
+	return w
+}
+
+func (p *Permits) leave(w *permitsWaiter) {
+	p.mu.Lock()
+	wasFirst := p.line.Front() == w.place
+	p.line.Remove(w.place)
+	p.mu.Unlock()
+	if wasFirst {
+		p.look()
+	}
+}
+
+func (p *Permits) first(w *permitsWaiter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.line.Front() == w.place
+}
+
+// look makes the first in line ask again.
+func (p *Permits) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if first := p.line.Front(); first != nil {
+		select {
+		case first.Value.(*permitsWaiter).wake <- struct{}{}:
+		default: // it will
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package redislimiter
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+var (
+	//go:embed lua/head.lua
+	headLua string
+	//go:embed lua/bucket.lua
+	bucketLua string
+	//go:embed lua/warmup.lua
+	warmupLua string
+	//go:embed lua/window.lua
+	windowLua string
+	//go:embed lua/run.lua
+	runLua string
+)
+
+// Each algorithm has a script of its own, so that a call runs no more than it needs;
+// mixedScript has them all, for batches of several.
+var (
+	bucketScript = newScript(headLua, bucketLua, runLua)
+	warmupScript = newScript(headLua, warmupLua, runLua)
+	windowScript = newScript(headLua, windowLua, runLua)
+	mixedScript  = newScript(headLua, bucketLua, warmupLua, windowLua, runLua)
+)
+
+// plan is what a script is told of a quota.
+type plan struct {
+	quota  *hotparam.Quota
+	script *script // nil: without a limit
+	letter byte    // of the algorithm: states of one are not taken for another's
+	limit  int64
+	// numbers are packed: penalty, limit, whether denials count, the algorithm's own.
+	numbers []byte
+	// longest is the longest delay of a Reserve that the numbers bear, in µs.
+	longest int64
+}
+
+// setOwn sets the script and the numbers.
+func (p *plan) setOwn(script *script, letter byte, own ...float64) {
+	p.script, p.letter = script, letter
+	p.numbers = appendNumbers(p.numbers, float64(micros(p.quota.Penalty)), float64(p.limit), flag(p.quota.CountDenied))
+	p.numbers = appendNumbers(p.numbers, own...)
+}
+
+// appendNumbers packs numbers as the scripts unpack them.
+func appendNumbers(b []byte, numbers ...float64) []byte {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n))
+	}
+	return b
+}
+
+const (
+	// maxWhole is the largest whole number up to which Lua's floats hold all.
+	maxWhole = 1 << 53
+	// maxFill bounds what an empty bucket is short of, in units, so that as much may be
+	// owed besides.
+	maxFill = 1 << 52
+	// fineEnough is how many units a permit costs at least where the rate cannot be
+	// told exactly.
+	fineEnough = 1 << 19
+	// minDebt is how much time's permits a charge may leave owed, and a burst if that
+	// is more; µs.
+	minDebt = 60_000_000
+)
+
+func newPlan(q *hotparam.Quota) (*plan, error) {
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	p := &plan{quota: q, limit: q.Burst, longest: maxWhole / 4}
+	per := micros(q.Rate.Per)
+	switch {
+	case q.Burst == hotparam.Unlimited:
+		return p, nil
+	case q.Burst > maxFill || per > maxFill:
+		return nil, fmt.Errorf("limit.burst %d, limit.rate %q: Redis's scripts count to 2^52 only", q.Burst, q.Rate)
+	}
+	switch q.Algorithm {
+	case "", hotparam.TokenBucket, hotparam.GCRA:
+		if q.WarmUp > 0 {
+			p.warmUp()
+			return p, nil
+		}
+		return p, p.bucket('b')
+	case hotparam.LeakyBucket:
+		return p, p.bucket('l')
+	case hotparam.FixedWindow:
+		p.window('f', per, 0)
+	case hotparam.SlidingLog:
+		p.window('s', per, 1)
+	case hotparam.SlidingBlocks:
+		blocks := int64(q.Blocks)
+		if blocks == 0 {
+			blocks = hotparam.DefaultBlocks
+		}
+		length := micros((q.Rate.Per-1)/time.Duration(blocks) + 1)
+		p.window('k', length*blocks, length)
+	default:
+		return nil, fmt.Errorf("algorithm %q: %w", q.Algorithm, limiter.ErrUnsupported)
+	}
+	return p, nil
+}
+
+// micros is a time in whole microseconds, rounded up.
+func micros(d time.Duration) int64 {
+	us := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		us++
+	}
+	return us
+}
+
+func (p *plan) bucket(letter byte) error {
+	earn, cost, err := units(p.quota.Rate, p.limit)
+	if err != nil {
+		return err
+	}
+	full := p.limit * cost
+	debt := maxWhole - 1 - full
+	if earn < debt/minDebt {
+		debt = min(debt, max(full, minDebt*earn))
+	}
+	p.setOwn(bucketScript, letter, float64(earn), float64(cost), float64(full+debt), float64(p.quota.Missing), flag(p.quota.Shape))
+	p.longest = (maxWhole - 1 - full) / earn
+	return nil
+}
+
+// units is the rate in whole numbers: a microsecond earns so many units, and a permit
+// costs so many. That is the exact fraction, reduced; where a bucket of these would be
+// beyond what the scripts can count, a permit costs less than two in a million too
+// much, never too little.
+func units(r hotparam.Rate, burst int64) (earn, cost int64, err error) {
+	n := new(big.Int).Mul(big.NewInt(r.N), big.NewInt(1000)) // permits in Per ns = n / 1000 in Per µs
+	per := big.NewInt(int64(r.Per))
+	divisor := new(big.Int).GCD(nil, nil, n, per)
+	exactEarn, exactCost := new(big.Int).Div(n, divisor), new(big.Int).Div(per, divisor)
+	most := big.NewInt(maxFill / burst)
+	if exactCost.Cmp(most) <= 0 && exactEarn.Cmp(big.NewInt(maxFill)) <= 0 {
+		return exactEarn.Int64(), exactCost.Int64(), nil
+	}
+	e := new(big.Int).Div(new(big.Int).Mul(most, n), per) // rounded down
+	if e.Cmp(big.NewInt(maxFill)) > 0 {
+		e.SetInt64(maxFill)
+	}
+	c := new(big.Int).Mul(e, per)
+	c.Add(c, n).Sub(c, big.NewInt(1)).Div(c, n) // rounded up
+	if e.Sign() == 0 || c.Cmp(big.NewInt(fineEnough)) < 0 {
+		return 0, 0, fmt.Errorf("limit.burst %d at limit.rate %q: more than Redis's scripts can count; lower the burst", burst, r)
+	}
+	return e.Int64(), c.Int64(), nil
+}
+
+func (p *plan) warmUp() {
+	q := p.quota.WithDefaults()
+	p.setOwn(warmupScript, 'w', float64(q.Rate.Per)/1000, float64(q.Rate.N), float64(q.WarmUp)/1000, q.ColdFactor)
+}
+
+// window is that of windows so long, whose slots are so long, 0: as they come.
+func (p *plan) window(letter byte, span, length int64) {
+	p.setOwn(windowScript, letter, float64(span), float64(length))
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// plans are those of the quotas that are in use. They are few; if not, as they are made
+// for each call, to make a plan again costs little.
+type plans struct {
+	mu sync.RWMutex
+	of map[*hotparam.Quota]*plan
+}
+
+const maxPlans = 1024
+
+var errNoQuota = errors.New("the Op has no Quota")
+
+func (s *plans) get(q *hotparam.Quota) (*plan, error) {
+	s.mu.RLock()
+	p := s.of[q]
+	s.mu.RUnlock()
+	if p != nil {
+		return p, nil
+	}
+	if q == nil {
+		return nil, errNoQuota
+	}
+	p, err := newPlan(q)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil || len(s.of) >= maxPlans {
+		s.of = make(map[*hotparam.Quota]*plan)
+	}
+	s.of[q] = p
+	return p, nil
+}

@@ -1,0 +1,82 @@
+package redislimiter
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// What a script says became of an ask, see lua/run.lua.
+const (
+	codeDenied  = 0
+	codeAllowed = 1
+	codeLocked  = 2
+	codeAgain   = 3 // the time, which it tells as a mark, is not within the periods of the calendar that it was told
+)
+
+// reply is what a script answers: its time in µs, then numbers of each op, all as
+// floats of eight bytes.
+type reply string
+
+const (
+	numberSize = 8
+	perOp      = 7 // numbers
+)
+
+// readReply reads the answer for so many ops, and its time.
+func readReply(answer any, ops int) (r reply, now int64, err error) {
+	text, ok := answer.(string)
+	if !ok || len(text) != numberSize*(1+perOp*ops) {
+		return "", 0, fmt.Errorf("unexpected answer %.200q for %d keys", fmt.Sprint(answer), ops)
+	}
+	r = reply(text)
+	if now, ok = r.number(0); !ok {
+		return "", 0, fmt.Errorf("unexpected answer %.200q: no time", text)
+	}
+	return r, now, nil
+}
+
+// number is the i-th number, if it is whole and Lua's floats hold it exactly; as µs it
+// is a time.Duration, too.
+func (r reply) number(i int) (int64, bool) {
+	var raw [numberSize]byte
+	copy(raw[:], r[numberSize*i:])
+	f := math.Float64frombits(binary.LittleEndian.Uint64(raw[:]))
+	if !(f >= 0 && f <= maxWhole) || f != math.Trunc(f) {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+var reasons = [...]hotparam.Reason{codeDenied: hotparam.ReasonLimited, codeAllowed: hotparam.ReasonWithin, codeLocked: hotparam.ReasonLocked}
+
+// result is what came of the i-th op, or again: then it has to be told the periods of its
+// calendar about that time.
+func (r reply) result(i int, limit int64) (result limiter.Result, about int64, again bool, err error) {
+	var n [perOp]int64
+	for k := range n {
+		var ok bool
+		if n[k], ok = r.number(1 + perOp*i + k); !ok {
+			return result, 0, false, fmt.Errorf("unexpected answer: no whole number at %d of key %d", k, i)
+		}
+	}
+	switch {
+	case n[0] > codeAgain || n[1] > limit:
+		return result, 0, false, fmt.Errorf("unexpected answer %d for a limit of %d", n, limit)
+	case n[0] == codeAgain:
+		return result, n[6], true, nil
+	}
+	return limiter.Result{
+		Decision: hotparam.Decision{
+			Allowed: n[0] == codeAllowed, Reason: reasons[n[0]], Limit: limit, Remaining: n[1],
+			RetryAfter: time.Duration(n[2]) * time.Microsecond,
+			ResetAfter: time.Duration(n[3]) * time.Microsecond,
+			Delay:      time.Duration(n[4]) * time.Microsecond,
+		},
+		Taken: n[5], Mark: n[6],
+	}, 0, false, nil
+}

@@ -1,0 +1,82 @@
+package redislimiter
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// script is a script, and the name by which Redis knows it; both are strings.
+type script struct{ source, hash any }
+
+func newScript(parts ...string) *script {
+	source := strings.Join(parts, "\n")
+	return &script{source, redis.NewScript(source).Hash()}
+}
+
+// call is one run of a script, on keys of one slot.
+type call struct {
+	script *script
+	keys   []string
+	args   []any
+	cmd    once // what came of it
+}
+
+// once is a command that no client repeats. One that was lost on the way back was
+// perhaps done, and would be done twice: whoever asks is better off with an error.
+type once struct{ *redis.Cmd }
+
+// NoRetry tells the client so.
+func (once) NoRetry() bool { return true }
+
+// Clone is as the client wants it of each kind of command.
+func (c once) Clone() redis.Cmder { return once{c.Cmd.Clone().(*redis.Cmd)} }
+
+// run runs all calls, in one round trip to each server, and returns the first error;
+// each call's is in its cmd. A server that does not know a script, as it is new, was
+// flushed, or took another's place, gets it in a second one.
+func run(ctx context.Context, client redis.UniversalClient, calls ...*call) error {
+	for _, c := range calls {
+		c.prepare(ctx, "evalsha", c.script.hash)
+	}
+	send(ctx, client, calls)
+	var unknown []*call
+	for _, c := range calls {
+		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
+			c.prepare(ctx, "eval", c.script.source)
+			unknown = append(unknown, c)
+		}
+	}
+	send(ctx, client, unknown)
+	for _, c := range calls {
+		if err := c.cmd.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) prepare(ctx context.Context, command string, name any) {
+	args := make([]any, 0, 3+len(c.keys)+len(c.args))
+	args = append(args, command, name, len(c.keys))
+	for _, key := range c.keys {
+		args = append(args, key)
+	}
+	c.cmd = once{redis.NewCmd(ctx, append(args, c.args...)...)}
+}
+
+// send sends what was prepared; each command has its own error.
+func send(ctx context.Context, client redis.UniversalClient, calls []*call) {
+	switch len(calls) {
+	case 0:
+	case 1:
+		_ = client.Process(ctx, calls[0].cmd) // the command has it
+	default:
+		pipe := client.Pipeline()
+		for _, c := range calls {
+			_ = pipe.Process(ctx, c.cmd)
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own
+	}
+}

@@ -1,0 +1,266 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// SemaphoreConfig says where a [Semaphore] is, and how it talks to Redis.
+type SemaphoreConfig struct {
+	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	Namespace string
+	// Name is this process's, at most 128 bytes without spaces, to be seen in Redis
+	// with the permits that it holds. Default "-".
+	Name string
+	// Lease is for how long permits are held without being renewed: after so long the
+	// permits of a process that crashed are free. Default 10 s; 300 ms to 10 min.
+	Lease time.Duration
+	// Timeout bounds each call to Redis that somebody waits for. Default [DefaultTimeout].
+	Timeout time.Duration
+	// Retry is how long a Redis that did not answer is left alone: meanwhile all calls
+	// fail at once. Default 250 ms.
+	Retry time.Duration
+	// Logger gets one line when an outage begins and one when it ends, and one for
+	// leases that were lost. Default: discard.
+	Logger *slog.Logger
+}
+
+func (c SemaphoreConfig) withDefaults() SemaphoreConfig {
+	if c.Name == "" {
+		c.Name = "-"
+	}
+	if c.Lease == 0 {
+		c.Lease = 10 * time.Second
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Retry == 0 {
+		c.Retry = defaultRetry
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// maxLease is known to lua/semaphore_acquire.lua.
+const maxLease = 10 * time.Minute
+
+func (c SemaphoreConfig) validate() error {
+	switch {
+	case !hotparam.ValidNamespace(c.Namespace):
+		return fmt.Errorf("SemaphoreConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+	case len(c.Name) > 128 || hasSpace(c.Name):
+		return fmt.Errorf("SemaphoreConfig.Name %.32q: want at most 128 bytes without spaces", c.Name)
+	case c.Lease < 300*time.Millisecond || c.Lease > maxLease:
+		return fmt.Errorf("SemaphoreConfig.Lease %v: want 300ms to %v", c.Lease, maxLease)
+	case c.Timeout < 0 || c.Retry < 0:
+		return fmt.Errorf("SemaphoreConfig.Timeout %v and Retry %v must not be negative", c.Timeout, c.Retry)
+	}
+	return nil
+}
+
+func hasSpace(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' {
+			return true
+		}
+	}
+	return false
+}
+
+// Semaphore bounds how many are at work at a time over all instances, for each key. It
+// is a [limiter.Semaphore] whose permits are kept in Redis as leases, which Run renews:
+// those of a process that crashed, or was cut off, are free after SemaphoreConfig.Lease.
+// It is safe for concurrent use.
+//
+// An Acquire costs one round trip and so does a Release. Who has to wait stands in a
+// line of its process, by class, then by arrival, as long as SemaphoreAsk.Queue says;
+// only the first one asks Redis. A permit that is given back is told to the process
+// that has waited longest, over a channel; should that be lost, the first in line asks
+// by itself, within half a second. So lines of several processes are served in turn.
+//
+// Leases of its Acquire are of type [*Lease], which tells also when it was lost.
+//
+// Redis needs the rights evalsha, eval, time, zadd, zrem, zcard, zscore, zrange,
+// zrangebyscore, zremrangebyscore, zincrby, pexpire, pttl, publish, subscribe and ping,
+// for the keys hotparam:{namespace/…}:semaphore and …:semaphore:waiting and the channel
+// hotparam:{namespace}:released.
+type Semaphore struct {
+	cfg     SemaphoreConfig
+	client  redis.UniversalClient
+	process string // name/incarnation
+	channel string
+	outages outages
+
+	hearing atomic.Bool  // hints are listened to
+	hold    atomic.Int64 // about how long leases are held, in nanoseconds
+	seq     atomic.Uint64
+
+	mu    sync.Mutex
+	lines map[string]*line // by the key in Redis; those in which somebody waits
+	held  map[*Lease]struct{}
+	// owed are leases which Redis may still have, though nobody does: a Release or an
+	// Acquire was not answered. Run gives them back. Bounded by maxOwed: they end by
+	// themselves.
+	owed  map[*Lease]struct{}
+	stats SemaphoreStats
+}
+
+const maxOwed = 100_000
+
+// SemaphoreStats tells what this process holds, and counts what became of what it asked
+// for.
+type SemaphoreStats struct {
+	Held    int // leases
+	Waiting int // in the lines of this process
+	Owed    int // leases that are to be given back as soon as Redis answers
+
+	Granted  uint64
+	Denied   uint64
+	Lost     uint64 // leases that could not be renewed in time, or that Redis had lost
+	Expired  uint64 // leases of crashed holders, of any process, that were found over and dropped
+	Failures uint64 // calls to Redis that failed
+	Refused  uint64 // calls that were not made since Redis did not answer shortly before
+}
+
+var _ limiter.Semaphore = (*Semaphore)(nil)
+
+// NewSemaphore makes a semaphore. The caller runs it, and closes the client, whose
+// options must have ContextTimeoutEnabled.
+func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if err := checkClient(client); err != nil {
+		return nil, fmt.Errorf("redislimiter: semaphore: %w", err)
+	}
+	s := &Semaphore{
+		cfg:     c,
+		client:  client,
+		process: c.Name + "/" + incarnation(),
+		channel: "hotparam:{" + c.Namespace + "}:released",
+		lines:   make(map[string]*line),
+		held:    make(map[*Lease]struct{}),
+		owed:    make(map[*Lease]struct{}),
+	}
+	s.outages.retry = c.Retry
+	return s, nil
+}
+
+// Stats tells how it fares.
+func (s *Semaphore) Stats() SemaphoreStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.Held, stats.Owed = len(s.held), len(s.owed)
+	for _, l := range s.lines {
+		stats.Waiting += l.Len()
+	}
+	return stats
+}
+
+// Acquire is [limiter.Semaphore].Acquire. Within its wait it ends with an error when
+// Redis does not answer: then nothing is known. [ErrAway] tells that Redis was not even
+// asked. RetryAfter is estimated from how long this process's leases are held.
+func (s *Semaphore) Acquire(ctx context.Context, key string, ask limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision, error) {
+	switch {
+	case key == "":
+		return nil, hotparam.Decision{}, limiter.ErrNoKey
+	case ask.Permits < 1 || ask.Permits > maxPermits:
+		return nil, hotparam.Decision{}, fmt.Errorf("redislimiter: semaphore of %d permits: must be 1 to %d", ask.Permits, int64(maxPermits))
+	case ask.N < 1:
+		return nil, hotparam.Decision{}, fmt.Errorf("redislimiter: %d permits of a semaphore: must be at least 1", ask.N)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, hotparam.Decision{}, err
+	}
+	w := &waiter{
+		key:   semaphoreKey(s.cfg.Namespace, key),
+		n:     min(ask.N, maxPermits),
+		class: min(max(ask.Class, 0), hotparam.MaxClasses-1),
+		queue: ask.Queue,
+		seq:   s.seq.Add(1),
+	}
+	if ask.Within > 0 && ask.Queue > 0 && ask.N <= ask.Permits {
+		w.until, w.wake = time.Now().Add(ask.Within), make(chan struct{}, 1)
+	}
+	lease, d, err := s.acquire(ctx, w, ask.Permits)
+	if err != nil {
+		return nil, hotparam.Decision{}, err
+	}
+	if lease == nil {
+		return nil, d, nil // not a nil *Lease in the interface
+	}
+	return lease, d, nil
+}
+
+// maxPermits keeps the sums of the scripts, which are float64, exact.
+const maxPermits = 1 << 40
+
+func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*Lease, hotparam.Decision, error) {
+	pause := s.cfg.Lease // who is not the first does not ask
+	switch s.enter(w, permits) {
+	case entryDenied:
+		return nil, s.busy(w, permits, 0), nil
+	case entryFirst:
+		got, err := s.ask(ctx, w, permits)
+		switch {
+		case err != nil:
+			return nil, hotparam.Decision{}, err
+		case got.lease != nil:
+			return got.lease, got.within(), nil
+		case !s.join(w, permits):
+			return nil, s.busy(w, permits, got.free()), nil
+		}
+		pause = s.pause(w, got)
+	case entryWaits:
+	}
+	return s.wait(ctx, w, pause)
+}
+
+// busy is a denial. How long until there is a permit depends on how long those before
+// this one work, of whom there are as many at a time as there are permits.
+func (s *Semaphore) busy(w *waiter, permits, free int64) hotparam.Decision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Denied++
+	d := hotparam.Decision{Reason: hotparam.ReasonBusy, Limit: permits, Remaining: free}
+	if w.n <= permits {
+		before := 1.0
+		if l := s.lines[w.key]; l != nil {
+			before += float64(l.Len())
+		}
+		wait := float64(s.hold.Load()) * before * float64(w.n) / float64(permits)
+		d.RetryAfter = time.Duration(min(max(wait, float64(time.Millisecond)), float64(time.Hour)))
+	}
+	return d
+}
+
+// ErrAway tells that Redis was not asked, since it did not answer shortly before.
+var ErrAway = errors.New("redislimiter: Redis did not answer shortly before, and is not asked again yet")
+
+// newLease is a lease that nobody holds yet.
+func (s *Semaphore) newLease(key string, n int64, start time.Time) *Lease {
+	return &Lease{
+		semaphore: s,
+		key:       key,
+		member:    strconv.FormatInt(n, 10) + " " + s.process + "/" + strconv.FormatUint(s.seq.Add(1), 36),
+		since:     start,
+		until:     start.Add(s.cfg.Lease),
+		lost:      make(chan struct{}),
+	}
+}

@@ -1,0 +1,168 @@
+package redislimiter
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+var (
+	//go:embed lua/semaphore_acquire.lua
+	semaphoreAcquireLua string
+	//go:embed lua/semaphore_release.lua
+	semaphoreReleaseLua string
+	//go:embed lua/semaphore_renew.lua
+	semaphoreRenewLua string
+
+	semaphoreAcquire = newScript(semaphoreAcquireLua)
+	semaphoreRelease = newScript(semaphoreReleaseLua)
+	semaphoreRenew   = newScript(semaphoreRenewLua)
+)
+
+// semaphoreAnswer is what an ask came to.
+type semaphoreAnswer struct {
+	lease   *Lease // nil: denied
+	held    int64  // permits, by all processes
+	permits int64
+	ends    time.Duration // when the next lease is over unless it is renewed; below 0: there is none
+}
+
+func (a semaphoreAnswer) free() int64 { return max(a.permits-a.held, 0) }
+
+func (a semaphoreAnswer) within() hotparam.Decision {
+	return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: a.permits, Remaining: a.free()}
+}
+
+// ask asks Redis once. Whatever the error, nothing is held: what Redis may have given
+// all the same is given back.
+func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphoreAnswer, error) {
+	now := time.Now()
+	if !s.outages.allow(ctx, s.client, w.key, now) {
+		s.count(func(stats *SemaphoreStats) { stats.Refused++ })
+		return semaphoreAnswer{}, ErrAway
+	}
+	lease := s.newLease(w.key, w.n, now)
+	waits := ""
+	if w.wake != nil {
+		waits = s.process
+	}
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	keys := []string{w.key, w.key + waitingSuffix}
+	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, believed.Microseconds()}
+	acquire := call{script: semaphoreAcquire, keys: keys, args: args}
+	_ = run(limited, s.client, &acquire) // its command has the error
+	reply, err := acquire.cmd.Int64Slice()
+	if err == nil && len(reply) != 4 {
+		err = fmt.Errorf("unexpected answer %v", reply)
+	}
+	if err != nil {
+		s.owe(lease)
+		gone := ended(ctx)
+		s.note(limited, w.key, err, gone != nil && time.Since(now) < s.cfg.Timeout/2)
+		if gone != nil {
+			return semaphoreAnswer{}, gone
+		}
+		return semaphoreAnswer{}, fmt.Errorf("redislimiter: acquire permits: %w", err)
+	}
+	s.note(limited, w.key, nil, false)
+	got := semaphoreAnswer{held: reply[1], permits: permits, ends: time.Duration(reply[3]) * time.Microsecond}
+	if reply[2] > 0 {
+		s.count(func(stats *SemaphoreStats) { stats.Expired += uint64(reply[2]) })
+	}
+	if reply[0] != 1 {
+		return got, nil
+	}
+	if ctx.Err() != nil { // nobody waits for it any more
+		s.release(lease)
+		return semaphoreAnswer{}, ctx.Err()
+	}
+	got.lease = lease
+	s.keep(lease)
+	return got, nil
+}
+
+// release gives one lease back and lets those look who come next. It does not fail:
+// what Redis does not take now is owed.
+func (s *Semaphore) release(l *Lease) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
+	defer cancel()
+	if !s.outages.allow(ctx, s.client, l.key, time.Now()) {
+		s.count(func(stats *SemaphoreStats) { stats.Refused++ })
+		s.owe(l)
+		return
+	}
+	turn, err := s.callRelease(ctx, l.key, l.member)
+	s.note(ctx, l.key, err, false)
+	if err != nil {
+		s.owe(l)
+		return
+	}
+	s.turns(ctx, l.key, turn)
+}
+
+// Whose turn it is after a release.
+const (
+	turnOurs   = 1
+	turnNobody = 2 // nobody's, as far as Redis knows
+)
+
+// turns heeds whose turn it is. When it is this process's, and nobody waits here any
+// more, it is the next one's.
+func (s *Semaphore) turns(ctx context.Context, key string, turn int64) {
+	for turn != 0 && !s.look(key) && turn == turnOurs {
+		var err error
+		if turn, err = s.callRelease(ctx, key); err != nil {
+			return // those who wait ask by themselves
+		}
+	}
+}
+
+func (s *Semaphore) callRelease(ctx context.Context, key string, members ...any) (turn int64, err error) {
+	release := s.releaseCall(key, members...)
+	_ = run(ctx, s.client, release) // its command has the error
+	reply, err := release.cmd.Int64Slice()
+	if err == nil && len(reply) != 2 {
+		err = fmt.Errorf("unexpected answer %v", reply)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return reply[1], nil
+}
+
+func (s *Semaphore) releaseCall(key string, members ...any) *call {
+	return &call{
+		script: semaphoreRelease,
+		keys:   []string{key, key + waitingSuffix},
+		args:   append([]any{s.channel, s.process}, members...),
+	}
+}
+
+func (s *Semaphore) count(add func(*SemaphoreStats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	add(&s.stats)
+}
+
+// note notes what a call came to; hasty: its caller gave up too soon to tell anything.
+func (s *Semaphore) note(ctx context.Context, key string, err error, hasty bool) {
+	if err != nil && !hasty {
+		s.count(func(stats *SemaphoreStats) { stats.Failures++ })
+	}
+	s.tell(s.outages.note(ctx, s.client, key, err, hasty), err)
+}
+
+// tell logs when Redis comes and goes.
+func (s *Semaphore) tell(c change, err error) {
+	switch c {
+	case changeBegun:
+		s.cfg.Logger.Warn("semaphore: Redis does not answer: leases are kept as long as they last", "error", err)
+	case changeOver:
+		s.cfg.Logger.Info("semaphore: Redis answers again")
+	case changeNone:
+	}
+}

@@ -1,0 +1,101 @@
+package redislimiter
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// hintPing is how often a subscription is asked whether it lives; one that says
+	// nothing for three times as long is made anew.
+	hintPing = time.Second
+	// hintRetry is the pause before the next subscription.
+	hintRetry = 200 * time.Millisecond
+)
+
+// listen hears of permits that came free elsewhere, over one subscription after the
+// other, until ctx ends. What it misses the first in line finds by itself. It is a
+// channel of PUBLISH, not of SPUBLISH, which Redis before 7 has not: there is a message
+// only where somebody waits.
+func (s *Semaphore) listen(ctx context.Context) {
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry.C:
+		}
+		s.hear(ctx)
+		retry.Reset(hintRetry)
+	}
+}
+
+// hear heeds the hints of one subscription until that fails.
+func (s *Semaphore) hear(ctx context.Context) {
+	ctx, over := context.WithCancel(ctx)
+	sub := s.client.Subscribe(ctx, s.channel) // an error comes back from Receive
+	heard := make(chan struct{}, 1)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { keepSubscription(ctx, sub, heard) })
+	defer keeper.Wait()
+	defer over()
+	defer s.hearing.Store(false)
+	for {
+		message, err := sub.Receive(ctx)
+		if err != nil {
+			return
+		}
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+		switch m := message.(type) {
+		case *redis.Subscription:
+			s.hearing.Store(true)
+		case *redis.Message:
+			if key, ok := strings.CutPrefix(m.Payload, s.process+" "); ok {
+				s.hint(ctx, key)
+			}
+		}
+	}
+}
+
+// hint heeds that it is the turn of a line of this process.
+func (s *Semaphore) hint(ctx context.Context, key string) {
+	call, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	s.turns(call, key, turnOurs)
+}
+
+// keepSubscription closes a subscription when ctx ends, which is what makes Receive
+// return, or when it is dead without telling.
+func keepSubscription(ctx context.Context, sub *redis.PubSub, heard <-chan struct{}) {
+	defer sub.Close()
+	ticker := time.NewTicker(hintPing)
+	defer ticker.Stop()
+	silent := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-heard:
+			silent = 0
+			continue
+		case <-ticker.C:
+		}
+		if silent++; silent > 3 {
+			return
+		}
+		ping, cancel := context.WithTimeout(ctx, hintPing)
+		err := sub.Ping(ping)
+		cancel()
+		if err != nil {
+			return
+		}
+	}
+}

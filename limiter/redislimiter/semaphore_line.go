@@ -1,0 +1,211 @@
+package redislimiter
+
+import (
+	"container/heap"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// line is who waits in this process for permits of one key: a heap of [*waiter], the
+// next one first. The semaphore's lock guards it.
+type line struct {
+	waiters []*waiter
+	permits int64 // how many there are, as the last ask had it
+}
+
+// waiter is one that asks. One that does not wait has no wake.
+type waiter struct {
+	key   string // in Redis
+	n     int64
+	class int
+	queue int
+	seq   uint64 // order of arrival
+	until time.Time
+	wake  chan struct{} // of capacity 1: look again
+	place int           // in the heap
+	asked int           // how often it was denied
+}
+
+func (w *waiter) before(o *waiter) bool {
+	return w.class < o.class || w.class == o.class && w.seq < o.seq
+}
+
+func (l *line) Len() int           { return len(l.waiters) }
+func (l *line) Less(i, j int) bool { return l.waiters[i].before(l.waiters[j]) }
+func (l *line) Swap(i, j int) {
+	l.waiters[i], l.waiters[j] = l.waiters[j], l.waiters[i]
+	l.waiters[i].place, l.waiters[j].place = i, j
+}
+
+// Push is for package heap.
+func (l *line) Push(x any) {
+	w := x.(*waiter)
+	w.place = len(l.waiters)
+	l.waiters = append(l.waiters, w)
+}
+
+// Pop is for package heap.
+func (l *line) Pop() any {
+	last := len(l.waiters) - 1
+	w := l.waiters[last]
+	l.waiters = slices.Delete(l.waiters, last, last+1)
+	return w
+}
+
+// look makes the first one ask again.
+func (l *line) look() {
+	select {
+	case l.waiters[0].wake <- struct{}{}:
+	default: // it will
+	}
+}
+
+type entry int
+
+const (
+	entryFirst  entry = iota // nobody comes before it: it asks at once, and stands in no line yet
+	entryWaits               // it stands in the line
+	entryDenied              // it would have to wait, and will not or cannot
+)
+
+// enter notes how many permits there are, and tells what one who has just come does.
+func (s *Semaphore) enter(w *waiter, permits int64) entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[w.key]
+	if l == nil {
+		return entryFirst
+	}
+	if l.permits != permits {
+		l.permits = permits
+		l.look()
+	}
+	switch {
+	case w.before(l.waiters[0]):
+		return entryFirst
+	case w.wake == nil || l.Len() >= w.queue:
+		return entryDenied
+	}
+	heap.Push(l, w)
+	return entryWaits
+}
+
+// join puts one in the line that was denied; false: it does not wait, or the line is
+// full.
+func (s *Semaphore) join(w *waiter, permits int64) bool {
+	if w.wake == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[w.key]
+	if l == nil {
+		l = &line{permits: permits}
+		s.lines[w.key] = l
+	}
+	if l.Len() >= w.queue {
+		return false
+	}
+	heap.Push(l, w)
+	return true
+}
+
+// leave takes one out of the line. Who comes after it looks at once: it may have left
+// with a permit and another be free.
+func (s *Semaphore) leave(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, first := s.lines[w.key], w.place == 0
+	heap.Remove(l, w.place)
+	switch {
+	case l.Len() == 0:
+		delete(s.lines, w.key)
+	case first:
+		l.look()
+	}
+}
+
+// turn tells whether it is the first, and how many permits there are.
+func (s *Semaphore) turn(w *waiter) (first bool, permits int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return w.place == 0, s.lines[w.key].permits
+}
+
+// look makes the first in the line of a key ask again; false: nobody waits.
+func (s *Semaphore) look(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[key]
+	if l == nil {
+		return false
+	}
+	l.look()
+	return true
+}
+
+// wait stands in the line until it is served, or w.until, or the context ends. Only
+// the first one asks: when it comes to be it, when a permit may be free, and after
+// a pause in any case.
+func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*Lease, hotparam.Decision, error) {
+	defer s.leave(w)
+	late := time.NewTimer(time.Until(w.until))
+	defer late.Stop()
+	again := time.NewTimer(pause)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, hotparam.Decision{}, ctx.Err()
+		case <-late.C:
+		case <-w.wake:
+		case <-again.C:
+		}
+		first, permits := s.turn(w)
+		if !time.Now().Before(w.until) {
+			return nil, s.busy(w, permits, 0), nil
+		}
+		if !first {
+			continue // who comes to be the first is told
+		}
+		got, err := s.ask(ctx, w, permits)
+		switch {
+		case err != nil:
+			return nil, hotparam.Decision{}, err
+		case got.lease != nil:
+			return got.lease, got.within(), nil
+		case w.n > permits:
+			return nil, s.busy(w, permits, got.free()), nil
+		}
+		again.Reset(s.pause(w, got))
+	}
+}
+
+const (
+	// While hints come, the first in line asks without one only in case that it was
+	// lost.
+	pauseHearing = 400 * time.Millisecond
+	// Else it asks more and more seldom, at most so often and at least so often.
+	minPause = 5 * time.Millisecond
+	maxPause = 100 * time.Millisecond
+	// believed is for how long Redis believes that a process waits, after it asked.
+	believed = 2 * time.Second
+)
+
+// pause is until when the first in line does not ask again unless it is told to: a
+// lease that runs out is told by nobody. With jitter, as others do likewise.
+func (s *Semaphore) pause(w *waiter, got semaphoreAnswer) time.Duration {
+	pause := min(minPause<<min(w.asked, 10), maxPause)
+	if s.hearing.Load() && w.asked > 0 { // at first a permit may have come back before it stood in the line
+		pause = pauseHearing
+	}
+	w.asked++
+	if got.ends >= 0 {
+		pause = min(pause, got.ends+minPause)
+	}
+	return pause/2 + rand.N(pause/2+1)
+}

@@ -1,0 +1,258 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// In a lease's length there are so many steps of Run: it is renewed each third of it,
+// and, when that failed, in each step until it is lost, which is two steps before its
+// end.
+const (
+	leaseSteps = 12
+	renewSteps = 4
+	lostSteps  = 2
+)
+
+// Bounds of one call for many leases.
+const (
+	maxLeasesPerCall = 100 // of one key, in one script
+	maxCallsPerTrip  = 500 // scripts in one pipeline
+)
+
+// Run renews the leases that this process holds, all in one pipeline per server each
+// third of a lease's length, and listens for permits that came free, until ctx ends.
+// Then it gives back all leases, also those still held: end it after the work. It
+// returns nil, and must not run twice at a time. Without it a lease ends by itself, and
+// nobody is told.
+func (s *Semaphore) Run(ctx context.Context) error {
+	var hints sync.WaitGroup
+	hints.Go(func() { s.listen(ctx) })
+	step := s.step()
+	tickers := [...]*time.Ticker{time.NewTicker(step), time.NewTicker(max(min(s.cfg.Retry/2, step), time.Millisecond))}
+	defer func() {
+		for _, t := range tickers {
+			t.Stop()
+		}
+		hints.Wait()
+		s.end(context.WithoutCancel(ctx))
+	}()
+	var renewed time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tickers[0].C:
+			if now := time.Now(); now.Sub(renewed) >= (renewSteps-1)*step+step/2 && s.renew(ctx) {
+				renewed = now
+			}
+			s.lose(time.Now().Add(lostSteps * step))
+			s.giveBack(ctx, step, s.takeOwed())
+		case <-tickers[1].C:
+			s.probe(ctx)
+			if !s.outages.some.Load() {
+				s.giveBack(ctx, step, s.takeOwed())
+			}
+		}
+	}
+}
+
+// step is also how long one call of Run may take: longer than a request would wait, as
+// a lease is at stake.
+func (s *Semaphore) step() time.Duration { return s.cfg.Lease / leaseSteps }
+
+// probe asks servers that are away, lest a request has to.
+func (s *Semaphore) probe(ctx context.Context) {
+	for _, key := range s.outages.keys() {
+		call, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		err := s.client.ZCard(call, key).Err()
+		if err == nil || isAnswer(err) {
+			s.tell(s.outages.over(key), nil)
+		} else {
+			s.note(call, key, err, ctx.Err() != nil)
+		}
+		cancel()
+	}
+}
+
+// lose tells the holders of leases that are over by then.
+func (s *Semaphore) lose(by time.Time) {
+	var lost []*Lease
+	s.mu.Lock()
+	for l := range s.held {
+		if l.until.Before(by) {
+			lost = append(lost, l)
+		}
+	}
+	s.mu.Unlock()
+	s.tellLost(lost)
+}
+
+func (s *Semaphore) tellLost(lost []*Lease) {
+	n := 0
+	s.mu.Lock()
+	for _, l := range lost {
+		if _, held := s.held[l]; held {
+			delete(s.held, l)
+			s.oweLocked(l) // Redis may have it for a moment still
+			s.stats.Lost++
+			close(l.lost)
+			n++
+		}
+	}
+	s.mu.Unlock()
+	if n > 0 {
+		s.cfg.Logger.Warn("semaphore: leases were lost: they could not be renewed in time, or Redis has no trace of them", "leases", n)
+	}
+}
+
+// leaseBatch is leases of one key.
+type leaseBatch struct {
+	key    string
+	leases []*Lease
+}
+
+func (b leaseBatch) members() []any {
+	members := make([]any, len(b.leases))
+	for i, l := range b.leases {
+		members[i] = l.member
+	}
+	return members
+}
+
+// leaseBatches puts leases together by key.
+func leaseBatches(leases map[*Lease]struct{}) []leaseBatch {
+	var all []leaseBatch
+	open := make(map[string]int) // key → its last batch
+	for l := range leases {
+		i, ok := open[l.key]
+		if !ok || len(all[i].leases) == maxLeasesPerCall {
+			i = len(all)
+			open[l.key] = i
+			all = append(all, leaseBatch{key: l.key})
+		}
+		all[i].leases = append(all[i].leases, l)
+	}
+	return all
+}
+
+// renew renews all leases that are held, and tells whether Redis answered for all.
+func (s *Semaphore) renew(ctx context.Context) bool {
+	s.mu.Lock()
+	all := leaseBatches(s.held)
+	s.mu.Unlock()
+	ok := true
+	var lost []*Lease
+	for len(all) > 0 {
+		some := all[:min(len(all), maxCallsPerTrip)]
+		all = all[len(some):]
+		start := time.Now()
+		replies, err := s.callAll(ctx, s.step(), some, func(b leaseBatch) *call {
+			return &call{
+				script: semaphoreRenew,
+				keys:   []string{b.key},
+				args:   append([]any{s.cfg.Lease.Microseconds()}, b.members()...),
+			}
+		})
+		ok = ok && err == nil
+		for i, reply := range replies {
+			if len(reply) != len(some[i].leases) {
+				continue // not answered
+			}
+			lost = append(lost, s.renewed(some[i], reply, start.Add(s.cfg.Lease))...)
+		}
+	}
+	s.tellLost(lost)
+	return ok
+}
+
+// renewed takes note of what Redis answered for one batch, and returns what it has no
+// trace of.
+func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost []*Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, l := range b.leases {
+		if there[i] == 1 {
+			l.until = until
+		} else {
+			lost = append(lost, l)
+		}
+	}
+	return lost
+}
+
+// takeOwed are the leases that are to be given back; of those that are over by
+// themselves nothing is owed.
+func (s *Semaphore) takeOwed() map[*Lease]struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.owed) == 0 {
+		return nil
+	}
+	owed := s.owed
+	s.owed = make(map[*Lease]struct{})
+	return owed
+}
+
+// giveBack gives leases back that nobody holds, and owes again what Redis did not take.
+func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases map[*Lease]struct{}) {
+	if len(leases) == 0 {
+		return
+	}
+	all, now := leaseBatches(leases), time.Now()
+	for len(all) > 0 {
+		some := all[:min(len(all), maxCallsPerTrip)]
+		all = all[len(some):]
+		replies, _ := s.callAll(ctx, timeout, some, func(b leaseBatch) *call { return s.releaseCall(b.key, b.members()...) })
+		for i, reply := range replies {
+			if len(reply) == 2 {
+				s.look(some[i].key)
+				continue
+			}
+			for _, l := range some[i].leases {
+				if l.until.After(now) {
+					s.owe(l)
+				}
+			}
+		}
+	}
+}
+
+// end gives all leases back, for good.
+func (s *Semaphore) end(ctx context.Context) {
+	s.mu.Lock()
+	all := s.held
+	s.held = make(map[*Lease]struct{})
+	for l := range all {
+		close(l.lost)
+	}
+	s.mu.Unlock()
+	for l := range s.takeOwed() {
+		all[l] = struct{}{}
+	}
+	s.giveBack(ctx, max(s.cfg.Timeout, s.step()), all)
+}
+
+// callAll runs a script for each batch, all in one pipeline per server. A reply is nil
+// where it failed; err is one of the failures.
+func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []leaseBatch, of func(leaseBatch) *call) (replies [][]int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	calls := make([]*call, len(all))
+	for i, b := range all {
+		calls[i] = of(b)
+	}
+	replies = make([][]int64, len(all))
+	_ = run(ctx, s.client, calls...) // each command has its own error
+	for i, c := range calls {
+		var e error
+		replies[i], e = c.cmd.Int64Slice()
+		s.note(ctx, all[i].key, e, errors.Is(e, context.Canceled))
+		if e != nil {
+			err = e
+		}
+	}
+	return replies, err
+}

@@ -1,0 +1,568 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// semaphoreOf is a patient semaphore, as one process has it.
+func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*SemaphoreConfig)) *Semaphore {
+	tb.Helper()
+	cfg := SemaphoreConfig{Namespace: namespaceOf(tb), Name: "api-1", Lease: time.Minute, Timeout: patience}
+	if edit != nil {
+		edit(&cfg)
+	}
+	s, err := NewSemaphore(client, cfg)
+	must(tb, err)
+	return s
+}
+
+// want asks and must get no error.
+func want(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) (*Lease, hotparam.Decision) {
+	tb.Helper()
+	if ask.N == 0 {
+		ask.N = 1
+	}
+	lease, d, err := s.Acquire(context.Background(), "k", ask)
+	must(tb, err)
+	if (lease != nil) != d.Allowed {
+		tb.Fatalf("lease %v, %+v", lease, d)
+	}
+	if lease == nil {
+		return nil, d
+	}
+	return lease.(*Lease), d
+}
+
+func holds(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) *Lease {
+	tb.Helper()
+	l, d := want(tb, s, ask)
+	if l == nil {
+		tb.Fatalf("%+v: %+v, want a lease", ask, d)
+	}
+	return l
+}
+
+func busy(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) hotparam.Decision {
+	tb.Helper()
+	l, d := want(tb, s, ask)
+	if l != nil {
+		tb.Fatalf("%+v: %+v, want busy", ask, d)
+	}
+	if d.Reason != hotparam.ReasonBusy || d.Limit != ask.Permits || d.RetryAfter < time.Millisecond != (max(ask.N, 1) > ask.Permits) {
+		tb.Errorf("%+v: %+v", ask, d)
+	}
+	return d
+}
+
+func isLost(l *Lease) bool {
+	select {
+	case <-l.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// waits asks in a goroutine, and returns when that stands in the line.
+func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask limiter.SemaphoreAsk, then func(limiter.Lease, hotparam.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
+	tb.Helper()
+	ask.N, ask.Queue, ask.Within = max(ask.N, 1), max(ask.Queue, 100), max(ask.Within, patience)
+	before, over := s.Stats().Waiting, make(chan struct{})
+	go func() {
+		defer close(over)
+		then(s.Acquire(ctx, "k", ask))
+	}()
+	eventually(tb, "a place in the line", func() bool { return s.Stats().Waiting == before+1 })
+	return over
+}
+
+func semaphoreTable(t *testing.T, client redis.UniversalClient) {
+	a, b := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
+	three := limiter.SemaphoreAsk{Permits: 3}
+	one := holds(t, a, three)
+	if _, d := want(t, b, limiter.SemaphoreAsk{Permits: 3, N: 2}); d != (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 3}) {
+		t.Errorf("the last two: %+v", d)
+	}
+	if d := busy(t, b, three); d.Remaining != 0 {
+		t.Errorf("%+v", d)
+	}
+	busy(t, b, limiter.SemaphoreAsk{Permits: 3, Within: time.Hour}) // there is no line
+	busy(t, a, limiter.SemaphoreAsk{Permits: 3, Within: time.Millisecond, Queue: 1})
+	if d := busy(t, a, limiter.SemaphoreAsk{Permits: 10, N: 11, Within: time.Hour, Queue: 1}); d.RetryAfter != 0 || d.Remaining != 7 {
+		t.Errorf("more than there are: %+v", d)
+	}
+	busy(t, a, limiter.SemaphoreAsk{Permits: 4, N: 2})
+	four := holds(t, a, limiter.SemaphoreAsk{Permits: 4}) // a raised number holds at once
+	busy(t, b, limiter.SemaphoreAsk{Permits: 1})          // and so does a lower one
+	one.Release()
+	one.Release()
+	busy(t, b, three) // twice is once: four and the two are held
+	four.Release()
+	if _, d := want(t, b, three); !d.Allowed || d.Remaining != 0 {
+		t.Errorf("the one that came back: %+v", d)
+	}
+	_, _, err := a.Acquire(t.Context(), "other {key}\x00", limiter.SemaphoreAsk{Permits: 1, N: 1})
+	must(t, err)
+	s := a.Stats()
+	if s.Held != 1 || s.Granted != 3 || s.Denied != 3 || s.Lost+s.Failures+s.Expired != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestSemaphoreArguments(t *testing.T) {
+	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil) // nobody is asked
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		key  string
+		ask  limiter.SemaphoreAsk
+		want error
+	}{
+		"no key":      {t.Context(), "", limiter.SemaphoreAsk{Permits: 1, N: 1}, limiter.ErrNoKey},
+		"no permits":  {t.Context(), "k", limiter.SemaphoreAsk{Permits: 0, N: 1}, nil},
+		"too many":    {t.Context(), "k", limiter.SemaphoreAsk{Permits: math.MaxInt64, N: 1}, nil},
+		"wants none":  {t.Context(), "k", limiter.SemaphoreAsk{Permits: 1}, nil},
+		"wants less":  {t.Context(), "k", limiter.SemaphoreAsk{Permits: 1, N: math.MinInt64}, nil},
+		"ended":       {ended, "k", limiter.SemaphoreAsk{Permits: 1, N: 1}, context.Canceled},
+		"nobody here": {t.Context(), "k", limiter.SemaphoreAsk{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
+	} {
+		lease, d, err := s.Acquire(test.ctx, test.key, test.ask)
+		if err == nil || lease != nil || d != (hotparam.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, %+v, %v", name, lease, d, err)
+		}
+	}
+	for name, edit := range map[string]func(*SemaphoreConfig){
+		"Namespace": func(c *SemaphoreConfig) { c.Namespace = "{}" },
+		"Name":      func(c *SemaphoreConfig) { c.Name = "a b" },
+		"Lease":     func(c *SemaphoreConfig) { c.Lease = time.Hour },
+		"Timeout":   func(c *SemaphoreConfig) { c.Timeout = -1 },
+	} {
+		cfg := SemaphoreConfig{Namespace: "shop"}
+		edit(&cfg)
+		if _, err := NewSemaphore(s.client, cfg); err == nil || !strings.Contains(err.Error(), "SemaphoreConfig."+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := NewSemaphore(redis.NewClusterClient(&redis.ClusterOptions{}), SemaphoreConfig{Namespace: "shop"}); err == nil {
+		t.Error("a client without deadlines: no error")
+	}
+}
+
+// [F7] Permits of a holder that crashed are free after its lease, and those of one that
+// lives are not.
+func TestSemaphoreCrash(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	lasts := func(d time.Duration) func(*SemaphoreConfig) { return func(c *SemaphoreConfig) { c.Lease = d } }
+	alive, crashed, other := semaphoreOf(t, client, lasts(10*time.Second)), semaphoreOf(t, client, lasts(time.Second)), semaphoreOf(t, client, nil)
+	running(t, alive.Run)
+	kept := holds(t, alive, limiter.SemaphoreAsk{Permits: 3})
+	ends := func() float64 { return client.ZScore(t.Context(), kept.key, kept.member).Val() }
+	first := ends()
+	start := time.Now()
+	holds(t, crashed, limiter.SemaphoreAsk{Permits: 3, N: 2}) // and is not heard of again
+	l := holds(t, other, limiter.SemaphoreAsk{Permits: 3, N: 2, Within: patience, Queue: 1})
+	if d := time.Since(start); d < time.Second {
+		t.Errorf("free after %v, and the lease was a second", d)
+	}
+	eventually(t, "a renewal", func() bool { return ends() > first })
+	if s := other.Stats(); s.Expired != 1 {
+		t.Errorf("%+v, want one expired", s)
+	}
+	busy(t, crashed, limiter.SemaphoreAsk{Permits: 3})
+	if isLost(kept) || isLost(l) {
+		t.Errorf("lost: %v %v", isLost(kept), isLost(l))
+	}
+	l.Release()
+	kept.Release()
+	if n := client.ZCard(t.Context(), semaphoreKey(namespaceOf(t), "k")).Val(); n != 0 {
+		t.Errorf("%d members are left", n)
+	}
+}
+
+// A lease that Redis has no trace of is told to its holder, and its release takes
+// nothing from anybody else.
+func TestSemaphoreLost(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	var log lockedBuffer
+	s := semaphoreOf(t, client, func(c *SemaphoreConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	other := semaphoreOf(t, client, nil)
+	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	if !s.renew(t.Context()) || isLost(l) {
+		t.Error("not renewed")
+	}
+	must(t, client.Del(t.Context(), l.key).Err())
+	holds(t, other, limiter.SemaphoreAsk{Permits: 1})
+	if !s.renew(t.Context()) || !isLost(l) {
+		t.Error("nobody told the holder")
+	}
+	l.Release()
+	busy(t, s, limiter.SemaphoreAsk{Permits: 1})
+	if got := s.Stats(); got.Lost != 1 || got.Held != 0 {
+		t.Errorf("%+v", got)
+	}
+	if text := log.String(); strings.Count(text, "lost") == 0 {
+		t.Errorf("log: %q", text)
+	}
+}
+
+// While Redis is away its callers fail at once but for the first, holders are told
+// before their lease is over, and all goes on when it is back.
+func TestSemaphoreRedisAway(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	client := clientAt(t, server.URL())
+	var log lockedBuffer
+	s := semaphoreOf(t, client, func(c *SemaphoreConfig) {
+		c.Lease, c.Timeout, c.Retry = 3*time.Second, 500*time.Millisecond, time.Hour
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	running(t, s.Run)
+	kept, released := holds(t, s, limiter.SemaphoreAsk{Permits: 2}), holds(t, s, limiter.SemaphoreAsk{Permits: 2})
+	server.Pause()
+	for range 50 {
+		if _, _, err := s.Acquire(t.Context(), "k", limiter.SemaphoreAsk{Permits: 9, N: 1}); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	released.Release()
+	if got := s.Stats(); got.Refused != 50 || got.Failures == 0 {
+		t.Errorf("%+v, want all but the first refused", got)
+	}
+	<-kept.Lost()
+	server.Resume()
+	eventually(t, "all to be given back", func() bool {
+		l, _, err := s.Acquire(t.Context(), "k", limiter.SemaphoreAsk{Permits: 9, N: 9})
+		if l != nil {
+			l.Release()
+		}
+		return err == nil && l != nil && s.Stats().Owed == 0
+	})
+	if got := s.Stats(); got.Lost != 1 || got.Held != 0 {
+		t.Errorf("%+v", got)
+	}
+	eventually(t, "as many ends of an outage as beginnings in the log", func() bool {
+		text := log.String()
+		return strings.Count(text, "does not answer") == strings.Count(text, "answers again")
+	})
+}
+
+// All processes together never hold more than there are, and all are served.
+func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
+	const permits, processes, each = 4, 10, 5
+	var held, most atomic.Int64
+	var wg sync.WaitGroup
+	for p := range processes {
+		s := semaphoreOf(t, client, func(c *SemaphoreConfig) { c.Name = fmt.Sprintf("api-%d", p) })
+		if p%3 > 0 { // some do without renewals and hints
+			running(t, s.Run)
+		}
+		for i := range each {
+			n := int64(1 + (p+i)%2)
+			wg.Go(func() {
+				for range 4 {
+					l, _, err := s.Acquire(context.Background(), "k", limiter.SemaphoreAsk{Permits: permits, N: n, Queue: each, Within: 3 * patience, Class: i})
+					if err != nil || l == nil {
+						t.Errorf("process %d: %v, %v", p, l, err)
+						return
+					}
+					most.Store(max(most.Load(), held.Add(n)))
+					if now := held.Load(); now > permits {
+						t.Errorf("%d permits are held", now)
+					}
+					time.Sleep(time.Millisecond)
+					held.Add(-n)
+					l.Release()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if most.Load() < 2 {
+		t.Errorf("at most %d were held at a time", most.Load())
+	}
+	if n := client.ZCard(t.Context(), semaphoreKey(namespaceOf(t), "k")).Val(); n != 0 {
+		t.Errorf("%d members are left", n)
+	}
+}
+
+// [F7] The line: by class, then by arrival; as long as asked; nobody overtakes.
+func TestSemaphoreLine(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	s := semaphoreOf(t, client, nil)
+	running(t, s.Run)
+	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	order := make(chan string, 10)
+	var all []<-chan struct{}
+	for _, w := range []struct {
+		name  string
+		class int
+	}{{"b1", 1}, {"c1", 2}, {"a1", 0}, {"b2", 1}, {"a2", 0}, {"c2", 99}} {
+		all = append(all, waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1, Class: w.class}, func(l limiter.Lease, _ hotparam.Decision, err error) {
+			if err != nil || l == nil {
+				t.Errorf("%s: %v, %v", w.name, l, err)
+				return
+			}
+			order <- w.name
+			l.Release()
+		}))
+	}
+	busy(t, s, limiter.SemaphoreAsk{Permits: 1, Queue: 6, Within: time.Hour}) // full
+	if d := busy(t, s, limiter.SemaphoreAsk{Permits: 1, Class: 1}); d.RetryAfter < time.Millisecond {
+		t.Errorf("%+v", d)
+	}
+	l.Release()
+	for _, done := range all {
+		<-done
+	}
+	close(order)
+	var got []string
+	for name := range order {
+		got = append(got, name)
+	}
+	if fmt.Sprint(got) != "[a1 a2 b1 b2 c1 c2]" {
+		t.Errorf("served in the order %v", got)
+	}
+	if n := len(s.lines); n != 0 || s.Stats().Waiting != 0 {
+		t.Errorf("%d lines are left", n)
+	}
+}
+
+// Who stops waiting takes nothing, and the next one is served.
+func TestSemaphoreContextEnds(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	s := semaphoreOf(t, client, nil)
+	running(t, s.Run)
+	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	first := waits(t, s, ctx, limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, err error) {
+		if l != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v, %v", l, err)
+		}
+	})
+	var second limiter.Lease
+	next := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, _ error) { second = l })
+	cancel()
+	<-first
+	l.Release()
+	<-next
+	if second == nil {
+		t.Fatal("the next one was not served")
+	}
+	second.Release()
+	// Whenever it is cancelled: what it took is given back.
+	for i := range 50 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+		l, _, err := s.Acquire(ctx, "k", limiter.SemaphoreAsk{Permits: 1, N: 1, Within: patience, Queue: 1})
+		if err == nil {
+			l.Release()
+		} else if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	eventually(t, "all to be given back", func() bool {
+		l, d := want(t, s, limiter.SemaphoreAsk{Permits: 1})
+		if d.Allowed {
+			l.Release()
+		}
+		return d.Allowed
+	})
+}
+
+// A number that is changed while others wait holds for them.
+func TestSemaphorePermitsChange(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	s := semaphoreOf(t, client, nil)
+	holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	var served limiter.Lease
+	done := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, _ error) { served = l })
+	busy(t, s, limiter.SemaphoreAsk{Permits: 2})
+	<-done
+	if served == nil {
+		t.Error("one waits though there are two now")
+	}
+	big := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 3, N: 3}, func(l limiter.Lease, d hotparam.Decision, err error) {
+		if l != nil || err != nil || d.Reason != hotparam.ReasonBusy || d.RetryAfter != 0 {
+			t.Errorf("three of two: %v, %+v, %v", l, d, err)
+		}
+	})
+	busy(t, s, limiter.SemaphoreAsk{Permits: 2})
+	<-big
+}
+
+// A word that a permit is free comes to the process that has waited longest, and where
+// nobody waits there any more, to the next one.
+func semaphoreHints(t *testing.T, client redis.UniversalClient) {
+	holder := semaphoreOf(t, client, nil)
+	var waiting []*Semaphore
+	for range 3 {
+		s := semaphoreOf(t, client, nil)
+		running(t, s.Run)
+		eventually(t, "the subscription", s.hearing.Load)
+		waiting = append(waiting, s)
+	}
+	l := holds(t, holder, limiter.SemaphoreAsk{Permits: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := waits(t, waiting[0], ctx, limiter.SemaphoreAsk{Permits: 1}, func(limiter.Lease, hotparam.Decision, error) {})
+	cancel()
+	<-gone
+	served := make(chan int, 2)
+	for i, s := range waiting[1:] {
+		waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, err error) {
+			if err != nil || l == nil {
+				t.Errorf("%v, %v", l, err)
+				return
+			}
+			served <- i
+			l.Release()
+		})
+	}
+	l.Release()
+	for range 2 {
+		select {
+		case <-served:
+		case <-time.After(patience):
+			t.Fatal("not served")
+		}
+	}
+}
+
+// Of those who wait it is the turn of the one who has waited longest; the others are
+// told by the channel, the caller by the answer.
+func TestSemaphoreTurns(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	ctx := t.Context()
+	s := semaphoreOf(t, client, nil)
+	key := semaphoreKey(s.cfg.Namespace, "k")
+	sub := client.Subscribe(ctx, s.channel)
+	defer sub.Close()
+	_, err := sub.ReceiveTimeout(ctx, patience)
+	must(t, err)
+	var all []*Lease
+	for range 4 {
+		all = append(all, holds(t, s, limiter.SemaphoreAsk{Permits: 4}))
+	}
+	for _, process := range []string{"a", "b", s.process} { // they wait, and are believed for an hour
+		c := call{script: semaphoreAcquire, keys: []string{key, key + waitingSuffix}, args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds()}}
+		must(t, run(ctx, client, &c))
+	}
+	for i, want := range []struct {
+		turn int64
+		told string
+	}{{0, "a"}, {0, "b"}, {turnOurs, ""}, {turnNobody, ""}} {
+		turn, err := s.callRelease(ctx, key, all[i].member)
+		if err != nil || turn != want.turn {
+			t.Errorf("release %d: %d, %v, want %d", i, turn, err, want.turn)
+		}
+		if want.told == "" {
+			continue
+		}
+		message, err := sub.ReceiveTimeout(ctx, patience)
+		if m, ok := message.(*redis.Message); err != nil || !ok || m.Payload != want.told+" "+key {
+			t.Errorf("release %d: told %v, %v, want %s", i, message, err, want.told)
+		}
+	}
+	if turn, err := s.callRelease(ctx, key, all[0].member); turn != 0 || err != nil {
+		t.Errorf("what was not there: %d, %v", turn, err)
+	}
+}
+
+// A number that is another makes the first in line look at once.
+func TestSemaphoreLooksAtOnce(t *testing.T) {
+	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil)
+	w := func() *waiter {
+		return &waiter{key: "k", n: 1, queue: 9, seq: s.seq.Add(1), wake: make(chan struct{}, 1)}
+	}
+	first := w()
+	s.join(first, 1)
+	for _, permits := range []int64{1, 2, 2, 1} {
+		_, before := s.turn(first)
+		s.enter(w(), permits)
+		if got := len(first.wake) == 1; got != (permits != before) {
+			t.Errorf("%d permits after %d: told %v", permits, before, got)
+		}
+		select {
+		case <-first.wake:
+		default:
+		}
+	}
+}
+
+// Without any word the first in line finds out by itself.
+func TestSemaphoreWithoutHints(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	holder, s := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
+	for _, hearing := range []bool{false, true} { // true: it believes to hear, and does not
+		s.hearing.Store(hearing)
+		l := holds(t, holder, limiter.SemaphoreAsk{Permits: 1})
+		var served limiter.Lease
+		done := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, _ error) { served = l })
+		l.Release()
+		<-done
+		if served == nil {
+			t.Fatal("not served")
+		}
+		served.Release()
+	}
+}
+
+// On shutdown all leases are given back, and their holders told.
+func TestSemaphoreShutdown(t *testing.T) {
+	t.Parallel()
+	client := clientAt(t, testenv.Redis(t).URL())
+	s, other := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
+	stop := running(t, s.Run)
+	l := holds(t, s, limiter.SemaphoreAsk{Permits: 5, N: 5})
+	stop()
+	if !isLost(l) {
+		t.Error("the holder was not told")
+	}
+	holds(t, other, limiter.SemaphoreAsk{Permits: 5, N: 5})
+	l.Release()
+	busy(t, s, limiter.SemaphoreAsk{Permits: 5})
+	if got := s.Stats(); got.Held+got.Owed != 0 || got.Lost != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Scripts that Redis has forgotten are sent again, in pipelines, too.
+func TestSemaphoreScriptsFlushed(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	client := clientAt(t, server.URL())
+	s := semaphoreOf(t, client, nil)
+	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	must(t, client.ScriptFlush(t.Context()).Err())
+	if !s.renew(t.Context()) || isLost(l) {
+		t.Error("not renewed")
+	}
+	must(t, client.ScriptFlush(t.Context()).Err())
+	l.Release()
+	holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	if got := s.Stats(); got.Failures != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,55 @@
+package redislimiter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// everyQuota is a quota of 10 of each algorithm.
+var everyQuota = []struct {
+	name  string
+	quota *hotparam.Quota
+}{
+	{"token bucket", quota(hotparam.Quota{Rate: rate(10, time.Second)})},
+	{"gcra", quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(10, time.Second)})},
+	{"policing", quota(hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second)})},
+	{"shaping", quota(hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second), Shape: true})},
+	{"warm-up", quota(hotparam.Quota{Rate: rate(10, time.Second), WarmUp: 5 * time.Second})},
+	{"fixed window", quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Second)})},
+	{"calendar", quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Minute), Calendar: hotparam.CalendarMinute})},
+	{"sliding log", quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(10, time.Second)})},
+	{"sliding blocks", quota(hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(10, time.Second)})},
+}
+
+// The limit is what passes, and RetryAfter is true to the microsecond. What else there
+// is to an algorithm, the suite of package limitertest asks: see conformance_test.go.
+func TestEveryAlgorithm(t *testing.T) {
+	client := storeClient(t, testenv.Redis(t).Addr(), nil)
+	clock := handAt(1_700_000_000 * time.Second)
+	s := storeOf(t, client, clock.of)
+	for _, every := range everyQuota {
+		t.Run(every.name, func(t *testing.T) {
+			denied := take(t, s, every.quota, every.name, 1)
+			n := int64(0)
+			for ; denied.Allowed; denied = take(t, s, every.quota, every.name, 1) {
+				if n++; denied.Taken != 1 || denied.Remaining > 10-n || denied.Limit != 10 {
+					t.Fatalf("take %d: %+v", n, denied)
+				}
+			}
+			if n > 10 || n < 10 && every.quota.WarmUp == 0 || denied.RetryAfter <= 0 {
+				t.Fatalf("denied after %d: %+v", n, denied)
+			}
+			clock.pass(denied.RetryAfter - time.Microsecond)
+			if r := take(t, s, every.quota, every.name, 1); r.Allowed || r.RetryAfter != time.Microsecond {
+				t.Fatalf("too early: %+v", r)
+			}
+			clock.pass(time.Microsecond)
+			if r := take(t, s, every.quota, every.name, 1); !r.Allowed {
+				t.Fatalf("in time: %+v", r)
+			}
+		})
+	}
+}
