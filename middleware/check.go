@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"context"
+	"net/http"
 	"strings"
 
 	"github.com/hotparam/hotparam"
@@ -8,46 +10,82 @@ import (
 
 // Request is what rules look at.
 type Request struct {
-	Method string
+	// Context ends a wait: a request whose context ends while it waits is refused, and
+	// gives back what it had taken. No request waits beyond its context's deadline.
+	// Nil: nothing ends it.
+	Context context.Context
+	Method  string
 	// Path is the path as it travels, escaped.
 	Path string
 	// Query is the raw query, without "?".
 	Query string
 	// Pattern is the route's pattern as the router knows it ("GET /u/{id}",
-	// "/u/{id}"); empty when it is not known: then keys have the path itself.
+	// "/u/{id}"); empty when it is not known: then keys have the path itself. Of
+	// what is not HTTP it is the resource.
 	Pattern string
 	// Caller is who sends the request, such as an address or a tenant; empty: not
 	// known. Of keys that are hot the callers with the most requests are told.
 	Caller string
+
+	http *http.Request // for matchers; nil: it is none
 }
 
-// Check counts a request and decides on it. Of rules that count costs it asks
-// whether there is room, and counts nothing: see [Guard.Begin].
-func (g *Guard) Check(req Request) (d hotparam.Decision) {
-	defer g.failOpen(&d)
-	r := g.routeOf(&req)
-	if r.plain == nil || !g.plain(r.plain, &req, &d) {
-		g.check(&req, r, nil, &d)
+// context is the request's, or one that never ends.
+func (r *Request) context() context.Context {
+	if r.Context == nil {
+		return context.Background()
 	}
+	return r.Context
+}
+
+// Check counts a request and decides on it, and waits where a rule says so. It holds
+// nothing afterwards: of rules that count costs it asks whether there is room, and
+// counts nothing; of those with concurrency it gets a permit, and gives it back at
+// once. See [Guard.Begin].
+func (g *Guard) Check(req Request) (d hotparam.Decision) {
+	g.pass(&req, false, &d)
 	return d
 }
 
-func (g *Guard) routeOf(req *Request) *route {
-	if req.Pattern == "" {
-		return g.rules.unknown
-	}
-	return g.rules.ofPattern(req.Method, req.Pattern)
+// outcome is what else becomes of a request.
+type outcome struct {
+	ticket *Ticket // nil: there is nothing to tell at its end
+	terms  *terms  // that decided; nil: none did
 }
 
-// check is Check for any rules.
-func (g *Guard) check(req *Request, r *route, t *Ticket, d *hotparam.Decision) {
+// pass is Check and, of what holds, Begin.
+func (g *Guard) pass(req *Request, holds bool, d *hotparam.Decision) (o outcome) {
+	defer g.failOpen(d)
+	g.before(req)
+	r := g.routeOf(req)
+	done := false
+	if r.plain != nil {
+		o, done = g.plain(r, req, holds, d)
+	}
+	if !done {
+		o = g.check(req, r, holds, d)
+	}
+	g.after(req, d)
+	return o
+}
+
+func (g *Guard) routeOf(req *Request) *route {
+	set := g.rules.Load()
+	if req.Pattern == "" {
+		return set.unknown
+	}
+	return set.ofPattern(req.Method, req.Pattern)
+}
+
+// check is pass for any rules.
+func (g *Guard) check(req *Request, r *route, holds bool, d *hotparam.Decision) outcome {
 	s := g.begin()
-	s.req, s.route, s.ticket = *req, r, t
+	s.req, s.route, s.holds = *req, r, holds
 	if r.byPath {
 		s.canonicalPath()
 	}
 	g.decide(s, d)
-	g.end(s)
+	return g.settle(s, d)
 }
 
 // failOpen turns a panic of ours into a request that passes.
@@ -58,14 +96,18 @@ func (g *Guard) failOpen(d *hotparam.Decision) {
 	}
 }
 
-// decide applies the rules of the scratch's route. It writes the decision where
-// the caller wants it, since copies of it would cost as much as a rule.
+// decide asks what this process knows by the rules of the scratch's route. It
+// writes the decision where the caller wants it, since copies of it would cost as
+// much as a rule.
 func (g *Guard) decide(s *scratch, d *hotparam.Decision) {
 	d.Allowed = true
 	matched := false
+	if s.route.matchers && g.match(s, d) {
+		return
+	}
 	for i := range s.route.rules {
 		c := &s.route.rules[i]
-		if c.picks && !g.matches(s, c) {
+		if c.picks && !g.picked(s, c, i) {
 			continue
 		}
 		matched = true
@@ -73,36 +115,81 @@ func (g *Guard) decide(s *scratch, d *hotparam.Decision) {
 			*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: c.ID}
 			return
 		}
-		if c.By.Kind == hotparam.ByNone {
+		switch {
+		case c.matcher != nil:
+			g.useMatched(s, c, s.matched[i], d)
+		case c.By.Kind == hotparam.ByNone:
 			g.one(s, c, d)
-		} else {
+		default:
 			g.keys(s, c, d)
 		}
-		if g.rules.Evaluate == hotparam.EvaluateFirst {
+		if s.route.set.Evaluate == hotparam.EvaluateFirst {
 			break
 		}
 	}
-	if !matched && g.rules.DenyNoMatch {
+	if !matched && s.route.set.DenyNoMatch {
 		*d = hotparam.Decision{Reason: hotparam.ReasonNoMatch}
 		s.denied = true
 	}
-	if s.denied {
-		g.refuse(s, d)
+}
+
+// settle has the request do what it has yet to do, now that the limits of this
+// process are known: ask others, wait, get permits. It gives the scratch back.
+func (g *Guard) settle(s *scratch, d *hotparam.Decision) outcome {
+	if !s.denied && len(s.exact) > 0 {
+		g.askExact(s, d)
 	}
+	if !s.denied && (s.delay > 0 || len(s.wanted) > 0) {
+		p := g.leave(s)
+		g.end(s)
+		return p.pass(d)
+	}
+	o := outcome{s.ticket, s.decider}
+	if s.denied {
+		g.giveBack(&s.course)
+		g.refuse(&s.ruling, d)
+		o.ticket = o.ticket.unless(!d.Allowed)
+	}
+	g.end(s)
+	return o
 }
 
 // refuse settles a request that was denied.
-func (g *Guard) refuse(s *scratch, d *hotparam.Decision) {
-	s.giveBack()
+func (g *Guard) refuse(r *ruling, d *hotparam.Decision) {
 	if g.opts.shadow {
 		g.shadowed.Add(1)
 		*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: d.Rule}
 		return
 	}
 	g.limited.Add(1)
-	if d.Reason == hotparam.ReasonBlocked {
+	switch d.Reason {
+	case hotparam.ReasonBlocked:
 		g.blocked.Add(1)
+	case hotparam.ReasonBusy:
+		g.busy.Add(1)
+	case hotparam.ReasonAway:
+		g.away.Add(1)
 	}
+	if r.serves(d) {
+		g.served.Add(1)
+		d.Reason = hotparam.ReasonServed
+	}
+}
+
+// serves tells whether the rule that denied has an answer in place of the handler's.
+// What is blocked gets none.
+func (r *ruling) serves(d *hotparam.Decision) bool {
+	return r.decider != nil && r.decider.limit != nil && r.decider.limit.Mode == hotparam.ModeServe &&
+		d.Reason != hotparam.ReasonBlocked
+}
+
+// picked tells whether the request is one for a rule that does not take all of its
+// route.
+func (g *Guard) picked(s *scratch, c *candidate, i int) bool {
+	if c.matcher != nil {
+		return i < len(s.matched) && s.matched[i] != "" // as match has seen
+	}
+	return g.matches(s, c)
 }
 
 // matches tells whether the request is one for the rule.

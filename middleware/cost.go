@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
 )
 
 // Cost is what a request turned out to cost. A rule takes of it what it counts.
@@ -38,12 +39,14 @@ func (c *Cost) in(u hotparam.Unit) int64 {
 	return min(max(n, 0), maxCost)
 }
 
-// Ticket is a request that passed, and whose cost is to be told by [Ticket.End].
-// One that is never ended costs nothing. A nil *Ticket costs nothing either.
+// Ticket is a request that passed, and of which [Ticket.End] tells that it is done,
+// and what it cost. One that is never ended costs nothing, but keeps its permits for
+// ever, where rules have concurrency. A nil *Ticket costs and holds nothing.
 type Ticket struct {
-	guard *Guard
-	owed  []owed
-	keys  []byte
+	guard  *Guard
+	owed   []owed
+	keys   []byte
+	leases []limiter.Lease
 }
 
 // owed is one key of a rule that counts costs.
@@ -54,11 +57,12 @@ type owed struct {
 	from, to int // the key in the ticket's keys; empty: the rule has one bucket
 }
 
-// Begin is [Guard.Check] where rules count what a request costs: bytes,
-// milliseconds or units. Such a rule lets a request pass while there is a token,
-// and takes what it cost at the end, so that the next ones wait until that has
-// been earned. The ticket, nil if no such rule matches or the request is refused,
-// is to be ended once the request is done, whatever became of it:
+// Begin is [Guard.Check] where rules count what a request costs (bytes,
+// milliseconds or units), or have concurrency. A rule that counts costs lets a
+// request pass while there is a token, and takes what it cost at the end, so that the
+// next ones wait until that has been earned; one with concurrency holds a permit until
+// the end. The ticket, nil if no such rule matches or the request is refused, is to be
+// ended once the request is done, whatever became of it:
 //
 //	d, ticket := guard.Begin(req)
 //	if !d.Allowed {
@@ -69,45 +73,39 @@ type owed struct {
 // A request that was refused has cost nothing: unlike a key of which requests are
 // counted, one that is held far below its threshold cools in time, and comes back.
 func (g *Guard) Begin(req Request) (d hotparam.Decision, t *Ticket) {
-	defer g.failOpen(&d)
-	r := g.routeOf(&req)
-	if !r.costs {
-		if r.plain == nil || !g.plain(r.plain, &req, &d) {
-			g.check(&req, r, nil, &d)
-		}
-		return d, nil
-	}
-	ticket := g.tickets.Get().(*Ticket)
-	g.check(&req, r, ticket, &d)
-	return d, ticket.unless(!d.Allowed)
+	return d, g.pass(&req, true, &d).ticket
 }
 
-// unless is the ticket, if there is something to tell by it.
+// unless is the ticket, if it is still wanted.
 func (t *Ticket) unless(refused bool) *Ticket {
-	if refused || len(t.owed) == 0 {
+	if t != nil && refused {
 		t.reuse()
 		return nil
 	}
 	return t
 }
 
+// reuse keeps the ticket for another request. One that had leases is not kept: who
+// ends it twice would give back another's.
 func (t *Ticket) reuse() {
 	const keep = 64 << 10
+	held := len(t.leases) > 0
 	clear(t.owed)
-	t.owed, t.keys = t.owed[:0], t.keys[:0]
-	if cap(t.keys) <= keep {
+	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
+	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}
 }
 
 // owe notes that the key's cost is to be told.
-func (s *scratch) owe(c *candidate, t *terms, hash uint64, key []byte) {
-	if s.ticket == nil || c.Count == hotparam.Requests {
+func (s *scratch) owe(g *Guard, c *candidate, t *terms, hash uint64, key []byte) {
+	if !s.holds || c.Count == hotparam.Requests {
 		return
 	}
-	from := len(s.ticket.keys)
-	s.ticket.keys = append(s.ticket.keys, key...)
-	s.ticket.owed = append(s.ticket.owed, owed{rule: c.rule, terms: t, hash: hash, from: from, to: len(s.ticket.keys)})
+	ticket := s.ticketOf(g)
+	from := len(ticket.keys)
+	ticket.keys = append(ticket.keys, key...)
+	ticket.owed = append(ticket.owed, owed{rule: c.rule, terms: t, hash: hash, from: from, to: len(ticket.keys)})
 }
 
 // counts tells whether some rule wants the cost in this unit.
@@ -120,10 +118,11 @@ func (t *Ticket) counts(u hotparam.Unit) bool {
 	return false
 }
 
-// End counts what the request cost, and charges it to the limits. It is called
-// once, by any goroutine; the ticket must not be used afterwards.
+// End gives back the permits that the request holds, counts what it cost, and
+// charges it to the limits. It is called once, by any goroutine; the ticket must not
+// be used afterwards.
 func (t *Ticket) End(cost Cost) {
-	if t == nil || len(t.owed) == 0 {
+	if t == nil || len(t.owed) == 0 && len(t.leases) == 0 {
 		return
 	}
 	g := t.guard
@@ -132,6 +131,17 @@ func (t *Ticket) End(cost Cost) {
 			g.panics.Add(1)
 		}
 	}()
+	for _, lease := range t.leases {
+		lease.Release()
+	}
+	if len(t.owed) > 0 {
+		t.charge(cost)
+	}
+	t.reuse()
+}
+
+func (t *Ticket) charge(cost Cost) {
+	g := t.guard
 	now := g.opts.clock()
 	charged := false
 	for i := range t.owed {
@@ -144,23 +154,23 @@ func (t *Ticket) End(cost Cost) {
 	if charged {
 		g.charged.Add(1)
 	}
-	t.reuse()
 }
 
 func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
+	ask := limiter.Ask{Kind: limiter.Charge, N: n}
 	switch t := o.terms; {
 	case t.single != nil:
-		t.single.Charge(now, n)
+		t.single.Do(now, ask)
 	case t.keyed != nil:
-		t.keyed.Charge(now, o.hash, key, n)
+		t.keyed.Do(now, o.hash, key, ask)
 	default:
 		const most = 1<<32 - 1 // of one Add
 		for left := n; left > 0; left -= most {
 			g.counts.Add(o.hash, key, uint64(min(left, most)))
 		}
-		if entry := g.hot.Lookup(o.hash, key); entry != nil {
-			if bucket := entry.Payload.bucketFor(t); bucket != nil {
-				bucket.Charge(now, n)
+		if entry := g.hot.Lookup(o.hash, key); entry != nil && t.limit != nil {
+			if b := entry.Payload.bucketFor(t, g.opts.clock); b != nil {
+				b.Do(now, ask)
 			}
 		}
 	}

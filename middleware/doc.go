@@ -14,7 +14,20 @@
 // A key that reaches its threshold on this instance alone is limited here at once,
 // marked local until the aggregator has agreed or not: see [WithoutLocal].
 //
-// Where rules count what requests cost, a request is let in first and charged when
-// it is done: Handler does so by itself, with what a handler says by [AddCost];
-// others call [Guard.Begin] or [Guard.EnterCost], and then [Ticket.End].
+// Where rules count what requests cost, or have concurrency, a request is let in
+// first, and charged when it is done: Handler does so by itself, with what a handler
+// says by [AddCost]; others call [Guard.Begin] or [Guard.EnterCost], and then
+// [Ticket.End].
+//
+// # The way of a request
+//
+// It first asks the limits of this process (limit.go), all of them, even after one has
+// denied, so that the longest wait can be told. If all allow it asks those that all
+// instances share, in one call (exact.go, [WithBackend]). What is then left to do,
+// waiting and permits, is done outside of all locks and pooled memory (passage.go).
+// Whoever is refused on the way, or goes away, gives back what it had taken.
+//
+// Rules can be replaced while requests are served ([Guard.Reload]), and so can the
+// number of instances that share their limits ([Guard.SetInstances]): both keep what
+// was taken.
 package middleware

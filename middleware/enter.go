@@ -8,49 +8,44 @@ import (
 
 // Enter is [Guard.Check] for what is not HTTP: an RPC method, a job, a cache.
 // Resource is what rules name as their route, and what keys begin with; it
-// should come from a small set. Rules that limit by waiting are not built, so
-// ctx only ends the call before it begins: then nothing is counted.
+// should come from a small set. Where a rule has the request wait, ctx ends the wait:
+// it is then refused. If ctx has ended before, the request passes, and nothing is
+// counted.
 //
 //	d := guard.Enter(ctx, "SearchService/Find", hotparam.Param{Name: "q", Value: q})
 //	if !d.Allowed {
 //		return status.Error(codes.ResourceExhausted, "too many requests")
 //	}
 func (g *Guard) Enter(ctx context.Context, resource string, params ...hotparam.Param) (d hotparam.Decision) {
-	defer g.failOpen(&d)
-	if ctx.Err() != nil {
-		return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
-	}
-	g.enter(g.rules.ofResource(resource), params, nil, &d)
+	g.enter(ctx, resource, params, false, &d)
 	return d
 }
 
-// EnterCost is Enter where rules count what a request costs, as [Guard.Begin] is
-// Check.
+// EnterCost is Enter where rules count what a request costs, or have concurrency, as
+// [Guard.Begin] is Check.
 func (g *Guard) EnterCost(ctx context.Context, resource string, params ...hotparam.Param) (d hotparam.Decision, t *Ticket) {
-	defer g.failOpen(&d)
-	if ctx.Err() != nil {
-		return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
-	}
-	r := g.rules.ofResource(resource)
-	if !r.costs {
-		g.enter(r, params, nil, &d)
-		return d, nil
-	}
-	ticket := g.tickets.Get().(*Ticket)
-	g.enter(r, params, ticket, &d)
-	return d, ticket.unless(!d.Allowed)
+	return d, g.enter(ctx, resource, params, true, &d).ticket
 }
 
-func (g *Guard) enter(r *route, params []hotparam.Param, t *Ticket, d *hotparam.Decision) {
+func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Param, holds bool, d *hotparam.Decision) (o outcome) {
+	defer g.failOpen(d)
+	if ctx.Err() != nil {
+		*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+		return o
+	}
+	req := Request{Context: ctx, Pattern: resource}
+	g.before(&req)
 	s := g.begin()
-	s.route, s.ticket = r, t
+	s.req, s.route, s.holds = req, g.rules.Load().ofResource(resource), holds
 	s.loaded = true // there is no query to load
 	for _, p := range params {
 		s.params.Add(p)
 	}
 	s.params.Sort()
 	g.decide(s, d)
-	g.end(s)
+	o = g.settle(s, d)
+	g.after(&req, d)
+	return o
 }
 
 // IsHot tells whether a key is hot by some rule, for callers that treat hot
@@ -66,8 +61,9 @@ func (g *Guard) IsHot(key string) (hot bool) {
 	}()
 	s := g.begin()
 	defer g.end(s)
-	for i := range g.rules.rules {
-		r := &g.rules.rules[i]
+	set := g.rules.Load()
+	for i := range set.rules {
+		r := &set.rules[i]
 		if len(r.Hot) == 0 {
 			continue
 		}

@@ -3,6 +3,7 @@ package middleware
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -11,92 +12,25 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/limiter"
 )
 
 // Guard decides on requests. It is safe for concurrent use.
 type Guard struct {
-	rules   *ruleSet
-	counts  *collector.Collector
-	hot     *hotkeys.Local[*held]
-	locals  *locals
-	pool    sync.Pool // of *scratch
-	tickets sync.Pool // of *Ticket
-	opts    options
+	rules    atomic.Pointer[ruleSet]
+	counts   *collector.Collector
+	hot      *hotkeys.Local[*held]
+	locals   *locals
+	failover *limiter.Failover // nil: there is no backend
+	exacts   exacts
+	pool     sync.Pool // of *scratch
+	tickets  sync.Pool // of *Ticket
+	passages sync.Pool // of *passage
+	opts     options
+	fleet    fleet
 
 	limited, blocked, shadowed, charged, panics atomic.Int64
-}
-
-// options are what an [Option] sets.
-type options struct {
-	route   func(*http.Request) string
-	skip    func(*http.Request) bool
-	caller  func(*http.Request) string
-	limited func(http.ResponseWriter, *http.Request, hotparam.Decision)
-	shadow  bool
-	noLocal bool
-	clock   func() time.Duration
-	maxKeys int
-	onSwap  func(version string, hot []hotparam.Hot)
-}
-
-// Option changes how a [Guard] works.
-type Option func(*options)
-
-// WithMux takes a request's route from the mux that will serve it. It is not
-// needed where the mux itself is wrapped, nor around a single handler inside a
-// mux, where the request knows its pattern.
-func WithMux(mux *http.ServeMux) Option {
-	return WithRoute(func(r *http.Request) string {
-		if r.Method == http.MethodConnect {
-			return "" // a mux may answer with the client's own path
-		}
-		_, pattern := mux.Handler(r)
-		return pattern
-	})
-}
-
-// WithRoute takes a request's route from f: a pattern in the manner of
-// http.ServeMux, or "" for one that is not known.
-func WithRoute(f func(*http.Request) string) Option { return func(o *options) { o.route = f } }
-
-// WithCaller takes from f who sends a request, such as the tenant or the API key's
-// owner; "": not known. The default is the host of its RemoteAddr, which behind a
-// proxy is the proxy. The callers of hot keys leave the process: see
-// [hotparam.Attribution].
-func WithCaller(f func(*http.Request) string) Option { return func(o *options) { o.caller = f } }
-
-// WithSkip lets requests pass that f picks out, uncounted.
-func WithSkip(f func(*http.Request) bool) Option { return func(o *options) { o.skip = f } }
-
-// WithLimited answers a request that was refused. The default is [Refuse].
-func WithLimited(f func(http.ResponseWriter, *http.Request, hotparam.Decision)) Option {
-	return func(o *options) { o.limited = f }
-}
-
-// WithShadow refuses nothing: what would have been refused is counted and
-// passes, whatever the rules say.
-func WithShadow() Option { return func(o *options) { o.shadow = true } }
-
-// WithoutLocal limits only what is put into [Guard.HotSet]. By default a key that
-// reaches its rule's whole threshold on this instance alone is limited here at
-// once, before the aggregator has told anybody, and until it has had two seconds
-// to agree; while no aggregator answers, until the key cools here.
-func WithoutLocal() Option { return func(o *options) { o.noLocal = true } }
-
-// WithClock gives the time that limits are reckoned by: monotonic, since any
-// fixed instant.
-func WithClock(now func() time.Duration) Option { return func(o *options) { o.clock = now } }
-
-// DefaultMaxKeys is how many keys a rule without hot holds at a time.
-const DefaultMaxKeys = 1 << 16
-
-// WithMaxKeys bounds how many keys each rule without hot holds at a time.
-func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
-
-// WithOnSwap calls f each time that another set of hot keys has come into force
-// in this process. It must be quick, and must not keep or change the slice.
-func WithOnSwap(f func(version string, hot []hotparam.Hot)) Option {
-	return func(o *options) { o.onSwap = f }
+	waited, gone, busy, served, away, undecided atomic.Int64
 }
 
 // New makes a guard for rules, which must not change afterwards. What it counts
@@ -110,23 +44,30 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := rules.Validate(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	start := time.Now()
 	g := &Guard{counts: counts, opts: options{
-		limited: Refuse,
-		caller:  remoteHost,
-		clock:   func() time.Duration { return time.Since(start) },
-		maxKeys: DefaultMaxKeys,
+		limited:    Refuse,
+		caller:     remoteHost,
+		clock:      sinceEpoch(time.Now()),
+		maxKeys:    DefaultMaxKeys,
+		serve:      make(map[string]http.Handler),
+		matchers:   make(map[string]matcher),
+		algorithms: make(map[hotparam.Algorithm]limiter.Algorithm),
 	}}
 	for _, o := range opts {
 		o(&g.opts)
 	}
-	set, err := compile(rules, g.opts.maxKeys)
-	if err != nil {
+	if g.opts.log == nil {
+		g.opts.log = slog.New(slog.DiscardHandler)
+	}
+	if err := g.newExacts(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g.rules = set
+	if err := g.put(rules, nil); err != nil {
+		return nil, fmt.Errorf("middleware: %w", err)
+	}
 	g.pool.New = func() any { return new(scratch) }
 	g.tickets.New = func() any { return &Ticket{guard: g} }
+	g.passages.New = func() any { return &passage{guard: g} }
 	g.locals = newLocals(g)
 	g.hot = hotkeys.NewLocal(g.hold, hotkeys.LocalConfig[*held]{
 		KeepFor: func(h *held) time.Duration { return h.timeToFull(g.opts.clock()) },
@@ -143,6 +84,11 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 		counts.OnLocal(g.locals.tell)
 	}
 	return g, nil
+}
+
+// sinceEpoch is the time since the Unix epoch by a clock that never goes back.
+func sinceEpoch(start time.Time) func() time.Duration {
+	return func() time.Duration { return time.Duration(start.UnixNano()) + time.Since(start) }
 }
 
 // HotSet is the set of keys that are hot, to be filled by a watcher.
@@ -172,31 +118,43 @@ func (g *Guard) HotKeys() []HotKey {
 
 // Stats are a guard's counters since it was made.
 type Stats struct {
-	Limited  int64 // requests that were refused
-	Blocked  int64 // of these, those with a value that a rule blocks
-	Shadowed int64 // requests that would have been refused
-	Charged  int64 // requests whose cost was counted when they were done
-	Panics   int64 // requests that passed because hotparam panicked
-	Overflow int64 // requests that passed a rule without hot for want of room
-	Local    int64 // keys that this instance alone found hot
-	Refuted  int64 // of these, those that the aggregator did not agree to
-	Unmarked int64 // of these, those that were not limited for want of room
+	Limited int64 // requests that were refused
+	Blocked int64 // of these, those with a value that a rule blocks
+	Busy    int64 // of these, those that found as many being served as may be
+	Away    int64 // of these, those that nobody could decide on
+	Served  int64 // of these, those that were answered in place of the handler
+	// Undecided is asks of a backend that it could not answer, though it is there:
+	// requests that had gone, or what it cannot do.
+	Undecided int64
+	Shadowed  int64 // requests that would have been refused
+	Waited    int64 // requests that waited for their turn
+	Gone      int64 // of these, those whose context ended while they did; not among Limited
+	Charged   int64 // requests whose cost was counted when they were done
+	Panics    int64 // requests that passed because hotparam panicked
+	Overflow  int64 // requests that passed a rule without hot, or one with concurrency, for want of room
+	Local     int64 // keys that this instance alone found hot
+	Refuted   int64 // of these, those that the aggregator did not agree to
+	Unmarked  int64 // of these, those that were not limited for want of room
 }
 
 // Stats tells the counters.
 func (g *Guard) Stats() Stats {
 	s := Stats{
-		Limited:  g.limited.Load(),
-		Blocked:  g.blocked.Load(),
-		Shadowed: g.shadowed.Load(),
-		Charged:  g.charged.Load(),
-		Panics:   g.panics.Load(),
+		Limited:   g.limited.Load(),
+		Blocked:   g.blocked.Load(),
+		Busy:      g.busy.Load(),
+		Away:      g.away.Load(),
+		Served:    g.served.Load(),
+		Undecided: g.undecided.Load(),
+		Shadowed:  g.shadowed.Load(),
+		Waited:    g.waited.Load(),
+		Gone:      g.gone.Load(),
+		Charged:   g.charged.Load(),
+		Panics:    g.panics.Load(),
+		Overflow:  g.overflow(),
 	}
 	s.Local, s.Refuted = g.locals.stats()
 	_, unmarked := g.hot.Marks()
 	s.Unmarked = int64(unmarked)
-	for i := range g.rules.rules {
-		s.Overflow += int64(g.rules.rules[i].overflow())
-	}
 	return s
 }

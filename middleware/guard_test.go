@@ -240,12 +240,12 @@ func TestRoutesAreBounded(t *testing.T) {
 			f.counted()
 		}
 	}
-	if f.rules.routes.find("GET", "/s") != nil {
+	if f.rules.Load().routes.find("GET", "/s") != nil {
 		t.Fatal("GET is known before it came")
 	}
 	f.Check(search)
 	f.Check(get("/s", "/s", "q=1"))
-	if f.rules.routes.find("GET", "/s") == nil {
+	if f.rules.Load().routes.find("GET", "/s") == nil {
 		t.Error("made-up methods keep GET out")
 	}
 	f.counted()
@@ -253,7 +253,7 @@ func TestRoutesAreBounded(t *testing.T) {
 	if got := f.keys(); len(got) != 1 || got[0] != "r M9999 /s?q=1" {
 		t.Errorf("counted %q", got)
 	}
-	for name, cache := range map[string]*routeCache{"patterns": &f.rules.routes, "resources": &f.rules.resources} {
+	for name, cache := range map[string]*routeCache{"patterns": &f.rules.Load().routes, "resources": &f.rules.Load().resources} {
 		routes := 0
 		for _, slot := range cache.known.Load().slots {
 			if slot.route != nil {
@@ -342,7 +342,7 @@ func TestMonsterIsNotKept(t *testing.T) {
 		"long":    "q=" + strings.Repeat("x", 100_000),
 	} {
 		s := f.begin()
-		s.req, s.route = Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.unknown
+		s.req, s.route = Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.Load().unknown
 		f.decide(s, new(hotparam.Decision))
 		f.end(s)
 		if s.route == nil {

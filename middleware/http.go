@@ -2,10 +2,10 @@ package middleware
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -21,12 +21,15 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		route = o.route
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d, ticket := g.examine(r, route)
+		d, o := g.examine(r, route)
+		g.opts.headers.write(w.Header(), &d, o.terms)
 		switch {
+		case d.Reason == hotparam.ReasonServed:
+			g.answer(w, r, d, o.terms)
 		case !d.Allowed:
 			g.opts.limited(w, r, d)
-		case ticket != nil:
-			ticket.serve(w, r, next)
+		case o.ticket != nil:
+			o.ticket.serve(w, r, next)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -35,16 +38,39 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 
 // examine is Begin for an HTTP request. A panic of an option's function, too,
 // lets the request pass; one of the guarded handler is none of our business.
-func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision, t *Ticket) {
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision, o outcome) {
 	defer g.failOpen(&d)
 	if g.opts.skip != nil && g.opts.skip(r) {
-		return hotparam.Decision{Allowed: true}, nil
+		return hotparam.Decision{Allowed: true}, o
 	}
-	req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Pattern: r.Pattern, Caller: g.opts.caller(r)}
+	req := Request{
+		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
+		Pattern: r.Pattern, Caller: g.opts.caller(r), http: r,
+	}
 	if route != nil { // it knows better than a mux further out, which may have set a pattern too
 		req.Pattern = route(r)
 	}
-	return g.Begin(req)
+	o = g.pass(&req, true, &d)
+	return d, o
+}
+
+// answer answers in place of the handler.
+func (g *Guard) answer(w http.ResponseWriter, r *http.Request, d hotparam.Decision, t *terms) {
+	if h := g.opts.serve[d.Rule]; h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	a := t.limit.Serve
+	if a == nil { // neither the rules nor the program have one
+		g.opts.limited(w, r, d)
+		return
+	}
+	if a.Type != "" {
+		w.Header().Set("Content-Type", a.Type)
+	}
+	w.Header().Set("Cache-Control", "no-store") // it is not what the handler would say
+	w.WriteHeader(a.Status)
+	_, _ = io.WriteString(w, a.Body) // the client may have gone
 }
 
 // remoteHost is the host of the address that a request came from.
@@ -66,26 +92,40 @@ type problem struct {
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
-const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+const (
+	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+)
 
-// Refuse answers a request that was refused: 429 with Retry-After in whole
-// seconds (RFC 9110, 10.2.3) and a problem body (RFC 9457); 403 for a request
-// that no rule matches, or with a value that a rule blocks. It tells the rule's id
-// but no parameter.
+// Refuse answers a request that was refused, with a problem body (RFC 9457):
+//
+//   - 429 (RFC 6585) for one over its limit: it asks too often;
+//   - 503 (RFC 9110, 15.6.4) where as many as may be are being served, or who decides
+//     is away: whoever asks, the service has no room now;
+//   - 403 where no rule matches, or a rule blocks a value.
+//
+// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3); there is none where
+// no retry can pass. It tells the rule's id but no parameter.
 func Refuse(w http.ResponseWriter, _ *http.Request, d hotparam.Decision) {
-	p := problem{
-		Type:   quotaExceeded,
-		Title:  http.StatusText(http.StatusTooManyRequests),
-		Status: http.StatusTooManyRequests,
+	p := problem{Type: quotaExceeded, Status: http.StatusTooManyRequests, Violated: []string{d.Rule}}
+	seconds := wholeSeconds(d.RetryAfter)
+	switch d.Reason {
+	case hotparam.ReasonNoMatch, hotparam.ReasonBlocked:
+		p = problem{Type: "about:blank", Status: http.StatusForbidden}
+		seconds = 0
+	case hotparam.ReasonBusy, hotparam.ReasonAway:
+		p.Type, p.Status = reducedCapacity, http.StatusServiceUnavailable
+		seconds = max(1, seconds)
+		p.Detail = "no room for such requests now"
+	default:
+		p.Detail = "too many requests for these parameters"
 	}
-	if d.Reason == hotparam.ReasonNoMatch || d.Reason == hotparam.ReasonBlocked {
-		p = problem{Type: "about:blank", Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden}
-	} else {
-		seconds := max(1, int64((d.RetryAfter+time.Second-1)/time.Second))
-		w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-		p.Detail = "too many requests for these parameters; retry in " + strconv.FormatInt(seconds, 10) + " s"
-		p.Violated = []string{d.Rule}
+	if seconds > 0 {
+		retry := strconv.FormatInt(seconds, 10)
+		w.Header().Set("Retry-After", retry)
+		p.Detail += "; retry in " + retry + " s"
 	}
+	p.Title = http.StatusText(p.Status)
 	body, err := json.Marshal(p)
 	if err != nil { // strings and numbers always marshal
 		http.Error(w, p.Title, p.Status)

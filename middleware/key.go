@@ -13,7 +13,7 @@ func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
 		s.load(c.values)
 		for i := range s.params.Len() {
 			p := s.params.At(i)
-			if i > 0 && p == s.params.At(i-1) || g.rules.Secrets.Hides(p.Name) {
+			if i > 0 && p == s.params.At(i-1) || s.route.set.Secrets.Hides(p.Name) {
 				continue // a request counts a key once, however often it repeats it
 			}
 			s.startKey(c)
@@ -22,7 +22,7 @@ func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
 		}
 	case hotparam.ByCombinations:
 		s.load(c.values)
-		all := s.params.Combine(c.By.Names, &g.rules.Secrets)
+		all := s.params.Combine(c.By.Names, &s.route.set.Secrets)
 		for set := all.Next(0); set != 0; set = all.Next(set) {
 			s.startKey(c)
 			s.key = s.params.AppendCombination(s.key, &all, set)
@@ -46,7 +46,7 @@ func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
 func (g *Guard) appendParams(s *scratch, c *candidate) (n int) {
 	if !s.loaded && c.values == nil {
 		var ok bool
-		if s.key, n, ok = hotparam.AppendPlain(s.key, s.req.Query, c.By.Names, &g.rules.Secrets); ok {
+		if s.key, n, ok = hotparam.AppendPlain(s.key, s.req.Query, c.By.Names, &s.route.set.Secrets); ok {
 			return n
 		}
 	}
@@ -54,7 +54,7 @@ func (g *Guard) appendParams(s *scratch, c *candidate) (n int) {
 	if c.By.Kind == hotparam.ByNames {
 		s.key, n = s.params.AppendNamed(s.key, c.By.Names)
 	} else {
-		s.key, n = s.params.AppendAll(s.key, &g.rules.Secrets)
+		s.key, n = s.params.AppendAll(s.key, &s.route.set.Secrets)
 	}
 	return n
 }

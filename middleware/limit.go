@@ -1,43 +1,117 @@
 package middleware
 
 import (
+	"slices"
+	"time"
+
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// one holds the request to a rule with neither hot nor by, which has one bucket.
+// one holds the request to a rule with neither hot nor a key, which has one bucket.
 func (g *Guard) one(s *scratch, c *candidate, d *hotparam.Decision) {
-	if t := &c.terms; t.single != nil {
-		s.owe(c, t, 0, nil)
+	t := c.terms
+	if t.limit == nil {
+		return
+	}
+	if t.single != nil {
+		s.owe(g, c, t, 0, nil)
 		g.ask(s, c, t, nil, t.single, d)
 	}
+	g.later(s, c, t, nil, everyone)
 }
 
 // ask takes a token from the bucket of a rule, or of a hot key, or, of a rule that
 // counts costs, asks for one.
-func (g *Guard) ask(s *scratch, c *candidate, t *terms, h *held, bucket *limiter.TokenBucket, d *hotparam.Decision) {
-	var got hotparam.Decision
-	took := taken{bucket: bucket, held: h}
-	if c.Count == hotparam.Requests {
-		got, took.n = bucket.Take(g.now(s), 1), 1
-	} else {
-		got = bucket.Peek(g.now(s), 1)
+func (g *Guard) ask(s *scratch, c *candidate, t *terms, h *held, b limiter.Bucket, d *hotparam.Decision) {
+	ask := g.askOf(s, c, t)
+	got := b.Do(g.now(s), ask)
+	h.note(got.Allowed)
+	if g.judge(s, c, t, d, &got.Decision) {
+		s.taken = append(s.taken, taken{bucket: b, held: h, n: got.Taken, mark: got.Mark})
+	}
+}
+
+// askOf is what a request wants of the terms.
+func (g *Guard) askOf(s *scratch, c *candidate, t *terms) limiter.Ask {
+	ask := limiter.Ask{N: 1}
+	if p := t.limit.Priority; p != nil {
+		ask.Keep = keep(t.quota.Load().Burst, s.class(c, p), len(p.First)+1)
 	}
 	switch {
-	case h == nil:
-	case got.Allowed:
-		h.passed.Add(1)
-	default:
-		h.refused.Add(1)
+	case c.Count != hotparam.Requests:
+		ask.Kind = limiter.Peek
+	case t.waits() && !g.opts.shadow:
+		ask.Kind, ask.Within = limiter.Reserve, s.req.within(t.limit.Wait)
 	}
-	g.judge(s, c, t, d, &got, &took)
+	return ask
 }
+
+// keep is what a request of this class leaves of a burst.
+func keep(burst int64, class, classes int) int64 {
+	i, n := int64(class), int64(classes)
+	return burst/n*i + burst%n*i/n
+}
+
+// class is the request's by a rule's priority: the first that a value of the
+// parameter has, or the last.
+func (s *scratch) class(c *candidate, p *hotparam.Priority) int {
+	s.load(c.values)
+	class := len(p.First)
+	for i := range s.params.Len() {
+		if q := s.params.At(i); q.Name == p.Name && q.Source == p.Source {
+			if at := slices.Index(p.First, q.Value); at >= 0 {
+				class = min(class, at)
+			}
+		}
+	}
+	return class
+}
+
+// within is how long the request may wait, at most so long.
+func (r *Request) within(most time.Duration) time.Duration {
+	if r.Context == nil {
+		return most
+	}
+	if end, ok := r.Context.Deadline(); ok {
+		return max(0, min(most, time.Until(end)))
+	}
+	return most
+}
+
+// later notes what is asked of the terms once this process's limits allow: those who
+// decide for all instances, and permits.
+func (g *Guard) later(s *scratch, c *candidate, t *terms, h *held, key string) {
+	rated := t.quota.Load() != nil
+	if rated && t.exact() {
+		s.exact = append(s.exact, exact{candidate: c, terms: t, held: h, op: limiter.Op{
+			Quota: t.quota.Load(), Name: t.name, Key: key, Ask: g.askOf(s, c, t),
+		}})
+	}
+	if t.permits == nil {
+		return
+	}
+	w := wanted{terms: t, held: h, rule: c.ID, key: key}
+	if rated {
+		w.held = nil // it is counted by its rate
+	}
+	if p := t.limit.Priority; p != nil {
+		w.class = s.class(c, p)
+	}
+	s.wanted = append(s.wanted, w)
+}
+
+// asksLater tells whether the key's text is needed for that.
+func (t *terms) asksLater() bool { return t.permits != nil || t.exact() && t.quota.Load() != nil }
+
+// everyone stands for the key where a rule has none.
+const everyone = "*"
 
 // use counts the key that was built, if the rule is about hot keys, and takes a
 // token where the key has a limit now. What costs more or less than one is
 // counted when it is done: until then a token must be there, and is not taken.
 func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
-	t := &c.terms
+	t := c.terms
 	if c.except != nil {
 		if t = g.except(s, c, t, s.key[len(c.prefix):], d); t == nil {
 			return
@@ -52,7 +126,7 @@ func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 	if c.Count == hotparam.Requests {
 		g.counts.Add(hash, s.key, 1)
 	} else {
-		s.owe(c, t, hash, s.key)
+		s.owe(g, c, t, hash, s.key)
 	}
 	if entry := g.hot.Lookup(hash, s.key); entry != nil {
 		g.useHot(s, c, t, entry.Payload, d)
@@ -77,58 +151,65 @@ func (g *Guard) except(s *scratch, c *candidate, t *terms, text []byte, d *hotpa
 
 // useKeyed asks the bucket that each key of a rule without hot has.
 func (g *Guard) useKeyed(s *scratch, c *candidate, t *terms, hash uint64, d *hotparam.Decision) {
-	if t.keyed == nil {
+	if t.limit == nil {
 		return
 	}
-	s.owe(c, t, hash, s.key)
-	var got hotparam.Decision
-	took := taken{keyed: t.keyed, hash: hash, from: len(s.takenKeys)}
-	if c.Count == hotparam.Requests {
-		got, took.n = t.keyed.Take(g.now(s), hash, s.key, 1), 1
-		s.takenKeys = append(s.takenKeys, s.key...)
-	} else {
-		got = t.keyed.Peek(g.now(s), hash, s.key, 1)
+	if t.keyed != nil {
+		s.owe(g, c, t, hash, s.key)
+		got := t.keyed.Do(g.now(s), hash, s.key, g.askOf(s, c, t))
+		if g.judge(s, c, t, d, &got.Decision) && got.Taken > 0 {
+			from := len(s.takenKeys)
+			s.takenKeys = append(s.takenKeys, s.key...)
+			s.taken = append(s.taken, taken{keyed: t.keyed, hash: hash, from: from, to: len(s.takenKeys), n: got.Taken, mark: got.Mark})
+		}
 	}
-	took.to = len(s.takenKeys)
-	g.judge(s, c, t, d, &got, &took)
+	if t.asksLater() {
+		g.later(s, c, t, nil, string(s.key[len(c.prefix):]))
+	}
 }
 
 // useHot asks the bucket of a hot key.
 func (g *Guard) useHot(s *scratch, c *candidate, t *terms, h *held, d *hotparam.Decision) {
 	h.origins.note(c.name, s.req.Caller)
-	if bucket := h.bucketFor(t); bucket != nil {
-		g.ask(s, c, t, h, bucket, d)
+	if t.limit == nil {
+		return
+	}
+	if b := h.bucketFor(t, g.opts.clock); b != nil {
+		g.ask(s, c, t, h, b, d)
+	}
+	if t.asksLater() {
+		g.later(s, c, t, h, string(s.key[len(c.prefix):]))
 	}
 }
 
-// judge adds what one limiter got to the request's decision: any denial denies,
-// the longest wait wins; of limits that allow, the tightest is told, and only
-// where there is none what let the request pass otherwise.
-func (g *Guard) judge(s *scratch, c *candidate, t *terms, d, got *hotparam.Decision, took *taken) {
+// judge adds what one limiter got to the request's decision, and tells whether it is
+// within that limit: any denial denies, the longest wait wins; of limits that allow,
+// the tightest is told, and only where there is none what let the request pass
+// otherwise.
+func (g *Guard) judge(s *scratch, c *candidate, t *terms, d, got *hotparam.Decision) (within bool) {
 	got.Rule = c.ID
-	if got.Allowed {
-		within := got.Reason == hotparam.ReasonWithin
-		if within {
-			s.taken = append(s.taken, *took)
-		}
-		switch told := d.Reason; {
-		case s.denied:
-		case told == hotparam.ReasonNone, within && (told != hotparam.ReasonWithin || got.Remaining < d.Remaining):
-			tell(d, got)
-		}
-		return
+	if !got.Allowed {
+		g.deny(&s.ruling, t, d, got)
+		return false
 	}
-	g.deny(s, t, d, got)
+	within = got.Reason == hotparam.ReasonWithin
+	s.delay = max(s.delay, got.Delay)
+	switch told := d.Reason; {
+	case s.denied:
+	case told == hotparam.ReasonNone, within && (told != hotparam.ReasonWithin || got.Remaining < d.Remaining):
+		s.tell(t, d, got)
+	}
+	return within
 }
 
 // block refuses a value that an exception blocks, for ever.
 func (g *Guard) block(s *scratch, c *candidate, d *hotparam.Decision) {
-	g.deny(s, &c.terms, d, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+	g.deny(&s.ruling, c.terms, d, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
 }
 
 // deny adds a denial, by terms that may only be tried out. What is blocked has
 // the longest wait.
-func (g *Guard) deny(s *scratch, t *terms, d, got *hotparam.Decision) {
+func (g *Guard) deny(r *ruling, t *terms, d, got *hotparam.Decision) {
 	if t.limit != nil && t.limit.Mode == hotparam.ModeShadow {
 		g.shadowed.Add(1)
 		if d.Reason == hotparam.ReasonNone {
@@ -136,16 +217,19 @@ func (g *Guard) deny(s *scratch, t *terms, d, got *hotparam.Decision) {
 		}
 		return
 	}
-	if !s.denied || d.Reason != hotparam.ReasonBlocked && (got.Reason == hotparam.ReasonBlocked || got.RetryAfter > d.RetryAfter) {
-		tell(d, got)
+	if !r.denied || d.Reason != hotparam.ReasonBlocked && (got.Reason == hotparam.ReasonBlocked || got.RetryAfter > d.RetryAfter) {
+		r.tell(t, d, got)
 	}
-	s.denied = true
+	r.denied = true
 }
 
 // tell makes d what got is, field by field: a copy of the whole right after its
-// bytes were written waits until they have left the processor's buffer.
-func tell(d, got *hotparam.Decision) {
+// bytes were written waits until they have left the processor's buffer. Its delay is
+// waited for, and so not told.
+func (r *ruling) tell(t *terms, d, got *hotparam.Decision) {
+	r.decider = t
 	d.Allowed, d.Reason = got.Allowed, got.Reason
-	d.Limit, d.Remaining, d.RetryAfter = got.Limit, got.Remaining, got.RetryAfter
+	d.Limit, d.Remaining = got.Limit, got.Remaining
+	d.RetryAfter, d.ResetAfter = got.RetryAfter, got.ResetAfter
 	d.Rule = got.Rule
 }

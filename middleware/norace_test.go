@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -62,6 +63,20 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		limitRule(t, "one", "*", hotparam.By{}, 1, 1000), limitRule(t, "keys", "*", byEach, 1, 400), hotRule(t, "h", "*", byAll, 0, 0),
 	}})
 	allocs("limits, some of them of keys", f, get("GET /s", "/s", "q=1&b=2"))
+	first := limitRule(t, "first", "*", byEach, 1, 1000)
+	first.Limit.Priority = &hotparam.Priority{Name: "q", First: []string{"1"}}
+	window := limitRule(t, "window", "*", byEach, 1, 1000)
+	window.Limit.Quota = hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 1000, Per: time.Hour}, Burst: 1000}
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		first, window, shareRule(t, "share", byEach, 1, 1000), waitRule(t, "wait", hotparam.By{}, hotparam.Rate{N: 1, Per: time.Hour}, 1000, time.Second),
+	}})
+	allocs("other limits", f, get("GET /s", "/s", "q=1&b=2"))
+	busy := hotRule(t, "busy", "*", byAll, 1, 1)
+	busy.Limit.Concurrency = 1
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busy, exactly(hotRule(t, "exact", "*", byAll, 1, 1), "")}}, WithBackend(newShared(t)))
+	if n := testing.AllocsPerRun(500, func() { f.Begin(req) }); n != 0 { // it is not hot
+		t.Errorf("concurrency and Redis for hot keys: %v allocations", n)
+	}
 	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
 	allocs("long", f, get("GET /s", "/s", "q="+strings.Repeat("%C3%A9", 300)))
 	if n := testing.AllocsPerRun(500, func() { f.Enter(t.Context(), "job", hotparam.Param{Name: "q", Value: "1"}) }); n != 0 {

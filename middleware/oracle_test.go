@@ -27,7 +27,7 @@ type oracle struct {
 func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 	d := hotparam.Decision{Allowed: true}
 	var took []string
-	deny := func(rule *hotparam.Rule, limit *hotparam.Limit, reason hotparam.Reason) {
+	deny := func(rule *hotparam.Rule, limit *hotparam.Limit, bucket string, reason hotparam.Reason) {
 		switch {
 		case limit != nil && limit.Mode == hotparam.ModeShadow:
 			if d.Reason == hotparam.ReasonNone {
@@ -36,7 +36,7 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 		case d.Allowed, reason == hotparam.ReasonBlocked && d.Reason != reason:
 			d = hotparam.Decision{Reason: reason, Rule: rule.ID}
 			if reason == hotparam.ReasonLimited {
-				d.Limit, d.RetryAfter = limit.Burst, time.Hour
+				d.Limit, d.RetryAfter, d.ResetAfter = limit.Burst, time.Hour, time.Duration(o.taken[bucket])*time.Hour
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 					continue
 				}
 				if x.Action == hotparam.Block {
-					deny(rule, rule.Limit, hotparam.ReasonBlocked)
+					deny(rule, rule.Limit, bucket, hotparam.ReasonBlocked)
 					continue
 				}
 				if x.Limit != nil {
@@ -71,7 +71,7 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 				continue
 			}
 			if o.taken[bucket] >= limit.Burst {
-				deny(rule, limit, hotparam.ReasonLimited)
+				deny(rule, limit, bucket, hotparam.ReasonLimited)
 				continue
 			}
 			o.taken[bucket]++
@@ -80,7 +80,10 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 			if d.Allowed && (d.Reason != hotparam.ReasonWithin || left < d.Remaining) {
 				// A shadow limit that is over comes after any that allows, but
 				// for one that is told already.
-				d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: limit.Burst, Remaining: left, Rule: rule.ID}
+				d = hotparam.Decision{
+					Allowed: true, Reason: hotparam.ReasonWithin, Limit: limit.Burst, Remaining: left,
+					ResetAfter: time.Duration(o.taken[bucket]) * time.Hour, Rule: rule.ID,
+				}
 			}
 		}
 	}

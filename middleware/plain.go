@@ -10,19 +10,20 @@ import (
 // needs decoding. The key is built on the stack, and what the rest of the guard
 // works with is not touched unless the key is hot. False: it is another request,
 // and nothing was done.
-func (g *Guard) plain(c *candidate, req *Request, d *hotparam.Decision) bool {
+func (g *Guard) plain(r *route, req *Request, holds bool, d *hotparam.Decision) (o outcome, done bool) {
+	c := r.plain
 	var buf [128]byte
 	if size := len(c.head) + len(req.Query); size > len(buf) || size-len(c.prefix) > collector.AlwaysFits {
-		return false
+		return o, false
 	}
-	key, n, ok := hotparam.AppendPlain(append(buf[:0], c.head...), req.Query, c.By.Names, &g.rules.Secrets)
+	key, n, ok := hotparam.AppendPlain(append(buf[:0], c.head...), req.Query, c.By.Names, &r.set.Secrets)
 	if !ok {
-		return false
+		return o, false
 	}
 	d.Allowed = true
 	if n == 0 {
 		if !c.bare() {
-			return true
+			return o, true
 		}
 		key = key[:len(key)-1]
 	}
@@ -31,14 +32,12 @@ func (g *Guard) plain(c *candidate, req *Request, d *hotparam.Decision) bool {
 	g.counts.Add(hash, key, 1)
 	if entry != nil {
 		s := g.begin()
-		s.req.Caller = req.Caller
-		g.useHot(s, c, &c.terms, entry.Payload, d)
-		if s.denied {
-			g.refuse(s, d)
-		}
-		g.end(s)
+		s.req, s.route, s.holds = *req, r, holds
+		s.key = append(s.key[:0], key...)
+		g.useHot(s, c, c.terms, entry.Payload, d)
+		o = g.settle(s, d)
 	}
-	return true
+	return o, true
 }
 
 // isPlain tells whether plain can take the requests of a route with this rule

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
 )
 
 // ruleSet is the rules made ready for the request path.
@@ -21,25 +20,23 @@ type ruleSet struct {
 // rule is one rule with what it needs to decide.
 type rule struct {
 	*hotparam.Rule
-	prefix []byte // "id ", what a key's bytes begin with
-	terms  terms
-	except *exceptions // nil: there are none
+	prefix  []byte // "id ", what a key's bytes begin with
+	terms   *terms
+	except  *exceptions // nil: there are none
+	matcher matcher     // nil: the rule's own match and by alone
 }
 
-// terms are what requests or keys are held to, by a rule or an exception of it.
-type terms struct {
-	limit  *hotparam.Limit      // nil: nothing
-	single *limiter.TokenBucket // of a rule with neither hot nor by
-	keyed  *limiter.Keyed       // of a rule with by but not hot
-}
+// keyless tells whether one bucket holds all of the rule's requests.
+func (r *rule) keyless() bool { return r.By.Kind == hotparam.ByNone && r.matcher == nil }
 
-func compile(rules *hotparam.Rules, maxKeys int) (*ruleSet, error) {
+func compile(rules *hotparam.Rules, b *builder) (*ruleSet, error) {
 	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules))}
 	for i := range rules.Rules {
 		r := &set.rules[i]
 		r.Rule = &rules.Rules[i]
 		r.prefix = []byte(r.ID + " ")
-		if err := r.compile(maxKeys); err != nil {
+		r.matcher = b.opts.matchers[r.ID]
+		if err := r.compile(b); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}
 	}
@@ -49,19 +46,18 @@ func compile(rules *hotparam.Rules, maxKeys int) (*ruleSet, error) {
 	return set, nil
 }
 
-func (r *rule) compile(maxKeys int) (err error) {
-	if r.terms, err = r.newTerms(r.Limit, maxKeys); err != nil {
+func (r *rule) compile(b *builder) (err error) {
+	if r.terms, err = b.terms(r, r.Limit, r.ID); err != nil {
 		return err
 	}
 	list := make([]exception, len(r.Except))
 	for i := range r.Except {
-		list[i] = exception{Exception: &r.Except[i], terms: &r.terms}
-		if limit := r.Except[i].Limit; limit != nil {
-			own, err := r.newTerms(limit, maxKeys)
-			if err != nil {
+		x := &r.Except[i]
+		list[i] = exception{Exception: x, terms: r.terms}
+		if x.Limit != nil {
+			if list[i].terms, err = b.terms(r, x.Limit, exceptionName(r, x)); err != nil {
 				return fmt.Errorf("exception %d: %w", i+1, err)
 			}
-			list[i].terms = &own
 		}
 	}
 	if len(list) > 0 {
@@ -70,37 +66,22 @@ func (r *rule) compile(maxKeys int) (err error) {
 	return nil
 }
 
-// newTerms makes the buckets of a limit; those of hot keys come with the keys.
-func (r *rule) newTerms(l *hotparam.Limit, maxKeys int) (t terms, err error) {
-	t.limit = l
-	switch {
-	case l == nil:
-	case len(r.Hot) > 0:
-		_, err = limiter.NewTokenBucket(l.Rate, l.Burst) // as each of them will be
-	case r.By.Kind == hotparam.ByNone:
-		t.single, err = limiter.NewTokenBucket(l.Rate, l.Burst)
-	default:
-		t.keyed, err = limiter.NewKeyed(l.Rate, l.Burst, maxKeys)
-	}
-	return t, err
-}
-
-// overflow is how many requests passed the rule for want of room.
-func (r *rule) overflow() (n uint64) {
-	count := func(t *terms) {
-		if t.keyed != nil {
-			n += t.keyed.Stats().Overflow
+// allTerms are those of all rules and their exceptions.
+func (s *ruleSet) allTerms(yield func(*rule, *terms) bool) {
+	for i := range s.rules {
+		r := &s.rules[i]
+		if !yield(r, r.terms) {
+			return
 		}
-	}
-	count(&r.terms)
-	if r.except != nil {
-		for i := range r.except.list {
-			if t := r.except.list[i].terms; t != &r.terms {
-				count(t)
+		if r.except == nil {
+			continue
+		}
+		for j := range r.except.list {
+			if t := r.except.list[j].terms; t != r.terms && !yield(r, t) {
+				return
 			}
 		}
 	}
-	return n
 }
 
 func (s *ruleSet) byID(id string) *rule {
@@ -130,11 +111,12 @@ func (r *rule) nameOf(route string) string {
 
 // route is what is known of one route before its requests come.
 type route struct {
-	pattern hotparam.Route // the router's
-	rules   []candidate    // in order; those to ignore first where all rules count
-	byPath  bool           // some of them look at the request's path
-	plain   *candidate     // the only rule, if it is a plain one
-	costs   bool           // some of them count costs
+	set      *ruleSet
+	pattern  hotparam.Route // the router's
+	rules    []candidate    // in order; those to ignore first where all rules count
+	byPath   bool           // some of them look at the request's path
+	plain    *candidate     // the only rule, if it is a plain one
+	matchers bool           // some of them have one
 }
 
 // candidate is a rule that may match a request of the route.
@@ -164,7 +146,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 		own, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
 	}
 	text := own + " " + path
-	r := &route{}
+	r := &route{set: s}
 	if slash := strings.IndexByte(path, '/'); slash > 0 {
 		path = path[slash:] // the host is part of the key, not of the match
 	}
@@ -193,7 +175,7 @@ func (s *ruleSet) ofResource(name string) *route {
 	if r := s.resources.find("", name); r != nil {
 		return r
 	}
-	r := &route{}
+	r := &route{set: s}
 	for i := range s.rules {
 		if s.rules[i].Match.Route.Resource(name) {
 			r.rules = append(r.rules, candidate{rule: &s.rules[i], head: s.rules[i].makeHead(name), name: s.rules[i].nameOf(name)})
@@ -207,7 +189,7 @@ func (s *ruleSet) ofResource(name string) *route {
 // makeUnknown is the route of requests whose router told nothing: the path
 // decides on every rule.
 func (s *ruleSet) makeUnknown() *route {
-	r := &route{byPath: true}
+	r := &route{set: s, byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
 		c := candidate{rule: &s.rules[i], text: match.Path(), values: wildcards(match), byPath: true}
@@ -233,8 +215,8 @@ func wildcards(pattern *hotparam.Route) *hotparam.Route {
 func (s *ruleSet) finish(r *route) {
 	for i := range r.rules {
 		c := &r.rules[i]
-		c.picks = c.byPath || len(c.Match.Query) > 0
-		r.costs = r.costs || c.Count != hotparam.Requests
+		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil
+		r.matchers = r.matchers || c.matcher != nil
 	}
 	if len(r.rules) == 1 && r.rules[0].isPlain() {
 		r.plain = &r.rules[0]

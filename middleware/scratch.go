@@ -20,20 +20,39 @@ type scratch struct {
 	now    time.Duration
 	timed  bool
 
-	denied    bool
-	ticket    *Ticket // nil: costs are not asked for
-	taken     []taken
-	takenKeys []byte
+	matched []string        // the key that each candidate's matcher has given
+	own     hotparam.Params // for one of these
+
+	ruling
+	course
 }
 
-// taken is a token that is given back if another rule refuses; n is 0 where the
-// cost is to come, and only held is put right.
+// ruling is how a request's denials add up.
+type ruling struct {
+	denied  bool
+	decider *terms // of the rule that decided; nil: none did
+}
+
+// course is what a request has taken so far, and what it has yet to do.
+type course struct {
+	holds     bool // permits, and owes costs, until its ticket ends
+	ticket    *Ticket
+	taken     []taken
+	takenKeys []byte
+	delay     time.Duration // to wait before it goes on
+	exact     []exact
+	wanted    []wanted // permits
+}
+
+// taken is what is given back if another rule refuses; n is 0 where the cost is to
+// come, and only held is put right.
 type taken struct {
-	bucket *limiter.TokenBucket
+	bucket limiter.Bucket
 	held   *held // whose bucket it is; nil: no hot key's
 	n      int64
+	mark   int64
 
-	keyed    *limiter.Keyed
+	keyed    limiter.Keys
 	hash     uint64
 	from, to int // the key in takenKeys
 }
@@ -48,11 +67,41 @@ func (g *Guard) end(s *scratch) {
 		return
 	}
 	s.params.Reset()
-	clear(s.taken)
-	s.taken, s.takenKeys = s.taken[:0], s.takenKeys[:0]
+	if len(s.matched) > 0 {
+		s.own.Reset()
+		clear(s.matched)
+		s.matched = s.matched[:0]
+	}
+	s.course.reset()
 	s.req, s.route, s.loaded, s.values = Request{}, nil, false, nil
-	s.timed, s.denied, s.ticket = false, false, nil
+	s.timed, s.ruling = false, ruling{}
 	g.pool.Put(s)
+}
+
+// reset keeps the room, and writes only what was written: nearly every request has
+// taken nothing.
+func (c *course) reset() {
+	if len(c.taken) > 0 {
+		clear(c.taken)
+		c.taken, c.takenKeys = c.taken[:0], c.takenKeys[:0]
+	}
+	if len(c.exact) > 0 {
+		clear(c.exact)
+		c.exact = c.exact[:0]
+	}
+	if len(c.wanted) > 0 {
+		clear(c.wanted)
+		c.wanted = c.wanted[:0]
+	}
+	c.holds, c.ticket, c.delay = false, nil, 0
+}
+
+// ticketOf is the ticket of a request that holds, made when it is first needed.
+func (c *course) ticketOf(g *Guard) *Ticket {
+	if c.ticket == nil {
+		c.ticket = g.tickets.Get().(*Ticket)
+	}
+	return c.ticket
 }
 
 // canonicalPath undoes what a client may have escaped without need: a router
@@ -83,18 +132,32 @@ func (s *scratch) load(values *hotparam.Route) {
 	s.params.Sort()
 }
 
-// giveBack undoes what the limits that allow have taken, since another refused.
-func (s *scratch) giveBack() {
-	for _, t := range s.taken {
-		if t.held != nil {
-			t.held.passed.Add(-1)
-			t.held.refused.Add(1)
+// giveBack undoes what the limits that allow have taken, since another refused or
+// the request goes away.
+func (g *Guard) giveBack(c *course) {
+	if len(c.taken) > 0 {
+		now := g.opts.clock()
+		for i := range c.taken {
+			c.taken[i].giveBack(now, c.takenKeys)
 		}
-		if t.bucket != nil {
-			t.bucket.GiveBack(t.n)
-		} else {
-			t.keyed.GiveBack(t.hash, s.takenKeys[t.from:t.to], t.n)
-		}
+	}
+	if len(c.exact) > 0 {
+		g.returnExact(c.exact)
+	}
+}
+
+func (t *taken) giveBack(now time.Duration, keys []byte) {
+	if t.held != nil {
+		t.held.passed.Add(-1)
+		t.held.refused.Add(1)
+	}
+	ask := limiter.Ask{Kind: limiter.Return, N: t.n, Mark: t.mark}
+	switch {
+	case t.n == 0:
+	case t.bucket != nil:
+		t.bucket.Do(now, ask)
+	default:
+		t.keyed.Do(now, t.hash, keys[t.from:t.to], ask)
 	}
 }
 

@@ -1,0 +1,453 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// busyRule has so many requests served at a time; wait 0: nobody waits.
+func busyRule(tb testing.TB, id string, by hotparam.By, concurrency int, wait time.Duration) hotparam.Rule {
+	tb.Helper()
+	r := limitRule(tb, id, "*", by, 1, 1)
+	r.Limit = &hotparam.Limit{Concurrency: concurrency, Mode: hotparam.ModeLimit}
+	if wait > 0 {
+		r.Limit.Mode, r.Limit.Wait = hotparam.ModeWait, wait
+	}
+	return r
+}
+
+// letIn begins a request that is let in, and has a ticket.
+func letIn(tb testing.TB, f *fixture, req Request) *Ticket {
+	tb.Helper()
+	d, ticket := f.Begin(req)
+	if !d.Allowed || ticket == nil {
+		tb.Fatalf("%+v, ticket %v", d, ticket)
+	}
+	return ticket
+}
+
+// A permit is held from Begin to End: of one semaphore, of a key, of a hot key.
+func TestConcurrency(t *testing.T) {
+	hot := busyRule(t, "r", byNames("q"), 2, 0)
+	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+	for name, rule := range map[string]hotparam.Rule{
+		"single": busyRule(t, "r", hotparam.By{}, 2, 0), "keyed": busyRule(t, "r", byNames("q"), 2, 0), "hot": hot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			if name == "hot" {
+				f.heat(t, "r GET /s?q=1")
+			}
+			first, second := letIn(t, f, search), letIn(t, f, search)
+			d, ticket := f.Begin(search)
+			if d.Allowed || d.Reason != hotparam.ReasonBusy || d.Rule != "r" || d.Limit != 2 || ticket != nil {
+				t.Errorf("%+v, %v", d, ticket)
+			}
+			if d := f.Check(search); d.Allowed {
+				t.Errorf("Check: %+v", d)
+			}
+			other := f.Check(get("GET /s", "/s", "q=2"))
+			if other.Allowed != (name != "single") {
+				t.Errorf("another key: %+v", other)
+			}
+			first.End(Cost{})
+			third := letIn(t, f, search)
+			first.End(Cost{}) // once is enough, and twice no harm
+			if d, _ := f.Begin(search); d.Allowed {
+				t.Errorf("%+v: one was given back, not two", d)
+			}
+			second.End(Cost{})
+			third.End(Cost{})
+			for range 10 { // Check holds nothing
+				if d := f.Check(search); !d.Allowed {
+					t.Fatalf("%+v", d)
+				}
+			}
+			if d, ticket := f.EnterCost(t.Context(), "other"); !d.Allowed {
+				t.Errorf("%+v", d)
+			} else {
+				ticket.End(Cost{})
+			}
+			if s := f.Stats(); s.Busy != s.Limited || s.Busy < 3 {
+				t.Errorf("%+v", s)
+			}
+			if name == "hot" {
+				if keys := f.HotKeys(); keys[0].Refused != 3 || keys[0].Passed != 13 {
+					t.Errorf("%+v", keys)
+				}
+			}
+		})
+	}
+}
+
+// The slow call of the article: 8 at a time, the others wait, at most 2 s and so many.
+func TestSlowAPI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := busyRule(t, "slow", hotparam.By{}, 8, 2*time.Second)
+		rule.Limit.Queue = 20
+		f := running(t, []hotparam.Rule{rule})
+		var working, most atomic.Int64
+		h := f.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			most.Store(max(most.Load(), working.Add(1)))
+			time.Sleep(1500 * time.Millisecond)
+			working.Add(-1)
+		}))
+		start := time.Now()
+		var mu sync.Mutex
+		at := map[int][]time.Duration{}
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				w := serve(h, "GET", "/s")
+				mu.Lock()
+				defer mu.Unlock()
+				at[w.Code] = append(at[w.Code], time.Since(start))
+			})
+		}
+		wg.Wait()
+		// 8 at once, 8 after 1.5 s; 12 waited for 2 s in vain, 2 found the line full.
+		if most.Load() != 8 || len(at[200]) != 16 || len(at[503]) != 14 {
+			t.Errorf("%d at a time, %v", most.Load(), at)
+		}
+		if slices.Max(at[200]) != 3*time.Second || slices.Max(at[503]) != 2*time.Second || slices.Min(at[503]) != 0 {
+			t.Errorf("%v", at)
+		}
+		if s := f.Stats(); s.Busy != 14 || s.Waited != 20 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Rate and concurrency together: who is refused for want of a permit gets its tokens
+// back, and who waits for a token holds no permit meanwhile.
+func TestRateAndConcurrency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := limitRule(t, "r", "*", hotparam.By{}, 1, 3)
+		rule.Limit.Concurrency = 1
+		f := running(t, []hotparam.Rule{rule})
+		ticket := letIn(t, f, search)
+		for range 20 {
+			if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonBusy {
+				t.Fatalf("%+v", d)
+			}
+		}
+		ticket.End(Cost{})
+		for range 2 { // the tokens that are left
+			letIn(t, f, search).End(Cost{})
+		}
+		if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonLimited {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// What a request has waited for its tokens is part of the time that it may wait.
+func TestWaitsNoLongerInAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Second)
+		rule.Limit.Concurrency = 1
+		f := running(t, []hotparam.Rule{rule})
+		ticket := letIn(t, f, search)
+		start := time.Now()
+		if d, _ := f.Begin(search); d.Allowed || time.Since(start) != time.Second { // 100 ms for a token
+			t.Errorf("after %v: %+v", time.Since(start), d)
+		}
+		ticket.End(Cost{})
+	})
+}
+
+// A permit comes back whatever becomes of the handler.
+func TestPermitComesBack(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, 0)}})
+	gone := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	mux.HandleFunc("/hijack", func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = rw.WriteString("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+		_ = rw.Flush()
+	})
+	mux.HandleFunc("/gone", func(_ http.ResponseWriter, r *http.Request) {
+		close(gone)
+		<-r.Context().Done()
+	})
+	mux.Handle("/ok", ok)
+	server := httptest.NewServer(f.Handler(mux))
+	defer server.Close()
+	client := server.Client()
+	defer client.CloseIdleConnections()
+	fetch := func(ctx context.Context, path string) (int, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close()
+		_, err = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, err
+	}
+	free := func() bool { return f.Check(search).Allowed }
+	if _, err := fetch(t.Context(), "/panic"); err == nil {
+		t.Error("no error of a handler that aborts")
+	}
+	eventually(t, free)
+	if code, err := fetch(t.Context(), "/hijack"); code != http.StatusNoContent || err != nil {
+		t.Error(code, err)
+	}
+	eventually(t, free)
+	ctx, hangUp := context.WithCancel(t.Context())
+	go func() {
+		<-gone
+		if free() {
+			t.Error("free while it is served")
+		}
+		hangUp()
+	}()
+	if _, err := fetch(ctx, "/gone"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	eventually(t, free)
+	if code, err := fetch(t.Context(), "/ok"); code != http.StatusOK || err != nil {
+		t.Error(code, err)
+	}
+}
+
+// Who has waited in the line and hangs up leaves it.
+func TestGoneFromTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running(t, []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, time.Minute)})
+		ticket := letIn(t, f, search)
+		ctx, cancel := context.WithCancel(t.Context())
+		req := search
+		req.Context = ctx
+		done := make(chan hotparam.Decision)
+		go func() {
+			d, ticket := f.Begin(req)
+			if ticket != nil {
+				t.Error("a ticket for one that has gone")
+			}
+			done <- d
+		}()
+		synctest.Wait()
+		cancel()
+		if d := <-done; d.Allowed || d.Reason != hotparam.ReasonBusy || d.Rule != "r" {
+			t.Errorf("%+v", d)
+		}
+		ticket.End(Cost{})
+		letIn(t, f, search).End(Cost{})
+		if s := f.Stats(); s.Gone != 1 || s.Busy != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A client that has gone before is no reason to refuse where nobody waits.
+func TestGoneBefore(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := search
+	req.Context = ctx
+	for _, opts := range [][]Option{nil, {WithShadow()}} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, 0)}}, opts...)
+		letIn(t, f, req).End(Cost{})
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, time.Minute)}})
+	if d, ticket := f.Begin(req); d.Allowed || d.Reason != hotparam.ReasonBusy || ticket != nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Two rules with concurrency: a permit of the first is given back if the second has
+// none, and no two requests wait for each other.
+func TestPermitsOfManyRules(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "all", hotparam.By{}, 2, 0), busyRule(t, "each", byNames("q"), 1, 0)}})
+	ticket := letIn(t, f, search)
+	for range 10 {
+		if d, _ := f.Begin(search); d.Allowed || d.Rule != "each" {
+			t.Fatalf("%+v", d)
+		}
+	}
+	other := letIn(t, f, get("GET /s", "/s", "q=2"))
+	if d, _ := f.Begin(get("GET /s", "/s", "q=3")); d.Allowed || d.Rule != "all" {
+		t.Errorf("%+v", d)
+	}
+	ticket.End(Cost{})
+	other.End(Cost{})
+}
+
+// Of a hot key the requests are told that passed by all rules.
+func TestPermitsOfHotKeys(t *testing.T) {
+	hot := hotRule(t, "hot", "*", byNames("q"), 1, 10)
+	hot.Limit.Concurrency = 5
+	for range 2 {
+		testPermitsOfHotKeys(t, hot)
+		hot.Limit = busyRule(t, "hot", byNames("q"), 5, 0).Limit // and no rate
+	}
+}
+
+func testPermitsOfHotKeys(t *testing.T, hot hotparam.Rule) {
+	t.Helper()
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hot, busyRule(t, "all", hotparam.By{}, 1, 0)}})
+	f.heat(t, "hot GET /s?q=1")
+	ticket := letIn(t, f, search)
+	for range 3 {
+		f.Begin(search)
+	}
+	if keys := f.HotKeys(); keys[0].Passed != 1 || keys[0].Refused != 3 {
+		t.Errorf("%+v", keys)
+	}
+	ticket.End(Cost{})
+}
+
+// panicking is a semaphore of a user's own that panics.
+type panicking struct{}
+
+func (panicking) Acquire(context.Context, string, limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision, error) {
+	panic("inside")
+}
+
+// A request that passes since something panicked keeps nothing of what it had got.
+func TestPanicGivesBack(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		limitRule(t, "rate", "*", hotparam.By{}, 1, 1), busyRule(t, "here", hotparam.By{}, 1, 0), exactly(busyRule(t, "all", hotparam.By{}, 1, 0), ""),
+	}}, WithSemaphore(panicking{}))
+	for range 3 {
+		if d, ticket := f.Begin(search); !d.Allowed || d.Reason != hotparam.ReasonOpen || ticket != nil {
+			t.Errorf("%+v", d)
+		}
+	}
+	if n := f.Stats().Panics; n != 3 {
+		t.Errorf("%d panics", n)
+	}
+}
+
+// By priority the line is overtaken, and a bucket has something left for the first.
+func TestPriority(t *testing.T) {
+	first := &hotparam.Priority{Name: "tier", First: []string{"gold", "silver"}}
+	t.Run("line", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			rule := busyRule(t, "r", hotparam.By{}, 1, time.Minute)
+			rule.Limit.Priority = first
+			f := running(t, []hotparam.Rule{rule})
+			ticket := letIn(t, f, search)
+			var order []string
+			var wg sync.WaitGroup
+			for _, query := range []string{"", "tier=silver", "tier=gold", "tier=lead", "tier=gold&q=2"} {
+				wg.Go(func() {
+					_, ticket := f.Begin(get("GET /s", "/s", query))
+					order = append(order, query) // one at a time
+					ticket.End(Cost{})
+				})
+				synctest.Wait()
+			}
+			ticket.End(Cost{})
+			wg.Wait()
+			if want := []string{"tier=gold", "tier=gold&q=2", "tier=silver", "", "tier=lead"}; !slices.Equal(order, want) {
+				t.Errorf("%q", order)
+			}
+		})
+	})
+	t.Run("of the path", func(t *testing.T) {
+		rule := limitRule(t, "r", "GET /{tier}", hotparam.By{}, 1, 3)
+		rule.Limit.Priority = &hotparam.Priority{Source: hotparam.Path, Name: "tier", First: first.First}
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f.Check(get("GET /{tier}", "/none", "tier=gold"))
+		if d := f.Check(get("GET /{tier}", "/none", "tier=gold")); d.Allowed {
+			t.Errorf("%+v: the query is not the path", d)
+		}
+		if d := f.Check(get("GET /{tier}", "/gold", "tier=none")); !d.Allowed {
+			t.Errorf("%+v", d)
+		}
+	})
+	t.Run("bucket", func(t *testing.T) {
+		rule := limitRule(t, "r", "*", hotparam.By{}, 1, 9)
+		rule.Limit.Priority = first
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		var passed []int
+		for _, query := range []string{"tier=none", "tier=silver", "tier=gold"} {
+			n := 0
+			for f.Check(get("GET /s", "/s", query)).Allowed {
+				n++
+			}
+			passed = append(passed, n)
+		}
+		if !slices.Equal(passed, []int{3, 3, 3}) { // of 9 two thirds are for silver and gold, one for gold
+			t.Errorf("passed %v", passed)
+		}
+	})
+}
+
+func TestKeep(t *testing.T) {
+	for _, burst := range []int64{1, 2, 3, 7, 100, 1 << 61} {
+		for classes := 2; classes <= hotparam.MaxClasses; classes++ {
+			last := int64(-1)
+			for class := range classes {
+				k := keep(burst, class, classes)
+				if k < last || k < 0 || k >= burst {
+					t.Errorf("class %d of %d leaves %d of %d", class, classes, k, burst)
+				}
+				last = k
+			}
+		}
+	}
+}
+
+// A shadow rule with concurrency refuses nobody.
+func TestConcurrencyInShadow(t *testing.T) {
+	rule := busyRule(t, "r", hotparam.By{}, 1, 0)
+	rule.Limit.Mode = hotparam.ModeShadow
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	ticket := letIn(t, f, search)
+	d, none := f.Begin(search)
+	if !d.Allowed || d.Reason != hotparam.ReasonShadow || none != nil {
+		t.Errorf("%+v, %v", d, none)
+	}
+	ticket.End(Cost{})
+	if s := f.Stats(); s.Shadowed != 1 || s.Limited != 0 {
+		t.Errorf("%+v", s)
+	}
+	all := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, time.Minute)}}, WithShadow())
+	ticket = letIn(t, all, search)
+	if d, _ := all.Begin(search); !d.Allowed || d.Reason != hotparam.ReasonShadow {
+		t.Errorf("%+v", d)
+	}
+	ticket.End(Cost{})
+}
+
+// Costs and permits of one request end together.
+func TestCostAndConcurrency(t *testing.T) {
+	cost := limitRule(t, "cost", "*", hotparam.By{}, 1, 10)
+	cost.Count, cost.Limit.Concurrency = hotparam.Units, 1
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})
+	ticket := letIn(t, f, search)
+	if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonBusy {
+		t.Errorf("%+v", d)
+	}
+	ticket.End(Cost{Units: 10})
+	if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonLimited {
+		t.Errorf("%+v", d)
+	}
+	if n := f.Stats().Charged; n != 1 {
+		t.Errorf("%d charged", n)
+	}
+}

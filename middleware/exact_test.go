@@ -1,0 +1,339 @@
+package middleware
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// shared is a backend that instances share, and that tells what it was asked.
+type shared struct {
+	*limiter.Memory
+	mu    sync.Mutex
+	calls [][]limiter.Op
+	err   error // not nil: it is away
+}
+
+func newShared(tb testing.TB) *shared {
+	tb.Helper()
+	m, err := limiter.NewMemory(limiter.MemoryConfig{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &shared{Memory: m}
+}
+
+func (s *shared) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	var results [1]limiter.Result
+	err := s.DoAll(ctx, []limiter.Op{op}, results[:])
+	return results[0], err
+}
+
+func (s *shared) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.calls = append(s.calls, slices.Clone(ops))
+	ctx = context.WithoutCancel(ctx) // on a busy machine 30 ms are nothing
+	for i := range ops {
+		if results[i], err = s.Memory.Do(ctx, ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked are the ops of the calls since the last time, by name, key and kind.
+func (s *shared) asked() (calls [][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ops := range s.calls {
+		var texts []string
+		for _, op := range ops {
+			texts = append(texts, op.Name+" "+op.Key+" "+[]string{"take", "peek", "at most", "reserve", "charge", "return"}[op.Kind])
+		}
+		calls = append(calls, texts)
+	}
+	s.calls = nil
+	return calls
+}
+
+func (s *shared) setErr(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func exactly(r hotparam.Rule, away hotparam.Away) hotparam.Rule {
+	l := *r.Limit
+	l.Scope, l.Away = hotparam.ScopeExact, away
+	r.Limit = &l
+	return r
+}
+
+func wantCalls(t *testing.T, s *shared, want ...[]string) {
+	t.Helper()
+	if got := s.asked(); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
+		t.Errorf("asked %q,\nwant  %q", got, want)
+	}
+}
+
+// All that a request asks of Redis is asked in one call, after the limits of this
+// instance, and is given back when one of it denies; of a rule about hot keys only
+// what is hot is asked.
+func TestExact(t *testing.T) {
+	back := newShared(t)
+	rules := []hotparam.Rule{
+		limitRule(t, "here", "*", byNames("q"), 1, 10),
+		exactly(limitRule(t, "all", "*", hotparam.By{}, 1, 100), ""),
+		exactly(limitRule(t, "key", "*", byNames("q"), 1, 3), ""),
+		exactly(hotRule(t, "hot", "*", byNames("q"), 1, 2), ""),
+	}
+	two := [2]*fixture{newFixture(t, hotparam.Rules{Rules: rules}, WithBackend(back)), newFixture(t, hotparam.Rules{Rules: rules}, WithBackend(back))}
+	d := two[0].Check(search)
+	if !d.Allowed || d.Limit != 3 || d.Remaining != 2 || d.Rule != "key" {
+		t.Errorf("%+v, want the tightest told", d)
+	}
+	wantCalls(t, back, []string{"all * take", "key GET /s?q=1 take"})
+	two[1].heat(t, "hot GET /s?q=1")
+	two[1].Check(search)
+	wantCalls(t, back, []string{"all * take", "key GET /s?q=1 take", "hot GET /s?q=1 take"})
+	two[0].Check(search)
+	back.asked()
+	d = two[1].Check(search) // the fourth of 3, whatever the instance
+	if d.Allowed || d.Rule != "key" || d.RetryAfter == 0 {
+		t.Errorf("%+v", d)
+	}
+	wantCalls(t, back,
+		[]string{"all * take", "key GET /s?q=1 take", "hot GET /s?q=1 take"},
+		[]string{"all * return", "hot GET /s?q=1 return"})
+	if keys := two[1].HotKeys(); keys[0].Passed != 1 || keys[0].Refused != 1 {
+		t.Errorf("%+v", keys)
+	}
+	here := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "here", "*", hotparam.By{}, 1, 1), rules[1]}}, WithBackend(back))
+	here.Check(search)
+	back.asked()
+	if d := here.Check(search); d.Allowed || d.Rule != "here" {
+		t.Errorf("%+v", d)
+	}
+	wantCalls(t, back) // denied here, Redis is not asked
+}
+
+// Waiting and priority are Redis's business as well, and who goes away gives back.
+func TestExactWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := newShared(t)
+		rule := exactly(waitRule(t, "r", hotparam.By{}, tenASecond, 2, time.Second), "")
+		rule.Limit.Priority = &hotparam.Priority{Name: "tier", First: []string{"gold"}}
+		f := running(t, []hotparam.Rule{rule}, WithBackend(back))
+		gold := get("GET /s", "/s", "tier=gold")
+		start := time.Now()
+		f.Check(gold)
+		f.Check(gold)
+		f.Check(gold) // due in 100 ms
+		if took := time.Since(start); took != 100*time.Millisecond {
+			t.Errorf("passed after %v", took)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, leave)
+		back.asked()
+		gold.Context = ctx
+		if d := f.Check(gold); d.Allowed {
+			t.Errorf("%+v", d)
+		}
+		wantCalls(t, back, []string{"r * reserve"}, []string{"r * return"})
+		start = time.Now()
+		f.Check(search) // leaves one of two: 50 ms are gone
+		if took := time.Since(start); took != 150*time.Millisecond {
+			t.Errorf("passed after %v", took)
+		}
+	})
+}
+
+// While Redis is away each limit does what it says.
+func TestExactAway(t *testing.T) {
+	for away, want := range map[hotparam.Away]hotparam.Decision{
+		"":                  {Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"}, // half of 4
+		hotparam.AwayLocal:  {Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"},
+		hotparam.AwayOpen:   {Allowed: true, Reason: hotparam.ReasonOpen, Rule: "r"},
+		hotparam.AwayClosed: {Reason: hotparam.ReasonAway, Rule: "r"},
+	} {
+		t.Run(string(away), func(t *testing.T) {
+			back := newShared(t)
+			back.setErr(errors.New("no route to host"))
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(limitRule(t, "r", "*", hotparam.By{}, 1, 4), away)}}, WithBackend(back))
+			f.SetInstances(2)
+			d := f.Check(search)
+			d.ResetAfter = 0
+			if !d.Allowed {
+				if d.RetryAfter <= 0 {
+					t.Errorf("%+v", d)
+				}
+				d.RetryAfter, d.Limit = 0, 0
+			}
+			if d != want {
+				t.Errorf("%+v, want %+v", d, want)
+			}
+			if s := f.Stats(); (s.Away == 1) != (away == hotparam.AwayClosed) || s.Away != s.Limited {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// Limits that differ in this are asked for apart, and one that denies undoes all.
+func TestExactAwayMixed(t *testing.T) {
+	back := newShared(t)
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		exactly(limitRule(t, "open", "*", hotparam.By{}, 1, 4), hotparam.AwayOpen),
+		exactly(limitRule(t, "local", "*", hotparam.By{}, 1, 4), hotparam.AwayLocal),
+		exactly(limitRule(t, "closed", "*", hotparam.By{}, 1, 1), hotparam.AwayClosed),
+	}}, WithBackend(back))
+	f.Check(search)
+	wantCalls(t, back, []string{"local * take"}, []string{"open * take"}, []string{"closed * take"})
+	if d := f.Check(search); d.Allowed || d.Rule != "closed" {
+		t.Errorf("%+v", d)
+	}
+	if n := len(back.asked()); n != 5 { // three takes, two returns
+		t.Errorf("%d calls", n)
+	}
+	back.setErr(errors.New("gone"))
+	if d := f.Check(search); d.Allowed || d.Reason != hotparam.ReasonAway || d.Rule != "closed" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A backend that is back is asked again.
+func TestExactIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := newShared(t)
+		f := running(t, []hotparam.Rule{exactly(limitRule(t, "r", "*", hotparam.By{}, 1, 4), hotparam.AwayClosed)}, WithBackend(back))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- f.Run(ctx) }()
+		back.setErr(errors.New("gone"))
+		if f.Check(search).Allowed {
+			t.Error("passed")
+		}
+		time.Sleep(10 * time.Second)
+		back.setErr(nil)
+		time.Sleep(10 * time.Second)
+		if d := f.Check(search); !d.Allowed {
+			t.Errorf("%+v", d)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What a backend cannot do it never decides on; that is told once, and counted.
+func TestExactUnsupported(t *testing.T) {
+	for away, passed := range map[hotparam.Away]bool{hotparam.AwayLocal: true, hotparam.AwayClosed: false} {
+		back := newShared(t)
+		back.setErr(limiter.ErrUnsupported)
+		var log bytes.Buffer
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(limitRule(t, "r", "*", hotparam.By{}, 1, 4), away)}},
+			WithBackend(back), WithLog(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 3 {
+			if d := f.Check(search); d.Allowed != passed {
+				t.Errorf("%s: %+v", away, d)
+			}
+		}
+		if n := f.Stats().Undecided; n != 3 || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%d undecided: %s", n, &log)
+		}
+	}
+}
+
+// Run without a backend has nothing to do, and ends.
+func TestRunWithoutBackend(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1)}})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := f.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// failing is a semaphore that is away.
+type failing struct{}
+
+func (failing) Acquire(context.Context, string, limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision, error) {
+	return nil, hotparam.Decision{}, errors.New("no route to host")
+}
+
+// Exact concurrency is that of all instances; while who counts it is away the limit
+// tells what is done.
+func TestExactConcurrency(t *testing.T) {
+	rule := exactly(busyRule(t, "r", byNames("q"), 2, 0), "")
+	all, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithSemaphore(all))
+	two := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithSemaphore(all))
+	first, second := letIn(t, one, search), letIn(t, two, search)
+	if d, _ := one.Begin(search); d.Allowed || d.Reason != hotparam.ReasonBusy {
+		t.Errorf("%+v", d)
+	}
+	first.End(Cost{})
+	second.End(Cost{})
+	for away, passed := range map[hotparam.Away]int{hotparam.AwayLocal: 1, hotparam.AwayOpen: 5, hotparam.AwayClosed: 0} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(rule, away)}}, WithSemaphore(failing{}))
+		f.SetInstances(2)
+		n := 0
+		for range 5 {
+			if d, _ := f.Begin(search); d.Allowed {
+				n++
+			} else if want := map[hotparam.Away]hotparam.Reason{hotparam.AwayLocal: hotparam.ReasonBusy, hotparam.AwayClosed: hotparam.ReasonAway}[away]; d.Reason != want {
+				t.Errorf("%s: %+v", away, d)
+			}
+		}
+		if n != passed {
+			t.Errorf("%s: %d passed, want %d", away, n, passed)
+		}
+	}
+}
+
+// What the rules need and the program does not give is told at once.
+func TestNewNeeds(t *testing.T) {
+	custom := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
+	custom.Limit.Algorithm = "x_mine"
+	hotCustom := hotRule(t, "r", "*", byAll, 1, 1)
+	hotCustom.Limit.Algorithm = "x_mine"
+	except := hotRule(t, "r", "*", byAll, 1, 1)
+	except.Except = []hotparam.Exception{{Values: is("q", "1"), Limit: exactly(custom, "").Limit}}
+	plain := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
+	for name, c := range map[string]struct {
+		rule hotparam.Rule
+		opts []Option
+		want string
+	}{
+		"backend":   {exactly(plain, ""), nil, `rule "r": limit.scope exact: the guard has no backend: give one by WithBackend`},
+		"semaphore": {exactly(busyRule(t, "r", hotparam.By{}, 1, 0), ""), nil, `rule "r": limit.scope exact with concurrency: the guard has no semaphore: give one by WithSemaphore`},
+		"algorithm": {custom, nil, `rule "r": limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
+		"of hot":    {hotCustom, nil, `rule "r": limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
+		"except":    {except, nil, `rule "r": exception 1: limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
+		"matcher":   {plain, []Option{WithMatcher("q", nil)}, `WithMatcher: there is no rule "q"`},
+		"serve":     {plain, []Option{WithServe("q", ok)}, `WithServe: there is no rule "q"`},
+	} {
+		_, err := New(&hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{c.rule}}, newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{plain}}).counts, c.opts...)
+		if err == nil || err.Error() != "middleware: "+c.want {
+			t.Errorf("%s: %v,\nwant middleware: %s", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package middleware
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func shareRule(tb testing.TB, id string, by hotparam.By, perHour, burst int64) hotparam.Rule {
+	tb.Helper()
+	r := limitRule(tb, id, "*", by, perHour, burst)
+	r.Limit.Scope = hotparam.ScopeShare
+	return r
+}
+
+// Of a shared limit each instance has its part, from the moment that it is told how
+// many they are, and what was taken stays taken.
+func TestShare(t *testing.T) {
+	hot := shareRule(t, "r", byNames("q"), 60, 12)
+	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+	for name, rule := range map[string]hotparam.Rule{
+		"single": shareRule(t, "r", hotparam.By{}, 60, 12), "keyed": shareRule(t, "r", byNames("q"), 60, 12), "hot": hot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			if name == "hot" {
+				f.heat(t, "r GET /s?q=1")
+			}
+			passes := func() (n int) {
+				for f.Check(search).Allowed {
+					n++
+				}
+				return n
+			}
+			for range 2 {
+				f.Check(search)
+			}
+			f.SetInstances(3)
+			if n := passes(); n != 2 { // 4 is the part, 2 are taken
+				t.Errorf("%d passed, want 2", n)
+			}
+			f.now += 6 * time.Minute // at a third of a token a minute
+			if n := passes(); n != 2 {
+				t.Errorf("%d passed, want 2", n)
+			}
+			f.SetInstances(0) // not known
+			if n := passes(); n != 8 {
+				t.Errorf("%d passed, want 8", n)
+			}
+			f.now += 6 * time.Minute
+			if n := passes(); n != 6 {
+				t.Errorf("%d passed, want 6", n)
+			}
+			f.SetInstances(-5)
+		})
+	}
+}
+
+// No instance has less than one permit, and says so once.
+func TestShareBelowOne(t *testing.T) {
+	var log bytes.Buffer
+	busy := busyRule(t, "busy", hotparam.By{}, 2, 0)
+	busy.Limit.Scope = hotparam.ScopeShare
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{shareRule(t, "few", hotparam.By{}, 60, 3), shareRule(t, "many", hotparam.By{}, 60, 30), busy}},
+		WithLog(slog.New(slog.NewTextHandler(&log, nil))))
+	for _, n := range []int{2, 5, 1, 5, 6} {
+		f.SetInstances(n)
+	}
+	for _, rule := range []string{"few", "busy"} {
+		if n := strings.Count(log.String(), "rule="+rule); n != 1 {
+			t.Errorf("%d warnings of %s:\n%s", n, rule, &log)
+		}
+	}
+	if strings.Contains(log.String(), "many") {
+		t.Error(log.String())
+	}
+	reload(t, f, shareRule(t, "few", hotparam.By{}, 60, 3), shareRule(t, "fresh", hotparam.By{}, 60, 3))
+	if n := strings.Count(log.String(), "rule=fresh"); n != 1 || strings.Count(log.String(), "rule=few") != 1 {
+		t.Errorf("%d warnings of a new rule:\n%s", n, &log)
+	}
+	f.Check(search)
+	if d, _ := f.Begin(search); d.Allowed || d.RetryAfter != 6*time.Minute { // 60 an hour, of six
+		t.Errorf("%+v", d)
+	}
+}

@@ -1,0 +1,57 @@
+package middleware
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hotparam/hotparam"
+)
+
+func TestHooks(t *testing.T) {
+	var told []string
+	tell := func(hook string) func(Request, hotparam.Decision) {
+		return func(r Request, d hotparam.Decision) {
+			told = append(told, fmt.Sprint(hook, " ", r.Query+r.Pattern, " ", d.Reason, " ", d.Remaining))
+		}
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 20)}}, WithHooks(Hooks{
+		Before: func(r Request) { told = append(told, "before "+r.Query+r.Pattern) },
+		After:  tell("after"), Denied: tell("denied"), Near: tell("near"),
+	}))
+	expect := func(want ...string) {
+		t.Helper()
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q,\nwant %q", told, want)
+		}
+		told = nil
+	}
+	f.Check(get("", "/s", "q=1"))
+	expect("before q=1", "after q=1 within 19")
+	for range 16 {
+		f.Check(search)
+	}
+	told = nil
+	f.Enter(t.Context(), "job")
+	expect("before job", "after job within 2")
+	f.Check(get("", "/s", "q=1"))
+	expect("before q=1", "after q=1 within 1", "near q=1 within 1")
+	f.Check(search)
+	told = nil
+	serve(f.Handler(ok), "GET", "/s?q=2")
+	expect("before q=2", "after q=2 limited 0", "denied q=2 limited 0")
+}
+
+// A hook that panics changes nothing.
+func TestHooksPanic(t *testing.T) {
+	bad := func(Request, hotparam.Decision) { panic("inside") }
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1)}},
+		WithHooks(Hooks{Before: func(Request) { panic("inside") }, After: bad, Denied: bad, Near: bad}))
+	f.Check(search)
+	if d := f.Check(search); d.Allowed || d.Reason != hotparam.ReasonLimited {
+		t.Errorf("%+v", d)
+	}
+	if n := f.Stats().Panics; n != 5 {
+		t.Errorf("%d panics", n)
+	}
+}

@@ -1,0 +1,104 @@
+package middleware
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// A matcher's key takes the place of the rule's, in the rule's limit and in its counts;
+// an empty one is no match; ignore exempts from all rules; a panic passes.
+func TestMatcher(t *testing.T) {
+	by := func(r *http.Request) (string, bool) {
+		switch user := r.Header.Get("User"); user {
+		case "panic":
+			panic("inside")
+		case "admin":
+			return "", true
+		default:
+			return user, false
+		}
+	}
+	single := limitRule(t, "single", "GET /s", hotparam.By{}, 1, 1) // has a bucket for each user now
+	hot := hotRule(t, "hot", "*", byNames("key"), 0, 0)
+	hot.Except = []hotparam.Exception{{Values: is("key", "a b"), Action: hotparam.Block}}
+	all := limitRule(t, "all", "*", hotparam.By{}, 1, 100)
+	mux := http.NewServeMux()
+	mux.Handle("GET /s", ok)
+	for _, routed := range []bool{true, false} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{all, single, hot}}, WithMatcher("single", by), WithMatcher("hot", by))
+		h := f.Handler(mux)
+		if !routed {
+			h = f.Handler(http.HandlerFunc(mux.ServeHTTP))
+		}
+		as := func(user string) int {
+			req := httptest.NewRequest("GET", "/s?q=1", nil)
+			req.Header.Set("User", user)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, req)
+			return w.Code
+		}
+		var got []int
+		for _, user := range []string{"alice", "alice", "bob", "", "", "admin", "admin", "panic", "a b"} {
+			got = append(got, as(user))
+		}
+		if want := []int{200, 429, 200, 200, 200, 200, 200, 200, 403}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if got, want := f.keys(), []string{"hot GET /s?key=alice", "hot GET /s?key=bob"}; !slices.Equal(got, want) {
+			t.Errorf("counted %q, want %q", got, want)
+		}
+		if n := f.Stats().Panics; n != 1 {
+			t.Errorf("%d panics", n)
+		}
+		if left := f.rules.Load().byID("all").terms.single.FreshAfter(f.now); left != 4*time.Hour {
+			t.Errorf("%v of tokens are taken, want those of alice, bob and two who are nobody", left)
+		}
+		if d := f.Check(search); d.Rule != "all" {
+			t.Errorf("%+v: what is not HTTP has no matcher", d)
+		}
+	}
+}
+
+// A matcher decides on what its rule would match, and on nothing else.
+func TestMatcherOfItsRule(t *testing.T) {
+	rule := limitRule(t, "r", "GET /s", hotparam.By{}, 1, 1)
+	rule.Match.Query = is("q", "*")
+	asked := 0
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithMatcher("r", func(*http.Request) (string, bool) {
+		asked++
+		return "x", false
+	}))
+	h := f.Handler(ok)
+	for target, want := range map[string]int{"/t?q=1": 0, "/s?b=1": 0, "/s?q=1": 1} {
+		asked = 0
+		if serve(h, "GET", target); asked != want {
+			t.Errorf("%s: asked %d times", target, asked)
+		}
+	}
+}
+
+// With evaluate: first the first matcher that gives a key decides.
+func TestMatchersInOrder(t *testing.T) {
+	key := func(header string) func(*http.Request) (string, bool) {
+		return func(r *http.Request) (string, bool) { return r.Header.Get(header), false }
+	}
+	f := newFixture(t, hotparam.Rules{Evaluate: hotparam.EvaluateFirst, DenyNoMatch: true, Rules: []hotparam.Rule{
+		limitRule(t, "one", "*", hotparam.By{}, 1, 1), limitRule(t, "two", "*", hotparam.By{}, 1, 2),
+	}}, WithMatcher("one", key("One")), WithMatcher("two", key("Two")), WithHeaders())
+	h := f.Handler(ok)
+	for headers, want := range map[[2]string]string{{"x", "y"}: `"one";r=0;t=3600`, {"", "y"}: `"two";r=1;t=3600`, {"", ""}: ""} {
+		req := httptest.NewRequest("GET", "/s", nil)
+		req.Header.Set("One", headers[0])
+		req.Header.Set("Two", headers[1])
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		if got := w.Header().Get("RateLimit"); got != want || (want == "") != (w.Code == http.StatusForbidden) {
+			t.Errorf("%q: %d %s, want %s", headers, w.Code, got, want)
+		}
+	}
+}

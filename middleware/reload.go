@@ -1,0 +1,126 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Reload puts other rules in the place of the present ones, while requests are
+// served; rules must not change afterwards. A request goes by the rules that it met.
+// What was taken stays taken, by the id of the rule and, for an exception, its values,
+// as long as the rule has one bucket, or keys, as before, and the same algorithm. Who
+// holds a permit gives it back where it was got.
+//
+// Rules with hot are known to the collector and to the aggregator, which count by
+// them: of these only match and limits can change. For all else both have to start
+// anew. If Reload fails the present rules stay in force.
+func (g *Guard) Reload(rules *hotparam.Rules) error {
+	if rules == nil {
+		return errors.New("middleware: Reload needs rules")
+	}
+	if err := rules.Validate(); err != nil {
+		return fmt.Errorf("middleware: %w", err)
+	}
+	g.fleet.mu.Lock()
+	defer g.fleet.mu.Unlock()
+	old := g.rules.Load()
+	if err := reloadable(old.Rules, rules); err != nil {
+		return fmt.Errorf("middleware: reload: %w", err)
+	}
+	if err := g.put(rules, old); err != nil {
+		return fmt.Errorf("middleware: reload: %w", err)
+	}
+	return nil
+}
+
+// put puts rules in force, with the state of the old ones.
+func (g *Guard) put(rules *hotparam.Rules, old *ruleSet) error {
+	b := &builder{opts: &g.opts, instances: g.instances(), old: make(map[string]*terms)}
+	if old != nil {
+		old.allTerms(func(_ *rule, t *terms) bool {
+			b.old[t.name] = t
+			return true
+		})
+	}
+	set, err := compile(rules, b)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		if err := g.opts.validate(set); err != nil {
+			return err
+		}
+	}
+	var now time.Duration
+	if len(b.adopt) > 0 {
+		now = g.opts.clock()
+	}
+	for _, f := range b.adopt {
+		if err := f(now); err != nil { // compile has made one such
+			return err
+		}
+	}
+	g.rules.Store(set)
+	g.warn(set)
+	if old != nil {
+		g.forget(old, set)
+	}
+	return nil
+}
+
+// validate refuses options about rules that are not there. A reload may take the rules
+// away, and bring them back.
+func (o *options) validate(set *ruleSet) error {
+	for id := range o.matchers {
+		if set.byID(id) == nil {
+			return fmt.Errorf("WithMatcher: there is no rule %q", id)
+		}
+	}
+	for id := range o.serve {
+		if set.byID(id) == nil {
+			return fmt.Errorf("WithServe: there is no rule %q", id)
+		}
+	}
+	return nil
+}
+
+// reloadable tells what of the rules with hot cannot change.
+func reloadable(old, rules *hotparam.Rules) error {
+	if old.Namespace != rules.Namespace {
+		return fmt.Errorf("namespace %q was %q: that takes a restart", rules.Namespace, old.Namespace)
+	}
+	was := make(map[string]*hotparam.Rule)
+	for i := range old.Rules {
+		if r := &old.Rules[i]; len(r.Hot) > 0 {
+			was[r.ID] = r
+		}
+	}
+	for i := range rules.Rules {
+		r := &rules.Rules[i]
+		if len(r.Hot) == 0 {
+			continue
+		}
+		if before := was[r.ID]; before == nil || !sameCounts(before, r) {
+			return fmt.Errorf("rule %q has hot and is new, or counts in another way: that takes a restart, of instances and aggregators", r.ID)
+		}
+		delete(was, r.ID)
+	}
+	for id := range was {
+		return fmt.Errorf("rule %q with hot is gone: that takes a restart, of instances and aggregators", id)
+	}
+	return nil
+}
+
+// sameCounts tells whether two versions of a rule with hot differ in nothing but what
+// they match and what they hold keys to.
+func sameCounts(a, b *hotparam.Rule) bool {
+	return slices.Equal(a.Hot, b.Hot) && a.Count == b.Count && a.Prefix == b.Prefix && a.ParamsOnly == b.ParamsOnly &&
+		a.By.Kind == b.By.Kind && slices.Equal(a.By.Names, b.By.Names) &&
+		slices.EqualFunc(a.Except, b.Except, func(x, y hotparam.Exception) bool {
+			return x.Action == y.Action && x.Rate == y.Rate && slices.Equal(x.Values, y.Values)
+		})
+}

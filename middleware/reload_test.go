@@ -1,0 +1,223 @@
+package middleware
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func reload(tb testing.TB, f *fixture, rules ...hotparam.Rule) {
+	tb.Helper()
+	if err := f.Reload(&hotparam.Rules{Namespace: "test", Rules: rules}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// What was taken stays taken when the rules change, where the shape allows.
+func TestReloadKeepsState(t *testing.T) {
+	hot := hotRule(t, "r", "*", byNames("q"), 1, 5)
+	for name, rule := range map[string]hotparam.Rule{
+		"single": limitRule(t, "r", "*", hotparam.By{}, 1, 5), "keyed": limitRule(t, "r", "*", byNames("q"), 1, 5), "hot": hot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			if name == "hot" {
+				f.heat(t, "r GET /s?q=1")
+			}
+			for range 3 {
+				f.Check(search)
+			}
+			reload(t, f, rule) // nothing changed
+			if d := f.Check(search); d.Remaining != 1 {
+				t.Errorf("%+v, want 1 left", d)
+			}
+			more := rule
+			more.Limit = limit(1, 8)
+			reload(t, f, more)
+			if d := f.Check(search); d.Remaining != 3 || d.Limit != 8 { // 5 of 8 are taken
+				t.Errorf("%+v, want 3 left of 8", d)
+			}
+			window := rule
+			window.Limit = limit(2, 2)
+			window.Limit.Algorithm = hotparam.FixedWindow
+			reload(t, f, window)
+			if d := f.Check(search); d.Remaining != 1 || d.Limit != 2 { // another algorithm starts anew
+				t.Errorf("%+v, want 1 left of 2", d)
+			}
+			none := rule
+			none.Limit = nil
+			if name != "hot" {
+				none = limitRule(t, "other", "GET /other", hotparam.By{}, 1, 1)
+			}
+			reload(t, f, none)
+			if d := f.Check(search); d.Reason != hotparam.ReasonNone {
+				t.Errorf("%+v, want no limit", d)
+			}
+		})
+	}
+}
+
+// Who holds a permit while the rules change gives it back where it was got, once; a
+// changed number counts at once.
+func TestReloadWhileServing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running(t, []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 2, time.Minute)})
+		first, second := letIn(t, f, search), letIn(t, f, search)
+		third := make(chan *Ticket)
+		go func() {
+			_, ticket := f.Begin(search)
+			third <- ticket
+		}()
+		synctest.Wait() // in the line
+		reload(t, f, busyRule(t, "r", hotparam.By{}, 1, 0))
+		if d, _ := f.Begin(search); d.Allowed || d.Limit != 1 {
+			t.Errorf("%+v", d)
+		}
+		first.End(Cost{})
+		synctest.Wait()
+		select {
+		case <-third:
+			t.Error("the line moved on: one is being served, as many as may be")
+		default:
+		}
+		second.End(Cost{})
+		(<-third).End(Cost{})
+		ticket := letIn(t, f, search)
+		if d, _ := f.Begin(search); d.Allowed {
+			t.Errorf("%+v: a permit was given back twice", d)
+		}
+		// The rule goes, and comes back while one is being served by the old one.
+		reload(t, f, limitRule(t, "other", "GET /other", hotparam.By{}, 1, 1))
+		reload(t, f, busyRule(t, "r", hotparam.By{}, 1, 0))
+		fresh := letIn(t, f, search)
+		ticket.End(Cost{}) // to the old one
+		if d, _ := f.Begin(search); d.Allowed {
+			t.Errorf("%+v: the old permit came back to the new semaphore", d)
+		}
+		fresh.End(Cost{})
+		letIn(t, f, search).End(Cost{})
+	})
+}
+
+// A request goes by the rules that it met, whatever is loaded meanwhile, and nothing
+// is lost. Run with -race.
+func TestReloadUnderLoad(t *testing.T) {
+	rules := func(n int64) []hotparam.Rule {
+		busy := busyRule(t, "busy", byNames("q"), int(n), time.Minute)
+		hot := hotRule(t, "hot", "*", byNames("q"), 3600*n, 1000*n)
+		return []hotparam.Rule{busy, limitRule(t, "keyed", "*", byNames("q"), 3600*n, 1000*n), hot, limitRule(t, "single", "*", hotparam.By{}, 3600*n, 1000*n)}
+	}
+	f := newFixture(t, hotparam.Rules{Rules: rules(1)})
+	f.heat(t, "hot GET /s?q=1")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 200 {
+				_, ticket := f.Begin(search)
+				ticket.End(Cost{})
+			}
+		})
+	}
+	for i := range 50 {
+		reload(t, f, rules(int64(i%3)+1)...)
+		f.SetInstances(i % 4)
+	}
+	wg.Wait()
+	reload(t, f, rules(1)...)
+	letIn(t, f, search).End(Cost{}) // a single leak would show
+	s := f.Stats()
+	if s.Panics != 0 || s.Limited != 0 || s.Overflow != 0 {
+		t.Errorf("%+v", s)
+	}
+	if left := f.rules.Load().byID("single").terms.single.FreshAfter(f.now); left != 801*time.Second {
+		t.Errorf("%v of tokens are taken, want 801 s", left)
+	}
+}
+
+// What the collector and the aggregator would have to know is refused, and the old
+// rules stay.
+func TestReloadRefuses(t *testing.T) {
+	hot := hotRule(t, "hot", "GET /s", byNames("q"), 1, 1)
+	hot.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: limit(1, 3)}}
+	single := limitRule(t, "single", "*", hotparam.By{}, 1, 1)
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hot, single}})
+	change := func(f func(r *hotparam.Rule)) []hotparam.Rule {
+		r := hot
+		f(&r)
+		return []hotparam.Rule{r}
+	}
+	for name, c := range map[string]struct {
+		rules hotparam.Rules
+		want  string
+	}{
+		"namespace": {hotparam.Rules{Namespace: "other", Rules: []hotparam.Rule{hot}}, "namespace"},
+		"gone":      {hotparam.Rules{Rules: []hotparam.Rule{single}}, `rule "hot" with hot is gone`},
+		"new":       {hotparam.Rules{Rules: []hotparam.Rule{hot, hotRule(t, "more", "*", byAll, 1, 1)}}, `rule "more" has hot and is new`},
+		"threshold": {hotparam.Rules{Rules: change(func(r *hotparam.Rule) {
+			r.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 7, Per: time.Second})}
+		})}, "counts in another way"},
+		"by":        {hotparam.Rules{Rules: change(func(r *hotparam.Rule) { r.By, r.Except = byAll, nil })}, "counts in another way"},
+		"unit":      {hotparam.Rules{Rules: change(func(r *hotparam.Rule) { r.Count = hotparam.Units })}, "counts in another way"},
+		"exception": {hotparam.Rules{Rules: change(func(r *hotparam.Rule) { r.Except = nil })}, "counts in another way"},
+		"bad":       {hotparam.Rules{Rules: []hotparam.Rule{hot, hot}}, "hot"},
+		"needs":     {hotparam.Rules{Rules: []hotparam.Rule{hot, exactly(single, "")}}, "WithBackend"},
+	} {
+		if c.rules.Namespace == "" {
+			c.rules.Namespace = "test"
+		}
+		if err := f.Reload(&c.rules); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	if err := f.Reload(nil); err == nil {
+		t.Error("no rules are rules")
+	}
+	if d := f.Check(search); d.Rule != "single" {
+		t.Errorf("%+v: the old rules are gone", d)
+	}
+	moved := hot
+	moved.Match.Route = parse(t, "GET /t")
+	moved.Limit = limit(1, 9)
+	moved.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: limit(1, 5)}}
+	reload(t, f, moved)
+	f.heat(t, "hot GET /t?q=vip")
+	if d := f.Check(get("GET /t", "/t", "q=vip")); d.Limit != 5 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A rule that goes leaves its options behind, for when it comes back.
+func TestReloadKeepsOptions(t *testing.T) {
+	rule := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithServe("r", ok),
+		WithMatcher("r", func(*http.Request) (string, bool) { return "x", false }))
+	h := f.Handler(ok)
+	reload(t, f)
+	serve(h, "GET", "/s")
+	reload(t, f, rule)
+	for _, want := range []int{200, 429} {
+		if w := serve(h, "GET", "/s"); w.Code != want {
+			t.Errorf("%d, want %d", w.Code, want)
+		}
+	}
+}
+
+// What passed for want of room is told, also by rules that are gone.
+func TestReloadKeepsOverflow(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", byNames("q"), 1, 1), busyRule(t, "b", byNames("q"), 1, 0)}}, WithMaxKeys(1))
+	ticket := letIn(t, f, search)
+	f.Check(get("GET /s", "/s", "q=2"))
+	ticket.End(Cost{})
+	if n := f.Stats().Overflow; n != 2 {
+		t.Errorf("%d", n)
+	}
+	reload(t, f, limitRule(t, "other", "*", hotparam.By{}, 1, 1))
+	if n := f.Stats().Overflow; n != 2 {
+		t.Errorf("%d after the rules are gone", n)
+	}
+}
