@@ -54,7 +54,14 @@ var arrows = map[string][]string{
 
 	"cmd/hotparam": everythingButCommands,
 
-	"examples/api": everythingPublic, // an example does what a user could do
+	// An example does what a user could do.
+	"examples/api":          everythingPublic,
+	"examples/scenarios":    everythingPublic,
+	"examples/stamina":      everythingPublic,
+	"examples/outgoing":     everythingPublic,
+	"examples/workers":      everythingPublic,
+	"examples/ownbackend":   everythingPublic,
+	"examples/ownalgorithm": everythingPublic,
 }
 
 var (

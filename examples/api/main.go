@@ -76,15 +76,20 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	if err != nil {
 		return err
 	}
-	guard, err := middleware.New(file.Rules, counts)
-	if err != nil {
-		return err
-	}
 	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(file.Aggregator.WithDefaults().Redis))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // it only read
+	defer func() { _ = client.Close() }() // what matters was answered
+	shared, err := newShared(client, file.Rules.Namespace)
+	if err != nil {
+		return err
+	}
+	guard, err := middleware.New(file.Rules, counts, shared.options()...)
+	if err != nil {
+		return err
+	}
+	shared.guard = guard
 	watch := hotkeys.WatcherConfig{Namespace: file.Rules.Namespace, Logger: slog.Default()}
 	watcher, err := hotkeys.NewWatcher(client, watch, guard.HotSet())
 	if err != nil {
@@ -116,6 +121,9 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	}
 	group.Go(func() error { return counts.Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
+	group.Go(func() error { return guard.Run(ctx) })
+	group.Go(func() error { return shared.semaphore.Run(ctx) })
+	group.Go(func() error { return shared.members.Run(ctx) })
 	group.Go(func() error { return serve(ctx, listen, outer) })
 	return group.Wait()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -130,10 +131,7 @@ func (r *replay) assemble() error {
 	if r.counts, err = collector.New(collector.Config{Sink: sink, MaxKeys: 1 << 18, Budget: -1}); err != nil {
 		return err
 	}
-	r.guard, err = middleware.New(r.Rules, r.counts, middleware.WithClock(func() time.Duration {
-		return time.Duration(r.now.UnixNano())
-	}))
-	if err != nil {
+	if r.guard, err = r.newGuard(); err != nil {
 		return err
 	}
 	r.decoder = aggregator.NewDecoder(r.Rules, wire.Plain)
@@ -147,6 +145,23 @@ func (r *replay) assemble() error {
 	}
 	r.detector = aggregator.NewDetector(detector)
 	return nil
+}
+
+// newGuard makes the guard of the one instance that got all requests: nothing waits, and
+// what Redis would decide for all instances is decided here. How many are served at a
+// time a log does not tell.
+func (r *replay) newGuard() (*middleware.Guard, error) {
+	clock := func() time.Duration { return time.Duration(r.now.UnixNano()) }
+	all, err := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
+	if err != nil {
+		return nil, err
+	}
+	turns, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return middleware.New(r.Rules, r.counts, middleware.WithClock(clock), middleware.WithoutWaiting(),
+		middleware.WithBackend(all), middleware.WithSemaphore(turns))
 }
 
 func (r *replay) requests(ctx context.Context) error {

@@ -304,6 +304,34 @@ func TestLimited(t *testing.T) {
 	}
 }
 
+// What would wait for its turn is not waited for, and what Redis would decide is decided
+// on the log's clock.
+func TestLimitedInOtherWays(t *testing.T) {
+	var requests []exact.Request
+	start := int64(1_700_000_000e9)
+	for i := range int64(200) {
+		requests = append(requests, exact.Request{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
+	}
+	ten := hotparam.Rate{N: 10, Per: time.Second}
+	for name, c := range map[string]struct {
+		limit hotparam.Limit
+		want  int64
+	}{
+		"exactly by all": {hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: ten}, Mode: hotparam.ModeLimit, Scope: hotparam.ScopeExact}, 150 - 20},
+		// From 500 to 1,990 ms on 10 at once, one each 100 ms, and those whose turn comes within 500 ms.
+		"by turns": {hotparam.Limit{Quota: hotparam.Quota{Rate: ten}, Mode: hotparam.ModeWait, Wait: 500 * time.Millisecond}, 150 - 10 - 14 - 5},
+		"at once":  {hotparam.Limit{Mode: hotparam.ModeWait, Wait: time.Minute, Concurrency: 1}, 0},
+	} {
+		if c.limit.Concurrency == 0 {
+			c.limit.Quota = c.limit.WithDefaults()
+		}
+		summary, err := Run(t.Context(), Config{Rules: rules(t, "q", exact.NewThreshold(50, time.Second), &c.limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
+		if err != nil || summary.Limited != c.want {
+			t.Errorf("%s: %d limited, want %d; %v", name, summary.Limited, c.want, err)
+		}
+	}
+}
+
 func TestSpeed(t *testing.T) {
 	start := int64(1_700_000_000e9)
 	requests := []exact.Request{{At: start, Method: "GET", Target: "/s?q=1"}, {At: start + 10e9, Method: "GET", Target: "/s?q=1"},

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Name is how quotas ask for the algorithm: algorithm: x_backoff in a rules file.
+const Name hotparam.Algorithm = "x_backoff"
+
+// Backoff is for logins: after each try the next one has to wait twice as long. Of a
+// quota Rate.Per is the first pause, and Burst how many times it doubles at most. Who
+// stays away for as long again begins anew.
+type Backoff struct{}
+
+// New implements [limiter.Algorithm].
+func (Backoff) New(q *hotparam.Quota, _ time.Duration) limiter.State {
+	return &state{first: min(q.Rate.Per, longest), most: q.Burst}
+}
+
+// state is one key's.
+type state struct {
+	first time.Duration
+	most  int64
+	tries int64         // so far
+	next  time.Duration // when the next may come
+}
+
+// longest is the longest pause: no sum of a few of them overflows.
+const longest = 365 * 24 * time.Hour
+
+// pause is how long the next try has to wait after one.
+func (s *state) pause() time.Duration {
+	doubled := min(max(s.tries-1, 0), s.most)
+	if doubled > 62 || s.first > longest>>doubled {
+		return longest
+	}
+	return s.first << doubled
+}
+
+// fresh is when all is forgotten.
+func (s *state) fresh() time.Duration {
+	if s.tries == 0 {
+		return 0
+	}
+	return s.next + s.pause()
+}
+
+// FreshAfter implements [limiter.State].
+func (s *state) FreshAfter(now time.Duration) time.Duration { return max(0, s.fresh()-now) }
+
+// Do implements [limiter.State].
+func (s *state) Do(now time.Duration, ask limiter.Ask) limiter.Result {
+	if s.tries > 0 && now >= s.fresh() {
+		*s = state{first: s.first, most: s.most}
+	}
+	wait := max(0, s.next-now)
+	switch {
+	case ask.N < 0:
+		return s.deny(now, 0)
+	case ask.N == 0:
+		return s.allow(now, 0)
+	}
+	switch ask.Kind {
+	case limiter.Charge:
+		s.try(now)
+		return s.allow(now, ask.N)
+	case limiter.Return:
+		s.tries, s.next = max(0, s.tries-1), now
+		return s.allow(now, 0)
+	case limiter.AtMost:
+		ask.N = 1
+	}
+	if max(ask.Keep, 0) > 1-ask.N {
+		return s.deny(now, 0) // there is never more than one
+	}
+	if ask.Kind == limiter.Reserve {
+		if wait > max(ask.Within, 0) {
+			return s.deny(now, wait-max(ask.Within, 0))
+		}
+		s.try(now + wait)
+		r := s.allow(now, ask.N)
+		r.Delay = wait
+		return r
+	}
+	switch {
+	case wait > 0:
+		return s.deny(now, wait)
+	case ask.Kind == limiter.Peek:
+		return s.allow(now, 0)
+	}
+	s.try(now)
+	return s.allow(now, 1)
+}
+
+func (s *state) try(at time.Duration) {
+	s.tries++
+	s.next = at + s.pause()
+}
+
+func (s *state) allow(now time.Duration, taken int64) limiter.Result {
+	return limiter.Result{Decision: s.decision(now, true, hotparam.ReasonWithin, 0), Taken: taken}
+}
+
+func (s *state) deny(now, retry time.Duration) limiter.Result {
+	return limiter.Result{Decision: s.decision(now, false, hotparam.ReasonLimited, retry)}
+}
+
+func (s *state) decision(now time.Duration, allowed bool, reason hotparam.Reason, retry time.Duration) hotparam.Decision {
+	d := hotparam.Decision{Allowed: allowed, Reason: reason, Limit: 1, RetryAfter: retry, ResetAfter: s.FreshAfter(now)}
+	if now >= s.next {
+		d.Remaining = 1
+	}
+	return d
+}

@@ -1,0 +1,38 @@
+// Command ownalgorithm shows a limiter's arithmetic of one's own: a back-off for
+// logins, by which each try makes the next one wait twice as long. It is given by its
+// name to a limiter here, and to the guard by middleware.WithAlgorithm.
+//
+//	go run ./examples/ownalgorithm
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+func main() {
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{
+		Algorithms: map[hotparam.Algorithm]limiter.Algorithm{Name: Backoff{}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	logins, err := limiter.New(backend, "logins", hotparam.Quota{
+		Algorithm: Name, Rate: hotparam.Rate{N: 1, Per: 100 * time.Millisecond}, Burst: 5,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	began := time.Now()
+	for try := 1; try <= 6; try++ {
+		if err := logins.Wait(context.Background(), "ada", 1); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%5d ms  try %d\n", time.Since(began).Milliseconds(), try)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/rpc"
+	"sync"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Server keeps limiters for other processes, which ask over net/rpc.
+type Server struct {
+	backend limiter.Batcher
+
+	mu     sync.Mutex
+	quotas map[hotparam.Quota]*hotparam.Quota // one pointer for each that is asked for
+}
+
+// NewServer serves a backend; in memory, it is a limiter for a few processes and no
+// Redis.
+func NewServer(backend limiter.Batcher) *Server {
+	return &Server{backend: backend, quotas: make(map[hotparam.Quota]*hotparam.Quota)}
+}
+
+// Call is what is sent, Answer what comes back.
+type (
+	Call   struct{ Ops []limiter.Op }
+	Answer struct{ Results []limiter.Result }
+)
+
+// Do answers a call. Its form is net/rpc's.
+func (s *Server) Do(call Call, answer *Answer) error {
+	for i := range call.Ops {
+		if err := s.share(&call.Ops[i]); err != nil {
+			return err
+		}
+	}
+	answer.Results = make([]limiter.Result, len(call.Ops))
+	return s.backend.DoAll(context.Background(), call.Ops, answer.Results)
+}
+
+const maxQuotas = 10_000
+
+// share gives an op the pointer to its quota by which the backend knows it.
+func (s *Server) share(op *limiter.Op) error {
+	if op.Quota == nil {
+		return fmt.Errorf("an op of %q has no quota", op.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.quotas[*op.Quota]
+	if q == nil {
+		if len(s.quotas) == maxQuotas {
+			clear(s.quotas)
+		}
+		q = op.Quota
+		s.quotas[*q] = q
+	}
+	op.Quota = q
+	return nil
+}
+
+// Backend asks a [Server]. It is a [limiter.Batcher]: what a request asks of several
+// limits goes in one call.
+type Backend struct{ client *rpc.Client }
+
+// NewBackend asks by a client, which remains the caller's to close.
+func NewBackend(client *rpc.Client) *Backend { return &Backend{client} }
+
+// Do implements [limiter.Backend].
+func (b *Backend) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	var results [1]limiter.Result
+	err := b.DoAll(ctx, []limiter.Op{op}, results[:])
+	return results[0], err
+}
+
+// DoAll implements [limiter.Batcher]. It waits no longer than the context.
+func (b *Backend) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
+	for i := range ops {
+		if ops[i].Name == "" || ops[i].Key == "" {
+			return limiter.ErrNoKey // an error of the server comes as mere text
+		}
+	}
+	var answer Answer
+	call := b.client.Go("Server.Do", Call{ops}, &answer, make(chan *rpc.Call, 1))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-call.Done:
+	}
+	if call.Error != nil {
+		return fmt.Errorf("ask the limiter: %w", call.Error)
+	}
+	if len(answer.Results) != len(ops) {
+		return fmt.Errorf("ask the limiter: %d answers to %d ops", len(answer.Results), len(ops))
+	}
+	copy(results, answer.Results)
+	return nil
+}

@@ -1,0 +1,78 @@
+// Command ownbackend shows a place for limiters of one's own: a server that keeps them
+// for other processes, over net/rpc. All that a backend has to be is one method;
+// backend_test.go holds it to the suite that hotparam's own backends pass.
+//
+//	go run ./examples/ownbackend --serve 127.0.0.1:7000 &
+//	go run ./examples/ownbackend --ask 127.0.0.1:7000 ada ada ada ada bob
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/rpc"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+func main() {
+	serveAt := flag.String("serve", "", "`address` to serve limiters on")
+	askAt := flag.String("ask", "", "`address` of a server to ask for each of the arguments")
+	flag.Parse()
+	var err error
+	switch {
+	case *serveAt != "":
+		err = serve(*serveAt)
+	case *askAt != "":
+		err = ask(*askAt, flag.Args())
+	default:
+		log.Fatal("give --serve or --ask")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serve(addr string) error {
+	memory, err := limiter.NewMemory(limiter.MemoryConfig{})
+	if err != nil {
+		return err
+	}
+	server := rpc.NewServer()
+	if err := server.Register(NewServer(memory)); err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return err
+	}
+	server.Accept(listener)
+	return nil
+}
+
+func ask(addr string, keys []string) error {
+	client, err := rpc.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // every answer has come
+	lim, err := limiter.New(NewBackend(client), "users", hotparam.Quota{Rate: hotparam.Rate{N: 3, Per: time.Minute}})
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		d, err := lim.Take(ctx, key, 1)
+		cancel()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s: allowed %v, %d remain, retry after %v\n", key, d.Allowed, d.Remaining, d.RetryAfter.Round(time.Second))
+	}
+	return nil
+}

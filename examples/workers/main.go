@@ -1,0 +1,105 @@
+// Command workers runs jobs of several customers: no more at a time than there are
+// workers, no customer on more than half of them, and each customer's jobs no faster
+// than agreed.
+//
+//	go run ./examples/workers
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Job is some work for a customer.
+type Job struct {
+	Customer string
+	Do       func(ctx context.Context) error
+}
+
+// Pool is workers that keep to limits.
+type Pool struct {
+	Workers int
+	// PerCustomer is how many jobs of one customer run at a time.
+	PerCustomer int64
+	// Pace is at which each customer's jobs begin.
+	Pace  limiter.Limiter
+	slots limiter.Semaphore
+}
+
+// NewPool makes a pool; no customer has more than half of the workers.
+func NewPool(workers int, pace limiter.Limiter) (*Pool, error) {
+	slots, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return &Pool{Workers: workers, PerCustomer: int64(max(1, workers/2)), Pace: pace, slots: slots}, nil
+}
+
+// Run does the jobs until there are no more, or the context ends: then those that have
+// begun are done and no other begins. It tells of jobs that failed or could not begin;
+// failed is called by several workers at once.
+func (p *Pool) Run(ctx context.Context, jobs <-chan Job, failed func(Job, error)) {
+	var workers sync.WaitGroup
+	for range p.Workers {
+		workers.Go(func() {
+			for job := range jobs {
+				if err := p.do(ctx, job); err != nil {
+					failed(job, err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+func (p *Pool) do(ctx context.Context, job Job) error {
+	const patience = time.Minute
+	slot, d, err := p.slots.Acquire(ctx, job.Customer, limiter.SemaphoreAsk{
+		Permits: p.PerCustomer, N: 1, Queue: p.Workers, Within: patience,
+	})
+	switch {
+	case err != nil:
+		return err
+	case !d.Allowed:
+		return fmt.Errorf("customer %s: no worker within %v", job.Customer, patience)
+	}
+	defer slot.Release()
+	if err := p.Pace.Wait(ctx, job.Customer, 1); err != nil {
+		return err
+	}
+	return job.Do(ctx)
+}
+
+func main() {
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pace, err := limiter.New(backend, "jobs", hotparam.Quota{Rate: hotparam.Rate{N: 4, Per: time.Second}, Burst: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pool, err := NewPool(4, pace)
+	if err != nil {
+		log.Fatal(err)
+	}
+	jobs := make(chan Job)
+	go func() {
+		defer close(jobs)
+		for i := range 16 {
+			customer := []string{"acme", "acme", "acme", "bolt"}[i%4]
+			jobs <- Job{customer, func(context.Context) error {
+				log.Printf("%s works", customer)
+				time.Sleep(300 * time.Millisecond)
+				return nil
+			}}
+		}
+	}()
+	pool.Run(context.Background(), jobs, func(job Job, err error) { log.Printf("%s: %v", job.Customer, err) })
+}
