@@ -8,13 +8,16 @@ require (
 	github.com/cactus/go-statsd-client/v5 v5.1.0
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-kratos/aegis v0.2.0
+	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/hotparam/hotparam v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/statsd_exporter v0.31.0
 	github.com/puzpuzpuz/xsync/v4 v4.5.0
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/throttled/throttled/v2 v2.15.0
 	github.com/ulule/limiter/v3 v3.11.2
+	golang.org/x/sync v0.24.0
 	golang.org/x/time v0.15.0
 )
 
@@ -34,7 +37,6 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/shirou/gopsutil/v3 v3.23.2 // indirect
 	github.com/stretchr/objx v0.5.2 // indirect

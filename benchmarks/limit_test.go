@@ -68,6 +68,25 @@ func limiters(b *testing.B, keys []string) {
 			b.Errorf("%d passed for want of room", n)
 		}
 	})
+	for _, a := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.FixedWindow, hotparam.SlidingLog, hotparam.SlidingBlocks} {
+		b.Run("hotparam_Limiter_"+string(a), func(b *testing.B) {
+			backend, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: distinct})
+			if err != nil {
+				b.Fatal(err)
+			}
+			lim, err := limiter.New(backend, "users", hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: perSecond, Per: time.Second}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			run(b, keys, func(key string) bool {
+				d, err := lim.Take(context.Background(), key, 1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				return d.Allowed
+			})
+		})
+	}
 	b.Run("x/time/rate_in_sync.Map", func(b *testing.B) {
 		var m sync.Map
 		run(b, keys, func(key string) bool {

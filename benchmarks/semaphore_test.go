@@ -1,0 +1,48 @@
+package benchmarks
+
+import (
+	"context"
+	"testing"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// BenchmarkSemaphore takes one of eight permits and gives it back; nobody waits. Ours
+// has one for each of many keys, those of the others are for one thing.
+func BenchmarkSemaphore(b *testing.B) {
+	ctx := context.Background()
+	b.Run("hotparam", func(b *testing.B) {
+		s, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			lease, d, err := s.Acquire(ctx, "GET /report", limiter.SemaphoreAsk{Permits: 8, N: 1})
+			if err != nil || !d.Allowed {
+				b.Fatal(d, err)
+			}
+			lease.Release()
+		}
+	})
+	b.Run("x/sync/semaphore", func(b *testing.B) {
+		s := semaphore.NewWeighted(8)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.Acquire(ctx, 1); err != nil {
+				b.Fatal(err)
+			}
+			s.Release(1)
+		}
+	})
+	b.Run("channel", func(b *testing.B) {
+		s := make(chan struct{}, 8)
+		b.ReportAllocs()
+		for b.Loop() {
+			s <- struct{}{}
+			<-s
+		}
+	})
+}
