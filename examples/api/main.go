@@ -103,6 +103,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 		w.Header().Set("Content-Type", "application/json")
 		state := map[string]any{
 			"hot": guard.HotKeys(), "guard": guard.Stats(), "collector": counts.Stats(), "watcher": watcher.Stats(),
+			"members": shared.members.Stats(),
 		}
 		if kafka, ok := sink.(*kafkasink.Sink); ok {
 			state["sink"] = kafka.Stats()

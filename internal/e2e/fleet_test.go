@@ -22,6 +22,7 @@ import (
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -169,6 +170,7 @@ type instance struct {
 	Guard     middleware.Stats
 	Collector collector.Stats
 	Watcher   hotkeys.WatcherStats
+	Members   redislimiter.MembersStats
 	Sink      kafkasink.Stats // where counts travel by Kafka
 }
 

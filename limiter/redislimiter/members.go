@@ -194,9 +194,10 @@ func (m *Members) heard(n int, isNew bool, now time.Time) {
 	if changed {
 		m.stats.Count = n
 	}
+	inForce := m.stats.Count
 	m.mu.Unlock()
 	if back {
-		m.cfg.Logger.Info("live instances: Redis answers again", "instances", n)
+		m.cfg.Logger.Info("live instances: Redis answers again", "instances", inForce)
 	}
 	if changed {
 		m.cfg.OnChange(n)
