@@ -123,10 +123,35 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	group.Go(func() error { return counts.Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return guard.Run(ctx) })
+	group.Go(func() error { return reload(ctx, guard, rulesFile) })
 	group.Go(func() error { return shared.semaphore.Run(ctx) })
 	group.Go(func() error { return shared.members.Run(ctx) })
 	group.Go(func() error { return serve(ctx, listen, outer) })
 	return group.Wait()
+}
+
+// reload puts the rules of the file in force whenever the process gets a SIGHUP; if they
+// are bad, or change what a restart is needed for, the present ones stay.
+func reload(ctx context.Context, guard *middleware.Guard, rulesFile string) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hup:
+		}
+		file, err := config.Load(rulesFile)
+		if err == nil {
+			err = guard.Reload(file.Rules)
+		}
+		if err != nil {
+			slog.Error("the rules stay as they are", "err", err)
+			continue
+		}
+		slog.Info("rules are in force", "version", file.Rules.Version)
+	}
 }
 
 // newSink sends counts the way that the aggregator of the same file takes them.
