@@ -27,6 +27,15 @@ func (g *Guard) Run(ctx context.Context) error {
 	return g.failover.Run(ctx)
 }
 
+// BackendStats tells how who decides on limits with scope: exact fares; zero where
+// there is none.
+func (g *Guard) BackendStats() limiter.FailoverStats {
+	if g.failover == nil {
+		return limiter.FailoverStats{}
+	}
+	return g.failover.Stats()
+}
+
 // exacts ask the backend, each with what is done while it is away.
 type exacts map[hotparam.Away]limiter.Batcher
 

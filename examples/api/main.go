@@ -81,7 +81,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // what matters was answered
-	shared, err := newShared(client, file.Rules.Namespace)
+	shared, err := newShared(client, file.Rules)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,6 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	if err != nil {
 		return err
 	}
-	shared.guard = guard
 	watch := hotkeys.WatcherConfig{Namespace: file.Rules.Namespace, Logger: slog.Default()}
 	watcher, err := hotkeys.NewWatcher(client, watch, guard.HotSet())
 	if err != nil {
@@ -102,7 +101,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	outer.HandleFunc("GET /debug/hot", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		state := map[string]any{
-			"hot": guard.HotKeys(), "guard": guard.Stats(), "collector": counts.Stats(), "watcher": watcher.Stats(),
+			"hot": guard.HotKeys(), "guard": guard.Stats(), "backend": guard.BackendStats(), "collector": counts.Stats(), "watcher": watcher.Stats(),
 			"members": shared.members.Stats(),
 		}
 		if kafka, ok := sink.(*kafkasink.Sink); ok {
@@ -124,8 +123,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return guard.Run(ctx) })
 	group.Go(func() error { return reload(ctx, guard, rulesFile) })
-	group.Go(func() error { return shared.semaphore.Run(ctx) })
-	group.Go(func() error { return shared.members.Run(ctx) })
+	group.Go(func() error { return shared.run(ctx, guard) })
 	group.Go(func() error { return serve(ctx, listen, outer) })
 	return group.Wait()
 }
