@@ -122,7 +122,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	group.Go(func() error { return counts.Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return guard.Run(ctx) })
-	group.Go(func() error { return reload(ctx, guard, rulesFile) })
+	group.Go(func() error { return reload(ctx, rulesFile, guard, shared) })
 	group.Go(func() error { return shared.run(ctx, guard) })
 	group.Go(func() error { return serve(ctx, listen, outer) })
 	return group.Wait()
@@ -130,7 +130,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 
 // reload puts the rules of the file in force whenever the process gets a SIGHUP; if they
 // are bad, or change what a restart is needed for, the present ones stay.
-func reload(ctx context.Context, guard *middleware.Guard, rulesFile string) error {
+func reload(ctx context.Context, rulesFile string, guard *middleware.Guard, shared *shared) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -141,6 +141,9 @@ func reload(ctx context.Context, guard *middleware.Guard, rulesFile string) erro
 		case <-hup:
 		}
 		file, err := config.Load(rulesFile)
+		if err == nil && !shared.needed && isNeeded(file.Rules) {
+			err = errors.New("the first limit with scope: share or exact takes a restart")
+		}
 		if err == nil {
 			err = guard.Reload(file.Rules)
 		}

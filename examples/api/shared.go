@@ -26,7 +26,7 @@ type shared struct {
 }
 
 func newShared(client redis.UniversalClient, rules *hotparam.Rules) (s *shared, err error) {
-	s = &shared{needed: slices.ContainsFunc(rules.Rules, isShared)}
+	s = &shared{needed: isNeeded(rules)}
 	name, log := collector.DefaultInstance(), slog.Default()
 	if s.store, err = redislimiter.New(client, redislimiter.Config{Namespace: rules.Namespace}); err != nil {
 		return nil, err
@@ -39,6 +39,8 @@ func newShared(client redis.UniversalClient, rules *hotparam.Rules) (s *shared, 
 	})
 	return s, err
 }
+
+func isNeeded(rules *hotparam.Rules) bool { return slices.ContainsFunc(rules.Rules, isShared) }
 
 func isShared(r hotparam.Rule) bool {
 	limits := []*hotparam.Limit{r.Limit}
