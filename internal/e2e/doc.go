@@ -15,6 +15,11 @@
 //	crowd_test.go     known traffic, from which the truth can be reckoned
 //	sights_test.go    what was seen of the hot set, held against the truth
 //	story_test.go     fault after fault under the eyes of a crowd
+//	limits_load_test.go limits_worker_test.go  hammers limits; instances whose requests take time
+//	limits_exact_test.go limits_away_test.go  limits of all instances, and Redis away from them
+//	limits_share_test.go  each instance's part of a limit
+//	limits_work_test.go   how many are at work at a time, over all instances
+//	limits_reload_test.go limits that change under load
 //	kafka_test.go     a hot parameter over Kafka, and Kafka away
 //	kafka_fleet_test.go kafka_topic_test.go kafka_brokers_test.go  its parts
 //	kafka_faults_test.go what goes away where there are several of all

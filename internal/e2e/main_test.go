@@ -16,6 +16,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if addr := os.Getenv(workerVariable); addr != "" {
+		os.Exit(beWorker(addr))
+	}
 	logging.Disable() // the Redis client's own, a line for each try
 	dir, err := os.MkdirTemp("", "hotparam-e2e-")
 	if err != nil {

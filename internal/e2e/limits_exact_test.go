@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Limits of all instances together: one of a hot key, and two of whoever asks. While
+// Redis takes too long to answer, which on a busy machine it may, nothing passes: what
+// passes is never more than the limits say.
+const exactRules = `
+  - id: search-terms
+    match: {route: "GET /search"}
+    by: [q]
+    hot: {rate: 100/s, exit: 1%, hold: 1m, cool_down: 0s}
+    limit: {rate: 200/s, burst: 200, scope: exact, when_redis_is_away: closed}
+  - id: products
+    match: {route: "GET /products/{id}"}
+    by: ["path:id"]
+    limit: {rate: 50/500ms, algorithm: sliding_log, scope: exact, when_redis_is_away: closed}
+  - id: health
+    match: {route: "GET /healthz"}
+    limit: {rate: 100/500ms, algorithm: fixed_window, scope: exact, when_redis_is_away: closed}
+`
+
+// Three instances are hammered at once, and Redis loses all that it has, its scripts
+// too: of each limit passes what it allows in the time that really went by, once more
+// after the loss, and not noticeably less.
+func TestExactLimitsOfThreeInstances(t *testing.T) {
+	f := newFleet(t, commands(t), exactRules)
+	f.startAggregator()
+	apis := f.startAPIs(3)
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:150|c", 1)
+	f.awaitHot(patience, apis, phone)
+
+	urls := map[string][]string{}
+	var all []string
+	for _, path := range []string{"/search?q=phone", "/products/7", "/healthz"} {
+		for _, a := range apis {
+			urls[path] = append(urls[path], a.url+path)
+		}
+		all = append(all, urls[path]...)
+	}
+	stop := f.hammer(3, all...)
+	time.Sleep(1500 * time.Millisecond)
+	flush := time.Now()
+	f.redis.Flush()
+	flushed := time.Now()
+	time.Sleep(1500 * time.Millisecond)
+	answers := stop()
+	wellAnswered(t, answers)
+	if len(since(answers, flushed)) == 0 {
+		t.Fatal("nothing was asked after the loss")
+	}
+
+	window := 500 * time.Millisecond
+	for path, c := range map[string]struct {
+		most  func([]asked) int
+		least func([]asked) int
+		fresh int // what the loss gives once more
+	}{
+		"/search?q=phone": {mostOfBucket(200, 200), leastOfBucket(200, 200), 200},
+		"/products/7":     {mostOfWindow(50, window), leastOfWindow(50, window), 50},
+		"/healthz":        {mostOfWindow(100, window), leastOfWindow(100, window), 100},
+	} {
+		got := only(answers, urls[path])
+		passed, away := count(got, http.StatusOK), count(got, http.StatusServiceUnavailable)
+		most := c.most(got) + c.fresh
+		// Who got no answer in time may have taken all the same.
+		before := slices.DeleteFunc(slices.Clone(got), func(a asked) bool { return a.got.After(flush) })
+		least := c.least(before) + c.least(since(got, flushed))
+		t.Logf("%s: asked %d, passed %d (%d to %d), not decided %d", path, len(got), passed, least, most, away)
+		if passed > most {
+			t.Errorf("%s: %d passed, at most %d may", path, passed, most)
+		}
+		if passed+away < least*9/10 {
+			t.Errorf("%s: %d passed, though %d were asked for within the limit", path, passed, least)
+		}
+	}
+	log := only(answers, urls["/products/7"])
+	for _, part := range [][]asked{slices.DeleteFunc(slices.Clone(log), func(a asked) bool { return a.got.After(flush) }), since(log, flushed)} {
+		if err := moreInAWindow(part, 50, window); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, a := range apis {
+		if s := a.look().Guard; s.Undecided != 0 || s.Panics != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// span is the time in which all was decided.
+func span(answers []asked) time.Duration {
+	if len(answers) == 0 {
+		return 0
+	}
+	last := slices.MaxFunc(answers, func(a, b asked) int { return a.got.Compare(b.got) })
+	return last.got.Sub(answers[0].sent)
+}
+
+// mostOfBucket is how many a bucket may let pass.
+func mostOfBucket(perSecond, burst int) func([]asked) int {
+	return func(answers []asked) int {
+		return burst + int(float64(perSecond)*span(answers).Seconds()) + 1 // clocks differ by less than it takes to earn one
+	}
+}
+
+// leastOfBucket is how many a bucket must have let pass, by what it refused: then it
+// was empty. What it could not hold while it was full does not count.
+func leastOfBucket(perSecond, burst int) func([]asked) int {
+	toFull := time.Duration(burst) * time.Second / time.Duration(perSecond)
+	return func(answers []asked) int {
+		refused := apart(answers, 100*time.Millisecond)
+		if len(refused) == 0 {
+			return 0
+		}
+		var earned time.Duration
+		for i, a := range refused[1:] {
+			if a.got.Sub(refused[i].sent) < toFull {
+				earned += a.sent.Sub(refused[i].got)
+			}
+		}
+		return burst + int(float64(perSecond)*earned.Seconds()) - 1
+	}
+}
+
+// mostOfWindow is how many a window of either kind may let pass.
+func mostOfWindow(n int, per time.Duration) func([]asked) int {
+	return func(answers []asked) int { return n * (int((span(answers)+time.Millisecond)/per) + 1) }
+}
+
+// leastOfWindow is how many a window of either kind must have let pass: of two
+// refusals a whole window apart each was in a window of its own, which was full.
+func leastOfWindow(n int, per time.Duration) func([]asked) int {
+	return func(answers []asked) int { return n * len(apart(answers, per)) }
+}
+
+// apart are refusals that were surely so far from each other.
+func apart(answers []asked, by time.Duration) (refused []asked) {
+	for _, a := range answers {
+		if a.status == http.StatusTooManyRequests && (len(refused) == 0 || a.sent.Sub(refused[len(refused)-1].got) >= by) {
+			refused = append(refused, a)
+		}
+	}
+	return refused
+}
+
+// moreInAWindow tells of more than n that passed within less than per, for sure.
+func moreInAWindow(answers []asked, n int, per time.Duration) error {
+	passed := slices.DeleteFunc(slices.Clone(answers), func(a asked) bool { return a.status != http.StatusOK })
+	for i := range passed {
+		in := 0
+		for _, a := range passed[i:] {
+			if a.got.Sub(passed[i].sent) < per-time.Millisecond {
+				in++
+			}
+		}
+		if in > n {
+			return fmt.Errorf("%d passed within %v, at most %d may", in, per, n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const shareRules = `
+  - id: products
+    match: {route: "GET /products/{id}"}
+    by: ["path:id"]
+    limit: {rate: 12/1h, burst: 12, scope: share}
+`
+
+// Instances come, go and crash, and each one's part of a limit follows; while Redis is
+// away it stays.
+func TestSharesFollowTheInstances(t *testing.T) {
+	f := newFleet(t, commands(t), shareRules)
+	first := f.startAPI()
+	f.sharedBy([]*api{first}, "one alone", time.Now())
+	rest := f.startAPIs(2)
+	three := append([]*api{first}, rest...)
+	f.sharedBy(three, "two more joined", time.Now())
+
+	left := time.Now()
+	rest[0].Signal(syscall.SIGTERM)
+	f.sharedBy([]*api{first, rest[1]}, "one left", left)
+	if code := rest[0].Wait(); code != 0 {
+		t.Errorf("exit code after SIGTERM: %d, want 0", code)
+	}
+	again := f.startAPI()
+	f.sharedBy([]*api{first, rest[1], again}, "one joined", time.Now())
+	crashed := time.Now()
+	rest[1].Kill()
+	two := []*api{first, again}
+	f.sharedBy(two, "one crashed", crashed)
+
+	// An outage longer than a silence that is taken for a death, and a Redis that
+	// comes back with nothing: the last count stays, and there is no more for anybody.
+	f.redis.Kill()
+	within(t, patience, "each instance knows that Redis is away", func() bool {
+		return all(two, func(in instance) bool { return !in.Members.Connected })
+	})
+	want := f.parts(two)
+	for end := time.Now().Add(2 * deadAfter); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if got := f.passed(two); !slices.Equal(got, want) {
+			t.Fatalf("%d passed while Redis was away, %d before", got, want)
+		}
+	}
+	f.redis.Restart()
+	back := time.Now()
+	within(t, patience, "heartbeats are answered", func() bool {
+		// After that, who is still not back is rightly taken for dead.
+		if got := f.passed(two); !slices.Equal(got, want) && time.Since(back) < deadAfter {
+			t.Fatalf("%d passed when Redis was back, %d before", got, want)
+		}
+		return all(two, func(in instance) bool { return in.Members.Connected && in.Members.Rejoins > 0 })
+	})
+	f.sharedBy(two, "Redis is back, empty", back)
+}
+
+// deadAfter is after how long without a heartbeat an instance counts as dead.
+const deadAfter = 2 * time.Second
+
+// parts are what each instance may let pass, by how many it knows of.
+func (f *fleet) parts(apis []*api) (parts []int) {
+	f.t.Helper()
+	for _, a := range apis {
+		parts = append(parts, 12/max(1, a.look().Members.Count))
+	}
+	return parts
+}
+
+// passed are how many requests about something new each instance lets pass.
+func (f *fleet) passed(apis []*api) []int {
+	f.t.Helper()
+	passed, _ := f.askAll(apis, 13, fmt.Sprintf("/products/%d", time.Now().UnixNano()))
+	return passed
+}
+
+// sharedBy waits until each instance knows how many they are, and looks whether it
+// lets pass just its part.
+func (f *fleet) sharedBy(apis []*api, what string, from time.Time) {
+	f.t.Helper()
+	within(f.t, patience, fmt.Sprintf("%s: each instance knows of %d", what, len(apis)), func() bool {
+		return all(apis, func(in instance) bool { return in.Members.Count == len(apis) })
+	})
+	took := time.Since(from)
+	want := slices.Repeat([]int{12 / len(apis)}, len(apis))
+	within(f.t, patience, fmt.Sprintf("%s: %d passed on each instance", what, want), func() bool {
+		return slices.Equal(f.passed(apis), want) // the count is told a moment before it is in force
+	})
+	f.t.Logf("%s: all know after %v (want 3s on a calm machine)", what, took)
+}

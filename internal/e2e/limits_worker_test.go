@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// worker is an instance whose requests take time, with limits over real Redis, which
+// it waits for as long as a busy machine makes it.
+type worker struct {
+	guard     *middleware.Guard
+	semaphore *redislimiter.Semaphore
+	server    *httptest.Server
+	end       func() error
+}
+
+// work is what the requests of all workers in this process do.
+type work struct {
+	mu   sync.Mutex
+	gate chan struct{} // until it is closed, those with ?hold=gate are at work
+	now  int           // how many are
+	most int
+	done []stint
+}
+
+// stint is when a request was at work.
+type stint struct{ from, to time.Time }
+
+func newWork() *work { return &work{gate: make(chan struct{})} }
+
+func (w *work) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	begun, gate := w.begin()
+	if hold := r.FormValue("hold"); hold == "gate" {
+		<-gate
+	} else if d, err := time.ParseDuration(hold); err == nil {
+		time.Sleep(d)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now--
+	w.done = append(w.done, stint{begun, time.Now()})
+}
+
+func (w *work) begin() (time.Time, chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now++
+	w.most = max(w.most, w.now)
+	return time.Now(), w.gate
+}
+
+// atWork tells how many are at work, and how many were at a time.
+func (w *work) atWork() (now, most int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now, w.most
+}
+
+// open lets all go that are at the gate, and shuts it.
+func (w *work) open() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.gate)
+	w.gate = make(chan struct{})
+}
+
+// busiest tells how many were at work at a time, of those that began in this span.
+func (w *work) busiest(from, to time.Time) (most, of int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var in []stint
+	for _, s := range w.done {
+		if s.from.After(from) && s.from.Before(to) {
+			in = append(in, s)
+		}
+	}
+	for _, one := range in {
+		n := 0
+		for _, s := range in {
+			if !s.from.After(one.from) && s.to.After(one.from) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most, len(in)
+}
+
+func workRules(text string) (*hotparam.Rules, error) {
+	file, err := config.Parse("rules", []byte("namespace: shop\nrules:"+text))
+	if err != nil {
+		return nil, err
+	}
+	return file.Rules, nil
+}
+
+func newWorker(addr, rulesText string, lease time.Duration, handler http.Handler) (*worker, error) {
+	rules, err := workRules(rulesText)
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, PoolSize: 100,
+		ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	w := &worker{}
+	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{"127.0.0.1:9"}})
+	if err != nil {
+		return nil, err
+	}
+	counts, err := collector.New(collector.Config{Sink: sink, Rules: rules})
+	if err != nil {
+		return nil, err
+	}
+	store, err := redislimiter.New(client, redislimiter.Config{Namespace: "shop", Timeout: patience})
+	if err != nil {
+		return nil, err
+	}
+	backend, err := limiter.NewFailover(store, limiter.FailoverConfig{Timeout: patience})
+	if err != nil {
+		return nil, err
+	}
+	w.semaphore, err = redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: "shop", Lease: lease, Timeout: patience})
+	if err != nil {
+		return nil, err
+	}
+	w.guard, err = middleware.New(rules, counts, middleware.WithBackend(backend), middleware.WithSemaphore(w.semaphore))
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /work", handler)
+	w.server = httptest.NewServer(w.guard.Handler(mux))
+	ctx, cancel := context.WithCancel(context.Background())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return counts.Run(ctx) })
+	group.Go(func() error { return w.guard.Run(ctx) })
+	group.Go(func() error { return w.semaphore.Run(ctx) })
+	w.end = sync.OnceValue(func() error {
+		w.server.Close()
+		cancel()
+		return errors.Join(group.Wait(), client.Close())
+	})
+	return w, nil
+}
+
+// crew are workers in this process, which do the same work.
+type crew struct {
+	*fleet
+	*work
+	workers []*worker
+}
+
+func newCrew(t *testing.T, n int, rules string) *crew {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	c := &crew{fleet: newFleet(t, programs{}, rules), work: newWork()}
+	for range n {
+		w, err := newWorker(c.redis.Addr(), rules, 0, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			c.http.CloseIdleConnections()
+			c.open() // who is at the gate would keep the server from ending
+			if err := w.end(); err != nil {
+				t.Error(err)
+			}
+		})
+		c.workers = append(c.workers, w)
+	}
+	return c
+}
+
+func (c *crew) urls(path string) (urls []string) {
+	for _, w := range c.workers {
+		urls = append(urls, w.server.URL+path)
+	}
+	return urls
+}
+
+// idle waits until nobody holds a permit any more, in no process and in Redis.
+func (c *crew) idle() {
+	c.t.Helper()
+	within(c.t, patience, "all permits are given back", func() bool {
+		for _, w := range c.workers {
+			if s := w.semaphore.Stats(); s.Held != 0 || s.Owed != 0 || s.Waiting != 0 {
+				return false
+			}
+		}
+		return c.leases() == 0
+	})
+}
+
+// leases are how many Redis has that are not over.
+func (c *crew) leases() (n int64) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	now, err := c.client.Time(ctx).Result()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	keys, err := c.client.Keys(ctx, "hotparam:{shop/*}:semaphore").Result()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, key := range keys {
+		n += c.client.ZCount(ctx, key, strconv.FormatInt(now.UnixMicro(), 10), "+inf").Val()
+	}
+	return n
+}
+
+// mustServe looks whether so many requests are served at a time, and no more.
+func (c *crew) mustServe(permits int, path string) {
+	c.t.Helper()
+	var asking sync.WaitGroup
+	urls := c.urls(path)
+	for i := range permits {
+		asking.Go(func() { c.ask(urls[i%len(urls)]) })
+		within(c.t, patience, fmt.Sprintf("%d of %d at work", i+1, permits), func() bool {
+			now, _ := c.atWork()
+			return now == i+1
+		})
+	}
+	for _, url := range urls {
+		if a := c.ask(url); a.status != http.StatusServiceUnavailable {
+			c.t.Errorf("%d though %d are at work", a.status, permits)
+		}
+	}
+	c.open()
+	asking.Wait()
+	c.idle()
+}
+
+// workerVariable has the test binary be a worker, with the Redis at this address.
+const workerVariable = "HOTPARAM_E2E_WORKER"
+
+const crashLease = 3 * time.Second
+
+// beWorker is a process of its own that works until it is told to end.
+func beWorker(addr string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	w, err := newWorker(addr, os.Getenv(workerVariable+"_RULES"), crashLease, newWork())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Printf("worker is up: %s\n", w.server.URL)
+	<-ctx.Done()
+	if err := w.end(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// startWorker starts a worker that is a process, and tells its URL.
+func (f *fleet) startWorker() (kill func(), url string) {
+	f.t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Setenv(workerVariable, f.redis.Addr())
+	f.t.Setenv(workerVariable+"_RULES", f.rules)
+	p := f.start(path)
+	return func() { p.Kill() }, p.WaitFor(`worker is up: (\S+)`)[1]
+}
