@@ -126,6 +126,7 @@ var checklist = []line{
 	}},
 	{"F6", "a share by live instances; decided here and told later; exact; alone when Redis is away", []string{
 		"middleware TestShare", "limiter/redislimiter TestMembersDeath", "limiter TestDeferredDecidesHereAndTellsLater",
+		"internal/e2e TestSharesFollowTheInstances", "internal/e2e TestExactLimitsOfThreeInstances", "internal/e2e TestRedisIsAwayFromExactLimits",
 		"middleware TestExact", "middleware TestExactAway", "limiter TestFailoverDecidesAtOnceWhileThePrimaryIsAway",
 	}},
 	{"F7", "a semaphore, here and over Redis; a bounded line with a deadline", []string{
