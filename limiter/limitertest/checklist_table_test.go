@@ -199,7 +199,7 @@ var checklist = []line{
 		suite + "failure mode: a retry is told in nanoseconds of time, whatever the unit of the rate", "middleware TestHeaders",
 	}},
 	{"failure mode 13", "limiters are never freed, or hot ones are evicted", []string{
-		"limiter TestKeyedForgetsIdleKeys", "limiter TestKeyedFloodDropsNoDrainedKey", "limiter/redislimiter TestPlansAreBounded",
+		"limiter TestAMillionIdleKeys", "limiter TestKeyedForgetsIdleKeys", "limiter TestKeyedFloodDropsNoDrainedKey", "limiter/redislimiter TestPlansAreBounded",
 	}},
 	{"failure mode 14", "IPv6 addresses, each its own client", []string{"middleware TestClientKey"}},
 	{"failure mode 15", "a Cancel after its time", []string{
