@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +45,7 @@ func (r *ruleReader) limit(n *node, unit hotparam.Unit) *hotparam.Limit {
 		return nil
 	}
 	if l.Quota != (hotparam.Quota{}) {
-		l.Quota = r.complete(v, l.Quota)
+		l.Quota = r.complete(v, l.Quota, unit)
 	}
 	r.check(n, v, l, unit)
 	return l
@@ -84,6 +83,17 @@ var algorithms = func() (words []string) {
 	return words
 }()
 
+// calendars are the natural periods, the shortest first.
+var calendars = func() (words []string) {
+	for c := range hotparam.CalendarPeriods {
+		words = append(words, string(c))
+	}
+	slices.SortFunc(words, func(a, b string) int {
+		return cmp.Compare(hotparam.CalendarPeriods[hotparam.Calendar(a)], hotparam.CalendarPeriods[hotparam.Calendar(b)])
+	})
+	return words
+}()
+
 // shapeOf reads how that is reckoned.
 func (r *ruleReader) shapeOf(v values, l *hotparam.Limit) {
 	if n := v.get("algorithm"); n != nil && n.kind == scalarKind && hotparam.Algorithm(n.text).Custom() {
@@ -100,14 +110,7 @@ func (r *ruleReader) shapeOf(v values, l *hotparam.Limit) {
 		}
 		l.ColdFactor = factor
 	}
-	calendars := slices.SortedFunc(maps.Keys(hotparam.CalendarPeriods), func(a, b hotparam.Calendar) int {
-		return int(hotparam.CalendarPeriods[a]/time.Second - hotparam.CalendarPeriods[b]/time.Second)
-	})
-	var words []string
-	for _, c := range calendars {
-		words = append(words, string(c))
-	}
-	if s, ok := r.choice(v.get("calendar"), "limit.calendar", words...); ok {
+	if s, ok := r.choice(v.get("calendar"), "limit.calendar", calendars...); ok {
 		l.Calendar = hotparam.Calendar(s)
 	}
 	l.Zone, _ = r.scalar(v.get("zone"), "limit.zone")
@@ -145,14 +148,14 @@ func (r *ruleReader) over(v values, l *hotparam.Limit) {
 }
 
 // complete fills in the defaults, and what is told by them.
-func (r *ruleReader) complete(v values, q hotparam.Quota) hotparam.Quota {
+func (r *ruleReader) complete(v values, q hotparam.Quota, unit hotparam.Unit) hotparam.Quota {
 	burst := q.Burst
 	q = q.WithDefaults()
 	if burst != 0 {
 		q.Burst = burst // good or bad
 	}
 	if s, ok := r.scalar(v.get("initial"), "limit.initial"); ok {
-		initial, _ := parseCount(s, anyUnit)
+		initial, _ := parseCount(s, unit) // 0 is read as none
 		q.Missing = q.Burst - initial
 	}
 	return q

@@ -141,7 +141,6 @@ type run struct {
 	held []answer // what was taken, and may be given back
 }
 
-func (r *run) Helper()                           { r.T.Helper() }
 func (r *run) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
 
 func (r *run) step() {
