@@ -21,15 +21,16 @@ var arrows = map[string][]string{
 	"limiter":             {"hotparam"},
 	"limiter/limitertest": {"hotparam", "limiter"},
 	"kafka":               nil,
-	"config":              {"hotparam", "kafka"},
+	"config":              {"hotparam", "wire", "kafka"},
 	"collector":           {"hotparam", "wire"},
 	"aggregator":          {"hotparam", "wire"},
 	"hotkeys":             {"hotparam", "wire"},
 
-	"collector/kafkasink":    {"hotparam", "wire", "kafka", "collector"},
-	"aggregator/kafkasource": {"hotparam", "wire", "kafka", "aggregator"},
-	"limiter/redislimiter":   {"hotparam", "limiter"},
-	"middleware":             {"hotparam", "wire", "collector", "hotkeys", "limiter"},
+	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
+	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
+	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
+	"limiter/redislimiter":      {"hotparam", "limiter"},
+	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -65,7 +66,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/kafkafake", "internal/replay")
 )
 

@@ -80,49 +80,6 @@ func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	return d
 }
 
-// Instances are those whose packets came in the last ten seconds, by name. The
-// goroutine that uses the Decoder calls it.
-func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
-
-// Advance tells what time it is when no packet tells it: what instances hold
-// back matters less and less.
-func (d *Decoder) Advance(now time.Time, h Handler) {
-	d.senders.held.decay(now)
-	d.senders.held.tell(h.Held)
-}
-
-// Packet decodes one packet that arrived now. Counts are of the time that the
-// packet's meta line names, but never later than now, so that a sender whose
-// clock is fast moves nobody else's windows; without a meta line they are of
-// now. A meta line alone is a heartbeat.
-func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
-	d.stats.packets.Add(1)
-	common := Count{When: now}
-	if line, rest := cutLine(packet); wire.IsMeta(line) {
-		m, err := wire.ParseMeta(line)
-		if err != nil {
-			d.stats.malformed.Add(1)
-		} else if !d.meta(&m, now, &common, h) {
-			return
-		}
-		packet = rest
-	}
-	d.lines(packet, common, h)
-}
-
-// Record decodes lines whose meta stands beside them; nil: they have none. now is
-// when they were taken in for them to be read, for example by a broker. It is as
-// Packet otherwise, and false if they had come before.
-func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, h Handler) bool {
-	d.stats.packets.Add(1)
-	common := Count{When: now}
-	if m != nil && !d.meta(m, now, &common, h) {
-		return false
-	}
-	d.lines(lines, common, h)
-	return true
-}
-
 // cutLine cuts the first line off a packet.
 func cutLine(packet []byte) (line, rest []byte) {
 	line = packet
@@ -170,44 +127,6 @@ func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 	for i := range d.counts {
 		h.Count(d.counts[i])
 	}
-}
-
-// meta takes what a packet says of itself: the sender and the time of the counts.
-// It is false for a packet that has been seen.
-func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
-	if start := time.Unix(0, m.Start); start.Before(now) {
-		c.When = start
-	}
-	s, changed := d.senders.find(m, now), true
-	d.stats.senders.Store(int64(d.senders.len()))
-	if s == nil { // one too many to follow
-		if m.Held > 1 {
-			d.senders.losses.settled = now
-		}
-	} else {
-		c.Instance = s.name
-		lost, duplicate := s.packet(m, now, &d.senders.losses)
-		if duplicate {
-			d.stats.duplicates.Add(1)
-			return false
-		}
-		// A loss is of now: the time of those that came is not that of those
-		// that did not.
-		d.stats.lostPackets.Add(max(0, lost))
-		d.stats.recovered.Add(max(0, -lost))
-		d.senders.held.note(s, m.Held, now)
-		changed = lost != 0
-	}
-	if changed {
-		d.senders.losses.tell(h)
-	}
-	d.Advance(now, h)
-	d.stats.aged.Add(m.Aged)
-	// Bounded, so that no claim wraps around to nothing.
-	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
-		h.Hidden(c.When, unsent)
-	}
-	return true
 }
 
 // line reads a line into c, whose text is valid until the next packet. False: it is

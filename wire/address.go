@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Address is where StatsD lines are sent, and where they are listened for.
+type Address struct {
+	// Network is udp, tcp, unixgram or unix, as package net names them.
+	Network string
+	// Addr is host:port, or the absolute path of a Unix socket.
+	Addr string
+}
+
+// MaxSocketPath is the longest path of a Unix socket that all systems take.
+const MaxSocketPath = 103
+
+// ParseAddress reads an address as settings write it; schemes are those of
+// DogStatsD's clients:
+//
+//	host:port, udp://host:port    datagrams
+//	tcp://host:port               lines
+//	unix:///path                  datagrams, by a Unix socket
+//	unixstream:///path            lines, by a Unix socket
+//
+// The host may be empty, for all addresses of the machine.
+func ParseAddress(s string) (Address, error) {
+	scheme, rest, found := strings.Cut(s, "://")
+	if !found {
+		scheme, rest = "udp", s
+	}
+	switch scheme {
+	case "udp", "tcp":
+		_, port, err := net.SplitHostPort(rest)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		if err != nil {
+			return Address{}, fmt.Errorf("address %q: want host:port, for example 127.0.0.1:8125", s)
+		}
+		return Address{scheme, rest}, nil
+	case "unix", "unixgram", "unixstream":
+		if !filepath.IsAbs(rest) || len(rest) > MaxSocketPath {
+			return Address{}, fmt.Errorf("address %q: want an absolute path of at most %d bytes, for example unix:///run/hotparam/statsd.sock", s, MaxSocketPath)
+		}
+		if scheme == "unixstream" {
+			return Address{"unix", rest}, nil
+		}
+		return Address{"unixgram", rest}, nil
+	}
+	return Address{}, fmt.Errorf("address %q: want host:port, or a scheme of udp, tcp, unix or unixstream", s)
+}
+
+// String writes the address as [ParseAddress] reads it; datagrams over UDP without a
+// scheme.
+func (a Address) String() string {
+	switch a.Network {
+	case "udp":
+		return a.Addr
+	case "unixgram":
+		return "unix://" + a.Addr
+	case "unix":
+		return "unixstream://" + a.Addr
+	}
+	return a.Network + "://" + a.Addr
+}
+
+// IsStream tells whether bytes come in a stream and not in packets.
+func (a Address) IsStream() bool { return a.Network == "tcp" || a.Network == "unix" }
