@@ -15,7 +15,7 @@ type Encoding uint8
 
 const (
 	// Plain keeps = & ? / and percent-encodes what a StatsD line would misread:
-	// . : | @ # , ; %, space, controls and everything that is not ASCII. For
+	// . : | @ # , ; [ ] %, space, controls and everything that is not ASCII. For
 	// hotparam's own listener and Kafka.
 	Plain Encoding = iota
 	// Strict keeps A-Z a-z 0-9 - = and writes every other byte as _HH: what
@@ -67,7 +67,7 @@ var plainKeeps = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = true
 	}
-	for _, c := range ".:|@#,;%" {
+	for _, c := range ".:|@#,;[]%" {
 		t[c] = false
 	}
 	return t

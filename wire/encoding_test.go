@@ -17,11 +17,11 @@ func TestEncodingGolden(t *testing.T) {
 	for _, test := range []struct{ text, plain, strict string }{
 		{"b=2&q=1", "b=2&q=1", "b=2_26q=1"},
 		{"GET /search?q=phone", "GET%20/search?q=phone", "GET_20_2Fsearch_3Fq=phone"},
-		{".:|@#,;%", "%2E%3A%7C%40%23%2C%3B%25", "_2E_3A_7C_40_23_2C_3B_25"},
+		{".:|@#,;%[]", "%2E%3A%7C%40%23%2C%3B%25%5B%5D", "_2E_3A_7C_40_23_2C_3B_25_5B_5D"},
 		{"a_b~c-d", "a_b~c-d", "a_5Fb_7Ec-d"},
 		{"\x00\n\x7f\xc3\xa9\xff", "%00%0A%7F%C3%A9%FF", "_00_0A_7F_C3_A9_FF"},
 		{"q=%C3%A9", "q=%25C3%25A9", "q=_25C3_25A9"},
-		{"!\"$&'()*+/<=>?[\\]^`{}", "!\"$&'()*+/<=>?[\\]^`{}", "_21_22_24_26_27_28_29_2A_2B_2F_3C=_3E_3F_5B_5C_5D_5E_60_7B_7D"},
+		{"!\"$&'()*+/<=>?[\\]^`{}", "!\"$&'()*+/<=>?%5B\\%5D^`{}", "_21_22_24_26_27_28_29_2A_2B_2F_3C=_3E_3F_5B_5C_5D_5E_60_7B_7D"},
 		{"", "", ""},
 	} {
 		if got := string(wire.Plain.Append(nil, []byte(test.text))); got != test.plain {
@@ -47,13 +47,13 @@ func TestEscapes(t *testing.T) {
 
 // anyText is any bytes, those that mean something on the wire more often.
 func anyText(most int) *rapid.Generator[[]byte] {
-	return rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]byte(".:|@#,;%_&?=/ ~\n\x00\xffaZ0")), rapid.Byte()), 0, most)
+	return rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]byte(".:|@#,;[]%_&?=/ ~\n\x00\xffaZ0")), rapid.Byte()), 0, most)
 }
 
 func TestEncodingRoundTripsAnyBytes(t *testing.T) {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	alphabet := map[wire.Encoding]string{
-		wire.Plain:  letters + "!\"$%&'()*+-/<=>?[\\]^_`{}~",
+		wire.Plain:  letters + "!\"$%&'()*+-/<=>?\\^_`{}~",
 		wire.Strict: letters + "-=_",
 	}
 	rapid.Check(t, func(t *rapid.T) {

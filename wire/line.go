@@ -3,8 +3,6 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"math"
-	"strconv"
 )
 
 // MaxPacket is the most bytes of a packet: what fits an Ethernet frame with
@@ -24,6 +22,8 @@ var (
 	ErrForeign    = errors.New("wire: not a hot_param line")
 	ErrNotCounter = errors.New("wire: not a counter")
 	ErrNegative   = errors.New("wire: negative count")
+	// ErrEvent is an event or a service check of DogStatsD: text, not a number.
+	ErrEvent = errors.New("wire: an event")
 )
 
 // AppendKey appends ".hot_param.{key}" to a prefix, the text encoded.
@@ -32,149 +32,62 @@ func AppendKey(dst []byte, e Encoding, text []byte) []byte {
 	return e.Append(dst, text)
 }
 
-// Line is one count as it came: views into the packet.
+// Line is one count as it came: N and Frac of one, the latter in [0, 1). Its bytes
+// are views into the packet.
 type Line struct {
 	Prefix []byte
 	Key    []byte // encoded
 	N      int64
+	Frac   float64
+	When   int64 // Unix seconds, if the line tells; 0: it does not
 }
 
-// ParseLine reads one line without its newline:
+// ParseLine reads one line without its newline, in any dialect of StatsD:
 //
-//	name:value[:value…]|c[|@rate][|#tags][|…]
+//	name:value[:value…]|type[|field…][:value[:value…]|type[|field…]…]
 //
-// Several values are added up; a sampling rate divides them; tags and fields
-// that it does not know are passed over. Values may be fractions; the sum is
-// rounded to whole counts.
+// The name ends at the first colon that is not in brackets; tags in it are cut
+// out: [tags] anywhere, and from the first , ; or # to its end. Values of the type
+// c are added up, divided by their rate, the field @rate; other types are passed
+// over, as long as there is one c. A colon in a type or a rate begins the next
+// sample. The field T is the line's time; all others, tags and container ids
+// among them, are passed over. docs/DIALECTS.md has examples.
+//
+// It allocates if tags stand in the midst of the name; [ParseLineIn] does not.
 func ParseLine(line []byte) (Line, error) {
-	at := bytes.Index(line, []byte(marker))
-	if at < 0 {
-		if bytes.IndexByte(line, ':') < 0 || bytes.IndexByte(line, '|') < 0 {
-			return Line{}, ErrMalformed
-		}
-		return Line{}, ErrForeign
-	}
-	l := Line{Prefix: line[:at]}
-	rest := line[at+len(marker):]
-	colon := bytes.IndexByte(rest, ':')
-	if colon <= 0 || at == 0 {
-		return Line{}, ErrMalformed
-	}
-	l.Key, rest = rest[:colon], rest[colon+1:]
-	n, err := parseValue(rest)
-	l.N = n
+	l, _, err := ParseLineIn(nil, line)
 	return l, err
 }
 
-// CutCount reads a line of the plainest form, head key:n|c, as nearly all are: a
-// head that is known, a whole count, no tags. It is not ok for every other line,
-// which [ParseLine] has to judge. The head is a prefix with the marker, as
-// [AppendKey] makes it of no text.
-func CutCount(line []byte, head string) (key []byte, n int64, ok bool) {
-	end := len(line) - len("|c")
-	if len(head) == 0 || end <= len(head) || line[end] != '|' || line[end+1] != 'c' || string(line[:len(head)]) != head {
-		return nil, 0, false
+// ParseLineIn is [ParseLine]. A name that tags are cut out of is put together
+// behind what buf holds, which is returned.
+func ParseLineIn(buf, line []byte) (Line, []byte, error) {
+	if isEvent(line) {
+		return Line{}, buf, ErrEvent
 	}
-	at := end - 1
-	for scale := int64(1); at > len(head) && end-at <= maxDigits; at-- {
-		c := line[at] - '0'
-		if c > 9 {
-			break
+	name, samples, buf, ok := cutName(buf, line)
+	if !ok {
+		return Line{}, buf, ErrMalformed
+	}
+	at := bytes.Index(name, []byte(marker))
+	if at < 0 {
+		if bytes.IndexByte(samples, '|') < 0 {
+			return Line{}, buf, ErrMalformed
 		}
-		n += int64(c) * scale
-		scale *= 10
+		return Line{}, buf, ErrForeign
 	}
-	key = line[len(head):at]
-	if line[at] != ':' || at == len(head) || at == end-1 || n > MaxCount || bytes.IndexByte(key, ':') >= 0 {
-		return nil, 0, false
+	l := Line{Prefix: name[:at], Key: name[at+len(marker):]}
+	if len(l.Prefix) == 0 || len(l.Key) == 0 {
+		return Line{}, buf, ErrMalformed
 	}
-	return key, n, true
+	if err := l.read(samples); err != nil {
+		return Line{}, buf, err
+	}
+	return l, buf, nil
 }
 
-// maxDigits are surely less than overflow.
-const maxDigits = 18
-
-// parseValue reads what stands behind the first colon.
-func parseValue(s []byte) (int64, error) {
-	bar := bytes.IndexByte(s, '|')
-	if bar <= 0 {
-		return 0, ErrMalformed
-	}
-	values, s := s[:bar], s[bar+1:]
-	kind, fields := s, []byte(nil)
-	if bar = bytes.IndexByte(s, '|'); bar >= 0 {
-		kind, fields = s[:bar], s[bar+1:]
-	}
-	switch {
-	case len(kind) == 0:
-		return 0, ErrMalformed
-	case len(kind) != 1 || kind[0] != 'c':
-		return 0, ErrNotCounter
-	}
-	if fields == nil {
-		if n, ok := digits(values); ok && n <= MaxCount { // by far the most lines
-			return n, nil
-		}
-	}
-	return parseSampled(values, fields)
-}
-
-// digits reads up to maxDigits decimal digits.
-func digits(s []byte) (int64, bool) {
-	if len(s) == 0 || len(s) > maxDigits {
-		return 0, false
-	}
-	var n int64
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
-}
-
-func parseSampled(values, fields []byte) (int64, error) {
-	sum := 0.0
-	for v := range bytes.SplitSeq(values, []byte{':'}) {
-		f, err := parseFloat(v)
-		if err != nil {
-			return 0, err
-		}
-		sum += f
-	}
-	for f := range bytes.SplitSeq(fields, []byte{'|'}) {
-		if len(f) == 0 || f[0] != '@' {
-			continue
-		}
-		rate, err := parseFloat(f[1:])
-		if err != nil || rate <= 0 || rate > 1 {
-			return 0, ErrMalformed
-		}
-		sum /= rate
-	}
-	sum = math.Round(sum)
-	switch {
-	case sum < 0:
-		return 0, ErrNegative
-	case sum > MaxCount:
-		return 0, ErrMalformed
-	}
-	return int64(sum), nil
-}
-
-func parseFloat(s []byte) (float64, error) {
-	if len(s) == 0 || len(s) > 32 {
-		return 0, ErrMalformed
-	}
-	for _, c := range s { // no hex, no inf, no underscores
-		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return 0, ErrMalformed
-		}
-	}
-	f, err := strconv.ParseFloat(string(s), 64)
-	if err != nil || math.IsInf(f, 0) {
-		return 0, ErrMalformed
-	}
-	return f, nil
+// isEvent tells DogStatsD's events, _e{5,4}:title|text, and service checks,
+// _sc|name|0, from names: their text may hold anything, a key of ours too.
+func isEvent(line []byte) bool {
+	return len(line) > 3 && line[0] == '_' && (string(line[:3]) == "_e{" || string(line[:4]) == "_sc|")
 }

@@ -117,7 +117,7 @@ func shorten(text string) string {
 	}
 	size, end := 0, 0
 	for i := range len(text) {
-		if c := text[i]; c > ' ' && c < 0x7f && !strings.ContainsRune(".:|@#,;%", rune(c)) {
+		if c := text[i]; c > ' ' && c < 0x7f && !strings.ContainsRune(".:|@#,;[]%", rune(c)) {
 			size++
 		} else {
 			size += 3

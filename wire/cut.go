@@ -1,0 +1,44 @@
+package wire
+
+// CutCount reads a line of the plainest form, head key:n|c, as nearly all are: a
+// head that is known, a whole count, no tags. It is not ok for every other line,
+// which [ParseLine] has to judge. The head is a prefix with the marker, as
+// [AppendKey] makes it of no text.
+func CutCount(line []byte, head string) (key []byte, n int64, ok bool) {
+	end := len(line) - len("|c")
+	if len(head) == 0 || end <= len(head) || line[end] != '|' || line[end+1] != 'c' || string(line[:len(head)]) != head {
+		return nil, 0, false
+	}
+	at := end - 1
+	for scale := int64(1); at > len(head) && end-at <= maxDigits; at-- {
+		c := line[at] - '0'
+		if c > 9 {
+			break
+		}
+		n += int64(c) * scale
+		scale *= 10
+	}
+	key = line[len(head):at]
+	if line[at] != ':' || at == len(head) || at == end-1 || n > MaxCount || !plainName(key) {
+		return nil, 0, false
+	}
+	return key, n, true
+}
+
+// maxDigits are surely less than overflow.
+const maxDigits = 18
+
+// digits reads up to maxDigits decimal digits.
+func digits(s []byte) (int64, bool) {
+	if len(s) == 0 || len(s) > maxDigits {
+		return 0, false
+	}
+	var n int64
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}

@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// sample is what a line holds once or, as Etsy has it, several times over: values
+// of a type, with fields.
+type sample struct {
+	values, kind []byte
+	rate, when   []byte // the fields @ and T, nil: there is none
+}
+
+// cut takes the first sample off s. more: another one follows.
+func (v *sample) cut(s []byte) (rest []byte, more, ok bool) {
+	if v.values, s, ok = bytes.Cut(s, []byte{'|'}); !ok {
+		return nil, false, false
+	}
+	end := bytes.IndexAny(s, "|:")
+	v.kind, s, more = cutAt(s, end)
+	if len(v.values) == 0 || len(v.kind) == 0 {
+		return nil, false, false
+	}
+	for !more && len(s) > 0 {
+		field := &v.rate
+		switch end = bytes.IndexByte(s, '|'); s[0] {
+		case '@':
+			end = bytes.IndexAny(s, "|:")
+		case 'T':
+			field = &v.when
+		default: // tags, c: a container, e: and card: where it runs, and what is to come
+			_, s, _ = cutAt(s, end)
+			continue
+		}
+		if *field != nil {
+			return nil, false, false
+		}
+		*field, s, more = cutAt(s, end)
+	}
+	return s, more, true
+}
+
+// cutAt cuts s where a field ends, -1: at its end. more: what follows is another
+// sample.
+func cutAt(s []byte, end int) (field, rest []byte, more bool) {
+	if end < 0 {
+		return s, nil, false
+	}
+	return s[:end], s[end+1:], s[end] == ':'
+}
+
+// read reads what stands behind the name.
+func (l *Line) read(s []byte) error {
+	if end := len(s) - len("|c"); end > 0 && string(s[end:]) == "|c" { // by far the most lines
+		if n, ok := digits(s[:end]); ok && n <= MaxCount {
+			l.N = n
+			return nil
+		}
+	}
+	sum, counters := 0.0, false
+	for more := true; more; {
+		var v sample
+		var ok bool
+		if s, more, ok = v.cut(s); !ok {
+			return ErrMalformed
+		}
+		if string(v.kind) != "c" {
+			continue
+		}
+		counters = true
+		n, ok := v.count()
+		if !ok || !l.at(v.when) {
+			return ErrMalformed
+		}
+		sum += n
+	}
+	switch {
+	case !counters:
+		return ErrNotCounter
+	case sum < 0:
+		return ErrNegative
+	case sum > MaxCount:
+		return ErrMalformed
+	}
+	// What is whole but for the rounding of floats is whole: 9 at a rate of 0.009
+	// are 1000.
+	if n := math.Round(sum); math.Abs(sum-n) <= 1e-15*sum {
+		sum = n
+	}
+	whole := math.Floor(sum)
+	l.N, l.Frac = int64(whole), sum-whole
+	return nil
+}
+
+// at takes the field T, if there is one: a line has one time.
+func (l *Line) at(field []byte) (ok bool) {
+	if field == nil {
+		return true
+	}
+	before := l.When
+	l.When, ok = digits(field[1:])
+	return ok && l.When > 0 && before == 0
+}
+
+// count is what a sample of a counter adds up to, MaxCount at most.
+func (v *sample) count() (sum float64, ok bool) {
+	rate := 1.0
+	if v.rate != nil {
+		if rate, ok = parseFloat(v.rate[1:]); !ok || rate <= 0 || rate > 1 {
+			return 0, false
+		}
+	}
+	for value := range bytes.SplitSeq(v.values, []byte{':'}) {
+		f, ok := parseFloat(value)
+		if !ok || math.Abs(f) > MaxCount { // so that sums are exact
+			return 0, false
+		}
+		sum += f
+	}
+	sum /= rate
+	return sum, math.Abs(sum) <= MaxCount
+}
+
+// parseFloat reads a decimal number: no hex, no infinity, no underscores.
+func parseFloat(s []byte) (float64, bool) {
+	if n, ok := digits(s); ok {
+		return float64(n), true
+	}
+	if len(s) == 0 || len(s) > 32 {
+		return 0, false
+	}
+	for _, c := range s {
+		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
+			return 0, false
+		}
+	}
+	f, err := strconv.ParseFloat(string(s), 64)
+	return f, err == nil
+}
