@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,13 @@ import (
 type Config struct {
 	Rules     *hotparam.Rules
 	Publisher Publisher
-	// Listen is the UDP address for StatsD; empty: 127.0.0.1:8125.
-	Listen string
+	// Listen are the addresses for StatsD, as [wire.ParseAddress] reads them; none:
+	// [DefaultListen].
+	Listen []string
+	// Readers is how many sockets and goroutines read each UDP address, at most
+	// [MaxReaders]; 0 is 1. More than one share the senders among them by the
+	// kernel's SO_REUSEPORT, which needs Linux.
+	Readers int
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
 	// Memory is how many bytes the windows of all shards may hold; 0 is
@@ -42,6 +48,10 @@ func (c *Config) validate() error {
 		return errors.New("aggregator: Config.Publisher is missing")
 	case c.Memory < MinMemory:
 		return fmt.Errorf("aggregator: Config.Memory is %d bytes, must be at least %d", c.Memory, MinMemory)
+	case c.Readers < 0 || c.Readers > MaxReaders:
+		return fmt.Errorf("aggregator: Config.Readers is %d, must be 1 to %d", c.Readers, MaxReaders)
+	case c.Readers > 1 && !canSharePort:
+		return fmt.Errorf("aggregator: Config.Readers is %d: this system cannot spread senders over several sockets, must be 1", c.Readers)
 	case c.Shards < 0 || c.Shards > 256:
 		return fmt.Errorf("aggregator: Config.Shards is %d, must be 1 to 256", c.Shards)
 	case c.Lag < 0:
@@ -52,19 +62,22 @@ func (c *Config) validate() error {
 
 // Aggregator reads counts from all instances and publishes which keys are hot.
 type Aggregator struct {
-	source  *statsd
-	decoder *Decoder
-	shards  []*shard
+	listener *listener
+	decoders []*Decoder // by reader
+	spreads  []*spread
+	shards   []*shard
 
-	rules     *hotparam.Rules
 	publisher Publisher
 }
 
-// New makes an aggregator and opens its socket, so that counts queue from now
-// on; [Aggregator.Run] does the rest and closes it.
+// New makes an aggregator and opens its sockets, so that counts queue from now
+// on; [Aggregator.Run] does the rest and closes them.
 func New(ctx context.Context, c Config) (*Aggregator, error) {
-	if c.Listen == "" {
-		c.Listen = "127.0.0.1:8125"
+	if len(c.Listen) == 0 {
+		c.Listen = []string{DefaultListen}
+	}
+	if c.Readers == 0 {
+		c.Readers = 1
 	}
 	if c.Memory == 0 {
 		c.Memory = DefaultMemory
@@ -78,11 +91,16 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	source, err := listenStatsD(ctx, c.Listen)
+	listener, err := listenStatsD(ctx, c.Listen, c.Readers)
 	if err != nil {
 		return nil, err
 	}
-	a := &Aggregator{source: source, decoder: NewDecoder(c.Rules, c.Encoding), rules: c.Rules, publisher: c.Publisher}
+	a := &Aggregator{listener: listener, publisher: c.Publisher}
+	readers := len(listener.readers())
+	for i := range readers {
+		a.decoders = append(a.decoders, NewDecoder(c.Rules, c.Encoding))
+		a.decoders[i].senders = a.decoders[0].senders
+	}
 	for part := range c.Shards {
 		a.shards = append(a.shards, newShard(NewDetector(DetectorConfig{
 			Rules:     c.Rules,
@@ -91,39 +109,66 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 			Lag:       c.Lag,
 			Part:      part,
 			Parts:     c.Shards,
-		})))
+		}), readers))
 	}
+	a.spreads = newSpreads(a.shards, c.Rules)
 	return a, nil
 }
 
-// Addr is the address that the StatsD listener is bound to.
-func (a *Aggregator) Addr() net.Addr { return a.source.conn.LocalAddr() }
+// Addr is the first address that the StatsD listener is bound to.
+func (a *Aggregator) Addr() net.Addr { return a.listener.addrs[0] }
+
+// Addrs are all of them, in the order of Config.Listen.
+func (a *Aggregator) Addrs() []net.Addr { return slices.Clone(a.listener.addrs) }
 
 // Run works until ctx ends; then it works off what has arrived, closes the
-// socket and returns.
+// sockets and returns.
 func (a *Aggregator) Run(ctx context.Context) error {
-	var shards sync.WaitGroup
+	var shards, telling sync.WaitGroup
 	for _, s := range a.shards {
 		shards.Go(s.run)
 	}
-	err := a.source.run(ctx, a.decoder, newSpread(a.shards, a.rules), a.publisher.Instances)
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	telling.Go(func() { a.tellInstances(reading) })
+	err := a.listener.run(ctx, a.decoders, a.spreads)
+	stop()
+	telling.Wait()
 	for _, s := range a.shards {
 		close(s.queue)
 	}
 	shards.Wait()
-	return errors.Join(err, a.source.close())
+	return errors.Join(err, a.listener.close())
+}
+
+// tellInstances tells which instances are live, until ctx ends.
+func (a *Aggregator) tellInstances(ctx context.Context) {
+	ticker := time.NewTicker(instancesEvery)
+	defer ticker.Stop()
+	for {
+		a.publisher.Instances(a.decoders[0].Instances(time.Now()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // Stats are the aggregator's counters and figures; those of the shards are at
 // most a second old.
 type Stats struct {
+	Listener ListenerStats
 	Decoder  DecoderStats
 	Detector DetectorStats
 }
 
 // Stats tells the counters and figures. It is safe for concurrent use.
 func (a *Aggregator) Stats() Stats {
-	s := Stats{Decoder: a.decoder.Stats()}
+	s := Stats{Listener: a.listener.stats.load()}
+	for _, d := range a.decoders {
+		of := d.Stats()
+		s.Decoder.Merge(&of)
+	}
 	for _, shard := range a.shards {
 		d := shard.stats.Load()
 		s.Detector.Merge(d)

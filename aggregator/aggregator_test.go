@@ -15,7 +15,7 @@ import (
 // start runs an aggregator on a free port; end stops it and tells Run's error.
 func start(t *testing.T, c Config) (a *Aggregator, conn net.Conn, end func() error) {
 	t.Helper()
-	c.Listen = "127.0.0.1:0"
+	c.Listen = []string{"127.0.0.1:0"}
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := New(ctx, c)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestAggregatorDrainsWhenItsContextEnds(t *testing.T) {
 	out := newRecorder()
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := New(ctx, Config{
-		Rules: testRules(hotRule("terms", 100, 10*time.Second)), Publisher: out, Listen: "127.0.0.1:0", Shards: 3,
+		Rules: testRules(hotRule("terms", 100, 10*time.Second)), Publisher: out, Listen: []string{"127.0.0.1:0"}, Shards: 3,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAggregatorCoolsKeysThatGoSilent(t *testing.T) {
 }
 
 func TestAggregatorRefusesBadConfigs(t *testing.T) {
-	good := Config{Rules: testRules(hotRule("r", 1, time.Second)), Publisher: newRecorder(), Listen: "127.0.0.1:0"}
+	good := Config{Rules: testRules(hotRule("r", 1, time.Second)), Publisher: newRecorder(), Listen: []string{"127.0.0.1:0"}}
 	for _, test := range []struct {
 		name  string
 		spoil func(*Config)
@@ -144,7 +144,7 @@ func TestAggregatorRefusesBadConfigs(t *testing.T) {
 		{"shards", func(c *Config) { c.Shards = 257 }, "Config.Shards"},
 		{"lag", func(c *Config) { c.Lag = -1 }, "Config.Lag"},
 		{"bad rules", func(c *Config) { c.Rules = &hotparam.Rules{} }, "namespace"},
-		{"address", func(c *Config) { c.Listen = "nonsense" }, "nonsense"},
+		{"address", func(c *Config) { c.Listen = []string{"nonsense"} }, "nonsense"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := good

@@ -5,8 +5,9 @@ import "time"
 // batch is what one read of the source brings a shard. What the counts of a
 // packet have in common is kept once, the texts in one buffer.
 type batch struct {
+	reader  int       // that has read it
 	arrived time.Time // the first of it
-	now     time.Time // whatever arrived before is in it, or was in one before
+	now     time.Time // whatever the reader got before is in it, or was in one before
 	packets []packet
 	counts  []count
 	text    []byte
@@ -39,11 +40,14 @@ type hidden struct {
 type loss struct {
 	when  time.Time
 	found bool
+	turn  int64
 }
 
+// bound is what is hidden of any key of a rule by holding small counts back.
 type bound struct {
 	rule int
 	n    int64
+	turn int64
 }
 
 func (b *batch) reset() {

@@ -45,14 +45,16 @@ type Decoder struct {
 	encoding wire.Encoding
 	rules    map[string]lineHead // by prefix
 	head     lineHead            // of the last line
-	senders  senders
-	counts   []Count // of the packet at hand
-	text     []byte  // of those that had to be decoded
+	senders  *senders            // shared by the decoders of a listener's readers
+	counts   []Count             // of the packet at hand
+	timed    bool                // some of them have a time of their own
+	text     []byte              // of those whose text does not stand in the packet
+	parts    fractions
 	stats    decoderStats
 }
 
-// packetHandler is a Handler of this package that takes all counts of a packet
-// at once; they have the time and the instance in common.
+// packetHandler is a Handler of this package that takes many counts of a packet at
+// once; they have the time and the instance in common.
 type packetHandler interface{ packet([]Count) }
 
 // lineHead is what the lines of a rule begin with.
@@ -64,13 +66,13 @@ type lineHead struct {
 type decoderStats struct {
 	packets, lines, counts, sum                                atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
-	lostPackets, recovered, duplicates, senders, aged, origins atomic.Int64
+	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
-	d.senders.held = newHeld(rules)
+	d.senders = newSenders(rules)
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
@@ -92,9 +94,10 @@ func cutLine(packet []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// lines decodes lines of counts that have the time and the instance in common.
+// lines decodes lines of counts that have the instance in common, and the time too
+// unless a line tells an earlier one.
 func (d *Decoder) lines(packet []byte, common Count, h Handler) {
-	d.counts, d.text = d.counts[:0], d.text[:0]
+	d.counts, d.text, d.timed = d.counts[:0], d.text[:0], false
 	var line []byte
 	var lines, counts, sum int64
 	for len(packet) > 0 {
@@ -112,7 +115,6 @@ func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 			counts++
 			sum += c.N
 			if c.N > 0 {
-				c.Hash = hotparam.Hash(c.Text)
 				d.counts = d.counts[:n+1]
 			}
 		}
@@ -120,33 +122,44 @@ func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 	d.stats.lines.Add(lines)
 	d.stats.counts.Add(counts)
 	d.stats.sum.Add(sum)
-	if p, ok := h.(packetHandler); ok {
-		p.packet(d.counts)
+	d.hand(h)
+}
+
+// hand gives the counts to the handler.
+func (d *Decoder) hand(h Handler) {
+	p, ok := h.(packetHandler)
+	if !ok {
+		for i := range d.counts {
+			h.Count(d.counts[i])
+		}
 		return
 	}
-	for i := range d.counts {
-		h.Count(d.counts[i])
+	rest := d.counts
+	if d.timed {
+		for i := 1; i < len(rest); i++ {
+			if !rest[i].When.Equal(rest[0].When) {
+				p.packet(rest[:i])
+				rest, i = rest[i:], 0
+			}
+		}
 	}
+	p.packet(rest)
 }
 
 // line reads a line into c, whose text is valid until the next packet. False: it is
 // no count.
 func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
+	var part float64
 	key, n, ok := wire.CutCount(line, d.head.bytes)
 	if !ok {
-		l, err := wire.ParseLine(line)
-		if err != nil {
-			if errors.Is(err, wire.ErrForeign) && d.origin(line, c.When, h) {
-				return false
-			}
-			d.reject(err)
+		var l wire.Line
+		if l, ok = d.parse(line, c.When, h); !ok {
 			return false
 		}
-		if d.head, ok = d.rules[string(l.Prefix)]; !ok {
-			d.stats.noRule.Add(1)
-			return false
+		key, n, part = l.Key, l.N, l.Frac
+		if when := time.Unix(l.When, 0); l.When > 0 && when.Before(c.When) {
+			c.When, d.timed = when, true
 		}
-		key, n = l.Key, l.N
 	}
 	c.Rule, c.N, c.Text = d.head.rule, n, key
 	if d.encoding.Escapes(key) {
@@ -158,7 +171,27 @@ func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
 		}
 		c.Text = d.text[start:] // stays what it is when text has to move
 	}
+	c.Hash = hotparam.Hash(c.Text)
+	if part > 0 {
+		c.N += d.parts.carry(c.Hash, part)
+	}
 	return true
+}
+
+// parse reads a line of whatever dialect, when is its packet's time, and makes its
+// head that of the last line.
+func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
+	var err error
+	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {
+		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) {
+			d.reject(err)
+		}
+		return l, false
+	}
+	if d.head, ok = d.rules[string(l.Prefix)]; !ok {
+		d.stats.noRule.Add(1)
+	}
+	return l, ok
 }
 
 func (d *Decoder) reject(err error) {
@@ -169,6 +202,8 @@ func (d *Decoder) reject(err error) {
 		d.stats.notCounter.Add(1)
 	case errors.Is(err, wire.ErrNegative):
 		d.stats.negative.Add(1)
+	case errors.Is(err, wire.ErrEvent):
+		d.stats.events.Add(1)
 	default:
 		d.stats.malformed.Add(1)
 	}
@@ -181,6 +216,8 @@ type DecoderStats struct {
 	Sum int64
 	// Lines that were no counts, by reason.
 	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule int64
+	// Events are DogStatsD's events and service checks, which are no counts either.
+	Events int64
 	// LostPackets are gaps in the senders' sequences, Recovered are packets
 	// that made such a gap and came after all, Duplicates are packets that came
 	// twice, Senders are the instances heard of lately.
@@ -197,8 +234,8 @@ func (d *Decoder) Stats() DecoderStats {
 	return DecoderStats{
 		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
-		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(),
-		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: s.senders.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
+		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
+		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
 	}
 }
 
@@ -215,6 +252,7 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Negative += o.Negative
 	s.BadKey += o.BadKey
 	s.NoRule += o.NoRule
+	s.Events += o.Events
 	s.LostPackets += o.LostPackets
 	s.Recovered += o.Recovered
 	s.Duplicates += o.Duplicates

@@ -3,10 +3,13 @@ package aggregator
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
@@ -54,6 +57,9 @@ func head(seq uint64, start time.Duration, held, unsent int64) string {
 	}))
 }
 
+// unix is the field of a line's time.
+func timeField(after time.Duration) string { return fmt.Sprintf("|T%d", noon.Add(after).Unix()) }
+
 func TestDecoder(t *testing.T) {
 	const line = "shop.terms.hot_param.GET /s?q=1:2|c"
 	const told = `rule 0 "GET /s?q=1" 2 `
@@ -78,9 +84,20 @@ func TestDecoder(t *testing.T) {
 			DecoderStats{Packets: 1, Lines: 1, Counts: 1}},
 		{"what is not a count, by reason", []string{strings.Join([]string{
 			"nonsense", "other.counter:1|c", "shop.terms.hot_param.k:1|g", "shop.terms.hot_param.k:-1|c",
-			"shop.terms.hot_param.%zz:1|c", "else.terms.hot_param.k:1|c", "shop.terms.hot_param.k:9999999999999|c", line,
+			"shop.terms.hot_param.%zz:1|c", "else.terms.hot_param.k:1|c", "shop.terms.hot_param.k:9999999999999|c",
+			"_e{1,22}:a|shop.terms.hot_param.k:1|c", "_sc|shop.terms.hot_param.k|0|m:x:1|c", line,
 		}, "\n")}, []string{told + "0s"},
-			DecoderStats{Packets: 1, Lines: 8, Counts: 1, Malformed: 2, Foreign: 1, NotCounter: 1, Negative: 1, BadKey: 1, NoRule: 1}},
+			DecoderStats{Packets: 1, Lines: 10, Counts: 1, Malformed: 2, Foreign: 1, NotCounter: 1, Negative: 1, BadKey: 1, NoRule: 1, Events: 2}},
+		{"tags of every dialect, names with escapes among them", []string{strings.Join([]string{
+			line + "|#a:b|c:x", "shop.terms.hot_param.GET /s?q=1,a=b:2|c", "shop[a=b].terms.hot_param.GET%20/s?q[c=d]=1:2|c", "web[a=b].front.hot_param.k:3|c", line,
+		}, "\n")}, []string{told + "0s", told + "0s", told + "0s", `rule 2 "k" 3 0s`, told + "0s"},
+			DecoderStats{Packets: 1, Lines: 5, Counts: 5}},
+		{"a time of its own is believed unless it is to come", []string{line + timeField(-3*time.Second) + "\n" + line + timeField(time.Hour) + "\n" + line}, []string{told + "-3s", told + "0s", told + "0s"},
+			DecoderStats{Packets: 1, Lines: 3, Counts: 3}},
+		{"a time of its own is not later than the packet's", []string{head(1, -5*time.Second, 1, 0) + "\n" + line + timeField(-3*time.Second) + "\n" + line + timeField(-7*time.Second)}, []string{told + "-5s", told + "-7s"},
+			DecoderStats{Packets: 1, Lines: 2, Counts: 2, Senders: 1}},
+		{"a part is a count of nothing yet", []string{"shop.terms.hot_param.k:0.5|c\nshop.terms.hot_param.k:1|c|@0.8"}, []string{`rule 0 "k" 1 0s`},
+			DecoderStats{Packets: 1, Lines: 2, Counts: 2}},
 		{"a meta line gives the time", []string{head(1, -time.Second, 1, 0) + "\n" + line}, []string{told + "-1s"},
 			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Senders: 1}},
 		{"a slow clock is believed", []string{head(1, -time.Hour, 1, 0) + "\n" + line}, []string{told + "-1h0m0s"},
@@ -152,7 +169,8 @@ func TestDecoderDoesNotAllocate(t *testing.T) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	packets := make([][]byte, 102) // AllocsPerRun runs once more
 	for i := range packets {
-		packets[i] = []byte(head(uint64(i+1), 0, 1, 0) + strings.Repeat("\nshop.terms.hot_param.GET /s?q=%2E1:2|c", 30))
+		packets[i] = []byte(head(uint64(i+1), 0, 1, 0) + strings.Repeat("\nshop.terms.hot_param.GET /s?q=%2E1:2|c", 20) +
+			strings.Repeat("\nshop[a=b].terms.hot_param.GET /s?q=%2E1:1|c|@0.5|#a:b"+timeField(-time.Second), 10))
 	}
 	var sum counter
 	next := 0
@@ -162,6 +180,93 @@ func TestDecoderDoesNotAllocate(t *testing.T) {
 	}
 	if sum != 102*30*2 {
 		t.Errorf("%d counts came through", sum)
+	}
+}
+
+// together is a handler of packets that writes down what came together.
+type together struct {
+	counter
+	got []string
+}
+
+func (h *together) packet(counts []Count) {
+	var all []string
+	for _, c := range counts {
+		if !c.When.Equal(counts[0].When) || c.Instance != counts[0].Instance {
+			all = append(all, "another:")
+		}
+		all = append(all, fmt.Sprintf("%s %d", c.Text, c.N))
+	}
+	if len(all) > 0 {
+		h.got = append(h.got, at(counts[0].When)+": "+strings.Join(all, ", "))
+	}
+}
+
+// Counts of one time are handed over at once, in the order in which they came.
+func TestDecoderHandsOverByTime(t *testing.T) {
+	line := func(key string, n int, when string) string {
+		return fmt.Sprintf("shop[t].terms.hot_param.%s:%d|c%s\n", key, n, when)
+	}
+	old := timeField(-2 * time.Second)
+	d, h := NewDecoder(decoderRules(), wire.Plain), &together{}
+	d.Packet([]byte(line("a%2E", 1, "")+line("b", 2, "")+line("c", 3, old)+line("d", 0, timeField(-time.Second))+line("e%2E", 4, old)+line("f", 5, "")), noon, h)
+	d.Packet([]byte(line("g", 6, timeField(-time.Second))+line("h", 7, "")), noon, h)
+	d.Packet([]byte(line("i", 0, old)), noon, h)
+	d.Packet([]byte(line("j", 8, "")+line("k", 9, "")), noon, h)
+	want := []string{"0s: a. 1, b 2", "-2s: c 3, e. 4", "0s: f 5", "-1s: g 6", "0s: h 7", "0s: j 8, k 9"}
+	if !slices.Equal(h.got, want) {
+		t.Errorf("handed over\n%q\nwant\n%q", h.got, want)
+	}
+}
+
+// Sampled counts add up to the truth, less what lies in the places of parts.
+func TestDecoderConservesParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := NewDecoder(decoderRules(), wire.Plain)
+		keys := rapid.IntRange(1, 2000).Draw(t, "keys")
+		rates := rapid.SliceOfN(rapid.SampledFrom([]float64{1, 0.9, 0.7, 0.3, 0.13, 0.01}), 1, 8).Draw(t, "rates")
+		var told counter
+		truth, line := 0.0, 0
+		for range rapid.IntRange(1, 40).Draw(t, "packets") {
+			var packet []byte
+			for range 100 {
+				n, rate := 1+line%3, rates[line%len(rates)]
+				packet = fmt.Appendf(packet, "shop.terms.hot_param.k%d:%d|c|@%v\n", line*7919%keys, n, rate)
+				truth += float64(n) / rate
+				line++
+			}
+			d.Packet(packet, noon, &told)
+		}
+		if missing := truth - float64(told); missing < -1e-6 || missing > 1e-6+2*float64(min(keys, len(d.parts.left))) || d.Stats().Sum != int64(told) {
+			t.Fatalf("%d counts are told, %d by the stats, of %v", told, d.Stats().Sum, truth)
+		}
+	})
+}
+
+// A key's parts are carried over to its next lines.
+func TestDecoderCarriesParts(t *testing.T) {
+	d := NewDecoder(decoderRules(), wire.Plain)
+	var told counter
+	d.Packet([]byte(strings.Repeat("shop.terms.hot_param.k:1|c|@0.3\n", 1000)), noon, &told)
+	if told < 3332 || told > 3333 {
+		t.Errorf("a thousand lines at a rate of 0.3 are %d counts, want 3,333", told)
+	}
+}
+
+// Merged are all counters.
+func TestDecoderStatsMerge(t *testing.T) {
+	var sum, one DecoderStats
+	v := reflect.ValueOf(&one).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetInt(1)
+	}
+	sum.Merge(&one)
+	sum.Merge(&one)
+	for i := range v.NumField() {
+		name, n := v.Type().Field(i).Name, reflect.ValueOf(sum).Field(i).Int()
+		if want := int64(2); n != want && name != "Senders" {
+			t.Errorf("%s is %d, want %d", name, n, want)
+		}
 	}
 }
 
@@ -209,6 +314,8 @@ func FuzzPacket(f *testing.F) {
 	f.Add([]byte("shop.terms.hot_param.GET /s?q=1:2|c\nweb.front.hot_param.k:3|c|@0.1|#t:1"), true)
 	f.Add([]byte(head(3, 0, 2, 9)+"\nshop.terms.hot_param.k:1|c\r\n\n"), false)
 	f.Add([]byte("hotparam.meta:1|c|#v:1,i:,e:,s:,t:,h:,u:\n:|c"), true)
+	f.Add([]byte("shop.terms.hot_param.k:1|c:2|c|@0.3:3|ms\nshop[a=b].terms.hot_param.k%25:1|c|T5\nweb.front.hot_param.k,a=b:1|c|#x|c:y"), false)
+	f.Add([]byte("_e{1,1}:a|b\n_sc|a|0\nshop.terms.hot_param.k[:1|c\nshop.terms.hot_param.k:0.5|c|T99999999999999"), false)
 	f.Fuzz(func(t *testing.T, packet []byte, strict bool) {
 		e := wire.Plain
 		if strict {
@@ -220,7 +327,7 @@ func FuzzPacket(f *testing.F) {
 		d.Packet([]byte(head(1, 0, 1, 0)), noon, h)
 		d.Packet(packet, noon, h)
 		s := d.Stats()
-		rejected := s.Foreign + s.NotCounter + s.Negative + s.BadKey + s.NoRule
+		rejected := s.Foreign + s.NotCounter + s.Negative + s.BadKey + s.NoRule + s.Events
 		if s.Packets != 2 || h.counts > s.Counts || s.Counts+rejected > s.Lines || s.Counts+rejected+s.Malformed < s.Lines {
 			t.Errorf("%d counts told, stats %+v do not add up", h.counts, s)
 		}
@@ -228,8 +335,11 @@ func FuzzPacket(f *testing.F) {
 }
 
 func BenchmarkDecoderPacket(b *testing.B) {
-	for _, line := range []string{"\nshop.terms.hot_param.GET /s?q=123:2|c", "\nshop.terms.hot_param.GET /s?q=a%2Eb%2C%3A:2|c"} {
-		b.Run(line[len("\nshop.terms.hot_param."):], func(b *testing.B) {
+	for _, line := range []string{
+		"\nshop.terms.hot_param.GET /s?q=123:2|c", "\nshop.terms.hot_param.GET /s?q=a%2Eb%2C%3A:2|c",
+		"\nshop.terms.hot_param.GET /s?q=123:2|c|@0.1|#env:prod", "\nshop.terms[env=prod].hot_param.GET /s?q=123:2|c",
+	} {
+		b.Run(line[1:], func(b *testing.B) {
 			d := NewDecoder(decoderRules(), wire.Plain)
 			packet := []byte(line[1:] + strings.Repeat(line, 29))
 			var sum counter

@@ -92,7 +92,7 @@ func (h *held) note(s *sender, value int64, now time.Time) {
 
 // decay lets go of what is too old to matter.
 func (h *held) decay(now time.Time) {
-	if since := now.Sub(h.decayed); len(h.holding) == 0 || 0 <= since && since < tick {
+	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < tick { // readers are not all at the same time
 		return
 	}
 	h.decayed = now

@@ -14,10 +14,10 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 	rules := testRules(hotRule("terms", 10, time.Second))
 	out := newRecorder()
 	shards := []*shard{
-		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 0, Parts: 2})),
-		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 1, Parts: 2})),
+		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 0, Parts: 2}), 1),
+		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 1, Parts: 2}), 1),
 	}
-	spread := newSpread(shards, rules)
+	spread := newSpreads(shards, rules)[0]
 	d := NewDecoder(rules, wire.Plain)
 	prefix := rules.Rules[0].CountPrefix(rules.Namespace)
 	packet := func(now time.Time, lines ...string) {

@@ -7,15 +7,28 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Instances are those whose packets came in the last ten seconds, by name. The
-// goroutine that uses the Decoder calls it.
+// Instances are those whose packets came in the last ten seconds, by name. It is
+// safe for concurrent use.
 func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
 
 // Advance tells what time it is when no packet tells it: what instances hold
 // back matters less and less.
 func (d *Decoder) Advance(now time.Time, h Handler) {
-	d.senders.held.decay(now)
-	d.senders.held.tell(h.Held)
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	d.senders.advance(now, h)
+}
+
+// dropped tells that the system has dropped packets by now, whose senders are not
+// known.
+func (d *Decoder) dropped(now time.Time, h Handler) {
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	l := &d.senders.losses
+	if now.After(l.settled) {
+		l.settled = now
+	}
+	l.tell(h)
 }
 
 // Packet decodes one packet that arrived now. Counts are of the time that the
@@ -56,8 +69,9 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
 	if start := time.Unix(0, m.Start); start.Before(now) {
 		c.When = start
 	}
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
 	s, changed := d.senders.find(m, now), true
-	d.stats.senders.Store(int64(d.senders.len()))
 	if s == nil { // one too many to follow
 		if m.Held > 1 {
 			d.senders.losses.settled = now
@@ -79,7 +93,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
 	if changed {
 		d.senders.losses.tell(h)
 	}
-	d.Advance(now, h)
+	d.senders.advance(now, h)
 	d.stats.aged.Add(m.Aged)
 	// Bounded, so that no claim wraps around to nothing.
 	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {

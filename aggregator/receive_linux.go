@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"net"
 	"os"
 	"syscall"
 	"time"
@@ -38,7 +37,7 @@ type control struct {
 	when   syscall.Timespec
 }
 
-func newReceiver(conn *net.UDPConn) (*receiver, error) {
+func newReceiver(conn packetConn) (*receiver, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -49,9 +48,9 @@ func newReceiver(conn *net.UDPConn) (*receiver, error) {
 	})
 	r := &receiver{raw: raw}
 	for i := range r.messages {
-		r.buffers[i] = make([]byte, maxDatagram)
+		r.buffers[i] = make([]byte, maxDatagram+1) // a longer one fills it
 		r.iovecs[i].Base = &r.buffers[i][0]
-		r.iovecs[i].SetLen(maxDatagram)
+		r.iovecs[i].SetLen(maxDatagram + 1)
 		h := &r.messages[i].header
 		h.Iov, h.Iovlen = &r.iovecs[i], 1
 		h.Control = (*byte)(unsafe.Pointer(&r.control[i]))

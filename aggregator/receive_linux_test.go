@@ -10,11 +10,12 @@ import (
 // Packets that waited in the socket are of the time at which they came, are told
 // in their order, and whole.
 func TestReceiverTellsWhenPacketsCame(t *testing.T) {
-	s, err := listenStatsD(t.Context(), "127.0.0.1:0")
+	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer l.close()
+	s := l.packets[0]
 	conn, err := net.Dial("udp", s.conn.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -68,11 +69,12 @@ func TestReceiverTellsWhenPacketsCame(t *testing.T) {
 }
 
 func TestReceiverDoesNotAllocate(t *testing.T) {
-	s, err := listenStatsD(t.Context(), "127.0.0.1:0")
+	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer l.close()
+	s := l.packets[0]
 	conn, err := net.Dial("udp", s.conn.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)

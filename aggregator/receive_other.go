@@ -3,7 +3,6 @@
 package aggregator
 
 import (
-	"net"
 	"time"
 )
 
@@ -12,18 +11,18 @@ const readBatch = 1
 
 // receiver reads packets.
 type receiver struct {
-	conn   *net.UDPConn
+	conn   packetConn
 	buffer []byte
 	n      int
 }
 
-func newReceiver(conn *net.UDPConn) (*receiver, error) {
-	return &receiver{conn: conn, buffer: make([]byte, maxDatagram)}, nil
+func newReceiver(conn packetConn) (*receiver, error) {
+	return &receiver{conn: conn, buffer: make([]byte, maxDatagram+1)}, nil
 }
 
 // read waits for packets and tells how many there are, until the next read.
 func (r *receiver) read() (n int, err error) {
-	if r.n, _, err = r.conn.ReadFromUDPAddrPort(r.buffer); err != nil {
+	if r.n, err = r.conn.Read(r.buffer); err != nil {
 		return 0, err
 	}
 	return 1, nil

@@ -3,6 +3,8 @@ package aggregator
 import (
 	"cmp"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -10,13 +12,19 @@ import (
 )
 
 // senders follows the sequence of each instance's packets, so that loss is
-// known, and what each holds back. It is not safe for concurrent use.
+// known, and what each holds back. Several decoders can share it: an instance that
+// dials anew comes to another socket, and that is no loss.
 type senders struct {
+	known atomic.Int64 // how many there are, for Stats
+
+	mu     sync.Mutex // guards what follows, while handlers are told of it, too
 	byName map[string]*sender
 	swept  time.Time
 	held   held
 	losses losses
 }
+
+func newSenders(rules *hotparam.Rules) *senders { return &senders{held: newHeld(rules)} }
 
 type sender struct {
 	name        string
@@ -58,8 +66,6 @@ const (
 	maxGaps = 256
 )
 
-func (s *senders) len() int { return len(s.byName) }
-
 // find is the sender of a packet; nil if there are too many.
 func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 	s.sweep(now)
@@ -75,6 +81,7 @@ func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 		s.byName[known.name] = known
 	}
 	known.heard = now
+	s.known.Store(int64(len(s.byName)))
 	return known
 }
 
@@ -145,8 +152,14 @@ func (t *turns) note(g gap) {
 	t.next = (t.next + 1) % maxGaps
 }
 
+// advance tells what time it is.
+func (s *senders) advance(now time.Time, h Handler) {
+	s.held.decay(now)
+	s.held.tell(h.Held)
+}
+
 func (s *senders) sweep(now time.Time) {
-	if since := now.Sub(s.swept); 0 <= since && since < senderLife {
+	if now.Sub(s.swept).Abs() < senderLife { // readers are not all at the same time
 		return
 	}
 	s.swept = now
@@ -155,10 +168,13 @@ func (s *senders) sweep(now time.Time) {
 			delete(s.byName, name)
 		}
 	}
+	s.known.Store(int64(len(s.byName)))
 }
 
 // instances are those that were heard of lately, by name.
 func (s *senders) instances(now time.Time) []hotparam.Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	live := make([]hotparam.Instance, 0, len(s.byName))
 	for _, known := range s.byName {
 		if now.Sub(known.heard) <= liveFor {

@@ -1,32 +1,42 @@
 package aggregator
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// shard owns a part of the keys: one detector, no lock. As long as the reader
-// keeps up it works for the shards itself: what it has just read is in its caches,
-// and nobody has to be woken up. When packets wait in the socket, batches go by a
-// bounded queue to the shard's own goroutine; their buffers come back when done
-// with. The detector is the reader's whenever nothing is pending.
+// shard owns a part of the keys: one detector. As long as a reader keeps up it works
+// for the shards itself: what it has just read is in its caches, and nobody has to be
+// woken up. When packets wait in the socket, or another reader is at work in the
+// shard, batches go by a bounded queue to the shard's own goroutine; their buffers
+// come back when done with.
 type shard struct {
+	queue   chan *batch
+	free    chan *batch
+	pending atomic.Int32 // batches that are queued or worked off
+	stats   atomic.Pointer[DetectorStats]
+
+	mu        sync.Mutex // guards what follows
 	detector  *Detector
-	queue     chan *batch
-	free      chan *batch
-	pending   atomic.Int32 // batches that are queued or worked off
+	read      []time.Time // by reader: it has brought all that came to it before
+	bounds    []int64     // by rule: the turn of the last bound that was told
+	losses    int64       // the turn of the last loss that was told
 	refreshed time.Time
-	stats     atomic.Pointer[DetectorStats]
 }
 
 // queued is how many batches a shard can be behind. When they are used up the
-// reader waits, the socket's buffer fills, and what the system then drops shows
-// as gaps in the senders' sequences.
+// readers wait, the sockets' buffers fill, and what the system then drops is counted
+// and shows as gaps in the senders' sequences; streams push back on their senders.
 const queued = 16
 
-func newShard(d *Detector) *shard {
-	s := &shard{detector: d, queue: make(chan *batch, queued), free: make(chan *batch, queued)}
-	for range queued {
+// newShard makes a shard for a number of readers, each of which holds a batch.
+func newShard(d *Detector, readers int) *shard {
+	s := &shard{
+		detector: d, read: make([]time.Time, readers), bounds: make([]int64, len(d.rules)),
+		queue: make(chan *batch, queued+readers), free: make(chan *batch, queued+readers),
+	}
+	for range queued + readers {
 		s.free <- new(batch)
 	}
 	s.stats.Store(&DetectorStats{})
@@ -35,15 +45,33 @@ func newShard(d *Detector) *shard {
 
 // run works until the queue is closed and empty. What time it is stands in the
 // batches: a clock of its own would close panes of which counts still wait in
-// the socket when the reader is held up.
+// a socket when its reader is held up.
 func (s *shard) run() {
-	defer s.report()
 	for b := range s.queue {
+		s.mu.Lock()
 		s.work(b)
+		s.mu.Unlock()
 		b.reset()
 		s.pending.Add(-1)
 		s.free <- b // has room: there are no more batches than that
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report()
+}
+
+// tryWork works off a batch unless others are before it: those of one reader stay in
+// their order.
+func (s *shard) tryWork(b *batch) bool {
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	if s.pending.Load() != 0 {
+		return false
+	}
+	s.work(b)
+	return true
 }
 
 // report shows the detector's figures to Stats.
@@ -53,17 +81,8 @@ func (s *shard) report() {
 }
 
 func (s *shard) work(b *batch) {
-	s.detector.Advance(b.arrived)
-	for _, h := range b.held {
-		s.detector.Held(h.rule, h.n)
-	}
-	for _, l := range b.losses {
-		if l.found {
-			s.detector.Found(l.when)
-		} else {
-			s.detector.Lost(l.when)
-		}
-	}
+	s.advance(b.reader, b.arrived)
+	s.hear(b)
 	for i := range b.origins {
 		s.detector.Origin(b.origins[i])
 	}
@@ -71,11 +90,50 @@ func (s *shard) work(b *batch) {
 		s.detector.Hidden(h.when, h.n)
 	}
 	s.count(b)
-	s.detector.Advance(b.now)
-	if since := b.now.Sub(s.refreshed); since >= time.Second || since < 0 {
+	s.advance(b.reader, b.now)
+	if since := b.now.Sub(s.refreshed); since >= time.Second || since < -time.Second {
 		s.refreshed = b.now
 		s.detector.Refresh()
 		s.report()
+	}
+}
+
+// advance takes up to when a reader has brought all that came to it. Only what all
+// have brought is complete: one that lags finds its panes open.
+func (s *shard) advance(reader int, now time.Time) {
+	s.read[reader] = now
+	complete := now
+	for _, read := range s.read {
+		if read.IsZero() {
+			return // it has not begun
+		}
+		if read.Before(complete) {
+			complete = read
+		} else if read.After(now) {
+			now = read
+		}
+	}
+	s.detector.AdvanceTo(now, complete.Add(-s.detector.lag))
+}
+
+// hear takes what the decoders know of what is missing. Each tells what it is by then,
+// so what was overtaken by a later word of another reader is nothing any more.
+func (s *shard) hear(b *batch) {
+	for _, h := range b.held {
+		if h.turn > s.bounds[h.rule] {
+			s.bounds[h.rule] = h.turn
+			s.detector.Held(h.rule, h.n)
+		}
+	}
+	for _, l := range b.losses {
+		if l.turn <= s.losses {
+			continue
+		}
+		if s.losses = l.turn; l.found {
+			s.detector.Found(l.when)
+		} else {
+			s.detector.Lost(l.when)
+		}
 	}
 }
 

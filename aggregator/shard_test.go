@@ -14,7 +14,7 @@ import (
 func newTestShards(n int, out Publisher, rules *hotparam.Rules) []*shard {
 	shards := make([]*shard, n)
 	for i := range shards {
-		shards[i] = newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: 4 << 20}))
+		shards[i] = newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: 4 << 20}), 1)
 	}
 	return shards
 }
@@ -30,7 +30,7 @@ func TestSpreadGivesEachKeyToOneShard(t *testing.T) {
 func testSpread(t *testing.T, behind bool) {
 	const n, keys = 3, 500
 	shards := newTestShards(n, newRecorder(), decoderRules())
-	s := newSpread(shards, decoderRules())
+	s := newSpreads(shards, decoderRules())[0]
 	s.begin()
 	for i := range 2 * keys {
 		text := fmt.Append(nil, "key ", i%keys)
@@ -66,8 +66,8 @@ func testSpread(t *testing.T, behind bool) {
 		if s.batches[0] != nil {
 			held = 1
 		}
-		if len(shard.free)+held != queued || shard.pending.Load() != 0 {
-			t.Errorf("%d batches are free, %d held, want all %d; %d are pending", len(shard.free), held, queued, shard.pending.Load())
+		if len(shard.free)+held != queued+1 || shard.pending.Load() != 0 {
+			t.Errorf("%d batches are free, %d held, want all %d; %d are pending", len(shard.free), held, queued+1, shard.pending.Load())
 		}
 	}
 	if len(found) != keys {
@@ -87,7 +87,7 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 		out := newRecorder()
 		rules := testRules(hotRule("terms", 10, time.Second))
 		shards := newTestShards(n, out, rules)
-		s, d := newSpread(shards, rules), NewDecoder(rules, wire.Plain)
+		s, d := newSpreads(shards, rules)[0], NewDecoder(rules, wire.Plain)
 		var done []chan struct{}
 		for _, shard := range shards {
 			end := make(chan struct{})
@@ -122,8 +122,8 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	rule := hotRule("terms", 10, 2*time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}))
-	spread := newSpread([]*shard{s}, testRules(rule))
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
+	spread := newSpreads([]*shard{s}, testRules(rule))[0]
 	done := make(chan struct{})
 	go func() { defer close(done); s.run() }()
 	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(tick) {
@@ -149,7 +149,7 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 
 // Between batches a shard is told the time at each tick, not more often.
 func TestSpreadTellsTheTime(t *testing.T) {
-	s := newSpread(newTestShards(2, newRecorder(), decoderRules()), decoderRules())
+	s := newSpreads(newTestShards(2, newRecorder(), decoderRules()), decoderRules())[0]
 	told := func(after time.Duration) int {
 		s.begin()
 		s.end(noon.Add(after), noon.Add(after), true)
@@ -171,8 +171,8 @@ func TestShardThatWasHeldUpCoolsNothing(t *testing.T) {
 	rule := hotRule("terms", 10, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}))
-	spread := newSpread([]*shard{s}, testRules(rule))
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
+	spread := newSpreads([]*shard{s}, testRules(rule))[0]
 	read := func(first, last time.Time, now time.Time) {
 		spread.begin()
 		for when := first; !when.After(last); when = when.Add(100 * time.Millisecond) {
@@ -203,7 +203,7 @@ func BenchmarkShard(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			rules := testRules(hotRule("r", 1<<40, 10*time.Second))
-			s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()}))
+			s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()}), 1)
 			batches := make([]*batch, keys/perBatch)
 			for i := range batches {
 				batches[i] = new(batch)

@@ -1,13 +1,16 @@
 package aggregator
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam"
 )
 
-// spread is the [Handler] that gives each shard its part of what is read.
+// spread is the [Handler] that gives each shard its part of what one reader reads.
 type spread struct {
+	reader  int
+	turns   *atomic.Int64 // the order in which all readers tell what is missing
 	shards  []*shard
 	homes   []int // by rule: the one shard that has all its keys, -1: each key its own
 	batches []*batch
@@ -17,8 +20,15 @@ type spread struct {
 // tick is how often at least a shard is told what time it is.
 const tick = 50 * time.Millisecond
 
-func newSpread(shards []*shard, rules *hotparam.Rules) *spread {
-	return &spread{shards: shards, homes: homes(rules, len(shards)), batches: make([]*batch, len(shards))}
+// newSpreads makes a spread for each reader of the shards.
+func newSpreads(shards []*shard, rules *hotparam.Rules) []*spread {
+	spreads, turns := make([]*spread, len(shards[0].read)), new(atomic.Int64)
+	for i := range spreads {
+		spreads[i] = &spread{
+			reader: i, turns: turns, shards: shards, homes: homes(rules, len(shards)), batches: make([]*batch, len(shards)),
+		}
+	}
+	return spreads
 }
 
 // begin takes an empty batch for each shard; it waits while a shard is too far
@@ -32,23 +42,23 @@ func (s *spread) begin() {
 }
 
 // end hands over what one read brought. Its first packet arrived at arrived, and
-// nothing that arrived before now is missing. The reader works it off itself,
-// unless it is behind or the shard has work still. At least each tick all shards
-// get a batch, so that they know the time.
+// nothing that came to the reader before now is missing. The reader works it off
+// itself, unless it is behind or the shard has work still. At least each tick all
+// shards get a batch, so that they know the time.
 func (s *spread) end(arrived, now time.Time, behind bool) {
 	since := now.Sub(s.told)
 	all := since >= tick || since < 0
 	if all {
 		s.told = now
 	}
-	for i, shard := range s.shards {
-		b := s.batches[i]
+	for k := range s.shards {
+		i := (k + s.reader) % len(s.shards) // readers begin at different ones
+		shard, b := s.shards[i], s.batches[i]
 		if !all && b.empty() {
 			continue
 		}
-		b.arrived, b.now = arrived, now
-		if !behind && shard.pending.Load() == 0 {
-			shard.work(b)
+		b.reader, b.arrived, b.now = s.reader, arrived, now
+		if !behind && shard.tryWork(b) {
 			b.reset()
 			continue
 		}
@@ -90,23 +100,27 @@ func (s *spread) Hidden(when time.Time, n int64) {
 	}
 }
 
-// Held implements [Handler].
+// Held implements [Handler]. As Lost and Found it is called with the senders' lock
+// held, so turns are the order in which things became known.
 func (s *spread) Held(rule int, n int64) {
+	turn := s.turns.Add(1)
 	for _, b := range s.batches {
-		b.held = append(b.held, bound{rule, n})
+		b.held = append(b.held, bound{rule, n, turn})
 	}
 }
 
 // Lost implements [Handler].
 func (s *spread) Lost(when time.Time) {
+	turn := s.turns.Add(1)
 	for _, b := range s.batches {
-		b.losses = append(b.losses, loss{when: when})
+		b.losses = append(b.losses, loss{when, false, turn})
 	}
 }
 
 // Found implements [Handler].
 func (s *spread) Found(newest time.Time) {
+	turn := s.turns.Add(1)
 	for _, b := range s.batches {
-		b.losses = append(b.losses, loss{newest, true})
+		b.losses = append(b.losses, loss{newest, true, turn})
 	}
 }

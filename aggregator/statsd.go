@@ -5,48 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
 )
 
+// DefaultListen is the address that StatsD lines are listened for at: the port that
+// all clients send to.
+const DefaultListen = "127.0.0.1:8125"
+
+// MaxReaders is how many sockets can share a UDP address.
+const MaxReaders = 64
+
 const (
-	// maxDatagram is the longest packet that is taken: other senders may fill
-	// jumbo frames.
+	// maxDatagram is the longest packet, line or frame that is taken: other senders
+	// may fill jumbo frames, and Unix sockets.
 	maxDatagram = 65535
 	// socketBuffer is asked for, so that bursts outlast a pause; the system may
 	// grant less.
 	socketBuffer = 8 << 20
 )
 
-// statsd reads packets from a UDP socket.
-type statsd struct {
-	conn     *net.UDPConn
-	receiver *receiver
-}
-
-// listenStatsD opens the socket.
-func listenStatsD(ctx context.Context, addr string) (*statsd, error) {
-	var lc net.ListenConfig
-	conn, err := lc.ListenPacket(ctx, "udp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("aggregator: StatsD listener on %s: %w", addr, err)
-	}
-	s := &statsd{conn: conn.(*net.UDPConn)}
-	_ = s.conn.SetReadBuffer(socketBuffer) // what it grants is good enough
-	if s.receiver, err = newReceiver(s.conn); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("aggregator: StatsD listener on %s: %w", addr, err)
-	}
-	return s, nil
-}
-
-func (s *statsd) close() error { return s.conn.Close() }
-
 const (
 	// drainFor is how long the listener goes on reading after its end was asked
-	// for, to take what the socket still holds.
+	// for, to take what the sockets still hold.
 	drainFor = 50 * time.Millisecond
 	// maxFailures is how many reads in a row may fail before the listener gives
 	// up, with a pause after each.
@@ -60,65 +44,132 @@ const (
 	instancesEvery = time.Second
 )
 
-// run reads until ctx ends, and then what the socket still holds. Each read's
-// packets are decoded and spread over the shards; once a second it tells which
-// instances are live.
-func (s *statsd) run(ctx context.Context, d *Decoder, out *spread, instances func([]hotparam.Instance)) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetReadDeadline(time.Now()) })
-	defer stop()
-	s.wait(ctx)
-	failures, told := 0, time.Time{}
-	var end time.Time // of the draining
-	for {
-		out.begin()
-		n, err := s.receiver.read()
-		now := time.Now()
-		first, last := now, now // the socket was empty
-		for i := range n {
-			packet, when := s.receiver.packet(i, now)
-			d.Packet(packet, when, out)
-			if i == 0 {
-				first = when
-			}
-			if i == readBatch-1 {
-				last = when
-			}
-		}
-		d.Advance(last, out)
-		out.end(first, last, now.Sub(first) > behindBy)
-		if now.Sub(told) >= instancesEvery {
-			told = now
-			instances(d.Instances(now))
-		}
-		switch {
-		case err == nil:
-			failures = 0
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
-				return fmt.Errorf("aggregator: StatsD listener: %w", err)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(failurePause):
-			}
-		case ctx.Err() == nil:
-			s.wait(ctx)
-		case end.IsZero():
-			end = now.Add(drainFor)
-			_ = s.conn.SetReadDeadline(end)
-		case now.Before(end): // ctx's own deadline came after that of draining
-			_ = s.conn.SetReadDeadline(end)
-		default:
-			return nil
-		}
+// ListenerStats are what became of connections and packets before their lines were
+// read.
+type ListenerStats struct {
+	// Connections are those that are open: of Accepted, which are all that ever
+	// were. Refused found [MaxConnections] open, Displaced were silent and made
+	// room then. AcceptFailed are connections that the system could not give, for
+	// example for want of file descriptors.
+	Connections, Accepted, Refused, Displaced, AcceptFailed int64
+	// TooLong are lines, frames and packets over 64 KiB: lines and frames are
+	// passed over, of packets the whole lines of the first 64 KiB are read.
+	TooLong int64
+	// Truncated are lines and frames that the end of their connection cut off.
+	Truncated int64
+	// Dropped are packets that the system dropped, since the socket's buffer was
+	// full or they were damaged. (Linux, UDP.)
+	Dropped int64
+}
+
+// listenerStats are the counters of all sources of a listener.
+type listenerStats struct {
+	connections, accepted, refused, displaced, acceptFailed atomic.Int64
+	tooLong, truncated, dropped                             atomic.Int64
+}
+
+func (s *listenerStats) load() ListenerStats {
+	return ListenerStats{
+		Connections: s.connections.Load(), Accepted: s.accepted.Load(), Refused: s.refused.Load(),
+		Displaced: s.displaced.Load(), AcceptFailed: s.acceptFailed.Load(),
+		TooLong: s.tooLong.Load(), Truncated: s.truncated.Load(), Dropped: s.dropped.Load(),
 	}
 }
 
-// wait sets how long reads wait, unless ctx has ended: the shards hear of the
-// time when no packets come, too.
-func (s *statsd) wait(ctx context.Context) {
-	_ = s.conn.SetReadDeadline(time.Now().Add(tick))
-	if ctx.Err() != nil {
-		_ = s.conn.SetReadDeadline(time.Now())
+// reader reads packets and gives them to the shards by a spread and a decoder of its
+// own, until ctx ends; then what is on its way still.
+type reader interface {
+	run(ctx context.Context, d *Decoder, out *spread) error
+}
+
+// listener takes StatsD lines from all addresses: a reader for each socket of packets,
+// and one for all connections.
+type listener struct {
+	addrs   []net.Addr
+	packets []*packetReader
+	streams *streamReader // nil: no address has connections
+	stats   *listenerStats
+}
+
+// listenStatsD opens the addresses; each of UDP with as many sockets as there are to
+// be readers.
+func listenStatsD(ctx context.Context, addresses []string, readers int) (*listener, error) {
+	l := &listener{stats: new(listenerStats)}
+	for _, a := range addresses {
+		addr, err := wire.ParseAddress(a)
+		if err == nil {
+			err = l.open(ctx, addr, readers)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("aggregator: StatsD listener on %s: %w", a, err), l.close())
+		}
 	}
+	return l, nil
+}
+
+func (l *listener) open(ctx context.Context, addr wire.Address, readers int) error {
+	if addr.IsStream() {
+		opened, err := listenStream(ctx, addr)
+		if err != nil {
+			return err
+		}
+		if l.streams == nil {
+			l.streams = newStreamReader(l.stats)
+		}
+		l.streams.listeners = append(l.streams.listeners, opened)
+		l.addrs = append(l.addrs, opened.Addr())
+		return nil
+	}
+	sockets, err := listenPackets(ctx, addr, readers)
+	if err != nil {
+		return err
+	}
+	l.addrs = append(l.addrs, sockets[0].LocalAddr())
+	for _, socket := range sockets {
+		reader, openErr := newPacketReader(socket, l.stats)
+		l.packets = append(l.packets, reader) // to be closed in any case
+		err = errors.Join(err, openErr)
+	}
+	return err
+}
+
+// readers are all of them.
+func (l *listener) readers() []reader {
+	var all []reader
+	for _, r := range l.packets {
+		all = append(all, r)
+	}
+	if l.streams != nil {
+		all = append(all, l.streams)
+	}
+	return all
+}
+
+// run reads until ctx ends or a reader fails, and returns when all have ended.
+func (l *listener) run(ctx context.Context, decoders []*Decoder, out []*spread) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	readers := l.readers()
+	errs := make([]error, len(readers))
+	var running sync.WaitGroup
+	for i, r := range readers {
+		running.Go(func() {
+			defer cancel()
+			errs[i] = r.run(ctx, decoders[i], out[i])
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// close closes the sockets.
+func (l *listener) close() error {
+	var errs []error
+	for _, r := range l.packets {
+		errs = append(errs, r.conn.Close())
+	}
+	if l.streams != nil {
+		errs = append(errs, l.streams.close())
+	}
+	return errors.Join(errs...)
 }

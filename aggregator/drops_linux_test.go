@@ -1,0 +1,51 @@
+package aggregator
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// What the system drops while nobody reads is counted, all of it, and makes what was
+// not seen unknown.
+func TestDroppedPacketsAreCounted(t *testing.T) {
+	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	r := l.packets[0]
+	if err := r.conn.SetReadBuffer(1); err != nil { // the least that there is
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("udp", l.addrs[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const packets = 2000
+	packet := make([]byte, 1000)
+	for range packets {
+		if _, err := conn.Write(packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := NewDecoder(decoderRules(), wire.Plain)
+	out := newSpreads(newTestShards(1, newRecorder(), decoderRules()), decoderRules())[0]
+	out.begin()
+	taken := int64(0)
+	for began := time.Now(); taken+l.stats.dropped.Load() < packets && time.Since(began) < time.Minute; {
+		r.check(d, time.Now(), out)
+		_ = r.conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		n, _ := r.receiver.read()
+		taken += int64(n)
+	}
+	if dropped := l.stats.dropped.Load(); taken+dropped != packets || dropped == 0 {
+		t.Errorf("%d were taken, %d dropped of %d", taken, dropped, packets)
+	}
+	if losses := out.batches[0].losses; len(losses) == 0 || losses[0].found {
+		t.Errorf("told %+v", losses)
+	}
+}

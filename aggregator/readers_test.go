@@ -1,0 +1,280 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Whatever readers bring, each count is in one shard once, and none is late while no
+// reader lags by more than the grace; a key that is counted all the time never cools,
+// and one that is no more does when all readers have told the time.
+func TestReadersShareTheShards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rule := hotRule("terms", 10, time.Second)
+		rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
+		rules := testRules(rule)
+		readers, parts := rapid.IntRange(1, 4).Draw(t, "readers"), rapid.IntRange(1, 3).Draw(t, "shards")
+		out := newRecorder()
+		var shards []*shard
+		for range parts {
+			shards = append(shards, newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), readers))
+		}
+		var running sync.WaitGroup
+		for _, s := range shards {
+			running.Go(s.run)
+		}
+		spreads := newSpreads(shards, rules)
+		var decoders []*Decoder
+		for range spreads {
+			decoders = append(decoders, NewDecoder(rules, wire.Plain))
+		}
+		// What comes in each 100 ms for 4 s is read by one reader or another, and at
+		// most 1.5 s after what another has read.
+		const steps, step, lag = 40, 100 * time.Millisecond, 15
+		brought := make([][]string, steps)
+		by := make([]int, steps)
+		at := make([]int, readers) // how far each has read
+		sum := int64(0)
+		for i := range steps {
+			by[i] = rapid.IntRange(0, readers-1).Draw(t, "reader")
+			brought[i] = append(brought[i], "shop.terms.hot_param.steady:3|c")
+			sum += 3
+			for k := range rapid.IntRange(0, 3).Draw(t, "others") {
+				brought[i] = append(brought[i], fmt.Sprintf("shop.terms.hot_param.k%d:1|c", k))
+				sum++
+			}
+		}
+		for {
+			slowest, active := steps, []int(nil)
+			for _, n := range at {
+				slowest = min(slowest, n)
+			}
+			for r, n := range at {
+				if n < steps && n < slowest+lag {
+					active = append(active, r)
+				}
+			}
+			if len(active) == 0 {
+				break
+			}
+			r := rapid.SampledFrom(active).Draw(t, "next")
+			i := at[r]
+			at[r]++
+			now := noon.Add(time.Duration(i) * step)
+			spreads[r].begin()
+			if by[i] == r {
+				for _, line := range brought[i] {
+					decoders[r].Packet([]byte(line), now, spreads[r])
+				}
+			}
+			spreads[r].end(now, now, rapid.Bool().Draw(t, "behind"))
+		}
+		over := noon.Add(steps*step + 2*time.Second)
+		for i := range spreads {
+			spreads[i].begin()
+			spreads[i].end(over, over, false)
+		}
+		for _, s := range shards {
+			close(s.queue)
+		}
+		running.Wait()
+		late, counted := int64(0), int64(0)
+		for _, s := range shards {
+			w := s.detector.rules[0].views[0].window
+			late, counted = late+w.late, counted+w.counted
+		}
+		if late != 0 || counted != sum {
+			t.Fatalf("%d of %d are counted, %d late", counted, sum, late)
+		}
+		var hot, cool int
+		for _, c := range out.changes {
+			for _, h := range c.Hot {
+				if h.Text == "steady" {
+					hot++
+				}
+			}
+			for _, h := range c.Cool {
+				if h.Text == "steady" {
+					cool++
+					if h.Until.Before(noon.Add(steps * step)) {
+						t.Fatalf("it cooled at %v", h.Until.Sub(noon))
+					}
+				}
+			}
+		}
+		if hot != 1 || cool != 1 {
+			t.Fatalf("hot %d times, cool %d times", hot, cool)
+		}
+	})
+}
+
+// Readers that run at the same time bring each count to one shard once.
+func TestReadersAtTheSameTime(t *testing.T) {
+	const readers, rounds, keys = 4, 300, 50
+	rules := testRules(hotRule("terms", 1, time.Hour))
+	var shards []*shard
+	for range 3 {
+		shards = append(shards, newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()}), readers))
+	}
+	var running, reading sync.WaitGroup
+	for _, s := range shards {
+		running.Go(s.run)
+	}
+	first := NewDecoder(rules, wire.Plain)
+	for r, spread := range newSpreads(shards, rules) {
+		d := NewDecoder(rules, wire.Plain)
+		d.senders = first.senders
+		reading.Go(func() {
+			for i := range rounds {
+				now := noon.Add(time.Duration(i) * time.Millisecond)
+				spread.begin()
+				packet := fmt.Appendf(nil, "%s\nshop.terms.hot_param.k%d:%d|c", wire.AppendMeta(nil, wire.Meta{
+					Instance: fmt.Append(nil, "i", r), Incarnation: 1, Seq: uint64(i + 1), Start: now.UnixNano(), Held: int64(i%3) + 1,
+				}), i%keys, r+1)
+				d.Packet(packet, now, spread)
+				spread.end(now, now, i%5 == r)
+			}
+		})
+	}
+	reading.Wait()
+	for _, s := range shards {
+		close(s.queue)
+	}
+	running.Wait()
+	got := shardCounts(t, shards)
+	for k := range keys {
+		if n := got[fmt.Sprint("k", k)]; n != rounds/keys*(1+2+3+4) {
+			t.Errorf("k%d counts %d", k, n)
+		}
+	}
+	// All have heard the last word about what is held back.
+	want := first.senders.held.spans[0].told
+	for _, s := range shards {
+		if held := s.detector.rules[0].views[0].held; held != want {
+			t.Errorf("a shard takes %d to be held back, want %d", held, want)
+		}
+	}
+}
+
+// A reader that has not begun holds up the time, not the counts.
+func TestReaderThatHasNotBegun(t *testing.T) {
+	rules := testRules(hotRule("terms", 5, time.Second))
+	out := newRecorder()
+	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
+	spreads := newSpreads([]*shard{s}, rules)
+	spreads[0].begin()
+	spreads[0].Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: noon})
+	spreads[0].end(noon, noon, false)
+	for _, late := range []time.Duration{time.Minute, 2 * time.Minute} {
+		spreads[0].begin()
+		spreads[0].end(noon.Add(late), noon.Add(late), false)
+	}
+	if events := out.events(); len(events) != 1 {
+		t.Errorf("told %q, want the key hot", events)
+	}
+}
+
+// What one reader tells last of what is missing holds, in whichever order the shards
+// come to hear of it.
+func TestShardsHearTheLastWord(t *testing.T) {
+	rules := decoderRules()
+	shards := newTestShards(1, newRecorder(), rules)
+	shards[0].read = make([]time.Time, 2)
+	spreads := newSpreads(shards, rules)
+	for _, s := range spreads {
+		s.begin()
+	}
+	spreads[0].Held(0, 9)
+	spreads[0].Lost(noon)
+	spreads[1].Held(0, 4) // by then
+	spreads[1].Found(time.Time{})
+	spreads[1].end(noon, noon, false)
+	spreads[0].end(noon, noon, false)
+	if w := shards[0].detector.rules[0].views[0].window; w.held != 4 || w.lost != never {
+		t.Errorf("held %d, lost at %d", w.held, w.lost)
+	}
+}
+
+// A reader that lags by more than all that is kept does not set back the clock.
+func TestReaderThatLagsRestartsNothing(t *testing.T) {
+	rules := testRules(hotRule("terms", 5, time.Second))
+	out := newRecorder()
+	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
+	spreads := newSpreads([]*shard{s}, rules)
+	read := func(reader int, after time.Duration, n int64) {
+		spreads[reader].begin()
+		if n > 0 {
+			spreads[reader].Count(Count{Hash: 1, Text: []byte("k"), N: n, When: noon.Add(after)})
+		}
+		spreads[reader].end(noon.Add(after), noon.Add(after), false)
+	}
+	read(0, 0, 0)
+	read(1, 0, 0)
+	read(0, time.Minute, 5)
+	read(1, time.Second, 0)
+	read(0, time.Minute+time.Second/2, 5)
+	if events := out.events(); len(events) != 1 {
+		t.Errorf("told %q, want the key hot", events)
+	}
+}
+
+// What a reader brings stays in its order: nothing overtakes what is queued.
+func TestReadersWaitTheirTurn(t *testing.T) {
+	s := newTestShards(1, newRecorder(), decoderRules())[0]
+	spread := newSpreads([]*shard{s}, decoderRules())[0]
+	for i, behind := range []bool{false, true, false} {
+		spread.begin()
+		spread.Count(Count{Hash: 1, Text: []byte("k"), N: 1, When: noon})
+		spread.end(noon, noon, behind)
+		if len(s.queue) != i {
+			t.Errorf("after read %d %d are queued, want %d", i, len(s.queue), i)
+		}
+	}
+}
+
+// Many packets of almost 64 KiB in one read come to the shards in parts.
+func TestLongPacketsNeedLittleMemory(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := New(ctx, Config{
+		Rules: testRules(hotRule("terms", 1, time.Hour)), Publisher: newRecorder(), Shards: 1,
+		Listen: []string{"unix://" + socketPath(t)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const packets, size = 9, 60_000 // a Unix socket holds some ten
+	for range packets {
+		conn, err := net.Dial(a.Addr().Network(), a.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		send(t, conn, prefixOfTerms+strings.Repeat("k", size)+":1|c")
+	}
+	cancel() // before Run has read anything
+	if err := a.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := a.Stats().Decoder.Counts; n != packets {
+		t.Fatalf("%d are counted of %d", n, packets)
+	}
+	most := 0
+	if b := a.spreads[0].batches[0]; b != nil {
+		most = cap(b.text)
+	}
+	for len(a.shards[0].free) > 0 {
+		most = max(most, cap((<-a.shards[0].free).text))
+	}
+	if most > packets*size*9/10 {
+		t.Errorf("a batch holds %d bytes", most)
+	}
+}

@@ -1,0 +1,289 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+const (
+	// MaxConnections is how many connections are read at a time, of all addresses.
+	// Each holds at most 64 KiB.
+	MaxConnections = 1024
+	// silentFor is how long a connection must have been silent to make room for a
+	// new one when there are so many. As long as there is room none is closed: a
+	// client of StatsD learns of it only when it has lost what it sent next. (Keep-
+	// alive finds the dead ones.)
+	silentFor = time.Minute
+	// acceptPause and maxAcceptPause are waited after connections could not be
+	// accepted, the first time and at most.
+	acceptPause    = 5 * time.Millisecond
+	maxAcceptPause = time.Second
+)
+
+// streamListener is a listener for connections, TCP or Unix.
+type streamListener interface {
+	net.Listener
+	SetDeadline(time.Time) error
+}
+
+// listenStream opens the listener of an address.
+func listenStream(ctx context.Context, addr wire.Address) (streamListener, error) {
+	if addr.Network == "unix" {
+		return listenUnixStream(ctx, addr.Addr)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, addr.Network, addr.Addr)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
+}
+
+// streamReader reads lines from connections. To the shards it is one reader: the
+// goroutines of the connections take turns. One that is at work for the shards, or
+// waits for them, holds up the others; their buffers fill, and the senders wait.
+type streamReader struct {
+	listeners []streamListener
+	stats     *listenerStats
+
+	turn    sync.Mutex   // guards the decoder and the spread
+	waiting atomic.Int32 // for their turn
+
+	mu       sync.Mutex
+	conns    map[*conn]struct{}
+	draining bool // the end was asked for
+}
+
+// conn is a connection.
+type conn struct {
+	net.Conn
+	heard atomic.Int64 // when something came last, in nanoseconds since the Unix epoch
+}
+
+func newStreamReader(stats *listenerStats) *streamReader {
+	return &streamReader{stats: stats, conns: make(map[*conn]struct{})}
+}
+
+// run implements reader.
+func (r *streamReader) run(ctx context.Context, d *Decoder, out *spread) error {
+	ticking, stopTicking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopTicking()
+	var reading, telling sync.WaitGroup
+	errs := make([]error, len(r.listeners))
+	ctx, fail := context.WithCancel(ctx)
+	defer fail()
+	stop := context.AfterFunc(ctx, r.drain)
+	defer stop()
+	telling.Go(func() { r.tell(ticking, d, out) })
+	for i, l := range r.listeners {
+		reading.Go(func() {
+			defer fail()
+			errs[i] = r.accept(ctx, l, &reading, d, out)
+		})
+	}
+	reading.Wait()
+	stopTicking()
+	telling.Wait()
+	return errors.Join(errs...)
+}
+
+// tell tells the shards the time while nothing comes, too.
+func (r *streamReader) tell(ctx context.Context, d *Decoder, out *spread) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		r.take(d, out, func(time.Time) {})
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// take gives f its turn at the decoder and the spread. What comes is of the time at
+// which it gets that: before, it may have waited for shards that were behind.
+func (r *streamReader) take(d *Decoder, out *spread, f func(now time.Time)) {
+	r.waiting.Add(1)
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	r.waiting.Add(-1)
+	out.begin()
+	now := time.Now()
+	f(now)
+	d.Advance(now, out)
+	out.end(now, now, r.waiting.Load() > 0)
+}
+
+// drain wakes up all that wait for something to come: each goes on for a while.
+func (r *streamReader) drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.draining = true
+	now := time.Now()
+	for _, l := range r.listeners {
+		_ = l.SetDeadline(now)
+	}
+	for c := range r.conns {
+		_ = c.SetReadDeadline(now)
+	}
+}
+
+// accept takes connections until ctx has ended and all is over.
+func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *Decoder, out *spread) error {
+	pause, draining := acceptPause, false
+	for {
+		accepted, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = acceptPause
+			if c := r.admit(accepted); c != nil {
+				reading.Go(func() {
+					defer r.leave(c)
+					r.read(c, d, out)
+				})
+			}
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if draining {
+				return nil
+			}
+			draining = true // what has been dialled by now is accepted still
+			_ = l.SetDeadline(time.Now().Add(drainFor))
+			continue
+		case errors.Is(err, net.ErrClosed):
+			return err
+		}
+		r.stats.acceptFailed.Add(1)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxAcceptPause)
+	}
+}
+
+// admit makes a connection one of those that are read; nil: there are too many.
+func (r *streamReader) admit(accepted net.Conn) *conn {
+	c := &conn{Conn: accepted}
+	now := time.Now()
+	c.heard.Store(now.UnixNano())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.conns) >= MaxConnections && !r.displace(now) {
+		r.stats.refused.Add(1)
+		_ = accepted.Close()
+		return nil
+	}
+	r.conns[c] = struct{}{}
+	if r.draining {
+		_ = c.SetReadDeadline(now)
+	}
+	r.stats.accepted.Add(1)
+	r.stats.connections.Store(int64(len(r.conns)))
+	return c
+}
+
+// displace closes the connection that has been silent longest, if it has been for
+// long. r.mu is held.
+func (r *streamReader) displace(now time.Time) bool {
+	var longest *conn
+	for c := range r.conns {
+		if longest == nil || c.heard.Load() < longest.heard.Load() {
+			longest = c
+		}
+	}
+	if longest == nil || now.UnixNano()-longest.heard.Load() < int64(silentFor) {
+		return false
+	}
+	_ = longest.SetReadDeadline(now) // its goroutine closes it
+	delete(r.conns, longest)
+	r.stats.displaced.Add(1)
+	return true
+}
+
+// leave closes a connection.
+func (r *streamReader) leave(c *conn) {
+	_ = c.Close() // all is read
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
+	r.stats.connections.Store(int64(len(r.conns)))
+}
+
+// read reads a connection to its end.
+func (r *streamReader) read(c *conn, d *Decoder, out *spread) {
+	var f framer
+	var s stream
+	draining := false
+	for {
+		n, err := c.Read(f.room())
+		if n > 0 {
+			c.heard.Store(time.Now().UnixNano())
+			f.filled(n)
+			r.decode(&f, &s, d, out)
+		}
+		r.stats.tooLong.Add(f.takeTooLong())
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded) && !draining && r.goesOn(c):
+			draining = true
+			continue
+		}
+		rest, truncated := f.last()
+		if !errors.Is(err, io.EOF) { // a line that was not sent whole
+			rest, truncated = nil, truncated || len(rest) > 0
+		}
+		if truncated {
+			r.stats.truncated.Add(1)
+		}
+		if len(rest) > 0 {
+			r.take(d, out, func(now time.Time) { d.stream(&s, rest, now, out) })
+		}
+		return
+	}
+}
+
+// goesOn lets a connection go on for a while, unless it has made room for another.
+func (r *streamReader) goesOn(c *conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, is := r.conns[c]
+	return is && c.SetReadDeadline(time.Now().Add(drainFor)) == nil
+}
+
+// decode decodes what is whole by now.
+func (r *streamReader) decode(f *framer, s *stream, d *Decoder, out *spread) {
+	packet, ok := f.next()
+	if !ok {
+		return
+	}
+	r.take(d, out, func(now time.Time) {
+		for ; ok; packet, ok = f.next() {
+			if f.framing == framingLengths {
+				d.Packet(packet, now, out)
+			} else {
+				d.stream(s, packet, now, out)
+			}
+		}
+	})
+}
+
+// close closes the listeners.
+func (r *streamReader) close() error {
+	var errs []error
+	for _, l := range r.listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
