@@ -33,8 +33,9 @@ type Config struct {
 	// back so that it is kept, whatever keys come. Keys that are hot, or may be,
 	// are sent all the same. 0 is [DefaultBudget], negative: no bound.
 	Budget int
-	// Urgent is how often the counts of keys are sent that may be hot and are not
-	// known to be. 0 is [DefaultUrgent], negative: nothing is urgent.
+	// Urgent is how often the counts of keys that may be hot, and are not known to
+	// be, are looked at and, unless the sink is a [PatientSink], sent. 0 is
+	// [DefaultUrgent], negative: nothing is urgent.
 	Urgent time.Duration
 	// Log takes what goes wrong, once per change; nil: nothing is logged.
 	Log *slog.Logger
@@ -57,6 +58,7 @@ type Collector struct {
 	windows []hotparam.Window
 	lines   int           // the budget; negative: none
 	urgent  time.Duration // the fast pace; not positive: none
+	patient bool          // the sink: nothing is sent at the fast pace
 	log     *slog.Logger
 
 	shards     [shards]shard
@@ -127,6 +129,9 @@ func New(c Config) (*Collector, error) {
 	col := &Collector{
 		sink: c.Sink, lines: c.Budget, urgent: c.Urgent, log: c.Log,
 		nearlyFull: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+	}
+	if p, ok := c.Sink.(PatientSink); ok {
+		col.patient = p.Patient()
 	}
 	if c.Rules != nil {
 		col.windows = c.Rules.Windows()

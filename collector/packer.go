@@ -105,7 +105,8 @@ func (p *packer) start() {
 // emit sends the packet that has begun. Its counts have failed if nobody took it.
 func (p *packer) emit() {
 	p.open = false
-	if len(p.buf) == 0 {
+	if len(p.buf) == 0 { // a flush that has nothing to say; but the next may have
+		p.connect()
 		return
 	}
 	taken := false
@@ -121,6 +122,15 @@ func (p *packer) emit() {
 		p.sent.Lines += p.lines
 	} else {
 		p.sent.Failed += p.mass
+	}
+}
+
+// connect sees to it that the outs are ready, where nothing else does.
+func (p *packer) connect() {
+	for i, out := range p.outs {
+		if s, ok := out.(*socket); ok {
+			p.errs[i] = s.connect()
+		}
 	}
 }
 

@@ -46,6 +46,13 @@ type Sink interface {
 	Close() error
 }
 
+// PatientSink is a [Sink] whose receiver looks at counts once in a second or so, as
+// a StatsD in front of Graphite does: it would make nothing of counts that come
+// each 5 ms. What is hot by the count of this instance alone is found as soon.
+type PatientSink interface {
+	Patient() bool
+}
+
 // Sent tells what became of a flush.
 type Sent struct {
 	Lines, Packets int64

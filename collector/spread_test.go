@@ -335,7 +335,7 @@ func TestSpreadOverSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addrs := []string{"127.0.0.1:no-such-service", closed.LocalAddr().String(), conn.LocalAddr().String()}
+	addrs := []string{"no such host:8125", closed.LocalAddr().String(), conn.LocalAddr().String()}
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}

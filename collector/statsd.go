@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -24,17 +23,26 @@ import (
 type StatsDConfig struct {
 	// Rules give each rule's prefix and the namespace.
 	Rules *hotparam.Rules
-	// Addrs are the UDP addresses of the aggregators, or of any StatsD; mostly
-	// one. Each has a socket of its own: one that cannot be reached neither holds
-	// up the others nor makes them fail.
+	// Addrs are the addresses of the aggregators, or of any StatsD, as
+	// [wire.ParseAddress] reads them: UDP, TCP or a Unix socket, of datagrams or a
+	// stream; mostly one. Each has a socket of its own: one that cannot be reached,
+	// or takes nothing, neither holds up the others nor makes them fail. But for
+	// UDP an aggregator that is slow holds up its senders, by a fifth of the time at
+	// most: they add up more before they send. Beyond that counts fail, and are told.
 	Addrs []string
 	// Spread is which of several addresses a key's counts go to.
 	Spread Spread
-	// Sender takes whole packets instead of a UDP socket.
+	// Sender takes whole packets instead of sockets.
 	Sender statsd.Sender
 	// Encoding is how keys are written; the receiver must be set the same.
 	Encoding wire.Encoding
-	// NoMeta leaves the meta lines out, for a StatsD that is not ours.
+	// NoMeta is for a StatsD that is not ours: there are no meta lines and no
+	// origins, and nothing is sent where there are no counts. Such a StatsD counts
+	// what it is sent when it comes. It is not told what was lost or dropped, nor
+	// what is held back while more keys come than the collector's budget has lines:
+	// that counts when it comes, later by up to the longest window, so that a
+	// window's count of a key may be too high, by less than the quarter of a
+	// threshold that makes a candidate. [Collector.Stats] tells all of it here.
 	NoMeta bool
 	// Instance names this process among the senders; empty: host name and
 	// process id.
@@ -52,15 +60,24 @@ func (c *StatsDConfig) validate() error {
 	case !wire.ValidInstance(c.Instance):
 		return fmt.Errorf("collector: StatsDConfig.Instance %q: want 1 to %d of A-Z a-z 0-9 _ . -", c.Instance, wire.MaxInstance)
 	}
-	for i, addr := range c.Addrs {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return fmt.Errorf("collector: StatsD address %q: %w (want host:port)", addr, err)
-		}
-		if slices.Contains(c.Addrs[:i], addr) {
-			return fmt.Errorf("collector: StatsD address %q is given twice", addr)
-		}
-	}
 	return nil
+}
+
+// addresses parses Addrs, and spells each in one way: what a key's address is
+// chosen by must not depend on how somebody wrote it.
+func (c *StatsDConfig) addresses() (addrs []wire.Address, names []string, err error) {
+	for _, text := range c.Addrs {
+		addr, err := wire.ParseAddress(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("collector: StatsD %w", err)
+		}
+		name := addr.String()
+		if slices.Contains(names, name) {
+			return nil, nil, fmt.Errorf("collector: StatsD address %q is given twice", text)
+		}
+		addrs, names = append(addrs, addr), append(names, name)
+	}
+	return addrs, names, nil
 }
 
 // StatsD is a [Sink] that writes StatsD lines.
@@ -79,8 +96,8 @@ type statsdRule struct {
 	home   *packer // of all keys; nil: each key has its own
 }
 
-// NewStatsD makes the sink. Addresses are resolved at the first send, again after
-// errors and from time to time, so they need not exist yet.
+// NewStatsD makes the sink. Addresses are dialled at the first send, and again after
+// errors and, over UDP, from time to time, so they need not exist yet.
 func NewStatsD(c StatsDConfig) (*StatsD, error) {
 	if c.Instance == "" {
 		c.Instance = DefaultInstance()
@@ -88,12 +105,17 @@ func NewStatsD(c StatsDConfig) (*StatsD, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	senders := []statsd.Sender{c.Sender}
-	if c.Sender == nil {
-		senders = senders[:0]
-		for _, addr := range c.Addrs {
-			senders = append(senders, &udpSender{addr: addr})
-		}
+	addrs, names, err := c.addresses()
+	if err != nil {
+		return nil, err
+	}
+	c.Addrs = names
+	var senders []statsd.Sender
+	for _, addr := range addrs {
+		senders = append(senders, newSocket(addr))
+	}
+	if c.Sender != nil {
+		senders = append(senders, c.Sender)
 	}
 	return newStatsDTo(senders, c)
 }
@@ -208,6 +230,11 @@ func (s *Sent) add(more Sent) {
 	s.Failed += more.Failed
 	s.Err = cmp.Or(s.Err, more.Err)
 }
+
+// Patient implements [PatientSink]: a StatsD that is not ours sums up a second or
+// more. One on Node loses packets of one line from some tens of thousands a second
+// on, and a crowd brings 200 of them from each instance.
+func (s *StatsD) Patient() bool { return !s.packers[0].meta }
 
 // Fit implements [Sink].
 func (s *StatsD) Fit(text []byte) []byte { return s.encoding.Fit(text) }

@@ -8,9 +8,10 @@ import (
 // DefaultUrgent is the fast pace by default.
 const DefaultUrgent = 5 * time.Millisecond
 
-// flushUrgent sends the counts of the keys that have reached their marks and are
-// at the fast pace. Like all flushes it leaves nothing that is of before the cut
-// behind: what is urgent after a cut comes after the flush at the cut.
+// flushUrgent takes the counts of the keys that have reached their marks, and sends
+// those at the fast pace unless the sink is patient. Like all flushes it leaves
+// nothing that is of before the cut behind: what is urgent after a cut comes after
+// the flush at the cut.
 func (c *Collector) flushUrgent(ctx context.Context) {
 	c.urgentAt = c.now
 	c.counts, c.parts = c.counts[:0], c.parts[:0]
@@ -21,7 +22,7 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 			c.absorb(s, t, at, n)
 			k := &s.notes[at]
 			c.age(k)
-			fast := c.pace(s, at)
+			fast := c.pace(s, at) && !c.patient
 			if fast && !c.budget.spend(k.lines()) {
 				t.slots[at].mark.Store(never) // until the next flush of all
 				return

@@ -1,16 +1,15 @@
 package kafkasink_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -140,7 +139,7 @@ func TestPartitionsAreAdded(t *testing.T) {
 // A topic that is made after the sink.
 func TestTopicComesLate(t *testing.T) {
 	c := fake(t)
-	var log lockedBuffer
+	var log testenv.Log
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) {
 		c.Topic = "late"
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -161,21 +160,4 @@ func TestTopicComesLate(t *testing.T) {
 		!strings.Contains(text, "the topic does not exist") {
 		t.Errorf("log: %s", text)
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
