@@ -82,6 +82,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	must(t, p.settle(ctx))
 	must(t, p.renew(ctx))
 	w := testWatcher(t, client, newRecorder())
+	w.cfg.Timeout = patience
 	failed := []error{w.poll(ctx)}
 	p.Publish(hots(hot(text(3), 100, 50)))
 	must(t, p.settle(ctx))
@@ -137,7 +138,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	step(hotparam.Change{}, p.settle)
 	adopted, err := testPublisher(t, client, nil).Adopt(ctx)
 	failed = append(failed, err)
-	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease, c.Timeout = "other", DefaultLease, 0 })
+	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease = "other", 2*patience })
 	failed = append(failed, leased.settle(ctx), leased.hold(ctx), leased.letGo(ctx))
 	if err := errors.Join(failed...); err != nil {
 		return err

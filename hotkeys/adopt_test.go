@@ -118,7 +118,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	seen := newRecorder()
-	start(t, testWatcher(t, client, seen).Run)
+	testenv.Running(t, testWatcher(t, client, seen).Run)
 	killed := testPublisher(t, client, nil)
 	killed.Publish(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)))
 	must(t, killed.settle(t.Context())) // and no more of it
@@ -129,7 +129,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	adopted, err := p.Adopt(t.Context())
 	must(t, err)
 	p.Refresh(adopted)
-	start(t, p.Run)
+	testenv.Running(t, p.Run)
 	p.Publish(hots(hot(text(3), 100, 50)))
 	seen.await(t, "what the successor adds", has(text(1), text(2), text(3)))
 	p.Publish(cools(hot(text(1), 100, 50)))

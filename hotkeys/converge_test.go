@@ -23,13 +23,13 @@ func TestWatchersConverge(t *testing.T) {
 	var publishers []*Publisher
 	for _, owner := range owners {
 		p := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Owner, c.Timeout = owner, 0 })
-		start(t, p.Run)
+		testenv.Running(t, p.Run)
 		publishers = append(publishers, p)
 	}
 	var seen []*recorder
 	for range 2 {
 		r := newRecorder()
-		start(t, testWatcher(t, testClient(t, server.URL()), r).Run)
+		testenv.Running(t, testWatcher(t, testClient(t, server.URL()), r).Run)
 		seen = append(seen, r)
 	}
 	want := make(map[string]int64)

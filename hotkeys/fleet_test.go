@@ -228,8 +228,8 @@ func TestFleetFadesWithTheHeartbeat(t *testing.T) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		p := testPublisher(t, client, nil)
 		r := newRecorder()
-		defer start(t, testWatcher(t, client, r).Run)()
-		stop := start(t, p.Run)
+		defer testenv.Running(t, testWatcher(t, client, r).Run)()
+		stop := testenv.Running(t, p.Run)
 		r.awaitFleet(t, "nothing yet", 0)
 		p.Instances(heard(map[string]time.Duration{"api-1": -time.Hour, "api-2": 2 * time.Second}))
 		r.awaitFleet(t, "the instances", 2)
@@ -339,8 +339,8 @@ func TestFleetSurvivesRedis(t *testing.T) {
 	client := testClient(t, server.URL())
 	p := testPublisher(t, client, nil)
 	r := newRecorder()
-	defer start(t, testWatcher(t, testClient(t, server.URL()), r).Run)()
-	defer start(t, p.Run)()
+	defer testenv.Running(t, testWatcher(t, testClient(t, server.URL()), r).Run)()
+	defer testenv.Running(t, p.Run)()
 	p.Instances(heard(map[string]time.Duration{"api-1": -patience, "api-2": -patience}))
 	for i, trouble := range []func(){func() {}, server.Flush, server.Restart, func() { client.ScriptFlush(t.Context()) }, func() { client.Del(t.Context(), testLayout.Beat) }} {
 		trouble()

@@ -50,9 +50,6 @@ func (w *Watcher) note(err error, failing bool) {
 	}
 }
 
-// rewriteTime is for how long changes that Redis lost are awaited.
-const rewriteTime = 2 * time.Second
-
 // poll compares the version with ours and makes up for what was missed.
 func (w *Watcher) poll(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
@@ -82,7 +79,8 @@ func (w *Watcher) poll(ctx context.Context) error {
 	if beat.Val() > 0 {
 		w.state.beat = issued.Add(beat.Val())
 	}
-	ours, held := w.state.version, len(w.state.entries)
+	ours, missed := w.state.version, w.state.missed
+	held := len(w.state.entries) - missed
 	w.show() // the heartbeat may have come back, or have less left
 	w.mu.Unlock()
 	if version.Val() == "" {
@@ -113,6 +111,8 @@ func (w *Watcher) poll(ctx context.Context) error {
 		}
 	case theirs.Run != ours.Run:
 		w.foundByPoll()
+		err = w.load(ctx)
+	case missed > 0: // whose owner may have nothing left to write
 		err = w.load(ctx)
 	case theirs.N > ours.N:
 		err = w.advance(ctx, theirs)

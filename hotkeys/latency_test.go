@@ -31,12 +31,12 @@ func BenchmarkPublishToSwap(b *testing.B) {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
 			server := testenv.Redis(b)
 			p := testPublisher(b, testClient(b, server.URL()), func(c *PublisherConfig) { c.Cap = 2000 })
-			defer start(b, p.Run)()
+			defer testenv.Running(b, p.Run)()
 			swaps := make(chan string, 64*instances) // versions
 			member := func(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
 			for range instances {
 				target := swapped{newBuckets(LocalConfig[*bucket]{}), swaps}
-				defer start(b, testWatcher(b, testClient(b, server.URL()), target).Run)()
+				defer testenv.Running(b, testWatcher(b, testClient(b, server.URL()), target).Run)()
 			}
 			var background hotparam.Change
 			for i := range keys {

@@ -35,9 +35,13 @@ func (c *leaseClock) forward(d time.Duration) {
 	c.SetTime(c.now)
 }
 
+// leased is a publisher with a lease. Its calls are patient: in Redis's time, by which
+// leases are kept, they take none.
 func leased(tb testing.TB, client redis.UniversalClient) *Publisher {
 	tb.Helper()
-	return testPublisher(tb, client, func(c *PublisherConfig) { c.Lease, c.Timeout = DefaultLease, 0 })
+	p := testPublisher(tb, client, func(c *PublisherConfig) { c.Lease, c.Timeout = DefaultLease, 0 })
+	p.cfg.Timeout = patience
+	return p
 }
 
 // written is the story of the stream: for each change its epoch, and what became

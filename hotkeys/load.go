@@ -18,6 +18,13 @@ type wholeSet struct {
 	hot     []hotparam.Hot
 	// unreadable are the members without a value that can be read.
 	unreadable []string
+	owners     map[string]string // as Layout.Owners has it
+}
+
+// wrote tells whether an owner has changed the set since the run began.
+func (s *wholeSet) wrote(owner, run string) bool {
+	v, err := wire.ParseHotVersion(s.owners[owner+":version"])
+	return err == nil && v.Run == run
 }
 
 // readWholeSet reads everything in one transaction. Until is on Redis's clock.
@@ -28,6 +35,7 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 		at      *redis.TimeCmd
 		scores  *redis.ZSliceCmd
 		infos   *redis.MapStringStringCmd
+		owners  *redis.MapStringStringCmd
 	)
 	err := transact(ctx, client, func(tx redis.Pipeliner) {
 		version = tx.Get(ctx, layout.Version)
@@ -35,11 +43,12 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 		at = tx.Time(ctx)
 		scores = tx.ZRangeWithScores(ctx, layout.Hot, 0, -1)
 		infos = tx.HGetAll(ctx, layout.Info)
+		owners = tx.HGetAll(ctx, layout.Owners)
 	})
 	if err != nil {
 		return wholeSet{}, err
 	}
-	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), at: at.Val()}
+	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), at: at.Val(), owners: owners.Val()}
 	for _, z := range scores.Val() {
 		member, _ := z.Member.(string)
 		if h, ok := readEntry(member, infos.Val()[member], z.Score); ok {

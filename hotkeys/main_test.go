@@ -41,7 +41,7 @@ func onBoth(t *testing.T, test func(t *testing.T, client redis.UniversalClient))
 
 func testClient(tb testing.TB, url string) redis.UniversalClient {
 	tb.Helper()
-	client, err := NewClient(url)
+	client, err := NewClient(testenv.Patient(tb, url))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -71,22 +71,6 @@ func testWatcher(tb testing.TB, client redis.UniversalClient, target Target) *Wa
 		tb.Fatal(err)
 	}
 	return w
-}
-
-// start runs f until the test ends or stop is called.
-func start(tb testing.TB, run func(context.Context) error) (stop func()) {
-	tb.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			tb.Errorf("Run: %v", err)
-		}
-	})
-	tb.Cleanup(stop)
-	return stop
 }
 
 // must fails the test when a step of a publisher or watcher failed.
@@ -233,21 +217,32 @@ func has(texts ...string) func(map[string]hotparam.Hot) bool {
 	}
 }
 
-// inRedis is what is published: text → limit; it checks that the sorted set and
-// the hash agree.
+// inRedis is what is published: text → limit.
 func inRedis(tb testing.TB, client redis.UniversalClient) map[string]int64 {
 	tb.Helper()
-	ctx := context.Background()
-	set, err := readWholeSet(ctx, client, testLayout)
+	got, err := readInRedis(context.Background(), client)
 	must(tb, err)
-	if n := client.HLen(ctx, testLayout.Info).Val(); int(n) != len(set.hot) || len(set.unreadable) > 0 {
-		tb.Fatalf("hot has %d readable members, info has %d; unreadable: %q", len(set.hot), n, set.unreadable)
+	return got
+}
+
+// readInRedis is as inRedis; it checks that the sorted set and the hash agree.
+func readInRedis(ctx context.Context, client redis.UniversalClient) (map[string]int64, error) {
+	set, err := readWholeSet(ctx, client, testLayout)
+	if err != nil {
+		return nil, err
+	}
+	n, err := client.HLen(ctx, testLayout.Info).Result()
+	if err != nil {
+		return nil, err
+	}
+	if int(n) != len(set.hot) || len(set.unreadable) > 0 {
+		return nil, fmt.Errorf("hot has %d readable members, info has %d; unreadable: %q", len(set.hot), n, set.unreadable)
 	}
 	got := make(map[string]int64)
 	for _, h := range set.hot {
 		got[h.Text] = h.Limit.N
 	}
-	return got
+	return got, nil
 }
 
 func version(tb testing.TB, client redis.UniversalClient) string {

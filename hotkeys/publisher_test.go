@@ -170,7 +170,7 @@ func TestRenewLetsChangesPass(t *testing.T) {
 		}
 		p.Refresh(change.Hot)
 		<-p.wake
-		client.AddHook(&afterCall{f: sync.OnceFunc(func() { // in the middle of the renewal
+		client.AddHook(&callHook{after: sync.OnceFunc(func() { // in the middle of the renewal
 			p.Publish(cools(change.Hot[maxRenewed:]...))
 			p.Publish(hots(hot("new", 300, 50)))
 		})})
@@ -186,19 +186,44 @@ func TestRenewLetsChangesPass(t *testing.T) {
 	})
 }
 
-// afterCall calls f after each command.
-type afterCall struct{ f func() }
+// What is published while a renewal finds that Redis lost state is not undone by what
+// the renewal began with.
+func TestRenewalUndoesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		p := testPublisher(t, client, nil)
+		p.Publish(hots(hot(text(1), 100, 50)))
+		must(t, p.settle(t.Context()))
+		admin := testClient(t, "redis://"+client.(*redis.Client).Options().Addr)
+		client.AddHook(&callHook{before: sync.OnceFunc(func() {
+			p.Publish(hots(hot(text(1), 100, 60)))
+			must(t, admin.Del(t.Context(), testLayout.Version).Err())
+		})})
+		must(t, p.renew(t.Context()))
+		wantInRedis(t, admin, map[string]int64{text(1): 60})
+		if s := p.Stats(); s.Rewrites != 2 || s.Renewals != 1 {
+			t.Errorf("%+v: want the set written anew, and renewed", s)
+		}
+	})
+}
 
-func (a *afterCall) DialHook(next redis.DialHook) redis.DialHook { return next }
+// callHook is called before and after each command.
+type callHook struct{ before, after func() }
 
-func (a *afterCall) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h *callHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *callHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (a *afterCall) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (h *callHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.before != nil {
+			h.before()
+		}
 		err := next(ctx, cmd)
-		a.f()
+		if h.after != nil {
+			h.after()
+		}
 		return err
 	}
 }
@@ -268,7 +293,7 @@ func TestLateScriptIsFenced(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	ctx := context.Background()
-	p := testPublisher(t, client, func(c *PublisherConfig) { c.Timeout = 50 * time.Millisecond })
+	p := testPublisher(t, client, nil)
 	for _, key := range []string{text(1), text(3)} { // the second is a change: its script is known then
 		p.Publish(hots(hot(key, 100, 50)))
 		must(t, p.settle(ctx))
@@ -276,13 +301,14 @@ func TestLateScriptIsFenced(t *testing.T) {
 	epoch := p.epoch
 	server.Pause()
 	p.Publish(hots(hot(text(2), 100, 50)))
+	p.cfg.Timeout = 50 * time.Millisecond
 	err := p.settle(ctx)
 	server.Resume()
 	if err == nil {
 		t.Fatal("a paused Redis answered")
 	}
 	p.reclaim = true // as Run does
-	p.cfg.Timeout = 5 * time.Second
+	p.cfg.Timeout = patience
 	p.Publish(cools(hot(text(2), 1, 50)))
 	must(t, p.settle(ctx))
 	wantInRedis(t, client, map[string]int64{text(1): 50, text(3): 50})

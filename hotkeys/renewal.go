@@ -40,17 +40,22 @@ func (p *Publisher) renew(ctx context.Context) error {
 			top = p.top()
 		default:
 		}
-		var entries []any
 		n, m := min(len(members), maxRenewed), min(len(instances), 2*maxHeartbeats)
-		for _, member := range members[:n] {
-			h, wanted := top[member]
-			if _, ok := p.sent[member]; ok && wanted {
-				entries = appendEntry(entries, h)
+		ok, err := p.sustain(ctx, func(again bool) []any {
+			if again { // what was settled may be newer
+				top = p.top()
 			}
-		}
-		args := append([]any{len(entries), told}, entries...)
-		args = append(append(args, suspects...), instances[:m]...)
-		if ok, err := p.sustain(ctx, args); err != nil || !ok {
+			var entries []any
+			for _, member := range members[:n] {
+				h, wanted := top[member]
+				if _, ok := p.sent[member]; ok && wanted {
+					entries = appendEntry(entries, h)
+				}
+			}
+			args := append([]any{len(entries), told}, entries...)
+			return append(append(args, suspects...), instances[:m]...)
+		})
+		if err != nil || !ok {
 			return err
 		}
 		if told >= 0 {
@@ -70,18 +75,20 @@ func (p *Publisher) tell(ctx context.Context) error {
 	p.mu.Lock()
 	suspects := p.suspected.appendTop(nil)
 	p.mu.Unlock()
-	ok, err := p.sustain(ctx, append([]any{0, len(suspects)}, suspects...))
+	args := append([]any{0, len(suspects)}, suspects...)
+	ok, err := p.sustain(ctx, func(bool) []any { return args })
 	if ok {
 		p.stats.suspects.Store(int64(len(suspects) / 2))
 	}
 	return err
 }
 
-// sustain runs the script of a renewal, and once more after settling what Redis
-// had lost of what the script needs. It is false when that did not help.
-func (p *Publisher) sustain(ctx context.Context, args []any) (bool, error) {
-	for range 2 {
-		answer, err := p.call(ctx, "renew", renewScript, args...)
+// sustain runs the script of a renewal, and once more, with the arguments anew,
+// after settling what Redis had lost of what the script needs. It is false when that
+// did not help.
+func (p *Publisher) sustain(ctx context.Context, args func(again bool) []any) (bool, error) {
+	for i := range 2 {
+		answer, err := p.call(ctx, "renew", renewScript, args(i > 0)...)
 		if err != nil || answer != nil {
 			return answer != nil, err
 		}

@@ -22,6 +22,7 @@ type state struct {
 	end     time.Time // until then nothing goes out of force by itself
 	fresh   []string  // members granted since
 	gone    []string  // members that the target has and entries do not
+	missed  int       // entries that are missed
 }
 
 // held is one entry: its Until is local. A member whose value could not be
@@ -31,6 +32,9 @@ type held struct {
 	ttl   time.Duration // what was left when it was granted
 	fresh bool          // granted since the last step
 	told  bool          // in force in the target
+	// missed: Redis does not have it, as it lost state and the owner has not
+	// written since. It is held until that has, and not for long.
+	missed bool
 }
 
 // redisClock is one reading of Redis's clock. The local instant is that before
@@ -48,17 +52,41 @@ func (c redisClock) when(at, arrival time.Time) time.Time {
 	return arrival
 }
 
-// take makes the whole set the state.
+// rewriteTime is for how long what Redis lost is awaited.
+const rewriteTime = 2 * time.Second
+
+// take makes the whole set the state. After a loss each owner writes its own part
+// again, one after the other: what is not there yet of the others' parts was
+// promised, so it stays for now.
 func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
-	for member := range s.entries {
-		s.remove(member)
+	began := version.Run != s.version.Run
+	for member, e := range s.entries {
+		switch {
+		case !began && !e.missed, set.wrote(e.hot.Owner, version.Run), !issued.Before(e.hot.Until):
+			s.remove(member)
+		case !e.missed:
+			s.miss(e, issued.Add(rewriteTime))
+		}
 	}
 	s.version = version
 	for _, member := range set.unreadable {
+		s.remove(member)
 		s.entries[member] = &held{}
 	}
 	for _, h := range set.hot {
 		s.grant(h, h.Until.Sub(set.at), issued)
+	}
+}
+
+// miss holds an entry that Redis does not have until then at most.
+func (s *state) miss(e *held, until time.Time) {
+	s.missed++
+	e.missed, e.ttl = true, 0 // there is no renewal to be read
+	if until.Before(e.hot.Until) {
+		e.hot.Until = until
+	}
+	if e.hot.Until.Before(s.end) {
+		s.end = e.hot.Until
 	}
 }
 
@@ -67,14 +95,24 @@ func (s *state) grant(h hotparam.Hot, ttl time.Duration, issued time.Time) {
 	h.Until = issued.Add(ttl)
 	member := h.Key.String()
 	old := s.entries[member]
+	if old != nil && old.missed {
+		s.missed--
+	}
 	s.entries[member] = &held{hot: h, ttl: max(0, ttl), fresh: true, told: old != nil && old.told}
 	s.fresh = append(s.fresh, member)
 }
 
 func (s *state) remove(member string) {
-	if e := s.entries[member]; e != nil && e.told {
+	e := s.entries[member]
+	if e == nil {
+		return
+	}
+	if e.told {
 		s.gone = append(s.gone, member)
 		s.inForce--
+	}
+	if e.missed {
+		s.missed--
 	}
 	delete(s.entries, member)
 }
@@ -88,9 +126,27 @@ func (s *state) apply(c *wire.HotChange, arrival time.Time) {
 	for _, key := range c.Cool {
 		s.remove(key.String())
 	}
+	s.rewritten(c)
 	s.version = c.Version
 	if beat := issued.Add(c.Beat); beat.After(s.beat) {
 		s.beat = beat
+	}
+}
+
+// rewritten lets go of what is missed of an owner that makes a change: its first
+// one after a loss has all that it has.
+func (s *state) rewritten(c *wire.HotChange) {
+	if s.missed == 0 {
+		return
+	}
+	owners := make(map[string]bool)
+	for i := range c.Hot {
+		owners[c.Hot[i].Owner] = true
+	}
+	for member, e := range s.entries {
+		if e.missed && owners[e.hot.Owner] {
+			s.remove(member)
+		}
 	}
 }
 

@@ -255,11 +255,12 @@ func TestDeafSubscription(t *testing.T) {
 	server := testenv.Redis(t)
 	client := &deafClient{UniversalClient: testClient(t, server.URL()), elsewhere: testClient(t, testenv.Redis(t).URL())}
 	seen := newRecorder()
-	w, err := NewWatcher(client, WatcherConfig{Namespace: testNamespace, Poll: 50 * time.Millisecond}, seen)
+	const poll = 200 * time.Millisecond
+	w, err := NewWatcher(client, WatcherConfig{Namespace: testNamespace, Poll: poll}, seen)
 	must(t, err)
-	start(t, w.Run)
+	testenv.Running(t, w.Run)
 	p := testPublisher(t, testClient(t, server.URL()), nil)
-	start(t, p.Run)
+	testenv.Running(t, p.Run)
 	for n, from := int64(1), time.Now(); w.Stats().Pushes == 0; n++ {
 		if time.Since(from) > patience {
 			t.Fatalf("it hears nothing: %+v", w.Stats())
@@ -267,12 +268,12 @@ func TestDeafSubscription(t *testing.T) {
 		p.Publish(hots(hot(text(1), 100, n)))
 		seen.await(t, "a change", func(hot map[string]hotparam.Hot) bool { return hot[text(1)].Limit.N == n })
 	}
-	time.Sleep(10 * 50 * time.Millisecond) // the last misses are made up for, and nothing changes
+	time.Sleep(5 * poll) // the last misses are made up for, and nothing changes
 	subscribed := client.times.Load()
 	for n := int64(1); n <= 20; n++ {
 		p.Publish(hots(hot(text(2), 100, n)))
 		seen.await(t, "a change", func(hot map[string]hotparam.Hot) bool { return hot[text(2)].Limit.N == n })
-		time.Sleep(25 * time.Millisecond)
+		time.Sleep(poll / 4)
 	}
 	if subscribed != 2 || client.times.Load() != 2 {
 		t.Errorf("subscribed %d times, then %d: want once more than the first, and no more", subscribed, client.times.Load())
@@ -310,8 +311,8 @@ func TestFadesWithTheHeartbeat(t *testing.T) {
 		p := testPublisher(t, client, nil)
 		r := newRecorder()
 		w := testWatcher(t, client, r)
-		stopWatcher := start(t, w.Run)
-		stopPublisher := start(t, p.Run)
+		stopWatcher := testenv.Running(t, w.Run)
+		stopPublisher := testenv.Running(t, p.Run)
 		p.Publish(hots(hot(text(1), 100, 50)))
 		synctest.Wait()
 		wantHot(t, r, map[string]int64{text(1): 50})
@@ -340,24 +341,35 @@ func TestFadesWithTheHeartbeat(t *testing.T) {
 	})
 }
 
+// twoLive are a watcher and two publishers that run, of keys 1 and 2: kill ends the
+// second one, stop all.
+func twoLive(t *testing.T, client redis.UniversalClient, r *recorder) (w *Watcher, first *Publisher, kill, stop func()) {
+	w = testWatcher(t, client, r)
+	first = testPublisher(t, client, nil)
+	second := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
+	stopWatcher, stopFirst := testenv.Running(t, w.Run), testenv.Running(t, first.Run)
+	kill = testenv.Running(t, second.Run)
+	first.Publish(hots(hot(text(1), 100, 50)))
+	second.Publish(hots(hot(text(2), 100, 50)))
+	r.await(t, "both", has(text(1), text(2)))
+	return w, first, kill, func() {
+		kill()
+		stopFirst()
+		stopWatcher()
+	}
+}
+
 // An entry that nobody renews fades at its own end, though another publisher's
 // heart beats, and is removed by that one.
 func TestFadesAtItsOwnEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
-		alive := testPublisher(t, client, nil)
-		dead := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
 		r := newRecorder()
-		w := testWatcher(t, client, r)
-		defer start(t, w.Run)()
-		defer start(t, alive.Run)()
-		stop := start(t, dead.Run)
-		alive.Publish(hots(hot(text(1), 100, 50)))
-		dead.Publish(hots(hot(text(2), 100, 50)))
-		r.await(t, "both", has(text(1), text(2)))
+		_, alive, kill, stop := twoLive(t, client, r)
+		defer stop()
 		for range 20 {
 			time.Sleep(time.Second)
 		}
-		stop()
+		kill()
 		died := time.Now()
 		wantHot(t, r, map[string]int64{text(1): 50, text(2): 50})
 		r.await(t, "the end of the dead one's", has(text(1)))
@@ -402,8 +414,8 @@ func TestOutageIsBridged(t *testing.T) {
 		p := testPublisher(t, client, nil)
 		r := newRecorder()
 		w := testWatcher(t, client, r)
-		stop := start(t, p.Run)
-		defer start(t, w.Run)()
+		stop := testenv.Running(t, p.Run)
+		defer testenv.Running(t, w.Run)()
 		p.Publish(hots(hot(text(1), 100, 50)))
 		r.await(t, "the first", has(text(1)))
 		m.SetError("LOADING away")
@@ -444,8 +456,8 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 	p := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.BeatTTL, c.Timeout = 2*time.Second, 0 })
 	r := newRecorder()
 	w := testWatcher(t, testClient(t, server.URL()), r)
-	defer start(t, w.Run)()
-	stopPublisher := start(t, p.Run)
+	defer testenv.Running(t, w.Run)()
+	stopPublisher := testenv.Running(t, p.Run)
 	step := func(i int, what string) {
 		t.Helper()
 		p.Publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(i), 100, 50)}, Cool: []hotparam.Hot{hot(text(i-1), 100, 50)}})

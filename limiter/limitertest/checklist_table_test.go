@@ -74,6 +74,7 @@ var checklist = []line{
 	{"C1 bug", "a parameter that is written twice", []string{". TestTextGolden", "middleware TestRepeatedParameterCountsOnce"}},
 	{"C2", "counts above the threshold reach the middleware, which applies the rule", []string{
 		"internal/e2e TestHotParameterIsLimitedOnAllInstancesAndCools",
+		"internal/e2e TestFlashCrowdByGraphite", "internal/e2e TestHotParameterByGraphiteCools",
 	}},
 
 	{"D1", "an exact sliding log", []string{"limiter TestSlidingLogMemory", "limiter/redislimiter TestDenialsWriteNothing"}},

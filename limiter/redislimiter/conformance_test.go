@@ -1,7 +1,6 @@
 package redislimiter_test
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -88,15 +87,7 @@ func testSemaphore(t *testing.T, client redis.UniversalClient) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, stop := context.WithCancel(context.Background())
-			done := make(chan error)
-			go func() { done <- s.Run(ctx) }()
-			t.Cleanup(func() {
-				stop()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
-			})
+			testenv.Running(t, s.Run)
 			return s
 		},
 	})

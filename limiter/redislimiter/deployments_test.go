@@ -1,8 +1,6 @@
 package redislimiter
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,7 +43,7 @@ func TestDeployments(t *testing.T) {
 func semaphoreConforms(t *testing.T, client redis.UniversalClient) {
 	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{New: func(t *testing.T) limiter.Semaphore {
 		s := semaphoreOf(t, client, nil)
-		running(t, s.Run)
+		testenv.Running(t, s.Run)
 		return s
 	}})
 }
@@ -63,26 +61,10 @@ func permitsConform(t *testing.T, client redis.UniversalClient) {
 
 func clientAt(tb testing.TB, url string) redis.UniversalClient {
 	tb.Helper()
-	client, err := hotkeys.NewClient(url)
+	client, err := hotkeys.NewClient(testenv.Patient(tb, url))
 	must(tb, err)
 	tb.Cleanup(func() { client.Close() })
 	return client
-}
-
-// running runs something until the test ends, or until stop, which waits for it.
-func running(tb testing.TB, run func(context.Context) error) (stop func()) {
-	tb.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			tb.Errorf("Run: %v", err)
-		}
-	})
-	tb.Cleanup(stop)
-	return stop
 }
 
 // eventually waits for something that comes soon.

@@ -1,12 +1,10 @@
 package redislimiter
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,11 +38,11 @@ func membersJoinAndLeave(t *testing.T, client redis.UniversalClient) {
 	if got := counts(a, b); got != "0 0" {
 		t.Errorf("before Run: %s, want 0 0", got)
 	}
-	running(t, a.Run)
+	testenv.Running(t, a.Run)
 	eventually(t, "one", func() bool { return counts(a) == "1" })
-	stop := running(t, b.Run)
+	stop := testenv.Running(t, b.Run)
 	eventually(t, "two", func() bool { return counts(a, b) == "2 2" })
-	running(t, again.Run)
+	testenv.Running(t, again.Run)
 	eventually(t, "three, two of one name", func() bool { return counts(a, b, again) == "3 3 3" })
 	stop()
 	eventually(t, "two again", func() bool { return counts(a, again) == "2 2" })
@@ -60,7 +58,7 @@ func TestMembersDeath(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	a := membersOf(t, client, "api-1", nil)
 	b := membersOf(t, client, "api-2", func(c *MembersConfig) { c.Dead = 200 * time.Millisecond })
-	running(t, a.Run)
+	testenv.Running(t, a.Run)
 	b.beat(t.Context())
 	if b.Count() < 1 {
 		t.Fatalf("%d, %+v", b.Count(), b.Stats())
@@ -103,15 +101,15 @@ func TestMembersRedisAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
-	var log lockedBuffer
+	var log testenv.Log
 	var told []int
 	a := membersOf(t, client, "api-1", func(c *MembersConfig) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		c.OnChange = func(n int) { told = append(told, n) }
 	})
 	b := membersOf(t, client, "api-2", nil)
-	stopA := running(t, a.Run)
-	running(t, b.Run)
+	stopA := testenv.Running(t, a.Run)
+	testenv.Running(t, b.Run)
 	eventually(t, "both", func() bool { return counts(a, b) == "2 2" })
 	server.Kill()
 	failures := a.Stats().Failures
@@ -161,21 +159,4 @@ func TestMembersComeBackTogether(t *testing.T) {
 			t.Errorf("%+v: %d", step, got)
 		}
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -171,7 +171,7 @@ func TestSemaphoreCrash(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	lasts := func(d time.Duration) func(*SemaphoreConfig) { return func(c *SemaphoreConfig) { c.Lease = d } }
 	alive, crashed, other := semaphoreOf(t, client, lasts(10*time.Second)), semaphoreOf(t, client, lasts(time.Second)), semaphoreOf(t, client, nil)
-	running(t, alive.Run)
+	testenv.Running(t, alive.Run)
 	kept := holds(t, alive, limiter.SemaphoreAsk{Permits: 3})
 	ends := func() float64 { return client.ZScore(t.Context(), kept.key, kept.member).Val() }
 	first := ends()
@@ -201,7 +201,7 @@ func TestSemaphoreCrash(t *testing.T) {
 func TestSemaphoreLost(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
-	var log lockedBuffer
+	var log testenv.Log
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	other := semaphoreOf(t, client, nil)
 	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
@@ -229,12 +229,12 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
-	var log lockedBuffer
+	var log testenv.Log
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) {
 		c.Lease, c.Timeout, c.Retry = 3*time.Second, 500*time.Millisecond, time.Hour
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	running(t, s.Run)
+	testenv.Running(t, s.Run)
 	kept, released := holds(t, s, limiter.SemaphoreAsk{Permits: 2}), holds(t, s, limiter.SemaphoreAsk{Permits: 2})
 	server.Pause()
 	for range 50 {
@@ -272,7 +272,7 @@ func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
 	for p := range processes {
 		s := semaphoreOf(t, client, func(c *SemaphoreConfig) { c.Name = fmt.Sprintf("api-%d", p) })
 		if p%3 > 0 { // some do without renewals and hints
-			running(t, s.Run)
+			testenv.Running(t, s.Run)
 		}
 		for i := range each {
 			n := int64(1 + (p+i)%2)
@@ -308,7 +308,7 @@ func TestSemaphoreLine(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
-	running(t, s.Run)
+	testenv.Running(t, s.Run)
 	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
 	order := make(chan string, 10)
 	var all []<-chan struct{}
@@ -351,7 +351,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
-	running(t, s.Run)
+	testenv.Running(t, s.Run)
 	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	first := waits(t, s, ctx, limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, err error) {
@@ -418,7 +418,7 @@ func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 	var waiting []*Semaphore
 	for range 3 {
 		s := semaphoreOf(t, client, nil)
-		running(t, s.Run)
+		testenv.Running(t, s.Run)
 		eventually(t, "the subscription", s.hearing.Load)
 		waiting = append(waiting, s)
 	}
@@ -534,7 +534,7 @@ func TestSemaphoreShutdown(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	s, other := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
-	stop := running(t, s.Run)
+	stop := testenv.Running(t, s.Run)
 	l := holds(t, s, limiter.SemaphoreAsk{Permits: 5, N: 5})
 	stop()
 	if !isLost(l) {
