@@ -1,0 +1,202 @@
+package graphitesource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// Bounds of an answer.
+const (
+	maxBytes  = 64 << 20
+	maxSeries = 200_000
+	maxName   = 4096 // bytes
+)
+
+// shape is what an answer is to look like.
+type shape struct {
+	step   int64 // seconds between the points
+	points int64 // of one series, at most
+	bytes  int64 // at most
+}
+
+// series is one of an answer: a point for each step.
+type series struct {
+	name  string
+	first int64     // number of the first point: its time in steps since the epoch
+	value []float64 // NaN: none
+}
+
+// end is the number of the point after the last.
+func (s *series) end() int64 { return s.first + int64(len(s.value)) }
+
+// newest is the number of the newest point that has a value.
+func (s *series) newest() (int64, bool) {
+	for i := len(s.value) - 1; i >= 0; i-- {
+		if !math.IsNaN(s.value[i]) {
+			return s.first + int64(i), true
+		}
+	}
+	return 0, false
+}
+
+// decodeAnswer reads what the render API answers as JSON, whole or not at all:
+//
+//	[{"target": "name", "datapoints": [[value or null, unix seconds], …], …}, …]
+//
+// Fields that it does not know are passed over.
+func decodeAnswer(r io.Reader, want shape) ([]series, error) {
+	limited := &io.LimitedReader{R: r, N: want.bytes + 1}
+	all, err := decodeSeries(json.NewDecoder(limited), want)
+	if limited.N <= 0 {
+		return nil, failed(tooLarge, fmt.Errorf("the answer is longer than %d bytes", want.bytes))
+	}
+	return all, err
+}
+
+func decodeSeries(d *json.Decoder, want shape) ([]series, error) {
+	if err := expect(d, json.Delim('[')); err != nil {
+		return nil, err
+	}
+	var all []series
+	var one struct {
+		Target     *string         `json:"target"`
+		Datapoints json.RawMessage `json:"datapoints"`
+	}
+	for d.More() {
+		one.Target, one.Datapoints = nil, one.Datapoints[:0]
+		if err := d.Decode(&one); err != nil {
+			return nil, notJSON(err)
+		}
+		switch {
+		case one.Target == nil:
+			return nil, failed(malformed, errors.New("a series has no target"))
+		case len(all) >= maxSeries:
+			return nil, failed(tooLarge, fmt.Errorf("the answer has more than %d series", maxSeries))
+		case len(*one.Target) > maxName:
+			return nil, failed(tooLarge, fmt.Errorf("the name of a series has %d bytes, more than %d", len(*one.Target), maxName))
+		}
+		s := series{name: *one.Target}
+		if err := s.points(one.Datapoints, want); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	if err := expect(d, json.Delim(']')); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, failed(malformed, errors.New("something stands behind the answer"))
+	}
+	return all, nil
+}
+
+func expect(d *json.Decoder, want json.Delim) error {
+	got, err := d.Token()
+	if err != nil {
+		return notJSON(err)
+	}
+	if got != want {
+		return failed(malformed, fmt.Errorf("the answer has %v where a list of series has %v", shortened(fmt.Sprint(got)), want))
+	}
+	return nil
+}
+
+func notJSON(err error) error {
+	return failed(malformed, fmt.Errorf("the answer is no JSON as graphite-web writes it: %w", err))
+}
+
+// points reads a list of points, which is JSON for certain.
+func (s *series) points(raw []byte, want shape) error {
+	p := points{rest: raw}
+	if !p.take('[') {
+		return failed(malformed, fmt.Errorf("series %q: no list of datapoints", shortened(s.name)))
+	}
+	for !p.take(']') {
+		if len(s.value) > 0 {
+			p.take(',')
+		}
+		value, at, ok := p.point()
+		if !ok {
+			return failed(malformed, fmt.Errorf("series %q: a datapoint is no [value, time]", shortened(s.name)))
+		}
+		if len(s.value) == 0 {
+			s.first = at / want.step
+		}
+		if apart := at - (s.first+int64(len(s.value))-1)*want.step; apart != want.step {
+			return failed(wrongStep, fmt.Errorf("series %q: the points are %d s apart and not %d s: step must be StatsD's flush interval and the finest retention of Graphite, which has to be kept for as long as is asked for", shortened(s.name), apart, want.step))
+		}
+		if int64(len(s.value)) >= want.points {
+			return failed(tooLarge, fmt.Errorf("series %q has more than the %d points that were asked for", shortened(s.name), want.points))
+		}
+		s.value = append(s.value, value)
+	}
+	return nil
+}
+
+// points reads along a list of points.
+type points struct{ rest []byte }
+
+// take passes over white space, and over a byte if it is there.
+func (p *points) take(c byte) bool {
+	for len(p.rest) > 0 && (p.rest[0] == ' ' || p.rest[0] == '\n' || p.rest[0] == '\r' || p.rest[0] == '\t') {
+		p.rest = p.rest[1:]
+	}
+	if len(p.rest) == 0 || p.rest[0] != c {
+		return false
+	}
+	p.rest = p.rest[1:]
+	return true
+}
+
+// point reads [value, time].
+func (p *points) point() (value float64, at int64, ok bool) {
+	if !p.take('[') {
+		return 0, 0, false
+	}
+	word := p.word()
+	value = math.NaN()
+	if string(word) != "null" {
+		var err error
+		// Graphite writes infinity as 1e9999.
+		if value, err = strconv.ParseFloat(string(word), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+			return 0, 0, false
+		}
+	}
+	if !p.take(',') {
+		return 0, 0, false
+	}
+	at, err := strconv.ParseInt(string(p.word()), 10, 64)
+	if err != nil || at <= 0 || at > maxTime || !p.take(']') {
+		return 0, 0, false
+	}
+	return value, at, true
+}
+
+// maxTime is a time in seconds that is far beyond all that Graphite has, and far
+// from overflowing in nanoseconds.
+const maxTime = 1 << 33
+
+// word is all up to the next byte that ends a number.
+func (p *points) word() []byte {
+	p.take(0) // white space; JSON has no NUL
+	end := 0
+	for end < len(p.rest) && p.rest[end] != ',' && p.rest[end] != ']' && p.rest[end] != ' ' && p.rest[end] != '\n' {
+		end++
+	}
+	word := p.rest[:end]
+	p.rest = p.rest[end:]
+	return word
+}
+
+// shortened is a text for an error.
+func shortened(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

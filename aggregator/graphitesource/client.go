@@ -1,0 +1,157 @@
+package graphitesource
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// client asks the render API.
+type client struct {
+	http   *http.Client
+	render string
+	cfg    *Config
+}
+
+func newClient(c *Config, render *url.URL) *client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = c.TLS
+	transport.MaxIdleConnsPerHost = 1
+	return &client{
+		cfg:    c,
+		render: render.String(),
+		http: &http.Client{
+			Transport: transport,
+			// Elsewhere the password might be somebody else's to see.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// reply is a whole answer.
+type reply struct {
+	series []series
+	served time.Time // by the server's clock, in whole seconds; zero: it did not tell
+	at     time.Time // by ours
+	took   time.Duration
+}
+
+// ask sends a request and reads the answer, all within the timeout. Its error is a
+// [failure].
+func (c *client) ask(ctx context.Context, form url.Values, maxPoints int64) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.render, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "hotparam")
+	switch {
+	case c.cfg.Token != "":
+		req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
+	case c.cfg.User != "" || c.cfg.Password != "":
+		req.SetBasicAuth(c.cfg.User, c.cfg.Password)
+	}
+	begun := time.Now()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	defer func() {
+		_, _ = io.CopyN(io.Discard, resp.Body, drainMost)
+		_ = resp.Body.Close()
+	}()
+	if err := c.refused(resp); err != nil {
+		return nil, err
+	}
+	body := &watchedBody{Reader: resp.Body}
+	r := &reply{at: time.Now()}
+	r.series, err = decodeAnswer(body, shape{int64(c.cfg.Step / time.Second), maxPoints, maxBytes})
+	if body.err != nil { // it is not the server's fault that the rest is no JSON
+		return nil, c.explain(body.err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.took = time.Since(begun)
+	if served, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		r.served = served
+	}
+	return r, nil
+}
+
+// drainMost is how much of an answer that is not wanted is read, so that the
+// connection can be used again.
+const drainMost = 64 << 10
+
+// watchedBody keeps what made it end before its time.
+type watchedBody struct {
+	io.Reader
+	err error
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+// refused tells by its status that an answer is none.
+func (c *client) refused(resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		who := "this program, which sends neither a user nor a token"
+		switch {
+		case c.cfg.Token != "":
+			who = "the token"
+		case c.cfg.User != "" || c.cfg.Password != "":
+			who = fmt.Sprintf("user %q with this password", c.cfg.User)
+		}
+		return failed(noAuth, fmt.Errorf("%s answers %s: it does not let in %s", c.render, resp.Status, who))
+	case http.StatusNotFound:
+		return failed(badStatus, fmt.Errorf("%s answers %s: is the URL that of graphite-web", c.render, resp.Status))
+	}
+	if location := resp.Header.Get("Location"); location != "" && resp.StatusCode/100 == 3 {
+		return failed(badStatus, fmt.Errorf("%s answers %s to %s: give as the URL where it is", c.render, resp.Status, shortened(location)))
+	}
+	return &failure{badStatus, resp.StatusCode >= http.StatusInternalServerError, fmt.Errorf("%s answers %s", c.render, resp.Status)}
+}
+
+// explain says what an error of the network means.
+func (c *client) explain(err error) error {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err // the URL is in what is said here
+	}
+	var timeout net.Error
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var dial *net.OpError
+	why, away := "the connection to "+c.render+" broke", true
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return &failure{timedOut, away, fmt.Errorf("%s did not answer within %v: is it reachable, and are there few enough series for it", c.render, c.cfg.Timeout)}
+	case errors.Is(err, http.ErrSchemeMismatch):
+		why, away = c.render+" does not speak TLS: give a URL of http", false
+	case errors.As(err, &authority):
+		why, away = "the certificate of "+c.render+" is of an authority that is not known: give it as tls ca", false
+	case errors.As(err, &host):
+		why, away = "the certificate of "+c.render+" is for another name: give it as tls server_name", false
+	case errors.As(err, &dial) && dial.Op == "dial":
+		why = "nothing answers at " + c.render + ": is the address right, and does graphite-web run"
+	}
+	return &failure{noConnect, away, fmt.Errorf("%s: %w", why, err)}
+}

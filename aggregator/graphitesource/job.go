@@ -1,0 +1,249 @@
+package graphitesource
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
+)
+
+// job is what is done at each poll. One goroutine uses it at a time.
+type job struct {
+	cfg      *Config
+	client   *client
+	watches  []watch
+	byRule   map[string]int // rule → watch
+	detector *aggregator.Detector
+	hot      *hotSet
+	ledger   *ledger
+
+	step     int64 // seconds
+	reread   int64 // so many points are read again, as they may come late
+	lookback int64 // so many points matter
+	patience time.Duration
+
+	begun  bool       // what follows is known
+	known  int64      // newest point of which all counts have come
+	named  [][]string // keys to ask for by name, by watch
+	counts []one
+
+	tooMuch  bool      // was asked for, it seems
+	failures int       // in a row
+	next     time.Time // not before
+	outage   outage
+	differs  bool // the clocks do, and it is told
+	shown    standing
+}
+
+const (
+	// reread is how far back points are read again: those of a series that is new
+	// are there only when carbon has made its file, a second later or more.
+	reread = 10 * time.Second
+	// longestLookback bounds how far back is read.
+	longestLookback = time.Hour
+)
+
+func newJob(c *Config, api *client, patience time.Duration) *job {
+	j := &job{
+		cfg: c, client: api, watches: c.watches(), byRule: make(map[string]int),
+		hot:  &hotSet{c.Publisher, make(map[hotparam.Key]struct{})},
+		step: int64(c.Step / time.Second), patience: patience,
+		outage: outage{log: c.Log},
+	}
+	j.reread = max(3, int64(reread/c.Step))
+	keep := j.reread
+	for i := range j.watches {
+		w := &j.watches[i]
+		rule := &c.Rules.Rules[w.number]
+		j.byRule[rule.ID] = i
+		if w.above > 0 {
+			keep = max(keep, w.span+j.reread)
+		}
+		j.lookback = max(j.lookback, w.span)
+		for _, t := range rule.Hot {
+			if t.Kind == hotparam.Jump { // and the ten windows before
+				j.lookback = max(j.lookback, 11*int64(t.Rate.Per/c.Step))
+			}
+		}
+	}
+	j.lookback = max(keep, min(j.lookback+j.reread, int64(longestLookback/c.Step)))
+	scale := 1.0
+	if c.Rate {
+		scale = c.Step.Seconds()
+	}
+	j.ledger = newLedger(newNames(c, j.watches), keep, scale)
+	j.detector = aggregator.NewDetector(aggregator.DetectorConfig{
+		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Grace: time.Duration(j.reread) * c.Step,
+	})
+	j.shown.moved = time.Now()
+	return j
+}
+
+// poll asks Graphite and counts what it answers, unless it failed a short while
+// ago.
+func (j *job) poll(ctx context.Context) {
+	now := time.Now()
+	if now.Before(j.next) {
+		return
+	}
+	r, err := j.read(ctx)
+	if err == nil {
+		err = j.count(r)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	j.note(time.Now(), err)
+	j.detector.Refresh()
+	j.shown.stats.Detector = j.detector.Stats()
+}
+
+// note takes the outcome of a poll.
+func (j *job) note(now time.Time, err error) {
+	j.shown.why = ""
+	var why *failure
+	if !errors.As(err, &why) {
+		j.failures = 0
+		return
+	}
+	j.shown.failures[why.reason]++
+	j.shown.why = why.Error()
+	j.outage.begin(now, why)
+	if why.reason == silent { // but it answers
+		j.failures = 0
+		return
+	}
+	j.failures++
+	j.next = now.Add(pause(j.failures))
+}
+
+// request is what is asked for: the points from a number on, or so many before
+// now if that is 0.
+type request struct{ from, points int64 }
+
+// read asks for all points since the newest one that is known, and for those that
+// may still change. After an outage that is much: if it cannot be had, though the
+// latest points alone can, those have to do.
+func (j *job) read(ctx context.Context) (*answer, error) {
+	q, latest := request{points: j.lookback}, request{points: j.ledger.keep}
+	if j.begun {
+		q.from = j.known - j.ledger.keep + 1
+		q.points = max(j.ledger.keep, time.Now().Add(j.shown.ahead).Unix()/j.step-q.from+1)
+		if most := int64(longestLookback / j.cfg.Step); q.points > most {
+			q = request{points: most}
+		}
+	}
+	if q.points <= 2*latest.points {
+		return j.ask(ctx, q)
+	}
+	if !j.tooMuch {
+		a, err := j.ask(ctx, q)
+		j.tooMuch = isTooMuch(err)
+		return a, err
+	}
+	some, err := j.ask(ctx, latest)
+	if err != nil {
+		return nil, err // it was not too much: nothing is to be had
+	}
+	j.tooMuch = false
+	if all, err := j.ask(ctx, q); err == nil {
+		return all, nil
+	}
+	return some, nil
+}
+
+// isTooMuch tells whether less might be had.
+func isTooMuch(err error) bool {
+	var why *failure
+	return errors.As(err, &why) && (why.reason == timedOut || why.reason == tooLarge || why.reason == wrongStep)
+}
+
+// answer is what Graphite said to a request.
+type answer struct {
+	*reply
+	request
+}
+
+// retries is how often an internal error of Graphite is worth another try at once,
+// and retryAfter how soon: it is the answer, too, when carbon is just making one of
+// the files, whose header is not there yet.
+const (
+	retries    = 2
+	retryAfter = 75 * time.Millisecond
+)
+
+// ask sends a request, and again after an internal error, unless that is nothing
+// new.
+func (j *job) ask(ctx context.Context, q request) (*answer, error) {
+	for tries := 0; ; tries++ {
+		a, err := j.try(ctx, q)
+		var why *failure
+		if !errors.As(err, &why) || why.reason != badStatus || !why.away || j.failures > 0 || tries == retries {
+			return a, err
+		}
+		j.shown.failures[why.reason]++
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+func (j *job) try(ctx context.Context, q request) (*answer, error) {
+	from := ago(q.points * j.step)
+	if q.from > 0 {
+		from = strconv.FormatInt((q.from-1)*j.step, 10) // Graphite leaves out this one itself
+	}
+	j.shown.stats.Polls++
+	r, err := j.client.ask(ctx, j.cfg.form(j.watches, from, j.named), mostPoints(q.points))
+	if err != nil {
+		return nil, err
+	}
+	j.shown.stats.LastDuration, j.shown.stats.Series = r.took, int64(len(r.series))
+	j.compareClocks(r)
+	return &answer{r, q}, nil
+}
+
+// ago is a time before Graphite's present.
+func ago(seconds int64) string { return "-" + strconv.FormatInt(seconds, 10) + "s" }
+
+// mostPoints is how many points a series has at most if so many were asked for by
+// our clock, which may not be Graphite's.
+func mostPoints(points int64) int64 { return 2*points + 60 }
+
+// tolerated is how far the clocks may differ before it is told.
+const tolerated = 2 * time.Second
+
+// compareClocks notes how far Graphite's clock is ahead of ours. It is told in
+// whole seconds, and was read while the answer was made.
+func (j *job) compareClocks(r *reply) {
+	j.shown.ahead = 0
+	if r.served.IsZero() {
+		r.served = r.at.Round(0)
+		return
+	}
+	ahead := r.served.Sub(r.at.Round(0))
+	differs := ahead > tolerated || ahead < -tolerated-time.Second-r.took
+	if differs {
+		j.shown.ahead = ahead
+	}
+	if differs != j.differs {
+		j.differs = differs
+		if differs {
+			j.cfg.Log.Warn("the clock of Graphite's machine and ours differ; theirs counts", "ahead", ahead.Round(time.Second))
+		}
+	}
+}
+
+// when is the start of the step whose counts are in a point.
+func (j *job) when(point int64) time.Time { return time.Unix((point-1)*j.step, 0) }
+
+// restart begins anew.
+func (j *job) restart() {
+	j.begun, j.known = false, 0
+	clear(j.ledger.entries)
+}

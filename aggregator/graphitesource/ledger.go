@@ -1,0 +1,147 @@
+package graphitesource
+
+import (
+	"math"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// ledger keeps what was counted of each series and point, so that a point is
+// counted once, however often it is read, and what it becomes later is added.
+// Points are numbered by their time in steps. It holds keep points of each series
+// that has any: those up to the newest one that all had when they were last
+// pruned.
+type ledger struct {
+	names   names
+	keep    int64
+	scale   float64 // of a value, to be a count
+	polls   int64   // answers that were read
+	entries map[string]*entry
+}
+
+// entry is one series.
+type entry struct {
+	watch int
+	text  []byte
+	hash  uint64
+	why   whyNot
+
+	taken []float64 // by number modulo keep; below 0: it became less, which is told
+	top   int64     // newest number that taken has room for
+	last  int64     // newest number that has a count
+	read  int64     // poll that read it last
+	sent  int64     // poll in which it last passed the filter
+	rest  float64   // of fractions: what came, less what was counted, -½ to ½
+}
+
+// one is a count of a point.
+type one struct {
+	point int64
+	entry *entry
+	n     int64
+}
+
+// tally is what came of the points of an answer.
+type tally struct {
+	counts                                             []one
+	points, counted, revised, shrunk, badValue, badKey int64
+	foreign                                            int64
+}
+
+func newLedger(n names, keep int64, scale float64) *ledger {
+	return &ledger{names: n, keep: keep, scale: scale, entries: make(map[string]*entry)}
+}
+
+// find is the entry of a series, made if it has none; nil: there is no key in its
+// name.
+func (l *ledger) find(series string, t *tally) *entry {
+	e := l.entries[series]
+	if e == nil {
+		e = new(entry)
+		if e.watch, e.text, e.why = l.names.read(series); e.why == isKey {
+			e.hash = hotparam.Hash(e.text)
+			e.taken = make([]float64, l.keep)
+		}
+		switch e.why {
+		case foreign:
+			t.foreign++
+			return nil // not kept: any number may come
+		case badKey:
+			t.badKey++
+		}
+		l.entries[series] = e
+	}
+	e.read = l.polls
+	if e.why != isKey {
+		return nil
+	}
+	return e
+}
+
+// take notes the points of a series from the number from up to the number to, and
+// adds what is to be counted of them to the tally.
+func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
+	if e.last == 0 {
+		e.top = min(from, s.first) - 1
+	}
+	for i := max(s.first, from); i <= to && i < s.end(); i++ {
+		v := s.value[i-s.first] * l.scale
+		switch {
+		case math.IsNaN(v):
+			continue
+		case v < 0 || v > wire.MaxCount:
+			t.badValue++
+			continue
+		}
+		t.points++
+		if i <= e.top-l.keep { // passed
+			continue
+		}
+		e.roll(i, l.keep)
+		slot := &e.taken[i%l.keep]
+		before := math.Abs(*slot)
+		switch {
+		case v < before:
+			if *slot > 0 {
+				*slot = -before
+				t.shrunk++
+			}
+			continue
+		case v == before:
+			continue
+		}
+		if before > 0 {
+			t.revised++
+		}
+		*slot, e.last = v, max(e.last, i)
+		e.rest += v - before
+		if n := int64(math.Floor(e.rest + 0.5)); n > 0 {
+			e.rest -= float64(n)
+			t.counted = increased(t.counted, n)
+			t.counts = append(t.counts, one{i, e, n})
+		}
+	}
+}
+
+// roll makes room up to a number.
+func (e *entry) roll(top, keep int64) {
+	if top-e.top >= keep {
+		clear(e.taken)
+		e.top = top
+	}
+	for e.top < top {
+		e.top++
+		e.taken[e.top%keep] = 0
+	}
+}
+
+// prune forgets the series that were not read and have no count among the points
+// that are kept, of which the newest is given.
+func (l *ledger) prune(newest int64) {
+	for name, e := range l.entries {
+		if e.read < l.polls && e.last <= newest-l.keep {
+			delete(l.entries, name)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package graphitesource
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Source is the job. Make one with [New]. Its methods are safe for concurrent use;
+// Run is called once.
+type Source struct {
+	cfg      Config
+	schedule cron.Schedule
+	patience time.Duration // for which time may stand still
+	client   *client
+
+	busy            sync.Mutex // guards the next two
+	job             *job
+	panicked        bool // the last time
+	shown           atomic.Pointer[standing]
+	skipped, panics atomic.Int64
+}
+
+// patience is how long the time of the counts may stand still at least before
+// that is told.
+const patience = 5 * time.Second
+
+// New checks the configuration. It starts nothing.
+func New(c Config) (*Source, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	schedule, err := c.parseEvery()
+	if err != nil {
+		return nil, err
+	}
+	render, err := c.parseURL()
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{cfg: c, schedule: schedule}
+	next := schedule.Next(time.Now())
+	if next.IsZero() {
+		return nil, fmt.Errorf("graphite source: Config.Every is %q, which never comes", c.Every)
+	}
+	s.patience = max(patience, 3*c.Step, 3*schedule.Next(next).Sub(next))
+	s.client = newClient(&s.cfg, render)
+	s.job = newJob(&s.cfg, s.client, s.patience)
+	s.show()
+	return s, nil
+}
+
+// Check asks Graphite once, for the start: whether it is one, and lets us. What it
+// answers is not counted.
+func (s *Source) Check(ctx context.Context) error {
+	points := s.job.ledger.keep
+	r, err := s.client.ask(ctx, s.cfg.form(s.job.watches, ago(points*s.job.step), nil), mostPoints(points))
+	if err != nil {
+		return fmt.Errorf("graphite source: %w", err)
+	}
+	if beats := s.job.beats(r); beats == nil && s.cfg.Heartbeat != NoHeartbeat {
+		s.cfg.Log.Info("StatsD has not written to Graphite yet", "heartbeat", s.cfg.Heartbeat)
+	}
+	return nil
+}
+
+// Run asks as its schedule says, until ctx ends; then it ends the request that is
+// under way and returns. Whatever Graphite answers, it goes on.
+func (s *Source) Run(ctx context.Context) error {
+	s.busy.Lock()
+	s.job.shown.moved = time.Now() // patience begins
+	s.show()
+	s.busy.Unlock()
+	c := cron.New(cron.WithLogger(cron.DiscardLogger))
+	c.Schedule(s.schedule, cron.FuncJob(func() { s.once(ctx) }))
+	c.Start()
+	<-ctx.Done()
+	<-c.Stop().Done()
+	s.client.http.CloseIdleConnections()
+	return nil
+}
+
+// once does the job, unless it is still at it.
+func (s *Source) once(ctx context.Context) {
+	if !s.busy.TryLock() {
+		s.skipped.Add(1)
+		return
+	}
+	defer s.busy.Unlock()
+	defer func() {
+		p := recover()
+		if p != nil {
+			s.panics.Add(1)
+			if !s.panicked {
+				s.cfg.Log.Error("the job of the Graphite source panicked; it is tried again", "panic", p, "stack", string(debug.Stack()))
+			}
+		}
+		s.panicked = p != nil
+		s.show()
+	}()
+	if ctx.Err() == nil {
+		s.job.poll(ctx)
+	}
+}
+
+// show shows the job's state to Stats.
+func (s *Source) show() {
+	shown := s.job.shown
+	s.shown.Store(&shown)
+}
