@@ -1,5 +1,6 @@
-// Package testenv gives tests the real thing: a real Redis, a real Kafka, the real
-// binary, real child processes and free ports. Only tests import it.
+// Package testenv gives tests the real thing: a real Redis, a real Kafka, a real StatsD
+// and Graphite, the real binary, real child processes and free ports. Only tests import
+// it.
 //
 // Everything that it starts belongs to the test that asked for it: it is ready
 // when the call returns, it is stopped when that test ends, its output is logged
@@ -11,8 +12,8 @@
 // With CI=true or HOTPARAM_REQUIRE_REAL=1 it fails the test instead, so that no
 // green run has left out what it was meant to show.
 //
-// What comes from a registry (Kafka's jars, Python packages) is fetched once and kept
-// in hotparam-test below the user's cache directory.
+// What comes from a registry (Kafka's jars, npm and Python packages) is fetched once
+// and kept in hotparam-test below the user's cache directory.
 //
 // The package needs a Unix: it sends SIGTERM, SIGSTOP and SIGCONT.
 package testenv

@@ -125,7 +125,7 @@ func withClient(addr string, config *tls.Config, action func(*redis.Client) erro
 	client := redis.NewClient(&redis.Options{
 		Addr:          addr,
 		MaxRetries:    -1,
-		DialTimeout:   time.Second,
+		DialTimeout:   10 * time.Second,
 		DialerRetries: 1,
 		// Both would go on in goroutines of their own after Close.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

@@ -58,6 +58,11 @@ func RedisCluster(tb testing.TB) *RedisClusterSet {
 	for _, node := range s.nodes[clusterMasters:] {
 		awaitRedis(tb, "a replica is in step", func(ctx context.Context) bool { return inStep(ctx, node) })
 	}
+	for i, node := range s.nodes[clusterMasters:] {
+		awaitRedis(tb, "a replica is sent what is written", func(ctx context.Context) bool {
+			return isSent(ctx, s.nodes[i]) || isSent(ctx, node) // they may have changed places
+		})
+	}
 	s.awaitAll("all slots are served", func(info string) bool {
 		return strings.Contains(info, "cluster_state:ok\r\n") && strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r\n", clusterSlots))
 	})

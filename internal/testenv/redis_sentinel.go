@@ -38,6 +38,7 @@ func RedisSentinel(tb testing.TB) *RedisSentinelSet {
 	s.servers = []*RedisServer{primary, replica}
 	// A sentinel that meets a replica before that is in step never chooses it.
 	s.await("the replica is in step", func(ctx context.Context) bool { return inStep(ctx, replica) })
+	s.await("the replica is sent what is written", func(ctx context.Context) bool { return isSent(ctx, primary) })
 	host, port, _ := net.SplitHostPort(primary.Addr())
 	for range 3 {
 		s.sentinels = append(s.sentinels, localRedis(tb, s.path, redisSetup{config: strings.Join([]string{
@@ -47,9 +48,10 @@ func RedisSentinel(tb testing.TB) *RedisSentinelSet {
 		}, "\n") + "\n"}))
 	}
 	for _, sentinel := range s.sentinels {
-		// Redis 7 can be told to make itself known sooner than after two seconds.
+		// Redis 7 can be told to make itself known sooner than after two seconds, and
+		// to connect to a new primary sooner than after the second that makes it down.
 		_ = s.ask(sentinel, func(ctx context.Context, c *redis.Client) error {
-			return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "100").Err()
+			return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "100", "ping-period", "200").Err()
 		})
 	}
 	for _, sentinel := range s.sentinels {
@@ -194,6 +196,23 @@ func inStep(ctx context.Context, replica *RedisServer) bool {
 		return err
 	})
 	return strings.Contains(info, "master_link_status:up")
+}
+
+// isSent tells whether a primary that is empty sends its replica what is written. It
+// begins with the first word from a replica that is in step, up to a second later: what
+// is written before is lost if it dies.
+func isSent(ctx context.Context, primary *RedisServer) bool {
+	n := 0
+	_ = withClient(primary.addr, primary.tls, func(c *redis.Client) (err error) {
+		conn := c.Conn() // WAIT is for what its own connection has written
+		defer func() { _ = conn.Close() }()
+		if err = conn.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+		n, err = conn.Do(ctx, "WAIT", 1, 100).Int()
+		return err
+	})
+	return n > 0
 }
 
 // awaitRedis asks until it is so: servers give no event.

@@ -1,0 +1,44 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// deployed is a configuration file of deploy/ with other values for some of its keys:
+// what a test runs is what users are given, but for ports and directories. Lines are
+// "key = value" or "key: value,". Each key must be there exactly once, so a file
+// cannot drift away from its tests.
+func deployed(name string, values map[string]string) ([]byte, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "deploy", filepath.FromSlash(name)))
+	if err != nil {
+		return nil, err
+	}
+	for key, value := range values {
+		line := regexp.MustCompile(`(?m)^(\s*` + regexp.QuoteMeta(key) + `(?: =|:) )[^,\n]*(,?)$`)
+		if n := len(line.FindAllIndex(text, -1)); n != 1 {
+			return nil, fmt.Errorf("deploy/%s sets %s %d times, want once", name, key, n)
+		}
+		text = line.ReplaceAllFunc(text, func(found []byte) []byte {
+			m := line.FindSubmatch(found)
+			return append(append(append([]byte(nil), m[1]...), value...), m[2]...)
+		})
+	}
+	return text, nil
+}
+
+// writeDeployed writes such a file into the directory and returns its path.
+func writeDeployed(dir, name string, values map[string]string) (string, error) {
+	text, err := deployed(name, values)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, filepath.Base(name))
+	return path, os.WriteFile(path, text, 0o600)
+}

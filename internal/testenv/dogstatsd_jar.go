@@ -1,0 +1,26 @@
+package testenv
+
+import (
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"testing"
+)
+
+const dogStatsDVersion = "4.4.5"
+
+// dogStatsDPOM names Datadog's StatsD client for Java, of the version that is tested.
+//
+//go:embed dogstatsd_pom.xml
+var dogStatsDPOM []byte
+
+// DogStatsDClasspath is the class path of java-dogstatsd-client, which Maven gets
+// once. Where it cannot be had the test is skipped (see the package).
+func DogStatsDClasspath(tb testing.TB) string {
+	tb.Helper()
+	jars, err := mavenJars(tb.Context(), "java-dogstatsd-client-"+dogStatsDVersion, dogStatsDPOM)
+	if err != nil {
+		unavailable(tb, fmt.Sprintf("no java-dogstatsd-client (Debian: apt-get install maven): %v", err))
+	}
+	return filepath.Join(jars, "*")
+}

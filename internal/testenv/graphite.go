@@ -1,0 +1,185 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Debian's packages are for Debian's Python, whatever the PATH has.
+const (
+	debianPython = "/usr/bin/python3"
+	carbonCache  = "/usr/bin/carbon-cache"
+)
+
+// GraphiteServer is a real Graphite that belongs to one test: carbon, which writes
+// counts to files, and graphite-web, which answers questions. It is configured by
+// deploy/graphite. Its methods belong to the test's own goroutine.
+type GraphiteServer struct {
+	tb          testing.TB
+	dir         string // of all files
+	line, query int    // carbon's ports, for counts and for what is not written yet
+	port        int    // graphite-web's
+	carbon, web *Process
+}
+
+// Graphite starts a Graphite 1.1 for the test and returns when both parts answer. It is
+// that of Debian's packages; without them the test is skipped (see the package).
+func Graphite(tb testing.TB) *GraphiteServer {
+	tb.Helper()
+	if err := graphiteIsThere(tb.Context()); err != nil {
+		unavailable(tb, fmt.Sprintf("no Graphite (Debian: apt-get install --no-install-recommends graphite-carbon graphite-web gunicorn): %v", err))
+	}
+	var err error
+	for range 5 {
+		g := &GraphiteServer{
+			tb: tb, dir: tb.TempDir(),
+			line: FreePort(tb), query: FreePort(tb), port: FreePort(tb),
+		}
+		if err = g.start(); err == nil {
+			return g
+		}
+		if !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	tb.Fatalf("testenv: start Graphite: %v", err)
+	return nil
+}
+
+func graphiteIsThere(ctx context.Context) error {
+	if _, err := os.Stat(carbonCache); err != nil {
+		return err
+	}
+	return runIn(ctx, "/", debianPython, "-c", "import carbon, graphite, gunicorn, whisper")
+}
+
+// Carbon is the host:port that takes lines of "name value time". It stays the same.
+func (g *GraphiteServer) Carbon() string { return loopback(g.line) }
+
+// URL is that of graphite-web, with no slash at its end. It stays the same.
+func (g *GraphiteServer) URL() string { return "http://" + loopback(g.port) }
+
+// File is the path of the file that carbon keeps a series in.
+func (g *GraphiteServer) File(series string) string {
+	return filepath.Join(g.dir, "whisper", filepath.FromSlash(strings.ReplaceAll(series, ".", "/"))+".wsp")
+}
+
+// KillCarbon ends carbon at once (SIGKILL); what it has not written yet is lost.
+func (g *GraphiteServer) KillCarbon() { killGroup(g.carbon) }
+
+// KillWeb ends graphite-web at once (SIGKILL): connections break and new ones are
+// refused.
+func (g *GraphiteServer) KillWeb() { killGroup(g.web) }
+
+// StartCarbon starts carbon again, after KillCarbon, with the files that it had. It
+// returns when it takes counts.
+func (g *GraphiteServer) StartCarbon() {
+	g.tb.Helper()
+	if err := g.startCarbon(); err != nil {
+		g.tb.Fatalf("testenv: start carbon at %s: %v", g.Carbon(), err)
+	}
+}
+
+// StartWeb starts graphite-web again, after KillWeb. It returns when it answers.
+func (g *GraphiteServer) StartWeb() {
+	g.tb.Helper()
+	if err := g.startWeb(); err != nil {
+		g.tb.Fatalf("testenv: start graphite-web at %s: %v", g.URL(), err)
+	}
+}
+
+func (g *GraphiteServer) start() error {
+	if err := g.configure(); err != nil {
+		return err
+	}
+	return errors.Join(g.startCarbon(), g.startWeb())
+}
+
+// configure writes the files of deploy/graphite with our ports and directories.
+func (g *GraphiteServer) configure() error {
+	quoted := func(path string) string { return "'" + path + "'" } // as Python has it
+	data := filepath.Join(g.dir, "whisper")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	for name, values := range map[string]map[string]string{
+		"graphite/carbon.conf": {
+			"CONF_DIR": g.dir, "STORAGE_DIR": g.dir, "LOCAL_DATA_DIR": data, "LOG_DIR": g.dir, "PID_DIR": g.dir,
+			"USER":               "", // that of the tests
+			"LINE_RECEIVER_PORT": strconv.Itoa(g.line),
+			"CACHE_QUERY_PORT":   strconv.Itoa(g.query),
+		},
+		"graphite/storage-schemas.conf":     nil,
+		"graphite/storage-aggregation.conf": nil,
+		"graphite/local_settings.py": {
+			"CONF_DIR": quoted(g.dir), "STORAGE_DIR": quoted(g.dir), "WHISPER_DIR": quoted(data), "LOG_DIR": quoted(g.dir),
+			"CARBONLINK_HOSTS": fmt.Sprintf("[%q]", loopback(g.query)),
+		},
+		"graphite/gunicorn.conf.py": {"bind": quoted(loopback(g.port))},
+	} {
+		if _, err := writeDeployed(g.dir, name, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *GraphiteServer) startCarbon() error {
+	pid := filepath.Join(g.dir, "carbon.pid")
+	_ = os.Remove(pid) // of one that was killed
+	g.carbon = g.launch(carbonCache, "--config="+filepath.Join(g.dir, "carbon.conf"), "--pidfile="+pid, "--nodaemon", "start")
+	ready := regexp.MustCompile(`CarbonReceiverFactory starting on ` + strconv.Itoa(g.line))
+	if _, err := g.carbon.await(g.tb.Context(), ready); err != nil {
+		if g.carbon.hasExited() && (!isFree(g.line) || !isFree(g.query)) {
+			return errPortTaken
+		}
+		return fmt.Errorf("carbon: %w; %s", err, g.carbon.describe())
+	}
+	return nil
+}
+
+func (g *GraphiteServer) startWeb() error {
+	g.web = g.launch("-m", "gunicorn", "-c", filepath.Join(g.dir, "gunicorn.conf.py"))
+	listening := regexp.MustCompile(`Listening at: ` + regexp.QuoteMeta(g.URL()) + ` `)
+	_, err := g.web.await(g.tb.Context(), listening)
+	if err == nil {
+		// From here on connections wait until a worker has loaded graphite-web.
+		_, err = g.render(g.tb.Context(), "nothing", time.Second)
+	}
+	if err != nil {
+		if !g.web.hasExited() || isFree(g.port) {
+			return fmt.Errorf("graphite-web: %w; %s", err, g.web.describe())
+		}
+		return errPortTaken
+	}
+	return nil
+}
+
+// launch starts a Python program in a process group of its own.
+func (g *GraphiteServer) launch(arguments ...string) *Process {
+	cmd := exec.Command(debianPython, arguments...)
+	cmd.Dir = g.dir
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+g.dir) // Debian: /etc/graphite
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p := Start(g.tb, cmd)
+	// Asked to end, they first finish what they do; nothing of it is worth that.
+	g.tb.Cleanup(func() { killGroup(p) })
+	return p
+}
+
+// killGroup ends a process that leads its group, and all its children: graphite-web's
+// workers would hold its port for a while.
+func killGroup(p *Process) {
+	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // fails only if all have ended already
+	p.Kill()
+}

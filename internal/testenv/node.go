@@ -1,0 +1,42 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Node returns the path of a Node, the one of the PATH, and a directory with the npm
+// packages ("hot-shots@11.0.0") that programs may require: run them with NODE_PATH set
+// to it. Packages are fetched once, without what is optional to them. Where they
+// cannot be had the test is skipped (see the package).
+func Node(tb testing.TB, packages ...string) (node, modules string) {
+	tb.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		unavailable(tb, "no node in PATH: install Node.js (Debian: apt-get install nodejs npm)")
+	}
+	modules, err = nodeModules(tb.Context(), packages...)
+	if err != nil {
+		unavailable(tb, fmt.Sprintf("no npm packages %q (Debian: apt-get install npm): %v", packages, err))
+	}
+	return node, modules
+}
+
+func nodeModules(ctx context.Context, packages ...string) (string, error) {
+	name := strings.NewReplacer("/", "+").Replace(strings.Join(packages, "-"))
+	dir, err := cached("node-"+name, func(work string) error {
+		ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+		defer cancel()
+		// The prefix, so that npm does not look for a package.json above.
+		npm := []string{"install", "--prefix", ".", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"}
+		return runIn(ctx, work, "npm", append(npm, packages...)...)
+	})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "node_modules"), nil
+}

@@ -1,0 +1,24 @@
+package testenv
+
+import (
+	"net/url"
+	"testing"
+	"time"
+)
+
+// Patient is a URL of Redis with which a client leaves it to its callers for how long
+// they wait, so that nothing fails where the machine is busy.
+func Patient(tb testing.TB, redisURL string) string {
+	tb.Helper()
+	const long = 30 * time.Second
+	u, err := url.Parse(redisURL)
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	query := u.Query()
+	for _, timeout := range []string{"dial_timeout", "read_timeout", "write_timeout"} {
+		query.Set(timeout, long.String())
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}

@@ -1,0 +1,171 @@
+package testenv
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const statsdPackage = "statsd@0.9.0"
+
+// StatsDOptions is what kind of StatsD a test wants. The zero value: one that keeps
+// its counts to itself.
+type StatsDOptions struct {
+	// Carbon is the host:port that each second's counts are written to.
+	Carbon string
+	// Modern: counts are stats.counters.NAME.count, not stats_counts.NAME
+	// (legacyNamespace is false).
+	Modern bool
+}
+
+// StatsDServer is a StatsD of the original make, on Node, that belongs to one test. It
+// is configured by deploy/statsd. Its methods belong to the test's own goroutine.
+type StatsDServer struct {
+	tb               testing.TB
+	node, script     string
+	dir              string
+	options          StatsDOptions
+	port, management int
+	process          *Process
+	drained          int // times
+}
+
+// StatsD starts a StatsD 0.9.0 for the test and returns when it counts what it is sent.
+// It is run by the node of the PATH; npm gets it once into the user's cache directory.
+// Without either the test is skipped (see the package).
+func StatsD(tb testing.TB, options StatsDOptions) *StatsDServer {
+	tb.Helper()
+	node, modules := Node(tb, statsdPackage)
+	s := &StatsDServer{
+		tb: tb, node: node, script: filepath.Join(modules, "statsd", "stats.js"),
+		dir: tb.TempDir(), options: options,
+	}
+	for range 5 {
+		s.port, s.management = FreePort(tb), FreePort(tb)
+		err := s.start(tb.Context())
+		if err == nil {
+			return s
+		}
+		if !errors.Is(err, errPortTaken) {
+			tb.Fatalf("testenv: start StatsD: %v", err)
+		}
+	}
+	tb.Fatal("testenv: start StatsD: five free ports were taken by other processes before it could bind them")
+	return nil
+}
+
+// Addr is the host:port of its UDP socket. It stays the same over Restart.
+func (s *StatsDServer) Addr() string { return loopback(s.port) }
+
+// Kill ends it at once (SIGKILL); what it has counted since the last second is lost.
+func (s *StatsDServer) Kill() { s.process.Kill() }
+
+// Restart kills it, if it runs, and starts it again on the same address. It returns
+// when it counts.
+func (s *StatsDServer) Restart() {
+	s.tb.Helper()
+	s.Kill()
+	if err := s.start(s.tb.Context()); err != nil {
+		s.tb.Fatalf("testenv: restart StatsD at %s: %v", s.Addr(), err)
+	}
+}
+
+func (s *StatsDServer) start(ctx context.Context) error {
+	values := map[string]string{
+		"port":            strconv.Itoa(s.port),
+		"mgmt_port":       strconv.Itoa(s.management),
+		"legacyNamespace": strconv.FormatBool(!s.options.Modern),
+	}
+	values["graphiteHost"] = `""` // to nobody
+	if s.options.Carbon != "" {
+		host, port, err := net.SplitHostPort(s.options.Carbon)
+		if err != nil {
+			return fmt.Errorf("StatsDOptions.Carbon: %w", err)
+		}
+		values["graphiteHost"], values["graphitePort"] = strconv.Quote(host), port
+	}
+	config, err := writeDeployed(s.dir, "statsd/config.js", values)
+	if err != nil {
+		return err
+	}
+	s.process = Start(s.tb, exec.Command(s.node, s.script, config))
+	return s.drain(ctx)
+}
+
+// Drain waits until it has read all that has been sent to it. Whoever sends more than
+// the buffer of its socket holds (some 100 packets) must wait now and then, or the
+// kernel drops the rest.
+func (s *StatsDServer) Drain() {
+	s.tb.Helper()
+	if err := s.drain(s.tb.Context()); err != nil {
+		s.tb.Fatalf("testenv: StatsD at %s: %v", s.Addr(), err)
+	}
+}
+
+// drain sends a gauge and waits until it has it: its socket keeps the order. As it is
+// asked by way of another port that only it was given, both ports are its own.
+func (s *StatsDServer) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := net.Dial("udp", s.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s.drained++
+	has := regexp.MustCompile(fmt.Sprintf(`'testenv\.drained': %d\b`, s.drained))
+	for {
+		// Again and again: each second it forgets its gauges.
+		_, _ = fmt.Fprintf(conn, "testenv.drained:%d|g\n", s.drained) // fails while nobody listens
+		answer, err := s.manage(ctx, "gauges")
+		if has.MatchString(answer) {
+			return nil
+		}
+		select {
+		case <-s.process.Exited():
+			if !isFree(s.port) || !isFree(s.management) || strings.Contains(s.process.Stderr(), "EADDRINUSE") {
+				return errPortTaken
+			}
+			return fmt.Errorf("it ended: %s", s.process.describe())
+		case <-ctx.Done():
+			return fmt.Errorf("it does not count: %w; %s", errors.Join(ctx.Err(), err), s.process.describe())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// manage gives a command of the management interface, and returns what is said to it.
+func (s *StatsDServer) manage(ctx context.Context, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", loopback(s.management))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte(command + "\n")); err != nil {
+		return "", err
+	}
+	var answer strings.Builder
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if lines.Text() == "END" {
+			return answer.String(), nil
+		}
+		answer.WriteString(lines.Text() + "\n")
+	}
+	return "", errors.New("the answer has no end")
+}
