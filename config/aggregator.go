@@ -5,20 +5,25 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // Aggregator holds the daemon's settings, section "aggregator:" of the file.
 // What the file does not say is zero; [Aggregator.WithDefaults] fills it in.
 type Aggregator struct {
-	// Source is how counts travel: [SourceStatsD] or [SourceKafka].
+	// Source is how counts travel: [SourceStatsD], [SourceKafka] or
+	// [SourceGraphite].
 	Source string
 	// Name tells this aggregator from others that share the keys; empty: it
 	// is alone, or Kafka tells them apart.
 	Name string
 	// Lease: of several aggregators that all get everything, one publishes.
 	Lease bool
-	// Listen is the UDP address for StatsD lines.
-	Listen string
+	// Listen are the addresses for StatsD lines, as [wire.ParseAddress] reads
+	// them.
+	Listen []string
+	// Readers is how many sockets share each UDP address, and its packets.
+	Readers int
 	// Redis holds the hot set.
 	Redis Redis
 	// HTTP is the address for health and metrics.
@@ -29,42 +34,44 @@ type Aggregator struct {
 
 // How counts travel from instances to aggregators.
 const (
-	SourceStatsD = "statsd"
-	SourceKafka  = "kafka"
+	SourceStatsD   = "statsd"   // straight
+	SourceKafka    = "kafka"    // by a topic
+	SourceGraphite = "graphite" // by a StatsD that writes to Graphite, which is asked
 )
 
-// defaultAggregator is what an Aggregator stands for that says nothing.
-var defaultAggregator = Aggregator{
-	Source: SourceStatsD,
-	Listen: "127.0.0.1:8125",
-	Redis:  Redis{URL: "redis://127.0.0.1:6379/0"},
-	HTTP:   "127.0.0.1:9125",
-	Memory: 64 << 20,
-}
+// Sources are the words for [Aggregator.Source].
+var Sources = []string{SourceStatsD, SourceKafka, SourceGraphite}
+
+// defaultListen is where a StatsD listens, ours as any.
+const defaultListen = "127.0.0.1:8125"
 
 // WithDefaults gives the settings with the default for each that is zero.
 func (a Aggregator) WithDefaults() Aggregator {
-	a.Source = cmp.Or(a.Source, defaultAggregator.Source)
-	a.Listen = cmp.Or(a.Listen, defaultAggregator.Listen)
-	a.Redis.URL = cmp.Or(a.Redis.URL, defaultAggregator.Redis.URL)
-	a.HTTP = cmp.Or(a.HTTP, defaultAggregator.HTTP)
-	a.Memory = cmp.Or(a.Memory, defaultAggregator.Memory)
+	a.Source = cmp.Or(a.Source, SourceStatsD)
+	if len(a.Listen) == 0 {
+		a.Listen = []string{defaultListen}
+	}
+	a.Readers = cmp.Or(a.Readers, 1)
+	a.Redis.URL = cmp.Or(a.Redis.URL, "redis://127.0.0.1:6379/0")
+	a.HTTP = cmp.Or(a.HTTP, "127.0.0.1:9125")
+	a.Memory = cmp.Or(a.Memory, 64<<20)
 	return a
 }
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "redis", "http", "memory"},
+	fields:  []string{"source", "name", "lease", "listen", "readers", "redis", "http", "memory"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
 func (d *decoder) aggregator(n *node) Aggregator {
 	v := d.section(n, aggregatorSection)
 	var a Aggregator
-	a.Source, _ = d.choice(v.get("source"), "aggregator.source", SourceStatsD, SourceKafka)
+	a.Source, _ = d.choice(v.get("source"), "aggregator.source", Sources...)
 	a.Name = d.aggregatorName(v.get("name"))
 	a.Lease = d.flag(v.get("lease"), "aggregator.lease")
-	a.Listen = d.address(v.get("listen"), "aggregator.listen", "127.0.0.1:8125")
+	a.Listen = d.listen(v.get("listen"))
+	a.Readers = d.readers(v.get("readers"))
 	a.Redis = d.redis(v.get("redis"))
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
 	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
@@ -77,6 +84,31 @@ func (d *decoder) aggregatorName(n *node) string {
 		d.report(n.at, "for example agg-1", "aggregator.name %s: want 1 to 64 of A-Z a-z 0-9 . _ -", quote(s))
 	}
 	return s
+}
+
+// listen reads one address or a list of them.
+func (d *decoder) listen(n *node) []string {
+	const what = "aggregator.listen"
+	if n != nil && n.kind == scalarKind {
+		return []string{d.statsdAddress(n, what)}
+	}
+	return d.addresses(n, what, "127.0.0.1:8125, unix:///run/hotparam/statsd.sock", d.statsdAddress)
+}
+
+// MaxReaders is the highest number of sockets that share a UDP address.
+const MaxReaders = 64
+
+func (d *decoder) readers(n *node) int {
+	s, ok := d.scalar(n, "aggregator.readers")
+	if !ok {
+		return 0
+	}
+	readers, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil || readers < 1 || readers > MaxReaders {
+		d.report(n.at, "one takes some million lines a second; more than there are processors gain nothing",
+			"aggregator.readers %s: want 1 to %d", quote(s), MaxReaders)
+	}
+	return readers
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)

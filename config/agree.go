@@ -1,6 +1,11 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hotparam/hotparam/wire"
+)
 
 // conflict is a setting that another one contradicts.
 type conflict struct{ section, field, message, hint string }
@@ -19,10 +24,53 @@ func (f *File) conflicts() []conflict {
 	case a.Source == SourceKafka:
 	case a.Lease && a.Name != "":
 		add("aggregator", "lease", "aggregators with names share the keys, those with a lease all get everything", "remove name, or remove lease")
+	case a.Source == SourceGraphite:
+		found = append(found, f.graphiteConflicts()...)
 	case a.Lease && several && !all:
 		add("aggregator", "lease", "with spread: hash each aggregator gets keys of its own, and one alone would publish its own", "add spread: all to statsd, or remove lease and give each a name")
 	case !a.Lease && several && all:
 		add("statsd", "spread", "with all, each aggregator would publish everything, against the others", "add lease: true to aggregator")
+	}
+	if a.Readers > 1 && len(a.Listen) > 0 && !anyUDP(a.Listen) {
+		add("aggregator", "readers", "readers share a UDP address, and listen has none", "remove it")
+	}
+	return found
+}
+
+func anyUDP(addresses []string) bool {
+	for _, s := range addresses {
+		if address, err := wire.ParseAddress(s); err != nil || address.Network == "udp" {
+			return true // a bad one has been told
+		}
+	}
+	return false
+}
+
+// graphiteConflicts are what a StatsD that is not ours, and Graphite, cannot do.
+func (f *File) graphiteConflicts() []conflict {
+	var found []conflict
+	if len(f.StatsD.Addresses) > 1 && f.StatsD.Spread == SpreadAll {
+		found = append(found, conflict{"statsd", "spread", "with all, several StatsD would write the same series to Graphite, one over the other's", "spread: hash sends each key to one of them"})
+	}
+	s := f.StatsD.WithDefaults(f.Aggregator)
+	if s.Encoding != wire.Strict.String() {
+		found = append(found, conflict{"statsd", "encoding", "with source: graphite keys must outlast StatsD and Graphite, which take plain ones apart", "encoding: strict, or none"})
+	}
+	if *s.Meta {
+		found = append(found, conflict{"statsd", "meta", "with source: graphite nobody reads meta lines", "meta: false, or none"})
+	}
+	step := f.Graphite.WithDefaults().Step
+	var bad []string
+	for i := range f.Rules.Rules {
+		r := &f.Rules.Rules[i]
+		for _, t := range r.Hot {
+			if t.Rate.Per%step != 0 {
+				bad = append(bad, fmt.Sprintf("%v of rule %s", t.Rate.Per, r.ID))
+			}
+		}
+	}
+	if len(bad) > 0 {
+		found = append(found, conflict{"graphite", "step", fmt.Sprintf("each window must be a whole multiple of %v, as counts come in such steps: that is not so for %s", step, strings.Join(bad, ", ")), "other windows; or flush more often in StatsD, which this must be told"})
 	}
 	return found
 }
@@ -37,14 +85,27 @@ func (f *File) Agree() error {
 	return nil
 }
 
-// agree reports settings that contradict each other.
+// agree reports settings that contradict each other, where they stand; one that
+// does not stand there by what chooses the source.
 func (d *decoder) agree(f *File, top values) {
 	for _, c := range f.conflicts() {
-		section := top.get(c.section)
-		for _, field := range section.fields {
-			if field.name == c.field {
-				d.report(field.value.at, c.hint, "%s.%s: %s", c.section, c.field, c.message)
-			}
+		at := top.get(c.section).find(c.field)
+		if at == nil {
+			at = top.get("aggregator").find("source")
+		}
+		d.report(at.at, c.hint, "%s.%s: %s", c.section, c.field, c.message)
+	}
+}
+
+// find is the value of a map's field; nil if there is none.
+func (n *node) find(name string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, f := range n.fields {
+		if f.name == name && f.value.kind != nullKind {
+			return f.value
 		}
 	}
+	return nil
 }

@@ -86,7 +86,7 @@ var badFiles = []struct {
 		`2:24: secrets.extra: "user[pin]" has parts`,
 	}},
 	{"aggregator", good + "aggregator:\n  listen: localhost\n  http: :99999\n  redis: localhost:6379\n  memory: 12 parsecs\n", []string{
-		`3:11: aggregator.listen "localhost": want host:port`, `4:9: aggregator.http ":99999": want host:port`,
+		`3:11: aggregator.listen "localhost": want host:port, tcp://host:port, unix:///path or unixstream:///path`, `4:9: aggregator.http ":99999": want host:port`,
 		"5:10: aggregator.redis: want a URL that begins with redis://, rediss:// or unix://",
 		`6:11: aggregator.memory "12 parsecs": want a size of at least 1MiB, for example 64MB or 256MiB`,
 	}},
@@ -95,7 +95,7 @@ var badFiles = []struct {
 		`2:42: aggregator.memory "1MB": want a size of at least 1MiB, for example 64MB or 256MiB`,
 	}},
 	{"password in the wrong place", good + "aggregator: {listen: 'redis://u:hush@h'}\n", []string{
-		`2:22: aggregator.listen "redis://u:****@h": want host:port`,
+		`2:22: aggregator.listen "redis://u:****@h": want host:port, tcp://host:port, unix:///path or unixstream:///path`,
 	}},
 
 	// Rules.
@@ -335,7 +335,7 @@ var badFiles = []struct {
 	// How counts travel.
 	{"transports", good + "statsd: [a:1]\nkafka: a:9092\n", []string{"2:9: statsd: want fields, found a list", "3:8: kafka: want fields, found text"}},
 	{"addresses", good + "statsd:\n  addresses: ['a:1', a, ':1', 'a:1', [b]]\n  spread: rendezvous\n", []string{
-		`3:22: statsd.addresses "a": want host:port`, `3:25: statsd.addresses ":1": the host is missing`,
+		`3:22: statsd.addresses "a": want host:port, tcp://host:port, unix:///path or unixstream:///path`, `3:25: statsd.addresses ":1": the host is missing`,
 		`3:31: statsd.addresses: "a:1" is there twice, first in line 3`, "3:38: statsd.addresses: want text, found a list",
 		`4:11: statsd.spread "rendezvous": want hash or all`,
 	}},
@@ -369,7 +369,7 @@ var badFiles = []struct {
 		"3:58: aggregator.redis.username is empty", `3:62: unknown field "cluster" in aggregator.redis`,
 	}},
 	{"aggregator", good + "aggregator: {source: udp, name: a b, lease: maybe, redis: [a]}\n", []string{
-		`2:22: aggregator.source "udp": want statsd or kafka`, `2:33: aggregator.name "a b": want 1 to 64 of A-Z a-z 0-9 . _ -`,
+		`2:22: aggregator.source "udp": want statsd or kafka or graphite`, `2:33: aggregator.name "a b": want 1 to 64 of A-Z a-z 0-9 . _ -`,
 		`2:45: aggregator.lease "maybe": want true or false`, "2:59: aggregator.redis: want fields, found a list",
 	}},
 	{"lease with kafka", good + "aggregator: {lease: true, source: kafka}\n", []string{
@@ -383,6 +383,57 @@ var badFiles = []struct {
 	}},
 	{"all without lease", good + "statsd: {addresses: ['a:1', 'b:1'], spread: all}\n", []string{
 		"2:45: statsd.spread: with all, each aggregator would publish everything, against the others",
+	}},
+	{"listen", good + "aggregator:\n  listen: [':1', 'udp://:1', 'unix://run/a', {a: 1}, 'tcp://:']\n  readers: 0\n", []string{
+		`3:18: aggregator.listen: ":1" is there twice, first in line 3`,
+		`3:30: aggregator.listen "unix://run/a": want host:port, tcp://host:port, unix:///path or unixstream:///path`,
+		"3:46: aggregator.listen: want text, found fields",
+		`3:54: aggregator.listen "tcp://:": want host:port, tcp://host:port, unix:///path or unixstream:///path`,
+		`4:12: aggregator.readers "0": want 1 to 64`,
+	}},
+	{"nothing to listen on", good + "aggregator: {listen: [], readers: many}\n", []string{
+		"2:22: aggregator.listen: want 1 to 64 addresses, found 0", `2:35: aggregator.readers "many": want 1 to 64`,
+	}},
+	{"readers of no port", good + "aggregator: {listen: 'tcp://:1', readers: 2}\n", []string{"2:43: aggregator.readers: readers share a UDP address, and listen has none"}},
+	{"statsd", good + "statsd: {addresses: ['tcp://:1', 'unix:///a', 'unixgram:///a'], encoding: base64, meta: never}\n", []string{
+		`2:22: statsd.addresses "tcp://:1": the host is missing`, `2:47: statsd.addresses: "unix:///a" is there twice, first in line 2`,
+		`2:75: statsd.encoding "base64": want plain or strict`, `2:89: statsd.meta "never": want true or false`,
+	}},
+	{"graphite", good + "graphite:\n  url: graphite\n  every: '@every 1'\n  offset: 0s\n  series: stats_counts\n  rate: 1\n  heartbeat: 'a b'\n  step: 1500ms\n  timeout: 2m\n  user: u\n  token: t\n  tls: true\n", []string{
+		"3:8: graphite.url: want a URL that begins with http:// or https://", `4:10: graphite.every "@every 1": failed to parse duration @every 1: time: missing unit in duration "1"`,
+		`5:11: graphite.offset "0s": want 1ms to 30s`, `6:11: graphite.series "stats_counts": want {name} in it, once, for the counter's name`,
+		`7:9: graphite.rate "1": want true or false`, `8:14: graphite.heartbeat "a b": want words of A-Z a-z 0-9 _ - with dots between`,
+		"9:9: graphite.step 1.5s: want whole seconds", `10:12: graphite.timeout "2m": want 100ms to 1m0s`,
+		"11:9: graphite.user is there without a password", "12:3: graphite.token: a token does not belong into this file",
+		"13:8: graphite.tls: want fields, found text",
+	}},
+	{"graphite series", good + "graphite: {series: 'a.{name}.{name}', heartbeat: 'a.{name}'}\n", []string{
+		`2:20: graphite.series "a.{name}.{name}": want {name} in it, once, for the counter's name`, `2:50: graphite.heartbeat "a.{name}": it is one series, and has no {name}`,
+	}},
+	{"graphite series of braces", good + "graphite: {series: 'a..{name}', heartbeat: 'a.{b}'}\n", []string{
+		`2:20: graphite.series "a..{name}": want words of A-Z a-z 0-9 _ - with dots between`, `2:44: graphite.heartbeat "a.{b}": want words of A-Z a-z 0-9 _ - with dots between`,
+	}},
+	{"graphite who", good + "graphite: {user: u, password_env: P, token_env: T, url: 'http://u:p@h'}\n", []string{
+		"2:49: graphite: a token and a user are both there", "2:57: graphite.url: a user and a password do not belong into it",
+	}},
+	{"graphite password", good + "graphite: {password_env: P, url: 'http://h/?a'}\n", []string{
+		"2:26: graphite: a password is there without user", "2:34: graphite.url: want the URL that render is below, without ? and #",
+	}},
+	{"graphite tls", good + "graphite: {tls: {cert: c}, url: 'http://h'}\n", []string{
+		"2:17: graphite.tls: the url asks for no TLS", "2:24: graphite.tls.cert is there without key",
+	}},
+	{"schedules", good + "graphite: {every: 'TZ=Europe/Berlin'}\n", []string{`2:19: graphite.every "TZ=Europe/Berlin": a time zone is of no use to a job that runs all day`}},
+	{"too often", good + "graphite: {every: '@every 200ms'}\n", []string{`2:19: graphite.every "@every 200ms": want at least 1s`}},
+	{"graphite by all", good + "aggregator: {source: graphite, lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all, encoding: plain, meta: true}\n", []string{
+		"3:45: statsd.spread: with all, several StatsD would write the same series to Graphite, one over the other's",
+		"3:60: statsd.encoding: with source: graphite keys must outlast StatsD and Graphite, which take plain ones apart",
+		"3:73: statsd.meta: with source: graphite nobody reads meta lines",
+	}},
+	{"graphite windows", "aggregator: {source: graphite}\nrules:\n  - {id: a, match: {route: '*'}, hot: [1/s, 1500/1500ms]}\n  - {id: b, match: {route: '*'}, hot: 20%/2500ms}\n", []string{
+		"1:22: graphite.step: each window must be a whole multiple of 1s, as counts come in such steps: that is not so for 1.5s of rule a, 2.5s of rule b",
+	}},
+	{"graphite step", "aggregator: {source: graphite}\ngraphite: {step: 10s}\nrules:\n  - {id: a, match: {route: '*'}, hot: [1/s, 100/1m]}\n", []string{
+		"2:18: graphite.step: each window must be a whole multiple of 10s, as counts come in such steps: that is not so for 1s of rule a",
 	}},
 
 	// prefix and key.
@@ -458,6 +509,7 @@ func TestHints(t *testing.T) {
 		{good + "kafka: {brkers: ['a:1']}\n", `did you mean "brokers"?`},
 		{good + "kafka: {sasl: {password: geheim}}\n", saslSection.example},
 		{good + "aggregator: {redis: {password: geheim}}\n", noPassword},
+		{good + "graphite: {token: geheim}\n", noToken},
 		{good + "aggregator: {redis: {tls: true}}\n", "known are url, username, password_file, password_env, sentinel_username, sentinel_password_file, sentinel_password_env, ca, cert, key, server_name, insecure"},
 	} {
 		if got := problemsOf(t, test.source)[0].Hint; got != test.want {

@@ -20,6 +20,7 @@ type File struct {
 	Aggregator Aggregator
 	StatsD     StatsD
 	Kafka      Kafka
+	Graphite   Graphite
 }
 
 // MaxSize is the size of the largest file that is read, in bytes.
@@ -74,7 +75,7 @@ func version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "aggregator", "statsd", "kafka", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "aggregator", "statsd", "kafka", "graphite", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -114,13 +115,14 @@ func (d *decoder) file(data []byte) *File {
 		Aggregator: d.aggregator(top.get("aggregator")),
 		StatsD:     d.statsd(top.get("statsd")),
 		Kafka:      d.kafka(top.get("kafka")),
+		Graphite:   d.graphite(top.get("graphite")),
 	}
-	d.agree(f, top)
 	if !top.has("rules") {
 		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
 			"rules is missing")
 	}
 	d.rules(top.get("rules"), rules)
+	d.agree(f, top)
 	return f
 }
 

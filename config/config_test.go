@@ -26,8 +26,20 @@ const full = `namespace: shop
 evaluate: first
 no_match: deny
 secrets: {extra: [pin, otp], except: [token]}
-aggregator: {listen: ":8125", redis: rediss://:pw@redis.example:6380/2, http: "[::1]:9125", memory: 256MiB}
-statsd: {addresses: ["a:8125", "[::1]:8125"], spread: hash}
+aggregator: {listen: ":8125", readers: 2, redis: rediss://:pw@redis.example:6380/2, http: "[::1]:9125", memory: 256MiB}
+statsd: {addresses: ["udp://a:8125", "[::1]:8125", unixgram:///run/s.sock], spread: hash, encoding: strict, meta: false}
+graphite:
+  url: https://graphite.example/base
+  every: "@every 10s"
+  offset: 500ms
+  series: stats.counters.{name}.rate
+  rate: true
+  heartbeat: stats.statsd.numStats
+  step: 10s
+  timeout: 2s
+  user: shop
+  password_file: graphite.password
+  tls: {ca: ca.pem, cert: cert.pem, key: key.pem, server_name: graphite.example}
 kafka:
   brokers: [kafka-1:9092, "kafka-2:9092"]
   topic: shop.counters
@@ -95,8 +107,8 @@ func TestFullFile(t *testing.T) {
 				Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 60, Per: time.Minute}, Burst: 60}, Mode: hotparam.ModeLimit},
 			}},
 		},
-		Aggregator: Aggregator{Listen: ":8125", Redis: Redis{URL: "rediss://:pw@redis.example:6380/2"}, HTTP: "[::1]:9125", Memory: 256 << 20},
-		StatsD:     StatsD{Addresses: []string{"a:8125", "[::1]:8125"}, Spread: SpreadHash},
+		Aggregator: Aggregator{Listen: []string{":8125"}, Readers: 2, Redis: Redis{URL: "rediss://:pw@redis.example:6380/2"}, HTTP: "[::1]:9125", Memory: 256 << 20},
+		StatsD:     StatsD{Addresses: []string{"a:8125", "[::1]:8125", "unix:///run/s.sock"}, Spread: SpreadHash, Encoding: "strict", Meta: new(bool)},
 		Kafka: Kafka{
 			Connection: kafka.Connection{
 				Brokers: []string{"kafka-1:9092", "kafka-2:9092"}, ClientID: "shop", Version: "3.6", Timeout: 3 * time.Second,
@@ -105,10 +117,21 @@ func TestFullFile(t *testing.T) {
 			},
 			Topic: "shop.counters", Acks: AcksAll, Idempotent: true, Compression: "lz4", Buffer: 32 << 20, Group: "shop", Session: 6 * time.Second,
 		},
+		Graphite: Graphite{
+			URL: "https://graphite.example/base", Every: "@every 10s", Offset: 500 * time.Millisecond, Series: "stats.counters.{name}.rate", Rate: true,
+			Heartbeat: "stats.statsd.numStats", Step: 10 * time.Second, Timeout: 2 * time.Second, User: "shop", PasswordFile: "graphite.password",
+			TLS: &kafka.TLS{CA: "ca.pem", Cert: "cert.pem", Key: "key.pem", ServerName: "graphite.example"},
+		},
 	}
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("got\n%+v\n%+v\nwant\n%+v\n%+v", f, f.Rules, want, want.Rules)
 	}
+}
+
+// defaults are what a file stands for that says nothing.
+var defaults = Aggregator{
+	Source: SourceStatsD, Listen: []string{"127.0.0.1:8125"}, Readers: 1,
+	Redis: Redis{URL: "redis://127.0.0.1:6379/0"}, HTTP: "127.0.0.1:9125", Memory: 64 << 20,
 }
 
 func TestDefaults(t *testing.T) {
@@ -127,15 +150,18 @@ func TestDefaults(t *testing.T) {
 	if b.By.Kind != hotparam.ByNone || *b.Limit != (hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: b.Limit.Rate, Burst: 5}, Mode: hotparam.ModeLimit}) || b.Hot != nil {
 		t.Errorf("b: %+v, limit %+v", b, b.Limit)
 	}
-	if f.Aggregator != (Aggregator{}) {
+	if !reflect.DeepEqual(f.Aggregator, Aggregator{}) {
 		t.Errorf("aggregator: %+v", f.Aggregator)
 	}
-	if got := f.Aggregator.WithDefaults(); got != defaultAggregator {
+	if got := f.Aggregator.WithDefaults(); !reflect.DeepEqual(got, defaults) {
 		t.Errorf("with defaults: %+v", got)
 	}
-	own := Aggregator{Source: SourceKafka, Name: "a", Listen: ":1", Redis: Redis{URL: "unix:///run/redis", Username: "u"}, HTTP: ":2", Memory: 3}
-	if got := own.WithDefaults(); got != own {
+	own := Aggregator{Source: SourceKafka, Name: "a", Listen: []string{":1"}, Readers: 2, Redis: Redis{URL: "unix:///run/redis", Username: "u"}, HTTP: ":2", Memory: 3}
+	if got := own.WithDefaults(); !reflect.DeepEqual(got, own) {
 		t.Errorf("with defaults: %+v, want %+v", got, own)
+	}
+	if got := f.Graphite.WithDefaults(); !reflect.DeepEqual(got, Graphite{URL: "http://127.0.0.1:8080", Step: time.Second}) {
+		t.Errorf("graphite: %+v", got)
 	}
 	if got := f.Kafka.WithDefaults().Brokers; !reflect.DeepEqual(got, []string{"127.0.0.1:9092"}) {
 		t.Errorf("brokers: %q", got)
@@ -206,7 +232,7 @@ func TestExampleFile(t *testing.T) {
 	if err := f.Rules.Validate(); err != nil {
 		t.Error(err)
 	}
-	if f.Aggregator != defaultAggregator || !reflect.DeepEqual(f.Kafka, Kafka{}) || !reflect.DeepEqual(f.StatsD, StatsD{}) {
+	if got := f.Aggregator.WithDefaults(); !reflect.DeepEqual(got, defaults) || f.Aggregator.Memory != defaults.Memory || !reflect.DeepEqual(f.Kafka, Kafka{}) || !reflect.DeepEqual(f.StatsD, StatsD{}) || !reflect.DeepEqual(f.Graphite, Graphite{}) {
 		t.Errorf("the example has other settings than the defaults: %+v", f.Aggregator)
 	}
 	got := make(map[string]string)

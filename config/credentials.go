@@ -7,16 +7,20 @@ import (
 )
 
 // refusedFields are fields that a file must not have, wherever they stand.
-var refusedFields = map[string]string{
-	"password":          noPassword,
-	"sentinel_password": noPassword,
+var refusedFields = map[string]struct{ what, hint string }{
+	"password":          {"a password", noPassword},
+	"sentinel_password": {"a password", noPassword},
+	"token":             {"a token", noToken},
 }
 
-const noPassword = "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"
+const (
+	noPassword = "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"
+	noToken    = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
+)
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// password reads where a password is: a file or a variable.
+// password reads where a password, or a token, is: a file or a variable.
 func (d *decoder) password(v values, prefix, name string) (file, env string) {
 	atFile, atEnv := v.get(name+"_file"), v.get(name+"_env")
 	file, env = d.word(atFile, prefix+name+"_file"), d.word(atEnv, prefix+name+"_env")
@@ -31,6 +35,13 @@ func (d *decoder) password(v values, prefix, name string) (file, env string) {
 
 // tlsFields are the fields of TLS, wherever they stand.
 var tlsFields = []string{"ca", "cert", "key", "server_name", "insecure"}
+
+// tls reads TLS that is a section of its own.
+func (d *decoder) tls(n *node, what string) *kafka.TLS {
+	s := section{name: what, prefix: what + ".", fields: tlsFields, example: "for example tls: {ca: ca.pem}"}
+	t := d.tlsFiles(d.section(n, s), s.prefix)
+	return &t
+}
 
 // tlsFiles reads the fields of TLS.
 func (d *decoder) tlsFiles(v values, prefix string) kafka.TLS {

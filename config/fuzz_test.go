@@ -25,6 +25,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(full))
 	f.Add([]byte(good))
 	f.Add([]byte(good + "aggregator: {redis: {url: redis://h, password_file: f}, lease: true}\nstatsd: {addresses: [a:1, b:1], spread: all}\nkafka: {tls: true, brokers: []}\n"))
+	f.Add([]byte("aggregator: {source: graphite, listen: [a:1, unix:///s], readers: 2}\nstatsd: {encoding: strict, meta: false}\ngraphite: {url: https://h/, every: 'TZ=x', series: 'a.{name}', step: 2s, token: t, tls: {ca: c}}\n" + good))
 	f.Add([]byte(rule("count: bytes", "by: {combinations: [q, page]}", "hot: [1MB/s, {share: 20%, min: 1KiB/10s}, {top: 3, min: 1, window: 1m}]",
 		"except: [{values: {q: [a, 'b*']}, hot: 2MB/s, limit: 1KB/s}]", "allow: {q: x}", "block: [{page: 1}, {q: y}]")))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -195,14 +195,15 @@ func TestWrittenRulesAreReadBack(t *testing.T) {
 			Evaluate:    rapid.SampledFrom([]hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst}).Draw(t, "evaluate"),
 			DenyNoMatch: w.coin("deny"),
 		}
-		settings := drawSettings(t)
+		for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
+			want.Rules = append(want.Rules, drawRule(t, fmt.Sprintf("r%d", i)))
+		}
+		settings := drawSettings(t, want)
 		var b strings.Builder
 		fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\n%srules:\n", want.Namespace,
 			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.settings(&settings))
-		for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
-			r := drawRule(t, fmt.Sprintf("r%d", i))
-			want.Rules = append(want.Rules, r)
-			fmt.Fprintf(&b, "  - %s\n", w.rule(&r))
+		for i := range want.Rules {
+			fmt.Fprintf(&b, "  - %s\n", w.rule(&want.Rules[i]))
 		}
 		source := b.String()
 		if w.coin("CRLF") {

@@ -61,12 +61,6 @@ var kafkaSection = section{
 	example: "for example kafka: {brokers: [kafka-1:9092, kafka-2:9092]}",
 }
 
-var tlsSection = section{
-	name: "kafka.tls", prefix: "kafka.tls.",
-	fields:  tlsFields,
-	example: "for example tls: true, or tls: {ca: ca.pem}",
-}
-
 var saslSection = section{
 	name: "kafka.sasl", prefix: "kafka.sasl.",
 	fields:  []string{"mechanism", "user", "password_file", "password_env"},
@@ -140,8 +134,7 @@ func (d *decoder) kafkaTLS(n *node) *kafka.TLS {
 	case n == nil:
 		return nil
 	case n.kind != scalarKind:
-		t := d.tlsFiles(d.section(n, tlsSection), tlsSection.prefix)
-		return &t
+		return d.tls(n, "kafka.tls")
 	case d.flag(n, "kafka.tls"):
 		return &kafka.TLS{}
 	}

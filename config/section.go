@@ -81,7 +81,8 @@ func (d *decoder) section(n *node, s section) values {
 	}
 	found := make(values, len(n.fields))
 	for _, f := range n.fields {
-		switch instead, known := unbuiltFields[f.name]; {
+		instead, known := unbuiltFields[f.name]
+		switch refused, isRefused := refusedFields[f.name]; {
 		case slices.Contains(s.fields, f.name) && f.value.kind == nullKind:
 			d.report(f.at, "give it a value or remove it", "%s%s is empty", s.prefix, f.name)
 			found[f.name] = nil
@@ -89,8 +90,8 @@ func (d *decoder) section(n *node, s section) values {
 			found[f.name] = f.value
 		case known:
 			d.report(f.at, instead, "%s%s is not built yet", s.prefix, f.name)
-		case refusedFields[f.name] != "":
-			d.report(f.at, refusedFields[f.name], "%s%s: a password does not belong into this file", s.prefix, f.name)
+		case isRefused:
+			d.report(f.at, refused.hint, "%s%s: %s does not belong into this file", s.prefix, f.name, refused.what)
 		default:
 			hint := "known are " + strings.Join(s.fields, ", ")
 			if near := nearest(f.name, s.fields); near != "" {

@@ -2,17 +2,19 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/kafka"
 	"pgregory.net/rapid"
 )
 
-// drawSettings draws all of a file but its rules.
-func drawSettings(t *rapid.T) File {
+// drawSettings draws all of a file but its rules, such that it goes with them.
+func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 	text := func(what string, values ...string) string {
 		return rapid.SampledFrom(append(values, "")).Draw(t, what)
 	}
@@ -26,10 +28,14 @@ func drawSettings(t *rapid.T) File {
 	times := func(what string) time.Duration {
 		return rapid.SampledFrom([]time.Duration{0, time.Second, 1500 * time.Millisecond, time.Minute}).Draw(t, what)
 	}
-	var f File
+	places := func(what string, most int, values ...string) []string {
+		drawn := rapid.SliceOfNDistinct(rapid.SampledFrom(append(values, "tcp://b:1", "unix:///run/a.sock", "unixstream:///run/b.sock")), 0, most, rapid.ID[string]).Draw(t, what)
+		return append([]string(nil), drawn...) // none is nil
+	}
+	f := File{Rules: rules}
 	f.Aggregator = Aggregator{
-		Source: text("source", SourceStatsD, SourceKafka), Name: text("name", "agg-1", "a.b_C"),
-		Listen: text("listen", ":8125", "[::1]:1"), HTTP: text("http", ":9125"), Memory: size("memory"),
+		Source: text("source", Sources...), Name: text("name", "agg-1", "a.b_C"),
+		Listen: places("listen", 3, ":8125", "[::1]:1", "tcp://:8125"), HTTP: text("http", ":9125"), Memory: size("memory"),
 		Redis: Redis{URL: text("redis", "redis://h", "rediss://u:p@h:6380/2", "redis://s:26379?master_name=m&addr=s2:26379", "unix:///r.sock")},
 	}
 	if r := &f.Aggregator.Redis; rapid.Bool().Draw(t, "mapping") {
@@ -43,11 +49,12 @@ func drawSettings(t *rapid.T) File {
 			r.Cert, r.Key = "c.pem", "k.pem"
 		}
 	}
-	f.StatsD = StatsD{Addresses: servers("addresses"), Spread: text("spread", SpreadHash, SpreadAll)}
-	f.Aggregator.Lease = f.Aggregator.Source != SourceKafka && f.Aggregator.Name == "" &&
-		len(f.StatsD.Addresses) > 1 && f.StatsD.Spread == SpreadAll
-	if len(f.conflicts()) > 0 {
-		f.StatsD.Spread = SpreadHash
+	if len(f.Aggregator.Listen) == 0 || anyUDP(f.Aggregator.Listen) {
+		f.Aggregator.Readers = rapid.IntRange(0, MaxReaders).Draw(t, "readers")
+	}
+	f.StatsD = StatsD{
+		Addresses: places("addresses", 3, "a:1", "[::1]:9092"), Spread: text("spread", SpreadHash, SpreadAll), Encoding: text("encoding", "plain", "strict"),
+		Meta: rapid.SampledFrom([]*bool{nil, new(bool)}).Draw(t, "meta"),
 	}
 	f.Kafka = Kafka{
 		Connection: kafka.Connection{
@@ -65,6 +72,32 @@ func drawSettings(t *rapid.T) File {
 		f.Kafka.SASL = &kafka.SASL{
 			Mechanism: rapid.SampledFrom([]string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}).Draw(t, "mechanism"),
 			User:      "it's me", PasswordFile: "kafka.password",
+		}
+	}
+	f.Graphite = Graphite{
+		URL: text("url", "http://g", "https://[::1]:8080/base/"), Every: text("every", "@every 2s", "*/5 * * * * *"), Offset: min(times("offset"), maxOffset),
+		Series: text("series", "stats.counters.{name}.count", "{name}"), Rate: rapid.Bool().Draw(t, "rate"), Heartbeat: text("heartbeat", "none", "a.b_c-1"),
+		Step: rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "step"), Timeout: times("request"),
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "who") {
+	case 1:
+		f.Graphite.User, f.Graphite.PasswordEnv = "it's me", "GRAPHITE_PASSWORD"
+	case 2:
+		f.Graphite.TokenFile = "/run/secrets/graphite"
+	}
+	if strings.HasPrefix(f.Graphite.URL, "https") && rapid.Bool().Draw(t, "graphite tls") {
+		f.Graphite.TLS = &kafka.TLS{CA: "ca.pem", ServerName: text("graphite server", "graphite.example")}
+	}
+	if f.Aggregator.Source == SourceGraphite {
+		f.Aggregator.Lease = f.Aggregator.Name == "" && rapid.Bool().Draw(t, "lease")
+		if len(f.conflicts()) > 0 { // with the rules' windows, or with plain keys
+			f.Aggregator.Source = SourceStatsD
+		}
+	}
+	if f.Aggregator.Source == SourceStatsD || f.Aggregator.Source == "" {
+		f.Aggregator.Lease = f.Aggregator.Name == "" && len(f.StatsD.Addresses) > 1 && f.StatsD.Spread == SpreadAll
+		if len(f.conflicts()) > 0 {
+			f.StatsD.Spread = SpreadHash
 		}
 	}
 	return f
@@ -119,7 +152,18 @@ func (w writer) settings(f *File) string {
 		return ""
 	}
 	braces := func(pairs []pair) string { return w.inline(there(pairs)) }
-	a, k := f.Aggregator, f.Kafka
+	listen := list(f.Aggregator.Listen)
+	if len(f.Aggregator.Listen) == 1 && w.coin("one") {
+		listen = text(f.Aggregator.Listen[0])
+	}
+	meta, readers := "", ""
+	if f.StatsD.Meta != nil {
+		meta = fmt.Sprint(*f.StatsD.Meta)
+	}
+	if f.Aggregator.Readers > 0 {
+		readers = fmt.Sprint(f.Aggregator.Readers)
+	}
+	a, k, g := f.Aggregator, f.Kafka, f.Graphite
 	redis := text(a.Redis.URL)
 	if a.Redis != (Redis{URL: a.Redis.URL}) || w.coin("redis") {
 		redis = braces([]pair{
@@ -129,7 +173,7 @@ func (w writer) settings(f *File) string {
 			{"server_name", text(a.Redis.ServerName)}, {"insecure", flag(a.Redis.Insecure)},
 		})
 	}
-	var tls, sasl string
+	var tls, sasl, graphiteTLS string
 	switch {
 	case k.TLS != nil && *k.TLS == kafka.TLS{} && w.coin("tls"):
 		tls = "true"
@@ -145,14 +189,22 @@ func (w writer) settings(f *File) string {
 		}
 		sasl = braces([]pair{{"mechanism", text(mechanism)}, {"user", text(k.SASL.User)}, {"password_file", text(k.SASL.PasswordFile)}})
 	}
+	if g.TLS != nil {
+		graphiteTLS = braces([]pair{{"ca", text(g.TLS.CA)}, {"server_name", text(g.TLS.ServerName)}})
+	}
 	return section("aggregator", []pair{
-		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", text(a.Listen)},
+		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", listen}, {"readers", readers},
 		{"redis", redis}, {"http", text(a.HTTP)}, {"memory", size(a.Memory)},
-	}) + section("statsd", []pair{{"addresses", list(f.StatsD.Addresses)}, {"spread", text(f.StatsD.Spread)}}) +
+	}) + section("statsd", []pair{{"addresses", list(f.StatsD.Addresses)}, {"spread", text(f.StatsD.Spread)}, {"encoding", text(f.StatsD.Encoding)}, {"meta", meta}}) +
 		section("kafka", []pair{
 			{"brokers", list(k.Brokers)}, {"topic", text(k.Topic)}, {"client_id", text(k.ClientID)}, {"version", text(k.Version)},
 			{"tls", tls}, {"sasl", sasl}, {"timeout", times(k.Timeout)}, {"acks", text(k.Acks)}, {"idempotent", flag(k.Idempotent)},
 			{"compression", text(k.Compression)}, {"buffer", size(k.Buffer)}, {"group", text(k.Group)}, {"session", times(k.Session)},
+		}) +
+		section("graphite", []pair{
+			{"url", text(g.URL)}, {"every", text(g.Every)}, {"offset", times(g.Offset)}, {"series", text(g.Series)}, {"rate", flag(g.Rate)},
+			{"heartbeat", text(g.Heartbeat)}, {"step", times(g.Step)}, {"timeout", times(g.Timeout)},
+			{"user", text(g.User)}, {"password_env", text(g.PasswordEnv)}, {"token_file", text(g.TokenFile)}, {"tls", graphiteTLS},
 		})
 }
 
@@ -169,17 +221,23 @@ func TestAgree(t *testing.T) {
 }
 
 func TestStatsDDefaults(t *testing.T) {
+	yes, no := true, false
 	for _, test := range []struct {
-		statsd StatsD
-		listen string
-		want   string
+		statsd     StatsD
+		aggregator Aggregator
+		want       StatsD
 	}{
-		{StatsD{}, "", "{[127.0.0.1:8125] hash}"},
-		{StatsD{}, ":9", "{[:9] hash}"},
-		{StatsD{Addresses: []string{"a:1"}, Spread: SpreadAll}, ":9", "{[a:1] all}"},
+		{StatsD{}, Aggregator{}, StatsD{[]string{"127.0.0.1:8125"}, SpreadHash, "plain", &yes}},
+		{StatsD{}, Aggregator{Listen: []string{":9", "tcp://:9"}}, StatsD{[]string{":9"}, SpreadHash, "plain", &yes}},
+		{
+			StatsD{Addresses: []string{"a:1"}, Spread: SpreadAll, Encoding: "strict", Meta: &no}, Aggregator{Listen: []string{":9"}},
+			StatsD{[]string{"a:1"}, SpreadAll, "strict", &no},
+		},
+		{StatsD{}, Aggregator{Source: SourceGraphite, Listen: []string{":9"}}, StatsD{[]string{"127.0.0.1:8125"}, SpreadHash, "strict", &no}},
+		{StatsD{Encoding: "plain", Meta: &yes}, Aggregator{Source: SourceGraphite}, StatsD{[]string{"127.0.0.1:8125"}, SpreadHash, "plain", &yes}},
 	} {
-		if got := fmt.Sprint(test.statsd.WithDefaults(Aggregator{Listen: test.listen})); got != test.want {
-			t.Errorf("%v: %s, want %s", test.statsd, got, test.want)
+		if got := test.statsd.WithDefaults(test.aggregator); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%+v: %+v, want %+v", test.statsd, got, test.want)
 		}
 	}
 }
@@ -194,6 +252,8 @@ func TestPasswordsAreNotShown(t *testing.T) {
 		"aggregator: {redis: 'http://u:geheim@h'}",
 		"aggregator: {redis: {url: 'redis://h?master_name=m&password=geheim&sentinel_password=geheim', x: 1}}",
 		"aggregator: {redis: {password_env: 'geheim geheim'}}",
+		"graphite: {token: geheim, x: 1}",
+		"graphite: {url: 'http://u:geheim@h', x: 1}",
 	} {
 		var text strings.Builder
 		if err := problemsOf(t, source+"\n"+good).WriteText(&text); err != nil {

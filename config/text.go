@@ -44,8 +44,8 @@ func isControl(r rune) bool {
 		r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
 }
 
-// secrets are where a line holds a password: a URL's user info or query, and a
-// field of that name, which is refused and may be shown.
+// secrets are where a line holds a password or a token: a URL's user info or query,
+// and a field of that name, which is refused and may be shown.
 var secrets = []struct {
 	marker string // without which there is none
 	form   *regexp.Regexp
@@ -53,6 +53,7 @@ var secrets = []struct {
 	{"://", regexp.MustCompile(`(://[^\s/:@]*:)(\S+)(@)`)},
 	{"password=", regexp.MustCompile(`(password=)([^\s&"']+)()`)},
 	{"password", regexp.MustCompile(`(password["']?[ \t]*:[ \t]*)([^\r\n]+)()`)},
+	{"token", regexp.MustCompile(`(\btoken["']?[ \t]*:[ \t]*)([^\r\n]+)()`)},
 }
 
 // mask hides passwords and keeps every column where it is.

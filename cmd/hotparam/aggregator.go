@@ -20,15 +20,18 @@ func newAggregator(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregator --config FILE",
 		Short: "Run the daemon that finds hot keys and publishes them to Redis",
-		Long: `Run the daemon: it takes counts, as StatsD lines over UDP or from Kafka, finds the
-keys that are hot by the rules, and publishes them to Redis. SIGTERM ends it in
-order, a second signal at once. It serves /-/healthy, /-/ready and /metrics.
+		Long: `Run the daemon: it takes counts, as StatsD lines, from Kafka, or from the Graphite that
+a StatsD writes to, finds the keys that are hot by the rules, and publishes them to
+Redis. SIGTERM ends it in order, a second signal at once. It serves /-/healthy,
+/-/ready and /metrics.
 
 A flag goes before its variable (HOTPARAM_ and the flag's name, as HOTPARAM_REDIS),
 which goes before the file.`,
 		Example: `  hotparam aggregator --config hotparam.yaml
   hotparam aggregator --config hotparam.yaml --check       # is the file good?
   hotparam aggregator --config hotparam.yaml --source kafka --brokers kafka-1:9092,kafka-2:9092
+  hotparam aggregator --config hotparam.yaml --source graphite --graphite https://graphite.example
+  hotparam aggregator --config hotparam.yaml --listen :8125,tcp://:8125,unix:///run/hotparam/statsd.sock
   HOTPARAM_REDIS=redis://:secret@10.0.0.5:6379/0 hotparam aggregator --config hotparam.yaml
   curl -s localhost:9125/metrics | grep ^hotparam_`,
 		Args: args(cobra.NoArgs),
@@ -55,9 +58,12 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 		return nil
 	}
 	var p pipeline
-	if conf.Source == config.SourceKafka {
+	switch conf.Source {
+	case config.SourceKafka:
 		p, err = newKafkaPipeline(ctx, set, client)
-	} else {
+	case config.SourceGraphite:
+		p, err = newGraphitePipeline(ctx, set, client)
+	default:
 		p, err = newStatsDPipeline(ctx, set, client)
 	}
 	if err != nil {

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -66,7 +61,7 @@ func TestAggregatorKafkaSettings(t *testing.T) {
 		code       int
 		says       []string
 	}{
-		{"no such source", "", []string{"--source", "udp"}, exitUsage, []string{"--source", `"udp"`, "statsd or kafka"}},
+		{"no such source", "", []string{"--source", "udp"}, exitUsage, []string{"--source", `"udp"`, "statsd or kafka or graphite"}},
 		{"no name", "", []string{"--name", "a b"}, exitUsage, []string{"--name", `"a b"`}},
 		{"no broker", "", []string{"--brokers", "k1:1,k2"}, exitUsage, []string{"--brokers", `"k2"`}},
 		{"lease and a name", "aggregator: {lease: true}\n", []string{"--name", "a"}, exitConfig, []string{"aggregator.lease", "remove name"}},
@@ -94,85 +89,6 @@ func TestPartitionConfig(t *testing.T) {
 			t.Errorf("session %v: %v, want %v", session, got, want)
 		}
 	}
-}
-
-// daemon is an aggregator that runs in this process.
-type daemon struct {
-	t    *testing.T
-	end  func() int
-	http string
-}
-
-// logBuffer is a log that is read while it is written.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func startDaemon(t *testing.T, args ...string) *daemon {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	log, code := new(logBuffer), make(chan int, 1)
-	go func() {
-		code <- run(ctx, append([]string{"aggregator", "--http", "127.0.0.1:0"}, args...), streams{in: strings.NewReader(""), out: io.Discard, err: log})
-	}()
-	d := &daemon{t: t, end: sync.OnceValue(func() int { cancel(); return <-code })}
-	t.Cleanup(func() {
-		if d.end(); t.Failed() {
-			t.Logf("aggregator %q:\n%s", args, log)
-		}
-	})
-	address := regexp.MustCompile(`aggregator is up.* http=(\S+)`)
-	eventually(t, func() error {
-		m := address.FindStringSubmatch(log.String())
-		if m == nil {
-			return fmt.Errorf("it is not up:\n%s", log)
-		}
-		d.http = "http://" + m[1]
-		return nil
-	})
-	return d
-}
-
-func (d *daemon) get(path string) string {
-	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.http+path, http.NoBody)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return string(body)
-}
-
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	t.Fatal(err)
 }
 
 // Two daemons share the partitions, and publish what a program in any language
@@ -234,25 +150,10 @@ func TestAggregatorsShareKafka(t *testing.T) {
 	if err := listed(); err != nil {
 		t.Error(err)
 	}
-	metrics := two.get("/metrics")
-	for _, want := range []string{"\nhotparam_published_keys 8\n", "\nhotparam_kafka_partitions 4\n", "\nhotparam_kafka_lag_records{partition=\"3\"} 0\n", "\nhotparam_fenced 0\n", "\nhotparam_redis_connected 1\n"} {
-		if !strings.Contains(metrics, want) {
-			t.Errorf("/metrics does not have %q", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(metrics)
-	}
-}
-
-// is checks readiness.
-func (d *daemon) is(want string) func() error {
-	return func() error {
-		if got := strings.TrimSpace(d.get("/-/ready")); got != want {
-			return fmt.Errorf("/-/ready: %q, want %q", got, want)
-		}
-		return nil
-	}
+	eventually(t, two.serves(
+		"hotparam_published_keys 8", "hotparam_kafka_partitions 4", `hotparam_kafka_lag_records{partition="3"} 0`,
+		"hotparam_fenced 0", "hotparam_redis_connected 1",
+	))
 }
 
 // Of two daemons with a lease one publishes, and the other when that one ends.
@@ -265,14 +166,10 @@ func TestAggregatorsWithALease(t *testing.T) {
 	eventually(t, one.is("ready"))
 	two := startDaemon(t, args...)
 	eventually(t, two.is("standby: another aggregator publishes, this one takes over when it dies"))
-	if metrics := two.get("/metrics"); !strings.Contains(metrics, "\nhotparam_standby 1\n") {
-		t.Error("/metrics does not tell of the standby")
-	}
+	eventually(t, two.serves("hotparam_standby 1"))
 	one.end()
 	eventually(t, two.is("ready"))
-	if metrics := two.get("/metrics"); !strings.Contains(metrics, "\nhotparam_takeovers_total 1\n") {
-		t.Error("/metrics does not tell of the takeover")
-	}
+	eventually(t, two.serves("hotparam_takeovers_total 1"))
 }
 
 // What docs/KAFKA.md tells of messages is what the source and the sink say.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,21 +20,22 @@ import (
 
 type aggregatorFlags struct {
 	config, source, name, listen, brokers, topic, group string
-	redis, http, encoding, logFormat                    string
+	graphite, redis, http, encoding, logFormat          string
 	check                                               bool
 }
 
 func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "`file` with the rules and the daemon's settings")
-	flags.StringVar(&f.source, "source", "", "how counts come: statsd or kafka (default statsd)")
+	flags.StringVar(&f.source, "source", "", "how counts come: statsd, kafka or graphite (default statsd)")
 	flags.StringVar(&f.name, "name", "", "tells this one from other aggregators, for example agg-1 or a host's `name`")
-	flags.StringVar(&f.listen, "listen", "", "UDP `address` for StatsD (default 127.0.0.1:8125)")
+	flags.StringVar(&f.listen, "listen", "", "`addresses` for StatsD, with commas between: host:port, tcp://, unix://, unixstream:// (default 127.0.0.1:8125)")
 	flags.StringVar(&f.brokers, "brokers", "", "`addresses` of Kafka brokers, with commas between (default 127.0.0.1:9092)")
 	flags.StringVar(&f.topic, "topic", "", "Kafka `topic` with the counts (default "+wire.DefaultTopic+")")
 	flags.StringVar(&f.group, "group", "", "Kafka consumer `group` (default hotparam-{namespace})")
+	flags.StringVar(&f.graphite, "graphite", "", "`URL` of Graphite (default http://127.0.0.1:8080)")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default redis://127.0.0.1:6379/0)")
 	flags.StringVar(&f.http, "http", "", "`address` for health and metrics (default 127.0.0.1:9125)")
-	flags.StringVar(&f.encoding, "encoding", "plain", "how senders write keys: plain or strict")
+	flags.StringVar(&f.encoding, "encoding", "", "how senders write keys: plain or strict (default statsd.encoding of the file)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.BoolVar(&f.check, "check", false, "check the file and the flags, then exit")
 }
@@ -50,10 +52,6 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	if f.config == "" {
 		return nil, usageError(errors.New("--config is missing: it names the file with the rules"))
 	}
-	encoding, err := wire.ParseEncoding(f.encoding)
-	if err != nil {
-		return nil, usageError(fmt.Errorf("--encoding: %w", err))
-	}
 	log, err := newLogger(w, f.logFormat)
 	if err != nil {
 		return nil, err
@@ -62,39 +60,58 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{file: file, encoding: encoding, log: log}
+	s := &settings{file: file, log: log}
 	return s, s.override(f)
 }
 
 // override sets what flags and variables say, and checks it; what the file says
 // has been checked.
 func (s *settings) override(f *aggregatorFlags) error {
-	a, k := s.file.Aggregator.WithDefaults(), s.file.Kafka.WithDefaults()
+	a, k, g, d := s.file.Aggregator.WithDefaults(), s.file.Kafka.WithDefaults(), s.file.Graphite.WithDefaults(), s.file.StatsD
 	override(&a.Source, f.source, "HOTPARAM_SOURCE")
 	override(&a.Name, f.name, "HOTPARAM_NAME")
-	override(&a.Listen, f.listen, "HOTPARAM_LISTEN")
 	override(&a.HTTP, f.http, "HOTPARAM_HTTP")
 	override(&k.Topic, f.topic, "HOTPARAM_TOPIC")
 	override(&k.Group, f.group, "HOTPARAM_GROUP")
 	s.ownRedis = override(&a.Redis.URL, f.redis, "HOTPARAM_REDIS")
-	errs := []error{checkAddress("listen", a.Listen), checkAddress("http", a.HTTP)}
-	var brokers string
+	errs := []error{checkAddress("http", a.HTTP)}
+	var listen, brokers, encoding string
+	if override(&listen, f.listen, "HOTPARAM_LISTEN") {
+		var err error
+		a.Listen, err = parseListen(listen)
+		errs = append(errs, err)
+	}
 	if override(&brokers, f.brokers, "HOTPARAM_BROKERS") {
 		k.Brokers = strings.Split(brokers, ",")
 		for _, broker := range k.Brokers {
 			errs = append(errs, checkAddress("brokers", broker))
 		}
 	}
-	if a.Source != config.SourceStatsD && a.Source != config.SourceKafka {
-		errs = append(errs, fmt.Errorf("--source or HOTPARAM_SOURCE %q: want statsd or kafka", a.Source))
+	if override(&g.URL, f.graphite, "HOTPARAM_GRAPHITE") {
+		if err := config.CheckGraphiteURL(g.URL); err != nil {
+			errs = append(errs, fmt.Errorf("--graphite or HOTPARAM_GRAPHITE: %w", err))
+		}
+	}
+	if override(&encoding, f.encoding, "HOTPARAM_ENCODING") {
+		d.Encoding = encoding
+	}
+	if !slices.Contains(config.Sources, a.Source) {
+		errs = append(errs, fmt.Errorf("--source or HOTPARAM_SOURCE %q: want %s", a.Source, strings.Join(config.Sources, " or ")))
 	}
 	if a.Name != "" && !config.ValidName(a.Name) {
 		errs = append(errs, fmt.Errorf("--name or HOTPARAM_NAME %q: want 1 to 64 of A-Z a-z 0-9 . _ -", a.Name))
 	}
+	if a.Source != config.SourceKafka { // its senders have nothing of section statsd
+		encoding = d.WithDefaults(a).Encoding
+	}
+	var err error
+	if s.encoding, err = wire.ParseEncoding(encoding); err != nil {
+		errs = append(errs, fmt.Errorf("--encoding or HOTPARAM_ENCODING: %w", err))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return usageError(err)
 	}
-	s.file.Aggregator, s.file.Kafka = a, k
+	s.file.Aggregator, s.file.Kafka, s.file.Graphite, s.file.StatsD = a, k, g, d
 	if err := s.file.Agree(); err != nil {
 		return configError(err)
 	}
@@ -102,6 +119,19 @@ func (s *settings) override(f *aggregatorFlags) error {
 		return configError(err)
 	}
 	return nil
+}
+
+// parseListen reads addresses that a flag or a variable gave.
+func parseListen(list string) ([]string, error) {
+	var addresses []string
+	for s := range strings.SplitSeq(list, ",") {
+		a, err := wire.ParseAddress(s)
+		if err != nil {
+			return nil, fmt.Errorf("--listen or HOTPARAM_LISTEN: %w", err)
+		}
+		addresses = append(addresses, a.String())
+	}
+	return addresses, nil
 }
 
 // nameless tells of an aggregator that shares the keys with others and has no

@@ -104,8 +104,6 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	s.gauge(c.senders, float64(d.Senders))
 }
 
-var statsdDescs = newDecoderDescs("statsd", "packets")
-
 var (
 	keysDesc    = desc("keys", "Keys with a count of their own.")
 	hotDesc     = desc("hot_keys", "Keys that are hot and listed.")

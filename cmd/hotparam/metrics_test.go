@@ -64,11 +64,17 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	}
 	t.Cleanup(func() { client.Close() })
 	set := &settings{file: file, log: slog.New(slog.DiscardHandler)}
-	set.file.Aggregator = config.Aggregator{Source: source, Listen: "127.0.0.1:0"}.WithDefaults()
+	set.file.Aggregator = config.Aggregator{Source: source, Listen: []string{"127.0.0.1:0"}}.WithDefaults()
 	var p pipeline
-	if source == config.SourceKafka {
+	switch source {
+	case config.SourceKafka:
 		p = kafkaUnderTest{newKafkaSource(t, set, client)}
-	} else {
+	case config.SourceGraphite:
+		set.file.Graphite = set.file.Graphite.WithDefaults()
+		if p, err = makeGraphitePipeline(set, client); err != nil {
+			t.Fatal(err)
+		}
+	default:
 		statsd, err := newStatsDPipeline(t.Context(), set, client)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +115,7 @@ func (p kafkaUnderTest) collect(s samples) {
 func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 	_, documented := readMetricsDoc(t)
 	served := make(map[string]bool)
-	for _, source := range []string{config.SourceStatsD, config.SourceKafka} {
+	for _, source := range config.Sources {
 		registry := daemonRegistry(t, source)
 		agreeWithDocumentation(t, registry, documented, served)
 		problems, err := testutil.GatherAndLint(registry)

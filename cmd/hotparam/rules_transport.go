@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -26,6 +27,15 @@ func transportWords(f *config.File) string {
 		}
 		return words
 	}
+	words := statsdWords(f)
+	if f.Aggregator.Source == config.SourceGraphite {
+		words += "; " + sourceWords(f)
+	}
+	return words
+}
+
+// statsdWords is how instances send by StatsD.
+func statsdWords(f *config.File) string {
 	s := f.StatsD.WithDefaults(f.Aggregator)
 	words := "StatsD to " + strings.Join(s.Addresses, ", ")
 	switch {
@@ -35,14 +45,52 @@ func transportWords(f *config.File) string {
 	default:
 		words += ", a part of the keys to each"
 	}
+	if s.Encoding != wire.Plain.String() {
+		words += ", keys " + s.Encoding
+	}
+	if !*s.Meta {
+		words += ", no meta lines"
+	}
 	return words
 }
 
 // sourceWords is where an aggregator takes counts from.
 func sourceWords(f *config.File) string {
-	if f.Aggregator.Source != config.SourceKafka {
-		return "StatsD " + f.Aggregator.Listen
+	switch f.Aggregator.Source {
+	case config.SourceKafka:
+		k := f.Kafka.WithDefaults()
+		return fmt.Sprintf("Kafka topic %s at %s", cmp.Or(k.Topic, wire.DefaultTopic), strings.Join(k.Brokers, ", "))
+	case config.SourceGraphite:
+		return graphiteWords(f.Graphite.WithDefaults())
 	}
-	k := f.Kafka.WithDefaults()
-	return fmt.Sprintf("Kafka topic %s at %s", cmp.Or(k.Topic, wire.DefaultTopic), strings.Join(k.Brokers, ", "))
+	a := f.Aggregator.WithDefaults()
+	words := "StatsD " + strings.Join(a.Listen, ", ")
+	if a.Readers > 1 {
+		words += fmt.Sprintf(" by %d readers", a.Readers)
+	}
+	if e := f.StatsD.WithDefaults(a).Encoding; e != wire.Plain.String() {
+		words += ", keys " + e
+	}
+	return words
+}
+
+// graphiteWords is what Graphite is asked for, and when, and as whom.
+func graphiteWords(g config.Graphite) string {
+	series := cmp.Or(g.Series, graphitesource.DefaultSeries)
+	if g.Rate {
+		series += " (per second)"
+	}
+	words := fmt.Sprintf("Graphite at %s, asked %s for %s in steps of %v", g.URL, cmp.Or(g.Every, graphitesource.DefaultEvery), series, g.Step)
+	switch {
+	case g.User != "":
+		words += ", as user " + g.User
+	case g.TokenFile+g.TokenEnv != "":
+		words += ", with a token"
+	default:
+		return words
+	}
+	if strings.HasPrefix(g.URL, "http:") {
+		words += " in the clear"
+	}
+	return words
 }

@@ -6,7 +6,8 @@
 //	go run ./examples/api --config deploy/hotparam.yaml
 //	curl -i 'localhost:8080/search?q=phone'
 //
-// Counts travel by StatsD, or by Kafka where the file says "source: kafka".
+// Counts travel by StatsD, or by Kafka where the file says "source: kafka"; with
+// "source: graphite" they go to a StatsD of the original make.
 package main
 
 import (
@@ -31,6 +32,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/wire"
 )
 
 func main() {
@@ -177,7 +179,13 @@ func newSink(file *config.File) (collector.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: s.Addresses, Spread: spread})
+	encoding, err := wire.ParseEncoding(s.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	return collector.NewStatsD(collector.StatsDConfig{
+		Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Encoding: encoding, NoMeta: !*s.Meta,
+	})
 }
 
 func serve(ctx context.Context, addr string, handler http.Handler) error {

@@ -47,7 +47,7 @@ func runAggregator(ctx context.Context, l *link) (err error) {
 	if err != nil {
 		return err
 	}
-	a, err := aggregator.New(ctx, aggregator.Config{Rules: c.rules(), Publisher: publisher, Listen: "127.0.0.1:0"})
+	a, err := aggregator.New(ctx, aggregator.Config{Rules: c.rules(), Publisher: publisher, Listen: []string{"127.0.0.1:0"}})
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (c *pipelineConfig) statsdSource(ctx context.Context, client redis.Universa
 		return nil, err
 	}
 	a, err := aggregator.New(ctx, aggregator.Config{
-		Rules: c.rules(true), Publisher: &probed{Publisher: publisher, probes: seen}, Listen: "127.0.0.1:0",
+		Rules: c.rules(true), Publisher: &probed{Publisher: publisher, probes: seen}, Listen: []string{"127.0.0.1:0"},
 	})
 	return &statsdSource{a, publisher}, err
 }

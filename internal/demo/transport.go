@@ -58,7 +58,7 @@ func newStatsD(ctx context.Context, rules *hotparam.Rules, redis *redisServer, l
 	if s.publisher, err = hotkeys.NewPublisher(client, publisherConfig(log)); err != nil {
 		return nil, err
 	}
-	s.aggregator, err = aggregator.New(ctx, aggregator.Config{Rules: rules, Publisher: s.publisher, Listen: "127.0.0.1:0"})
+	s.aggregator, err = aggregator.New(ctx, aggregator.Config{Rules: rules, Publisher: s.publisher, Listen: []string{"127.0.0.1:0"}})
 	return s, err
 }
 

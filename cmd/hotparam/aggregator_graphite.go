@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/aggregator/graphitesource"
+	"github.com/hotparam/hotparam/config"
+)
+
+// graphitePipeline is a job that asks Graphite, with one publisher.
+type graphitePipeline struct {
+	owner
+	source *graphitesource.Source
+	url    string
+}
+
+// newGraphitePipeline asks Graphite whether all is well: it is an error, within
+// seconds, if it does not answer or does not let us.
+func newGraphitePipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
+	p, err := makeGraphitePipeline(set, client)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if err := p.source.Check(ctx); err != nil {
+		if errors.Is(err, graphitesource.ErrUnreachable) {
+			return nil, unreachableError(err)
+		}
+		return nil, configError(err)
+	}
+	return p, nil
+}
+
+// makeGraphitePipeline asks nobody.
+func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
+	o, err := newOwner(set, client)
+	if err != nil {
+		return nil, err
+	}
+	g := set.file.Graphite
+	c := graphitesource.Config{
+		Rules: set.file.Rules, Publisher: o.publisher, Encoding: set.encoding, Memory: set.file.Aggregator.Memory,
+		URL: g.URL, Every: g.Every, Offset: g.Offset, Timeout: g.Timeout,
+		Series: g.Series, Rate: g.Rate, Heartbeat: g.Heartbeat, Step: g.Step,
+		User: g.User, Log: set.log,
+	}
+	if c.Password, err = readSecret("password", g.PasswordFile, g.PasswordEnv); err != nil {
+		return nil, err
+	}
+	if c.Token, err = readSecret("token", g.TokenFile, g.TokenEnv); err != nil {
+		return nil, err
+	}
+	if g.TLS != nil {
+		if c.TLS, err = g.TLS.Config(); err != nil {
+			return nil, fmt.Errorf("graphite.%w", err)
+		}
+	}
+	source, err := graphitesource.New(c)
+	return &graphitePipeline{o, source, g.URL}, err
+}
+
+// readSecret reads what a file or a variable holds; "" if neither is given.
+func readSecret(what, file, env string) (string, error) {
+	secret := os.Getenv(env)
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("graphite.%s_file: %w", what, err)
+		}
+		secret = strings.TrimRight(string(text), "\r\n")
+	}
+	if secret == "" && file+env != "" {
+		return "", fmt.Errorf("graphite.%s: %s%s is empty", what, file, env)
+	}
+	return secret, nil
+}
+
+// Run implements pipeline.
+func (p *graphitePipeline) Run(ctx context.Context) error {
+	return p.run(ctx, func(ctx context.Context) error {
+		err := p.source.Run(ctx)
+		p.log.Info("aggregator has drained", "counts", p.source.Stats().Counted)
+		return err
+	})
+}
+
+func (p *graphitePipeline) ready() (string, error) {
+	words, err := p.owner.ready()
+	if stats := p.source.Stats(); err == nil && stats.Frozen {
+		return "", errors.New("time stands still: " + stats.Why)
+	}
+	return words, err
+}
+
+func (p *graphitePipeline) collect(s samples) {
+	stats := p.source.Stats()
+	s.graphite(&stats)
+	s.detector(&stats.Detector)
+	s.publisher(p.publisher.Stats())
+}
+
+func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }

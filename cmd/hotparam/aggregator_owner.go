@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// owner publishes for a source that counts all keys by itself: one owner in Redis.
+type owner struct {
+	publisher *hotkeys.Publisher
+	log       *slog.Logger
+}
+
+// newOwner is named as its source is, and as this one of several aggregators.
+func newOwner(set *settings, client redis.UniversalClient) (owner, error) {
+	conf := set.file.Aggregator
+	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Logger: set.log}
+	if conf.Name != "" {
+		c.Owner += "-" + conf.Name
+	}
+	if conf.Lease {
+		c.Lease = hotkeys.DefaultLease
+	}
+	publisher, err := hotkeys.NewPublisher(client, c)
+	return owner{publisher, set.log}, err
+}
+
+// run runs a source until ctx ends, and publishes until the source has ended, so
+// that what it found last is published, too.
+func (o owner) run(ctx context.Context, source func(context.Context) error) error {
+	publishing, published := context.WithCancel(context.WithoutCancel(ctx))
+	defer published()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer published()
+		return source(ctx)
+	})
+	group.Go(func() error { return o.publisher.Run(publishing) })
+	return group.Wait()
+}
+
+// ready tells whether what is found is published, or why not.
+func (o owner) ready() (string, error) {
+	switch stats := o.publisher.Stats(); {
+	case stats.Fenced:
+		return "", errFenced
+	case !stats.Connected:
+		return "", errNoRedis
+	case stats.Standby:
+		return "standby: another aggregator publishes, this one takes over when it dies", nil
+	}
+	return "ready", nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// A daemon takes lines at all the addresses that its file has, whatever they come by.
+func TestAggregatorListens(t *testing.T) {
+	// Not the test's own directory, which may be too long for a socket.
+	dir, err := os.MkdirTemp("", "hotparam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	d := startDaemon(t, "--redis", "redis://"+unreachable(t), "--config", write(t, goodRules+fmt.Sprintf(
+		"aggregator: {listen: ['127.0.0.1:0', 'tcp://127.0.0.1:0', 'unix://%[1]s/packets', 'unixstream://%[1]s/lines']}\n", dir)))
+	addresses := d.find(`statsd=(\S+)`)
+	n := 0
+	for s := range strings.SplitSeq(addresses, ",") {
+		a, err := wire.ParseAddress(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := net.Dial(a.Network, a.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		n++
+		if _, err := fmt.Fprintf(conn, "shop.search-terms.hot_param.GET%%20/search?q=%d:%d|c\n_e{1,1}:a|b\n", n, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 4 {
+		t.Fatalf("it listens at %s, want four addresses", addresses)
+	}
+	eventually(t, d.serves(
+		"hotparam_statsd_counted_total 10", "hotparam_statsd_counts_total 4", "hotparam_statsd_events_total 4",
+		"hotparam_statsd_connections 2", "hotparam_statsd_accepted_connections_total 2",
+	))
+	if code := d.end(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {
+		t.Errorf("sockets that are left: %q, %v", left, err)
+	}
+}

@@ -1,0 +1,186 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/hotparam/hotparam/kafka"
+)
+
+// Graphite is how counts are read that a StatsD has written to Graphite, section
+// "graphite:" of the file. What the file does not say is zero, which the source
+// takes for its defaults; [Graphite.WithDefaults] fills in what others ask for.
+type Graphite struct {
+	// URL is Graphite's, below which render is: http:// or https://.
+	URL string
+	// Every is when it is asked, a spec of robfig/cron.
+	Every string
+	// Offset is how long after these instants it is asked.
+	Offset time.Duration
+	// Series is the name of a counter's series, with {name} in it.
+	Series string
+	// Rate: values are per second.
+	Rate bool
+	// Heartbeat is a series that the StatsD writes with each flush; "none": there
+	// is none.
+	Heartbeat string
+	// Step is how often the StatsD flushes, which is Graphite's finest retention.
+	Step time.Duration
+	// Timeout bounds a request.
+	Timeout time.Duration
+
+	// User and a password, or a token, are what Graphite lets us by.
+	User, PasswordFile, PasswordEnv string
+	TokenFile, TokenEnv             string
+	// TLS is used with https://; nil: the system's authorities.
+	TLS *kafka.TLS
+}
+
+// WithDefaults gives the settings with the default for the URL and the step.
+func (g Graphite) WithDefaults() Graphite {
+	g.URL = cmp.Or(g.URL, "http://127.0.0.1:8080")
+	g.Step = cmp.Or(g.Step, time.Second)
+	return g
+}
+
+var graphiteSection = section{
+	name: "graphite", prefix: "graphite.",
+	fields: []string{
+		"url", "every", "offset", "series", "rate", "heartbeat", "step", "timeout",
+		"user", "password_file", "password_env", "token_file", "token_env", "tls",
+	},
+	example: "for example graphite: {url: http://graphite.example:8080}",
+}
+
+// Bounds of what a job can do about each second.
+const (
+	minOffset, maxOffset = time.Millisecond, 30 * time.Second
+	minStep, maxStep     = time.Second, time.Minute
+)
+
+func (d *decoder) graphite(n *node) Graphite {
+	v := d.section(n, graphiteSection)
+	var g Graphite
+	g.URL = d.graphiteURL(v.get("url"))
+	g.Every = d.schedule(v.get("every"), "graphite.every")
+	g.Offset = d.span(v.get("offset"), "graphite.offset", "250ms", minOffset, maxOffset)
+	g.Series = d.series(v.get("series"), "graphite.series", 1, "stats_counts.{name}")
+	g.Rate = d.flag(v.get("rate"), "graphite.rate")
+	g.Heartbeat = d.series(v.get("heartbeat"), "graphite.heartbeat", 0, "statsd.numStats, or none")
+	if g.Step = d.span(v.get("step"), "graphite.step", "10s", minStep, maxStep); g.Step%time.Second != 0 {
+		d.report(v.get("step").at, "Graphite knows no shorter time", "graphite.step %v: want whole seconds", g.Step)
+	}
+	g.Timeout = d.span(v.get("timeout"), "graphite.timeout", "5s", minTimeout, maxTimeout)
+	d.graphiteUser(v, &g)
+	g.TLS = d.graphiteTLS(v.get("tls"), g.URL)
+	return g
+}
+
+func (d *decoder) graphiteURL(n *node) string {
+	s, ok := d.scalar(n, "graphite.url")
+	if !ok {
+		return ""
+	}
+	if err := CheckGraphiteURL(s); err != nil {
+		// It is not shown: it may hold a password in a form that is not known to be
+		// one.
+		d.report(n.at, "for example http://graphite.example:8080; user, password_file and token_file say who we are", "graphite.url: %v", err)
+	}
+	return s
+}
+
+// CheckGraphiteURL tells what is wrong with the URL of a Graphite. The error does
+// not show it.
+func CheckGraphiteURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return errors.New("want a URL that begins with http:// or https://")
+	case u.User != nil:
+		return errors.New("a user and a password do not belong into it")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("want the URL that render is below, without ? and #")
+	}
+	return nil
+}
+
+// schedule reads when a job runs.
+func (d *decoder) schedule(n *node, what string) string {
+	s, ok := d.scalar(n, what)
+	if !ok {
+		return ""
+	}
+	if err := checkSchedule(s); err != nil {
+		d.report(n.at, `for example "@every 1s", or "*/2 * * * * *" with seconds in front`, "%s %s: %v", what, quote(s), err)
+	}
+	return s
+}
+
+var schedules = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+func checkSchedule(s string) error {
+	if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
+		return errors.New("a time zone is of no use to a job that runs all day")
+	}
+	if every, found := strings.CutPrefix(s, "@every "); found {
+		if t, err := time.ParseDuration(every); err == nil && t < time.Second {
+			return errors.New("want at least 1s")
+		}
+	}
+	_, err := schedules.Parse(s)
+	return err
+}
+
+// seriesName is what StatsD writes, with names in braces.
+var seriesName = regexp.MustCompile(`^[A-Za-z0-9_{}-]+(\.[A-Za-z0-9_{}-]+)*$`)
+
+// series reads the name of a series with so many {name} in it.
+func (d *decoder) series(n *node, what string, names int, example string) string {
+	s, ok := d.scalar(n, what)
+	switch {
+	case !ok:
+	case !seriesName.MatchString(s) || strings.ContainsAny(strings.ReplaceAll(s, "{name}", ""), "{}"):
+		d.report(n.at, "for example "+example, "%s %s: want words of A-Z a-z 0-9 _ - with dots between", what, quote(s))
+	case strings.Count(s, "{name}") != names && names == 0:
+		d.report(n.at, "for example "+example, "%s %s: it is one series, and has no {name}", what, quote(s))
+	case strings.Count(s, "{name}") != names:
+		d.report(n.at, "for example "+example, "%s %s: want {name} in it, once, for the counter's name", what, quote(s))
+	}
+	return s
+}
+
+// graphiteUser reads who we are to Graphite: a user with a password, or a token.
+func (d *decoder) graphiteUser(v values, g *Graphite) {
+	g.User = d.word(v.get("user"), "graphite.user")
+	g.PasswordFile, g.PasswordEnv = d.password(v, graphiteSection.prefix, "password")
+	g.TokenFile, g.TokenEnv = d.password(v, graphiteSection.prefix, "token")
+	user := v.get("user")
+	password := cmp.Or(v.get("password_file"), v.get("password_env"))
+	token := cmp.Or(v.get("token_file"), v.get("token_env"))
+	switch {
+	case token != nil && cmp.Or(user, password) != nil:
+		d.report(token.at, "keep one of them", "graphite: a token and a user are both there")
+	case user != nil && password == nil:
+		d.report(user.at, "add password_file or password_env", "graphite.user is there without a password")
+	case password != nil && user == nil:
+		d.report(password.at, "add user", "graphite: a password is there without user")
+	}
+}
+
+// graphiteTLS reads the fields of TLS, which the URL must ask for.
+func (d *decoder) graphiteTLS(n *node, url string) *kafka.TLS {
+	if n == nil {
+		return nil
+	}
+	t := d.tls(n, "graphite.tls")
+	if strings.HasPrefix(url, "http://") {
+		d.report(n.at, "want url: https://…, or no tls", "graphite.tls: the url asks for no TLS")
+	}
+	return t
+}
