@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,45 +29,48 @@ func blocks(t *testing.T, language string) (found []string) {
 	return found
 }
 
-// What the document shows is what the tests run.
+// What the document shows is what the tests run: each block is part of a program, and
+// of each program there is a block that no other has.
 func TestDocumentShowsTheExamples(t *testing.T) {
-	for language, pattern := range map[string]string{"java": "*.java", "python": "*.py"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", "examples", "producers", pattern))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no examples %s (%v)", pattern, err)
+	programs := make(map[string]string)
+	err := fs.WalkDir(os.DirFS(example("")), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
 		}
-		var programs []string
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			programs = append(programs, string(text))
-		}
-		shown := blocks(t, language)
-		for _, block := range shown {
-			if !anyHas(programs, block) {
+		text, err := os.ReadFile(example(path))
+		programs[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := make(map[string]bool)
+	for _, language := range []string{"java", "js", "python", "sh", "bash"} {
+		for _, block := range blocks(t, language) {
+			in := having(programs, block)
+			if len(in) == 0 {
 				t.Errorf("no program in examples/producers has these lines of docs/PRODUCERS.md:\n%s", block)
 			}
-		}
-		for i, program := range programs {
-			_, lines, _ := strings.Cut(program, "roducer = ")
-			lines, _, _ = strings.Cut(lines, "\n")
-			if !anyHas(shown, lines) {
-				t.Errorf("docs/PRODUCERS.md does not show %s", files[i])
+			if len(in) == 1 {
+				shown[in[0]] = true
 			}
+		}
+	}
+	for path := range programs {
+		if !shown[path] {
+			t.Errorf("docs/PRODUCERS.md does not show %s", path)
 		}
 	}
 }
 
-// anyHas tells whether one of the texts has the lines, indented or not.
-func anyHas(texts []string, lines string) bool {
-	for _, text := range texts {
+// having are the programs that have the lines, indented or not.
+func having(programs map[string]string, lines string) (paths []string) {
+	for path, text := range programs {
 		if strings.Contains(unindented(text), unindented(lines)) {
-			return true
+			paths = append(paths, path)
 		}
 	}
-	return false
+	return paths
 }
 
 var indent = regexp.MustCompile(`(?m)^[ \t]+`)

@@ -2,10 +2,8 @@ package interop
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,8 +48,7 @@ func testCounts(t *testing.T, k *testenv.KafkaCluster) {
 
 func runSource(t *testing.T, k *testenv.KafkaCluster, hot *hotSet) {
 	t.Helper()
-	rules := strings.Replace(blocks(t, "yaml")[0], "hot: 200/s", fmt.Sprintf("hot: %d/5m", len(languages)), 1)
-	file, err := config.Parse("docs/PRODUCERS.md", []byte(rules))
+	file, err := config.Parse("docs/PRODUCERS.md", []byte(hotAt(t, len(languages))))
 	if err != nil {
 		t.Fatal(err)
 	}

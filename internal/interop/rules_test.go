@@ -1,0 +1,36 @@
+package interop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// rules are those of the document.
+func rules(t *testing.T) string {
+	t.Helper()
+	return blocks(t, "yaml")[0]
+}
+
+// hotAt are the document's rules with a term hot at so many searches, however slow
+// the machine.
+func hotAt(t *testing.T, searches int) string {
+	t.Helper()
+	text := rules(t)
+	low := strings.Replace(text, "hot: 200/s", fmt.Sprintf("hot: %d/5m", searches), 1)
+	if low == text {
+		t.Fatal("docs/PRODUCERS.md has no rule with hot: 200/s")
+	}
+	return low
+}
+
+func writeRules(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hotparam.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

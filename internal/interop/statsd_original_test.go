@@ -1,0 +1,99 @@
+package interop
+
+import (
+	"bufio"
+	"maps"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// What programs write in strict goes through the original StatsD as it is, to where a
+// Graphite would be.
+func TestStrictThroughTheOriginalStatsD(t *testing.T) {
+	carbon := newCarbon(t)
+	statsd := testenv.StatsD(t, testenv.StatsDOptions{Carbon: carbon.Addr().String()})
+	want := make(map[string]int)
+	for i := range senders {
+		s := &senders[i]
+		if s.strict == "" {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			s.runStrict(t, statsd.Addr(), goldenTerms()...)
+			for name, n := range goldenCounts(wire.Strict) {
+				want[name] += n
+			}
+			for deadline := time.Now().Add(patience); !maps.Equal(carbon.counts(), want); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					checkCounts(t, carbon.counts(), want)
+					return
+				}
+			}
+		})
+	}
+}
+
+// carbon takes what a StatsD writes to Graphite.
+type carbon struct {
+	net.Listener
+	mu  sync.Mutex
+	sum map[string]int
+}
+
+func newCarbon(t *testing.T) *carbon {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &carbon{Listener: l, sum: make(map[string]int)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			running.Go(func() { c.read(conn) }) // it writes each second, by a connection of its own
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		running.Wait()
+	})
+	return c
+}
+
+// carbonLine is name, value, time.
+var carbonLine = regexp.MustCompile(`^stats_counts\.(shop\.\S+) ([0-9]+) [0-9]+$`)
+
+func (c *carbon) read(conn net.Conn) {
+	defer conn.Close()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		match := carbonLine.FindStringSubmatch(strings.TrimSpace(lines.Text()))
+		if match == nil {
+			continue // its own figures
+		}
+		n, err := strconv.Atoi(match[2])
+		if err != nil {
+			continue
+		}
+		c.mu.Lock()
+		c.sum[match[1]] += n
+		c.mu.Unlock()
+	}
+}
+
+func (c *carbon) counts() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.sum)
+}
