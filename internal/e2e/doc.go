@@ -23,6 +23,8 @@
 //	kafka_test.go     a hot parameter over Kafka, and Kafka away
 //	kafka_fleet_test.go kafka_topic_test.go kafka_brokers_test.go  its parts
 //	kafka_faults_test.go what goes away where there are several of all
+//	graphite_test.go  a flash crowd by way of StatsD and Graphite
+//	graphite_fleet_test.go graphite_faults_test.go graphite_keys_test.go  its parts, what they answer, any keys
 //
 // The tests run one after the other, as some measure time, and are left out with
 // -short. They need a Unix.

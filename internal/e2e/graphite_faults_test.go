@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// lens stands before graphite-web, and may answer in its place.
+type lens struct {
+	url  string
+	bent atomic.Pointer[http.HandlerFunc] // nil: it is clear
+}
+
+func newLens(t *testing.T, graphite string) *lens {
+	t.Helper()
+	target, err := url.Parse(graphite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear := httputil.NewSingleHostReverseProxy(target)
+	l := &lens{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if bent := l.bent.Load(); bent != nil {
+			_, _ = io.Copy(io.Discard, r.Body) // or nobody would notice that the client has gone
+			(*bent)(w, r)
+			return
+		}
+		clear.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	l.url = server.URL
+	return l
+}
+
+func (l *lens) bend(answer http.HandlerFunc) { l.bent.Store(&answer) }
+func (l *lens) clear()                       { l.bent.Store(nil) }
+
+func saying(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+const boatSeries = "stats_counts.shop.search-terms.hot_param.GET_20_2Fsearch_3Fq=boat"
+
+// huge is a series of a term that nobody asks for, far over the threshold, with ten
+// times as many points as there are seconds to ask for.
+func huge(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	const points = 36_000
+	now := time.Now().Unix()
+	_, _ = fmt.Fprintf(w, `[{"target": "statsd.numStats", "datapoints": [[3.0, %d]]}, {"target": %q, "datapoints": [`, now, boatSeries)
+	for i := range points {
+		comma := ","
+		if i == points-1 {
+			comma = "]}]"
+		}
+		if _, err := fmt.Fprintf(w, "[100000.0, %d]%s", now-points+int64(i)+1, comma); err != nil {
+			return // the client has had enough
+		}
+	}
+}
+
+// opticalFaults are what answers can be like. Of each the log tells once.
+var opticalFaults = []struct {
+	name   string
+	answer http.HandlerFunc
+}{
+	{"late", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+	{"wrong JSON", saying(200, `[{"target": "`+boatSeries+`", "datapoints": [[1000000.0, `)},
+	{"500", saying(500, "Traceback (most recent call last): …")},
+	{"an empty series", saying(200, `[{"target": "`+boatSeries+`", "datapoints": []}]`)},
+	{"a huge series", huge},
+	{"no numbers", saying(200, `[{"target": "`+boatSeries+`", "datapoints": [[1e999, 1700000000], ["7", "x"]]}]`)},
+}
+
+// Whatever Graphite answers: what is hot stays hot while nobody knows better, nothing
+// is published by mistake, it is logged once and counted, and when Graphite is itself
+// again all goes on by itself.
+func TestGraphiteAnswersBadly(t *testing.T) {
+	f := newGraphiteFleet(t, searchRule)
+	l := newLens(t, f.graphite.URL())
+	f.settings = fmt.Sprintf("{url: %q, timeout: 1s}", l.url)
+	daemon, apis := f.startAggregator(), f.startAPIs(3)
+	within(t, patience, "the aggregator ready", daemon.ready)
+	f.rush(apis, "phone")
+	f.awaitHot(patience, apis, phone)
+	warning := regexp.MustCompile(`level=WARN msg="Graphite`)
+	warnings := func() int { return len(warning.FindAllString(daemon.Stderr(), -1)) }
+	for _, fault := range opticalFaults {
+		before, polls := warnings(), daemon.metric("hotparam_graphite_polls_total")
+		l.bend(fault.answer)
+		within(t, patience, "not ready: "+fault.name, func() bool { return !daemon.ready() })
+		from := time.Now()
+		for time.Since(from) < 2*time.Second || daemon.metric("hotparam_graphite_polls_total") < polls+2 {
+			if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
+				t.Fatalf("%s: hot in Redis: %q, want %q alone, as it was", fault.name, hot, phone)
+			}
+			if time.Since(from) > patience {
+				t.Fatalf("%s: Graphite is not asked any more", fault.name)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		l.clear()
+		well := within(t, patience, "ready again after: "+fault.name, daemon.ready)
+		t.Logf("%s: ready %v after it was over", fault.name, well)
+		if n := warnings() - before; n != 1 {
+			t.Errorf("%s: the log warns %d times, want once", fault.name, n)
+		}
+		if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
+			t.Errorf("after %s: hot in Redis: %q, want %q alone", fault.name, hot, phone)
+		}
+	}
+	_, metrics := f.get(daemon.url + "/metrics")
+	for line := range strings.Lines(metrics) {
+		if strings.HasPrefix(line, "hotparam_graphite_failures_total") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+	tree := f.rush(apis, "tree")
+	within(t, patience, "another term refused on all instances", func() bool {
+		_, ok := tree.limited()
+		return ok
+	})
+}
+
+// The real ones die, and come back: StatsD, carbon, graphite-web. No request fails;
+// while nobody knows what is counted nothing is taken from the hot set, and then all
+// goes on by itself.
+func TestGraphiteDies(t *testing.T) {
+	f := newGraphiteFleet(t, searchRule)
+	f.settings = fmt.Sprintf("{url: %q, timeout: 1s}", f.graphite.URL())
+	daemon, apis := f.startAggregator(), f.startAPIs(3)
+	within(t, patience, "the aggregator ready", daemon.ready)
+	phones := f.rush(apis, "phone")
+	f.awaitHot(patience, apis, phone)
+	for i, part := range []struct {
+		name        string
+		kill, start func()
+	}{
+		{"graphite-web", f.graphite.KillWeb, f.graphite.StartWeb},
+		{"carbon", f.graphite.KillCarbon, f.graphite.StartCarbon},
+		{"StatsD", f.counter.Kill, f.counter.Restart},
+	} {
+		part.kill()
+		within(t, patience, "not ready without "+part.name, func() bool { return !daemon.ready() })
+		time.Sleep(2 * time.Second)
+		if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
+			t.Errorf("without %s: hot in Redis: %q, want %q alone, as it was", part.name, hot, phone)
+		}
+		part.start()
+		well := within(t, patience, "ready again with "+part.name, daemon.ready)
+		other := f.rush(apis, fmt.Sprintf("tree%d", i))
+		within(t, patience, "another term refused on all instances", func() bool {
+			_, ok := other.limited()
+			return ok
+		})
+		other.stop()
+		within(t, patience, "phone alone hot again", func() bool {
+			return slices.Equal(f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(), []string{phone})
+		})
+		t.Logf("%s: ready %v after it was back", part.name, well)
+	}
+	phones.stop()
+	for _, fl := range phones.flows {
+		for _, s := range fl.all() {
+			if !fl.good(s) {
+				t.Fatalf("%s: status %d after %v, error %v", fl.name, s.status, s.took, s.err)
+			}
+		}
+	}
+}

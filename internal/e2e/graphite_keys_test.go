@@ -1,0 +1,216 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+const (
+	randomKeys = 10_000
+	keyParts   = 20 // rules, each with a share of the keys: so many questions to Graphite
+
+	// keysPatience is for some 20,000 files, on a machine that is busy with other tests.
+	keysPatience = 3 * time.Minute
+)
+
+// oddKeys mean something to a StatsD, to Graphite or to a file system.
+var oddKeys = []string{
+	".", "..", "a.b", "/", "a/b", "*", "?", "[ab]", "{a,b}", "a,b", "(a)", `"a"`, "'a'", `\`, "|", "a:1|c", "a|#t:v", ":", "@", "#", ";a=b", "a;b=c",
+	"~", "-", "--", "=", "_", "__", "_2E", "%", "%2E", "+", "&", "b=2&q=1", "b=2&b=2", " ", "  ", "a b", "\n", "\r\n", "\t", "\x00", "\xff", "\xc3", "\xed\xa0\x80",
+	"é", "e\u0301", "日本語", "🙂", "__proto__", "constructor", "nan", "null", "1e9", "wsp", ".wsp", "sumSeries(a)",
+	strings.Repeat("a", 251), strings.Repeat("a", 252), strings.Repeat(".", 83), strings.Repeat(".", 84), strings.Repeat("é", 600),
+}
+
+// sentKey is a key, and how often it was counted.
+type sentKey struct {
+	key   string // as it was
+	fixed string // as it is counted: whole, or cut
+	n     int64
+}
+
+// Any key, of whatever bytes, comes back from Graphite with its count: as itself, or,
+// where it is too long for a file's name, under the name that the request path knows
+// it by.
+func TestRandomKeysByGraphite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	graphite := testenv.Graphite(t)
+	counter := testenv.StatsD(t, testenv.StatsDOptions{Carbon: graphite.Carbon()})
+	rules := &hotparam.Rules{Namespace: "shop"}
+	for i := range keyParts {
+		rules.Rules = append(rules.Rules, hotparam.Rule{ID: fmt.Sprintf("part-%d", i)})
+	}
+	sink, err := collector.NewStatsD(collector.StatsDConfig{
+		Rules: rules, Addrs: []string{counter.Addr()}, Encoding: wire.Strict, NoMeta: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	parts := make([]map[string]*sentKey, keyParts) // by what is counted
+	seen := make(map[string]bool)
+	cut := 0
+	for i := range parts {
+		parts[i] = make(map[string]*sentKey)
+		for len(parts[i]) < randomKeys/keyParts {
+			key := randomKey(random)
+			if len(seen) < len(oddKeys) {
+				key = oddKeys[len(seen)]
+			}
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			k := &sentKey{key: key, fixed: string(sink.Fit([]byte(key)))}
+			parts[i][k.fixed] = k
+			if k.fixed != k.key {
+				cut++
+				checkIdentity(t, k)
+			}
+		}
+	}
+	t.Logf("%d keys, %d of them cut", randomKeys, cut)
+
+	// Twice, so that most keys have counts in several seconds.
+	sendKeys(t, sink, counter, random, rules, parts)
+	sendKeys(t, sink, counter, random, rules, parts)
+
+	for i, part := range parts {
+		head := "stats_counts." + rules.Rules[i].CountPrefix(rules.Namespace) + ".hot_param."
+		var got map[string]int64
+		want := int64(0)
+		for _, k := range part {
+			want += k.n
+		}
+		within(t, keysPatience, "all counts of "+head+"*", func() bool {
+			sum := int64(0)
+			got = make(map[string]int64)
+			for _, series := range graphite.Render(head+"*", 10*time.Minute) {
+				n := 0.0
+				for _, p := range series.Points {
+					n += p.Value
+				}
+				got[strings.TrimPrefix(series.Target, head)] = int64(n)
+				sum += int64(n)
+			}
+			if sum < want {
+				time.Sleep(200 * time.Millisecond) // it has work to do
+			}
+			return sum >= want
+		})
+		checkKeys(t, part, got)
+	}
+	for _, s := range graphite.Render("stats_counts.statsd.bad_lines_seen", 10*time.Minute) {
+		for _, p := range s.Points {
+			if p.Value != 0 {
+				t.Errorf("StatsD could not read %v lines", p.Value)
+			}
+		}
+	}
+}
+
+// checkKeys compares what came back, encoded, with what was sent.
+func checkKeys(t *testing.T, part map[string]*sentKey, got map[string]int64) {
+	t.Helper()
+	if len(got) != len(part) {
+		t.Errorf("%d keys came back, want %d", len(got), len(part))
+	}
+	for name, n := range got {
+		text, err := wire.Strict.AppendDecoded(nil, []byte(name))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		k := part[string(text)]
+		if k == nil {
+			t.Errorf("%s came back as %q, which was not sent", name, text)
+			continue
+		}
+		if n != k.n {
+			t.Errorf("%q was counted %d times, came back with %d", k.key, k.n, n)
+		}
+	}
+}
+
+// checkIdentity sees that a key is cut only where it must be, and that no other key
+// can have its name.
+func checkIdentity(t *testing.T, k *sentKey) {
+	t.Helper()
+	if whole := wire.Strict.Append(nil, []byte(k.key)); len(whole) <= wire.Strict.Limit() {
+		t.Errorf("%q was cut, though it has %d bytes when encoded", k.key, len(whole))
+	}
+	hash := sha256.Sum256([]byte(k.key))
+	head, identity, _ := strings.Cut(k.fixed, "~"+hex.EncodeToString(hash[:16]))
+	if identity != "" || len(head) == len(k.fixed) || !strings.HasPrefix(k.key, head) {
+		t.Errorf("%q is counted as %q, want its beginning and its hash", k.key, k.fixed)
+	}
+}
+
+// sendKeys counts each key some times more. It waits for StatsD, whose socket holds
+// little.
+func sendKeys(t *testing.T, sink *collector.StatsD, counter *testenv.StatsDServer, random *rand.Rand, rules *hotparam.Rules, parts []map[string]*sentKey) {
+	t.Helper()
+	const atOnce = 250 // at most 250 packets: that many lines
+	for i, part := range parts {
+		var counts []collector.Count
+		flush := func() {
+			sent := sink.Send(t.Context(), collector.Flush{Start: time.Now()}, counts)
+			if sent.Err != nil || sent.TooLong > 0 || sent.Failed > 0 || sent.Lines < int64(len(counts)) {
+				t.Fatalf("sent %+v", sent)
+			}
+			counts = counts[:0]
+			counter.Drain()
+		}
+		for _, k := range part {
+			n := 1 + random.Int64N(1<<random.IntN(40))
+			k.n += n
+			counts = append(counts, collector.Count{Rule: []byte(rules.Rules[i].ID), Text: []byte(k.fixed), N: n})
+			if len(counts) == atOnce {
+				flush()
+			}
+		}
+		flush()
+	}
+}
+
+// randomKey is of 1 to 600 bytes: of any, of those that a query has, of letters alone
+// (which are not escaped, so these are the longest that stay whole), or of runes.
+func randomKey(random *rand.Rand) string {
+	const query = "abcXYZ019-_=&?./%+:|@#,; ~*{}[]()'\"\\<>^$`!\t\n"
+	const letters = "ABCXYZabcxyz0189-="
+	length := 1 + random.IntN(600)
+	if random.IntN(2) == 0 {
+		length = 1 + length/6 // most of these stay whole
+	}
+	var key bytes.Buffer
+	kind := random.IntN(4)
+	for key.Len() < length {
+		switch kind {
+		case 0:
+			key.WriteByte(byte(random.IntN(256)))
+		case 1:
+			key.WriteByte(query[random.IntN(len(query))])
+		case 2:
+			key.WriteByte(letters[random.IntN(len(letters))])
+		default:
+			key.WriteRune(rune(random.IntN(0x2FFFF)))
+		}
+	}
+	return string(key.Bytes()[:length])
+}

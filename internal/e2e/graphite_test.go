@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+const (
+	crowds     = 10
+	crowdTerms = 2000
+
+	allSearches = "stats_counts.shop.search-terms.hot_param.*"
+	phoneSeries = "stats_counts.shop.search-terms.hot_param.GET_20_2Fsearch_3Fq=phone"
+)
+
+// A flash crowd on one value among 2,000, by StatsD, Graphite and a job each second:
+// it is limited, and nothing else is; and each request is one count in Graphite. Ten
+// times, each time from a clean start of everything, and each beginning at another
+// part of the second.
+func TestFlashCrowdByGraphite(t *testing.T) {
+	var took []time.Duration
+	for i := range crowds {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			f := newGraphiteFleet(t, searchRule)
+			daemon, apis := f.startAggregator(), f.startAPIs(3)
+			others := f.browse(apis, crowdTerms, 500)
+			time.Sleep(time.Second + time.Duration(i)*time.Second/crowds)
+			rush := f.rush(apis, "phone")
+			within(t, patience, "phone refused on all instances", func() bool {
+				_, ok := rush.limited()
+				return ok
+			})
+			limited, _ := rush.limited()
+			took = append(took, limited)
+			t.Logf("limited on all instances after %v", limited)
+			if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
+				t.Errorf("hot in Redis: %q, want %q alone", hot, phone)
+			}
+			within(t, patience, "all 2,000 terms asked for", func() bool { return others.asked.Load() >= crowdTerms })
+			others.stop()
+			rush.stop()
+			if n := others.failed.Load(); n > 0 {
+				t.Errorf("%d requests of other terms did not pass", n)
+			}
+			f.checkConserved(daemon, apis, others, rush)
+		})
+	}
+	if len(took) < crowds {
+		return // has been told
+	}
+	slices.Sort(took)
+	t.Logf("limited after %v in the median, %v at most", took[crowds/2], took[crowds-1])
+	if most := took[crowds-1]; most > 5*time.Second {
+		t.Errorf("limited after %v, want at most 5s", most)
+	}
+	if median := took[crowds/2]; median > 3*time.Second {
+		t.Errorf("limited after %v in the median, want at most 3s", median)
+	}
+}
+
+// checkConserved sees that each request is one count: at the instances, in Graphite,
+// and, of what the job asks for, at the daemon.
+func (f *graphiteFleet) checkConserved(daemon *daemon, apis []*api, others *browsers, rush *rush) {
+	t := f.t
+	t.Helper()
+	asked := others.asked.Load() + rush.asked()
+	sent := int64(0)
+	within(t, patience, "all requests sent to StatsD", func() bool {
+		sent = 0
+		for _, a := range apis {
+			in := a.look()
+			if n := in.Collector.Dropped.Sum() + in.Collector.Aged; n > 0 {
+				t.Fatalf("%d counts were dropped: %+v", n, in.Collector)
+			}
+			sent += in.Collector.Counts
+		}
+		return sent >= asked
+	})
+	kept := int64(0)
+	within(t, patience, "all counts in Graphite", func() bool {
+		kept = f.sum(allSearches)
+		return kept >= asked
+	})
+	if sent != asked || kept != asked {
+		t.Errorf("%d requests, %d sent as counts, %d in Graphite", asked, sent, kept)
+	}
+	if of := f.sum(phoneSeries); of != rush.asked() {
+		t.Errorf("phone was asked for %d times, Graphite has %d", rush.asked(), of)
+	}
+	within(t, patience, "all counts of phone at the daemon", func() bool {
+		return int64(daemon.metric("hotparam_graphite_counted_total")) >= rush.asked()
+	})
+	if n := int64(daemon.metric("hotparam_graphite_counted_total")); n != rush.asked() {
+		t.Errorf("the daemon counted %d, want the %d requests of phone alone", n, rush.asked())
+	}
+}
+
+// Hot, listed as documented, and free again once the demand is over.
+func TestHotParameterByGraphiteCools(t *testing.T) {
+	f := newGraphiteFleet(t, searchRule)
+	daemon, apis := f.startAggregator(), f.startAPIs(3)
+	within(t, patience, "the aggregator ready", daemon.ready)
+	rush := f.rush(apis, "phone")
+	f.awaitHot(patience, apis, phone)
+	f.checkList()
+	time.Sleep(3 * time.Second)
+	if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
+		t.Errorf("hot in Redis after 3s more: %q, want %q alone: demand lasts", hot, phone)
+	}
+	rush.stop()
+	f.awaitCool(patience, apis)
+	f.checkEvents()
+	for _, a := range apis {
+		if status, _ := f.get(a.search("phone")); status != http.StatusOK {
+			t.Errorf("phone after it has cooled: status %d, want 200", status)
+		}
+	}
+	f.checkLongKey(apis)
+}
+
+// checkLongKey rushes for a term of any bytes, longer than Graphite has room for: it is
+// limited by its cut name, alone among those that begin as it does.
+func (f *graphiteFleet) checkLongKey(apis []*api) {
+	t := f.t
+	t.Helper()
+	term := strings.Repeat("%E6%97%A5%00%26", 40)
+	long := f.rush(apis, term+"1")
+	within(t, patience, "a long term refused on all instances", func() bool {
+		_, ok := long.limited()
+		return ok
+	})
+	hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val()
+	if len(hot) != 1 {
+		t.Fatalf("hot in Redis: %q, want the long term alone", hot)
+	}
+	text := strings.TrimPrefix(hot[0], "search-terms ")
+	name := wire.Strict.Append(nil, []byte(text))
+	if !regexp.MustCompile(`^GET /search\?q=%E6%97%A5%00%26.*~[0-9a-f]{32}$`).MatchString(text) || len(name) > wire.Strict.Limit() {
+		t.Errorf("hot in Redis: %q, want the term, cut to what Graphite has room for, and its hash", hot)
+	}
+	for _, a := range apis {
+		if status, _ := f.get(a.search(term + "2")); status != http.StatusOK {
+			t.Errorf("another long term: status %d, want 200", status)
+		}
+	}
+}
