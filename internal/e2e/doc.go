@@ -11,6 +11,7 @@
 //	enforce_test.go   how fast a limit is in force everywhere
 //	faults_test.go    what goes away, and comes back
 //	flood_test.go     a flood of distinct values
+//	flood_malformed_test.go  a flood of nonsense
 //	operate_test.go   signals, health, and counts of others
 //	crowd_test.go     known traffic, from which the truth can be reckoned
 //	sights_test.go    what was seen of the hot set, held against the truth
