@@ -53,8 +53,8 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	defer func() { _ = client.Close() }() // the publishers have said all
 	rules, conf := set.file.Rules, set.file.Aggregator
 	if f.check {
-		fmt.Fprintf(s.err, "%s: good, %d rules, version %s; %s, Redis %s, HTTP %s\n",
-			f.config, len(rules.Rules), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
+		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n",
+			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
 		return nil
 	}
 	var p pipeline

@@ -46,7 +46,7 @@ func lint(s streams, path string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "%s: good, %d rules, version %s\n", path, len(file.Rules.Rules), file.Rules.Version)
+	fmt.Fprintf(s.err, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
 	fmt.Fprintf(s.err, "  counts: %s\n", transportWords(file))
 	for i := range file.Rules.Rules {
 		fmt.Fprintf(s.err, "  %s\n", ruleWords(&file.Rules.Rules[i]))
