@@ -92,7 +92,7 @@ var opticalFaults = []struct {
 func TestGraphiteAnswersBadly(t *testing.T) {
 	f := newGraphiteFleet(t, searchRule)
 	l := newLens(t, f.graphite.URL())
-	f.settings = fmt.Sprintf("{url: %q, timeout: 1s}", l.url)
+	f.settings = fmt.Sprintf("{url: %q, timeout: 2s}", l.url)
 	daemon, apis := f.startAggregator(), f.startAPIs(3)
 	within(t, patience, "the aggregator ready", daemon.ready)
 	f.rush(apis, "phone")
