@@ -99,19 +99,16 @@ func TestGraphiteAnswersBadly(t *testing.T) {
 	warning := regexp.MustCompile(`level=WARN msg="Graphite`)
 	warnings := func() int { return len(warning.FindAllString(daemon.Stderr(), -1)) }
 	for _, fault := range badAnswers {
-		before, polls := warnings(), daemon.metric("hotparam_graphite_polls_total")
+		before := warnings()
 		l.bend(fault.answer)
-		within(t, patience, "not ready: "+fault.name, func() bool { return !daemon.ready() })
-		from := time.Now()
-		for time.Since(from) < 2*time.Second || daemon.metric("hotparam_graphite_polls_total") < polls+2 {
+		within(t, patience, "not ready: "+fault.name, func() bool {
 			if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
 				t.Fatalf("%s: hot in Redis: %q, want %q alone, as it was", fault.name, hot, phone)
 			}
-			if time.Since(from) > patience {
-				t.Fatalf("%s: Graphite is not asked any more", fault.name)
-			}
 			time.Sleep(50 * time.Millisecond)
-		}
+			return !daemon.ready()
+		})
+		within(t, patience, "a warning: "+fault.name, func() bool { return warnings() > before })
 		l.clear()
 		well := within(t, patience, "ready again after: "+fault.name, daemon.ready)
 		t.Logf("%s: ready %v after it was over", fault.name, well)
@@ -155,7 +152,6 @@ func TestGraphiteDies(t *testing.T) {
 	} {
 		part.kill()
 		within(t, patience, "not ready without "+part.name, func() bool { return !daemon.ready() })
-		time.Sleep(2 * time.Second)
 		if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
 			t.Errorf("without %s: hot in Redis: %q, want %q alone, as it was", part.name, hot, phone)
 		}

@@ -110,9 +110,9 @@ func TestHotParameterByGraphiteCools(t *testing.T) {
 	rush := f.rush(apis, "phone")
 	f.awaitHot(patience, apis, phone)
 	f.checkList()
-	time.Sleep(3 * time.Second)
+	time.Sleep(2 * time.Second)
 	if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
-		t.Errorf("hot in Redis after 3s more: %q, want %q alone: demand lasts", hot, phone)
+		t.Errorf("hot in Redis after 2s more: %q, want %q alone: demand lasts", hot, phone)
 	}
 	rush.stop()
 	f.awaitCool(patience, apis)
