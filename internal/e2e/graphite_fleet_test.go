@@ -27,10 +27,17 @@ type graphiteFleet struct {
 // newGraphiteFleet starts all that is not ours.
 func newGraphiteFleet(t *testing.T, rules string) *graphiteFleet {
 	t.Helper()
+	return newGraphiteFleetOf(t, rules, testenv.StatsDOptions{})
+}
+
+// newGraphiteFleetOf has a StatsD that is set otherwise.
+func newGraphiteFleetOf(t *testing.T, rules string, options testenv.StatsDOptions) *graphiteFleet {
+	t.Helper()
 	f := &graphiteFleet{fleet: newFleet(t, quickCommands(t), rules)}
 	f.owner = "graphite"
 	f.graphite = testenv.Graphite(t)
-	f.counter = testenv.StatsD(t, testenv.StatsDOptions{Carbon: f.graphite.Carbon()})
+	options.Carbon = f.graphite.Carbon()
+	f.counter = testenv.StatsD(t, options)
 	f.settings = fmt.Sprintf("{url: %q}", f.graphite.URL())
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -123,6 +124,30 @@ func TestHotParameterByGraphiteCools(t *testing.T) {
 		}
 	}
 	f.checkLongKey(apis)
+}
+
+// The other names that StatsD has for a count: a key is hot by the same counts.
+func TestGraphiteNames(t *testing.T) {
+	for _, names := range []struct {
+		name, settings string
+		options        testenv.StatsDOptions
+	}{
+		{"counts without legacyNamespace", `series: "stats.counters.{name}.count"`, testenv.StatsDOptions{Modern: true}},
+		{"rates with legacyNamespace", `series: "stats.{name}", rate: true`, testenv.StatsDOptions{}},
+	} {
+		t.Run(names.name, func(t *testing.T) {
+			f := newGraphiteFleetOf(t, searchRule, names.options)
+			f.settings = fmt.Sprintf("{url: %q, %s}", f.graphite.URL(), names.settings)
+			daemon, apis := f.startAggregator(), f.startAPIs(3)
+			within(t, patience, "the aggregator ready", daemon.ready)
+			f.rush(apis, "phone")
+			f.awaitHot(patience, apis, phone)
+			f.checkList()
+			if n := daemon.metric(`hotparam_graphite_rejected_total{reason="foreign"}`); n != 0 {
+				t.Errorf("%v series were foreign", n)
+			}
+		})
+	}
 }
 
 // checkLongKey rushes for a term of any bytes, longer than Graphite has room for: it is
