@@ -11,6 +11,21 @@ import (
 // the mean of.
 const baselineWindows = 10
 
+// Lookback is how far back counts matter: the longest window, with the ten before
+// it where a rule compares with them.
+func Lookback(rules *hotparam.Rules) time.Duration {
+	d := time.Duration(0)
+	for i := range rules.Rules {
+		for _, t := range rules.Rules[i].Hot {
+			if t.Kind == hotparam.Jump {
+				d = max(d, (baselineWindows+1)*t.Rate.Per)
+			}
+			d = max(d, t.Rate.Per)
+		}
+	}
+	return d
+}
+
 // history is what keys counted in the windows before the present one, in panes
 // that are wider than the window's: some ten to a window.
 type history struct {

@@ -57,19 +57,12 @@ func newJob(c *Config, api *client, patience time.Duration) *job {
 	keep := j.reread
 	for i := range j.watches {
 		w := &j.watches[i]
-		rule := &c.Rules.Rules[w.number]
-		j.byRule[rule.ID] = i
+		j.byRule[c.Rules.Rules[w.number].ID] = i
 		if w.above > 0 {
 			keep = max(keep, w.span+j.reread)
 		}
-		j.lookback = max(j.lookback, w.span)
-		for _, t := range rule.Hot {
-			if t.Kind == hotparam.Jump { // and the ten windows before
-				j.lookback = max(j.lookback, 11*int64(t.Rate.Per/c.Step))
-			}
-		}
 	}
-	j.lookback = max(keep, min(j.lookback+j.reread, int64(longestLookback/c.Step)))
+	j.lookback = max(keep, min(int64(aggregator.Lookback(c.Rules)/c.Step)+j.reread, int64(longestLookback/c.Step)))
 	scale := 1.0
 	if c.Rate {
 		scale = c.Step.Seconds()

@@ -166,7 +166,7 @@ func New(c Config) (*Source, error) {
 	}
 	return &Source{
 		cfg:      c,
-		lookback: longest(c.Rules) + c.Grace + c.Session + outageSpan,
+		lookback: aggregator.Lookback(c.Rules) + c.Grace + c.Session + outageSpan,
 		workers:  make(map[int32]*worker),
 		ended:    make(map[int32]*worker),
 		running:  make(map[*worker]struct{}),
@@ -176,21 +176,6 @@ func New(c Config) (*Source, error) {
 
 		commitEvery: defaultCommit,
 	}, nil
-}
-
-// longest is how far back counts matter: the longest window, with the ten before
-// it where a rule compares with them.
-func longest(rules *hotparam.Rules) time.Duration {
-	d := time.Duration(0)
-	for i := range rules.Rules {
-		for _, t := range rules.Rules[i].Hot {
-			if t.Kind == hotparam.Jump {
-				d = max(d, 11*t.Rate.Per)
-			}
-			d = max(d, t.Rate.Per)
-		}
-	}
-	return d
 }
 
 // Run takes its share of the partitions and works until ctx ends: then it works
