@@ -11,8 +11,9 @@ import (
 type Publisher interface {
 	// Publish takes a change of the hot set.
 	Publish(hotparam.Change)
-	// Refresh takes the present counts of keys that are hot.
-	Refresh([]hotparam.Hot)
+	// Refresh takes the present counts of all keys of one part that are hot: a key
+	// that the publisher does not know, as it had no place for it, is told again.
+	Refresh(part int, hot []hotparam.Hot)
 	// Suspects takes the keys that may be hot and cannot be told yet, all of one
 	// part of the keys: they take the place of what that part told before.
 	Suspects(part int, suspects []hotparam.Hot)
@@ -67,6 +68,7 @@ type Detector struct {
 	onVerdict func(Verdict)
 	account   *accountant // nil: of no key
 	unnamed   int64
+	refreshed bool // keys were told by the last refresh
 }
 
 // NewDetector makes a detector.
@@ -259,9 +261,10 @@ func (d *Detector) Refresh() {
 			v.tidyUp()
 		}
 	}
-	if len(hot) > 0 {
-		d.publisher.Refresh(hot)
+	if len(hot) > 0 || d.refreshed {
+		d.publisher.Refresh(d.suspects.part, hot)
 	}
+	d.refreshed = len(hot) > 0
 }
 
 func (d *Detector) publish(change hotparam.Change) {
