@@ -16,7 +16,7 @@ type desired struct {
 	cap      int
 	parts    map[string]*guarantee // by rule
 	known    map[string]*wanted    // by member
-	cooled   map[string]struct{}   // what was known and is no more, for a take-over; nil: not kept
+	cooled   map[string]struct{}   // what was known and is no more, for a take-over
 	told     map[int]toldPart      // by part of the aggregator, as of its last refresh
 	overflow map[string]uint64     // rule → times that a key found no place, or lost its own
 
@@ -36,7 +36,7 @@ type toldPart struct {
 func newDesired(places int, rules []string) desired {
 	d := desired{
 		cap: places, parts: make(map[string]*guarantee), known: make(map[string]*wanted),
-		told: make(map[int]toldPart), overflow: make(map[string]uint64),
+		cooled: make(map[string]struct{}), told: make(map[int]toldPart), overflow: make(map[string]uint64),
 	}
 	for _, rule := range rules {
 		d.parts[rule] = &guarantee{share: places / len(rules)}
@@ -120,9 +120,6 @@ func (d *desired) remove(key hotparam.Key) (changed bool) {
 		d.stale = true
 	}
 	delete(d.known, member)
-	if d.cooled == nil {
-		return d.changed()
-	}
 	if len(d.cooled) >= 2*d.cap {
 		clear(d.cooled) // they are left to fade
 	}

@@ -49,17 +49,16 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 	return group.Wait()
 }
 
-// ready tells whether what is found is published, or why not.
+// ready reports that what is found is published, or why it is not.
 func (o owner) ready() (string, error) {
-	switch stats := o.publisher.Stats(); {
-	case stats.Fenced:
-		return "", errFenced
-	case !stats.Connected:
-		return "", errNoRedis
-	case stats.Standby:
+	stats := o.publisher.Stats()
+	if err := whyNotPublished(&stats); err != nil {
+		return "", err
+	}
+	if stats.Standby {
 		return "standby: another aggregator publishes, this one takes over when it dies", nil
 	}
-	return "ready" + placesWords(o.publisher.Stats()), nil
+	return withTrouble("ready"+placesWords(&stats), &stats), nil
 }
 
 // hotRules are the ids of the rules that find hot keys, which share the places of the
@@ -75,7 +74,7 @@ func hotRules(rules *hotparam.Rules) (ids []string) {
 
 // placesWords names the rules of which hot keys are not published; it is empty if all
 // are.
-func placesWords(stats hotkeys.PublisherStats) string {
+func placesWords(stats *hotkeys.PublisherStats) string {
 	var waiting []string
 	for _, rule := range slices.Sorted(maps.Keys(stats.Rules)) {
 		if n := stats.Rules[rule].Waiting; n > 0 {
@@ -88,6 +87,27 @@ func placesWords(stats hotkeys.PublisherStats) string {
 	}
 	if n := stats.Unpublishable; n > 0 {
 		words += fmt.Sprintf("; %s cannot be published, as no instance could read them", plural(n, "hot key"))
+	}
+	return words
+}
+
+// whyNotPublished returns why hot keys are not published, or nil.
+func whyNotPublished(stats *hotkeys.PublisherStats) error {
+	switch {
+	case stats.FencedBy != "":
+		return fmt.Errorf("%w: fenced by %s; this one takes over when that one ends or falls silent", errFenced, stats.FencedBy)
+	case stats.Connected:
+		return nil
+	case stats.Trouble != "":
+		return fmt.Errorf("%w: %s", errNoRedis, stats.Trouble)
+	}
+	return errNoRedis
+}
+
+// withTrouble adds what fails though hot keys are published.
+func withTrouble(words string, stats *hotkeys.PublisherStats) string {
+	if stats.Trouble != "" {
+		words += "; but " + stats.Trouble
 	}
 	return words
 }

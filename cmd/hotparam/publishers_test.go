@@ -21,8 +21,16 @@ func TestAddCounters(t *testing.T) {
 			fields.Field(i).SetUint(1)
 		}
 	}
+	for i := range one.Healed {
+		one.Healed[i] = 1
+	}
 	addCounters(&sum, one)
 	addCounters(&sum, one)
+	for name, n := range sum.Healed.All() {
+		if n != 2 {
+			t.Errorf("Healed %s: %d, want 2", name, n)
+		}
+	}
 	for i := range fields.NumField() {
 		if got := reflect.ValueOf(sum).Field(i); got.Kind() == reflect.Uint64 && got.Uint() != 2 {
 			t.Errorf("%s: %d, want 2", fields.Type().Field(i).Name, got.Uint())
@@ -60,12 +68,12 @@ func TestPublishersAddUpPlaces(t *testing.T) {
 		}
 		return nil
 	})
-	if words := placesWords(all.stats()); words != "; the published set is full, hot keys wait for a place: 6 of a" {
-		t.Errorf("%q", words)
+	if s := all.stats(); placesWords(&s) != "; the published set is full, hot keys wait for a place: 6 of a" {
+		t.Errorf("%q", placesWords(&s))
 	}
 	end()
 	running.Wait()
-	if s := all.stats(); s.Waiting != 0 || s.Rules["a"] != (hotkeys.RulePlaces{Overflow: 6}) || placesWords(s) != "" {
+	if s := all.stats(); s.Waiting != 0 || s.Rules["a"] != (hotkeys.RulePlaces{Overflow: 6}) || placesWords(&s) != "" {
 		t.Errorf("%+v when all are gone", s)
 	}
 }
