@@ -106,6 +106,13 @@ func NewDetector(c DetectorConfig) *Detector {
 		}
 		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
 	}
+	watches := 0
+	for _, r := range d.rules {
+		if r != nil {
+			watches++
+		}
+	}
+	d.suspects.share = maxSuspects / max(1, watches)
 	if c.OnAccount != nil {
 		d.account = &accountant{key: c.Explain, tell: c.OnAccount}
 	}
@@ -152,7 +159,7 @@ func (d *Detector) Hidden(when time.Time, n int64) {
 			if v.history != nil {
 				v.history.conceal(v.history.Index(when), n)
 			}
-			d.suspects.hide(v, v.bound+n)
+			d.suspects.hide(r, v, v.bound+n)
 		}
 	}
 }
@@ -169,7 +176,7 @@ func (d *Detector) Held(rule int, bound int64) {
 		if v.history != nil {
 			v.history.held = bound // it is of the baseline's windows, too
 		}
-		d.suspects.hide(v, v.bound+grown)
+		d.suspects.hide(r, v, v.bound+grown)
 	}
 }
 

@@ -46,7 +46,7 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
 				h.Ratio = w.marks[t.number].ratio(at.low)
 				d.publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 			}
-		} else if (w == nil || w.suspect == nil) && !d.suspects.full() {
+		} else if (w == nil || w.suspect == nil) && !d.suspects.full(r) {
 			if v.atMost(c.Hash, c.Text, at.end) >= n.maybe {
 				w = d.suspect(r, t, w, at.i, c.Text, c.Hash, c.When)
 			}

@@ -14,7 +14,7 @@ import (
 // each refresh. Not safe for concurrent use.
 type desired struct {
 	cap      int
-	parts    map[string]*guarantee // by rule
+	shares   map[string]*guarantee // by rule
 	known    map[string]*wanted    // by member
 	cooled   map[string]struct{}   // what was known and is no more, for a take-over
 	told     map[int]toldPart      // by part of the aggregator, as of its last refresh
@@ -34,14 +34,10 @@ type toldPart struct {
 
 // newDesired divides cap places equally between the rules.
 func newDesired(places int, rules []string) desired {
-	d := desired{
-		cap: places, parts: make(map[string]*guarantee), known: make(map[string]*wanted), cooled: make(map[string]struct{}),
-		told: make(map[int]toldPart), overflow: make(map[string]uint64),
+	return desired{
+		cap: places, shares: newGuarantees(places, rules), known: make(map[string]*wanted),
+		cooled: make(map[string]struct{}), told: make(map[int]toldPart), overflow: make(map[string]uint64),
 	}
-	for _, rule := range rules {
-		d.parts[rule] = &guarantee{share: places / len(rules)}
-	}
-	return d
 }
 
 // terms are what of an entry makes a change when it differs; rates do not.
@@ -85,7 +81,7 @@ func (d *desired) changed() bool { return d.stale || d.unseen }
 // wants reports whether a key that is not known is worth a place among those that
 // wait.
 func (d *desired) wants(w *wanted) bool {
-	return d.lastKnown == nil || len(d.known) < d.kept() || w.isAhead(d.lastKnown, d.parts)
+	return d.lastKnown == nil || len(d.known) < d.kept() || w.isAhead(d.lastKnown, d.shares)
 }
 
 // add makes a key known. If it may take a place, places have to be given out anew.
@@ -100,7 +96,7 @@ func (d *desired) add(w *wanted) {
 // mayPlace reports whether a key without a place may get one, as places were given out
 // last.
 func (d *desired) mayPlace(w *wanted) bool {
-	return d.lastPlace == nil || w.isAhead(d.lastPlace, d.parts)
+	return d.lastPlace == nil || w.isAhead(d.lastPlace, d.shares)
 }
 
 // kept is how many keys stay when there are too many: half as many may wait as can,
@@ -205,7 +201,7 @@ func (d *desired) update(h *hotparam.Hot) bool {
 // give gives out the places. It returns all keys in the order of their claims.
 func (d *desired) give() []ranked {
 	keys := slices.Collect(maps.Values(d.known))
-	all, moved := rank(keys, d.parts), false
+	all, moved := rank(keys, d.shares), false
 	for i, w := range all {
 		placed := i < d.cap
 		moved = moved || placed != w.placed
@@ -215,7 +211,7 @@ func (d *desired) give() []ranked {
 		w.placed, w.waits = placed, !placed
 	}
 	if moved { // those with a place are stronger now, which changes only their order
-		d.unseen, all = true, rank(keys, d.parts)
+		d.unseen, all = true, rank(keys, d.shares)
 	}
 	d.stale, d.lastPlace, d.lastKnown = false, nil, nil
 	if len(all) >= d.cap {
@@ -255,8 +251,8 @@ func (d *desired) places() map[string]RulePlaces {
 	if d.stale {
 		d.give()
 	}
-	all := make(map[string]RulePlaces, len(d.parts))
-	for rule := range d.parts {
+	all := make(map[string]RulePlaces, len(d.shares))
+	for rule := range d.shares {
 		all[rule] = RulePlaces{}
 	}
 	for _, w := range d.known {

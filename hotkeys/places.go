@@ -73,18 +73,27 @@ type guarantee struct {
 	weakest *wanted // the last of them
 }
 
-// rank orders keys by their claim to a place, the best first. It notes in parts
+// newGuarantees divides places equally between rules.
+func newGuarantees(places int, rules []string) map[string]*guarantee {
+	shares := make(map[string]*guarantee, len(rules))
+	for _, rule := range rules {
+		shares[rule] = &guarantee{share: places / len(rules)}
+	}
+	return shares
+}
+
+// rank orders keys by their claim to a place, the best first. It notes in shares
 // which keys of each rule are within its share. A rule without an entry there has no
 // share.
-func rank(keys []*wanted, parts map[string]*guarantee) []ranked {
-	for _, g := range parts {
+func rank(keys []*wanted, shares map[string]*guarantee) []ranked {
+	for _, g := range shares {
 		g.due, g.weakest = 0, nil
 	}
 	slices.SortFunc(keys, compareWanted)
 	var sorted [groups][]ranked
 	for _, w := range keys {
 		in := lentLimited
-		if g := parts[w.Rule]; g != nil && g.due < g.share {
+		if g := shares[w.Rule]; g != nil && g.due < g.share {
 			in = dueLimited
 			g.due, g.weakest = g.due+1, w
 		}
@@ -104,9 +113,9 @@ type ranked struct {
 
 // isAhead reports whether a key that was not ranked would come before one that was, by
 // the guarantees as of then.
-func (w *wanted) isAhead(of *ranked, parts map[string]*guarantee) bool {
+func (w *wanted) isAhead(of *ranked, shares map[string]*guarantee) bool {
 	in := lentLimited
-	if g := parts[w.Rule]; g != nil && (g.due < g.share || g.weakest != nil && compareWanted(w, g.weakest) <= 0) {
+	if g := shares[w.Rule]; g != nil && (g.due < g.share || g.weakest != nil && compareWanted(w, g.weakest) <= 0) {
 		in = dueLimited
 	}
 	if !w.limited() {

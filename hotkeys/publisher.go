@@ -117,7 +117,7 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		layout:    NewLayout(cfg.Namespace),
 		holder:    newHolder(),
 		desired:   newDesired(cfg.Cap, cfg.Rules),
-		suspected: suspected{parts: make(map[int]map[string]float64)},
+		suspected: newSuspected(cfg.Rules),
 		wake:      make(chan struct{}, 1),
 		suspect:   make(chan struct{}, 1),
 		writer:    writer{reclaim: true, sent: make(map[string]terms), known: make(map[*redis.Script]bool)},

@@ -449,9 +449,10 @@ func TestRefreshBringsBack(t *testing.T) {
 		p.Publish(cools(flood...))
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{})
-		<-p.wake
-		p.Refresh(0, []hotparam.Hot{phone})
-		<-p.wake // it does not wait for a renewal
+		<-p.wake // of the change
+		if p.Refresh(0, []hotparam.Hot{phone}); len(p.wake) != 1 {
+			t.Fatal("what came back waits for a renewal")
+		}
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{"phone": 50})
 		if s := p.Stats(); s.Keys != 1 || s.Waiting != 0 {

@@ -114,15 +114,6 @@ func (p *publishers) stats() hotkeys.PublisherStats {
 	return sum
 }
 
-// firstPartition returns the words of the lowest partition, and how many have any.
-func firstPartition(words map[int32]string) string {
-	if len(words) == 0 {
-		return ""
-	}
-	first := slices.Min(slices.Collect(maps.Keys(words)))
-	return fmt.Sprintf("%s (partition %d, one of %d)", words[first], first, len(words))
-}
-
 func addPlaces(sum, rules map[string]hotkeys.RulePlaces) {
 	for rule, of := range rules {
 		s := sum[rule]
@@ -131,6 +122,15 @@ func addPlaces(sum, rules map[string]hotkeys.RulePlaces) {
 		s.Overflow += of.Overflow
 		sum[rule] = s
 	}
+}
+
+// firstPartition returns the words of the lowest partition, and how many have any.
+func firstPartition(words map[int32]string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	first := slices.Min(slices.Collect(maps.Keys(words)))
+	return fmt.Sprintf("%s (partition %d, one of %d)", words[first], first, len(words))
 }
 
 func addCounters(sum *hotkeys.PublisherStats, s hotkeys.PublisherStats) {

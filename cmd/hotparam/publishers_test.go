@@ -68,12 +68,12 @@ func TestPublishersAddUpPlaces(t *testing.T) {
 		}
 		return nil
 	})
-	if words := placesWords(all.stats()); words != "; the published set is full, hot keys wait for a place: 6 of a" {
-		t.Errorf("%q", words)
+	if s := all.stats(); placesWords(&s) != "; the published set is full, hot keys wait for a place: 6 of a" {
+		t.Errorf("%q", placesWords(&s))
 	}
 	end()
 	running.Wait()
-	if s := all.stats(); s.Waiting != 0 || s.Rules["a"] != (hotkeys.RulePlaces{Overflow: 6}) || placesWords(s) != "" {
+	if s := all.stats(); s.Waiting != 0 || s.Rules["a"] != (hotkeys.RulePlaces{Overflow: 6}) || placesWords(&s) != "" {
 		t.Errorf("%+v when all are gone", s)
 	}
 }
