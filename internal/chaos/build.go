@@ -16,29 +16,51 @@ type Programs struct {
 	Instance string // internal/chaos/cmd/instance
 }
 
-// Build builds the programs of this checkout into dir, with the faults planted.
-func Build(dir string, faults ...Fault) (Programs, error) {
-	p := Programs{filepath.Join(dir, "hotparam"), filepath.Join(dir, "instance")}
+// Build builds the programs of this checkout into dir.
+func Build(dir string) (p Programs, err error) {
+	if p.Hotparam, err = build(dir, "hotparam", Fault{}); err == nil {
+		p.Instance, err = build(dir, "instance", Fault{})
+	}
+	return p, err
+}
+
+// Plant builds the program that the fault is planted in, into dir, in place of that of
+// the programs.
+func (p Programs) Plant(dir string, f Fault) (_ Programs, err error) {
+	switch f.In {
+	case "hotparam":
+		p.Hotparam, err = build(dir, f.In, f)
+	case "instance":
+		p.Instance, err = build(dir, f.In, f)
+	default:
+		err = fmt.Errorf("chaos: fault %s: no program %q", f.Name, f.In)
+	}
+	return p, err
+}
+
+// sources are where the programs are, by name.
+var sources = map[string]string{"hotparam": "./cmd/hotparam", "instance": "./internal/chaos/cmd/instance"}
+
+func build(dir, name string, f Fault) (path string, err error) {
 	root, err := moduleRoot()
 	if err != nil {
-		return p, err
+		return "", err
 	}
-	args := []string{"build"}
-	if len(faults) > 0 {
-		overlay, err := writeOverlay(dir, root, faults)
+	path = filepath.Join(dir, name)
+	args := []string{"build", "-o", path}
+	if len(f.Edits) > 0 {
+		overlay, err := writeOverlay(dir, root, f)
 		if err != nil {
-			return p, err
+			return "", err
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	for path, source := range map[string]string{p.Hotparam: "./cmd/hotparam", p.Instance: "./internal/chaos/cmd/instance"} {
-		cmd := exec.Command("go", append(args, "-o", path, source)...)
-		cmd.Dir = root
-		if output, err := cmd.CombinedOutput(); err != nil {
-			return p, fmt.Errorf("chaos: %s: %w\n%s", cmd, err, output)
-		}
+	cmd := exec.Command("go", append(args, sources[name])...)
+	cmd.Dir = root
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("chaos: %s: %w\n%s", cmd, err, output)
 	}
-	return p, nil
+	return path, nil
 }
 
 func moduleRoot() (string, error) {
@@ -49,30 +71,28 @@ func moduleRoot() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// writeOverlay writes the changed sources beside the programs, and the file that tells
-// the go command of them.
-func writeOverlay(dir, root string, faults []Fault) (string, error) {
+// writeOverlay writes the changed sources into dir, and the file that tells the go
+// command of them.
+func writeOverlay(dir, root string, f Fault) (string, error) {
 	replace := make(map[string]string)
-	for _, f := range faults {
-		for i, e := range f.Edits {
-			path := filepath.Join(root, filepath.FromSlash(e.File))
-			from := path
-			if earlier, ok := replace[path]; ok {
-				from = earlier
-			}
-			text, err := os.ReadFile(from)
-			if err != nil {
-				return "", fmt.Errorf("chaos: fault %s: %w", f.Name, err)
-			}
-			if n := bytes.Count(text, []byte(e.Old)); n != 1 {
-				return "", fmt.Errorf("chaos: fault %s: %s has %d times, want once:\n%s", f.Name, e.File, n, e.Old)
-			}
-			changed := filepath.Join(dir, fmt.Sprintf("%s-%d-%s", f.Name, i, filepath.Base(e.File)))
-			if err := os.WriteFile(changed, bytes.Replace(text, []byte(e.Old), []byte(e.New), 1), 0o600); err != nil {
-				return "", err
-			}
-			replace[path] = changed
+	for i, e := range f.Edits {
+		path := filepath.Join(root, filepath.FromSlash(e.File))
+		from := path
+		if earlier, ok := replace[path]; ok {
+			from = earlier
 		}
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return "", fmt.Errorf("chaos: fault %s: %w", f.Name, err)
+		}
+		if n := bytes.Count(text, []byte(e.Old)); n != 1 {
+			return "", fmt.Errorf("chaos: fault %s: %s has %d times, want once:\n%s", f.Name, e.File, n, e.Old)
+		}
+		changed := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(e.File)))
+		if err := os.WriteFile(changed, bytes.Replace(text, []byte(e.Old), []byte(e.New), 1), 0o600); err != nil {
+			return "", err
+		}
+		replace[path] = changed
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -1,10 +1,12 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,8 +19,13 @@ type Config struct {
 	Counts   string        // statsd or kafka
 	Programs Programs
 	Log      io.Writer // events and violations, as they come; nil discards them
+	// Until ends the run at the first violation of an invariant that begins with it, such
+	// as "I1"; empty lets it go on.
+	Until string
 	// Only names the kinds of events, in this order, in place of the seeded ones.
 	Only []string
+
+	begun func(*run, context.Context, *sync.WaitGroup) // more work under the load
 }
 
 // Deployments that can be named in a Config.

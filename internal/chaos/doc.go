@@ -21,7 +21,7 @@
 //	redis.go, relay_*.go   the servers, and what lies between
 //	rules.go               the rules, as the file and as the oracle have them
 //	load.go                the requests
-//	watch.go               logs, descriptors, goroutines, health
+//	watch.go, writers.go   logs, descriptors, goroutines, health; who publishes
 //	judge.go               what is told to the oracle, and what a fault excuses
 //	run.go                 all of it
 //	soak.go                the same without faults: does anything grow?

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -144,13 +145,16 @@ func floodIdle(r *run, e *event) func() {
 		if err != nil {
 			break // it takes no more: that is in order
 		}
+		if len(conns)%2 == 0 { // the others do not even ask once
+			_, _ = conn.Write([]byte("GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+		}
 		conns = append(conns, conn)
 	}
 	return func() {
 		open := 0
 		for _, c := range conns {
 			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
-			if _, err := c.Read(make([]byte, 1)); isTimeout(err) {
+			if _, err := io.Copy(io.Discard, c); isTimeout(err) {
 				open++
 			}
 		}
@@ -173,7 +177,7 @@ func floodPublished(r *run, e *event) func() {
 	end := flood(func(ctx context.Context) {
 		every(ctx, 2*time.Millisecond, func(int) {
 			for range 4 {
-				_ = client.Publish(ctx, redisName("changed"), fmt.Sprintf("%08x:%d", rng.Uint32(), rng.Int64())).Err() // one more or less
+				_ = client.Publish(ctx, redisName("changed"), fmt.Sprintf(`{"version":"%08x:%d"}`, rng.Uint32(), 1+rng.Int64N(1<<40))).Err() // one more or less
 			}
 		})
 	})

@@ -144,7 +144,7 @@ func poisonPublished(r *run, e *event) func() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	r.logf("         %s becomes %v", redisName(p.key), p.value)
-	end := r.judge.begin(effect{publishing: true})
+	end := r.judge.begin(effect{publishing: true, anew: true})
 	_ = r.redis.onKey(ctx, "DEL", redisName(p.key))
 	args := append([]any{p.value[0], redisName(p.key)}, p.value[1:]...)
 	if err := r.redis.onKey(ctx, args...); err != nil {

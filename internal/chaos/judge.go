@@ -25,6 +25,7 @@ type effect struct {
 	publishing bool // hot keys may be unlimited everywhere
 	redis      bool // instances may decide exact limits by their parts
 	lost       bool // Redis may forget what was taken
+	anew       bool // epochs may begin anew
 	aggregator bool // it may not answer
 	one        bool // the rest concerns the instance alone:
 	instance   int
@@ -50,6 +51,7 @@ type judge struct {
 	effects  []*effect
 	stalled  func(time.Duration) // ends the allowance for the present stall
 	stallEnd time.Duration
+	anewTo   time.Duration // epochs may begin anew until then
 	slowest  time.Duration
 	requests int
 	limited  int
@@ -156,6 +158,9 @@ func (j *judge) begin(e effect) (end func()) {
 		j.excuse(&e, now)
 		j.effects = slices.DeleteFunc(j.effects, func(o *effect) bool { return o == &e })
 		failing.To = now + maxLatency
+		if e.lost || e.anew {
+			j.anewTo = now + recovery
+		}
 		for _, end := range ends {
 			end(now + recovery + time.Second)
 		}
@@ -193,11 +198,18 @@ func (j *judge) excusesSilence(asked oracle.Span) bool {
 	return slices.ContainsFunc(j.silent, func(s *oracle.Span) bool { return s.From <= asked.To && asked.From <= s.To })
 }
 
-// answered records what became of a request.
-func (j *judge) answered(a *api, life int64, route, key string, sent time.Duration, status int, err error) {
+// anew reports whether epochs may begin anew.
+func (j *judge) anew() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := j.now()
+	return j.now() < j.anewTo || slices.ContainsFunc(j.effects, func(e *effect) bool { return e.lost || e.anew })
+}
+
+// answered records what became of a request that was answered just now.
+func (j *judge) answered(a *api, life int64, route, key string, sent time.Duration, status int, err error) {
+	now := j.now() // before others are waited for
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.requests++
 	j.checkAnswer(a, route, key, sent, now, status, err)
 	admitted, refused := status == http.StatusOK, status == http.StatusTooManyRequests
@@ -224,7 +236,7 @@ func (j *judge) answered(a *api, life int64, route, key string, sent time.Durati
 // checkAnswer looks whether a request failed, or was slow, without an excuse.
 func (j *judge) checkAnswer(a *api, route, key string, sent, now time.Duration, status int, err error) {
 	for _, f := range j.failing[a.index] {
-		if f.From <= now && sent <= f.To+3*j.stalls.Within(oracle.Span{From: sent, To: now}) {
+		if f.From <= now && sent-3*j.stalls.Within(oracle.Span{From: sent, To: now}) <= f.To {
 			return
 		}
 	}

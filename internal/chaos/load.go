@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
 	"github.com/hotparam/hotparam/internal/chaos/oracle"
 )
 
@@ -73,6 +76,9 @@ func (l *load) start(ctx context.Context) {
 		l.work.Go(func() { l.control(ctx, a) })
 	}
 	l.work.Go(func() { l.clock(ctx) })
+	if l.f.redis.single != nil {
+		l.work.Go(func() { l.ping(ctx) })
+	}
 }
 
 // wait waits until all requests have been answered, once the context has ended.
@@ -108,11 +114,15 @@ func (l *load) send(ctx context.Context, a *api, fl flow) {
 // one sends one request and has it judged.
 func (l *load) one(a *api, route, key string) {
 	life, sent := a.lives.Load(), l.f.now()
-	status, err := ask(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
+	status, err := l.get(a, route, key)
 	if a.lives.Load() != life {
 		return // which life answered is not known
 	}
 	l.j.answered(a, life, route, key, sent, status, err)
+}
+
+func (l *load) get(a *api, route, key string) (status int, err error) {
+	return ask(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
 }
 
 // control asks an instance for what no guard stands before. What takes long there is
@@ -133,6 +143,23 @@ func (l *load) control(ctx context.Context, a *api) {
 			l.j.stall(oracle.Span{From: sent, To: now})
 		}
 	}
+}
+
+// ping asks Redis for nothing: the machine may be too busy for it alone.
+func (l *load) ping(ctx context.Context) {
+	client := redis.NewClient(&redis.Options{
+		Addr: l.f.redis.single.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	defer client.Close()
+	every(ctx, 50*time.Millisecond, func(int) {
+		sent := l.f.now()
+		err := client.Ping(ctx).Err()
+		meant := l.j.disturbed(func(e *effect) bool { return e.redis })
+		if now := l.f.now(); err == nil && now-sent > stallLeast && !meant {
+			l.j.stall(oracle.Span{From: sent, To: now})
+		}
+	})
 }
 
 // stallLeast is what counts as a stall of the machine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,8 @@ type run struct {
 	load      *load
 	limitKeys map[string]string // "GET /route?k=key" → the key in Redis
 
+	broken chan struct{} // closed at a violation that ends the run
+
 	mu     sync.Mutex
 	report Report
 }
@@ -64,7 +67,7 @@ func Run(tb testing.TB, c Config) *Report {
 	}
 	s := &scope{TB: tb}
 	defer s.close()
-	r := &run{report: Report{Config: c}}
+	r := &run{report: Report{Config: c}, broken: make(chan struct{})}
 	r.fleet = newFleet(s, &c)
 	r.judge = newJudge(r.fleet, r.violated)
 	r.load = newLoad(r.fleet, r.judge)
@@ -84,9 +87,15 @@ func Run(tb testing.TB, c Config) *Report {
 		work.Go(func() { r.watch(ctx, r.judge, w) })
 	}
 	work.Go(func() { every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
+	if r.redis.single != nil {
+		work.Go(func() { new(writers).follow(ctx, r) })
+	}
+	if c.begun != nil {
+		c.begun(r, ctx, &work)
+	}
 	r.sleep(2 * time.Second)
 	over()
-	r.sleep(calmLeast)
+	r.sleep(recovery)
 	r.events()
 	stop()
 	r.judge.check(false)
@@ -132,6 +141,9 @@ func (r *run) events() {
 		if r.now()-origin > r.c.Duration && len(r.c.Only) == 0 {
 			break // starting and ending took longer than planned
 		}
+		if r.isBroken() {
+			break
+		}
 		r.logf("%s", r.note(&e))
 		var ends []func()
 		begun := r.now()
@@ -159,14 +171,29 @@ func (r *run) violated(v oracle.Violation) {
 	if len(r.report.Violations) < maxViolations {
 		r.report.Violations = append(r.report.Violations, v)
 	}
+	if r.c.Until != "" && strings.HasPrefix(v.Invariant, r.c.Until) && !r.isBroken() {
+		close(r.broken)
+	}
 	r.mu.Unlock()
 	r.logf("VIOLATION %s", v)
 }
 
 func (r *run) logf(format string, args ...any) { fmt.Fprintf(r.c.Log, format+"\n", args...) }
 
+// isBroken reports whether the run ends early.
+func (r *run) isBroken() bool {
+	select {
+	case <-r.broken:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep lets time pass, unless the run ends early.
 func (r *run) sleep(d time.Duration) {
 	select {
+	case <-r.broken:
 	case <-r.Context().Done():
 		r.Fatal("chaos: interrupted")
 	case <-time.After(d):
