@@ -143,6 +143,9 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
+	if why := p.Stats().Trouble; why != "" {
+		return errors.New(why)
+	}
 	if old := admin.XRange(ctx, testLayout.Events, "1000-0", "1000-0").Val(); len(old) != 0 {
 		return errors.New("the stream was not trimmed")
 	}

@@ -37,7 +37,7 @@ func (p *Publisher) adopt(ctx context.Context) ([]hotparam.Hot, error) {
 	switch {
 	case p.cfg.Lease > 0:
 		return nil, errAdoptedLeased
-	case p.epoch != 0 || p.fenced:
+	case p.epoch != 0 || p.standby:
 		return nil, errAdoptedLate
 	}
 	answer, err := p.call(ctx, "adopt", adoptScript)

@@ -103,12 +103,12 @@ func TestBackends(t *testing.T) {
 		must(t, heir.settle(ctx))
 		seen.await(t, "what the heir publishes", has(want...))
 		one.Publish(cools(hot(text(2), 1, 50)))
-		for from := time.Now(); !one.Stats().Fenced; time.Sleep(time.Millisecond) {
+		for from := time.Now(); one.Stats().FencedBy == ""; time.Sleep(time.Millisecond) {
 			if time.Since(from) > patience {
 				t.Fatalf("the former holder is not fenced: %+v", one.Stats())
 			}
 		}
-		if s := heir.Stats(); s.Failures != 0 || s.Fenced || s.Keys != 401 {
+		if s := heir.Stats(); s.Failures != 0 || s.FencedBy != "" || s.Keys != 401 {
 			t.Errorf("heir: %+v", s)
 		}
 		if s := watcher.Stats(); s.Pushes == 0 || s.Errors != 0 || s.Malformed != 0 || !s.Connected {
@@ -298,7 +298,7 @@ func testFailover(t *testing.T, redis failover) {
 		}
 	}
 	for i, p := range publishers {
-		if s := p.Stats(); s.Fenced || s.Failures == 0 {
+		if s := p.Stats(); s.FencedBy != "" || s.Failures == 0 {
 			t.Errorf("publisher %d: %+v", i, s)
 		}
 	}

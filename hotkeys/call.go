@@ -17,25 +17,21 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
 		p.layout.Changed, wire.MaxPush,
 		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
-		p.cfg.Lease.Milliseconds(), p.own,
+		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(),
 	}
-	answer, err := script.Run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
+	all, err := script.Run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(answer) == 0 {
-		return nil, fmt.Errorf("%s: empty answer", name)
+	answer, report, ok := cutReport(all)
+	if !ok {
+		return nil, fmt.Errorf("%s: unexpected answer %q", name, all)
 	}
+	p.reported(name, report)
 	switch answer[0] {
 	case statusOK:
 		return answer, p.succeeded(name, answer)
-	case statusFenced:
-		p.fenced = true
-		p.stats.fenced.Store(true)
-		p.stats.keys.Store(0)
-		p.stats.suspects.Store(0)
-		p.cfg.Logger.Error("another process owns this part of the hot set now: publishing stops here", "owner", p.cfg.Owner, "epoch", p.epoch, "theirs", answer[1:])
-	case statusStandby:
+	case statusFenced, statusStandby:
 		return nil, p.standBy(answer)
 	case statusLost:
 		p.reclaim = true
@@ -62,15 +58,8 @@ func (p *Publisher) succeeded(name string, answer []string) error {
 		}
 		p.saw(v)
 	}
-	p.reached()
-	return nil
-}
-
-// reached notes that Redis answered well.
-func (p *Publisher) reached() {
-	p.stats.connected.Store(true)
-	if p.backoff > 0 {
-		p.backoff = 0
-		p.cfg.Logger.Info("Redis answers again", "owner", p.cfg.Owner)
+	if !p.outage.on() { // else it is over when all that is due is written
+		p.stats.connected.Store(true)
 	}
+	return nil
 }

@@ -81,7 +81,7 @@ func TestWatchersConverge(t *testing.T) {
 		t.Logf("%s: %d keys agreed on after %v", name, len(want), time.Since(from).Round(time.Millisecond))
 	}
 	for _, p := range publishers {
-		if s := p.Stats(); s.Fenced {
+		if s := p.Stats(); s.FencedBy != "" {
 			t.Errorf("%+v", s)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type desired struct {
 	cap      int
 	known    map[string]hotparam.Hot // by member
-	cooled   map[string]struct{}     // what was known and is no more, for a take-over; nil: not kept
+	cooled   map[string]struct{}     // what was known and is no more, for a take-over
 	overflow uint64                  // keys that found the set full
 }
 
@@ -47,9 +47,6 @@ func (d *desired) set(h hotparam.Hot) {
 func (d *desired) remove(key hotparam.Key) {
 	member := key.String()
 	delete(d.known, member)
-	if d.cooled == nil {
-		return
-	}
 	if len(d.cooled) >= 2*d.cap {
 		clear(d.cooled) // they are left to fade
 	}

@@ -62,7 +62,7 @@ func TestLeaseIsTakenOver(t *testing.T) {
 	t.Logf("taken over after %v", p.await(patience, "the standby takes over", p.tookOver))
 	p.link.cut.Store(false)
 	p.await(patience, "the one that was cut off stands by", func() bool { return p.holder.Stats().Standby })
-	if s := p.holder.Stats(); s.Fenced || s.Takeovers != 1 {
+	if s := p.holder.Stats(); s.FencedBy != "" || s.Takeovers != 1 {
 		t.Errorf("the one that was cut off: %+v", s)
 	}
 	p.await(patience, "it is connected", func() bool { return p.holder.Stats().Connected })

@@ -56,7 +56,24 @@ func linked(tb testing.TB, url string) (redis.UniversalClient, *link) {
 // Whatever is paused, cut off, killed and run late, by any schedule: no epoch
 // writes after a later one, and once all is quiet one publisher holds the owner,
 // and what it wants published is what is.
-func TestLeaseUnderAnySchedule(t *testing.T) {
+func TestOwningUnderAnySchedule(t *testing.T) {
+	t.Run("leased", func(t *testing.T) { underAnySchedule(t, leased, DefaultLease) })
+	t.Run("without a lease", func(t *testing.T) { underAnySchedule(t, unleased, silenceByDefault) })
+}
+
+// silenceByDefault is after which silence a holder without a lease counts as dead.
+const silenceByDefault = 2500 * time.Millisecond
+
+// unleased is a patient publisher without a lease.
+func unleased(tb testing.TB, client redis.UniversalClient) *Publisher {
+	p := testPublisher(tb, client, nil)
+	if p.silence != silenceByDefault {
+		tb.Fatalf("silent after %v, want %v", p.silence, silenceByDefault)
+	}
+	return p
+}
+
+func underAnySchedule(t *testing.T, leased func(testing.TB, redis.UniversalClient) *Publisher, silence time.Duration) {
 	clock := newLeaseClock(t)
 	url := "redis://" + clock.Addr()
 	admin := testClient(t, url)
@@ -109,7 +126,7 @@ func TestLeaseUnderAnySchedule(t *testing.T) {
 					}
 				}
 			case "time":
-				clock.forward(time.Duration(rapid.SampledFrom([]int{1, 300, 800, 1600}).Draw(r, "ms")) * time.Millisecond)
+				clock.forward(time.Duration(rapid.SampledFrom([]int{1, 300, 800, 1600, 2600}).Draw(r, "ms")) * time.Millisecond)
 			case "cut":
 				l.cut.Store(true)
 			case "heal":
@@ -135,7 +152,7 @@ func TestLeaseUnderAnySchedule(t *testing.T) {
 			l.cut.Store(false)
 			step(publishers[i], publishers[i].hold)
 		}
-		clock.forward(DefaultLease)
+		clock.forward(silence)
 		for range 2 {
 			for _, p := range publishers {
 				must(t, p.hold(ctx))

@@ -99,7 +99,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	if s := a.Stats(); s.Standby || s.Takeovers != 1 || s.Keys != 1 || !s.Connected {
 		t.Fatalf("the holder: %+v", s)
 	}
-	if s := b.Stats(); !s.Standby || s.Fenced || s.Takeovers != 0 || s.Keys != 0 || !s.Connected {
+	if s := b.Stats(); !s.Standby || s.FencedBy != "" || s.Takeovers != 0 || s.Keys != 0 || !s.Connected {
 		t.Fatalf("the standby: %+v", s)
 	}
 	if until := client.HGet(ctx, testLayout.Owners, "statsd:until").Val(); until != fmt.Sprint(clock.now.Add(DefaultLease).UnixMilli()) {
@@ -135,7 +135,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	} {
 		a.standby, a.version, a.reclaim = false, b.version, false // as if it did not know yet
 		must(t, step(ctx))
-		if s := a.Stats(); !s.Standby || !a.standby || s.Fenced || s.Keys != 0 {
+		if s := a.Stats(); !s.Standby || !a.standby || s.FencedBy != "" || s.Keys != 0 {
 			t.Errorf("%s of the one that lost the lease: %+v", name, s)
 		}
 		if now := version(t, client); now != before {

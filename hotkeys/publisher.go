@@ -21,14 +21,15 @@ import (
 // does all the talking. While Redis is away changes add up, and are published as
 // one when it is back. Safe for concurrent use.
 //
-// Owning is fenced: a claim raises the owner's epoch, and each script checks
-// it. A publisher that another process has replaced stops writing for good
-// ([PublisherStats.Fenced]), as one that was only paused must not undo what its
-// successor did.
+// Owning is fenced: a claim raises the owner's epoch, and each script checks it, as
+// one that was only paused must not undo what its successor did. Without a lease
+// whoever claims last has the owner: a publisher that another process has replaced
+// is fenced ([PublisherStats.FencedBy]) and stands by until that one ends or falls
+// silent, by Redis's clock. While both live nothing changes hands. With a lease
+// whoever claims first has the owner, and others stand by ([PublisherStats.Standby]).
 //
-// With a lease it stands by instead ([PublisherStats.Standby]): it keeps noting
-// what ought to be published, tells nothing, and takes over when the lease is
-// over, by Redis's clock alone. What it then finds published stays as it is where
+// One that stands by keeps noting what ought to be published, tells nothing, and
+// takes over. What it then finds published stays as it is where
 // both agree; what was hot here and has cooled is taken out; what was never hot
 // here is left to fade, as a process that has just started cannot know better.
 // The epoch is the fencing token: it rises with each holder, and a script of an
@@ -67,10 +68,16 @@ type PublisherStats struct {
 	// Unreadable are entries that were found in Redis at [Publisher.Adopt], or at
 	// a take-over, and could not be read.
 	Unreadable uint64
-	Connected  bool // the last call did not fail
-	Fenced     bool // another process owns our part of the set
+	Connected  bool // nothing fails that must be written
+	// FencedBy names the holder and the epoch of the process that took our part of
+	// the set, without a lease; empty: none did.
+	FencedBy string
+	// Trouble is why something is not written now; empty: nothing fails. While
+	// Connected that is but a part, without which hot keys are published all the same.
+	Trouble string
+	Healed  Healed
 	// Standby: another process holds our part of the set. Takeovers is how often
-	// this one came to hold it, the first time included; 0 without a lease.
+	// this one came to hold it after it stood by; with a lease each does at first.
 	Standby   bool
 	Takeovers uint64
 
@@ -80,11 +87,12 @@ type PublisherStats struct {
 }
 
 type publisherStats struct {
-	version                               atomic.Pointer[string]
+	version, fencedBy, trouble            atomic.Pointer[string]
 	keys, suspects, instances             atomic.Int64
 	refused, changes, renewals, pruned    atomic.Uint64
 	rewrites, failures, unreadable, taken atomic.Uint64
-	connected, fenced, standby            atomic.Bool
+	connected, standby                    atomic.Bool
+	healed                                healedCounters
 }
 
 // NewPublisher checks the configuration. It starts nothing; the client stays
@@ -102,16 +110,14 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		cfg:       cfg,
 		client:    client,
 		layout:    NewLayout(cfg.Namespace),
-		holder:    newRunID(),
-		desired:   desired{cap: cfg.Cap, known: make(map[string]hotparam.Hot)},
+		holder:    newHolder(),
+		desired:   desired{cap: cfg.Cap, known: make(map[string]hotparam.Hot), cooled: make(map[string]struct{})},
 		suspected: suspected{parts: make(map[int]map[string]float64)},
 		wake:      make(chan struct{}, 1),
 		suspect:   make(chan struct{}, 1),
 		writer:    writer{reclaim: true, sent: make(map[string]terms)},
 	}
-	if cfg.Lease > 0 {
-		p.standby, p.desired.cooled = true, make(map[string]struct{})
-	}
+	p.standby, p.silence = cfg.Lease > 0, cfg.Lease
 	p.jobs = []job{
 		{name: "Renew", spec: cfg.Renew, due: make(chan struct{}, 1)},
 		{name: "Prune", spec: cfg.Prune, due: make(chan struct{}, 1)},
@@ -121,6 +127,9 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		if err := p.jobs[i].parse(); err != nil {
 			return nil, fmt.Errorf("publisher: %w", err)
 		}
+	}
+	if cfg.Lease == 0 {
+		p.silence = silenceAfter(p.jobs[renewJob].schedule, cfg.BeatTTL)
 	}
 	if s, ok := p.jobs[renewJob].schedule.(cron.ConstantDelaySchedule); ok && 2*s.Delay > cfg.BeatTTL {
 		return nil, fmt.Errorf("publisher: Renew %q: must come at least twice in BeatTTL %v, or limits flicker", cfg.Renew, cfg.BeatTTL)
@@ -225,7 +234,7 @@ func (p *Publisher) Stats() PublisherStats {
 		Failures:   p.stats.failures.Load(),
 		Unreadable: p.stats.unreadable.Load(),
 		Connected:  p.stats.connected.Load(),
-		Fenced:     p.stats.fenced.Load(),
+		Healed:     p.stats.healed.load(),
 		Standby:    p.stats.standby.Load(),
 		Takeovers:  p.stats.taken.Load(),
 		Suspects:   int(p.stats.suspects.Load()),
@@ -233,6 +242,12 @@ func (p *Publisher) Stats() PublisherStats {
 	}
 	if v := p.stats.version.Load(); v != nil {
 		s.Version = *v
+	}
+	if by := p.stats.fencedBy.Load(); by != nil {
+		s.FencedBy = *by
+	}
+	if why := p.stats.trouble.Load(); why != nil {
+		s.Trouble = *why
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

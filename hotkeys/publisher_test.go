@@ -239,21 +239,26 @@ func TestFencing(t *testing.T) {
 		must(t, successor.settle(ctx))
 
 		steps := map[string]func(){
-			"change": func() { old.Publish(cools(hot(text(2), 1, 1), hot(text(1), 1, 1))); must(t, old.settle(ctx)) },
-			"renew":  func() { must(t, old.renew(ctx)) },
-			"prune":  func() { must(t, old.prune(ctx)) },
-			"trim":   func() { must(t, old.trim(ctx)) },
-			"claim":  func() { old.reclaim = true; must(t, old.settle(ctx)) },
+			"change": func() {
+				old.Publish(cools(hot(text(2), 1, 1), hot(text(1), 1, 1)))
+				old.Publish(hots(hot(text(3), 1, 1)))
+				must(t, old.settle(ctx))
+			},
+			"renew": func() { must(t, old.renew(ctx)) },
+			"prune": func() { must(t, old.prune(ctx)) },
+			"trim":  func() { must(t, old.trim(ctx)) },
+			"claim": func() { old.reclaim = true; must(t, old.settle(ctx)) },
 			"state lost": func() {
 				old.rewrite = true
 				must(t, old.settle(ctx))
 			},
 		}
 		for name, step := range steps {
-			old.fenced = false // as if it did not know yet
+			must(t, successor.renew(ctx)) // it lives
+			old.standby = false           // as if it did not know yet
 			before := version(t, client)
 			step()
-			if !old.Stats().Fenced || !old.fenced {
+			if old.Stats().FencedBy == "" || !old.standby {
 				t.Errorf("%s: not fenced", name)
 			}
 			if v := version(t, client); v != before {
@@ -261,7 +266,7 @@ func TestFencing(t *testing.T) {
 			}
 		}
 		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50})
-		if successor.Stats().Fenced {
+		if successor.Stats().FencedBy != "" {
 			t.Error("the successor is fenced")
 		}
 	})
@@ -280,8 +285,8 @@ func TestFencingAfterFlush(t *testing.T) {
 		must(t, first.settle(ctx)) // was at 1, so takes 2
 		second.Publish(hots(hot(text(2), 100, 50)))
 		must(t, second.settle(ctx))
-		if first.Stats().Fenced == second.Stats().Fenced {
-			t.Errorf("fenced: %v and %v, want one of them", first.Stats().Fenced, second.Stats().Fenced)
+		if (first.Stats().FencedBy == "") == (second.Stats().FencedBy == "") {
+			t.Errorf("fenced by %q and %q, want one of them", first.Stats().FencedBy, second.Stats().FencedBy)
 		}
 		wantInRedis(t, client, map[string]int64{text(1): 50})
 	})
@@ -312,8 +317,8 @@ func TestLateScriptIsFenced(t *testing.T) {
 	p.Publish(cools(hot(text(2), 1, 50)))
 	must(t, p.settle(ctx))
 	wantInRedis(t, client, map[string]int64{text(1): 50, text(3): 50})
-	if p.epoch <= epoch || p.Stats().Fenced {
-		t.Errorf("epoch %d after %d, fenced %v: want a new claim of its own", p.epoch, epoch, p.Stats().Fenced)
+	if p.epoch <= epoch || p.Stats().FencedBy != "" {
+		t.Errorf("epoch %d after %d, fenced %v: want a new claim of its own", p.epoch, epoch, p.Stats().FencedBy != "")
 	}
 }
 
@@ -364,7 +369,7 @@ func TestVersionGoesBack(t *testing.T) {
 				} else if after.Run == before.Run {
 					t.Errorf("version %v after %v, want another run", after, before)
 				}
-				if p.Stats().Rewrites < 1 || p.Stats().Fenced || other.Stats().Fenced {
+				if p.Stats().Rewrites < 1 || p.Stats().FencedBy != "" || other.Stats().FencedBy != "" {
 					t.Errorf("%+v, %+v", p.Stats(), other.Stats())
 				}
 			})
@@ -618,7 +623,7 @@ func TestLostChangeIsNoticed(t *testing.T) {
 	if after := parseVersion(t, client); after.Run == before.Run {
 		t.Errorf("version %v after %v: want another run, as watchers may have seen what was lost", after, before)
 	}
-	if s := one.Stats(); s.Rewrites != 2 || s.Fenced || s.Failures != 0 {
+	if s := one.Stats(); s.Rewrites != 2 || s.FencedBy != "" || s.Failures != 0 {
 		t.Errorf("%+v, want a second rewrite", s)
 	}
 }

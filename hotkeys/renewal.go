@@ -64,6 +64,10 @@ func (p *Publisher) renew(ctx context.Context) error {
 		members, suspects, instances = members[n:], nil, instances[m:]
 	}
 	p.stats.renewals.Add(1)
+	if p.untidy {
+		p.untidy = false
+		return p.prune(ctx)
+	}
 	return nil
 }
 
@@ -105,7 +109,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 		return err
 	}
 	answer, err := p.call(ctx, "prune", pruneScript, wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL}))
-	if err != nil {
+	if err := p.part(&p.pruning, err); err != nil {
 		return err
 	}
 	if answer == nil {
@@ -130,5 +134,5 @@ func (p *Publisher) trim(ctx context.Context) error {
 		return err
 	}
 	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
-	return err
+	return p.part(&p.trimming, err)
 }

@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	_ "embed"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -28,7 +29,8 @@ var (
 )
 
 // The scripts answer a list of strings: a status (see the constants), then for
-// statusOK the version now in force, then what the script adds.
+// statusOK the version now in force, then what the script adds, and at the end what
+// a [report] is made of.
 var (
 	claimScript   = newScript(claimLua)
 	adoptScript   = newScript(adoptLua)
@@ -42,12 +44,34 @@ var (
 
 const (
 	statusOK      = "ok"
-	statusFenced  = "fenced"  // another process took the owner
-	statusStandby = "standby" // another process holds the owner; for how many milliseconds at least
+	statusFenced  = "fenced"  // another process took the owner, without a lease: as standby
+	statusStandby = "standby" // another process holds the owner: for how many milliseconds at least, its epoch, its name
 	statusLost    = "lost"    // Redis lost state: it forgot our claim
 	statusBack    = "back"    // Redis lost state: the version is missing, lower, or of another run
 	statusGone    = "gone"    // an entry of ours is not in the set
 	statusSchema  = "schema"  // a layout that this program does not know
 )
 
-func newScript(body string) *redis.Script { return redis.NewScript(commonLua + "\n" + body) }
+func newScript(body string) *redis.Script {
+	return redis.NewScript(commonLua + "\nlocal function main()\n" + body + "\nend\nreturn sealed(main())")
+}
+
+// report is what each answer of a script ends with.
+type report struct {
+	healed  []string // keys that held what is not ours, and were put right; see foreignKeys
+	refused string   // what Redis refused that the set can do without; empty: nothing
+	untidy  bool     // there are entries of nobody's, or parts of entries
+}
+
+// cutReport takes the report off an answer.
+func cutReport(answer []string) ([]string, report, bool) {
+	n := len(answer) - 3
+	if n < 1 {
+		return nil, report{}, false
+	}
+	r := report{refused: answer[n+1], untidy: answer[n+2] != ""}
+	if answer[n] != "" {
+		r.healed = strings.Split(answer[n], ",")
+	}
+	return answer[:n], r, true
+}

@@ -440,7 +440,7 @@ func TestOutageIsBridged(t *testing.T) {
 			t.Errorf("epoch %s, want a new claim after the outage", epoch)
 		}
 		synctest.Wait() // the push may be here before the publisher has its own answer
-		if s := p.Stats(); !s.Connected || s.Fenced || s.Changes != before.Changes+1 {
+		if s := p.Stats(); !s.Connected || s.FencedBy != "" || s.Changes != before.Changes+1 {
 			t.Errorf("%+v after %+v", s, before)
 		}
 		// What is pending when the end comes is still published.
@@ -489,7 +489,7 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	stopPublisher() // it has noted all answers then
-	if s := p.Stats(); s.Fenced || s.Rewrites < 3 {
+	if s := p.Stats(); s.FencedBy != "" || s.Rewrites < 3 {
 		t.Errorf("%+v", s)
 	}
 	r.await(t, "fading without the publisher", has())

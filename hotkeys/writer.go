@@ -18,21 +18,15 @@ type writer struct {
 	epoch   int64           // of our claim; 0: never claimed
 	reclaim bool            // the claim must be made, again
 	rewrite bool            // Redis lost state: the whole set must be written
-	fenced  bool            // another process owns our part: write no more
 	version wire.HotVersion // as last seen
 	own     string          // version of our last change; empty: none since the claim
 	// sent is what is in Redis, and what may be, after a call that failed:
 	// that has no terms, so it is written again.
-	sent    map[string]terms
-	backoff time.Duration // until the next try; 0: no outage
+	sent   map[string]terms
+	untidy bool // there is what only prune takes away
+	troubles
 	leasing
 }
-
-// A failed call is tried again after minBackoff, then twice as long, and so on.
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 500 * time.Millisecond
-)
 
 // newRunID is 64 random bits in hex.
 func newRunID() string {
@@ -50,11 +44,8 @@ func (p *Publisher) Run(ctx context.Context) error {
 	defer stop()
 	retry := time.NewTimer(0) // the first try claims
 	defer retry.Stop()
-	lease := time.NewTimer(p.untilHold())
+	lease, stoodBy := time.NewTimer(p.untilHold()), p.standby
 	defer lease.Stop()
-	if p.cfg.Lease == 0 {
-		lease.Stop()
-	}
 	for {
 		var err error
 		select {
@@ -62,30 +53,32 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.finish(ctx)
 			return nil
 		case <-retry.C:
-			err = p.resume(ctx) // and settles what is pending
+			if err = p.resume(ctx); err == nil { // and settles what is pending
+				p.recovered()
+			}
 		case <-lease.C:
-			if p.backoff == 0 {
+			if !p.outage.on() {
 				err = p.hold(ctx)
 			}
 			lease.Reset(p.untilHold())
 		case <-p.wake:
-			if p.backoff == 0 { // else the retry will find the change
+			if !p.outage.on() { // else the retry will find the change
 				err = p.settle(ctx)
 			}
 		case <-p.suspect:
-			if p.backoff == 0 {
+			if !p.outage.on() {
 				err = p.tell(ctx)
 			}
 		case <-p.jobs[renewJob].due:
-			if p.backoff == 0 {
+			if !p.outage.on() {
 				err = p.renew(ctx)
 			}
 		case <-p.jobs[pruneJob].due:
-			if p.backoff == 0 {
+			if !p.outage.on() {
 				err = p.prune(ctx)
 			}
 		case <-p.jobs[trimJob].due:
-			if p.backoff == 0 {
+			if !p.outage.on() {
 				err = p.trim(ctx)
 			}
 		}
@@ -97,10 +90,15 @@ func (p *Publisher) Run(ctx context.Context) error {
 				retry.Reset(p.failed(err))
 			}
 		}
+		if p.standby != stoodBy {
+			stoodBy = p.standby
+			lease.Reset(p.untilHold())
+		}
 	}
 }
 
-// finish makes the last try, within the time that one call may take.
+// finish makes the last try, within the time that one call may take, and lets go of
+// the owner.
 func (p *Publisher) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Timeout)
 	defer cancel()
@@ -108,19 +106,8 @@ func (p *Publisher) finish(ctx context.Context) {
 		p.cfg.Logger.Warn("the last change was not published", "err", err)
 	}
 	if err := p.letGo(ctx); err != nil {
-		p.cfg.Logger.Warn("the lease was not let go of: it ends by itself", "err", err)
+		p.cfg.Logger.Warn("the owner was not let go of: the claim ends by itself", "err", err)
 	}
-}
-
-// failed notes a failed call and says when to try again.
-func (p *Publisher) failed(err error) time.Duration {
-	p.stats.failures.Add(1)
-	p.stats.connected.Store(false)
-	if p.backoff == 0 {
-		p.cfg.Logger.Warn("cannot publish hot keys; trying on", "err", err)
-	}
-	p.backoff = min(max(minBackoff, 2*p.backoff), maxBackoff)
-	return p.backoff
 }
 
 // maxSteps is how many steps settle takes at once: claim, rewrite, and each
@@ -160,7 +147,7 @@ func (p *Publisher) claim(ctx context.Context) error {
 	if err != nil || answer == nil {
 		return err
 	}
-	if p.cfg.Lease > 0 && len(answer) > 3 {
+	if len(answer) > 3 {
 		return p.takeOver(answer)
 	}
 	return p.claimed("claim", answer)
@@ -185,7 +172,9 @@ func (p *Publisher) claimed(name string, answer []string) error {
 	case seen.Run != p.version.Run || seen.N < p.version.N:
 		p.rewrite = true
 	}
-	p.cfg.Logger.Info("claimed", "owner", p.cfg.Owner, "epoch", epoch)
+	if unlogged, ok := p.claims.allow(time.Now()); ok {
+		p.cfg.Logger.Info("claimed", "owner", p.cfg.Owner, "epoch", epoch, "unlogged", unlogged)
+	}
 	return nil
 }
 
@@ -240,7 +229,9 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	p.noteSent(top)
 	p.own = p.version.String()
 	p.stats.rewrites.Add(1)
-	p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version)
+	if unlogged, ok := p.writes.allow(time.Now()); ok {
+		p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version, "unlogged", unlogged)
+	}
 	return true, nil
 }
 

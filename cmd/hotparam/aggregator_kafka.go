@@ -105,13 +105,12 @@ func (p *kafkaPipeline) ready() (string, error) {
 		}
 	}
 	n := len(source.Partitions)
+	notPublished := whyNotPublished(&published)
 	switch {
 	case source.Rebalances == 0:
 		return "", errors.New("the consumer group has not given out partitions yet")
-	case published.Fenced:
-		return "", errFenced
-	case !published.Connected:
-		return "", errNoRedis
+	case notPublished != nil:
+		return "", notPublished
 	case len(waiting) > 0:
 		return "", fmt.Errorf("%w: %d of %d partitions are not taken over yet: %s", errNoRedis, len(waiting), n, strings.Join(waiting, ", "))
 	case len(frozen) > 0:
@@ -119,7 +118,7 @@ func (p *kafkaPipeline) ready() (string, error) {
 	case n == 0:
 		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
 	}
-	return fmt.Sprintf("ready: %d partitions", n), nil
+	return withTrouble(fmt.Sprintf("ready: %d partitions", n), &published), nil
 }
 
 func (p *kafkaPipeline) collect(s samples) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/redis/go-redis/v9"
@@ -44,15 +45,35 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 	return group.Wait()
 }
 
-// ready tells whether what is found is published, or why not.
+// ready reports that what is found is published, or why it is not.
 func (o owner) ready() (string, error) {
-	switch stats := o.publisher.Stats(); {
-	case stats.Fenced:
-		return "", errFenced
-	case !stats.Connected:
-		return "", errNoRedis
-	case stats.Standby:
+	stats := o.publisher.Stats()
+	if err := whyNotPublished(&stats); err != nil {
+		return "", err
+	}
+	if stats.Standby {
 		return "standby: another aggregator publishes, this one takes over when it dies", nil
 	}
-	return "ready", nil
+	return withTrouble("ready", &stats), nil
+}
+
+// whyNotPublished returns why hot keys are not published, or nil.
+func whyNotPublished(stats *hotkeys.PublisherStats) error {
+	switch {
+	case stats.FencedBy != "":
+		return fmt.Errorf("%w: fenced by %s; this one takes over when that one ends or falls silent", errFenced, stats.FencedBy)
+	case stats.Connected:
+		return nil
+	case stats.Trouble != "":
+		return fmt.Errorf("%w: %s", errNoRedis, stats.Trouble)
+	}
+	return errNoRedis
+}
+
+// withTrouble adds what fails though hot keys are published.
+func withTrouble(words string, stats *hotkeys.PublisherStats) string {
+	if stats.Trouble != "" {
+		words += "; but " + stats.Trouble
+	}
+	return words
 }

@@ -76,5 +76,5 @@ func newStatusHandler(p pipeline) http.Handler {
 // What keeps a pipeline from publishing.
 var (
 	errFenced  = errors.New("another aggregator publishes for this namespace")
-	errNoRedis = errors.New("cannot reach Redis")
+	errNoRedis = errors.New("cannot publish to Redis")
 )

@@ -141,10 +141,11 @@ var (
 	rewritesDesc   = desc("published_rewrites_total", "Times the whole set was written, because Redis had lost it.")
 	unreadableDesc = desc("published_unreadable_total", "Entries that were found in Redis when it was taken over, and could not be read.")
 	failuresDesc   = desc("redis_failures_total", "Calls to Redis that failed.")
-	connectedDesc  = desc("redis_connected", "1 if the last call to Redis did not fail.")
+	healedDesc     = desc("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key")
+	connectedDesc  = desc("redis_connected", "1 if nothing fails that must be written to Redis.")
 	standbyDesc    = desc("standby", "1 if another daemon publishes, and this one takes over when it dies.")
-	takeoversDesc  = desc("takeovers_total", "Times that this daemon came to hold the lease, the first time included.")
-	fencedDesc     = desc("fenced", "1 if another daemon publishes in our place.")
+	takeoversDesc  = desc("takeovers_total", "Times that this daemon took over from another, or with a lease came to hold it first.")
+	fencedDesc     = desc("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.")
 )
 
 // publisher gives the figures of what is published.
@@ -160,8 +161,11 @@ func (s samples) publisher(p hotkeys.PublisherStats) {
 	s.counter(rewritesDesc, int64(p.Rewrites))
 	s.counter(unreadableDesc, int64(p.Unreadable))
 	s.counter(failuresDesc, int64(p.Failures))
+	for key, n := range p.Healed.All() {
+		s.counter(healedDesc, int64(n), key)
+	}
 	s.flag(connectedDesc, p.Connected)
 	s.flag(standbyDesc, p.Standby)
 	s.counter(takeoversDesc, int64(p.Takeovers))
-	s.flag(fencedDesc, p.Fenced)
+	s.flag(fencedDesc, p.FencedBy != "")
 }

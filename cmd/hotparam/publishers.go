@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -29,7 +31,8 @@ func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig)
 // partitionPublisher is a publisher that is counted while it runs.
 type partitionPublisher struct {
 	*hotkeys.Publisher
-	all *publishers
+	partition int32
+	all       *publishers
 }
 
 // of makes the publisher of a partition. It owns the partition's part of the set.
@@ -40,7 +43,7 @@ func (p *publishers) of(partition int32) (*partitionPublisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &partitionPublisher{publisher, p}, nil
+	return &partitionPublisher{publisher, partition, p}, nil
 }
 
 // Adopt is the publisher's; what fails before it runs is counted, too.
@@ -69,12 +72,14 @@ func (p *partitionPublisher) Run(ctx context.Context) error {
 }
 
 // stats adds up the publishers' counters and figures. They are connected when none
-// is not, and fenced when one is.
+// is not, and fenced when one is. Of who has fenced them, and of their trouble, it has
+// the first partition's.
 func (p *publishers) stats() hotkeys.PublisherStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sum := p.gone
 	sum.Connected = true
+	fenced, trouble := make(map[int32]string), make(map[int32]string)
 	for publisher := range p.live {
 		s := publisher.Stats()
 		addCounters(&sum, s)
@@ -82,9 +87,24 @@ func (p *publishers) stats() hotkeys.PublisherStats {
 		sum.Suspects += s.Suspects
 		sum.Instances = max(sum.Instances, s.Instances) // each is told of all
 		sum.Connected = sum.Connected && s.Connected
-		sum.Fenced = sum.Fenced || s.Fenced
+		if s.FencedBy != "" {
+			fenced[publisher.partition] = s.FencedBy
+		}
+		if s.Trouble != "" {
+			trouble[publisher.partition] = s.Trouble
+		}
 	}
+	sum.FencedBy, sum.Trouble = firstPartition(fenced), firstPartition(trouble)
 	return sum
+}
+
+// firstPartition returns the words of the lowest partition, and how many have any.
+func firstPartition(words map[int32]string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	first := slices.Min(slices.Collect(maps.Keys(words)))
+	return fmt.Sprintf("%s (partition %d, one of %d)", words[first], first, len(words))
 }
 
 func addCounters(sum *hotkeys.PublisherStats, s hotkeys.PublisherStats) {
@@ -98,4 +118,5 @@ func addCounters(sum *hotkeys.PublisherStats, s hotkeys.PublisherStats) {
 	sum.Unreadable += s.Unreadable
 	sum.SuspectsOverflow += s.SuspectsOverflow
 	sum.Takeovers += s.Takeovers
+	sum.Healed.Add(s.Healed)
 }

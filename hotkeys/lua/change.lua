@@ -7,7 +7,7 @@ if went_back(run, n) then return {'back'} end
 local first, last = FIRST + 2, FIRST + 1 + tonumber(ARGV[FIRST + 1])
 local cool = {}
 for i = last + 1, #ARGV do
-  local by = read(redis.call('HGET', INFO, ARGV[i]))
+  local by = read(on('HGET', INFO, ARGV[i]))
   if not by or by == owner then cool[#cool + 1] = ARGV[i] end
 end
 if last < first and #cool == 0 then

@@ -2,54 +2,138 @@
 if redis.replicate_commands then redis.replicate_commands() end
 
 local HOT, INFO, VERSION, OWNERS, BEAT, EVENTS, SCHEMA, SUSPECTS, OURS, INSTANCES = unpack(KEYS)
+local NAMES = {'hot', 'info', 'version', 'owners', 'beat', 'events', 'schema', 'suspects', 'suspects', 'instances'}
 local owner, holder, epoch = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local seen_run, seen_n = ARGV[4], tonumber(ARGV[5])
 local channel, max_push = ARGV[6], tonumber(ARGV[7])
 local ttl, beat_ttl, events_cap = tonumber(ARGV[8]), ARGV[9], ARGV[10]
-local lease = tonumber(ARGV[11]) -- in milliseconds; 0: a claim takes the owner at once
+local lease = tonumber(ARGV[11]) -- in milliseconds; 0: a first claim takes the owner at once
 local own = ARGV[12] -- the version of the owner's last change, as the caller knows it; empty: it does not
-local FIRST = 13 -- of each script's own arguments
+local silence = tonumber(ARGV[13]) -- in milliseconds: a holder that has been silent for so long is dead; the lease, where there is one
+local FIRST = 14 -- of each script's own arguments
 
-local clock = redis.call('TIME')
+-- The error that a command answered, or nil.
+local function failure(answer) return type(answer) == 'table' and answer.err or nil end
+
+local function mentions(err, ...)
+  for _, words in ipairs({...}) do
+    if err and string.find(err, words, 1, true) then return true end
+  end
+  return false
+end
+
+-- An error in words that name the command, where that may not be run: Redis 7.0 does
+-- not name it. Others stay as they are, as clients go by their first word.
+local function why(command, err)
+  if mentions(err, "can't run this command", 'permission') then return "no permission to run '" .. string.lower(command) .. "': " .. err end
+  return err
+end
+
+-- Runs a command, or raises its error.
+local function call(command, ...)
+  local answer = redis.pcall(command, ...)
+  local err = failure(answer)
+  if not err then return answer end
+  local words = why(command, err)
+  if words ~= err then error(words, 0) end
+  return redis.call(command, ...) -- which raises it as Redis does
+end
+
+local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+
+-- No count of ours comes near MAX, and no end of an entry lies further ahead than
+-- FAR: whoever wrote what does was not one of us.
+local MAX, FAR = 2 ^ 52, math.max(600000, 2 * ttl)
 
 local function whole(n) return string.format('%.0f', n) end
 
--- The version in force: run id and n, or nil when there is none.
+-- A whole number of decimal digits, as we write them; nil for anything else, as for
+-- nan, inf and 0x10, which tonumber takes.
+local function natural(text)
+  if type(text) ~= 'string' or #text > 16 or not string.find(text, '^%d+$') then return nil end
+  local n = tonumber(text)
+  if n <= MAX then return n end
+end
+
+-- What was foreign in our keys and has been put right: names of keys.
+local healed = {}
+local function heal(name)
+  for _, known in ipairs(healed) do
+    if known == name then return end
+  end
+  healed[#healed + 1] = name
+end
+
+-- What Redis refused that the set can do without: the stream and the channel.
+local refused_commands = {}
+
+local function discard(key)
+  call('DEL', key)
+  local name = 'suspects' -- of another owner
+  for i, ours in ipairs(KEYS) do
+    if ours == key then name = NAMES[i] end
+  end
+  heal(name)
+end
+
+-- Runs a command on a key of ours. A key of a wrong type holds nothing of ours: it
+-- is deleted, and what it ought to hold is written again as if Redis had lost it.
+-- (TYPE would need one more right.) Any other error is raised, by a second try.
+local function on(command, key, ...)
+  local answer = redis.pcall(command, key, ...)
+  local err = failure(answer)
+  if not err then return answer end
+  if mentions(err, 'WRONGTYPE') then discard(key) end
+  return call(command, key, ...)
+end
+
+-- The version in force: run id and n, or nil when there is none that can be read or
+-- followed by another.
+local foreign_version = false
 local function version()
-  local run, n = string.match(redis.call('GET', VERSION) or '', '^(%w+):(%d+)$')
-  if run and #run <= 64 then return run, tonumber(n) end
+  local value = on('GET', VERSION)
+  local run, n = string.match(value or '', '^(%w+):([1-9]%d*)$')
+  n = natural(n)
+  if n and #run <= 64 then return run, n end
+  foreign_version = value and value ~= ''
 end
 
--- Who owns our part of the set: epoch (0: nobody), holder, and the end of the
--- holder's lease (0: there is none).
+-- Who owns our part of the set: epoch (0: nobody), holder, and until when the holder
+-- counts as alive without another word (0: it has not said).
+local foreign_epoch = false
 local function ownership()
-  local held = redis.call('HMGET', OWNERS, owner, owner .. ':holder', owner .. ':until')
-  return tonumber(held[1] or '0') or 0, held[2], tonumber(held[3] or '0') or 0
+  local held = on('HMGET', OWNERS, owner, owner .. ':holder', owner .. ':until')
+  local theirs = natural(held[1])
+  foreign_epoch = held[1] and not theirs
+  return theirs or 0, held[2], natural(held[3]) or 0
 end
 
--- The answer to a caller whose part another process has: with a lease it stands
--- by, and is told for how long at least.
-local function taken(theirs, until_)
-  if lease == 0 then return {'fenced', whole(theirs)} end
-  return {'standby', whole(math.max(0, until_ - now))}
+-- The answer to a caller whose part another process has: it stands by, for so many
+-- milliseconds at least, behind that epoch of that holder.
+local function taken(theirs, until_, by)
+  return {lease > 0 and 'standby' or 'fenced', whole(math.max(0, until_ - now)), whole(theirs), by or ''}
 end
 
--- The holder's lease begins anew.
+-- The holder gives a sign of life, which extends its lease where it has one.
 local function extend()
-  if lease > 0 then redis.call('HSET', OWNERS, owner .. ':until', whole(now + lease)) end
+  on('HSET', OWNERS, owner .. ':until', whole(now + silence))
 end
 
+-- A schema that is none is foreign; another one of ours is a number.
 local function foreign_schema()
-  local schema = redis.call('GET', SCHEMA)
-  if schema and schema ~= '1' then return {'schema', schema} end
+  local schema = on('GET', SCHEMA)
+  if not schema or schema == '1' then return nil end
+  if natural(schema) and #schema <= 4 and schema ~= '0' then return {'schema', schema} end
+  call('SET', SCHEMA, '1')
+  heal('schema')
 end
 
 -- Why the caller may not write, or nil. "lost": Redis forgot our claim.
 local function fence()
   local theirs, by, until_ = ownership()
   if theirs < epoch then return {'lost'} end
-  if by ~= holder then return taken(theirs, until_) end
+  if by ~= holder then return taken(theirs, until_, by) end
   if theirs > epoch then return {'lost'} end -- a claim of our own that Redis ran late
   local refused = foreign_schema()
   if not refused then extend() end
@@ -57,24 +141,29 @@ local function fence()
 end
 
 -- Takes the owner for the caller under the next epoch, which it returns; a lease
--- begins unless it was the caller's already.
+-- begins unless it was the caller's already. After the last epoch comes the first:
+-- the holder is part of the fence.
 local function take(theirs, ours)
-  redis.call('HSET', OWNERS, owner .. ':holder', holder)
-  if not ours then
-    redis.call('HDEL', OWNERS, owner .. ':until')
-    extend()
+  on('HSET', OWNERS, owner .. ':holder', holder)
+  if foreign_epoch then
+    call('HDEL', OWNERS, owner)
+    heal('owners')
   end
-  return redis.call('HINCRBY', OWNERS, owner, math.max(theirs, epoch) + 1 - theirs)
+  if not ours then extend() end
+  local next_epoch = math.max(theirs, epoch) + 1
+  if next_epoch > MAX then next_epoch = 1 end
+  call('HINCRBY', OWNERS, owner, whole(next_epoch - theirs))
+  return next_epoch
 end
 
 -- Notes the owner's last change.
-local function changed(v) redis.call('HSET', OWNERS, owner .. ':version', v) end
+local function changed(v) on('HSET', OWNERS, owner .. ':version', v) end
 
 -- Whether the history that the caller last saw was broken off. Where others have
 -- brought the version up again since, the caller's own last change is missing.
 local function went_back(run, n)
   if run ~= seen_run or n < seen_n then return true end
-  return own ~= '' and own ~= redis.call('HGET', OWNERS, owner .. ':version')
+  return own ~= '' and own ~= on('HGET', OWNERS, owner .. ':version')
 end
 
 -- Fills the holes that package wire left.
@@ -84,29 +173,40 @@ end
 
 -- The heartbeat goes on, and what it tells of the fleet with it.
 local function alive()
-  if redis.call('PEXPIRE', BEAT, beat_ttl) == 0 then
-    redis.call('SET', BEAT, '{"instances":0,"suspects":""}', 'PX', beat_ttl)
+  if call('PEXPIRE', BEAT, beat_ttl) == 0 then
+    call('SET', BEAT, '{"instances":0,"suspects":""}', 'PX', beat_ttl)
   end
 end
 
 -- Writes one hot entry: member, score, info with a hole for its end.
 local function write(member, score, info)
-  redis.call('ZADD', HOT, score, member)
-  redis.call('HSET', INFO, member, fill(info, {['\3'] = whole(now + ttl)}))
+  on('ZADD', HOT, score, member)
+  on('HSET', INFO, member, fill(info, {['\3'] = whole(now + ttl)}))
 end
 
--- What an entry's info says: its owner and its end; nil when it cannot be read.
+-- What an entry's info says: its owner and its end; nil when it cannot be read. An
+-- end that nobody of us would set is none.
 local function read(info)
   local ok, is = pcall(cjson.decode, info or '')
-  if ok and type(is) == 'table' and type(is.owner) == 'string' then return is.owner, tonumber(is['until']) end
+  if not ok or type(is) ~= 'table' or type(is.owner) ~= 'string' then return nil end
+  local until_ = tonumber(is['until'])
+  if until_ and until_ <= now + FAR then return is.owner, until_ end
+  return is.owner
+end
+
+-- Whether an owner exists, by the claims that were made.
+local owners = {}
+local function exists(by)
+  if owners[by] == nil then owners[by] = natural(on('HGET', OWNERS, by)) ~= nil end
+  return owners[by]
 end
 
 -- Whether an entry belongs to another owner, who keeps it alive: what is renewed
 -- each second has more than half of its time left. Then it is not ours to write:
 -- the key has moved.
 local function moved(member)
-  local by, until_ = read(redis.call('HGET', INFO, member))
-  return by and by ~= owner and until_ and until_ > now + ttl / 2
+  local by, until_ = read(on('HGET', INFO, member))
+  return by and by ~= owner and until_ and until_ > now + ttl / 2 and exists(by)
 end
 
 -- The answer to a caller that has taken the owner under this epoch and goes on with
@@ -115,13 +215,13 @@ end
 local function inventory(taken_epoch)
   local run, n = version()
   local answer, unreadable = {'ok', run and (run .. ':' .. whole(n)) or '', whole(taken_epoch), ''}, 0
-  local infos = redis.call('HGETALL', INFO)
+  local infos = on('HGETALL', INFO)
   for i = 1, #infos, 2 do
     local by, until_ = read(infos[i + 1])
     if not by or not until_ then
       unreadable = unreadable + 1
     elseif by == owner and until_ > now then
-      local score = redis.call('ZSCORE', HOT, infos[i])
+      local score = on('ZSCORE', HOT, infos[i])
       if score then
         for _, part in ipairs({infos[i], score, infos[i + 1]}) do answer[#answer + 1] = part end
       end
@@ -139,18 +239,38 @@ local function write_on(first, last)
   end
 end
 
+-- Appends a change to the stream. A stream of which the last ID is the last possible
+-- one takes no more: its changes are lost, as if the cap had pushed them out.
+local function append(v, change)
+  local args = {EVENTS, 'MAXLEN', '~', events_cap, '*', 'version', v, 'change', change, 'owner', owner, 'epoch', whole(epoch)}
+  local added = redis.pcall('XADD', unpack(args))
+  if mentions(failure(added), 'WRONGTYPE', 'exhausted', 'smaller') then
+    discard(EVENTS)
+    added = redis.pcall('XADD', unpack(args))
+  end
+  if failure(added) then refused_commands[#refused_commands + 1] = why('xadd', failure(added)) end
+end
+
+local function publish(message)
+  local heard = redis.pcall('PUBLISH', channel, message)
+  if failure(heard) then refused_commands[#refused_commands + 1] = why('publish', failure(heard)) end
+end
+
 -- Makes a change of the set, whose entries are written: cool is a list of members.
+-- The stream and the channel only make readers faster: what Redis refuses of these
+-- is told, and the change is made all the same.
 local function commit(run, n, cool, template)
   local quoted = {}
   for i, member in ipairs(cool) do
-    redis.call('ZREM', HOT, member)
-    redis.call('HDEL', INFO, member)
-    quoted[i] = cjson.encode(member)
+    on('ZREM', HOT, member)
+    on('HDEL', INFO, member)
+    if string.find(member, '^[a-z0-9_-]+ ') then quoted[#quoted + 1] = cjson.encode(member) end
   end
   local v = run .. ':' .. whole(n)
-  redis.call('SET', VERSION, v)
+  call('SET', VERSION, v)
+  if foreign_version then heal('version') end
   changed(v)
-  redis.call('SETNX', SCHEMA, '1')
+  call('SETNX', SCHEMA, '1')
   alive()
   local change = fill(template, {
     ['\1'] = v,
@@ -158,8 +278,18 @@ local function commit(run, n, cool, template)
     ['\3'] = whole(now + ttl),
     ['\4'] = table.concat(quoted, ','),
   })
-  redis.call('XADD', EVENTS, 'MAXLEN', '~', events_cap, '*', 'version', v, 'change', change, 'owner', owner, 'epoch', whole(epoch))
+  append(v, change)
   if #change > max_push then change = '{"version":"' .. v .. '"}' end
-  redis.call('PUBLISH', channel, change)
+  publish(change)
   return {'ok', v}
+end
+
+-- Adds to a script's answer what all scripts tell: what was healed, what was
+-- refused, and whether members and infos of the set differ in number.
+local untidy = false
+local function sealed(answer)
+  answer[#answer + 1] = table.concat(healed, ',')
+  answer[#answer + 1] = table.concat(refused_commands, '; ')
+  answer[#answer + 1] = untidy and '1' or ''
+  return answer
 end

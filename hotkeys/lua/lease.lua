@@ -2,5 +2,5 @@
 -- lets go of it (0), so that another need not wait for its end.
 local refused = fence()
 if refused then return refused end
-if ARGV[FIRST] == '0' then redis.call('HDEL', OWNERS, owner .. ':holder', owner .. ':until') end
+if ARGV[FIRST] == '0' then call('HDEL', OWNERS, owner .. ':holder', owner .. ':until') end
 return {'ok'}

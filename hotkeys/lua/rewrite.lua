@@ -8,7 +8,7 @@ if not run or (run == seen_run and went_back(run, n)) then run, n = ARGV[FIRST],
 local given = {}
 for i = FIRST + 2, #ARGV, 3 do given[ARGV[i]] = true end
 local cool = {}
-local infos = redis.call('HGETALL', INFO)
+local infos = on('HGETALL', INFO)
 for i = 1, #infos, 2 do
   if read(infos[i + 1]) == owner and not given[infos[i]] then cool[#cool + 1] = infos[i] end
 end

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -100,6 +101,35 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 	if fenced := daemon.metric("hotparam_fenced"); fenced != 1 {
 		t.Errorf("hotparam_fenced = %v, want 1", fenced)
+	}
+}
+
+// A second daemon that was started by mistake and killed leaves the first one as it
+// was: it publishes again, and what has become hot meanwhile with it.
+func TestFencedDaemonTakesOverAgain(t *testing.T) {
+	f := newFleet(t, commands(t), searchRule)
+	first := f.startAggregator()
+	apis := f.startAPIs(1)
+	within(t, patience, "ready", first.ready)
+	other := *f
+	other.statsd = "127.0.0.1:0"
+	second := other.startAggregator()
+	within(t, patience, "the second ready", second.ready)
+	within(t, patience, "the first one not ready", func() bool { return !first.ready() })
+	pid := fmt.Sprintf("/%d/", second.PID())
+	if _, body := f.get(first.url + "/-/ready"); !strings.Contains(body, pid) {
+		t.Errorf("/-/ready: %q does not name process %s", body, pid)
+	}
+	const line = "shop.search-terms.hot_param.GET%20/search?q=phone:1|c"
+	f.sendLines(line, threshold)
+	second.Kill()
+	killed := time.Now()
+	within(t, patience, "the first one ready", first.ready)
+	f.sendLines(line, threshold)
+	f.awaitHot(patience, apis, phone)
+	t.Logf("hot on the instances %v after the kill", time.Since(killed))
+	if fenced, takeovers := first.metric("hotparam_fenced"), first.metric("hotparam_takeovers_total"); fenced != 0 || takeovers != 1 {
+		t.Errorf("hotparam_fenced = %v, hotparam_takeovers_total = %v, want 0 and 1", fenced, takeovers)
 	}
 }
 

@@ -1,0 +1,51 @@
+package hotkeys
+
+import (
+	"iter"
+	"slices"
+	"sync/atomic"
+)
+
+// healable are the keys in Redis that a publisher puts right where they hold what is
+// not ours, by the end of their names. The heartbeat is not among them: each renewal
+// writes it anew.
+var healable = [...]string{"hot", "info", "version", "owners", "events", "schema", "suspects", "instances"}
+
+// Healed counts how often a key in Redis held what no publisher wrote, of a wrong
+// type or a value that cannot be read, and was put right.
+type Healed [len(healable)]uint64
+
+// All ranges over the names of the keys, without their namespace, and the counts.
+func (h Healed) All() iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		for i, name := range healable {
+			if !yield(name, h[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Add adds another publisher's counts.
+func (h *Healed) Add(other Healed) {
+	for i, n := range other {
+		h[i] += n
+	}
+}
+
+type healedCounters [len(healable)]atomic.Uint64
+
+func (h *healedCounters) add(names []string) {
+	for _, name := range names {
+		if i := slices.Index(healable[:], name); i >= 0 {
+			h[i].Add(1)
+		}
+	}
+}
+
+func (h *healedCounters) load() (counts Healed) {
+	for i := range h {
+		counts[i] = h[i].Load()
+	}
+	return counts
+}

@@ -1,0 +1,87 @@
+package hotkeys
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// outage is one kind of work that fails. It lasts from a failure until work of that
+// kind succeeds, whatever else does meanwhile. Of one goroutine.
+type outage struct {
+	backoff time.Duration // before the next try; 0: there is no outage
+	logged  bool          // that it began
+	err     error         // the last
+}
+
+// After a failure the next try is minBackoff away, then twice as long, and so on;
+// half of it is random, as a whole fleet fails at once.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+func (o *outage) on() bool { return o.backoff > 0 }
+
+// failed records a failure. It returns how long to wait before the next try, and
+// whether the outage begins.
+func (o *outage) failed(err error) (wait time.Duration, begins bool) {
+	begins, o.err = !o.on(), err
+	o.backoff = min(max(minBackoff, 2*o.backoff), maxBackoff)
+	return o.backoff/2 + rand.N(o.backoff/2), begins
+}
+
+// succeeded records a success. It reports whether the beginning of the outage that
+// is over was logged: then its end is, too.
+func (o *outage) succeeded() (log bool) {
+	log = o.logged
+	*o = outage{}
+	return log
+}
+
+// lineLimit bounds the lines that are logged of one kind of event: so many at once,
+// and then one in linePeriod. Of one goroutine.
+type lineLimit struct {
+	debt     time.Duration // what the lines of late cost
+	at       time.Time     // of debt
+	unlogged int           // events since the last line
+}
+
+const (
+	lineBurst  = 4
+	linePeriod = 15 * time.Second
+)
+
+// allow reports whether an event may be logged, and how many before it were not.
+func (l *lineLimit) allow(now time.Time) (unlogged int, ok bool) {
+	l.debt, l.at = max(0, l.debt-now.Sub(l.at)), now
+	if l.debt > (lineBurst-1)*linePeriod {
+		l.unlogged++
+		return 0, false
+	}
+	l.debt += linePeriod
+	unlogged, l.unlogged = l.unlogged, 0
+	return unlogged, true
+}
+
+// aboutCommand reports whether err is what Redis answered to the command alone, as a
+// right that is missing: other commands may do. Otherwise nobody answered, or whoever
+// did can take no writes at all.
+func aboutCommand(err error) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	for _, word := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY ", "OOM ", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS"} {
+		if strings.Contains(err.Error(), word) { // in a script's error it stands anywhere
+			return false
+		}
+	}
+	return true
+}
+
+// isWrongType reports whether err is that a key holds a value of another type.
+func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
