@@ -18,7 +18,7 @@ const module = "github.com/hotparam/hotparam"
 var arrows = map[string][]string{
 	"hotparam":            nil,
 	"wire":                {"hotparam"},
-	"limiter":             {"hotparam"},
+	"limiter":             {"hotparam", "limiter/internal/breaker"},
 	"limiter/limitertest": {"hotparam", "limiter"},
 	"kafka":               nil,
 	"config":              {"hotparam", "wire", "kafka"},
@@ -29,7 +29,8 @@ var arrows = map[string][]string{
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
-	"limiter/redislimiter":      {"hotparam", "limiter"},
+	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},
+	"limiter/internal/breaker":  nil,
 	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
@@ -77,7 +78,7 @@ var (
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter", "kafka"}
+var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/internal/breaker", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or

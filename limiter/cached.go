@@ -64,7 +64,10 @@ type denial struct {
 	decision     hotparam.Decision
 }
 
-var _ Batcher = (*Cached)(nil)
+var (
+	_ Batcher   = (*Cached)(nil)
+	_ Clustered = (*Cached)(nil)
+)
 
 // NewCached makes a backend that remembers what backend denies.
 func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
@@ -134,12 +137,21 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	c.asked.Add(1)
 	got := make([]Result, len(rest))
 	err := c.batcher.DoAll(ctx, rest, got)
+	var errs OpErrors
 	for i, s := range how {
-		c.slot(rest[i]).learn(s.changes, rest[i], got[i], err, now)
+		failed := ErrorOf(err, i)
+		c.slot(rest[i]).learn(s.changes, rest[i], got[i], failed, now)
 		results[s.place] = got[i]
+		errs = setError(errs, len(ops), s.place, failed)
 	}
-	return err
+	return errs.asError()
 }
+
+// Node implements [Clustered].
+func (c *Cached) Node(ctx context.Context, op Op) string { return nodeOf(ctx, c.backend, op) }
+
+// Probe implements [Clustered].
+func (c *Cached) Probe(ctx context.Context, op Op) error { return probe(ctx, c.backend, op) }
 
 func (c *Cached) slot(op Op) *cachedSlot {
 	h := maphash.String(c.seed, op.Key) ^ bits.RotateLeft64(maphash.String(c.seed, op.Name), 32)
@@ -165,7 +177,7 @@ func least(op Op) int64 {
 // remembered is the denial of an ask, if there is one.
 func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Time) (Result, bool) {
 	d := slot.denial.Load()
-	if d == nil || !now.Before(d.until) || d.quota != op.Quota || d.key != op.Key || d.name != op.Name {
+	if d == nil || op.Quota == nil || !now.Before(d.until) || *d.quota != *op.Quota || d.key != op.Key || d.name != op.Name {
 		return Result{}, false
 	}
 	if n := least(op); n < 0 || n < d.least {

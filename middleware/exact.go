@@ -93,7 +93,7 @@ func (g *Guard) askExact(s *scratch, d *hotparam.Decision) {
 		at := 0
 		for i := range s.exact {
 			if x := &s.exact[i]; x.terms.away() == away {
-				g.judgeExact(s, x, &got[at], err, d)
+				g.judgeExact(s, x, &got[at], limiter.ErrorOf(err, at), d)
 				at++
 			}
 		}
@@ -113,7 +113,7 @@ func (g *Guard) judgeExact(s *scratch, x *exact, got *limiter.Result, err error,
 	x.held.note(got.Allowed)
 	if g.judge(s, x.candidate, x.terms, d, &got.Decision) && got.Taken > 0 {
 		x.took = x.op
-		x.took.Ask = limiter.Ask{Kind: limiter.Return, N: got.Taken, Mark: got.Mark}
+		x.took.Ask = got.Return(got.Taken)
 	}
 }
 

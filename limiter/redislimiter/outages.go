@@ -2,7 +2,6 @@ package redislimiter
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,16 +22,6 @@ type outages struct {
 type outage struct {
 	until time.Time
 	key   string // one that the server has
-}
-
-// server is the address of the one that has the key now.
-func server(ctx context.Context, client redis.UniversalClient, key string) string {
-	if c, ok := client.(*redis.ClusterClient); ok {
-		if node, err := c.MasterForKey(ctx, key); err == nil {
-			return node.Options().Addr
-		}
-	}
-	return ""
 }
 
 // allow tells whether a call for the key may be made.
@@ -144,30 +133,6 @@ func (o *outages) keys() []string {
 		keys = append(keys, a.key)
 	}
 	return keys
-}
-
-// isAnswer tells whether an error is what a server answers that could have done what it
-// was asked for. All others mean that nobody was there to answer, or not in time.
-func isAnswer(err error) bool {
-	var said redis.Error
-	if !errors.As(err, &said) {
-		return false
-	}
-	for _, prefix := range []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "TRYAGAIN", "BUSY"} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return false
-		}
-	}
-	return true
-}
-
-// ended is the context's error; also when its deadline has passed and only the connection
-// has noticed yet.
-func ended(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
 }
 
 // defaultRetry is how long a server that did not answer is left alone.
