@@ -2,8 +2,9 @@ package chaos
 
 import "time"
 
-// processKinds are faults of our own processes.
+// processKinds are faults of our own processes, and none at all.
 var processKinds = []kind{
+	{name: "nothing", least: 8 * time.Second, most: 12 * time.Second, begin: func(*run, *event) func() { return nothing }},
 	{name: "kill-instance", weight: 2, scenarios: []string{"recovery"}, exclusive: "instance", least: 500 * time.Millisecond, most: 2 * time.Second, begin: killInstance},
 	{name: "stop-instance", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "instance", least: 500 * time.Millisecond, most: 4 * time.Second, begin: stopInstance},
 	{name: "kill-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: 500 * time.Millisecond, most: 4 * time.Second, begin: killAggregator},

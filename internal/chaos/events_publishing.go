@@ -76,14 +76,6 @@ const hotKeys = 4000
 
 // floodHotKeys makes thousands of other keys hot, each hotter than the steady one.
 func floodHotKeys(r *run, e *event) func() {
-	sample := r.apis[0].counts[0].sampleLine()
-	name, _, ok := bytes.Cut(sample, []byte(":"))
-	if i := bytes.LastIndex(sample, []byte(":")); i > 0 {
-		name, ok = sample[:i], true
-	}
-	if !ok {
-		r.Fatal("chaos: no line of the steady key has come by")
-	}
 	over := r.judge.begin(effect{publishing: true})
 	conns, serial := r.dialCounts(), 0
 	const pace = 10 * time.Millisecond
@@ -92,8 +84,7 @@ func floodHotKeys(r *run, e *event) func() {
 			var packet []byte
 			for range hotKeys * int(pace/time.Millisecond) / 1000 {
 				serial++
-				key := bytes.Replace(name, []byte(steadyKey), fmt.Appendf(nil, "q=flood-%d-%d", e.draw%1000, serial), 1)
-				packet = fmt.Appendf(append(packet, key...), ":%d|c\n", 20*hotThreshold)
+				packet = r.appendCount(packet, fmt.Sprintf("q=flood-%d-%d", e.draw%1000, serial), 20*hotThreshold)
 				if len(packet) > 1200 {
 					send(conns, packet)
 					packet = packet[:0]
@@ -107,6 +98,28 @@ func floodHotKeys(r *run, e *event) func() {
 		closeAll(conns)
 		over()
 	}
+}
+
+// appendCount appends a line that counts a key, as an instance has sent one of the
+// steady key; nothing until it has.
+func (r *run) appendCount(packet []byte, key string, n int) []byte {
+	sample := r.apis[0].counts[0].sampleLine()
+	i := bytes.LastIndexByte(sample, ':')
+	if i < 0 {
+		return packet
+	}
+	name := bytes.Replace(sample[:i], []byte(steadyKey), []byte(key), 1)
+	return fmt.Appendf(append(packet, name...), ":%d|c\n", n)
+}
+
+// waves makes another key hot every second and a half, so that the published set never
+// stands still. Nobody asks for these keys.
+func (r *run) waves(ctx context.Context) {
+	conns := r.dialCounts()
+	defer closeAll(conns)
+	every(ctx, 100*time.Millisecond, func(n int) {
+		send(conns, r.appendCount(nil, fmt.Sprintf("q=wave-%d", n/15), hotThreshold/3))
+	})
 }
 
 // floodNonsense sends what are no counts. What is hot stays so.
@@ -139,6 +152,7 @@ const idlers = 1500
 // answered all the same, and in the end they are closed.
 func floodIdle(r *run, e *event) func() {
 	g := r.victim(e)
+	over := r.judge.begin(effect{}) // only what they cost is excused
 	var conns []net.Conn
 	for range idlers {
 		conn, err := net.DialTimeout("tcp", g.addr, time.Second)
@@ -159,6 +173,7 @@ func floodIdle(r *run, e *event) func() {
 			}
 		}
 		closeAll(conns)
+		over()
 		r.judge.idle(g.name, open)
 	}
 }

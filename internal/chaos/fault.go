@@ -22,12 +22,19 @@ func Faults() []Fault {
 			Edits: []Edit{{"limiter/redislimiter/lua/bucket.lua", "b.owed = b.owed + n * b.cost\n      return 0", "return 0"}},
 		},
 		{
-			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis"}, Seed: 1, Invariant: "I3",
-			Edits: []Edit{{"limiter/breaker.go", "b.tripped.Store(false)", ""}},
+			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis", "nothing"}, Seed: 1, Invariant: "I3",
+			Edits: []Edit{{"limiter/internal/breaker/breaker.go", "	n.away.Store(false)\n	s.open.Add(-1)\n", ""}},
 		},
 		{
 			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis"}, Seed: 1, Invariant: "I4",
-			Edits: []Edit{{"hotkeys/writer.go", "p.backoff = min(max(minBackoff, 2*p.backoff), maxBackoff)", "p.backoff = 0"}},
+			Edits: []Edit{
+				{"hotkeys/outage.go", "o.backoff/2 + rand.N(o.backoff/2), begins", "time.Millisecond, begins"},
+				{"hotkeys/outage.go", "\t\"math/rand/v2\"\n", ""},
+			},
+		},
+		{
+			Name: "a fence that lets everybody through", In: "hotparam", Only: []string{"stop-aggregator", "stop-aggregator"}, Seed: 2, Invariant: "I3",
+			Edits: []Edit{{"hotkeys/lua/common.lua", "  if theirs < epoch then return {'lost'} end\n  if by ~= holder then return taken(theirs, until_, by) end\n  if theirs > epoch then return {'lost'} end", ""}},
 		},
 		{
 			Name: "a watcher that loads no set of another run", In: "instance", Only: []string{"kill-instance"}, Seed: 1, Invariant: "I2",

@@ -89,6 +89,10 @@ func Run(tb testing.TB, c Config) *Report {
 	work.Go(func() { every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
 	if r.redis.single != nil {
 		work.Go(func() { new(writers).follow(ctx, r) })
+		work.Go(func() { r.watchRedis(ctx, r.judge) })
+	}
+	if r.kafka == nil {
+		work.Go(func() { r.waves(ctx) })
 	}
 	if c.begun != nil {
 		c.begun(r, ctx, &work)

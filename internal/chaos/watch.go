@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/hotparam/hotparam/internal/chaos/oracle"
 )
 
@@ -173,4 +175,28 @@ func fetch(ctx context.Context, client *http.Client, url string) (string, error)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	return string(text), err
+}
+
+// maxRefusals is how many commands Redis may refuse within five seconds. Requests for a
+// poisoned key are most of them; whoever tries again without a pause makes thousands.
+const maxRefusals = 1000
+
+// watchRedis samples how many commands Redis refuses, until the context ends.
+func (f *fleet) watchRedis(ctx context.Context, j *judge) {
+	refusals := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusals, Window: 5 * time.Second}
+	every(ctx, 500*time.Millisecond, func(int) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = withRedis(f.redis.single.Addr(), func(c *redis.Client) error { // it is sampled again soon
+			info, err := c.InfoMap(ctx, "stats").Result()
+			if err != nil {
+				return err
+			}
+			total, err := strconv.ParseFloat(info["Stats"]["total_error_replies"], 64)
+			if err == nil {
+				f.tell(j, refusals.Sample(f.now(), total))
+			}
+			return err
+		})
+	})
 }
