@@ -104,7 +104,7 @@ type api struct {
 
 // redisTimeout is how long an instance waits for Redis. It is longer than the default,
 // since on a busy machine an answer may well take 30 ms.
-const redisTimeout = 150 * time.Millisecond
+const redisTimeout = 250 * time.Millisecond
 
 func (f *fleet) newAPI(index int) *api {
 	a := &api{index: index, redis: f.newRedisRelay(uint64(index))}

@@ -19,7 +19,7 @@ const (
 )
 
 // slowness is how late an answer is on a slow link.
-const slowness = 300 * time.Millisecond
+const slowness = 350 * time.Millisecond
 
 // tcpRelay forwards connections to a server.
 type tcpRelay struct {

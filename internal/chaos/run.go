@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"github.com/hotparam/hotparam/internal/chaos/oracle"
 )
 
@@ -65,6 +67,7 @@ func Run(tb testing.TB, c Config) *Report {
 	if err := c.validate(); err != nil {
 		tb.Fatal(err)
 	}
+	logging.Disable() // the Redis client's own lines, one a try
 	s := &scope{TB: tb}
 	defer s.close()
 	r := &run{report: Report{Config: c}, broken: make(chan struct{})}

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -100,14 +101,24 @@ func run(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
+	var instances atomic.Int64
 	in.members, err = redislimiter.NewMembers(client, redislimiter.MembersConfig{
-		Namespace: namespace, Name: o.name, Logger: log, OnChange: func(n int) { in.guard.SetInstances(n) },
+		Namespace: namespace, Name: o.name, Logger: log, OnChange: func(n int) {
+			instances.Store(int64(n))
+			in.guard.SetInstances(n)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	backend, err := limiter.NewFailover(store, limiter.FailoverConfig{
+		Timeout: o.timeout, Instances: func() int { return int(max(1, instances.Load())) }, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	in.guard, err = middleware.New(file.Rules, in.counts,
-		middleware.WithBackend(store), middleware.WithSemaphore(in.semaphore), middleware.WithLog(log))
+		middleware.WithBackend(backend), middleware.WithSemaphore(in.semaphore), middleware.WithLog(log))
 	if err != nil {
 		return err
 	}
