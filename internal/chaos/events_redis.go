@@ -2,8 +2,11 @@ package chaos
 
 import (
 	"context"
+	"os/exec"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // redisKinds are faults of Redis, and of what is in it.
@@ -13,6 +16,7 @@ var redisKinds = []kind{
 	{name: "full-redis", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: fullRedis},
 	{name: "readonly-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: readonlyRedis},
 	{name: "no-replicas", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: noReplicas},
+	{name: "full-disk", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: fullDisk},
 	{name: "flush", weight: 1, scenarios: []string{"recovery", "limits"}, exclusive: "redis", begin: flush},
 	{name: "flush-scripts", weight: 1, scenarios: []string{"limits"}, exclusive: "redis", begin: flushScripts},
 	{name: "poison-limit", weight: 2, scenarios: []string{"limits"}, exclusive: "redis", least: 5 * time.Second, most: 8 * time.Second, begin: poisonLimit},
@@ -76,6 +80,37 @@ func readonlyRedis(r *run, _ *event) func() {
 
 func noReplicas(r *run, _ *event) func() {
 	return r.outage([]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"})
+}
+
+// fullDisk lets Redis write no file, so that it refuses writes as it cannot save them.
+func fullDisk(r *run, _ *event) func() {
+	if err := r.limitFiles("1"); err != nil {
+		r.logf("         left out: %v", err)
+		return nothing
+	}
+	over := r.judge.begin(away)
+	r.must("CONFIG", "SET", "save", "3600 1")
+	r.must("BGSAVE")
+	return func() {
+		if err := r.limitFiles("unlimited"); err != nil {
+			r.Fatal(err)
+		}
+		r.must("CONFIG", "SET", "save", "")
+		over()
+	}
+}
+
+// limitFiles sets the size to which Redis may write a file.
+func (r *run) limitFiles(size string) error {
+	var info map[string]map[string]string
+	err := withRedis(r.redis.single.Addr(), func(c *redis.Client) (err error) {
+		info, err = c.InfoMap(r.Context(), "server").Result()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return exec.CommandContext(r.Context(), "prlimit", "--pid", info["Server"]["process_id"], "--fsize="+size+":unlimited").Run()
 }
 
 func flush(r *run, _ *event) func() {

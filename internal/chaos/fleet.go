@@ -117,7 +117,9 @@ const (
 )
 
 func (f *fleet) startKafka() {
-	f.kafka = testenv.Kafka(f.scope, testenv.KafkaConfig{})
+	f.kafka = testenv.Kafka(f.scope, testenv.KafkaConfig{Properties: map[string]string{
+		"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0",
+	}})
 	f.kafka.CreateTopic(kafkaTopic, 6, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
 }
 

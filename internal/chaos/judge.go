@@ -49,6 +49,7 @@ type judge struct {
 	silent   []*oracle.Span            // when an aggregator may not answer
 	levels   []*oracle.Level
 	effects  []*effect
+	doubts   []doubt
 	stalled  func(time.Duration) // ends the allowance for the present stall
 	stallEnd time.Duration
 	anewTo   time.Duration // epochs may begin anew until then
@@ -240,23 +241,48 @@ func (j *judge) checkAnswer(a *api, route, key string, sent, now time.Duration, 
 			return
 		}
 	}
-	subject := fmt.Sprintf("GET /%s?%s at %s", route, key, a.name)
-	bound := maxLatency
+	d := doubt{at: now, sent: sent, bound: maxLatency}
 	if route == "wait" {
-		bound += maxWait
+		d.bound += maxWait
+	} else {
+		j.slowest = max(j.slowest, now-sent)
 	}
-	took := now - sent
-	if route != "wait" {
-		j.slowest = max(j.slowest, took)
-	}
-	switch late := now > j.stalls.Extended(sent, bound, now); {
-	case err != nil && (late || took < requestTimeout):
-		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: subject, Text: fmt.Sprintf("failed after %v: %v", took.Round(time.Millisecond), err)})
+	took := (now - sent).Round(time.Millisecond)
+	switch {
+	case err != nil && took < requestTimeout:
+		d.text = fmt.Sprintf("failed after %v: %v", took, err)
+		d.bound = 0
 	case err == nil && status != http.StatusOK && status != http.StatusTooManyRequests:
-		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: subject, Text: fmt.Sprintf("status %d", status)})
-	case late:
-		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: subject, Text: fmt.Sprintf("answered after %v, at most %v", took.Round(time.Millisecond), bound)})
+		d.text = fmt.Sprintf("status %d", status)
+		d.bound = 0
+	case now > sent+d.bound:
+		d.text = fmt.Sprintf("answered after %v, at most %v: %v", took, d.bound, err)
+	default:
+		return
 	}
+	d.subject = fmt.Sprintf("GET /%s?%s at %s", route, key, a.name)
+	j.doubts = append(j.doubts, d)
+}
+
+// doubt is an answer that may be a violation, unless the machine stood still, which is
+// known when that is over.
+type doubt struct {
+	at, sent, bound time.Duration // how long it may take; 0: whatever the machine does
+	subject, text   string
+}
+
+// settle reports those doubts that have become certain.
+func (j *judge) settle(now time.Duration) {
+	later := j.doubts[:0]
+	for _, d := range j.doubts {
+		switch {
+		case now < d.at+2*time.Second:
+			later = append(later, d)
+		case d.bound == 0 || d.at > j.stalls.Extended(d.sent, d.bound, d.at):
+			j.report(oracle.Violation{At: d.at, Invariant: oracle.I4, Subject: d.subject, Text: d.text})
+		}
+	}
+	j.doubts = later
 }
 
 // stall records that the machine stood still, whereupon a call to Redis may have been
@@ -286,6 +312,15 @@ func (j *judge) stall(s oracle.Span) {
 	}
 }
 
+// finish asks the oracle for the last time.
+func (j *judge) finish() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.now() + time.Minute // all is known that will be
+	j.settle(now)
+	j.checkLimits(now)
+}
+
 // check asks the oracle, with quick alone what costs little.
 func (j *judge) check(quick bool) {
 	j.mu.Lock()
@@ -299,6 +334,7 @@ func (j *judge) check(quick bool) {
 			j.report(*v)
 		}
 	}
+	j.settle(now)
 	for i := range instances {
 		tell(j.hot[i].Check(now, &j.stalls))
 		tell(j.office[i].Check(now, &j.stalls))
@@ -306,13 +342,19 @@ func (j *judge) check(quick bool) {
 	if quick {
 		return
 	}
-	for _, all := range []map[string]*oracle.Limit{j.exact, j.local} {
-		for _, l := range all {
-			tell(l.Check(now))
-		}
-	}
+	j.checkLimits(now)
 	for i := range j.failing {
 		j.failing[i] = slices.DeleteFunc(j.failing[i], func(s *oracle.Span) bool { return s.To < now-time.Minute })
+	}
+}
+
+func (j *judge) checkLimits(now time.Duration) {
+	for _, all := range []map[string]*oracle.Limit{j.exact, j.local} {
+		for _, l := range all {
+			if v := l.Check(now); v != nil {
+				j.report(*v)
+			}
+		}
 	}
 }
 

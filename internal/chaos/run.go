@@ -105,7 +105,7 @@ func Run(tb testing.TB, c Config) *Report {
 	r.sleep(recovery)
 	r.events()
 	stop()
-	r.judge.check(false)
+	r.judge.finish()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Requests, r.report.Limited, r.report.Slowest = r.judge.requests, r.judge.limited, r.judge.slowest

@@ -17,13 +17,18 @@ type Hot struct {
 	since  time.Duration // the deadline runs from here
 	passed int           // let in since the last refusal
 	told   bool
+	doubt  time.Duration // a violation was seen first, and may yet be excused
 }
+
+// certain is how much later than it was seen a violation is reported: a stall of the
+// machine is known when it is over.
+const certain = time.Second
 
 // Excuse says that up to now the key may be unlimited: it was not hot yet, or there
 // was a fault.
 func (h *Hot) Excuse(until time.Duration) {
 	if until > h.since {
-		h.since, h.passed, h.told = until, 0, false
+		h.since, h.passed, h.told, h.doubt = until, 0, false, 0
 	}
 }
 
@@ -40,6 +45,12 @@ func (h *Hot) Refused(sent time.Duration) { h.Excuse(sent) }
 // Check returns a violation, once, if the key has been unlimited for too long.
 func (h *Hot) Check(now time.Duration, stalls *Stalls) *Violation {
 	if h.told || h.passed < h.Enough || now < stalls.Extended(h.since, h.Deadline, now) {
+		return nil
+	}
+	if h.doubt == 0 {
+		h.doubt = now
+	}
+	if now < h.doubt+certain {
 		return nil
 	}
 	h.told = true

@@ -120,7 +120,9 @@ func (l *Limit) add(e extra, from time.Duration) func(time.Duration) {
 // Admit records a request that was let in: at an instant between when it was sent and
 // when it was served.
 func (l *Limit) Admit(sent, served time.Duration) {
-	l.admitted = append(l.admitted, Span{sent, served})
+	if sent >= l.quiet {
+		l.admitted = append(l.admitted, Span{sent, served})
+	}
 }
 
 // horizon is how far back windows are looked at. Longer windows are sums of shorter
@@ -133,14 +135,18 @@ const settled = 10 * time.Second
 // quietly is how long after a violation no other is reported of the same key.
 const quietly = 10 * time.Second
 
+// known is how much later it is known whether the machine stood still, or whether the
+// limits were away.
+const known = 2 * time.Second
+
 // Check looks at all windows that end with an admission which was not looked at
-// before, and returns the worst excess, or nil. After a violation it begins anew, with
+// before, some seconds ago, and returns the worst excess, or nil. After a violation it begins anew, with
 // what is admitted some time later.
 func (l *Limit) Check(now time.Duration) *Violation {
 	slices.SortFunc(l.admitted, func(a, b Span) int { return int(a.To - b.To) })
 	var worst *Violation
 	most := 0.0
-	for end := l.checked; end < len(l.admitted); end++ {
+	for end := l.checked; end < len(l.admitted) && l.admitted[end].To <= now-known; end++ {
 		if v, excess := l.endingAt(end); excess > most {
 			worst, most = v, excess
 		}
