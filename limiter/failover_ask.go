@@ -179,9 +179,10 @@ func (f *Failover) failed(ctx context.Context, began time.Time, op Op, err error
 	return true
 }
 
-// left records that the caller left before it had an answer.
+// left records that the caller left before it had an answer. One that waited for less than
+// a tenth of the time-out says nothing: clients that hang up at once are no outage.
 func (f *Failover) left(ctx context.Context, began time.Time, op Op, err error) {
-	if f.breakers.Left(nodeOf(ctx, f.primary, op)) {
+	if time.Since(began) >= f.timeout/10 && f.breakers.Left(nodeOf(ctx, f.primary, op)) {
 		f.open(ctx, began, op, err)
 	}
 }

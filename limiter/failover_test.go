@@ -411,6 +411,11 @@ func TestFailoverIsNotOpenedByItsCallers(t *testing.T) {
 			t.Error(err)
 		}
 		p.hangs.Store(true)
+		for range 100 { // clients that hang up at once, however many
+			if _, err := f.Do(gone, fakeOp(limiter.Take, "k", 1, &q)); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
 		for range 8 {
 			if err := impatient(); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)

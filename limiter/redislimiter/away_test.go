@@ -306,3 +306,46 @@ func TestDeadlinesAreContextErrors(t *testing.T) {
 		t.Errorf("%d failed", failed)
 	}
 }
+
+// Permits are refused by a server that does not write, until it does; by one line each
+// the log says so.
+func TestSemaphoreAwayUntilAWrite(t *testing.T) {
+	t.Parallel()
+	client := storeClient(t, testenv.Redis(t).Addr(), nil)
+	log := new(lines)
+	s := semaphoreOf(t, client, func(c *SemaphoreConfig) {
+		c.Timeout, c.Retry, c.Logger = 2*time.Second, 20*time.Millisecond, slog.New(slog.NewTextHandler(log, nil))
+	})
+	testenv.Running(t, s.Run)
+	p := permitsOf(t, client, func(c *PermitsConfig) { c.Timeout, c.Retry = 2*time.Second, 20*time.Millisecond })
+	must(t, p.SetRate(t.Context(), permitRate(1000, time.Hour)))
+	acquire := func() error {
+		l, _, err := s.Acquire(t.Context(), "k", limiter.SemaphoreAsk{Permits: 1000, N: 1})
+		if l != nil {
+			l.Release()
+		}
+		return err
+	}
+	must(t, acquire())
+	must(t, client.Do(t.Context(), "CONFIG", "SET", "min-replicas-to-write", "1").Err())
+	if acquire() == nil {
+		t.Fatal("it wrote all the same")
+	}
+	if _, err := p.TryAcquire(t.Context(), 1); err == nil || errors.Is(err, ErrAway) {
+		t.Fatalf("permits: %v", err)
+	}
+	for before := s.gate.breakers.Stats().Probes; s.gate.breakers.Stats().Probes < before+10; time.Sleep(time.Millisecond) {
+		if err := acquire(); !errors.Is(err, ErrAway) {
+			t.Fatal(err)
+		}
+		if _, err := p.TryAcquire(t.Context(), 1); !errors.Is(err, ErrAway) {
+			t.Fatalf("permits: %v", err)
+		}
+	}
+	must(t, client.Do(t.Context(), "CONFIG", "SET", "min-replicas-to-write", "0").Err())
+	eventually(t, "a permit", func() bool { return acquire() == nil })
+	eventually(t, "a permit of the object", func() bool { ok, err := p.TryAcquire(t.Context(), 1); return err == nil && ok })
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "level=INFO") != 1 || strings.Count(text, "\n") != 2 {
+		t.Errorf("log:\n%s", text)
+	}
+}
