@@ -53,7 +53,12 @@ func (g *Garbler) Listen(network, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &garbledListener{Listener: l, garbler: g}, nil
+	return g.Wrap(l), nil
+}
+
+// Wrap returns a listener whose connections go through the Garbler.
+func (g *Garbler) Wrap(l net.Listener) net.Listener {
+	return &garbledListener{Listener: l, garbler: g}
 }
 
 type garbledListener struct {
