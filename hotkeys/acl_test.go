@@ -91,6 +91,9 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 		e.hot.Until = time.Now()
 	}
 	failed = append(failed, w.renew(ctx))
+	if n := w.Stats().Foreign; n > 0 {
+		failed = append(failed, fmt.Errorf("%d times something could not be read", n))
+	}
 	_, err := List(ctx, client, testNamespace)
 	failed = append(failed, err)
 	_, err = ListSuspects(ctx, client, testNamespace)
@@ -132,6 +135,8 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	step(hotparam.Change{}, p.renew)
 	step(hotparam.Change{}, p.tell)
 	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
+	step(hotparam.Change{}, p.prune)
+	p.strange = map[string]time.Time{"over": {}} // for long
 	step(hotparam.Change{}, p.prune)
 	step(hotparam.Change{}, p.trim)
 	p.reclaim, p.rewrite = true, true

@@ -11,7 +11,7 @@ import (
 
 // call runs a script and takes note of why it refused; the answer is nil then.
 func (p *Publisher) call(ctx context.Context, name string, script *redis.Script, args ...any) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, p.outage.timeout(p.cfg.Timeout))
 	defer cancel()
 	head := []any{
 		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
@@ -19,7 +19,14 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
 		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(),
 	}
-	all, err := script.Run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
+	run := script.Run
+	if !p.known[script] { // its digest alone would likely be one exchange in vain
+		run = script.Eval
+	}
+	all, err := run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
+	if err == nil {
+		p.known[script] = true
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -141,6 +141,7 @@ func (c ClientConfig) single(u *url.URL) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClient(o), nil
@@ -165,6 +166,7 @@ func (c ClientConfig) failover(u *url.URL) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
 	return redis.NewFailoverClient(o), nil
 }
@@ -188,6 +190,7 @@ func (c ClientConfig) cluster(u *url.URL) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
 	o.ClusterStateReloadInterval = reloadCluster
 	o.DisableRoutingPolicies = true // all is routed by key; they cost the right to COMMAND, and its answer

@@ -3,8 +3,13 @@ package hotkeys
 import (
 	"cmp"
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -63,6 +68,19 @@ func (f *fleet) apply(c *wire.FleetChange) {
 			f.suspects[key.String()] = key
 		}
 	}
+	if follows && digest(f.suspects) != c.Suspects {
+		f.digest = unsure // whoever pushed this is none of ours
+	}
+}
+
+// digest is that of the publisher's script, but where a locale of Redis sorts in
+// another order: then each push of suspects is followed by a read.
+func digest(suspects map[string]hotparam.Key) string {
+	if len(suspects) == 0 {
+		return ""
+	}
+	sum := sha1.Sum([]byte(strings.Join(slices.Sorted(maps.Keys(suspects)), "\n")))
+	return hex.EncodeToString(sum[:])
 }
 
 // told is what of a fleet decides whether the target knows it.
@@ -117,7 +135,7 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	same := beat.Suspects == w.state.fleet.digest
 	w.mu.Unlock()
 	if !same && beat.Suspects != "" {
-		if beat, members, err = w.readSuspects(ctx); err != nil {
+		if beat, members, err = w.readSuspects(ctx, beat.Instances); err != nil {
 			return err
 		}
 	}
@@ -132,9 +150,10 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	return nil
 }
 
-// readSuspects reads the suspects, and the heartbeat that tells of them.
-func (w *Watcher) readSuspects(ctx context.Context) (wire.Beat, []string, error) {
-	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+// readSuspects reads the suspects, and the heartbeat that tells of them; where they
+// cannot be read there are none for now, and so many instances as are known.
+func (w *Watcher) readSuspects(ctx context.Context, instances int) (wire.Beat, []string, error) {
+	call, cancel := w.call(ctx)
 	defer cancel()
 	var value *redis.StringCmd
 	var members *redis.StringSliceCmd
@@ -142,7 +161,11 @@ func (w *Watcher) readSuspects(ctx context.Context) (wire.Beat, []string, error)
 		value = tx.Get(call, w.layout.Beat)
 		members = tx.ZRevRange(call, w.layout.Suspects, 0, wire.MaxSuspects-1)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errForeign): // they are read again by the next poll
+		w.foreign(err)
+		return wire.Beat{Instances: instances, Suspects: unsure}, nil, nil
+	case err != nil:
 		return wire.Beat{}, nil, fmt.Errorf("read the suspects: %w", err)
 	}
 	beat, err := wire.ParseBeat([]byte(value.Val()))

@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -16,43 +17,58 @@ import (
 func (w *Watcher) follow(ctx context.Context) {
 	ticker := time.NewTicker(w.cfg.Poll)
 	defer ticker.Stop()
-	failing := false
 	for {
-		var err error
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			err = w.poll(ctx)
+			_ = w.poll(ctx) // it records what became of it
 		case <-w.kick:
-			err = w.poll(ctx)
+			_ = w.poll(ctx)
 		case payload := <-w.pushes:
-			err = w.push(ctx, payload)
-		}
-		if ctx.Err() == nil {
-			w.note(err, failing)
-			failing = err != nil
+			_ = w.push(ctx, payload)
 		}
 	}
 }
 
-// note counts a failure, and logs where an outage begins and ends.
-func (w *Watcher) note(err error, failing bool) {
-	w.stats.answered.Store(err == nil)
-	if err != nil {
-		w.stats.failures.Add(1)
-	}
-	switch {
-	case err != nil && !failing:
-		w.cfg.Logger.Warn("cannot follow the hot set; what is hot stays so until its end", "err", err)
-	case err == nil && failing:
-		w.cfg.Logger.Info("following the hot set again", "version", w.version())
-	}
-}
-
-// poll compares the version with ours and makes up for what was missed.
+// poll compares the version with ours and makes up for what was missed. It counts a
+// failure, and logs where an outage begins and ends: a push that costs no call says
+// nothing of that.
 func (w *Watcher) poll(ctx context.Context) error {
-	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	err := w.compare(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	w.stats.answered.Store(err == nil)
+	o := &w.outage
+	if err == nil {
+		if o.succeeded() {
+			w.cfg.Logger.Info("following the hot set again", "version", w.version())
+		}
+		return nil
+	}
+	w.stats.failures.Add(1)
+	if _, begins := o.failed(err); begins {
+		if unlogged, ok := w.lines.allow(time.Now()); ok {
+			o.logged = true
+			w.cfg.Logger.Warn("cannot follow the hot set; what is hot stays so until its end", "err", err, "unlogged", unlogged)
+		}
+	}
+	return err
+}
+
+// foreign records that a key of ours in Redis holds what is not ours. The publisher
+// puts it right, within a second: until then what is held stays in force.
+func (w *Watcher) foreign(err error) {
+	w.stats.foreign.Add(1)
+	if unlogged, ok := w.foreigners.allow(time.Now()); ok {
+		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; what is hot stays so until its end, or until the publisher has put the key right", "err", err, "unlogged", unlogged)
+	}
+}
+
+// compare is one poll.
+func (w *Watcher) compare(ctx context.Context) error {
+	call, cancel := w.call(ctx)
 	defer cancel()
 	var (
 		version *redis.StringCmd
@@ -69,7 +85,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 		size = tx.ZCard(call, w.layout.Hot)
 		at = tx.Time(call)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errForeign) {
 		return fmt.Errorf("poll the version: %w", err)
 	}
 	w.stats.polls.Add(1)
@@ -83,6 +99,10 @@ func (w *Watcher) poll(ctx context.Context) error {
 	held := len(w.state.entries) - missed
 	w.show() // the heartbeat may have come back, or have less left
 	w.mu.Unlock()
+	if err != nil {
+		w.foreign(err)
+		return nil
+	}
 	if version.Val() == "" {
 		// Nothing was published yet, or Redis lost its state and the
 		// publisher has not noticed yet: what we hold was promised until its
@@ -92,9 +112,26 @@ func (w *Watcher) poll(ctx context.Context) error {
 	}
 	theirs, err := wire.ParseHotVersion(version.Val())
 	if err != nil {
-		return fmt.Errorf("poll the version: %w, got %q", err, version.Val())
+		w.foreign(fmt.Errorf("%w, got %.80q", err, version.Val()))
+		return nil
 	}
-	lost := theirs.Run == ours.Run && (theirs.N < ours.N || theirs.N == ours.N && int(size.Val()) != held)
+	verdict := asPushed
+	if len(w.hints.applied) > 0 && theirs.Run == ours.Run && theirs.N >= w.hints.confirmed {
+		if verdict, err = w.judge(ctx, theirs); err != nil {
+			return fmt.Errorf("compare what was pushed: %w", err)
+		}
+		switch verdict {
+		case asPushed:
+			w.hints.confirm(ours)
+		case notSo:
+			w.bogus()
+			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
+		case notKnown:
+			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
+		case lostSo: // see below
+		}
+	}
+	lost := verdict == lostSo || theirs.Run == ours.Run && (theirs.N < ours.N || theirs.N == ours.N && int(size.Val()) != held)
 	if !lost {
 		w.lostSince = time.Time{}
 	} else if w.lostSince.IsZero() {
@@ -117,57 +154,29 @@ func (w *Watcher) poll(ctx context.Context) error {
 	case theirs.N > ours.N:
 		err = w.advance(ctx, theirs)
 	}
-	if err != nil {
+	if err != nil && !aboutCommand(err) {
 		return err
 	}
-	if err := w.renew(ctx); err != nil {
-		return err
-	}
-	return w.pollFleet(ctx, fleet.Val())
+	// What Redis refuses of one of them is no reason not to do the others.
+	return errors.Join(err, w.renew(ctx), w.pollFleet(ctx, fleet.Val()))
 }
 
 // advance works off the pushes that wait, and reads what is missing then.
 func (w *Watcher) advance(ctx context.Context, to wire.HotVersion) error {
-	for len(w.pushes) > 0 {
-		if err := w.push(ctx, <-w.pushes); err != nil {
-			return err
+	for range maxPushes {
+		select {
+		case payload := <-w.pushes:
+			w.absorb(payload)
+			continue
+		default:
 		}
+		break
 	}
 	if ours := w.version(); ours.Run != to.Run || ours.N >= to.N {
 		return nil
 	}
 	w.foundByPoll()
 	return w.catchUp(ctx, to)
-}
-
-// push applies a change that was pushed, if it is the one that follows.
-func (w *Watcher) push(ctx context.Context, payload string) error {
-	arrival := time.Now()
-	change, err := wire.ParseHotChange([]byte(payload))
-	if err != nil {
-		w.stats.malformed.Add(1) // if it was one of ours, the version tells
-		return nil
-	}
-	if change.Fleet != nil {
-		w.mu.Lock()
-		w.state.fleet.apply(change.Fleet)
-		w.show()
-		w.mu.Unlock()
-	}
-	ours := w.version()
-	switch {
-	case change.Version.Run != ours.Run:
-		return w.load(ctx)
-	case change.Version.N <= ours.N:
-		return nil
-	case change.Version.N > ours.N+1 || change.VersionAlone():
-		return w.catchUp(ctx, change.Version)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.state.apply(&change, arrival)
-	w.show()
-	return nil
 }
 
 func (w *Watcher) version() wire.HotVersion {
@@ -185,9 +194,7 @@ const catchUpSlack = 8
 func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
 	w.stats.gaps.Add(1)
 	from := w.version()
-	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
-	defer cancel()
-	messages, err := w.client.XRevRangeN(call, w.layout.Events, "+", "-", int64(min(to.N-from.N, maxCatchUp)+catchUpSlack)).Result()
+	messages, err := w.changes(ctx, to.N-from.N)
 	if err != nil {
 		return fmt.Errorf("read missed changes: %w", err)
 	}
@@ -203,6 +210,9 @@ func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
 	defer w.mu.Unlock()
 	for i := range changes {
 		w.state.apply(&changes[i], arrival)
+	}
+	if len(w.hints.applied) == 0 { // else the next poll confirms them
+		w.hints.confirm(w.state.version)
 	}
 	w.show()
 	return nil
@@ -245,11 +255,15 @@ func (w *Watcher) spread(ctx context.Context) error {
 // load reads the whole set.
 func (w *Watcher) load(ctx context.Context) error {
 	w.stats.resyncs.Add(1)
-	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	call, cancel := w.call(ctx)
 	defer cancel()
 	issued := time.Now()
 	set, err := readWholeSet(call, w.client, w.layout)
-	if err != nil {
+	switch {
+	case errors.Is(err, errForeign):
+		w.foreign(err)
+		return nil
+	case err != nil:
 		return fmt.Errorf("read the whole set: %w", err)
 	}
 	if set.version == "" {
@@ -258,11 +272,16 @@ func (w *Watcher) load(ctx context.Context) error {
 	}
 	version, err := wire.ParseHotVersion(set.version)
 	if err != nil {
-		return fmt.Errorf("read the whole set: %w, got %q", err, set.version)
+		w.foreign(fmt.Errorf("%w, got %.80q", err, set.version))
+		return nil
+	}
+	if n := len(set.unreadable); n > 0 {
+		w.foreign(fmt.Errorf("%d entries cannot be read", n))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state.take(version, set, issued)
+	w.hints.confirm(version)
 	w.state.clock = redisClock{local: issued, redis: set.at}
 	if set.beat > 0 {
 		w.state.beat = issued.Add(set.beat)
@@ -271,8 +290,8 @@ func (w *Watcher) load(ctx context.Context) error {
 	return nil
 }
 
-// renew reads the new ends of the entries that have less than half of their
-// time left.
+// renew reads the new ends of the entries that have less than half of their time
+// left, and those again that could not be read.
 func (w *Watcher) renew(ctx context.Context) error {
 	w.mu.Lock()
 	members := w.state.ending(time.Now())
@@ -280,7 +299,7 @@ func (w *Watcher) renew(ctx context.Context) error {
 	if len(members) == 0 {
 		return nil
 	}
-	call, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	call, cancel := w.call(ctx)
 	defer cancel()
 	var (
 		infos  *redis.SliceCmd
@@ -295,7 +314,11 @@ func (w *Watcher) renew(ctx context.Context) error {
 			scores[i] = tx.ZScore(call, w.layout.Hot, member)
 		}
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errForeign):
+		w.foreign(err)
+		return nil
+	case err != nil:
 		return fmt.Errorf("renew entries: %w", err)
 	}
 	w.mu.Lock()
@@ -304,7 +327,9 @@ func (w *Watcher) renew(ctx context.Context) error {
 		info, _ := infos.Val()[i].(string)
 		if h, ok := readEntry(member, info, scores[i].Val()); ok {
 			w.state.grant(h, h.Until.Sub(at.Val()), issued)
-		} // else it is gone: the next poll sees that, and till then its end stands
+		} else if scores[i].Err() != nil {
+			w.state.forget(member)
+		} // else the next poll sees that it is gone, and till then its end stands
 	}
 	w.show()
 	return nil

@@ -38,7 +38,7 @@ func (l *link) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		if l.keep && cmd.Name() == "evalsha" {
+		if l.keep && (cmd.Name() == "evalsha" || cmd.Name() == "eval") {
 			l.late = append(l.late, slices.Clone(cmd.Args()))
 		}
 		err := errors.New("no answer")

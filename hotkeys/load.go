@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -69,6 +70,9 @@ func readEntry(member, info string, score float64) (hotparam.Hot, bool) {
 	h, err := wire.ParseHotInfo([]byte(info))
 	if err != nil {
 		return hotparam.Hot{}, false
+	}
+	if !(score >= 0) || math.IsInf(score, 0) {
+		score = 0 // nobody of us wrote it; the key is hot all the same
 	}
 	h.Key, h.Rate = key, score
 	return h, true

@@ -251,3 +251,13 @@ func version(tb testing.TB, client redis.UniversalClient) string {
 	must(tb, err)
 	return v
 }
+
+// pruneStrange prunes as if what cannot be read had been so for long.
+func pruneStrange(tb testing.TB, p *Publisher) {
+	tb.Helper()
+	must(tb, p.prune(context.Background()))
+	for member := range p.strange {
+		p.strange[member] = time.Time{}
+	}
+	must(tb, p.prune(context.Background()))
+}

@@ -13,6 +13,7 @@ import (
 // kind succeeds, whatever else does meanwhile. Of one goroutine.
 type outage struct {
 	backoff time.Duration // before the next try; 0: there is no outage
+	tries   int           // that failed
 	logged  bool          // that it began
 	err     error         // the last
 }
@@ -30,9 +31,20 @@ func (o *outage) on() bool { return o.backoff > 0 }
 // whether the outage begins.
 func (o *outage) failed(err error) (wait time.Duration, begins bool) {
 	begins, o.err = !o.on(), err
+	o.tries++
 	o.backoff = min(max(minBackoff, 2*o.backoff), maxBackoff)
 	return o.backoff/2 + rand.N(o.backoff/2), begins
 }
+
+// timeout returns how long the next call may take. In an outage it is longer than
+// usual: new connections have to be made, each with an exchange or more of its own, and
+// who gives these up never has one where Redis is slow.
+func (o *outage) timeout(usual time.Duration) time.Duration {
+	return usual * time.Duration(1+min(o.tries, maxPatience-1))
+}
+
+// maxPatience is how many times as long a call may take in an outage.
+const maxPatience = 3
 
 // succeeded records a success. It reports whether the beginning of the outage that
 // is over was logged: then its end is, too.

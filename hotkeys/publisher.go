@@ -115,7 +115,7 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		suspected: suspected{parts: make(map[int]map[string]float64)},
 		wake:      make(chan struct{}, 1),
 		suspect:   make(chan struct{}, 1),
-		writer:    writer{reclaim: true, sent: make(map[string]terms)},
+		writer:    writer{reclaim: true, sent: make(map[string]terms), known: make(map[*redis.Script]bool)},
 	}
 	p.standby, p.silence = cfg.Lease > 0, cfg.Lease
 	p.jobs = []job{

@@ -31,7 +31,8 @@ type PublisherConfig struct {
 	// then, at the latest a quarter of the lease later. At least twice Timeout, at
 	// most a minute. 0, the default: a claim takes the owner at once.
 	Lease time.Duration
-	// Timeout bounds each call to Redis. Default 500 ms.
+	// Timeout bounds each call to Redis; after failures, up to three times as long, for
+	// new connections. Default 500 ms.
 	Timeout time.Duration
 	// Events is about how many changes the stream keeps. Default 10,000.
 	Events int64

@@ -103,19 +103,31 @@ func (p *Publisher) sustain(ctx context.Context, args func(again bool) []any) (b
 	return false, nil
 }
 
-// prune removes entries that are over, of any owner: a dead one cannot.
+// strangeTime is for how long an entry that cannot be read is left to its owner, who
+// writes it again if it lives.
+const strangeTime = rewriteTime
+
+// prune removes entries that are over, of any owner: a dead one cannot. So it does
+// with what could not be read for strangeTime.
 func (p *Publisher) prune(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}
-	answer, err := p.call(ctx, "prune", pruneScript, wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL}))
+	now := time.Now()
+	args := []any{wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL})}
+	for member, since := range p.strange {
+		if now.Sub(since) >= strangeTime {
+			args = append(args, member)
+		}
+	}
+	answer, err := p.call(ctx, "prune", pruneScript, args...)
 	if err := p.part(&p.pruning, err); err != nil {
 		return err
 	}
 	if answer == nil {
 		return p.settle(ctx)
 	}
-	if len(answer) != 3 {
+	if len(answer) < 3 {
 		return fmt.Errorf("prune: unexpected answer %q", answer)
 	}
 	n, err := strconv.ParseUint(answer[2], 10, 64)
@@ -126,6 +138,15 @@ func (p *Publisher) prune(ctx context.Context) error {
 		p.own = p.version.String()
 	}
 	p.stats.pruned.Add(n)
+	strange := make(map[string]time.Time, len(answer)-3)
+	for _, member := range answer[3:] {
+		if since, ok := p.strange[member]; ok {
+			strange[member] = since
+		} else {
+			strange[member] = now
+		}
+	}
+	p.strange = strange
 	return nil
 }
 

@@ -25,13 +25,16 @@ type state struct {
 	missed  int       // entries that are missed
 }
 
-// held is one entry: its Until is local. A member whose value could not be
-// read is held with a zero ttl, so that sizes agree; it is never in force.
+// held is one entry: its Until is local. A member of which no value could ever be
+// read is held with a zero Until, so that sizes agree; it is never in force.
 type held struct {
 	hot   hotparam.Hot
 	ttl   time.Duration // what was left when it was granted
 	fresh bool          // granted since the last step
 	told  bool          // in force in the target
+	// unread: its value in Redis could not be read when it was last. What is held of
+	// it was promised until its end.
+	unread bool
 	// missed: Redis does not have it, as it lost state and the owner has not
 	// written since. It is held until that has, and not for long.
 	missed bool
@@ -60,8 +63,17 @@ const rewriteTime = 2 * time.Second
 // promised, so it stays for now.
 func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
 	began := version.Run != s.version.Run
+	unread := make(map[string]bool, len(set.unreadable))
+	for _, member := range set.unreadable {
+		unread[member] = true
+	}
 	for member, e := range s.entries {
 		switch {
+		case unread[member]:
+			if e.missed {
+				s.missed--
+			}
+			e.missed, e.unread = false, true
 		case !began && !e.missed, set.wrote(e.hot.Owner, version.Run), !issued.Before(e.hot.Until):
 			s.remove(member)
 		case !e.missed:
@@ -70,8 +82,9 @@ func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
 	}
 	s.version = version
 	for _, member := range set.unreadable {
-		s.remove(member)
-		s.entries[member] = &held{}
+		if s.entries[member] == nil {
+			s.entries[member] = &held{unread: true}
+		}
 	}
 	for _, h := range set.hot {
 		s.grant(h, h.Until.Sub(set.at), issued)
@@ -81,7 +94,7 @@ func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
 // miss holds an entry that Redis does not have until then at most.
 func (s *state) miss(e *held, until time.Time) {
 	s.missed++
-	e.missed, e.ttl = true, 0 // there is no renewal to be read
+	e.missed, e.unread, e.ttl = true, false, 0 // there is nothing to be read
 	if until.Before(e.hot.Until) {
 		e.hot.Until = until
 	}
@@ -206,15 +219,22 @@ func (s *state) look(e *held, now time.Time, change *hotparam.Change) {
 	e.fresh = false
 }
 
-// ending are the members with less than half of their time left: their renewal
-// is due to be read. Without a heartbeat nobody renews.
+// forget lets go of a member that Redis does not have, if its value was never read.
+func (s *state) forget(member string) {
+	if e := s.entries[member]; e != nil && e.unread && e.hot.Until.IsZero() {
+		s.remove(member)
+	}
+}
+
+// ending are the members with less than half of their time left, whose renewal is due
+// to be read, and those that could not be read. Without a heartbeat nobody renews.
 func (s *state) ending(now time.Time) []string {
 	if !now.Before(s.beat) {
 		return nil
 	}
 	var members []string
 	for member, e := range s.entries {
-		if e.ttl > 0 && e.hot.Until.Sub(now) < e.ttl/2 {
+		if len(members) < maxCatchUp && (e.unread || e.ttl > 0 && e.hot.Until.Sub(now) < e.ttl/2) {
 			members = append(members, member)
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/wire"
 )
 
 // subscribe listens to the channel until ctx ends, over one subscription after
 // the other.
 func (w *Watcher) subscribe(ctx context.Context) {
-	backoff := minBackoff
+	var trouble outage
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -21,14 +23,15 @@ func (w *Watcher) subscribe(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		if w.listen(ctx) {
-			backoff = minBackoff
+		began := time.Now()
+		if w.listen(ctx) && time.Since(began) > maxBackoff { // it did work
+			trouble.succeeded()
 		}
 		if ctx.Err() == nil {
 			w.stats.failures.Add(1)
 		}
-		timer.Reset(backoff)
-		backoff = min(2*backoff, maxBackoff)
+		wait, _ := trouble.failed(nil)
+		timer.Reset(wait)
 	}
 }
 
@@ -39,7 +42,7 @@ const quietFor = 4
 // listen hands on what comes over one subscription until that fails. It tells
 // whether the subscription was made at all.
 func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
-	dial, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	dial, cancel := context.WithTimeout(ctx, maxPatience*w.cfg.Timeout)
 	sub := w.client.Subscribe(dial, w.layout.Changed) // an error comes back from Receive
 	cancel()
 	select { // that was said of the one before
@@ -71,6 +74,10 @@ func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
 			}
 		case *redis.Message:
 			w.stats.pushes.Add(1)
+			if len(msg.Payload) > wire.MaxPush { // none of ours
+				w.stats.malformed.Add(1)
+				continue
+			}
 			select {
 			case w.pushes <- msg.Payload:
 			default:
@@ -114,6 +121,7 @@ type hearing struct {
 	subscription uint64 // the one during the last poll
 	settled      bool   // a poll has made up for what came before it
 	missed       bool   // the last poll found a change that no push had brought
+	hinted       bool   // it is a push that has the poll look
 	pushes       uint64 // received before the last poll
 }
 
@@ -124,7 +132,9 @@ func (w *Watcher) check() {
 	h, now := &w.hearing, w.stats.subscriptions.Load()
 	same := h.subscription == now && w.stats.subscribed.Load()
 	if same && h.missed && h.pushes == w.stats.pushes.Load() {
-		w.cfg.Logger.Info("changes come, and their pushes do not: subscribing again")
+		if unlogged, ok := w.lines.allow(time.Now()); ok {
+			w.cfg.Logger.Info("changes come, and their pushes do not: subscribing again", "unlogged", unlogged)
+		}
 		select {
 		case w.deaf <- struct{}{}:
 		default:
@@ -134,4 +144,4 @@ func (w *Watcher) check() {
 }
 
 // foundByPoll notes a change that ought to have been pushed.
-func (w *Watcher) foundByPoll() { w.hearing.missed = w.hearing.settled }
+func (w *Watcher) foundByPoll() { w.hearing.missed = w.hearing.settled && !w.hearing.hinted }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,8 @@ type WatcherConfig struct {
 	Namespace string
 	// Poll is how often the version is read. Default 1 s.
 	Poll time.Duration
-	// Timeout bounds each call to Redis. Default 500 ms.
+	// Timeout bounds each call to Redis; after failures, up to three times as long, for
+	// new connections. Default 500 ms.
 	Timeout time.Duration
 	// Jitter is the most by which a read of the whole set is delayed when
 	// changes were missed that the stream has no more: the whole fleet misses
@@ -79,12 +81,16 @@ type Watcher struct {
 	layout Layout
 	target Target
 
-	pushes    chan string   // payloads; full: the poll makes up
-	kick      chan struct{} // poll now
-	deaf      chan struct{} // subscribe again: nothing comes of what is pushed
-	hearing   hearing
-	lostSince time.Time     // polls have found changes missing in Redis since; likewise
-	rearm     chan struct{} // the next end has changed
+	pushes     chan string   // payloads; full: the poll makes up
+	kick       chan struct{} // poll now
+	deaf       chan struct{} // subscribe again: nothing comes of what is pushed
+	hearing    hearing
+	hints      hints         // likewise
+	outage     outage        // of the polls; likewise
+	lines      lineLimit     // of that; likewise
+	foreigners lineLimit     // of what is not ours; likewise
+	lostSince  time.Time     // polls have found changes missing in Redis since; likewise
+	rearm      chan struct{} // the next end has changed
 
 	mu    sync.Mutex // guards the rest; held while the target is changed, never during a call
 	state state
@@ -105,6 +111,9 @@ type WatcherStats struct {
 	Pushes    uint64 // pushes received
 	Dropped   uint64 // pushes dropped, more having come than could be worked off
 	Malformed uint64 // pushes and changes that could not be read
+	Bogus     uint64 // times that a push told of a change that Redis does not have
+	Unread    uint64 // pushes that told of something to read, more than are followed: the poll made up for them
+	Foreign   uint64 // times that a key in Redis, or entries in it, held what is not ours
 	Polls     uint64 // polls that Redis answered
 	Gaps      uint64 // times that changes had to be read from the stream
 	Resyncs   uint64 // times that the whole set was read
@@ -118,6 +127,7 @@ type watcherStats struct {
 	subscribed, answered                                             atomic.Bool
 	subscriptions                                                    atomic.Uint64
 	pushes, dropped, malformed, polls, gaps, resyncs, lost, failures atomic.Uint64
+	bogus, unread, foreign                                           atomic.Uint64
 }
 
 // maxPushes is how many pushes may wait.
@@ -143,6 +153,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target Target) 
 		kick:   make(chan struct{}, 1),
 		deaf:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
+		hints:  hints{seed: maphash.MakeSeed()},
 		state:  state{entries: make(map[string]*held)},
 	}, nil
 }
@@ -212,6 +223,11 @@ func (w *Watcher) show() {
 	}
 }
 
+// call bounds one call of the polling goroutine to Redis.
+func (w *Watcher) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, w.outage.timeout(w.cfg.Timeout))
+}
+
 // Stats may be called at any time.
 func (w *Watcher) Stats() WatcherStats {
 	s := WatcherStats{
@@ -222,6 +238,9 @@ func (w *Watcher) Stats() WatcherStats {
 		Pushes:    w.stats.pushes.Load(),
 		Dropped:   w.stats.dropped.Load(),
 		Malformed: w.stats.malformed.Load(),
+		Bogus:     w.stats.bogus.Load(),
+		Unread:    w.stats.unread.Load(),
+		Foreign:   w.stats.foreign.Load(),
 		Polls:     w.stats.polls.Load(),
 		Gaps:      w.stats.gaps.Load(),
 		Resyncs:   w.stats.resyncs.Load(),

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -22,8 +24,10 @@ type writer struct {
 	own     string          // version of our last change; empty: none since the claim
 	// sent is what is in Redis, and what may be, after a call that failed:
 	// that has no terms, so it is written again.
-	sent   map[string]terms
-	untidy bool // there is what only prune takes away
+	sent    map[string]terms
+	untidy  bool                   // there is what only prune takes away
+	strange map[string]time.Time   // entries that cannot be read, and since when; of the last prune
+	known   map[*redis.Script]bool // scripts that Redis knows, unless it has restarted
 	troubles
 	leasing
 }
@@ -86,6 +90,9 @@ func (p *Publisher) Run(ctx context.Context) error {
 			// Redis may yet run a script whose answer did not come: under a
 			// new claim it is refused then.
 			p.reclaim = true
+			if !aboutCommand(err) { // it may have restarted
+				clear(p.known)
+			}
 			if ctx.Err() == nil {
 				retry.Reset(p.failed(err))
 			}

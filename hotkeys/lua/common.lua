@@ -70,6 +70,9 @@ local refused_commands = {}
 
 local function discard(key)
   call('DEL', key)
+  -- The set is lost: under another run id each owner writes its part again, and
+  -- readers hold what they have until then.
+  if key == HOT or key == INFO then call('DEL', VERSION) end
   local name = 'suspects' -- of another owner
   for i, ours in ipairs(KEYS) do
     if ours == key then name = NAMES[i] end
@@ -99,14 +102,24 @@ local function version()
   foreign_version = value and value ~= ''
 end
 
+-- The name of a holder ends with the 16 hex digits of its process's start; nil for
+-- anything else.
+local function named(by)
+  if by and #by <= 256 and string.find(by, '^[!-~]*$') and string.find('/' .. by, '/' .. string.rep('%x', 16) .. '$') then return by end
+end
+
 -- Who owns our part of the set: epoch (0: nobody), holder, and until when the holder
--- counts as alive without another word (0: it has not said).
+-- counts as alive without another word (0: it has not said). The keys that hold the
+-- set are looked at before anything is read of it.
 local foreign_epoch = false
 local function ownership()
   local held = on('HMGET', OWNERS, owner, owner .. ':holder', owner .. ':until')
-  local theirs = natural(held[1])
+  on('ZCARD', HOT)
+  on('HGET', INFO, '')
+  local theirs, by = natural(held[1]), named(held[2])
   foreign_epoch = held[1] and not theirs
-  return theirs or 0, held[2], natural(held[3]) or 0
+  if held[2] and not by then heal('owners') end
+  return theirs or 0, by, natural(held[3]) or 0
 end
 
 -- The answer to a caller whose part another process has: it stands by, for so many
@@ -124,7 +137,7 @@ end
 local function foreign_schema()
   local schema = on('GET', SCHEMA)
   if not schema or schema == '1' then return nil end
-  if natural(schema) and #schema <= 4 and schema ~= '0' then return {'schema', schema} end
+  if #schema <= 4 and string.find(schema, '^[1-9]%d*$') then return {'schema', schema} end
   call('SET', SCHEMA, '1')
   heal('schema')
 end
@@ -132,7 +145,7 @@ end
 -- Why the caller may not write, or nil. "lost": Redis forgot our claim.
 local function fence()
   local theirs, by, until_ = ownership()
-  if theirs < epoch then return {'lost'} end
+  if theirs < epoch or not by then return {'lost'} end
   if by ~= holder then return taken(theirs, until_, by) end
   if theirs > epoch then return {'lost'} end -- a claim of our own that Redis ran late
   local refused = foreign_schema()

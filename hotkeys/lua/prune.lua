@@ -1,22 +1,36 @@
--- Removes what is over or cannot be read, whoever published it: template.
+-- Removes what is over, whoever published it: template, then members that could not be
+-- read some time ago, either. What cannot be read has no owner that could be told, and
+-- an owner that lives writes its part again within a second: so it is removed when it
+-- still cannot be read, and until then the answer names it, after the number of those
+-- that were removed.
 local refused = fence()
 if refused then return refused end
 local run, n = version()
 if went_back(run, n) then return {'back'} end
-local live, cool = {}, {}
+local condemned, live, cool, strange = {}, {}, {}, {}
+for i = FIRST + 1, #ARGV do condemned[ARGV[i]] = true end
+local function judge(member)
+  if condemned[member] then
+    cool[#cool + 1] = member
+  elseif #strange < 1000 then
+    strange[#strange + 1] = member
+  end
+end
 local infos = on('HGETALL', INFO)
 for i = 1, #infos, 2 do
-  local _, until_ = read(infos[i + 1])
-  if until_ and until_ > now and on('ZSCORE', HOT, infos[i]) then
-    live[infos[i]] = true
-  else
-    cool[#cool + 1] = infos[i]
-    live[infos[i]] = false
+  local member, _, until_ = infos[i], read(infos[i + 1])
+  live[member] = true
+  if until_ and until_ <= now then
+    cool[#cool + 1] = member
+  elseif not until_ or not on('ZSCORE', HOT, member) then
+    judge(member)
   end
 end
 for _, member in ipairs(on('ZRANGE', HOT, 0, -1)) do
-  if live[member] == nil then cool[#cool + 1] = member end
+  if not live[member] then judge(member) end
 end
-if #cool == 0 then return {'ok', run .. ':' .. whole(n), '0'} end
-local answer = commit(run, n + 1, cool, ARGV[FIRST])
-return {answer[1], answer[2], whole(#cool)}
+local v = run .. ':' .. whole(n)
+if #cool > 0 then v = commit(run, n + 1, cool, ARGV[FIRST])[2] end
+local answer = {'ok', v, whole(#cool)}
+for _, member in ipairs(strange) do answer[#answer + 1] = member end
+return answer

@@ -6,8 +6,8 @@ local refused = fence()
 if refused then return refused end
 local run, n = version()
 if went_back(run, n) then return {'back'} end
--- Members and infos that differ in number are of somebody else, or were lost: all
--- keys are looked at once in a renewal, also where there is nothing to write.
+-- Members and infos that differ in number are of somebody else, or were lost. The
+-- other keys are looked at once in a renewal, also where there is nothing to write.
 local entries, told = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 if told >= 0 then
   on('ZCARD', SUSPECTS)
