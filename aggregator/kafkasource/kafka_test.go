@@ -394,7 +394,7 @@ func (p *publisher) Publish(c hotparam.Change) {
 	}
 }
 
-func (p *publisher) Refresh(hot []hotparam.Hot) {
+func (p *publisher) Refresh(_ int, hot []hotparam.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refreshed = slices.Clone(hot)

@@ -134,7 +134,9 @@ func (s samples) detector(d *aggregator.DetectorStats) {
 
 var (
 	publishedDesc  = desc("published_keys", "Keys in Redis that are this daemon's.")
-	overflowDesc   = desc("published_overflow_total", "DATA LOSS: hot keys that found the published set full.")
+	waitingDesc    = desc("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule")
+	overflowDesc   = desc("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set, or lost its own, by rule.", "rule")
+	illegibleDesc  = desc("unpublishable_keys", "Hot keys that are not published, as no watcher could read them.")
 	refusedDesc    = desc("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.")
 	suspectsDesc   = desc("published_suspects", "Suspects in Redis that are this daemon's.")
 	unlistedDesc   = desc("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.")
@@ -154,7 +156,11 @@ var (
 // publisher gives the figures of what is published.
 func (s samples) publisher(p hotkeys.PublisherStats) {
 	s.gauge(publishedDesc, float64(p.Keys))
-	s.counter(overflowDesc, int64(p.Overflow))
+	for rule, of := range p.Rules {
+		s.gauge(waitingDesc, float64(of.Waiting), rule)
+		s.counter(overflowDesc, int64(of.Overflow), rule)
+	}
+	s.gauge(illegibleDesc, float64(p.Unpublishable))
 	s.counter(refusedDesc, int64(p.Refused))
 	s.gauge(suspectsDesc, float64(p.Suspects))
 	s.counter(unlistedDesc, int64(p.SuspectsOverflow))
