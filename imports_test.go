@@ -55,6 +55,12 @@ var arrows = map[string][]string{
 	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
+	// The oracle shares no code with what it judges; the instance does what a user could do.
+	"internal/chaos":              {"internal/chaos/oracle", "internal/testenv"},
+	"internal/chaos/oracle":       nil,
+	"internal/chaos/cmd/chaos":    {"internal/chaos"},
+	"internal/chaos/cmd/instance": everythingPublic,
+
 	"cmd/hotparam": everythingButCommands,
 
 	// An example does what a user could do.
@@ -79,14 +85,14 @@ var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/internal/bre
 // the packages which are excepted because they are themselves made for tests, or
 // are a program that runs without a real server.
 var testOnly = map[string][]string{
-	"testing":                            {"internal/testenv", "limiter/limitertest"},
+	"testing":                            {"internal/testenv", "internal/chaos", "limiter/limitertest"},
 	"pgregory.net/rapid":                 {"limiter/limitertest"},
 	"go.uber.org/goleak":                 {"internal/testenv"},
 	"github.com/testcontainers":          {"internal/testenv"},
 	"github.com/moby":                    {"internal/testenv"},
 	"github.com/alicebob/miniredis":      {"internal/demo"},
 	"github.com/twmb/franz-go/pkg/kfake": {"internal/kafkafake"},
-	module + "/internal/testenv":         nil,
+	module + "/internal/testenv":         {"internal/chaos"},
 	module + "/limiter/limitertest":      nil,
 }
 

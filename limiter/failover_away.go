@@ -6,6 +6,16 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
+// Alone decides an op as if the primary were away, whatever it would say: for an op that
+// it cannot decide, such as one that is [ErrUnsupported] there.
+func (f *Failover) Alone(ctx context.Context, op Op) (Result, error) {
+	if op.Name == "" || op.Key == "" {
+		return Result{}, ErrNoKey
+	}
+	step, op := stepOf(op)
+	return f.decide(ctx, op, step)
+}
+
 // decide decides without the primary; step says who took what a Return gives back.
 func (f *Failover) decide(ctx context.Context, op Op, step From) (Result, error) {
 	switch step {
