@@ -12,7 +12,7 @@ func eachInTurn(ctx context.Context, b Backend, ops []Op, results []Result) erro
 			defer cancel()
 			for j, op := range ops[:i] {
 				if op.Kind <= Reserve && results[j].Taken > 0 {
-					op.Ask = returnOf(results[j])
+					op.Ask = results[j].Return()
 					_, _ = b.Do(ctx, op) // the first error is what is told
 				}
 			}

@@ -113,7 +113,7 @@ func (g *Guard) judgeExact(s *scratch, x *exact, got *limiter.Result, err error,
 	x.held.note(got.Allowed)
 	if g.judge(s, x.candidate, x.terms, d, &got.Decision) && got.Taken > 0 {
 		x.took = x.op
-		x.took.Ask = limiter.Ask{Kind: limiter.Return, N: got.Taken, Mark: got.Mark}
+		x.took.Ask = got.Return()
 	}
 }
 

@@ -25,7 +25,7 @@ func (k *key) under(q hotparam.Quota, ask limiter.Ask) limiter.Result {
 // back returns what r took under q, as a Reservation's Cancel does.
 func (k *key) back(q hotparam.Quota, r limiter.Result) {
 	k.Helper()
-	ask := limiter.Ask{Kind: limiter.Return, N: r.Taken, Mark: r.Mark}
+	ask := r.Return()
 	if got := k.under(q, ask); !got.Allowed || got.Taken != 0 {
 		k.Fatalf("%s: %s", toldAsk(ask), toldResult(got))
 	}
@@ -407,7 +407,7 @@ var quotaCases = []namedCase{
 					case g == 0 && i%10 == 0:
 						w.sleep(ms)
 					case r.Taken > 0 && (g+i)%3 > 0:
-						op.Ask = limiter.Ask{Kind: limiter.Return, N: r.Taken, Mark: r.Mark}
+						op.Ask = r.Return()
 						if _, err := k.backend.Do(w.t.Context(), op); err != nil {
 							k.t.Error(err)
 						}
