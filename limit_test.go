@@ -28,6 +28,10 @@ func TestLimitValidate(t *testing.T) {
 		{"B2: rate 0", Requests, with(func(l *Limit) { l.Rate.N = 0 }), "rate"},
 		{"per 0", Requests, with(func(l *Limit) { l.Rate.Per = 0 }), "rate"},
 		{"rate negative", Requests, with(func(l *Limit) { l.Rate.N = -1 }), "rate"},
+		{"a rate of -1 is not unlimited", Requests, with(func(l *Limit) { l.Quota = Quota{Rate: Rate{-1, time.Second}}.WithDefaults() }), "rate"},
+		{"nor is a window of -1", Requests, with(func(l *Limit) {
+			l.Quota = Quota{Algorithm: SlidingLog, Rate: Rate{-1, time.Second}}.WithDefaults()
+		}), "rate"},
 		{"burst negative", Requests, with(func(l *Limit) { l.Burst = -2 }), "burst"},
 		{"A5: unlimited", Requests, with(func(l *Limit) { l.Quota = Quota{Burst: Unlimited} }), ""},
 		{"concurrency alone", Requests, Limit{Mode: ModeLimit, Concurrency: 8}, ""},

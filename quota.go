@@ -96,13 +96,14 @@ const (
 	MaxColdFactor     = 1000
 )
 
-// WithDefaults is the quota with its defaults filled in.
+// WithDefaults is the quota with its defaults filled in. A rate that cannot be is no
+// burst: one of -1 does not become Unlimited.
 func (q Quota) WithDefaults() Quota {
 	if q.Algorithm == "" {
 		q.Algorithm = TokenBucket
 	}
 	if q.Algorithm.Windowed() && q.Burst != Unlimited || q.Burst == 0 {
-		q.Burst = q.Rate.N
+		q.Burst = max(q.Rate.N, 0)
 	}
 	if q.Algorithm == SlidingBlocks && q.Blocks == 0 {
 		q.Blocks = DefaultBlocks
@@ -128,6 +129,8 @@ func (q *Quota) Validate() error {
 func (q *Quota) validateRate() error {
 	token := q.Algorithm == "" || q.Algorithm == TokenBucket || q.Algorithm == GCRA
 	switch {
+	case q.Rate.N < 0:
+		return badLimit("rate", "%q: must be positive; for no limit at all set Burst to Unlimited", q.Rate)
 	case q.Rate.N < 1 || q.Rate.Per <= 0 || q.Rate.PerSecond() > MaxRate:
 		return badLimit("rate", "%q: must be positive and at most %d per second", q.Rate, MaxRate)
 	case q.Burst < 1:

@@ -52,9 +52,12 @@ func (b *lockedBucket) of(*hotparam.Quota) (Algorithm, error) { return b.algorit
 func (b *lockedBucket) Do(now time.Duration, ask Ask) Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r, err := b.sides.do(now, b.quota, b, ask)
+	r, err := b.sides.do(now, b.quota, b, &ask)
 	if err != nil { // an algorithm of the user's own that makes no state
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
+	}
+	if r.Taken > 0 {
+		r.Origin.State = b.sides.family
 	}
 	return r
 }

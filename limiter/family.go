@@ -57,9 +57,6 @@ type algorithms interface {
 
 // hold makes q the quota that holds. If it fails nothing has changed.
 func (s *sides) hold(now time.Duration, q *hotparam.Quota, from algorithms) error {
-	if s.quota == q {
-		return nil
-	}
 	if s.quota != nil && *s.quota == *q {
 		s.quota = q
 		return nil
@@ -120,34 +117,32 @@ func (s *sides) push(now time.Duration) {
 
 // do asks under q, which holds from then on; but what is given back goes to where it was
 // taken, and no quota changes.
-func (s *sides) do(now time.Duration, q *hotparam.Quota, from algorithms, ask Ask) (Result, error) {
+func (s *sides) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *Ask) (Result, error) {
 	switch {
 	case ask.Kind == Forget:
-		*s, ask = sides{}, Ask{Kind: Peek}
+		*s, ask = sides{}, &Ask{Kind: Peek}
 	case ask.Kind == Return && ask.N >= 0 && s.state != nil:
 		return s.giveBack(now, q, ask), nil
 	}
-	if err := s.hold(now, q, from); err != nil {
-		return Result{}, err
+	if s.quota != q {
+		if err := s.hold(now, q, from); err != nil {
+			return Result{}, err
+		}
 	}
-	r := s.state.Do(now, ask)
-	if r.Taken > 0 && s.family != unlimitedFamily {
-		r.Origin.State = s.family
-	}
-	return r, nil
+	return s.state.Do(now, *ask), nil
 }
 
-func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask Ask) Result {
+func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask *Ask) Result {
 	family := ask.Origin.State
 	if family == "" {
 		family = familyOf(q)
 	}
 	if s.family == family {
-		return s.state.Do(now, ask)
+		return s.state.Do(now, *ask)
 	}
 	for i := range s.others {
 		if o := &s.others[i]; o.family == family {
-			return o.state.Do(now, ask)
+			return o.state.Do(now, *ask)
 		}
 	}
 	return s.state.Do(now, Ask{Kind: Peek})

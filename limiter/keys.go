@@ -55,7 +55,7 @@ func newStateKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]
 		return nil, err
 	}
 	k := &stateKeys{states: s, custom: custom}
-	k.rule.Store(&keysRule{q, a})
+	k.rule.Store(&keysRule{q, a, familyOf(q)})
 	return k, nil
 }
 
@@ -70,6 +70,7 @@ type stateKeys struct {
 type keysRule struct {
 	quota     *hotparam.Quota
 	algorithm Algorithm
+	family    hotparam.Algorithm
 }
 
 func (r *keysRule) of(*hotparam.Quota) (Algorithm, error) { return r.algorithm, nil }
@@ -83,12 +84,15 @@ func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resu
 	if err != nil { // an algorithm of the user's own that makes no state
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
+	if r.Taken > 0 {
+		r.Origin.State = rule.family
+	}
 	return r
 }
 
 func (k *stateKeys) do(now time.Duration, hash uint64, key []byte, rule *keysRule, ask Ask) (Result, error) {
 	if n := k.states.table.find(hash, key); n != nil {
-		if r, ok, err := n.kept.do(now, rule.quota, rule, ask); ok {
+		if r, ok, err := n.kept.do(now, rule.quota, rule, &ask); ok {
 			k.states.tend(now)
 			return r, err
 		}
@@ -107,7 +111,7 @@ func (k *stateKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	k.rule.Store(&keysRule{q, a})
+	k.rule.Store(&keysRule{q, a, familyOf(q)})
 	return nil
 }
 
@@ -146,13 +150,16 @@ type guarded struct {
 }
 
 // do asks under this quota; false when the key was dropped.
-func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask Ask) (Result, bool, error) {
+func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *Ask) (r Result, ok bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.dropped {
-		return Result{}, false, nil
+	switch {
+	case g.dropped:
+		return r, false, nil
+	case g.quota == q && ask.Kind < Return: // mostly
+		return g.state.Do(now, *ask), true, nil
 	}
-	r, err := g.sides.do(now, q, from, ask)
+	r, err = g.sides.do(now, q, from, ask)
 	return r, true, err
 }
 
@@ -184,7 +191,7 @@ func (k *states) enter(now time.Duration, hash uint64, key string, q *hotparam.Q
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := k.table.find(hash, []byte(key)); n != nil { // another was faster
-		r, _, err := n.kept.do(now, q, from, ask) // not dropped: that needs our lock
+		r, _, err := n.kept.do(now, q, from, &ask) // not dropped: that needs our lock
 		return r, err
 	}
 	a, err := from.of(q)
@@ -209,11 +216,7 @@ func (k *states) enter(now time.Duration, hash uint64, key string, q *hotparam.Q
 	if !k.table.room(s, t) {
 		return open(&ask, r), nil
 	}
-	o := side{familyOf(q), q, state}
-	if r.Taken > 0 {
-		r.Origin.State = o.family
-	}
-	k.table.put(newGuarded(hash, key, o))
+	k.table.put(newGuarded(hash, key, side{familyOf(q), q, state}))
 	return r, nil
 }
 

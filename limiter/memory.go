@@ -107,7 +107,7 @@ func (m *Memory) do(now time.Duration, op *Op) (Result, error) {
 	}
 	hash := m.hash(op.Name, op.Key)
 	if n := m.states.table.findNamed(hash, op.Name, op.Key); n != nil {
-		if r, ok, err := n.kept.do(now, op.Quota, &m.plans, op.Ask); ok {
+		if r, ok, err := n.kept.do(now, op.Quota, &m.plans, &op.Ask); ok {
 			m.states.tend(now)
 			return r, err
 		}

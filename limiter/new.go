@@ -44,8 +44,8 @@ func New(backend Backend, name string, quota hotparam.Quota) (*Named, error) {
 	return l, nil
 }
 
-// SetQuota holds the keys to another quota from now on. What was taken stays taken,
-// unless the algorithm is another one. If it fails the old quota is in force.
+// SetQuota holds the keys to another quota from now on. What was taken, reserved or owed
+// carries over: see [Op]. If it fails the old quota is in force.
 func (l *Named) SetQuota(quota hotparam.Quota) error {
 	quota = quota.WithDefaults()
 	if err := quota.Validate(); err != nil {

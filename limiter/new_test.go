@@ -24,6 +24,7 @@ func TestNewRefuses(t *testing.T) {
 		"no backend": {nil, "x", good, "no backend"},
 		"no name":    {&fake{}, "", good, "no name"},
 		"no rate":    {&fake{}, "x", hotparam.Quota{}, `limiter "x": limit.rate`},
+		"rate -1":    {&fake{}, "x", hotparam.Quota{Rate: hotparam.Rate{N: -1, Per: time.Second}}, "set Burst to Unlimited"},
 		"a typo":     {&fake{}, "x", hotparam.Quota{Algorithm: "tokenbucket", Rate: good.Rate}, "limit.algorithm"},
 	} {
 		if _, err := limiter.New(c.backend, c.name, c.quota); err == nil || !strings.Contains(err.Error(), c.want) {

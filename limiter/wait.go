@@ -15,9 +15,10 @@ const (
 )
 
 // Wait implements [Limiter]. What is needed is reserved at once, so that callers are
-// served in their order, and one timer is all the waiting. Two cases are asked again,
+// served in their order, and one timer is all the waiting. Three cases are asked again,
 // when the answer says that a retry can pass, and have no order: a key that is locked,
-// and a backend that cannot reserve.
+// a backend that cannot reserve, and a queue (a leaky bucket that shapes) all of whose
+// places are taken.
 //
 // If the context ends while a backend elsewhere is being asked, it is as with any call
 // whose answer is lost: nobody knows whether the permits were taken.
@@ -41,13 +42,20 @@ func (l *Named) Wait(ctx context.Context, key string, n int64) error {
 		case res.Allowed:
 			r := newReservation(l.backend, op, res)
 			return r.wait(ctx)
-		case kind == Reserve && res.Reason != hotparam.ReasonLocked, res.RetryAfter <= 0, res.RetryAfter > timeLeft(ctx):
+		case kind == Reserve && res.Reason != hotparam.ReasonLocked && !inTime(&op, &res, timeLeft(ctx)),
+			res.RetryAfter <= 0, res.RetryAfter > timeLeft(ctx):
 			return &DeniedError{res.Decision}
 		}
 		if err := sleep(ctx, max(res.RetryAfter, minNap)); err != nil {
 			return err
 		}
 	}
+}
+
+// inTime tells whether a queue only lacks a place: the turn that would come with it, after
+// all that stand there, is within what is left.
+func inTime(op *Op, res *Result, left time.Duration) bool {
+	return op.Quota.Shape && res.ResetAfter <= left
 }
 
 // wait returns when what is reserved may be used, or gives it back.

@@ -82,6 +82,41 @@ func TestWaitNeverAndTooLong(t *testing.T) {
 	})
 }
 
+// Whoever finds a queue full waits for a place in it, if the turn comes in time; else it is
+// refused at once.
+func TestWaitForAPlaceInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := limiter.NewMemory(limiter.MemoryConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newNamed(t, m, "x", hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: perSecond5, Burst: 2, Shape: true})
+		took := make(chan time.Duration, 20)
+		for range cap(took) {
+			go func() {
+				d, err := waitFor(context.Background(), l, 1)
+				if err != nil {
+					t.Error(err)
+				}
+				took <- d
+			}()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		if d, err := waitFor(ctx, l, 1); err == nil || d != 0 {
+			t.Errorf("a turn after 400 ms, in 300 ms: %v after %v", err, d)
+		}
+		var longest time.Duration
+		for range cap(took) {
+			longest = max(longest, <-took)
+		}
+		if want := 19 * 200 * time.Millisecond; longest < want || longest > want+20*time.Millisecond {
+			t.Errorf("20 in a queue of 5/s took %v, want %v", longest, want)
+		}
+	})
+}
+
 func TestWaitGivesBackWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fake{before: func(ctx context.Context, ops ...limiter.Op) error { return ctx.Err() }}

@@ -11,9 +11,10 @@ import (
 
 // Reload puts other rules in the place of the present ones, while requests are
 // served; rules must not change afterwards. A request goes by the rules that it met.
-// What was taken stays taken, by the id of the rule and, for an exception, its values,
-// as long as the rule has one bucket, or keys, as before, and the same algorithm. Who
-// holds a permit gives it back where it was got.
+// What was taken, reserved or owed carries over, by the id of the rule and, for an
+// exception, its values, as long as the rule has one bucket, or keys, as before; another
+// algorithm starts anew, and the one before finds what it left. Who holds a permit gives
+// it back where it was got.
 //
 // Rules with hot are known to the collector and to the aggregator, which count by
 // them: of these only match and limits can change. For all else both have to start

@@ -62,6 +62,43 @@ func TestReloadKeepsState(t *testing.T) {
 	}
 }
 
+// Another algorithm, or another number of instances, and back: what was taken, or reserved,
+// is not granted again.
+func TestReloadToAndFro(t *testing.T) {
+	hot := hotRule(t, "r", "*", byNames("q"), 1, 5)
+	for name, rule := range map[string]hotparam.Rule{
+		"single": limitRule(t, "r", "*", hotparam.By{}, 1, 5), "keyed": limitRule(t, "r", "*", byNames("q"), 1, 5), "hot": hot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			if name == "hot" {
+				f.heat(t, "r GET /s?q=1")
+			}
+			passes := func() (n int) {
+				for f.Check(search).Allowed {
+					n++
+				}
+				return n
+			}
+			window := rule
+			window.Limit = limit(3, 3)
+			window.Limit.Algorithm = hotparam.FixedWindow
+			locked := rule
+			locked.Limit = limit(1, 5)
+			locked.Limit.Penalty = time.Millisecond
+			for i, step := range []struct {
+				rule hotparam.Rule
+				want int
+			}{{rule, 5}, {window, 3}, {rule, 0}, {window, 0}, {locked, 0}, {window, 0}, {rule, 0}} {
+				reload(t, f, step.rule)
+				if n := passes(); n != step.want {
+					t.Errorf("step %d: %d passed, want %d", i, n, step.want)
+				}
+			}
+		})
+	}
+}
+
 // Who holds a permit while the rules change gives it back where it was got, once; a
 // changed number counts at once.
 func TestReloadWhileServing(t *testing.T) {

@@ -382,7 +382,7 @@ var quotaCases = []namedCase{
 		}
 	}},
 	{"concurrent reservations, cancels and reloads admit what the largest quota allows", func(w *world) {
-		const burst = 100
+		const burst = 20
 		for _, p := range []struct{ a, b hotparam.Quota }{
 			{bucket(perSecond(10), burst), bucket(perSecond(11), burst)},
 			{bucket(perSecond(10), burst), bucket(perSecond(10), burst/2)},
@@ -395,7 +395,7 @@ var quotaCases = []namedCase{
 			var kept atomic.Int64
 			start := k.now()
 			together(func(g int) {
-				for i := range w.config.rounds() / 5 {
+				for i := range w.config.rounds() / 2 {
 					op := k.op
 					op.Quota, op.Ask = &quotas[(g+i)%2], limiter.Ask{Kind: limiter.Reserve, N: int64(1 + i%3)}
 					r, err := k.backend.Do(w.t.Context(), op)

@@ -30,7 +30,9 @@ var checklist = []line{
 		"limiter TestTakeAllTellsTheLongestWait", "limiter TestTakeAllIsEachInTurn", "middleware TestAllApply", "middleware TestEachGivesBack",
 	}},
 	{"A7", "peek; rules are replaced while running, counters survive a changed window", []string{
-		"limiter TestSetQuota", "middleware TestReloadKeepsState",
+		"limiter TestSetQuota", "middleware TestReloadKeepsState", "middleware TestReloadToAndFro",
+		suite + "two quotas of one family in turns admit what the larger one allows",
+		suite + "quotas in any mix admit what the largest of them allows",
 	}},
 	{"A8", "custom status, headers and body; hooks; unique names; an empty target is an error", []string{
 		"middleware TestRefuse", "middleware TestWithLimited", "middleware TestHooks", ". TestValidate",
@@ -145,6 +147,7 @@ var checklist = []line{
 		suite + "G: a reservation goes to the first window with room, and later ones behind it",
 		suite + "G: what was taken in a window that is over is not given back to the next",
 		suite + "G: what is given back is gone from the log, and from no other hit",
+		suite + "what is returned goes to where it was taken, whatever the algorithm is by then",
 		"limiter TestReservation", "limiter TestWaitIsExact",
 	}},
 	{"G2", "cost per request", []string{"middleware TestEnterCost", "middleware TestCostIn"}},
@@ -205,6 +208,7 @@ var checklist = []line{
 	{"failure mode 14", "IPv6 addresses, each its own client", []string{"middleware TestClientKey"}},
 	{"failure mode 15", "a Cancel after its time", []string{
 		suite + "failure mode: a reservation that is cancelled after its time gives back nothing that has come back",
+		suite + "what was earned since is not given back again",
 	}},
 	{"failure mode 16", "a timer for each who waits", []string{"limiter TestSemaphoreMemory", "limiter/redislimiter TestPermitsLine"}},
 	{"failure mode 17", "the stack grows with those who wait", []string{"limiter TestSemaphoreConcurrent", "limiter TestPermitsWait"}},

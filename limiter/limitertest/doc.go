@@ -28,11 +28,14 @@
 // model (model.go, ideal*.go), in exact fractions and plain lists: every field of every
 // answer has to be the model's.
 //
-// Properties (schedule.go, bounds.go, warmup.go) run random schedules of all kinds of
+// Properties (schedule.go, bounds.go, mix.go, warmup.go) run random schedules of all kinds of
 // asks. Where permits come back at whole ticks the answers are the model's; where they
 // do not, and on clocks that go back, no window holds more than it may, and a retry
 // passes on time and not a tick before.
 //
+// Several quotas of one key (cases_quotas.go, mix.go) have no model: an account of what was
+// admitted is held to the largest of them.
+//
 // Who tests the tests: the models run the suite themselves, and so do mutants, each with
-// one flaw that the suite must find (model_test.go).
+// one flaw that the suite must find (model_test.go, mutants_quota_test.go).
 package limitertest

@@ -26,7 +26,10 @@ type models struct {
 }
 
 func newModels(f flaw) func(*testing.T, func() time.Duration) limiter.Backend {
-	return func(_ *testing.T, now func() time.Duration) limiter.Backend {
+	return func(t *testing.T, now func() time.Duration) limiter.Backend {
+		if f.before != nil {
+			return newFlawed(t, now, f.before)
+		}
 		return &models{flaw: f, now: now, keys: map[[2]string]*model{}}
 	}
 }
@@ -117,7 +120,8 @@ type flaw struct {
 	clock     func(last, now time.Duration) time.Duration
 	op        func(op *limiter.Op, id *[2]string)
 	result    func(m *model, now time.Duration, ask limiter.Ask, r *limiter.Result)
-	backwards bool // batches
+	backwards bool                            // batches
+	before    func(b *flawed, op *limiter.Op) // of a Memory, not of models
 }
 
 var flaws = []flaw{

@@ -1,0 +1,152 @@
+package limitertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// The models know one quota of a key. So what can be wrong with several is a flaw put
+// before a backend that is right: each changes the ops on their way to it.
+
+// flawed is a Memory behind a flaw.
+type flawed struct {
+	limiter.Backend
+	flaw  func(b *flawed, op *limiter.Op)
+	mu    sync.Mutex
+	quota map[[2]string]hotparam.Quota // that asked last
+}
+
+func newFlawed(t *testing.T, now func() time.Duration, flaw func(*flawed, *limiter.Op)) limiter.Backend {
+	m, err := limiter.NewMemory(limiter.MemoryConfig{Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &flawed{Backend: m, flaw: flaw, quota: map[[2]string]hotparam.Quota{}}
+}
+
+func (b *flawed) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := [2]string{op.Name, op.Key}
+	b.flaw(b, &op)
+	if op.Quota != nil && op.Kind != limiter.Return {
+		b.quota[id] = *op.Quota
+	}
+	return b.Backend.Do(ctx, op)
+}
+
+// was is the quota that asked for the key last.
+func (b *flawed) was(op *limiter.Op) (hotparam.Quota, bool) {
+	q, ok := b.quota[[2]string{op.Name, op.Key}]
+	return q, ok
+}
+
+// first asks something else of the key before the op.
+func (b *flawed) first(op *limiter.Op, ask limiter.Ask) limiter.Result {
+	before := *op
+	before.Ask = ask
+	r, _ := b.Backend.Do(context.Background(), before)
+	return r
+}
+
+const mixes = "quotas in any mix admit what the largest of them allows"
+
+var quotaFlaws = []flaw{
+	{name: "what is missing is cut to the burst that asks", found: []string{
+		"two quotas of one family in turns admit what the larger one allows",
+		"reservations outlive a reload that raises the rate",
+		"reservations outlive another number of instances",
+		"what is owed is owed under another quota, too",
+		mixes,
+	}, before: func(b *flawed, op *limiter.Op) {
+		was, ok := b.was(op)
+		if !ok || op.Kind == limiter.Return || op.Quota.Algorithm.Windowed() || was == *op.Quota {
+			return
+		}
+		full := time.Duration(op.Quota.Burst) * (op.Quota.Rate.Per / time.Duration(op.Quota.Rate.N))
+		if b.first(op, peek(0)).ResetAfter > full {
+			b.first(op, limiter.Ask{Kind: limiter.Forget})
+			b.first(op, take(op.Quota.Burst))
+		}
+	}},
+	{name: "a quota is its pointer", found: []string{"a quota that is made anew for each call is one quota"},
+		before: func(_ *flawed, op *limiter.Op) { op.Key += fmt.Sprintf("%p", op.Quota) }},
+	{name: "another algorithm starts anew", found: []string{
+		"quotas of two families in turns admit their sum", "another algorithm and back forgets nothing",
+		"A7: another algorithm starts anew, and the first one finds what it left", mixes,
+	}, before: func(b *flawed, op *limiter.Op) {
+		if was, ok := b.was(op); ok && familyOf(&was) != familyOf(op.Quota) {
+			b.first(op, limiter.Ask{Kind: limiter.Forget})
+		}
+	}},
+	{name: "another length of the window starts anew", found: []string{
+		"a longer window forgets nothing while a shorter one asks", mixes,
+	}, before: func(b *flawed, op *limiter.Op) {
+		if was, ok := b.was(op); ok && was.Rate.Per != op.Quota.Rate.Per && op.Quota.Algorithm.Windowed() {
+			b.first(op, limiter.Ask{Kind: limiter.Forget})
+		}
+	}},
+	{name: "a return goes to the state that holds", found: []string{
+		"what is returned goes to where it was taken, whatever the algorithm is by then",
+	}, before: func(b *flawed, op *limiter.Op) {
+		if was, ok := b.was(op); ok && op.Kind == limiter.Return {
+			op.Quota = &was
+		}
+	}},
+	{name: "a return resets another algorithm's state", found: []string{
+		"what is returned goes to where it was taken, whatever the algorithm is by then",
+	}, before: func(b *flawed, op *limiter.Op) {
+		if was, ok := b.was(op); ok && op.Kind == limiter.Return && familyOf(&was) != familyOf(op.Quota) {
+			b.first(op, limiter.Ask{Kind: limiter.Forget})
+		}
+	}},
+	{name: "what was earned is given back again", found: []string{
+		"what was earned since is not given back again", "what was earned since an earlier return is not given back again", mixes,
+	}, before: func(_ *flawed, op *limiter.Op) {
+		if op.Kind == limiter.Return && !op.Quota.Algorithm.Windowed() {
+			op.Mark, op.Origin = 0, limiter.Origin{}
+		}
+	}},
+	{name: "a return counts twice", found: []string{
+		"concurrent reservations, cancels and reloads admit what the largest quota allows", mixes,
+	}, before: func(b *flawed, op *limiter.Op) {
+		if op.Kind == limiter.Return {
+			b.first(op, op.Ask)
+		}
+	}},
+	{name: "nothing is given back under another quota", found: []string{"what is returned is there under the quota that holds by then"},
+		before: func(b *flawed, op *limiter.Op) {
+			if was, ok := b.was(op); ok && op.Kind == limiter.Return && was != *op.Quota {
+				op.N = 0
+			}
+		}},
+	{name: "only what was taken last is given back", found: []string{"what is returned at once is all there again, in whatever order"},
+		before: func(_ *flawed, op *limiter.Op) {
+			if op.Kind == limiter.Return {
+				op.Origin = limiter.Origin{}
+				op.Mark = max(0, op.Mark-int64(time.Minute))
+			}
+		}},
+	{name: "a cold bucket is charged nothing", found: []string{
+		"a cost is charged to a bucket that is cold", "a cost warms a bucket up as a take does",
+	}, before: func(_ *flawed, op *limiter.Op) {
+		if op.Kind == limiter.Charge && op.Quota.WarmUp > 0 {
+			op.Ask = peek(0)
+		}
+	}},
+	{name: "a charge warms nothing", found: []string{
+		"a cost beyond what may be owed warms a bucket up as far as it is owed",
+	}, before: func(b *flawed, op *limiter.Op) {
+		if op.Kind == limiter.Charge && op.Quota.WarmUp > 0 {
+			b.first(op, limiter.Ask{Kind: limiter.Forget}) // cold again, and then charged
+		}
+	}},
+}
+
+func init() { flaws = append(flaws, quotaFlaws...) }
