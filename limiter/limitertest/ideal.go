@@ -24,6 +24,9 @@ type idealBucket struct {
 	last   time.Duration
 	line   []taken // the oldest first
 	marks  int64
+	// clipped: of a charge a part was forgiven, and a fraction of a token owed. A backend
+	// that counts whole tokens in its line need not know that of what was taken before.
+	clipped bool
 }
 
 // taken is what is still to be earned of a take.
@@ -96,6 +99,7 @@ func (b *idealBucket) charge(now time.Duration, n int64) (int64, int64) {
 	minute := new(big.Rat).Mul(b.rate, big.NewRat(int64(time.Minute), 1))
 	room := new(big.Rat).Add(b.tokens, most(minute, big.NewRat(b.burst, 1)))
 	owed := most(new(big.Rat), least(room, big.NewRat(n, 1)))
+	b.clipped = b.clipped || !owed.IsInt()
 	return floor(owed), b.join(owed)
 }
 

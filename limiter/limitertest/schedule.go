@@ -194,6 +194,9 @@ func (r *run) back(n int64) {
 	if log, ok := r.model.ideal.(*idealLog); ok && log.clipped {
 		return // it is not told what is left of each
 	}
+	if bucket, ok := r.model.ideal.(*idealBucket); ok && bucket.clipped {
+		return
+	}
 	if len(r.held) == 0 || n <= 0 {
 		r.giveBack(min(n, 0), answer{})
 		return

@@ -32,8 +32,9 @@ do
 
   function frames.pack()
     local list = frames.list
+    if #list == 1 then return struct.pack('<ddddddd', -1, unpack(list[1])) end
     local packed = struct.pack('<d', -#list)
-    for _, f in ipairs(list) do packed = packed .. struct.pack('<dddddd', unpack(f)) end
+    for i = 1, #list do packed = packed .. struct.pack('<dddddd', unpack(list[i])) end
     return packed
   end
 
@@ -61,7 +62,9 @@ do
   -- the last of their windows is.
   function frames.enter(span, length)
     local own, like, slots, till = nil, nil, WHOLE, 0
-    for _, f in ipairs(#frames.list > 0 and frames.list or frames.over) do
+    local list = #frames.list > 0 and frames.list or frames.over
+    for i = 1, #list do
+      local f = list[i]
       if f[SPAN] == span and f[LENGTH] == length then
         like = f
         if f[LIMIT] == on.limit then own = f end
@@ -77,8 +80,8 @@ do
   function frames.keep(at)
     local list, own = frames.list, frames.own
     own[ASKED] = math.max(own[ASKED], at)
-    for _, f in ipairs(list) do
-      if f == own then return end
+    for i = 1, #list do
+      if list[i] == own then return end
     end
     if #list == MOST then
       table.sort(list, function(a, b) return a[ASKED] > b[ASKED] end)
@@ -93,7 +96,8 @@ do
   -- for it, so that each finds it in its window. A window that was closed is opened.
   function frames.slot(newest)
     local at = 0
-    for _, f in ipairs(frames.list) do
+    for i = 1, #frames.list do
+      local f = frames.list[i]
       if f[LENGTH] >= 1 then
         at = math.max(at, on.t - on.t % f[LENGTH])
       elseif open(f, newest) then
@@ -109,7 +113,8 @@ do
   -- When no frame needs any more what is counted in the newest slot.
   function frames.ends(newest)
     local ends = 0
-    for _, f in ipairs(frames.list) do
+    for i = 1, #frames.list do
+      local f = frames.list[i]
       local late = f[LENGTH] >= 1 and on.t < f[TILL] and f[FROM] or 0
       if f ~= frames.own or f[LENGTH] >= 0 then ends = math.max(ends, newest + f[SPAN] + late) end
       if f[LENGTH] < 1 then ends = math.max(ends, f[TILL]) end

@@ -184,13 +184,13 @@ do
       -- Slots are forgotten that are past and cannot matter: the permits of those that
       -- follow make up any limit, and until they have left there is no room anyway.
       local most = 0
-      for _, f in ipairs(frames.list) do most = math.max(most, f[LIMIT]) end
+      for i = 1, #frames.list do most = math.max(most, frames.list[i][LIMIT]) end
       if w.total - w.base > most then
         forget(math.min(find(nil, before(find(on.t)) - most + 1), w.last - FEW * RECORD))
       end
       if w.length ~= 1 and w.last - w.first > MANY * RECORD then thin() end
+      mine()
     end
-    mine()
     return begins
   end
 
@@ -219,12 +219,16 @@ do
       local own = frames.own
       if some and behind > 0 then set_back(behind) end
       if w.edges then period(own, slots) elseif slots and some then enter(own, slots, till) end
+      w.mine, w.gone = w.first, w.base
       if some then
-        local past = frames.past(own, w.newest)
-        for _, f in ipairs(frames.list) do past = math.min(past, frames.past(f, w.newest)) end
-        forget(find(past))
+        local past, list = frames.past(own, w.newest), frames.list
+        local oldest = past
+        for i = 1, #list do
+          if list[i] ~= own then oldest = math.min(oldest, frames.past(list[i], w.newest)) end
+        end
+        forget(find(oldest))
+        if oldest < past then mine() else w.mine, w.gone = w.first, w.base end
       end
-      mine()
       -- Others are told of one that is denied, now and then, so that they keep what it counts.
       if w.first < w.last and on.kind <= 3 and on.kind ~= 1 and #frames.list > (slots and 0 or 1) and
         (slots or on.t - own[ASKED] > w.span / 4) then
