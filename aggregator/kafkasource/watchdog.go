@@ -198,8 +198,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		if !s.abandon(ctx, client) {
 			return nil, nil
 		}
-		wait := min(firstRestart<<min(failures, 16), lastRestart)
-		sleep(ctx, wait/2+rand.N(wait/2))
+		sleep(ctx, backoffWithin(failures, firstRestart, lastRestart))
 		if ctx.Err() != nil {
 			return nil, nil
 		}
