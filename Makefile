@@ -3,7 +3,7 @@ MODULES = .
 FUZZTIME = 20s
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo pictures verify-replay verify-claims clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo pictures verify-replay verify-claims chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,14 @@ verify-replay: build ## hold replay against an exact count, on each trace in DAT
 
 verify-claims: ## hold the pipeline against what is claimed of its counts (10 to 20 minutes; FLAGS=-quick: one or two)
 	go run ./internal/claims/cmd/verifyclaims $(FLAGS) $(DATA)
+
+CHAOS = -duration 30m
+chaos: ## faults let loose on real processes, judged from outside (30 minutes; CHAOS="-seed N -redis cluster -counts kafka -duration 5m")
+	go run ./internal/chaos/cmd/chaos $(CHAOS)
+
+SOAK = -duration 15m
+soak: ## a steady load on real processes: memory, goroutines, descriptors and connections stay flat (15 minutes)
+	go run ./internal/chaos/cmd/chaos -soak $(SOAK)
 
 pictures: ## make the pictures in docs/images from the real program (needs tmux)
 	@./scripts/pictures.sh

@@ -13,6 +13,11 @@ type Hot struct {
 	Low, High int64
 	// Rate is Low as requests per second over the rule's window.
 	Rate float64
+	// Ratio is the count divided by the count that the threshold needed for it:
+	// 2 is twice the threshold, of whatever kind and unit. Of several thresholds
+	// that hold the key hot it is the highest ratio. Keys compete for the places of
+	// the published set by it.
+	Ratio float64
 	// Since is when the count reached the threshold, Until when the entry ends
 	// by itself unless it is renewed.
 	Since, Until time.Time

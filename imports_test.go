@@ -18,7 +18,7 @@ const module = "github.com/hotparam/hotparam"
 var arrows = map[string][]string{
 	"hotparam":            nil,
 	"wire":                {"hotparam"},
-	"limiter":             {"hotparam"},
+	"limiter":             {"hotparam", "limiter/internal/breaker"},
 	"limiter/limitertest": {"hotparam", "limiter"},
 	"kafka":               nil,
 	"config":              {"hotparam", "wire", "kafka"},
@@ -29,7 +29,8 @@ var arrows = map[string][]string{
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
-	"limiter/redislimiter":      {"hotparam", "limiter"},
+	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},
+	"limiter/internal/breaker":  nil,
 	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
@@ -38,6 +39,7 @@ var arrows = map[string][]string{
 	"internal/interop":                nil, // tests alone
 	"deploy":                          nil, // tests alone
 	"internal/kafkafake":              nil,
+	"internal/httpserve":              nil,
 	"internal/termshot":               nil,
 
 	"internal/accesslog":   nil,
@@ -53,6 +55,12 @@ var arrows = map[string][]string{
 	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
+	// The oracle shares no code with what it judges; the instance does what a user could do.
+	"internal/chaos":              {"internal/chaos/oracle", "internal/testenv"},
+	"internal/chaos/oracle":       nil,
+	"internal/chaos/cmd/chaos":    {"internal/chaos"},
+	"internal/chaos/cmd/instance": everythingPublic,
+
 	"cmd/hotparam": everythingButCommands,
 
 	// An example does what a user could do.
@@ -67,24 +75,24 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/kafkafake", "internal/replay")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay")
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter", "kafka"}
+var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/internal/breaker", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or
 // are a program that runs without a real server.
 var testOnly = map[string][]string{
-	"testing":                            {"internal/testenv", "limiter/limitertest"},
+	"testing":                            {"internal/testenv", "internal/chaos", "limiter/limitertest"},
 	"pgregory.net/rapid":                 {"limiter/limitertest"},
 	"go.uber.org/goleak":                 {"internal/testenv"},
 	"github.com/testcontainers":          {"internal/testenv"},
 	"github.com/moby":                    {"internal/testenv"},
 	"github.com/alicebob/miniredis":      {"internal/demo"},
 	"github.com/twmb/franz-go/pkg/kfake": {"internal/kafkafake"},
-	module + "/internal/testenv":         nil,
+	module + "/internal/testenv":         {"internal/chaos"},
 	module + "/limiter/limitertest":      nil,
 }
 

@@ -165,7 +165,9 @@ func (d *Detector) stays(r *ruleWatch, t *threshold, w *watched, pane int64, end
 	}
 	i := w.at[v.number]
 	_, high := v.bounds(i, pane)
-	exit := t.needs(w.exception, i, v.name(i), pane).exit
+	n := t.needs(w.exception, i, v.name(i), pane)
+	m.learn(n)
+	exit := n.exit
 	if high == hotparam.Unknown || high >= exit || t.risesAgain(i, pane, exit) {
 		m.below = time.Time{}
 		return

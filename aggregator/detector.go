@@ -11,8 +11,9 @@ import (
 type Publisher interface {
 	// Publish takes a change of the hot set.
 	Publish(hotparam.Change)
-	// Refresh takes the present counts of keys that are hot.
-	Refresh([]hotparam.Hot)
+	// Refresh takes the present counts of all keys of one part that are hot: a key
+	// that the publisher does not know, as it had no place for it, is told again.
+	Refresh(part int, hot []hotparam.Hot)
 	// Suspects takes the keys that may be hot and cannot be told yet, all of one
 	// part of the keys: they take the place of what that part told before.
 	Suspects(part int, suspects []hotparam.Hot)
@@ -67,6 +68,7 @@ type Detector struct {
 	onVerdict func(Verdict)
 	account   *accountant // nil: of no key
 	unnamed   int64
+	refreshed bool // keys were told by the last refresh
 }
 
 // NewDetector makes a detector.
@@ -104,6 +106,13 @@ func NewDetector(c DetectorConfig) *Detector {
 		}
 		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
 	}
+	watches := 0
+	for _, r := range d.rules {
+		if r != nil {
+			watches++
+		}
+	}
+	d.suspects.share = maxSuspects / max(1, watches)
 	if c.OnAccount != nil {
 		d.account = &accountant{key: c.Explain, tell: c.OnAccount}
 	}
@@ -150,7 +159,7 @@ func (d *Detector) Hidden(when time.Time, n int64) {
 			if v.history != nil {
 				v.history.conceal(v.history.Index(when), n)
 			}
-			d.suspects.hide(v, v.bound+n)
+			d.suspects.hide(r, v, v.bound+n)
 		}
 	}
 }
@@ -167,7 +176,7 @@ func (d *Detector) Held(rule int, bound int64) {
 		if v.history != nil {
 			v.history.held = bound // it is of the baseline's windows, too
 		}
-		d.suspects.hide(v, v.bound+grown)
+		d.suspects.hide(r, v, v.bound+grown)
 	}
 }
 
@@ -259,9 +268,10 @@ func (d *Detector) Refresh() {
 			v.tidyUp()
 		}
 	}
-	if len(hot) > 0 {
-		d.publisher.Refresh(hot)
+	if len(hot) > 0 || d.refreshed {
+		d.publisher.Refresh(d.suspects.part, hot)
 	}
+	d.refreshed = len(hot) > 0
 }
 
 func (d *Detector) publish(change hotparam.Change) {

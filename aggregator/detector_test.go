@@ -182,32 +182,34 @@ func testDetectorIsExact(t *testing.T, late time.Duration, follows bool) {
 }
 
 // checkRefresh checks the bounds of the keys that are hot, in the newest window
-// that is over or in the present one, whichever has more.
+// that is over or in the present one, whichever has more, and their ratios.
 func (p *pair) checkRefresh() {
 	p.detector.Refresh()
 	var got, want []string
 	for _, hot := range p.out.refresh {
 		for _, h := range hot {
-			got = append(got, fmt.Sprint(h.Key, h.Low, h.High))
+			got = append(got, fmt.Sprintf("%v %d %d %.6g", h.Key, h.Low, h.High, h.Ratio))
 		}
 	}
 	for i := range p.model.hot {
 		for _, h := range p.model.hot[i] {
 			w, counts := p.rules.Rules[i].Hot[h.by].Window(), p.model.counts[exactKey{i, h.text}]
 			last, _ := p.model.closedOf(i, w)
-			present := w.Index(p.model.now)
-			if newest := p.model.newest[i]; !newest.IsZero() {
-				present = max(present, w.Index(newest))
+			present := func(w hotparam.Window) int64 {
+				if newest := p.model.newest[i]; newest.After(p.model.now) {
+					return w.Index(newest)
+				}
+				return w.Index(p.model.now)
 			}
-			if sumPanes(w, counts, present) > sumPanes(w, counts, last) {
-				last = present
+			if sumPanes(w, counts, present(w)) > sumPanes(w, counts, last) {
+				last = present(w)
 			}
 			low := sumPanes(w, counts, last)
 			high := low + sumPanes(w, p.model.hidden, last)
 			if p.model.lostIn(w, last) {
 				high = hotparam.Unknown
 			}
-			want = append(want, fmt.Sprint(hotparam.Key{Rule: p.rules.Rules[i].ID, Text: h.text}, low, high))
+			want = append(want, fmt.Sprintf("%v %d %d %.6g", hotparam.Key{Rule: p.rules.Rules[i].ID, Text: h.text}, low, high, p.model.ratio(i, h, present)))
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -326,7 +328,7 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	d.Hidden(noon, 3)
 	d.Count(Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
 	want := hotparam.Hot{
-		Key: hotparam.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Since: noon,
+		Key: hotparam.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
 		Limit: rule.Limit.Rate, Burst: 9, Mode: hotparam.ModeShadow,
 	}
 	if got := out.hot()[want.Key]; got != want {

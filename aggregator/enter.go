@@ -43,9 +43,10 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
 			if first && w.listed {
 				h := r.describe(w, at.end)
 				h.Low = at.low
+				h.Ratio = w.marks[t.number].ratio(at.low)
 				d.publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 			}
-		} else if (w == nil || w.suspect == nil) && !d.suspects.full() {
+		} else if (w == nil || w.suspect == nil) && !d.suspects.full(r) {
 			if v.atMost(c.Hash, c.Text, at.end) >= n.maybe {
 				w = d.suspect(r, t, w, at.i, c.Text, c.Hash, c.When)
 			}
@@ -77,7 +78,7 @@ func (d *Detector) enter(r *ruleWatch, t *threshold, w *watched, e entered) (_ *
 	}
 	w = fresh
 	m := &w.marks[t.number]
-	*m = mark{hot: true, over: v.Start(e.pane + 1), hold: e.when.Add(t.Hold)}
+	*m = mark{hot: true, need: e.needs.enter, over: v.Start(e.pane + 1), hold: e.when.Add(t.Hold)}
 	v.marked++
 	w.hots++
 	first = w.hots == 1
@@ -146,14 +147,16 @@ func (r *ruleWatch) describe(w *watched, pane int64) hotparam.Hot {
 	h := r.terms(w)
 	h.Low, h.High = low, high
 	h.Rate = float64(low) / t.Rate.Per.Seconds()
+	h.Ratio = w.marks[t.number].ratio(low)
 	h.Since = w.since
 	h.Top = w.top
 	return h
 }
 
-// present is a hot key with its present counts. What came within the lag is not
-// in the window that is over, and what is on its way is not in the present one:
-// the fuller one tells more of both.
+// present is a hot key with its present counts, and its highest ratio by all
+// thresholds that hold it hot. What came within the lag is not in the window that
+// is over, and what is on its way is not in the present one: the fuller one tells
+// more of both.
 func (r *ruleWatch) present(w *watched) hotparam.Hot {
 	v := w.by.view
 	w.top = w.attribution()
@@ -161,6 +164,7 @@ func (r *ruleWatch) present(w *watched) hotparam.Hot {
 	if present := r.describe(w, v.now); present.Low > h.Low {
 		h = present
 	}
+	h.Ratio = r.ratio(w)
 	return h
 }
 

@@ -59,7 +59,7 @@ func (r *recorder) Publish(c hotparam.Change) {
 	}
 }
 
-func (r *recorder) Refresh(hot []hotparam.Hot) {
+func (r *recorder) Refresh(_ int, hot []hotparam.Hot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refresh = append(r.refresh, append([]hotparam.Hot(nil), hot...))

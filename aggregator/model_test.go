@@ -45,6 +45,7 @@ type exactHot struct {
 
 type exactMark struct {
 	hot               bool
+	need              int64 // the count that made it hot
 	over, hold, below time.Time
 }
 
@@ -207,7 +208,7 @@ func (x *exact) count(rule int, text string, when time.Time, n int64) {
 		w := t.Window()
 		low, last := x.low(w, key, when)
 		if need := x.needs(rule, i, text, last); !need.unknown && low >= need.enter {
-			x.enter(rule, i, text, when, w.Start(last+1), low)
+			x.enter(rule, i, text, when, w.Start(last+1), low, need.enter)
 		}
 	}
 }
@@ -249,15 +250,15 @@ func (x *exact) low(w hotparam.Window, key exactKey, when time.Time) (low, end i
 	return low, end
 }
 
-func (x *exact) enter(rule, number int, text string, when, over time.Time, low int64) {
+func (x *exact) enter(rule, number int, text string, when, over time.Time, low, need int64) {
 	h := x.find(rule, text)
 	if h == nil {
 		h = &exactHot{text: text, by: number, marks: make([]exactMark, len(x.rules.Rules[rule].Hot))}
 		x.hot[rule] = append(x.hot[rule], h)
-		x.events = append(x.events, hotEvent(x.rules.Rules[rule].ID, text, when, low))
+		x.events = append(x.events, hotEvent(x.rules.Rules[rule].ID, text, when, low, float64(low)/float64(need)))
 	}
 	if m := &h.marks[number]; !m.hot {
-		*m = exactMark{hot: true, over: over, hold: when.Add(x.rules.Rules[rule].Hot[number].Hold)}
+		*m = exactMark{hot: true, need: need, over: over, hold: when.Add(x.rules.Rules[rule].Hot[number].Hold)}
 	}
 }
 
@@ -328,7 +329,7 @@ func (x *exact) close(rule int, w hotparam.Window, pane int64) {
 			}
 			low := sumPanes(w, x.counts[exactKey{rule, text}], pane)
 			if need := x.needs(rule, i, text, pane); !need.unknown && low >= need.enter {
-				x.enter(rule, i, text, end, end, low)
+				x.enter(rule, i, text, end, end, low, need.enter)
 			}
 		}
 	}
@@ -351,13 +352,32 @@ func (x *exact) close(rule int, w hotparam.Window, pane int64) {
 	})
 }
 
+// ratio is the highest present count of a hot key in proportion to what the threshold
+// needed when it was looked at last and that could be told.
+func (x *exact) ratio(rule int, h *exactHot, present func(hotparam.Window) int64) (highest float64) {
+	for i := range x.rules.Rules[rule].Hot {
+		if !h.marks[i].hot {
+			continue
+		}
+		w, counts := x.rules.Rules[rule].Hot[i].Window(), x.counts[exactKey{rule, h.text}]
+		closed, _ := x.closedOf(rule, w)
+		low := max(sumPanes(w, counts, closed), sumPanes(w, counts, present(w)))
+		highest = max(highest, float64(low)/float64(h.marks[i].need))
+	}
+	return highest
+}
+
 // leaves tells whether a threshold no longer says that a key is hot.
 func (x *exact) leaves(rule, number int, h *exactHot, w hotparam.Window, pane int64, end time.Time) bool {
 	m, counts := &h.marks[number], x.counts[exactKey{rule, h.text}]
 	if end.Before(m.over) {
 		return false
 	}
-	exit := x.needs(rule, number, h.text, pane).exit
+	n := x.needs(rule, number, h.text, pane)
+	if !n.unknown {
+		m.need = n.enter
+	}
+	exit := n.exit
 	high := sumPanes(w, counts, pane) + sumPanes(w, x.hidden, pane)
 	below := high < exit && !x.lostIn(w, pane)
 	for later := pane + 1; below && later <= w.Index(x.newest[rule]); later++ {
@@ -379,8 +399,8 @@ func (x *exact) lostIn(w hotparam.Window, last int64) bool {
 	return slices.ContainsFunc(x.lost, func(t time.Time) bool { return w.Index(t) > last-int64(w.Panes) })
 }
 
-func hotEvent(rule, text string, since time.Time, low int64) string {
-	return fmt.Sprintf("%s %s hot since %d, low %d", rule, text, since.UnixNano(), low)
+func hotEvent(rule, text string, since time.Time, low int64, ratio float64) string {
+	return fmt.Sprintf("%s %s hot since %d, low %d, ratio %.6g", rule, text, since.UnixNano(), low, ratio)
 }
 
 func coolEvent(rule, text string, until time.Time, low, high int64) string {
@@ -393,7 +413,7 @@ func (r *recorder) events() (events []string) {
 	defer r.mu.Unlock()
 	for _, c := range r.changes {
 		for _, h := range c.Hot {
-			events = append(events, hotEvent(h.Rule, h.Text, h.Since, h.Low))
+			events = append(events, hotEvent(h.Rule, h.Text, h.Since, h.Low, h.Ratio))
 		}
 		for _, h := range c.Cool {
 			events = append(events, coolEvent(h.Rule, h.Text, h.Until, h.Low, h.High))

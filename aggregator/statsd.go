@@ -48,10 +48,10 @@ const (
 // read.
 type ListenerStats struct {
 	// Connections are those that are open: of Accepted, which are all that ever
-	// were. Refused found [MaxConnections] open, Displaced were silent and made
-	// room then. AcceptFailed are connections that the system could not give, for
+	// were. Refused found [MaxConnections] open, and senders on all. Unused had sent
+	// nothing and made room then, Silent had sent nothing for a while. AcceptFailed are connections that the system could not give, for
 	// example for want of file descriptors.
-	Connections, Accepted, Refused, Displaced, AcceptFailed int64
+	Connections, Accepted, Refused, Unused, Silent, AcceptFailed int64
 	// TooLong are lines, frames and packets over 64 KiB: lines and frames are
 	// passed over, of packets the whole lines of the first 64 KiB are read.
 	TooLong int64
@@ -64,14 +64,14 @@ type ListenerStats struct {
 
 // listenerStats are the counters of all sources of a listener.
 type listenerStats struct {
-	connections, accepted, refused, displaced, acceptFailed atomic.Int64
-	tooLong, truncated, dropped                             atomic.Int64
+	connections, accepted, refused, unused, silent, acceptFailed atomic.Int64
+	tooLong, truncated, dropped                                  atomic.Int64
 }
 
 func (s *listenerStats) load() ListenerStats {
 	return ListenerStats{
 		Connections: s.connections.Load(), Accepted: s.accepted.Load(), Refused: s.refused.Load(),
-		Displaced: s.displaced.Load(), AcceptFailed: s.acceptFailed.Load(),
+		Unused: s.unused.Load(), Silent: s.silent.Load(), AcceptFailed: s.acceptFailed.Load(),
 		TooLong: s.tooLong.Load(), Truncated: s.truncated.Load(), Dropped: s.dropped.Load(),
 	}
 }

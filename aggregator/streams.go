@@ -15,13 +15,19 @@ import (
 
 const (
 	// MaxConnections is how many connections are read at a time, of all addresses.
-	// Each holds at most 64 KiB.
+	// Each holds at most 64 KiB. A process that may open few files reads fewer: half
+	// of those.
 	MaxConnections = 1024
-	// silentFor is how long a connection must have been silent to make room for a
-	// new one when there are so many. As long as there is room none is closed: a
-	// client of StatsD learns of it only when it has lost what it sent next. (Keep-
-	// alive finds the dead ones.)
-	silentFor = time.Minute
+	// silentFor is how long a sender must have been silent to make room for a new
+	// connection when there are so many: clients of StatsD send every ten seconds
+	// at least. A connection that has sent nothing yet makes room before it, so a
+	// live sender never goes for one that does not send. As long as there is room
+	// none is closed: a client of StatsD learns of it only when it has lost what it
+	// sent next. (Keep-alive finds the dead ones.)
+	silentFor = 15 * time.Second
+	// justCame is how long a connection is spared when descriptors are short: then
+	// accepting fails before anybody has come, and the last would go at once.
+	justCame = time.Second
 	// acceptPause and maxAcceptPause are waited after connections could not be
 	// accepted, the first time and at most.
 	acceptPause    = 5 * time.Millisecond
@@ -53,6 +59,7 @@ func listenStream(ctx context.Context, addr wire.Address) (streamListener, error
 type streamReader struct {
 	listeners []streamListener
 	stats     *listenerStats
+	most      int // connections
 
 	turn    sync.Mutex   // guards the decoder and the spread
 	waiting atomic.Int32 // for their turn
@@ -65,11 +72,12 @@ type streamReader struct {
 // conn is a connection.
 type conn struct {
 	net.Conn
-	heard atomic.Int64 // when something came last, in nanoseconds since the Unix epoch
+	opened time.Time
+	heard  atomic.Int64 // when something came last, in nanoseconds since the Unix epoch; 0: never
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {
-	return &streamReader{stats: stats, conns: make(map[*conn]struct{})}
+	return &streamReader{stats: stats, most: min(MaxConnections, maxFiles()/2), conns: make(map[*conn]struct{})}
 }
 
 // run implements reader.
@@ -163,6 +171,9 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 			return err
 		}
 		r.stats.acceptFailed.Add(1)
+		if noDescriptor(err) && r.makeRoom(time.Now()) {
+			pause = acceptPause // until it is closed
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -174,12 +185,11 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 
 // admit makes a connection one of those that are read; nil: there are too many.
 func (r *streamReader) admit(accepted net.Conn) *conn {
-	c := &conn{Conn: accepted}
 	now := time.Now()
-	c.heard.Store(now.UnixNano())
+	c := &conn{Conn: accepted, opened: now}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.conns) >= MaxConnections && !r.displace(now) {
+	if len(r.conns) >= r.most && !r.displace(now, now) {
 		r.stats.refused.Add(1)
 		_ = accepted.Close()
 		return nil
@@ -193,21 +203,42 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 	return c
 }
 
-// displace closes the connection that has been silent longest, if it has been for
-// long. r.mu is held.
-func (r *streamReader) displace(now time.Time) bool {
-	var longest *conn
+// makeRoom closes a connection to have its descriptor, and reports whether there was
+// one to close.
+func (r *streamReader) makeRoom(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.displace(now, now.Add(-justCame))
+}
+
+// displace closes the oldest of the connections that have sent nothing and came before
+// the instant; without one the connection that has been silent longest, if it has been
+// for long. r.mu is held.
+func (r *streamReader) displace(now, came time.Time) bool {
+	var unused, silent *conn
 	for c := range r.conns {
-		if longest == nil || c.heard.Load() < longest.heard.Load() {
-			longest = c
+		switch heard := c.heard.Load(); {
+		case heard == 0:
+			if !c.opened.After(came) && (unused == nil || c.opened.Before(unused.opened)) {
+				unused = c
+			}
+		case now.UnixNano()-heard >= int64(silentFor):
+			if silent == nil || heard < silent.heard.Load() {
+				silent = c
+			}
 		}
 	}
-	if longest == nil || now.UnixNano()-longest.heard.Load() < int64(silentFor) {
+	switch {
+	case unused != nil:
+		r.stats.unused.Add(1)
+	case silent != nil:
+		r.stats.silent.Add(1)
+		unused = silent
+	default:
 		return false
 	}
-	_ = longest.SetReadDeadline(now) // its goroutine closes it
-	delete(r.conns, longest)
-	r.stats.displaced.Add(1)
+	_ = unused.SetReadDeadline(now) // its goroutine closes it
+	delete(r.conns, unused)
 	return true
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/wire"
+	"pgregory.net/rapid"
 )
 
 // pipe is one end of a connection, which is closed with the test.
@@ -23,40 +24,122 @@ func pipe(t *testing.T) (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// Connections are bounded. When there are too many the one that has been silent
-// longest makes room if it has been for long; else the new one is refused.
+// Connections are bounded. When there are too many one that has sent nothing makes
+// room, the oldest first, then the sender that has been silent longest if it has been
+// for long; else the new one is refused.
 func TestStreamReaderBoundsConnections(t *testing.T) {
-	r := newStreamReader(new(listenerStats))
-	var conns []*conn
-	for range MaxConnections {
-		ours, _ := pipe(t)
-		conns = append(conns, r.admit(ours))
-	}
-	refused, theirs := pipe(t)
-	if r.admit(refused) != nil {
-		t.Fatal("one connection more than there may be")
-	}
-	if _, err := theirs.Write([]byte("x")); err == nil {
-		t.Error("the refused connection is open")
-	}
-	conns[7].heard.Add(-2 * int64(silentFor))
-	conns[8].heard.Add(-3 * int64(silentFor))
-	welcome, _ := pipe(t)
-	if r.admit(welcome) == nil {
-		t.Error("nobody made room")
-	}
-	if _, err := conns[8].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the silent connection is read: %v", err)
-	}
-	if s := r.stats.load(); s != (ListenerStats{Connections: MaxConnections, Accepted: MaxConnections + 1, Refused: 1, Displaced: 1}) {
-		t.Errorf("stats %+v", s)
-	}
-	for _, c := range conns {
-		r.leave(c)
-	}
-	if s := r.stats.load(); s.Connections != 1 {
-		t.Errorf("in the end: %+v", s)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newStreamReader(new(listenerStats))
+		var conns []*conn
+		for i := range r.most {
+			ours, _ := pipe(t)
+			c := r.admit(ours)
+			if i != 5 && i != 6 {
+				c.heard.Store(time.Now().UnixNano())
+			}
+			conns = append(conns, c)
+			time.Sleep(time.Millisecond)
+		}
+		closed := func(c *conn) bool { // or will be by its goroutine
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			_, isRead := r.conns[c]
+			return !isRead
+		}
+		var newest *conn
+		for _, i := range []int{5, 6} {
+			welcome, _ := pipe(t)
+			if newest = r.admit(welcome); newest == nil || !closed(conns[i]) {
+				t.Fatalf("connection %d did not make room", i)
+			}
+			newest.heard.Store(time.Now().UnixNano())
+		}
+		refused, theirs := pipe(t)
+		if r.admit(refused) != nil {
+			t.Fatal("a sender made room")
+		}
+		if _, err := theirs.Write([]byte("x")); err == nil {
+			t.Error("the refused connection is open")
+		}
+		conns[7].heard.Add(-2 * int64(silentFor))
+		conns[8].heard.Add(-3 * int64(silentFor))
+		welcome, _ := pipe(t)
+		idle := r.admit(welcome)
+		if idle == nil || !closed(conns[8]) || closed(conns[7]) {
+			t.Error("not the one that was silent longest made room")
+		}
+		if _, err := conns[8].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the silent connection is read: %v", err)
+		}
+		// Without descriptors nobody goes who has just come.
+		if !r.makeRoom(time.Now()) || closed(idle) || !closed(conns[7]) {
+			t.Error("not the silent one made room for want of descriptors")
+		}
+		if r.makeRoom(time.Now()) {
+			t.Error("somebody made room who had just come, or a sender")
+		}
+		time.Sleep(justCame)
+		if !r.makeRoom(time.Now()) || !closed(idle) {
+			t.Error("the idle one did not make room for want of descriptors")
+		}
+		if s := r.stats.load(); s.Refused != 1 || s.Unused != 3 || s.Silent != 2 || s.Accepted != int64(r.most)+3 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+// However connections come and send, no sender is closed for one that does not send,
+// and there are never too many.
+func TestLiveSendersStay(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newStreamReader(new(listenerStats))
+			r.most = 8
+			live := make(map[*conn]time.Time) // when it sent last
+			for range rapid.IntRange(1, 200).Draw(rt, "steps") {
+				switch rapid.IntRange(0, 4).Draw(rt, "step") {
+				case 0:
+					ours, _ := pipe(t)
+					r.admit(ours)
+				case 1:
+					ours, _ := pipe(t)
+					if c := r.admit(ours); c != nil {
+						c.heard.Store(time.Now().UnixNano())
+						live[c] = time.Now()
+					}
+				case 2:
+					for c := range live {
+						if rapid.Bool().Draw(rt, "sends") && r.reads(c) {
+							c.heard.Store(time.Now().UnixNano())
+							live[c] = time.Now()
+						}
+					}
+				case 3:
+					r.makeRoom(time.Now())
+				default:
+					time.Sleep(time.Duration(rapid.IntRange(1, 6000).Draw(rt, "ms")) * time.Millisecond)
+				}
+				for c, at := range live {
+					if !r.reads(c) {
+						if time.Since(at) < silentFor {
+							rt.Fatalf("a sender was closed %v after it sent", time.Since(at))
+						}
+						delete(live, c)
+					}
+				}
+				if len(r.conns) > r.most {
+					rt.Fatalf("%d connections", len(r.conns))
+				}
+			}
+		})
+	})
+}
+
+func (r *streamReader) reads(c *conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, is := r.conns[c]
+	return is
 }
 
 // acceptor is a listener that fails some times before it has a connection.

@@ -14,6 +14,7 @@ import (
 // They are looked for on every count, and once a second among all keys.
 type suspects struct {
 	part    int
+	share   int // of maxSuspects, that each rule is guaranteed
 	list    []*watched
 	added   bool // since they were told
 	any     bool // were told last
@@ -22,7 +23,9 @@ type suspects struct {
 }
 
 const (
-	// maxSuspects bounds them; those with the highest low count are kept.
+	// maxSuspects bounds them, but between two scans by twice as many: each rule is
+	// guaranteed an equal part, and beyond that those nearest to their threshold are
+	// kept. Counts alone would not do: bytes are many, and requests few.
 	maxSuspects = 1000
 	// scanEvery is how often all keys are looked at, tellEvery how soon after
 	// the last time a new suspect is told.
@@ -30,11 +33,14 @@ const (
 	tellEvery = 100 * time.Millisecond
 )
 
-func (s *suspects) full() bool { return len(s.list) >= maxSuspects }
+// full reports whether there is no room for another suspect of a rule.
+func (s *suspects) full(r *ruleWatch) bool {
+	return len(s.list) >= maxSuspects && r.suspects >= s.share
+}
 
 // hide notes how much can be hidden of the keys of a view.
-func (s *suspects) hide(v *view, bound int64) {
-	if s.full() {
+func (s *suspects) hide(r *ruleWatch, v *view, bound int64) {
+	if s.full(r) {
 		v.bound = bound
 		return
 	}
@@ -45,6 +51,7 @@ func (s *suspects) hide(v *view, bound int64) {
 func (s *suspects) drop(w *watched) {
 	if w.suspect != nil {
 		w.suspect = nil
+		w.rule.suspects--
 		at := slices.Index(s.list, w)
 		s.list = slices.Delete(s.list, at, at+1)
 	}
@@ -52,7 +59,7 @@ func (s *suspects) drop(w *watched) {
 
 // overlooked looks at a key that has no entry. Its cell may hide a threshold.
 func (d *Detector) overlooked(r *ruleWatch, v *view, c *Count) {
-	if d.suspects.full() {
+	if d.suspects.full(r) {
 		return
 	}
 	w := r.keys[string(c.Text)]
@@ -76,7 +83,7 @@ func (t *threshold) unseen(x *hotparam.Exception) int64 {
 // suspect notes that a key may have passed a threshold, and returns what is now
 // known of it. i is its entry in the threshold's view, -1: none.
 func (d *Detector) suspect(r *ruleWatch, t *threshold, w *watched, i int32, text []byte, hash uint64, when time.Time) *watched {
-	if d.suspects.full() || w != nil && (w.hots > 0 || w.suspect != nil) {
+	if d.suspects.full(r) || w != nil && (w.hots > 0 || w.suspect != nil) {
 		return w
 	}
 	fresh := w
@@ -89,6 +96,7 @@ func (d *Detector) suspect(r *ruleWatch, t *threshold, w *watched, i int32, text
 		return w
 	}
 	fresh.suspect, fresh.suspected = t, when
+	r.suspects++
 	d.suspects.list = append(d.suspects.list, fresh)
 	d.suspects.added = true
 	return fresh
@@ -113,7 +121,7 @@ func (d *Detector) watchSuspects(now time.Time) {
 	d.publisher.Suspects(s.part, s.describe())
 }
 
-// describe is what is told of the suspects: the highest low count first.
+// describe is what is told of the suspects: those nearest to their threshold first.
 func (s *suspects) describe() []hotparam.Hot {
 	told := make([]hotparam.Hot, 0, len(s.list))
 	for _, w := range s.list {
@@ -121,11 +129,12 @@ func (s *suspects) describe() []hotparam.Hot {
 		h := w.rule.terms(w)
 		h.Low, h.High = t.view.span(w.hash, []byte(w.text), t.view.now, int64(t.view.Panes))
 		h.Rate = float64(h.Low) / t.Rate.Per.Seconds()
+		h.Ratio = t.nearness(h.Low, w.exception)
 		h.Since = w.suspected
 		told = append(told, h)
 	}
 	slices.SortFunc(told, func(a, b hotparam.Hot) int {
-		return cmp.Or(cmp.Compare(b.Low, a.Low), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
 	return told
 }
@@ -136,6 +145,14 @@ type suspicion struct {
 	i   int32
 	w   *watched // nil: not known yet
 	low int64
+
+	nearness float64
+}
+
+// nearness returns a count divided by the least count at which a key can be hot, which
+// stands for what is needed as long as that cannot be told.
+func (t *threshold) nearness(low int64, x *hotparam.Exception) float64 {
+	return float64(low) / float64(t.unseen(x))
 }
 
 // scanSuspects looks at all keys that have a text, and learns how much can be
@@ -153,7 +170,7 @@ func (d *Detector) scanSuspects(now time.Time) {
 				v.hide(bound)
 			}
 			if bound > 0 || len(s.list) > 0 {
-				found = r.scan(v, found)
+				found = r.scan(v, found, s.share)
 			}
 		}
 	}
@@ -161,17 +178,18 @@ func (d *Detector) scanSuspects(now time.Time) {
 		t := w.suspect
 		if v := t.view; w.at[v.number] < 0 && v.atMost(w.hash, []byte(w.text), v.now) >= t.unseen(w.exception) {
 			low, _ := v.span(w.hash, []byte(w.text), v.now, int64(v.Panes))
-			found = append(found, suspicion{t, -1, w, low})
+			found = append(found, suspicion{t, -1, w, low, t.nearness(low, w.exception)})
 		}
 	}
 	if len(found) == 0 && len(s.list) == 0 {
 		return
 	}
-	found = highest(found)
+	found = nearest(found, s.share)
 	before := s.list
 	s.list = nil
 	for _, w := range before {
 		w.suspect = nil
+		w.rule.suspects--
 	}
 	for _, f := range found {
 		v, r, w := f.view, d.rules[f.ruleNumber], f.w
@@ -195,20 +213,24 @@ func (d *Detector) scanSuspects(now time.Time) {
 			w.rule.release(w)
 		}
 	}
-	if s.full() {
-		for _, r := range d.rules {
-			if r == nil {
-				continue
-			}
-			for _, v := range r.views {
-				v.overlook(found[len(found)-1].low)
-			}
+	lowest := make([]int64, len(d.rules)) // of each rule's suspects
+	for _, f := range found {
+		if l := &lowest[f.ruleNumber]; *l == 0 || f.low < *l {
+			*l = f.low
+		}
+	}
+	for i, r := range d.rules {
+		if r == nil || !s.full(r) {
+			continue
+		}
+		for _, v := range r.views {
+			v.overlook(lowest[i])
 		}
 	}
 }
 
 // scan appends the suspects among the keys of a view.
-func (r *ruleWatch) scan(v *view, found []suspicion) []suspicion {
+func (r *ruleWatch) scan(v *view, found []suspicion, share int) []suspicion {
 	v.each(v.level, func(i int32) {
 		w := v.watched(i)
 		if w != nil && w.hots > 0 {
@@ -220,20 +242,34 @@ func (r *ruleWatch) scan(v *view, found []suspicion) []suspicion {
 			return
 		}
 		for _, t := range v.thresholds {
-			if most >= t.needs(r.exceptionOf(w, v.name(i)), i, v.name(i), v.now).maybe {
-				found = append(found, suspicion{t, i, w, low})
+			x := r.exceptionOf(w, v.name(i))
+			if most >= t.needs(x, i, v.name(i), v.now).maybe {
+				found = append(found, suspicion{t, i, w, low, t.nearness(low, x)})
 				break
 			}
 		}
 		if len(found) >= 4*maxSuspects {
-			found = highest(found)
+			found = nearest(found, share)
 		}
 	})
 	return found
 }
 
-// highest are those with the highest low counts, no more than are kept.
-func highest(found []suspicion) []suspicion {
-	slices.SortStableFunc(found, func(a, b suspicion) int { return cmp.Compare(b.low, a.low) })
-	return found[:min(len(found), maxSuspects)]
+// nearest are those nearest to their threshold, no more than are kept: of each rule its
+// share before any beyond that.
+func nearest(found []suspicion, share int) []suspicion {
+	slices.SortStableFunc(found, func(a, b suspicion) int { return cmp.Compare(b.nearness, a.nearness) })
+	if len(found) <= maxSuspects {
+		return found
+	}
+	of := make(map[int]int)
+	var due, others []suspicion
+	for _, f := range found {
+		if of[f.ruleNumber]++; of[f.ruleNumber] <= share {
+			due = append(due, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return append(due, others[:maxSuspects-len(due)]...)
 }

@@ -73,7 +73,7 @@ func TestDetectorLooksForSuspectsAmongAllKeys(t *testing.T) {
 	}
 }
 
-// There are no more than a thousand, those of the highest counts, and they are
+// There are no more than a thousand, of a rule those of the highest counts, and they are
 // told no oftener than each 100 ms.
 func TestDetectorBoundsItsSuspects(t *testing.T) {
 	out := newRecorder()
@@ -94,8 +94,66 @@ func TestDetectorBoundsItsSuspects(t *testing.T) {
 		t.Fatalf("%d suspects, then %d, %d by the figures", first, n, d.Stats().Suspects)
 	}
 	for i := range out.suspects[1:] {
-		if out.suspects[i].Low < out.suspects[i+1].Low {
+		if out.suspects[i].Ratio < out.suspects[i+1].Ratio || out.suspects[i].Low < out.suspects[i+1].Low {
 			t.Fatalf("suspect %d has %d, the next %d", i, out.suspects[i].Low, out.suspects[i+1].Low)
+		}
+	}
+}
+
+// Suspects of a rule that counts bytes take no place of those of a rule that counts
+// requests, neither when they come first nor when all are looked at; and beyond the
+// guaranteed part those nearest to their threshold are told.
+func TestDetectorSharesItsSuspects(t *testing.T) {
+	out := newRecorder()
+	rules := testRules(hotRule("files", 100_000, time.Second), hotRule("terms", 100, time.Second), hotRule("idle", 1, time.Hour))
+	d := NewDetector(DetectorConfig{Rules: rules, Publisher: out})
+	count := func(at time.Duration, keys ...int) {
+		for i := range 3000 {
+			d.Count(Count{Hash: testHash(fmt.Sprint("f", i)), Text: fmt.Append(nil, "f", i), N: int64(60_000 + i), When: noon.Add(at)})
+		}
+		for _, i := range keys {
+			d.Count(Count{Rule: 1, Hash: testHash(fmt.Sprint("t", i)), Text: fmt.Append(nil, "t", i), N: int64(80 + i%10), When: noon.Add(at)})
+		}
+	}
+	of := func() (files, terms int) {
+		for _, h := range out.suspects {
+			if h.Rule == "files" {
+				files++
+			} else {
+				terms++
+			}
+		}
+		return files, terms
+	}
+	d.Advance(noon)
+	d.Held(0, 50_000)
+	d.Held(1, 50)
+	count(0, 1, 2, 3)
+	d.Advance(noon.Add(100 * time.Millisecond))
+	if files, terms := of(); files != maxSuspects || terms != 3 {
+		t.Errorf("%d files and %d terms are suspect as they come, want all terms", files, terms)
+	}
+	d.Advance(noon.Add(900 * time.Millisecond))
+	var many []int
+	for i := range 600 {
+		many = append(many, i)
+	}
+	count(1050*time.Millisecond, many...)
+	d.Advance(noon.Add(1100 * time.Millisecond)) // all are looked at
+	if files, terms := of(); files+terms != maxSuspects || terms != 600 {
+		t.Errorf("%d files and %d terms are suspect, want all terms: they are nearer to their threshold", files, terms)
+	}
+	if h := out.suspects[0]; h.Rule != "terms" || h.Low != 89 || h.Ratio != 0.89 {
+		t.Errorf("the first suspect is %+v", h)
+	}
+	d.Advance(noon.Add(3 * time.Second))
+	d.Advance(noon.Add(5 * time.Second))
+	d.Held(0, 0)
+	d.Held(1, 0)
+	d.Advance(noon.Add(7 * time.Second))
+	for i, r := range d.rules {
+		if r.suspects != 0 || len(d.suspects.list) != 0 {
+			t.Errorf("%d suspects of rule %d are left, %d in sum", r.suspects, i, len(d.suspects.list))
 		}
 	}
 }

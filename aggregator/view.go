@@ -14,6 +14,7 @@ type ruleWatch struct {
 	thresholds []*threshold
 	keys       map[string]*watched // those that are hot or suspect, by text
 	hot        []*watched          // in the order in which they became hot
+	suspects   int                 // how many of the keys are suspects
 	combines   bool                // one key of the rule can explain another
 }
 

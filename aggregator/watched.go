@@ -33,6 +33,7 @@ type watched struct {
 // mark is what one threshold says of a key.
 type mark struct {
 	hot   bool
+	need  int64     // the count that made the key hot, as it was known last; 0: never
 	over  time.Time // when the window is over that made the key hot
 	hold  time.Time // it does not cool before
 	below time.Time // end of the first window of those that were below the exit in a row

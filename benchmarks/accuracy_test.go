@@ -162,7 +162,7 @@ func (p *published) Publish(c hotparam.Change) {
 		p.hot = append(p.hot, h.Text)
 	}
 }
-func (*published) Refresh([]hotparam.Hot) {}
+func (*published) Refresh(int, []hotparam.Hot) {}
 
 type exactMap map[string]*int64
 

@@ -52,7 +52,7 @@ func (p *Publisher) adopt(ctx context.Context) ([]hotparam.Hot, error) {
 	defer p.mu.Unlock()
 	for _, h := range hot {
 		p.sent[h.Key.String()] = termsOf(h)
-		p.desired.set(h)
+		p.desired.adopt(h)
 	}
 	p.stats.keys.Store(int64(len(p.sent)))
 	return hot, nil

@@ -129,7 +129,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	p := testPublisher(t, client, nil)
 	adopted, err := p.Adopt(t.Context())
 	must(t, err)
-	p.Refresh(adopted)
+	p.Refresh(0, adopted)
 	testenv.Running(t, p.Run)
 	p.Publish(hots(hot(text(3), 100, 50)))
 	seen.await(t, "what the successor adds", has(text(1), text(2), text(3)))

@@ -1,7 +1,6 @@
 package hotkeys
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -9,15 +8,36 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// desired is the set that ought to be in Redis: at most cap keys, those with
-// the highest rates. As many again may wait for a place, so that a key that
-// found the set full is published once another cools. Not safe for concurrent
-// use.
+// desired is the set that ought to be in Redis: at most cap keys, in the places that
+// [rank] gives out. As many again may be known and wait, so that a key takes a place
+// at once when another cools. The others wait with the detector, which tells them with
+// each refresh. Not safe for concurrent use.
 type desired struct {
 	cap      int
-	known    map[string]hotparam.Hot // by member
-	cooled   map[string]struct{}     // what was known and is no more, for a take-over
-	overflow uint64                  // keys that found the set full
+	shares   map[string]*guarantee // by rule
+	known    map[string]*wanted    // by member
+	cooled   map[string]struct{}   // what was known and is no more, for a take-over
+	told     map[int]toldPart      // by part of the aggregator, as of its last refresh
+	overflow map[string]uint64     // rule → times that a key found no place, or lost its own
+
+	stale     bool    // the places have to be given out anew
+	unseen    bool    // a key has got a place or lost it since top was taken
+	lastPlace *ranked // the last key with a place; nil: some are free
+	lastKnown *ranked // the last key that is kept when there are too many; nil: there is room
+}
+
+// toldPart is how many keys of one part of the aggregator are hot.
+type toldPart struct {
+	hot           map[string]int // by rule, those that can be published
+	unpublishable int            // that no watcher could read
+}
+
+// newDesired divides cap places equally between the rules.
+func newDesired(places int, rules []string) desired {
+	return desired{
+		cap: places, shares: newGuarantees(places, rules), known: make(map[string]*wanted),
+		cooled: make(map[string]struct{}), told: make(map[int]toldPart), overflow: make(map[string]uint64),
+	}
 }
 
 // terms are what of an entry makes a change when it differs; rates do not.
@@ -32,78 +52,233 @@ func termsOf(h hotparam.Hot) terms {
 	return terms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode}
 }
 
-func (d *desired) set(h hotparam.Hot) {
+// set takes a key that became hot, or changed. It reports whether what is published may
+// have changed.
+func (d *desired) set(h hotparam.Hot) (changed bool) {
 	member := h.Key.String()
-	if _, ok := d.known[member]; !ok && len(d.known) >= d.cap {
-		d.overflow++
-	}
-	d.known[member] = h
 	delete(d.cooled, member)
-	if len(d.known) > 2*d.cap {
+	if w := d.known[member]; w != nil {
+		w.Hot = h
+		d.stale = d.stale || w.placed || d.mayPlace(w)
+		return d.changed()
+	}
+	w := &wanted{Hot: h, member: member}
+	if !d.wants(w) {
+		d.overflow[h.Rule]++
+		return d.changed()
+	}
+	d.add(w)
+	if !d.stale {
+		w.waits = true
+		d.overflow[h.Rule]++
+	}
+	return d.changed()
+}
+
+// changed reports whether what is published may differ from what was taken last.
+func (d *desired) changed() bool { return d.stale || d.unseen }
+
+// wants reports whether a key that is not known is worth a place among those that
+// wait.
+func (d *desired) wants(w *wanted) bool {
+	return d.lastKnown == nil || len(d.known) < d.kept() || w.isAhead(d.lastKnown, d.shares)
+}
+
+// add makes a key known. If it may take a place, places have to be given out anew.
+func (d *desired) add(w *wanted) {
+	if len(d.known) >= 2*d.cap {
 		d.trim()
+	}
+	d.known[w.member] = w
+	d.stale = d.stale || d.mayPlace(w)
+}
+
+// mayPlace reports whether a key without a place may get one, as places were given out
+// last.
+func (d *desired) mayPlace(w *wanted) bool {
+	return d.lastPlace == nil || w.isAhead(d.lastPlace, d.shares)
+}
+
+// kept is how many keys stay when there are too many: half as many may wait as can,
+// so that a flood of hot keys is sorted only once in cap/2 keys.
+func (d *desired) kept() int { return d.cap + d.cap/2 }
+
+func (d *desired) trim() {
+	for _, r := range d.give()[d.kept():] {
+		delete(d.known, r.member)
 	}
 }
 
-func (d *desired) remove(key hotparam.Key) {
+// remove takes a key that has cooled. It reports as set does.
+func (d *desired) remove(key hotparam.Key) (changed bool) {
 	member := key.String()
+	if w := d.known[member]; w != nil && w.placed {
+		d.stale = true
+	}
 	delete(d.known, member)
 	if len(d.cooled) >= 2*d.cap {
 		clear(d.cooled) // they are left to fade
 	}
 	d.cooled[member] = struct{}{}
+	return d.changed()
 }
 
-// agree tells whether a published key is known here, too; then it has been hot
-// since it was published.
-func (d *desired) agree(member string, since time.Time) bool {
-	h, ok := d.known[member]
-	if ok {
-		h.Since = since
-		d.known[member] = h
-	}
-	return ok
-}
-
-// refresh takes the current counts of a key that is known, and where they come
-// from unless that is not known now.
-func (d *desired) refresh(h hotparam.Hot) {
+// adopt takes a key that is published: it has a place.
+func (d *desired) adopt(h hotparam.Hot) {
 	member := h.Key.String()
-	if old, ok := d.known[member]; ok {
-		old.Low, old.High, old.Rate = h.Low, h.High, h.Rate
-		if h.Top != nil {
-			old.Top = h.Top
+	d.known[member] = &wanted{Hot: h, member: member, placed: true}
+	d.stale = true
+}
+
+// vacate takes all places back, before a take-over tells which keys have one.
+func (d *desired) vacate() {
+	for _, w := range d.known {
+		w.placed = false
+	}
+	d.stale = true
+}
+
+// agree reports whether a published key is known here, too: then it has been hot since
+// it was published, and has its place.
+func (d *desired) agree(member string, since time.Time) bool {
+	w := d.known[member]
+	if w != nil {
+		w.Since, w.placed = since, true
+	}
+	return w != nil
+}
+
+// refresh takes the current counts of all keys of a part that are hot. entry makes of one
+// that is not known what is published. It reports as set does.
+func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot) hotparam.Hot) (changed bool) {
+	told := toldPart{hot: make(map[string]int)}
+	var strangers []int
+	for i := range hot {
+		h := &hot[i]
+		if !countsMakeSense(*h) {
+			told.unpublishable++
+			continue
 		}
-		d.known[member] = old
+		told.hot[h.Rule]++
+		if !d.update(h) {
+			strangers = append(strangers, i)
+		}
 	}
-}
-
-// trim forgets the lowest of those that wait, down to half as many as may, so
-// that a flood of hot keys sorts only once in cap/2 keys.
-func (d *desired) trim() {
-	for _, member := range d.ranked()[d.cap+d.cap/2:] {
-		delete(d.known, member)
+	d.give() // strangers compete with the counts of now
+	for _, i := range strangers {
+		w := wanted{Hot: entry(hot[i]), member: hot[i].Key.String(), waits: true}
+		switch {
+		case !d.wants(&w):
+		case publishable(w.Hot) != nil:
+			told.hot[w.Rule]--
+			told.unpublishable++
+		default:
+			kept := w // so that those of a flood which are not kept stay on the stack
+			d.add(&kept)
+		}
 	}
+	d.told[part] = told
+	if len(strangers) > 0 {
+		d.give()
+	}
+	return d.changed()
 }
 
-// ranked is all members, the highest rate first.
-func (d *desired) ranked() []string {
-	members := slices.Collect(maps.Keys(d.known))
-	slices.SortFunc(members, func(a, b string) int {
-		return cmp.Or(cmp.Compare(d.known[b].Rate, d.known[a].Rate), cmp.Compare(a, b))
-	})
-	return members
+// update takes the current counts of a key, and where they come from unless that is
+// not known now. It reports whether the key is known.
+func (d *desired) update(h *hotparam.Hot) bool {
+	w := d.known[h.Key.String()]
+	if w == nil {
+		return false
+	}
+	w.Low, w.High, w.Rate, w.Ratio = h.Low, h.High, h.Rate, h.Ratio
+	if h.Top != nil {
+		w.Top = h.Top
+	}
+	return true
 }
 
-func (d *desired) waiting() int { return max(0, len(d.known)-d.cap) }
+// give gives out the places. It returns all keys in the order of their claims.
+func (d *desired) give() []ranked {
+	keys := slices.Collect(maps.Values(d.known))
+	all, moved := rank(keys, d.shares), false
+	for i, w := range all {
+		placed := i < d.cap
+		moved = moved || placed != w.placed
+		if !placed && !w.waits {
+			d.overflow[w.Rule]++
+		}
+		w.placed, w.waits = placed, !placed
+	}
+	if moved { // those with a place are stronger now, which changes only their order
+		d.unseen, all = true, rank(keys, d.shares)
+	}
+	d.stale, d.lastPlace, d.lastKnown = false, nil, nil
+	if len(all) >= d.cap {
+		d.lastPlace = &all[d.cap-1]
+	}
+	if len(all) >= d.kept() {
+		d.lastKnown = &all[d.kept()-1]
+	}
+	return all
+}
 
 // top is a copy of the set that ought to be published.
 func (d *desired) top() map[string]hotparam.Hot {
-	if d.waiting() == 0 {
-		return maps.Clone(d.known)
+	if d.stale {
+		d.give()
 	}
-	top := make(map[string]hotparam.Hot, d.cap)
-	for _, member := range d.ranked()[:d.cap] {
-		top[member] = d.known[member]
+	d.unseen = false
+	top := make(map[string]hotparam.Hot, min(d.cap, len(d.known)))
+	for member, w := range d.known {
+		if w.placed {
+			top[member] = w.Hot
+		}
 	}
 	return top
+}
+
+// RulePlaces are the places of a rule's keys in the published set.
+type RulePlaces struct {
+	Placed   int    // hot keys that have a place
+	Waiting  int    // hot keys that have none, as the set is full
+	Overflow uint64 // times that a hot key found no place, or lost its own
+}
+
+// places returns the places by rule. Keys that wait and are not known are counted as
+// of the last refresh.
+func (d *desired) places() map[string]RulePlaces {
+	if d.stale {
+		d.give()
+	}
+	all := make(map[string]RulePlaces, len(d.shares))
+	for rule := range d.shares {
+		all[rule] = RulePlaces{}
+	}
+	for _, w := range d.known {
+		p := all[w.Rule]
+		if w.placed {
+			p.Placed++
+		} else {
+			p.Waiting++
+		}
+		all[w.Rule] = p
+	}
+	hot := make(map[string]int)
+	for _, part := range d.told {
+		for rule, n := range part.hot {
+			hot[rule] += n
+		}
+	}
+	for rule, n := range hot {
+		p := all[rule]
+		p.Waiting = max(p.Waiting, n-p.Placed)
+		all[rule] = p
+	}
+	for rule, n := range d.overflow {
+		p := all[rule]
+		p.Overflow = n
+		all[rule] = p
+	}
+	return all
 }

@@ -365,3 +365,36 @@ func TestFleetOfAnOldPublisher(t *testing.T) {
 		f.want(1)
 	})
 }
+
+// The rules share the suspects that can be published: those that count bytes leave room
+// for those that count requests, in one part of the aggregator and over all.
+func TestRulesShareTheSuspects(t *testing.T) {
+	of := func(rule string, n int, ratio float64) (suspects []hotparam.Hot) {
+		for i := range n {
+			h := hot(text(i), ratio*1e6, 50)
+			h.Rule, h.Ratio = rule, ratio
+			suspects = append(suspects, h)
+		}
+		return suspects
+	}
+	files, terms := of("files", 1500, 0.9), of("terms", 300, 0.8)
+	for name, parts := range map[string][][]hotparam.Hot{
+		"one part":  {append(files, terms...)},
+		"two parts": {files, terms},
+	} {
+		s := newSuspected([]string{"files", "terms"})
+		for i, part := range parts {
+			s.replace(i, part)
+		}
+		told := make(map[string]int)
+		for i, arg := range s.appendTop(nil) {
+			if member, ok := arg.(string); ok && i%2 == 0 {
+				rule, _, _ := strings.Cut(member, " ")
+				told[rule]++
+			}
+		}
+		if told["files"] != wire.MaxSuspects-300 || told["terms"] != 300 {
+			t.Errorf("%s: %v, want all terms", name, told)
+		}
+	}
+}

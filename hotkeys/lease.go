@@ -158,6 +158,7 @@ func (p *Publisher) takeOver(answer []string) error {
 	}
 	clear(p.sent)
 	p.mu.Lock()
+	p.desired.vacate()
 	for _, h := range hot {
 		member := h.Key.String()
 		_, cooled := p.desired.cooled[member]

@@ -257,6 +257,33 @@ func TestTakeOverTellsTheDifference(t *testing.T) {
 	wantInRedis(t, client, map[string]int64{"both": 50, "fresh": 50})
 }
 
+// Who takes over, or adopts, keeps the keys that have a place: they give way only to
+// those that are more than twice as hot.
+func TestPlacesOutliveTheirHolder(t *testing.T) {
+	ctx := context.Background()
+	clock := newLeaseClock(t)
+	client := testClient(t, "redis://"+clock.Addr())
+	a, b := leased(t, client), leased(t, client)
+	a.desired, b.desired = newDesired(2, nil), newDesired(2, nil)
+	one, two, hotter, hottest := hot("one", 100, 50), hot("two", 110, 50), hot("hotter", 190, 50), hot("hottest", 500, 50)
+	a.Publish(hots(one, two))
+	must(t, a.resume(ctx))
+	b.Publish(hots(hotter))
+	b.Refresh(0, []hotparam.Hot{one, two, hotter})
+	b.Stats() // gives out places, which it would have
+	must(t, b.resume(ctx))
+	clock.forward(DefaultLease)
+	must(t, b.hold(ctx))
+	wantInRedis(t, client, map[string]int64{"one": 50, "two": 50})
+
+	c := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 2 })
+	_, err := c.Adopt(ctx)
+	must(t, err)
+	c.Publish(hots(hotter, hottest))
+	must(t, c.renew(ctx))
+	wantInRedis(t, client, map[string]int64{"two": 50, "hottest": 50})
+}
+
 // What has cooled is noted for a take-over, and never more than twice the cap.
 func TestCooledIsBounded(t *testing.T) {
 	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), func(c *PublisherConfig) { c.Lease, c.Timeout, c.Cap = DefaultLease, 0, 10 })

@@ -28,7 +28,9 @@ type LocalConfig[P any] struct {
 	// MaxCooled bounds how many payloads are kept so; of more, those that
 	// could be forgotten soonest are. Default 4,096.
 	MaxCooled int
-	// MaxMarks bounds how many keys are marked at a time. Default 1,000.
+	// MaxMarks bounds how many keys are marked at a time. Default 4,096: as many as a
+	// collector counts exactly, so that it has a place for each that it finds hot. It
+	// tells a key once, and a mark that was refused would never be made.
 	MaxMarks int
 	// OnSwap is called after each new snapshot, with what is hot now,
 	// published or marked. Calls do not overlap; it must be quick, must not
@@ -42,7 +44,7 @@ type LocalConfig[P any] struct {
 // Defaults of a [LocalConfig].
 const (
 	defaultMaxCooled = 4096 // four times what one publisher publishes
-	defaultMaxMarks  = 1000
+	defaultMaxMarks  = 4096 // collector.maxLocals
 )
 
 // Local is the hot set as this process sees it: an immutable snapshot that the

@@ -81,13 +81,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// hot is a key that is hot, its rate and its limit given.
+// hot is a key that is hot at 100/s, its rate and its limit given.
 func hot(text string, rate float64, limit int64) hotparam.Hot {
 	return hotparam.Hot{
 		Key:   hotparam.Key{Rule: "search-terms", Text: text},
 		Low:   int64(rate),
 		High:  int64(rate) + 10,
 		Rate:  rate,
+		Ratio: rate / 100,
 		Since: time.UnixMilli(1732172445123),
 		Limit: hotparam.Rate{N: limit, Per: time.Second},
 		Burst: 2 * limit,

@@ -58,13 +58,18 @@ type PublisherStats struct {
 	Version  string // of the set, as last seen
 	Keys     int    // published by this publisher
 	Waiting  int    // hot, and not published as the set is full
-	Overflow uint64 // keys that found the set full
-	Refused  uint64 // keys that no watcher could read; see the log
-	Changes  uint64 // changes written
-	Renewals uint64
-	Pruned   uint64 // entries removed because they were over
-	Rewrites uint64 // whole sets written, after Redis had lost state
-	Failures uint64 // calls that failed
+	Overflow uint64 // times that a hot key found no place, or lost its own
+	// Rules are the same by rule: those of the configuration, and all that a key
+	// was of.
+	Rules   map[string]RulePlaces
+	Refused uint64 // times that a key was told which no watcher could read; see the log
+	// Unpublishable are the keys that are hot now and that no watcher could read.
+	Unpublishable int
+	Changes       uint64 // changes written
+	Renewals      uint64
+	Pruned        uint64 // entries removed because they were over
+	Rewrites      uint64 // whole sets written, after Redis had lost state
+	Failures      uint64 // calls that failed
 	// Unreadable are entries that were found in Redis at [Publisher.Adopt], or at
 	// a take-over, and could not be read.
 	Unreadable uint64
@@ -111,8 +116,8 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		client:    client,
 		layout:    NewLayout(cfg.Namespace),
 		holder:    newHolder(),
-		desired:   desired{cap: cfg.Cap, known: make(map[string]hotparam.Hot), cooled: make(map[string]struct{})},
-		suspected: suspected{parts: make(map[int]map[string]float64)},
+		desired:   newDesired(cfg.Cap, cfg.Rules),
+		suspected: newSuspected(cfg.Rules),
 		wake:      make(chan struct{}, 1),
 		suspect:   make(chan struct{}, 1),
 		writer:    writer{reclaim: true, sent: make(map[string]terms), known: make(map[*redis.Script]bool)},
@@ -141,27 +146,37 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 // published under this publisher's owner, whatever theirs is; Until is Redis's
 // to tell.
 func (p *Publisher) Publish(change hotparam.Change) {
-	refused := 0
+	changed := false
 	p.mu.Lock()
 	for _, h := range change.Hot {
-		h.Owner = p.cfg.Owner
-		if h.Mode == "" && h.Limit.IsZero() {
-			h.Mode = hotparam.ModeWatch
-		}
+		h = p.entry(h)
 		if err := publishable(h); err != nil {
-			refused++
 			p.refuse(h, err)
-			continue
+		} else if p.desired.set(h) {
+			changed = true
 		}
-		p.desired.set(h)
 	}
 	for _, h := range change.Cool {
-		p.desired.remove(h.Key)
+		if p.desired.remove(h.Key) {
+			changed = true
+		}
 	}
 	p.mu.Unlock()
-	if refused == len(change.Hot) && len(change.Cool) == 0 {
-		return
+	if changed {
+		p.wakeUp()
 	}
+}
+
+// entry is a hot key as this publisher publishes it.
+func (p *Publisher) entry(h hotparam.Hot) hotparam.Hot {
+	h.Owner = p.cfg.Owner
+	if h.Mode == "" && h.Limit.IsZero() {
+		h.Mode = hotparam.ModeWatch
+	}
+	return h
+}
+
+func (p *Publisher) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default: // a wake is pending, and it will find this change too
@@ -174,27 +189,28 @@ func (p *Publisher) refuse(h hotparam.Hot, err error) {
 	}
 }
 
-// Refresh notes the current counts of keys that are hot. Keys that are not
-// known are ignored. It does not block; the counts travel with the next
-// renewal.
-func (p *Publisher) Refresh(hot []hotparam.Hot) {
+// Refresh notes the current counts of all keys of one part of the aggregator that are
+// hot. A key that is not known, as it had no place among those that wait, may get one
+// now: with the next refresh, whatever is hot is published or counted as waiting. It
+// does not block; the counts travel with the next renewal.
+func (p *Publisher) Refresh(part int, hot []hotparam.Hot) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, h := range hot {
-		if countsMakeSense(h) {
-			p.desired.refresh(h)
-		}
+	changed := p.desired.refresh(part, hot, p.entry)
+	p.mu.Unlock()
+	if changed {
+		p.wakeUp()
 	}
 }
 
 var errNotUTF8 = errors.New("the key's text is not UTF-8, which JSON cannot hold")
 
-var errCounts = errors.New("the counts: want 0 <= Low <= High, and a rate that is a number of at least 0")
+var errCounts = errors.New("the counts: want 0 <= Low <= High, and a rate and a ratio that are numbers of at least 0")
 
 // countsMakeSense tells whether the counts can be published: Redis refuses a
 // score that is no number, and with it the whole change.
 func countsMakeSense(h hotparam.Hot) bool {
-	return h.Low >= 0 && (h.High == hotparam.Unknown || h.High >= h.Low) && h.Rate >= 0 && !math.IsInf(h.Rate, 0)
+	return h.Low >= 0 && (h.High == hotparam.Unknown || h.High >= h.Low) &&
+		h.Rate >= 0 && !math.IsInf(h.Rate, 0) && h.Ratio >= 0 && !math.IsInf(h.Ratio, 0)
 }
 
 // namable tells whether the key and its rate can be published.
@@ -251,7 +267,14 @@ func (p *Publisher) Stats() PublisherStats {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Waiting, s.Overflow = p.desired.waiting(), p.desired.overflow
+	s.Rules = p.desired.places()
+	for _, of := range s.Rules {
+		s.Waiting += of.Waiting
+		s.Overflow += of.Overflow
+	}
+	for _, part := range p.desired.told {
+		s.Unpublishable += part.unpublishable
+	}
 	s.SuspectsOverflow = p.suspected.overflow
 	return s
 }

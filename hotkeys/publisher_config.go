@@ -17,9 +17,14 @@ type PublisherConfig struct {
 	// aggregator's shard or partition. Whoever claimed it last may write.
 	// Default "statsd".
 	Owner string
-	// Cap is how many keys are published at most, the highest rates first.
-	// Default 1,000.
+	// Cap is how many keys are published at most, the places of the set. Default
+	// 1,000.
 	Cap int
+	// Rules are the ids of the rules that share the places. Each is guaranteed an
+	// equal part of them for its keys; what a rule does not need is lent to the keys
+	// of others with the highest ratios ([hotparam.Hot]). Keys that no limit holds
+	// take what those that are limited leave. Without Rules ratios alone decide.
+	Rules []string
 	// EntryTTL is how long an entry lasts unless it is renewed. Default 15 s.
 	EntryTTL time.Duration
 	// BeatTTL is how long all entries last after the last sign of life of any

@@ -61,7 +61,7 @@ func TestPublishLayout(t *testing.T) {
 			t.Errorf("until is %v away, want the default of 15s", left)
 		}
 		delete(info, "until")
-		want := map[string]any{"low": 212.0, "high": 222.0, "since": 1732172445123.0, "limit": "50/s", "burst": 100.0, "mode": "limit", "owner": "statsd"}
+		want := map[string]any{"low": 212.0, "high": 222.0, "since": 1732172445123.0, "limit": "50/s", "burst": 100.0, "mode": "limit", "owner": "statsd", "ratio": 2.125}
 		if !maps.Equal(info, want) {
 			t.Errorf("info: %v, want %v", info, want)
 		}
@@ -125,11 +125,10 @@ func TestRenewKeepsVersion(t *testing.T) {
 
 		fresh := hot(text(1), 999, 7) // its limit must not travel: Refresh is for counts
 		fresh.Top = &hotparam.Attribution{Callers: []hotparam.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
-		stranger := hot(text(2), 5, 50)
 		senseless := hot(text(1), math.NaN(), 50)
-		p.Refresh([]hotparam.Hot{fresh, stranger, senseless})
+		p.Refresh(0, []hotparam.Hot{fresh, senseless})
 		fresh.Top = nil // not known now: the last that was known is told
-		p.Refresh([]hotparam.Hot{fresh})
+		p.Refresh(0, []hotparam.Hot{fresh})
 		must(t, client.Del(ctx, testLayout.Beat).Err())
 		for now := was[0].Until.Add(-15 * time.Second); !now.After(was[0].Until.Add(-15 * time.Second)); { // the clock has moved on
 			now = client.Time(ctx).Val()
@@ -168,7 +167,7 @@ func TestRenewLetsChangesPass(t *testing.T) {
 		for i := range change.Hot {
 			change.Hot[i].Rate = 300
 		}
-		p.Refresh(change.Hot)
+		p.Refresh(0, change.Hot)
 		<-p.wake
 		client.AddHook(&callHook{after: sync.OnceFunc(func() { // in the middle of the renewal
 			p.Publish(cools(change.Hot[maxRenewed:]...))
@@ -397,30 +396,84 @@ func TestRewriteReplacesOwnEntries(t *testing.T) {
 	})
 }
 
-func TestCapKeepsTopByRate(t *testing.T) {
+func TestCapKeepsTopByRatio(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		p := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 4 })
 		for i := range 6 {
-			p.Publish(hots(hot(text(i), float64(100+i), 50)))
+			p.Publish(hots(hot(text(i), float64(101+i), 50)))
 			must(t, p.settle(ctx))
 		}
-		wantInRedis(t, client, map[string]int64{text(2): 50, text(3): 50, text(4): 50, text(5): 50})
+		wantInRedis(t, client, map[string]int64{text(0): 50, text(1): 50, text(2): 50, text(3): 50})
 		if s := p.Stats(); s.Overflow != 2 || s.Waiting != 2 || s.Keys != 4 {
 			t.Errorf("%+v", s)
 		}
-		p.Publish(cools(hot(text(5), 0, 50))) // the best of those that wait takes its place
+		p.Publish(cools(hot(text(0), 0, 50))) // the best of those that wait takes its place
 		must(t, p.settle(ctx))
-		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50, text(4): 50})
-		for i := range 1000 { // a flood is bounded
-			p.Publish(hots(hot(text(i), float64(i), 50)))
+		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50, text(5): 50})
+		p.Publish(hots(hot(text(6), 204, 50))) // twice as hot as the least is not enough
+		must(t, p.settle(ctx))
+		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50, text(5): 50})
+		p.Publish(hots(hot(text(7), 205, 50)))
+		must(t, p.settle(ctx))
+		wantInRedis(t, client, map[string]int64{text(7): 50, text(2): 50, text(3): 50, text(5): 50})
+		before := version(t, client)
+		for i := range 1000 { // a flood is bounded, and changes nothing
+			p.Publish(hots(hot(text(1000+i), 100+float64(i)/10, 50)))
 		}
 		must(t, p.settle(ctx))
-		wantInRedis(t, client, map[string]int64{text(996): 50, text(997): 50, text(998): 50, text(999): 50})
-		if s := p.Stats(); s.Waiting > 4 || s.Overflow < 900 {
+		wantInRedis(t, client, map[string]int64{text(7): 50, text(2): 50, text(3): 50, text(5): 50})
+		if s := p.Stats(); s.Waiting > 4 || s.Overflow < 900 || version(t, client) != before {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// A key that the set had to forget is told again by a refresh, and published when
+// there is room.
+func TestRefreshBringsBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		ctx := context.Background()
+		p := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 4 })
+		flood := make([]hotparam.Hot, 100)
+		for i := range flood {
+			flood[i] = hot(text(i), 500, 50)
+		}
+		phone := hot("phone", 120, 50)
+		p.Publish(hots(append(flood, phone)...))
+		must(t, p.settle(ctx))
+		p.Refresh(0, append(flood, phone))
+		if s := p.Stats(); s.Keys != 4 || s.Waiting != 97 || s.Rules["search-terms"] != (RulePlaces{Placed: 4, Waiting: 97, Overflow: 97}) {
+			t.Errorf("in the flood: %+v", s)
+		}
+		p.Publish(cools(flood...))
+		must(t, p.settle(ctx))
+		wantInRedis(t, client, map[string]int64{})
+		<-p.wake // of the change
+		if p.Refresh(0, []hotparam.Hot{phone}); len(p.wake) != 1 {
+			t.Fatal("what came back waits for a renewal")
+		}
+		must(t, p.settle(ctx))
+		wantInRedis(t, client, map[string]int64{"phone": 50})
+		if s := p.Stats(); s.Keys != 1 || s.Waiting != 0 {
+			t.Errorf("after the flood: %+v", s)
+		}
+	})
+}
+
+// What no watcher could read is counted as long as it is hot.
+func TestRefreshCountsWhatNoWatcherReads(t *testing.T) {
+	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), nil)
+	garbled, senseless := hot("GET /\xff", 100, 50), hot(text(1), 100, 50)
+	senseless.Ratio = math.Inf(1)
+	p.Refresh(1, []hotparam.Hot{garbled, senseless, hot(text(2), 100, 50)})
+	if s := p.Stats(); s.Unpublishable != 2 || s.Waiting != 0 || len(p.desired.known) != 1 {
+		t.Errorf("%+v", s)
+	}
+	p.Refresh(1, nil)
+	if s := p.Stats(); s.Unpublishable != 0 {
+		t.Errorf("%+v when nothing is hot", s)
+	}
 }
 
 // A change beyond 64 KiB is pushed as its version alone, and stands in full in
@@ -556,6 +609,7 @@ func TestPublishRefusesWhatNoWatcherReads(t *testing.T) {
 		"rule of two":    func(h *hotparam.Hot) { h.Rule = "a b" },
 		"negative count": func(h *hotparam.Hot) { h.Low = -1 },
 		"no number":      func(h *hotparam.Hot) { h.Rate = math.NaN() },
+		"no ratio":       func(h *hotparam.Hot) { h.Ratio = math.NaN() },
 		"no since":       func(h *hotparam.Hot) { h.Since = time.Time{} },
 		"no burst":       func(h *hotparam.Hot) { h.Burst = 0 },
 	} {

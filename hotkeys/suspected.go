@@ -1,7 +1,6 @@
 package hotkeys
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -14,58 +13,70 @@ import (
 // hot, by the part of the keys that they are of, and who sends counts. Not safe
 // for concurrent use.
 type suspected struct {
-	parts     map[int]map[string]float64 // part → member → rate
+	shares    map[string]*guarantee      // by rule, of wire.MaxSuspects
+	parts     map[int]map[string]*wanted // part → member
 	held      int                        // in all parts
 	overflow  uint64                     // suspects that found the set full
 	instances []hotparam.Instance
 }
 
-// replace makes these the suspects of a part; it tells whether there are new
-// ones. Of more than can be published it keeps those with the highest rates.
+// newSuspected divides the suspects that can be published equally between the rules.
+func newSuspected(rules []string) suspected {
+	return suspected{shares: newGuarantees(wire.MaxSuspects, rules), parts: make(map[int]map[string]*wanted)}
+}
+
+// replace makes these the suspects of a part, and reports whether there are new ones. Of
+// more than can be published it keeps those that would be, were they all.
 func (s *suspected) replace(part int, suspects []hotparam.Hot) (fresh bool) {
-	if len(suspects) > wire.MaxSuspects {
-		suspects = slices.Clone(suspects)
-		slices.SortFunc(suspects, func(a, b hotparam.Hot) int { return cmp.Compare(b.Rate, a.Rate) })
-		s.overflow += uint64(len(suspects) - wire.MaxSuspects)
-		suspects = suspects[:wire.MaxSuspects]
+	next := make([]*wanted, len(suspects))
+	for i, h := range suspects {
+		next[i] = &wanted{Hot: h, member: h.Key.String()}
 	}
-	old := s.parts[part]
+	if len(next) > wire.MaxSuspects {
+		s.overflow += uint64(len(next) - wire.MaxSuspects)
+		next = s.first(next)
+	}
+	old, of := s.parts[part], make(map[string]*wanted, len(next))
 	s.held -= len(old)
-	next := make(map[string]float64, len(suspects))
-	for _, h := range suspects {
-		member := h.Key.String()
-		next[member] = h.Rate
-		if _, ok := old[member]; ok {
+	for _, w := range next {
+		of[w.member] = w
+		if _, ok := old[w.member]; ok {
 			continue
 		}
 		fresh = true
-		if s.held+len(next) > wire.MaxSuspects {
+		if s.held+len(of) > wire.MaxSuspects {
 			s.overflow++
 		}
 	}
-	s.held += len(next)
+	s.held += len(of)
 	delete(s.parts, part)
-	if len(next) > 0 {
-		s.parts[part] = next
+	if len(of) > 0 {
+		s.parts[part] = of
 	}
 	return fresh
 }
 
+// first returns the suspects with the best claims, no more than can be published.
+func (s *suspected) first(all []*wanted) []*wanted {
+	first := make([]*wanted, 0, wire.MaxSuspects)
+	for _, r := range rank(all, s.shares)[:wire.MaxSuspects] {
+		first = append(first, r.wanted)
+	}
+	return first
+}
+
 // appendTop appends member and rate of the suspects that ought to be published.
 func (s *suspected) appendTop(args []any) []any {
-	all := make(map[string]float64, s.held)
+	known := make(map[string]*wanted, s.held)
 	for _, part := range s.parts {
-		maps.Copy(all, part)
+		maps.Copy(known, part)
 	}
-	members := slices.Collect(maps.Keys(all))
-	if len(members) > wire.MaxSuspects {
-		slices.SortFunc(members, func(a, b string) int {
-			return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b))
-		})
-		members = members[:wire.MaxSuspects]
+	all := slices.Collect(maps.Values(known))
+	if len(all) > wire.MaxSuspects {
+		all = s.first(all)
 	}
-	for _, member := range members {
-		args = append(args, member, all[member])
+	for _, w := range all {
+		args = append(args, w.member, w.Rate)
 	}
 	return args
 }
@@ -94,7 +105,7 @@ func (p *Publisher) Suspects(part int, suspects []hotparam.Hot) {
 			p.refuse(h, err)
 			continue
 		}
-		readable = append(readable, h)
+		readable = append(readable, p.entry(h))
 	}
 	p.mu.Lock()
 	fresh := p.suspected.replace(part, readable)

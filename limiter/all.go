@@ -116,15 +116,19 @@ func (r *allRound) call(ctx context.Context, first int) error {
 		return err
 	}
 	r.results = append(r.results[:0], make([]Result, len(r.ops))...)
-	if err := l.batcher.DoAll(ctx, r.ops, r.results); err != nil {
-		return fmt.Errorf("limiter %q and others: %w", l.name, err)
-	}
-	results := r.results
+	err := l.batcher.DoAll(ctx, r.ops, r.results)
+	at := 0
 	for i := first; i < len(r.items); i++ {
 		if it := &r.items[i]; it.done && it.call == first {
-			it.res, results = results[0], results[1:]
-			it.res.Rule = it.limiter.name
+			if ErrorOf(err, at) == nil {
+				it.res = r.results[at]
+				it.res.Rule = it.limiter.name
+			}
+			at++
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("limiter %q and others: %w", l.name, endedWith(ctx, err))
 	}
 	return nil
 }

@@ -14,8 +14,9 @@ import (
 // keeps the promises.
 type Backend interface {
 	// Do asks for one key. It may be called concurrently. An error means that nothing
-	// is known: it was not decided, or nobody can tell how. The context's deadline
-	// holds for whatever takes time.
+	// is known: it was not decided, or nobody can tell how. An [OpError] concerns this
+	// op alone; any other means that the place where the key is kept is away. The
+	// context's deadline holds for whatever takes time.
 	Do(ctx context.Context, op Op) (Result, error)
 }
 
@@ -24,8 +25,9 @@ type Backend interface {
 type Batcher interface {
 	Backend
 	// DoAll asks for all of ops, each on its own, and tells results[i] of ops[i]; it
-	// is as long as ops. Ops of the same key are done in their order. An error means
-	// that nothing is known of any.
+	// is as long as ops. Ops of the same key are done in their order. An [OpErrors]
+	// names the ops that could not be decided, and the other results hold; any other
+	// error means that nothing is known of any.
 	DoAll(ctx context.Context, ops []Op, results []Result) error
 }
 
@@ -49,8 +51,9 @@ type Ask struct {
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
-	// Mark is the Result's that a Return gives back.
+	// Mark and From are the Result's that a Return gives back.
 	Mark int64
+	From From
 }
 
 // Kind is what an Ask does.
@@ -84,6 +87,7 @@ type Result struct {
 	hotparam.Decision
 	Taken int64
 	Mark  int64 // 0 or above; names what was taken, for a Return
+	From  From  // which backend took it, for a Return
 }
 
 // Errors of backends.

@@ -2,23 +2,14 @@ package limiter
 
 import "context"
 
-// eachInTurn asks for many with a Do for each. At the first error it gives back what
-// was taken, since nobody else knows of it.
+// eachInTurn asks for many with a Do for each. An error is that of one op: the others
+// are asked all the same.
 func eachInTurn(ctx context.Context, b Backend, ops []Op, results []Result) error {
+	var errs OpErrors
 	for i, op := range ops {
-		res, err := b.Do(ctx, op)
-		if err != nil {
-			ctx, cancel := grace(ctx)
-			defer cancel()
-			for j, op := range ops[:i] {
-				if op.Kind <= Reserve && results[j].Taken > 0 {
-					op.Ask = returnOf(results[j])
-					_, _ = b.Do(ctx, op) // the first error is what is told
-				}
-			}
-			return err
-		}
-		results[i] = res
+		var err error
+		results[i], err = b.Do(ctx, op)
+		errs = setError(errs, len(ops), i, err)
 	}
-	return nil
+	return errs.asError()
 }

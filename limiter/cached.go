@@ -18,20 +18,30 @@ type CachedConfig struct {
 	// Keys is how many denials are remembered at a time, up to 16,777,216; 0:
 	// DefaultCachedKeys. 16 bytes of each at most are reserved; a denial takes about 200.
 	Keys int
+	// Longest is for how long a denial is remembered at most; 0: DefaultLongest.
+	Longest time.Duration
+	// Clock is the time since some instant; it may be set for tests and replays. Nil: the
+	// process's own.
+	Clock func() time.Duration
 }
 
-// DefaultCachedKeys is how many denials a [Cached] remembers unless it is told.
-const DefaultCachedKeys = 1 << 14
+// Defaults of a [CachedConfig].
+const (
+	DefaultCachedKeys = 1 << 14
+	DefaultLongest    = time.Second
+)
 
 // Cached is a backend that remembers denials: until the time that its backend named, who
 // asks for as much or more of the key is denied here, without a call. So the more a key
-// is hammered, the less is asked for it.
+// is hammered, the less is asked for it: a key that is asked for beyond its limit, by
+// however much, costs a call for each permit that comes back, and one each Longest.
 //
-// It never denies what its backend would allow, but for what others return meanwhile, or
-// the other quotas that they have: a Return or Forget that comes through it, or another
-// Quota, ends what is remembered of a key. The RetryAfter of a denial from here is never
-// too long; it is too short for who asks for more than was denied before, or when others
-// have taken meanwhile.
+// It allows nothing by itself, and denies what its backend would allow only for what
+// others give back or reset meanwhile, or the other quotas that they have; and that for
+// Longest at most. A Return or Forget that comes through it, or another Quota, ends what
+// is remembered of a key. The RetryAfter of a denial from here is never too long; it is
+// too short for who asks for more than was denied before, or when others have taken
+// meanwhile.
 //
 // Not remembered is what has to reach the backend: denials that count themselves
 // (Quota.CountDenied), or that lock the key (Quota.Penalty; what is denied under the lock
@@ -43,6 +53,8 @@ type Cached struct {
 	backend Backend
 	batcher Batcher // the backend, or nil
 	seed    maphash.Seed
+	longest time.Duration
+	clock   func() time.Duration
 	slots   []cachedSlot // a power of two; the latest denial whose key falls to it
 	saved   atomic.Uint64
 	asked   atomic.Uint64
@@ -59,12 +71,16 @@ type cachedSlot struct {
 type denial struct {
 	name, key    string
 	quota        *hotparam.Quota
-	least        int64 // how many permits have to be there at least, for it to deny
-	until, reset time.Time
+	least        int64         // how many permits have to be there at least, for it to deny
+	until        time.Duration // for how long it is remembered
+	retry, reset time.Duration // when it said that a retry can pass, and that all is back
 	decision     hotparam.Decision
 }
 
-var _ Batcher = (*Cached)(nil)
+var (
+	_ Batcher   = (*Cached)(nil)
+	_ Clustered = (*Cached)(nil)
+)
 
 // NewCached makes a backend that remembers what backend denies.
 func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
@@ -74,11 +90,24 @@ func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 	if cfg.Keys == 0 {
 		cfg.Keys = DefaultCachedKeys
 	}
+	if cfg.Longest == 0 {
+		cfg.Longest = DefaultLongest
+	}
+	if cfg.Clock == nil {
+		start := time.Now()
+		cfg.Clock = func() time.Duration { return time.Since(start) }
+	}
+	if cfg.Longest < 0 {
+		return nil, fmt.Errorf("limiter: CachedConfig.Longest %v: must be positive", cfg.Longest)
+	}
 	if cfg.Keys < 1 || cfg.Keys > maxMaxKeys {
 		return nil, fmt.Errorf("limiter: CachedConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
 	}
 	batcher, _ := backend.(Batcher)
-	return &Cached{backend: backend, batcher: batcher, seed: maphash.MakeSeed(), slots: make([]cachedSlot, 1<<bits.Len(uint(cfg.Keys-1)))}, nil
+	return &Cached{
+		backend: backend, batcher: batcher, seed: maphash.MakeSeed(), longest: cfg.Longest, clock: cfg.Clock,
+		slots: make([]cachedSlot, 1<<bits.Len(uint(cfg.Keys-1))),
+	}, nil
 }
 
 // Do implements [Backend].
@@ -86,14 +115,14 @@ func (c *Cached) Do(ctx context.Context, op Op) (Result, error) {
 	if op.Name == "" || op.Key == "" {
 		return Result{}, ErrNoKey
 	}
-	now, slot := time.Now(), c.slot(op)
+	now, slot := c.clock(), c.slot(op)
 	if res, ok := c.remembered(slot, op, now); ok {
 		return res, nil
 	}
 	changes := slot.changes.Load()
 	c.asked.Add(1)
 	res, err := c.backend.Do(ctx, op)
-	slot.learn(changes, op, res, err, now)
+	slot.learn(changes, op, res, err, now, c.longest)
 	return res, err
 }
 
@@ -114,7 +143,7 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 		changes uint64
 	}
 	var (
-		now  = time.Now()
+		now  = c.clock()
 		rest = make([]Op, 0, len(ops))
 		how  = make([]sent, 0, len(ops))
 	)
@@ -134,12 +163,21 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	c.asked.Add(1)
 	got := make([]Result, len(rest))
 	err := c.batcher.DoAll(ctx, rest, got)
+	var errs OpErrors
 	for i, s := range how {
-		c.slot(rest[i]).learn(s.changes, rest[i], got[i], err, now)
+		failed := ErrorOf(err, i)
+		c.slot(rest[i]).learn(s.changes, rest[i], got[i], failed, now, c.longest)
 		results[s.place] = got[i]
+		errs = setError(errs, len(ops), s.place, failed)
 	}
-	return err
+	return errs.asError()
 }
+
+// Node implements [Clustered].
+func (c *Cached) Node(ctx context.Context, op Op) string { return nodeOf(ctx, c.backend, op) }
+
+// Probe implements [Clustered].
+func (c *Cached) Probe(ctx context.Context, op Op) error { return probe(ctx, c.backend, op) }
 
 func (c *Cached) slot(op Op) *cachedSlot {
 	h := maphash.String(c.seed, op.Key) ^ bits.RotateLeft64(maphash.String(c.seed, op.Name), 32)
@@ -163,9 +201,9 @@ func least(op Op) int64 {
 }
 
 // remembered is the denial of an ask, if there is one.
-func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Time) (Result, bool) {
+func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Duration) (Result, bool) {
 	d := slot.denial.Load()
-	if d == nil || !now.Before(d.until) || d.quota != op.Quota || d.key != op.Key || d.name != op.Name {
+	if d == nil || op.Quota == nil || now >= d.until || *d.quota != *op.Quota || d.key != op.Key || d.name != op.Name {
 		return Result{}, false
 	}
 	if n := least(op); n < 0 || n < d.least {
@@ -173,13 +211,13 @@ func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Time) (Result, boo
 	}
 	c.saved.Add(1)
 	res := Result{Decision: d.decision}
-	res.RetryAfter = d.until.Sub(now)
-	res.ResetAfter = max(res.RetryAfter, d.reset.Sub(now))
+	res.RetryAfter = d.retry - now
+	res.ResetAfter = max(res.RetryAfter, d.reset-now)
 	return res, true
 }
 
 // learn takes note of what an op, sent at the time of now, came to.
-func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now time.Time) {
+func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now, longest time.Duration) {
 	if op.Kind == Return || op.Kind == Forget {
 		s.changes.Add(1)
 		s.denial.Store(nil)
@@ -195,7 +233,7 @@ func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now tim
 	}
 	d := &denial{
 		name: op.Name, key: strings.Clone(op.Key), quota: op.Quota, least: n,
-		until: now.Add(res.RetryAfter), reset: now.Add(res.ResetAfter), decision: res.Decision,
+		until: now + min(res.RetryAfter, longest), retry: now + res.RetryAfter, reset: now + res.ResetAfter, decision: res.Decision,
 	}
 	s.denial.Store(d)
 	if s.changes.Load() != changes {

@@ -271,6 +271,89 @@ func TestCachedProperty(t *testing.T) {
 	}
 }
 
+// Several instances ask one backend, and give back to it. None lets pass what the backend
+// would deny; and what is denied without a call though the backend would allow it was given
+// back by another instance, a moment ago.
+func TestCachedInstancesProperty(t *testing.T) {
+	var saved uint64
+	wrongly := 0
+	checkInBubble(t, func(t *rapid.T) {
+		var (
+			b         = &fakeBatcher{}
+			q         = hotparam.Quota{Rate: hotparam.Rate{N: rapid.Int64Range(1, 3).Draw(t, "rate"), Per: 10 * time.Second}, Burst: rapid.Int64Range(1, 5).Draw(t, "burst")}
+			instances [3]*limiter.Cached
+			returned  [3]time.Time // when others than this instance last gave back
+			taken     []limiter.Op
+		)
+		for i := range instances {
+			var err error
+			if instances[i], err = limiter.NewCached(b, limiter.CachedConfig{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx := context.Background()
+		for range rapid.IntRange(20, 80).Draw(t, "asks") {
+			time.Sleep(time.Duration(rapid.IntRange(0, 400).Draw(t, "pause")) * time.Millisecond)
+			i := rapid.IntRange(0, 2).Draw(t, "instance")
+			if len(taken) > 0 && rapid.IntRange(0, 9).Draw(t, "gives back") == 0 {
+				op := taken[len(taken)-1]
+				taken = taken[:len(taken)-1]
+				if _, err := instances[i].Do(ctx, op); err != nil {
+					t.Fatal(err)
+				}
+				for other := range returned {
+					if other != i {
+						returned[other] = time.Now()
+					}
+				}
+				continue
+			}
+			op := fakeOp(limiter.Take, "k", rapid.Int64Range(1, 2).Draw(t, "n"), &q)
+			peek := op
+			peek.Kind = limiter.Peek
+			want, _ := b.Do(ctx, peek)
+			got, err := instances[i].Do(ctx, op)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case got.Allowed && !want.Allowed:
+				t.Fatalf("it let pass what the backend denies: %+v, %+v", got, want)
+			case !got.Allowed && want.Allowed:
+				if wrongly++; returned[i].IsZero() || time.Since(returned[i]) >= limiter.DefaultLongest {
+					t.Fatalf("denied, and the backend allows it; others gave back at %v", returned[i])
+				}
+			case got.Allowed:
+				op.Ask = got.Return(got.Taken)
+				taken = append(taken, op)
+			}
+		}
+		for _, c := range instances {
+			saved += c.Stats().Saved
+		}
+	})
+	if saved == 0 || wrongly == 0 {
+		t.Errorf("%d calls were saved, %d times another had given back: nothing was tried", saved, wrongly)
+	}
+}
+
+// However far beyond the limit the demand is, the backend is asked no more than once for
+// each permit that comes back, and once a second.
+func TestCachedFarBeyondTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, b := hotparam.Quota{Rate: hotparam.Rate{N: 2, Per: time.Second}, Burst: 10}, &fakeBatcher{}
+		c := newCached(t, b, 0)
+		passed := int64(0)
+		for range 100_000 { // 10,000 a second
+			res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", 1, &q))
+			passed += res.Taken
+			time.Sleep(100 * time.Microsecond)
+		}
+		if calls, _ := b.count(); passed != 10+2*10-1 || calls > int(passed)+30 {
+			t.Errorf("%d passed, by %d calls", passed, calls)
+		}
+	})
+}
+
 func TestCachedDenialAllocatesNothing(t *testing.T) {
 	q := fakeQuota(1, 1)
 	q.Rate.Per = time.Hour

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"math"
 	"math/bits"
 	"strings"
 	"sync"
@@ -46,9 +45,12 @@ const stale = 4
 // way when the backend fails is not charged again, and counted as lost.
 //
 // Goes straight to the backend: a Reserve, a Forget, what takes nothing, and all of
-// quotas that shape. What has already been told of a key with windows is not returned.
+// quotas that shape. What is given back is returned to the charge that told of it. Where
+// that was more than four charges of the key ago, a bucket still gets it back; a window
+// does not, since it counts in slots, and DeferredStats.Kept counts it.
 //
-// It is safe for concurrent use, and a [Batcher]. It goes around a [Failover], not into it.
+// It is safe for concurrent use, and a [Batcher]. It goes around a [Failover] or into one:
+// around it, what passed while the backend was away is told to the Failover's local one.
 type Deferred struct {
 	backend Backend
 	batcher Batcher // the backend, or nil
@@ -57,8 +59,9 @@ type Deferred struct {
 	seed    maphash.Seed
 	shards  [64]deferredShard
 	held    atomic.Int64
+	batches atomic.Int64 // that were begun, of all keys
 
-	local, lost atomic.Uint64
+	local, lost, kept atomic.Uint64
 }
 
 type deferredShard struct {
@@ -68,25 +71,10 @@ type deferredShard struct {
 
 type deferredKey struct{ name, key string }
 
-// deferredState is what is known of a key.
-type deferredState struct {
-	mu     sync.Mutex
-	gone   bool // dropped from its shard: look it up again
-	quota  *hotparam.Quota
-	told   hotparam.Decision // by the backend
-	at     time.Time         // when it was asked that
-	left   int64             // of what it told remains; below 0: charged more than that
-	unsent int64             // taken here, and not told to the backend
-	flying int64             // being told
-}
-
-// deferredMark is of what was taken here; those of backends are far below.
-const deferredMark int64 = math.MaxInt64 - 1
-
-// maxUnsent bounds what is charged at once, far from any overflow.
-const maxUnsent = 1 << 40
-
-var _ Batcher = (*Deferred)(nil)
+var (
+	_ Batcher   = (*Deferred)(nil)
+	_ Clustered = (*Deferred)(nil)
+)
 
 // NewDeferred makes a backend that decides ahead of backend. Its Run has to run; where
 // it does not, each key is asked for every four times Every.
@@ -118,13 +106,14 @@ func (d *Deferred) Do(ctx context.Context, op Op) (Result, error) {
 	if op.Name == "" || op.Key == "" {
 		return Result{}, ErrNoKey
 	}
-	a := deferredAsk{op: op, now: time.Now()}
+	a := deferredAsk{now: time.Now()}
+	a.step, a.op = stepOf(op)
 	if res, ok := d.decide(&a); ok {
 		return res, nil
 	}
 	var results [1]Result
 	err := d.send(ctx, []deferredAsk{a}, results[:])
-	return results[0], err
+	return results[0], ErrorOf(err, 0)
 }
 
 // DoAll implements [Batcher].
@@ -135,8 +124,9 @@ func (d *Deferred) DoAll(ctx context.Context, ops []Op, results []Result) error 
 		}
 	}
 	var asks []deferredAsk
-	for i, op := range ops {
-		a := deferredAsk{op: op, now: time.Now(), place: i}
+	for i := range ops {
+		a := deferredAsk{now: time.Now(), place: i}
+		a.step, a.op = stepOf(ops[i])
 		if res, ok := d.decide(&a); ok {
 			results[i] = res
 		} else {
@@ -149,13 +139,21 @@ func (d *Deferred) DoAll(ctx context.Context, ops []Op, results []Result) error 
 	return d.send(ctx, asks, results)
 }
 
+// Node implements [Clustered].
+func (d *Deferred) Node(ctx context.Context, op Op) string { return nodeOf(ctx, d.backend, op) }
+
+// Probe implements [Clustered].
+func (d *Deferred) Probe(ctx context.Context, op Op) error { return probe(ctx, d.backend, op) }
+
 // deferredAsk is an op that the backend has to decide.
 type deferredAsk struct {
 	op      Op
+	step    From           // who took what a Return gives back
 	place   int            // of its result
 	state   *deferredState // of its key; nil: nothing is to be learnt
 	charged int64          // of what was taken before; is told ahead of the op
 	flying  int64          // of the state's, what this tells
+	batch   int64          // its name
 	now     time.Time
 }
 
@@ -165,22 +163,28 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 && op.Kind != Forget {
 		return Result{}, false
 	}
+	if op.Kind == Return && a.step != fromHere {
+		return Result{}, false
+	}
 	s := d.lock(op)
 	if s == nil {
+		if op.Kind == Return {
+			return d.giveBackOld(a)
+		}
 		return Result{}, false
 	}
 	defer s.mu.Unlock()
-	known := s.quota == op.Quota && a.now.Sub(s.at) < stale*d.every
+	known := s.knows(op.Quota, a.now, stale*d.every)
 	switch op.Kind {
 	case Forget:
 		s.at, s.unsent = time.Time{}, 0
 		return Result{}, false
 	case Return:
-		return s.giveBack(op)
+		return d.giveBack(s, a)
 	case Charge:
 		if known {
 			d.local.Add(1)
-			return s.take(min(op.N, maxUnsent), a.now), true
+			return d.take(s, min(op.N, maxUnsent), a.now), true
 		}
 	case Take, AtMost, Peek:
 		if !known || s.left < op.N || s.left-op.N < op.Keep {
@@ -190,9 +194,10 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 		if op.Kind == Peek {
 			return s.result(a.now), true
 		}
-		return s.take(op.N, a.now), true
+		return d.take(s, op.N, a.now), true
 	}
-	a.state, a.charged = s, s.fly()
+	a.state = s
+	a.charged, a.batch = s.fly()
 	a.flying = a.charged
 	return Result{}, false
 }
@@ -223,58 +228,15 @@ func (d *Deferred) lock(op *Op) *deferredState {
 }
 
 // take takes n of what is left.
-func (s *deferredState) take(n int64, now time.Time) Result {
+func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
+	if s.batch == 0 {
+		s.batch = d.batches.Add(1)
+	}
 	s.left = max(s.left-n, -maxUnsent)
 	s.unsent = min(s.unsent+n, maxUnsent)
 	res := s.result(now)
-	res.Taken, res.Mark = n, deferredMark
+	res.Taken, res.Mark, res.From = n, s.batch, From(0).via(fromHere)
 	return res
-}
-
-func (s *deferredState) result(now time.Time) Result {
-	d := s.told
-	d.Allowed, d.Reason, d.Remaining, d.RetryAfter, d.Delay = true, hotparam.ReasonWithin, max(s.left, 0), 0, 0
-	d.ResetAfter = max(0, d.ResetAfter-now.Sub(s.at))
-	return Result{Decision: d}
-}
-
-// giveBack returns what was taken here: from what has not been told yet, and else as
-// far as it may be returned without a mark.
-func (s *deferredState) giveBack(op *Op) (Result, bool) {
-	if op.Mark != deferredMark {
-		return Result{}, false
-	}
-	here := min(op.N, s.unsent)
-	s.unsent -= here
-	s.left += here
-	op.N, op.Mark = op.N-here, 0
-	done := op.N == 0 || op.Quota.Algorithm.Windowed()
-	return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: s.told.Limit, Remaining: max(s.left, 0)}}, done
-}
-
-// fly is what is to be told of the key.
-func (s *deferredState) fly() int64 {
-	n := s.unsent
-	s.unsent = 0
-	s.flying += n
-	return n
-}
-
-// hear learns what came of an ask.
-func (s *deferredState) hear(a *deferredAsk, res Result, err error, lost *atomic.Uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flying -= a.flying
-	switch {
-	case err != nil:
-		lost.Add(uint64(a.flying))
-	case a.now.Before(s.at): // a later one was faster
-	case res.Limit < 1: // nothing is kept of the key
-		s.at = time.Time{}
-	default:
-		s.quota, s.told, s.at = a.op.Quota, res.Decision, a.now
-		s.left = res.Remaining - s.unsent - s.flying
-	}
 }
 
 // DeferredStats counts what a [Deferred] did.
@@ -282,9 +244,10 @@ type DeferredStats struct {
 	Keys  int64  // that are known
 	Local uint64 // asks that were decided here
 	Lost  uint64 // permits that passed and could not be told
+	Kept  uint64 // permits that were given back here and not to the backend
 }
 
 // Stats is a snapshot of the counters.
 func (d *Deferred) Stats() DeferredStats {
-	return DeferredStats{Keys: d.held.Load(), Local: d.local.Load(), Lost: d.lost.Load()}
+	return DeferredStats{Keys: d.held.Load(), Local: d.local.Load(), Lost: d.lost.Load(), Kept: d.kept.Load()}
 }

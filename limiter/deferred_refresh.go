@@ -38,19 +38,23 @@ func (d *Deferred) refresh(ctx context.Context) {
 	}
 }
 
-// unsent appends a Charge for each key of the shard of which something was taken.
+// unsent appends a Charge for each key of the shard of which something was taken, and
+// the Returns that had to wait.
 func (d *Deferred) unsent(sh *deferredShard, asks []deferredAsk) []deferredAsk {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := time.Now()
 	for key, s := range sh.keys {
 		s.mu.Lock()
+		if len(s.back) > 0 {
+			asks = d.returns(s, key, asks, now)
+		}
 		switch {
 		case s.unsent > 0:
-			n := s.fly()
+			n, batch := s.fly()
 			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: Ask{Kind: Charge, N: n}}
-			asks = append(asks, deferredAsk{op: op, state: s, place: len(asks), flying: n, now: now})
-		case s.flying == 0 && now.Sub(s.at) > stale*d.every:
+			asks = append(asks, deferredAsk{op: op, state: s, place: len(asks), flying: n, batch: batch, now: now})
+		case s.flying == 0 && len(s.back) == 0 && now.Sub(s.at) > stale*d.every:
 			s.gone = true
 			delete(sh.keys, key)
 			d.held.Add(-1)
@@ -72,24 +76,33 @@ func (d *Deferred) send(ctx context.Context, asks []deferredAsk, results []Resul
 		ops = append(ops, asks[i].op)
 	}
 	got := make([]Result, len(ops))
-	var err error
+	var all error
 	switch {
 	case len(ops) == 1:
-		got[0], err = d.backend.Do(ctx, ops[0])
+		got[0], all = d.backend.Do(ctx, ops[0])
 	case d.batcher != nil:
-		err = d.batcher.DoAll(ctx, ops, got)
+		all = d.batcher.DoAll(ctx, ops, got)
 	default:
-		err = eachInTurn(ctx, d.backend, ops, got)
+		all = eachInTurn(ctx, d.backend, ops, got)
 	}
+	var (
+		errs OpErrors
+		at   int
+	)
 	for i := range asks {
 		a := &asks[i]
+		charge, chargeErr := got[at], ErrorOf(all, at)
 		if a.charged > 0 {
-			got = got[1:]
+			at++
 		}
+		res, err := got[at], ErrorOf(all, at)
+		at++
 		if a.state != nil {
-			a.state.hear(a, got[0], err, &d.lost)
+			d.hear(a, res, err, charge, chargeErr)
 		}
-		results[a.place], got = got[0], got[1:]
+		res.From = res.From.via(fromWithin)
+		results[a.place] = res
+		errs = setError(errs, len(results), a.place, err)
 	}
-	return err
+	return errs.asError()
 }

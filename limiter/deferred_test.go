@@ -119,7 +119,7 @@ func TestDeferredReturns(t *testing.T) {
 		defer runInBubble(t, d.Run)()
 		back := func(key string, res limiter.Result, q *hotparam.Quota) {
 			op := fakeOp(limiter.Return, key, res.Taken, q)
-			op.Mark = res.Mark
+			op.Mark, op.From = res.Mark, res.From
 			mustDo(t, d, op)
 		}
 		want := func(what, key string, q *hotparam.Quota, remaining int64) {
@@ -144,7 +144,7 @@ func TestDeferredReturns(t *testing.T) {
 		second, _ = mustDo(t, d, fakeOp(limiter.Take, "w", 2, &window))
 		time.Sleep(110 * time.Millisecond)
 		back("w", second, &window)
-		want("a window's is not", "w", &window, 7)
+		want("a window's too, by the mark of the charge", "w", &window, 9)
 	})
 }
 
@@ -285,7 +285,7 @@ func TestDeferredProperty(t *testing.T) {
 			passed += res.Taken
 			if rapid.IntRange(0, 5).Draw(rt, "returned") == 0 {
 				op := fakeOp(limiter.Return, "k", res.Taken, &q)
-				op.Mark = res.Mark
+				op.Mark, op.From = res.Mark, res.From
 				mustDo(t, d, op)
 				passed -= res.Taken
 			}

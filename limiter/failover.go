@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter/internal/breaker"
 )
 
 // FailoverConfig is what a [Failover] needs to know.
@@ -24,11 +24,12 @@ type FailoverConfig struct {
 	// Instances is how many share the primary: each has its part of the limits while it
 	// is away, see [Share]. It is asked for each decision, and has to be quick. nil: one.
 	Instances func() int
-	// MinProbe and MaxProbe are the times between two probes of a primary that is
-	// away: the first, and what it doubles to. 0: 100 ms and 2 s.
+	// MinProbe and MaxProbe bound the time between two probes of a node that is away:
+	// the first, and what it doubles to. 0: 100 ms and 2 s.
 	MinProbe, MaxProbe time.Duration
-	// Logger is told once when the primary goes away and once when it is back; nil:
-	// nothing is logged.
+	// Logger gets a line when a node of the primary goes away and one when it is back, at
+	// most one such pair a minute for each node, and at most one line a minute about asks
+	// that the primary cannot decide. nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -70,16 +71,20 @@ func (c *FailoverConfig) validate() error {
 }
 
 // Failover is a backend that goes on without its primary. A call to the primary that
-// fails, or has no answer within the time-out, opens a circuit breaker: that request,
-// and all that come while it is open, are decided at once by what Away says. Probes,
-// one at a time and ever more rarely, find out when the primary is back, and then
-// requests go to it again. So an outage costs each request that is under way when it
-// begins one time-out at most, and the others nothing.
+// fails, or has no answer within the time-out, opens the circuit breaker of the node that
+// was asked: that request, and all for keys of that node that come while it is open, are
+// decided at once by what Away says. Probes, one at a time for each node and ever more
+// rarely, find out when the node takes writes again, and then requests go to it again.
+// So an outage costs each request that is under way when it begins one time-out at most,
+// and the others nothing. A primary that is [Clustered] has nodes; any other is one.
+//
+// An [OpError] opens nothing: that ask alone is decided by what Away says, and counted.
+// Nor do [ErrNoKey] and [ErrUnsupported], or what comes of a quota that is not valid,
+// which are the caller's to know; nor a call whose caller's context ended, unless ten in
+// a row end so. That error is the context's for errors.Is, whatever the primary called it.
 //
 // Nothing that failed is asked again, and nothing that was decided meanwhile is told
 // to the primary when it is back: a limit is off by what passed during the outage.
-// A call whose caller's context ended is not a failure, unless ten in a row end so;
-// nor is [ErrNoKey] or [ErrUnsupported], nor what comes of a quota that is not valid.
 //
 // With AwayLocal each instance decides by its part of the quota ([Share]); an ask for
 // more than that part ever holds is denied, with ReasonAway. What the primary grants
@@ -88,7 +93,7 @@ func (c *FailoverConfig) validate() error {
 // denied with ReasonAway until the next probe; a Charge, Return or Forget is dropped.
 //
 // It is safe for concurrent use, and a [Batcher]: one call of the primary if that is
-// one too.
+// one too. Of a batch each op is decided by itself.
 type Failover struct {
 	*failover
 	away hotparam.Away
@@ -96,16 +101,19 @@ type Failover struct {
 
 // failover is what all views of one Failover share.
 type failover struct {
-	breaker
+	breakers  *breaker.Set[Op]
 	primary   Backend
 	batcher   Batcher // the primary, or nil
 	timeout   time.Duration
+	minProbe  time.Duration
 	local     Backend
 	instances func() int
+	logger    *slog.Logger
 	parts     parts
 
-	running                                     atomic.Int64 // Runs
-	failures, probes, asLocal, asOpen, asClosed atomic.Uint64
+	failures, timedOut, opErrors atomic.Uint64
+	asLocal, asOpen, asClosed    atomic.Uint64
+	opErrorLog                   opErrorLog
 }
 
 var _ Batcher = (*Failover)(nil)
@@ -127,138 +135,55 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 		}
 		cfg.Local = local
 	}
-	batcher, _ := primary.(Batcher)
-	return &Failover{away: cfg.Away, failover: &failover{
-		breaker: newBreaker(cfg.MinProbe, cfg.MaxProbe, cfg.Logger),
-		primary: primary, batcher: batcher, timeout: cfg.Timeout, local: cfg.Local, instances: cfg.Instances,
-	}}, nil
+	f := &failover{
+		primary: primary, timeout: cfg.Timeout, minProbe: cfg.MinProbe,
+		local: cfg.Local, instances: cfg.Instances, logger: cfg.Logger,
+	}
+	f.batcher, _ = primary.(Batcher)
+	f.breakers = breaker.New(breaker.Config[Op]{
+		Probe: f.probe, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
+		Begun: "limiter: the backend is away", Over: "limiter: the backend is back",
+	})
+	return &Failover{away: cfg.Away, failover: f}, nil
 }
 
 // With is the same backend, but for what is done while the primary is away: they are
-// of one breaker and one Local, and one Run serves both. What is no [hotparam.Away]
+// of the same breakers and one Local, and one Run serves both. What is no [hotparam.Away]
 // counts as AwayLocal.
 func (f *Failover) With(away hotparam.Away) *Failover {
 	return &Failover{failover: f.failover, away: away}
 }
 
-// Run probes the primary while it is away. It blocks until the context ends, and
-// returns nil.
+// Run probes the nodes that are away. It blocks until the context ends, and returns nil.
 func (f *Failover) Run(ctx context.Context) error {
-	f.running.Add(1)
-	defer f.running.Add(-1)
-	f.watch(ctx, f.ask)
+	f.breakers.Run(ctx)
 	return nil
 }
 
-// Do implements [Backend].
-func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
-	switch {
-	case op.Name == "" || op.Key == "":
-		return Result{}, ErrNoKey
-	case ours(op), f.down(ctx):
-		return f.decide(ctx, op)
-	}
-	outages := f.outages.Load()
-	within, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	res, err := f.primary.Do(within, op)
-	switch {
-	case err != nil && unsound(op):
-		return Result{}, err
-	case f.failed(ctx, err):
-		f.failures.Add(1)
-		f.open(outages, err, op)
-	case err == nil:
-		f.note(ctx, op, res)
-		return res, nil
-	}
-	if answered(err) || ended(ctx) {
-		return Result{}, err
-	}
-	return f.decide(ctx, op)
-}
-
-// DoAll implements [Batcher].
-func (f *Failover) DoAll(ctx context.Context, ops []Op, results []Result) error {
-	for i := range ops {
-		if ops[i].Name == "" || ops[i].Key == "" {
-			return ErrNoKey
-		}
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	if f.batcher == nil || slices.ContainsFunc(ops, ours) || f.down(ctx) {
-		return eachInTurn(ctx, f, ops, results)
-	}
-	outages := f.outages.Load()
-	within, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	err := f.batcher.DoAll(within, ops, results)
-	switch {
-	case err != nil && slices.ContainsFunc(ops, unsound):
-		return err
-	case f.failed(ctx, err):
-		f.failures.Add(1)
-		f.open(outages, err, ops...)
-	case err == nil:
-		for i := range ops {
-			f.note(ctx, ops[i], results[i])
-		}
-		return nil
-	}
-	if answered(err) || ended(ctx) {
-		return err
-	}
-	for i := range ops {
-		if results[i], err = f.decide(ctx, ops[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unsound tells whether an op fails wherever it goes.
-func unsound(op Op) bool { return op.Quota == nil || op.Quota.Validate() != nil }
-
-// down tells whether the primary is away.
-func (f *Failover) down(ctx context.Context) bool {
-	if f.tripped.Load() && f.running.Load() == 0 {
-		f.probe(ctx, f.ask)
-	}
-	return f.tripped.Load()
-}
-
-// ask is a probe.
-func (f *failover) ask(ctx context.Context, ops []Op) error {
-	f.probes.Add(1)
+// probe writes to the node that has sample's key.
+func (f *failover) probe(ctx context.Context, sample Op) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	results := make([]Result, len(ops))
-	if f.batcher != nil {
-		return f.batcher.DoAll(ctx, ops, results)
-	}
-	return eachInTurn(ctx, f.primary, ops, results)
+	return probe(ctx, f.primary, sample)
 }
 
 // FailoverStats tells how a [Failover] fares.
 type FailoverStats struct {
-	Away                time.Time // since when the primary is away; zero: it is not
-	Failures            uint64    // calls that failed, or had no answer in time
+	Away                time.Time // since when a node of the primary is away; zero: none is
+	Nodes               int       // that are away
+	Failures            uint64    // asks that failed since their node was away, or became so
+	TimedOut            uint64    // of them: had no answer in time
+	OpErrors            uint64    // asks that the primary could not decide, though it was there
 	Probes              uint64
 	Local, Open, Closed uint64 // asks that were decided without the primary
 }
 
 // Stats is a snapshot of the counters.
 func (f *Failover) Stats() FailoverStats {
-	s := FailoverStats{
-		Failures: f.failures.Load(), Probes: f.probes.Load(),
+	nodes := f.breakers.Stats()
+	return FailoverStats{
+		Away: nodes.Since, Nodes: nodes.Away, Probes: nodes.Probes,
+		Failures: f.failures.Load(), TimedOut: f.timedOut.Load(), OpErrors: f.opErrors.Load(),
 		Local: f.asLocal.Load(), Open: f.asOpen.Load(), Closed: f.asClosed.Load(),
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tripped.Load() {
-		s.Away = f.since
-	}
-	return s
 }

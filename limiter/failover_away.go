@@ -2,58 +2,59 @@ package limiter
 
 import (
 	"context"
-	"math"
-	"sync"
-	"sync/atomic"
 
 	"github.com/hotparam/hotparam"
 )
 
-// Marks of what was not taken from the primary, so that a Return finds its way: those
-// of backends are instants or numbers, far below.
-const (
-	localMark int64 = 1 << 62       // and the local backend's own, added to it
-	nowhere   int64 = math.MaxInt64 // allowed, and taken from nobody
-)
-
-// ours tells whether an op returns what was not taken from the primary.
-func ours(op Op) bool { return op.Kind == Return && op.N > 0 && op.Mark >= localMark }
-
-// decide decides without the primary.
-func (f *Failover) decide(ctx context.Context, op Op) (Result, error) {
-	own := ours(op)
-	if own && op.Mark == nowhere {
-		op.N, own = 0, false
+// Alone decides an op as if the primary were away, whatever it would say: for an op that
+// it cannot decide, such as one that is [ErrUnsupported] there.
+func (f *Failover) Alone(ctx context.Context, op Op) (Result, error) {
+	if op.Name == "" || op.Key == "" {
+		return Result{}, ErrNoKey
 	}
-	away := f.away
-	if own {
-		away = hotparam.AwayLocal // it was, when it was taken
+	step, op := stepOf(op)
+	return f.decide(ctx, op, step)
+}
+
+// decide decides without the primary; step says who took what a Return gives back.
+func (f *Failover) decide(ctx context.Context, op Op, step From) (Result, error) {
+	switch step {
+	case fromHere: // whatever is done now, it was taken locally
+		return f.own(f.local.Do(ctx, f.parts.of(op, f.instances())))
+	case fromNobody:
+		op.N = min(op.N, 0)
 	}
-	switch away {
+	switch f.away {
 	case hotparam.AwayOpen:
 		f.asOpen.Add(1)
 		if op.N < 0 && op.Kind != Forget {
-			return f.refused(op, hotparam.ReasonLimited), nil
+			return f.refused(ctx, op, hotparam.ReasonLimited), nil
 		}
 		res := Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
 		if op.Kind == Take || op.Kind == AtMost || op.Kind == Reserve {
-			res.Taken, res.Mark = op.N, nowhere
+			res.Taken, res.From = op.N, fromNobody
 		}
 		return res, nil
 	case hotparam.AwayClosed:
 		f.asClosed.Add(1)
 		switch {
 		case op.N < 0 && op.Kind != Forget:
-			return f.refused(op, hotparam.ReasonLimited), nil
+			return f.refused(ctx, op, hotparam.ReasonLimited), nil
 		case asks(op):
-			return f.refused(op, hotparam.ReasonAway), nil
+			return f.refused(ctx, op, hotparam.ReasonAway), nil
 		}
 		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonAway}}, nil
 	}
-	if !own {
-		f.asLocal.Add(1)
+	f.asLocal.Add(1)
+	return f.decideLocally(ctx, op)
+}
+
+// own names the local backend as who took what a result took.
+func (f *Failover) own(res Result, err error) (Result, error) {
+	if res.Taken > 0 {
+		res.From = res.From.via(fromHere)
 	}
-	return f.decideLocally(ctx, op, own)
+	return res, err
 }
 
 // asks tells whether an op may be denied.
@@ -61,21 +62,14 @@ func asks(op Op) bool {
 	return op.Kind == Take || op.Kind == Peek || op.Kind == AtMost || op.Kind == Reserve
 }
 
-// decideLocally asks the local backend, for the instance's part; own tells that op
-// returns what was taken there.
-func (f *Failover) decideLocally(ctx context.Context, op Op, own bool) (Result, error) {
-	switch {
-	case own:
-		op.Mark -= localMark
-	case op.Kind == Return:
+// decideLocally asks the local backend, for the instance's part.
+func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
+	if op.Kind == Return {
 		return f.returnLocally(ctx, op)
 	}
-	res, err := f.local.Do(ctx, f.parts.of(op, f.instances()))
-	if res.Taken > 0 {
-		res.Mark += localMark
-	}
+	res, err := f.own(f.local.Do(ctx, f.parts.of(op, f.instances())))
 	if asks(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
-		res.Decision = f.refused(op, hotparam.ReasonAway).Decision // for more than the part ever has
+		res.Decision = f.refused(ctx, op, hotparam.ReasonAway).Decision // for more than the part ever has
 	}
 	return res, err
 }
@@ -87,13 +81,13 @@ func mayPass(op Op) bool {
 
 // refused is a denial until the next probe; for other reasons than that the primary is
 // away for ever.
-func (f *Failover) refused(op Op, reason hotparam.Reason) Result {
+func (f *Failover) refused(ctx context.Context, op Op, reason hotparam.Reason) Result {
 	d := hotparam.Decision{Reason: reason}
 	if op.Quota != nil {
 		d.Limit = op.Quota.Burst
 	}
 	if reason == hotparam.ReasonAway {
-		d.RetryAfter = max(f.untilProbe(), f.minProbe)
+		d.RetryAfter = max(f.breakers.UntilProbe(""), f.breakers.UntilProbe(nodeOf(ctx, f.primary, op)), f.minProbe)
 	}
 	return Result{Decision: d}
 }
@@ -131,49 +125,6 @@ func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {
 		op.N = min(op.N, 0)
 	}
-	op.Mark = 0
+	op.Mark, op.From = 0, 0
 	return f.local.Do(ctx, f.parts.of(op, f.instances()))
-}
-
-// parts are the quotas that instances have of those they share, by the shared one.
-// Reading is lock-free.
-type parts struct {
-	mu    sync.Mutex
-	known atomic.Pointer[map[*hotparam.Quota]part]
-}
-
-type part struct {
-	instances int
-	quota     *hotparam.Quota
-}
-
-// maxParts bounds the quotas that are known: where there are more, or old ones after
-// reloads, it begins anew.
-const maxParts = 1024
-
-// of is the op as asked of one of so many instances.
-func (p *parts) of(op Op, instances int) Op {
-	if op.Quota == nil || instances < 2 {
-		return op
-	}
-	op.Keep /= int64(instances)
-	if known := p.known.Load(); known != nil {
-		if known, ok := (*known)[op.Quota]; ok && known.instances == instances {
-			op.Quota = known.quota
-			return op
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	next := make(map[*hotparam.Quota]part)
-	if known := p.known.Load(); known != nil && len(*known) < maxParts {
-		for q, part := range *known {
-			next[q] = part
-		}
-	}
-	quota, _ := Share(op.Quota, instances)
-	next[op.Quota] = part{instances, &quota}
-	p.known.Store(&next)
-	op.Quota = &quota
-	return op
 }

@@ -198,7 +198,7 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 		// What was taken from nobody is returned to nobody.
 		res, _ := mustDo(t, open, reserve)
 		back := fakeOp(limiter.Return, "k", res.Taken, &q)
-		back.Mark = res.Mark
+		back.Mark, back.From = res.Mark, res.From
 		mustDo(t, local, fakeOp(limiter.Take, "k", 2, &q))
 		mustDo(t, local, back)
 		if res, _ := mustDo(t, local, fakeOp(limiter.Peek, "k", 1, &q)); res.Remaining != 0 {
@@ -232,7 +232,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 		}
 		back := func(res limiter.Result) limiter.Op {
 			o := fakeOp(limiter.Return, "k", res.Taken, &q)
-			o.Mark = res.Mark
+			o.Mark, o.From = res.Mark, res.From
 			return o
 		}
 		fromPrimary, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 4, &q)) // and is noted locally
@@ -325,7 +325,7 @@ func TestFailoverReturnsNothingToAWindow(t *testing.T) {
 		f := newFailover(t, newFakePrimary(), limiter.FailoverConfig{Local: local})
 		res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 2, &q))
 		back := fakeOp(limiter.Return, "k", 2, &q)
-		back.Mark = res.Mark
+		back.Mark, back.From = res.Mark, res.From
 		mustDo(t, f, back)
 		if res, _ := mustDo(t, local, fakeOp(limiter.Peek, "k", 1, &q)); res.Remaining != 3 {
 			t.Errorf("%+v", res)
@@ -366,24 +366,25 @@ func TestFailoverBatch(t *testing.T) {
 	})
 }
 
-// A primary that is no batcher is asked for each; an error takes back the others.
+// A primary that is no batcher is asked for each; an error is of one op, and the others
+// hold.
 func TestFailoverBatchOfASinglePrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), fakePartly{&fake{}, []limiter.Kind{limiter.Forget}}
 		f := newFailover(t, p, limiter.FailoverConfig{})
-		results := make([]limiter.Result, 2)
+		results := make([]limiter.Result, 3)
 		if err := f.DoAll(context.Background(), []limiter.Op{fakeOp(limiter.Take, "a", 1, &q), fakeOp(limiter.Take, "a", 2, &q)}, results); err != nil || results[1].Remaining != 7 {
 			t.Errorf("%+v, %v", results, err)
 		}
-		if err := f.DoAll(context.Background(), []limiter.Op{fakeOp(limiter.Take, "a", 1, &q), fakeOp(limiter.Forget, "a", 0, &q)}, results); !errors.Is(err, limiter.ErrUnsupported) {
+		err := f.DoAll(context.Background(), []limiter.Op{fakeOp(limiter.Take, "a", 1, &q), fakeOp(limiter.Forget, "a", 0, &q), fakeOp(limiter.Take, "a", 1, &q)}, results)
+		if !errors.Is(err, limiter.ErrUnsupported) || limiter.ErrorOf(err, 0) != nil || limiter.ErrorOf(err, 1) == nil || limiter.ErrorOf(err, 2) != nil {
 			t.Error(err)
 		}
-		if res, _ := mustDo(t, f, fakeOp(limiter.Peek, "a", 1, &q)); res.Remaining != 7 {
-			t.Errorf("something stayed taken: %+v", res)
+		if results[0].Remaining != 6 || results[2].Remaining != 5 {
+			t.Errorf("%+v", results)
 		}
-		f.DoAll(context.Background(), []limiter.Op{fakeOp(limiter.Charge, "a", 1, &q), fakeOp(limiter.Forget, "a", 0, &q)}, results)
-		if res, _ := mustDo(t, f, fakeOp(limiter.Peek, "a", 1, &q)); res.Remaining != 6 {
-			t.Errorf("a charge was taken back: %+v", res)
+		if s := f.Stats(); s != (limiter.FailoverStats{}) {
+			t.Errorf("%+v", s)
 		}
 	})
 }
@@ -410,6 +411,11 @@ func TestFailoverIsNotOpenedByItsCallers(t *testing.T) {
 			t.Error(err)
 		}
 		p.hangs.Store(true)
+		for range 100 { // clients that hang up at once, however many
+			if _, err := f.Do(gone, fakeOp(limiter.Take, "k", 1, &q)); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
 		for range 8 {
 			if err := impatient(); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
@@ -522,35 +528,37 @@ func TestFailoverProbes(t *testing.T) {
 	})
 }
 
-// A probe asks what failed, without taking: one node of several may be away.
-func TestFailoverProbesWhatFailed(t *testing.T) {
+// A probe of a backend that says nothing of nodes is a write that touches no key of
+// anybody's: while only reads are answered it is away.
+func TestFailoverProbesByAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), newFakePrimary()
 		f := newFailover(t, p, limiter.FailoverConfig{})
 		var mended atomic.Bool
 		p.before = func(_ context.Context, ops ...limiter.Op) error {
 			for _, op := range ops {
-				if op.Key == "bad" && !mended.Load() {
+				if op.Kind != limiter.Peek && !mended.Load() {
 					return errFakeRefused
 				}
 			}
 			return nil
 		}
 		defer runInBubble(t, f.Run)()
-		ops := []limiter.Op{fakeOp(limiter.Take, "good", 1, &q), fakeOp(limiter.Charge, "bad", 5, &q)}
-		if err := f.DoAll(context.Background(), ops, make([]limiter.Result, 2)); err != nil {
-			t.Fatal(err)
+		if res, _ := mustDo(t, f, fakeOp(limiter.Peek, "k", 1, &q)); res.Remaining != 10 {
+			t.Errorf("%+v", res)
 		}
+		mustDo(t, f, fakeOp(limiter.Charge, "k", 5, &q))
 		time.Sleep(10 * time.Second)
-		if s := f.Stats(); s.Away.IsZero() || s.Failures != 1 {
+		if s := f.Stats(); s.Away.IsZero() || s.Nodes != 1 || s.Failures != 1 {
 			t.Errorf("%+v", s)
 		}
+		p.count()
 		mended.Store(true)
 		time.Sleep(3 * time.Second)
-		if s := f.Stats(); !s.Away.IsZero() {
+		if s := f.Stats(); !s.Away.IsZero() || s.Nodes != 0 {
 			t.Errorf("%+v", s)
 		}
-		if _, asked := p.count(); len(asked) != 2 || asked[0].Kind != limiter.Peek || asked[1].Kind != limiter.Peek {
+		if _, asked := p.count(); len(asked) != 1 || asked[0].Kind != limiter.Take || asked[0].Key == "k" || asked[0].Name == "x" {
 			t.Errorf("%+v", asked)
 		}
 	})
@@ -597,7 +605,7 @@ func TestFailoverProperty(t *testing.T) {
 		p.before = func(ctx context.Context, ops ...limiter.Op) error {
 			mu.Lock()
 			for _, op := range ops {
-				if op.Kind != limiter.Peek { // a probe
+				if op.Name == "x" { // else it is a probe
 					seen[op.Key]++
 				}
 			}

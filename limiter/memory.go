@@ -83,15 +83,13 @@ func (m *Memory) DoAll(_ context.Context, ops []Op, results []Result) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("limiter: %d results for %d ops", len(results), len(ops))
 	}
+	var errs OpErrors
 	now := m.clock()
 	for i := range ops {
 		r, err := m.do(now, &ops[i])
-		if err != nil {
-			return err
-		}
-		results[i] = r
+		results[i], errs = r, setError(errs, len(ops), i, err)
 	}
-	return nil
+	return errs.asError()
 }
 
 func (m *Memory) do(now time.Duration, op *Op) (Result, error) {

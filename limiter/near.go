@@ -17,7 +17,10 @@ type Near struct {
 	warn    func(name string, d hotparam.Decision)
 }
 
-var _ Batcher = (*Near)(nil)
+var (
+	_ Batcher   = (*Near)(nil)
+	_ Clustered = (*Near)(nil)
+)
 
 // NewNear makes a backend that asks backend, and calls warn with the limit's name for
 // each ask that takes what remains of a key below a share of its limit, 0 to 1: once
@@ -50,13 +53,19 @@ func (n *Near) DoAll(ctx context.Context, ops []Op, results []Result) error {
 		return eachInTurn(ctx, n, ops, results)
 	}
 	err := n.batcher.DoAll(ctx, ops, results)
-	if err == nil {
-		for i := range ops {
+	for i := range ops {
+		if ErrorOf(err, i) == nil {
 			n.look(ops[i], results[i])
 		}
 	}
 	return err
 }
+
+// Node implements [Clustered].
+func (n *Near) Node(ctx context.Context, op Op) string { return nodeOf(ctx, n.backend, op) }
+
+// Probe implements [Clustered].
+func (n *Near) Probe(ctx context.Context, op Op) error { return probe(ctx, n.backend, op) }
 
 // look warns if this very ask has crossed the mark: what was there before is what
 // remains and what it took, so that nothing needs to be remembered of a key.

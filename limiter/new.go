@@ -71,7 +71,7 @@ func (l *Named) do(ctx context.Context, op Op) (Result, error) {
 	}
 	res, err := l.backend.Do(ctx, op)
 	if err != nil {
-		return Result{}, fmt.Errorf("limiter %q: %w", l.name, err)
+		return Result{}, fmt.Errorf("limiter %q: %w", l.name, endedWith(ctx, err))
 	}
 	res.Rule = l.name
 	return res, nil

@@ -38,7 +38,7 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 }
 
 // returnOf gives back what a result took.
-func returnOf(res Result) Ask { return Ask{Kind: Return, N: max(res.Taken, 0), Mark: res.Mark} }
+func returnOf(res Result) Ask { return res.Return(max(res.Taken, 0)) }
 
 // graceTime bounds what is given back for a caller whose own context may be over.
 const graceTime = time.Second

@@ -44,3 +44,66 @@ func TestWrappersConform(t *testing.T) {
 		})
 	}
 }
+
+// What is around a backend keeps apart what concerns one op, or one node, and gives back
+// where it was taken; alone, and around each other in any order that makes sense.
+func TestWrappersKeepApart(t *testing.T) {
+	type wrap func(*testing.T, limiter.Backend) limiter.Backend
+	run := func(t *testing.T, run func(context.Context) error) {
+		done := make(chan struct{})
+		go func() { defer close(done); _ = run(t.Context()) }()
+		t.Cleanup(func() { <-done })
+	}
+	failover := func(t *testing.T, b limiter.Backend) limiter.Backend {
+		local, err := limiter.NewMemory(limiter.MemoryConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFailover(t, b, limiter.FailoverConfig{Local: local, Instances: func() int { return 3 }})
+		run(t, f.Run)
+		return f
+	}
+	deferred := func(t *testing.T, b limiter.Backend) limiter.Backend {
+		d := newDeferred(t, b, limiter.DeferredConfig{})
+		run(t, d.Run)
+		return d
+	}
+	near := func(t *testing.T, b limiter.Backend) limiter.Backend {
+		n, err := limiter.NewNear(b, 0.1, func(string, hotparam.Decision) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	cached := func(t *testing.T, b limiter.Backend) limiter.Backend {
+		c, err := limiter.NewCached(b, limiter.CachedConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, x := range map[string]struct {
+		decides bool
+		around  []wrap // the innermost first
+	}{
+		"failover":                           {true, []wrap{failover}},
+		"near":                               {false, []wrap{near}},
+		"cached":                             {false, []wrap{cached}},
+		"deferred":                           {false, []wrap{deferred}},
+		"failover around cached":             {true, []wrap{cached, failover}},
+		"failover around deferred":           {true, []wrap{deferred, failover}},
+		"deferred around failover":           {true, []wrap{failover, deferred}},
+		"failover around failover":           {true, []wrap{failover, failover}},
+		"near around failover around cached": {true, []wrap{cached, failover, near}},
+		"all":                                {true, []wrap{cached, near, deferred, failover, near, cached}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limitertest.TestWrapper(t, limitertest.WrapperConfig{Decides: x.decides, New: func(t *testing.T, inner limiter.Backend) limiter.Backend {
+				for _, w := range x.around {
+					inner = w(t, inner)
+				}
+				return inner
+			}})
+		})
+	}
+}

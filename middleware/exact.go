@@ -37,9 +37,9 @@ func (g *Guard) BackendStats() limiter.FailoverStats {
 }
 
 // exacts ask the backend, each with what is done while it is away.
-type exacts map[hotparam.Away]limiter.Batcher
+type exacts map[hotparam.Away]*limiter.Failover
 
-// newExacts puts a deadline and a circuit breaker around the backend.
+// newExacts puts a memory of denials, a deadline and circuit breakers around the backend.
 func (g *Guard) newExacts() error {
 	if g.opts.backend == nil {
 		return nil
@@ -50,7 +50,11 @@ func (g *Guard) newExacts() error {
 		if err != nil {
 			return err
 		}
-		given, err = limiter.NewFailover(g.opts.backend, limiter.FailoverConfig{Local: local, Instances: g.instances, Logger: g.opts.log})
+		g.cached, err = limiter.NewCached(g.opts.backend, limiter.CachedConfig{Clock: g.opts.clock})
+		if err != nil {
+			return err
+		}
+		given, err = limiter.NewFailover(g.cached, limiter.FailoverConfig{Local: local, Instances: g.instances, Logger: g.opts.log})
 		if err != nil {
 			return err
 		}
@@ -93,7 +97,7 @@ func (g *Guard) askExact(s *scratch, d *hotparam.Decision) {
 		at := 0
 		for i := range s.exact {
 			if x := &s.exact[i]; x.terms.away() == away {
-				g.judgeExact(s, x, &got[at], err, d)
+				g.judgeExact(s, x, &got[at], limiter.ErrorOf(err, at), d)
 				at++
 			}
 		}
@@ -102,10 +106,7 @@ func (g *Guard) askExact(s *scratch, d *hotparam.Decision) {
 
 func (g *Guard) judgeExact(s *scratch, x *exact, got *limiter.Result, err error, d *hotparam.Decision) {
 	if err != nil { // the request's context has ended, or the backend cannot do that
-		*got = limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
-		if x.terms.away() == hotparam.AwayClosed {
-			got.Decision = hotparam.Decision{Reason: hotparam.ReasonAway}
-		}
+		*got = g.decideAlone(s, x)
 		if g.undecided.Add(1) == 1 {
 			g.opts.log.Error("the backend did not decide on a limit with scope: exact; told once, then counted", "rule", x.ID, "error", err)
 		}
@@ -113,8 +114,21 @@ func (g *Guard) judgeExact(s *scratch, x *exact, got *limiter.Result, err error,
 	x.held.note(got.Allowed)
 	if g.judge(s, x.candidate, x.terms, d, &got.Decision) && got.Taken > 0 {
 		x.took = x.op
-		x.took.Ask = limiter.Ask{Kind: limiter.Return, N: got.Taken, Mark: got.Mark}
+		x.took.Ask = got.Return(got.Taken)
 	}
+}
+
+// decideAlone decides what the backend does not, as if it were away: a client that hangs
+// up, or a limit that the backend does not know, is held to this instance's part.
+func (g *Guard) decideAlone(s *scratch, x *exact) limiter.Result {
+	got, err := g.exacts[x.terms.away()].Alone(context.WithoutCancel(s.req.context()), x.op)
+	switch {
+	case err == nil:
+		return got
+	case x.terms.away() == hotparam.AwayClosed:
+		return limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonAway}}
+	}
+	return limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
 }
 
 // returnExact gives back what was taken of others. The request may be gone: what

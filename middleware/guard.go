@@ -22,6 +22,7 @@ type Guard struct {
 	hot      *hotkeys.Local[*held]
 	locals   *locals
 	failover *limiter.Failover // nil: there is no backend
+	cached   *limiter.Cached   // what it asks; nil: there is none of ours
 	exacts   exacts
 	pool     sync.Pool // of *scratch
 	tickets  sync.Pool // of *Ticket
@@ -126,15 +127,18 @@ type Stats struct {
 	// Undecided is asks of a backend that it could not answer, though it is there:
 	// requests that had gone, or what it cannot do.
 	Undecided int64
-	Shadowed  int64 // requests that would have been refused
-	Waited    int64 // requests that waited for their turn
-	Gone      int64 // of these, those whose context ended while they did; not among Limited
-	Charged   int64 // requests whose cost was counted when they were done
-	Panics    int64 // requests that passed because hotparam panicked
-	Overflow  int64 // requests that passed a rule without hot, or one with concurrency, for want of room
-	Local     int64 // keys that this instance alone found hot
-	Refuted   int64 // of these, those that the aggregator did not agree to
-	Unmarked  int64 // of these, those that were not limited for want of room
+	// Remembered is asks of a backend that were denied without a call, since it had named
+	// the time until which it denies them.
+	Remembered int64
+	Shadowed   int64 // requests that would have been refused
+	Waited     int64 // requests that waited for their turn
+	Gone       int64 // of these, those whose context ended while they did; not among Limited
+	Charged    int64 // requests whose cost was counted when they were done
+	Panics     int64 // requests that passed because hotparam panicked
+	Overflow   int64 // requests that passed a rule without hot, or one with concurrency, for want of room
+	Local      int64 // keys that this instance alone found hot
+	Refuted    int64 // of these, those that the aggregator did not agree to
+	Unmarked   int64 // of these, those that were not limited for want of room
 }
 
 // Stats tells the counters.
@@ -156,5 +160,8 @@ func (g *Guard) Stats() Stats {
 	s.Local, s.Refuted = g.locals.stats()
 	_, unmarked := g.hot.Marks()
 	s.Unmarked = int64(unmarked)
+	if g.cached != nil {
+		s.Remembered = int64(g.cached.Stats().Saved)
+	}
 	return s
 }

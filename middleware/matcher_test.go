@@ -102,3 +102,59 @@ func TestMatchersInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstMatcherWins asks three matchers, and a rule without one at any place among
+// them, for each of their answers: nothing, a key, ignore. The first answer wins.
+func TestFirstMatcherWins(t *testing.T) {
+	const nothing, key, ignore = 0, 1, 2
+	for _, evaluate := range []hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst} {
+		for plainAt := range 5 { // 4: there is none
+			for answers := range 3 * 3 * 3 {
+				var rules []hotparam.Rule
+				var options []Option
+				var want []string // keys that are counted
+				exempt, decided, answered := false, false, false
+				first := evaluate == hotparam.EvaluateFirst
+				rest := answers
+				for i, id := range []string{"a", "b", "c", "d"} {
+					rules = append(rules, hotRule(t, id, "GET /s", byNames("key"), 0, 0))
+					if i == plainAt {
+						if !exempt && !decided {
+							want = append(want, id+" GET /s?key=own")
+							decided = first
+						}
+						continue
+					}
+					if i == 3 && plainAt == 4 {
+						rules = rules[:3]
+						continue
+					}
+					answer := rest % 3
+					rest /= 3
+					options = append(options, WithMatcher(id, func(*http.Request) (string, bool) {
+						return []string{"", id, ""}[answer], answer == ignore
+					}))
+					if exempt || decided {
+						continue
+					}
+					switch answer {
+					case key:
+						want, answered, decided = append(want, id+" GET /s?key="+id), true, first
+					case ignore:
+						exempt = !answered
+					}
+				}
+				if exempt {
+					want = nil
+				}
+				f := newFixture(t, hotparam.Rules{Evaluate: evaluate, Rules: rules}, options...)
+				serve(f.Handler(ok), "GET", "/s?key=own")
+				got := f.keys()
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					t.Fatalf("evaluate %v, plain rule at %d, answers %d: counted %q, want %q", evaluate, plainAt, answers, got, want)
+				}
+			}
+		}
+	}
+}

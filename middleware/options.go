@@ -119,7 +119,9 @@ func WithAlgorithm(name hotparam.Algorithm, a limiter.Algorithm) Option {
 
 // WithBackend gives what is asked for limits with scope: exact, such as a store on
 // Redis. While it is away each limit's when_redis_is_away holds: the guard puts a
-// [limiter.Failover] around it, with its defaults, unless it is one. See [Guard.Run].
+// [limiter.Failover] around it, with its defaults, unless it is one, and within that a
+// [limiter.Cached]: what it has denied until some time is denied here until then, for a
+// second at most, without a call. See [Guard.Run].
 func WithBackend(b limiter.Backend) Option { return func(o *options) { o.backend = b } }
 
 // WithSemaphore gives what is asked for the concurrency of limits with scope: exact.

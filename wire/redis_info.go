@@ -24,11 +24,12 @@ const (
 
 // AppendHotInfo appends the value of one entry of the info hash:
 //
-//	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd"}
+//	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06}
 //
 // Times are unix milliseconds; high is null when unknown, limit when there is
-// none; where the key's requests come from follows as "top" when it is known. The key itself is the member that the value is stored under. Where
-// Until is zero its place is a hole for the publisher's script.
+// none; where the key's requests come from follows as "top" when it is known. The
+// key itself is the member that the value is stored under. Where Until is zero its
+// place is a hole for the publisher's script.
 func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = strconv.AppendInt(append(dst, `{"low":`...), h.Low, 10)
 	dst = append(dst, `,"high":`...)
@@ -53,6 +54,7 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = strconv.AppendInt(append(dst, `,"burst":`...), h.Burst, 10)
 	dst = appendJSONString(append(dst, `,"mode":`...), string(h.Mode))
 	dst = appendJSONString(append(dst, `,"owner":`...), h.Owner)
+	dst = appendJSONFloat(append(dst, `,"ratio":`...), h.Ratio)
 	if h.Top != nil {
 		dst = appendTop(append(dst, `,"top":`...), h.Top)
 	}
@@ -68,20 +70,23 @@ type hotInfo struct {
 	Burst int64         `json:"burst"`
 	Mode  hotparam.Mode `json:"mode"`
 	Owner string        `json:"owner"`
+	Ratio *float64      `json:"ratio"`
 	Top   *hotTop       `json:"top"`
 }
 
 var (
 	errInfoMissing = errors.New("low, since or until is missing")
 	errInfoCount   = errors.New("a count is negative, or high is below low")
+	errInfoRatio   = errors.New("the ratio is negative")
 	errInfoTime    = errors.New("a time is not unix milliseconds")
 	errInfoMode    = errors.New("the mode is not limit, wait, serve, shadow or watch")
 	errInfoLimit   = errors.New("mode and limit do not agree")
 )
 
 // ParseHotInfo reads what [AppendHotInfo] wrote, in any order of the fields and
-// with fields that are not known here. The key and the rate are left empty:
-// they stand in the member and in its score.
+// with fields that are not known here. Without a ratio, as earlier versions wrote
+// it, the ratio is 1: the key reached its threshold. The key and the rate are left
+// empty: they stand in the member and in its score.
 func ParseHotInfo(value []byte) (hotparam.Hot, error) {
 	var info hotInfo
 	if err := json.Unmarshal(value, &info); err != nil {
@@ -102,7 +107,12 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
 		return hotparam.Hot{}, errInfoMissing
 	}
-	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner}
+	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner}
+	if i.Ratio != nil {
+		if h.Ratio = *i.Ratio; h.Ratio < 0 {
+			return hotparam.Hot{}, errInfoRatio
+		}
+	}
 	if i.High != nil {
 		h.High = *i.High
 		if h.High < h.Low {

@@ -18,6 +18,7 @@ func hotPhone() hotparam.Hot {
 		Low:   212,
 		High:  230,
 		Rate:  212.5,
+		Ratio: 1.06,
 		Since: time.UnixMilli(1732172445123),
 		Until: time.UnixMilli(1732172460123),
 		Limit: hotparam.Rate{N: 50, Per: time.Second},
@@ -35,10 +36,10 @@ func topPhone() *hotparam.Attribution {
 	}
 }
 
-const infoTop = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd",` +
+const infoTop = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,` +
 	`"top":{"routes":[{"name":"GET /search","count":180,"over":3},{"name":"GET /browse","count":32}],"instances":[{"name":"api-1","count":212}],"explains":4}}`
 
-const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd"}`
+const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06}`
 
 func TestHotInfoGolden(t *testing.T) {
 	watched := hotPhone()
@@ -52,7 +53,7 @@ func TestHotInfoGolden(t *testing.T) {
 		want string
 	}{
 		"limited":  {hotPhone(), infoPhone},
-		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd"}`},
+		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd","ratio":1.06}`},
 		"top":      {attributed, infoTop},
 		"template": {template, strings.Replace(infoPhone, "1732172460123", "\x03", 1)},
 	} {
@@ -109,6 +110,7 @@ func TestParseHotInfoRefuses(t *testing.T) {
 		"until out of range":  {`1732172460123`, `9223372036854775807`},
 		"limit of no time":    {`"50/s"`, `"50"`},
 		"limit and no burst":  {`"burst":100`, `"burst":0`},
+		"negative ratio":      {`"ratio":1.06`, `"ratio":-1`},
 		"mode unknown":        {`"limit","owner`, `"block","owner`},
 		"limit in watch mode": {`"limit","owner`, `"watch","owner`},
 		"no limit to hold to": {`"50/s"`, `null`},
@@ -126,6 +128,14 @@ func TestParseHotInfoRefuses(t *testing.T) {
 		if h, err := ParseHotInfo([]byte(value)); err == nil {
 			t.Errorf("%s: %s was read as %+v", name, value, h)
 		}
+	}
+}
+
+// An entry of an earlier version has no ratio: its key reached the threshold.
+func TestParseHotInfoWithoutRatio(t *testing.T) {
+	h, err := ParseHotInfo([]byte(strings.Replace(infoPhone, `,"ratio":1.06`, "", 1)))
+	if err != nil || h.Ratio != 1 {
+		t.Errorf("ratio %v, %v; want 1", h.Ratio, err)
 	}
 }
 

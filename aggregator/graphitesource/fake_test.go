@@ -186,7 +186,7 @@ func (p *recorder) Publish(c hotparam.Change) {
 	}
 }
 
-func (p *recorder) Refresh(hot []hotparam.Hot) {
+func (p *recorder) Refresh(_ int, hot []hotparam.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range hot {

@@ -23,6 +23,9 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[strin
 	s.cfg.Log.Info("partitions assigned", "topic", s.cfg.Topic, "partitions", partitions)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.isOver {
+		return
+	}
 	for _, p := range partitions {
 		s.add(ctx, s.newWorker(p, time.Now()))
 		if s.size > 0 && int(p) >= s.size {

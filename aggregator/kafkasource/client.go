@@ -116,8 +116,16 @@ func mechanism(c *kafka.SASL) sasl.Mechanism {
 	return scram.Sha512(auth)
 }
 
-// groupOptions are what a client needs to be a member of the group.
-func (s *Source) groupOptions() []kgo.Opt {
+// groupOptions are what a client needs to be a member of the group. Once its watchdog
+// has let go of it it has no say in who has which partition.
+func (s *Source) groupOptions(dog *watchdog) []kgo.Opt {
+	unlessReplaced := func(f func(context.Context, *kgo.Client, map[string][]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+			if !dog.replaced.Load() {
+				f(ctx, client, partitions)
+			}
+		}
+	}
 	opts := []kgo.Opt{
 		kgo.ConsumerGroup(s.cfg.Group),
 		kgo.ConsumeTopics(s.cfg.Topic),
@@ -133,9 +141,10 @@ func (s *Source) groupOptions() []kgo.Opt {
 		kgo.BlockRebalanceOnPoll(),
 		kgo.AdjustFetchOffsetsFn(s.seek),
 		kgo.DisableAutoCommit(), // commit.go does that
-		kgo.OnPartitionsAssigned(s.assigned),
-		kgo.OnPartitionsRevoked(s.revoked),
-		kgo.OnPartitionsLost(s.lost),
+		kgo.OnPartitionsAssigned(unlessReplaced(s.assigned)),
+		kgo.OnPartitionsRevoked(unlessReplaced(s.revoked)),
+		kgo.OnPartitionsLost(unlessReplaced(s.lost)),
+		kgo.WithHooks(dog),
 		// After a log was cut short, what was read is not read again.
 		kgo.ConsumeResetOffset(kgo.RewindOffset(0)),
 		kgo.FetchMinBytes(fetchLeast),

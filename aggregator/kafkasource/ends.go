@@ -116,6 +116,7 @@ func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32
 
 // tell leaves the newest answer for the worker.
 func (w *worker) tell(e ends) {
+	w.toldAt.Store(time.Now().UnixNano())
 	select {
 	case <-w.ends: // it has not looked at the last one
 	default:

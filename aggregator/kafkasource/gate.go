@@ -28,12 +28,12 @@ func (g *gate) Publish(c hotparam.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (g *gate) Refresh(hot []hotparam.Hot) {
+func (g *gate) Refresh(part int, hot []hotparam.Hot) {
 	switch {
 	case g.asked:
 		g.taken = slices.Clone(hot)
 	case g.isOpen && g.whole:
-		g.to.Refresh(hot)
+		g.to.Refresh(part, hot)
 	}
 }
 
@@ -62,7 +62,12 @@ func (g *gate) open(adopted []hotparam.Hot, refresh func()) {
 	g.asked, g.isOpen = false, true
 	for i := range g.taken {
 		h := &g.taken[i]
-		if before := known[h.Key]; before != nil && before.Low > h.Low {
+		before := known[h.Key]
+		if before == nil {
+			continue
+		}
+		h.Ratio = max(h.Ratio, before.Ratio) // or whatever is found meanwhile takes its place
+		if before.Low > h.Low {
 			h.Low, h.High, h.Rate, h.Top = before.Low, before.High, before.Rate, before.Top
 		}
 	}

@@ -37,30 +37,29 @@ type world struct {
 }
 
 // inWorld runs a test with a topic of so many partitions on so many brokers.
-func inWorld(t *testing.T, brokers int, partitions int32, test func(*world)) {
+// Further options of the cluster are made when its network is there.
+func inWorld(t *testing.T, brokers int, partitions int32, test func(*world), more ...func(*world) kfake.Opt) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, redis: &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}}
 		ports := make([]int, brokers)
 		for i := range ports {
 			ports[i] = 9092 + i
 		}
-		cluster, err := kfake.NewCluster(
+		opts := []kfake.Opt{
 			kfake.Ports(ports...), kfake.ListenFn(w.network.Listen),
 			kfake.SeedTopics(partitions, wire.DefaultTopic),
 			kfake.GroupMinSessionTimeout(time.Second),
 			kfake.BrokerConfigs(map[string]string{"log.message.timestamp.type": "LogAppendTime"}),
-		)
+		}
+		for _, opt := range more {
+			opts = append(opts, opt(w))
+		}
+		cluster, err := kfake.NewCluster(opts...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.cluster = cluster
-		w.client, err = kgo.NewClient(
-			kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.Dialer(w.network.DialContext),
-			kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.MetadataMinAge(50*time.Millisecond),
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.client = w.newClient()
 		w.admin = kadm.NewClient(w.client)
 		defer func() {
 			for _, stop := range slices.Backward(w.stops) {
@@ -71,6 +70,18 @@ func inWorld(t *testing.T, brokers int, partitions int32, test func(*world)) {
 		}()
 		test(w)
 	})
+}
+
+// newClient is a client of tools and producers.
+func (w *world) newClient() *kgo.Client {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(w.cluster.ListenAddrs()...), kgo.Dialer(w.network.DialContext),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.MetadataMinAge(50*time.Millisecond),
+	)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return client
 }
 
 // hotRule is a rule that finds hot keys: n in a window of per.
@@ -383,7 +394,7 @@ func (p *publisher) Publish(c hotparam.Change) {
 	}
 }
 
-func (p *publisher) Refresh(hot []hotparam.Hot) {
+func (p *publisher) Refresh(_ int, hot []hotparam.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refreshed = slices.Clone(hot)

@@ -1,20 +1,29 @@
 package kafkasource
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
+
+// outageEvery is how often at most the beginning of one kind of outage is logged, and
+// so its end, however often it comes and goes.
+const outageEvery = 10 * time.Second
 
 // outage logs that something does not work once, and that it works again.
 type outage struct {
 	log      *slog.Logger
 	begins   string
 	ends     string
-	isOutage bool
+	isOutage bool // and logged
+	logged   time.Time
 }
 
 // note takes the outcome of one try.
 func (o *outage) note(err error) {
+	now := time.Now()
 	switch {
-	case err != nil && !o.isOutage:
-		o.isOutage = true
+	case err != nil && !o.isOutage && now.Sub(o.logged) >= outageEvery:
+		o.isOutage, o.logged = true, now
 		o.log.Warn(o.begins, "err", err)
 	case err == nil && o.isOutage:
 		o.isOutage = false

@@ -231,7 +231,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 	r.holders[p.partition] = p
 	var hot []hotparam.Hot
 	for _, key := range []hotparam.Key{{Rule: "r", Text: "q=1"}, {Rule: "whole", Text: "q=1"}, {Rule: "gone", Text: "q=1"}} {
-		h := hotparam.Hot{Key: key, Since: noon.Add(-time.Hour), Low: 500, High: 600, Rate: 500}
+		h := hotparam.Hot{Key: key, Since: noon.Add(-time.Hour), Low: 500, High: 600, Rate: 500, Ratio: 50}
 		r.entries[key], hot = entry{h, p.partition}, append(hot, h)
 	}
 	w := s.newWorker(p.partition, noon)
@@ -240,7 +240,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 	if _, gone := r.entries[hotparam.Key{Rule: "gone", Text: "q=1"}]; gone || len(r.entries) != 2 {
 		t.Errorf("%v, want the key of the rule that is gone cool", r.entries)
 	}
-	if e := r.entries[hot[0].Key]; e.Low != 500 || e.Rate != 500 || !e.Since.Equal(hot[0].Since) {
+	if e := r.entries[hot[0].Key]; e.Low != 500 || e.Rate != 500 || e.Ratio != 50 || !e.Since.Equal(hot[0].Since) {
 		t.Errorf("%+v, want the counts that were published, until there are new ones", e)
 	}
 	w.letGo(noon.Add(s.lookback - time.Second))

@@ -139,13 +139,14 @@ type Source struct {
 	lookback time.Duration // how far before now a partition is read from
 	stats    counters
 
-	mu      sync.Mutex           // guards the next six
+	mu      sync.Mutex           // guards the next seven
 	workers map[int32]*worker    // of the partitions that we have
 	ended   map[int32]*worker    // the last one of a partition that we had
 	running map[*worker]struct{} // those of both that have not ended yet
 	size    int                  // partitions of the topic; 0: not known yet
 	id      [16]byte             // of the topic
 	past    pastStats
+	isOver  bool          // no more workers are started
 	sized   chan struct{} // closed when size is known
 
 	resizes chan resize
@@ -153,7 +154,8 @@ type Source struct {
 	working sync.WaitGroup
 	fail    context.CancelCauseFunc
 
-	leaderless  atomic.Bool // some leader did not answer when they were last asked
+	leaderless  atomic.Bool   // some leader did not answer when they were last asked
+	abandoned   chan struct{} // has one for each client that was replaced and has not ended
 	commitEvery time.Duration
 	extra       []kgo.Opt // of tests
 }
@@ -174,47 +176,56 @@ func New(c Config) (*Source, error) {
 		resizes:  make(chan resize, 1),
 		look:     make(chan struct{}, 1),
 
+		abandoned:   make(chan struct{}, maxAbandoned),
 		commitEvery: defaultCommit,
 	}, nil
 }
 
 // Run takes its share of the partitions and works until ctx ends: then it works
 // off what it has fetched and leaves the group, unless it is a static member.
-// Brokers that are away are waited for. It ends early with an error if the
-// brokers refuse it.
+// Brokers that are away are waited for, and a client that is stuck is replaced. It
+// ends early with an error if the brokers refuse it.
 func (s *Source) Run(ctx context.Context) error {
-	client, err := s.connect(s.groupOptions()...)
-	if err != nil {
-		return err
-	}
 	outer := ctx
 	ctx, s.fail = context.WithCancelCause(ctx)
 	defer s.fail(nil)
-	var loops sync.WaitGroup
-	loops.Go(func() { s.watchEnds(ctx, client) })
-	loops.Go(func() { s.watchSize(ctx, client) })
-	loops.Go(func() { s.tellInstances(ctx) })
-	loops.Go(func() { s.commitPositions(ctx, client) })
-	err = s.poll(ctx, client)
+	var telling sync.WaitGroup
+	telling.Go(func() { s.tellInstances(ctx) })
+	last, err := s.runClients(ctx)
 	if err == nil && outer.Err() == nil {
 		err = context.Cause(ctx) // a worker failed
 	}
 	s.fail(err)
-	loops.Wait()
+	telling.Wait()
+	s.mu.Lock()
+	s.isOver = true
+	s.mu.Unlock()
 	for _, w := range s.removeAll() {
 		w.end(true)
 	}
 	s.working.Wait()
-	s.leave(ctx, client)
+	if last != nil {
+		s.leave(ctx, last)
+	}
+	s.awaitAbandoned()
 	return err
 }
 
-// leave ends the membership: who is left gets the partitions at once.
-func (s *Source) leave(ctx context.Context, client *kgo.Client) {
+// groupClient is a member of the group.
+type groupClient struct {
+	*kgo.Client
+	cancel context.CancelFunc // ends all that it does
+}
+
+// leave ends the membership: the others get the partitions at once. It takes as long
+// as a request may, at most.
+func (s *Source) leave(ctx context.Context, client *groupClient) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Connection.Timeout)
 	defer cancel()
+	// The client waits for requests of its own, however long a broker has it wait.
+	defer context.AfterFunc(ctx, client.cancel)()
 	client.AllowRebalance()
 	_ = client.LeaveGroupContext(ctx) // else the session's end does it
 	client.CloseAllowingRebalance()
-	s.working.Wait() // a last assignment may have come in between
+	client.cancel()
 }

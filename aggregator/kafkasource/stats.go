@@ -15,6 +15,8 @@ type counters struct {
 	rebalances, assigned, revoked, lost, resizes    atomic.Int64
 	truncated, pauses                               atomic.Int64
 	fetchErrors, adoptFailures, commitErrors        atomic.Int64
+	replaced                                        [stuckReasons]atomic.Int64
+	abandoned                                       atomic.Int64
 }
 
 // Stats are a source's counters since it was made, and the state of its
@@ -42,8 +44,24 @@ type Stats struct {
 	CommitErrors  int64 // tries to tell the group how far it is that failed
 	AdoptFailures int64 // tries to take a partition's hot keys over that failed
 
+	// Replaced are the clients that were replaced as they were stuck, by reason.
+	// Abandoned are those of them that did not end in time then.
+	Replaced  Replaced
+	Abandoned int64
+
 	Partitions []PartitionStats // those that it has, by number
 }
+
+// Replaced are clients that were replaced, by reason.
+type Replaced struct {
+	Throttled int64 // a broker asked for a pause that is longer than the session
+	Fetch     int64 // a partition was not read, though there was more in it
+	Ends      int64 // a leader did not tell this client how far its partitions go
+	Group     int64 // the group's coordinator did not answer this client
+}
+
+// Sum is all of them.
+func (r Replaced) Sum() int64 { return r.Throttled + r.Fetch + r.Ends + r.Group }
 
 // PartitionStats is the state of one partition.
 type PartitionStats struct {
@@ -114,6 +132,11 @@ func (s *Source) Stats() Stats {
 		Rebalances: c.rebalances.Load(), Assigned: c.assigned.Load(), Revoked: c.revoked.Load(), Lost: c.lost.Load(), Resizes: c.resizes.Load(),
 		Truncated: c.truncated.Load(), Pauses: c.pauses.Load(), FetchErrors: c.fetchErrors.Load(), AdoptFailures: c.adoptFailures.Load(), CommitErrors: c.commitErrors.Load(),
 	}
+	all.Replaced = Replaced{
+		Throttled: c.replaced[stuckThrottled].Load(), Fetch: c.replaced[stuckFetch].Load(),
+		Ends: c.replaced[stuckEnds].Load(), Group: c.replaced[stuckGroup].Load(),
+	}
+	all.Abandoned = c.abandoned.Load()
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,6 +47,7 @@ type worker struct {
 	refreshed time.Time
 	report    report
 	shown     atomic.Pointer[report]
+	toldAt    atomic.Int64                         // when the leader last told its end, in nanoseconds since the Unix epoch
 	publisher atomic.Pointer[Publisher]            // once it has the partition's part
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
@@ -78,6 +79,7 @@ func (s *Source) newWorker(partition int32, now time.Time) *worker {
 		position:  -1,
 		first:     true,
 	}
+	w.toldAt.Store(now.UnixNano())
 	w.shown.Store(&report{position: -1, end: -1})
 	return w
 }

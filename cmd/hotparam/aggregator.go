@@ -22,7 +22,8 @@ func newAggregator(s streams) *cobra.Command {
 		Short: "Run the daemon that finds hot keys and publishes them to Redis",
 		Long: `Run the daemon: it takes counts, as StatsD lines, from Kafka, or from the Graphite that
 a StatsD writes to, finds the keys that are hot by the rules, and publishes them to
-Redis. SIGTERM ends it in order, a second signal at once. It serves /-/healthy,
+Redis. SIGTERM ends it in order, a second signal at once; SIGHUP does nothing but say
+that a changed file needs a restart. It serves /-/healthy,
 /-/ready and /metrics.
 
 A flag goes before its variable (HOTPARAM_ and the flag's name, as HOTPARAM_REDIS),
@@ -57,6 +58,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
 		return nil
 	}
+	defer reportHangups(set.log)()
 	var p pipeline
 	switch conf.Source {
 	case config.SourceKafka:
@@ -77,7 +79,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String())
-	return serve(ctx, p, listener)
+	return serve(ctx, p, listener, set.log)
 }
 
 // redis is a client for the Redis that holds the hot set.
@@ -111,9 +113,9 @@ func loadConfig(w io.Writer, path string) (*config.File, error) {
 func newLogger(w io.Writer, format string) (*slog.Logger, error) {
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, nil)), nil
+		return slog.New(slog.NewTextHandler(escapingWriter{w}, nil)), nil // it leaves DEL as it is
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, nil)), nil
+		return slog.New(slog.NewJSONHandler(escapingWriter{w}, nil)), nil
 	}
 	return nil, usageError(fmt.Errorf("--log-format %q: want text or json", format))
 }

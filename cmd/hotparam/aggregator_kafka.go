@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/hotkeys"
 )
@@ -44,7 +45,7 @@ func newKafkaPipeline(ctx context.Context, set *settings, client redis.Universal
 func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
 	rules, k := set.file.Rules, set.file.Kafka
 	p := &kafkaPipeline{
-		publishers: newPublishers(client, partitionConfig(rules.Namespace, k.Session, set.log)),
+		publishers: newPublishers(client, partitionConfig(rules, k.Session, set.log)),
 		brokers:    k.Brokers,
 		log:        set.log,
 	}
@@ -62,13 +63,13 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 // partitionConfig is the configuration of a partition's publisher. What it
 // publishes lasts until another aggregator has the partition: the session of the
 // one that died, and a rebalance; and until Redis has failed over.
-func partitionConfig(namespace string, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
+func partitionConfig(rules *hotparam.Rules, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
 	const rebalance = 5 * time.Second
 	if session == 0 {
 		session = kafkasource.DefaultSession
 	}
 	return hotkeys.PublisherConfig{
-		Namespace: namespace, Logger: log,
+		Namespace: rules.Namespace, Rules: hotRules(rules), Logger: log,
 		EntryTTL: max(15*time.Second, session+rebalance),
 		BeatTTL:  max(10*time.Second, session+rebalance),
 	}
@@ -118,7 +119,7 @@ func (p *kafkaPipeline) ready() (string, error) {
 	case n == 0:
 		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
 	}
-	return withTrouble(fmt.Sprintf("ready: %d partitions", n), &published), nil
+	return withTrouble(fmt.Sprintf("ready: %d partitions", n)+placesWords(&published), &published), nil
 }
 
 func (p *kafkaPipeline) collect(s samples) {

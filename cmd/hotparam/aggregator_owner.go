@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -20,7 +24,7 @@ type owner struct {
 // newOwner is named as its source is, and as this one of several aggregators.
 func newOwner(set *settings, client redis.UniversalClient) (owner, error) {
 	conf := set.file.Aggregator
-	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Logger: set.log}
+	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.file.Rules), Logger: set.log}
 	if conf.Name != "" {
 		c.Owner += "-" + conf.Name
 	}
@@ -54,7 +58,37 @@ func (o owner) ready() (string, error) {
 	if stats.Standby {
 		return "standby: another aggregator publishes, this one takes over when it dies", nil
 	}
-	return withTrouble("ready", &stats), nil
+	return withTrouble("ready"+placesWords(&stats), &stats), nil
+}
+
+// hotRules are the ids of the rules that find hot keys, which share the places of the
+// published set.
+func hotRules(rules *hotparam.Rules) (ids []string) {
+	for i := range rules.Rules {
+		if len(rules.Rules[i].Hot) > 0 {
+			ids = append(ids, rules.Rules[i].ID)
+		}
+	}
+	return ids
+}
+
+// placesWords names the rules of which hot keys are not published; it is empty if all
+// are.
+func placesWords(stats *hotkeys.PublisherStats) string {
+	var waiting []string
+	for _, rule := range slices.Sorted(maps.Keys(stats.Rules)) {
+		if n := stats.Rules[rule].Waiting; n > 0 {
+			waiting = append(waiting, fmt.Sprintf("%d of %s", n, rule))
+		}
+	}
+	words := ""
+	if len(waiting) > 0 {
+		words = "; the published set is full, hot keys wait for a place: " + strings.Join(waiting, ", ")
+	}
+	if n := stats.Unpublishable; n > 0 {
+		words += fmt.Sprintf("; %s cannot be published, as no instance could read them", plural(n, "hot key"))
+	}
+	return words
 }
 
 // whyNotPublished returns why hot keys are not published, or nil.

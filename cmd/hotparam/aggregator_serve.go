@@ -7,11 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
 // pipeline turns counts into published keys. There is one for each source.
@@ -29,38 +30,25 @@ type pipeline interface {
 }
 
 // serve runs a pipeline until ctx ends, and tells about it over HTTP meanwhile.
-func serve(ctx context.Context, p pipeline, listener net.Listener) error {
+func serve(ctx context.Context, p pipeline, listener net.Listener, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
-	group.Go(func() error { return serveHTTP(ctx, listener, newStatusHandler(p)) })
+	group.Go(func() error {
+		if err := newStatusServer(p, log).Serve(ctx, listener); err != nil {
+			return fmt.Errorf("health and metrics: %w", err)
+		}
+		return nil
+	})
 	return group.Wait()
 }
 
-func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(done)
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = server.Shutdown(limit) // a scrape that hangs does not hold us up
-	})
-	err := server.Serve(listener)
-	if !stop() {
-		<-done
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("health and metrics: %w", err)
-}
-
-// newStatusHandler serves health, readiness and metrics.
-func newStatusHandler(p pipeline) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMetrics(p))
+// newStatusServer serves health, readiness and metrics.
+func newStatusServer(p pipeline, log *slog.Logger) *httpserve.Server {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
+	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: log})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newMetrics(p, server))
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		words, err := p.ready()
 		if err != nil {
@@ -70,8 +58,10 @@ func newStatusHandler(p pipeline) http.Handler {
 		fmt.Fprintln(w, words)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return mux
+	return server
 }
+
+const healthPath = "/-/healthy"
 
 // What keeps a pipeline from publishing.
 var (

@@ -66,15 +66,15 @@ func newLinePrinter(out io.Writer, began time.Time, curl func(text string) strin
 func (l *linePrinter) show(s demo.Snapshot) {
 	after := s.At.Sub(l.began).Seconds()
 	for _, k := range missing(s.Hot, l.hot) {
-		fmt.Fprintf(l.out, "%6.1fs  hot   %s, %.0f/s\n", after, k.Text, k.Rate)
+		fmt.Fprintf(l.out, "%6.1fs  hot   %s, %.0f/s\n", after, printable(k.Text), k.Rate)
 		if !l.tried {
 			l.tried = true
-			fmt.Fprintf(l.out, "         try   %s\n", l.curl(k.Text))
+			fmt.Fprintf(l.out, "         try   %s\n", l.curl(printable(k.Text)))
 		}
 	}
 	for _, k := range missing(l.hot, s.Hot) {
 		fmt.Fprintf(l.out, "%6.1fs  cool  %s, was hot for %.0f s, %s refused\n",
-			after, k.Text, s.At.Sub(k.Since).Seconds(), thousands(k.Refused))
+			after, printable(k.Text), s.At.Sub(k.Since).Seconds(), thousands(k.Refused))
 	}
 	l.hot = s.Hot
 	l.meter.add(s.At, s.Allowed+s.Limited)
@@ -119,7 +119,7 @@ func writeSummary(w io.Writer, r demo.Result, took time.Duration) {
 			fmt.Fprintf(&b, "%20s%d more\n", "", len(r.Hot)-i)
 			break
 		}
-		fmt.Fprintf(&b, "%8.0f  %8s  %s\n", k.PeakRate, thousands(k.Limited), k.Key)
+		fmt.Fprintf(&b, "%8.0f  %8s  %s\n", k.PeakRate, thousands(k.Limited), printable(k.Key))
 	}
 	fmt.Fprintf(&b, "\n%s requests in %.0f s: %s passed, %s refused", thousands(r.Requests), took.Seconds(), thousands(r.Allowed), thousands(r.Limited))
 	if r.Failed > 0 {

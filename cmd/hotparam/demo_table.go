@@ -111,7 +111,7 @@ func header(key int, shown []column) string {
 }
 
 func (v *demoView) row(k demo.Key, key int, shown []column) string {
-	cells := []string{pad(shorten(k.Text, key), key, false)}
+	cells := []string{pad(shorten(printable(k.Text), key), key, false)}
 	for _, c := range shown {
 		switch {
 		case c.cell == nil:
@@ -128,7 +128,7 @@ func (v *demoView) row(k demo.Key, key int, shown []column) string {
 // cooledRow is the row of a key that has cooled.
 func cooledRow(c cooledKey, key int, shown []column) string {
 	c.Rate = 0 // what is known is old
-	cells := []string{pad(shorten(c.Text, key), key, false)}
+	cells := []string{pad(shorten(printable(c.Text), key), key, false)}
 	for _, col := range shown {
 		text := "cooled"
 		if col.cell != nil {

@@ -143,7 +143,7 @@ func fit(line string, width int) string { return lipgloss.NewStyle().MaxWidth(wi
 func (v *demoView) try(width int) []string {
 	lines := []string{v.command(v.redis, width)}
 	if v.tried.Text != "" {
-		lines = append(lines, v.command(v.curl(v.tried.Text), width))
+		lines = append(lines, v.command(v.curl(printable(v.tried.Text)), width))
 	}
 	return lines
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/hotparam/hotparam"
 )
@@ -44,7 +43,7 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 		if limit == "" {
 			limit = "-"
 		}
-		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), h.Rule, printable(h.Text))
+		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -84,17 +83,6 @@ func below(top *hotparam.Attribution) string {
 	return b.String()
 }
 
-// printable is a name without what would move a terminal's cursor: callers are
-// named by what clients send.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, name)
-}
-
 // originCount is a count, or its bounds where it is not exact.
 func originCount(o hotparam.Origin) string {
 	if o.Over == 0 {
@@ -107,7 +95,7 @@ func (r suspectRows) table(w io.Writer, _ bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RATE\tRULE\tKEY")
 	for _, h := range r {
-		fmt.Fprintf(t, "%.1f/s\t%s\t%s\n", h.Rate, h.Rule, printable(h.Text))
+		fmt.Fprintf(t, "%.1f/s\t%s\t%s\n", h.Rate, printable(h.Rule), printable(h.Text))
 	}
 	return t.Flush()
 }

@@ -6,17 +6,19 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
 // metrics are the daemon's, read when they are scraped. METRICS.md documents
 // each; a parameter's value is never a label.
 type metrics struct {
 	pipeline pipeline
+	server   *httpserve.Server
 	others   []prometheus.Collector
 }
 
-func newMetrics(p pipeline) *metrics {
-	return &metrics{pipeline: p, others: []prometheus.Collector{
+func newMetrics(p pipeline, server *httpserve.Server) *metrics {
+	return &metrics{pipeline: p, server: server, others: []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -32,6 +34,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCo
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.pipeline.collect(ch)
+	samples(ch).http(m.server.Stats())
 	for _, other := range m.others {
 		other.Collect(ch)
 	}
@@ -131,7 +134,9 @@ func (s samples) detector(d *aggregator.DetectorStats) {
 
 var (
 	publishedDesc  = desc("published_keys", "Keys in Redis that are this daemon's.")
-	overflowDesc   = desc("published_overflow_total", "DATA LOSS: hot keys that found the published set full.")
+	waitingDesc    = desc("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule")
+	overflowDesc   = desc("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set, or lost its own, by rule.", "rule")
+	illegibleDesc  = desc("unpublishable_keys", "Hot keys that are not published, as no watcher could read them.")
 	refusedDesc    = desc("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.")
 	suspectsDesc   = desc("published_suspects", "Suspects in Redis that are this daemon's.")
 	unlistedDesc   = desc("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.")
@@ -151,7 +156,11 @@ var (
 // publisher gives the figures of what is published.
 func (s samples) publisher(p hotkeys.PublisherStats) {
 	s.gauge(publishedDesc, float64(p.Keys))
-	s.counter(overflowDesc, int64(p.Overflow))
+	for rule, of := range p.Rules {
+		s.gauge(waitingDesc, float64(of.Waiting), rule)
+		s.counter(overflowDesc, int64(of.Overflow), rule)
+	}
+	s.gauge(illegibleDesc, float64(p.Unpublishable))
 	s.counter(refusedDesc, int64(p.Refused))
 	s.gauge(suspectsDesc, float64(p.Suspects))
 	s.counter(unlistedDesc, int64(p.SuspectsOverflow))
@@ -168,4 +177,19 @@ func (s samples) publisher(p hotkeys.PublisherStats) {
 	s.flag(standbyDesc, p.Standby)
 	s.counter(takeoversDesc, int64(p.Takeovers))
 	s.flag(fencedDesc, p.FencedBy != "")
+}
+
+var (
+	httpOpenDesc    = desc("http_connections", "Connections of this HTTP server that are open.")
+	httpEvictedDesc = desc("http_evicted_connections_total", "Connections without a request that made room for others.")
+	httpRefusedDesc = desc("http_refused_connections_total", "Connections that were closed at once, as all had requests.")
+	httpStarvedDesc = desc("http_accept_failures_total", "Times that there was no file descriptor for a connection.")
+)
+
+// http gives the figures of the server that serves them.
+func (s samples) http(h httpserve.Stats) {
+	s.gauge(httpOpenDesc, float64(h.Connections))
+	s.counter(httpEvictedDesc, h.Evicted)
+	s.counter(httpRefusedDesc, h.Refused)
+	s.counter(httpStarvedDesc, h.Starved)
 }

@@ -29,6 +29,8 @@ var (
 	kafkaDelayDesc     = desc("kafka_delay_seconds", "Age of the newest counts of a partition that were read.", "partition")
 	kafkaBehindDesc    = desc("kafka_behind_seconds", "Age of the time up to which all counts of a partition have come.", "partition")
 	kafkaUncoveredDesc = desc("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came.")
+	kafkaReplacedDesc  = desc("kafka_replaced_clients_total", "Clients that were replaced as they were stuck, by reason.", "reason")
+	kafkaAbandonedDesc = desc("kafka_abandoned_clients_total", "Clients of those that did not end in time.")
 	kafkaFrozenDesc    = desc("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.")
 )
 
@@ -45,6 +47,11 @@ func (s samples) kafka(k *kafkasource.Stats) {
 	s.counter(kafkaErrorsDesc, k.FetchErrors)
 	s.counter(kafkaCommitsDesc, k.CommitErrors)
 	s.counter(kafkaPausesDesc, k.Pauses)
+	s.counter(kafkaReplacedDesc, k.Replaced.Throttled, "throttled")
+	s.counter(kafkaReplacedDesc, k.Replaced.Fetch, "fetch")
+	s.counter(kafkaReplacedDesc, k.Replaced.Ends, "ends")
+	s.counter(kafkaReplacedDesc, k.Replaced.Group, "group")
+	s.counter(kafkaAbandonedDesc, k.Abandoned)
 
 	s.gauge(kafkaPartitionsDesc, float64(len(k.Partitions)))
 	s.counter(kafkaRebalancesDesc, k.Rebalances)

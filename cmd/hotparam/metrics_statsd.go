@@ -13,7 +13,7 @@ var (
 	statsdConnectionsDesc = desc("statsd_connections", "Connections that are open.")
 	statsdAcceptedDesc    = desc("statsd_accepted_connections_total", "Connections that came.")
 	statsdRefusedDesc     = desc("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.")
-	statsdDisplacedDesc   = desc("statsd_displaced_connections_total", "Connections that were silent, and closed to make room.")
+	statsdDisplacedDesc   = desc("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason")
 	statsdAcceptDesc      = desc("statsd_accept_failures_total", "Connections that the system could not give us.")
 )
 
@@ -28,6 +28,7 @@ func (s samples) statsd(a *aggregator.Stats) {
 	s.gauge(statsdConnectionsDesc, float64(l.Connections))
 	s.counter(statsdAcceptedDesc, l.Accepted)
 	s.counter(statsdRefusedDesc, l.Refused)
-	s.counter(statsdDisplacedDesc, l.Displaced)
+	s.counter(statsdDisplacedDesc, l.Unused, "unused")
+	s.counter(statsdDisplacedDesc, l.Silent, "silent")
 	s.counter(statsdAcceptDesc, l.AcceptFailed)
 }

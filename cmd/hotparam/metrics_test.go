@@ -20,6 +20,7 @@ import (
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
@@ -87,7 +88,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		p = statsd
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMetrics(p))
+	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
 	return registry
 }
 

@@ -66,7 +66,15 @@ func (p *partitionPublisher) Run(ctx context.Context) error {
 		p.all.mu.Lock()
 		defer p.all.mu.Unlock()
 		delete(p.all.live, p)
-		addCounters(&p.all.gone, p.Stats())
+		s := p.Stats()
+		addCounters(&p.all.gone, s)
+		if p.all.gone.Rules == nil {
+			p.all.gone.Rules = make(map[string]hotkeys.RulePlaces)
+		}
+		for rule, of := range s.Rules { // what went holds no place, and waits for none
+			s.Rules[rule] = hotkeys.RulePlaces{Overflow: of.Overflow}
+		}
+		addPlaces(p.all.gone.Rules, s.Rules)
 	}()
 	return p.Publisher.Run(ctx)
 }
@@ -78,12 +86,20 @@ func (p *publishers) stats() hotkeys.PublisherStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sum := p.gone
+	sum.Rules = make(map[string]hotkeys.RulePlaces)
+	for _, rule := range p.config.Rules {
+		sum.Rules[rule] = hotkeys.RulePlaces{}
+	}
+	addPlaces(sum.Rules, p.gone.Rules)
 	sum.Connected = true
 	fenced, trouble := make(map[int32]string), make(map[int32]string)
 	for publisher := range p.live {
 		s := publisher.Stats()
 		addCounters(&sum, s)
+		addPlaces(sum.Rules, s.Rules)
 		sum.Keys += s.Keys
+		sum.Waiting += s.Waiting
+		sum.Unpublishable += s.Unpublishable
 		sum.Suspects += s.Suspects
 		sum.Instances = max(sum.Instances, s.Instances) // each is told of all
 		sum.Connected = sum.Connected && s.Connected
@@ -96,6 +112,16 @@ func (p *publishers) stats() hotkeys.PublisherStats {
 	}
 	sum.FencedBy, sum.Trouble = firstPartition(fenced), firstPartition(trouble)
 	return sum
+}
+
+func addPlaces(sum, rules map[string]hotkeys.RulePlaces) {
+	for rule, of := range rules {
+		s := sum[rule]
+		s.Placed += of.Placed
+		s.Waiting += of.Waiting
+		s.Overflow += of.Overflow
+		sum[rule] = s
+	}
 }
 
 // firstPartition returns the words of the lowest partition, and how many have any.

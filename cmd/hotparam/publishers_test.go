@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"reflect"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -30,5 +35,45 @@ func TestAddCounters(t *testing.T) {
 		if got := reflect.ValueOf(sum).Field(i); got.Kind() == reflect.Uint64 && got.Uint() != 2 {
 			t.Errorf("%s: %d, want 2", fields.Type().Field(i).Name, got.Uint())
 		}
+	}
+}
+
+// The places of all partitions are added up by rule. What a partition that went had is
+// no more; how often it overflowed stays.
+func TestPublishersAddUpPlaces(t *testing.T) {
+	client, err := hotkeys.NewClient("redis://" + unreachable(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	all := newPublishers(client, hotkeys.PublisherConfig{Namespace: "shop", Cap: 2, Rules: []string{"a", "b"}})
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for partition := range int32(2) {
+		p, err := all.of(partition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hot []hotparam.Hot
+		for i := range 5 {
+			hot = append(hot, hotparam.Hot{Key: hotparam.Key{Rule: "a", Text: fmt.Sprint(i)}, High: 1, Ratio: 1, Since: time.Now()})
+		}
+		p.Publish(hotparam.Change{Hot: hot})
+		p.Refresh(0, hot)
+		running.Go(func() { _ = p.Run(ctx) })
+	}
+	eventually(t, func() error {
+		if s := all.stats(); s.Waiting != 6 || s.Rules["a"] != (hotkeys.RulePlaces{Placed: 4, Waiting: 6, Overflow: 6}) || len(s.Rules) != 2 {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	if s := all.stats(); placesWords(&s) != "; the published set is full, hot keys wait for a place: 6 of a" {
+		t.Errorf("%q", placesWords(&s))
+	}
+	end()
+	running.Wait()
+	if s := all.stats(); s.Waiting != 0 || s.Rules["a"] != (hotkeys.RulePlaces{Overflow: 6}) || placesWords(&s) != "" {
+		t.Errorf("%+v when all are gone", s)
 	}
 }

@@ -28,7 +28,7 @@ func terminal(w io.Writer) bool {
 
 // newJSON encodes to w. "&" is part of keys, and stays readable.
 func newJSON(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(escapingWriter{w})
 	enc.SetEscapeHTML(false)
 	return enc
 }
@@ -74,7 +74,12 @@ func run(ctx context.Context, args []string, s streams) int {
 		code = exitUsage // cobra has no type for it
 	}
 	if !errors.Is(err, errReported) {
-		fmt.Fprintln(s.err, "hotparam:", err)
+		for i, line := range strings.Split(err.Error(), "\n") {
+			if i == 0 {
+				line = "hotparam: " + line
+			}
+			fmt.Fprintln(s.err, printable(line))
+		}
 	}
 	if code == exitUsage {
 		fmt.Fprintln(s.err, "Run 'hotparam --help', or a command with --help, for examples.")

@@ -113,7 +113,8 @@ func (k check) judge(ctx context.Context, b *sarama.Broker, meta *sarama.Metadat
 // idempotently gets an id for an idempotent producer. A cluster that was just
 // started has none to give for a moment.
 func (k check) idempotently(ctx context.Context, b *sarama.Broker) error {
-	for end := time.Now().Add(k.Timeout); ; pause(ctx, retryEvery) {
+	end := time.Now().Add(k.Timeout)
+	for failures := 0; ; failures++ {
 		response, err := b.InitProducerID(&sarama.InitProducerIDRequest{ProducerID: -1, ProducerEpoch: -1})
 		if err == nil {
 			err = response.Err
@@ -124,6 +125,7 @@ func (k check) idempotently(ctx context.Context, b *sarama.Broker) error {
 		case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
 			return k.mayNot("not write idempotently", b, "--operation IdempotentWrite --cluster")
 		case isOneOf(err, sarama.ErrOffsetsLoadInProgress, sarama.ErrConsumerCoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
+			pause(ctx, backoff(failures, retryAfter, retrySlowly))
 			continue
 		}
 		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.Addr(), explain(err))
@@ -203,12 +205,11 @@ func talksTLS(ctx context.Context, addr string) bool {
 
 // talksPlainly tells whether there is an answer without TLS.
 func (k check) talksPlainly(ctx context.Context, addr string) bool {
-	conf := k.config(ctx)
-	conf.Net.TLS.Enable, conf.Net.TLS.Config = false, nil
-	conf.Net.SASL.Enable, conf.Net.SASL.User, conf.Net.SASL.Password = false, "", ""
+	bare := k.cluster
+	bare.tls, bare.SASL = nil, nil
 	b := sarama.NewBroker(addr)
 	defer func() { _ = b.Close() }()
-	if b.Open(conf) != nil {
+	if b.Open(bare.config(ctx)) != nil {
 		return false
 	}
 	_, err := b.ApiVersions(&sarama.ApiVersionsRequest{})

@@ -88,7 +88,7 @@ func TestCheck(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSink(t, config(c.addrs, c.change, func(k *kafkasink.Config) {
 				if c.want != nil { // some wait for it
-					k.Connection.Timeout = time.Second
+					k.Connection.Timeout = 2 * time.Second
 				}
 			}))
 			err := s.Check(t.Context())

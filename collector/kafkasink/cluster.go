@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -23,11 +24,14 @@ type cluster struct {
 	acks        Acks
 	idempotent  bool
 	compression Compression
+	throttleCap time.Duration // of what brokers ask for
 }
 
-// newest is the protocol that is spoken at most where the connection does not say.
-// What a broker does not know is not spoken with it.
-var newest = sarama.V4_0_0_0
+// newest is the protocol that is spoken at most: the last whose answers to a producer
+// end with the throttle time, where answers.go can cap it. Brokers of all later
+// releases speak it, and what is sent is the same. What a broker does not know is not
+// spoken with it.
+var newest = sarama.V2_7_0_0
 
 // oldest is the first that has headers.
 var oldest = sarama.V0_11_0_0
@@ -35,14 +39,16 @@ var oldest = sarama.V0_11_0_0
 func newCluster(c *Config) (cluster, error) {
 	k := cluster{
 		Connection: c.Connection, version: newest,
-		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression,
+		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression, throttleCap: throttleCap,
 	}
 	if c.Connection.Version != "" {
 		v, err := parseVersion(c.Connection.Version)
 		if err != nil {
 			return k, err
 		}
-		k.version = v
+		if !v.IsAtLeast(newest) {
+			k.version = v
+		}
 	}
 	if k.compression == Zstd && !k.version.IsAtLeast(sarama.V2_1_0_0) {
 		return k, fmt.Errorf("Connection.Version %s has no zstd, which came with 2.1: use Compression: LZ4", c.Connection.Version)
@@ -74,13 +80,27 @@ func parseVersion(s string) (sarama.KafkaVersion, error) {
 	return v, nil
 }
 
-// How long a record is tried, and how often. All attempts of a time-out's length
-// would take longer; then the next of the partition waits in the queue, whose
-// records leave it at that age.
+// How long a record is tried, and after what time again: retryAfter at first, doubled
+// up to retrySlowly. tries of those pauses take about giveUp. All attempts of a
+// time-out's length would take longer; then the next of the partition waits in the
+// queue, whose records leave it at that age.
 const (
-	giveUp     = 10 * time.Second
-	retryEvery = 100 * time.Millisecond
+	giveUp      = 10 * time.Second
+	retryAfter  = 100 * time.Millisecond
+	retrySlowly = 500 * time.Millisecond
+	tries       = 30
 )
+
+// backoff returns how long to wait after so many failures: the least doubled that
+// often, at most the longest, less up to a half by chance, so that those who failed
+// together do not come back together.
+func backoff(failures int, least, longest time.Duration) time.Duration {
+	d := longest
+	if failures < 16 {
+		d = min(least<<failures, longest)
+	}
+	return d/2 + rand.N(d/2)
+}
 
 // config is sarama's, for a client that lives as long as the context.
 func (k *cluster) config(ctx context.Context) *sarama.Config {
@@ -90,13 +110,10 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 	c.ChannelBufferSize = 2 * window
 
 	c.Net.DialTimeout, c.Net.ReadTimeout, c.Net.WriteTimeout = k.Timeout, k.Timeout, k.Timeout
-	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{ctx, net.Dialer{Timeout: k.Timeout}}
+	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{ctx, net.Dialer{Timeout: k.Timeout}, k.tls, k.throttleCap}
 	// One at a time: with more, a batch that is tried again could come behind a
 	// younger one of its partition. What comes meanwhile goes together.
 	c.Net.MaxOpenRequests = 1
-	if k.tls != nil {
-		c.Net.TLS.Enable, c.Net.TLS.Config = true, k.tls
-	}
 	if s := k.SASL; s != nil {
 		c.Net.SASL.Enable, c.Net.SASL.User, c.Net.SASL.Password = true, s.User, k.password
 		c.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
@@ -117,9 +134,9 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 	c.Producer.Return.Successes, c.Producer.Return.Errors = true, true
 	c.Producer.MaxMessageBytes = 1_000_000 // of a batch, below what brokers take by default
 	c.Producer.Timeout = k.Timeout - k.Timeout/5
-	c.Producer.Retry.Max = int(giveUp / retryEvery)
-	c.Producer.Retry.BackoffFunc = func(int, int) time.Duration {
-		pause(ctx, retryEvery) // not by sleeping, so that Close need not wait
+	c.Producer.Retry.Max = tries
+	c.Producer.Retry.BackoffFunc = func(failures, _ int) time.Duration {
+		pause(ctx, backoff(failures, retryAfter, retrySlowly)) // not by sleeping, so that Close need not wait
 		return 0
 	}
 	c.Producer.Transaction.Retry.Max = 0 // of getting a producer's id: connecting is tried again as a whole
@@ -148,22 +165,32 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // dialer makes connections that break when the context ends, so that nothing waits
-// for a broker any more: sarama's calls know no context.
+// for a broker any more: sarama's calls know no context. TLS is made here and not by
+// sarama, for answers have to be read to cap their throttle times.
 type dialer struct {
 	ctx context.Context
 	net.Dialer
+	tls         *tls.Config // nil without
+	throttleCap time.Duration
 }
 
 func (d dialer) Dial(network, addr string) (net.Conn, error) {
-	c, err := d.DialContext(d.ctx, network, addr)
+	dial := d.DialContext
+	if d.tls != nil {
+		dial = (&tls.Dialer{NetDialer: &d.Dialer, Config: d.tls}).DialContext
+	}
+	c, err := dial(d.ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, stop: context.AfterFunc(d.ctx, func() { _ = c.Close() })}, nil
+	return &conn{
+		answers: answers{Conn: c, limit: d.throttleCap, asks: make(map[uint32]request)},
+		stop:    context.AfterFunc(d.ctx, func() { _ = c.Close() }),
+	}, nil
 }
 
 type conn struct {
-	net.Conn
+	answers
 	stop func() bool
 }
 

@@ -29,6 +29,13 @@
 // new leader, and what is older is of little use to windows of seconds. What came
 // back from the producer before that is tried again.
 //
+// # What a broker's answers cannot do
+//
+// An answer may be damaged, or the client stuck. Throttle times are capped (answers.go);
+// a session in which nothing is heard of a partition's records for as long as they are
+// tried, and a time-out more, is replaced by another, which gets its records. Sessions
+// that do not end are few, and nothing waits for them.
+//
 // # Order
 //
 // Records of a partition come in the order of their numbers, over retries, too: on

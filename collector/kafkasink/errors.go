@@ -14,9 +14,10 @@ import (
 )
 
 var (
-	errFull   = errors.New("kafka: the sink's buffer is full: the brokers are away or do not keep up")
-	errClosed = errors.New("kafka: the sink is closed")
-	errTooOld = fmt.Errorf("no broker took the record within %v", giveUp)
+	errFull      = errors.New("kafka: the sink's buffer is full: the brokers are away or do not keep up")
+	errClosed    = errors.New("kafka: the sink is closed")
+	errAbandoned = errors.New("kafka: the client did not end, and said nothing of the record")
+	errTooOld    = fmt.Errorf("no broker took the record within %v", giveUp)
 )
 
 // permanent tells whether trying again does not help.

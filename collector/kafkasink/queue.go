@@ -28,8 +28,9 @@ type queue struct {
 
 // lane is one partition's.
 type lane struct {
-	head, tail *record // waiting
-	flying     int     // with the producer
+	head, tail *record   // waiting
+	flying     int       // with the producer
+	moved      time.Time // when it got the first of them, or last told of one
 	// back are records that the producer gave back, to be tried again: when it
 	// has none of the lane's any more, and not before retry, so that they keep
 	// their order.
@@ -94,32 +95,47 @@ func (l *lane) putBack() {
 }
 
 // take moves the first of a lane's records to the producer.
-func (q *queue) take(r *record) {
+func (q *queue) take(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]
 	l.head, r.next = r.next, nil
+	if l.flying == 0 {
+		l.moved = now
+	}
 	l.flying++
 	q.next = (q.next + 1) % len(q.lanes)
 }
 
 // done releases a record that the producer is done with.
-func (q *queue) done(r *record) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lanes[r.partition].flying--
-	q.bytes -= r.size()
-	q.count--
-}
-
-// again has a record tried again that the producer gave back.
-func (q *queue) again(r *record, at time.Time) {
+func (q *queue) done(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]
 	l.flying--
+	l.moved = now
+	q.bytes -= r.size()
+	q.count--
+}
+
+// again has a record tried again that the producer gave back, when some time has
+// passed.
+func (q *queue) again(r *record, now time.Time, pause time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.lanes[r.partition]
+	l.flying--
+	l.moved = now
 	l.back = append(l.back, r)
-	l.retry = at
+	l.retry = now.Add(pause)
+}
+
+// isStalled reports whether the producer has some records of a partition and has told
+// of none since before the instant.
+func (q *queue) isStalled(before time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.lanes, func(l lane) bool { return l.flying > 0 && l.moved.Before(before) })
 }
 
 // drop takes out what has been waiting since before the instant.

@@ -103,6 +103,17 @@ func (r *record) back() {
 	r.msg = &sarama.ProducerMessage{Topic: m.Topic, Partition: r.partition, Value: r, Headers: r.headers, Metadata: r}
 }
 
+// twin returns a copy that shares nothing with the record and takes as much of the
+// buffer. The record itself is left to a producer that does not give it back.
+func (r *record) twin() *record {
+	t := newRecord(cap(r.value))
+	value, headers := append(t.value[:0], r.value...), append(t.headers[:0], r.headers...)
+	*t = *r
+	t.value, t.headers, t.next = value, headers, nil
+	t.msg = &sarama.ProducerMessage{Topic: r.msg.Topic, Partition: r.partition, Value: t, Headers: t.headers, Metadata: t}
+	return t
+}
+
 // headerKeys are the names of headers as bytes, which are not changed.
 var headerKeys = func() map[string][]byte {
 	keys := make(map[string][]byte)

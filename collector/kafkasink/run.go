@@ -8,33 +8,42 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// How long to wait before connecting again, doubled from the least to the most.
+// How long to wait before connecting again, doubled from the least to the most. The
+// most is short, as what a crowd asks for meanwhile is not counted; it is one attempt
+// of each instance.
 const (
 	firstBackoff   = 100 * time.Millisecond
-	longestBackoff = 5 * time.Second
+	longestBackoff = 2 * time.Second
 )
 
-// tick is how often records are looked at that wait for another try, or are too old.
+// tick is how often records are looked at that wait for another try, or are too old,
+// and the producer, whether it is stuck.
 const tick = 100 * time.Millisecond
 
 // run connects, and sends what comes until the sink is closed and what is left is
 // sent or given up.
 func (s *Sink) run() {
 	defer close(s.done)
-	for wait := firstBackoff; !s.finished(); {
+	for failures := 0; !s.finished(); {
+		before := s.tally.records.Load()
 		ses, err := s.connect()
 		if err == nil {
-			wait = firstBackoff
 			s.serve(ses)
-			continue
+			if s.tally.records.Load() > before { // it was of use; only that ends an outage
+				failures = 0
+			}
+		} else {
+			s.reach.lost(err, time.Now())
+			s.expire(time.Now().Add(-giveUp), err)
 		}
-		s.reach.lost(err)
-		s.expire(time.Now().Add(-giveUp), err)
-		s.await(wait)
-		wait = min(2*wait, longestBackoff)
+		if !s.finished() {
+			s.await(backoff(failures, firstBackoff, longestBackoff))
+			failures++
+		}
 	}
 	s.queue.close()
 	s.expire(time.Now().Add(time.Hour), errClosed)
+	s.awaitSessions()
 }
 
 // finished tells whether the sink is closed and nothing is left, or nothing more is
@@ -85,16 +94,23 @@ func (s *Sink) serve(ses *session) {
 		}
 		select {
 		case input <- message:
-			s.queue.take(next)
+			s.queue.take(next, time.Now())
+			ses.flying[next] = struct{}{}
 		case m := <-ses.producer.Successes():
-			s.delivered(m)
+			s.delivered(ses, m)
 		case e := <-ses.producer.Errors():
-			if s.returned(e) {
+			if s.returned(ses, e) {
+				s.replaced[outOfStepReason].Add(1)
 				return
 			}
 		case <-s.wake:
 		case now := <-ticks.C:
 			s.expire(now.Add(-giveUp), errTooOld)
+			if s.queue.isStalled(now.Add(-s.stallAfter)) {
+				s.replaced[stalledReason].Add(1)
+				s.reach.stalled(s.stallAfter, now)
+				return
+			}
 		case <-closing:
 			closing = nil
 		case <-s.ctx.Done():
@@ -103,30 +119,33 @@ func (s *Sink) serve(ses *session) {
 }
 
 // delivered is told of a record that the brokers have.
-func (s *Sink) delivered(m *sarama.ProducerMessage) {
+func (s *Sink) delivered(ses *session, m *sarama.ProducerMessage) {
 	if r, ok := m.Metadata.(*record); ok {
-		s.queue.done(r)
-		s.tally.deliver(r, time.Now())
+		now := time.Now()
+		delete(ses.flying, r)
+		s.queue.done(r, now)
+		s.tally.deliver(r, now)
 		r.free()
 	}
 }
 
 // returned is told of a record that the producer gave up: it is tried again where
 // that may help. It tells whether the producer is broken.
-func (s *Sink) returned(e *sarama.ProducerError) (broken bool) {
+func (s *Sink) returned(ses *session, e *sarama.ProducerError) (broken bool) {
 	r, ok := e.Msg.Metadata.(*record)
 	if !ok {
 		return false // a mark of the producer's own
 	}
+	delete(ses.flying, r)
 	r.back()
 	now := time.Now()
 	if s.ctx.Err() != nil || permanent(e.Err) || now.Sub(r.born) >= giveUp {
-		s.queue.done(r)
+		s.queue.done(r, now)
 		s.failed(r, e.Err, now)
 		return false
 	}
+	s.queue.again(r, now, backoff(r.tries, retryAfter, retrySlowly))
 	r.tries++
-	s.queue.again(r, now.Add(retryEvery))
 	return r.tries > 1 && outOfStep(e.Err)
 }
 

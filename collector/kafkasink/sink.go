@@ -27,6 +27,10 @@ type Sink struct {
 	ids     atomic.Pointer[[]int32] // of the topic's partitions: 0, 1, …
 
 	refreshEvery time.Duration
+	stallAfter   time.Duration // without news of a record the session is replaced
+	sessions     chan struct{} // has one for each that has not ended
+	abandoned    atomic.Int64
+	replaced     [replacements]atomic.Int64
 
 	start   sync.Once // of run
 	wake    chan struct{}
@@ -57,6 +61,7 @@ func New(c Config) (*Sink, error) {
 	}
 	s := &Sink{
 		cluster: cluster, topic: c.Topic, refreshEvery: defaultRefresh,
+		stallAfter: giveUp + c.Connection.Timeout, sessions: make(chan struct{}, maxSessions),
 		pack: newPacker(&c),
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
 	}

@@ -17,6 +17,15 @@ type Stats struct {
 	Waiting    int64 // those records
 	Partitions int   // of the topic; 0 until the cluster was reached
 	Connected  bool  // the cluster answered when it was last asked
+	Replaced   Replaced
+	Abandoned  int64 // sessions that did not end in time once they were replaced
+}
+
+// Replaced are the sessions with the cluster that were ended to begin another, by
+// reason.
+type Replaced struct {
+	Stalled   int64 // nothing was heard of a record for too long
+	OutOfStep int64 // an idempotent producer and a broker did not agree on what comes next
 }
 
 // Failed are the counts (the sum of their N) that were not sent, by reason.
@@ -51,8 +60,17 @@ func (s *Sink) Stats() Stats {
 		Waiting:    int64(records),
 		Partitions: s.partitions(),
 		Connected:  s.reach.connected(),
+		Replaced:   Replaced{Stalled: s.replaced[stalledReason].Load(), OutOfStep: s.replaced[outOfStepReason].Load()},
+		Abandoned:  s.abandoned.Load(),
 	}
 }
+
+// Why a session was replaced.
+const (
+	stalledReason = iota
+	outOfStepReason
+	replacements
+)
 
 // reason is why counts were not sent.
 type reason int

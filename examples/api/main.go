@@ -195,7 +195,9 @@ func serve(ctx context.Context, addr string, handler http.Handler) error {
 		return err
 	}
 	slog.Info("api is up", "address", listener.Addr().String())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)

@@ -222,7 +222,7 @@ func (d *detection) Publish(c hotparam.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (*detection) Refresh([]hotparam.Hot) {}
+func (*detection) Refresh(int, []hotparam.Hot) {}
 
 // Suspects implements [aggregator.Publisher].
 func (*detection) Suspects(int, []hotparam.Hot) {}

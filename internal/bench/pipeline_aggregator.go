@@ -127,10 +127,8 @@ func (p *probed) Publish(change hotparam.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (p *probed) Refresh(hot []hotparam.Hot) {
-	if hot = others(hot); len(hot) > 0 {
-		p.Publisher.Refresh(hot)
-	}
+func (p *probed) Refresh(part int, hot []hotparam.Hot) {
+	p.Publisher.Refresh(part, others(hot))
 }
 
 // others are those that are no probes.

@@ -191,12 +191,12 @@ func TestProbesAreNotPublished(t *testing.T) {
 	probe := hotparam.Hot{Key: mustKey(t, string(old.member))}
 	phone := key(ruleTerms, "GET /search?q=phone")
 	p.Publish(hotparam.Change{Hot: []hotparam.Hot{probe}})
-	p.Refresh([]hotparam.Hot{probe})
+	p.Refresh(0, []hotparam.Hot{probe})
 	if heard.changes+heard.refreshed > 0 {
 		t.Error("it hears of probes")
 	}
 	p.Publish(hotparam.Change{Hot: []hotparam.Hot{probe, phone}, Cool: []hotparam.Hot{probe}})
-	p.Refresh([]hotparam.Hot{phone, probe})
+	p.Refresh(0, []hotparam.Hot{phone, probe})
 	if heard.changes != 1 || heard.refreshed != 1 {
 		t.Errorf("it hears of %d and %d other keys, want 1 and 1", heard.changes, heard.refreshed)
 	}
@@ -210,8 +210,8 @@ type published struct {
 	changes, refreshed int
 }
 
-func (p *published) Publish(c hotparam.Change)  { p.changes += len(c.Hot) + len(c.Cool) }
-func (p *published) Refresh(hot []hotparam.Hot) { p.refreshed += len(hot) }
+func (p *published) Publish(c hotparam.Change)         { p.changes += len(c.Hot) + len(c.Cool) }
+func (p *published) Refresh(_ int, hot []hotparam.Hot) { p.refreshed += len(hot) }
 
 func mustKey(t *testing.T, text string) hotparam.Key {
 	t.Helper()

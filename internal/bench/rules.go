@@ -42,6 +42,6 @@ func lineRules(hot hotparam.Threshold) *hotparam.Rules {
 type nobody struct{}
 
 func (nobody) Publish(hotparam.Change)       {}
-func (nobody) Refresh([]hotparam.Hot)        {}
+func (nobody) Refresh(int, []hotparam.Hot)   {}
 func (nobody) Suspects(int, []hotparam.Hot)  {}
 func (nobody) Instances([]hotparam.Instance) {}

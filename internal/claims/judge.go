@@ -220,7 +220,7 @@ func (j *judge) account(text string, a aggregator.Account) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (j *judge) Refresh(hot []hotparam.Hot) {
+func (j *judge) Refresh(_ int, hot []hotparam.Hot) {
 	for _, h := range hot {
 		r, key := j.find(h)
 		if r == nil {

@@ -100,7 +100,7 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 		"high":          {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
 		"cool low":      {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
 		"not known":     {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.High = hotparam.Unknown })}, want: []Claim{CoolEarly, Inexact}},
-		"refresh":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Refresh([]hotparam.Hot{cool}) }, want: []Claim{NotInTurn}},
+		"refresh":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Refresh(0, []hotparam.Hot{cool}) }, want: []Claim{NotInTurn}},
 		"suspect":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Suspects(0, []hotparam.Hot{cool}) }, want: []Claim{Inexact}},
 		"suspect, hot":  {early: told{hot}, tell: func(j *judge) { j.Suspects(0, []hotparam.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
 	} {

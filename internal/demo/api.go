@@ -14,12 +14,13 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/middleware"
 )
 
 // api is one instance of the API, with the middleware as a user attaches it.
 type api struct {
-	server   *http.Server
+	server   *httpserve.Server
 	listener net.Listener
 	counts   *collector.Collector
 	guard    *middleware.Guard
@@ -79,11 +80,7 @@ func newAPI(ctx context.Context, n int, rules *hotparam.Rules, transport transpo
 		}
 		filings.ServeHTTP(w, r)
 	})
-	a.server = &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: 5 * time.Second,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
+	a.server = httpserve.New(httpserve.Config{Handler: mux, MaxConnections: maxConnections, Grace: lastAnswers, Log: log})
 	return a, nil
 }
 
@@ -110,29 +107,14 @@ func (a *api) run(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error { return a.counts.Run(counting) })
 	parts.Go(func() error { return a.watcher.Run(counting) })
-	err := a.serve(ctx)
+	err := a.server.Serve(ctx, a.listener)
 	stop()
 	return errors.Join(err, parts.Wait())
 }
 
-// lastAnswers is how long requests that are being served may take to end.
-const lastAnswers = time.Second
-
-func (a *api) serve(ctx context.Context) error {
-	served := make(chan error, 1)
-	go func() { served <- a.server.Serve(a.listener) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
-	defer cancel()
-	if a.server.Shutdown(limit) != nil {
-		_ = a.server.Close() // whoever still reads an answer does so for too long
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
+// lastAnswers is how long requests that are being served may take to end, and
+// maxConnections how many clients there may be: yours, too.
+const (
+	lastAnswers    = time.Second
+	maxConnections = 1024
+)

@@ -12,6 +12,7 @@
 //	faults_test.go    what goes away, and comes back
 //	flood_test.go     a flood of distinct values
 //	flood_malformed_test.go  a flood of nonsense
+//	places_test.go    more hot keys than can be published
 //	operate_test.go   signals, health, and counts of others
 //	crowd_test.go     known traffic, from which the truth can be reckoned
 //	sights_test.go    what was seen of the hot set, held against the truth

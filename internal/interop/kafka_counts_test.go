@@ -100,7 +100,7 @@ func (s *hotSet) Publish(c hotparam.Change) {
 	}
 }
 
-func (s *hotSet) Refresh([]hotparam.Hot)                        {}
+func (s *hotSet) Refresh(int, []hotparam.Hot)                   {}
 func (s *hotSet) Suspects(int, []hotparam.Hot)                  {}
 func (s *hotSet) Instances([]hotparam.Instance)                 {}
 func (s *hotSet) Adopt(context.Context) ([]hotparam.Hot, error) { return nil, nil }

@@ -78,7 +78,7 @@ func (r *replay) Publish(change hotparam.Change) {
 }
 
 // Refresh has nothing to do: nobody looks at the counts in between.
-func (*replay) Refresh([]hotparam.Hot) {}
+func (*replay) Refresh(int, []hotparam.Hot) {}
 
 // Suspects has nothing to do: there is no fleet whose collectors would send them
 // sooner.

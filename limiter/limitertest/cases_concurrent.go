@@ -110,7 +110,7 @@ var concurrentCases = []namedCase{
 						most.Store(now)
 					}
 					held.Add(-n)
-					k.try(limiter.Ask{Kind: limiter.Return, N: n, Mark: r.Mark})
+					k.try(r.Return(n))
 				}
 			})
 			if got := most.Load(); got > burst {

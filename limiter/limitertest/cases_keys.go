@@ -170,7 +170,7 @@ func (b *batch) giveBack(k *key, held map[*key][]answer) {
 	}
 	a := list[len(list)-1]
 	held[k] = list[:len(list)-1]
-	b.addBoth(k, limiter.Ask{Kind: limiter.Return, N: a.Taken, Mark: a.Mark}, limiter.Ask{Kind: limiter.Return, N: a.Taken, Mark: a.ideal.Mark})
+	b.addBoth(k, a.Return(a.Taken), a.ideal.Return(a.Taken))
 }
 
 // send asks for all at once, and fails unless all answers are the model's.
@@ -194,7 +194,7 @@ func (b *batch) send(w *world) []answer {
 		k := b.keys[i]
 		answers[i] = answer{Result: r, ideal: k.model.do(w.now(), b.ideals[i])}
 		want := answers[i].ideal
-		if want.Mark = r.Mark; r != want {
+		if want.Mark, want.From = r.Mark, r.From; r != want {
 			w.Fatalf("op %d of %d, key %q: %s at %v: %s\n got %s\nwant %s", i, len(b.ops), k.op.Key,
 				told(k.quota), w.now()-epoch, toldAsk(b.ops[i].Ask), toldResult(r), toldResult(want))
 		}

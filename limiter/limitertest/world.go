@@ -116,7 +116,7 @@ func (k *key) both(ask, ideal limiter.Ask) answer {
 	now := k.now()
 	got.ideal = k.model.do(now, ideal)
 	want := got.ideal
-	want.Mark = got.Mark // each names it as it likes
+	want.Mark, want.From = got.Mark, got.From // each names it as it likes
 	if got.Result != want {
 		k.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), now-epoch, toldAsk(ask), toldResult(got.Result), toldResult(want))
 	}
@@ -169,7 +169,7 @@ func (k *key) reserve(n int64, within time.Duration) answer {
 
 func (k *key) giveBack(n int64, a answer) answer {
 	k.Helper()
-	return k.both(limiter.Ask{Kind: limiter.Return, N: n, Mark: a.Mark}, limiter.Ask{Kind: limiter.Return, N: n, Mark: a.ideal.Mark})
+	return k.both(a.Return(n), a.ideal.Return(n))
 }
 
 // yes fails unless it was allowed at once, and left is what remains.

@@ -3,6 +3,7 @@ package redislimiter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,7 +17,8 @@ type batch struct {
 	ops     []limiter.Op
 	results []limiter.Result
 	plans   []*plan
-	about   map[int]int64 // the time of those ops that were told the wrong periods, in µs
+	about   map[int]int64    // the time of those ops that were told the wrong periods, in µs
+	errs    limiter.OpErrors // nil: there is none
 }
 
 // part is a script that is run, and the indices of the ops that it is for.
@@ -31,57 +33,78 @@ const maxTries = 3
 
 var errClock = errors.New("the clock of Redis leaps: it was never within the periods of a calendar that were about its time")
 
+// do asks for all, and returns the errors of those that could not be decided.
 func (b *batch) do(ctx context.Context) error {
 	todo := make([]int, 0, len(b.ops))
 	for i := range b.ops {
 		var err error
-		if b.plans[i], err = b.store.plan(&b.ops[i]); err != nil {
-			return err
-		}
-		if b.plans[i].script == nil {
+		switch b.plans[i], err = b.store.plan(&b.ops[i]); {
+		case err != nil:
+			b.fail(i, err)
+		case b.plans[i].script == nil:
 			b.results[i] = unlimited(&b.ops[i].Ask)
-		} else {
+		default:
 			todo = append(todo, i)
 		}
 	}
 	for range maxTries {
 		if len(todo) == 0 {
-			return nil
+			break
 		}
 		parts := b.parts(todo)
 		calls := make([]*call, len(parts))
 		for k, p := range parts {
 			calls[k] = &p.call
 		}
-		if err := run(ctx, b.store.client, calls...); err != nil {
-			return err
-		}
+		_ = run(ctx, b.store.client, calls...) // each call has its own error
 		todo = todo[:0]
 		for _, p := range parts {
 			var err error
 			if todo, err = b.take(p, todo); err != nil {
-				return err
+				for _, i := range p.ops {
+					b.fail(i, wrong(ctx, err))
+				}
 			}
 		}
 	}
-	if len(todo) > 0 {
-		return errClock
+	for _, i := range todo {
+		b.fail(i, &limiter.OpError{Err: errClock})
 	}
-	return nil
+	if b.errs == nil {
+		return nil
+	}
+	return b.errs
+}
+
+// fail makes err that of the i-th op.
+func (b *batch) fail(i int, err error) {
+	if b.errs == nil {
+		b.errs = make(limiter.OpErrors, len(b.ops))
+	}
+	b.errs[i] = fmt.Errorf("redislimiter: %w", err)
 }
 
 // take takes the results of a script, and appends the ops that are to be asked for again.
+// An error is that of all its ops.
 func (b *batch) take(p *part, again []int) ([]int, error) {
-	answer, now, err := readReply(p.call.cmd.Val(), len(p.ops))
+	if err := p.call.cmd.Err(); err != nil {
+		return again, err
+	}
+	told := b.store.read(p.call.cmd.Val())
+	answer, now, err := readReply(told.packed, len(p.ops))
 	if err != nil {
-		return nil, err
+		return again, &limiter.OpError{Err: err}
 	}
 	b.store.saw(now)
 	for k, i := range p.ops {
 		result, about, asks, err := answer.result(k, b.plans[i].limit)
 		switch {
+		case errors.Is(err, errFailed):
+			b.fail(i, wrong(context.Background(), told.failure()))
+			continue
 		case err != nil:
-			return nil, err
+			b.fail(i, &limiter.OpError{Err: err})
+			continue
 		case !asks:
 			b.results[i] = result
 			continue

@@ -35,7 +35,7 @@ type Cell struct {
 	cfg    CellConfig
 }
 
-var _ limiter.Backend = (*Cell)(nil)
+var _ limiter.Clustered = (*Cell)(nil)
 
 // ErrNoCell tells that the Redis has no module redis-cell.
 var ErrNoCell = errors.New(`the Redis has not loaded the module redis-cell (loadmodule libredis_cell.so); Store needs no module`)
@@ -119,17 +119,48 @@ func (c *Cell) throttle(ctx context.Context, op *limiter.Op, quantity int64) ([5
 		defer cancel()
 	}
 	q := op.Quota
-	key := redisKey(c.cfg.Namespace, hashOf(op.Name, op.Key)) + ":cell"
-	cmd := once{redis.NewCmd(ctx, "CL.THROTTLE", key, q.Burst-1, q.Rate.N, int64(q.Rate.Per/time.Second), quantity)}
-	cmd.SetFirstKeyPos(1)
-	_ = c.client.Process(ctx, cmd) // the command has it
-	if err := cmd.Err(); err != nil {
-		if redis.HasErrorPrefix(err, "unknown command") {
-			return [5]int64{}, fmt.Errorf("%w: %w", ErrNoCell, err)
-		}
+	value, err := c.run(ctx, c.key(op), q.Burst-1, q.Rate.N, int64(q.Rate.Per/time.Second), quantity)
+	if err != nil {
 		return [5]int64{}, err
 	}
-	return readCell(cmd.Val(), q.Burst)
+	n, err := readCell(value, q.Burst)
+	if err != nil {
+		return n, &limiter.OpError{Err: err}
+	}
+	return n, nil
+}
+
+// key is that of an op in Redis.
+func (c *Cell) key(op *limiter.Op) string {
+	return redisKey(c.cfg.Namespace, hashOf(op.Name, op.Key)) + ":cell"
+}
+
+// run runs the command on a key.
+func (c *Cell) run(ctx context.Context, key string, numbers ...any) (any, error) {
+	cmd := once{redis.NewCmd(ctx, append([]any{"CL.THROTTLE", key}, numbers...)...)}
+	cmd.SetFirstKeyPos(1)
+	_ = c.client.Process(ctx, cmd) // the command has it
+	err := cmd.Err()
+	if redis.HasErrorPrefix(err, "unknown command") { // whatever is asked
+		return nil, fmt.Errorf("%w: %w", ErrNoCell, err)
+	}
+	return cmd.Val(), wrong(ctx, err)
+}
+
+// Node implements [limiter.Clustered].
+func (c *Cell) Node(ctx context.Context, op limiter.Op) string {
+	return server(ctx, c.client, c.key(&op))
+}
+
+// Probe implements [limiter.Clustered]: it takes one of a thousand permits a second of a
+// key of its own, in the slot of op's.
+func (c *Cell) Probe(ctx context.Context, op limiter.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	if _, err := c.run(ctx, c.key(&op)+probeSuffix, 999, 1000, 1, 1); err != nil {
+		return fmt.Errorf("redislimiter: cell: probe: %w", err)
+	}
+	return nil
 }
 
 // readCell reads what CL.THROTTLE answers: whether it is limited, the limit, what

@@ -59,6 +59,11 @@
 // requests, and asks no more until Redis is back. A failover of Redis may lose what was
 // taken last: at most a burst and the rate × the lag of replication pass twice.
 //
+// An error that a server answers is a [limiter.OpError], of that key alone, unless it is
+// one that the server gives to all: LOADING, READONLY, OOM, MISCONF, NOREPLICAS,
+// MASTERDOWN, BUSY, NOAUTH, NOPERM, or that the cluster is down. Store and Cell tell the
+// master that has a key, and probe it by a write: they are [limiter.Clustered].
+//
 // # The client
 //
 // The client must have ContextTimeoutEnabled, else a Redis that is away costs seconds:

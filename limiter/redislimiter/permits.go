@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"sync"
@@ -28,8 +29,9 @@ type PermitsConfig struct {
 	Client string
 	// Timeout bounds each call to Redis. Default [DefaultTimeout].
 	Timeout time.Duration
-	// Retry is how long a Redis that did not answer is left alone: meanwhile all calls
-	// fail at once. Default 250 ms.
+	// Retry is how long a Redis that did not answer, or does not write, is left alone
+	// before a call probes it; up to four times as long if it is still away. Meanwhile all
+	// calls fail at once. Default 250 ms.
 	Retry time.Duration
 }
 
@@ -76,12 +78,12 @@ func (c PermitsConfig) validate() error {
 // and persist, for the keys hotparam:{namespace/…}:permits and what begins with
 // hotparam:{namespace/…}:permits:taken.
 type Permits struct {
-	cfg     PermitsConfig
-	client  redis.UniversalClient
-	keys    []string // the rate; what was taken by all, and by this client
-	id      string   // of this object, for what it takes
-	taken   atomic.Uint64
-	outages outages
+	cfg    PermitsConfig
+	client redis.UniversalClient
+	keys   []string // the rate; what was taken by all, and by this client
+	id     string   // of this object, for what it takes
+	taken  atomic.Uint64
+	gate   *gate
 
 	mu   sync.Mutex
 	line list.List // of *permitsWaiter
@@ -104,11 +106,11 @@ func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error)
 	}
 	key := redisKey(c.Namespace, hashOf("permits", c.Name)) + ":permits"
 	return &Permits{
-		cfg:     c,
-		client:  client,
-		keys:    []string{key, key + ":taken", key + ":taken:" + hashOf(c.Client)},
-		id:      incarnation(),
-		outages: outages{retry: c.Retry},
+		cfg:    c,
+		client: client,
+		keys:   []string{key, key + ":taken", key + ":taken:" + hashOf(c.Client)},
+		id:     incarnation(),
+		gate:   newGate(client, c.Timeout, c.Retry, slog.New(slog.DiscardHandler), "", ""),
 	}, nil
 }
 

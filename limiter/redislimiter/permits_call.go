@@ -47,7 +47,7 @@ func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.
 		refused.SetErr(err)
 		return refused
 	}
-	if !p.outages.allow(ctx, p.client, p.keys[0], start) {
+	if !p.gate.lets(ctx, p.keys[1]) {
 		refused.SetErr(ErrAway)
 		return refused
 	}
@@ -57,7 +57,7 @@ func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.
 	_ = run(limited, p.client, &c) // its command has the error
 	cmd := c.cmd.Cmd
 	gone := ended(ctx)
-	p.outages.note(limited, p.client, p.keys[0], cmd.Err(), gone != nil && time.Since(start) < p.cfg.Timeout/2)
+	p.gate.note(limited, p.keys[1], start, cmd.Err(), gone != nil && time.Since(start) < p.cfg.Timeout/2)
 	if cmd.Err() != nil && gone != nil {
 		cmd.SetErr(gone)
 	}

@@ -116,6 +116,14 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	} {
 		results := make([]limiter.Result, 2)
 		err := s.DoAll(context.Background(), []limiter.Op{{Quota: good, Name: "limit", Key: "key"}, test.op}, results)
+		if limiter.ErrorOf(err, 0) == nil || errors.Is(limiter.ErrorOf(err, 0), limiter.ErrUnsupported) {
+			t.Errorf("%s: the other op: %v", test.name, err)
+		}
+		var alone *limiter.OpError
+		err = limiter.ErrorOf(err, 1)
+		if !errors.As(err, &alone) && !errors.Is(err, limiter.ErrNoKey) && !errors.Is(err, limiter.ErrUnsupported) {
+			t.Errorf("%s: %v is not of one op", test.name, err)
+		}
 		if err == nil || test.is != nil && !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "redislimiter: ") {
 			t.Errorf("%s: %v", test.name, err)
 		}

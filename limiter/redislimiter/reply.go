@@ -2,6 +2,7 @@ package redislimiter
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -16,7 +17,40 @@ const (
 	codeAllowed = 1
 	codeLocked  = 2
 	codeAgain   = 3 // the time, which it tells as a mark, is not within the periods of the calendar that it was told
+	codeFailed  = 4 // an error, which is told beside the numbers
 )
+
+// answer is what a script said: the packed numbers, the errors of those keys that have
+// codeFailed, in order, and how many keys were of a foreign type and are as new.
+type answer struct {
+	packed any
+	errors []any
+	healed int64
+}
+
+// readAnswer reads what lua/run.lua returns. A list is the rare form.
+func readAnswer(value any) answer {
+	list, ok := value.([]any)
+	if !ok || len(list) != 2 {
+		return answer{packed: value}
+	}
+	healed, _ := list[0].(int64)
+	texts, _ := list[1].([]any)
+	if len(texts) == 0 {
+		return answer{packed: value}
+	}
+	return answer{packed: texts[0], errors: texts[1:], healed: max(healed, 0)}
+}
+
+// failure returns the next error.
+func (a *answer) failure() error {
+	if len(a.errors) == 0 {
+		return errors.New("unexpected answer: an error without its text")
+	}
+	text, _ := a.errors[0].(string)
+	a.errors = a.errors[1:]
+	return scriptError(text)
+}
 
 // reply is what a script answers: its time in µs, then numbers of each op, all as
 // floats of eight bytes.
@@ -27,11 +61,11 @@ const (
 	perOp      = 7 // numbers
 )
 
-// readReply reads the answer for so many ops, and its time.
-func readReply(answer any, ops int) (r reply, now int64, err error) {
-	text, ok := answer.(string)
+// readReply reads the numbers for so many ops, and their time.
+func readReply(packed any, ops int) (r reply, now int64, err error) {
+	text, ok := packed.(string)
 	if !ok || len(text) != numberSize*(1+perOp*ops) {
-		return "", 0, fmt.Errorf("unexpected answer %.200q for %d keys", fmt.Sprint(answer), ops)
+		return "", 0, fmt.Errorf("unexpected answer %.200q for %d keys", fmt.Sprint(packed), ops)
 	}
 	r = reply(text)
 	if now, ok = r.number(0); !ok {
@@ -52,6 +86,9 @@ func (r reply) number(i int) (int64, bool) {
 	return int64(f), true
 }
 
+// errFailed stands for the error of a key, which is told beside the numbers.
+var errFailed = errors.New("the script failed")
+
 var reasons = [...]hotparam.Reason{codeDenied: hotparam.ReasonLimited, codeAllowed: hotparam.ReasonWithin, codeLocked: hotparam.ReasonLocked}
 
 // result is what came of the i-th op, or again: then it has to be told the periods of its
@@ -65,6 +102,8 @@ func (r reply) result(i int, limit int64) (result limiter.Result, about int64, a
 		}
 	}
 	switch {
+	case n[0] == codeFailed:
+		return result, 0, false, errFailed
 	case n[0] > codeAgain || n[1] > limit:
 		return result, 0, false, fmt.Errorf("unexpected answer %d for a limit of %d", n, limit)
 	case n[0] == codeAgain:

@@ -105,9 +105,10 @@ func actSemaphore(t *testing.T, admin, client redis.UniversalClient) error {
 	}
 	s.renew(ctx)
 	l.Release()
-	s.outages.failed(ctx, client, key, time.Now())
-	s.probe(ctx)
-	if got := s.Stats(); got.Failures+got.Lost > 0 || s.outages.some.Load() {
+	if err := s.gate.probe(ctx, key); err != nil {
+		return err
+	}
+	if got := s.Stats(); got.Failures+got.Lost > 0 {
 		return fmt.Errorf("%+v", got)
 	}
 	sub := client.Subscribe(ctx, s.channel)
@@ -143,6 +144,7 @@ func actPermits(t *testing.T, admin, client redis.UniversalClient) error {
 	all = append(all, err)
 	_, err = p.ClearExpire(ctx)
 	all = append(all, err)
+	all = append(all, p.gate.probe(ctx, p.keys[1]))
 	_, err = p.Delete(ctx)
 	return errors.Join(append(all, err)...)
 }

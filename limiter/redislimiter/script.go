@@ -3,6 +3,7 @@ package redislimiter
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -35,7 +36,7 @@ func (c once) Clone() redis.Cmder { return once{c.Cmd.Clone().(*redis.Cmd)} }
 
 // run runs all calls, in one round trip to each server, and returns the first error;
 // each call's is in its cmd. A server that does not know a script, as it is new, was
-// flushed, or took another's place, gets it in a second one.
+// flushed, or took another's place, gets it in a second one, if there is time for it.
 func run(ctx context.Context, client redis.UniversalClient, calls ...*call) error {
 	for _, c := range calls {
 		c.prepare(ctx, "evalsha", c.script.hash)
@@ -43,7 +44,7 @@ func run(ctx context.Context, client redis.UniversalClient, calls ...*call) erro
 	send(ctx, client, calls)
 	var unknown []*call
 	for _, c := range calls {
-		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
+		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") && ended(ctx) == nil {
 			c.prepare(ctx, "eval", c.script.source)
 			unknown = append(unknown, c)
 		}
@@ -66,8 +67,35 @@ func (c *call) prepare(ctx context.Context, command string, name any) {
 	c.cmd = once{redis.NewCmd(ctx, append(args, c.args...)...)}
 }
 
-// send sends what was prepared; each command has its own error.
+// send sends what was prepared; each command has its own error. A cluster gets a pipeline
+// for each of its masters: in one for all, go-redis tries again what a dead master did not
+// take, and when the deadline ends that, the answers of the others are lost as well.
 func send(ctx context.Context, client redis.UniversalClient, calls []*call) {
+	if _, ok := client.(*redis.ClusterClient); !ok || len(calls) < 2 {
+		sendTogether(ctx, client, calls)
+		return
+	}
+	masters := make(map[string][]*call)
+	for _, c := range calls {
+		addr := server(ctx, client, c.keys[0])
+		masters[addr] = append(masters[addr], c)
+	}
+	var others sync.WaitGroup
+	first := true
+	var ours []*call
+	for _, some := range masters {
+		if first {
+			first, ours = false, some
+			continue
+		}
+		others.Go(func() { sendTogether(ctx, client, some) })
+	}
+	sendTogether(ctx, client, ours)
+	others.Wait()
+}
+
+// sendTogether sends calls in one pipeline.
+func sendTogether(ctx context.Context, client redis.UniversalClient, calls []*call) {
 	switch len(calls) {
 	case 0:
 	case 1:

@@ -118,14 +118,15 @@ func TestOneRoundTripInACluster(t *testing.T) {
 	takeAll(t, together, mixed(90))
 	count.want(t, "one slot", 1, 0)
 
-	// None of the slots' scripts is known; then, of some servers, all are again.
+	// A pipeline for each of the three masters. None of the slots' scripts is known; then,
+	// of some servers, all are again.
 	takeAll(t, apart, mixed(90))
-	count.want(t, "servers without the scripts", 0, 2)
+	count.want(t, "servers without the scripts", 0, 6)
 	takeAll(t, apart, mixed(90))
-	count.want(t, "all slots", 0, 1)
+	count.want(t, "all slots", 0, 3)
 	must(t, client.ForEachMaster(context.Background(), func(ctx context.Context, node *redis.Client) error { return node.ScriptFlush(ctx).Err() }))
 	takeAll(t, apart, mixed(90))
-	count.want(t, "servers that were flushed", 0, 2)
+	count.want(t, "servers that were flushed", 0, 6)
 }
 
 func TestScriptsAreLostMeanwhile(t *testing.T) {

@@ -28,11 +28,12 @@ type SemaphoreConfig struct {
 	Lease time.Duration
 	// Timeout bounds each call to Redis that somebody waits for. Default [DefaultTimeout].
 	Timeout time.Duration
-	// Retry is how long a Redis that did not answer is left alone: meanwhile all calls
-	// fail at once. Default 250 ms.
+	// Retry is how long a server of Redis that did not answer, or does not write, is left
+	// alone before it is probed; up to four times as long if it is still away. Meanwhile
+	// all calls to it fail at once. Default 250 ms.
 	Retry time.Duration
-	// Logger gets one line when an outage begins and one when it ends, and one for
-	// leases that were lost. Default: discard.
+	// Logger gets one line when an outage of a server begins and one when it ends, at
+	// most one such pair a minute, and one for leases that were lost. Default: discard.
 	Logger *slog.Logger
 }
 
@@ -103,7 +104,7 @@ type Semaphore struct {
 	client  redis.UniversalClient
 	process string // name/incarnation
 	channel string
-	outages outages
+	gate    *gate
 
 	hearing atomic.Bool  // hints are listened to
 	hold    atomic.Int64 // about how long leases are held, in nanoseconds
@@ -157,7 +158,8 @@ func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, 
 		held:    make(map[*Lease]struct{}),
 		owed:    make(map[*Lease]struct{}),
 	}
-	s.outages.retry = c.Retry
+	s.gate = newGate(client, c.Timeout, c.Retry, c.Logger,
+		"semaphore: Redis does not answer: leases are kept as long as they last", "semaphore: Redis answers again")
 	return s, nil
 }
 

@@ -40,7 +40,7 @@ func (a semaphoreAnswer) within() hotparam.Decision {
 // all the same is given back.
 func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphoreAnswer, error) {
 	now := time.Now()
-	if !s.outages.allow(ctx, s.client, w.key, now) {
+	if !s.gate.lets(ctx, w.key) {
 		s.count(func(stats *SemaphoreStats) { stats.Refused++ })
 		return semaphoreAnswer{}, ErrAway
 	}
@@ -62,13 +62,13 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 	if err != nil {
 		s.owe(lease)
 		gone := ended(ctx)
-		s.note(limited, w.key, err, gone != nil && time.Since(now) < s.cfg.Timeout/2)
+		s.note(limited, w.key, now, err, gone != nil && time.Since(now) < s.cfg.Timeout/2)
 		if gone != nil {
 			return semaphoreAnswer{}, gone
 		}
 		return semaphoreAnswer{}, fmt.Errorf("redislimiter: acquire permits: %w", err)
 	}
-	s.note(limited, w.key, nil, false)
+	s.note(limited, w.key, now, nil, false)
 	got := semaphoreAnswer{held: reply[1], permits: permits, ends: time.Duration(reply[3]) * time.Microsecond}
 	if reply[2] > 0 {
 		s.count(func(stats *SemaphoreStats) { stats.Expired += uint64(reply[2]) })
@@ -90,13 +90,14 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 func (s *Semaphore) release(l *Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
-	if !s.outages.allow(ctx, s.client, l.key, time.Now()) {
+	began := time.Now()
+	if !s.gate.lets(ctx, l.key) {
 		s.count(func(stats *SemaphoreStats) { stats.Refused++ })
 		s.owe(l)
 		return
 	}
 	turn, err := s.callRelease(ctx, l.key, l.member)
-	s.note(ctx, l.key, err, false)
+	s.note(ctx, l.key, began, err, false)
 	if err != nil {
 		s.owe(l)
 		return
@@ -148,21 +149,11 @@ func (s *Semaphore) count(add func(*SemaphoreStats)) {
 	add(&s.stats)
 }
 
-// note notes what a call came to; hasty: its caller gave up too soon to tell anything.
-func (s *Semaphore) note(ctx context.Context, key string, err error, hasty bool) {
+// note records what a call came to that began at began; hasty: its caller gave up too soon
+// to tell anything.
+func (s *Semaphore) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err != nil && !hasty {
 		s.count(func(stats *SemaphoreStats) { stats.Failures++ })
 	}
-	s.tell(s.outages.note(ctx, s.client, key, err, hasty), err)
-}
-
-// tell logs when Redis comes and goes.
-func (s *Semaphore) tell(c change, err error) {
-	switch c {
-	case changeBegun:
-		s.cfg.Logger.Warn("semaphore: Redis does not answer: leases are kept as long as they last", "error", err)
-	case changeOver:
-		s.cfg.Logger.Info("semaphore: Redis answers again")
-	case changeNone:
-	}
+	s.gate.note(ctx, key, began, err, hasty)
 }

@@ -30,6 +30,7 @@ const (
 func (s *Semaphore) Run(ctx context.Context) error {
 	var hints sync.WaitGroup
 	hints.Go(func() { s.listen(ctx) })
+	hints.Go(func() { s.gate.breakers.Run(ctx) })
 	step := s.step()
 	tickers := [...]*time.Ticker{time.NewTicker(step), time.NewTicker(max(min(s.cfg.Retry/2, step), time.Millisecond))}
 	defer func() {
@@ -51,8 +52,7 @@ func (s *Semaphore) Run(ctx context.Context) error {
 			s.lose(time.Now().Add(lostSteps * step))
 			s.giveBack(ctx, step, s.takeOwed())
 		case <-tickers[1].C:
-			s.probe(ctx)
-			if !s.outages.some.Load() {
+			if !s.gate.breakers.Any() {
 				s.giveBack(ctx, step, s.takeOwed())
 			}
 		}
@@ -62,20 +62,6 @@ func (s *Semaphore) Run(ctx context.Context) error {
 // step is also how long one call of Run may take: longer than a request would wait, as
 // a lease is at stake.
 func (s *Semaphore) step() time.Duration { return s.cfg.Lease / leaseSteps }
-
-// probe asks servers that are away, lest a request has to.
-func (s *Semaphore) probe(ctx context.Context) {
-	for _, key := range s.outages.keys() {
-		call, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-		err := s.client.ZCard(call, key).Err()
-		if err == nil || isAnswer(err) {
-			s.tell(s.outages.over(key), nil)
-		} else {
-			s.note(call, key, err, ctx.Err() != nil)
-		}
-		cancel()
-	}
-}
 
 // lose tells the holders of leases that are over by then.
 func (s *Semaphore) lose(by time.Time) {
@@ -240,7 +226,7 @@ func (s *Semaphore) end(ctx context.Context) {
 func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []leaseBatch, of func(leaseBatch) *call) (replies [][]int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	calls := make([]*call, len(all))
+	began, calls := time.Now(), make([]*call, len(all))
 	for i, b := range all {
 		calls[i] = of(b)
 	}
@@ -249,7 +235,7 @@ func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []le
 	for i, c := range calls {
 		var e error
 		replies[i], e = c.cmd.Int64Slice()
-		s.note(ctx, all[i].key, e, errors.Is(e, context.Canceled))
+		s.note(ctx, all[i].key, began, e, errors.Is(e, context.Canceled))
 		if e != nil {
 			err = e
 		}

@@ -231,7 +231,7 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	client := clientAt(t, server.URL())
 	var log testenv.Log
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) {
-		c.Lease, c.Timeout, c.Retry = 3*time.Second, 500*time.Millisecond, time.Hour
+		c.Lease, c.Timeout = 3*time.Second, 500*time.Millisecond
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	testenv.Running(t, s.Run)

@@ -2,6 +2,7 @@ package redislimiter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -22,7 +23,8 @@ type Store struct {
 	plans  plans
 	// ahead is by how much Redis's clock is ahead of ours, in µs, as last seen: it only
 	// says which periods of a calendar are told.
-	ahead atomic.Int64
+	ahead  atomic.Int64
+	healed atomic.Uint64
 }
 
 // New makes a store. It connects on first use; the client stays the caller's, who
@@ -38,7 +40,18 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	return &Store{client: client, cfg: cfg}, nil
 }
 
-// Do asks for one key: one round trip.
+// StoreStats tells how a [Store] fares.
+type StoreStats struct {
+	// Healed is how many keys of limits were of a foreign type, and are as new since.
+	Healed uint64
+}
+
+// Stats is a snapshot of the counters.
+func (s *Store) Stats() StoreStats { return StoreStats{Healed: s.healed.Load()} }
+
+// Do asks for one key: one round trip. An error that Redis answered is a
+// [limiter.OpError], unless the server says that it does not write at all now. An error
+// after the deadline is context.DeadlineExceeded for errors.Is.
 func (s *Store) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -63,24 +76,41 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 	for range maxTries {
 		c := call{script: p.script, keys: []string{key}, args: []any{s.head(), p.asked(&op.Ask, about)}}
 		if err := run(ctx, s.client, &c); err != nil {
-			return limiter.Result{}, err
+			return limiter.Result{}, wrong(ctx, err)
 		}
-		answer, now, err := readReply(c.cmd.Val(), 1)
+		told := s.read(c.cmd.Val())
+		answer, now, err := readReply(told.packed, 1)
 		if err != nil {
-			return limiter.Result{}, err
+			return limiter.Result{}, &limiter.OpError{Err: err}
 		}
 		s.saw(now)
 		result, asks, again, err := answer.result(0, p.limit)
-		if err != nil || !again {
-			return result, err
+		switch {
+		case errors.Is(err, errFailed):
+			return limiter.Result{}, wrong(ctx, told.failure())
+		case err != nil:
+			return limiter.Result{}, &limiter.OpError{Err: err}
+		case !again:
+			return result, nil
 		}
 		about = asks
 	}
-	return limiter.Result{}, errClock
+	return limiter.Result{}, &limiter.OpError{Err: errClock}
+}
+
+// read reads what a script said.
+func (s *Store) read(value any) answer {
+	told := readAnswer(value)
+	if told.healed > 0 {
+		s.healed.Add(uint64(told.healed))
+	}
+	return told
 }
 
 // DoAll asks for all of ops: one round trip to one server, and one script for those
-// that share a tag. In a cluster each master that has some is asked at the same time.
+// that share a tag. In a cluster each master that has some is asked at the same time, and
+// one that is away takes none of the others' answers: its ops have errors in a
+// [limiter.OpErrors], as those have that Redis answered with one.
 func (s *Store) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
 	if len(results) < len(ops) {
 		return fmt.Errorf("redislimiter: %d results for %d ops", len(results), len(ops))
@@ -88,10 +118,7 @@ func (s *Store) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.R
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	b := batch{store: s, ops: ops, results: results, plans: make([]*plan, len(ops))}
-	if err := b.do(ctx); err != nil {
-		return fmt.Errorf("redislimiter: %w", err)
-	}
-	return nil
+	return b.do(ctx)
 }
 
 // deadline is ctx with a deadline: its own, else the store's.
@@ -112,7 +139,7 @@ func (s *Store) plan(op *limiter.Op) (*plan, error) {
 	}
 	p, err := s.plans.get(op.Quota)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", op.Name, err)
+		return nil, &limiter.OpError{Err: fmt.Errorf("%q: %w", op.Name, err)}
 	}
 	return p, nil
 }

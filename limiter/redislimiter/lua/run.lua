@@ -2,9 +2,11 @@
 -- within, mark, penalty, limit, whether denials count, then the algorithm's own, packed
 -- as floats. The answer is packed likewise: the time, then of each key what came of it,
 -- permits that remain, times until a retry and until all is as new, delay, permits
--- taken, and their mark.
+-- taken, and their mark. An error is that of one key: the others are done all the same,
+-- and the answer is then a list: how many keys were of a foreign type and are as new, and
+-- a list of the packed numbers and each key's error in order.
 local TAKE, PEEK, ATMOST, RESERVE, CHARGE, RETURN, FORGET = 0, 1, 2, 3, 4, 5, 6
-local DENIED, ALLOWED, LOCKED, AGAIN = 0, 1, 2, 3
+local DENIED, ALLOWED, LOCKED, AGAIN, FAILED = 0, 1, 2, 3, 4
 
 -- Takes n above 0, if that may be: what came of it, retry, delay, taken, mark. No
 -- retry: never.
@@ -33,7 +35,7 @@ local function take(a, kind, n, keep, within, counts)
 end
 
 local answer = {}
-for k = 1, #KEYS do
+local function ask(k)
   local asked = ARGV[k + 1]
   local letter, kind, n, keep, within, mark, penalty, limit, counts = struct.unpack('<c1dddddddd', asked)
   on.key, on.letter, on.limit = KEYS[k], letter, limit
@@ -68,4 +70,27 @@ for k = 1, #KEYS do
   answer[k] = struct.pack('<ddddddd', code, free, retry, fresh, delay, taken, took)
   if on.dirty then a.save() end
 end
-return struct.pack('<d', on.now) .. (#answer == 1 and answer[1] or table.concat(answer))
+
+-- A key that is of another type than ours is nobody's: no other program's keys have such
+-- names. It is deleted, and is as new.
+local healed, errors = 0, nil
+for k = 1, #KEYS do
+  local ok, err = pcall(ask, k)
+  local text = not ok and (type(err) == 'table' and err.err or tostring(err))
+  if text and text:find('WRONGTYPE', 1, true) then
+    redis.call('DEL', KEYS[k])
+    healed = healed + 1
+    ok, err = pcall(ask, k)
+    text = not ok and (type(err) == 'table' and err.err or tostring(err))
+  end
+  if text then
+    errors = errors or {''}
+    errors[#errors + 1] = text
+    answer[k] = struct.pack('<ddddddd', FAILED, 0, 0, 0, 0, 0, 0)
+  end
+end
+local reply = struct.pack('<d', on.now) .. (#answer == 1 and answer[1] or table.concat(answer))
+if healed + (errors and 1 or 0) == 0 then return reply end
+errors = errors or {''}
+errors[1] = reply
+return {healed, errors}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// nasty are characters that a terminal obeys instead of showing them, and neighbours.
+var nasty = []rune("\x00\a\b\t\n\v\f\r\x1b\x7f\u0080\u0085\u009b\u009f\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\U000e0001\U0010fffdaé日😀\"\\")
+
+func nastyText() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		return string(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(nasty), rapid.Rune()), 0, 12).Draw(t, "runes"))
+	})
+}
+
+// shown fails if a terminal would obey a part of the output.
+func shown(t *rapid.T, what, output string) {
+	for _, r := range strings.ReplaceAll(output, "\n", "") {
+		if !unicode.IsPrint(r) {
+			t.Fatalf("%s shows %U in %q", what, r, output)
+		}
+	}
+}
+
+// Whatever is in a key, a rule or the name of an origin or an instance, what `list`
+// prints shows it, on the lines that it should have; JSON has it unchanged.
+func TestListEscapesOthersText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := nastyText()
+		hot := hotparam.Hot{Key: hotparam.Key{Rule: text.Draw(t, "rule"), Text: text.Draw(t, "key")}, Since: time.Now()}
+		hot.Top = &hotparam.Attribution{
+			Routes:    []hotparam.Origin{{Name: text.Draw(t, "route"), Count: 1}},
+			Instances: []hotparam.Origin{{Name: text.Draw(t, "instance"), Count: 1}},
+			Callers:   []hotparam.Origin{{Name: text.Draw(t, "caller"), Count: 1}},
+		}
+		instances := instanceRows{{Name: text.Draw(t, "sender"), Heard: time.Now()}}
+		for _, c := range []struct {
+			what  string
+			rows  rows
+			lines int
+		}{{"list", hotRows{hot}, 5}, {"suspects", suspectRows{hot}, 2}, {"instances", instances, 2}} {
+			var table, out bytes.Buffer
+			if err := c.rows.table(&table, true); err != nil {
+				t.Fatal(err)
+			}
+			shown(t, c.what, table.String())
+			if n := strings.Count(table.String(), "\n"); n != c.lines {
+				t.Fatalf("%s has %d lines, want %d: %q", c.what, n, c.lines, table.String())
+			}
+			if err := newJSON(&out).Encode(c.rows.values()); err != nil {
+				t.Fatal(err)
+			}
+			shown(t, c.what+" --json", out.String())
+			var plain bytes.Buffer
+			enc := json.NewEncoder(&plain)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(c.rows.values()); err != nil {
+				t.Fatal(err)
+			}
+			var got, want any
+			if json.Unmarshal(out.Bytes(), &got) != nil || json.Unmarshal(plain.Bytes(), &want) != nil {
+				t.Fatalf("%q is no JSON", out.String())
+			}
+			g, _ := json.Marshal(got)
+			w, _ := json.Marshal(want)
+			if !bytes.Equal(g, w) {
+				t.Fatalf("%s --json: %s, want %s", c.what, g, w)
+			}
+		}
+	})
+}
+
+// Logs in both formats, and the error that a command ends with, show what is in them.
+func TestLogsEscapeOthersText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := nastyText()
+		message, key, value := text.Draw(t, "message"), text.Draw(t, "key"), text.Draw(t, "value")
+		for _, format := range []string{"text", "json"} {
+			var out bytes.Buffer
+			log, err := newLogger(&out, format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.With("scope", value).WithGroup("g").Warn(message, key, value, slog.Group("a", "b", value))
+			shown(t, format, out.String())
+			if n := strings.Count(out.String(), "\n"); n != 1 {
+				t.Fatalf("%s: %d lines: %q", format, n, out.String())
+			}
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package kafkasink_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// short is a cluster's time-out in tests of damaged answers.
+const short = 500 * time.Millisecond
+
+// TestSinksSendAgainAfterGarbledAnswers runs ten sinks while the answers of their
+// brokers are damaged. Each sends again soon after that has ended.
+func TestSinksSendAgainAfterGarbledAnswers(t *testing.T) {
+	seeds := 4
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			garbled(t, seed, func(g *testenv.Garbler) { g.Start(30) })
+		})
+	}
+}
+
+// TestSinksSendAgainAfterThrottling has the brokers name throttle times of days.
+func TestSinksSendAgainAfterThrottling(t *testing.T) {
+	garbled(t, 1, func(g *testenv.Garbler) { g.StartThrottling(30) })
+}
+
+func garbled(t *testing.T, seed uint64, start func(*testenv.Garbler)) {
+	garbler := testenv.NewGarbler(seed)
+	c := fake(t, kfake.NumBrokers(2), kfake.ListenFn(garbler.Listen))
+	var sinks []*giver
+	for i := range 10 {
+		g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) {
+			c.Connection.Timeout = short
+			c.Instance = fmt.Sprint("web-", i)
+			if i%5 == 0 {
+				idempotent(c)
+			}
+		}))}
+		g.connect()
+		sinks = append(sinks, g)
+	}
+	send := func() {
+		for _, g := range sinks {
+			g.send(collector.Flush{}, terms(20)...)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	start(garbler)
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+		send()
+	}
+	garbler.Stop()
+	if garbler.Damaged() == 0 {
+		t.Fatal("no answer was damaged")
+	}
+	// Each partition of each sink, not only some of them.
+	healed := time.Now()
+	waiting := make(map[int]int64)
+	for i, g := range sinks {
+		waiting[i] = g.sink.Stats().Delivered
+	}
+	for end := healed.Add(bound); len(waiting) > 0; send() {
+		for i, delivered := range waiting {
+			if s := sinks[i].sink.Stats(); s.Delivered > delivered {
+				delete(waiting, i)
+			}
+		}
+		if time.Now().After(end) {
+			for i := range waiting {
+				t.Errorf("sink %d does not send %v after the answers are good again: %+v", i, bound, sinks[i].sink.Stats())
+			}
+			break
+		}
+	}
+	t.Logf("%d answers damaged; all sent again after %v", garbler.Damaged(), time.Since(healed))
+	for _, g := range sinks {
+		g.conserved()
+	}
+}
+
+// bound is within what time a sink sends again: the 15 s of a session in which
+// nothing moves, and some to spare for a machine that is busy.
+const bound = 30 * time.Second
+
+// TestStuckSessionIsReplaced has the client of the sink obey a long throttle time:
+// then nothing ends it, its own Close neither. Another takes its place and its
+// records, and Close does not wait for it.
+func TestStuckSessionIsReplaced(t *testing.T) {
+	garbler := testenv.NewGarbler(1)
+	c := fake(t, kfake.ListenFn(garbler.Listen))
+	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))
+	s.StallAfter(time.Second)
+	s.ObeyThrottling(5 * time.Second)
+	g := &giver{t: t, sink: s}
+	g.connect()
+	g.send(collector.Flush{}, terms(20)...)
+	g.drained()
+	garbler.StartThrottling(100)
+	g.send(collector.Flush{}, terms(20)...)
+	g.await("throttling", func(kafkasink.Stats) bool { return garbler.Damaged() > 0 })
+	garbler.Stop()
+	g.send(collector.Flush{}, terms(20)...)
+	g.drained()
+	if s := g.sink.Stats(); s.Replaced.Stalled != 1 || s.Abandoned != 1 || s.Failed.Sum() != 0 {
+		t.Errorf("%+v", s)
+	}
+	began := time.Now()
+	g.conserved()
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	newReader(t, c.ListenAddrs()).until(func(got []received) bool { return seen(got) == g.given })
+	g.await("end of the stuck session", func(kafkasink.Stats) bool { return s.Sessions() == 0 })
+}

@@ -1,0 +1,92 @@
+package chaos
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	code := testenv.Main(m)
+	if programsDir != "" {
+		_ = os.RemoveAll(programsDir) // a temporary directory: the system removes what is left
+	}
+	os.Exit(code)
+}
+
+var programsDir string
+
+// programs builds the programs without faults, once.
+var programs = sync.OnceValues(func() (p Programs, err error) {
+	if programsDir, err = os.MkdirTemp("", "hotparam-chaos-"); err != nil {
+		return p, err
+	}
+	return Build(programsDir)
+})
+
+// testWriter is the log of a run, as the log of a test.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
+
+func short(t *testing.T, seed uint64, only ...string) Config {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	programs, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{Programs: programs, Seed: seed, Duration: 10 * time.Minute, Scenario: "all", Redis: "single", Counts: "statsd", Only: only, Log: testWriter{t}}
+}
+
+// The short part of what "make chaos" does: the most telling events, in an order that
+// is known. No invariant is broken.
+func TestInvariantsHold(t *testing.T) {
+	c := short(t, 1, "poison-limit", "second-aggregator", "full-redis", "kill-instance")
+	if report := Run(t, c); report.Broken() {
+		t.Error(report)
+	} else {
+		t.Log(report)
+	}
+}
+
+// Each fault that is planted on purpose is found, as the invariant that it breaks.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	for _, fault := range Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			c := short(t, fault.Seed, fault.Only...)
+			c.Until = fault.Invariant
+			var err error
+			if c.Programs, err = c.Programs.Plant(t.TempDir(), fault); err != nil {
+				t.Fatal(err)
+			}
+			report := Run(t, c)
+			for _, v := range report.Violations {
+				if strings.HasPrefix(v.Invariant, fault.Invariant) {
+					return
+				}
+			}
+			t.Errorf("no violation of %s: %v", fault.Invariant, report)
+		})
+	}
+}
+
+// A fault whose source has changed is not planted in silence.
+func TestFaultMustMatchOnce(t *testing.T) {
+	for _, old := range []string{"no such text", "func "} {
+		_, err := Programs{}.Plant(t.TempDir(), Fault{Name: "fault", In: "instance", Edits: []Edit{{"wire/line.go", old, ""}}})
+		if err == nil || !strings.Contains(err.Error(), "want once") {
+			t.Errorf("%q: %v", old, err)
+		}
+	}
+}

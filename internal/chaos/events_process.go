@@ -1,0 +1,72 @@
+package chaos
+
+import "time"
+
+// processKinds are faults of our own processes, and none at all.
+var processKinds = []kind{
+	{name: "nothing", least: 8 * time.Second, most: 12 * time.Second, begin: func(*run, *event) func() { return nothing }},
+	{name: "kill-instance", weight: 2, scenarios: []string{"recovery"}, exclusive: "instance", least: 500 * time.Millisecond, most: 2 * time.Second, begin: killInstance},
+	{name: "stop-instance", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "instance", least: 500 * time.Millisecond, most: 4 * time.Second, begin: stopInstance},
+	{name: "kill-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: 500 * time.Millisecond, most: 4 * time.Second, begin: killAggregator},
+	{name: "stop-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: stopAggregator},
+	{name: "second-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: 3 * time.Second, most: 6 * time.Second, begin: secondAggregator},
+}
+
+func killInstance(r *run, e *event) func() {
+	a := r.apis[e.target]
+	end := r.judge.begin(effect{one: true, instance: e.target, requests: true, fresh: true, redis: true})
+	a.kill()
+	r.judge.release(a)
+	return func() {
+		a.start()
+		end()
+	}
+}
+
+func stopInstance(r *run, e *event) func() {
+	a := r.apis[e.target]
+	end := r.judge.begin(effect{one: true, instance: e.target, requests: true, redis: true})
+	a.stop()
+	return func() {
+		a.resume()
+		end()
+	}
+}
+
+// victim is the aggregator that a fault is of.
+func (r *run) victim(e *event) *aggregator { return r.aggregators[e.rng().IntN(len(r.aggregators))] }
+
+func killAggregator(r *run, e *event) func() {
+	g := r.victim(e)
+	end := r.judge.begin(effect{publishing: true, aggregator: true})
+	g.kill()
+	return func() {
+		g.start()
+		end()
+	}
+}
+
+func stopAggregator(r *run, e *event) func() {
+	g := r.victim(e)
+	end := r.judge.begin(effect{publishing: true, aggregator: true})
+	g.stop()
+	return func() {
+		g.resume()
+		end()
+	}
+}
+
+// secondAggregator starts one more by mistake, which gets no counts and says that it
+// publishes for the same namespace, and kills it.
+func secondAggregator(r *run, _ *event) func() {
+	end := r.judge.begin(effect{publishing: true})
+	second := r.newAggregator("aggregator-by-mistake")
+	second.start()
+	return func() {
+		second.kill()
+		if second.redis != nil {
+			second.redis.close()
+		}
+		end()
+	}
+}

@@ -1,0 +1,204 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// publishingKinds are floods.
+var publishingKinds = []kind{
+	{name: "flood-hot-keys", weight: 2, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", least: 4 * time.Second, most: 8 * time.Second, begin: floodHotKeys},
+	{name: "flood-nonsense", weight: 1, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", least: 2 * time.Second, most: 4 * time.Second, begin: floodNonsense},
+	{name: "flood-idle", weight: 1, scenarios: []string{"floods"}, exclusive: "flood", least: 8 * time.Second, most: 12 * time.Second, begin: floodIdle},
+	{name: "flood-published", weight: 1, scenarios: []string{"publishing", "floods"}, exclusive: "flood", least: 2 * time.Second, most: 4 * time.Second, begin: floodPublished},
+}
+
+// flood runs f until the returned function is called.
+func flood(f func(ctx context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// every calls f at a pace until the context ends.
+func every(ctx context.Context, pace time.Duration, f func(n int)) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f(n)
+		}
+	}
+}
+
+// dialCounts returns sockets to all aggregators.
+func (r *run) dialCounts() (conns []net.Conn) {
+	for _, g := range r.aggregators {
+		conn, err := net.Dial("udp", g.listen)
+		if err != nil {
+			r.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	return conns
+}
+
+func send(conns []net.Conn, packet []byte) {
+	for _, c := range conns {
+		_, _ = c.Write(packet) // UDP: it may be lost
+	}
+}
+
+func closeAll(conns []net.Conn) {
+	for _, c := range conns {
+		c.Close()
+	}
+}
+
+// hotKeys is how many others become hot each second of a flood.
+const hotKeys = 4000
+
+// floodHotKeys makes thousands of other keys hot, each hotter than the steady one.
+func floodHotKeys(r *run, e *event) func() {
+	over := r.judge.begin(effect{publishing: true})
+	conns, serial := r.dialCounts(), 0
+	const pace = 10 * time.Millisecond
+	end := flood(func(ctx context.Context) {
+		every(ctx, pace, func(int) {
+			var packet []byte
+			for range hotKeys * int(pace/time.Millisecond) / 1000 {
+				serial++
+				packet = r.appendCount(packet, fmt.Sprintf("q=flood-%d-%d", e.draw%1000, serial), 20*hotThreshold)
+				if len(packet) > 1200 {
+					send(conns, packet)
+					packet = packet[:0]
+				}
+			}
+			send(conns, packet)
+		})
+	})
+	return func() {
+		end()
+		closeAll(conns)
+		over()
+	}
+}
+
+// appendCount appends a line that counts a key, as an instance has sent one of the
+// steady key; nothing until it has.
+func (r *run) appendCount(packet []byte, key string, n int) []byte {
+	sample := r.apis[0].counts[0].sampleLine()
+	i := bytes.LastIndexByte(sample, ':')
+	if i < 0 {
+		return packet
+	}
+	name := bytes.Replace(sample[:i], []byte(steadyKey), []byte(key), 1)
+	return fmt.Appendf(append(packet, name...), ":%d|c\n", n)
+}
+
+// waves makes another key hot every second and a half, so that the published set never
+// stands still. Nobody asks for these keys.
+func (r *run) waves(ctx context.Context) {
+	conns := r.dialCounts()
+	defer closeAll(conns)
+	every(ctx, 100*time.Millisecond, func(n int) {
+		send(conns, r.appendCount(nil, fmt.Sprintf("q=wave-%d", n/15), hotThreshold/3))
+	})
+}
+
+// floodNonsense sends what are no counts. What is hot stays so.
+func floodNonsense(r *run, e *event) func() {
+	conns, rng := r.dialCounts(), e.rng()
+	end := flood(func(ctx context.Context) {
+		every(ctx, 5*time.Millisecond, func(n int) {
+			for range 5 {
+				packet := make([]byte, 1+rng.IntN(1400))
+				for i := range packet {
+					packet[i] = byte(rng.Uint32())
+				}
+				if n%2 == 0 {
+					copy(packet, "hotparam.meta:1|c|#v:1,i:x,e:1,s:1,t:1,h:1,u:0\nsearch.hot_param.")
+				}
+				send(conns, packet)
+			}
+		})
+	})
+	return func() {
+		end()
+		closeAll(conns)
+	}
+}
+
+// idlers is how many connections do nothing.
+const idlers = 1500
+
+// floodIdle holds connections to the admin port open and says nothing. Health has to be
+// answered all the same, and in the end they are closed.
+func floodIdle(r *run, e *event) func() {
+	g := r.victim(e)
+	over := r.judge.begin(effect{}) // only what they cost is excused
+	var conns []net.Conn
+	for range idlers {
+		conn, err := net.DialTimeout("tcp", g.addr, time.Second)
+		if err != nil {
+			break // it takes no more: that is in order
+		}
+		if len(conns)%2 == 0 { // the others do not even ask once
+			_, _ = conn.Write([]byte("GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+		}
+		conns = append(conns, conn)
+	}
+	return func() {
+		open := 0
+		for _, c := range conns {
+			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+			if _, err := io.Copy(io.Discard, c); isTimeout(err) {
+				open++
+			}
+		}
+		closeAll(conns)
+		over()
+		r.judge.idle(g.name, open)
+	}
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := err.(net.Error)
+	return ok && timeout.Timeout()
+}
+
+// floodPublished tells the watchers of changes that were none.
+func floodPublished(r *run, e *event) func() {
+	addrs, rng := r.redis.masters(context.Background()), e.rng()
+	client := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1, PoolSize: 1})
+	before := r.loads()
+	begun := r.now()
+	end := flood(func(ctx context.Context) {
+		every(ctx, 2*time.Millisecond, func(int) {
+			for range 4 {
+				_ = client.Publish(ctx, redisName("changed"), fmt.Sprintf(`{"version":"%08x:%d"}`, rng.Uint32(), 1+rng.Int64N(1<<40))).Err() // one more or less
+			}
+		})
+	})
+	return func() {
+		end()
+		client.Close()
+		r.judge.loads(r.loads()-before, r.now()-begun)
+	}
+}

@@ -1,0 +1,218 @@
+package chaos
+
+import (
+	"context"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// redisKinds are faults of Redis, and of what is in it.
+var redisKinds = []kind{
+	{name: "kill-redis", weight: 2, scenarios: []string{"recovery"}, deployment: "single", exclusive: "redis", least: 200 * time.Millisecond, most: 4 * time.Second, begin: killRedis},
+	{name: "stop-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 500 * time.Millisecond, most: 6 * time.Second, begin: stopRedis},
+	{name: "full-redis", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: fullRedis},
+	{name: "readonly-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: readonlyRedis},
+	{name: "no-replicas", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: noReplicas},
+	{name: "full-disk", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: fullDisk},
+	{name: "flush", weight: 1, scenarios: []string{"recovery", "limits"}, exclusive: "redis", begin: flush},
+	{name: "flush-scripts", weight: 1, scenarios: []string{"limits"}, exclusive: "redis", begin: flushScripts},
+	{name: "poison-limit", weight: 2, scenarios: []string{"limits"}, exclusive: "redis", least: 5 * time.Second, most: 8 * time.Second, begin: poisonLimit},
+	{name: "poison-published", weight: 3, scenarios: []string{"publishing"}, exclusive: "redis", begin: poisonPublished},
+	{name: "failover", weight: 3, scenarios: []string{"recovery"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: failover},
+	{name: "kill-node", weight: 3, scenarios: []string{"recovery"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: killNode},
+}
+
+// away is what an outage of Redis excuses.
+var away = effect{publishing: true, redis: true}
+
+// awayAndLost is an outage after which Redis knows nothing.
+var awayAndLost = effect{publishing: true, redis: true, lost: true}
+
+func killRedis(r *run, _ *event) func() {
+	end := r.judge.begin(awayAndLost)
+	r.redis.single.Kill()
+	return func() {
+		r.redis.single.Restart()
+		end()
+	}
+}
+
+func stopRedis(r *run, _ *event) func() {
+	end := r.judge.begin(away)
+	r.redis.single.Pause()
+	return func() {
+		r.redis.single.Resume()
+		end()
+	}
+}
+
+// must runs a command on all masters.
+func (r *run) must(args ...any) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.redis.do(ctx, args...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// outage has Redis refuse writes between two commands.
+func (r *run) outage(begin, end []any) func() {
+	over := r.judge.begin(away)
+	r.must(begin...)
+	return func() {
+		r.must(end...)
+		over()
+	}
+}
+
+func fullRedis(r *run, _ *event) func() {
+	r.must("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	return r.outage([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"})
+}
+
+// readonlyRedis makes the server a replica of nobody who is there: it keeps its data.
+func readonlyRedis(r *run, _ *event) func() {
+	return r.outage([]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"})
+}
+
+func noReplicas(r *run, _ *event) func() {
+	return r.outage([]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"})
+}
+
+// fullDisk lets Redis write no file, so that it refuses writes as it cannot save them.
+func fullDisk(r *run, _ *event) func() {
+	if err := r.limitFiles("1"); err != nil {
+		r.logf("         left out: %v", err)
+		return nothing
+	}
+	over := r.judge.begin(away)
+	r.must("CONFIG", "SET", "save", "3600 1")
+	r.must("BGSAVE")
+	return func() {
+		if err := r.limitFiles("unlimited"); err != nil {
+			r.Fatal(err)
+		}
+		r.must("CONFIG", "SET", "save", "")
+		over()
+	}
+}
+
+// limitFiles sets the size to which Redis may write a file.
+func (r *run) limitFiles(size string) error {
+	var info map[string]map[string]string
+	err := withRedis(r.redis.single.Addr(), func(c *redis.Client) (err error) {
+		info, err = c.InfoMap(r.Context(), "server").Result()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return exec.CommandContext(r.Context(), "prlimit", "--pid", info["Server"]["process_id"], "--fsize="+size+":unlimited").Run()
+}
+
+func flush(r *run, _ *event) func() {
+	end := r.judge.begin(effect{publishing: true, lost: true})
+	r.must("FLUSHALL")
+	end()
+	return nothing
+}
+
+func flushScripts(r *run, _ *event) func() {
+	r.must("SCRIPT", "FLUSH")
+	return nothing
+}
+
+// poisonLimit puts a value of a wrong type where one exact limit's key is. The others
+// must not notice.
+func poisonLimit(r *run, e *event) func() {
+	names := make([]string, 0, len(r.limitKeys))
+	for name := range r.limitKeys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	name := names[e.rng().IntN(len(names))]
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	e2 := effect{poisoned: []string{name}}
+	for i := range instances {
+		if name == "GET /solo?k="+soloKey(i) {
+			e2.one, e2.instance = true, i
+		}
+	}
+	end := r.judge.begin(e2)
+	key := r.limitKeys[name]
+	r.logf("         the poisoned key is %s's", name)
+	_ = r.redis.onKey(ctx, "DEL", key) // what follows fails where this did
+	if err := r.redis.onKey(ctx, "HSET", key, "not", "ours"); err != nil {
+		r.Fatal(err)
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = r.redis.onKey(ctx, "DEL", key) // gone already, if it healed
+		end()
+	}
+}
+
+// poisons are values that are not ours, in keys of the published set.
+var poisons = []struct {
+	key   string
+	value []any // a command without the key
+}{
+	{"hot", []any{"SET", "a string"}},
+	{"info", []any{"SET", "a string"}},
+	{"owners", []any{"SET", "a string"}},
+	{"instances", []any{"SET", "a string"}},
+	{"suspects", []any{"SET", "a string"}},
+	{"beat", []any{"LPUSH", "a list"}},
+	{"events", []any{"SET", "a string"}},
+	{"version", []any{"HSET", "a", "hash"}},
+	{"version", []any{"SET", "abcdefgh:9007199254740991"}},
+	{"version", []any{"SET", "not a version"}},
+}
+
+func poisonPublished(r *run, e *event) func() {
+	p := poisons[e.rng().IntN(len(poisons))]
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r.logf("         %s becomes %v", redisName(p.key), p.value)
+	end := r.judge.begin(effect{publishing: true, anew: true})
+	_ = r.redis.onKey(ctx, "DEL", redisName(p.key))
+	args := append([]any{p.value[0], redisName(p.key)}, p.value[1:]...)
+	if err := r.redis.onKey(ctx, args...); err != nil {
+		r.Fatal(err)
+	}
+	end()
+	return nothing
+}
+
+// failover kills the primary: sentinels make the replica the primary, which may lack
+// the last writes.
+func failover(r *run, _ *event) func() {
+	end := r.judge.begin(awayAndLost)
+	former := r.redis.sentinel.Primary()
+	r.redis.sentinel.KillPrimary()
+	return func() {
+		r.redis.sentinel.AwaitFailover(former)
+		r.redis.sentinel.RestartOld()
+		end()
+	}
+}
+
+// killNode kills the master that has the published set; its replica takes its place.
+func killNode(r *run, _ *event) func() {
+	end := r.judge.begin(awayAndLost)
+	node := r.redis.primary()
+	if node == nil {
+		r.Fatal("chaos: no node has the published set")
+	}
+	node.Kill()
+	return func() {
+		r.redis.cluster.AwaitFailover(redisName("hot"), node)
+		node.Restart()
+		end()
+	}
+}

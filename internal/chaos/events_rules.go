@@ -1,0 +1,81 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// ruleKinds are changes of the rules, which are no faults: nothing is excused.
+var ruleKinds = []kind{
+	{name: "roll", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 5 * time.Second, begin: roll},
+	{name: "split", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 4 * time.Second, most: 6 * time.Second, begin: split},
+	{name: "flip", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 3 * time.Second, begin: flip},
+	{name: "line", weight: 2, scenarios: []string{"limits"}, exclusive: "rules", least: 3 * time.Second, most: 4 * time.Second, begin: line},
+}
+
+// reload puts the limits of a variant in force at an instance. One that is stopped or
+// dead meanwhile may have them in force later: both are held to be.
+func (r *run) reload(a *api, variant int) {
+	a.write(variant)
+	asked := r.now()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	status, err := ask(ctx, r.load.client[a.index], http.MethodPost, "http://"+a.addr+"/chaos/reload")
+	if err != nil || status != http.StatusOK {
+		r.Fatal(fmt.Sprintf("chaos: reload %s: status %d, %v", a.name, status, err))
+	}
+	r.judge.hold(a, variant, asked, r.now())
+}
+
+// roll puts other limits in force at one instance after the other, as a deploy does.
+func roll(r *run, e *event) func() {
+	rng := e.rng()
+	variant := rng.IntN(variants)
+	for i := range r.apis {
+		r.reload(r.apis[(e.target+i)%instances], variant)
+		r.sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+	}
+	return nothing
+}
+
+// split has each instance ask by other limits for a while.
+func split(r *run, e *event) func() {
+	rng := e.rng()
+	perm := rng.Perm(variants)
+	for i, a := range r.apis {
+		r.reload(a, perm[i])
+	}
+	return func() {
+		for _, a := range r.apis {
+			r.reload(a, perm[0])
+		}
+	}
+}
+
+// flip has one instance go back and forth between two files.
+func flip(r *run, e *event) func() {
+	rng := e.rng()
+	perm := rng.Perm(variants)
+	for i := range 6 {
+		r.reload(r.apis[e.target], perm[i%2])
+		r.sleep(time.Duration(50+rng.IntN(300)) * time.Millisecond)
+	}
+	return nothing
+}
+
+// line fills the line of those who wait for their turn, and reloads in the midst.
+func line(r *run, e *event) func() {
+	a, rng := r.apis[e.target], e.rng()
+	var asking sync.WaitGroup
+	for range 2 {
+		for range 60 {
+			asking.Go(func() { r.load.one(a, "wait", "line") })
+		}
+		r.sleep(400 * time.Millisecond)
+		r.reload(a, rng.IntN(variants))
+	}
+	return asking.Wait
+}

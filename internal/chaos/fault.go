@@ -1,0 +1,47 @@
+package chaos
+
+// Fault is a mistake that is planted in the product to see that a run finds it.
+type Fault struct {
+	Name      string
+	In        string // the program: hotparam, which is the aggregators, or instance
+	Edits     []Edit
+	Seed      uint64   // an even one has two aggregators with a lease
+	Only      []string // the events that show it
+	Invariant string   // the one that is broken then, such as "I1"
+}
+
+// Edit replaces a text that a file has exactly once.
+type Edit struct{ File, Old, New string }
+
+// Faults returns the faults that the tests plant. Where the source has changed so much
+// that a text is not found, building fails, and the fault has to be written anew.
+func Faults() []Fault {
+	return []Fault{
+		{
+			Name: "a bucket in Redis that is never charged", In: "instance", Only: []string{"roll"}, Seed: 1, Invariant: "I1",
+			Edits: []Edit{{"limiter/redislimiter/lua/bucket.lua", "b.owed = b.owed + n * b.cost\n      return 0", "return 0"}},
+		},
+		{
+			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis", "nothing"}, Seed: 1, Invariant: "I3",
+			Edits: []Edit{{"limiter/internal/breaker/breaker.go", "	n.away.Store(false)\n	s.open.Add(-1)\n", ""}},
+		},
+		{
+			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis"}, Seed: 1, Invariant: "I4",
+			Edits: []Edit{
+				{"hotkeys/outage.go", "o.backoff/2 + rand.N(o.backoff/2), begins", "time.Millisecond, begins"},
+				{"hotkeys/outage.go", "\t\"math/rand/v2\"\n", ""},
+			},
+		},
+		{
+			Name: "a fence that lets everybody through", In: "hotparam", Only: []string{"stop-aggregator", "stop-aggregator"}, Seed: 2, Invariant: "I3",
+			Edits: []Edit{{"hotkeys/lua/common.lua", "  if theirs < epoch then return {'lost'} end\n  if by ~= holder then return taken(theirs, until_, by) end\n  if theirs > epoch then return {'lost'} end", ""}},
+		},
+		{
+			Name: "a watcher that loads no set of another run", In: "instance", Only: []string{"kill-instance"}, Seed: 1, Invariant: "I2",
+			Edits: []Edit{
+				{"hotkeys/follow.go", "	case change.Version.Run != ours.Run:\n\t\treturn w.load(ctx)", "	case change.Version.Run != ours.Run:\n\t\treturn nil"},
+				{"hotkeys/follow.go", "\t\tw.foundByPoll()\n\t\terr = w.load(ctx)", "\t\tw.foundByPoll()"},
+			},
+		},
+	}
+}

@@ -1,0 +1,138 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// instances is how many API processes a run has.
+const instances = 3
+
+// steadyKey is the key that is hot all the time, as it stands in a line of StatsD.
+const steadyKey = "q=steady"
+
+// fleet is everything that a run starts.
+type fleet struct {
+	*scope
+	c     *Config
+	dir   string
+	begun time.Time
+
+	redis       *redisServers
+	kafka       *testenv.KafkaCluster
+	aggregators []*aggregator
+	apis        []*api
+	lease       bool // the aggregators get everything, and one of them publishes
+}
+
+// now is the time since the run began.
+func (f *fleet) now() time.Duration { return time.Since(f.begun) }
+
+// newFleet prepares a fleet and starts the servers; see start.
+func newFleet(s *scope, c *Config) *fleet {
+	f := &fleet{scope: s, c: c, dir: s.TempDir(), begun: time.Now(), lease: c.Seed%2 == 0}
+	f.redis = startRedis(s, c.Redis)
+	if c.Counts == "kafka" {
+		f.startKafka()
+	}
+	names := []string{"aggregator-1"}
+	if f.lease || f.kafka != nil {
+		names = append(names, "aggregator-2")
+	}
+	for _, name := range names {
+		f.aggregators = append(f.aggregators, f.newAggregator(name))
+	}
+	for i := range instances {
+		f.apis = append(f.apis, f.newAPI(i))
+	}
+	return f
+}
+
+// start starts the processes.
+func (f *fleet) start() {
+	for _, g := range f.aggregators {
+		g.start()
+	}
+	for _, a := range f.apis {
+		a.start()
+	}
+}
+
+func (f *fleet) freeAddr() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePort(f.scope)))
+}
+
+// newRedisRelay returns the relay of one process to a single Redis; nil where there is
+// more than one server.
+func (f *fleet) newRedisRelay(number uint64) *tcpRelay {
+	if f.redis.single == nil {
+		return nil
+	}
+	relay, err := newTCPRelay(f.redis.single.Addr(), f.c.Seed<<8|number)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(relay.close)
+	return relay
+}
+
+// writeConfig writes the file of one process.
+func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admin, listen string, variant int) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "namespace: %s\naggregator: {redis: %q, http: %q, memory: 16MB", namespace, f.redis.url(relay), admin)
+	switch {
+	case f.kafka != nil:
+		fmt.Fprintf(&b, ", source: kafka}\nkafka: {brokers: [\"%s\"], topic: %s, acks: \"1\", session: %v}", strings.Join(f.kafka.Addrs(), `", "`), kafkaTopic, kafkaSession)
+	default:
+		if listen != "" {
+			fmt.Fprintf(&b, ", listen: %q", listen)
+		}
+		fmt.Fprintf(&b, ", lease: %v}", f.lease)
+		if len(targets) > 0 {
+			spread := "hash"
+			if f.lease {
+				spread = "all"
+			}
+			fmt.Fprintf(&b, "\nstatsd: {addresses: [\"%s\"], spread: %s}", strings.Join(targets, `", "`), spread)
+		}
+	}
+	b.WriteString(rulesText(variant))
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// The counts over Kafka.
+const (
+	kafkaTopic   = "chaos-counters"
+	kafkaSession = 2 * time.Second
+)
+
+func (f *fleet) startKafka() {
+	f.kafka = testenv.Kafka(f.scope, testenv.KafkaConfig{Properties: map[string]string{
+		"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0",
+	}})
+	f.kafka.CreateTopic(kafkaTopic, 6, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
+}
+
+// ask sends one request and returns the status.
+func ask(ctx context.Context, client *http.Client, method, url string) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	return res.StatusCode, drain(res)
+}

@@ -1,0 +1,38 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+)
+
+// Forever is the end of what has not ended.
+const Forever = time.Duration(1<<63 - 1)
+
+// Span is a closed interval of the run.
+type Span struct{ From, To time.Duration }
+
+// overlap returns how long the two spans overlap, and whether they share an instant.
+func (s Span) overlap(t Span) (time.Duration, bool) {
+	d := min(s.To, t.To) - max(s.From, t.From)
+	return max(d, 0), d >= 0
+}
+
+// The invariants of docs/DESIGN.md.
+const (
+	I1 = "I1: a key's admissions are at most what the largest quota in force allows"
+	I2 = "I2: a hot key is published and limited in time"
+	I3 = "I3: an error concerns its operation alone, and what was out of office comes back"
+	I4 = "I4: logs, connections and answers are bounded, and no request fails because of us"
+)
+
+// Violation is an invariant that was certainly broken.
+type Violation struct {
+	At        time.Duration // when it was certain
+	Invariant string        // I1 to I4
+	Subject   string        // the key or process
+	Text      string        // the numbers
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%7.2fs %s\n         %s: %s", v.At.Seconds(), v.Invariant, v.Subject, v.Text)
+}

@@ -1,0 +1,85 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// event is one fault, or two at a time, of a run.
+type event struct {
+	at     time.Duration // since the beginning of the events
+	lasts  time.Duration
+	calm   time.Duration // without faults, after it
+	parts  []*kind
+	target int    // which instance, for faults of one
+	draw   uint64 // all other choices come from here
+}
+
+func (e *event) String() string {
+	text := fmt.Sprintf("%7.2fs  for %-6v", e.at.Seconds(), e.lasts.Round(10*time.Millisecond))
+	for i, k := range e.parts {
+		if i > 0 {
+			text += " +"
+		}
+		text += " " + k.name
+	}
+	return text + fmt.Sprintf(" (instance %d)", e.target+1)
+}
+
+// calmLeast is how long it takes to see that all is well again: three seconds until it
+// has to be, and four in which it is looked at.
+const calmLeast = 7500 * time.Millisecond
+
+// plan returns the events of a run: a pure function of its Config.
+func plan(c *Config) (events []event) {
+	rng := rand.New(rand.NewPCG(c.Seed, 0))
+	kinds := c.kinds()
+	bag := shuffled(rng, kinds)
+	for at, i := time.Duration(0), 0; at < c.Duration; i++ {
+		if len(bag) == 0 {
+			bag = shuffled(rng, kinds) // each kind comes as often as its weight says
+		}
+		e := event{at: at, target: rng.IntN(instances), draw: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
+		e.parts, bag = append(e.parts, bag[0]), bag[1:]
+		if len(c.Only) == 0 && len(bag) > 0 && rng.IntN(4) == 0 && bag[0].exclusive != e.parts[0].exclusive {
+			e.parts, bag = append(e.parts, bag[0]), bag[1:]
+		}
+		if len(c.Only) > 0 {
+			if i == len(c.Only) {
+				break
+			}
+			k, _ := kindNamed(c.Only[i])
+			e.parts = []*kind{k}
+		}
+		for _, k := range e.parts {
+			lasts := k.least + time.Duration(rng.Int64N(int64(k.most-k.least)+1))
+			e.lasts = max(e.lasts, lasts)
+		}
+		events = append(events, e)
+		at += e.lasts + e.calm
+	}
+	return events
+}
+
+// kinds are those of the scenario that the deployment has.
+func (c *Config) kinds() (some []*kind) {
+	for i := range kinds {
+		k := &kinds[i]
+		if (c.Scenario == "all" || slices.Contains(k.scenarios, c.Scenario)) && (k.deployment == "" || k.deployment == c.Redis || k.deployment == c.Counts) {
+			some = append(some, k)
+		}
+	}
+	return some
+}
+
+func shuffled(rng *rand.Rand, kinds []*kind) (bag []*kind) {
+	for _, k := range kinds {
+		for range k.weight {
+			bag = append(bag, k)
+		}
+	}
+	rng.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
+	return bag
+}

@@ -1,0 +1,157 @@
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// child is a process of the run, over all its lives. Whoever kills or stops it does so
+// from the run's own goroutine; the rest is safe for concurrent use.
+type child struct {
+	f       *fleet
+	name    string
+	addr    string // of its HTTP
+	config  string // path
+	command func() *exec.Cmd
+	ready   string // what it logs when it is up
+	begin   func() // called before each life
+
+	mu      sync.Mutex
+	process *testenv.Process
+	stdin   io.Closer
+	lives   atomic.Int64
+}
+
+// start starts the process and returns when it is up.
+func (p *child) start() {
+	p.lives.Add(1)
+	if p.begin != nil {
+		p.begin()
+	}
+	cmd := p.command()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		p.f.Fatal(err)
+	}
+	process := testenv.Start(p.f.scope, cmd)
+	process.WaitFor(p.ready)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.process, p.stdin = process, stdin
+}
+
+func (p *child) current() *testenv.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process
+}
+
+func (p *child) kill() {
+	p.current().Kill()
+	p.stdin.Close()
+}
+
+func (p *child) stop()   { p.current().Signal(syscall.SIGSTOP) }
+func (p *child) resume() { p.current().Signal(syscall.SIGCONT) }
+
+func (p *child) exited() bool {
+	select {
+	case <-p.current().Exited():
+		return true
+	default:
+		return false
+	}
+}
+
+// lines returns how many lines it has logged in this life.
+func (p *child) lines() int {
+	process := p.current()
+	return strings.Count(process.Stderr(), "\n") + strings.Count(process.Stdout(), "\n")
+}
+
+// descriptors returns how many it has open, 0 where the system does not tell.
+func (p *child) descriptors() int {
+	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.current().PID()))
+	return len(entries)
+}
+
+// resident returns how many bytes of memory it has, 0 where the system does not tell.
+func (p *child) resident() int64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.current().PID()))
+	var size, resident int64
+	_, _ = fmt.Sscan(string(text), &size, &resident)
+	return resident * int64(os.Getpagesize())
+}
+
+// api is an instance with the relays through which it reaches the others.
+type api struct {
+	child
+	index   int
+	redis   *tcpRelay
+	counts  []*udpRelay // to each aggregator
+	variant atomic.Int64
+}
+
+// redisTimeout is how long an instance waits for Redis. It is longer than the default,
+// since on a busy machine an answer may well take 30 ms.
+const redisTimeout = 250 * time.Millisecond
+
+func (f *fleet) newAPI(index int) *api {
+	a := &api{index: index, redis: f.newRedisRelay(uint64(index))}
+	for _, g := range f.aggregators {
+		relay, err := newUDPRelay(g.listen, steadyKey)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Cleanup(relay.close)
+		a.counts = append(a.counts, relay)
+	}
+	a.child = child{
+		f: f, name: fmt.Sprintf("api-%d", index+1), addr: f.freeAddr(), ready: "instance is up",
+		config: filepath.Join(f.dir, fmt.Sprintf("api-%d.yaml", index+1)),
+	}
+	a.command = func() *exec.Cmd {
+		cmd := exec.Command(f.c.Programs.Instance, "-listen", a.addr, "-config", a.config, "-name", a.name, "-redis-timeout", redisTimeout.String())
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
+		return cmd
+	}
+	a.write(0)
+	return a
+}
+
+// write writes the instance's file, with the limits of a variant.
+func (a *api) write(variant int) {
+	var targets []string
+	for _, relay := range a.counts {
+		targets = append(targets, relay.addr())
+	}
+	a.variant.Store(int64(variant))
+	a.f.writeConfig(a.config, a.redis, targets, "127.0.0.1:0", "", variant)
+}
+
+// aggregator is one of those that find hot keys.
+type aggregator struct {
+	child
+	listen string
+	redis  *tcpRelay
+}
+
+func (f *fleet) newAggregator(name string) *aggregator {
+	g := &aggregator{listen: f.freeAddr(), redis: f.newRedisRelay(uint64(len(f.aggregators)) + 100)}
+	g.child = child{
+		f: f, name: name, addr: f.freeAddr(), ready: "aggregator is up", config: filepath.Join(f.dir, name+".yaml"),
+	}
+	g.command = func() *exec.Cmd { return exec.Command(f.c.Programs.Hotparam, "aggregator", "--config", g.config) }
+	f.writeConfig(g.config, g.redis, nil, g.addr, g.listen, 0)
+	return g
+}

@@ -1,0 +1,132 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// namespace is that of the rules.
+const namespace = "chaos"
+
+// redisName returns the name of one of the namespace's keys in Redis.
+func redisName(suffix string) string { return "hotparam:{" + namespace + "}:" + suffix }
+
+// redisServers are the Redis of a run. Only those of the single deployment are reached
+// through relays: sentinels and nodes of a cluster tell clients their own addresses.
+type redisServers struct {
+	single   *testenv.RedisServer
+	sentinel *testenv.RedisSentinelSet
+	cluster  *testenv.RedisClusterSet
+}
+
+func startRedis(s *scope, deployment string) *redisServers {
+	switch deployment {
+	case "sentinel":
+		return &redisServers{sentinel: testenv.RedisSentinel(s)}
+	case "cluster":
+		return &redisServers{cluster: testenv.RedisCluster(s)}
+	}
+	return &redisServers{single: testenv.Redis(s)}
+}
+
+// url is what a process is told, which reaches a single server through the relay.
+func (r *redisServers) url(relay *tcpRelay) string {
+	switch {
+	case r.sentinel != nil:
+		return r.sentinel.URL()
+	case r.cluster != nil:
+		return r.cluster.URL()
+	}
+	return "redis://" + relay.addr() + "/0"
+}
+
+// primary is the server that has the published set now.
+func (r *redisServers) primary() *testenv.RedisServer {
+	switch {
+	case r.sentinel != nil:
+		return r.sentinel.PrimaryServer()
+	case r.cluster != nil:
+		return r.cluster.Master(redisName("hot"))
+	}
+	return r.single
+}
+
+// masters are the host:port of all that take writes.
+func (r *redisServers) masters(ctx context.Context) (addrs []string) {
+	all := []string{}
+	switch {
+	case r.sentinel != nil:
+		return []string{r.sentinel.Primary()}
+	case r.cluster != nil:
+		all = r.cluster.Addrs()
+	default:
+		return []string{r.single.Addr()}
+	}
+	for _, addr := range all {
+		_ = withRedis(addr, func(c *redis.Client) error { // a dead node is no master
+			role, err := c.Do(ctx, "ROLE").Slice()
+			if err == nil && len(role) > 0 && fmt.Sprint(role[0]) == "master" {
+				addrs = append(addrs, addr)
+			}
+			return err
+		})
+	}
+	return addrs
+}
+
+// do runs a command on each master.
+func (r *redisServers) do(ctx context.Context, args ...any) error {
+	for _, addr := range r.masters(ctx) {
+		err := withRedis(addr, func(c *redis.Client) error { return c.Do(ctx, args...).Err() })
+		if err != nil {
+			return fmt.Errorf("%v at %s: %w", args, addr, err)
+		}
+	}
+	return nil
+}
+
+// onKey runs a command on the master that has the key.
+func (r *redisServers) onKey(ctx context.Context, args ...any) (err error) {
+	for _, addr := range r.masters(ctx) {
+		err = withRedis(addr, func(c *redis.Client) error { return c.Do(ctx, args...).Err() })
+		if err == nil || !strings.HasPrefix(err.Error(), "MOVED") {
+			return err
+		}
+	}
+	return err
+}
+
+// limitKeys returns the names of all keys of exact limits.
+func (r *redisServers) limitKeys(ctx context.Context) (map[string]bool, error) {
+	keys := make(map[string]bool)
+	for _, addr := range r.masters(ctx) {
+		err := withRedis(addr, func(c *redis.Client) error {
+			names, err := c.Keys(ctx, "hotparam:{"+namespace+"/*}:limit").Result()
+			for _, name := range names {
+				keys[name] = true
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+// withRedis runs the action with a client that never retries, and leaves nothing behind.
+func withRedis(addr string, action func(*redis.Client) error) error {
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, MaxRetries: -1, DialerRetries: 1, DialTimeout: 5 * time.Second, PoolSize: 1, ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	defer client.Close()
+	return action(client)
+}

@@ -1,0 +1,143 @@
+package chaos
+
+import (
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// mode is what a relay does with what goes through it.
+type mode int
+
+const (
+	through mode = iota
+	cut          // connections break, and new ones break at once
+	silent       // connections come about and stay, and nothing comes through
+	slow         // each answer comes late
+	garbled      // answers have bytes changed
+)
+
+// slowness is how late an answer is on a slow link.
+const slowness = 350 * time.Millisecond
+
+// tcpRelay forwards connections to a server.
+type tcpRelay struct {
+	listener net.Listener
+	target   string
+	work     sync.WaitGroup
+
+	mu   sync.Mutex
+	mode mode
+	rng  *rand.Rand        // for garbage
+	ends map[net.Conn]bool // both of each connection; true: it went silent, for good
+}
+
+func newTCPRelay(target string, seed uint64) (*tcpRelay, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &tcpRelay{
+		listener: listener, target: target, rng: rand.New(rand.NewPCG(seed, 1)),
+		ends: make(map[net.Conn]bool),
+	}
+	r.work.Go(r.accept)
+	return r, nil
+}
+
+func (r *tcpRelay) addr() string { return r.listener.Addr().String() }
+
+func (r *tcpRelay) close() {
+	r.listener.Close()
+	r.set(cut)
+	r.work.Wait()
+}
+
+// set changes the mode. A connection that was silent stays so, as one does that a
+// firewall has forgotten: only new ones come through.
+func (r *tcpRelay) set(m mode) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mode = m
+	for end := range r.ends {
+		switch m {
+		case cut:
+			end.Close()
+		case silent:
+			r.ends[end] = true
+		}
+	}
+}
+
+func (r *tcpRelay) accept() {
+	for {
+		conn, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.work.Go(func() { r.connect(conn) })
+	}
+}
+
+func (r *tcpRelay) connect(client net.Conn) {
+	server, err := net.DialTimeout("tcp", r.target, time.Second)
+	if err != nil {
+		client.Close()
+		return
+	}
+	r.mu.Lock()
+	if r.mode == cut {
+		r.mu.Unlock()
+		client.Close()
+		server.Close()
+		return
+	}
+	r.ends[client], r.ends[server] = r.mode == silent, r.mode == silent
+	r.work.Go(func() { r.forward(server, client, false) })
+	r.work.Go(func() { r.forward(client, server, true) })
+	r.mu.Unlock()
+}
+
+func (r *tcpRelay) forward(to, from net.Conn, answers bool) {
+	defer func() {
+		to.Close()
+		from.Close()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.ends, to)
+		delete(r.ends, from)
+	}()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if r.treat(from, buf[:n], answers) {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// treat does to the bytes what the mode says, and reports whether they go on.
+func (r *tcpRelay) treat(from net.Conn, bytes []byte, answers bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ends[from] {
+		return false
+	}
+	switch {
+	case r.mode == slow && answers:
+		r.mu.Unlock()
+		time.Sleep(slowness)
+		r.mu.Lock()
+	case r.mode == garbled && answers && len(bytes) > 0:
+		for range 1 + len(bytes)/32 {
+			bytes[r.rng.IntN(len(bytes))] = byte(r.rng.Uint32())
+		}
+	}
+	return true
+}

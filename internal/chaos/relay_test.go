@@ -1,0 +1,137 @@
+package chaos
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// echo answers each byte, until the test ends.
+func echo(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		<-done
+	})
+	return listener.Addr().String()
+}
+
+// exchange sends a line over a connection and returns what comes back in some time.
+func exchange(t *testing.T, conn net.Conn, wait time.Duration) (string, error) {
+	t.Helper()
+	if _, err := conn.Write([]byte("hello, relay\n")); err != nil {
+		return "", err
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(wait))
+	buf := make([]byte, 13)
+	n, err := io.ReadFull(conn, buf)
+	return string(buf[:n]), err
+}
+
+func TestTCPRelay(t *testing.T) {
+	relay, err := newTCPRelay(echo(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.close()
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", relay.addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	const long = 20 * time.Second
+	first := dial()
+	if got, err := exchange(t, first, long); got != "hello, relay\n" {
+		t.Fatalf("through: %q, %v", got, err)
+	}
+	relay.set(slow)
+	begun := time.Now()
+	if got, err := exchange(t, first, long); got != "hello, relay\n" || time.Since(begun) < slowness {
+		t.Errorf("slow: %q after %v, %v", got, time.Since(begun), err)
+	}
+	relay.set(garbled)
+	if got, err := exchange(t, first, long); got == "hello, relay\n" || err != nil {
+		t.Errorf("garbled: %q, %v", got, err)
+	}
+	relay.set(silent)
+	if got, err := exchange(t, first, 100*time.Millisecond); got != "" || !isTimeout(err) {
+		t.Errorf("silent: %q, %v", got, err)
+	}
+	relay.set(through)
+	if got, err := exchange(t, first, 100*time.Millisecond); got != "" || !isTimeout(err) {
+		t.Errorf("a connection that was silent: %q, %v", got, err)
+	}
+	second := dial()
+	if got, err := exchange(t, second, long); got != "hello, relay\n" {
+		t.Errorf("a new connection: %q, %v", got, err)
+	}
+	relay.set(cut)
+	if got, err := exchange(t, second, long); err == nil || isTimeout(err) {
+		t.Errorf("cut: %q, %v", got, err)
+	}
+}
+
+func TestUDPRelay(t *testing.T) {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	relay, err := newUDPRelay(server.LocalAddr().String(), "q=steady")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.close()
+	conn, err := net.Dial("udp", relay.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const meta = "hotparam.meta:1|c|#v:1,i:a,e:1f,s:3,t:1700000000000000000,h:1,u:0\nsearch.hot_param.GET /search?q=steady:7|c\n"
+	packet := func() string {
+		t.Helper()
+		if _, err := conn.Write([]byte(meta)); err != nil {
+			t.Fatal(err)
+		}
+		_ = server.SetReadDeadline(time.Now().Add(20 * time.Second))
+		buf := make([]byte, 1500)
+		n, _, err := server.ReadFrom(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buf[:n])
+	}
+	if got := packet(); got != meta {
+		t.Errorf("got %q", got)
+	}
+	relay.setOffset(-time.Second)
+	if got := packet(); !bytes.Contains([]byte(got), []byte(",t:1699999999000000000,h:1,u:0\nsearch")) {
+		t.Errorf("with a clock that is slow by a second: %q", got)
+	}
+	if got := string(relay.sampleLine()); got != "search.hot_param.GET /search?q=steady:7|c" {
+		t.Errorf("sample %q", got)
+	}
+}

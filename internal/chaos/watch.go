@@ -1,0 +1,202 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/chaos/oracle"
+)
+
+// Bounds of I4.
+const (
+	maxLines       = 100 // of a log, within ten seconds
+	maxDescriptors = 200 // of a process, after a fault
+	maxGoroutines  = 400
+	healthBound    = time.Second
+)
+
+// watched is a process whose figures are sampled.
+type watched struct {
+	*child
+	life        int64
+	lines       oracle.Cap
+	descriptors *oracle.Level
+	goroutines  *oracle.Level
+	notReady    *oracle.Level
+	aggregator  bool
+}
+
+func (j *judge) watch(p *child, aggregator bool) *watched {
+	level := func(invariant, what string, most float64) *oracle.Level {
+		l := &oracle.Level{Invariant: invariant, Subject: what + " of " + p.name, Most: most, Deadline: recovery + time.Second}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.levels = append(j.levels, l)
+		return l
+	}
+	return &watched{
+		child: p, aggregator: aggregator,
+		descriptors: level(oracle.I4, "descriptors", maxDescriptors), goroutines: level(oracle.I4, "goroutines", maxGoroutines),
+		notReady: level(oracle.I2, "503 at /-/ready", 0),
+	}
+}
+
+// watch samples a process until the context ends. An aggregator is also asked for its
+// health, each time over a new connection.
+func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if w.exited() {
+			continue
+		}
+		if life := w.lives.Load(); life != w.life {
+			w.life = life
+			w.lines = oracle.Cap{Subject: "log lines of " + w.name, Most: maxLines, Window: 10 * time.Second}
+		}
+		now := f.now()
+		f.tell(j, w.lines.Sample(now, float64(w.child.lines())))
+		j.sample(w.descriptors, float64(w.child.descriptors()))
+		if w.aggregator {
+			f.checkHealth(ctx, j, client, w)
+		}
+		if n%4 == 0 {
+			if g, err := w.countGoroutines(ctx, client); err == nil {
+				j.sample(w.goroutines, g)
+			}
+		}
+	}
+}
+
+func (f *fleet) tell(j *judge, v *oracle.Violation) {
+	if v != nil {
+		j.report(*v)
+	}
+}
+
+func (j *judge) sample(l *oracle.Level, value float64) {
+	j.mu.Lock()
+	v := l.Sample(j.now(), value, &j.stalls)
+	j.mu.Unlock()
+	if v != nil {
+		j.report(*v)
+	}
+}
+
+func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, w *watched) {
+	sent := f.now()
+	status, err := ask(ctx, client, http.MethodGet, "http://"+w.addr+"/-/healthy")
+	now := f.now()
+	excused := j.excusesSilence(oracle.Span{From: sent, To: now})
+	if (err != nil || status != http.StatusOK || now > j.stalls.Extended(sent, healthBound, now)) && !excused && ctx.Err() == nil {
+		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: "/-/healthy of " + w.name, Text: fmt.Sprintf(
+			"status %d, error %v, after %v, at most %v", status, err, (now - sent).Round(time.Millisecond), healthBound)})
+	}
+	if status, err := ask(ctx, client, http.MethodGet, "http://"+w.addr+"/-/ready"); err == nil {
+		v := 0.0
+		if status != http.StatusOK {
+			v = 1
+		}
+		j.sample(w.notReady, v)
+	}
+}
+
+// countGoroutines asks an instance, or an aggregator's metrics.
+func (w *watched) countGoroutines(ctx context.Context, client *http.Client) (float64, error) {
+	if w.aggregator {
+		return w.metric(ctx, client, "go_goroutines")
+	}
+	s, err := w.state(ctx, client, false)
+	return float64(s.Goroutines), err
+}
+
+// state is what an instance says of itself.
+type state struct {
+	Goroutines int
+	Heap       int64
+	Hot        int
+	Watcher    struct{ Resyncs, Gaps, Polls uint64 }
+	Backend    struct {
+		Failures, Probes, Local uint64
+		Away                    time.Time
+	}
+}
+
+func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s state, err error) {
+	url := "http://" + p.addr + "/chaos/state"
+	if collect {
+		url += "?gc=1"
+	}
+	text, err := fetch(ctx, client, url)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal([]byte(text), &s)
+}
+
+// metric returns one of an aggregator's metrics.
+func (p *child) metric(ctx context.Context, client *http.Client, name string) (float64, error) {
+	text, err := fetch(ctx, client, "http://"+p.addr+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, fmt.Errorf("no metric %s", name)
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return string(text), err
+}
+
+// maxRefusals is how many commands Redis may refuse within five seconds. Requests for a
+// poisoned key are most of them; whoever tries again without a pause makes thousands.
+const maxRefusals = 1000
+
+// watchRedis samples how many commands Redis refuses, until the context ends.
+func (f *fleet) watchRedis(ctx context.Context, j *judge) {
+	refusals := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusals, Window: 5 * time.Second}
+	every(ctx, 500*time.Millisecond, func(int) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = withRedis(f.redis.single.Addr(), func(c *redis.Client) error { // it is sampled again soon
+			info, err := c.InfoMap(ctx, "stats").Result()
+			if err != nil {
+				return err
+			}
+			total, err := strconv.ParseFloat(info["Stats"]["total_error_replies"], 64)
+			if err == nil {
+				f.tell(j, refusals.Sample(f.now(), total))
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,193 @@
+package httpserve
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// connections are those of a server. Each has a request or gives way to a new one.
+type connections struct {
+	most int
+
+	mu       sync.Mutex
+	all      map[*conn]struct{}
+	spares   []*os.File // descriptors that are kept for when there are none
+	isClosed bool
+	counters Stats
+}
+
+// conn is a connection. Its connections' mu guards it.
+type conn struct {
+	net.Conn
+	of        *connections
+	since     time.Time // when it began, or its last request ended
+	isBusy    bool      // a request is served
+	isReserve bool      // it came when there were too many
+	spare     bool      // it has the descriptor of a spare
+	once      sync.Once
+}
+
+// spares is how many descriptors are kept: as many health checks at once.
+const spares = 4
+
+func newConnections(most int) *connections {
+	return &connections{most: most, all: make(map[*conn]struct{})}
+}
+
+// open takes the spare descriptors. Fewer will do.
+func (s *connections) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range spares {
+		s.keepSpare()
+	}
+}
+
+// keepSpare takes one more, if there is one. s.mu is held.
+func (s *connections) keepSpare() {
+	if s.isClosed || len(s.spares) >= spares {
+		return
+	}
+	if f, err := os.Open(os.DevNull); err == nil {
+		s.spares = append(s.spares, f)
+	}
+}
+
+func (s *connections) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isClosed = true
+	for _, f := range s.spares {
+		_ = f.Close()
+	}
+	s.spares = nil
+}
+
+func (s *connections) stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counters
+	c.Connections = len(s.all)
+	return c
+}
+
+// setBusy notes that a request begins or has ended, and reports whether its connection
+// is of the reserve.
+func (s *connections) setBusy(c *conn, isBusy bool) (isReserve bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.isBusy, c.since = isBusy, time.Now()
+	return c.isReserve
+}
+
+// admit takes a connection in, and closes the one that has been without a request for
+// longest when there are too many. It returns nil if it had to close c.
+func (s *connections) admit(accepted net.Conn, spare bool) *conn {
+	c := &conn{Conn: accepted, of: s, since: time.Now(), spare: spare}
+	s.mu.Lock()
+	var evicted *conn
+	if len(s.all) >= s.most {
+		evicted = s.idlest(time.Now())
+	}
+	if evicted == nil && len(s.all) >= s.most+reserved {
+		s.counters.Refused++
+		s.mu.Unlock()
+		_ = c.Close()
+		return nil
+	}
+	c.isReserve = spare || evicted == nil && len(s.all) >= s.most
+	s.all[c] = struct{}{}
+	s.mu.Unlock()
+	s.evict(evicted)
+	return c
+}
+
+// idlest takes out the connection that has been without a request for longest, since
+// before the instant; nil: there is none. s.mu is held.
+func (s *connections) idlest(before time.Time) (idlest *conn) {
+	for c := range s.all {
+		if !c.isBusy && !c.since.After(before) && (idlest == nil || c.since.Before(idlest.since)) {
+			idlest = c
+		}
+	}
+	if idlest != nil {
+		s.counters.Evicted++
+		delete(s.all, idlest)
+	}
+	return idlest
+}
+
+func (s *connections) evict(c *conn) {
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// justCame is how long a connection is spared when descriptors are short: Accept fails
+// then before anybody has come, and the last who came would have to go at once.
+const justCame = time.Second
+
+// starved makes a descriptor free, by a connection that has no request, else by a
+// spare, and reports whether there was one.
+func (s *connections) starved() (found, spare bool) {
+	s.mu.Lock()
+	s.counters.Starved++
+	if c := s.idlest(time.Now().Add(-justCame)); c != nil {
+		s.mu.Unlock()
+		s.evict(c)
+		return true, false
+	}
+	defer s.mu.Unlock()
+	if len(s.spares) == 0 {
+		return false, false
+	}
+	last := len(s.spares) - 1
+	_ = s.spares[last].Close()
+	s.spares = s.spares[:last]
+	return true, true
+}
+
+// Close closes the connection; a spare's descriptor is kept again.
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		delete(c.of.all, c)
+		c.of.keepSpare()
+	})
+	return err
+}
+
+// limitedListener admits what a listener accepts.
+type limitedListener struct {
+	net.Listener
+	conns *connections
+}
+
+// Accept returns the next connection. After its error http.Server waits, 5 ms at first
+// and a second at most, and asks again.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	spare := false
+	for {
+		accepted, err := l.Listener.Accept()
+		switch {
+		case err == nil:
+			if c := l.conns.admit(accepted, spare); c != nil {
+				return c, nil
+			}
+			spare = false
+			continue
+		case !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE):
+			return nil, err
+		}
+		found := false
+		if found, spare = l.conns.starved(); !found {
+			return nil, err
+		}
+	}
+}

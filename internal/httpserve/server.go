@@ -1,0 +1,126 @@
+// Package httpserve serves HTTP with a bound on everything that a client can hold:
+// time, header bytes, connections and file descriptors. At the bound connections that
+// have no request make room, the one that has been so longest first, and a path for
+// health checks is answered still.
+package httpserve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// What a client may take.
+const (
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 2 * time.Minute // two scrapes
+	maxHeaderBytes = 16 << 10
+)
+
+// Config is what a [Server] needs; Handler is required.
+type Config struct {
+	Handler http.Handler
+	// MaxConnections is how many connections there are; 0 is [DefaultConnections].
+	// A process that may open few files has fewer: a quarter of those.
+	MaxConnections int
+	// Health is a path that is answered beyond MaxConnections, too; empty: none is.
+	Health string
+	// Grace is how long requests may go on when the server ends; 0 is a second.
+	Grace time.Duration
+	// Log gets what goes wrong, a line in ten seconds at most; nil: nothing.
+	Log *slog.Logger
+}
+
+// DefaultConnections is Config.MaxConnections by default.
+const DefaultConnections = 128
+
+// reserved is how many connections more than that there are for health.
+const reserved = 16
+
+// Stats are a server's counters.
+type Stats struct {
+	Connections int   // that are open
+	Evicted     int64 // closed without a request to make room, when there were too many
+	Refused     int64 // closed at once, as all had requests
+	Starved     int64 // accepts that found no file descriptor
+}
+
+// Server serves one listener. Its methods are safe for concurrent use; Serve is called
+// once.
+type Server struct {
+	cfg   Config
+	conns *connections
+}
+
+// New returns a server. It starts nothing.
+func New(c Config) *Server {
+	c.Grace = cmp.Or(c.Grace, time.Second)
+	c.MaxConnections = min(cmp.Or(c.MaxConnections, DefaultConnections), max(reserved, maxFiles()/4))
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{cfg: c, conns: newConnections(c.MaxConnections)}
+}
+
+// Stats returns the counters.
+func (s *Server) Stats() Stats { return s.conns.stats() }
+
+// Serve serves until ctx ends and closes the listener.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           http.HandlerFunc(s.handle),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          log.New(&errorLog{log: s.cfg.Log}, "", 0),
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if c, ok := c.(*conn); ok && state == http.StateIdle {
+				s.conns.setBusy(c, false)
+			}
+		},
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
+		defer cancel()
+		if server.Shutdown(limit) != nil {
+			_ = server.Close() // a request that hangs does not hold us up
+		}
+	})
+	s.conns.open()
+	err := server.Serve(&limitedListener{listener, s.conns})
+	s.conns.close()
+	if !stop() {
+		<-done
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+type connKey struct{}
+
+// handle serves a request. On the reserve only health is asked, once a connection.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+	c, ok := r.Context().Value(connKey{}).(*conn)
+	if ok && s.conns.setBusy(c, true) {
+		w.Header().Set("Connection", "close")
+		if s.cfg.Health == "" || r.URL.Path != s.cfg.Health {
+			http.Error(w, "too many connections", http.StatusServiceUnavailable)
+			return
+		}
+	}
+	s.cfg.Handler.ServeHTTP(w, r)
+}

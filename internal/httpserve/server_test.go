@@ -1,0 +1,238 @@
+package httpserve
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// start serves on a free port and returns its address.
+func start(t *testing.T, s *Server, wrap func(net.Listener) net.Listener) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrap == nil {
+		wrap = func(l net.Listener) net.Listener { return l }
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, wrap(l)) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// ask sends a request on a connection and returns the status and the body.
+func ask(t *testing.T, c net.Conn, path string) (int, string) {
+	t.Helper()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, strings.TrimSpace(string(body))
+}
+
+// gate is a handler whose requests to /slow wait until it is opened.
+func gate(t *testing.T) (http.Handler, *atomic.Int64) {
+	open, waiting := make(chan struct{}), new(atomic.Int64)
+	t.Cleanup(func() { close(open) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			waiting.Add(1)
+			<-open
+		}
+		fmt.Fprint(w, "well")
+	}), waiting
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("in vain: " + what)
+		}
+	}
+}
+
+// Thousands of connections that say nothing, or only a part of a request, are never
+// more than the cap, and every health check and scrape gets through.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	handler, _ := gate(t)
+	s := New(Config{Handler: handler, Health: "/healthy", MaxConnections: 32})
+	addr := start(t, s, nil)
+	for i := range 500 {
+		c := dial(t, addr)
+		if i%2 == 0 {
+			fmt.Fprint(c, "GET / HT")
+		}
+		if i%50 == 0 {
+			for _, path := range []string{"/healthy", "/metrics"} {
+				if code, body := ask(t, dial(t, addr), path); code != 200 {
+					t.Fatalf("after %d connections %s: %d %s", i, path, code, body)
+				}
+			}
+		}
+	}
+	eventually(t, "evictions", func() bool { return s.Stats().Evicted > 400 })
+	if st := s.Stats(); st.Connections > 32 || st.Refused != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// The connection that has been without a request for longest is the one to go; one
+// with a request never.
+func TestOldestIdleGoesFirst(t *testing.T) {
+	handler, waiting := gate(t)
+	s := New(Config{Handler: handler, MaxConnections: 16})
+	addr := start(t, s, nil)
+	busy := dial(t, addr)
+	fmt.Fprint(busy, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+	eventually(t, "request", func() bool { return waiting.Load() == 1 })
+	var conns []net.Conn
+	for range 15 {
+		c := dial(t, addr)
+		if code, _ := ask(t, c, "/"); code != 200 {
+			t.Fatal(code)
+		}
+		conns = append(conns, c)
+	}
+	if code, _ := ask(t, conns[0], "/"); code != 200 { // now the youngest
+		t.Fatal(code)
+	}
+	if code, _ := ask(t, dial(t, addr), "/"); code != 200 {
+		t.Fatal(code)
+	}
+	_ = conns[1].SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := conns[1].Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the oldest: %v, want it closed", err)
+	}
+	for _, i := range []int{0, 2, 14} {
+		if code, body := ask(t, conns[i], "/"); code != 200 {
+			t.Errorf("connection %d: %d %s", i, code, body)
+		}
+	}
+	if st := s.Stats(); st.Evicted != 1 || st.Connections != 16 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// With a request on every connection health is answered on the reserve, and nothing
+// else; what is more is closed at once.
+func TestHealthHasAReserve(t *testing.T) {
+	handler, waiting := gate(t)
+	s := New(Config{Handler: handler, Health: "/healthy", MaxConnections: 16})
+	addr := start(t, s, nil)
+	for range 16 {
+		fmt.Fprint(dial(t, addr), "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+	}
+	eventually(t, "requests", func() bool { return waiting.Load() == 16 })
+	for range 40 {
+		if code, body := ask(t, dial(t, addr), "/healthy"); code != 200 {
+			t.Fatalf("%d %s", code, body)
+		}
+		if code, _ := ask(t, dial(t, addr), "/slow"); code != 503 {
+			t.Fatalf("%d, want 503", code)
+		}
+	}
+	if st := s.Stats(); st.Connections > 16+reserved {
+		t.Errorf("%+v", st)
+	}
+}
+
+// fewFiles is a listener of a process that has a few descriptors, those of spares among
+// them; beyond, its Accept fails as the system's does.
+type fewFiles struct {
+	net.Listener
+	s    *Server
+	left int // besides the spares, which the server holds
+}
+
+func (l *fewFiles) Accept() (net.Conn, error) {
+	l.s.conns.mu.Lock()
+	open := len(l.s.conns.all) + len(l.s.conns.spares)
+	l.s.conns.mu.Unlock()
+	if open >= l.left+spares {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// Without file descriptors health is answered by a spare one.
+func TestNoDescriptors(t *testing.T) {
+	for name, path := range map[string]string{"idle": "", "busy": "/slow"} {
+		t.Run(name, func(t *testing.T) {
+			handler, waiting := gate(t)
+			var log testenv.Log
+			s := New(Config{Handler: handler, Health: "/healthy", Log: slog.New(slog.NewTextHandler(&log, nil))})
+			addr := start(t, s, func(l net.Listener) net.Listener { return &fewFiles{l, s, 8} })
+			for i := range int64(8) {
+				c := dial(t, addr)
+				if path != "" {
+					fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
+					eventually(t, "request", func() bool { return waiting.Load() > i })
+				}
+			}
+			for range 20 {
+				if code, body := ask(t, dial(t, addr), "/healthy"); code != 200 {
+					t.Fatalf("%d %s", code, body)
+				}
+			}
+			if st := s.Stats(); st.Starved == 0 {
+				t.Errorf("%+v", st)
+			}
+			if n := strings.Count(log.String(), "\n"); n > 1 {
+				t.Errorf("%d lines:\n%s", n, log.String())
+			}
+		})
+	}
+}
+
+func TestHeadersAreBounded(t *testing.T) {
+	handler, _ := gate(t)
+	addr := start(t, New(Config{Handler: handler}), nil)
+	c := dial(t, addr)
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: a\r\nX: %s\r\n\r\n", strings.Repeat("x", 2*maxHeaderBytes))
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err == nil {
+		defer resp.Body.Close()
+	}
+	if err == nil && resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%d", resp.StatusCode)
+	}
+}

@@ -1,0 +1,149 @@
+package testenv
+
+import (
+	byteorder "encoding/binary"
+	"math/rand/v2"
+	"net"
+	"sync"
+)
+
+// Garbler is a faulty network for servers of which each answer is one Write, and
+// begins with its length in four bytes, as Kafka's: while it is on it damages some of
+// the answers. What it did to a connection outlasts it: one that was cut off half-way
+// through an answer stays silent. The same seed damages the same answers in the same
+// way, if they come in the same order.
+type Garbler struct {
+	mu       sync.Mutex
+	rand     *rand.Rand
+	isOn     bool
+	percent  int
+	throttle bool
+	damaged  int
+}
+
+// NewGarbler returns a Garbler that is off.
+func NewGarbler(seed uint64) *Garbler { return &Garbler{rand: rand.New(rand.NewPCG(seed, 1))} }
+
+// Start damages percent of the answers from now on.
+func (g *Garbler) Start(percent int) { g.set(true, percent, false) }
+
+// StartThrottling sets the last four bytes of percent of the answers, the throttle
+// time of Kafka's answers to a producer, to 24 days.
+func (g *Garbler) StartThrottling(percent int) { g.set(true, percent, true) }
+
+// Stop damages no more answers.
+func (g *Garbler) Stop() { g.set(false, 0, false) }
+
+func (g *Garbler) set(isOn bool, percent int, throttle bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.isOn, g.percent, g.throttle = isOn, percent, throttle
+}
+
+// Damaged returns how many answers were damaged.
+func (g *Garbler) Damaged() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.damaged
+}
+
+// Listen is a net.Listen whose connections go through the Garbler.
+func (g *Garbler) Listen(network, address string) (net.Listener, error) {
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return g.Wrap(l), nil
+}
+
+// Wrap returns a listener whose connections go through the Garbler.
+func (g *Garbler) Wrap(l net.Listener) net.Listener {
+	return &garbledListener{Listener: l, garbler: g}
+}
+
+type garbledListener struct {
+	net.Listener
+	garbler *Garbler
+}
+
+func (l *garbledListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &garbledConn{Conn: c, garbler: l.garbler}, nil
+}
+
+type garbledConn struct {
+	net.Conn
+	garbler *Garbler
+
+	mu       sync.Mutex
+	isSilent bool
+}
+
+// damage is what becomes of an answer: other bytes, and what comes after them.
+type damage struct {
+	bytes         []byte
+	silent, close bool
+}
+
+// longest is the largest throttle time that an answer can name, in milliseconds.
+const longest = 1<<31 - 1
+
+func (g *Garbler) damage(answer []byte) damage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.isOn || g.rand.IntN(100) >= g.percent || len(answer) < 12 {
+		return damage{bytes: answer}
+	}
+	g.damaged++
+	garbled := append([]byte(nil), answer...)
+	if g.throttle {
+		byteorder.BigEndian.PutUint32(garbled[len(garbled)-4:], longest)
+		return damage{bytes: garbled}
+	}
+	switch g.rand.IntN(8) {
+	case 0: // the throttle time, where it is last
+		byteorder.BigEndian.PutUint32(garbled[len(garbled)-4:], uint32(g.rand.Int32()))
+	case 1: // and where it is first
+		if len(garbled) >= 16 {
+			byteorder.BigEndian.PutUint32(garbled[8+g.rand.IntN(2):], uint32(g.rand.Int32()))
+		}
+	case 2, 3: // some bits of the body
+		for range 1 + g.rand.IntN(8) {
+			garbled[8+g.rand.IntN(len(garbled)-8)] ^= 1 << g.rand.IntN(8)
+		}
+	case 4: // nothing but noise of the right length
+		for i := range garbled[4:] {
+			garbled[4+i] = byte(g.rand.Uint32())
+		}
+	case 5: // the head too
+		for range 1 + g.rand.IntN(4) {
+			garbled[g.rand.IntN(12)] = byte(g.rand.Uint32())
+		}
+	case 6: // the end is missing
+		return damage{bytes: garbled[:g.rand.IntN(len(garbled))], close: true}
+	case 7: // and the connection stays open
+		return damage{bytes: garbled[:g.rand.IntN(len(garbled))], silent: true}
+	}
+	return damage{bytes: garbled}
+}
+
+// Write writes the answer, or what the Garbler makes of it.
+func (c *garbledConn) Write(answer []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isSilent {
+		return len(answer), nil
+	}
+	d := c.garbler.damage(answer)
+	c.isSilent = d.silent
+	if n, err := c.Conn.Write(d.bytes); err != nil {
+		return n, err
+	}
+	if d.close {
+		_ = c.Conn.Close()
+	}
+	return len(answer), nil
+}

@@ -1,0 +1,58 @@
+package limiter
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+)
+
+// Clustered is a backend whose keys lie on nodes that fail one by one, or one that knows
+// how to find out whether it takes writes. A [Failover] around it keeps a circuit breaker
+// for each node. A backend without it counts as one node.
+type Clustered interface {
+	Backend
+	// Node returns the name of the node that has op's key now; empty where there is but
+	// one, or it is not known. It does not wait for other nodes.
+	Node(ctx context.Context, op Op) string
+	// Probe writes to the node that has op's key, without a trace in the key itself,
+	// and returns nil if that succeeded.
+	Probe(ctx context.Context, op Op) error
+}
+
+// nodeOf returns the node of b that has op's key.
+func nodeOf(ctx context.Context, b Backend, op Op) string {
+	if c, ok := b.(Clustered); ok {
+		return c.Node(ctx, op)
+	}
+	return ""
+}
+
+// probeName is the limiter's name that a probe writes under where the backend has no
+// way of its own.
+const probeName = "hotparam probe"
+
+// probe writes to the node of b that has op's key. A backend that is not [Clustered] is
+// asked for a permit of a key that nobody has, by op's quota: it is taken, which is a
+// write. An error of that ask alone is an answer, too.
+func probe(ctx context.Context, b Backend, op Op) error {
+	if c, ok := b.(Clustered); ok {
+		return c.Probe(ctx, op)
+	}
+	op.Name, op.Key, op.Ask = probeName, rand.Text(), Ask{Kind: Take, N: 1}
+	_, err := b.Do(ctx, op)
+	if concernsOp(err) {
+		return nil
+	}
+	return err
+}
+
+// concernsOp reports whether an error of a backend is that of one op alone.
+func concernsOp(err error) bool {
+	var alone *OpError
+	return errors.As(err, &alone) || refusedByAll(err)
+}
+
+// refusedByAll reports whether an op is refused wherever it is asked.
+func refusedByAll(err error) bool {
+	return errors.Is(err, ErrNoKey) || errors.Is(err, ErrUnsupported)
+}

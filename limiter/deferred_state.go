@@ -1,0 +1,165 @@
+package limiter
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// deferredState is what a [Deferred] knows of a key.
+type deferredState struct {
+	mu     sync.Mutex
+	gone   bool // dropped from its shard: look it up again
+	quota  *hotparam.Quota
+	told   hotparam.Decision // by the backend
+	at     time.Time         // when it was asked that; zero: nothing is known
+	left   int64             // of what it told remains; below 0: charged more than that
+	unsent int64             // taken here, and not told to the backend
+	flying int64             // being told
+	batch  int64             // names what is unsent, as the Mark of what was taken; 0: nothing is
+
+	sent [4]deferredBatch // the last batches that were told, or are being told
+	next int              // the place in sent of the next one
+	back []deferredReturn // given back while its batch was being told
+}
+
+// deferredBatch is what was taken here in the time of one refresh, and is told as one
+// Charge.
+type deferredBatch struct {
+	name   int64 // 0: there is none
+	flying bool
+	mark   int64 // the Charge's, for a Return
+	from   From
+}
+
+// deferredReturn is what is given back of a batch.
+type deferredReturn struct{ batch, n int64 }
+
+const (
+	// maxUnsent bounds what is charged at once, far from any overflow.
+	maxUnsent = 1 << 40
+	// maxReturns bounds what waits to be returned until its batch has been told.
+	maxReturns = 64
+)
+
+func (s *deferredState) result(now time.Time) Result {
+	d := s.told
+	d.Allowed, d.Reason, d.Remaining, d.RetryAfter, d.Delay = true, hotparam.ReasonWithin, max(s.left, 0), 0, 0
+	d.ResetAfter = max(0, d.ResetAfter-now.Sub(s.at))
+	return Result{Decision: d}
+}
+
+// knows reports whether what is known is of that quota, and not older than maxAge.
+func (s *deferredState) knows(q *hotparam.Quota, now time.Time, maxAge time.Duration) bool {
+	return !s.at.IsZero() && now.Sub(s.at) < maxAge && (s.quota == q || *s.quota == *q)
+}
+
+// fly makes what is unsent a batch that is being told.
+func (s *deferredState) fly() (n, batch int64) {
+	n, batch = s.unsent, s.batch
+	s.unsent, s.batch = 0, 0
+	if n > 0 {
+		s.flying += n
+		s.sent[s.next] = deferredBatch{name: batch, flying: true}
+		s.next = (s.next + 1) % len(s.sent)
+	}
+	return n, batch
+}
+
+// find returns the batch of that name among the last ones; nil: it is not among them.
+func (s *deferredState) find(name int64) *deferredBatch {
+	for i := range s.sent {
+		if s.sent[i].name == name && name != 0 {
+			return &s.sent[i]
+		}
+	}
+	return nil
+}
+
+// giveBack returns what was taken here: from what has not been told yet, or else from the
+// charge that told of it. It reports whether that is all, or the ask is to be sent.
+func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
+	op := &a.op
+	sent := s.find(op.Mark)
+	switch {
+	case op.Mark == s.batch && s.batch != 0:
+		n := min(op.N, s.unsent)
+		s.unsent -= n
+		s.left += n
+	case sent == nil:
+		return d.giveBackOld(a)
+	case !sent.flying:
+		op.Mark, op.From = sent.mark, sent.from
+		return Result{}, false
+	case len(s.back) < maxReturns:
+		s.back = append(s.back, deferredReturn{op.Mark, op.N})
+	default:
+		d.kept.Add(uint64(op.N))
+	}
+	return s.returned(), true
+}
+
+// giveBackOld returns what was told too long ago for its charge to be known: as far as
+// that needs no mark.
+func (d *Deferred) giveBackOld(a *deferredAsk) (Result, bool) {
+	op := &a.op
+	if op.Quota.Algorithm.Windowed() {
+		d.kept.Add(uint64(op.N))
+		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: op.Quota.Burst}}, true
+	}
+	op.Mark, op.From = 0, 0
+	return Result{}, false
+}
+
+// returned is what a Return comes to here.
+func (s *deferredState) returned() Result {
+	return Result{Decision: hotparam.Decision{
+		Allowed: true, Reason: hotparam.ReasonWithin, Limit: s.told.Limit, Remaining: max(s.left, 0),
+	}}
+}
+
+// hear learns what came of an ask, and of the charge that told of what was taken before.
+func (d *Deferred) hear(a *deferredAsk, res Result, err error, charge Result, chargeErr error) {
+	s := a.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flying -= a.flying
+	if chargeErr != nil {
+		d.lost.Add(uint64(a.flying))
+	}
+	if sent := s.find(a.batch); sent != nil {
+		if sent.flying, sent.mark, sent.from = false, charge.Mark, charge.From; chargeErr != nil {
+			*sent = deferredBatch{} // who knows what of it was charged
+		}
+	}
+	switch {
+	case err != nil || a.now.Before(s.at): // or a later one was faster
+	case res.Limit < 1: // nothing is kept of the key
+		s.at = time.Time{}
+	default:
+		s.quota, s.told, s.at = a.op.Quota, res.Decision, a.now
+		s.left = res.Remaining - s.unsent - s.flying
+	}
+}
+
+// returns appends the Returns that had to wait for their batch to be told.
+func (d *Deferred) returns(s *deferredState, key deferredKey, asks []deferredAsk, now time.Time) []deferredAsk {
+	rest := s.back[:0]
+	for _, r := range s.back {
+		sent := s.find(r.batch)
+		switch {
+		case sent == nil: // it was lost
+			d.kept.Add(uint64(r.n))
+		case sent.flying:
+			rest = append(rest, r)
+		default:
+			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: Ask{Kind: Return, N: r.n, Mark: sent.mark, From: sent.from}}
+			asks = append(asks, deferredAsk{op: op, place: len(asks), now: now})
+		}
+	}
+	if s.back = rest; len(rest) == 0 {
+		s.back = nil
+	}
+	return asks
+}

@@ -1,0 +1,223 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Do implements [Backend].
+func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
+	if op.Name == "" || op.Key == "" {
+		return Result{}, ErrNoKey
+	}
+	step, op := stepOf(op)
+	if step != fromWithin || f.down(ctx, op) {
+		return f.decide(ctx, op, step)
+	}
+	began := time.Now()
+	within, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	res, err := f.primary.Do(within, op)
+	if err == nil {
+		f.heard(ctx, op)
+		return f.granted(ctx, op, res), nil
+	}
+	if f.failed(ctx, began, op, err) {
+		return f.decide(ctx, op, fromWithin)
+	}
+	if ended(ctx) != nil && !concernsOp(err) {
+		f.left(ctx, began, op, err)
+	}
+	return Result{}, endedWith(ctx, err)
+}
+
+// DoAll implements [Batcher]. It returns an [OpErrors] where ops could not be decided at
+// all; the others were.
+func (f *Failover) DoAll(ctx context.Context, ops []Op, results []Result) error {
+	for i := range ops {
+		if ops[i].Name == "" || ops[i].Key == "" {
+			return ErrNoKey
+		}
+	}
+	if f.batcher == nil || len(ops) == 0 {
+		return eachInTurn(ctx, f, ops, results)
+	}
+	if f.plain(ops) {
+		return f.askAll(ctx, ops, results)
+	}
+	var (
+		errs   OpErrors
+		rest   = make([]Op, 0, len(ops))
+		places = make([]int, 0, len(ops))
+	)
+	for i := range ops {
+		step, op := stepOf(ops[i])
+		if step == fromWithin && !f.down(ctx, op) {
+			rest, places = append(rest, op), append(places, i)
+			continue
+		}
+		var err error
+		results[i], err = f.decide(ctx, op, step)
+		errs = setError(errs, len(ops), i, err)
+	}
+	if len(rest) == 0 {
+		return errs.asError()
+	}
+	got := make([]Result, len(rest))
+	err := f.askAll(ctx, rest, got)
+	for k, i := range places {
+		results[i] = got[k]
+		errs = setError(errs, len(ops), i, ErrorOf(err, k))
+	}
+	return errs.asError()
+}
+
+// plain reports whether all of ops go to the primary as they are.
+func (f *Failover) plain(ops []Op) bool {
+	if f.breakers.Any() {
+		return false
+	}
+	for i := range ops {
+		if ops[i].From != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// askAll asks the primary for all of ops.
+func (f *Failover) askAll(ctx context.Context, ops []Op, results []Result) error {
+	began := time.Now()
+	within, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	all := f.batcher.DoAll(within, ops, results)
+	var (
+		errs OpErrors
+		left bool
+	)
+	for i := range ops {
+		err := ErrorOf(all, i)
+		switch {
+		case err == nil:
+			f.heard(ctx, ops[i])
+			results[i] = f.granted(ctx, ops[i], results[i])
+			continue
+		case f.failed(ctx, began, ops[i], err):
+			results[i], err = f.decide(ctx, ops[i], fromWithin)
+		default:
+			if ended(ctx) != nil && !concernsOp(err) && !left {
+				left = true // one caller, however many ops
+				f.left(ctx, began, ops[i], err)
+			}
+			results[i] = Result{}
+		}
+		errs = setError(errs, len(ops), i, endedWith(ctx, err))
+	}
+	return errs.asError()
+}
+
+// stepOf returns who took what op returns, and op as that one knows it.
+func stepOf(op Op) (From, Op) {
+	if op.From == 0 {
+		return fromWithin, op
+	}
+	var step From
+	step, op.From = op.From.split()
+	if op.Kind != Return {
+		step = fromWithin
+	}
+	return step, op
+}
+
+// down reports whether the node that has op's key is away.
+func (f *Failover) down(ctx context.Context, op Op) bool {
+	if !f.breakers.Any() {
+		return false
+	}
+	if f.breakers.Away(ctx, "") { // there is but one, or it is not known which
+		return true
+	}
+	node := nodeOf(ctx, f.primary, op)
+	return node != "" && f.breakers.Away(ctx, node)
+}
+
+// heard records that the primary answered.
+func (f *Failover) heard(ctx context.Context, op Op) {
+	if f.breakers.Uneasy() {
+		f.breakers.Answered(nodeOf(ctx, f.primary, op))
+	}
+}
+
+// granted records what the primary took, and names who took it.
+func (f *Failover) granted(ctx context.Context, op Op, res Result) Result {
+	f.note(ctx, op, res)
+	res.From = res.From.via(fromWithin)
+	return res
+}
+
+// failed records an error of the primary, and reports whether the op is to be decided
+// without it. It is not if it would be refused by anybody, or its caller has left.
+func (f *Failover) failed(ctx context.Context, began time.Time, op Op, err error) bool {
+	var alone *OpError
+	switch {
+	case unsound(op) || refusedByAll(err):
+		f.heard(ctx, op)
+		return false
+	case errors.As(err, &alone):
+		f.heard(ctx, op)
+		f.opErrors.Add(1)
+		f.opErrorLog.log(f.logger, op.Name, err)
+		return true
+	case ended(ctx) != nil:
+		return false
+	}
+	f.open(ctx, began, op, err)
+	return true
+}
+
+// left records that the caller left before it had an answer. One that waited for less than
+// a tenth of the time-out says nothing: clients that hang up at once are no outage.
+func (f *Failover) left(ctx context.Context, began time.Time, op Op, err error) {
+	if time.Since(began) >= f.timeout/10 && f.breakers.Left(nodeOf(ctx, f.primary, op)) {
+		f.open(ctx, began, op, err)
+	}
+}
+
+// open records that the node that has op's key failed.
+func (f *Failover) open(ctx context.Context, began time.Time, op Op, err error) {
+	f.failures.Add(1)
+	if isTimeout(err) {
+		f.timedOut.Add(1)
+	}
+	sample := op
+	sample.Key, sample.Ask = strings.Clone(op.Key), Ask{} // it outlives the request
+	f.breakers.Failed(nodeOf(ctx, f.primary, op), began, err, sample)
+}
+
+// isTimeout reports whether err says that there was no answer in time.
+func isTimeout(err error) bool {
+	var net interface{ Timeout() bool } // as of a net.Error, and of the context's
+	return errors.As(err, &net) && net.Timeout()
+}
+
+// unsound reports whether an op fails wherever it goes.
+func unsound(op Op) bool { return op.Quota == nil || op.Quota.Validate() != nil }
+
+// opErrorLog logs asks that the primary could not decide: one line a minute at most.
+type opErrorLog struct {
+	last  atomic.Int64 // when there was a line, Unix ns
+	count atomic.Int64 // errors since then
+}
+
+func (l *opErrorLog) log(logger *slog.Logger, name string, err error) {
+	count, last, now := l.count.Add(1), l.last.Load(), time.Now().UnixNano()
+	if now-last < int64(time.Minute) || !l.last.CompareAndSwap(last, now) {
+		return
+	}
+	l.count.Add(-count)
+	logger.Warn("limiter: the backend cannot decide on a key; it is decided without the backend", "limiter", name, "error", err, "times", count)
+}

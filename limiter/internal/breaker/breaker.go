@@ -1,0 +1,301 @@
+// Package breaker keeps circuit breakers for the nodes of a service elsewhere. A node is
+// away from its first failure until a probe succeeds, and only then: its owner makes
+// probes that write, since a node that refuses writes may still answer reads. Meanwhile
+// nobody else asks it, so an outage costs each request that is under way when it begins
+// one time-out at most. Other nodes are not concerned.
+//
+//	node.go  the state of one node
+//	log.go   what is logged, and how often
+package breaker
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a [Set] needs to know. All fields are required.
+type Config[T any] struct {
+	// Probe writes to the node that has sample, and returns nil if that succeeded. It
+	// bounds its own time.
+	Probe func(ctx context.Context, sample T) error
+	// Min and Max bound the time between two probes: the first, and what it doubles to.
+	Min, Max time.Duration
+	// Begun and Over are the log lines of an outage's two ends.
+	Begun, Over string
+	Logger      *slog.Logger
+}
+
+// Set is the breakers of all nodes of one service. Nodes go by names; a service that has
+// but one node calls it "". It is safe for concurrent use, and while no node is away its
+// readers share no lock.
+type Set[T any] struct {
+	Config[T]
+	open    atomic.Int64 // nodes that are away
+	uneasy  atomic.Int64 // nodes some of whose callers left
+	running atomic.Int64 // Runs
+	probes  atomic.Uint64
+	opened  chan struct{} // wakes Run; holds one
+
+	mu    sync.Mutex
+	nodes atomic.Pointer[map[string]*node[T]] // written under mu, by a copy
+}
+
+const (
+	// maxNodes bounds the nodes that are known: of a cluster, its masters.
+	maxNodes = 1024
+	// maxLeft is how many callers in a row may leave before they have an answer: if
+	// none has the patience for a time-out, they are how one shows.
+	maxLeft = 10
+	// maxProbes is how many probes are under way at a time.
+	maxProbes = 16
+)
+
+// New makes breakers that are all closed. The Set's Run makes the probes.
+func New[T any](c Config[T]) *Set[T] { return &Set[T]{Config: c, opened: make(chan struct{}, 1)} }
+
+// Any reports whether any node is away.
+func (s *Set[T]) Any() bool { return s.open.Load() > 0 }
+
+func (s *Set[T]) find(name string) *node[T] {
+	if nodes := s.nodes.Load(); nodes != nil {
+		return (*nodes)[name]
+	}
+	return nil
+}
+
+// Away reports whether a node is away. Where no Run does, it makes the probe that is due,
+// and waits for it.
+func (s *Set[T]) Away(ctx context.Context, name string) bool {
+	if !s.Any() {
+		return false
+	}
+	n := s.find(name)
+	if n == nil || !n.away.Load() {
+		return false
+	}
+	if s.running.Load() == 0 {
+		s.probe(ctx, n)
+	}
+	return n.away.Load()
+}
+
+// Failed records that a call to a node failed that began at began: the node is away.
+// sample is what to probe with. A call that began before the last outage ended says
+// nothing.
+func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.known(name)
+	if n == nil || n.away.Load() || began.Before(n.since) {
+		return
+	}
+	now := time.Now()
+	if n.delay = min(2*n.delay, s.Max); n.delay == 0 || now.Sub(n.since) > s.Max {
+		n.delay = s.Min // it was well for a while
+	}
+	n.since, n.next = now, now.Add(jittered(n.delay))
+	n.sample, n.cause = sample, cause
+	s.settle(n)
+	n.away.Store(true)
+	s.open.Add(1)
+	s.sayAway(n, now)
+	select {
+	case s.opened <- struct{}{}:
+	default:
+	}
+}
+
+// known returns the node of that name, which it makes; nil if there is no room.
+func (s *Set[T]) known(name string) *node[T] {
+	if n := s.find(name); n != nil {
+		return n
+	}
+	next := make(map[string]*node[T])
+	if nodes := s.nodes.Load(); nodes != nil {
+		for name, n := range *nodes {
+			next[name] = n
+		}
+	}
+	for name, n := range next { // one that is well has but its back-off to lose
+		if len(next) < maxNodes {
+			break
+		}
+		if !n.away.Load() {
+			s.settle(n)
+			delete(next, name)
+		}
+	}
+	if len(next) >= maxNodes {
+		return nil
+	}
+	n := &node[T]{name: name}
+	next[name] = n
+	s.nodes.Store(&next)
+	return n
+}
+
+// Left records that a caller left before the node had answered, and reports whether so
+// many did in a row that the node counts as failed.
+func (s *Set[T]) Left(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.known(name)
+	if n == nil {
+		return false
+	}
+	left := n.left.Add(1)
+	if left == 1 {
+		s.uneasy.Add(1)
+	}
+	return left >= maxLeft
+}
+
+// Uneasy reports whether callers have left some node since it last answered: then
+// [Set.Answered] is to be called.
+func (s *Set[T]) Uneasy() bool { return s.uneasy.Load() > 0 }
+
+// Answered records that a node answered.
+func (s *Set[T]) Answered(name string) {
+	if n := s.find(name); n != nil && n.left.Load() > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.settle(n)
+	}
+}
+
+// settle forgets who left.
+func (s *Set[T]) settle(n *node[T]) {
+	if n.left.Swap(0) > 0 {
+		s.uneasy.Add(-1)
+	}
+}
+
+// Run makes the probes until the context ends.
+func (s *Set[T]) Run(ctx context.Context) {
+	s.running.Add(1)
+	defer s.running.Add(-1)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		if !s.Any() {
+			select {
+			case <-ctx.Done():
+			case <-s.opened:
+			}
+			continue
+		}
+		now := time.Now()
+		due, next := s.due(now)
+		if len(due) > 0 {
+			s.probeAll(ctx, due)
+			continue
+		}
+		timer.Reset(max(next, time.Millisecond)) // due, and made by another: not in a loop
+		select {
+		case <-ctx.Done():
+		case <-s.opened:
+		case <-timer.C:
+		}
+	}
+}
+
+// due returns the nodes to probe now, at most maxProbes, and else in how long the first
+// one is.
+func (s *Set[T]) due(now time.Time) (due []*node[T], next time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next = s.Max
+	for _, n := range *s.nodes.Load() {
+		if !n.away.Load() {
+			continue
+		}
+		if in := n.due(now); in > 0 || n.probing.Load() {
+			next = min(next, in)
+		} else if due = append(due, n); len(due) == maxProbes {
+			break
+		}
+	}
+	return due, next
+}
+
+func (s *Set[T]) probeAll(ctx context.Context, due []*node[T]) {
+	var all sync.WaitGroup
+	for _, n := range due {
+		all.Go(func() { s.probe(ctx, n) })
+	}
+	all.Wait()
+}
+
+// probe probes a node that is away if that is due and nobody else does.
+func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
+	if !n.probing.CompareAndSwap(false, true) {
+		return
+	}
+	defer n.probing.Store(false)
+	s.mu.Lock()
+	wait := !n.away.Load() || n.due(time.Now()) > 0
+	s.mu.Unlock()
+	if wait {
+		return
+	}
+	s.probes.Add(1)
+	err := s.Probe(ctx, n.sample)
+	if err != nil && ctx.Err() != nil {
+		return // who asked has left
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if err != nil {
+		n.delay = min(2*n.delay, s.Max)
+		n.next, n.cause = now.Add(jittered(n.delay)), err
+		s.sayAway(n, now)
+		return
+	}
+	s.sayBack(n, now)
+	n.since = now
+	n.away.Store(false)
+	s.open.Add(-1)
+}
+
+// UntilProbe returns how long until a node that is away is probed next.
+func (s *Set[T]) UntilProbe(name string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.find(name); n != nil && n.away.Load() {
+		return n.due(time.Now())
+	}
+	return 0
+}
+
+// Stats is how a [Set] fares.
+type Stats struct {
+	Away   int       // nodes that are away
+	Since  time.Time // since when the first of them is; zero: none
+	Probes uint64
+}
+
+// Stats returns how the set fares.
+func (s *Set[T]) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := Stats{Probes: s.probes.Load()}
+	if nodes := s.nodes.Load(); nodes != nil {
+		for _, n := range *nodes {
+			if !n.away.Load() {
+				continue
+			}
+			if stats.Away++; stats.Since.IsZero() || n.since.Before(stats.Since) {
+				stats.Since = n.since
+			}
+		}
+	}
+	return stats
+}
+
+// jittered is three to five quarters of d, so that instances do not probe in step.
+func jittered(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }

@@ -1,0 +1,229 @@
+package breaker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errAway = errors.New("connection refused")
+
+// service is nodes that are well, or not.
+type service struct {
+	*Set[string]
+	log  safeBuffer
+	well atomic.Bool
+}
+
+func newService() *service {
+	s := &service{}
+	s.Set = New(Config[string]{
+		Probe: func(context.Context, string) error {
+			if s.well.Load() {
+				return nil
+			}
+			return errAway
+		},
+		Min: 100 * time.Millisecond, Max: 2 * time.Second, Begun: "away", Over: "back",
+		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
+	})
+	return s
+}
+
+// bubble runs f beside the Run of a service.
+func bubble(t *testing.T, f func(t *testing.T, s *service)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, done := newService(), make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { defer close(done); s.Run(ctx) }()
+		synctest.Wait()
+		f(t, s)
+		cancel()
+		<-done
+	})
+}
+
+// safeBuffer is a log that is read while it is written.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// take returns what was written, and empties it.
+func (b *safeBuffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.text.Reset()
+	return b.text.String()
+}
+
+func (s *service) lines() string {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.log.text.String()
+}
+
+func (s *service) fail(node string) { s.Failed(node, time.Now(), errAway, node) }
+
+func TestOneNodeIsNotAnother(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		s.fail("a")
+		if !s.Away(t.Context(), "a") || s.Away(t.Context(), "b") || s.Stats().Away != 1 {
+			t.Errorf("%+v", s.Stats())
+		}
+		s.well.Store(true)
+		time.Sleep(time.Second)
+		if s.Any() || s.Away(t.Context(), "a") || s.UntilProbe("a") != 0 {
+			t.Errorf("%+v", s.Stats())
+		}
+	})
+}
+
+// A node that flaps costs two lines a minute, and the next line says how often it did; an
+// outage that lasts is told, even if it began in such a minute.
+func TestLinesAreFew(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		start := time.Now()
+		for range 600 {
+			s.well.Store(true)
+			s.fail("a")
+			time.Sleep(500 * time.Millisecond)
+		}
+		minutes := int(time.Since(start) / time.Minute)
+		if n := strings.Count(s.lines(), "\n"); n < minutes || n > 2*(minutes+1) {
+			t.Errorf("%d lines in %d minutes:\n%s", n, minutes, s.lines())
+		}
+		if !strings.Contains(s.lines(), "outages_not_logged=") {
+			t.Error(s.lines())
+		}
+		time.Sleep(time.Minute)
+		s.fail("a")
+		time.Sleep(3 * time.Second)
+		s.log.take()
+		s.well.Store(false)
+		s.fail("a")
+		time.Sleep(10 * time.Second)
+		if s.lines() != "" {
+			t.Errorf("too soon:\n%s", s.lines())
+		}
+		time.Sleep(time.Minute)
+		if n := strings.Count(s.lines(), "\n"); n != 1 || !strings.Contains(s.lines(), "msg=away node=a") {
+			t.Errorf("one that lasts:\n%s", s.lines())
+		}
+		s.well.Store(true)
+		time.Sleep(3 * time.Second)
+		if n := strings.Count(s.lines(), "\n"); n != 2 || !strings.Contains(s.lines(), "msg=back node=a") {
+			t.Errorf("and is over:\n%s", s.lines())
+		}
+	})
+}
+
+// However many nodes fail, what is known of them is bounded, and those that are probed at
+// a time.
+func TestNodesAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		for i := range maxNodes + 100 {
+			s.fail(fmt.Sprint(i))
+		}
+		if n := s.Stats().Away; n != maxNodes {
+			t.Errorf("%d are away", n)
+		}
+		s.well.Store(true)
+		time.Sleep(time.Minute)
+		if s.Any() {
+			t.Errorf("%+v", s.Stats())
+		}
+		s.fail("new") // takes the place of one that is well
+		if !s.Away(t.Context(), "new") || len(*s.nodes.Load()) > maxNodes {
+			t.Errorf("%d nodes: %+v", len(*s.nodes.Load()), s.Stats())
+		}
+		for i := range maxNodes + 100 {
+			s.Left(fmt.Sprint("left", i))
+			s.Answered(fmt.Sprint("left", i-1))
+		}
+		s.Answered(fmt.Sprint("left", maxNodes+99))
+		if len(*s.nodes.Load()) > maxNodes || s.Uneasy() {
+			t.Errorf("%d nodes, uneasy %v", len(*s.nodes.Load()), s.Uneasy())
+		}
+	})
+}
+
+func TestLateFailuresSayNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		began := time.Now()
+		time.Sleep(time.Millisecond)
+		s.fail("a")
+		s.well.Store(true)
+		time.Sleep(time.Second)
+		s.Failed("a", began, errAway, "a")
+		if s.Any() {
+			t.Error("a call that began before the outage opened it again")
+		}
+	})
+}
+
+func TestCallersWhoLeave(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		for range maxLeft - 1 {
+			if s.Left("a") {
+				t.Fatal("too soon")
+			}
+		}
+		s.Answered("b")
+		if !s.Left("a") {
+			t.Fatal("nobody has an answer, and it does not count")
+		}
+		s.Answered("a")
+		if s.Left("a") || !s.Uneasy() {
+			t.Error("an answer was forgotten")
+		}
+	})
+}
+
+// Without a Run, one caller makes the probe that is due, and the others do not wait.
+func TestWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		s.fail("a")
+		if !s.Away(t.Context(), "a") || s.Stats().Probes != 0 {
+			t.Errorf("%+v", s.Stats())
+		}
+		time.Sleep(time.Second)
+		if !s.Away(t.Context(), "a") || !s.Away(t.Context(), "a") || s.Stats().Probes != 1 {
+			t.Errorf("%+v", s.Stats())
+		}
+		s.well.Store(true)
+		time.Sleep(time.Second)
+		if s.Away(t.Context(), "a") {
+			t.Errorf("%+v", s.Stats())
+		}
+	})
+}
+
+func BenchmarkAway(b *testing.B) {
+	s := newService()
+	for name, away := range map[string]bool{"none": false, "another": true} {
+		if away {
+			s.fail("a")
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				s.Away(b.Context(), "b")
+			}
+		})
+	}
+}

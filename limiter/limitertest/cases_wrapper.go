@@ -1,0 +1,121 @@
+package limitertest
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+var wrapperCases = []wrapperCase{
+	{"an error concerns its op alone", func(w *wrapper) {
+		good, bad, other := wrapperOp("a good", 1, hotparam.Quota{}), wrapperOp("a bad", 1, hotparam.Quota{}), wrapperOp("a other", 1, hotparam.Quota{})
+		w.nodes.poison("a bad", true)
+		for range 5 {
+			w.askAll([]limiter.Op{good, bad, other})
+			w.ask(bad)
+			w.ask(good)
+			time.Sleep(time.Second)
+		}
+		w.settle()
+		w.took(good, 10)
+		w.took(other, 5)
+		w.took(bad, 0)
+		w.nodes.poison("a bad", false)
+		w.ask(bad)
+		w.settle()
+		w.took(bad, 1)
+	}},
+	{"a node that is lost takes no other's keys", func(w *wrapper) {
+		var ops []limiter.Op
+		for _, key := range []string{"a1", "b1", "c1", "b2", "a2"} {
+			ops = append(ops, wrapperOp(key, 1, hotparam.Quota{}))
+		}
+		w.askAll(ops)
+		w.settle()
+		w.nodes.lose("b", true)
+		for range 5 {
+			w.askAll(ops)
+			for _, op := range ops {
+				w.ask(op)
+			}
+			time.Sleep(time.Second)
+		}
+		w.settle()
+		for _, op := range ops {
+			if op.Key[0] != 'b' {
+				w.took(op, 11)
+			}
+		}
+		w.nodes.lose("b", false)
+		w.settle()
+		for _, op := range ops {
+			before := w.nodes.taken(op)
+			w.ask(op)
+			w.settle()
+			w.took(op, before+1)
+		}
+	}},
+	{"what is given back comes back", func(w *wrapper) {
+		for _, q := range wrapperQuotas {
+			for _, after := range []time.Duration{0, 50 * ms, 150 * ms, 350 * ms} {
+				op := wrapperOp("a "+string(q.Algorithm)+after.String(), 3, q)
+				w.ask(op)
+				first, _ := w.ask(op)
+				time.Sleep(after)
+				op.N = 5
+				second, _ := w.ask(op)
+				time.Sleep(after)
+				w.giveBack(op, second, 5)
+				w.giveBack(op, first, 2)
+				w.settle()
+				w.took(op, 4)
+			}
+		}
+	}},
+	{"what another limit refuses costs nothing", func(w *wrapper) {
+		for _, q := range wrapperQuotas {
+			op := wrapperOp("a "+string(q.Algorithm), 1, q)
+			w.ask(op)
+			for i := range 49 {
+				r, _ := w.ask(op)
+				time.Sleep(time.Duration(i%7) * 5 * ms)
+				w.giveBack(op, r, 1)
+			}
+			w.settle()
+			w.took(op, 1)
+		}
+	}},
+	{"what was taken elsewhere is not given back to the backend", func(w *wrapper) {
+		for _, q := range wrapperQuotas {
+			op := wrapperOp("b "+string(q.Algorithm), 10, q)
+			w.ask(op)
+			w.settle()
+			w.nodes.lose("b", true)
+			op.N = 5
+			r, decided := w.ask(op)
+			w.nodes.lose("b", false)
+			w.settle()
+			if decided && r.Taken > 0 {
+				w.giveBack(op, r, 5)
+			}
+			w.settle()
+			w.took(op, 10)
+		}
+	}},
+}
+
+// took fails unless so much is missing of op's key in the backend within.
+func (w *wrapper) took(op limiter.Op, want int64) {
+	w.Helper()
+	if got := w.nodes.taken(op); got != want {
+		w.Fatalf("%s: %d are taken of the backend within, want %d", op.Key, got, want)
+	}
+}
+
+// giveBack returns n of what was taken.
+func (w *wrapper) giveBack(op limiter.Op, r limiter.Result, n int64) {
+	w.Helper()
+	op.Ask = r.Return(n)
+	w.ask(op)
+}

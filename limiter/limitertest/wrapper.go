@@ -1,0 +1,204 @@
+package limitertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// WrapperConfig tells the suite about a backend that stands around another one.
+type WrapperConfig struct {
+	// New puts one around inner, at work if it has to be: what it starts ends with
+	// t.Context. It is called in a bubble of testing/synctest.
+	New func(t *testing.T, inner limiter.Backend) limiter.Backend
+	// Decides tells that it decides itself where inner cannot; else it tells the error.
+	Decides bool
+}
+
+// TestWrapper runs the suite of what every backend around another one keeps: an error
+// concerns its op alone, a node that is lost takes no other's keys, and what is given back
+// comes back to who gave it.
+func TestWrapper(t *testing.T, c WrapperConfig) { testWrapper(t, c, func(string) bool { return true }) }
+
+func testWrapper(t *testing.T, c WrapperConfig, chosen func(name string) bool) {
+	for _, x := range wrapperCases {
+		if !chosen(x.name) {
+			continue
+		}
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNodes(t)
+				x.run(&wrapper{T: t, config: &c, nodes: n, Backend: c.New(t, n)})
+			})
+		})
+	}
+}
+
+type wrapperCase struct {
+	name string
+	run  func(*wrapper)
+}
+
+// wrapper is the world of one case: the backend to be tested, and the one within.
+type wrapper struct {
+	*testing.T
+	limiter.Backend
+	config *WrapperConfig
+	nodes  *nodes
+}
+
+// settled is after how long a wrapper has told the backend within what it has to tell,
+// and has found out that a node is back.
+const settled = 10 * time.Second
+
+// settle waits until all is told.
+func (w *wrapper) settle() {
+	time.Sleep(settled)
+	synctest.Wait()
+}
+
+// ask asks for one op, and fails on an error unless one is due.
+func (w *wrapper) ask(op limiter.Op) (limiter.Result, bool) {
+	w.Helper()
+	r, err := w.Do(context.Background(), op)
+	w.check(op, err)
+	return r, err == nil
+}
+
+// askAll asks for all ops at once, if the wrapper can.
+func (w *wrapper) askAll(ops []limiter.Op) []limiter.Result {
+	w.Helper()
+	results := make([]limiter.Result, len(ops))
+	b, ok := w.Backend.(limiter.Batcher)
+	if !ok {
+		for i, op := range ops {
+			results[i], _ = w.ask(op)
+		}
+		return results
+	}
+	err := b.DoAll(context.Background(), ops, results)
+	for i, op := range ops {
+		w.check(op, limiter.ErrorOf(err, i))
+	}
+	return results
+}
+
+// check fails unless an error is the one that is due.
+func (w *wrapper) check(op limiter.Op, err error) {
+	w.Helper()
+	due := w.nodes.wrong(op)
+	var alone *limiter.OpError
+	switch {
+	case err == nil && (due == nil || w.config.Decides || op.Kind == limiter.Return):
+	case err != nil && due != nil && !w.config.Decides && errors.Is(err, due) && errors.As(err, &alone) == errors.As(due, &alone):
+	default:
+		w.Fatalf("%s: %s: the error is %v, want %v", op.Key, toldAsk(op.Ask), err, due)
+	}
+}
+
+// nodes is a backend in memory of which keys lie on nodes, by their first letter. A node
+// may be lost, and a key may be poisoned: that is an error of each op for it alone.
+type nodes struct {
+	t        *testing.T
+	memory   *limiter.Memory
+	mu       sync.Mutex
+	lost     map[string]bool
+	poisoned map[string]bool
+}
+
+var (
+	_ limiter.Batcher   = (*nodes)(nil)
+	_ limiter.Clustered = (*nodes)(nil)
+
+	errLost     = errors.New("connection refused")
+	errPoisoned = &limiter.OpError{Err: errors.New("the key is of another type")}
+)
+
+func newNodes(t *testing.T) *nodes {
+	m, err := limiter.NewMemory(limiter.MemoryConfig{Clock: func() time.Duration { return time.Duration(time.Now().UnixNano()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &nodes{t: t, memory: m, lost: map[string]bool{}, poisoned: map[string]bool{}}
+}
+
+func (n *nodes) lose(node string, lost bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lost[node] = lost
+}
+
+func (n *nodes) poison(key string, on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.poisoned[key] = on
+}
+
+// wrong is the error of an op; nil: there is none.
+func (n *nodes) wrong(op limiter.Op) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.lost[op.Key[:1]]:
+		return errLost
+	case n.poisoned[op.Key]:
+		return errPoisoned
+	}
+	return nil
+}
+
+func (n *nodes) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	if err := n.wrong(op); err != nil {
+		return limiter.Result{}, err
+	}
+	return n.memory.Do(ctx, op)
+}
+
+func (n *nodes) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
+	errs, failed := make(limiter.OpErrors, len(ops)), false
+	for i, op := range ops {
+		results[i], errs[i] = n.Do(ctx, op)
+		failed = failed || errs[i] != nil
+	}
+	if failed {
+		return errs
+	}
+	return nil
+}
+
+func (n *nodes) Node(_ context.Context, op limiter.Op) string { return op.Key[:1] }
+
+func (n *nodes) Probe(_ context.Context, op limiter.Op) error {
+	op.Key = op.Key[:1] + " probe"
+	return n.wrong(op)
+}
+
+// taken is what is missing of a key, as the backend within has it.
+func (n *nodes) taken(op limiter.Op) int64 {
+	n.t.Helper()
+	op.Ask = limiter.Ask{Kind: limiter.Peek}
+	r, err := n.memory.Do(context.Background(), op)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return r.Limit - r.Remaining
+}
+
+// wrapperQuotas are of all kinds, and earn next to nothing while a case runs.
+var wrapperQuotas = []hotparam.Quota{
+	{Algorithm: hotparam.TokenBucket}, {Algorithm: hotparam.GCRA}, {Algorithm: hotparam.LeakyBucket},
+	{Algorithm: hotparam.FixedWindow}, {Algorithm: hotparam.SlidingLog}, {Algorithm: hotparam.SlidingBlocks},
+}
+
+// wrapperOp takes n of a key.
+func wrapperOp(key string, n int64, q hotparam.Quota) limiter.Op {
+	q.Rate = hotparam.Rate{N: 1000, Per: 10_000 * time.Hour}
+	q = q.WithDefaults()
+	return limiter.Op{Quota: &q, Name: "limit", Key: key, Ask: limiter.Ask{N: n}}
+}

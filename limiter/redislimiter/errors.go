@@ -1,0 +1,85 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// awayCodes are the errors by which a server says that it does nothing for anybody now,
+// or nothing that writes. All others concern what was asked.
+var awayCodes = map[string]bool{
+	"LOADING": true, "READONLY": true, "OOM": true, "MISCONF": true, "NOREPLICAS": true,
+	"MASTERDOWN": true, "CLUSTERDOWN": true, "BUSY": true, "UNKILLABLE": true,
+	"NOAUTH": true, "WRONGPASS": true, "NOPERM": true,
+}
+
+// isAnswer reports whether an error is the answer of a server that could have done what
+// it was asked for. All others mean that nobody was there to answer, or not in time, or
+// that the server refuses whatever writes.
+func isAnswer(err error) bool {
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	text := said.Error()
+	switch {
+	case strings.HasPrefix(text, "CLUSTERDOWN Hash slot not served"): // others are
+		return true
+	case strings.HasPrefix(text, "ERR max number of clients"):
+		return false
+	}
+	return !awayCodes[codeOf(text)]
+}
+
+// inScript finds the code of an error in what Redis before 7 makes of it where a script
+// met it.
+var inScript = regexp.MustCompile(`user_script: ?\d+: -?([A-Z]{2,})\b`)
+
+// codeOf returns the code of an error of Redis.
+func codeOf(text string) string {
+	if found := inScript.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	code, _, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
+	return code
+}
+
+// scriptError is an error that a script met at one of its keys.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError marks it as said by a server.
+func (scriptError) RedisError() {}
+
+// wrong returns err as a backend tells it: as an error of one op where the server
+// answered, and else as one of the context if that is over.
+func wrong(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isAnswer(err) {
+		return &limiter.OpError{Err: err}
+	}
+	if gone := ended(ctx); gone != nil && !errors.Is(err, gone) {
+		return fmt.Errorf("%w: %w", gone, err)
+	}
+	return err
+}
+
+// ended is the context's error; also when its deadline has passed and only the connection
+// has noticed yet.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,80 @@
+package redislimiter
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/limiter/internal/breaker"
+)
+
+//go:embed lua/probe_set.lua
+var probeSetLua string
+
+var probeSet = newScript(probeSetLua)
+
+// gate keeps the calls of a [Semaphore] or a [Permits] from servers that are away. Their
+// keys are sorted sets, and a probe writes to the one whose call failed.
+type gate struct {
+	client   redis.UniversalClient
+	timeout  time.Duration
+	breakers *breaker.Set[string] // to be probed with a key of the server
+}
+
+// defaultRetry is how long a server that is away is left alone at first.
+const defaultRetry = 250 * time.Millisecond
+
+// maxRetries is how many times as long it is left alone at last.
+const maxRetries = 4
+
+// newGate makes a gate of which begun and over are the log lines.
+func newGate(client redis.UniversalClient, timeout, retry time.Duration, logger *slog.Logger, begun, over string) *gate {
+	g := &gate{client: client, timeout: timeout}
+	g.breakers = breaker.New(breaker.Config[string]{
+		Probe: g.probe, Min: retry, Max: maxRetries * retry, Begun: begun, Over: over, Logger: logger,
+	})
+	return g
+}
+
+// probe writes to the server that has the sorted set key. A set of a foreign type is no
+// fault of the server, which would have refused the write before it looked at the key.
+func (g *gate) probe(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
+	if err := run(ctx, g.client, &call{script: probeSet, keys: []string{key}}); !isAnswer(err) {
+		return err
+	}
+	return nil
+}
+
+// lets reports whether the server that has the key may be asked.
+func (g *gate) lets(ctx context.Context, key string) bool {
+	if !g.breakers.Any() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
+	return !g.breakers.Away(ctx, "") && !g.breakers.Away(ctx, server(ctx, g.client, key))
+}
+
+// note records what a call for the key came to that began at began. A hasty caller gave up
+// before half of the time-out was over: that tells something only if it waited for a tenth
+// of it at least, and all do so.
+func (g *gate) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
+	if err == nil || isAnswer(err) {
+		if g.breakers.Uneasy() {
+			g.breakers.Answered(server(ctx, g.client, key))
+		}
+		return
+	}
+	if hasty && time.Since(began) < g.timeout/10 {
+		return
+	}
+	node := server(ctx, g.client, key)
+	if !hasty || g.breakers.Left(node) {
+		g.breakers.Failed(node, began, err, key)
+	}
+}
