@@ -19,7 +19,7 @@ func Faults() []Fault {
 	return []Fault{
 		{
 			Name: "a bucket in Redis that is never charged", In: "instance", Only: []string{"roll"}, Seed: 1, Invariant: "I1",
-			Edits: []Edit{{"limiter/redislimiter/lua/bucket.lua", "b.owed = b.owed + n * b.cost\n      return 0", "return 0"}},
+			Edits: []Edit{{"limiter/redislimiter/lua/bucket.lua", "b.owed + n * b.cost - b.full", "0"}},
 		},
 		{
 			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis", "nothing"}, Seed: 1, Invariant: "I3",
