@@ -38,10 +38,11 @@ func (l *line) mark() int64 { return l.word + l.back }
 // lift makes the word the one that holds at t; lower undoes that, and keeps what was taken
 // meanwhile.
 func (l *line) lift(t int64) (lower lifted) {
+	if l.late == 0 { // mostly
+		return lifted{}
+	}
 	if l.due <= t {
 		l.word, l.late, l.due = max(l.word, l.late), 0, 0
-	}
-	if l.late == 0 {
 		return lifted{}
 	}
 	word := max(l.word, t)
@@ -133,7 +134,7 @@ func (g *gcra) returned(l *line, t, n, mark, at int64) {
 	}
 	l.word -= left
 	if l.late > 0 {
-		l.late = max(l.late-left, l.due)
+		l.late = max(l.late-left, 1)
 	}
 	if !last || l.mark() < l.turn.mark {
 		l.back += left
