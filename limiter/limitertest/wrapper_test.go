@@ -65,20 +65,20 @@ var wrapperFlaws = []struct {
 	found []string
 	wrap  func(t *testing.T, inner limiter.Backend) limiter.Backend
 }{
-	{"an error is that of the whole batch", []string{"an error concerns its op alone", "a node that is lost takes no other's keys"}, flawed(func(w *through) { w.all = true })},
-	{"a poisoned key stops it", []string{"an error concerns its op alone"}, flawed(func(w *through) {
+	{"an error is that of the whole batch", []string{"an error concerns its op alone", "a node that is lost takes no other's keys"}, asThrough(func(w *through) { w.all = true })},
+	{"a poisoned key stops it", []string{"an error concerns its op alone"}, asThrough(func(w *through) {
 		w.opens = func(err error) bool { return errors.Is(err, errPoisoned) }
 	})},
-	{"a lost node stops it", []string{"a node that is lost takes no other's keys"}, flawed(func(w *through) {
+	{"a lost node stops it", []string{"a node that is lost takes no other's keys"}, asThrough(func(w *through) {
 		w.opens = func(err error) bool { return errors.Is(err, errLost) }
 	})},
-	{"marks are lost", []string{"what is given back comes back"}, flawed(func(w *through) {
+	{"marks are lost", []string{"what is given back comes back"}, asThrough(func(w *through) {
 		w.result = func(r limiter.Result) limiter.Result { r.Mark = 0; return r }
 	})},
-	{"what is given back is dropped", []string{"what is given back comes back", "what another limit refuses costs nothing"}, flawed(func(w *through) {
+	{"what is given back is dropped", []string{"what is given back comes back", "what another limit refuses costs nothing"}, asThrough(func(w *through) {
 		w.op = func(op limiter.Op) (limiter.Op, bool) { return op, op.Kind != limiter.Return }
 	})},
-	{"one too many is given back", []string{"what is given back comes back"}, flawed(func(w *through) {
+	{"one too many is given back", []string{"what is given back comes back"}, asThrough(func(w *through) {
 		w.op = func(op limiter.Op) (limiter.Op, bool) {
 			if op.Kind == limiter.Return {
 				op.N++
@@ -94,7 +94,7 @@ var wrapperFlaws = []struct {
 	}},
 }
 
-func flawed(flaw func(*through)) func(*testing.T, limiter.Backend) limiter.Backend {
+func asThrough(flaw func(*through)) func(*testing.T, limiter.Backend) limiter.Backend {
 	return func(_ *testing.T, inner limiter.Backend) limiter.Backend {
 		w := &through{Batcher: inner.(limiter.Batcher)}
 		flaw(w)
@@ -115,7 +115,7 @@ func newTestFailover(t *testing.T, inner limiter.Backend) *limiter.Failover {
 
 func TestWrappersThatAreSound(t *testing.T) {
 	TestWrapper(t, WrapperConfig{New: func(t *testing.T, inner limiter.Backend) limiter.Backend { return newTestFailover(t, inner) }, Decides: true})
-	TestWrapper(t, WrapperConfig{New: flawed(func(*through) {})})
+	TestWrapper(t, WrapperConfig{New: asThrough(func(*through) {})})
 }
 
 // Each flaw is found by the case that is for it, in a process of its own.
