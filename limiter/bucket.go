@@ -56,7 +56,7 @@ func (b *lockedBucket) Do(now time.Duration, ask Ask) Result {
 	if err != nil { // an algorithm of the user's own that makes no state
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
-	if r.Taken > 0 {
+	if r.Taken > 0 && b.sides.family != unlimitedFamily {
 		r.Origin.State = b.sides.family
 	}
 	return r
