@@ -123,17 +123,31 @@ func TestOldestIdleGoesFirst(t *testing.T) {
 	busy := dial(t, addr)
 	fmt.Fprint(busy, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
 	eventually(t, "request", func() bool { return waiting.Load() == 1 })
+	// The server knows of a request's end a little later than its client.
+	rests := func() bool {
+		s.conns.mu.Lock()
+		defer s.conns.mu.Unlock()
+		n := 0
+		for c := range s.conns.all {
+			if c.isBusy {
+				n++
+			}
+		}
+		return n == 1
+	}
 	var conns []net.Conn
 	for range 15 {
 		c := dial(t, addr)
 		if code, _ := ask(t, c, "/"); code != 200 {
 			t.Fatal(code)
 		}
+		eventually(t, "end of the request", rests)
 		conns = append(conns, c)
 	}
 	if code, _ := ask(t, conns[0], "/"); code != 200 { // now the youngest
 		t.Fatal(code)
 	}
+	eventually(t, "end of the request", rests)
 	if code, _ := ask(t, dial(t, addr), "/"); code != 200 {
 		t.Fatal(code)
 	}
