@@ -52,17 +52,18 @@ func inner(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorith
 	return newWords(q)
 }
 
-// adapt makes a state go on with another quota; nil: it cannot. A penalty that runs is
-// kept, at most for as long as a new one would be.
+// adapt makes a state go on with another quota of its family; nil: it cannot. A penalty
+// that runs is kept, at most for as long as a new one would be, and bars nobody whose
+// quota has none.
 func adapt(s State, q *hotparam.Quota, now time.Duration) State {
 	lock, locked := s.(*penalty)
 	if locked {
 		s = lock.inner
 	}
-	if a, ok := s.(Adapter); !ok || q.Burst == hotparam.Unlimited || !a.Adapt(q, now) {
+	if a, ok := s.(Adapter); !ok || !a.Adapt(q, now) {
 		return nil
 	}
-	if q.Penalty == 0 {
+	if !locked && q.Penalty == 0 {
 		return s
 	}
 	if !locked {

@@ -142,7 +142,7 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	back := allRound{items: make([]allItem, 0, len(r.items))}
 	for i := range r.items {
 		if it := r.items[i]; it.res.Taken > 0 {
-			it.op.Ask, it.done = returnOf(it.res), false
+			it.op.Ask, it.done = it.res.Return(), false
 			back.items = append(back.items, it)
 		}
 	}

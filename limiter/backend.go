@@ -33,8 +33,10 @@ type Batcher interface {
 
 // Op asks for something of one key.
 type Op struct {
-	// Quota is the key's. It is not changed while in use; another one for a key that
-	// is known takes its place, and what was taken stays taken.
+	// Quota is the key's. It is not changed while in use. Another one for a key that is
+	// known holds from then on, and what was taken, reserved or owed carries over: in any
+	// window a key is admitted at most what the largest of its quotas allows, of quotas of
+	// different families their sum.
 	Quota *hotparam.Quota
 	// Name tells the keys of one limit from those of others; Key is any bytes. Neither
 	// is empty.
@@ -51,9 +53,10 @@ type Ask struct {
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
-	// Mark and From are the Result's that a Return gives back.
-	Mark int64
-	From From
+	// Mark, Origin and From are the Result's that a Return gives back.
+	Mark   int64
+	Origin Origin
+	From   From
 }
 
 // Kind is what an Ask does.
@@ -73,8 +76,10 @@ const (
 	// Charge takes N permits whether there are as many or not: what is missing is
 	// owed. It is always allowed.
 	Charge
-	// Return gives back N of what one Result took. What is no longer missing, since it
-	// was earned or has left its window, is not given back again.
+	// Return gives back N of what one Result took, to where it was taken, whatever the
+	// quota is by then: the Op's quota is the one under which it was taken. What is no
+	// longer missing, since it was earned or has left its window, is not given back again.
+	// It makes no state, and changes no quota.
 	Return
 	// Forget makes the key as new.
 	Forget
@@ -85,9 +90,25 @@ type Result struct {
 	// Decision's Remaining is what is left after the Ask, for a Peek before; its Rule
 	// is not filled in.
 	hotparam.Decision
-	Taken int64
-	Mark  int64 // 0 or above; names what was taken, for a Return
-	From  From  // which backend took it, for a Return
+	Taken  int64
+	Mark   int64 // 0 or above; names what was taken, for a Return
+	Origin Origin
+	From   From // which backend took it, for a Return
+}
+
+// Origin is where and when something was taken. The zero value says nothing, and then a
+// Return may give back less.
+type Origin struct {
+	// At is when, by the clock of the backend; 0: not known.
+	At time.Duration
+	// State is where, among the states that one key has of quotas of different families;
+	// empty: in the one of the quota that holds. Bucket and Keys fill it in.
+	State hotparam.Algorithm
+}
+
+// Return is the Ask that gives back what r took.
+func (r *Result) Return() Ask {
+	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Origin: r.Origin, From: r.From}
 }
 
 // Errors of backends.
@@ -118,9 +139,10 @@ type State interface {
 	FreshAfter(now time.Duration) time.Duration
 }
 
-// Adapter is a State that can go on with another quota; the others start anew when
-// the quota of their key is changed.
+// Adapter is a State that can go on with another quota of its algorithm. Of the others
+// each quota has a state of its own.
 type Adapter interface {
-	// Adapt goes on with q at now, and keeps what was taken; false: it cannot.
+	// Adapt goes on with q at now, and keeps what was taken; false: it cannot, and is
+	// unchanged.
 	Adapt(q *hotparam.Quota, now time.Duration) bool
 }

@@ -14,8 +14,9 @@ type Bucket interface {
 	Do(now time.Duration, ask Ask) Result
 	// FreshAfter is how long until it is as good as new if nothing is taken; 0: it is.
 	FreshAfter(now time.Duration) time.Duration
-	// SetQuota goes on with another quota at now, and keeps what was taken. It fails,
-	// with [ErrUnsupported] where only a new Bucket will do, and then changes nothing.
+	// SetQuota goes on with another quota at now. What was taken, reserved or owed carries
+	// over: see [Op]. It fails for a quota that is not valid, and with [ErrUnsupported] for
+	// an algorithm that was not given, and then changes nothing.
 	SetQuota(q *hotparam.Quota, now time.Duration) error
 }
 
@@ -24,7 +25,7 @@ type Bucket interface {
 // own, by name.
 func NewBucket(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Bucket, error) {
 	if bucketed(q) && q.Penalty == 0 {
-		b, err := newBucketed(q)
+		b, err := newBucketed(q, custom)
 		if err != nil {
 			return nil, err
 		}
@@ -37,43 +38,32 @@ func NewBucket(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Buck
 	return &lockedBucket{quota: q, algorithm: a, custom: custom}, nil
 }
 
-// lockedBucket is a State under a mutex.
+// lockedBucket is states under a mutex.
 type lockedBucket struct {
 	mu        sync.Mutex
 	quota     *hotparam.Quota
 	algorithm Algorithm
 	custom    map[hotparam.Algorithm]Algorithm
-	state     State // nil: none yet
+	sides     sides
 }
 
-// at is the state at now; nil if an algorithm of the user's own makes none. The caller
-// holds the lock.
-func (b *lockedBucket) at(now time.Duration) State {
-	if b.state == nil {
-		b.state = b.algorithm.New(b.quota, now)
-	}
-	return b.state
-}
+func (b *lockedBucket) of(*hotparam.Quota) (Algorithm, error) { return b.algorithm, nil }
 
 func (b *lockedBucket) Do(now time.Duration, ask Ask) Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ask.Kind == Forget {
-		b.state, ask = nil, Ask{Kind: Peek}
+	r, err := b.sides.do(now, b.quota, b, ask)
+	if err != nil { // an algorithm of the user's own that makes no state
+		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
-	if s := b.at(now); s != nil {
-		return s.Do(now, ask)
-	}
-	return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
+	return r
 }
 
 func (b *lockedBucket) FreshAfter(now time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.at(now); s != nil {
-		return s.FreshAfter(now)
-	}
-	return 0
+	_ = b.sides.hold(now, b.quota, b) // what makes no state is as new
+	return b.sides.freshAfter(now)
 }
 
 func (b *lockedBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
@@ -83,13 +73,9 @@ func (b *lockedBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if *q != *b.quota && b.state != nil {
-		state := adapt(b.state, q, now)
-		if state == nil {
-			return errOtherKind(q)
-		}
-		b.state = state
-	}
 	b.quota, b.algorithm = q, a
+	if b.sides.state != nil {
+		_ = b.sides.hold(now, q, b) // what makes no state leaves the old one
+	}
 	return nil
 }

@@ -167,15 +167,19 @@ func TestSetQuota(t *testing.T) {
 			for _, s := range []interface {
 				SetQuota(*hotparam.Quota, time.Duration) error
 			}{b, keys} {
-				if err := s.SetQuota(&twice, now); err != nil {
-					t.Fatal(err)
-				}
 				other := hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: perSecond5, Burst: 5}
 				if q.Algorithm == hotparam.SlidingLog {
 					other = hotparam.Quota{Rate: perSecond5, Burst: 5}
 				}
-				if err := s.SetQuota(&other, now); !errors.Is(err, limiter.ErrUnsupported) {
-					t.Errorf("%T: another algorithm: %v", s, err)
+				for _, q := range []*hotparam.Quota{&other, &twice} { // to another algorithm, and back
+					if err := s.SetQuota(q, now); err != nil {
+						t.Fatal(err)
+					}
+				}
+				own := twice
+				own.Algorithm = "x_none"
+				if err := s.SetQuota(&own, now); !errors.Is(err, limiter.ErrUnsupported) {
+					t.Errorf("%T: an algorithm that was not given: %v", s, err)
 				}
 				if err := s.SetQuota(&hotparam.Quota{}, now); err == nil || errors.Is(err, limiter.ErrUnsupported) {
 					t.Errorf("%T: a quota that is not valid: %v", s, err)

@@ -323,7 +323,7 @@ func TestCachedInstancesProperty(t *testing.T) {
 					t.Fatalf("denied, and the backend allows it; others gave back at %v", returned[i])
 				}
 			case got.Allowed:
-				op.Ask = got.Return(got.Taken)
+				op.Ask = got.Return()
 				taken = append(taken, op)
 			}
 		}

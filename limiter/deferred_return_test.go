@@ -72,7 +72,8 @@ func TestDeferredGivesBackProperty(t *testing.T) {
 						taken.Add(res.Taken)
 						if back = min(back, res.Taken); back > 0 {
 							op := fakeOp(limiter.Return, "k", 0, &q)
-							op.Ask = res.Return(back)
+							op.Ask = res.Return()
+							op.N = back
 							mustDo(t, d, op)
 							taken.Add(-back)
 							returned.Add(back)

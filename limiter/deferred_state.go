@@ -29,8 +29,7 @@ type deferredState struct {
 type deferredBatch struct {
 	name   int64 // 0: there is none
 	flying bool
-	mark   int64 // the Charge's, for a Return
-	from   From
+	charge Ask // a Return of the Charge
 }
 
 // deferredReturn is what is given back of a batch.
@@ -90,7 +89,7 @@ func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
 	case sent == nil:
 		return d.giveBackOld(a)
 	case !sent.flying:
-		op.Mark, op.From = sent.mark, sent.from
+		op.Mark, op.Origin, op.From = sent.charge.Mark, sent.charge.Origin, sent.charge.From
 		return Result{}, false
 	case len(s.back) < maxReturns:
 		s.back = append(s.back, deferredReturn{op.Mark, op.N})
@@ -108,7 +107,7 @@ func (d *Deferred) giveBackOld(a *deferredAsk) (Result, bool) {
 		d.kept.Add(uint64(op.N))
 		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: op.Quota.Burst}}, true
 	}
-	op.Mark, op.From = 0, 0
+	op.Mark, op.Origin, op.From = 0, Origin{}, 0
 	return Result{}, false
 }
 
@@ -129,7 +128,7 @@ func (d *Deferred) hear(a *deferredAsk, res Result, err error, charge Result, ch
 		d.lost.Add(uint64(a.flying))
 	}
 	if sent := s.find(a.batch); sent != nil {
-		if sent.flying, sent.mark, sent.from = false, charge.Mark, charge.From; chargeErr != nil {
+		if sent.flying, sent.charge = false, charge.Return(); chargeErr != nil {
 			*sent = deferredBatch{} // who knows what of it was charged
 		}
 	}
@@ -154,7 +153,8 @@ func (d *Deferred) returns(s *deferredState, key deferredKey, asks []deferredAsk
 		case sent.flying:
 			rest = append(rest, r)
 		default:
-			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: Ask{Kind: Return, N: r.n, Mark: sent.mark, From: sent.from}}
+			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: sent.charge}
+			op.N = r.n
 			asks = append(asks, deferredAsk{op: op, place: len(asks), now: now})
 		}
 	}

@@ -119,7 +119,7 @@ func TestDeferredReturns(t *testing.T) {
 		defer runInBubble(t, d.Run)()
 		back := func(key string, res limiter.Result, q *hotparam.Quota) {
 			op := fakeOp(limiter.Return, key, res.Taken, q)
-			op.Mark, op.From = res.Mark, res.From
+			op.Ask = res.Return()
 			mustDo(t, d, op)
 		}
 		want := func(what, key string, q *hotparam.Quota, remaining int64) {
@@ -285,7 +285,7 @@ func TestDeferredProperty(t *testing.T) {
 			passed += res.Taken
 			if rapid.IntRange(0, 5).Draw(rt, "returned") == 0 {
 				op := fakeOp(limiter.Return, "k", res.Taken, &q)
-				op.Mark, op.From = res.Mark, res.From
+				op.Ask = res.Return()
 				mustDo(t, d, op)
 				passed -= res.Taken
 			}

@@ -125,6 +125,6 @@ func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {
 		op.N = min(op.N, 0)
 	}
-	op.Mark, op.From = 0, 0
+	op.Mark, op.Origin, op.From = 0, Origin{}, 0
 	return f.local.Do(ctx, f.parts.of(op, f.instances()))
 }

@@ -198,7 +198,7 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 		// What was taken from nobody is returned to nobody.
 		res, _ := mustDo(t, open, reserve)
 		back := fakeOp(limiter.Return, "k", res.Taken, &q)
-		back.Mark, back.From = res.Mark, res.From
+		back.Ask = res.Return()
 		mustDo(t, local, fakeOp(limiter.Take, "k", 2, &q))
 		mustDo(t, local, back)
 		if res, _ := mustDo(t, local, fakeOp(limiter.Peek, "k", 1, &q)); res.Remaining != 0 {
@@ -232,7 +232,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 		}
 		back := func(res limiter.Result) limiter.Op {
 			o := fakeOp(limiter.Return, "k", res.Taken, &q)
-			o.Mark, o.From = res.Mark, res.From
+			o.Ask = res.Return()
 			return o
 		}
 		fromPrimary, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 4, &q)) // and is noted locally
@@ -325,7 +325,7 @@ func TestFailoverReturnsNothingToAWindow(t *testing.T) {
 		f := newFailover(t, newFakePrimary(), limiter.FailoverConfig{Local: local})
 		res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 2, &q))
 		back := fakeOp(limiter.Return, "k", 2, &q)
-		back.Mark, back.From = res.Mark, res.From
+		back.Ask = res.Return()
 		mustDo(t, f, back)
 		if res, _ := mustDo(t, local, fakeOp(limiter.Peek, "k", 1, &q)); res.Remaining != 3 {
 			t.Errorf("%+v", res)

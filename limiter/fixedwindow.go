@@ -46,6 +46,15 @@ func (f fixedFrame) leaves(at int64) int64 {
 	return at + f.per
 }
 
+func (f fixedFrame) same(as fixedFrame) bool {
+	if f.calendar == nil || as.calendar == nil {
+		return f.calendar == as.calendar && f.per == as.per
+	}
+	return f.calendar.kind == as.calendar.kind && f.calendar.zone == as.calendar.zone
+}
+
+func (f fixedFrame) holds(at, t int64) bool { return at <= t && t < f.leaves(at) }
+
 func (f fixedFrame) apart() bool { return true }
 
 // back keeps to the calendar: the window that was current is the one of the new time.

@@ -23,8 +23,3 @@ func (f From) via(step From) From { return f<<fromBits | step }
 
 // split returns the step of the outermost wrapper, and what it passes on.
 func (f From) split() (step, rest From) { return f & fromStep, f >> fromBits }
-
-// Return returns the ask that gives back n of what r took.
-func (r Result) Return(n int64) Ask {
-	return Ask{Kind: Return, N: n, Mark: r.Mark, From: r.From}
-}

@@ -14,7 +14,8 @@ import (
 // bucket whose instant has passed is full however long ago that was, so time
 // and a Return alike can never fill it beyond its burst, and the zero word is a
 // full bucket. A word that is further away than an empty bucket's owes tokens:
-// to charges, or to reservations, which are so served in their order.
+// to charges, or to reservations, which are so served in their order. What is to be
+// known beside the word when something is returned, or the quota changes, is in line.go.
 //
 // A leaky bucket is the same turned over: what was taken from one is what the
 // other holds, and it has leaked out when the first is full.
@@ -31,13 +32,11 @@ type gcra struct {
 	shape    bool  // what is admitted leaves one by one
 	leaky    bool  // told as a leaky bucket: no other algorithm goes on with it
 
-	// ahead is the longest delay of a reservation so far, beyond the debt: how far
-	// a word may be ahead with good reason.
-	ahead atomic.Int64
-
-	// successor is what took its place at its since; nil: nothing has.
-	successor atomic.Pointer[gcra]
-	since     int64
+	// A word may be ahead with good reason by the longest delay of a reservation so far
+	// and by what was missing then, if that was more than a burst.
+	ahead, owing atomic.Int64
+	// due is the latest instant at which what was reserved without a lock may be used.
+	due atomic.Int64
 }
 
 // With these bounds no sum or difference of instants leaves an int64.
@@ -135,7 +134,7 @@ func (g *gcra) current(word, t int64) int64 {
 }
 
 func (g *gcra) reset(word, t int64) int64 {
-	if word-t > g.fill+g.ahead.Load()+maxBack {
+	if word-t > max(g.fill, g.owing.Load())+g.ahead.Load()+maxBack {
 		return t + g.fill
 	}
 	return word
@@ -172,8 +171,8 @@ func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
 	return start + n*g.interval, v
 }
 
-// ask is step for whatever can be asked: the next word, the verdict, and how many
-// were taken. Ask.Keep and Ask.Within are not negative.
+// ask is step for whatever can be asked but Return: the next word, the verdict, and how
+// many were taken. Ask.Keep and Ask.Within are not negative.
 func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64) {
 	n := ask.N
 	switch {
@@ -195,12 +194,9 @@ func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64)
 		next, v = g.step(word, t, n, ask.Keep)
 	case ask.Kind == Reserve:
 		next, v = g.reserve(word, t, ask)
-	case ask.Kind == Charge:
+	default:
 		next, n = g.charged(word, t, n)
 		v = verdict{true, g.free(next, t), 0, 0}
-	default:
-		next = g.returned(g.current(word, t), n)
-		return next, verdict{true, g.free(next, t), 0, 0}, 0
 	}
 	if !v.allowed {
 		n = 0
@@ -226,19 +222,15 @@ func (g *gcra) reserve(word, t int64, ask *Ask) (int64, verdict) {
 	case v.wait > within:
 		v.wait -= within
 	default:
-		g.reach(v.wait)
+		reach(&g.ahead, v.wait)
 		return max(next, t) + ask.N*g.interval, verdict{true, v.free - ask.N*g.interval, 0, v.wait}
 	}
 	return next, v
 }
 
-// reach notes how far ahead a word is going to be.
-func (g *gcra) reach(delay int64) {
-	for {
-		old := g.ahead.Load()
-		if delay <= max(old, g.debt) || g.ahead.CompareAndSwap(old, delay) {
-			return
-		}
+// reach raises a mark.
+func reach(high *atomic.Int64, to int64) {
+	for old := high.Load(); to > old && !high.CompareAndSwap(old, to); old = high.Load() {
 	}
 }
 
@@ -261,11 +253,16 @@ func (g *gcra) charged(word, t, n int64) (next, taken int64) {
 		return word, 0
 	}
 	start := max(word, t)
-	end := max(t+g.fill+g.debt, start) // it may be behind start when the clock is
+	end := max(t+g.fill+g.debt, start) // the cap bounds what is added, and lowers nothing
 	if most := (end - start) / g.interval; n > most {
-		return end, most
+		n = most
+	} else {
+		end = start + n*g.interval
 	}
-	return start + n*g.interval, n
+	if end-t > g.fill {
+		reach(&g.owing, end-t)
+	}
+	return end, n
 }
 
 // peek is the decision on n, with the tokens that are there before.
@@ -275,12 +272,4 @@ func (g *gcra) peek(word, t, n int64) hotparam.Decision {
 		v.free += n * g.interval
 	}
 	return g.decision(v)
-}
-
-// returned is the word after n were given back: at the utmost a full bucket's.
-func (g *gcra) returned(word, n int64) int64 {
-	if n > word/g.interval {
-		return 0
-	}
-	return word - max(n, 0)*g.interval
 }

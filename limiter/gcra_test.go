@@ -11,8 +11,8 @@ import (
 )
 
 // A bucket that goes on with another quota lacks as many tokens as before, to the
-// nanosecond, if there is room for as many.
-func TestAdapted(t *testing.T) {
+// nanosecond, whatever its burst.
+func TestChanged(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(name string) *gcra {
 			interval := rapid.Int64Range(100, 1<<rapid.IntRange(7, 61).Draw(rt, name+" bits")).Draw(rt, name+" interval")
@@ -28,14 +28,17 @@ func TestAdapted(t *testing.T) {
 		missing := rapid.Int64Range(0, old.fill+old.debt).Draw(rt, "missing")
 		want := new(big.Int).Mul(big.NewInt(missing), big.NewInt(heir.interval))
 		want.Div(want.Add(want, big.NewInt(old.interval-1)), big.NewInt(old.interval))
-		if full := big.NewInt(heir.fill); want.Cmp(full) > 0 {
-			want = full
+		if far := big.NewInt(maxFill + maxDebt); want.Cmp(far) > 0 {
+			want = far
 		}
-		if got := heir.adapted(old, at+missing, at) - at; got != want.Int64() {
-			rt.Fatalf("missing %d at intervals %d, then %d: got %d, want %v", missing, old.interval, heir.interval, got, want)
+		l := line{word: at + missing}
+		heir.changed(old, &l, at)
+		if got := l.word - at; got != want.Int64() || l.mark() != at+missing {
+			rt.Fatalf("missing %d at intervals %d, then %d: got %d, want %v; the line ends at %d", missing, old.interval, heir.interval, got, want, l.mark())
 		}
-		if full := rapid.Int64Range(0, at).Draw(rt, "full"); heir.adapted(old, full, at) != full {
-			rt.Fatalf("full at %d, at %d: %d", full, at, heir.adapted(old, full, at))
+		full := line{word: rapid.Int64Range(0, at).Draw(rt, "full")}
+		if was := full.word; func() bool { heir.changed(old, &full, at); return full.word != was }() {
+			rt.Fatalf("full at %d, at %d: %d", was, at, full.word)
 		}
 	})
 }
@@ -45,9 +48,9 @@ func TestAdapted(t *testing.T) {
 func TestDescend(t *testing.T) {
 	const sec = int64(time.Second)
 	rates := []hotparam.Rate{{N: 1, Per: time.Second}, {N: 2, Per: time.Second}, {N: 4, Per: time.Second}}
-	var gs []*gcra
+	var gs []*reckoning
 	for i, r := range rates {
-		g := &gcra{}
+		g := &reckoning{}
 		if err := g.set(r, 100); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +59,9 @@ func TestDescend(t *testing.T) {
 		}
 	}
 	// 100 are missing at 0, 90 at 10 s, 70 at 20 s, which 4 a second earn in 17.5 s.
-	if got, want := gs[0].descend(gs[2], 100*sec), 20*sec+17_500*int64(time.Millisecond); got != want {
+	l := line{word: 100 * sec}
+	gs[0].descend(gs[2], &l)
+	if got, want := l.word, 20*sec+17_500*int64(time.Millisecond); got != want {
 		t.Errorf("full at %v, want %v", time.Duration(got), time.Duration(want))
 	}
 }
@@ -64,7 +69,7 @@ func TestDescend(t *testing.T) {
 // A reservation that waits for longer than any debt is no reset of the clock.
 func TestReserveFarAhead(t *testing.T) {
 	q := &hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}
-	b, err := newBucketed(q)
+	b, err := newBucketed(q, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

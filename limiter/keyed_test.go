@@ -60,8 +60,9 @@ func TestKeyedIsABucketPerKey(t *testing.T) {
 				rt.Fatalf("take %d of %s at %v:\n got %+v\nwant %+v", n, key, now, got, want)
 			}
 			if want.Allowed && rapid.Bool().Draw(rt, "give back") {
-				k.GiveBack(hash(key), key, n)
-				buckets[i].GiveBack(n)
+				back := limiter.Ask{Kind: limiter.Return, N: n}
+				k.Do(now, hash(key), key, back)
+				buckets[i].Do(now, back)
 			}
 		}
 		evicted += k.Stats().Evicted
@@ -237,7 +238,7 @@ func TestKeyedAllocs(t *testing.T) {
 		k.Take(now, hash, key, 2)
 		k.Peek(now, hash, key, 1)
 		k.Charge(now, hash, key, 2)
-		k.GiveBack(hash, key, 1)
+		k.Do(now, hash, key, limiter.Ask{Kind: limiter.Return, N: 1})
 	}); n != 0 {
 		t.Errorf("%v allocations per run for a known key, want none", n)
 	}

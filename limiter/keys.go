@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +18,7 @@ type Keys interface {
 	// Sweep drops at once all keys that are as good as new at now. It is not needed:
 	// every call sweeps a little.
 	Sweep(now time.Duration)
-	// SetQuota goes on with another quota at now, and keeps what was taken. It fails,
-	// with [ErrUnsupported] where only new Keys will do, and then changes nothing.
+	// SetQuota goes on with another quota at now, as that of [Bucket] does.
 	SetQuota(q *hotparam.Quota, now time.Duration) error
 }
 
@@ -30,16 +28,24 @@ type Keys interface {
 // name.
 func NewKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (Keys, error) {
 	if bucketed(q) && q.Penalty == 0 {
-		g, err := ofQuota(q)
-		if err != nil {
+		r := &reckoning{}
+		if err := r.setQuota(q); err != nil {
 			return nil, err
 		}
-		k, err := newKeyed(g, maxKeys)
+		k, err := newKeyed(r, maxKeys, custom)
 		if err != nil {
 			return nil, err
 		}
 		return k, nil
 	}
+	k, err := newStateKeys(q, maxKeys, custom)
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func newStateKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (*stateKeys, error) {
 	a, err := NewAlgorithm(q, custom)
 	if err != nil {
 		return nil, err
@@ -58,7 +64,6 @@ type stateKeys struct {
 	states *states
 	custom map[hotparam.Algorithm]Algorithm
 	rule   atomic.Pointer[keysRule]
-	mu     sync.Mutex // held while the quota is changed
 }
 
 // keysRule is what all keys are held to.
@@ -71,7 +76,7 @@ func (r *keysRule) of(*hotparam.Quota) (Algorithm, error) { return r.algorithm, 
 
 func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Result {
 	rule := k.rule.Load()
-	if rule.quota.Burst == hotparam.Unlimited {
+	if rule.quota.Burst == hotparam.Unlimited && (ask.Kind < Return || k.states.table.find(hash, key) == nil) {
 		return unlimited{}.Do(now, ask)
 	}
 	r, err := k.do(now, hash, key, rule, ask)
@@ -95,29 +100,34 @@ func (k *stateKeys) Stats() Stats { return k.states.table.stats() }
 
 func (k *stateKeys) Sweep(now time.Duration) { k.states.table.sweepAll(instant(now)) }
 
-// SetQuota adapts all states, one after the other; a key that is asked meanwhile comes
-// first.
+// SetQuota costs the same for any number of keys: each goes on with the quota when it is
+// next asked.
 func (k *stateKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	a, err := NewAlgorithm(q, k.custom)
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	old, rule := k.rule.Load(), &keysRule{q, a}
-	if s := old.algorithm.New(old.quota, now); s == nil || *q != *old.quota && adapt(s, q, now) == nil {
-		return errOtherKind(q)
+	k.rule.Store(&keysRule{q, a})
+	return nil
+}
+
+// take lets a key in that was kept elsewhere.
+func (k *stateKeys) take(now time.Duration, hash uint64, key string, o side) {
+	if o.state.FreshAfter(now) == 0 {
+		return
 	}
-	k.rule.Store(rule)
-	k.states.table.each(func(n *node[guarded]) bool {
+	s := k.states.table.stripe(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := k.states.table.find(hash, []byte(key)); n != nil {
 		n.kept.mu.Lock()
 		defer n.kept.mu.Unlock()
-		if n.kept.state != nil {
-			_ = n.kept.hold(now, q, rule) // an algorithm that makes no state leaves the old one
-		}
-		return true
-	})
-	return nil
+		n.kept.put(o, now)
+		return
+	}
+	if k.states.table.room(s, instant(now)) {
+		k.states.table.put(newGuarded(hash, key, o))
+	}
 }
 
 // states are the States of many keys, each under a lock of its own.
@@ -128,75 +138,35 @@ func newStates(maxKeys int) (*states, error) {
 	return &states{t}, err
 }
 
-// guarded is one key's State.
+// guarded is one key's states.
 type guarded struct {
-	mu    sync.Mutex
-	quota *hotparam.Quota // that it is held to
-	state State           // nil: dropped
+	mu sync.Mutex
+	sides
+	dropped bool
 }
 
-// algorithms tells the algorithm of a quota.
-type algorithms interface {
-	of(q *hotparam.Quota) (Algorithm, error)
-}
-
-// do asks the state, under this quota; false when it was dropped.
+// do asks under this quota; false when the key was dropped.
 func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask Ask) (Result, bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state == nil {
+	if g.dropped {
 		return Result{}, false, nil
 	}
-	if ask.Kind == Forget {
-		g.quota, ask = nil, Ask{Kind: Peek}
-	}
-	if err := g.hold(now, q, from); err != nil {
-		return Result{}, true, err
-	}
-	return g.state.Do(now, ask), true, nil
+	r, err := g.sides.do(now, q, from, ask)
+	return r, true, err
 }
 
-// hold makes the state one of this quota: it goes on if it can, else it starts anew, as
-// it does where it has none. The caller holds the lock.
-func (g *guarded) hold(now time.Duration, q *hotparam.Quota, from algorithms) error {
-	if g.quota == q {
-		return nil
-	}
-	if g.quota != nil && *g.quota == *q {
-		g.quota = q
-		return nil
-	}
-	a, err := from.of(q)
-	if err != nil {
-		return err
-	}
-	var state State
-	if g.quota != nil {
-		state = adapt(g.state, q, now)
-	}
-	if state == nil {
-		if state = a.New(q, now); state == nil {
-			return errNoState(q)
-		}
-	}
-	g.quota, g.state = q, state
-	return nil
-}
-
-func errNoState(q *hotparam.Quota) error {
-	return fmt.Errorf("limiter: algorithm %q makes no state: %w", q.Algorithm, ErrUnsupported)
-}
-
-// dropFresh drops a state that is as good as new; one that is in use is left alone.
+// dropFresh drops a key all of whose states are as good as new; one that is in use is left
+// alone.
 func dropFresh(g *guarded, now int64) bool {
 	if !g.mu.TryLock() {
 		return false
 	}
 	defer g.mu.Unlock()
-	if g.state == nil || g.state.FreshAfter(time.Duration(now)) > 0 {
+	if g.dropped || g.freshAfter(time.Duration(now)) > 0 {
 		return false
 	}
-	g.state = nil
+	g.dropped, g.sides = true, sides{}
 	return true
 }
 
@@ -233,16 +203,20 @@ func (k *states) enter(now time.Duration, hash uint64, key string, q *hotparam.Q
 		return Result{}, errNoState(q)
 	}
 	r := state.Do(now, ask.ofNew())
-	if state.FreshAfter(now) == 0 {
+	if state.FreshAfter(now) == 0 || ask.Kind == Return {
 		return r, nil
 	}
 	if !k.table.room(s, t) {
 		return open(&ask, r), nil
 	}
-	k.table.put(newGuarded(hash, key, q, state))
+	o := side{familyOf(q), q, state}
+	if r.Taken > 0 {
+		r.Origin.State = o.family
+	}
+	k.table.put(newGuarded(hash, key, o))
 	return r, nil
 }
 
-func newGuarded(hash uint64, key string, q *hotparam.Quota, state State) *node[guarded] {
-	return &node[guarded]{hash: hash, key: key, kept: guarded{quota: q, state: state}}
+func newGuarded(hash uint64, key string, o side) *node[guarded] {
+	return &node[guarded]{hash: hash, key: key, kept: guarded{sides: sides{side: o}}}
 }

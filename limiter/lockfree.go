@@ -1,61 +1,136 @@
 package limiter
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
+
+// cell is a line that is taken from without a lock. What is beside the word is rarely
+// needed, and made when it is. It has one word: where the quota changes while something is
+// reserved, the bucket has a lock from then on.
+type cell struct {
+	word atomic.Int64
+	rest atomic.Pointer[cellRest] // nil: all zero
+}
+
+type cellRest struct {
+	back atomic.Int64
+
+	// These are fixed.
+	born int64
+	turn
+}
+
+// store makes it l.
+func (c *cell) store(l *line) {
+	c.word.Store(l.word)
+	if l.back == 0 && l.born == 0 && l.turn == (turn{}) {
+		return
+	}
+	r := &cellRest{turn: l.turn, born: l.born}
+	r.back.Store(l.back)
+	c.rest.Store(r)
+}
+
+// line is what it holds, beside a word that was read before.
+func (c *cell) line(word int64) line {
+	l := line{word: word}
+	if r := c.rest.Load(); r != nil {
+		l.back, l.born, l.turn = r.back.Load(), r.born, r.turn
+	}
+	return l
+}
+
+// beside is what is kept beside the word.
+func (c *cell) beside() *cellRest {
+	if c.rest.Load() == nil {
+		c.rest.CompareAndSwap(nil, &cellRest{})
+	}
+	return c.rest.Load()
+}
+
+func (c *cell) back() int64 {
+	if r := c.rest.Load(); r != nil {
+		return r.back.Load()
+	}
+	return 0
+}
 
 // take steps the word in place; false when the bucket is gone or unborn. It is lock-free:
 // whoever loses the swap has lost it to one who made progress, and a denial,
 // the common case of a hot bucket, swaps nothing.
-func (g *gcra) take(word *atomic.Int64, t, n int64) (verdict, bool) {
+func (g *gcra) take(c *cell, t, n int64) (verdict, bool) {
 	for {
-		old := word.Load()
+		old := c.word.Load()
 		if old < 0 {
 			return verdict{}, false
 		}
 		next, v := g.step(old, t, n, 0)
-		if next == old || word.CompareAndSwap(old, next) {
+		if v.delay > 0 {
+			reach(&g.due, t+v.delay)
+		}
+		if next == old || c.word.CompareAndSwap(old, next) {
 			return v, true
 		}
 	}
 }
 
-// do asks in place, as take does.
-func (g *gcra) do(word *atomic.Int64, t int64, ask *Ask) (Result, bool) {
+// do asks in place, as take does, for all but Return and Forget.
+func (g *gcra) do(c *cell, t int64, ask *Ask) (Result, bool) {
 	for {
-		old := word.Load()
+		old := c.word.Load()
 		if old < 0 {
 			return Result{}, false
 		}
+		back := c.back() // before the swap: what is returned meanwhile may count twice, and never not at all
 		next, v, taken := g.ask(old, t, ask)
-		if next == old || word.CompareAndSwap(old, next) {
-			return Result{Decision: g.decision(v), Taken: taken}, true
+		if v.delay > 0 && taken > 0 {
+			reach(&g.due, t+v.delay) // before the swap: who changes the quota must know it
 		}
+		if next != old && !c.word.CompareAndSwap(old, next) {
+			continue
+		}
+		r := Result{Decision: g.decision(v), Taken: taken}
+		if taken > 0 {
+			r.name(next+back, t)
+		}
+		return r, true
 	}
 }
+
+// name notes what names what was taken.
+func (r *Result) name(mark, t int64) { r.Mark, r.Origin.At = mark, time.Duration(t) }
 
 // charge takes n of the word in place, whatever is there; false as take is, and
 // lock-free as it is.
-func (g *gcra) charge(word *atomic.Int64, t, n int64) bool {
+func (g *gcra) charge(c *cell, t, n int64) bool {
 	for {
-		old := word.Load()
+		old := c.word.Load()
 		if old < 0 {
 			return false
 		}
-		if next, _ := g.charged(old, t, n); next == old || word.CompareAndSwap(old, next) {
+		if next, _ := g.charged(old, t, n); next == old || c.word.CompareAndSwap(old, next) {
 			return true
 		}
 	}
 }
 
-// giveBack undoes a take of n; false when the bucket is gone. It needs no clock: a
-// word that falls behind it is a full bucket.
-func (g *gcra) giveBack(word *atomic.Int64, n int64) bool {
+// giveBack does a Return; false when the bucket is gone. Its callers come one after the
+// other, so that none sees a word without what has moved it.
+func (g *gcra) giveBack(c *cell, t int64, ask *Ask) (Result, bool) {
 	for {
-		old := word.Load()
+		old := c.word.Load()
 		if old < 0 {
-			return old == unborn
+			return Result{}, false
 		}
-		if next := g.returned(old, n); next == old || word.CompareAndSwap(old, next) {
-			return true
+		l := c.line(old)
+		back := l.back
+		g.returned(&l, t, ask.N, ask.Mark, int64(ask.Origin.At))
+		if l.word == old || c.word.CompareAndSwap(old, l.word) {
+			if l.back != back {
+				c.beside().back.Add(l.back - back)
+			}
+			return Result{Decision: g.decision(verdict{ask.N >= 0, g.free(l.word, t), 0, 0})}, true
 		}
 	}
 }

@@ -158,14 +158,14 @@ func TestMemoryQuotaChanges(t *testing.T) {
 		{quota(10, 10, 0), 1, true, 5, 0},
 		{quota(1, 10, 0), 0, true, 5, 0},                     // of a tenth of the rate five are missing
 		{quota(1, 20, 0), 0, true, 15, 0},                    // and of twice the burst
-		{quota(1, 4, 0), 1, false, 0, time.Second},           // four of four
+		{quota(1, 4, 0), 1, false, 0, 2 * time.Second},       // five of four, one of which is owed
 		{quota(1, 4, time.Minute), 1, false, 0, time.Minute}, // and a penalty, which starts now
 		{quota(1, 40, time.Minute), 1, false, 0, time.Minute},
 		{quota(1, 40, time.Hour), 1, false, 0, time.Minute}, // a lock does not grow
 		{quota(1, 40, time.Second), 1, false, 0, time.Second},
-		{quota(1, 40, 0), 1, true, 35, 0},
+		{quota(1, 40, 0), 1, true, 34, 0},
 		{&hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // anew
-		{quota(1, 40, 0), 0, true, 40, 0},
+		{quota(1, 40, 0), 0, true, 34, 0},
 	} {
 		r := memoryDo(t, m, s.quota, "key", limiter.Ask{N: s.n})
 		if r.Allowed != s.allowed || r.Remaining != s.remaining || r.RetryAfter != s.retry {

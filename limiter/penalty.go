@@ -41,6 +41,9 @@ func (p *penalty) left(now time.Duration) time.Duration {
 }
 
 func (p *penalty) Do(now time.Duration, ask Ask) Result {
+	if p.length == 0 {
+		return p.inner.Do(now, ask)
+	}
 	left := p.left(now)
 	asks := ask.valid() && (ask.Kind == Peek || ask.Kind != Charge && ask.Kind.takes())
 	if left > 0 && asks {
@@ -68,7 +71,7 @@ func (p *penalty) FreshAfter(now time.Duration) time.Duration {
 func (p *penalty) adapt(q *hotparam.Quota, now time.Duration) {
 	left := p.left(now)
 	p.length = q.Penalty
-	if left > p.length {
+	if p.length > 0 && left > p.length {
 		p.until = p.last + int64(p.length)
 	}
 }
@@ -85,8 +88,8 @@ func (p *penalty) restoreState(b []byte) bool {
 	if !ok || len(b) == 0 || len(b) < 1+int(b[0]) {
 		return false
 	}
-	last, until, ok := twoInstants(b[1 : 1+b[0]])
-	if !ok || !inner.restoreState(b[1+b[0]:]) {
+	last, until, rest, ok := twoInstants(b[1 : 1+b[0]])
+	if !ok || len(rest) > 0 || !inner.restoreState(b[1+b[0]:]) {
 		return false
 	}
 	p.last, p.until = last, min(until, last+int64(p.length))

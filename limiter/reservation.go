@@ -18,7 +18,7 @@ type Reservation struct {
 }
 
 func newReservation(backend Backend, op Op, res Result) Reservation {
-	op.Ask = returnOf(res)
+	op.Ask = res.Return()
 	return Reservation{Decision: res.Decision, backend: backend, op: op}
 }
 
@@ -36,9 +36,6 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	}
 	return nil
 }
-
-// returnOf gives back what a result took.
-func returnOf(res Result) Ask { return res.Return(max(res.Taken, 0)) }
 
 // graceTime bounds what is given back for a caller whose own context may be over.
 const graceTime = time.Second

@@ -32,6 +32,10 @@ func (f blockFrame) slot(t, _ int64) int64 { return t - t%f.length }
 
 func (f blockFrame) leaves(at int64) int64 { return at + f.span }
 
+func (f blockFrame) same(as blockFrame) bool { return f == as }
+
+func (f blockFrame) holds(at, t int64) bool { return at <= t && t < at+f.length }
+
 func (f blockFrame) apart() bool { return false }
 
 // back moves by whole blocks, to what is not sooner. What was not ahead on the old

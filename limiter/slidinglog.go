@@ -23,6 +23,10 @@ func (f logFrame) slot(t, _ int64) int64 { return t }
 
 func (f logFrame) leaves(at int64) int64 { return at + f.per }
 
+func (f logFrame) same(as logFrame) bool { return f == as }
+
+func (f logFrame) holds(at, t int64) bool { return at == t }
+
 func (f logFrame) apart() bool { return false }
 
 func (f logFrame) back(at, _, by, _ int64) int64 { return max(0, at-by) }

@@ -20,7 +20,8 @@ import (
 //	frame   uvarint length, kind and body; uint32 CRC (Castagnoli) of kind and body
 //	'q'     a quota, as JSON; they are numbered from 0 in their order
 //	'k'     uvarint number of its quota, uvarint length of the name, name, uvarint
-//	        length of the key, key, and the rest is the state
+//	        length of the key, key, and the rest is the state; of a key with several states,
+//	        since it was under several quotas, the one of the quota that holds comes first
 //	'e'     the end: uvarint how many 'k' there were
 //
 // Numbers are big-endian; instants are nanoseconds since the Unix epoch.
@@ -40,7 +41,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // SnapshotStats tells what became of the keys of a snapshot.
 type SnapshotStats struct {
-	Keys int // written, or restored
+	Keys int // states written, or restored: a key has several where it was under several quotas
 	// Left is how many were left out: those of algorithms of the user's own and with
 	// more than 65,536 bytes; when restored also those that are as good as new by now
 	// or known already, and those for which there is no room.
@@ -91,18 +92,59 @@ func (s *snapshotWriter) frame(kind byte, body []byte) {
 
 func (s *snapshotWriter) key(n *node[guarded]) {
 	name, key := unnamed(n.key)
-	n.kept.mu.Lock()
-	state := n.kept.state
-	if state == nil { // dropped meanwhile
-		n.kept.mu.Unlock()
+	if len(name) > maxSnapshotKey || len(key) > maxSnapshotKey {
+		s.stats.Left++
 		return
 	}
-	quota := *n.kept.quota
-	encoded, ok := encodeState(nil, state)
-	n.kept.mu.Unlock()
+	for _, e := range n.kept.encoded() {
+		s.state(name, key, e)
+	}
+}
 
+// encodedState is one state of a key; nil bytes: one of the user's own.
+type encodedState struct {
+	quota hotparam.Quota
+	bytes []byte
+}
+
+// encoded are all states of a key, the one of the quota that holds first; none where it
+// was dropped meanwhile.
+func (g *guarded) encoded() (all []encodedState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state == nil {
+		return nil
+	}
+	for _, x := range append([]side{g.side}, g.others...) {
+		all = append(all, x.encoded()...)
+	}
+	return all
+}
+
+func (x *side) encoded() []encodedState {
+	state, q := x.state, *x.quota
+	lock, locked := state.(*penalty)
+	if locked && q.Penalty == 0 {
+		state = lock.inner // the lock bars nobody, and ends
+	}
+	bytes, ok := encodeState(nil, state)
+	if !ok {
+		return []encodedState{{quota: q}}
+	}
+	all := []encodedState{{q, bytes}}
+	if locked {
+		state = lock.inner
+	}
+	if w, ok := state.(interface{ besides() []encodedState }); ok {
+		all = append(all, w.besides()...)
+	}
+	return all
+}
+
+func (s *snapshotWriter) state(name, key string, e encodedState) {
+	quota := e.quota
 	number, known := s.quotas[quota]
-	if !ok || len(name) > maxSnapshotKey || len(key) > maxSnapshotKey || !known && len(s.quotas) >= maxSnapshotQuotas {
+	if e.bytes == nil || !known && len(s.quotas) >= maxSnapshotQuotas {
 		s.stats.Left++
 		return
 	}
@@ -119,7 +161,7 @@ func (s *snapshotWriter) key(n *node[guarded]) {
 	b := binary.AppendUvarint(s.body[:0], number)
 	b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
 	b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
-	b = append(b, encoded...)
+	b = append(b, e.bytes...)
 	s.body = b
 	if len(b) >= maxFrame {
 		s.stats.Left++
@@ -158,6 +200,7 @@ type snapshotReader struct {
 	r      *bufio.Reader
 	now    time.Duration
 	quotas []*hotparam.Quota
+	last   *node[guarded] // of the key that was read last; nil: it was left out
 	stats  SnapshotStats
 }
 
@@ -259,7 +302,11 @@ func (s *snapshotReader) key(body []byte) error {
 	if !state.(storable).restoreState(rest) {
 		return fmt.Errorf("a state that cannot be: %w", ErrSnapshot)
 	}
-	if s.m.states.restore(s.now, s.m.hash(string(name), string(key)), named(string(name), string(key)), q, state) {
+	id, o := named(string(name), string(key)), side{familyOf(q), q, state}
+	if s.last == nil || s.last.key != id || !s.last.kept.restore(o, s.now) {
+		s.last = s.m.states.restore(s.now, s.m.hash(string(name), string(key)), id, o)
+	}
+	if s.last != nil {
 		s.stats.Keys++
 	} else {
 		s.stats.Left++
@@ -283,17 +330,30 @@ func (s *snapshotReader) end(body []byte) error {
 	return nil
 }
 
-// restore puts a state in, unless its key is known or there is no need or room for it.
-func (k *states) restore(now time.Duration, hash uint64, key string, q *hotparam.Quota, state State) bool {
+// restore puts a state in, unless its key is known or there is no need or room for it; nil:
+// it did not.
+func (k *states) restore(now time.Duration, hash uint64, key string, o side) *node[guarded] {
 	s := k.table.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state.FreshAfter(now) == 0 || k.table.find(hash, []byte(key)) != nil {
-		return false
+	if o.state.FreshAfter(now) == 0 || k.table.find(hash, []byte(key)) != nil {
+		return nil
 	}
 	if !k.table.room(s, instant(now)) {
+		return nil
+	}
+	n := newGuarded(hash, key, o)
+	k.table.put(n)
+	return n
+}
+
+// restore adds another state of a key that was restored just now; false: it was dropped.
+func (g *guarded) restore(o side, now time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dropped {
 		return false
 	}
-	k.table.put(newGuarded(hash, key, q, state))
+	g.put(o, now)
 	return true
 }

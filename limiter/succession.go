@@ -1,63 +1,53 @@
 package limiter
 
 import (
-	"fmt"
-	"math/bits"
+	"sync/atomic"
 
 	"github.com/hotparam/hotparam"
 )
 
-// inherit is setQuota for a quota that is to take another's place without a lock.
-func (g *gcra) inherit(q *hotparam.Quota) error {
-	if err := q.Validate(); err != nil {
-		return fmt.Errorf("limiter: %w", err)
-	}
-	if !bucketed(q) || q.Penalty != 0 {
-		return errOtherKind(q)
-	}
-	return g.setQuota(q)
+// reckoning is the arithmetic of all keys of a [Keyed] under one quota, and what took its
+// place: a key that was not asked for some time goes through all changes since, so that it
+// has earned at each rate while that held.
+type reckoning struct {
+	gcra
+	successor atomic.Pointer[reckoning] // nil: it holds
+	since     int64                     // when it took the place of the one before
+
+	// Where the keys have states elsewhere from now on, after the last arithmetic.
+	states *stateKeys // nil: they are here
+	last   *reckoning
 }
 
-func errOtherKind(q *hotparam.Quota) error {
-	return fmt.Errorf("limiter: cannot go on with algorithm %q here, make a new one: %w", q.Algorithm, ErrUnsupported)
-}
-
-// adapted is the word with which a bucket of old goes on with g at t: as many tokens
-// are missing, if there is room for as many.
-func (g *gcra) adapted(old *gcra, word, t int64) int64 {
-	if word <= t || g.interval == old.interval {
-		return min(word, t+g.fill)
-	}
-	hi, lo := bits.Mul64(uint64(word-t), uint64(g.interval))
-	if hi >= uint64(old.interval) {
-		return t + g.fill
-	}
-	missing, rest := bits.Div64(hi, lo, uint64(old.interval))
-	if rest > 0 {
-		missing++
-	}
-	return t + int64(min(missing, uint64(g.fill)))
-}
-
-// descend is the word of a bucket of g by the terms of heir, which took its place
-// some time, perhaps after others.
-func (g *gcra) descend(heir *gcra, word int64) int64 {
-	for g != heir {
-		next := g.successor.Load()
-		word = next.adapted(g, word, next.since)
-		g = next
-	}
-	return word
-}
-
-// succeed makes next take the place of g at t.
-func (g *gcra) succeed(next *gcra, t int64) {
+// succeed makes next take the place of r at t.
+func (r *reckoning) succeed(next *reckoning, t int64) {
 	next.since = t
-	next.ahead.Store(g.ahead.Load())
-	g.successor.Store(next)
+	next.inherit(&r.gcra)
+	r.successor.Store(next)
+}
+
+// descend makes l, which was a bucket's of r, one of heir's, which took its place some
+// time, perhaps after others.
+func (r *reckoning) descend(heir *reckoning, l *line) {
+	for r != heir {
+		next := r.successor.Load()
+		next.changed(&r.gcra, l, next.since)
+		r = next
+	}
 }
 
 // same tells whether two reckon alike.
 func (g *gcra) same(h *gcra) bool {
 	return g.interval == h.interval && g.burst == h.burst && g.missing == h.missing && g.shape == h.shape && g.leaky == h.leaky
+}
+
+// plain tells whether a quota of a bucket of this kind can take g's place in one word.
+func (g *gcra) plain(q *hotparam.Quota) bool {
+	return bucketed(q) && q.Penalty == 0 && (q.Algorithm == hotparam.LeakyBucket) == g.leaky
+}
+
+// equals tells whether q reckons as g does.
+func (g *gcra) equals(q *hotparam.Quota) bool {
+	h, err := ofQuota(q)
+	return err == nil && g.same(h)
 }

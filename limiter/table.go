@@ -186,6 +186,16 @@ func (t *table[K]) replace(old, by *node[K]) {
 	link.Store(by)
 }
 
+// remove takes a node out, under the lock of its stripe.
+func (t *table[K]) remove(n *node[K]) {
+	link := t.head(n.hash)
+	for link.Load() != n {
+		link = &link.Load().next
+	}
+	link.Store(n.next.Load())
+	t.held.Add(-1)
+}
+
 // sweep drops the keys that are as good as new at now under the stripe's next heads.
 // The caller holds the stripe's lock.
 func (t *table[K]) sweep(s *stripe[K], now int64, heads int) {

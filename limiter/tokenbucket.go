@@ -18,17 +18,19 @@ import (
 // deepest debt (see [TokenBucket.Charge]), or the longest delay of a reservation,
 // is taken for a new clock, on which the bucket starts empty.
 type TokenBucket struct {
-	at    atomic.Pointer[cell]
-	mu    sync.Mutex // held while the quota is changed
-	first cell
-	_     [32]byte // two cache lines of its own: 128 bytes
+	at     atomic.Pointer[wordCell]
+	heir   atomic.Pointer[lockedBucket] // what goes on in its place, with a quota that takes more than a word; nil: it does
+	custom map[hotparam.Algorithm]Algorithm
+	mu     sync.Mutex // held while the quota is changed, and for a Return
+	first  wordCell
+	_      [16]byte // two cache lines of its own: 128 bytes
 }
 
-// cell is a bucket under one quota. Another quota means another cell: so whoever
+// wordCell is a bucket under one quota. Another quota means another one: so whoever
 // has read the arithmetic has read the word that goes with it.
-type cell struct {
+type wordCell struct {
 	gcra
-	word atomic.Int64
+	cell
 }
 
 // NewTokenBucket makes a full bucket of burst tokens that earns rate.N tokens
@@ -45,8 +47,8 @@ func NewTokenBucket(rate hotparam.Rate, burst int64) (*TokenBucket, error) {
 }
 
 // newBucketed makes a bucket of a quota that bucketed tells to be one.
-func newBucketed(q *hotparam.Quota) (*TokenBucket, error) {
-	b := &TokenBucket{}
+func newBucketed(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (*TokenBucket, error) {
+	b := &TokenBucket{custom: custom}
 	b.at.Store(&b.first)
 	if err := b.first.setQuota(q); err != nil {
 		return nil, err
@@ -58,10 +60,18 @@ func newBucketed(q *hotparam.Quota) (*TokenBucket, error) {
 }
 
 // settled is the cell once a change of the quota is over; one that is unborn starts
-// at t.
-func (b *TokenBucket) settled(t int64) *cell {
+// at t. It is nil where another goes on in its place.
+func (b *TokenBucket) settled(t int64) *wordCell {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.current(t)
+}
+
+// current is settled for who holds the lock.
+func (b *TokenBucket) current(t int64) *wordCell {
+	if b.heir.Load() != nil {
+		return nil
+	}
 	c := b.at.Load()
 	c.word.CompareAndSwap(unborn, c.gcra.first(0, t))
 	return c
@@ -71,10 +81,12 @@ func (b *TokenBucket) settled(t int64) *cell {
 // how to read the decision.
 func (b *TokenBucket) Take(now time.Duration, n int64) hotparam.Decision {
 	c, t := b.at.Load(), instant(now)
-	v, ok := c.take(&c.word, t, n)
+	v, ok := c.take(&c.cell, t, n)
 	for !ok {
-		c = b.settled(t)
-		v, ok = c.take(&c.word, t, n)
+		if c = b.settled(t); c == nil {
+			return b.heir.Load().Do(now, Ask{N: n}).Decision
+		}
+		v, ok = c.take(&c.cell, t, n)
 	}
 	return c.decision(v)
 }
@@ -82,36 +94,47 @@ func (b *TokenBucket) Take(now time.Duration, n int64) hotparam.Decision {
 // Do does what is asked at now.
 func (b *TokenBucket) Do(now time.Duration, ask Ask) Result {
 	t := instant(now)
-	ask.clamp()
-	if ask.Kind == Forget {
-		b.forget(t)
-		ask = Ask{Kind: Peek}
+	if ask.Kind == Forget || ask.Kind == Return && ask.N >= 0 {
+		return b.rewind(now, &ask)
 	}
-	for c := b.at.Load(); ; c = b.settled(t) {
-		if r, ok := c.do(&c.word, t, &ask); ok {
+	ask.clamp()
+	for c := b.at.Load(); c != nil; c = b.settled(t) {
+		if r, ok := c.do(&c.cell, t, &ask); ok {
 			return r
 		}
 	}
+	return b.heir.Load().Do(now, ask)
 }
 
-// forget makes the bucket as new.
-func (b *TokenBucket) forget(t int64) {
+// rewind does a Forget or a Return, one after the other.
+func (b *TokenBucket) rewind(now time.Duration, ask *Ask) Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.at.Load()
-	c.word.Store(c.gcra.first(0, t))
+	t := instant(now)
+	c := b.current(t)
+	if c == nil {
+		return b.heir.Load().Do(now, *ask)
+	}
+	if ask.Kind == Forget {
+		c.rest.Store(&cellRest{born: t})
+		c.word.Store(c.gcra.first(0, t))
+		r, _ := c.do(&c.cell, t, &Ask{Kind: Peek})
+		return r
+	}
+	r, _ := c.giveBack(&c.cell, t, ask) // not gone: that needs our lock
+	return r
 }
 
 // Peek is the decision that Take would give for n, but takes nothing: Remaining
 // is what the bucket holds.
 func (b *TokenBucket) Peek(now time.Duration, n int64) hotparam.Decision {
-	c, t := b.at.Load(), instant(now)
-	word := c.word.Load()
-	for word < 0 {
-		c = b.settled(t)
-		word = c.word.Load()
+	t := instant(now)
+	for c := b.at.Load(); c != nil; c = b.settled(t) {
+		if word := c.word.Load(); word >= 0 {
+			return c.peek(word, t, n)
+		}
 	}
-	return c.peek(word, t, n)
+	return b.heir.Load().Do(now, Ask{Kind: Peek, N: n}).Decision
 }
 
 // Charge takes n tokens, whether there are as many or not: it is for a cost that
@@ -129,53 +152,74 @@ func (b *TokenBucket) Charge(now time.Duration, n int64) {
 		return
 	}
 	t := instant(now)
-	for c := b.at.Load(); !c.charge(&c.word, t, n); {
-		c = b.settled(t)
+	for c := b.at.Load(); c != nil; c = b.settled(t) {
+		if c.charge(&c.cell, t, n) {
+			return
+		}
 	}
-}
-
-// GiveBack returns n tokens that one Take has just taken, for a request that
-// then did not happen. The bucket never holds more than its burst.
-func (b *TokenBucket) GiveBack(n int64) {
-	for c := b.at.Load(); !c.giveBack(&c.word, n); {
-		c = b.settled(0)
-	}
+	b.heir.Load().Do(now, Ask{Kind: Charge, N: n})
 }
 
 // TimeToFull is how long until the bucket is full if nobody takes a token: from
 // then on it is as good as a new one. 0 when it is full.
 func (b *TokenBucket) TimeToFull(now time.Duration) time.Duration {
+	if heir := b.heir.Load(); heir != nil {
+		return heir.FreshAfter(now)
+	}
 	return b.Peek(now, 0).ResetAfter
 }
 
 // FreshAfter is TimeToFull.
 func (b *TokenBucket) FreshAfter(now time.Duration) time.Duration { return b.TimeToFull(now) }
 
-// SetQuota goes on with another quota at now: as many tokens are missing as before,
-// if there is room for as many. It fails, and changes nothing, for a quota that is
-// not valid or is not a bucket's of this kind; of one that only differs it makes what
-// [NewBucket] would.
+// SetQuota goes on with another quota at now, as [Bucket] tells. Where that takes more
+// than one word the bucket has a lock from then on.
 func (b *TokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
-	next := &cell{}
-	if err := next.inherit(q); err != nil {
+	if _, err := NewAlgorithm(q, b.custom); err != nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if heir := b.heir.Load(); heir != nil {
+		return heir.SetQuota(q, now)
+	}
 	c := b.at.Load()
-	switch {
-	case next.leaky != c.leaky:
-		return errOtherKind(q)
-	case next.same(&c.gcra):
-		return nil
+	next := &wordCell{}
+	if c.plain(q) {
+		if err := next.setQuota(q); err != nil {
+			return err
+		}
+		if next.same(&c.gcra) {
+			return nil
+		}
 	}
 	t := instant(now)
-	next.ahead.Store(c.ahead.Load())
-	if word := c.word.Swap(gone); word == unborn {
+	word := c.word.Swap(gone)
+	switch {
+	case !c.plain(q) || c.due.Load() > t:
+		return b.bequeath(c, word, q, now)
+	case word == unborn:
 		next.word.Store(next.gcra.first(0, t))
-	} else {
-		next.word.Store(next.adapted(&c.gcra, c.current(word, t), t))
+	default:
+		l := c.line(c.gcra.current(word, t))
+		next.gcra.changed(&c.gcra, &l, t)
+		next.cell.store(&l)
 	}
+	next.inherit(&c.gcra)
 	b.at.Store(next)
+	return nil
+}
+
+// bequeath has a bucket with a lock go on with what the cell held. The caller holds the
+// lock.
+func (b *TokenBucket) bequeath(c *wordCell, word int64, q *hotparam.Quota, now time.Duration) error {
+	heir := &lockedBucket{custom: b.custom}
+	if t := instant(now); word != unborn {
+		heir.sides.put(c.side(c.line(c.gcra.current(word, t)), t), now)
+	}
+	if err := heir.SetQuota(q, now); err != nil {
+		return err
+	}
+	b.heir.Store(heir)
 	return nil
 }

@@ -43,7 +43,7 @@ type warm struct {
 
 func newWarm(q *hotparam.Quota) (warm, error) {
 	full := q.WithDefaults()
-	g, err := ofQuota(&full)
+	g, err := steady(&full)
 	if err != nil {
 		return warm{}, err
 	}
@@ -68,7 +68,8 @@ func (w *warm) cost(stored float64, n int64) int64 {
 }
 
 // warmState is one key's, for one goroutine at a time. The stored permits are a float64,
-// whose error is far below a nanosecond's worth; instants are whole nanoseconds.
+// whose error is far below a nanosecond's worth; instants are whole nanoseconds. The word
+// of its line is the instant from which the next may be taken.
 type warmState struct {
 	warm
 	clock
@@ -78,8 +79,8 @@ type warmState struct {
 // warmth is what a key's state was when something was taken last: what is only asked
 // changes nothing, so that no rounding adds up.
 type warmth struct {
-	next   int64   // from when on the next may be taken
-	stored float64 // permits at next
+	line
+	stored float64 // permits at the word
 }
 
 func newWarmUp(q *hotparam.Quota, now time.Duration) State {
@@ -88,29 +89,29 @@ func newWarmUp(q *hotparam.Quota, now time.Duration) State {
 		return nil
 	}
 	t := instant(now)
-	return &warmState{w, clock{t}, warmth{t, w.most}}
+	return &warmState{w, clock{t}, warmth{line{word: t, born: t}, w.most}}
 }
 
 // at is the instant to reckon with, and how far the clock is behind it.
 func (s *warmState) at(now time.Duration) (t, lag int64) {
 	t, lag, leap := s.tell(now)
 	if leap != 0 {
-		s.next = max(0, s.next+leap)
+		s.leap(leap, t)
 	}
 	return t, lag
 }
 
 // idle stores what was not used up to t.
 func (s *warmState) idle(t int64) {
-	if t > s.next {
-		s.stored = min(s.most, s.stored+float64(t-s.next)/s.cool)
-		s.next = t
+	if t > s.word {
+		s.stored = min(s.most, s.stored+float64(t-s.word)/s.cool)
+		s.word = t
 	}
 }
 
 // wait is how long until n permits can be taken, which is not more than a burst.
 func (s *warmState) wait(t, n int64) int64 {
-	owed := s.next - t
+	owed := s.word - t
 	if cost := s.cost(s.stored, n); cost <= s.fill {
 		return max(0, owed+cost-s.fill)
 	}
@@ -119,27 +120,33 @@ func (s *warmState) wait(t, n int64) int64 {
 
 // free is how many permits can be taken.
 func (s *warmState) free(t int64) int64 {
-	if s.next <= t {
+	if s.word <= t {
 		return s.burst
 	}
-	return s.within(s.fill - (s.next - t))
+	return s.within(s.fill - (s.word - t))
 }
 
 // take takes n permits, whether they are due or not.
 func (s *warmState) take(n int64) {
-	s.next += s.cost(s.stored, n)
+	s.word += s.cost(s.stored, n)
 	s.stored = max(0, s.stored-float64(n))
 }
 
-// charge takes n permits or as many as may be owed.
+// charge takes n permits or as many as may be owed. Of the permit at which that is reached
+// the part counts that is owed: it warms the bucket, too, or one whose cold permits cost
+// more would stay cold for ever, and charge nothing.
 func (s *warmState) charge(t, n int64) int64 {
-	end := max(t+s.fill+s.debt, s.next)
-	if taken := s.within(end - s.next); n > taken {
-		s.next, s.stored = end, max(0, s.stored-float64(taken))
-		return taken
+	end := max(t+s.fill+s.debt, s.word)
+	room := end - s.word
+	taken := s.within(room)
+	if n <= taken {
+		s.take(n)
+		return n
 	}
-	s.take(n)
-	return n
+	cost := s.cost(s.stored, taken)
+	part := float64(room-cost) / float64(s.cost(s.stored, taken+1)-cost)
+	s.word, s.stored = end, max(0, s.stored-float64(taken)-part)
+	return taken
 }
 
 // within is how many permits cost no more than room.
@@ -152,6 +159,7 @@ func (s *warmState) Do(now time.Duration, ask Ask) Result {
 	t, lag := s.at(now)
 	ask.clamp()
 	before := s.warmth
+	by := s.lift(t)
 	s.idle(t)
 	r := Result{Decision: hotparam.Decision{Limit: s.burst}}
 	s.do(t, &ask, &r)
@@ -160,7 +168,14 @@ func (s *warmState) Do(now time.Duration, ask Ask) Result {
 	}
 	r.Remaining = s.free(t)
 	r.ResetAfter = s.fresh(t)
-	if r.Taken == 0 && ask.Kind != Return {
+	s.lower(by)
+	switch {
+	case r.Taken > 0:
+		r.name(s.mark(), t)
+		if r.Delay > 0 {
+			s.promise(t+int64(r.Delay), by)
+		}
+	case !r.Allowed || ask.Kind != Return && ask.Kind != Charge || ask.N == 0:
 		s.warmth = before
 	}
 	if lag > 0 {
@@ -181,7 +196,8 @@ func (s *warmState) do(t int64, ask *Ask, r *Result) {
 		r.Allowed, r.Taken = true, s.charge(t, n)
 		return
 	case ask.Kind == Return:
-		s.giveBack(t, n)
+		// At the stable interval: what it cost more has warmed the bucket, which stays warm.
+		s.returned(&s.line, t, n, ask.Mark, int64(ask.Origin.At))
 		r.Allowed = true
 		return
 	case ask.Kind == AtMost:
@@ -206,21 +222,15 @@ func (s *warmState) do(t int64, ask *Ask, r *Result) {
 	}
 }
 
-// giveBack undoes a take of n at the stable interval: what it cost more has warmed the
-// bucket, which stays warm.
-func (s *warmState) giveBack(t, n int64) {
-	s.next -= min(n, (s.next-t)/s.interval+1) * s.interval
-	s.next = max(s.next, t)
-}
-
 // fresh is how long until all is paid and the bucket is cold again.
 func (s *warmState) fresh(t int64) time.Duration {
-	return time.Duration(s.next - t + int64(math.Ceil((s.most-s.stored)*s.cool)))
+	return time.Duration(s.word - t + int64(math.Ceil((s.most-s.stored)*s.cool)))
 }
 
 func (s *warmState) FreshAfter(now time.Duration) time.Duration {
 	t, lag := s.at(now)
 	before := s.warmth
+	s.lift(t)
 	s.idle(t)
 	d := s.fresh(t)
 	s.warmth = before
@@ -231,16 +241,13 @@ func (s *warmState) FreshAfter(now time.Duration) time.Duration {
 }
 
 func (s *warmState) Adapt(q *hotparam.Quota, now time.Duration) bool {
-	if q.WarmUp == 0 || q.Algorithm.Custom() {
-		return false
-	}
 	w, err := newWarm(q)
 	if err != nil {
 		return false
 	}
 	t, _ := s.at(now)
 	s.idle(t)
-	s.next = w.adapted(s.gcra, s.next, t)
+	w.changed(s.gcra, &s.line, t)
 	s.stored *= w.most / s.most // as warm as it was
 	s.warm = w
 	return true
@@ -248,7 +255,7 @@ func (s *warmState) Adapt(q *hotparam.Quota, now time.Duration) bool {
 
 func (s *warmState) appendState(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(s.stored))
-	return binary.AppendVarint(binary.AppendVarint(b, s.last), s.next)
+	return s.appendRest(binary.AppendVarint(binary.AppendVarint(b, s.last), s.word))
 }
 
 func (s *warmState) restoreState(b []byte) bool {
@@ -256,10 +263,10 @@ func (s *warmState) restoreState(b []byte) bool {
 		return false
 	}
 	stored := math.Float64frombits(binary.BigEndian.Uint64(b))
-	last, next, ok := twoInstants(b[8:])
-	if !ok || !(stored >= 0 && stored <= s.most) {
+	last, next, rest, ok := twoInstants(b[8:])
+	if !ok || !(stored >= 0 && stored <= s.most) || !s.restoreRest(rest) {
 		return false
 	}
-	s.stored, s.last, s.next = stored, last, next
+	s.stored, s.last, s.word, s.born = stored, last, next, 0
 	return true
 }

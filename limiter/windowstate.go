@@ -16,6 +16,16 @@ func (w *window[F]) appendState(b []byte) []byte {
 	return b
 }
 
+// besides are the other views, each as the state of a window of its own.
+func (w *window[F]) besides() (all []encodedState) {
+	for _, o := range w.others {
+		q := *o.quota
+		q.Penalty = 0
+		all = append(all, encodedState{q, (&window[F]{clock: w.clock, view: o}).appendState(nil)})
+	}
+	return all
+}
+
 func (w *window[F]) restoreState(b []byte) bool {
 	last, b, ok := cutInt(b, maxNow)
 	w.last = last

@@ -172,14 +172,6 @@ func TestWindowsAdapt(t *testing.T) {
 			runWindowSteps(t, s, []windowStep{{105 * sec, Ask{Kind: Peek, N: 1}, c.want}})
 		})
 	}
-	s := newWindowState(t, log(3, 10*sec), 0)
-	unlimited := *log(3, 10*sec)
-	unlimited.Burst = hotparam.Unlimited
-	for _, other := range []*hotparam.Quota{blocks(3, 10*sec, 5), &unlimited} {
-		if s.(Adapter).Adapt(other, 0) {
-			t.Errorf("the log goes on as %+v", other)
-		}
-	}
 }
 
 func TestSlotLog(t *testing.T) {

@@ -15,39 +15,66 @@ type words struct {
 }
 
 func newWords(q *hotparam.Quota) (Algorithm, error) {
-	g, err := ofQuota(q)
+	g, err := steady(q)
 	if err != nil {
 		return nil, err
 	}
 	return &words{*q, g}, nil
 }
 
+// steady is the arithmetic of words that stand on a clock of their own: no word is from
+// before a reset.
+func steady(q *hotparam.Quota) (*gcra, error) {
+	g, err := ofQuota(q)
+	if err == nil {
+		g.ahead.Store(maxFill + maxDebt)
+	}
+	return g, err
+}
+
 func (a *words) New(q *hotparam.Quota, now time.Duration) State {
 	g := a.gcra
 	if *q != a.quota {
-		other, err := ofQuota(q)
+		other, err := steady(q)
 		if err != nil {
 			return nil
 		}
 		g = other
 	}
 	t := instant(now)
-	return &wordState{gcra: g, clock: clock{t}, word: g.first(0, t)}
+	return &wordState{g, clock{t}, line{word: g.first(0, t), born: t}}
 }
 
-// wordState is one key's word, for one goroutine at a time. As it knows when it was
+// wordState is one key's line, for one goroutine at a time. As it knows when it was
 // last asked, it tells a clock that was reset at once, and keeps what was taken.
 type wordState struct {
 	*gcra
 	clock
-	word int64
+	line
+}
+
+// side is a state that goes on with a line of g at t.
+func (g *gcra) side(l line, t int64) side {
+	q := &hotparam.Quota{
+		Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 1, Per: time.Duration(g.interval)}, Burst: g.burst,
+		Missing: g.missing / g.interval, Shape: g.shape,
+	}
+	if g.leaky {
+		q.Algorithm = hotparam.LeakyBucket
+	}
+	own := &gcra{interval: g.interval, burst: g.burst, fill: g.fill, debt: g.debt, missing: g.missing, shape: g.shape, leaky: g.leaky}
+	own.ahead.Store(maxFill + maxDebt)
+	if due := g.due.Load(); due > t {
+		l.due, l.late = due, l.word
+	}
+	return side{familyOf(q), q, &wordState{gcra: own, clock: clock{t}, line: l}}
 }
 
 // at is the instant to reckon with, and how far the clock is behind it.
 func (s *wordState) at(now time.Duration) (t, lag int64) {
 	t, lag, leap := s.tell(now)
 	if leap != 0 {
-		s.word = max(0, s.word+leap)
+		s.leap(leap, t)
 	}
 	return t, lag
 }
@@ -56,9 +83,21 @@ func (s *wordState) Do(now time.Duration, ask Ask) Result {
 	t, lag := s.at(now)
 	ask.clamp()
 	ask.Within -= time.Duration(lag)
+	if ask.Kind == Return && ask.N >= 0 {
+		s.returned(&s.line, t, ask.N, ask.Mark, int64(ask.Origin.At))
+		ask = Ask{Kind: Peek}
+	}
+	by := s.lift(t)
 	next, v, taken := s.ask(s.word, t, &ask)
 	s.word = next
+	s.lower(by)
 	r := Result{Decision: s.decision(v), Taken: taken}
+	if taken > 0 {
+		r.name(s.mark(), t)
+		if v.delay > 0 {
+			s.promise(t+v.delay, by)
+		}
+	}
 	if lag > 0 {
 		if ask.Kind == Reserve && v.wait > 0 {
 			r.RetryAfter -= time.Duration(lag) // it has been reckoned with
@@ -79,55 +118,65 @@ func (r *Result) behind(lag int64) {
 
 func (s *wordState) FreshAfter(now time.Duration) time.Duration {
 	t, lag := s.at(now)
-	if s.word <= t {
+	word := max(s.word, s.late)
+	if word <= t {
 		return 0
 	}
-	return time.Duration(s.word - t + lag)
+	return time.Duration(word - t + lag)
+}
+
+// absorb adds what is missing of the other.
+func (s *wordState) absorb(other State, now time.Duration) bool {
+	o, ok := other.(*wordState)
+	if !ok {
+		return false
+	}
+	t, _ := s.at(now)
+	from, _ := o.at(now)
+	if missing := o.word - from; missing > 0 {
+		s.word = max(s.word, t) + rescaled(missing, s.interval, o.interval)
+	}
+	return true
 }
 
 func (s *wordState) Adapt(q *hotparam.Quota, now time.Duration) bool {
-	if !bucketed(q) || (q.Algorithm == hotparam.LeakyBucket) != s.leaky {
-		return false
-	}
-	g, err := ofQuota(q)
+	g, err := steady(q)
 	if err != nil {
 		return false
 	}
-	if heir := s.successor.Load(); heir != nil && heir.same(g) {
-		g = heir // other keys have gone on with it
-	} else {
-		s.succeed(g, 0)
-	}
 	t, _ := s.at(now)
-	s.word = g.adapted(s.gcra, s.word, t)
+	g.changed(s.gcra, &s.line, t)
 	s.gcra = g
 	return true
 }
 
+// appendState writes beside the word what it takes to hold what is returned, and another
+// quota, to it; a line that was never bent is two numbers.
 func (s *wordState) appendState(b []byte) []byte {
 	b = binary.AppendVarint(b, s.last)
-	return binary.AppendVarint(b, s.word)
+	b = binary.AppendVarint(b, s.word)
+	return s.line.appendRest(b)
 }
 
 func (s *wordState) restoreState(b []byte) bool {
-	last, word, ok := twoInstants(b)
-	if ok {
-		s.last, s.word = last, word
-		s.reach(word - last)
+	last, word, rest, ok := twoInstants(b)
+	if !ok || !s.line.restoreRest(rest) {
+		return false
 	}
-	return ok
+	s.last, s.word, s.born = last, word, 0
+	return true
 }
 
 // twoInstants decodes the latest instant that a state was told and one that it waits
 // for; false if they can be no state's.
-func twoInstants(b []byte) (last, until int64, ok bool) {
+func twoInstants(b []byte) (last, until int64, rest []byte, ok bool) {
 	last, n := binary.Varint(b)
 	if n <= 0 {
-		return 0, 0, false
+		return 0, 0, nil, false
 	}
 	until, m := binary.Varint(b[n:])
-	if m <= 0 || n+m != len(b) || last < 0 || last > maxNow || until < 0 || until-last > maxFill+maxDebt {
-		return 0, 0, false
+	if m <= 0 || last < 0 || last > maxNow || until < 0 || until-last > maxFill+maxDebt {
+		return 0, 0, nil, false
 	}
-	return last, until, true
+	return last, until, b[n+m:], true
 }

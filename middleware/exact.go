@@ -114,7 +114,7 @@ func (g *Guard) judgeExact(s *scratch, x *exact, got *limiter.Result, err error,
 	x.held.note(got.Allowed)
 	if g.judge(s, x.candidate, x.terms, d, &got.Decision) && got.Taken > 0 {
 		x.took = x.op
-		x.took.Ask = got.Return(got.Taken)
+		x.took.Ask = got.Return()
 	}
 }
 

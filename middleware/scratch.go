@@ -48,9 +48,8 @@ type course struct {
 // come, and only held is put right.
 type taken struct {
 	bucket limiter.Bucket
-	held   *held // whose bucket it is; nil: no hot key's
-	n      int64
-	mark   int64
+	held   *held       // whose bucket it is; nil: no hot key's
+	back   limiter.Ask // gives it back
 
 	keyed    limiter.Keys
 	hash     uint64
@@ -151,9 +150,9 @@ func (t *taken) giveBack(now time.Duration, keys []byte) {
 		t.held.passed.Add(-1)
 		t.held.refused.Add(1)
 	}
-	ask := limiter.Ask{Kind: limiter.Return, N: t.n, Mark: t.mark}
+	ask := t.back
 	switch {
-	case t.n == 0:
+	case ask.N == 0:
 	case t.bucket != nil:
 		t.bucket.Do(now, ask)
 	default:

@@ -51,7 +51,7 @@ type namedCase struct {
 
 var cases = concat(
 	bucketCases, leakyCases, windowCases, logCases, blockCases, warmUpCases, penaltyCases,
-	askCases, clockCases, changeCases, keyCases, batchCases, concurrentCases,
+	askCases, clockCases, changeCases, quotaCases, keyCases, batchCases, concurrentCases,
 )
 
 type property struct {
@@ -66,6 +66,7 @@ var properties = []property{
 	{"a clock that jumps back and forth grants nothing twice", testClockBounds},
 	{"warm-up follows Guava's arithmetic", testWarmUp},
 	{"any number may be asked for", testExtremes},
+	{"quotas in any mix admit what the largest of them allows", testMixes},
 }
 
 func concat(lists ...[]namedCase) (all []namedCase) {

@@ -110,7 +110,7 @@ var concurrentCases = []namedCase{
 						most.Store(now)
 					}
 					held.Add(-n)
-					k.try(r.Return(n))
+					k.try(returned(n, r))
 				}
 			})
 			if got := most.Load(); got > burst {

@@ -170,7 +170,7 @@ func (b *batch) giveBack(k *key, held map[*key][]answer) {
 	}
 	a := list[len(list)-1]
 	held[k] = list[:len(list)-1]
-	b.addBoth(k, a.Return(a.Taken), a.ideal.Return(a.Taken))
+	b.addBoth(k, a.Return(), returned(a.Taken, a.ideal))
 }
 
 // send asks for all at once, and fails unless all answers are the model's.
@@ -194,7 +194,7 @@ func (b *batch) send(w *world) []answer {
 		k := b.keys[i]
 		answers[i] = answer{Result: r, ideal: k.model.do(w.now(), b.ideals[i])}
 		want := answers[i].ideal
-		if want.Mark, want.From = r.Mark, r.From; r != want {
+		if want.Mark, want.Origin, want.From = r.Mark, r.Origin, r.From; r != want {
 			w.Fatalf("op %d of %d, key %q: %s at %v: %s\n got %s\nwant %s", i, len(b.ops), k.op.Key,
 				told(k.quota), w.now()-epoch, toldAsk(b.ops[i].Ask), toldResult(r), toldResult(want))
 		}

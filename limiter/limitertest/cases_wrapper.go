@@ -116,6 +116,6 @@ func (w *wrapper) took(op limiter.Op, want int64) {
 // giveBack returns n of what was taken.
 func (w *wrapper) giveBack(op limiter.Op, r limiter.Result, n int64) {
 	w.Helper()
-	op.Ask = r.Return(n)
+	op.Ask = returned(n, r)
 	w.ask(op)
 }

@@ -12,6 +12,9 @@ import (
 // charged or reserved. A leaky bucket is the same thing with its places for tokens;
 // one that shapes has what it admits wait until the bucket is empty, which is this
 // one full.
+//
+// What was taken stands in a line, and is earned in its order: of what is given back only
+// that counts which was not earned yet, and what stands behind it moves up.
 type idealBucket struct {
 	rate   *big.Rat // tokens per nanosecond
 	burst  int64
@@ -19,6 +22,14 @@ type idealBucket struct {
 	tick   time.Duration
 	tokens *big.Rat
 	last   time.Duration
+	line   []taken // the oldest first
+	marks  int64
+}
+
+// taken is what is still to be earned of a take.
+type taken struct {
+	mark   int64
+	tokens *big.Rat
 }
 
 func newIdealBucket(q *hotparam.Quota, tick time.Duration) *idealBucket {
@@ -29,15 +40,31 @@ func newIdealBucket(q *hotparam.Quota, tick time.Duration) *idealBucket {
 		tick:   tick,
 		tokens: big.NewRat(q.Burst-q.Missing, 1),
 		last:   -1,
+		line:   []taken{{0, big.NewRat(q.Missing, 1)}},
 	}
 }
 
 func (b *idealBucket) refill(now time.Duration) {
 	if b.last >= 0 { // a new bucket has earned nothing
 		earned := new(big.Rat).Mul(b.rate, big.NewRat(int64(now-b.last), 1))
-		b.tokens = least(earned.Add(earned, b.tokens), big.NewRat(b.burst, 1))
+		b.tokens = least(new(big.Rat).Add(earned, b.tokens), big.NewRat(b.burst, 1))
+		for len(b.line) > 0 && b.line[0].tokens.Cmp(earned) <= 0 {
+			earned.Sub(earned, b.line[0].tokens)
+			b.line = b.line[1:]
+		}
+		if len(b.line) > 0 {
+			b.line[0].tokens = new(big.Rat).Sub(b.line[0].tokens, earned)
+		}
 	}
 	b.last = now
+}
+
+// join puts what is taken at the end of the line.
+func (b *idealBucket) join(n *big.Rat) (mark int64) {
+	b.tokens = new(big.Rat).Sub(b.tokens, n)
+	b.marks++
+	b.line = append(b.line, taken{b.marks, n})
+	return b.marks
 }
 
 func (b *idealBucket) left(now time.Duration) int64 {
@@ -60,23 +87,27 @@ func (b *idealBucket) delay(now time.Duration) time.Duration {
 
 func (b *idealBucket) take(now, _ time.Duration, n int64) int64 {
 	b.refill(now)
-	b.tokens = new(big.Rat).Sub(b.tokens, big.NewRat(n, 1))
-	return 0
+	return b.join(big.NewRat(n, 1))
 }
 
 // charge owes at most what a minute earns, or a burst.
 func (b *idealBucket) charge(now time.Duration, n int64) (int64, int64) {
 	b.refill(now)
-	before := b.tokens
 	minute := new(big.Rat).Mul(b.rate, big.NewRat(int64(time.Minute), 1))
-	deepest := new(big.Rat).Neg(most(minute, big.NewRat(b.burst, 1)))
-	b.tokens = least(before, most(deepest, new(big.Rat).Sub(before, big.NewRat(n, 1))))
-	return floor(new(big.Rat).Sub(before, b.tokens)), 0
+	room := new(big.Rat).Add(b.tokens, most(minute, big.NewRat(b.burst, 1)))
+	owed := most(new(big.Rat), least(room, big.NewRat(n, 1)))
+	return floor(owed), b.join(owed)
 }
 
-func (b *idealBucket) giveBack(now time.Duration, _, n int64) {
+func (b *idealBucket) giveBack(now time.Duration, mark, n int64) {
 	b.refill(now)
-	b.tokens = least(new(big.Rat).Add(b.tokens, big.NewRat(n, 1)), big.NewRat(b.burst, 1))
+	for i := range b.line {
+		if x := &b.line[i]; x.mark == mark && mark > 0 {
+			back := least(x.tokens, big.NewRat(n, 1))
+			x.tokens = new(big.Rat).Sub(x.tokens, back)
+			b.tokens = new(big.Rat).Add(b.tokens, back)
+		}
+	}
 }
 
 func (b *idealBucket) reset(now time.Duration) time.Duration { return b.wait(now, b.burst) }

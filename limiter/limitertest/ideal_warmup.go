@@ -96,10 +96,34 @@ func (w *idealWarmUp) take(now, _ time.Duration, n int64) int64 {
 	return 0
 }
 
-// Neither is in a schedule of one that warms up.
+// charge owes, beyond a burst, at most what a burst or a minute earns at the full rate. Of
+// the permit at which that is reached the part counts that is owed: it warms the bucket,
+// too, or one whose cold permits take longer would stay cold for ever.
 func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
-	return n, w.take(now, now, n)
+	w.idle(now)
+	burst := new(big.Rat).Mul(big.NewRat(w.burst, 1), w.stable)
+	end := new(big.Rat).Add(big.NewRat(int64(now), 1), burst)
+	end = most(w.free, end.Add(end, most(burst, big.NewRat(int64(time.Minute), 1))))
+	room := new(big.Rat).Sub(end, w.free)
+	if w.cost(n).Cmp(room) <= 0 {
+		return n, w.take(now, now, n)
+	}
+	var taken int64 // the cost rises with n
+	for low, high := int64(0), n; low < high; {
+		if mid := (low + high + 1) / 2; w.cost(mid).Cmp(room) <= 0 {
+			low, taken = mid, mid
+		} else {
+			high = mid - 1
+		}
+	}
+	part := new(big.Rat).Sub(room, w.cost(taken))
+	part.Quo(part, new(big.Rat).Sub(w.cost(taken+1), w.cost(taken)))
+	part.Add(part, big.NewRat(taken, 1))
+	w.free, w.stored = end, new(big.Rat).Sub(w.stored, least(w.stored, part))
+	return taken, 0
 }
+
+// giveBack is not in a schedule of one that warms up.
 func (w *idealWarmUp) giveBack(time.Duration, int64, int64) {}
 
 func (w *idealWarmUp) reset(now time.Duration) time.Duration {

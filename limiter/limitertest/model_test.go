@@ -88,9 +88,10 @@ var beyond = []string{
 }
 
 func TestModels(t *testing.T) {
-	for _, x := range changeCases {
+	for _, x := range slices.Concat(changeCases, quotaCases) {
 		beyond = append(beyond, x.name)
 	}
+	beyond = append(beyond, "quotas in any mix admit what the largest of them allows")
 	testModels(t, flaw{}, 30, func(name string) bool { return !slices.Contains(beyond, name) })
 }
 

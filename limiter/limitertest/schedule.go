@@ -138,7 +138,15 @@ func (m *model) vague(now time.Duration) bool {
 type run struct {
 	schedule
 	*key
-	held []answer // what was taken, and may be given back
+	held  []held // what was taken, and may be given back
+	backs int    // how often something was given back
+}
+
+// held is what was taken at an instant, after so many returns.
+type held struct {
+	answer
+	at    time.Duration
+	backs int
 }
 
 func (r *run) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
@@ -151,7 +159,7 @@ func (r *run) step() {
 	}
 	a := r.do(ask)
 	if a.Taken > 0 && a.ideal.Taken == a.Taken {
-		r.held = append(r.held, a)
+		r.hold(a)
 	}
 	if ask.Kind == limiter.Forget {
 		r.held = nil
@@ -173,11 +181,15 @@ func (r *run) step() {
 		}
 		r.Fatalf("%s: %s: denied for %v, and again after that: %s", told(r.q), toldAsk(ask), a.RetryAfter, toldResult(b.Result))
 	} else if b.Taken > 0 {
-		r.held = append(r.held, b)
+		r.hold(b)
 	}
 }
 
-// back gives back a part of what was taken, once.
+func (r *run) hold(a answer) { r.held = append(r.held, held{a, r.now(), r.backs}) }
+
+// back gives back a part of what was taken, once. Where something else was returned since,
+// at another instant, a bucket need not know what of it was earned meanwhile: it may give
+// back less.
 func (r *run) back(n int64) {
 	if log, ok := r.model.ideal.(*idealLog); ok && log.clipped {
 		return // it is not told what is left of each
@@ -189,7 +201,11 @@ func (r *run) back(n int64) {
 	i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "held")
 	a := r.held[i]
 	r.held = append(r.held[:i], r.held[i+1:]...)
-	r.giveBack(min(n, a.Taken), a)
+	if !r.q.Algorithm.Windowed() && a.backs != r.backs && a.at != r.now() {
+		return
+	}
+	r.backs++
+	r.giveBack(min(n, a.Taken), a.answer)
 }
 
 // testExtremes: nothing overflows, whatever the arguments: an answer stays within its

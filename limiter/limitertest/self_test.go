@@ -30,6 +30,7 @@ type tinyKey struct{ name, key string }
 type tinyBucket struct {
 	full  time.Duration // when it is
 	token time.Duration // in which one is earned
+	most  time.Duration // in which all are that can be missing, by the largest quota
 }
 
 func newTiny(_ *testing.T, now func() time.Duration) limiter.Backend {
@@ -63,8 +64,10 @@ func (b *tiny) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
 	case x.full <= now:
 		x.full = now
 	case x.token != token: // another quota: the same tokens are missing
-		x.full = now + min(fill, (x.full-now)/x.token*token)
-	case x.full-now > fill+time.Minute: // another clock
+		x.full = now + ((x.full-now-1)/x.token+1)*token
+		x.most = (x.most-1)/x.token*token + token
+	}
+	if x.most = max(x.most, fill); x.full-now > x.most+time.Minute { // another clock
 		x.full = now + fill
 	}
 	x.token = token

@@ -116,7 +116,7 @@ func (k *key) both(ask, ideal limiter.Ask) answer {
 	now := k.now()
 	got.ideal = k.model.do(now, ideal)
 	want := got.ideal
-	want.Mark, want.From = got.Mark, got.From // each names it as it likes
+	want.Mark, want.Origin, want.From = got.Mark, got.Origin, got.From // each names it as it likes
 	if got.Result != want {
 		k.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), now-epoch, toldAsk(ask), toldResult(got.Result), toldResult(want))
 	}
@@ -141,6 +141,13 @@ func (w *world) do(op limiter.Op) limiter.Result {
 		w.Fatalf("%s: %s: %v", told(op.Quota), toldAsk(op.Ask), err)
 	}
 	return r
+}
+
+// returned gives back n of what a Result took.
+func returned(n int64, r limiter.Result) limiter.Ask {
+	ask := r.Return()
+	ask.N = n
+	return ask
 }
 
 func take(n int64) limiter.Ask { return limiter.Ask{N: n} }
@@ -169,7 +176,7 @@ func (k *key) reserve(n int64, within time.Duration) answer {
 
 func (k *key) giveBack(n int64, a answer) answer {
 	k.Helper()
-	return k.both(a.Return(n), a.ideal.Return(n))
+	return k.both(returned(n, a.Result), returned(n, a.ideal))
 }
 
 // yes fails unless it was allowed at once, and left is what remains.

@@ -349,3 +349,35 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 		t.Errorf("log:\n%s", text)
 	}
 }
+
+// What fails in a batch does not shift the keys of what comes after it.
+func TestFailedOpsShiftNothing(t *testing.T) {
+	t.Parallel()
+	client := storeClient(t, testenv.Redis(t).Addr(), nil)
+	s := storeOf(t, client, nil)
+	penalty := quota(hotparam.Quota{Rate: rate(100, time.Hour), Penalty: time.Minute})
+	for key, n := range map[string]int64{"a": 1, "b": 2, "c": 3} {
+		op := opOf(key)
+		op.N = n
+		ask(t, s, op)
+	}
+	must(t, client.Do(t.Context(), "CONFIG", "SET", "min-replicas-to-write", "1").Err())
+	var ops []limiter.Op
+	for _, key := range []string{"a", "b", "c"} {
+		forget, take, peek := opOf(key), opOf(key), opOf(key)
+		forget.Kind, peek.Kind = limiter.Forget, limiter.Peek
+		take.Quota = penalty
+		ops = append(ops, forget, take, peek)
+	}
+	results := make([]limiter.Result, len(ops))
+	err := s.DoAll(t.Context(), ops, results)
+	var alone *limiter.OpError
+	for i := range ops {
+		failed := limiter.ErrorOf(err, i)
+		if writes := i%3 < 2; writes != (failed != nil) || errors.As(failed, &alone) {
+			t.Errorf("%d: %v", i, failed)
+		} else if want := 100 - int64(i/3+1); !writes && results[i].Remaining != want {
+			t.Errorf("%s: %d remain, want %d", ops[i].Key, results[i].Remaining, want)
+		}
+	}
+}

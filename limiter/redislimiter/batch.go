@@ -97,7 +97,7 @@ func (b *batch) take(p *part, again []int) ([]int, error) {
 	}
 	b.store.saw(now)
 	for k, i := range p.ops {
-		result, about, asks, err := answer.result(k, b.plans[i].limit)
+		result, about, asks, err := answer.result(k, now, b.plans[i].limit)
 		switch {
 		case errors.Is(err, errFailed):
 			b.fail(i, wrong(context.Background(), told.failure()))
@@ -124,7 +124,7 @@ func (b *batch) parts(todo []int) (parts []*part) {
 	byTag := make(map[string]*part)
 	for _, i := range todo {
 		op, p := &b.ops[i], b.plans[i]
-		key, tag := b.store.keyName(op.Name, op.Key)
+		base, tag := b.store.keyName(op.Name, op.Key)
 		if together {
 			tag = ""
 		}
@@ -142,7 +142,7 @@ func (b *batch) parts(todo []int) (parts []*part) {
 			now = b.store.now()
 		}
 		to.ops = append(to.ops, i)
-		to.call.keys = append(to.call.keys, key)
+		to.call.keys = p.appendKeys(to.call.keys, base, op.Kind)
 		to.call.args = append(to.call.args, p.asked(&op.Ask, now))
 	}
 	return parts
@@ -164,9 +164,10 @@ func (p *plan) asked(ask *limiter.Ask, now int64) string {
 	keep := min(max(ask.Keep, 0), beyond)
 	within := min(max(int64(ask.Within/time.Microsecond), 0), p.longest)
 	mark := min(max(ask.Mark, 0), maxWhole)
+	since := min(max(ask.Origin.At.Microseconds(), 0), maxWhole)
 	var room [256]byte
 	b := append(room[:0], p.letter)
-	b = appendNumbers(b, float64(ask.Kind), float64(n), float64(keep), float64(within), float64(mark))
+	b = appendNumbers(b, float64(ask.Kind), float64(n), float64(keep), float64(within), float64(mark), float64(since))
 	b = append(b, p.numbers...)
 	if p.script == windowScript {
 		b = p.appendPeriods(b, now, within)

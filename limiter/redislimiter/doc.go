@@ -43,14 +43,32 @@
 //	hotparam:{namespace/hash}:limit
 //
 // with 128 bits of a hash that nobody can make collide, so that names and keys may be
-// any bytes and one decision is in one slot. It holds all that is known of the key, the
-// penalty too, so that no part of it can get lost. It goes a minute after the state is
+// any bytes and one decision is in one slot. It goes a minute after the state is
 // as new, and Config.Jitter later at most, never sooner; a denial writes nothing, unless
-// denials count or start a penalty. A log of N permits takes at most 32 N bytes, and
-// as many for reservations; all else under a hundred, and 16 for each block of a window.
+// denials count, start a penalty, or are the first of a quota beside others. A log of N
+// permits takes at most 32 N bytes, and as many for reservations; all else under 200, and
+// 16 for each block of a window.
 //
-// When a quota is changed, the numbers that go along with the next call take effect,
-// and what was taken stays taken; another algorithm starts anew.
+// Quotas of several algorithms for one key have states side by side: the first is under
+// that name, another under the name and its letter, such as :limit:s. (Token bucket and
+// gcra are one, and so are calendars and other fixed windows; what warms up is another
+// than what does not.) A penalty locks the key for all of them, by :limit:lock.
+//
+// # Several quotas of one key
+//
+// The quota travels with each call; the state is no quota's. So instances of several
+// versions may ask for one key at once, and a quota may change at any time: in any window
+// the key is admitted what the largest of its quotas allows, of different algorithms
+// their sum. What was taken, reserved or owed carries over, and a Return goes to where it
+// was taken.
+//
+// A bucket is short of as many permits as it was, also beyond a smaller burst. What is
+// reserved is used when it was promised, so up to then the rate is the one by which it
+// was; where three rates or more reserve by turns, this is kept for the slowest and the
+// one before. Windows keep what the longest needs that still asks, and each quota counts
+// what is in its own: at most four of them, beyond that two count as one that is as long
+// as either and no finer. What was counted before a quota came counts for it rather too
+// long than too short: by a block of others, or up to the end of their fixed window.
 //
 // # When Redis is away
 //

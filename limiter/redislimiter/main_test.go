@@ -74,17 +74,25 @@ func quota(q hotparam.Quota) *hotparam.Quota {
 
 func rate(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
 
-func ask(tb testing.TB, b limiter.Backend, op limiter.Op) limiter.Result {
-	tb.Helper()
+// failer is what testing.TB and rapid.T share.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func ask(f failer, b limiter.Backend, op limiter.Op) limiter.Result {
+	f.Helper()
 	if op.Name == "" {
 		op.Name = "limit"
 	}
 	r, err := b.Do(context.Background(), op)
-	must(tb, err)
+	if err != nil {
+		f.Fatalf("%v", err)
+	}
 	return r
 }
 
-func take(tb testing.TB, b limiter.Backend, q *hotparam.Quota, key string, n int64) limiter.Result {
-	tb.Helper()
-	return ask(tb, b, limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{N: n}})
+func take(f failer, b limiter.Backend, q *hotparam.Quota, key string, n int64) limiter.Result {
+	f.Helper()
+	return ask(f, b, limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{N: n}})
 }

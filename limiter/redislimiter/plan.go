@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"math"
 	"math/big"
 	"sync"
@@ -21,6 +23,8 @@ var (
 	bucketLua string
 	//go:embed lua/warmup.lua
 	warmupLua string
+	//go:embed lua/frames.lua
+	framesLua string
 	//go:embed lua/window.lua
 	windowLua string
 	//go:embed lua/run.lua
@@ -32,15 +36,15 @@ var (
 var (
 	bucketScript = newScript(headLua, bucketLua, runLua)
 	warmupScript = newScript(headLua, warmupLua, runLua)
-	windowScript = newScript(headLua, windowLua, runLua)
-	mixedScript  = newScript(headLua, bucketLua, warmupLua, windowLua, runLua)
+	windowScript = newScript(headLua, framesLua, windowLua, runLua)
+	mixedScript  = newScript(headLua, bucketLua, warmupLua, framesLua, windowLua, runLua)
 )
 
 // plan is what a script is told of a quota.
 type plan struct {
 	quota  *hotparam.Quota
 	script *script // nil: without a limit
-	letter byte    // of the algorithm: states of one are not taken for another's
+	letter byte    // of the algorithm: each has states of its own, see key.go
 	limit  int64
 	// numbers are packed: penalty, limit, whether denials count, the algorithm's own.
 	numbers []byte
@@ -99,7 +103,7 @@ func newPlan(q *hotparam.Quota) (*plan, error) {
 	case hotparam.LeakyBucket:
 		return p, p.bucket('l')
 	case hotparam.FixedWindow:
-		p.window('f', per, 0)
+		p.window('f', per, p.slots())
 	case hotparam.SlidingLog:
 		p.window('s', per, 1)
 	case hotparam.SlidingBlocks:
@@ -166,10 +170,21 @@ func units(r hotparam.Rate, burst int64) (earn, cost int64, err error) {
 
 func (p *plan) warmUp() {
 	q := p.quota.WithDefaults()
-	p.setOwn(warmupScript, 'w', float64(q.Rate.Per)/1000, float64(q.Rate.N), float64(q.WarmUp)/1000, q.ColdFactor)
+	p.setOwn(warmupScript, 'W', float64(q.Rate.Per)/1000, float64(q.Rate.N), float64(q.WarmUp)/1000, q.ColdFactor)
 }
 
-// window is that of windows so long, whose slots are so long, 0: as they come.
+// slots is what lua/frames.lua calls the slots of a fixed window: 0, or a number below
+// that for its calendar and zone.
+func (p *plan) slots() int64 {
+	if p.quota.Calendar == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, string(p.quota.Calendar)+" "+p.quota.Zone) // never fails
+	return -1 - int64(h.Sum32())
+}
+
+// window is that of windows so long, whose slots are so long, or as slots has them.
 func (p *plan) window(letter byte, span, length int64) {
 	p.setOwn(windowScript, letter, float64(span), float64(length))
 }

@@ -91,9 +91,9 @@ var errFailed = errors.New("the script failed")
 
 var reasons = [...]hotparam.Reason{codeDenied: hotparam.ReasonLimited, codeAllowed: hotparam.ReasonWithin, codeLocked: hotparam.ReasonLocked}
 
-// result is what came of the i-th op, or again: then it has to be told the periods of its
+// result is what came at now, in µs, of the i-th op, or again: then it has to be told the periods of its
 // calendar about that time.
-func (r reply) result(i int, limit int64) (result limiter.Result, about int64, again bool, err error) {
+func (r reply) result(i int, now, limit int64) (result limiter.Result, about int64, again bool, err error) {
 	var n [perOp]int64
 	for k := range n {
 		var ok bool
@@ -109,7 +109,7 @@ func (r reply) result(i int, limit int64) (result limiter.Result, about int64, a
 	case n[0] == codeAgain:
 		return result, n[6], true, nil
 	}
-	return limiter.Result{
+	result = limiter.Result{
 		Decision: hotparam.Decision{
 			Allowed: n[0] == codeAllowed, Reason: reasons[n[0]], Limit: limit, Remaining: n[1],
 			RetryAfter: time.Duration(n[2]) * time.Microsecond,
@@ -117,5 +117,9 @@ func (r reply) result(i int, limit int64) (result limiter.Result, about int64, a
 			Delay:      time.Duration(n[4]) * time.Microsecond,
 		},
 		Taken: n[5], Mark: n[6],
-	}, 0, false, nil
+	}
+	if result.Taken > 0 {
+		result.Origin.At = time.Duration(now) * time.Microsecond
+	}
+	return result, 0, false, nil
 }

@@ -19,11 +19,11 @@ func TestReadReply(t *testing.T) {
 		t.Errorf("the time is %d", now)
 	}
 	for i, want := range []limiter.Result{
-		{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 7, ResetAfter: 300 * time.Millisecond, Delay: 5 * time.Microsecond}, Taken: 3, Mark: 42},
+		{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 7, ResetAfter: 300 * time.Millisecond, Delay: 5 * time.Microsecond}, Taken: 3, Mark: 42, Origin: limiter.Origin{At: 1_700_000_000 * time.Second}},
 		{Decision: hotparam.Decision{Reason: hotparam.ReasonLocked, Limit: 10, RetryAfter: 9 * time.Microsecond, ResetAfter: 10 * time.Microsecond}},
 		{},
 	} {
-		got, about, again, err := r.result(i, 10)
+		got, about, again, err := r.result(i, now, 10)
 		if err != nil || got != want || again != (i == 2) || again && about != 77 {
 			t.Errorf("%d: %+v %d %t %v", i, got, about, again, err)
 		}
@@ -44,7 +44,7 @@ func TestReadReply(t *testing.T) {
 		"time below 0":  packed(-1, 1, 0, 0, 0, 0, 0, 0),
 	} {
 		if r, _, err := readReply(bad, 1); err == nil {
-			if _, _, _, err = r.result(0, 10); err == nil {
+			if _, _, _, err = r.result(0, 0, 10); err == nil {
 				t.Errorf("%s: it is read", name)
 			}
 		}
@@ -65,7 +65,7 @@ func FuzzReadReply(f *testing.F) {
 			t.Fatalf("the time is %d", now)
 		}
 		for i := range ops {
-			r, about, again, err := all.result(i, limit)
+			r, about, again, err := all.result(i, now, limit)
 			if err != nil {
 				continue
 			}

@@ -71,10 +71,12 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 	if p.script == nil {
 		return unlimited(&op.Ask), nil
 	}
-	key, _ := s.keyName(op.Name, op.Key)
+	base, _ := s.keyName(op.Name, op.Key)
+	var room [3]string
+	keys := p.appendKeys(room[:0], base, op.Kind)
 	about := s.now()
 	for range maxTries {
-		c := call{script: p.script, keys: []string{key}, args: []any{s.head(), p.asked(&op.Ask, about)}}
+		c := call{script: p.script, keys: keys, args: []any{s.head(), p.asked(&op.Ask, about)}}
 		if err := run(ctx, s.client, &c); err != nil {
 			return limiter.Result{}, wrong(ctx, err)
 		}
@@ -84,7 +86,7 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 			return limiter.Result{}, &limiter.OpError{Err: err}
 		}
 		s.saw(now)
-		result, asks, again, err := answer.result(0, p.limit)
+		result, asks, again, err := answer.result(0, now, p.limit)
 		switch {
 		case errors.Is(err, errFailed):
 			return limiter.Result{}, wrong(ctx, told.failure())

@@ -8,11 +8,16 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// everyQuota is a quota of 10 of each algorithm.
-var everyQuota = []struct {
+type namedQuota struct {
 	name  string
 	quota *hotparam.Quota
-}{
+}
+
+// everyLocking is one with a penalty.
+var everyLocking = namedQuota{"locking", quota(hotparam.Quota{Rate: rate(10, time.Second), Penalty: time.Second})}
+
+// everyQuota is a quota of 10 of each algorithm.
+var everyQuota = []namedQuota{
 	{"token bucket", quota(hotparam.Quota{Rate: rate(10, time.Second)})},
 	{"gcra", quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(10, time.Second)})},
 	{"policing", quota(hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second)})},

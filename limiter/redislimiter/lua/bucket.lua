@@ -3,56 +3,101 @@
 -- fraction, without any rounding. A leaky bucket is a token bucket upside down: what
 -- is missing of the one has not yet left the other. With `shape` it is a line: what is
 -- admitted leaves when all before it has.
+--
+-- The state is no quota's: as many permits are missing as were missing, also those beyond
+-- the burst, which are owed or reserved; the burst is that of whoever asks, and so is the
+-- rate. In units of another quota what is missing is rounded up by less than one of
+-- them, which is less than a microsecond earns. What is reserved is used as it was
+-- promised, though: up to `due`, when the last of it is, the rate is the one by which it
+-- was reserved, `slow` units in a microsecond, of which a permit costs `dear`; 0: the
+-- asker's own. A faster one would move what comes next before it.
+--
+-- What was taken stands in a line and is earned in its order. `line` counts the permits
+-- that ever joined it, so what is missing is the end of the line; a mark is the line's
+-- count after a take. What is returned is taken for the head of the line: what is behind it
+-- moves up, and what is before it gives back less, but at the instant when it was taken.
 do
-  local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, shape = false}
+  local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, shape = false}
+
+  -- What is owed in units of which a permit costs so many, in others.
+  local function converted(owed, costed, cost)
+    local rest = owed % costed
+    local product = rest * cost
+    owed = (owed - rest) / costed * cost + math.ceil(product / costed)
+    if product >= WHOLE then owed = owed + 1 end
+    return owed < WHOLE and owed or owed * (1 + 2 ^ -52)
+  end
+
+  -- In what time so many units are earned.
+  local function after(units)
+    if b.slow == 0 then return math.ceil(units / b.earn) end
+    local rate = b.slow / b.dear * b.cost
+    local first = (b.due - on.t) * rate
+    if units <= first then return math.ceil(units / rate) end
+    return b.due - on.t + math.ceil((units - first) / b.earn)
+  end
 
   algorithms.b = {
     open = function(asked)
       local earn, cost, most, first, shape = struct.unpack('<ddddd', asked, OWN)
       b.earn, b.cost, b.full, b.most, b.shape = earn, cost, on.limit * cost, most, shape == 1
-      local state = redis.call('GET', on.key)
-      if not state or #state ~= HEAD + 32 or state:sub(1, 1) ~= on.letter then
+      local state = read()
+      if #state ~= HEAD + 32 then
         begin(0, 0)
-        b.owed = first * cost
+        b.owed, b.due, b.slow, b.line = first * cost, 0, 0, math.floor(on.t / 2)
         on.dirty = first > 0
         return true
       end
-      local _, lock, last, earned, costed, limit, owed = struct.unpack('<c1dddddd', state)
-      local passed = begin(lock, last) == 0 and on.t - last or 0
-      if passed >= math.ceil(owed / earned) then owed = 0 else owed = owed - passed * earned end
-      if earned ~= earn or costed ~= cost or limit ~= on.limit then
-        local rest = owed % costed
-        owed = math.min((owed - rest) / costed * cost + math.ceil(rest * cost / costed), b.full)
-        on.dirty = true
+      -- The version before has a lock for the line, which is after the last instant or 0,
+      -- and always the limit for what is due, which is below 0.
+      local _, line, last, earned, costed, due, owed = struct.unpack('<c1dddddd', state)
+      local back = begin(line > last and line or 0, last)
+      if back > 0 then last = on.t end
+      due = due < 0 and -due - back or 0
+      b.line, b.due, b.slow = line > 0 and line or math.floor(on.t / 2), due > on.t and due or 0, 0
+      if earned ~= earn or costed ~= cost then
+        local at = math.min(due, on.t)
+        if at > last then owed, last = math.max(0, owed - (at - last) * earned), at end
+        owed = converted(owed, costed, cost)
+        if due > on.t then b.slow, b.dear, last = earned, costed, on.t end
       end
-      b.owed = owed
+      local passed = on.t - last
+      if passed >= math.ceil(owed / earn) then b.owed = 0 else b.owed = owed - passed * earn end
       return true
     end,
 
     free = function() return on.limit - math.ceil(b.owed / b.cost) end,
 
-    wait = function(n) return math.ceil(math.max(0, b.owed + n * b.cost - b.full) / b.earn) end,
+    wait = function(n) return after(math.max(0, b.owed + n * b.cost - b.full)) end,
 
-    line = function() return b.shape and math.ceil(b.owed / b.earn) end,
+    line = function() return b.shape and after(b.owed) end,
 
-    take = function(n)
-      b.owed = b.owed + n * b.cost
-      return 0
+    take = function(n, delay)
+      b.owed, b.line = b.owed + n * b.cost, b.line + n
+      if b.slow > 0 and delay > 0 and b.earn * b.dear < b.slow * b.cost then b.slow = 0 end
+      if b.slow == 0 and delay > 0 then b.due = math.max(b.due, on.t + delay) end
+      return b.line
     end,
 
     charge = function(n)
       local taken = math.min(n, math.floor(math.max(0, b.most - b.owed) / b.cost))
-      b.owed = math.min(b.owed + n * b.cost, math.max(b.most, b.owed))
-      return taken, 0
+      b.owed, b.line = math.min(b.owed + n * b.cost, math.max(b.most, b.owed)), b.line + taken
+      return taken, b.line
     end,
 
-    giveback = function(n) b.owed = math.max(0, b.owed - n * b.cost) end,
+    giveback = function(n, mark, since)
+      local left = since > 0 and since == on.now and b.owed or b.owed - (b.line - mark) * b.cost
+      b.owed = b.owed - math.max(0, math.min(n * b.cost, left, b.owed))
+    end,
 
-    fresh = function() return math.ceil(b.owed / b.earn) end,
+    fresh = function() return after(b.owed) end,
 
     save = function()
-      local state = struct.pack('<c1dddddd', on.letter, on.lock, on.t, b.earn, b.cost, on.limit, b.owed)
-      redis.call('SET', on.key, state, 'PX', ttl(math.ceil(b.owed / b.earn)))
+      local earn, cost, owed = b.earn, b.cost, b.owed
+      if b.slow > 0 then earn, cost, owed = b.slow, b.dear, converted(owed, cost, b.dear) end
+      local due = b.due > 0 and -b.due or on.limit
+      local state = struct.pack('<c1dddddd', on.letter, b.line, on.t, earn, cost, due, owed)
+      redis.call('SET', on.key, state, 'PX', ttl(math.max(after(b.owed), b.due - on.t)))
     end,
   }
   algorithms.l = algorithms.b

@@ -2,14 +2,19 @@
 -- the caller waits on a denial, then how many those want who stand before it: if there
 -- are any nothing is taken.
 -- Answers 1: taken, 0: denied, and in how long it is the caller's turn if nobody else
--- comes; -1: no rate is set, -2: more than ever are there.
+-- comes, or sooner where more entries stand before it than are looked at; -1: no rate is set, -2: more than ever are there.
 local c = config()
 if not c then return {-1, 0} end
 local n = tonumber(ARGV[1])
 if n > c.rate then return {-2, c.rate} end
 local s = open(c)
 if #ARGV == 3 and s.used + n <= c.rate then
-  redis.call('ZADD', s.key, whole(s.now), ARGV[1] .. ' ' .. ARGV[2])
+  local all = n
+  if s.newest and s.at > s.now - c.interval / FINE and #redis.call('ZRANGE', s.key, FINE, FINE) > 0 then
+    all = all + count(s.newest)
+    redis.call('ZREM', s.key, s.newest)
+  end
+  redis.call('ZADD', s.key, whole(s.now), whole(all) .. ' ' .. ARGV[2])
   redis.call('ZINCRBY', s.key, -n, s.total)
   touch(c, s, 0)
   return {1, 0}
@@ -21,7 +26,7 @@ local function next_back()
   if first > #back and from then
     local taken = redis.call('ZRANGE', s.key, from, from + 99, 'WITHSCORES')
     for i = 1, #taken, 2 do back[#back + 1] = {tonumber(taken[i + 1]) + c.interval, count(taken[i])} end
-    from = #taken == 200 and from + 100 or nil
+    from = #taken == 200 and from < 2 * FINE and from + 100 or nil
   end
 end
 local later = {} -- what those before the caller will take, after all that is taken now
@@ -45,6 +50,6 @@ local function serve(wanted)
 end
 for i = 4, #ARGV do serve(math.min(tonumber(ARGV[i]), c.rate)) end
 serve(n)
-local wait = math.min(at - real, 4e15)
+local wait = math.max(0, math.min(at - real, 4e15))
 touch(c, s, ARGV[3] == '1' and wait or 0)
 return {0, wait}

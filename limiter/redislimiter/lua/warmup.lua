@@ -5,9 +5,15 @@
 -- of that is ahead. As much may be ahead as a burst costs at the stable price, or more
 -- for one that comes when nothing is. These numbers are fractions, and EASE is for
 -- their rounding.
+--
+-- What is ahead stays so under another quota: as many permits, at its stable price, and
+-- what is stored the same part of all that can be. Up to `due`, when the last of what is
+-- reserved is used, what is ahead is paid for at the price by which it was, `slow`; 0: the
+-- asker's own. `line` is the instant, ever later,
+-- that a mark names, at which what was taken last is paid for, had nothing been returned.
 do
   local EASE = 0.001
-  local w = {stable = 0, threshold = 0, most = 0, slope = 0, cool = 0, budget = 0, stored = 0, lead = 0}
+  local w = {stable = 0, threshold = 0, most = 0, slope = 0, cool = 0, budget = 0, stored = 0, lead = 0, due = 0, slow = 0, line = 0}
 
   -- What it costs to take n: the area under the price of what is stored, and the stable
   -- price for the rest.
@@ -27,15 +33,29 @@ do
     return low
   end
 
-  local function fresh() return math.ceil(w.lead + (w.most - w.stored) * w.cool) end
-
-  local function take(n)
-    w.lead = w.lead + cost(n)
-    w.stored = w.stored - math.min(n, w.stored)
-    return 0
+  -- In what time so much of what is ahead is paid for.
+  local function after(lead)
+    if w.slow == 0 then return math.ceil(lead) end
+    local first = (w.due - on.t) * w.stable / w.slow
+    if lead <= first then return math.ceil(lead * w.slow / w.stable) end
+    return w.due - on.t + math.ceil(lead - first)
   end
 
-  algorithms.w = {
+  local function fresh()
+    local cold = (w.most - w.stored) * w.cool
+    return w.slow == 0 and math.ceil(w.lead + cold) or after(w.lead) + math.ceil(cold)
+  end
+
+  local function take(n, delay)
+    local price = cost(n)
+    w.lead, w.line = w.lead + price, w.line + price
+    w.stored = w.stored - math.min(n, w.stored)
+    if delay > 0 and w.stable > w.slow then w.slow = 0 end
+    if delay > 0 and w.slow == 0 then w.due = math.max(w.due, on.t + delay) end
+    return math.floor(w.line)
+  end
+
+  algorithms.W = {
     open = function(asked)
       local per, n, warm, factor = struct.unpack('<dddd', asked, OWN)
       local stable = per / n
@@ -44,27 +64,36 @@ do
       local cool, budget = warm / most, on.limit * stable
       w.stable, w.threshold, w.most, w.cool, w.budget = stable, threshold, most, cool, budget
       w.slope = stable * (factor - 1) / (most - threshold)
-      w.stored, w.lead = most, 0
-      local state = redis.call('GET', on.key)
-      if not state or #state ~= HEAD + 32 or state:sub(1, 1) ~= on.letter then
-        begin(0, 0)
-        return true
+      w.stored, w.lead, w.due, w.slow, w.line = most, 0, 0, 0, 0
+      local lock, last, former, priced, stored, lead, due, line, _ = 0, 0, most, stable, most, 0, 0, 0, nil
+      local state, before = read()
+      if #state == HEAD + 48 then
+        _, lock, last, former, priced, stored, lead, due, line = struct.unpack('<c1dddddddd', state)
+      elseif #before == HEAD + 32 and before:sub(1, 1) == 'w' then -- of the version before
+        _, lock, last, former, _, stored, lead = struct.unpack('<c1dddddd', before)
+        line = last + lead
       end
-      local _, lock, last, former, burst, stored, lead = struct.unpack('<c1dddddd', state)
-      local passed = begin(lock, last) == 0 and on.t - last or 0
-      if former ~= most or burst ~= budget then
-        stored, lead = stored * most / former, math.min(lead, budget)
-        on.dirty = true
+      local back = begin(lock, last)
+      if back > 0 then last, due, line = on.t, due - back, line - back end
+      if former ~= most then stored = stored * most / former end
+      if priced ~= stable then
+        local at = math.max(last, math.min(due, on.t))
+        stored, lead, last = stored + math.max(0, at - last - lead) / cool, math.max(0, lead - at + last), at
+        line = line + math.max(0, lead * stable / priced - lead)
+        lead = lead * stable / priced
+        if due > on.t then w.slow, last = priced, on.t end
       end
+      local passed = on.t - last
       w.stored = math.min(most, stored + math.max(0, passed - lead) / cool)
       w.lead = math.max(0, lead - passed)
+      w.due, w.line = due > on.t and due or 0, w.lead > 0 and line or math.max(line, on.t)
       return true
     end,
 
     wait = function(n)
       local price = cost(n)
-      if price > w.budget + EASE then return math.ceil(math.max(0, w.lead - EASE)) end
-      return math.ceil(math.max(0, w.lead + price - w.budget - EASE))
+      if price > w.budget + EASE then return after(math.max(0, w.lead - EASE)) end
+      return after(math.max(0, w.lead + price - w.budget - EASE))
     end,
 
     free = function()
@@ -74,21 +103,28 @@ do
 
     take = take,
 
+    -- Of the permit at which as much is ahead as may be, the part warms that is paid for.
     charge = function(n)
-      local room = math.max(0, w.budget + math.max(w.budget, 60000000) - w.lead)
-      if cost(n) <= room + EASE then return n, take(n) end
+      local room = math.max(0, w.budget + math.max(w.budget, MINUTE) - w.lead)
+      if cost(n) <= room + EASE then return n, take(n, 0) end
       n = affordable(n, room)
-      w.lead, w.stored = w.lead + room, w.stored - math.min(n, w.stored)
-      return n, 0
+      local part = n + math.max(0, room - cost(n)) / (cost(n + 1) - cost(n))
+      w.lead, w.line, w.stored = w.lead + room, w.line + room, w.stored - math.min(part, w.stored)
+      return n, math.floor(w.line)
     end,
 
-    giveback = function(n) w.lead = math.max(0, w.lead - n * w.stable) end,
+    giveback = function(n, mark, since)
+      local left = since > 0 and since == on.now and w.lead or w.lead - (w.line - mark)
+      w.lead = w.lead - math.max(0, math.min(n * w.stable, left, w.lead))
+    end,
 
     fresh = fresh,
 
     save = function()
-      local state = struct.pack('<c1dddddd', on.letter, on.lock, on.t, w.most, w.budget, w.stored, w.lead)
-      redis.call('SET', on.key, state, 'PX', ttl(fresh()))
+      local price, lead = w.stable, w.lead
+      if w.slow > 0 then price, lead = w.slow, lead * w.slow / price end
+      local state = struct.pack('<c1dddddddd', on.letter, on.lock, on.t, w.most, price, w.stored, lead, w.due, w.line)
+      redis.call('SET', on.key, state, 'PX', ttl(math.max(fresh(), w.due - on.t, math.ceil(w.line - on.t))))
     end,
   }
 end

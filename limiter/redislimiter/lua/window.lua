@@ -2,22 +2,23 @@
 -- sliding log, a block of sliding blocks, a window of fixed windows. A slot that is
 -- reserved lies in the future, and counts at once.
 --
--- After the head of the state come these numbers, and then a record for each slot, in
--- order of time: when it begins, and how many permits were counted up to its end. So
--- what is in the window, and what has left it, is found by bisection, and no call reads
--- or writes more than a few records, however many there are, but for what is given
--- back, or taken ahead of reservations: then the records behind it are written anew.
+-- After the head of the state come these numbers, then the frames, and then a record for
+-- each slot, in order of time: when it begins, and how many permits were counted up to
+-- its end. So what is in a window, and what has left it, is found by bisection, and no
+-- call reads or writes more than a few records, however many there are, but for what is
+-- given back, or taken ahead of reservations: then the records behind it are written anew.
 do
   local w = {
     first = 0, last = 0, -- offsets of the oldest record, and of the end of the newest
     base = 0, total = 0, -- permits counted before the first record, and in all
     newest = 0,          -- when the newest slot begins; 0: there is none
     kept = 0,            -- the end for which the key's expiry was set
+    mine = 0, gone = 0,  -- offset of the caller's oldest record, and permits before it
     span = 0, length = 0, edges = nil,
     text = '',           -- the beginning of the state, as it was read
   }
   local SIZE, RECORD = HEAD + 48, 16
-  local MOST_OWED, MOST_AHEAD, FEW = 1099511627776, 65536, 64
+  local MOST_OWED, MOST_AHEAD, FEW, MANY = 1099511627776, 65536, 64, 8192
 
   local function record(at)
     if at + RECORD <= #w.text then return struct.unpack('<dd', w.text, at + 1) end
@@ -57,24 +58,23 @@ do
     w.last, w.text = w.last + by, ''
   end
 
-  local function leaves(begins)
-    for _, edge in ipairs(w.edges or {}) do
-      if edge > begins then return edge end
-    end
-    return begins + w.span
-  end
-
-  local function slot(at)
+  -- The caller's window, or its slot, that a time is in.
+  local function window(at)
     if w.edges then
       for k = #w.edges, 1, -1 do
-        if w.edges[k] <= at then return w.edges[k] end
+        if w.edges[k] <= at then return w.edges[k], w.edges[k + 1] or at + w.span end
       end
-    elseif w.length > 0 then
-      return at - at % w.length
-    elseif w.first < w.last then
-      return at - (at - w.newest) % w.span -- windows follow each other back to back
     end
-    return at
+    local own = frames.own
+    if w.length >= 1 then return at, at + w.span + (on.t < own[TILL] and own[FROM] or 0) end
+    if at < own[TILL] then return own[FROM], own[TILL] end
+    at = at - (at - own[TILL]) % w.span
+    return at, at + w.span
+  end
+
+  local function leaves(begins)
+    local _, ends = window(begins)
+    return ends
   end
 
   -- Counts n permits in the slot that begins then.
@@ -93,19 +93,44 @@ do
     if w.first == w.last then w.base, w.total, w.newest = 0, 0, 0 end
   end
 
+  -- Finds what the caller counts.
+  local function mine()
+    w.mine = find(frames.past(frames.own, w.newest))
+    w.gone = before(w.mine)
+  end
+
+  -- Makes one of past slots that are as near to each other as a 64th of their age, the
+  -- later one: so there are at most MANY of them, whatever frames there are.
+  local function thin()
+    local past = find(on.t)
+    if past - w.first <= MANY * RECORD then return end
+    local old, new, last, from = redis.call('GETRANGE', on.key, w.first, past - 1), {}, -1, w.first
+    for at = 1, #old, RECORD do
+      local begins, count = struct.unpack('<dd', old, at)
+      local _, exponent = math.frexp(math.max(1, on.t - begins))
+      local cell = 2 ^ (exponent - 8)
+      if #new == 0 or math.floor(begins / cell) ~= math.floor(last / cell) then new[#new + 1] = '' end
+      new[#new], last = struct.pack('<dd', begins, count), begins
+    end
+    w.first = past - #new * RECORD
+    redis.call('SETRANGE', on.key, w.first, table.concat(new))
+    w.text = ''
+  end
+
   -- The slots of another clock, which is by so much behind.
   local function set_back(by)
+    w.kept = 0
     if w.edges then
       local n = w.total - w.base
       w.first, w.base, w.total, w.newest = w.last, 0, 0, 0
-      if n > 0 then put(slot(on.t), n) end
+      if n > 0 then put(math.max(frames.slot(0), (window(on.t))), n) end
       return
     end
     local function back(begins)
       local to = begins - by
       if w.length > 1 then
         to = to + by % w.length
-        if begins <= on.t + by then to = math.min(to, slot(on.t)) end
+        if begins <= on.t + by then to = math.min(to, on.t - on.t % w.length) end
       end
       return math.max(0, to)
     end
@@ -113,15 +138,59 @@ do
     w.newest = back(w.newest)
   end
 
-  local function take(n, wait)
-    local begins = slot(on.t + wait)
-    put(begins, n)
-    if w.length > 0 and w.total - w.base > on.limit and w.last - w.first > FEW * RECORD then
-      -- Slots are forgotten that are past and cannot matter: the permits of those that
-      -- follow make up the limit, and until they have left there is no room anyway.
-      local past = before(find(on.t))
-      forget(math.min(find(nil, past - on.limit + 1), w.last - FEW * RECORD))
+  -- Sets where the window of a frame is that is new, as far as what was counted for others
+  -- tells, rather too long than too short. slots, till: as frames.enter has it.
+  local function enter(own, slots, till)
+    if w.length >= 1 then
+      if frames.written and w.length % slots ~= 0 then own[FROM], own[TILL] = slots, on.t + w.span + slots end
+      return
     end
+    if not frames.written then -- by the version before, for a frame like this
+      own[FROM] = on.t - (on.t - w.newest) % w.span
+      own[TILL] = w.newest >= own[FROM] and own[FROM] + w.span or on.t
+      return
+    end
+    local at = find(on.t - w.span - slots)
+    local begins = at < w.last and record(at) or on.t
+    own[FROM], own[TILL] = begins, begins + w.span
+    if at == w.last then
+      own[TILL] = on.t
+    elseif begins > on.t then
+      own[FROM] = on.t - (on.t - begins) % w.span
+      own[TILL] = own[FROM] + w.span
+    elseif own[TILL] <= on.t then
+      own[TILL] = math.min(till, on.t + w.span)
+    end
+  end
+
+  -- Sets the period of a calendar. What lies in a slot that began before it counts, as it
+  -- may have been taken since, where a frame is new.
+  local function period(own, slots)
+    local from, ends = window(on.t)
+    if slots and frames.written then
+      local at = find(from - slots)
+      if at < w.last then from = math.min(from, (record(at))) end
+    elseif own[TILL] > on.t then
+      from = math.min(from, own[FROM])
+    end
+    own[FROM], own[TILL] = from, ends
+  end
+
+  local function take(n, wait)
+    frames.keep(on.t + wait)
+    local begins = wait > 0 and on.t + wait or frames.slot(w.newest)
+    put(begins, n)
+    if w.last - w.first > FEW * RECORD then
+      -- Slots are forgotten that are past and cannot matter: the permits of those that
+      -- follow make up any limit, and until they have left there is no room anyway.
+      local most = 0
+      for _, f in ipairs(frames.list) do most = math.max(most, f[LIMIT]) end
+      if w.total - w.base > most then
+        forget(math.min(find(nil, before(find(on.t)) - most + 1), w.last - FEW * RECORD))
+      end
+      if w.length ~= 1 and w.last - w.first > MANY * RECORD then thin() end
+    end
+    mine()
     return begins
   end
 
@@ -134,37 +203,55 @@ do
         w.edges = {struct.unpack('<' .. string.rep('d', n), asked, OWN + 24)}
         w.edges[n + 1] = nil -- where it ended
       end
-      local lock, last, behind, state = 0, 0, 0, redis.call('GETRANGE', on.key, 0, 319)
+      local lock, last, state = 0, 0, read()
       w.text, w.first, w.last, w.base, w.total, w.newest, w.kept = '', SIZE, SIZE, 0, 0, 0, 0
-      if #state >= SIZE and state:sub(1, 1) == on.letter then
+      if #state >= SIZE then
         local _
         _, lock, last, w.first, w.last, w.base, w.total, w.newest, w.kept = struct.unpack('<c1dddddddd', state)
         w.text = state
       end
       -- A state that remembers nothing knows no time.
-      behind = begin(lock, (w.first < w.last or lock > 0) and last or 0)
+      local some = w.first < w.last
+      local behind = begin(lock, (some or lock > 0) and last or 0)
       if n > 0 and (on.t < w.edges[1] or on.t >= w.edges[n]) then return false end
-      if w.first < w.last then
-        if behind > 0 then set_back(behind) end
-        forget(find(w.edges and slot(on.t) - 1 or on.t - w.span))
+      frames.read(some and state or '', SIZE, behind)
+      local slots, till = frames.enter(w.span, w.length)
+      local own = frames.own
+      if some and behind > 0 then set_back(behind) end
+      if w.edges then period(own, slots) elseif slots and some then enter(own, slots, till) end
+      if some then
+        local past = frames.past(own, w.newest)
+        for _, f in ipairs(frames.list) do past = math.min(past, frames.past(f, w.newest)) end
+        forget(find(past))
+      end
+      mine()
+      -- Others are told of one that is denied, now and then, so that they keep what it counts.
+      if w.first < w.last and on.kind <= 3 and on.kind ~= 1 and #frames.list > (slots and 0 or 1) and
+        (slots or on.t - own[ASKED] > w.span / 4) then
+        frames.keep(on.t)
+        on.dirty = true
       end
       return true
     end,
 
     free = function()
-      if w.length == 0 and w.newest > on.t then return 0 end
-      return on.limit - w.total + w.base
+      if w.length < 1 and w.newest > on.t then return 0 end
+      return on.limit - w.total + w.gone
     end,
 
     wait = function(n)
-      if w.first == w.last then return 0 end
-      if w.length == 0 then
-        if w.total - before(w.last - RECORD) + n <= on.limit then return math.max(0, w.newest - on.t) end
-        return leaves(w.newest) - on.t
+      if w.length < 1 then
+        if w.newest <= on.t then
+          if w.total - w.gone + n <= on.limit then return 0 end
+          return leaves(on.t) - on.t
+        end
+        local from, ends = window(w.newest)
+        if w.total - before(find(from - 1)) + n <= on.limit then return w.newest - on.t end
+        return ends - on.t
       end
       local over = w.total - on.limit + n
-      if over <= w.base then return 0 end
-      return record(find(nil, over)) + w.span - on.t
+      if over <= w.gone then return 0 end
+      return leaves((record(find(nil, over)))) - on.t
     end,
 
     -- The time until the first of the slots to come has begun, if they are as many as may be.
@@ -177,7 +264,7 @@ do
     take = take,
 
     charge = function(n)
-      n = math.min(n, on.limit + MOST_OWED - w.total + w.base)
+      n = math.min(n, on.limit + MOST_OWED - w.total + w.gone)
       if n <= 0 then return 0, 0 end
       return n, take(n, 0)
     end,
@@ -196,28 +283,33 @@ do
       else
         rewrite(at, -n, 0) -- a window that is open stays so
       end
+      mine()
     end,
 
-    fresh = function() return w.total > w.base and leaves(w.newest) - on.t or 0 end,
+    fresh = function() return w.total > w.gone and leaves(w.newest) - on.t or 0 end,
 
     save = function()
       if w.first == w.last and on.lock <= on.t then return redis.call('DEL', on.key) end
-      if w.total > 4503599627370496 then -- 2^52
+      if w.total > WHOLE / 2 then
         rewrite(w.first, -w.base, 0)
         w.base, w.total = 0, w.total - w.base
       end
-      local ends, dead, records = w.first < w.last and leaves(w.newest) or on.t, w.first - SIZE, nil
-      if dead >= math.max(w.last - w.first, 1024) then -- as much is of no use as is of use
+      local packed = frames.pack()
+      local ends, start, records = on.t, SIZE + #packed, nil
+      if w.first < w.last then ends = math.max(frames.ends(w.newest), leaves(w.newest)) end
+      local dead = w.first - start
+      if dead < 0 or dead >= math.max(w.last - w.first, 1024) then -- as much is of no use as is of use
         records = w.first < w.last and redis.call('GETRANGE', on.key, w.first, w.last - 1) or ''
-        w.first, w.last = SIZE, w.last - dead
+        w.first, w.last = start, w.last - dead
       end
+      ends = math.max(ends, w.kept)
       local till = math.max(ends, on.lock)
       local state = struct.pack('<c1dddddddd', on.letter, on.lock, on.t, w.first, w.last, w.base, w.total, w.newest, till)
       if records then
-        redis.call('SET', on.key, state .. records, 'PX', ttl(ends - on.t))
+        redis.call('SET', on.key, state .. packed .. records, 'PX', ttl(ends - on.t))
         return
       end
-      redis.call('SETRANGE', on.key, 0, state)
+      redis.call('SETRANGE', on.key, 0, state .. packed)
       if till ~= w.kept then redis.call('PEXPIRE', on.key, ttl(ends - on.t)) end
     end,
   }

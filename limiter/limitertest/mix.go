@@ -1,0 +1,232 @@
+package limitertest
+
+import (
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// family names the quotas that have one state together. Quotas of different families
+// for one key keep their states side by side.
+type family string
+
+const warmUpFamily family = "warm-up"
+
+func familyOf(q *hotparam.Quota) family {
+	switch {
+	case q.WarmUp > 0:
+		return warmUpFamily
+	case q.Algorithm == "", q.Algorithm == hotparam.GCRA:
+		return family(hotparam.TokenBucket)
+	}
+	return family(q.Algorithm)
+}
+
+// admission is what was taken of a key under one quota.
+type admission struct {
+	used
+	asked    time.Duration
+	family   family
+	op       limiter.Op // a Return of it
+	returned bool
+}
+
+// mix is a key under several quotas at once, and an account of what it was admitted.
+type mix struct {
+	*rapid.T
+	*key
+	quotas []*hotparam.Quota
+	log    []*admission
+}
+
+func (m *mix) Fatalf(format string, args ...any) { m.T.Fatalf(format, args...) }
+func (m *mix) Helper()                           { m.T.Helper() }
+
+// testMixes: whatever quotas ask for one key in turns, and whatever is returned, whenever:
+// in any window the key is admitted at most what the largest of each family allows. What
+// is reserved counts when it may be used, what was returned does not count (see before for
+// what is not returned here).
+func testMixes(t *testing.T, c *Config) {
+	for _, v := range []variant{
+		{"token bucket and gcra", func(t *rapid.T) hotparam.Quota {
+			return drawBucket(rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}).Draw(t, "algorithm"), mixRates)(t)
+		}},
+		{"leaky_bucket", func(t *rapid.T) hotparam.Quota {
+			q := drawBucket(hotparam.LeakyBucket, mixRates)(t)
+			q.Shape = rapid.Bool().Draw(t, "shape")
+			return q
+		}},
+		{"warm-up", func(t *rapid.T) hotparam.Quota {
+			q := drawBucket(hotparam.TokenBucket, mixRates)(t)
+			q.WarmUp = rapid.SampledFrom([]time.Duration{sec, 10 * sec}).Draw(t, "warm-up")
+			return q
+		}},
+		{"fixed_window", drawMixWindow(hotparam.FixedWindow)},
+		{"fixed_window, calendar", func(t *rapid.T) hotparam.Quota {
+			return natural(rapid.Int64Range(1, 12).Draw(t, "limit"), rapid.SampledFrom([]hotparam.Calendar{
+				hotparam.CalendarSecond, hotparam.CalendarMinute, hotparam.CalendarHour,
+			}).Draw(t, "calendar"))
+		}},
+		{"sliding_log", drawMixWindow(hotparam.SlidingLog)},
+		{"sliding_blocks", func(t *rapid.T) hotparam.Quota {
+			q := drawMixWindow(hotparam.SlidingBlocks)(t)
+			q.Blocks = rapid.SampledFrom([]int{2, 3, 6, 10}).Draw(t, "blocks")
+			return q
+		}},
+		{"any", drawMixed},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			check(t, c, func(rt *rapid.T) { runMix(t, rt, c, v.draw) })
+		})
+	}
+}
+
+var mixRates = []hotparam.Rate{perSecond(1), perSecond(3), perSecond(10), {N: 7, Per: time.Minute}, {N: 60, Per: time.Minute}, perSecond(1000)}
+
+func drawMixWindow(a hotparam.Algorithm) func(*rapid.T) hotparam.Quota {
+	return func(t *rapid.T) hotparam.Quota {
+		q := drawWindow(a, false)(t)
+		q.Rate.Per = rapid.SampledFrom([]time.Duration{sec, 6 * sec, 7 * sec, time.Minute}).Draw(t, "span")
+		return q
+	}
+}
+
+func drawMixed(t *rapid.T) hotparam.Quota {
+	algorithm := rapid.SampledFrom(hotparam.Algorithms).Draw(t, "algorithm")
+	if algorithm.Windowed() {
+		return drawMixWindow(algorithm)(t)
+	}
+	return drawBucket(algorithm, mixRates)(t)
+}
+
+func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) hotparam.Quota) {
+	m := &mix{T: rt}
+	for range rapid.IntRange(2, 4).Draw(rt, "quotas") {
+		q := draw(rt).WithDefaults()
+		for _, kind := range []limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Return} {
+			if !c.supports(&q, kind) {
+				return
+			}
+		}
+		m.quotas = append(m.quotas, &q)
+	}
+	m.key = newWorldIn(t, rt, c).key(*m.quotas[0])
+	for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+		m.step()
+	}
+	byFamily := map[family][]*hotparam.Quota{}
+	for _, q := range m.quotas {
+		byFamily[familyOf(q)] = append(byFamily[familyOf(q)], q)
+	}
+	for f, quotas := range byFamily {
+		m.bounded(f, quotas)
+	}
+}
+
+func (m *mix) step() {
+	q := rapid.SampledFrom(m.quotas).Draw(m.T, "quota")
+	if rapid.IntRange(0, 2).Draw(m.T, "time passes") == 0 {
+		unit := q.Rate.Per
+		if !q.Algorithm.Windowed() {
+			unit /= time.Duration(q.Rate.N)
+		}
+		m.sleep(ceilTick(big.NewRat(rapid.Int64Range(0, 3*int64(unit)).Draw(m.T, "time"), 1), m.config.tick()))
+	}
+	if len(m.log) > 0 && rapid.IntRange(0, 3).Draw(m.T, "return") == 0 {
+		if a := rapid.SampledFrom(m.log).Draw(m.T, "of"); !a.returned && !m.before(a) {
+			a.returned = true
+			m.world.do(a.op)
+		}
+		return
+	}
+	op := m.op
+	op.Quota = q
+	op.Ask = limiter.Ask{
+		Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve}).Draw(m.T, "kind"),
+		N:    rapid.Int64Range(1, max(q.Burst, 1)).Draw(m.T, "n"),
+	}
+	if op.Kind == limiter.Reserve {
+		op.Within = time.Duration(rapid.Int64Range(0, int64(20*sec/m.config.tick())).Draw(m.T, "within")) * m.config.tick()
+	}
+	r := m.world.do(op)
+	if bad := impossible(q.Burst, op.Ask, r); bad != "" {
+		m.Fatalf("%s: %s: %s: %s", told(q), toldAsk(op.Ask), bad, toldResult(r))
+	}
+	if r.Taken > 0 {
+		op.Ask = r.Return()
+		m.log = append(m.log, &admission{used: used{m.now() + r.Delay, r.Taken, r.Delay > 0}, asked: m.now(), family: familyOf(q), op: op})
+	}
+}
+
+// before tells whether something is reserved behind a, and not used yet: where that moves up
+// with a's return, it is used all the same when it was promised, and what comes next may
+// meet it.
+func (m *mix) before(a *admission) bool {
+	behind := false
+	for _, b := range m.log {
+		if behind && b.family == a.family && !b.returned && b.at > m.now() {
+			return true
+		}
+		behind = behind || b == a
+	}
+	return false
+}
+
+// bounded fails if in some window more was admitted than the largest quota of the family
+// allows.
+func (m *mix) bounded(f family, quotas []*hotparam.Quota) {
+	var log []used
+	for _, a := range m.log {
+		if a.family == f && !a.returned {
+			log = append(log, a.used)
+		}
+	}
+	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.at-b.at))) })
+	burst, rate := largest(quotas)
+	slack := m.config.tick() // what is reserved is due at a whole tick
+	if f == warmUpFamily {
+		slack = warmUpTolerance(m.config.tick())
+	}
+	for i := range log {
+		var sum int64
+		for _, u := range log[i:] {
+			sum += u.n
+			within := u.at - log[i].at
+			most := new(big.Rat).Mul(rate, big.NewRat(int64(within+slack), 1))
+			most.Add(most, big.NewRat(burst, 1))
+			if big.NewRat(sum, 1).Cmp(most) > 0 {
+				for _, a := range m.log {
+					m.Logf("%s: asked at %v, may use %d at %v; returned: %v", told(a.op.Quota), a.asked-epoch, a.n, a.at-epoch, a.returned)
+				}
+				m.Fatalf("%d admitted in a window of %v from %v, want at most %s", sum, within, log[i].at-epoch, most.FloatString(3))
+			}
+		}
+	}
+}
+
+// largest is how much at once, and per nanosecond, the largest of some quotas of a family
+// allows. Windows that begin at fixed instants admit as much again about each border;
+// those of several quotas have borders of their own.
+func largest(quotas []*hotparam.Quota) (burst int64, rate *big.Rat) {
+	rate = new(big.Rat)
+	borders := map[any]bool{}
+	for _, q := range quotas {
+		span := int64(q.Rate.Per)
+		switch q.Algorithm {
+		case hotparam.FixedWindow:
+			borders[[2]any{q.Rate.Per, q.Calendar}] = true
+		case hotparam.SlidingBlocks:
+			borders[[2]any{q.Rate.Per, q.Blocks}] = true
+			span = max(span-(span-1)/int64(q.Blocks)-1, span/2)
+		}
+		burst = max(burst, q.Burst)
+		rate = most(rate, big.NewRat(q.Rate.N, span))
+	}
+	return burst * int64(1+len(borders)), rate
+}

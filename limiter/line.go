@@ -1,0 +1,184 @@
+package limiter
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// line is what a bucket holds. What was taken stands in a line, from now to the word, and
+// is earned in its order: that tells what of it may still be given back, and what becomes
+// of it under another quota.
+type line struct {
+	word int64 // see gcra
+	// due is the latest instant at which what was reserved may be used, and late the word
+	// as it was to be then; 0: nothing is to come. Reservations are used when they were
+	// promised: under another quota with a higher rate what comes next would meet them,
+	// if the word alone told. So both words hold, and only by themselves does each go from
+	// quota to quota and back unchanged.
+	due, late int64
+	// back is how much, in ns, was returned from within the line, in all. The place of a
+	// take is its mark, the word after it and back by then, less what back is by now. What
+	// stood before a take that was returned has not moved up, but is reckoned so: a mark
+	// does not tell who stood where, and to give back too little is on the safe side.
+	back int64
+	born int64 // what was taken before is not in it
+	turn
+}
+
+// turn is when the last change of a bucket's quota was; the zero value: none.
+type turn struct {
+	at      int64 // when
+	mark    int64 // of the end of the line, then: marks up to it are of earlier quotas
+	fastest int64 // ns, the shortest interval of these
+}
+
+// mark names what was taken last, at t.
+func (l *line) mark() int64 { return l.word + l.back }
+
+// lift makes the word the one that holds at t; lower undoes that, and keeps what was taken
+// meanwhile.
+func (l *line) lift(t int64) (lower lifted) {
+	if l.due <= t {
+		l.word, l.late, l.due = max(l.word, l.late), 0, 0
+	}
+	if l.late == 0 {
+		return lifted{}
+	}
+	word := max(l.word, t)
+	l.word = max(word, l.late)
+	return lifted{l.word - word, l.word - l.late}
+}
+
+// lifted is how far below the word that holds the two are.
+type lifted struct{ word, late int64 }
+
+func (l *line) lower(by lifted) {
+	if l.late > 0 {
+		l.late = l.word - by.late
+	}
+	l.word -= by.word
+}
+
+// promise notes that what was taken last may be used at an instant to come; by is what the
+// word was lifted by.
+func (l *line) promise(at int64, by lifted) {
+	if at >= l.due {
+		l.due, l.late = at, l.word+by.word
+	}
+}
+
+// changed makes it the line of a bucket of g, which was one of old up to t: as many tokens
+// are missing as were, whatever the burst.
+func (g *gcra) changed(old *gcra, l *line, t int64) {
+	if l.due <= t {
+		l.word, l.late, l.due = max(l.word, l.late), 0, 0
+	}
+	end := l.mark()
+	if l.word > t {
+		l.word = t + rescaled(l.word-t, g.interval, old.interval)
+	}
+	if l.late > l.due {
+		l.late = l.due + rescaled(l.late-l.due, g.interval, old.interval)
+	}
+	fastest := old.interval
+	if l.fastest > 0 {
+		fastest = min(fastest, l.fastest)
+	}
+	l.back, l.turn = end-l.word, turn{t, end, fastest}
+}
+
+// inherit makes all words of g that were old's ahead with good reason.
+func (g *gcra) inherit(old *gcra) {
+	g.ahead.Store(old.ahead.Load())
+	g.owing.Store(rescaled(max(old.fill, old.owing.Load()), g.interval, old.interval))
+}
+
+// leap moves all instants of l by so much, to a clock that tells t. What was taken on the
+// clock before is not given back.
+func (l *line) leap(by, t int64) {
+	for _, at := range []*int64{&l.word, &l.due, &l.late} {
+		*at = max(0, *at+by)
+	}
+	l.back, l.born, l.turn = 0, t, turn{}
+}
+
+// returned gives back to l, at t, n of what mark names, which was taken at the instant at;
+// 0: that is not known. A mark of 0 names what stands last.
+func (g *gcra) returned(l *line, t, n, mark, at int64) {
+	l.word = g.current(l.word, t)
+	missing := l.word - t
+	if n <= 0 || missing <= 0 || 0 < at && (at < l.born || at > t+maxBack) {
+		return
+	}
+	token, place, passed := g.interval, mark-l.back, max(0, t-at)
+	last := mark == 0 || place == l.word
+	if l.fastest > 0 && mark <= l.turn.mark {
+		slower := max(g.interval, l.fastest)
+		if passed > 0 && at < l.turn.at {
+			passed = rescaled(passed, slower, l.fastest)
+		}
+		place = l.turn.mark - l.back - rescaled(max(0, l.turn.mark-mark), slower, l.fastest)
+	}
+	if last {
+		place = l.word
+	}
+	own := min(n, missing/token+1) * token
+	left := min(own, place-t)
+	if 0 < at && at <= t {
+		left = max(left, own-passed) // since then no more than that was earned of anything
+	}
+	left = min(left, missing)
+	if left <= 0 {
+		return
+	}
+	l.word -= left
+	if l.late > 0 {
+		l.late = max(l.late-left, l.due)
+	}
+	if !last || l.mark() < l.turn.mark {
+		l.back += left
+	}
+}
+
+// rescaled is ns × to / from, rounded up; at most what a word may be ahead.
+func rescaled(ns, to, from int64) int64 {
+	const most = maxFill + maxDebt
+	if to == from {
+		return min(ns, most)
+	}
+	hi, lo := bits.Mul64(uint64(ns), uint64(to))
+	if hi >= uint64(from) {
+		return most
+	}
+	n, rest := bits.Div64(hi, lo, uint64(from))
+	if rest > 0 {
+		n++
+	}
+	return int64(min(n, uint64(most)))
+}
+
+// appendRest writes what is beside the word: nothing, or all.
+func (l *line) appendRest(b []byte) []byte {
+	if *l == (line{word: l.word, born: l.born}) {
+		return b
+	}
+	for _, n := range []int64{l.due, l.late, l.back, l.turn.at, l.turn.mark, l.fastest} {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+// restoreRest reads what appendRest wrote; false: it is nothing of the kind.
+func (l *line) restoreRest(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	for _, n := range []*int64{&l.due, &l.late, &l.back, &l.turn.at, &l.turn.mark, &l.fastest} {
+		v, size := binary.Varint(b)
+		if size <= 0 || v < -maxNow || v > maxNow {
+			return false
+		}
+		*n, b = v, b[size:]
+	}
+	return len(b) == 0 && l.due >= 0 && l.late >= 0 && l.turn.at >= 0 && l.fastest >= 0
+}

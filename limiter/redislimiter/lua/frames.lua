@@ -1,0 +1,119 @@
+-- The frames of a state with windows: how long the windows are of the quotas that ask for
+-- the key, and where they lie. Slots belong to no quota: each counts those that are in
+-- its own window, and they are kept for as long as the longest needs them.
+--
+-- A frame is a span; what its slots are (a block's length, 1 where each instant is one, 0
+-- for fixed windows, below 0 the name of a calendar, whose periods only its callers know);
+-- the limit; when one last asked, or what it got is for; and from when to till when its window is, where windows
+-- are fixed. For blocks these are by how much, and until when, slots may hold what was
+-- taken after they began: those that were made before the frame came.
+--
+-- A frame is dropped when nobody asked for its span. There are at most MOST; beyond that
+-- two become one that is as long as either, and whose slots are instants.
+local SPAN, LENGTH, LIMIT, ASKED, FROM, TILL = 1, 2, 3, 4, 5, 6
+local frames = {list = nil, over = nil, own = nil, written = false}
+do
+  local MOST, NUMBERS = 4, 6
+
+  -- Reads those that stand behind the head of a state, apart those that are over; by: how
+  -- much the clock was set back.
+  function frames.read(text, at, by)
+    local list, over = {}, {}
+    local count = #text >= at + 8 and -struct.unpack('<d', text, at + 1) or 0
+    for i = 0, count - 1 do
+      local f = {struct.unpack('<dddddd', text, at + 9 + 48 * i)}
+      f[ASKED], f[TILL], f[NUMBERS + 1] = f[ASKED] - by, f[TILL] - by, nil
+      if f[LENGTH] < 1 then f[FROM] = f[FROM] - by end
+      local to = (on.t < f[ASKED] + f[SPAN] or on.t < f[TILL]) and list or over
+      to[#to + 1] = f
+    end
+    frames.list, frames.over, frames.written = list, over, count > 0
+  end
+
+  function frames.pack()
+    local list = frames.list
+    local packed = struct.pack('<d', -#list)
+    for _, f in ipairs(list) do packed = packed .. struct.pack('<dddddd', unpack(f)) end
+    return packed
+  end
+
+  -- Whether the window of a frame is open, or one after it is, since something is
+  -- reserved then: they follow each other back to back.
+  local function open(f, newest)
+    if on.t < f[TILL] then return true end
+    if f[LENGTH] < 0 or newest < f[TILL] then return false end
+    local from = on.t - (on.t - f[TILL]) % f[SPAN]
+    if newest < from then return false end
+    f[FROM], f[TILL] = from, from + f[SPAN]
+    return true
+  end
+
+  -- The time up to which a frame has no need of slots.
+  function frames.past(f, newest)
+    if f[LENGTH] >= 1 then return on.t - f[SPAN] - (on.t < f[TILL] and f[FROM] or 0) end
+    if open(f, newest) then return f[FROM] - 1 end
+    return f[LENGTH] < 0 and f[TILL] - 1 or on.t
+  end
+
+  -- Sets the caller's own frame: one of its span, or a new one, which takes over the
+  -- window of another that has the same. If there is none returns in what slots the
+  -- others count: what lies in one was taken up to so long after it began, and until when
+  -- the last of their windows is.
+  function frames.enter(span, length)
+    local own, like, slots, till = nil, nil, WHOLE, 0
+    for _, f in ipairs(#frames.list > 0 and frames.list or frames.over) do
+      if f[SPAN] == span and f[LENGTH] == length then
+        like = f
+        if f[LIMIT] == on.limit then own = f end
+      end
+      slots = math.min(slots, f[LENGTH] > 0 and f[LENGTH] or math.max(f[SPAN], f[TILL] - f[FROM]))
+      till = math.max(till, f[TILL])
+    end
+    frames.own = own or {span, length, on.limit, on.t, like and like[FROM] or 0, like and like[TILL] or 0}
+    if not like then return slots, till end
+  end
+
+  -- Keeps the caller's own frame, as one that asks for something then.
+  function frames.keep(at)
+    local list, own = frames.list, frames.own
+    own[ASKED] = math.max(own[ASKED], at)
+    for _, f in ipairs(list) do
+      if f == own then return end
+    end
+    if #list == MOST then
+      table.sort(list, function(a, b) return a[ASKED] > b[ASKED] end)
+      local a, b = list[MOST - 1], table.remove(list)
+      for _, i in ipairs({SPAN, LIMIT, ASKED, TILL}) do a[i] = math.max(a[i], b[i]) end
+      a[LENGTH], a[FROM] = 1, 0
+    end
+    list[#list + 1] = own
+  end
+
+  -- Where that counts which is taken now: in the newest of the slots that the frames have
+  -- for it, so that each finds it in its window. A window that was closed is opened.
+  function frames.slot(newest)
+    local at = 0
+    for _, f in ipairs(frames.list) do
+      if f[LENGTH] >= 1 then
+        at = math.max(at, on.t - on.t % f[LENGTH])
+      elseif open(f, newest) then
+        at = math.max(at, f[FROM])
+      else
+        if f[LENGTH] == 0 then f[FROM], f[TILL] = on.t, on.t + f[SPAN] end
+        at = on.t
+      end
+    end
+    return at
+  end
+
+  -- When no frame needs any more what is counted in the newest slot.
+  function frames.ends(newest)
+    local ends = 0
+    for _, f in ipairs(frames.list) do
+      local late = f[LENGTH] >= 1 and on.t < f[TILL] and f[FROM] or 0
+      if f ~= frames.own or f[LENGTH] >= 0 then ends = math.max(ends, newest + f[SPAN] + late) end
+      if f[LENGTH] < 1 then ends = math.max(ends, f[TILL]) end
+    end
+    return ends
+  end
+end
