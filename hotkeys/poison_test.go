@@ -221,3 +221,48 @@ func (r *recorder) everCooled(text string) bool {
 	defer r.mu.Unlock()
 	return r.cooled[text]
 }
+
+// While the set is lost and one owner after the other writes its part again, readers
+// hold what they have, whatever they read in between, and nobody takes away what
+// another is about to write.
+func TestPoisonedSetIsHeldMeanwhile(t *testing.T) {
+	for _, key := range []string{testLayout.Hot, testLayout.Info} {
+		t.Run(key, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+				ctx := t.Context()
+				first := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-0" })
+				second := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
+				first.Publish(hots(hot("steady", 100, 50)))
+				must(t, first.settle(ctx))
+				must(t, second.settle(ctx))
+				r := newRecorder()
+				w := testWatcher(t, client, r)
+				w.cfg.Timeout = patience
+				look := func(want ...string) {
+					t.Helper()
+					must(t, w.compare(ctx))
+					if got := r.now(); !has(want...)(got) || r.everCooled("steady") {
+						t.Fatalf("%v is hot at the watcher, want %q", got, want)
+					}
+				}
+				look("steady")
+				must(t, client.Del(ctx, key).Err())
+				must(t, client.RPush(ctx, key, "x").Err())
+				look("steady") // before anybody has put it right
+				second.Publish(hots(hot("other", 100, 50)))
+				must(t, second.settle(ctx))
+				must(t, client.Del(ctx, testLayout.Events).Err()) // the whole set has to be read
+				look("steady", "other")
+				must(t, second.renew(ctx))
+				must(t, second.prune(ctx))
+				look("steady", "other")
+				must(t, first.renew(ctx))
+				look("steady", "other")
+				wantInRedis(t, client, map[string]int64{"steady": 50, "other": 50})
+				if one, other := first.Stats(), second.Stats(); one.Healed == other.Healed {
+					t.Errorf("healed: %v and %v, want one of them", one.Healed, other.Healed)
+				}
+			})
+		})
+	}
+}

@@ -99,6 +99,9 @@ type Members struct {
 	stats MembersStats
 
 	// Of Run's goroutine:
+	said    time.Time // when an outage was logged last
+	logged  bool      // that the one that lasts began
+	unsaid  int       // outages since that were not logged
 	joined  bool      // some heartbeat was answered
 	settles time.Time // until then others may not have come back, and the count does not fall
 }
@@ -196,7 +199,8 @@ func (m *Members) heard(n int, isNew bool, now time.Time) {
 	}
 	inForce := m.stats.Count
 	m.mu.Unlock()
-	if back {
+	if back && m.logged {
+		m.logged = false
 		m.cfg.Logger.Info("live instances: Redis answers again", "instances", inForce)
 	}
 	if changed {
@@ -211,10 +215,21 @@ func (m *Members) failed(err error) {
 	m.stats.Failures++
 	n := m.stats.Count
 	m.mu.Unlock()
-	if first {
-		m.cfg.Logger.Warn("live instances: Redis does not answer: the last count stays in force", "error", err, "instances", n)
+	if !first {
+		return
 	}
+	now := time.Now()
+	if !m.said.IsZero() && now.Sub(m.said) < quietTime {
+		m.unsaid++
+		return
+	}
+	m.cfg.Logger.Warn("live instances: Redis does not answer: the last count stays in force", "error", err, "instances", n, "unlogged", m.unsaid)
+	m.said, m.logged, m.unsaid = now, true, 0
 }
+
+// quietTime is the shortest time between two outages that are logged, as where Redis
+// flaps each heartbeat may begin one.
+const quietTime = 15 * time.Second
 
 // leave tells the others at once that this instance is gone.
 func (m *Members) leave(ctx context.Context) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -159,4 +160,22 @@ func TestMembersComeBackTogether(t *testing.T) {
 			t.Errorf("%+v: %d", step, got)
 		}
 	}
+}
+
+// Where every other heartbeat is lost the log does not say so each time, and where an
+// outage is logged its end is.
+func TestMembersFlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		m := membersOf(t, clientAt(t, "redis://127.0.0.1:1"), "api-1", func(c *MembersConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		for range 600 { // ten minutes
+			m.failed(errors.New("no answer"))
+			m.heard(1, false, time.Now())
+			time.Sleep(time.Second)
+		}
+		begun, over := strings.Count(log.String(), "does not answer"), strings.Count(log.String(), "answers again")
+		if begun < 30 || begun > 41 || begun != over || !strings.Contains(log.String(), "unlogged=14") {
+			t.Errorf("%d beginnings and %d ends are logged, want one in %v", begun, over, quietTime)
+		}
+	})
 }
