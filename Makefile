@@ -1,6 +1,7 @@
 # Modules with tests: this one, and nested ones as they come (benchmarks, adapters).
 MODULES = .
 FUZZTIME = 20s
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo pictures verify-replay verify-claims chaos soak clean
@@ -18,8 +19,9 @@ test: ## install what is missing (Debian, as root), then check and test everythi
 test-short: ## the quick tests alone, without the race detector
 	@MODULES="$(MODULES)" RACE= ./scripts/test -short ./...
 
-lint: ## run golangci-lint (the first time it is built: minutes)
+lint: ## run golangci-lint and govulncheck (the first time they are built: minutes)
 	go run $(GOLANGCI_LINT) run ./...
+	@./scripts/vulnerabilities $(GOVULNCHECK)
 
 fuzz: ## run each fuzz target for FUZZTIME
 	@FUZZTIME="$(FUZZTIME)" ./scripts/fuzz

@@ -99,7 +99,8 @@ type flusher struct {
 	raised     int64
 
 	lost, toldLost, toldAged int64
-	failing                  bool
+	failing                  bool      // and logged
+	failed                   time.Time // when that was logged
 
 	// Kept for their room:
 	counts, parts []Count

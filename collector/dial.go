@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -15,6 +16,8 @@ type dialer struct {
 	addr   wire.Address
 	open   func(ctx context.Context, network, addr string) (net.Conn, error)
 	begun  time.Time          // when it was dialled last
+	pause  time.Duration      // after that, where there is no connection
+	failed int                // dials in a row
 	wait   time.Duration      // how long the next connection is worth waiting for
 	done   chan dialed        // of the dial that is under way; nil: none is
 	cancel context.CancelFunc // of the same
@@ -31,10 +34,13 @@ const (
 	// its own, too, so that what stands between does not keep to a machine that is
 	// gone. A stream is told.
 	redial = 30 * time.Second
-	// redialFailed and redialLocal are the least time between dials where there is no
-	// connection, for names and for paths.
+	// redialFailed and redialLocal are the time between dials where there is no
+	// connection, for names and for paths, doubled after each that failed up to
+	// redialMost; up to a half less by chance, so that not all instances dial at
+	// once.
 	redialFailed = time.Second
 	redialLocal  = 100 * time.Millisecond
+	redialMost   = 2 * time.Second
 
 	dialDeadline = 2 * time.Second
 	// firstWait is how long the first packet waits for its connection.
@@ -60,14 +66,14 @@ func (d *dialer) dial(connected bool) (dialed, bool) {
 		d.wait = 0
 		select {
 		case r := <-d.done:
-			d.end()
+			d.ended(r)
 			return r, true
 		case <-timer.C:
 		}
 	}
 	select {
 	case r := <-d.done:
-		d.end()
+		d.ended(r)
 		return r, true
 	default:
 		return dialed{}, false
@@ -81,10 +87,22 @@ func (d *dialer) every(connected bool) time.Duration {
 		return redial
 	case connected:
 		return math.MaxInt64
-	case d.addr.Network == "tcp" || d.addr.Network == "udp":
-		return redialFailed
 	}
-	return redialLocal
+	return d.pause
+}
+
+// ended takes note of a dial's outcome.
+func (d *dialer) ended(r dialed) {
+	d.end()
+	least := redialLocal
+	if d.addr.Network == "tcp" || d.addr.Network == "udp" {
+		least = redialFailed
+	}
+	pause := min(least<<min(d.failed, 8), redialMost)
+	d.pause = pause/2 + rand.N(pause/2)
+	if d.failed++; r.err == nil {
+		d.failed = 0
+	}
 }
 
 func (d *dialer) begin(now time.Time) {

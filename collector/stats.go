@@ -1,5 +1,7 @@
 package collector
 
+import "time"
+
 // Stats are the collector's counters since it was made, and how things are now.
 type Stats struct {
 	Counts  int64 // counts that were sent; less, when a sink tells later that some were not
@@ -73,12 +75,16 @@ func (c *Collector) account(sent Sent, sum int64) {
 	c.sent.counts.Add(sum - sent.TooLong - sent.Failed)
 	c.dropped.tooLong.Add(sent.TooLong)
 	c.dropped.failed.Add(sent.Failed)
-	if failing := sent.Err != nil; failing != c.failing {
-		c.failing = failing
-		if failing {
-			c.log.Warn("counts cannot be sent; requests are not affected", "err", sent.Err)
-		} else {
-			c.log.Info("counts are sent again")
-		}
+	switch now := time.Now(); {
+	case sent.Err != nil && !c.failing && now.Sub(c.failed) >= failureLog:
+		c.failing, c.failed = true, now
+		c.log.Warn("counts cannot be sent; requests are not affected", "err", sent.Err)
+	case sent.Err == nil && c.failing:
+		c.failing = false
+		c.log.Info("counts are sent again")
 	}
 }
+
+// failureLog is how often at most it is logged that counts cannot be sent, and so that
+// they are again, however often that changes.
+const failureLog = 10 * time.Second

@@ -30,12 +30,13 @@ type job struct {
 	named  [][]string // keys to ask for by name, by watch
 	counts []one
 
-	tooMuch  bool      // was asked for, it seems
-	failures int       // in a row
-	next     time.Time // not before
-	outage   outage
-	differs  bool // the clocks do, and it is told
-	shown    standing
+	tooMuch     bool      // was asked for, it seems
+	failures    int       // in a row
+	next        time.Time // not before
+	outage      outage
+	clockLogged time.Time
+	differs     bool // the clocks do, and it is told
+	shown       standing
 }
 
 const (
@@ -226,10 +227,22 @@ func (j *job) compareClocks(r *reply) {
 	}
 	if differs != j.differs {
 		j.differs = differs
-		if differs {
+		if differs && j.mayLogClock(r.at) {
 			j.cfg.Log.Warn("the clock of Graphite's machine and ours differ; theirs counts", "ahead", ahead.Round(time.Second))
 		}
 	}
+}
+
+// clockLog is how often at most something is logged about Graphite's clock: of several
+// servers behind one address each has its own.
+const clockLog = 10 * time.Second
+
+func (j *job) mayLogClock(now time.Time) bool {
+	if now.Sub(j.clockLogged) < clockLog {
+		return false
+	}
+	j.clockLogged = now
+	return true
 }
 
 // when is the start of the step whose counts are in a point.

@@ -9,12 +9,17 @@ import (
 // outage logs once that Graphite gives no counts, and once that it does again.
 type outage struct {
 	log   *slog.Logger
-	began time.Time // zero: there is none
+	began time.Time // zero: there is none that was logged
+	last  time.Time // when that was one
 }
 
+// outageEvery is how often at most the beginning of an outage is logged, and so its
+// end, however often Graphite comes and goes.
+const outageEvery = 10 * time.Second
+
 func (o *outage) begin(now time.Time, why *failure) {
-	if o.began.IsZero() {
-		o.began = now
+	if o.began.IsZero() && now.Sub(o.last) >= outageEvery {
+		o.began, o.last = now, now
 		o.log.Warn("Graphite gives no counts: nothing becomes hot and nothing cools until it does", "reason", why.reason, "err", why.err)
 	}
 }

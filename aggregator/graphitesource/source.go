@@ -22,6 +22,7 @@ type Source struct {
 	busy            sync.Mutex // guards the next two
 	job             *job
 	panicked        bool // the last time
+	panicLogged     time.Time
 	shown           atomic.Pointer[standing]
 	skipped, panics atomic.Int64
 }
@@ -97,7 +98,8 @@ func (s *Source) once(ctx context.Context) {
 		p := recover()
 		if p != nil {
 			s.panics.Add(1)
-			if !s.panicked {
+			if now := time.Now(); !s.panicked && now.Sub(s.panicLogged) >= outageEvery {
+				s.panicLogged = now
 				s.cfg.Log.Error("the job of the Graphite source panicked; it is tried again", "panic", p, "stack", string(debug.Stack()))
 			}
 		}

@@ -12,16 +12,23 @@ import (
 // adoptTimeout bounds one try to take the hot set over.
 const adoptTimeout = 2 * time.Second
 
+// adoptRetry is how soon the take-over is tried again, up to adoptRetryMost: each of all
+// partitions is a call.
+const (
+	adoptRetry     = 100 * time.Millisecond
+	adoptRetryMost = time.Second
+)
+
 // publish takes the partition's part of the hot set over, however long that
 // takes, and then publishes until the second context ends.
 func (w *worker) publish(ctx, publishing context.Context, publisher Publisher, adopted chan<- []hotparam.Hot) {
-	log, failures := w.source.cfg.Log, 0
+	log, failures, isLogged := w.source.cfg.Log, 0, false
 	for {
 		try, cancel := context.WithTimeout(ctx, adoptTimeout)
 		hot, err := publisher.Adopt(try)
 		cancel()
 		if err == nil {
-			if failures > 0 {
+			if isLogged {
 				log.Info("partition's hot keys taken over after all", "partition", w.partition)
 			}
 			adopted <- hot // has room
@@ -30,14 +37,15 @@ func (w *worker) publish(ctx, publishing context.Context, publisher Publisher, a
 		if ctx.Err() != nil {
 			return
 		}
-		if failures++; failures == 1 {
+		if failures++; failures == 1 && w.source.lines.adoption.allows() {
+			isLogged = true
 			log.Warn("cannot take a partition's hot keys over; trying on", "partition", w.partition, "err", err)
 		}
 		w.source.stats.adoptFailures.Add(1)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(backoff(failures)):
+		case <-time.After(backoffWithin(failures, adoptRetry, adoptRetryMost)):
 		}
 	}
 	if err := publisher.Run(publishing); err != nil && !errors.Is(err, context.Canceled) {

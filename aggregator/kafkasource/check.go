@@ -25,13 +25,14 @@ import (
 // are. What works but may lose counts is logged as a warning. It takes no part in
 // the group.
 func (s *Source) Check(ctx context.Context) error {
-	client, err := s.connect(kgo.RequestRetries(checkTries))
+	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.Connection.Timeout)
+	defer cancel()
+	// Without a life of that length a request for metadata would know no end.
+	client, err := s.connect(kgo.RequestRetries(checkTries), kgo.WithContext(ctx))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.Connection.Timeout)
-	defer cancel()
 	topic, err := describeTopic(ctx, client, s.cfg.Topic, true)
 	if err != nil {
 		return s.explain(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,15 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 
 // backoff is short, as a partition's new leader is there in a second.
 func backoff(failures int) time.Duration {
-	return min(staleAge, 50*time.Millisecond<<min(failures, 5))
+	return backoffWithin(failures, 50*time.Millisecond, staleAge)
+}
+
+// backoffWithin returns how long to wait after so many failures: the least doubled
+// that often, at most the longest, less up to a half by chance, so that those who
+// failed together do not come back together.
+func backoffWithin(failures int, least, longest time.Duration) time.Duration {
+	d := min(longest, least<<min(failures, 16))
+	return d/2 + rand.N(d/2)
 }
 
 // retryFor is how long a request of the group's client is tried. A heartbeat is

@@ -21,10 +21,12 @@ type ends struct {
 
 const (
 	// endsEvery is how often the leaders are asked, endsAgain after which time if
-	// one did not answer, endsTimeout how long an answer is waited for.
-	endsEvery   = 500 * time.Millisecond
-	endsAgain   = 200 * time.Millisecond
-	endsTimeout = time.Second
+	// one did not answer, up to endsAgainMost, endsTimeout how long an answer is
+	// waited for.
+	endsEvery     = 500 * time.Millisecond
+	endsAgain     = 200 * time.Millisecond
+	endsAgainMost = time.Second
+	endsTimeout   = time.Second
 	// toEnd asks for a partition's end instead of a time.
 	toEnd = -1
 )
@@ -35,6 +37,7 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	out := outage{log: s.cfg.Log, begins: "a leader does not tell how far its partitions go; they stand still", ends: "all leaders answer again"}
+	failures := 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -48,9 +51,11 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 		out.note(err)
 		if err != nil {
 			s.leaderless.Store(true)
-			timer.Reset(endsAgain)
+			timer.Reset(backoffWithin(failures, endsAgain, endsAgainMost))
+			failures++
 			continue
 		}
+		failures = 0
 		s.leaderless.Store(false)
 		timer.Reset(endsEvery)
 	}

@@ -78,6 +78,10 @@ func TestThrottledClientIsReplaced(t *testing.T) {
 				defer w.instance("a", 2).runs(everywhere(2))()
 				w.allHot(2)
 				w.cluster.ControlKey(int16(key), func(r kmsg.Request) (kmsg.Response, error, bool) {
+					if m.Stats().Replaced.Throttled > 0 {
+						return nil, nil, false
+					}
+					w.cluster.KeepControl() // an answer that is not waited for any more is not obeyed
 					resp := r.ResponseKind()
 					answer(resp)
 					return resp, nil, true

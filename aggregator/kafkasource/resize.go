@@ -19,15 +19,17 @@ type resize struct {
 }
 
 // sizeEvery is how often the topic's size is looked at; sizeRetry how soon again
-// while it is not known.
+// while it is not known, up to sizeRetryMost.
 const (
-	sizeEvery = 10 * time.Second
-	sizeRetry = 500 * time.Millisecond
+	sizeEvery     = 10 * time.Second
+	sizeRetry     = 500 * time.Millisecond
+	sizeRetryMost = 2 * time.Second
 )
 
 // watchSize looks how many partitions the topic has.
 func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 	out := outage{log: s.cfg.Log, begins: "cannot see the topic; trying on", ends: "seeing the topic again"}
+	failures := 0
 	for {
 		pause := sizeEvery
 		topic, err := s.describe(ctx, client)
@@ -39,7 +41,10 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 			return
 		}
 		if out.note(err); err != nil {
-			pause = sizeRetry
+			pause = backoffWithin(failures, sizeRetry, sizeRetryMost)
+			failures++
+		} else {
+			failures = 0
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -146,7 +151,9 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 			return nil, nil
 		}
 	}
-	s.cfg.Log.Info("the topic has another number of partitions: all are read anew", "topic", s.cfg.Topic, "partitions", change.size)
+	if s.lines.resized.allows() {
+		s.cfg.Log.Info("the topic has another number of partitions: all are read anew", "topic", s.cfg.Topic, "partitions", change.size)
+	}
 	s.stats.resizes.Add(1)
 	s.size = change.size
 	offsets = make(map[int32]kgo.EpochOffset)

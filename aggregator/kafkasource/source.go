@@ -154,6 +154,8 @@ type Source struct {
 	working sync.WaitGroup
 	fail    context.CancelCauseFunc
 
+	lines struct{ assigned, revoked, lost, resized, truncated, adoption lineLimit }
+
 	leaderless  atomic.Bool   // some leader did not answer when they were last asked
 	abandoned   chan struct{} // has one for each client that was replaced and has not ended
 	commitEvery time.Duration

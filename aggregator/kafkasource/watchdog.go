@@ -154,7 +154,7 @@ func (d *watchdog) look(now time.Time) (*stuckError, []int32) {
 func (s *Source) probe(ctx context.Context, partitions []int32) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Connection.Timeout)
 	defer cancel()
-	client, err := s.connect()
+	client, err := s.connect(kgo.WithContext(ctx)) // else a request for metadata knows no end
 	if err != nil {
 		return err
 	}
@@ -198,8 +198,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		if !s.abandon(ctx, client) {
 			return nil, nil
 		}
-		wait := min(firstRestart<<min(failures, 16), lastRestart)
-		sleep(ctx, wait/2+rand.N(wait/2))
+		sleep(ctx, backoffWithin(failures, firstRestart, lastRestart))
 		if ctx.Err() != nil {
 			return nil, nil
 		}
@@ -226,14 +225,18 @@ func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
 	loops.Go(func() { s.commitPositions(ctx, joined) })
 	loops.Go(func() { dog.run(ctx) })
 	err = s.poll(ctx, joined)
+	wait := s.cfg.Connection.Timeout
 	var stuck *stuckError
 	if errors.As(context.Cause(ctx), &stuck) {
 		dog.replaced.Store(true)
 		s.standStill()
-		err = stuck
+		err, wait = stuck, endsTimeout
 	}
 	end(err)
+	// A request for metadata has no deadline but the client's life.
+	late := time.AfterFunc(wait, cancel)
 	loops.Wait()
+	late.Stop()
 	return client, err
 }
 

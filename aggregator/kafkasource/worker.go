@@ -183,7 +183,9 @@ func (w *worker) work(b batch, now time.Time) {
 		w.in.lose(now)
 		w.position = b.lost.ResetTo
 		w.source.stats.truncated.Add(1)
-		w.source.cfg.Log.Warn("brokers lost records that were taken already: some counts may be missing", "partition", w.partition, "err", b.lost)
+		if w.source.lines.truncated.allows() {
+			w.source.cfg.Log.Warn("brokers lost records that were taken already: some counts may be missing", "partition", w.partition, "err", b.lost)
+		}
 	}
 	for _, r := range b.records {
 		w.record(r, b.logStart, now)

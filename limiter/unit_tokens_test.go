@@ -1,0 +1,119 @@
+package limiter_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// unitTokens is the bucket of articles on rate limiting: it is full at first, at the
+// end of each unit of time all its tokens are put in at once, and what does not fit is
+// lost.
+type unitTokens struct {
+	inflow, capacity int64 // tokens
+	unit             time.Duration
+	ended            int64 // units that have
+	tokens           int64
+}
+
+func newUnitTokens(inflow, capacity int64, unit time.Duration) *unitTokens {
+	return &unitTokens{inflow: inflow, capacity: capacity, unit: unit, ended: time.Now().UnixNano() / int64(unit), tokens: capacity}
+}
+
+func (b *unitTokens) take(n int64) bool {
+	for end := time.Now().UnixNano() / int64(b.unit); b.ended < end; b.ended++ {
+		b.tokens = min(b.capacity, b.tokens+b.inflow)
+	}
+	if n > b.tokens {
+		return false
+	}
+	b.tokens -= n
+	return true
+}
+
+// A window by the calendar is the bucket into which a unit's tokens are put at once, if
+// that holds no more than a unit's: request for request the same. If it holds fewer, the
+// window has as many as it holds.
+func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(t *testing.T) {
+			calendar := rapid.SampledFrom([]hotparam.Calendar{hotparam.CalendarSecond, hotparam.CalendarMinute}).Draw(rt, "calendar")
+			unit := hotparam.CalendarPeriods[calendar]
+			inflow := rapid.Int64Range(1, 20).Draw(rt, "inflow")
+			capacity := rapid.Int64Range(1, inflow).Draw(rt, "capacity")
+			time.Sleep(time.Duration(rapid.Int64Range(0, int64(unit)).Draw(rt, "start")))
+			memory, err := limiter.NewMemory(limiter.MemoryConfig{})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			ours, err := limiter.New(memory, "units", hotparam.Quota{
+				Algorithm: hotparam.FixedWindow, Calendar: calendar, Rate: hotparam.Rate{N: capacity, Per: unit},
+			})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			bucket := newUnitTokens(inflow, capacity, unit)
+			for range rapid.IntRange(1, 200).Draw(rt, "requests") {
+				n := rapid.Int64Range(1, capacity).Draw(rt, "n")
+				d, err := ours.Take(context.Background(), "k", n)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if want := bucket.take(n); d.Allowed != want {
+					rt.Fatalf("%d of %d at %v: %v, want %v", n, capacity, time.Now(), d.Allowed, want)
+				}
+				switch rapid.IntRange(0, 2).Draw(rt, "pause") {
+				case 0:
+					time.Sleep(time.Duration(rapid.Int64Range(0, 3*int64(unit)).Draw(rt, "long")))
+				case 1: // up to the border, which belongs to the next unit
+					time.Sleep(time.Duration((time.Now().UnixNano()/int64(unit)+1)*int64(unit) - time.Now().UnixNano() - rapid.Int64Range(0, 1).Draw(rt, "before")))
+				}
+			}
+		})
+	})
+}
+
+// A bucket that holds more than a unit's tokens is token_bucket with that burst, where
+// they come one by one: over any span it passes no more than burst + rate × span, which
+// tokens by the unit pass by up to one unit's.
+func TestTokenBucketIsStricterThanTokensByTheUnit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const inflow, capacity = 10, 25
+		unit := time.Second
+		memory, err := limiter.NewMemory(limiter.MemoryConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := limiter.New(memory, "bucket", hotparam.Quota{
+			Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: inflow, Per: unit}, Burst: capacity,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bucket := newUnitTokens(inflow, capacity, unit)
+		time.Sleep(unit - time.Millisecond)
+		passed := map[string]int{}
+		for range 2 { // a crowd just before the unit's end, and just after
+			for range 100 {
+				if d, err := ours.Take(context.Background(), "k", 1); err != nil {
+					t.Fatal(err)
+				} else if d.Allowed {
+					passed["token_bucket"]++
+				}
+				if bucket.take(1) {
+					passed["by the unit"]++
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if passed["token_bucket"] != capacity || passed["by the unit"] != capacity+inflow {
+			t.Errorf("passed %v, want %d and %d", passed, capacity, capacity+inflow)
+		}
+	})
+}
