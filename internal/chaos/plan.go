@@ -35,32 +35,51 @@ const calmLeast = 7500 * time.Millisecond
 // plan returns the events of a run: a pure function of its Config.
 func plan(c *Config) (events []event) {
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
+	if len(c.Only) > 0 {
+		return planOnly(c, rng)
+	}
 	kinds := c.kinds()
 	bag := shuffled(rng, kinds)
-	for at, i := time.Duration(0), 0; at < c.Duration; i++ {
+	for at := time.Duration(0); at < c.Duration; {
 		if len(bag) == 0 {
 			bag = shuffled(rng, kinds) // each kind comes as often as its weight says
 		}
-		e := event{at: at, target: rng.IntN(instances), draw: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
+		e := newEvent(rng, at)
 		e.parts, bag = append(e.parts, bag[0]), bag[1:]
-		if len(c.Only) == 0 && len(bag) > 0 && rng.IntN(4) == 0 && bag[0].exclusive != e.parts[0].exclusive {
+		if len(bag) > 0 && rng.IntN(4) == 0 && bag[0].exclusive != e.parts[0].exclusive {
 			e.parts, bag = append(e.parts, bag[0]), bag[1:]
 		}
-		if len(c.Only) > 0 {
-			if i == len(c.Only) {
-				break
-			}
-			k, _ := kindNamed(c.Only[i])
-			e.parts = []*kind{k}
-		}
-		for _, k := range e.parts {
-			lasts := k.least + time.Duration(rng.Int64N(int64(k.most-k.least)+1))
-			e.lasts = max(e.lasts, lasts)
-		}
+		e.draws(rng)
 		events = append(events, e)
 		at += e.lasts + e.calm
 	}
 	return events
+}
+
+// planOnly returns the events that the Config names: they depend on the seed and their
+// names alone, not on what other kinds there are.
+func planOnly(c *Config, rng *rand.Rand) (events []event) {
+	at := time.Duration(0)
+	for _, name := range c.Only {
+		k, _ := kindNamed(name)
+		e := newEvent(rng, at)
+		e.parts = []*kind{k}
+		e.draws(rng)
+		events = append(events, e)
+		at += e.lasts + e.calm
+	}
+	return events
+}
+
+func newEvent(rng *rand.Rand, at time.Duration) event {
+	return event{at: at, target: rng.IntN(instances), draw: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
+}
+
+// draws decides how long the event lasts.
+func (e *event) draws(rng *rand.Rand) {
+	for _, k := range e.parts {
+		e.lasts = max(e.lasts, k.least+time.Duration(rng.Int64N(int64(k.most-k.least)+1)))
+	}
 }
 
 // kinds are those of the scenario that the deployment has.
