@@ -22,6 +22,13 @@ func Faults() []Fault {
 			Edits: []Edit{{"limiter/redislimiter/lua/bucket.lua", "b.owed + n * b.cost - b.full", "0"}},
 		},
 		{
+			Name: "a clamp of what is missing to the burst of whoever asks", In: "instance", Only: []string{"split", "split", "roll"}, Seed: 1, Invariant: "I1",
+			Edits: []Edit{{
+				"limiter/redislimiter/lua/bucket.lua", "b.owed = owed - passed * earn end",
+				"b.owed = owed - passed * earn end\n      if b.owed > b.full then b.owed, on.dirty = b.full, true end",
+			}},
+		},
+		{
 			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis", "nothing"}, Seed: 1, Invariant: "I3",
 			Edits: []Edit{{"limiter/internal/breaker/breaker.go", "	n.away.Store(false)\n	s.open.Add(-1)\n", ""}},
 		},
