@@ -201,7 +201,9 @@ func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 	}
 	switch ask.Kind {
 	case Charge:
-		return w.take(read, t, t, w.owed(ask.N))
+		r := w.take(read, t, t, w.owed(ask.N))
+		w.view.trim(t)
+		return r
 	case Return:
 		w.view.giveBack(t, ask.Mark, ask.N)
 		for i := range w.others {
@@ -253,11 +255,14 @@ func (w *window[F]) take(read, t, at, n int64) Result {
 	return r
 }
 
-// count counts n permits at the instant `at`, in all views.
+// count counts n permits at the instant `at`, in all views. The others may have less room
+// than that, and forget what cannot matter to them; the view that holds admitted it, so
+// there only what is counted without asking is more than the limit, and is to be trimmed.
 func (w *window[F]) count(t, at, n int64) {
-	w.view.count(t, at, n)
+	w.view.count(at, n)
 	for i := range w.others {
-		w.others[i].count(t, at, n)
+		w.others[i].count(at, n)
+		w.others[i].trim(t)
 	}
 }
 
@@ -269,6 +274,7 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
 	}
 	if w.quota.CountDenied && (ask.Kind == Take || ask.Kind == AtMost) {
 		w.count(t, t, w.owed(ask.N))
+		w.view.trim(t)
 	}
 	room := w.roomFor(t, n+keep)
 	wait := room - read
@@ -332,14 +338,13 @@ func (w *view[F]) owed(n int64) int64 {
 	return max(0, min(n, maxOwed-max(0, w.total-w.limit())))
 }
 
-func (w *view[F]) count(t, at, n int64) {
+func (w *view[F]) count(at, n int64) {
 	newest := at
 	if w.slots.n > 0 {
 		newest = w.slots.newest().at
 	}
 	w.slots.add(slot{w.frame.slot(at, newest), n})
 	w.total += n
-	w.trim(t)
 }
 
 // trim forgets slots that are past and cannot matter, which there are only when permits
