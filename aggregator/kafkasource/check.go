@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -27,26 +28,85 @@ import (
 func (s *Source) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.Connection.Timeout)
 	defer cancel()
-	// Without a life of that length a request for metadata would know no end.
-	client, err := s.connect(kgo.RequestRetries(checkTries), kgo.WithContext(ctx))
+	var failed lastFailure
+	// A request for metadata has no deadline but the end of its client's context.
+	client, err := s.connect(kgo.RequestRetries(checkTries), kgo.WithContext(ctx), kgo.WithHooks(&failed))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	if err := s.check(ctx, client); err != nil {
+		return s.explain(failed.reason(ctx, err))
+	}
+	return nil
+}
+
+func (s *Source) check(ctx context.Context, client *kgo.Client) error {
 	topic, err := describeTopic(ctx, client, s.cfg.Topic, true)
 	if err != nil {
-		return s.explain(err)
+		return err
 	}
 	if !allows(topic.AuthorizedOperations, kmsg.ACLOperationRead) {
-		return s.explain(kerr.TopicAuthorizationFailed)
+		return kerr.TopicAuthorizationFailed
 	}
 	if err := s.checkGroup(ctx, client); err != nil {
-		return s.explain(err)
+		return err
 	}
 	if err := s.checkTopic(ctx, client); err != nil {
 		s.cfg.Log.Info("the topic's settings are not checked", "topic", s.cfg.Topic, "err", err)
 	}
 	return nil
+}
+
+// lastFailure records why a client last failed to connect to a broker or to get an
+// answer from one. It is a hook of the client.
+type lastFailure struct {
+	mu  sync.Mutex
+	err error
+}
+
+// OnBrokerConnect implements [kgo.HookBrokerConnect].
+func (f *lastFailure) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	f.record(err)
+}
+
+// OnBrokerE2E implements [kgo.HookBrokerE2E].
+func (f *lastFailure) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
+	f.record(e2e.Err())
+}
+
+// record keeps err, unless it only says that the client was ended. That nothing came
+// in time is what the end of the context says anyway: it replaces no other reason.
+func (f *lastFailure) record(err error) {
+	if err == nil || isEnd(err) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil || !errors.Is(err, context.DeadlineExceeded) {
+		f.err = err
+	}
+}
+
+// reason returns why a check failed with err. When ctx ended in the middle of
+// another try, the client returns the end of that try alone, most often as "context
+// canceled": the end of ctx and the failure before it say more.
+func (f *lastFailure) reason(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !isEnd(err) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w; before that: %w", ctx.Err(), f.err)
+}
+
+// isEnd reports whether err says that its client was ended.
+func isEnd(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) ||
+		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "operation was canceled")
 }
 
 // checkTries is how often a broker that does not answer is asked again: one that

@@ -5,9 +5,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -78,7 +83,10 @@ func TestCheck(t *testing.T) {
 		{"short retention", nil, map[string]string{"retention.ms": "60000"}, nil, "", "retention.ms=120000"},
 		{"no broker", nil, some, func(c *kafka.Connection) { c.Brokers = []string{"127.0.0.1:1"} }, "no broker answers at 127.0.0.1:1", ""},
 		{"no topic", nil, nil, nil, "kafka-topics.sh --bootstrap-server", ""},
-		{"tls to a plain port", nil, some, withTLS, "TLS", ""},
+		{"tls to a plain port", nil, some, func(c *kafka.Connection) {
+			withTLS(c)
+			c.Timeout = 500 * time.Millisecond // the broker does not answer
+		}, "TLS", ""},
 		{"plain to a tls port", []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{certificate(t)}})}, nil, nil, "tls", ""},
 		{"an unknown authority", []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{certificate(t)}})}, nil, withTLS, "give it as tls ca", ""},
 		{"no password", user(), some, nil, "sasl", ""},
@@ -104,7 +112,7 @@ func TestCheck(t *testing.T) {
 			}
 			var log logged
 			c := Config{
-				Connection: kafka.Connection{Brokers: cluster.ListenAddrs(), Timeout: 500 * time.Millisecond},
+				Connection: kafka.Connection{Brokers: cluster.ListenAddrs(), Timeout: 10 * time.Second},
 				Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
 				Publisher:  func(int32) (Publisher, error) { return nil, nil },
 				Log:        slog.New(slog.NewTextHandler(&log, nil)),
@@ -126,6 +134,52 @@ func TestCheck(t *testing.T) {
 			if test.name == "all is well" && log.count("WARN") != 0 {
 				t.Errorf("logged %q, want no warning", log.lines)
 			}
+		})
+	}
+}
+
+// A check that ends in the middle of another try says why the one before failed.
+func TestCheckTellsReasonWhenItEnds(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: refusal{os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
+	for _, test := range []struct {
+		name      string
+		first     error // of the first connection; nil: there is none before the end
+		isByUser  bool
+		want, end string
+	}{
+		{"refused, then cancelled", refused, true, "no broker answers at 127.0.0.1:9092", "context canceled"},
+		{"refused, then its deadline", refused, false, "no broker answers at 127.0.0.1:9092", "context deadline exceeded"},
+		{"no answer within its deadline", nil, false, "does the port speak TLS", "context deadline exceeded"},
+		{"cancelled at once", nil, true, "brokers 127.0.0.1:9092", "context canceled"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := New(Config{
+					Connection: kafka.Connection{Brokers: []string{"127.0.0.1:9092"}, TLS: &kafka.TLS{}},
+					Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
+					Publisher:  func(int32) (Publisher, error) { return nil, nil },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var dials atomic.Int32
+				s.extra = []kgo.Opt{kgo.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+					if dials.Add(1) == 1 && test.first != nil {
+						return nil, test.first
+					}
+					if test.isByUser {
+						cancel()
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})}
+				err = s.Check(ctx)
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.end) {
+					t.Errorf("told %v, want %q and %q", err, test.want, test.end)
+				}
+			})
 		})
 	}
 }

@@ -229,5 +229,9 @@ func (s *Source) leave(ctx context.Context, client *groupClient) {
 	client.AllowRebalance()
 	_ = client.LeaveGroupContext(ctx) // else the session's end does it
 	client.CloseAllowingRebalance()
+	// Close ends with a poll of what is buffered, which blocks rebalances as any poll.
+	// The goroutine of its own LeaveGroup may start only after that poll, and would
+	// wait forever: it and the client would leak.
+	client.AllowRebalance()
 	client.cancel()
 }

@@ -20,6 +20,9 @@ import (
 // start at once, on a machine that may be busy with other tests.
 const kafkaPatience = 90 * time.Second
 
+// rightsPatience is how long brokers may take to hear of a user's rights.
+const rightsPatience = 30 * time.Second
+
 // KafkaConfig is what kind of cluster a test wants. The zero value: one broker that
 // talks in the clear to anybody.
 type KafkaConfig struct {
@@ -209,7 +212,7 @@ func (k *KafkaCluster) CreateTopic(name string, partitions, replicas int, config
 	})
 }
 
-// Allow lets a user do what the rules say, as
+// Allow lets a user do what the rules say, and returns when all brokers know it, as
 //
 //	k.Allow("alice", kadm.NewACLs().Topics("counters").Operations(kadm.OpWrite, kadm.OpDescribe))
 func (k *KafkaCluster) Allow(user string, rules *kadm.ACLBuilder) {
@@ -222,7 +225,17 @@ func (k *KafkaCluster) Allow(user string, rules *kadm.ACLBuilder) {
 		for _, r := range results {
 			err = errors.Join(err, r.Err)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, rightsPatience)
+		defer cancel()
+		for i := range k.brokers {
+			if err := k.awaitRights(ctx, i, results); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -29,7 +31,7 @@ func (k *KafkaCluster) adminPassword() string { return k.id }
 // awaitBroker waits until broker i answers and says that it belongs to the cluster,
 // and at least n brokers with it.
 func (k *KafkaCluster) awaitBroker(ctx context.Context, i, n int) error {
-	return k.await(ctx, i, kmsg.NewPtrMetadataRequest(), func(m *kmsg.MetadataResponse) error {
+	return await(ctx, k, i, kmsg.NewPtrMetadataRequest(), func(m *kmsg.MetadataResponse) error {
 		own := false
 		for _, b := range m.Brokers {
 			own = own || int(b.NodeID) == i+1
@@ -47,7 +49,7 @@ func (k *KafkaCluster) awaitTopic(ctx context.Context, i int, topic string, part
 	wanted := kmsg.NewMetadataRequestTopic()
 	wanted.Topic = &topic
 	request.Topics = append(request.Topics, wanted)
-	return k.await(ctx, i, request, func(m *kmsg.MetadataResponse) error {
+	return await(ctx, k, i, request, func(m *kmsg.MetadataResponse) error {
 		led := 0
 		for _, t := range m.Topics {
 			for _, p := range t.Partitions {
@@ -63,21 +65,45 @@ func (k *KafkaCluster) awaitTopic(ctx context.Context, i int, topic string, part
 	})
 }
 
+// awaitRights waits until broker i knows the rights that were made. It answers from
+// what it decides by, which it hears of some time after they were made.
+func (k *KafkaCluster) awaitRights(ctx context.Context, i int, made kadm.CreateACLsResults) error {
+	for _, r := range made {
+		request := kmsg.NewPtrDescribeACLsRequest()
+		request.ResourceType, request.ResourceName, request.ResourcePatternType = r.Type, &r.Name, r.Pattern
+		request.Principal, request.Host = &r.Principal, &r.Host
+		request.Operation, request.PermissionType = r.Operation, r.Permission
+		err := await(ctx, k, i, request, func(found *kmsg.DescribeACLsResponse) error {
+			if err := kerr.ErrorForCode(found.ErrorCode); err != nil {
+				return err
+			}
+			if len(found.Resources) == 0 {
+				return fmt.Errorf("it does not know that %s may %v %s", r.Principal, r.Operation, r.Name)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // await asks broker i, and no other, until its answer is as wanted. A starting
 // server gives no event.
-func (k *KafkaCluster) await(ctx context.Context, i int, request *kmsg.MetadataRequest, wanted func(*kmsg.MetadataResponse) error) error {
+func await[R kmsg.Response](ctx context.Context, k *KafkaCluster, i int, request kmsg.Request, wanted func(R) error) error {
 	client, err := kgo.NewClient(append(k.adminOptions(k.addrs[i]), kgo.DialTimeout(time.Second))...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	for {
-		m, err := askOnce(ctx, client, request)
-		if err == nil && m.ClusterID != nil && *m.ClusterID != k.id {
+		answer, err := askOnce(ctx, client, request)
+		if m, ok := answer.(*kmsg.MetadataResponse); ok && m.ClusterID != nil && *m.ClusterID != k.id {
 			return fmt.Errorf("%w: %s is answered by another kafka", errPortTaken, k.addrs[i])
 		}
 		if err == nil {
-			err = wanted(m)
+			err = wanted(answer.(R))
 		}
 		if err == nil {
 			return nil
@@ -93,12 +119,8 @@ func (k *KafkaCluster) await(ctx context.Context, i int, request *kmsg.MetadataR
 	}
 }
 
-func askOnce(ctx context.Context, client *kgo.Client, request *kmsg.MetadataRequest) (*kmsg.MetadataResponse, error) {
+func askOnce(ctx context.Context, client *kgo.Client, request kmsg.Request) (kmsg.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	response, err := client.SeedBrokers()[0].Request(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	return response.(*kmsg.MetadataResponse), nil
+	return client.SeedBrokers()[0].Request(ctx, request)
 }
