@@ -168,10 +168,16 @@ func (w *Watcher) bogus() {
 func (w *Watcher) changes(ctx context.Context, n uint64) ([]redis.XMessage, error) {
 	call, cancel := w.call(ctx)
 	defer cancel()
-	messages, err := w.client.XRevRangeN(call, w.layout.Events, "+", "-", int64(min(n, maxCatchUp)+catchUpSlack)).Result()
+	// The client keeps connections for pipelines apart from those for single commands. All
+	// that polls ask goes by one: a link that went silent costs one time-out, not two.
+	var messages *redis.XMessageSliceCmd
+	_, err := w.client.Pipelined(call, func(p redis.Pipeliner) error {
+		messages = p.XRevRangeN(call, w.layout.Events, "+", "-", int64(min(n, maxCatchUp)+catchUpSlack))
+		return nil
+	})
 	if aboutCommand(err) {
 		w.foreign(err)
 		return nil, nil
 	}
-	return messages, err
+	return messages.Val(), err
 }
