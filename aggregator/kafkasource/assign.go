@@ -150,6 +150,19 @@ func (s *Source) present() []*worker {
 	return all
 }
 
+// isOut reports whether partitions were lost, and the group has not said since whose they
+// are.
+func (s *Source) isOut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workers {
+		if w.isLost.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // wait waits for workers to end, up to a time.
 func wait(workers []*worker, most time.Duration) {
 	timer := time.NewTimer(most)

@@ -58,7 +58,9 @@ type watchdog struct {
 	groupAt  atomic.Int64            // when the group last answered, in nanoseconds since the Unix epoch
 	replaced atomic.Bool             // the client has no say any more
 
-	positions map[*worker]standing // used by run alone
+	// Used by run alone.
+	positions map[*worker]standing
+	outSince  time.Time // since when partitions are lost and not assigned to anybody anew; zero: none are
 }
 
 // standing is where a worker was seen first at its position.
@@ -138,13 +140,22 @@ func (d *watchdog) look(now time.Time) (*stuckError, []int32) {
 		}
 	}
 	d.positions = positions
+	if !d.source.isOut() {
+		d.outSince = time.Time{}
+	} else if d.outSince.IsZero() {
+		d.outSince = now
+	}
+	patience := 2*c.Session + c.Connection.Timeout
 	switch {
 	case len(unread) > 0:
 		return &stuckError{stuckFetch, fmt.Sprintf("partitions %v are not read for %v", unread, c.Session)}, unread
 	case len(silent) > 0:
 		return &stuckError{stuckEnds, fmt.Sprintf("leaders of partitions %v tell it nothing for %v", silent, c.Session)}, silent
-	case now.Sub(time.Unix(0, d.groupAt.Load())) > 2*c.Session+c.Connection.Timeout:
-		return &stuckError{stuckGroup, fmt.Sprintf("group %s does not answer it for %v", c.Group, 2*c.Session+c.Connection.Timeout)}, nil
+	case now.Sub(time.Unix(0, d.groupAt.Load())) > patience:
+		return &stuckError{stuckGroup, fmt.Sprintf("group %s does not answer it for %v", c.Group, patience)}, nil
+	case !d.outSince.IsZero() && now.Sub(d.outSince) > patience:
+		// Answers alone are no membership: a client that fails to join gets them, too.
+		return &stuckError{stuckGroup, fmt.Sprintf("it is out of group %s for %v", c.Group, patience)}, nil
 	}
 	return nil, nil
 }
