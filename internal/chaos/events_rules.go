@@ -21,9 +21,10 @@ var ruleKinds = []kind{
 func (r *run) reload(a *api, variant int) {
 	a.write(variant)
 	asked := r.now()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	status, err := ask(ctx, r.load.client[a.index], http.MethodPost, "http://"+a.addr+"/chaos/reload")
+	client := &http.Client{Transport: r.load.client[a.index].Transport} // as patient as it takes: it may be stopped
+	status, err := ask(ctx, client, http.MethodPost, "http://"+a.addr+"/chaos/reload")
 	if err != nil || status != http.StatusOK {
 		r.Fatal(fmt.Sprintf("chaos: reload %s: status %d, %v", a.name, status, err))
 	}
