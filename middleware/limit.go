@@ -28,7 +28,7 @@ func (g *Guard) ask(s *scratch, c *candidate, t *terms, h *held, b limiter.Bucke
 	got := b.Do(g.now(s), ask)
 	h.note(got.Allowed)
 	if g.judge(s, c, t, d, &got.Decision) {
-		s.taken = append(s.taken, taken{bucket: b, held: h, back: got.Return()})
+		s.taken = append(s.taken, taken{bucket: b, held: h, n: got.Taken, mark: got.Mark, origin: got.Origin})
 	}
 }
 
@@ -160,7 +160,7 @@ func (g *Guard) useKeyed(s *scratch, c *candidate, t *terms, hash uint64, d *hot
 		if g.judge(s, c, t, d, &got.Decision) && got.Taken > 0 {
 			from := len(s.takenKeys)
 			s.takenKeys = append(s.takenKeys, s.key...)
-			s.taken = append(s.taken, taken{keyed: t.keyed, hash: hash, from: from, to: len(s.takenKeys), back: got.Return()})
+			s.taken = append(s.taken, taken{keyed: t.keyed, hash: hash, from: from, to: len(s.takenKeys), n: got.Taken, mark: got.Mark, origin: got.Origin})
 		}
 	}
 	if t.asksLater() {

@@ -48,8 +48,10 @@ type course struct {
 // come, and only held is put right.
 type taken struct {
 	bucket limiter.Bucket
-	held   *held       // whose bucket it is; nil: no hot key's
-	back   limiter.Ask // gives it back
+	held   *held // whose bucket it is; nil: no hot key's
+	n      int64
+	mark   int64
+	origin limiter.Origin
 
 	keyed    limiter.Keys
 	hash     uint64
@@ -150,7 +152,7 @@ func (t *taken) giveBack(now time.Duration, keys []byte) {
 		t.held.passed.Add(-1)
 		t.held.refused.Add(1)
 	}
-	ask := t.back
+	ask := limiter.Ask{Kind: limiter.Return, N: t.n, Mark: t.mark, Origin: t.origin}
 	switch {
 	case ask.N == 0:
 	case t.bucket != nil:
