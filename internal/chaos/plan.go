@@ -48,6 +48,9 @@ func plan(c *Config) (events []event) {
 		e.parts, bag = append(e.parts, bag[0]), bag[1:]
 		if len(bag) > 0 && rng.IntN(4) == 0 && bag[0].exclusive != e.parts[0].exclusive {
 			e.parts, bag = append(e.parts, bag[0]), bag[1:]
+			if e.parts[1].exclusive == "rules" { // first changed and last put back: who is stopped reloads nothing
+				slices.Reverse(e.parts)
+			}
 		}
 		e.draws(rng)
 		events = append(events, e)

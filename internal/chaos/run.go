@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -158,7 +159,7 @@ func (r *run) events() {
 			ends = append(ends, k.begin(r, &e))
 		}
 		r.sleep(e.lasts - (r.now() - begun))
-		for _, end := range ends {
+		for _, end := range slices.Backward(ends) {
 			end()
 		}
 		r.sleep(e.calm)
