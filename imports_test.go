@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"kafka":               nil,
 	"config":              {"hotparam", "wire", "kafka"},
 	"collector":           {"hotparam", "wire"},
-	"aggregator":          {"hotparam", "wire"},
+	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
 	"hotkeys":             {"hotparam", "wire"},
 
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
@@ -39,7 +39,8 @@ var arrows = map[string][]string{
 	"internal/interop":                nil, // tests alone
 	"deploy":                          nil, // tests alone
 	"internal/kafkafake":              nil,
-	"internal/httpserve":              nil,
+	"internal/httpserve":              {"internal/openfiles"},
+	"internal/openfiles":              nil,
 	"internal/termshot":               nil,
 
 	"internal/accesslog":   nil,

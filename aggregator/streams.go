@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/openfiles"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -77,7 +78,7 @@ type conn struct {
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {
-	return &streamReader{stats: stats, most: min(MaxConnections, maxFiles()/2), conns: make(map[*conn]struct{})}
+	return &streamReader{stats: stats, most: min(MaxConnections, openfiles.Limit()/2), conns: make(map[*conn]struct{})}
 }
 
 // run implements reader.
@@ -171,7 +172,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 			return err
 		}
 		r.stats.acceptFailed.Add(1)
-		if noDescriptor(err) && r.makeRoom(time.Now()) {
+		if openfiles.AreShort(err) && r.makeRoom(time.Now()) {
 			pause = acceptPause // until it is closed
 		}
 		select {

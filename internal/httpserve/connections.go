@@ -1,12 +1,12 @@
 package httpserve
 
 import (
-	"errors"
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/openfiles"
 )
 
 // connections are those of a server. Each has a request or gives way to a new one.
@@ -182,7 +182,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			}
 			spare = false
 			continue
-		case !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE):
+		case !openfiles.AreShort(err):
 			return nil, err
 		}
 		found := false

@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/openfiles"
 )
 
 // What a client may take.
@@ -62,7 +64,7 @@ type Server struct {
 // New returns a server. It starts nothing.
 func New(c Config) *Server {
 	c.Grace = cmp.Or(c.Grace, time.Second)
-	c.MaxConnections = min(cmp.Or(c.MaxConnections, DefaultConnections), max(reserved, maxFiles()/4))
+	c.MaxConnections = min(cmp.Or(c.MaxConnections, DefaultConnections), max(reserved, openfiles.Limit()/4))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package httpserve
-
-import "math"
-
-// maxFiles is not known.
-func maxFiles() int { return math.MaxInt32 }
