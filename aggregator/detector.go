@@ -12,7 +12,7 @@ type Publisher interface {
 	// Publish takes a change of the hot set.
 	Publish(hotparam.Change)
 	// Refresh takes the present counts of all keys of one part that are hot: a key
-	// that the publisher does not know, as it had no place for it, is told again.
+	// that the publisher had no place for gets another chance.
 	Refresh(part int, hot []hotparam.Hot)
 	// Suspects takes the keys that may be hot and cannot be told yet, all of one
 	// part of the keys: they take the place of what that part told before.

@@ -71,7 +71,7 @@ func TestStreamReaderBoundsConnections(t *testing.T) {
 		if _, err := conns[8].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the silent connection is read: %v", err)
 		}
-		// Without descriptors nobody goes who has just come.
+		// When descriptors are short, a connection that has just come is spared.
 		if !r.makeRoom(time.Now()) || closed(idle) || !closed(conns[7]) {
 			t.Error("not the silent one made room for want of descriptors")
 		}

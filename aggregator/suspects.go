@@ -121,7 +121,7 @@ func (d *Detector) watchSuspects(now time.Time) {
 	d.publisher.Suspects(s.part, s.describe())
 }
 
-// describe is what is told of the suspects: those nearest to their threshold first.
+// describe returns the suspects, those nearest to their threshold first.
 func (s *suspects) describe() []hotparam.Hot {
 	told := make([]hotparam.Hot, 0, len(s.list))
 	for _, w := range s.list {

@@ -102,7 +102,7 @@ func TestDetectorBoundsItsSuspects(t *testing.T) {
 
 // Suspects of a rule that counts bytes take no place of those of a rule that counts
 // requests, neither when they come first nor when all are looked at; and beyond the
-// guaranteed part those nearest to their threshold are told.
+// guaranteed part those nearest to their threshold are listed.
 func TestDetectorSharesItsSuspects(t *testing.T) {
 	out := newRecorder()
 	rules := testRules(hotRule("files", 100_000, time.Second), hotRule("terms", 100, time.Second), hotRule("idle", 1, time.Hour))

@@ -251,7 +251,7 @@ func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
 	return client, err
 }
 
-// standStill stops the workers until a client is told what is ours.
+// standStill stops all workers until the group assigns partitions to the next client.
 func (s *Source) standStill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

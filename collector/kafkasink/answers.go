@@ -12,7 +12,7 @@ import (
 // throttleCap bounds the throttle times that the client obeys. Sarama sleeps for what
 // an answer names, up to 24 days, under the broker's lock, so that neither a deadline
 // nor Close ends it; a damaged answer would silence the sink for good. A cap costs
-// nothing: brokers enforce their quotas by not reading from who is over them.
+// nothing: a broker enforces a quota by not reading from the client that exceeds it.
 const throttleCap = time.Second
 
 // maxAnswer bounds an answer. The largest is about the topic: some 50 bytes for each
