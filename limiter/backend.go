@@ -53,10 +53,9 @@ type Ask struct {
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
-	// Mark, Origin and From are the Result's that a Return gives back.
+	// Mark and Origin are the Result's that a Return gives back.
 	Mark   int64
 	Origin Origin
-	From   From
 }
 
 // Kind is what an Ask does.
@@ -93,22 +92,23 @@ type Result struct {
 	Taken  int64
 	Mark   int64 // 0 or above; names what was taken, for a Return
 	Origin Origin
-	From   From // which backend took it, for a Return
 }
 
 // Origin is where and when something was taken. The zero value says nothing, and then a
-// Return may give back less.
+// Return may give back less. It means something to the process that made it alone.
 type Origin struct {
 	// At is when, by the clock of the backend; 0: not known.
 	At time.Duration
-	// State is where, among the states that one key has of quotas of different families;
-	// empty: in the one of the quota that holds. Bucket and Keys fill it in.
-	State hotparam.Algorithm
+	// From is which backend took it.
+	From From
+	// state is where, among the states that one key has of quotas of different families;
+	// 0: in the one of the quota that holds. Bucket and Keys fill it in.
+	state family
 }
 
 // Return is the Ask that gives back what r took.
 func (r *Result) Return() Ask {
-	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Origin: r.Origin, From: r.From}
+	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Origin: r.Origin}
 }
 
 // Errors of backends.

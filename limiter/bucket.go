@@ -49,15 +49,19 @@ type lockedBucket struct {
 
 func (b *lockedBucket) of(*hotparam.Quota) (Algorithm, error) { return b.algorithm, nil }
 
-func (b *lockedBucket) Do(now time.Duration, ask Ask) Result {
+func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r, err := b.sides.do(now, b.quota, b, &ask)
-	if err != nil { // an algorithm of the user's own that makes no state
-		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
+	if b.sides.quota == b.quota && ask.Kind < Return { // mostly
+		r = b.sides.state.Do(now, ask)
+	} else {
+		var err error
+		if r, err = b.sides.do(now, b.quota, b, &ask); err != nil { // an algorithm of the user's own that makes no state
+			return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
+		}
 	}
 	if r.Taken > 0 && b.sides.family != unlimitedFamily {
-		r.Origin.State = b.sides.family
+		r.Origin.state = b.sides.family
 	}
 	return r
 }

@@ -235,7 +235,7 @@ func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
 	s.left = max(s.left-n, -maxUnsent)
 	s.unsent = min(s.unsent+n, maxUnsent)
 	res := s.result(now)
-	res.Taken, res.Mark, res.From = n, s.batch, From(0).via(fromHere)
+	res.Taken, res.Mark, res.Origin.From = n, s.batch, From(0).via(fromHere)
 	return res
 }
 

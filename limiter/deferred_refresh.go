@@ -100,7 +100,7 @@ func (d *Deferred) send(ctx context.Context, asks []deferredAsk, results []Resul
 		if a.state != nil {
 			d.hear(a, res, err, charge, chargeErr)
 		}
-		res.From = res.From.via(fromWithin)
+		res.Origin.From = res.Origin.From.via(fromWithin)
 		results[a.place] = res
 		errs = setError(errs, len(results), a.place, err)
 	}

@@ -82,7 +82,7 @@ func (f *Failover) plain(ops []Op) bool {
 		return false
 	}
 	for i := range ops {
-		if ops[i].From != 0 {
+		if ops[i].Origin.From != 0 {
 			return false
 		}
 	}
@@ -122,11 +122,11 @@ func (f *Failover) askAll(ctx context.Context, ops []Op, results []Result) error
 
 // stepOf returns who took what op returns, and op as that one knows it.
 func stepOf(op Op) (From, Op) {
-	if op.From == 0 {
+	if op.Origin.From == 0 {
 		return fromWithin, op
 	}
 	var step From
-	step, op.From = op.From.split()
+	step, op.Origin.From = op.Origin.From.split()
 	if op.Kind != Return {
 		step = fromWithin
 	}
@@ -155,7 +155,7 @@ func (f *Failover) heard(ctx context.Context, op Op) {
 // granted records what the primary took, and names who took it.
 func (f *Failover) granted(ctx context.Context, op Op, res Result) Result {
 	f.note(ctx, op, res)
-	res.From = res.From.via(fromWithin)
+	res.Origin.From = res.Origin.From.via(fromWithin)
 	return res
 }
 

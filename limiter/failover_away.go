@@ -32,7 +32,7 @@ func (f *Failover) decide(ctx context.Context, op Op, step From) (Result, error)
 		}
 		res := Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
 		if op.Kind == Take || op.Kind == AtMost || op.Kind == Reserve {
-			res.Taken, res.From = op.N, fromNobody
+			res.Taken, res.Origin.From = op.N, fromNobody
 		}
 		return res, nil
 	case hotparam.AwayClosed:
@@ -52,7 +52,7 @@ func (f *Failover) decide(ctx context.Context, op Op, step From) (Result, error)
 // own names the local backend as who took what a result took.
 func (f *Failover) own(res Result, err error) (Result, error) {
 	if res.Taken > 0 {
-		res.From = res.From.via(fromHere)
+		res.Origin.From = res.Origin.From.via(fromHere)
 	}
 	return res, err
 }
@@ -125,6 +125,6 @@ func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {
 		op.N = min(op.N, 0)
 	}
-	op.Mark, op.Origin, op.From = 0, Origin{}, 0
+	op.Mark, op.Origin = 0, Origin{}
 	return f.local.Do(ctx, f.parts.of(op, f.instances()))
 }

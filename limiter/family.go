@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -12,30 +13,70 @@ import (
 // side by side: what one knows says nothing about the other, so together a key is admitted
 // their sum, and what one had granted is not granted again when it comes back.
 
-// Names of the families that are not an algorithm's.
+// family is a number, and not a name, since each Result has room for one.
+type family uint32
+
+// Families of the algorithms that are built in. Those above are of algorithms of the
+// user's own, one each.
 const (
-	warmUpFamily    hotparam.Algorithm = "warm_up"
-	unlimitedFamily hotparam.Algorithm = "unlimited"
+	_ family = iota // none is known
+	unlimitedFamily
+	bucketFamily
+	warmUpFamily
+	leakyFamily
+	fixedFamily
+	logFamily
+	blocksFamily
+	customFamily
 )
 
-// familyOf names a quota's family: its algorithm, in the main.
-func familyOf(q *hotparam.Quota) hotparam.Algorithm {
+// custom numbers the algorithms of the user's own. They are never forgotten: a program has
+// as many as its source names.
+var custom struct {
+	sync.Mutex
+	families map[hotparam.Algorithm]family
+}
+
+// familyOf returns a valid quota's family: that of its algorithm, in the main.
+func familyOf(q *hotparam.Quota) family {
 	switch {
 	case q.Burst == hotparam.Unlimited:
 		return unlimitedFamily
 	case q.Algorithm.Custom():
-		return q.Algorithm
+		return customFamilyOf(q.Algorithm)
 	case q.WarmUp > 0:
 		return warmUpFamily
-	case q.Algorithm == "", q.Algorithm == hotparam.GCRA:
-		return hotparam.TokenBucket
 	}
-	return q.Algorithm
+	switch q.Algorithm {
+	case hotparam.LeakyBucket:
+		return leakyFamily
+	case hotparam.FixedWindow:
+		return fixedFamily
+	case hotparam.SlidingLog:
+		return logFamily
+	case hotparam.SlidingBlocks:
+		return blocksFamily
+	}
+	return bucketFamily
+}
+
+func customFamilyOf(a hotparam.Algorithm) family {
+	custom.Lock()
+	defer custom.Unlock()
+	f, known := custom.families[a]
+	if !known {
+		if custom.families == nil {
+			custom.families = make(map[hotparam.Algorithm]family)
+		}
+		f = customFamily + family(len(custom.families))
+		custom.families[a] = f
+	}
+	return f
 }
 
 // side is the state of one family, and the quota that it is held to.
 type side struct {
-	family hotparam.Algorithm
+	family family
 	quota  *hotparam.Quota
 	state  State // nil: none yet
 }
@@ -133,8 +174,8 @@ func (s *sides) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *A
 }
 
 func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask *Ask) Result {
-	family := ask.Origin.State
-	if family == "" {
+	family := ask.Origin.state
+	if family == 0 {
 		family = familyOf(q)
 	}
 	if s.family == family {

@@ -70,7 +70,7 @@ type stateKeys struct {
 type keysRule struct {
 	quota     *hotparam.Quota
 	algorithm Algorithm
-	family    hotparam.Algorithm
+	family    family
 }
 
 func (r *keysRule) of(*hotparam.Quota) (Algorithm, error) { return r.algorithm, nil }
@@ -85,7 +85,7 @@ func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resu
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 {
-		r.Origin.State = rule.family
+		r.Origin.state = rule.family
 	}
 	return r
 }

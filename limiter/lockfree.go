@@ -90,11 +90,12 @@ func (g *gcra) do(c *cell, t int64, ask *Ask) (Result, bool) {
 		if next != old && !c.word.CompareAndSwap(old, next) {
 			continue
 		}
-		r := Result{Decision: g.decision(v), Taken: taken}
+		var o Origin
+		mark := int64(0)
 		if taken > 0 {
-			r.name(next+back, t)
+			mark, o.At = next+back, time.Duration(t)
 		}
-		return r, true
+		return Result{Decision: g.decision(v), Taken: taken, Mark: mark, Origin: o}, true
 	}
 }
 

@@ -34,17 +34,21 @@ func (g *Guard) ask(s *scratch, c *candidate, t *terms, h *held, b limiter.Bucke
 
 // askOf is what a request wants of the terms.
 func (g *Guard) askOf(s *scratch, c *candidate, t *terms) limiter.Ask {
-	ask := limiter.Ask{N: 1}
+	var (
+		kind   limiter.Kind
+		left   int64
+		within time.Duration
+	)
 	if p := t.limit.Priority; p != nil {
-		ask.Keep = keep(t.quota.Load().Burst, s.class(c, p), len(p.First)+1)
+		left = keep(t.quota.Load().Burst, s.class(c, p), len(p.First)+1)
 	}
 	switch {
 	case c.Count != hotparam.Requests:
-		ask.Kind = limiter.Peek
+		kind = limiter.Peek
 	case t.waits() && !g.opts.shadow:
-		ask.Kind, ask.Within = limiter.Reserve, s.req.within(t.limit.Wait)
+		kind, within = limiter.Reserve, s.req.within(t.limit.Wait)
 	}
-	return ask
+	return limiter.Ask{Kind: kind, N: 1, Keep: left, Within: within}
 }
 
 // keep is what a request of this class leaves of a burst.
