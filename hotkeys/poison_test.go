@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -54,7 +55,7 @@ func (p *poisoner) number() float64 {
 func (p *poisoner) do(args ...any) {
 	p.t.Helper()
 	err := p.admin.Do(p.t.Context(), args...).Err()
-	if err != nil && err != redis.Nil && !strings.Contains(err.Error(), "WRONGTYPE") {
+	if err != nil && !errors.Is(err, redis.Nil) && !strings.Contains(err.Error(), "WRONGTYPE") {
 		p.t.Fatalf("%q: %v", args, err)
 	}
 }

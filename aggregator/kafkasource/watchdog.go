@@ -190,7 +190,7 @@ func (s *Source) probe(ctx context.Context, partitions []int32) error {
 // returns the last one, which is to be left.
 func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 	var logged time.Time
-	for failures := 0; ; failures++ {
+	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		client, err := s.runClient(ctx)
 		var stuck *stuckError
@@ -207,13 +207,11 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 			failures = 0
 		}
 		if !s.abandon(ctx, client) {
-			return nil, nil
+			break
 		}
 		sleep(ctx, backoffWithin(failures, firstRestart, lastRestart))
-		if ctx.Err() != nil {
-			return nil, nil
-		}
 	}
+	return nil, nil
 }
 
 // runClient joins the group by a new client, and works until ctx ends, the brokers

@@ -107,7 +107,9 @@ func (r *record) back() {
 // buffer. The record itself is left to a producer that does not give it back.
 func (r *record) twin() *record {
 	t := newRecord(cap(r.value))
-	value, headers := append(t.value[:0], r.value...), append(t.headers[:0], r.headers...)
+	value, headers := t.value[:0], t.headers[:0]
+	value = append(value, r.value...)
+	headers = append(headers, r.headers...)
 	*t = *r
 	t.value, t.headers, t.next = value, headers, nil
 	t.msg = &sarama.ProducerMessage{Topic: r.msg.Topic, Partition: r.partition, Value: t, Headers: t.headers, Metadata: t}

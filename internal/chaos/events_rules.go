@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -26,7 +25,7 @@ func (r *run) reload(a *api, variant int) {
 	client := &http.Client{Transport: r.load.client[a.index].Transport} // as patient as it takes: it may be stopped
 	status, err := ask(ctx, client, http.MethodPost, "http://"+a.addr+"/chaos/reload")
 	if err != nil || status != http.StatusOK {
-		r.Fatal(fmt.Sprintf("chaos: reload %s: status %d, %v", a.name, status, err))
+		r.Fatalf("chaos: reload %s: status %d, %v", a.name, status, err)
 	}
 	r.judge.hold(a, variant, asked, r.now())
 }

@@ -60,7 +60,7 @@ func (r *redisServers) primary() *testenv.RedisServer {
 
 // masters are the host:port of all that take writes.
 func (r *redisServers) masters(ctx context.Context) (addrs []string) {
-	all := []string{}
+	var all []string
 	switch {
 	case r.sentinel != nil:
 		return []string{r.sentinel.Primary()}

@@ -54,7 +54,10 @@ func (w *through) DoAll(ctx context.Context, ops []limiter.Op, results []limiter
 	}
 	if err != nil && w.all {
 		clear(results)
-		return err.(limiter.OpErrors).Unwrap()[0]
+		var each limiter.OpErrors
+		if errors.As(err, &each) {
+			return each.Unwrap()[0]
+		}
 	}
 	return err
 }
