@@ -88,6 +88,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
 		d.stats.lostPackets.Add(max(0, lost))
 		d.stats.recovered.Add(max(0, -lost))
 		d.senders.held.note(s, m.Held, now)
+		d.senders.noteAge(s, now.Sub(c.When), now)
 		changed = lost != 0
 	}
 	if changed {

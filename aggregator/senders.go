@@ -19,6 +19,7 @@ type senders struct {
 
 	mu     sync.Mutex // guards what follows, while handlers are told of it, too
 	byName map[string]*sender
+	late   map[string]time.Duration // of these, how old the counts of those are that come late
 	swept  time.Time
 	held   held
 	losses losses
@@ -33,6 +34,7 @@ type sender struct {
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while each packet came in its turn
 	heard       time.Time
+	lateness    lateness
 	holding     *holding // nil while nothing is held back
 }
 
@@ -166,6 +168,7 @@ func (s *senders) sweep(now time.Time) {
 	for name, known := range s.byName {
 		if now.Sub(known.heard) > senderLife && known.holding == nil {
 			delete(s.byName, name)
+			delete(s.late, name)
 		}
 	}
 	s.known.Store(int64(len(s.byName)))

@@ -119,7 +119,7 @@ func (p *kafkaPipeline) ready() (string, error) {
 	case n == 0:
 		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
 	}
-	return withTrouble(fmt.Sprintf("ready: %d partitions", n)+placesWords(&published), &published), nil
+	return withTrouble(fmt.Sprintf("ready: %d partitions", n)+placesWords(&published), &published) + lateWords(&source.Decoder), nil
 }
 
 func (p *kafkaPipeline) collect(s samples) {

@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -89,6 +91,15 @@ func placesWords(stats *hotkeys.PublisherStats) string {
 		words += fmt.Sprintf("; %s cannot be published, as no instance could read them", plural(n, "hot key"))
 	}
 	return words
+}
+
+// lateWords names who sends counts that come late; it is empty if nobody does.
+func lateWords(stats *aggregator.DecoderStats) string {
+	if stats.LateSenders == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; counts of %s come late, those of %s by %v: is the clock there slow?",
+		plural(int(stats.LateSenders), "instance"), stats.Latest, stats.LatestAge.Round(100*time.Millisecond))
 }
 
 // whyNotPublished returns why hot keys are not published, or nil.

@@ -41,6 +41,15 @@ func (p *statsdPipeline) Run(ctx context.Context) error {
 	})
 }
 
+func (p *statsdPipeline) ready() (string, error) {
+	words, err := p.owner.ready()
+	if err != nil {
+		return "", err
+	}
+	stats := p.agg.Stats()
+	return words + lateWords(&stats.Decoder), nil
+}
+
 func (p *statsdPipeline) collect(s samples) {
 	stats := p.agg.Stats()
 	s.statsd(&stats)

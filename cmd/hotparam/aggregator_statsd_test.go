@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -50,5 +52,30 @@ func TestAggregatorListens(t *testing.T) {
 	}
 	if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {
 		t.Errorf("sockets that are left: %q, %v", left, err)
+	}
+}
+
+// An instance whose clock is slow is named, while its counts go missing.
+func TestSlowClockIsNamed(t *testing.T) {
+	server := testenv.Redis(t)
+	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, goodRules+"aggregator: {listen: '127.0.0.1:0'}\n"))
+	conn, err := net.Dial("udp", strings.TrimPrefix(d.find(`statsd=(\S+)`), "udp://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	eventually(t, d.is("ready"))
+	seq := uint64(0)
+	eventually(t, func() error {
+		seq++
+		packet := wire.AppendMeta(nil, wire.Meta{Instance: []byte("api-2"), Incarnation: 1, Seq: seq, Start: time.Now().Add(-time.Hour).UnixNano(), Held: 1})
+		if _, err := fmt.Fprintf(conn, "%s\nshop.search-terms.hot_param.GET%%20/search?q=1:1|c\n", packet); err != nil {
+			return err
+		}
+		return d.is("ready; counts of 1 instance come late, those of api-2 by 1h0m0s: is the clock there slow?")()
+	})
+	eventually(t, d.serves("hotparam_statsd_senders 1", "hotparam_statsd_late_senders 1"))
+	if metrics := d.get("/metrics"); strings.Contains(metrics, "\nhotparam_late_counts_total 0\n") {
+		t.Error("no count was late")
 	}
 }

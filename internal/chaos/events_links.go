@@ -1,6 +1,11 @@
 package chaos
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/chaos/oracle"
+)
 
 // linkKinds are faults of what lies between two processes.
 var linkKinds = []kind{
@@ -85,17 +90,40 @@ func loseCounts(r *run, e *event) func() {
 	}
 }
 
-// clock sets the clock of an instance, as the aggregators see it, off by up to a second:
-// less than what makes counts late. What is hot stays so.
+// clock sets the clock of an instance, as the aggregators see it, off by up to a second or
+// by up to half a minute, and back again. What is hot stays so by the other instances'
+// counts. Those of a clock that is seconds slow are too late for any window, which a metric
+// has to tell.
 func clock(r *run, e *event) func() {
-	offset := time.Duration(e.rng().IntN(2000)-1000) * time.Millisecond
+	rng := e.rng()
+	most := []int{1000, 30_000}[rng.IntN(2)]
+	offset := time.Duration(rng.IntN(2*most)-most) * time.Millisecond
 	r.logf("         by %v", offset)
+	before := r.lateCounts()
 	for _, relay := range r.apis[e.target].counts {
 		relay.setOffset(offset)
 	}
 	return func() {
+		if late := r.lateCounts() - before; offset < -lateFrom && late <= 0 && len(e.parts) == 1 {
+			r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I2, Subject: "hotparam_late_counts_total", Text: fmt.Sprintf(
+				"no more than before, with the clock of %s off by %v", r.apis[e.target].name, offset)})
+		}
 		for _, relay := range r.apis[e.target].counts {
 			relay.setOffset(0)
 		}
 	}
+}
+
+// lateFrom is how slow a clock is whose counts all come too late: the window, the two
+// seconds by which they may be late, and one to spare.
+const lateFrom = 4 * time.Second
+
+// lateCounts returns how many counts came too late at all aggregators.
+func (r *run) lateCounts() (sum float64) {
+	for _, g := range r.aggregators {
+		if n, err := g.metric(r.Context(), r.load.client[0], "hotparam_late_counts_total"); err == nil {
+			sum += n
+		}
+	}
+	return sum
 }
