@@ -47,5 +47,13 @@ func Faults() []Fault {
 			Name: "a watcher that does not take the set which it has loaded", In: "instance", Only: []string{"kill-instance"}, Seed: 1, Invariant: "I2",
 			Edits: []Edit{{"hotkeys/follow.go", "	w.state.take(version, set, issued)\n", "	_ = version\n"}},
 		},
+		{
+			Name: "a refresh that takes no key which it does not know", In: "hotparam", Only: []string{"flood-hot-keys"}, Seed: 1, Invariant: "I2",
+			Edits: []Edit{{"hotkeys/desired.go", "case !d.wants(&w):", "case true:"}},
+		},
+		{
+			Name: "a bound of the polls that pushes cause, removed", In: "instance", Only: []string{"flood-published"}, Seed: 1, Invariant: "I4",
+			Edits: []Edit{{"hotkeys/hints.go", "	if b.full.Sub(now) > (hintBurst-1)*hintRate {\n		return false\n	}\n", ""}},
+		},
 	}
 }

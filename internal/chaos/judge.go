@@ -370,7 +370,7 @@ func (j *judge) idle(name string, open int) {
 	}
 }
 
-// maxLoads is how often an instance may load the published set a second because of
+// maxLoads is how often an instance may load the published set, or look, a second because of
 // what others publish.
 const maxLoads = 20
 

@@ -244,11 +244,12 @@ func (r *run) findLimitKeys() {
 	}
 }
 
-// loads returns how often the instances have loaded the published set.
+// loads returns how often the instances have loaded the published set, or looked whether it
+// has changed.
 func (r *run) loads() (sum float64) {
 	for _, a := range r.apis {
 		if s, err := a.state(r.Context(), r.load.client[a.index], false); err == nil {
-			sum += float64(s.Watcher.Resyncs)
+			sum += float64(s.Watcher.Resyncs + s.Watcher.Polls)
 		}
 	}
 	return sum
