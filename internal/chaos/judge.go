@@ -14,8 +14,12 @@ import (
 // How soon all has to be well after a fault, and what is allowed meanwhile.
 const (
 	recovery       = 3 * time.Second
-	maxLatency     = time.Second // of a request that does not wait for its turn
 	requestTimeout = 8 * time.Second
+	// maxLatency is how long a request may take whose limit is decided here. One that asks
+	// Redis may take as much longer as Redis is waited for, however Redis fares.
+	maxLatency = 200 * time.Millisecond
+	// settling is how long after a fault's end requests may fail that it hit.
+	settling = time.Second
 	// inFlight is how long a request that met the old rules may be on its way.
 	inFlight = time.Second
 )
@@ -158,7 +162,7 @@ func (j *judge) begin(e effect) (end func()) {
 		now := j.now()
 		j.excuse(&e, now)
 		j.effects = slices.DeleteFunc(j.effects, func(o *effect) bool { return o == &e })
-		failing.To = now + maxLatency
+		failing.To = now + settling
 		if e.lost || e.anew {
 			j.anewTo = now + recovery
 		}
@@ -242,9 +246,13 @@ func (j *judge) checkAnswer(a *api, route, key string, sent, now time.Duration, 
 		}
 	}
 	d := doubt{at: now, sent: sent, bound: maxLatency}
-	if route == "wait" {
-		d.bound += maxWait
-	} else {
+	switch {
+	case route == "wait":
+		d.bound += redisTimeout + maxWait
+	case route == "solo" || rolling[route].exact:
+		d.bound += redisTimeout
+		fallthrough
+	default:
 		j.slowest = max(j.slowest, now-sent)
 	}
 	took := (now - sent).Round(time.Millisecond)
