@@ -17,6 +17,10 @@ import (
 )
 
 var (
+	//go:embed lua/time.lua
+	timeLua string
+	//go:embed lua/plain.lua
+	plainLua string
 	//go:embed lua/head.lua
 	headLua string
 	//go:embed lua/bucket.lua
@@ -34,10 +38,10 @@ var (
 // Each algorithm has a script of its own, so that a call runs no more than it needs;
 // mixedScript has them all, for batches of several.
 var (
-	bucketScript = newScript(headLua, bucketLua, runLua)
-	warmupScript = newScript(headLua, warmupLua, runLua)
-	windowScript = newScript(headLua, framesLua, windowLua, runLua)
-	mixedScript  = newScript(headLua, bucketLua, warmupLua, framesLua, windowLua, runLua)
+	bucketScript = newScript(timeLua, plainLua, headLua, bucketLua, runLua)
+	warmupScript = newScript(timeLua, headLua, warmupLua, runLua)
+	windowScript = newScript(timeLua, headLua, framesLua, windowLua, runLua)
+	mixedScript  = newScript(timeLua, plainLua, headLua, bucketLua, warmupLua, framesLua, windowLua, runLua)
 )
 
 // plan is what a script is told of a quota.

@@ -1,7 +1,9 @@
 package redislimiter
 
 import (
+	"cmp"
 	"context"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -12,9 +14,26 @@ import (
 type script struct{ source, hash any }
 
 func newScript(parts ...string) *script {
-	source := strings.Join(parts, "\n")
+	source := inlined(strings.Join(parts, "\n"))
 	return &script{source, redis.NewScript(source).Hash()}
 }
+
+// constant is a line of a script that names a number.
+var constant = regexp.MustCompile(`(?m)^ *local ([A-Z_]+) = ([\d.]+)( --.*)?\n`)
+
+// inlined puts the numbers in where the script names them. To Lua a named number is a
+// variable, which each function that uses it has to catch when it is made: at each call.
+func inlined(source string) string {
+	values := make(map[string]string)
+	for _, m := range constant.FindAllStringSubmatch(source, -1) {
+		values[m[1]] = m[2]
+	}
+	return word.ReplaceAllStringFunc(constant.ReplaceAllString(source, ""), func(name string) string {
+		return cmp.Or(values[name], name)
+	})
+}
+
+var word = regexp.MustCompile(`[A-Za-z_]+`)
 
 // call is one run of a script, on keys of one slot.
 type call struct {

@@ -10,10 +10,16 @@
 --
 -- A frame is dropped when nobody asked for its span. There are at most MOST; beyond that
 -- two become one that is as long as either, and whose slots are instants.
-local SPAN, LENGTH, LIMIT, ASKED, FROM, TILL = 1, 2, 3, 4, 5, 6
+local SPAN = 1
+local LENGTH = 2
+local LIMIT = 3
+local ASKED = 4
+local FROM = 5
+local TILL = 6
 local frames = {list = nil, over = nil, own = nil, written = false}
 do
-  local MOST, NUMBERS = 4, 6
+  local MOST = 4
+  local NUMBERS = 6
 
   -- Reads those that stand behind the head of a state, apart those that are over; by: how
   -- much the clock was set back.

@@ -1,19 +1,15 @@
--- Head of the limiters' scripts. Times are microseconds since the Unix epoch, on
--- Redis's clock unless the caller gives another. All numbers but those of a warm-up
--- are whole. Below 2^53 Lua's floats hold them exactly; what is owed is beyond that only
--- where quotas of very different rates share a key, and is then rounded up by a part in
--- 2^52.
+-- Head of the limiters' scripts. All numbers but those of a warm-up are whole. Below 2^53
+-- Lua's floats hold them exactly; what is owed is beyond that only where quotas of very
+-- different rates share a key, and is then rounded up by a part in 2^52.
 --
 -- A script is run as a whole each time, and to make its functions is much of the work.
 -- A function costs the more the more locals outside of it it uses; so there are few,
 -- and what is known of the key at hand stands in tables.
-if redis.replicate_commands then redis.replicate_commands() end -- before Redis 7, for TIME
 
 -- A state is a string: the letter of its algorithm; the end of the key's penalty, 0:
 -- none; the last instant of its time; then what the algorithm keeps.
 local HEAD = 17
 local OWN = 74 -- where the algorithm's own begins in what is asked, see below
-local WHOLE = 9007199254740992 -- 2^53
 local MINUTE = 60000000
 local algorithms = {}
 
@@ -22,14 +18,9 @@ local algorithms = {}
 -- limit of its quota, what time it is for its state, the end of its penalty, whether it
 -- has a state, and whether that has to be written.
 local on = {
-  now = 0, spare = 0, base = '', own = '', key = '', kind = 0, letter = '', limit = 0,
+  now = now, spare = spare, base = '', own = '', key = '', kind = 0, letter = '', limit = 0,
   t = 0, lock = 0, known = false, dirty = false,
 }
-on.now, on.spare = struct.unpack('<dd', ARGV[1])
-if on.now < 0 then
-  local time = redis.call('TIME')
-  on.now = time[1] * 1000000 + time[2]
-end
 
 -- Returns the beginning of the state of the quota's algorithm, '' if there is none, and
 -- sets on.key to where it is or would be. Each algorithm has a state of its own: under

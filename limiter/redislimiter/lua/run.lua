@@ -1,4 +1,4 @@
--- Does what is asked, key by key. Of each: the letter of the algorithm, kind, n, keep,
+-- Does what is asked of the keys that are left, one by one. Of each: the letter of the algorithm, kind, n, keep,
 -- within, mark, when that was taken, penalty, limit, whether denials count, then the
 -- algorithm's own, packed
 -- as floats. The answer is packed likewise: the time, then of each key what came of it,
@@ -10,8 +10,19 @@
 -- KEYS are, of each: the key itself; the one of the algorithm; to forget, those of the
 -- other algorithms; with a penalty, or to forget, the one of the lock. That is when it
 -- ends, and when that was written: it is for all algorithms.
-local TAKE, PEEK, ATMOST, RESERVE, CHARGE, RETURN, FORGET = 0, 1, 2, 3, 4, 5, 6
-local DENIED, ALLOWED, LOCKED, AGAIN, FAILED = 0, 1, 2, 3, 4
+local TAKE = 0
+local PEEK = 1
+local ATMOST = 2
+local RESERVE = 3
+local CHARGE = 4
+local RETURN = 5
+local FORGET = 6
+
+local DENIED = 0
+local ALLOWED = 1
+local LOCKED = 2
+local AGAIN = 3
+local FAILED = 4
 
 -- Takes n above 0, if that may be: what came of it, retry, delay, taken, mark. No
 -- retry: never.
@@ -39,18 +50,6 @@ local function take(a, kind, n, keep, within, counts)
   return ALLOWED, 0, delay, n, a.take(n, line or wait)
 end
 
--- The end of the key's lock, as far as the states do not know it.
-local function shared_lock(key)
-  local lock = redis.call('GET', key)
-  if not lock or #lock ~= 16 then return 0 end
-  local ends, written = struct.unpack('<dd', lock)
-  if written - on.now <= MINUTE then return ends end
-  ends = ends - (written - on.now) -- another clock
-  redis.call('SET', key, struct.pack('<dd', ends, on.now), 'PX', math.ceil(math.max(0, ends - on.now) / 1000) + on.spare)
-  return ends
-end
-
-local answer, at = {}, 1
 local function ask(k)
   local asked = ARGV[k + 1]
   local letter, kind, n, keep, within, mark, since, penalty, limit, counts = struct.unpack('<c1ddddddddd', asked)
@@ -65,7 +64,15 @@ local function ask(k)
   local a, locked = algorithms[letter], 0
   local told = a.open(asked)
   if penalty > 0 then
-    if kind ~= FORGET then on.lock = math.max(on.lock, shared_lock(lock)) end
+    local shared = kind ~= FORGET and redis.call('GET', lock)
+    if shared and #shared == 16 then -- the end of the key's lock, as far as the states do not know it
+      local ends, written = struct.unpack('<dd', shared)
+      if written - on.now > MINUTE then -- another clock
+        ends = ends - (written - on.now)
+        redis.call('SET', lock, struct.pack('<dd', ends, on.now), 'PX', math.ceil(math.max(0, ends - on.now) / 1000) + on.spare)
+      end
+      on.lock = math.max(on.lock, ends)
+    end
     locked = math.min(math.max(0, on.lock - on.t), penalty)
   end
   local code, retry, delay, taken, took = DENIED, 0, 0, 0, 0
@@ -100,34 +107,27 @@ local function ask(k)
   if on.dirty then a.save() end
 end
 
--- A key that is of another type than ours is nobody's: no other program's keys have such
--- names. It is deleted, and is as new.
-local function heal(from, to)
-  for i = from, to do
-    local found = redis.pcall('GET', KEYS[i])
-    if type(found) == 'table' and found.err then redis.call('DEL', KEYS[i]) end
-  end
-end
-
-local function text_of(err) return type(err) == 'table' and err.err or tostring(err) end
-
 local healed, errors = 0, nil
-for k = 1, #ARGV - 1 do
+for k = done + 1, #ARGV - 1 do
   local first = at
   local ok, err = pcall(ask, k)
-  if not ok and text_of(err):find('WRONGTYPE', 1, true) then
-    heal(first, at - 1)
+  if not ok and (type(err) == 'table' and err.err or tostring(err)):find('WRONGTYPE', 1, true) then
+    -- A key that is of another type than ours is nobody's: no other program's keys have
+    -- such names. It is deleted, and is as new.
+    for i = first, at - 1 do
+      local found = redis.pcall('GET', KEYS[i])
+      if type(found) == 'table' and found.err then redis.call('DEL', KEYS[i]) end
+    end
     healed, at = healed + 1, first
     ok, err = pcall(ask, k)
   end
-  local text = not ok and text_of(err)
-  if text then
+  if not ok then
     errors = errors or {''}
-    errors[#errors + 1] = text
+    errors[#errors + 1] = type(err) == 'table' and err.err or tostring(err)
     answer[k] = struct.pack('<ddddddd', FAILED, 0, 0, 0, 0, 0, 0)
   end
 end
-local reply = struct.pack('<d', on.now) .. (#answer == 1 and answer[1] or table.concat(answer))
+local reply = struct.pack('<d', now) .. (#answer == 1 and answer[1] or table.concat(answer))
 if healed + (errors and 1 or 0) == 0 then return reply end
 errors = errors or {''}
 errors[1] = reply

@@ -17,8 +17,12 @@ do
     span = 0, length = 0, edges = nil,
     text = '',           -- the beginning of the state, as it was read
   }
-  local SIZE, RECORD = HEAD + 48, 16
-  local MOST_OWED, MOST_AHEAD, FEW, MANY = 1099511627776, 65536, 64, 8192
+  local SIZE = 65 -- HEAD and six numbers
+  local RECORD = 16
+  local MOST_OWED = 1099511627776
+  local MOST_AHEAD = 65536
+  local FEW = 64
+  local MANY = 8192
 
   local function record(at)
     if at + RECORD <= #w.text then return struct.unpack('<dd', w.text, at + 1) end

@@ -1,0 +1,35 @@
+-- What is asked of a bucket nearly always, straight on: a script is run as a whole each
+-- time, and to make the functions that follow is most of the work. It is a take of a
+-- bucket that was last asked by a quota of the same rate, without a penalty, a line or
+-- anything reserved. Keys are done in their order up to the first of which any of that is
+-- not so; the functions of bucket.lua come to the same.
+for k = 1, #ARGV - 1 do
+  local asked = ARGV[k + 1]
+  local letter = asked:sub(1, 1)
+  if letter ~= 'b' and letter ~= 'l' then break end
+  local _, kind, n, keep, _, _, _, penalty, limit, _, earn, cost, _, _, shape = struct.unpack('<c1dddddddddddddd', asked)
+  if kind ~= 0 or n < 1 or penalty > 0 or shape > 0 then break end
+  local state = redis.pcall('GETRANGE', KEYS[at], 0, 319)
+  if type(state) ~= 'string' or #state ~= 49 or state:sub(1, 1) ~= letter then break end
+  local _, line, last, earned, costed, due, owed = struct.unpack('<c1dddddd', state)
+  if earned ~= earn or costed ~= cost or due < 0 or last > now or line > last or line <= 0 then break end
+  local passed = now - last
+  if passed >= math.ceil(owed / earn) then owed = 0 else owed = owed - passed * earn end
+  local code, retry, taken, mark = 0, 0, 0, 0
+  if n + keep <= limit then
+    local missing = owed + (n + keep) * cost - limit * cost
+    if missing > 0 then
+      retry = math.min(math.ceil(missing / earn), WHOLE)
+    else
+      owed, line = owed + n * cost, line + n
+      code, taken, mark = 1, n, line
+      local ttl = math.ceil(math.min(math.ceil(owed / earn), WHOLE) / 1000) + spare
+      local wrote = redis.pcall('SET', KEYS[at], struct.pack('<c1dddddd', letter, line, now, earn, cost, limit, owed), 'PX', ttl)
+      if wrote.err then break end
+    end
+  end
+  local fresh = math.min(math.ceil(owed / earn), WHOLE)
+  answer[k] = struct.pack('<ddddddd', code, math.max(0, limit - math.ceil(owed / cost)), retry, fresh, 0, taken, mark)
+  done, at = k, at + 2
+end
+if done == #ARGV - 1 then return struct.pack('<d', now) .. (done == 1 and answer[1] or table.concat(answer)) end
