@@ -18,7 +18,7 @@ import (
 //go:embed lua/members_beat.lua
 var membersBeatLua string
 
-var membersBeat = newScript(membersBeatLua)
+var membersBeat = newScript(membersBeatLua).of("ZCARD")
 
 // MembersConfig says which fleet a [Members] belongs to, and as whom.
 type MembersConfig struct {
@@ -112,6 +112,7 @@ type MembersStats struct {
 	Connected bool   // the last heartbeat was answered
 	Failures  uint64 // heartbeats that were not answered
 	Rejoins   uint64 // times that Redis had lost this instance: it was silent for too long, or Redis lost its state
+	Healed    uint64 // times that the fleet's key was of a foreign type, and began anew
 }
 
 // NewMembers makes the count of a fleet. The caller runs it, and closes the client, whose
@@ -166,6 +167,7 @@ func (m *Members) beat(ctx context.Context) {
 	defer cancel()
 	script := call{script: membersBeat, keys: []string{m.key}, args: []any{m.member, m.cfg.Dead.Milliseconds(), longestDead.Milliseconds()}}
 	_ = run(limited, m.client, &script) // its command has the error
+	m.cured(script.healed)
 	answer, err := script.cmd.Int64Slice()
 	if err == nil && len(answer) != 2 {
 		err = fmt.Errorf("unexpected answer %v", answer)
@@ -176,6 +178,13 @@ func (m *Members) beat(ctx context.Context) {
 	case ctx.Err() == nil:
 		m.failed(err)
 	}
+}
+
+// cured counts the keys of a foreign type that a heartbeat has met.
+func (m *Members) cured(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.Healed += uint64(n)
 }
 
 // heard takes a count. Where Redis has lost this instance it has likely lost the others

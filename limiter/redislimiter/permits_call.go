@@ -37,7 +37,9 @@ var (
 	permitsDelete = permitsScript("local was = config()\nredis.call('DEL', CONFIG, SHARED, OWN)\nreturn was and 1 or 0\n")
 )
 
-func permitsScript(body string) *script { return newScript(permitsHeadLua, body) }
+func permitsScript(body string) *script {
+	return newScript(permitsHeadLua, body).of("HMGET rate", "ZSCORE 0", "ZSCORE 0")
+}
 
 // call runs a script, unless Redis is away.
 func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.Cmd {

@@ -79,6 +79,7 @@ func TestLeastRights(t *testing.T) {
 
 func actMember(t *testing.T, admin, client redis.UniversalClient) error {
 	m := membersOf(t, client, "api-1", nil)
+	must(t, admin.Set(t.Context(), m.key, "foreign", 0).Err())
 	m.beat(t.Context())
 	if s := m.Stats(); s.Count != 1 {
 		return fmt.Errorf("%+v", s)
@@ -94,6 +95,10 @@ func actSemaphore(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	s := semaphoreOf(t, client, nil)
 	key := semaphoreKey(s.cfg.Namespace, "k")
+	must(t, admin.Set(ctx, semaphoreKey(s.cfg.Namespace, "foreign"), "foreign", 0).Err())
+	if _, _, err := s.Acquire(ctx, "foreign", limiter.SemaphoreAsk{Permits: 2, N: 1}); err != nil {
+		return err
+	}
 	must(t, admin.ZAdd(ctx, key, redis.Z{Score: -1, Member: "+"}, redis.Z{Score: 1000, Member: "2 crashed/1"}).Err())
 	must(t, admin.ZAdd(ctx, key+waitingSuffix, redis.Z{Score: 1e18, Member: "other/1"}).Err())
 	l, _, err := s.Acquire(ctx, "k", limiter.SemaphoreAsk{Permits: 2, N: 2})
@@ -124,6 +129,7 @@ func actSemaphore(t *testing.T, admin, client redis.UniversalClient) error {
 func actPermits(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	p := permitsOf(t, client, nil)
+	must(t, admin.MSet(ctx, p.keys[0], "foreign", p.keys[1], "foreign").Err())
 	kept := permitRate(4, time.Hour)
 	kept.KeepAlive = 2 * time.Hour
 	_, err := p.TrySetRate(ctx, kept)

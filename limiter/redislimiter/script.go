@@ -11,11 +11,14 @@ import (
 )
 
 // script is a script, and the name by which Redis knows it; both are strings.
-type script struct{ source, hash any }
+type script struct {
+	source, hash any
+	reads        []any // see of
+}
 
 func newScript(parts ...string) *script {
 	source := inlined(strings.Join(parts, "\n"))
-	return &script{source, redis.NewScript(source).Hash()}
+	return &script{source: source, hash: redis.NewScript(source).Hash()}
 }
 
 // constant is a line of a script that names a number.
@@ -40,7 +43,8 @@ type call struct {
 	script *script
 	keys   []string
 	args   []any
-	cmd    once // what came of it
+	cmd    once  // what came of it
+	healed int64 // keys of a foreign type that it met
 }
 
 // once is a command that no client repeats. One that was lost on the way back was
@@ -69,6 +73,7 @@ func run(ctx context.Context, client redis.UniversalClient, calls ...*call) erro
 		}
 	}
 	send(ctx, client, unknown)
+	heal(ctx, client, calls)
 	for _, c := range calls {
 		if err := c.cmd.Err(); err != nil {
 			return err

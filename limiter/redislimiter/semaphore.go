@@ -135,6 +135,7 @@ type SemaphoreStats struct {
 	Expired  uint64 // leases of crashed holders, of any process, that were found over and dropped
 	Failures uint64 // calls to Redis that failed
 	Refused  uint64 // calls that were not made since Redis did not answer shortly before
+	Healed   uint64 // keys that were of a foreign type, and are as new since
 }
 
 var _ limiter.Semaphore = (*Semaphore)(nil)

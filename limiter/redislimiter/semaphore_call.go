@@ -17,9 +17,9 @@ var (
 	//go:embed lua/semaphore_renew.lua
 	semaphoreRenewLua string
 
-	semaphoreAcquire = newScript(semaphoreAcquireLua)
-	semaphoreRelease = newScript(semaphoreReleaseLua)
-	semaphoreRenew   = newScript(semaphoreRenewLua)
+	semaphoreAcquire = newScript(semaphoreAcquireLua).of("ZCARD", "ZCARD")
+	semaphoreRelease = newScript(semaphoreReleaseLua).of("ZCARD", "ZCARD")
+	semaphoreRenew   = newScript(semaphoreRenewLua).of("ZCARD")
 )
 
 // semaphoreAnswer is what an ask came to.
@@ -55,6 +55,7 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, believed.Microseconds()}
 	acquire := call{script: semaphoreAcquire, keys: keys, args: args}
 	_ = run(limited, s.client, &acquire) // its command has the error
+	s.cured(&acquire)
 	reply, err := acquire.cmd.Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("unexpected answer %v", reply)
@@ -125,6 +126,7 @@ func (s *Semaphore) turns(ctx context.Context, key string, turn int64) {
 func (s *Semaphore) callRelease(ctx context.Context, key string, members ...any) (turn int64, err error) {
 	release := s.releaseCall(key, members...)
 	_ = run(ctx, s.client, release) // its command has the error
+	s.cured(release)
 	reply, err := release.cmd.Int64Slice()
 	if err == nil && len(reply) != 2 {
 		err = fmt.Errorf("unexpected answer %v", reply)
@@ -147,6 +149,13 @@ func (s *Semaphore) count(add func(*SemaphoreStats)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	add(&s.stats)
+}
+
+// cured counts the keys of a foreign type that a call has met.
+func (s *Semaphore) cured(c *call) {
+	if c.healed > 0 {
+		s.count(func(stats *SemaphoreStats) { stats.Healed += uint64(c.healed) })
+	}
 }
 
 // note records what a call came to that began at began; hasty: its caller gave up too soon

@@ -234,6 +234,7 @@ func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []le
 	_ = run(ctx, s.client, calls...) // each command has its own error
 	for i, c := range calls {
 		var e error
+		s.cured(c)
 		replies[i], e = c.cmd.Int64Slice()
 		s.note(ctx, all[i].key, began, e, errors.Is(e, context.Canceled))
 		if e != nil {
