@@ -222,12 +222,8 @@ type DecoderStats struct {
 	// that made such a gap and came after all, Duplicates are packets that came
 	// twice, Senders are the instances heard of lately.
 	LostPackets, Recovered, Duplicates, Senders int64
-	// LateSenders are those of them all of whose counts are older than
-	// [DefaultGrace] when they come: their clocks are slow, or they are on their way
-	// for so long. Latest is the one of which they are the oldest, by LatestAge.
-	LateSenders int64
-	Latest      string
-	LatestAge   time.Duration
+	// Late are those of the senders whose counts come late.
+	Late LateSenders
 	// Origins are lines that tell where counts of a hot key come from.
 	Origins int64
 	// Aged is what instances held back until it was older than any window.
@@ -237,13 +233,12 @@ type DecoderStats struct {
 // Stats tells the counters. It is safe for concurrent use.
 func (d *Decoder) Stats() DecoderStats {
 	s := &d.stats
-	late, latest, age := d.senders.latest()
 	return DecoderStats{
-		LateSenders: late, Latest: latest, LatestAge: age,
 		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
+		Late: d.senders.lateNow(),
 	}
 }
 
@@ -265,10 +260,7 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Recovered += o.Recovered
 	s.Duplicates += o.Duplicates
 	s.Senders = max(s.Senders, o.Senders)
-	s.LateSenders = max(s.LateSenders, o.LateSenders)
-	if o.LatestAge > s.LatestAge {
-		s.Latest, s.LatestAge = o.Latest, o.LatestAge
-	}
+	s.Late.merge(o.Late)
 	s.Origins += o.Origins
 	s.Aged += o.Aged
 }

@@ -23,7 +23,7 @@ func (l *lateness) note(age time.Duration, now time.Time) {
 		l.least = min(l.least, age)
 		return
 	}
-	l.before = age // a sender that is new, or was silent
+	l.before = 0 // of a sender that is new, or was silent, nothing is said yet
 	if !l.ends.IsZero() && now.Sub(l.ends) < latenessSlot {
 		l.before = l.least
 	}
@@ -46,14 +46,28 @@ func (s *senders) noteAge(from *sender, age time.Duration, now time.Time) {
 	s.late[from.name] = age
 }
 
-// latest returns how many senders are late, and which one is the most.
-func (s *senders) latest() (n int64, name string, by time.Duration) {
+// LateSenders are instances all of whose counts are older than [DefaultGrace] when they
+// come: their clocks are slow, or they are on their way for so long.
+type LateSenders struct {
+	N      int64         // how many they are
+	Latest string        // the one of which they are the oldest
+	Age    time.Duration // how old
+}
+
+// merge adds those of another decoder, which may be the same ones.
+func (l *LateSenders) merge(o LateSenders) {
+	l.N = max(l.N, o.N)
+	if o.Age > l.Age {
+		l.Latest, l.Age = o.Latest, o.Age
+	}
+}
+
+// lateNow returns those that are late.
+func (s *senders) lateNow() (l LateSenders) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for of, age := range s.late {
-		if age > by {
-			name, by = of, age
-		}
+	for name, age := range s.late {
+		l.merge(LateSenders{int64(len(s.late)), name, age})
 	}
-	return int64(len(s.late)), name, by
+	return l
 }

@@ -48,18 +48,18 @@ func TestSlowClocksAreNamed(t *testing.T) {
 		}
 		right := func(string) time.Duration { return 0 }
 		run(5*time.Second, right)
-		if s := d.Stats(); s.LateSenders != 0 {
+		if s := d.Stats(); s.Late.N != 0 {
 			t.Fatalf("seed %d: before: %+v", seed, s)
 		}
 		run(3*time.Second, func(name string) time.Duration { return offsets[name] })
 		for range 20 {
 			run(step, func(name string) time.Duration { return offsets[name] })
-			if s := d.Stats(); s.LateSenders != 2 || s.Latest != "slower" || s.LatestAge < time.Minute || s.LatestAge > 61*time.Second {
+			if s := d.Stats(); s.Late.N != 2 || s.Late.Latest != "slower" || s.Late.Age < time.Minute || s.Late.Age > 61*time.Second {
 				t.Fatalf("seed %d: %+v", seed, s)
 			}
 		}
 		run(step, right)
-		if s := d.Stats(); s.LateSenders != 0 || s.Latest != "" || s.LatestAge != 0 {
+		if s := d.Stats(); s.Late != (LateSenders{}) {
 			t.Fatalf("seed %d: after: %+v", seed, s)
 		}
 	}
@@ -76,7 +76,7 @@ func TestLateSendersAreForgotten(t *testing.T) {
 			d.Record(m, nil, now, nobody{})
 		}
 	}
-	if s := d.Stats(); s.LateSenders != 3 {
+	if s := d.Stats(); s.Late.N != 3 {
 		t.Fatalf("%+v", s)
 	}
 	for i := range uint64(3) {
@@ -85,7 +85,7 @@ func TestLateSendersAreForgotten(t *testing.T) {
 		m.Start = now.UnixNano()
 		d.Record(m, nil, now, nobody{})
 	}
-	if s := d.Stats(); s.LateSenders != 0 || len(d.senders.late) != 0 {
+	if s := d.Stats(); s.Late.N != 0 || len(d.senders.late) != 0 {
 		t.Fatalf("%+v", s)
 	}
 }

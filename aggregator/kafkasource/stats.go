@@ -118,7 +118,7 @@ func (s *Source) retire(w *worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.running, w)
-	r.decoder.Senders, r.decoder.LateSenders, r.decoder.Latest, r.decoder.LatestAge = 0, 0, "", 0
+	r.decoder.Senders, r.decoder.Late = 0, aggregator.LateSenders{}
 	s.past.decoder.Merge(&r.decoder)
 	s.past.detector.Merge(&aggregator.DetectorStats{Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late})
 }

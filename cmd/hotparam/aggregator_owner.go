@@ -95,11 +95,12 @@ func placesWords(stats *hotkeys.PublisherStats) string {
 
 // lateWords names who sends counts that come late; it is empty if nobody does.
 func lateWords(stats *aggregator.DecoderStats) string {
-	if stats.LateSenders == 0 {
+	late := &stats.Late
+	if late.N == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; counts of %s come late, those of %s by %v: is the clock there slow?",
-		plural(int(stats.LateSenders), "instance"), stats.Latest, stats.LatestAge.Round(100*time.Millisecond))
+		plural(int(late.N), "instance"), late.Latest, late.Age.Round(100*time.Millisecond))
 }
 
 // whyNotPublished returns why hot keys are not published, or nil.

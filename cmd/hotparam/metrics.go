@@ -106,7 +106,7 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	s.counter(c.aged, d.Aged)
 	s.counter(c.origins, d.Origins)
 	s.gauge(c.senders, float64(d.Senders))
-	s.gauge(c.late, float64(d.LateSenders))
+	s.gauge(c.late, float64(d.Late.N))
 }
 
 var (
