@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,17 +21,20 @@ const (
 
 // effect is what a fault excuses, from its beginning until a recovery after its end.
 type effect struct {
-	publishing bool // hot keys may be unlimited everywhere
-	redis      bool // instances may decide exact limits by their parts
-	lost       bool // Redis may forget what was taken
-	anew       bool // epochs may begin anew
-	aggregator bool // it may not answer
-	one        bool // the rest concerns the instance alone:
+	publishing bool     // hot keys may be unlimited everywhere
+	redis      bool     // instances may decide exact limits by their parts
+	lost       bool     // Redis may forget what was taken
+	spared     []string // the limits, as run.limitKeys names them, that neither of these concerns
+	anew       bool     // epochs may begin anew
+	aggregator bool     // it may not answer
+	one        bool     // the rest concerns the instance alone:
 	instance   int
-	requests   bool     // requests may fail
-	fresh      bool     // it begins anew
-	poisoned   []string // limits of which Redis may forget or refuse the key
+	requests   bool // requests may fail
+	fresh      bool // it begins anew
 }
+
+// concerns reports whether what Redis does to a limit is excused.
+func (e *effect) concerns(limit string) bool { return !slices.Contains(e.spared, limit) }
 
 // judge feeds the oracle with what clients see. It is safe for concurrent use.
 type judge struct {
@@ -134,11 +136,10 @@ func (j *judge) begin(e effect) (end func()) {
 	j.excuse(&e, now)
 	var ends []func(time.Duration)
 	for _, l := range j.exact {
-		poisoned := slices.ContainsFunc(e.poisoned, func(k string) bool { return strings.HasPrefix(l.Key, k) })
-		if e.redis || poisoned {
+		if e.redis && e.concerns(l.Key) {
 			ends = append(ends, l.Away(now, instances))
 		}
-		if e.lost || poisoned {
+		if e.lost && e.concerns(l.Key) {
 			ends = append(ends, l.Lost(now))
 		}
 		if e.fresh {
@@ -175,7 +176,7 @@ func (j *judge) excuse(e *effect, now time.Duration) {
 		if e.publishing || mine {
 			j.hot[i].Excuse(now)
 		}
-		if e.redis || mine {
+		if e.redis && e.concerns(j.office[i].Key) || mine {
 			j.office[i].Excuse(now)
 		}
 	}
