@@ -85,7 +85,9 @@ func (f *fleet) patience() time.Duration {
 	return recovery
 }
 
-func soloKey(instance int) string { return fmt.Sprintf("only-%d", instance+1) }
+// soloKey returns the key that one instance alone asks for. By these names they are on
+// three nodes of a cluster.
+func soloKey(instance int) string { return fmt.Sprintf("mine-%d", instance+1) }
 
 // limitOf returns the limit that judges a key of a route at an instance; nil if none
 // does so by its admissions.
