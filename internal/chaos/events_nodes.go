@@ -155,8 +155,8 @@ func stopNode(r *run, e *event) func() {
 	return func() {
 		r.redis.cluster.AwaitFailover(m.key, m.RedisServer)
 		m.Resume()
-		m.AwaitReplica()
 		end()
+		m.AwaitReplica()
 	}
 }
 
@@ -188,8 +188,8 @@ func failover(r *run, _ *event) func() {
 	}
 }
 
-// stopPrimary stops the primary until another is: for a moment there are two, until
-// sentinels make the former one a replica.
+// stopPrimary stops the primary until another is. Then there are two for up to ten seconds,
+// until sentinels make the former one a replica: nobody must ask it any more.
 func stopPrimary(r *run, _ *event) func() {
 	end := r.judge.begin(awayAndLost)
 	former := r.redis.primary()
@@ -198,7 +198,7 @@ func stopPrimary(r *run, _ *event) func() {
 	return func() {
 		r.redis.sentinel.AwaitFailover(advertised)
 		former.Resume()
-		former.AwaitReplica()
 		end()
+		former.AwaitReplica()
 	}
 }
