@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -13,6 +15,7 @@ var nodeKinds = []kind{
 	{name: "kill-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: killNode},
 	{name: "stop-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 500 * time.Millisecond, most: 5 * time.Second, begin: stopNode},
 	{name: "kill-replica", weight: 1, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: killReplica},
+	{name: "full-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: fullNode},
 	{name: "slow-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: node(slow)},
 	{name: "silent-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: node(silent)},
 	{name: "cut-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: node(cut)},
@@ -78,7 +81,8 @@ func (r *run) oneMaster(e *event) *master {
 	return all[0]
 }
 
-// withoutMasters is the effect of an outage of the masters: it concerns what is on them alone.
+// withoutMasters returns the effect of an outage of some masters: it concerns their keys
+// alone.
 func (r *run) withoutMasters(some ...*master) effect {
 	e := effect{redis: true, spared: r.limitNames()}
 	for _, m := range some {
@@ -115,8 +119,28 @@ func node(m mode) func(r *run, e *event) func() {
 	}
 }
 
-// replaced is the effect of an outage of a master whose place its replica takes, which may
-// lack the last writes. Until then no other may serve either.
+// fullNode has one master refuse writes.
+func fullNode(r *run, e *event) func() {
+	m := r.oneMaster(e)
+	limit := func(memory string) {
+		err := withRedis(m.Addr(), func(c *redis.Client) error {
+			return c.ConfigSet(r.Context(), "maxmemory", memory).Err()
+		})
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+	end := r.judge.begin(r.withoutMasters(m))
+	limit("1")
+	return func() {
+		limit("0")
+		end()
+	}
+}
+
+// replaced returns the effect of an outage of a master until its replica, which may lack
+// the last writes, has taken its place. Where the cluster is to be whole no other master
+// serves meanwhile.
 func (r *run) replaced(m *master) effect {
 	e := r.withoutMasters(m)
 	e.lost = true
@@ -138,8 +162,8 @@ func killNode(r *run, e *event) func() {
 	}
 }
 
-// stopNode stops a master: for so short a time that the others do not care, or until its
-// replica has taken its place, which it does not know when it goes on.
+// stopNode stops a master: for less than the others wait, or until its replica has taken
+// its place. In that case the master finds out only when it goes on.
 func stopNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
 	if e.lasts < testenv.ClusterNodeTimeout*3/4 {
@@ -160,7 +184,7 @@ func stopNode(r *run, e *event) func() {
 	}
 }
 
-// killReplica kills a node that serves no one, which nobody must notice.
+// killReplica kills a replica. Nothing is excused.
 func killReplica(r *run, e *event) func() {
 	masters := r.redis.masters(r.Context())
 	replicas := slices.DeleteFunc(r.redis.cluster.Nodes(), func(s *testenv.RedisServer) bool { return slices.Contains(masters, s.Addr()) })

@@ -24,7 +24,7 @@ type effect struct {
 	publishing bool     // hot keys may be unlimited everywhere
 	redis      bool     // instances may decide exact limits by their parts
 	lost       bool     // Redis may forget what was taken
-	spared     []string // the limits, as run.limitKeys names them, that neither of these concerns
+	spared     []string // limits, named as in run.limitKeys, that these two do not concern
 	anew       bool     // epochs may begin anew
 	aggregator bool     // it may not answer
 	one        bool     // the rest concerns the instance alone:
@@ -33,7 +33,7 @@ type effect struct {
 	fresh      bool // it begins anew
 }
 
-// concerns reports whether what Redis does to a limit is excused.
+// concerns reports whether redis and lost hold for a limit.
 func (e *effect) concerns(limit string) bool { return !slices.Contains(e.spared, limit) }
 
 // judge feeds the oracle with what clients see. It is safe for concurrent use.

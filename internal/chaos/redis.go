@@ -18,15 +18,15 @@ const namespace = "chaos"
 // redisName returns the name of one of the namespace's keys in Redis.
 func redisName(suffix string) string { return "hotparam:{" + namespace + "}:" + suffix }
 
-// redisServers are the Redis of a run. A single one is reached through a relay of each
-// process. Of several each has one relay for all, whose address it names to clients. The
-// run itself talks to them directly.
+// redisServers are the Redis of a run. Each process has a relay of its own to a single
+// server. Of several servers each has one relay, which all processes share and whose
+// address it tells clients. The run itself talks to the servers directly.
 type redisServers struct {
 	single   *testenv.RedisServer
 	sentinel *testenv.RedisSentinelSet
 	cluster  *testenv.RedisClusterSet
-	relays   map[string]*tcpRelay // of several: by the address that a server listens on
-	// whole says that a cluster serves no slot while a node is dead that has some.
+	relays   map[string]*tcpRelay // of several servers, by the address that one listens on
+	// whole says that no node of the cluster serves while slots have no node.
 	whole bool
 }
 

@@ -23,10 +23,9 @@ const (
 // slowness is how late an answer is on a slow link.
 const slowness = 350 * time.Millisecond
 
-// tcpRelay forwards connections to a server. Where servers talk through it among each
-// other, as replicas and sentinels do, they are none the wiser: its faults are of what lies
-// between the server and its clients, and a replica that took garbage for data would go on
-// with it after the fault.
+// tcpRelay forwards connections to a server. Those of other servers, its replica and
+// sentinels, pass unchanged in every mode: a replica that took garbage for data would keep
+// it after the fault, and a sentinel could be sent to a stranger's port.
 type tcpRelay struct {
 	listener net.Listener
 	target   string
@@ -41,10 +40,10 @@ type tcpRelay struct {
 // tcpLink is one connection, of two ends.
 type tcpLink struct {
 	silent bool // for good
-	peer   bool // the client is a server
+	peer   bool // the client is another server
 }
 
-// peers is what servers begin with that talk to a server: a replica, and a sentinel which
+// peers are in the first words of other servers: of a replica, and of a sentinel, which
 // gives its name.
 var peers = [][]byte{[]byte("\r\nPSYNC\r\n"), []byte("\r\nsentinel-")}
 
@@ -71,7 +70,7 @@ func (r *tcpRelay) close() {
 	r.listener.Close()
 	r.set(cut)
 	r.mu.Lock()
-	for end := range r.ends { // those of servers, too
+	for end := range r.ends { // those of other servers, too
 		end.Close()
 	}
 	r.mu.Unlock()

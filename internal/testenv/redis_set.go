@@ -8,9 +8,8 @@ import (
 
 // RedisSetConfig is how a set of several servers differs from the usual one.
 type RedisSetConfig struct {
-	// Advertise returns the address that others are told of the server which listens on
-	// addr, such as that of a relay before it. It is called before each start, and has to
-	// return the same each time. nil: they are told addr.
+	// Advertise returns the address that others reach the server by which listens on addr,
+	// such as that of a relay. It has to return the same each time. nil: addr itself.
 	Advertise func(addr string) string
 	// Arguments are added to those of each server with data.
 	Arguments []string
