@@ -157,13 +157,14 @@ func killNode(r *run, e *event) func() {
 	m.Kill()
 	return func() {
 		r.redis.cluster.AwaitFailover(m.key, m.RedisServer)
-		m.Restart()
 		end()
+		m.Restart()
 	}
 }
 
 // stopNode stops a master: for less than the others wait, or until its replica has taken
-// its place. In that case the master finds out only when it goes on.
+// its place and beyond. Then it is still silent when all has to be well again, and when it
+// goes on it does not know at once that it is no master.
 func stopNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
 	if e.lasts < testenv.ClusterNodeTimeout*3/4 {
@@ -178,8 +179,9 @@ func stopNode(r *run, e *event) func() {
 	m.Pause()
 	return func() {
 		r.redis.cluster.AwaitFailover(m.key, m.RedisServer)
-		m.Resume()
 		end()
+		r.sleep(calmLeast)
+		m.Resume()
 		m.AwaitReplica()
 	}
 }
@@ -207,13 +209,14 @@ func failover(r *run, _ *event) func() {
 	r.redis.sentinel.KillPrimary()
 	return func() {
 		r.redis.sentinel.AwaitFailover(former)
-		r.redis.sentinel.RestartOld()
 		end()
+		r.redis.sentinel.RestartOld()
 	}
 }
 
-// stopPrimary stops the primary until another is. Then there are two for up to ten seconds,
-// until sentinels make the former one a replica: nobody must ask it any more.
+// stopPrimary stops the primary until another is, and beyond. When it goes on there are two
+// for up to ten seconds, until sentinels make the former one a replica: nobody must ask it
+// any more.
 func stopPrimary(r *run, _ *event) func() {
 	end := r.judge.begin(awayAndLost)
 	former := r.redis.primary()
@@ -221,8 +224,9 @@ func stopPrimary(r *run, _ *event) func() {
 	former.Pause()
 	return func() {
 		r.redis.sentinel.AwaitFailover(advertised)
-		former.Resume()
 		end()
+		r.sleep(calmLeast)
+		former.Resume()
 		former.AwaitReplica()
 	}
 }
