@@ -214,19 +214,29 @@ func failover(r *run, _ *event) func() {
 	}
 }
 
-// stopPrimary stops the primary until another is, and beyond. When it goes on there are two
-// for up to ten seconds, until sentinels make the former one a replica: nobody must ask it
-// any more.
-func stopPrimary(r *run, _ *event) func() {
+// stopPrimary stops the primary until another is, and beyond; half of the time with a
+// sentinel, as where both are on one host. When it goes on there are two primaries for up
+// to ten seconds, until sentinels make the former one a replica: nobody must ask it any
+// more.
+func stopPrimary(r *run, e *event) func() {
 	end := r.judge.begin(awayAndLost)
 	former := r.redis.primary()
 	advertised := r.redis.sentinel.Primary()
-	former.Pause()
+	stopped := []*testenv.RedisServer{former}
+	if sentinels := r.redis.sentinel.Sentinels(); e.draw%2 == 0 {
+		stopped = append(stopped, sentinels[e.rng().IntN(len(sentinels))])
+		r.logf("         with a sentinel")
+	}
+	for _, s := range stopped {
+		s.Pause()
+	}
 	return func() {
 		r.redis.sentinel.AwaitFailover(advertised)
 		end()
 		r.sleep(calmLeast)
-		former.Resume()
+		for _, s := range stopped {
+			s.Resume()
+		}
 		former.AwaitReplica()
 	}
 }

@@ -90,6 +90,9 @@ func (s *RedisSentinelSet) arguments(primary string) []string {
 // Master is what the sentinels call the primary.
 func (s *RedisSentinelSet) Master() string { return sentinelMaster }
 
+// Sentinels are the sentinels themselves.
+func (s *RedisSentinelSet) Sentinels() []*RedisServer { return slices.Clone(s.sentinels) }
+
 // Addrs are the sentinels' host:port.
 func (s *RedisSentinelSet) Addrs() []string {
 	var addrs []string
