@@ -45,13 +45,8 @@ type ClientConfig struct {
 	Insecure bool
 }
 
-const (
-	// dialTimeout is how long a connection may take to come up.
-	dialTimeout = 500 * time.Millisecond
-	// reloadCluster is how old the client's map of a cluster may be: the death of
-	// a node, unlike a slot that moved, is not told by another's answer.
-	reloadCluster = time.Second
-)
+// dialTimeout is how long a connection may take to come up.
+const dialTimeout = 500 * time.Millisecond
 
 // NewClient is [NewClientFrom] with nothing but a URL.
 func NewClient(rawURL string) (redis.UniversalClient, error) {
@@ -192,10 +187,9 @@ func (c ClientConfig) cluster(u *url.URL) (redis.UniversalClient, error) {
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
-	o.ClusterStateReloadInterval = reloadCluster
 	o.DisableRoutingPolicies = true // all is routed by key; they cost the right to COMMAND, and its answer
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClusterClient(o), nil
+	return newCluster(o), nil
 }
 
 var errReplicas = errors.New("URL: replicas may lag behind: the options that read from them are not for hotparam")

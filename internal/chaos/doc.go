@@ -12,6 +12,7 @@
 //	events.go              kinds of events
 //	events_process.go      instances and aggregators that are killed, stopped, one too many
 //	events_redis.go        Redis that is away, full, read-only, flushed, or holds what is not ours
+//	events_nodes.go        one node of a cluster, or the primary that sentinels watch: dead, stopped, out of reach
 //	events_rules.go        rolling quotas, changed algorithms, reloads with a line of waiters
 //	events_publishing.go   floods
 //	events_links.go        slow, silent, cut and garbled links, lost counts, clocks

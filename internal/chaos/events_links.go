@@ -42,15 +42,17 @@ func link(m mode) func(r *run, e *event) func() {
 			e2.lost = true // a question goes through, but what it was the answer to?
 		}
 		end := r.judge.begin(e2)
-		for _, relay := range relays {
-			relay.set(m)
-		}
+		setAll(relays, m)
 		return func() {
-			for _, relay := range relays {
-				relay.set(through)
-			}
+			setAll(relays, through)
 			end()
 		}
+	}
+}
+
+func setAll(relays []*tcpRelay, m mode) {
+	for _, relay := range relays {
+		relay.set(m)
 	}
 }
 
@@ -64,14 +66,10 @@ func slowRestart(r *run, _ *event) func() {
 	for _, a := range r.apis {
 		relays = append(relays, a.redis)
 	}
-	for _, relay := range relays {
-		relay.set(slow)
-	}
+	setAll(relays, slow)
 	r.redis.single.Restart()
 	return func() {
-		for _, relay := range relays {
-			relay.set(through)
-		}
+		setAll(relays, through)
 		end()
 	}
 }

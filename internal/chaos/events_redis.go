@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"os/exec"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,8 +20,6 @@ var redisKinds = []kind{
 	{name: "flush-scripts", weight: 1, scenarios: []string{"limits"}, exclusive: "redis", begin: flushScripts},
 	{name: "poison-limit", weight: 2, scenarios: []string{"limits"}, exclusive: "redis", least: 5 * time.Second, most: 8 * time.Second, begin: poisonLimit},
 	{name: "poison-published", weight: 3, scenarios: []string{"publishing"}, exclusive: "redis", begin: poisonPublished},
-	{name: "failover", weight: 3, scenarios: []string{"recovery"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: failover},
-	{name: "kill-node", weight: 3, scenarios: []string{"recovery"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: killNode},
 }
 
 // away is what an outage of Redis excuses.
@@ -128,21 +125,11 @@ func flushScripts(r *run, _ *event) func() {
 // poisonLimit puts a value of a wrong type where one exact limit's key is. The others
 // must not notice.
 func poisonLimit(r *run, e *event) func() {
-	names := make([]string, 0, len(r.limitKeys))
-	for name := range r.limitKeys {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := r.limitNames()
 	name := names[e.rng().IntN(len(names))]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	e2 := effect{poisoned: []string{name}}
-	for i := range instances {
-		if name == "GET /solo?k="+soloKey(i) {
-			e2.one, e2.instance = true, i
-		}
-	}
-	end := r.judge.begin(e2)
+	end := r.judge.begin(effect{redis: true, lost: true, spared: without(names, name)})
 	key := r.limitKeys[name]
 	r.logf("         the poisoned key is %s's", name)
 	_ = r.redis.onKey(ctx, "DEL", key) // what follows fails where this did
@@ -187,32 +174,4 @@ func poisonPublished(r *run, e *event) func() {
 	}
 	end()
 	return nothing
-}
-
-// failover kills the primary: sentinels make the replica the primary, which may lack
-// the last writes.
-func failover(r *run, _ *event) func() {
-	end := r.judge.begin(awayAndLost)
-	former := r.redis.sentinel.Primary()
-	r.redis.sentinel.KillPrimary()
-	return func() {
-		r.redis.sentinel.AwaitFailover(former)
-		r.redis.sentinel.RestartOld()
-		end()
-	}
-}
-
-// killNode kills the master that has the published set; its replica takes its place.
-func killNode(r *run, _ *event) func() {
-	end := r.judge.begin(awayAndLost)
-	node := r.redis.primary()
-	if node == nil {
-		r.Fatal("chaos: no node has the published set")
-	}
-	node.Kill()
-	return func() {
-		r.redis.cluster.AwaitFailover(redisName("hot"), node)
-		node.Restart()
-		end()
-	}
 }

@@ -5,6 +5,7 @@ type Fault struct {
 	Name      string
 	In        string // the program: hotparam, which is the aggregators, or instance
 	Edits     []Edit
+	Redis     string   // the deployment that shows it; empty: single
 	Seed      uint64   // an even one has two aggregators with a lease
 	Only      []string // the events that show it
 	Invariant string   // the one that is broken then, such as "I1"
@@ -31,6 +32,10 @@ func Faults() []Fault {
 		{
 			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis", "nothing"}, Seed: 1, Invariant: "I3",
 			Edits: []Edit{{"limiter/internal/breaker/breaker.go", "	n.away.Store(false)\n	s.open.Add(-1)\n", ""}},
+		},
+		{
+			Name: "a breaker for all nodes together", In: "instance", Redis: "cluster", Only: []string{"cut-node"}, Seed: 13, Invariant: "I3",
+			Edits: []Edit{{"limiter/redislimiter/node.go", "	key, _ := s.keyName(op.Name, op.Key)\n	return server(ctx, s.client, key)\n", "	return \"all\"\n"}},
 		},
 		{
 			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis"}, Seed: 1, Invariant: "I4",

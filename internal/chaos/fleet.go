@@ -39,7 +39,7 @@ func (f *fleet) now() time.Duration { return time.Since(f.begun) }
 // newFleet prepares a fleet and starts the servers; see start.
 func newFleet(s *scope, c *Config) *fleet {
 	f := &fleet{scope: s, c: c, dir: s.TempDir(), begun: time.Now(), lease: c.Seed%2 == 0}
-	f.redis = startRedis(s, c.Redis)
+	f.redis = startRedis(s, c)
 	if c.Counts == "kafka" {
 		f.startKafka()
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,17 +25,20 @@ const (
 
 // effect is what a fault excuses, from its beginning until a recovery after its end.
 type effect struct {
-	publishing bool // hot keys may be unlimited everywhere
-	redis      bool // instances may decide exact limits by their parts
-	lost       bool // Redis may forget what was taken
-	anew       bool // epochs may begin anew
-	aggregator bool // it may not answer
-	one        bool // the rest concerns the instance alone:
+	publishing bool     // hot keys may be unlimited everywhere
+	redis      bool     // instances may decide exact limits by their parts
+	lost       bool     // Redis may forget what was taken
+	spared     []string // limits, named as in run.limitKeys, that these two do not concern
+	anew       bool     // epochs may begin anew
+	aggregator bool     // it may not answer
+	one        bool     // the rest concerns the instance alone:
 	instance   int
-	requests   bool     // requests may fail
-	fresh      bool     // it begins anew
-	poisoned   []string // limits of which Redis may forget or refuse the key
+	requests   bool // requests may fail
+	fresh      bool // it begins anew
 }
+
+// concerns reports whether redis and lost hold for a limit.
+func (e *effect) concerns(limit string) bool { return !slices.Contains(e.spared, limit) }
 
 // judge feeds the oracle with what clients see. It is safe for concurrent use.
 type judge struct {
@@ -87,7 +89,9 @@ func (f *fleet) patience() time.Duration {
 	return recovery
 }
 
-func soloKey(instance int) string { return fmt.Sprintf("only-%d", instance+1) }
+// soloKey returns the key that one instance alone asks for. By these names they are on
+// three nodes of a cluster.
+func soloKey(instance int) string { return fmt.Sprintf("mine-%d", instance+1) }
 
 // limitOf returns the limit that judges a key of a route at an instance; nil if none
 // does so by its admissions.
@@ -138,11 +142,10 @@ func (j *judge) begin(e effect) (end func()) {
 	j.excuse(&e, now)
 	var ends []func(time.Duration)
 	for _, l := range j.exact {
-		poisoned := slices.ContainsFunc(e.poisoned, func(k string) bool { return strings.HasPrefix(l.Key, k) })
-		if e.redis || poisoned {
+		if e.redis && e.concerns(l.Key) {
 			ends = append(ends, l.Away(now, instances))
 		}
-		if e.lost || poisoned {
+		if e.lost && e.concerns(l.Key) {
 			ends = append(ends, l.Lost(now))
 		}
 		if e.fresh {
@@ -179,7 +182,7 @@ func (j *judge) excuse(e *effect, now time.Duration) {
 		if e.publishing || mine {
 			j.hot[i].Excuse(now)
 		}
-		if e.redis || mine {
+		if e.redis && e.concerns(j.office[i].Key) || mine {
 			j.office[i].Excuse(now)
 		}
 	}

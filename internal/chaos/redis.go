@@ -18,22 +18,47 @@ const namespace = "chaos"
 // redisName returns the name of one of the namespace's keys in Redis.
 func redisName(suffix string) string { return "hotparam:{" + namespace + "}:" + suffix }
 
-// redisServers are the Redis of a run. Only those of the single deployment are reached
-// through relays: sentinels and nodes of a cluster tell clients their own addresses.
+// redisServers are the Redis of a run. Each process has a relay of its own to a single
+// server. Of several servers each has one relay, which all processes share and whose
+// address it tells clients. The run itself talks to the servers directly.
 type redisServers struct {
 	single   *testenv.RedisServer
 	sentinel *testenv.RedisSentinelSet
 	cluster  *testenv.RedisClusterSet
+	relays   map[string]*tcpRelay // of several servers, by the address that one listens on
+	// whole says that no node of the cluster serves while slots have no node.
+	whole bool
 }
 
-func startRedis(s *scope, deployment string) *redisServers {
-	switch deployment {
+func startRedis(s *scope, c *Config) *redisServers {
+	r := &redisServers{relays: make(map[string]*tcpRelay), whole: c.Seed%4 < 2}
+	advertise := func(addr string) string { return r.relay(s, c, addr).addr() }
+	switch c.Redis {
 	case "sentinel":
-		return &redisServers{sentinel: testenv.RedisSentinel(s)}
+		r.sentinel = testenv.RedisSentinelWith(s, testenv.RedisSetConfig{Advertise: advertise})
 	case "cluster":
-		return &redisServers{cluster: testenv.RedisCluster(s)}
+		coverage := map[bool]string{true: "yes", false: "no"}[r.whole]
+		r.cluster = testenv.RedisClusterWith(s, testenv.RedisSetConfig{
+			Advertise: advertise, Arguments: []string{"--cluster-require-full-coverage", coverage},
+		})
+	default:
+		r.single = testenv.Redis(s)
 	}
-	return &redisServers{single: testenv.Redis(s)}
+	return r
+}
+
+// relay returns the relay before one of several servers.
+func (r *redisServers) relay(s *scope, c *Config, addr string) *tcpRelay {
+	if relay := r.relays[addr]; relay != nil {
+		return relay
+	}
+	relay, err := newTCPRelay(addr, c.Seed<<8|uint64(200+len(r.relays)))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(relay.close)
+	r.relays[addr] = relay
+	return relay
 }
 
 // url is what a process is told, which reaches a single server through the relay.
@@ -63,7 +88,7 @@ func (r *redisServers) masters(ctx context.Context) (addrs []string) {
 	var all []string
 	switch {
 	case r.sentinel != nil:
-		return []string{r.sentinel.Primary()}
+		return []string{r.sentinel.PrimaryServer().Addr()}
 	case r.cluster != nil:
 		all = r.cluster.Addrs()
 	default:

@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,7 +23,9 @@ const (
 // slowness is how late an answer is on a slow link.
 const slowness = 350 * time.Millisecond
 
-// tcpRelay forwards connections to a server.
+// tcpRelay forwards connections to a server. Those of other servers, its replica and
+// sentinels, pass unchanged in every mode: a replica that took garbage for data would keep
+// it after the fault, and a sentinel could be sent to a stranger's port.
 type tcpRelay struct {
 	listener net.Listener
 	target   string
@@ -29,8 +33,22 @@ type tcpRelay struct {
 
 	mu   sync.Mutex
 	mode mode
-	rng  *rand.Rand        // for garbage
-	ends map[net.Conn]bool // both of each connection; true: it went silent, for good
+	rng  *rand.Rand // for garbage
+	ends map[net.Conn]*tcpLink
+}
+
+// tcpLink is one connection, of two ends.
+type tcpLink struct {
+	silent bool // for good
+	peer   bool // the client is another server
+}
+
+// peers are in the first words of other servers: of a replica, and of a sentinel, which
+// gives its name.
+var peers = [][]byte{[]byte("\r\nPSYNC\r\n"), []byte("\r\nsentinel-")}
+
+func isPeer(question []byte) bool {
+	return slices.ContainsFunc(peers, func(p []byte) bool { return bytes.Contains(question, p) })
 }
 
 func newTCPRelay(target string, seed uint64) (*tcpRelay, error) {
@@ -40,7 +58,7 @@ func newTCPRelay(target string, seed uint64) (*tcpRelay, error) {
 	}
 	r := &tcpRelay{
 		listener: listener, target: target, rng: rand.New(rand.NewPCG(seed, 1)),
-		ends: make(map[net.Conn]bool),
+		ends: make(map[net.Conn]*tcpLink),
 	}
 	r.work.Go(r.accept)
 	return r, nil
@@ -51,6 +69,11 @@ func (r *tcpRelay) addr() string { return r.listener.Addr().String() }
 func (r *tcpRelay) close() {
 	r.listener.Close()
 	r.set(cut)
+	r.mu.Lock()
+	for end := range r.ends { // those of other servers, too
+		end.Close()
+	}
+	r.mu.Unlock()
 	r.work.Wait()
 }
 
@@ -60,12 +83,13 @@ func (r *tcpRelay) set(m mode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mode = m
-	for end := range r.ends {
-		switch m {
-		case cut:
+	for end, link := range r.ends {
+		switch {
+		case link.peer:
+		case m == cut:
 			end.Close()
-		case silent:
-			r.ends[end] = true
+		case m == silent:
+			link.silent = true
 		}
 	}
 }
@@ -93,7 +117,8 @@ func (r *tcpRelay) connect(client net.Conn) {
 		server.Close()
 		return
 	}
-	r.ends[client], r.ends[server] = r.mode == silent, r.mode == silent
+	link := &tcpLink{silent: r.mode == silent}
+	r.ends[client], r.ends[server] = link, link
 	r.work.Go(func() { r.forward(server, client, false) })
 	r.work.Go(func() { r.forward(client, server, true) })
 	r.mu.Unlock()
@@ -122,21 +147,28 @@ func (r *tcpRelay) forward(to, from net.Conn, answers bool) {
 	}
 }
 
-// treat does to the bytes what the mode says, and reports whether they go on.
-func (r *tcpRelay) treat(from net.Conn, bytes []byte, answers bool) bool {
+// treat does to the data what the mode says, and reports whether it goes on.
+func (r *tcpRelay) treat(from net.Conn, data []byte, answers bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ends[from] {
-		return false
+	link := r.ends[from]
+	if link == nil {
+		return false // the other end is closed
+	}
+	if !answers && !link.peer && isPeer(data) {
+		link.peer = true
 	}
 	switch {
+	case link.peer:
+	case link.silent:
+		return false
 	case r.mode == slow && answers:
 		r.mu.Unlock()
 		time.Sleep(slowness)
 		r.mu.Lock()
-	case r.mode == garbled && answers && len(bytes) > 0:
-		for range 1 + len(bytes)/32 {
-			bytes[r.rng.IntN(len(bytes))] = byte(r.rng.Uint32())
+	case r.mode == garbled && answers && len(data) > 0:
+		for range 1 + len(data)/32 {
+			data[r.rng.IntN(len(data))] = byte(r.rng.Uint32())
 		}
 	}
 	return true

@@ -36,14 +36,14 @@ func echo(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// exchange sends a line over a connection and returns what comes back in some time.
-func exchange(t *testing.T, conn net.Conn, wait time.Duration) (string, error) {
+// exchange sends a text over a connection and returns what comes back in some time.
+func exchange(t *testing.T, conn net.Conn, text string, wait time.Duration) (string, error) {
 	t.Helper()
-	if _, err := conn.Write([]byte("hello, relay\n")); err != nil {
+	if _, err := conn.Write([]byte(text)); err != nil {
 		return "", err
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(wait))
-	buf := make([]byte, 13)
+	buf := make([]byte, len(text))
 	n, err := io.ReadFull(conn, buf)
 	return string(buf[:n]), err
 }
@@ -62,35 +62,63 @@ func TestTCPRelay(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	const long = 20 * time.Second
+	const (
+		long  = 20 * time.Second
+		hello = "hello, relay\n"
+	)
 	first := dial()
-	if got, err := exchange(t, first, long); got != "hello, relay\n" {
+	if got, err := exchange(t, first, hello, long); got != hello {
 		t.Fatalf("through: %q, %v", got, err)
 	}
 	relay.set(slow)
 	begun := time.Now()
-	if got, err := exchange(t, first, long); got != "hello, relay\n" || time.Since(begun) < slowness {
+	if got, err := exchange(t, first, hello, long); got != hello || time.Since(begun) < slowness {
 		t.Errorf("slow: %q after %v, %v", got, time.Since(begun), err)
 	}
 	relay.set(garbled)
-	if got, err := exchange(t, first, long); got == "hello, relay\n" || err != nil {
+	if got, err := exchange(t, first, hello, long); got == hello || err != nil {
 		t.Errorf("garbled: %q, %v", got, err)
 	}
 	relay.set(silent)
-	if got, err := exchange(t, first, 100*time.Millisecond); got != "" || !isTimeout(err) {
+	if got, err := exchange(t, first, hello, 100*time.Millisecond); got != "" || !isTimeout(err) {
 		t.Errorf("silent: %q, %v", got, err)
 	}
 	relay.set(through)
-	if got, err := exchange(t, first, 100*time.Millisecond); got != "" || !isTimeout(err) {
+	if got, err := exchange(t, first, hello, 100*time.Millisecond); got != "" || !isTimeout(err) {
 		t.Errorf("a connection that was silent: %q, %v", got, err)
 	}
 	second := dial()
-	if got, err := exchange(t, second, long); got != "hello, relay\n" {
+	if got, err := exchange(t, second, hello, long); got != hello {
 		t.Errorf("a new connection: %q, %v", got, err)
 	}
 	relay.set(cut)
-	if got, err := exchange(t, second, long); err == nil || isTimeout(err) {
+	if got, err := exchange(t, second, hello, long); err == nil || isTimeout(err) {
 		t.Errorf("cut: %q, %v", got, err)
+	}
+}
+
+// What servers say to each other goes through whatever is done to clients.
+func TestTCPRelayLeavesServersAlone(t *testing.T) {
+	for _, first := range []string{
+		"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n",
+		"*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$21\r\nsentinel-0a1b2c3d-cmd\r\n",
+	} {
+		relay, err := newTCPRelay(echo(t), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(relay.close)
+		conn, err := net.Dial("tcp", relay.addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		for _, m := range []mode{through, garbled, silent, cut, through} {
+			relay.set(m)
+			if got, err := exchange(t, conn, first, 20*time.Second); got != first {
+				t.Errorf("mode %d: %q, %v", m, got, err)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -242,6 +243,14 @@ func (r *run) findLimitKeys() {
 	if len(r.limitKeys) == 0 {
 		r.Fatal("chaos: no exact limit has a key in Redis")
 	}
+}
+
+// limitNames returns the names of the limits in limitKeys, in their order.
+func (r *run) limitNames() []string { return slices.Sorted(maps.Keys(r.limitKeys)) }
+
+// without returns all but some of the names.
+func without(names []string, some ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(some, name) })
 }
 
 // loads returns how often the instances have loaded the published set, or looked whether it

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,6 +19,7 @@ import (
 // goroutine.
 type RedisClusterSet struct {
 	tb    testing.TB
+	c     RedisSetConfig
 	nodes []*RedisServer // three masters, then their replicas
 }
 
@@ -24,16 +28,27 @@ const (
 	clusterSlots   = 16384
 )
 
+// ClusterNodeTimeout is how long a node of a cluster may be silent before the others hold
+// it for dead.
+const ClusterNodeTimeout = 2 * time.Second
+
 // RedisCluster starts a cluster and returns when all of it is up.
 func RedisCluster(tb testing.TB) *RedisClusterSet {
 	tb.Helper()
+	return RedisClusterWith(tb, RedisSetConfig{})
+}
+
+// RedisClusterWith is RedisCluster with other settings.
+func RedisClusterWith(tb testing.TB, c RedisSetConfig) *RedisClusterSet {
+	tb.Helper()
 	path := redisProgram(tb)
-	s := &RedisClusterSet{tb: tb}
+	s := &RedisClusterSet{tb: tb, c: c}
 	for range 2 * clusterMasters {
-		s.nodes = append(s.nodes, localRedis(tb, path, redisSetup{bus: true, arguments: []string{
-			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000",
+		s.nodes = append(s.nodes, localRedis(tb, path, redisSetup{bus: true, announce: s.c.announceNode, arguments: append([]string{
+			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+			"--cluster-node-timeout", strconv.FormatInt(ClusterNodeTimeout.Milliseconds(), 10),
 			"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
-		}}))
+		}, c.Arguments...)}))
 	}
 	for i, node := range s.nodes {
 		if i < clusterMasters {
@@ -69,7 +84,10 @@ func RedisCluster(tb testing.TB) *RedisClusterSet {
 	return s
 }
 
-// Addrs are the nodes' host:port.
+// Nodes are the servers, whatever their roles are now.
+func (s *RedisClusterSet) Nodes() []*RedisServer { return slices.Clone(s.nodes) }
+
+// Addrs are the host:port on which the nodes listen.
 func (s *RedisClusterSet) Addrs() []string {
 	var addrs []string
 	for _, node := range s.nodes {
@@ -78,18 +96,30 @@ func (s *RedisClusterSet) Addrs() []string {
 	return addrs
 }
 
-// URL is the cluster's address as redis.ParseClusterURL takes it.
+// URL is the cluster's address as redis.ParseClusterURL takes it, by the addresses that
+// the nodes advertise.
 func (s *RedisClusterSet) URL() string {
 	addrs := s.Addrs()
+	for i, addr := range addrs {
+		addrs[i] = s.c.advertised(addr)
+	}
 	return "redis://" + addrs[0] + "?" + url.Values{"addr": addrs[1:]}.Encode()
 }
 
 // Master is the node that reads and writes the key now; nil while none does.
 func (s *RedisClusterSet) Master(key string) *RedisServer {
 	s.tb.Helper()
+	return s.masterBut(key, nil)
+}
+
+// masterBut is Master without asking one node, which may not answer.
+func (s *RedisClusterSet) masterBut(key string, former *RedisServer) *RedisServer {
 	ctx, cancel := context.WithTimeout(s.tb.Context(), patience)
 	defer cancel()
 	for _, node := range s.nodes {
+		if node == former {
+			continue
+		}
 		if _, err := s.do(ctx, node, "EXISTS", key); err == nil { // others send the client on
 			return node
 		}
@@ -97,14 +127,14 @@ func (s *RedisClusterSet) Master(key string) *RedisServer {
 	return nil
 }
 
-// AwaitFailover waits until another node than former, which is dead, is the master
+// AwaitFailover waits until another node than former, which does not answer, is the master
 // of the key, and returns it.
 func (s *RedisClusterSet) AwaitFailover(key string, former *RedisServer) *RedisServer {
 	s.tb.Helper()
 	var master *RedisServer
 	awaitRedis(s.tb, "another node has the key "+key, func(context.Context) bool {
-		master = s.Master(key)
-		return master != nil && master != former
+		master = s.masterBut(key, former)
+		return master != nil
 	})
 	return master
 }

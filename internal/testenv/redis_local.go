@@ -36,10 +36,11 @@ type localEngine struct {
 
 // redisSetup is how a redis-server differs from a plain one.
 type redisSetup struct {
-	arguments []string    // added to the plain ones
-	config    string      // a sentinel's configuration; empty: no sentinel
-	bus       bool        // the port + 10000 is needed, too
-	tls       *tls.Config // how to talk to it; nil: without TLS
+	arguments []string                   // added to the plain ones
+	announce  func(addr string) []string // returns more of them; nil: none
+	config    string                     // a sentinel's configuration; empty: no sentinel
+	bus       bool                       // the port + 10000 is needed, too
+	tls       *tls.Config                // how to talk to it; nil: without TLS
 }
 
 // ports are the arguments for the port that clients use.
@@ -87,6 +88,9 @@ func (e *localEngine) command() (*exec.Cmd, error) {
 	plain := append(e.setup.ports(e.port), "--bind", "127.0.0.1", "--dir", e.dir)
 	if e.setup.config == "" {
 		plain = append(plain, "--save", "", "--appendonly", "no")
+		if e.setup.announce != nil {
+			plain = append(plain, e.setup.announce(loopback(e.port))...)
+		}
 		return exec.Command(e.path, append(plain, e.setup.arguments...)...), nil
 	}
 	file := filepath.Join(e.dir, "sentinel.conf") // it writes there what it finds out

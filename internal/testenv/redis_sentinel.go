@@ -17,6 +17,7 @@ import (
 // test's own goroutine.
 type RedisSentinelSet struct {
 	tb        testing.TB
+	c         RedisSetConfig
 	path      string
 	servers   []*RedisServer
 	sentinels []*RedisServer
@@ -32,14 +33,21 @@ var prompt = []string{"--repl-diskless-sync-delay", "0"}
 // RedisSentinel starts such a set and returns when a failover is possible.
 func RedisSentinel(tb testing.TB) *RedisSentinelSet {
 	tb.Helper()
-	s := &RedisSentinelSet{tb: tb, path: redisProgram(tb)}
-	primary := localRedis(tb, s.path, redisSetup{arguments: prompt})
-	replica := s.replica(primary.Addr())
+	return RedisSentinelWith(tb, RedisSetConfig{})
+}
+
+// RedisSentinelWith is RedisSentinel with other settings.
+func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
+	tb.Helper()
+	s := &RedisSentinelSet{tb: tb, c: c, path: redisProgram(tb)}
+	primary := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments("")})
+	advertised := c.advertised(primary.Addr())
+	replica := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments(advertised)})
 	s.servers = []*RedisServer{primary, replica}
 	// A sentinel that meets a replica before that is in step never chooses it.
 	s.await("the replica is in step", func(ctx context.Context) bool { return inStep(ctx, replica) })
 	s.await("the replica is sent what is written", func(ctx context.Context) bool { return isSent(ctx, primary) })
-	host, port, _ := net.SplitHostPort(primary.Addr())
+	host, port, _ := net.SplitHostPort(advertised)
 	for range 3 {
 		s.sentinels = append(s.sentinels, localRedis(tb, s.path, redisSetup{config: strings.Join([]string{
 			"sentinel monitor " + sentinelMaster + " " + host + " " + port + " 2",
@@ -69,13 +77,21 @@ func RedisSentinel(tb testing.TB) *RedisSentinelSet {
 	return s
 }
 
-func (s *RedisSentinelSet) replica(primary string) *RedisServer {
-	host, port, _ := net.SplitHostPort(primary)
-	return localRedis(s.tb, s.path, redisSetup{arguments: append([]string{"--replicaof", host + " " + port}, prompt...)})
+// arguments are those of a replica of the primary that advertises the address; of one
+// that begins as a primary where it is empty.
+func (s *RedisSentinelSet) arguments(primary string) []string {
+	all := append(slices.Clone(prompt), s.c.Arguments...)
+	if host, port, err := net.SplitHostPort(primary); err == nil {
+		all = append(all, "--replicaof", host+" "+port)
+	}
+	return all
 }
 
 // Master is what the sentinels call the primary.
 func (s *RedisSentinelSet) Master() string { return sentinelMaster }
+
+// Sentinels are the sentinels themselves.
+func (s *RedisSentinelSet) Sentinels() []*RedisServer { return slices.Clone(s.sentinels) }
 
 // Addrs are the sentinels' host:port.
 func (s *RedisSentinelSet) Addrs() []string {
@@ -93,7 +109,8 @@ func (s *RedisSentinelSet) URL() string {
 	return "redis://" + addrs[0] + "/0?" + query.Encode()
 }
 
-// Primary is the host:port of the primary, as most sentinels have it.
+// Primary is the host:port of the primary, as most sentinels have it: the one that it
+// advertises.
 func (s *RedisSentinelSet) Primary() string {
 	s.tb.Helper()
 	votes := make(map[string]int)
@@ -118,7 +135,7 @@ func (s *RedisSentinelSet) Primary() string {
 func (s *RedisSentinelSet) PrimaryServer() *RedisServer {
 	s.tb.Helper()
 	addr := s.Primary()
-	i := slices.IndexFunc(s.servers, func(r *RedisServer) bool { return r.Addr() == addr })
+	i := slices.IndexFunc(s.servers, func(r *RedisServer) bool { return s.c.advertised(r.Addr()) == addr })
 	if i < 0 {
 		s.tb.Fatalf("testenv: the sentinels name %q as the primary, which is none of ours", addr)
 	}
@@ -160,10 +177,9 @@ func (s *RedisSentinelSet) AwaitFailover(former string) string {
 func (s *RedisSentinelSet) RestartOld() {
 	s.tb.Helper()
 	engine := s.dead.engine.(*localEngine) // redisProgram made sure
-	host, port, _ := net.SplitHostPort(s.Primary())
-	engine.setup.arguments = append([]string{"--replicaof", host + " " + port}, prompt...)
+	engine.setup.arguments = s.arguments(s.Primary())
 	s.dead.Restart()
-	s.await("the restarted server is in step", func(ctx context.Context) bool { return inStep(ctx, s.dead) })
+	s.dead.AwaitReplica()
 }
 
 func (s *RedisSentinelSet) role(ctx context.Context, addr string) (role string) {

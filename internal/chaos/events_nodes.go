@@ -1,0 +1,242 @@
+package chaos
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// nodeKinds are faults of one server of several, and of what lies before it.
+var nodeKinds = []kind{
+	{name: "kill-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: killNode},
+	{name: "stop-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 500 * time.Millisecond, most: 5 * time.Second, begin: stopNode},
+	{name: "kill-replica", weight: 1, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: killReplica},
+	{name: "full-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: fullNode},
+	{name: "slow-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: node(slow)},
+	{name: "silent-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: node(silent)},
+	{name: "cut-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: node(cut)},
+	{name: "garbled-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: node(garbled)},
+
+	{name: "failover", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: failover},
+	{name: "stop-primary", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: stopPrimary},
+	{name: "slow-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: node(slow)},
+	{name: "silent-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: node(silent)},
+	{name: "cut-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: node(cut)},
+	{name: "garbled-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: node(garbled)},
+}
+
+// master is a server that takes writes, and what is on it.
+type master struct {
+	*testenv.RedisServer
+	published bool     // the published set
+	limits    []string // by their names in limitKeys
+	key       string   // one of its keys
+}
+
+func (m *master) String() string {
+	text := m.Addr() + ": " + strings.Join(m.limits, ", ")
+	if m.published {
+		text += ", the published set"
+	}
+	return text
+}
+
+// mastersInUse returns the masters that have keys of the run: the first one has the
+// published set.
+func (r *run) mastersInUse() (all []*master) {
+	names := r.limitNames()
+	if r.redis.cluster == nil {
+		return []*master{{RedisServer: r.redis.primary(), published: true, limits: names}}
+	}
+	masterOf := func(key string) *master {
+		server := r.redis.cluster.Master(key)
+		if server == nil {
+			r.Fatal("chaos: no node has the key " + key)
+		}
+		i := slices.IndexFunc(all, func(m *master) bool { return m.RedisServer == server })
+		if i < 0 {
+			i, all = len(all), append(all, &master{RedisServer: server, key: key})
+		}
+		return all[i]
+	}
+	masterOf(redisName("hot")).published = true
+	for _, name := range names {
+		m := masterOf(r.limitKeys[name])
+		m.limits = append(m.limits, name)
+	}
+	return all
+}
+
+// oneMaster draws the master that a fault is of: as often the one that has the published
+// set as another.
+func (r *run) oneMaster(e *event) *master {
+	all := r.mastersInUse()
+	if rng := e.rng(); len(all) > 1 && rng.IntN(2) == 0 {
+		return all[1+rng.IntN(len(all)-1)]
+	}
+	return all[0]
+}
+
+// withoutMasters returns the effect of an outage of some masters: it concerns their keys
+// alone.
+func (r *run) withoutMasters(some ...*master) effect {
+	e := effect{redis: true, spared: r.limitNames()}
+	for _, m := range some {
+		e.publishing = e.publishing || m.published
+		e.spared = without(e.spared, m.limits...)
+		r.logf("         %s", m)
+	}
+	return e
+}
+
+// node puts what lies before one master, or all, in a mode. The others must not notice.
+func node(m mode) func(r *run, e *event) func() {
+	return func(r *run, e *event) func() {
+		some := []*master{r.oneMaster(e)}
+		if e.draw%4 == 0 {
+			some = r.mastersInUse()
+		}
+		excused := r.withoutMasters(some...)
+		if m == garbled {
+			// A question goes through, but what it was the answer to? And one of the answers
+			// says which node has what: that may be false of all.
+			excused = awayAndLost
+		}
+		var relays []*tcpRelay
+		for _, m := range some {
+			relays = append(relays, r.redis.relays[m.Addr()])
+		}
+		end := r.judge.begin(excused)
+		setAll(relays, m)
+		return func() {
+			setAll(relays, through)
+			end()
+		}
+	}
+}
+
+// fullNode has one master refuse writes.
+func fullNode(r *run, e *event) func() {
+	m := r.oneMaster(e)
+	limit := func(memory string) {
+		err := withRedis(m.Addr(), func(c *redis.Client) error {
+			return c.ConfigSet(r.Context(), "maxmemory", memory).Err()
+		})
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+	end := r.judge.begin(r.withoutMasters(m))
+	limit("1")
+	return func() {
+		limit("0")
+		end()
+	}
+}
+
+// replaced returns the effect of an outage of a master until its replica, which may lack
+// the last writes, has taken its place. Where the cluster is to be whole no other master
+// serves meanwhile.
+func (r *run) replaced(m *master) effect {
+	e := r.withoutMasters(m)
+	e.lost = true
+	if r.redis.whole {
+		e.spared, e.publishing = nil, true
+	}
+	return e
+}
+
+// killNode kills a master; its replica takes its place.
+func killNode(r *run, e *event) func() {
+	m := r.oneMaster(e)
+	end := r.judge.begin(r.replaced(m))
+	m.Kill()
+	return func() {
+		r.redis.cluster.AwaitFailover(m.key, m.RedisServer)
+		end()
+		m.Restart()
+	}
+}
+
+// stopNode stops a master: for less than the others wait, or until its replica has taken
+// its place and beyond. Then it is still silent when all has to be well again, and when it
+// goes on it does not know at once that it is no master.
+func stopNode(r *run, e *event) func() {
+	m := r.oneMaster(e)
+	if e.lasts < testenv.ClusterNodeTimeout*3/4 {
+		end := r.judge.begin(r.withoutMasters(m))
+		m.Pause()
+		return func() {
+			m.Resume()
+			end()
+		}
+	}
+	end := r.judge.begin(r.replaced(m))
+	m.Pause()
+	return func() {
+		r.redis.cluster.AwaitFailover(m.key, m.RedisServer)
+		end()
+		r.sleep(calmLeast)
+		m.Resume()
+		m.AwaitReplica()
+	}
+}
+
+// killReplica kills a replica. Nothing is excused.
+func killReplica(r *run, e *event) func() {
+	masters := r.redis.masters(r.Context())
+	replicas := slices.DeleteFunc(r.redis.cluster.Nodes(), func(s *testenv.RedisServer) bool { return slices.Contains(masters, s.Addr()) })
+	if len(replicas) == 0 {
+		r.Fatal("chaos: the cluster has no replica")
+	}
+	replica := replicas[e.rng().IntN(len(replicas))]
+	replica.Kill()
+	return func() {
+		replica.Restart()
+		replica.AwaitReplica()
+	}
+}
+
+// failover kills the primary: sentinels make the replica the primary, which may lack
+// the last writes.
+func failover(r *run, _ *event) func() {
+	end := r.judge.begin(awayAndLost)
+	former := r.redis.sentinel.Primary()
+	r.redis.sentinel.KillPrimary()
+	return func() {
+		r.redis.sentinel.AwaitFailover(former)
+		end()
+		r.redis.sentinel.RestartOld()
+	}
+}
+
+// stopPrimary stops the primary until another is, and beyond; half of the time with a
+// sentinel, as where both are on one host. When it goes on there are two primaries for up
+// to ten seconds, until sentinels make the former one a replica: nobody must ask it any
+// more.
+func stopPrimary(r *run, e *event) func() {
+	end := r.judge.begin(awayAndLost)
+	former := r.redis.primary()
+	advertised := r.redis.sentinel.Primary()
+	stopped := []*testenv.RedisServer{former}
+	if sentinels := r.redis.sentinel.Sentinels(); e.draw%2 == 0 {
+		stopped = append(stopped, sentinels[e.rng().IntN(len(sentinels))])
+		r.logf("         with a sentinel")
+	}
+	for _, s := range stopped {
+		s.Pause()
+	}
+	return func() {
+		r.redis.sentinel.AwaitFailover(advertised)
+		end()
+		r.sleep(calmLeast)
+		for _, s := range stopped {
+			s.Resume()
+		}
+		former.AwaitReplica()
+	}
+}
