@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"sync"
@@ -66,6 +67,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			t.Parallel()
 			c := short(t, fault.Seed, fault.Only...)
 			c.Until = fault.Invariant
+			c.Counts = cmp.Or(fault.Counts, c.Counts)
 			var err error
 			if c.Programs, err = c.Programs.Plant(t.TempDir(), fault); err != nil {
 				t.Fatal(err)

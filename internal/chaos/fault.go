@@ -7,6 +7,7 @@ type Fault struct {
 	Edits     []Edit
 	Seed      uint64   // an even one has two aggregators with a lease
 	Only      []string // the events that show it
+	Counts    string   // statsd if empty
 	Invariant string   // the one that is broken then, such as "I1"
 }
 
@@ -46,6 +47,13 @@ func Faults() []Fault {
 		{
 			Name: "a watcher that does not take the set which it has loaded", In: "instance", Only: []string{"kill-instance"}, Seed: 1, Invariant: "I2",
 			Edits: []Edit{{"hotkeys/follow.go", "	w.state.take(version, set, issued)\n", "	_ = version\n"}},
+		},
+		{
+			Name: "a sink that obeys any pause and is not watched", In: "instance", Only: []string{"throttled-kafka"}, Seed: 1, Counts: "kafka", Invariant: "I2",
+			Edits: []Edit{
+				{"collector/kafkasink/answers.go", "ms < 0 || time.Duration(ms)*time.Millisecond > a.limit", "ms < 0"},
+				{"collector/kafkasink/run.go", "if s.queue.isStalled(", "if false && s.queue.isStalled("},
+			},
 		},
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // echo answers each byte, until the test ends.
@@ -49,7 +51,7 @@ func exchange(t *testing.T, conn net.Conn, wait time.Duration) (string, error) {
 }
 
 func TestTCPRelay(t *testing.T) {
-	relay, err := newTCPRelay(echo(t), 1)
+	relay, err := newTCPRelay(echo(t), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +93,52 @@ func TestTCPRelay(t *testing.T) {
 	relay.set(cut)
 	if got, err := exchange(t, second, long); err == nil || isTimeout(err) {
 		t.Errorf("cut: %q, %v", got, err)
+	}
+}
+
+// A relay to Kafka damages whole answers, however they come.
+func TestKafkaRelay(t *testing.T) {
+	relay, err := newTCPRelay(echo(t), 1, testenv.NewGarbler(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.close()
+	conn, err := net.Dial("tcp", relay.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	sent := append([]byte{0, 1, 0, 0}, bytes.Repeat([]byte("0123456789abcdef"), 1<<12)...)
+	got := make([]byte, len(sent))
+	damaged := func() (n int) {
+		t.Helper()
+		for range 20 {
+			if _, err := conn.Write(sent); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(conn, got); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, sent) {
+				n++
+				if want := append(bytes.Clone(sent[:len(sent)-4]), 0x7f, 0xff, 0xff, 0xff); !bytes.Equal(got, want) {
+					t.Fatal("more was changed than the last four bytes")
+				}
+			}
+		}
+		return n
+	}
+	if n := damaged(); n > 0 {
+		t.Errorf("through: %d answers are damaged", n)
+	}
+	relay.set(throttled)
+	if n := damaged(); n == 0 || n == 20 {
+		t.Errorf("throttled: %d of 20 answers are damaged", n)
+	}
+	relay.set(through)
+	if n := damaged(); n > 0 {
+		t.Errorf("through again: %d answers are damaged", n)
 	}
 }
 
