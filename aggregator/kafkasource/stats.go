@@ -77,13 +77,15 @@ type PartitionStats struct {
 	Covered bool
 	// Adopted: the hot keys have been taken over. Until then nothing is published.
 	Adopted bool
-	// Frozen: its time has stood still for a while, as its leader does not answer,
-	// or what is in it does not come. Nothing cools.
+	// Frozen: its time has stood still for a while. Nothing cools. Either it is not
+	// read, or an instance is slow, cannot write it, or has died a moment ago.
 	Frozen bool
+	// Unread: for a while its leader has not answered, or what is in it has not come.
+	Unread bool
 }
 
-// frozenAfter is how long a partition's time stands still before it is told: it
-// goes on with each heartbeat of the slowest instance.
+// frozenAfter is how long a partition's time stands still, or it is not read, before it
+// is told: the time goes on with each heartbeat of the slowest instance.
 const frozenAfter = 3 * time.Second
 
 // report is what a worker shows of itself.
@@ -92,6 +94,7 @@ type report struct {
 	newest           time.Time // of the counts
 	complete         time.Time
 	moved            time.Time // when that last went on
+	read             time.Time // all that was in the partition then has come
 	covered, adopted bool
 	decoder          aggregator.DecoderStats
 	detector         aggregator.DetectorStats
@@ -106,7 +109,7 @@ type pastStats struct {
 // show shows the worker's state to Stats.
 func (w *worker) show() {
 	r := w.report
-	r.position, r.complete = w.position, w.mark.complete
+	r.position, r.complete, r.read = w.position, w.mark.complete, w.mark.sure
 	r.decoder, r.detector = w.decoder.Stats(), w.detector.Stats()
 	w.shown.Store(&r)
 }
@@ -159,6 +162,7 @@ func (r *report) stats(partition int32, now time.Time) PartitionStats {
 		Partition: partition, Position: r.position, End: r.end, Records: -1,
 		Covered: r.covered, Adopted: r.adopted,
 		Frozen: r.moved.IsZero() || now.Sub(r.moved) > frozenAfter,
+		Unread: r.read.IsZero() || now.Sub(r.read) > frozenAfter,
 	}
 	if r.position >= 0 && r.end >= 0 {
 		p.Records = max(0, r.end-r.position)

@@ -32,10 +32,10 @@ func TestFrozenPartitionDoesNotCool(t *testing.T) {
 				}
 				time.Sleep(20 * time.Second)
 				s := m.Stats()
-				if !s.Partitions[1].Frozen || s.Partitions[1].Behind < 20*time.Second {
+				if !s.Partitions[1].Frozen || !s.Partitions[1].Unread || s.Partitions[1].Behind < 20*time.Second {
 					w.Errorf("%+v, want it frozen", s.Partitions[1])
 				}
-				if s.Partitions[0].Frozen || goesOn == (w.redis.cooled("q=0") > 0) {
+				if s.Partitions[0].Frozen || s.Partitions[0].Unread || goesOn == (w.redis.cooled("q=0") > 0) {
 					w.Errorf("%+v, want it to go on\n%s", s.Partitions[0], w.redis)
 				}
 				if m.log.count("stand still") != 1 {
@@ -46,7 +46,7 @@ func TestFrozenPartitionDoesNotCool(t *testing.T) {
 				if cooled := w.redis.cooled("q=1"); (cooled > 0) == goesOn || w.redis.cooled("q=0") > 1 {
 					w.Errorf("cooled %d times", cooled)
 				}
-				if s := m.Stats(); s.Partitions[1].Frozen || s.Partitions[1].Records > 5 || s.Decoder.LostPackets != 0 || m.log.count("answer again") != 1 {
+				if s := m.Stats(); s.Partitions[1].Frozen || s.Partitions[1].Unread || s.Partitions[1].Records > 5 || s.Decoder.LostPackets != 0 || m.log.count("answer again") != 1 {
 					w.Errorf("%+v, want all read and going on", s)
 				}
 			})
@@ -85,11 +85,33 @@ func TestPartitionThatCannotBeWrittenDoesNotCool(t *testing.T) {
 		stop = w.instance("a", 1).runs(map[int32][]string{0: {"q=0"}}) // to the first alone
 		time.Sleep(30 * time.Second)
 		w.unchanged(2)
-		if s := m.Stats(); !s.Partitions[1].Frozen {
-			w.Errorf("%+v, want it frozen", s.Partitions[1])
+		if s := m.Stats(); !s.Partitions[1].Frozen || s.Partitions[1].Unread {
+			w.Errorf("%+v, want it frozen, though it is read", s.Partitions[1])
 		}
 		stop() // nobody is left
 		w.until("all cool", func() bool { return !w.redis.hot("q=0") && !w.redis.hot("q=1") })
+	})
+}
+
+// An instance that dies holds the time up for the grace. The partition is read all the
+// time.
+func TestPartitionIsReadWhenAnInstanceDies(t *testing.T) {
+	inWorld(t, 1, 1, func(w *world) {
+		m := w.join()
+		w.has(m, 1)
+		defer w.instance("a", 1).runs(everywhere(1))()
+		die := w.instance("b", 1).runs(everywhere(1))
+		w.allHot(1)
+		die()
+		w.until("it stands still", func() bool { return m.Stats().Partitions[0].Frozen })
+		for range 100 {
+			if p := m.Stats().Partitions[0]; p.Unread {
+				w.Fatalf("%+v, want it read", p)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.unchanged(1)
+		w.until("its time goes on", func() bool { return !m.Stats().Partitions[0].Frozen })
 	})
 }
 

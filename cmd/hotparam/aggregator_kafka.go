@@ -93,20 +93,28 @@ func (p *kafkaPipeline) Run(ctx context.Context) error {
 }
 
 func (p *kafkaPipeline) ready() (string, error) {
-	source := p.source.Stats()
-	published := p.publishers.stats()
-	var waiting, frozen []string
+	source, published := p.source.Stats(), p.publishers.stats()
+	return kafkaReady(&source, &published)
+}
+
+// kafkaReady is not ready if partitions are not read. One whose time an instance holds
+// up is read and published: nothing cools in it, as in any deploy that kills instances.
+func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (string, error) {
+	var waiting, unread, heldUp []string
 	for _, partition := range source.Partitions {
 		name := fmt.Sprint(partition.Partition)
 		if !partition.Adopted {
 			waiting = append(waiting, name)
 		}
-		if partition.Frozen {
-			frozen = append(frozen, name)
+		switch {
+		case partition.Frozen && partition.Unread:
+			unread = append(unread, name)
+		case partition.Frozen:
+			heldUp = append(heldUp, name)
 		}
 	}
 	n := len(source.Partitions)
-	notPublished := whyNotPublished(&published)
+	notPublished := whyNotPublished(published)
 	switch {
 	case source.Rebalances == 0:
 		return "", errors.New("the consumer group has not given out partitions yet")
@@ -114,12 +122,16 @@ func (p *kafkaPipeline) ready() (string, error) {
 		return "", notPublished
 	case len(waiting) > 0:
 		return "", fmt.Errorf("%w: %d of %d partitions are not taken over yet: %s", errNoRedis, len(waiting), n, strings.Join(waiting, ", "))
-	case len(frozen) > 0:
-		return "", fmt.Errorf("%d of %d partitions stand still, as their brokers do not answer: %s", len(frozen), n, strings.Join(frozen, ", "))
+	case len(unread) > 0:
+		return "", fmt.Errorf("%d of %d partitions stand still, as their brokers do not answer: %s", len(unread), n, strings.Join(unread, ", "))
 	case n == 0:
 		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
 	}
-	return withTrouble(fmt.Sprintf("ready: %d partitions", n)+placesWords(&published), &published) + lateWords(&source.Decoder), nil
+	words := fmt.Sprintf("ready: %d partitions", n) + placesWords(published)
+	if len(heldUp) > 0 {
+		words += fmt.Sprintf("; nothing cools in %d of them, as an instance is slow, has died or cannot write them: %s", len(heldUp), strings.Join(heldUp, ", "))
+	}
+	return withTrouble(words, published) + lateWords(&source.Decoder), nil
 }
 
 func (p *kafkaPipeline) collect(s samples) {

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -27,6 +28,31 @@ func fakeKafka(t *testing.T, topics ...string) string {
 	}
 	t.Cleanup(broker.Close)
 	return broker.Addr()
+}
+
+// A partition that is not read makes a daemon not ready, one that an instance holds up
+// does not.
+func TestKafkaReady(t *testing.T) {
+	at := func(partition int32, frozen, unread bool) kafkasource.PartitionStats {
+		return kafkasource.PartitionStats{Partition: partition, Adopted: true, Frozen: frozen, Unread: unread}
+	}
+	for _, test := range []struct {
+		partitions []kafkasource.PartitionStats
+		want       string
+	}{
+		{[]kafkasource.PartitionStats{at(0, false, false), at(1, false, false)}, "ready: 2 partitions"},
+		{[]kafkasource.PartitionStats{at(0, true, false), at(1, false, false)}, "ready: 2 partitions; nothing cools in 1 of them, as an instance is slow, has died or cannot write them: 0"},
+		{[]kafkasource.PartitionStats{at(0, true, false), at(1, true, true)}, "1 of 2 partitions stand still, as their brokers do not answer: 1"},
+		{nil, "standby: the other aggregators have all partitions, this one gets some when one of them ends"},
+	} {
+		got, err := kafkaReady(&kafkasource.Stats{Rebalances: 1, Partitions: test.partitions}, &hotkeys.PublisherStats{Connected: true})
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want || (err != nil) != strings.Contains(test.want, "brokers") {
+			t.Errorf("%+v:\ngot  %s, %v\nwant %s", test.partitions, got, err, test.want)
+		}
+	}
 }
 
 // What keeps a daemon from reading is told within seconds, with what to do and with

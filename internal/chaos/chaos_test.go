@@ -68,6 +68,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			c := short(t, fault.Seed, fault.Only...)
 			c.Until = fault.Invariant
 			c.Redis = cmp.Or(fault.Redis, c.Redis)
+			c.Counts = cmp.Or(fault.Counts, c.Counts)
 			var err error
 			if c.Programs, err = c.Programs.Plant(t.TempDir(), fault); err != nil {
 				t.Fatal(err)

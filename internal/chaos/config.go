@@ -51,9 +51,16 @@ func (c *Config) validate() error {
 		}
 	}
 	for _, name := range c.Only {
-		if _, ok := kindNamed(name); !ok {
+		k, ok := kindNamed(name)
+		if !ok {
 			return fmt.Errorf("chaos: no event %q: known are %s", name, strings.Join(kindNames(), ", "))
 		}
+		if !k.isOf(c) {
+			return fmt.Errorf("chaos: event %s: only with %s", name, k.deployment)
+		}
+	}
+	if c.Scenario != "calm" && len(c.kinds()) == 0 {
+		return fmt.Errorf("chaos: scenario %s: no events with redis %s and counts %s", c.Scenario, c.Redis, c.Counts)
 	}
 	return nil
 }

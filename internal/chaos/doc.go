@@ -16,14 +16,17 @@
 //	events_rules.go        rolling quotas, changed algorithms, reloads with a line of waiters
 //	events_publishing.go   floods
 //	events_links.go        slow, silent, cut and garbled links, lost counts, clocks
+//	events_kafka.go        the same of Kafka, pauses that it asks for, Kafka that is away
 //	build.go, fault.go     the programs, with faults planted on purpose
 //	scope.go, outside.go   the life of what is started, in a test and in a program
 //	fleet.go, process.go   the processes
-//	redis.go, relay_*.go   the servers, and what lies between
+//	redis.go, kafka.go     the servers
+//	relay_*.go             what lies between
 //	rules.go               the rules, as the file and as the oracle have them
 //	load.go                the requests
 //	watch.go, writers.go   logs, descriptors, goroutines, health; who publishes
 //	judge.go               what is told to the oracle, and what a fault excuses
+//	troubles.go            and what processes name themselves
 //	run.go                 all of it
 //	soak.go                the same without faults: does anything grow?
 //

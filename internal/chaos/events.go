@@ -19,7 +19,7 @@ type kind struct {
 }
 
 // kinds are all that can happen.
-var kinds = slices.Concat(processKinds, redisKinds, nodeKinds, ruleKinds, publishingKinds, linkKinds)
+var kinds = slices.Concat(processKinds, redisKinds, nodeKinds, ruleKinds, publishingKinds, linkKinds, kafkaKinds)
 
 // Scenarios returns the names of the scenarios.
 func Scenarios() []string {

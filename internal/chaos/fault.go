@@ -6,6 +6,7 @@ type Fault struct {
 	In        string // the program: hotparam, which is the aggregators, or instance
 	Edits     []Edit
 	Redis     string   // the deployment that shows it; empty: single
+	Counts    string   // empty: statsd
 	Seed      uint64   // an even one has two aggregators with a lease
 	Only      []string // the events that show it
 	Invariant string   // the one that is broken then, such as "I1"
@@ -59,6 +60,13 @@ func Faults() []Fault {
 		{
 			Name: "a bound of the polls that pushes cause, removed", In: "instance", Only: []string{"flood-published"}, Seed: 1, Invariant: "I4",
 			Edits: []Edit{{"hotkeys/hints.go", "	if b.full.Sub(now) > (hintBurst-1)*hintRate {\n		return false\n	}\n", ""}},
+		},
+		{
+			Name: "a sink that obeys any pause and is not watched", In: "instance", Only: []string{"throttled-kafka"}, Seed: 1, Counts: "kafka", Invariant: "I2",
+			Edits: []Edit{
+				{"collector/kafkasink/answers.go", "ms < 0 || time.Duration(ms)*time.Millisecond > a.limit", "ms < 0"},
+				{"collector/kafkasink/run.go", "if s.queue.isStalled(", "if false && s.queue.isStalled("},
+			},
 		},
 	}
 }

@@ -27,7 +27,7 @@ type fleet struct {
 	begun time.Time
 
 	redis       *redisServers
-	kafka       *testenv.KafkaCluster
+	kafka       *kafkaServer
 	aggregators []*aggregator
 	apis        []*api
 	lease       bool // the aggregators get everything, and one of them publishes
@@ -41,7 +41,7 @@ func newFleet(s *scope, c *Config) *fleet {
 	f := &fleet{scope: s, c: c, dir: s.TempDir(), begun: time.Now(), lease: c.Seed%2 == 0}
 	f.redis = startRedis(s, c)
 	if c.Counts == "kafka" {
-		f.startKafka()
+		f.kafka = startKafka(f)
 	}
 	names := []string{"aggregator-1"}
 	if f.lease || f.kafka != nil {
@@ -76,7 +76,7 @@ func (f *fleet) newRedisRelay(number uint64) *tcpRelay {
 	if f.redis.single == nil {
 		return nil
 	}
-	relay, err := newTCPRelay(f.redis.single.Addr(), f.c.Seed<<8|number)
+	relay, err := newTCPRelay(f.redis.single.Addr(), f.c.Seed<<8|number, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admi
 	fmt.Fprintf(&b, "namespace: %s\naggregator: {redis: %q, http: %q, memory: 16MB", namespace, f.redis.url(relay), admin)
 	switch {
 	case f.kafka != nil:
-		fmt.Fprintf(&b, ", source: kafka}\nkafka: {brokers: [\"%s\"], topic: %s, acks: \"1\", session: %v}", strings.Join(f.kafka.Addrs(), `", "`), kafkaTopic, kafkaSession)
+		fmt.Fprintf(&b, ", source: kafka}\nkafka: {brokers: [\"%s\"], topic: %s, acks: \"1\", session: %v, timeout: %v}", f.kafka.relay.addr(), kafkaTopic, kafkaSession, kafkaTimeout)
 	default:
 		if listen != "" {
 			fmt.Fprintf(&b, ", listen: %q", listen)
@@ -108,19 +108,6 @@ func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admi
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		f.Fatal(err)
 	}
-}
-
-// The counts over Kafka.
-const (
-	kafkaTopic   = "chaos-counters"
-	kafkaSession = 2 * time.Second
-)
-
-func (f *fleet) startKafka() {
-	f.kafka = testenv.Kafka(f.scope, testenv.KafkaConfig{Properties: map[string]string{
-		"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0",
-	}})
-	f.kafka.CreateTopic(kafkaTopic, 6, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
 }
 
 // ask sends one request and returns the status.

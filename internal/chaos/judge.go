@@ -26,6 +26,7 @@ const (
 // effect is what a fault excuses, from its beginning until a recovery after its end.
 type effect struct {
 	publishing bool     // hot keys may be unlimited everywhere
+	kafka      bool     // clients of Kafka may be stuck, also after it
 	redis      bool     // instances may decide exact limits by their parts
 	lost       bool     // Redis may forget what was taken
 	spared     []string // limits, named as in run.limitKeys, that these two do not concern
@@ -53,6 +54,7 @@ type judge struct {
 	office   [instances]oracle.Office
 	failing  [instances][]*oracle.Span // when requests may fail
 	silent   []*oracle.Span            // when an aggregator may not answer
+	troubles troubles                  // what processes name
 	levels   []*oracle.Level
 	effects  []*effect
 	doubts   []doubt
@@ -65,7 +67,7 @@ type judge struct {
 }
 
 func newJudge(f *fleet, report func(oracle.Violation)) *judge {
-	j := &judge{now: f.now, report: report, exact: make(map[string]*oracle.Limit), local: make(map[string]*oracle.Limit)}
+	j := &judge{now: f.now, report: report, exact: make(map[string]*oracle.Limit), local: make(map[string]*oracle.Limit), troubles: newTroubles()}
 	for i := range instances {
 		j.hot[i] = oracle.Hot{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.office[i] = oracle.Office{
@@ -188,6 +190,9 @@ func (j *judge) excuse(e *effect, now time.Duration) {
 	}
 	for _, l := range j.levels {
 		l.Excuse(now)
+	}
+	if e.kafka {
+		j.troubles.fault(now)
 	}
 }
 
@@ -340,6 +345,7 @@ func (j *judge) check(quick bool) {
 	for _, e := range j.effects {
 		j.excuse(e, now)
 	}
+	j.excuseTroubles(now)
 	tell := func(v *oracle.Violation) {
 		if v != nil {
 			j.report(*v)

@@ -29,7 +29,7 @@ var rollingKeys = []struct{ route, key string }{
 // flows are the steady load: some 170 requests a second.
 func flows() []flow {
 	all := []flow{
-		{"search", "steady", 20, -1}, {"bucket", "a", 5, -1}, {"bucket", "b", 2, -1}, {"log", "a", 4, -1}, {"local", "a", 4, -1},
+		{"search", "steady", steadyRate, -1}, {"bucket", "a", 5, -1}, {"bucket", "b", 2, -1}, {"log", "a", 4, -1}, {"local", "a", 4, -1},
 	}
 	for i := range instances {
 		all = append(all, flow{"solo", soloKey(i), soloRate * 8 / 5, i})

@@ -85,11 +85,16 @@ func (e *event) draws(rng *rand.Rand) {
 	}
 }
 
+// isOf reports whether the deployment has such events.
+func (k *kind) isOf(c *Config) bool {
+	return k.deployment == "" || k.deployment == c.Redis || k.deployment == c.Counts
+}
+
 // kinds are those of the scenario that the deployment has.
 func (c *Config) kinds() (some []*kind) {
 	for i := range kinds {
 		k := &kinds[i]
-		if (c.Scenario == "all" || slices.Contains(k.scenarios, c.Scenario)) && (k.deployment == "" || k.deployment == c.Redis || k.deployment == c.Counts) {
+		if (c.Scenario == "all" || slices.Contains(k.scenarios, c.Scenario)) && k.isOf(c) {
 			some = append(some, k)
 		}
 	}

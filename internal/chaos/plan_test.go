@@ -59,6 +59,8 @@ func TestConfigIsChecked(t *testing.T) {
 		{Scenario: "all", Redis: "moon", Counts: "statsd"},
 		{Scenario: "all", Redis: "single", Counts: "pigeon"},
 		{Scenario: "all", Redis: "single", Counts: "statsd", Only: []string{"moonfall"}},
+		{Scenario: "all", Redis: "single", Counts: "statsd", Only: []string{"kill-kafka"}},
+		{Scenario: "kafka", Redis: "single", Counts: "statsd"},
 	} {
 		if err := c.validate(); err == nil {
 			t.Errorf("%+v is accepted", c)

@@ -52,7 +52,7 @@ func (r *redisServers) relay(s *scope, c *Config, addr string) *tcpRelay {
 	if relay := r.relays[addr]; relay != nil {
 		return relay
 	}
-	relay, err := newTCPRelay(addr, c.Seed<<8|uint64(200+len(r.relays)))
+	relay, err := newTCPRelay(addr, c.Seed<<8|uint64(200+len(r.relays)), nil)
 	if err != nil {
 		s.Fatal(err)
 	}

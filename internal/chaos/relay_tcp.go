@@ -2,26 +2,34 @@ package chaos
 
 import (
 	"bytes"
+	"encoding/binary"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // mode is what a relay does with what goes through it.
 type mode int
 
 const (
-	through mode = iota
-	cut          // connections break, and new ones break at once
-	silent       // connections come about and stay, and nothing comes through
-	slow         // each answer comes late
-	garbled      // answers have bytes changed
+	through   mode = iota
+	cut            // connections break, and new ones break at once
+	silent         // connections come about and stay, and nothing comes through
+	slow           // each answer comes late
+	garbled        // answers have bytes changed
+	throttled      // Kafka's answers ask for pauses of days
 )
 
 // slowness is how late an answer is on a slow link.
 const slowness = 350 * time.Millisecond
+
+// damagedPercent is how many of Kafka's answers are garbled, or ask for pauses.
+const damagedPercent = 30
 
 // tcpRelay forwards connections to a server. Those of other servers, its replica and
 // sentinels, pass unchanged in every mode: a replica that took garbage for data would keep
@@ -29,6 +37,7 @@ const slowness = 350 * time.Millisecond
 type tcpRelay struct {
 	listener net.Listener
 	target   string
+	garbler  *testenv.Garbler // of Kafka's answers; nil: any bytes are changed
 	work     sync.WaitGroup
 
 	mu   sync.Mutex
@@ -51,13 +60,18 @@ func isPeer(question []byte) bool {
 	return slices.ContainsFunc(peers, func(p []byte) bool { return bytes.Contains(question, p) })
 }
 
-func newTCPRelay(target string, seed uint64) (*tcpRelay, error) {
+// newTCPRelay returns a relay to a server. One to Kafka has a garbler, which knows where
+// answers begin and end.
+func newTCPRelay(target string, seed uint64, garbler *testenv.Garbler) (*tcpRelay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
+	if garbler != nil {
+		listener = garbler.Wrap(listener)
+	}
 	r := &tcpRelay{
-		listener: listener, target: target, rng: rand.New(rand.NewPCG(seed, 1)),
+		listener: listener, target: target, garbler: garbler, rng: rand.New(rand.NewPCG(seed, 1)),
 		ends: make(map[net.Conn]*tcpLink),
 	}
 	r.work.Go(r.accept)
@@ -83,6 +97,16 @@ func (r *tcpRelay) set(m mode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mode = m
+	if r.garbler != nil {
+		switch m {
+		case garbled:
+			r.garbler.Start(damagedPercent)
+		case throttled:
+			r.garbler.StartThrottling(damagedPercent)
+		default:
+			r.garbler.Stop()
+		}
+	}
 	for end, link := range r.ends {
 		switch {
 		case link.peer:
@@ -133,11 +157,15 @@ func (r *tcpRelay) forward(to, from net.Conn, answers bool) {
 		delete(r.ends, to)
 		delete(r.ends, from)
 	}()
+	read := readSome
+	if answers && r.garbler != nil {
+		read = readAnswer
+	}
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := from.Read(buf)
-		if r.treat(from, buf[:n], answers) {
-			if _, err := to.Write(buf[:n]); err != nil {
+		bytes, err := read(from, buf)
+		if r.treat(from, bytes, answers) {
+			if _, err := to.Write(bytes); err != nil {
 				return
 			}
 		}
@@ -145,6 +173,26 @@ func (r *tcpRelay) forward(to, from net.Conn, answers bool) {
 			return
 		}
 	}
+}
+
+func readSome(from net.Conn, buf []byte) ([]byte, error) {
+	n, err := from.Read(buf)
+	return buf[:n], err
+}
+
+// readAnswer reads one answer of Kafka's, which begins with its length in four bytes.
+func readAnswer(from net.Conn, buf []byte) ([]byte, error) {
+	const head = 4
+	n, err := io.ReadFull(from, buf[:head])
+	if err != nil {
+		return buf[:n], err
+	}
+	length := head + int(binary.BigEndian.Uint32(buf))
+	if length > len(buf) {
+		buf = append(make([]byte, 0, length), buf[:head]...)
+	}
+	n, err = io.ReadFull(from, buf[head:length])
+	return buf[:head+n], err
 }
 
 // treat does to the data what the mode says, and reports whether it goes on.
@@ -166,7 +214,7 @@ func (r *tcpRelay) treat(from net.Conn, data []byte, answers bool) bool {
 		r.mu.Unlock()
 		time.Sleep(slowness)
 		r.mu.Lock()
-	case r.mode == garbled && answers && len(data) > 0:
+	case r.mode == garbled && r.garbler == nil && answers && len(data) > 0:
 		for range 1 + len(data)/32 {
 			data[r.rng.IntN(len(data))] = byte(r.rng.Uint32())
 		}

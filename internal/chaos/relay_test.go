@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // echo answers each byte, until the test ends.
@@ -49,7 +51,7 @@ func exchange(t *testing.T, conn net.Conn, text string, wait time.Duration) (str
 }
 
 func TestTCPRelay(t *testing.T) {
-	relay, err := newTCPRelay(echo(t), 1)
+	relay, err := newTCPRelay(echo(t), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,7 @@ func TestTCPRelayLeavesServersAlone(t *testing.T) {
 		"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n",
 		"*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$21\r\nsentinel-0a1b2c3d-cmd\r\n",
 	} {
-		relay, err := newTCPRelay(echo(t), 1)
+		relay, err := newTCPRelay(echo(t), 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,6 +121,52 @@ func TestTCPRelayLeavesServersAlone(t *testing.T) {
 				t.Errorf("mode %d: %q, %v", m, got, err)
 			}
 		}
+	}
+}
+
+// A relay to Kafka damages whole answers, however they come.
+func TestKafkaRelay(t *testing.T) {
+	relay, err := newTCPRelay(echo(t), 1, testenv.NewGarbler(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.close()
+	conn, err := net.Dial("tcp", relay.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	sent := append([]byte{0, 1, 0, 0}, bytes.Repeat([]byte("0123456789abcdef"), 1<<12)...)
+	got := make([]byte, len(sent))
+	damaged := func() (n int) {
+		t.Helper()
+		for range 20 {
+			if _, err := conn.Write(sent); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(conn, got); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, sent) {
+				n++
+				if want := append(bytes.Clone(sent[:len(sent)-4]), 0x7f, 0xff, 0xff, 0xff); !bytes.Equal(got, want) {
+					t.Fatal("more was changed than the last four bytes")
+				}
+			}
+		}
+		return n
+	}
+	if n := damaged(); n > 0 {
+		t.Errorf("through: %d answers are damaged", n)
+	}
+	relay.set(throttled)
+	if n := damaged(); n == 0 || n == 20 {
+		t.Errorf("throttled: %d of 20 answers are damaged", n)
+	}
+	relay.set(through)
+	if n := damaged(); n > 0 {
+		t.Errorf("through again: %d answers are damaged", n)
 	}
 }
 

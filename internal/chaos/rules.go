@@ -12,6 +12,7 @@ import (
 const (
 	hotThreshold = 30 // requests per second over all instances
 	hotRate      = 5  // then, on each instance
+	steadyRate   = 20 // of the key that is hot all the time, at each instance
 	soloRate     = 10 // over all instances, by Redis
 	soloBurst    = 2
 )

@@ -163,7 +163,19 @@ func (r *run) events() {
 		for _, end := range slices.Backward(ends) {
 			end()
 		}
-		r.sleep(e.calm)
+		r.settle(e.calm)
+	}
+}
+
+// settle lets some time pass without faults, and more if the clients of Kafka have to be
+// replaced first.
+func (r *run) settle(calm time.Duration) {
+	r.sleep(calm)
+	for r.judge.isTroubled() && !r.isBroken() {
+		for r.judge.isTroubled() && !r.isBroken() {
+			r.sleep(100 * time.Millisecond)
+		}
+		r.sleep(calmLeast)
 	}
 }
 

@@ -33,6 +33,7 @@ type watched struct {
 	goroutines  *oracle.Level
 	notReady    *oracle.Level
 	aggregator  bool
+	sink        sinkWatch
 }
 
 func (j *judge) watch(p *child, aggregator bool) *watched {
@@ -63,6 +64,7 @@ func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
 		case <-tick.C:
 		}
 		if w.exited() {
+			j.forgetTroubles(w.name)
 			continue
 		}
 		if life := w.lives.Load(); life != w.life {
@@ -74,6 +76,8 @@ func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
 		j.sample(w.descriptors, float64(w.child.descriptors()))
 		if w.aggregator {
 			f.checkHealth(ctx, j, client, w)
+		} else if f.kafka != nil {
+			f.checkSink(ctx, j, client, w)
 		}
 		if n%4 == 0 {
 			if g, err := w.countGoroutines(ctx, client); err == nil {
@@ -102,12 +106,14 @@ func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, 
 	sent := f.now()
 	status, err := ask(ctx, client, http.MethodGet, "http://"+w.addr+"/-/healthy")
 	now := f.now()
-	excused := j.excusesSilence(oracle.Span{From: sent, To: now})
+	excused := j.excusesSilence(oracle.Span{From: sent, To: now}) || w.exited()
 	if (err != nil || status != http.StatusOK || now > j.stalls.Extended(sent, healthBound, now)) && !excused && ctx.Err() == nil {
 		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: "/-/healthy of " + w.name, Text: fmt.Sprintf(
 			"status %d, error %v, after %v, at most %v", status, err, (now - sent).Round(time.Millisecond), healthBound)})
 	}
-	if status, err := ask(ctx, client, http.MethodGet, "http://"+w.addr+"/-/ready"); err == nil {
+	status, text, err := fetch(ctx, client, "http://"+w.addr+"/-/ready")
+	j.sampleSource(w.name, text)
+	if err == nil {
 		v := 0.0
 		if status != http.StatusOK {
 			v = 1
@@ -135,6 +141,11 @@ type state struct {
 		Failures, Probes, Local uint64
 		Away                    time.Time
 	}
+	Sink struct { // with Kafka
+		Waiting   int64
+		Connected bool
+		Failed    struct{ BufferFull, Delivery, NotConnected int64 }
+	}
 }
 
 func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s state, err error) {
@@ -142,7 +153,7 @@ func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s
 	if collect {
 		url += "?gc=1"
 	}
-	text, err := fetch(ctx, client, url)
+	_, text, err := fetch(ctx, client, url)
 	if err != nil {
 		return s, err
 	}
@@ -151,7 +162,7 @@ func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s
 
 // metric returns one of an aggregator's metrics.
 func (p *child) metric(ctx context.Context, client *http.Client, name string) (float64, error) {
-	text, err := fetch(ctx, client, "http://"+p.addr+"/metrics")
+	_, text, err := fetch(ctx, client, "http://"+p.addr+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -163,18 +174,18 @@ func (p *child) metric(ctx context.Context, client *http.Client, name string) (f
 	return 0, fmt.Errorf("no metric %s", name)
 }
 
-func fetch(ctx context.Context, client *http.Client, url string) (string, error) {
+func fetch(ctx context.Context, client *http.Client, url string) (status int, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	return string(text), err
+	body, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(body), err
 }
 
 // maxRefusals is how many commands Redis may refuse within five seconds. Requests for a

@@ -40,6 +40,17 @@ type KafkaConfig struct {
 	Users map[string]string
 	// Authorize: users may do only what [KafkaCluster.Allow] allows.
 	Authorize bool
+	// Advertise returns the host:port that a broker names to clients, in place of the
+	// one at which it can be reached: that of a relay to it. It is called before the
+	// broker starts. A nil Advertise changes nothing.
+	Advertise func(broker string) string
+}
+
+func (c *KafkaConfig) advertised(addr string) string {
+	if c.Advertise == nil {
+		return addr
+	}
+	return c.Advertise(addr)
 }
 
 // KafkaCluster is a real Kafka, in KRaft mode, that belongs to one test. Brokers are
@@ -170,7 +181,8 @@ func newKafkaID() string {
 	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
-// Addrs are the brokers' host:port, by number. They never change.
+// Addrs are the brokers' host:port, by number, without what [KafkaConfig.Advertise] puts
+// before them. They never change.
 func (k *KafkaCluster) Addrs() []string { return append([]string(nil), k.addrs...) }
 
 // Certificates are those of a cluster with TLS: all its brokers show the server's.

@@ -64,8 +64,9 @@ func newDockerBrokers(k *KafkaCluster) error {
 			internal: name + ":9092", controller: name + ":9093", voters: strings.Join(voters, ","),
 			dir: "/tmp", data: "/tmp/kafka-data", jars: "/opt/kafka/libs",
 		}
-		n.advertised = host + ":" + strconv.Itoa(n.client)
-		k.addrs = append(k.addrs, n.advertised)
+		n.addr = host + ":" + strconv.Itoa(n.client)
+		n.advertised = k.config.advertised(n.addr)
+		k.addrs = append(k.addrs, n.addr)
 		k.brokers = append(k.brokers, &dockerBroker{
 			dockerEngine: dockerEngine{api: provider.Client()}, k: k, node: n, network: net,
 		})
@@ -101,7 +102,7 @@ func (b *dockerBroker) start(ctx context.Context) error {
 	)
 	testcontainers.CleanupContainer(b.k.tb, c)
 	if err != nil && !isFree(b.node.client) {
-		return fmt.Errorf("%w: %s: %w", errPortTaken, b.node.advertised, err)
+		return fmt.Errorf("%w: %s: %w", errPortTaken, b.node.addr, err)
 	}
 	if err != nil {
 		return fmt.Errorf("run the image %s: %w", kafkaImage(), err)

@@ -37,7 +37,8 @@ func newLocalBrokers(k *KafkaCluster) error {
 			internal: loopback(FreePort(k.tb)), controller: loopback(FreePort(k.tb)),
 			dir: dir, data: filepath.Join(dir, "data"), jars: jars,
 		}
-		n.advertised = loopback(n.client)
+		n.addr = loopback(n.client)
+		n.advertised = k.config.advertised(n.addr)
 		voters = append(voters, fmt.Sprintf("%d@%s", n.id, n.controller))
 		nodes = append(nodes, n)
 	}
@@ -54,7 +55,7 @@ func newLocalBrokers(k *KafkaCluster) error {
 		}
 		b := &localBroker{k: k, node: n, script: n.script(&k.config, k.id)}
 		k.brokers = append(k.brokers, b)
-		k.addrs = append(k.addrs, n.advertised)
+		k.addrs = append(k.addrs, n.addr)
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ func (b *localBroker) exited(context.Context) error {
 	if !b.process.hasExited() {
 		return nil
 	}
-	for _, addr := range []string{b.node.advertised, b.node.internal, b.node.controller} {
+	for _, addr := range []string{b.node.addr, b.node.internal, b.node.controller} {
 		_, port, _ := net.SplitHostPort(addr)
 		if n, err := strconv.Atoi(port); err == nil && !isFree(n) {
 			return fmt.Errorf("%w: %s; %s", errPortTaken, addr, b.process.describe())

@@ -28,8 +28,9 @@ rootLogger.appenderRef.console.ref = console
 type kafkaNode struct {
 	id         int    // 1, 2, 3
 	bind       string // the address to listen on
-	advertised string // host:port for clients
-	client     int    // the port of advertised, as the broker sees it
+	addr       string // host:port at which clients reach it
+	advertised string // and the one that it names to them
+	client     int    // the port of addr, as the broker sees it
 	internal   string // host:port for other brokers
 	controller string // host:port for other controllers
 	voters     string // id@host:port of all controllers

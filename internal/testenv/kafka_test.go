@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,33 @@ func TestKafkaKeepsItsDataOverAKill(t *testing.T) {
 	if got := consume(t, k, "t"); got != "before" {
 		t.Errorf("read %q after the broker's return", got)
 	}
+}
+
+// A broker names the address of a relay, and the cluster's own methods need none.
+func TestKafkaAdvertisesARelay(t *testing.T) {
+	const relay = "127.0.0.1:1" // nobody is there
+	var broker string
+	k := Kafka(t, KafkaConfig{Advertise: func(addr string) string {
+		broker = addr
+		return relay
+	}})
+	if got := k.Addrs(); len(got) != 1 || got[0] != broker {
+		t.Errorf("Addrs: %v, want %s", got, broker)
+	}
+	client := k.Client(kgo.Dialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == relay {
+			addr = broker
+		} else if addr != broker {
+			t.Errorf("a client dials %s", addr)
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}))
+	defer client.Close()
+	if brokers, err := kadm.NewClient(client).ListBrokers(t.Context()); err != nil || len(brokers) != 1 || brokers[0].Host+":"+strconv.Itoa(int(brokers[0].Port)) != relay {
+		t.Errorf("brokers: %v, %v, want %s", brokers, err, relay)
+	}
+	k.Kill(0)
+	k.Start(0)
 }
 
 func TestKafkaOfThreeServesOnWithoutOne(t *testing.T) {

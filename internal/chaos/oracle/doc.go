@@ -9,6 +9,7 @@
 //	violation.go  Span and Violation: when, which invariant, the numbers
 //	limit.go      I1: no window admits more than the largest quota in force allows
 //	hot.go        I2: a hot key is limited in time
+//	named.go      or what keeps it from that is named, for a bounded time
 //	office.go     I3: Redis decides again in time, and one key's error stays its own
 //	cap.go        I4: rates and sizes stay below their bounds
 //	stalls.go     the machine's own stalls, by which deadlines are extended

@@ -252,3 +252,29 @@ func TestLevel(t *testing.T) {
 		}
 	}
 }
+
+func TestNamed(t *testing.T) {
+	const s = time.Second
+	var stalls Stalls
+	n := &Named{Enough: 2, Most: 10 * s}
+	n.Sample("a", true)
+	n.Sample("b", true)
+	if n.Excuses(5*s, &stalls) {
+		t.Error("what is named without a fault is excused")
+	}
+	n.Fault(20 * s)
+	for _, test := range []struct {
+		at   time.Duration
+		b    bool
+		want bool
+	}{{21, true, true}, {22, false, false}, {29, true, true}, {30, true, false}} {
+		n.Sample("b", test.b)
+		if got := n.Excuses(test.at*s, &stalls); got != test.want {
+			t.Errorf("at %ds, named by b: %v: excused: %v", test.at, test.b, got)
+		}
+	}
+	stalls.Add(Span{24 * s, 25 * s})
+	if !n.Excuses(32*s, &stalls) {
+		t.Error("a machine that stood still gets no more time")
+	}
+}

@@ -72,6 +72,7 @@ type instance struct {
 	watcher   *hotkeys.Watcher
 	semaphore *redislimiter.Semaphore
 	members   *redislimiter.Members
+	sink      *kafkasink.Sink // nil without Kafka
 }
 
 func run(ctx context.Context, o settings) error {
@@ -128,6 +129,7 @@ func run(ctx context.Context, o settings) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if kafka, ok := sink.(*kafkasink.Sink); ok {
+		in.sink = kafka
 		group.Go(func() error {
 			if err := kafka.Check(ctx); err != nil {
 				slog.Warn("counts do not arrive", "err", err)
@@ -176,11 +178,15 @@ func (in *instance) state(w http.ResponseWriter, r *http.Request) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the harness may have gone
+	state := map[string]any{
 		"goroutines": runtime.NumGoroutine(), "heap": m.HeapAlloc,
 		"guard": in.guard.Stats(), "backend": in.guard.BackendStats(), "collector": in.counts.Stats(),
 		"watcher": in.watcher.Stats(), "members": in.members.Stats(), "hot": len(in.guard.HotKeys()),
-	})
+	}
+	if in.sink != nil {
+		state["sink"] = in.sink.Stats()
+	}
+	_ = json.NewEncoder(w).Encode(state) // the harness may have gone
 }
 
 func newSink(file *config.File) (collector.Sink, error) {
