@@ -21,7 +21,10 @@ func Faults() []Fault {
 	return []Fault{
 		{
 			Name: "a bucket in Redis that is never charged", In: "instance", Only: []string{"roll"}, Seed: 1, Invariant: "I1",
-			Edits: []Edit{{"limiter/redislimiter/lua/bucket.lua", "b.owed + n * b.cost - b.full", "0"}},
+			Edits: []Edit{
+				{"limiter/redislimiter/lua/bucket.lua", "b.owed + n * b.cost - b.full", "0"},
+				{"limiter/redislimiter/lua/plain.lua", "owed + (n + keep) * cost - limit * cost", "0"},
+			},
 		},
 		{
 			Name: "a clamp of what is missing to the burst of whoever asks", In: "instance", Only: []string{"split", "split", "roll"}, Seed: 1, Invariant: "I1",
@@ -41,7 +44,7 @@ func Faults() []Fault {
 		{
 			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis"}, Seed: 1, Invariant: "I4",
 			Edits: []Edit{
-				{"hotkeys/outage.go", "o.backoff/2 + rand.N(o.backoff/2), begins", "time.Millisecond, begins"},
+				{"hotkeys/outage.go", "o.backoff/2 + rand.N(o.backoff/2), begins", "time.Microsecond, begins"},
 				{"hotkeys/outage.go", "\t\"math/rand/v2\"\n", ""},
 			},
 		},
