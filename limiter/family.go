@@ -30,11 +30,11 @@ const (
 	customFamily
 )
 
-// custom numbers the algorithms of the user's own. They are never forgotten: a program has
+// customFamilies numbers the algorithms of the user's own. They are never forgotten: a program has
 // as many as its source names.
-var custom struct {
+var customFamilies struct {
 	sync.Mutex
-	families map[hotparam.Algorithm]family
+	byName map[hotparam.Algorithm]family
 }
 
 // familyOf returns a valid quota's family: that of its algorithm, in the main.
@@ -61,15 +61,15 @@ func familyOf(q *hotparam.Quota) family {
 }
 
 func customFamilyOf(a hotparam.Algorithm) family {
-	custom.Lock()
-	defer custom.Unlock()
-	f, known := custom.families[a]
+	customFamilies.Lock()
+	defer customFamilies.Unlock()
+	f, known := customFamilies.byName[a]
 	if !known {
-		if custom.families == nil {
-			custom.families = make(map[hotparam.Algorithm]family)
+		if customFamilies.byName == nil {
+			customFamilies.byName = make(map[hotparam.Algorithm]family)
 		}
-		f = customFamily + family(len(custom.families))
-		custom.families[a] = f
+		f = customFamily + family(len(customFamilies.byName))
+		customFamilies.byName[a] = f
 	}
 	return f
 }

@@ -26,6 +26,7 @@
 //	load.go                the requests
 //	watch.go, writers.go   logs, descriptors, goroutines, health; who publishes
 //	judge.go               what is told to the oracle, and what a fault excuses
+//	answers.go             what clients were answered, and when
 //	troubles.go            and what processes name themselves
 //	run.go                 all of it
 //	soak.go                the same without faults: does anything grow?
