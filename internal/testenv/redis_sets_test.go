@@ -3,6 +3,8 @@ package testenv
 import (
 	"context"
 	"crypto/tls"
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -65,4 +67,106 @@ func TestRedisTLSWantsACertificate(t *testing.T) {
 			t.Errorf("%s: answered", what)
 		}
 	}
+}
+
+// forward stands before a server: what Advertise returns for it.
+func forward(t *testing.T, target string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", target)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			go func() { defer to.Close(); _, _ = io.Copy(to, from) }()
+			go func() { defer from.Close(); _, _ = io.Copy(from, to) }()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// Clients are told the advertised addresses, and no others, also after a failover and by
+// a server that was restarted.
+func TestRedisSetsAdvertise(t *testing.T) {
+	advertised := make(map[string]string)
+	config := RedisSetConfig{Advertise: func(addr string) string {
+		if advertised[addr] == "" {
+			advertised[addr] = forward(t, addr)
+		}
+		return advertised[addr]
+	}}
+	isAdvertised := func(addr string) bool {
+		for _, a := range advertised {
+			if a == addr {
+				return true
+			}
+		}
+		return false
+	}
+
+	cluster := RedisClusterWith(t, config)
+	former := cluster.Master("key")
+	former.Kill()
+	cluster.AwaitFailover("key", former)
+	former.Restart()
+	former.AwaitReplica()
+	options, err := redis.ParseClusterURL(cluster.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClusterClient(options)
+	t.Cleanup(func() { client.Close() })
+	awaitRedis(t, "a client is told all six nodes", func(ctx context.Context) bool {
+		slots, err := client.ClusterSlots(ctx).Result()
+		nodes := make(map[string]bool)
+		for _, slot := range slots {
+			for _, node := range slot.Nodes {
+				if nodes[node.Addr] = true; !isAdvertised(node.Addr) {
+					t.Errorf("a client is told %s", node.Addr)
+				}
+			}
+		}
+		return err == nil && len(nodes) == 6 || t.Failed()
+	})
+
+	sentinel := RedisSentinelWith(t, config)
+	ask := func(want int) {
+		t.Helper()
+		options, err := redis.ParseFailoverURL(sentinel.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := redis.NewSentinelClient(&redis.Options{Addr: options.SentinelAddrs[0]})
+		defer told.Close()
+		primary, err := told.GetMasterAddrByName(t.Context(), sentinel.Master()).Result()
+		if err != nil || !isAdvertised(net.JoinHostPort(primary[0], primary[1])) {
+			t.Errorf("a client is told %s, %v", primary, err)
+		}
+		replicas, err := told.Replicas(t.Context(), sentinel.Master()).Result()
+		if err != nil || len(replicas) < want {
+			t.Errorf("replicas: %v, %v", replicas, err)
+		}
+		for _, r := range replicas {
+			if !isAdvertised(net.JoinHostPort(r["ip"], r["port"])) {
+				t.Errorf("a client is told the replica %s:%s", r["ip"], r["port"])
+			}
+		}
+	}
+	ask(1)
+	address := sentinel.Primary()
+	sentinel.KillPrimary()
+	sentinel.AwaitFailover(address)
+	ask(0)
+	sentinel.RestartOld()
+	ask(1)
 }
