@@ -52,13 +52,11 @@ func (b *lockedBucket) of(*hotparam.Quota) (Algorithm, error) { return b.algorit
 func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.sides.quota == b.quota && ask.Kind < Return { // mostly
+	var err error
+	if b.sides.isStraight(b.quota, ask.Kind) {
 		r = b.sides.state.Do(now, ask)
-	} else {
-		var err error
-		if r, err = b.sides.do(now, b.quota, b, &ask); err != nil { // an algorithm of the user's own that makes no state
-			return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
-		}
+	} else if r, err = b.sides.do(now, b.quota, b, &ask); err != nil { // an algorithm of the user's own that makes no state
+		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 && b.sides.family != unlimitedFamily {
 		r.Origin.state = b.sides.family

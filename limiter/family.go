@@ -30,11 +30,11 @@ const (
 	customFamily
 )
 
-// customFamilies numbers the algorithms of the user's own. They are never forgotten: a program has
-// as many as its source names.
+// customFamilies numbers the algorithms of the user's own. They are never forgotten: a
+// program has as many as its source names.
 var customFamilies struct {
-	sync.Mutex
-	byName map[hotparam.Algorithm]family
+	sync.RWMutex // written once for each name
+	byName       map[hotparam.Algorithm]family
 }
 
 // familyOf returns a valid quota's family: that of its algorithm, in the main.
@@ -61,9 +61,15 @@ func familyOf(q *hotparam.Quota) family {
 }
 
 func customFamilyOf(a hotparam.Algorithm) family {
+	customFamilies.RLock()
+	f, known := customFamilies.byName[a]
+	customFamilies.RUnlock()
+	if known {
+		return f
+	}
 	customFamilies.Lock()
 	defer customFamilies.Unlock()
-	f, known := customFamilies.byName[a]
+	f, known = customFamilies.byName[a]
 	if !known {
 		if customFamilies.byName == nil {
 			customFamilies.byName = make(map[hotparam.Algorithm]family)
@@ -90,6 +96,10 @@ type sides struct {
 // maxSides is how many other states are kept, which are as many as there are families,
 // unless an algorithm of the user's own has no [Adapter].
 const maxSides = 16
+
+// isStraight reports whether an ask of that kind under q goes to the state that holds, and
+// changes nothing else: nearly all do, and whoever asks s.state saves a copy of its result.
+func (s *sides) isStraight(q *hotparam.Quota, k Kind) bool { return s.quota == q && k < Return }
 
 // algorithms tells the algorithm of a quota.
 type algorithms interface {

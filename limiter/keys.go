@@ -156,7 +156,7 @@ func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask 
 	switch {
 	case g.dropped:
 		return r, false, nil
-	case g.quota == q && ask.Kind < Return: // mostly
+	case g.isStraight(q, ask.Kind):
 		return g.state.Do(now, *ask), true, nil
 	}
 	r, err = g.sides.do(now, q, from, ask)

@@ -92,7 +92,7 @@ func (g *gcra) do(c *cell, t int64, ask *Ask) (Result, bool) {
 		}
 		var o Origin
 		mark := int64(0)
-		if taken > 0 {
+		if taken > 0 { // as name does, but the result is written once, where it is returned
 			mark, o.At = next+back, time.Duration(t)
 		}
 		return Result{Decision: g.decision(v), Taken: taken, Mark: mark, Origin: o}, true

@@ -32,7 +32,8 @@ func (g *Guard) ask(s *scratch, c *candidate, t *terms, h *held, b limiter.Bucke
 	}
 }
 
-// askOf is what a request wants of the terms.
+// askOf is what a request wants of the terms. It is written at once: a copy of what was
+// written in parts waits, see tell.
 func (g *Guard) askOf(s *scratch, c *candidate, t *terms) limiter.Ask {
 	var (
 		kind   limiter.Kind

@@ -60,7 +60,8 @@ func TestInvariantsHold(t *testing.T) {
 	}
 }
 
-// Each fault that is planted on purpose is found, as the invariant that it breaks.
+// Each fault that is planted on purpose is found, as the invariant that it breaks. On a
+// machine that stands still much is excused, so what was not found is looked for once more.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	for _, fault := range Faults() {
 		t.Run(fault.Name, func(t *testing.T) {
@@ -73,13 +74,16 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			if c.Programs, err = c.Programs.Plant(t.TempDir(), fault); err != nil {
 				t.Fatal(err)
 			}
-			report := Run(t, c)
-			for _, v := range report.Violations {
-				if strings.HasPrefix(v.Invariant, fault.Invariant) {
-					return
+			for range 2 {
+				report := Run(t, c)
+				for _, v := range report.Violations {
+					if strings.HasPrefix(v.Invariant, fault.Invariant) {
+						return
+					}
 				}
+				t.Logf("no violation of %s: %v", fault.Invariant, report)
 			}
-			t.Errorf("no violation of %s: %v", fault.Invariant, report)
+			t.Error("not found")
 		})
 	}
 }

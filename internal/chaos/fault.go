@@ -42,7 +42,7 @@ func Faults() []Fault {
 			Edits: []Edit{{"limiter/redislimiter/node.go", "	key, _ := s.keyName(op.Name, op.Key)\n	return server(ctx, s.client, key)\n", "	return \"all\"\n"}},
 		},
 		{
-			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis"}, Seed: 1, Invariant: "I4",
+			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis", "readonly-redis"}, Seed: 39, Invariant: "I4",
 			Edits: []Edit{
 				{"hotkeys/outage.go", "o.backoff/2 + rand.N(o.backoff/2), begins", "time.Microsecond, begins"},
 				{"hotkeys/outage.go", "\t\"math/rand/v2\"\n", ""},

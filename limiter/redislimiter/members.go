@@ -167,7 +167,7 @@ func (m *Members) beat(ctx context.Context) {
 	defer cancel()
 	script := call{script: membersBeat, keys: []string{m.key}, args: []any{m.member, m.cfg.Dead.Milliseconds(), longestDead.Milliseconds()}}
 	_ = run(limited, m.client, &script) // its command has the error
-	m.cured(script.healed)
+	m.cured(&script)
 	answer, err := script.cmd.Int64Slice()
 	if err == nil && len(answer) != 2 {
 		err = fmt.Errorf("unexpected answer %v", answer)
@@ -181,10 +181,10 @@ func (m *Members) beat(ctx context.Context) {
 }
 
 // cured counts the keys of a foreign type that a heartbeat has met.
-func (m *Members) cured(n int64) {
+func (m *Members) cured(c *call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stats.Healed += uint64(n)
+	m.stats.Healed += uint64(c.healed)
 }
 
 // heard takes a count. Where Redis has lost this instance it has likely lost the others

@@ -26,6 +26,7 @@ var constant = regexp.MustCompile(`(?m)^ *local ([A-Z_]+) = ([\d.]+)( --.*)?\n`)
 
 // inlined puts the numbers in where the script names them. To Lua a named number is a
 // variable, which each function that uses it has to catch when it is made: at each call.
+// A name stands for one number in all parts of a script, and for nothing else.
 func inlined(source string) string {
 	values := make(map[string]string)
 	for _, m := range constant.FindAllStringSubmatch(source, -1) {

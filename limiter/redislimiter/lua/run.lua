@@ -109,9 +109,11 @@ end
 
 local healed, errors = 0, nil
 for k = done + 1, #ARGV - 1 do
-  local first = at
-  local ok, err = pcall(ask, k)
-  if not ok and (type(err) == 'table' and err.err or tostring(err)):find('WRONGTYPE', 1, true) then
+  local first, text = at, nil
+  for try = 1, 2 do
+    local ok, err = pcall(ask, k)
+    text = not ok and (type(err) == 'table' and err.err or tostring(err))
+    if try == 2 or not text or not text:find('WRONGTYPE', 1, true) then break end
     -- A key that is of another type than ours is nobody's: no other program's keys have
     -- such names. It is deleted, and is as new.
     for i = first, at - 1 do
@@ -119,11 +121,10 @@ for k = done + 1, #ARGV - 1 do
       if type(found) == 'table' and found.err then redis.call('DEL', KEYS[i]) end
     end
     healed, at = healed + 1, first
-    ok, err = pcall(ask, k)
   end
-  if not ok then
+  if text then
     errors = errors or {''}
-    errors[#errors + 1] = type(err) == 'table' and err.err or tostring(err)
+    errors[#errors + 1] = text
     answer[k] = struct.pack('<ddddddd', FAILED, 0, 0, 0, 0, 0, 0)
   end
 end
