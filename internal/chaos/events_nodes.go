@@ -214,10 +214,10 @@ func failover(r *run, _ *event) func() {
 	}
 }
 
-// stopPrimary stops the primary until another is, and beyond; half of the time with a
-// sentinel, as where both are on one host. When it goes on there are two primaries for up
-// to ten seconds, until sentinels make the former one a replica: nobody must ask it any
-// more.
+// stopPrimary stops the primary until the replica has taken its place, and for some
+// seconds more; half of the time it stops a sentinel, too, as if both were on one host.
+// When the primary resumes there are two for up to ten seconds, until the sentinels make it
+// a replica. No client may use it in that time.
 func stopPrimary(r *run, e *event) func() {
 	end := r.judge.begin(awayAndLost)
 	former := r.redis.primary()

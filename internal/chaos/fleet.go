@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -112,14 +113,21 @@ func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admi
 
 // ask sends one request and returns the status.
 func ask(ctx context.Context, client *http.Client, method, url string) (status int, err error) {
+	status, _, err = fetch(ctx, client, method, url)
+	return status, err
+}
+
+// fetch sends one request and returns the status and the body.
+func fetch(ctx context.Context, client *http.Client, method, url string) (status int, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer res.Body.Close()
-	return res.StatusCode, drain(res)
+	body, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(body), err
 }

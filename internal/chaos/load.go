@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -183,9 +182,4 @@ func (l *load) clock(ctx context.Context) {
 		}
 		last = now
 	}
-}
-
-func drain(res *http.Response) error {
-	_, err := io.Copy(io.Discard, res.Body)
-	return err
 }

@@ -163,9 +163,9 @@ func (r *tcpRelay) forward(to, from net.Conn, answers bool) {
 	}
 	buf := make([]byte, 32<<10)
 	for {
-		bytes, err := read(from, buf)
-		if r.treat(from, bytes, answers) {
-			if _, err := to.Write(bytes); err != nil {
+		data, err := read(from, buf)
+		if r.treat(from, data, answers) {
+			if _, err := to.Write(data); err != nil {
 				return
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -111,7 +110,7 @@ func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, 
 		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: "/-/healthy of " + w.name, Text: fmt.Sprintf(
 			"status %d, error %v, after %v, at most %v", status, err, (now - sent).Round(time.Millisecond), healthBound)})
 	}
-	status, text, err := fetch(ctx, client, "http://"+w.addr+"/-/ready")
+	status, text, err := fetch(ctx, client, http.MethodGet, "http://"+w.addr+"/-/ready")
 	j.sampleSource(w.name, text)
 	if err == nil {
 		v := 0.0
@@ -153,7 +152,7 @@ func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s
 	if collect {
 		url += "?gc=1"
 	}
-	_, text, err := fetch(ctx, client, url)
+	_, text, err := fetch(ctx, client, http.MethodGet, url)
 	if err != nil {
 		return s, err
 	}
@@ -162,7 +161,7 @@ func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s
 
 // metric returns one of an aggregator's metrics.
 func (p *child) metric(ctx context.Context, client *http.Client, name string) (float64, error) {
-	_, text, err := fetch(ctx, client, "http://"+p.addr+"/metrics")
+	_, text, err := fetch(ctx, client, http.MethodGet, "http://"+p.addr+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -174,40 +173,39 @@ func (p *child) metric(ctx context.Context, client *http.Client, name string) (f
 	return 0, fmt.Errorf("no metric %s", name)
 }
 
-func fetch(ctx context.Context, client *http.Client, url string) (status int, text string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return 0, "", err
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	return res.StatusCode, string(body), err
-}
-
-// maxRefusals is how many commands Redis may refuse within five seconds. Requests for a
-// poisoned key are most of them; whoever tries again without a pause makes thousands.
-const maxRefusals = 1000
+// How many commands Redis may refuse within five seconds. In an outage all clients are
+// refused, and who tries again without a pause makes thousands; a poisoned key may refuse
+// each request for it.
+const (
+	maxRefusedWrites   = 400
+	maxRefusedCommands = 1000 // for any other reason
+)
 
 // watchRedis samples how many commands Redis refuses, until the context ends.
 func (f *fleet) watchRedis(ctx context.Context, j *judge) {
-	refusals := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusals, Window: 5 * time.Second}
+	writes := oracle.Cap{Subject: "writes that Redis refused", Most: maxRefusedWrites, Window: 5 * time.Second}
+	others := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusedCommands, Window: 5 * time.Second}
 	every(ctx, 500*time.Millisecond, func(int) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_ = withRedis(f.redis.single.Addr(), func(c *redis.Client) error { // it is sampled again soon
-			info, err := c.InfoMap(ctx, "stats").Result()
+			info, err := c.InfoMap(ctx, "stats", "errorstats").Result()
 			if err != nil {
 				return err
 			}
 			total, err := strconv.ParseFloat(info["Stats"]["total_error_replies"], 64)
-			if err == nil {
-				f.tell(j, refusals.Sample(f.now(), total))
+			if err != nil {
+				return err
 			}
-			return err
+			var outage float64
+			for _, code := range []string{"LOADING", "MISCONF", "NOREPLICAS", "OOM", "READONLY"} {
+				count, _ := strings.CutPrefix(info["Errorstats"]["errorstat_"+code], "count=")
+				n, _ := strconv.ParseFloat(count, 64) // not there until the first
+				outage += n
+			}
+			f.tell(j, writes.Sample(f.now(), outage))
+			f.tell(j, others.Sample(f.now(), total-outage))
+			return nil
 		})
 	})
 }

@@ -46,13 +46,6 @@ type KafkaConfig struct {
 	Advertise func(broker string) string
 }
 
-func (c *KafkaConfig) advertised(addr string) string {
-	if c.Advertise == nil {
-		return addr
-	}
-	return c.Advertise(addr)
-}
-
 // KafkaCluster is a real Kafka, in KRaft mode, that belongs to one test. Brokers are
 // numbered from 0; each is a controller, too. Topics are not made by being used. Its
 // methods belong to the test's own goroutine.

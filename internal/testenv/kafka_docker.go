@@ -65,7 +65,7 @@ func newDockerBrokers(k *KafkaCluster) error {
 			dir: "/tmp", data: "/tmp/kafka-data", jars: "/opt/kafka/libs",
 		}
 		n.addr = host + ":" + strconv.Itoa(n.client)
-		n.advertised = k.config.advertised(n.addr)
+		n.advertised = advertised(k.config.Advertise, n.addr)
 		k.addrs = append(k.addrs, n.addr)
 		k.brokers = append(k.brokers, &dockerBroker{
 			dockerEngine: dockerEngine{api: provider.Client()}, k: k, node: n, network: net,

@@ -38,7 +38,7 @@ func newLocalBrokers(k *KafkaCluster) error {
 			dir: dir, data: filepath.Join(dir, "data"), jars: jars,
 		}
 		n.addr = loopback(n.client)
-		n.advertised = k.config.advertised(n.addr)
+		n.advertised = advertised(k.config.Advertise, n.addr)
 		voters = append(voters, fmt.Sprintf("%d@%s", n.id, n.controller))
 		nodes = append(nodes, n)
 	}

@@ -101,7 +101,7 @@ func (s *RedisClusterSet) Addrs() []string {
 func (s *RedisClusterSet) URL() string {
 	addrs := s.Addrs()
 	for i, addr := range addrs {
-		addrs[i] = s.c.advertised(addr)
+		addrs[i] = advertised(s.c.Advertise, addr)
 	}
 	return "redis://" + addrs[0] + "?" + url.Values{"addr": addrs[1:]}.Encode()
 }

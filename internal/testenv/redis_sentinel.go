@@ -41,13 +41,13 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 	tb.Helper()
 	s := &RedisSentinelSet{tb: tb, c: c, path: redisProgram(tb)}
 	primary := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments("")})
-	advertised := c.advertised(primary.Addr())
-	replica := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments(advertised)})
+	address := advertised(c.Advertise, primary.Addr())
+	replica := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments(address)})
 	s.servers = []*RedisServer{primary, replica}
 	// A sentinel that meets a replica before that is in step never chooses it.
 	s.await("the replica is in step", func(ctx context.Context) bool { return inStep(ctx, replica) })
 	s.await("the replica is sent what is written", func(ctx context.Context) bool { return isSent(ctx, primary) })
-	host, port, _ := net.SplitHostPort(advertised)
+	host, port, _ := net.SplitHostPort(address)
 	for range 3 {
 		s.sentinels = append(s.sentinels, localRedis(tb, s.path, redisSetup{config: strings.Join([]string{
 			"sentinel monitor " + sentinelMaster + " " + host + " " + port + " 2",
@@ -135,7 +135,7 @@ func (s *RedisSentinelSet) Primary() string {
 func (s *RedisSentinelSet) PrimaryServer() *RedisServer {
 	s.tb.Helper()
 	addr := s.Primary()
-	i := slices.IndexFunc(s.servers, func(r *RedisServer) bool { return s.c.advertised(r.Addr()) == addr })
+	i := slices.IndexFunc(s.servers, func(r *RedisServer) bool { return advertised(s.c.Advertise, r.Addr()) == addr })
 	if i < 0 {
 		s.tb.Fatalf("testenv: the sentinels name %q as the primary, which is none of ours", addr)
 	}

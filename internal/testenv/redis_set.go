@@ -15,13 +15,6 @@ type RedisSetConfig struct {
 	Arguments []string
 }
 
-func (c *RedisSetConfig) advertised(addr string) string {
-	if c.Advertise == nil {
-		return addr
-	}
-	return c.Advertise(addr)
-}
-
 // announceNode returns the arguments by which the node of a cluster names its address. Among
 // each other nodes talk directly.
 func (c *RedisSetConfig) announceNode(addr string) []string {
