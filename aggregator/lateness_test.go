@@ -18,9 +18,9 @@ func (nobody) Held(int, int64)         {}
 func (nobody) Lost(time.Time)          {}
 func (nobody) Found(time.Time)         {}
 
-// Senders whose clocks are slow are told within three seconds and until three seconds
-// after these are right; those are not of whom single packets are late, whose clocks are
-// fast, or who send what they had held back.
+// A sender whose clock is slow is named within three seconds, and no longer once the clock
+// is right. A sender is not named for single packets that are late, a clock that is fast,
+// or counts that it held back.
 func TestSlowClocksAreNamed(t *testing.T) {
 	const step = 100 * time.Millisecond
 	offsets := map[string]time.Duration{"right": 0, "slow": -12 * time.Second, "slower": -time.Minute, "fast": time.Minute, "within": -1900 * time.Millisecond}

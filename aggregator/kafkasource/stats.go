@@ -84,8 +84,8 @@ type PartitionStats struct {
 	Unread bool
 }
 
-// frozenAfter is how long a partition's time stands still, or it is not read, before it
-// is told: the time goes on with each heartbeat of the slowest instance.
+// frozenAfter is how long a partition's time may stand still, or the partition go unread,
+// before Stats reports it. The time advances with each heartbeat of the slowest instance.
 const frozenAfter = 3 * time.Second
 
 // report is what a worker shows of itself.

@@ -93,7 +93,7 @@ func placesWords(stats *hotkeys.PublisherStats) string {
 	return words
 }
 
-// lateWords names who sends counts that come late; it is empty if nobody does.
+// lateWords names the instance whose counts arrive latest, or is empty if none are late.
 func lateWords(stats *aggregator.DecoderStats) string {
 	late := &stats.Late
 	if late.N == 0 {
