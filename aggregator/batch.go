@@ -15,6 +15,10 @@ type batch struct {
 	hidden  []hidden
 	held    []bound
 	losses  []loss
+	missing []Gap
+	spared  []spared
+	healed  []healed
+	moved   []moved
 }
 
 // packet is what a packet's counts have in common.
@@ -50,13 +54,37 @@ type bound struct {
 	turn int64
 }
 
+// spared is a key that had no count in a gap but on its account.
+type spared struct {
+	gap, hash uint64
+	rule      int
+	known     bool
+}
+
+// healed is a count of a packet that is missing; its text is its own.
+type healed struct {
+	Count
+	until time.Time // it can be of
+}
+
+// moved is a count that was healed between two times before.
+type moved struct {
+	Count
+	from, to time.Time
+}
+
 func (b *batch) reset() {
+	b.missing, b.spared = b.missing[:0], b.spared[:0]
+	clear(b.healed) // their texts
+	clear(b.moved)
+	b.healed, b.moved = b.healed[:0], b.moved[:0]
 	b.packets, b.counts, b.text = b.packets[:0], b.counts[:0], b.text[:0]
 	b.origins, b.hidden, b.held, b.losses = b.origins[:0], b.hidden[:0], b.held[:0], b.losses[:0]
 }
 
 func (b *batch) empty() bool {
-	return len(b.counts) == 0 && len(b.origins) == 0 && len(b.hidden) == 0 && len(b.held) == 0 && len(b.losses) == 0
+	return len(b.counts) == 0 && len(b.origins) == 0 && len(b.hidden) == 0 && len(b.held) == 0 && len(b.losses) == 0 &&
+		len(b.missing) == 0 && len(b.spared) == 0 && len(b.healed) == 0 && len(b.moved) == 0
 }
 
 // begin makes ready for the counts of a packet.

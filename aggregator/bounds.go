@@ -25,13 +25,32 @@ func (w *window) span(hash uint64, text []byte, end, panes int64) (low, high int
 
 func (w *window) bound(hash uint64, sum, end, panes int64) (low, high int64) {
 	low, high = sum, hotparam.Unknown
+	lacks, later := w.lacks(hash, end, panes)
 	if end < w.now {
-		low = max(0, low-w.held/2) // see near
+		later += w.held / 2 // see near
 	}
-	if w.lost <= end-panes {
-		high = sum + w.cells.bound(hash, end, panes) + w.hidden.sum(end, panes) + w.held
+	if w.lost <= end-panes && lacks != hotparam.Unknown {
+		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.sum(end, panes) + w.held
 	}
-	return low, high
+	return max(0, low-later), high
+}
+
+// lacks is how many counts of a key some panes that end with a pane may lack since
+// packets are missing, or hotparam.Unknown, and how many that they have may be of later.
+func (w *window) lacks(hash uint64, end, panes int64) (lacks, later int64) {
+	if w.missing.isNothing() {
+		return 0, 0
+	}
+	return w.missing.lacks(missingKey{hash, w.rule}, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
+}
+
+// lacksOfAny is as lacks of the window that ends with a pane, for all keys together:
+// lacks is of each, the others of their sum.
+func (w *window) lacksOfAny(end int64) (lacks, before, later int64) {
+	if w.missing.isNothing() {
+		return 0, 0, 0
+	}
+	return w.missing.any(w.rule, w.Start(end-int64(w.Panes)+1).UnixNano(), w.Start(end+1).UnixNano())
 }
 
 // floor is the most that the summary and the collectors can hide of any key in

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,16 @@ type Handler interface {
 	// Found tells that packets that went missing came after all: those that are
 	// missing still are of newest or before. Zero: none is missing.
 	Found(newest time.Time)
+	// Missing tells how much is missing where the sender tells what it had sent. A gap
+	// is told again when less is missing.
+	Missing(Gap)
+	// Spare tells of a key that it had no count in a gap but on its account; known: nor
+	// there one that was not counted.
+	Spare(gap uint64, rule int, hash uint64, known bool)
+	// Healed takes counts that were missing, and are of When or later, up to until.
+	Healed(c Count, until time.Time)
+	// Moved takes counts that were healed as of from, up to, and came after all.
+	Moved(c Count, from, to time.Time)
 }
 
 // Decoder turns packets of StatsD lines into counts. A malformed line is
@@ -48,6 +59,7 @@ type Decoder struct {
 	senders  *senders            // shared by the decoders of a listener's readers
 	counts   []Count             // of the packet at hand
 	timed    bool                // some of them have a time of their own
+	entries  []entry             // those with an account
 	text     []byte              // of those whose text does not stand in the packet
 	parts    fractions
 	stats    decoderStats
@@ -67,6 +79,7 @@ type decoderStats struct {
 	packets, lines, counts, sum                                atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
 	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
+	healed, retold                                             atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
@@ -95,9 +108,11 @@ func cutLine(packet []byte) (line, rest []byte) {
 }
 
 // lines decodes lines of counts that have the instance in common, and the time too
-// unless a line tells an earlier one.
-func (d *Decoder) lines(packet []byte, common Count, h Handler) {
-	d.counts, d.text, d.timed = d.counts[:0], d.text[:0], false
+// unless a line tells an earlier one. m and from are what their packet said of itself, and
+// its sender; nil: that is not known.
+func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, h Handler) {
+	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
+	accounts := m != nil && from != nil && m.Sums.Told
 	var line []byte
 	var lines, counts, sum int64
 	for len(packet) > 0 {
@@ -111,18 +126,49 @@ func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 		}
 		c := &d.counts[:n+1][n] // written where it is to stay
 		c.When, c.Instance = common.When, common.Instance
+		var account wire.Account
+		if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
+			line, account, _ = wire.CutAccount(line)
+		}
 		if d.line(line, c, h) {
 			counts++
 			sum += c.N
+			at := -1
 			if c.N > 0 {
-				d.counts = d.counts[:n+1]
+				d.counts, at = d.counts[:n+1], n
+			}
+			if account.Number != 0 && accounts {
+				d.entries = append(d.entries, entry{*c, account, at})
 			}
 		}
+	}
+	if accounts {
+		d.settle(m, from, common.When, sum, h)
 	}
 	d.stats.lines.Add(lines)
 	d.stats.counts.Add(counts)
 	d.stats.sum.Add(sum)
 	d.hand(h)
+}
+
+// settle accounts for a packet: what was missing before is made up for, and what was
+// made up for before is not counted again.
+func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
+	booked := int64(0)
+	for i := range d.entries {
+		booked += d.entries[i].N
+	}
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	if from.incarnation != m.Incarnation { // another reader has heard of the next life
+		return
+	}
+	healed, retold := from.accounts.settle(m, d.entries, d.counts, &d.senders.accountsLeft, h)
+	d.stats.healed.Add(healed)
+	if d.stats.retold.Add(retold); retold > 0 {
+		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
+	}
+	from.accounts.finish(m, when, uint64(booked), uint64(sum-booked), h)
 }
 
 // hand gives the counts to the handler.
@@ -228,6 +274,9 @@ type DecoderStats struct {
 	Origins int64
 	// Aged is what instances held back until it was older than any window.
 	Aged int64
+	// Healed are counts of lost packets that later lines of the same keys made up for,
+	// Retold those of them whose packets came after all.
+	Healed, Retold int64
 }
 
 // Stats tells the counters. It is safe for concurrent use.
@@ -238,6 +287,7 @@ func (d *Decoder) Stats() DecoderStats {
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
+		Healed: s.healed.Load(), Retold: s.retold.Load(),
 		Late: d.senders.lateNow(),
 	}
 }
@@ -263,4 +313,6 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Late.merge(o.Late)
 	s.Origins += o.Origins
 	s.Aged += o.Aged
+	s.Healed += o.Healed
+	s.Retold += o.Retold
 }

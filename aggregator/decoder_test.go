@@ -31,6 +31,22 @@ func (h *heard) Hidden(when time.Time, n int64) {
 
 func (h *heard) Lost(when time.Time) { *h = append(*h, "lost "+at(when)) }
 
+func (h *heard) Missing(g Gap) {
+	*h = append(*h, fmt.Sprintf("gap %d: %d loose, %d booked, %s to %s", g.ID, g.Loose, g.Booked, at(g.From), at(g.To)))
+}
+
+func (h *heard) Spare(gap uint64, _ int, _ uint64, known bool) {
+	*h = append(*h, fmt.Sprintf("gap %d spares a key, known %v", gap, known))
+}
+
+func (h *heard) Moved(c Count, from, _ time.Time) {
+	*h = append(*h, fmt.Sprintf("moved %d of %s, %s to %s", c.N, c.Text, at(from), at(c.When)))
+}
+
+func (h *heard) Healed(c Count, until time.Time) {
+	*h = append(*h, fmt.Sprintf("healed %d of %s, %s to %s", c.N, c.Text, at(c.When), at(until)))
+}
+
 func (h *heard) Found(newest time.Time) {
 	if newest.IsZero() {
 		*h = append(*h, "found all")
@@ -282,10 +298,14 @@ func TestDecoderStatsMerge(t *testing.T) {
 // counter is a Handler that adds up counts.
 type counter int64
 
-func (s *counter) Count(c Count)         { *s += counter(c.N) }
-func (*counter) Hidden(time.Time, int64) {}
-func (*counter) Lost(time.Time)          {}
-func (*counter) Found(time.Time)         {}
+func (s *counter) Count(c Count)                   { *s += counter(c.N) }
+func (*counter) Hidden(time.Time, int64)           {}
+func (*counter) Lost(time.Time)                    {}
+func (*counter) Found(time.Time)                   {}
+func (*counter) Missing(Gap)                       {}
+func (*counter) Spare(uint64, int, uint64, bool)   {}
+func (*counter) Healed(Count, time.Time)           {}
+func (*counter) Moved(Count, time.Time, time.Time) {}
 
 // checker is a Handler that checks what a decoder promises of anything.
 type checker struct {
@@ -306,6 +326,11 @@ func (c *checker) Hidden(when time.Time, n int64) {
 		c.Errorf("hidden %d at %s", n, at(when))
 	}
 }
+
+func (c *checker) Moved(Count, time.Time, time.Time) {}
+func (c *checker) Missing(Gap)                       {}
+func (c *checker) Spare(uint64, int, uint64, bool)   {}
+func (c *checker) Healed(Count, time.Time)           {}
 
 func (c *checker) Found(newest time.Time) {
 	if newest.After(noon) {

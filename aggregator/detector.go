@@ -65,6 +65,8 @@ type Detector struct {
 	rules     []*ruleWatch // by rule number; nil: without a threshold, or in another part
 	lag       time.Duration
 	suspects  suspects
+	missing   *missing
+	keep      time.Duration // for so long what is missing matters
 	onVerdict func(Verdict)
 	account   *accountant // nil: of no key
 	unnamed   int64
@@ -86,6 +88,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	d := &Detector{
 		publisher: c.Publisher, lag: c.Lag, onVerdict: c.OnVerdict,
 		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
+		missing: newMissing(), keep: Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
 	}
 	hot := int64(0)
 	for i := range c.Rules.Rules {
@@ -105,6 +108,12 @@ func NewDetector(c DetectorConfig) *Detector {
 			continue
 		}
 		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
+		for _, v := range d.rules[i].views {
+			v.window.missing, v.window.rule = d.missing, i
+			if v.history != nil {
+				v.history.missing, v.history.rule = d.missing, i
+			}
+		}
 	}
 	watches := 0
 	for _, r := range d.rules {
@@ -208,6 +217,61 @@ func (d *Detector) Found(newest time.Time) {
 	}
 }
 
+// Missing implements [Handler].
+func (d *Detector) Missing(g Gap) { d.missing.add(g) }
+
+// Spare implements [Handler].
+func (d *Detector) Spare(gap uint64, rule int, hash uint64, known bool) {
+	if d.rules[rule] != nil {
+		d.missing.spare(gap, missingKey{hash, rule}, known)
+	}
+}
+
+// Healed implements [Handler].
+func (d *Detector) Healed(c Count, until time.Time) {
+	r := d.rules[c.Rule]
+	if r == nil {
+		return
+	}
+	kept := true
+	for _, v := range r.views {
+		kept = kept && v.keeps(c.When)
+	}
+	key := missingKey{c.Hash, c.Rule}
+	switch {
+	case !kept: // it may be of a pane that is kept, all the same
+		d.missing.lack(key, until, c.N)
+	case d.missing.heal(key, c.When, until, c.N):
+		d.count(&c)
+	}
+}
+
+// Moved implements [Handler].
+func (d *Detector) Moved(c Count, from, to time.Time) {
+	r := d.rules[c.Rule]
+	if r == nil {
+		return
+	}
+	for _, v := range r.views { // what is in a cell by now stays where it is
+		if !v.holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.holds(c.Hash, c.Text, v.history.Index(from), c.N) {
+			return
+		}
+	}
+	if !d.missing.unheal(missingKey{c.Hash, c.Rule}, from, to, c.N) {
+		return
+	}
+	for _, v := range r.views {
+		v.take(c.Hash, c.Text, v.Index(from), c.N)
+		if v.history != nil {
+			v.history.take(c.Hash, c.Text, v.history.Index(from), c.N)
+		}
+		if v.groups != nil {
+			v.groups.add(c.Text, v.Index(from), -c.N)
+		}
+	}
+	d.count(&c)
+}
+
 // Advance tells what time it is: panes that are over by the lag are closed, the
 // keys that are hot no longer cool, and suspects are told.
 func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
@@ -227,6 +291,7 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 		d.moveTo(r, now, complete)
 	}
 	d.watchSuspects(now)
+	d.missing.sweep(now, d.keep)
 }
 
 // restart begins anew after the clock was set back by more than a window: all

@@ -20,8 +20,11 @@ func (d *Decoder) Advance(now time.Time, h Handler) {
 }
 
 // dropped tells that the system has dropped packets by now, whose senders are not
-// known.
+// known. Where all tell their sums these will say what is missing.
 func (d *Decoder) dropped(now time.Time, h Handler) {
+	if last := d.senders.plain.Load(); last == 0 || now.Sub(time.Unix(0, last)) > senderLife {
+		return
+	}
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	l := &d.senders.losses
@@ -38,16 +41,20 @@ func (d *Decoder) dropped(now time.Time, h Handler) {
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.packets.Add(1)
 	common := Count{When: now}
-	if line, rest := cutLine(packet); wire.IsMeta(line) {
-		m, err := wire.ParseMeta(line)
-		if err != nil {
-			d.stats.malformed.Add(1)
-		} else if !d.meta(&m, now, &common, h) {
-			return
-		}
-		packet = rest
+	line, rest := cutLine(packet)
+	if !wire.IsMeta(line) {
+		d.senders.noSums(now)
+		d.lines(packet, common, nil, nil, h)
+		return
 	}
-	d.lines(packet, common, h)
+	m, err := wire.ParseMeta(line)
+	if err != nil {
+		d.stats.malformed.Add(1)
+		d.senders.noSums(now)
+		d.lines(rest, common, nil, nil, h)
+	} else if from, ok := d.meta(&m, now, &common, h); ok {
+		d.lines(rest, common, &m, from, h)
+	}
 }
 
 // Record decodes lines whose meta stands beside them; nil: they have none. now is
@@ -56,16 +63,20 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, h Handler) bool {
 	d.stats.packets.Add(1)
 	common := Count{When: now}
-	if m != nil && !d.meta(m, now, &common, h) {
-		return false
+	var from *sender
+	if m != nil {
+		var ok bool
+		if from, ok = d.meta(m, now, &common, h); !ok {
+			return false
+		}
 	}
-	d.lines(lines, common, h)
+	d.lines(lines, common, m, from, h)
 	return true
 }
 
 // meta takes what a packet says of itself: the sender and the time of the counts.
-// It is false for a packet that has been seen.
-func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
+// It is not ok for a packet that has been seen. The sender is nil if there are too many.
+func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) (_ *sender, ok bool) {
 	if start := time.Unix(0, m.Start); start.Before(now) {
 		c.When = start
 	}
@@ -81,7 +92,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
 		lost, duplicate := s.packet(m, now, &d.senders.losses)
 		if duplicate {
 			d.stats.duplicates.Add(1)
-			return false
+			return nil, false
 		}
 		// A loss is of now: the time of those that came is not that of those
 		// that did not.
@@ -90,6 +101,11 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
 		d.senders.held.note(s, m.Held, now)
 		d.senders.noteAge(s, now.Sub(c.When), now)
 		changed = lost != 0
+		if m.Sums.Told {
+			d.senders.sums(s, m, c.When, h)
+		} else {
+			d.senders.noSums(now)
+		}
 	}
 	if changed {
 		d.senders.losses.tell(h)
@@ -100,5 +116,5 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) bool {
 	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
 		h.Hidden(c.When, unsent)
 	}
-	return true
+	return s, true
 }

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 // dials anew comes to another socket, and that is no loss.
 type senders struct {
 	known atomic.Int64 // how many there are, for Stats
+	plain atomic.Int64 // when the last packet came that told no sums, in ns since the Unix epoch
 
 	mu     sync.Mutex // guards what follows, while handlers are told of it, too
 	byName map[string]*sender
@@ -23,9 +25,15 @@ type senders struct {
 	swept  time.Time
 	held   held
 	losses losses
+
+	gaps         uint64        // told so far: their IDs
+	accountsLeft int           // how many more are remembered
+	keep         time.Duration // for so long gaps matter
 }
 
-func newSenders(rules *hotparam.Rules) *senders { return &senders{held: newHeld(rules)} }
+func newSenders(rules *hotparam.Rules) *senders {
+	return &senders{held: newHeld(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace}
+}
 
 type sender struct {
 	name        string
@@ -36,6 +44,7 @@ type sender struct {
 	heard       time.Time
 	lateness    lateness
 	holding     *holding // nil while nothing is held back
+	accounts    accounts
 }
 
 // turns are what is known of packets that come out of their turn.
@@ -48,7 +57,7 @@ type turns struct {
 // gap is a run of sequences that was missing when a later one came.
 type gap struct {
 	from, to uint64
-	noticed  int64 // see losses
+	noticed  int64 // see losses; known: it is told how much is missing
 }
 
 const (
@@ -66,6 +75,8 @@ const (
 	reorder = 4096
 	// maxGaps is how many gaps of a sender may be filled later.
 	maxGaps = 256
+	// known is when a gap was noticed of which it is told how much is missing.
+	known = math.MinInt64
 )
 
 // find is the sender of a packet; nil if there are too many.
@@ -111,7 +122,11 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		lost = int64(m.Seq - s.last - 1)
 		s.turns.skip(s.last+1, m.Seq)
 		if lost > 0 {
-			s.turns.note(gap{s.last + 1, m.Seq - 1, l.miss(lost, now)})
+			noticed := int64(known)
+			if !m.Sums.Told || !s.accounts.sums.Told {
+				noticed = l.miss(lost, now)
+			}
+			s.turns.note(gap{s.last + 1, m.Seq - 1, noticed})
 		}
 		s.last = m.Seq
 		return lost, false
@@ -123,11 +138,40 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		return 0, false // overtaken by the first one heard, and never missed
 	}
 	for _, g := range s.turns.gaps {
-		if g.from <= m.Seq && m.Seq <= g.to {
+		if g.from <= m.Seq && m.Seq <= g.to && g.noticed != known {
 			l.found(g.noticed)
 		}
 	}
 	return -1, false
+}
+
+// noSums notes a packet of a sender that does not tell what it has sent: what the system
+// drops of its packets may be missed by nobody.
+func (s *senders) noSums(now time.Time) {
+	if ns := now.UnixNano(); ns-s.plain.Load() > int64(tick) {
+		s.plain.Store(ns)
+	}
+}
+
+// sums takes what a packet says was sent before it, and tells what is missing.
+func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
+	a := &from.accounts
+	switch {
+	case a.life != m.Incarnation || a.sums.Shed != m.Sums.Shed && m.Seq > a.seq:
+		a.begin(m, &s.accountsLeft)
+		if a.life != m.Incarnation {
+			*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq}
+			return
+		}
+	case m.Seq <= a.seq:
+		return
+	}
+	a.prune(s.keep)
+	s.gaps++
+	if g := a.gap(m, start.Add(time.Duration(m.Sums.Age)), s.gaps); g != nil {
+		h.Missing(g.Gap)
+		a.spare(&g.Gap, h)
+	}
 }
 
 // mark notes that a sequence was seen; false if it had been before.
@@ -166,7 +210,9 @@ func (s *senders) sweep(now time.Time) {
 	}
 	s.swept = now
 	for name, known := range s.byName {
+		known.accounts.expire(idleAccount, &s.accountsLeft)
 		if now.Sub(known.heard) > senderLife && known.holding == nil {
+			s.accountsLeft += len(known.accounts.keys)
 			delete(s.byName, name)
 			delete(s.late, name)
 		}

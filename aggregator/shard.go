@@ -90,6 +90,12 @@ func (s *shard) work(b *batch) {
 		s.detector.Hidden(h.when, h.n)
 	}
 	s.count(b)
+	for i := range b.healed {
+		s.detector.Healed(b.healed[i].Count, b.healed[i].until)
+	}
+	for i := range b.moved {
+		s.detector.Moved(b.moved[i].Count, b.moved[i].from, b.moved[i].to)
+	}
 	s.advance(b.reader, b.now)
 	if since := b.now.Sub(s.refreshed); since >= time.Second || since < -time.Second {
 		s.refreshed = b.now
@@ -119,6 +125,12 @@ func (s *shard) advance(reader int, now time.Time) {
 // hear takes what the decoders know of what is missing. Each tells what it is by then,
 // so what was overtaken by a later word of another reader is nothing any more.
 func (s *shard) hear(b *batch) {
+	for i := range b.missing {
+		s.detector.Missing(b.missing[i])
+	}
+	for _, x := range b.spared {
+		s.detector.Spare(x.gap, x.rule, x.hash, x.known)
+	}
 	for _, h := range b.held {
 		if h.turn > s.bounds[h.rule] {
 			s.bounds[h.rule] = h.turn

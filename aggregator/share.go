@@ -82,10 +82,12 @@ func (g *groups) bounds(w *window, text []byte, last int64) (low, high float64) 
 		low, most = float64(of.sum(last, panes)), &of.ring
 		hidden += g.strays.sum(last, panes)
 	}
-	if w.held > 0 || w.lost > last-panes {
+	lacks, before, later := w.lacksOfAny(last)
+	low = max(0, low-float64(later))
+	if w.held > 0 || w.lost > last-panes || lacks == hotparam.Unknown {
 		return low, float64(hotparam.Unknown)
 	}
-	return low, float64(most.sum(last, panes) + hidden)
+	return low, float64(most.sum(last, panes) + hidden + lacks + before)
 }
 
 // appendGroup appends what is the same of all keys of a group: the route and the

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"sync/atomic"
 	"time"
 
@@ -123,4 +124,31 @@ func (s *spread) Found(newest time.Time) {
 	for _, b := range s.batches {
 		b.losses = append(b.losses, loss{newest, true, turn})
 	}
+}
+
+// Missing implements [Handler]. A gap only becomes smaller, so the order does not matter.
+func (s *spread) Missing(g Gap) {
+	for _, b := range s.batches {
+		b.missing = append(b.missing, g)
+	}
+}
+
+// Spare implements [Handler].
+func (s *spread) Spare(gap uint64, rule int, hash uint64, known bool) {
+	b := s.batches[s.place(rule, hash)]
+	b.spared = append(b.spared, spared{gap, hash, rule, known})
+}
+
+// Healed implements [Handler].
+func (s *spread) Healed(c Count, until time.Time) {
+	b := s.batches[s.place(c.Rule, c.Hash)]
+	c.Text = bytes.Clone(c.Text)
+	b.healed = append(b.healed, healed{c, until})
+}
+
+// Moved implements [Handler].
+func (s *spread) Moved(c Count, from, to time.Time) {
+	b := s.batches[s.place(c.Rule, c.Hash)]
+	c.Text = bytes.Clone(c.Text)
+	b.moved = append(b.moved, moved{c, from, to})
 }

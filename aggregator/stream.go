@@ -10,6 +10,8 @@ import (
 // it: packets that are sent as lines keep what they have in common.
 type stream struct {
 	common    Count
+	meta      *wire.Meta // nil: it could not be read
+	from      *sender
 	came      time.Time // when the meta line came; zero: there is none
 	duplicate bool      // the packet had come before
 }
@@ -30,19 +32,26 @@ func (d *Decoder) stream(s *stream, lines []byte, now time.Time, h Handler) {
 			if err != nil {
 				d.stats.malformed.Add(1)
 			} else {
-				s.duplicate = !d.meta(&m, now, &s.common, h)
+				var ok bool
+				s.from, ok = d.meta(&m, now, &s.common, h)
+				s.meta, s.duplicate = &m, !ok
 			}
 		}
 		packet := lines[:untilMeta(lines)]
 		lines = lines[len(packet):]
 		common := Count{When: now}
+		var m *wire.Meta
+		var from *sender
 		if age := now.Sub(s.came); 0 <= age && age <= packetLife {
 			if s.duplicate {
 				continue
 			}
-			common = s.common
+			common, m, from = s.common, s.meta, s.from
 		}
-		d.lines(packet, common, h)
+		if m == nil {
+			d.senders.noSums(now)
+		}
+		d.lines(packet, common, m, from, h)
 	}
 }
 

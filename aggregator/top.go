@@ -19,7 +19,9 @@ type ranking struct {
 // rank ranks the keys by the window that ends with a pane.
 func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
-	k.lows, k.highs, k.pane, k.floor, k.unknown = k.lows[:0], k.highs[:0], pane, v.floorAt(pane), v.namesRanOut()
+	lacks, _, _ := v.lacksOfAny(pane)
+	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.floorAt(pane)+max(0, lacks)
+	k.unknown = v.namesRanOut() || lacks == hotparam.Unknown
 	v.each(0, func(i int32) {
 		low, high := v.bounds(i, pane)
 		if low < t.Rate.N {

@@ -29,6 +29,9 @@ type window struct {
 	held   int64 // what collectors hold back of any key in a window, for now
 	lost   int64 // newest pane of which something is not known
 
+	missing *missing // what was lost on the way and is bounded; nil: nothing
+	rule    int      // in it
+
 	overflow int64 // newest pane of which something was too much to hold
 
 	victimAt uint32 // the candidate to make room
@@ -81,6 +84,7 @@ func newWindow(shape hotparam.Window, grace int64, budget int64) *window {
 func (w *window) restart() *window {
 	fresh := newWindow(w.Window, w.ring-int64(w.Panes), w.budget)
 	fresh.names.from, fresh.held = w.names.from, w.held
+	fresh.missing, fresh.rule = w.missing, w.rule
 	return fresh
 }
 
@@ -191,13 +195,51 @@ func (w *window) near(at uint32, e *unit, text []byte, low, end int64) (int64, i
 	if e[entryName] == 0 && low >= w.names.from {
 		w.call(at, e, text, low)
 	}
-	if w.held > 0 && end < w.now {
-		low -= w.held / 2
+	if end < w.now && (w.held > 0 || !w.missing.isNothing()) {
+		_, later := w.lacks(e.hash(), end, int64(w.Panes))
+		low -= w.held/2 + later
 		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
 			return sum, w.now
 		}
 	}
 	return low, end
+}
+
+// keeps tells whether an instant's pane is kept.
+func (w *window) keeps(when time.Time) bool { return w.Index(when) > w.now-w.ring }
+
+// holding is where an entry counts at least n in a pane; nil: it does not.
+func (w *window) holding(e *unit, pane, n int64) *uint32 {
+	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
+		return &e[entryCur]
+	}
+	for at, more := w.oldest(e); more; {
+		b := w.arena.unit(at)
+		if k := pane - w.recent(b[blockStart]); 0 <= k && k < blockPanes && int64(b[blockCounts+k]) >= n {
+			return &b[blockCounts+k]
+		}
+		at, more = b[blockNext], at != e.hist()
+	}
+	return nil
+}
+
+// holds tells whether a key's entry counts at least n in a pane that is kept.
+func (w *window) holds(hash uint64, text []byte, pane, n int64) bool {
+	at := w.lookup(hash, text)
+	return at != 0 && pane > w.now-w.ring && w.holding(w.arena.unit(at), pane, n) != nil
+}
+
+// take takes n off a pane that holds as many.
+func (w *window) take(hash uint64, text []byte, pane, n int64) {
+	e := w.arena.unit(w.lookup(hash, text))
+	c := w.holding(e, pane, n)
+	*c -= uint32(n)
+	w.counted -= n
+	if e.hist() != 0 {
+		e[entryHist] |= loose
+	} else {
+		e.setSum(e.sum() - n)
+	}
 }
 
 // find is the entry of a key, -1 if there is none.

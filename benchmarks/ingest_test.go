@@ -202,10 +202,14 @@ func minimal(packet []byte, f func(key []byte, n int64)) {
 // total is a handler that adds up counts.
 type total int64
 
-func (t *total) Count(c aggregator.Count) { *t += total(c.N) }
-func (*total) Hidden(time.Time, int64)    {}
-func (*total) Lost(time.Time)             {}
-func (*total) Found(time.Time)            {}
+func (t *total) Count(c aggregator.Count)                   { *t += total(c.N) }
+func (*total) Hidden(time.Time, int64)                      {}
+func (*total) Lost(time.Time)                               {}
+func (*total) Found(time.Time)                              {}
+func (*total) Missing(aggregator.Gap)                       {}
+func (*total) Spare(uint64, int, uint64, bool)              {}
+func (*total) Healed(aggregator.Count, time.Time)           {}
+func (*total) Moved(aggregator.Count, time.Time, time.Time) {}
 
 // statsdExporter is what the daemon makes of a line, without the daemon.
 type statsdExporter struct {

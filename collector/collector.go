@@ -27,7 +27,7 @@ type Config struct {
 	// each 100 ms, and nothing is urgent.
 	Rules *hotparam.Rules
 	// MaxKeys bounds how many keys are held at a time; 0 is [DefaultMaxKeys],
-	// about 25 MB.
+	// about 28 MB.
 	MaxKeys int
 	// Budget is how many lines are sent in 100 ms: keys with few counts are held
 	// back so that it is kept, whatever keys come. Keys that are hot, or may be,
@@ -54,12 +54,13 @@ func (c Config) validate() error {
 // Collector counts keys and sends the counts. Add may be called by any number
 // of goroutines at any time, before, during and after Run.
 type Collector struct {
-	sink    Sink
-	windows []hotparam.Window
-	lines   int           // the budget; negative: none
-	urgent  time.Duration // the fast pace; not positive: none
-	patient bool          // the sink: nothing is sent at the fast pace
-	log     *slog.Logger
+	sink     Sink
+	windows  []hotparam.Window
+	lines    int           // the budget; negative: none
+	urgent   time.Duration // the fast pace; not positive: none
+	patient  bool          // the sink: nothing is sent at the fast pace
+	accounts bool          // the sink's receiver reads them
+	log      *slog.Logger
 
 	shards     [shards]shard
 	nearlyFull chan struct{} // a table is: make room
@@ -98,6 +99,10 @@ type flusher struct {
 	candidates int64
 	raised     int64
 
+	opened       uint64 // accounts
+	shedAccounts uint64 // those that could not be kept as long as promised
+	reminded     int64  // when hot keys' accounts were last looked at
+
 	lost, toldLost, toldAged int64
 	failing                  bool      // and logged
 	failed                   time.Time // when that was logged
@@ -134,6 +139,9 @@ func New(c Config) (*Collector, error) {
 	if p, ok := c.Sink.(PatientSink); ok {
 		col.patient = p.Patient()
 	}
+	if s, ok := c.Sink.(AccountSink); ok {
+		col.accounts = s.Accounts()
+	}
 	if c.Rules != nil {
 		col.windows = c.Rules.Windows()
 	}
@@ -142,9 +150,9 @@ func New(c Config) (*Collector, error) {
 	col.steering.Store(col.steered)
 	col.factor, col.held = 1, 1
 	for i := range col.shards {
-		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstMark())
+		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstMark(), col.accounts)
 	}
-	col.spare = newBooks(len(col.shards[0].notes), col.profiles.levels)
+	col.spare = newBooks(len(col.shards[0].notes), col.profiles.levels, col.accounts)
 	col.tell()
 	return col, nil
 }

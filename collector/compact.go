@@ -47,7 +47,7 @@ func (c *Collector) compact(s *shard) {
 		room = size{max(room.keys, must.keys), max(room.bytes, must.bytes)}
 	}
 	if !all.fits(room) {
-		c.sortKept(s.notes)
+		c.sortKept(&s.books)
 	}
 
 	t := c.pool.table(s.keys, c.firstMark(), !calm)
@@ -86,7 +86,7 @@ func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 		if k.profile == unseen {
 			continue
 		}
-		needed := c.rank(k) > 0 || k.local != 0
+		needed := c.rank(&s.books, int32(at)) > 0 || k.local != 0
 		if !needed && c.flushes-k.flush >= idleFlushes {
 			continue
 		}
@@ -101,21 +101,24 @@ func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 }
 
 // sortKept puts the keys that are needed most first.
-func (c *Collector) sortKept(notes []note) {
+func (c *Collector) sortKept(of *books) {
 	slices.SortFunc(c.keep, func(i, j int32) int {
-		a, b := &notes[i], &notes[j]
+		a, b := &of.notes[i], &of.notes[j]
 		return cmp.Or(
-			cmp.Compare(c.rank(b), c.rank(a)),
+			cmp.Compare(c.rank(of, j), c.rank(of, i)),
 			cmp.Compare(b.total(), a.total()),
 			cmp.Compare(b.busy, a.busy),
 			cmp.Compare(b.flush, a.flush))
 	})
 }
 
-// rank is how badly a key is needed: it is known to the fleet, a candidate of
-// late, or has counts unsent.
-func (c *Collector) rank(k *note) int {
+// rank is how badly a key is needed: it is known to the fleet, a candidate of late or
+// has an account, or has counts unsent.
+func (c *Collector) rank(of *books, at int32) int {
+	k := &of.notes[at]
 	switch {
+	case of.accounts != nil && c.isKept(&of.accounts[at]):
+		return 3
 	case k.flags&(isHot|isSuspect) != 0:
 		return 3
 	case k.load >= c.factor && c.flushes-k.flush < idleFlushes:
@@ -141,6 +144,13 @@ func (c *Collector) move(s *shard, t, old *table, at int) bool {
 	if k.total() > 0 {
 		s.unsent.set(to)
 	}
+	if c.accounts {
+		s.accounts[to] = c.spare.accounts[at]
+		c.spare.accounts[at] = account{}
+		if s.accounts[to].repeats > 0 {
+			s.repeats.set(to)
+		}
+	}
 	if k.local != 0 {
 		c.locals.moved(k.local, s, to)
 	}
@@ -158,6 +168,11 @@ func (c *Collector) shed(s *shard, from *books) {
 		c.aged += n
 	})
 	s.shed += most
+	for at := range from.accounts {
+		if c.isKept(&from.accounts[at]) {
+			c.shedAccounts++
+		}
+	}
 	for at := range from.notes {
 		c.locals.release(c, from.notes[at].local)
 	}

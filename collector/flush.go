@@ -59,6 +59,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 			}
 		})
 	}
+	c.repeat()
 	c.budget.spent += len(c.counts) + len(c.parts)
 	if unsent := c.untold(); len(c.counts)+len(c.parts) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
 		c.send(ctx, unsent)
@@ -151,12 +152,18 @@ func (c *Collector) emit(s *shard, t *table, at int) {
 	// Bytes that are no key's have no rule that the sink knows, and are counted
 	// as such there.
 	rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
+	a, isNew := c.accountOf(s, at)
 	if k.held > 0 {
-		c.parts = append(c.parts, Count{Rule: rule, Text: text, N: int64(k.held), Start: instant(c.rounded(k))})
+		part := Count{Rule: rule, Text: text, N: int64(k.held), Start: instant(c.rounded(k))}
+		if !isNew { // else it came before the account was opened
+			part.Account = c.book(a, k.held)
+		}
+		c.parts = append(c.parts, part)
 	}
 	if k.delta > 0 {
-		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta)})
+		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta), Account: c.book(a, k.delta)})
 	}
+	c.toldAccount(s, at, a)
 	if c.candidate(k) {
 		c.candidates++
 	}
@@ -196,7 +203,10 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 		c.parts = append(c.parts, c.counts...)
 		counts = c.parts
 	}
-	f := Flush{Start: instant(c.start), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged}
+	f := Flush{
+		Start: instant(c.start), Now: instant(c.now), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged,
+		Opened: c.opened, Shed: c.shedAccounts,
+	}
 	c.toldLost, c.toldAged = c.lost, c.aged
 	for i := range c.shards {
 		c.shards[i].shed = 0
@@ -206,6 +216,6 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 		sum += counts[i].N
 	}
 	c.sent.flushes.Add(1)
-	c.lastSend, c.spoke = c.now, len(counts) > 0
+	c.lastSend, c.spoke = c.now, sum > 0
 	c.account(c.sink.Send(ctx, f, counts), sum)
 }

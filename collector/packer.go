@@ -20,6 +20,8 @@ type packer struct {
 	meta   bool
 	only   bool // there is no other packer
 	head   wire.Meta
+	sums   wire.Sums // of all lines so far
+	before int64     // the start of the flush of the packet before
 	told   Flush     // what is to be told of the flush
 	quiet  bool      // the last flush had no counts
 	last   time.Time // the start of the last flush that sent a packet,
@@ -29,13 +31,14 @@ type packer struct {
 	open  bool  // buf is a packet that has begun
 	lines int64 // in buf
 	mass  int64 // of the lines in buf
-	count int64 // of the line to come
+	count Count // of the line to come
 	sent  Sent
 }
 
 func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Sender) (*packer, error) {
 	p := &packer{outs: outs, errs: make([]error, len(outs)), meta: meta, buf: make([]byte, 0, wire.MaxPacket)}
 	p.head.Instance, p.head.Incarnation = []byte(instance), incarnation
+	p.head.Sums.Told = true
 	client, err := statsd.NewClientWithSender(p, "", 0)
 	if err != nil {
 		return nil, err
@@ -47,13 +50,15 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 
 func (p *packer) begin(f Flush) {
 	p.sent, p.told = Sent{}, f
+	p.head.Sent = f.Now.UnixNano()
+	p.head.Sums.Opened, p.head.Sums.Shed = f.Opened, f.Shed
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }
 
 // next prepares for the line of a count: one with another start needs a packet
 // of its own.
 func (p *packer) next(c *Count) {
-	p.count = c.N
+	p.count = *c
 	start := c.Start
 	if start.IsZero() {
 		start = p.told.Start
@@ -73,7 +78,7 @@ func (p *packer) Send(line []byte) (int, error) {
 	}
 	p.start()
 	if len(p.buf)+1+len(line) > wire.MaxPacket {
-		p.sent.TooLong += p.count
+		p.sent.TooLong += p.count.N
 		return 0, nil
 	}
 	if len(p.buf) > 0 {
@@ -81,7 +86,15 @@ func (p *packer) Send(line []byte) (int, error) {
 	}
 	p.buf = append(p.buf, line...)
 	p.lines++
-	p.mass += p.count
+	p.mass += p.count.N
+	if p.count.Account.Number != 0 {
+		p.sums.Booked += uint64(p.count.N)
+		if !p.count.Start.IsZero() {
+			p.sums.Parts++
+		}
+	} else {
+		p.sums.Loose += uint64(p.count.N)
+	}
 	return len(line), nil
 }
 
@@ -98,6 +111,12 @@ func (p *packer) start() {
 			p.head.Unsent, p.head.Aged = p.told.Unsent, p.told.Aged
 			p.told.Unsent, p.told.Aged = 0, 0 // told once
 		}
+		p.head.Sums.Booked, p.head.Sums.Loose, p.head.Sums.Parts = p.sums.Booked, p.sums.Loose, p.sums.Parts
+		if p.head.Sums.Since = 0; p.head.Seq > 1 {
+			p.head.Sums.Since = p.told.Start.UnixNano() - p.before
+		}
+		p.before = p.told.Start.UnixNano()
+		p.head.Sums.Age = p.before - p.head.Start
 		p.buf = wire.AppendMeta(p.buf, p.head)
 	}
 }

@@ -19,6 +19,9 @@ type books struct {
 	notes   []note
 	recents []recent // a row of profiles.levels for each slot
 	unsent  slotSet  // slots with counts that were taken and not sent
+
+	accounts []account // by slot; none where the sink has no use for them
+	repeats  slotSet   // slots whose account is to be told again
 }
 
 // note is what the flushing goroutine knows of a slot. It is a cache line.
@@ -66,24 +69,31 @@ func (n *note) lines() int {
 	return lines
 }
 
-func (s *shard) init(keys, levels int, mark uint64) {
+func (s *shard) init(keys, levels int, mark uint64, accounts bool) {
 	t := newTable(keys, mark)
-	s.keys, s.books = keys, newBooks(len(t.slots), levels)
+	s.keys, s.books = keys, newBooks(len(t.slots), levels, accounts)
 	s.table.Store(t)
 }
 
-func newBooks(slots, levels int) books {
-	return books{
+func newBooks(slots, levels int, accounts bool) books {
+	b := books{
 		notes:   make([]note, slots),
 		recents: make([]recent, slots*levels),
 		unsent:  newSlotSet(slots),
+		repeats: newSlotSet(slots),
 	}
+	if accounts {
+		b.accounts = make([]account, slots)
+	}
+	return b
 }
 
 func (b *books) clear() {
 	clear(b.notes)
 	clear(b.recents)
 	b.unsent.reset()
+	clear(b.accounts)
+	b.repeats.reset()
 }
 
 // add adds to a key's counter; the outcome is never replaced.

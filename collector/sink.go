@@ -3,6 +3,8 @@ package collector
 import (
 	"context"
 	"time"
+
+	"github.com/hotparam/hotparam/wire"
 )
 
 // Count is one key's count of one flush: the rule's id, the key's canonical
@@ -14,12 +16,15 @@ type Count struct {
 	// Start is the first instant that the count can be of, if that is before the
 	// flush's: part of it was held back. Zero: the flush's.
 	Start time.Time
+	// Account is the key's after this count, if it has one. With an N of 0 there is
+	// nothing but that to tell.
+	Account wire.Account
 }
 
 // Flush is what one flush has to say besides its counts.
 type Flush struct {
-	// Start is the first instant that the counts can be of.
-	Start time.Time
+	// Start is the first instant that the counts can be of, Now when they were taken.
+	Start, Now time.Time
 	// Held is h: each key's unsent count is below it.
 	Held int64
 	// Unsent is what may have been dropped of any one key since the last flush.
@@ -27,6 +32,8 @@ type Flush struct {
 	// Aged is how much of all keys was held back until it was older than the
 	// window, since the last flush.
 	Aged int64
+	// Opened and Shed are told of accounts ([wire.Sums]).
+	Opened, Shed uint64
 }
 
 // Sink is where counts go. The collector calls it from one goroutine.

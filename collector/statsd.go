@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unsafe"
@@ -170,6 +171,11 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
 		p := s.home(r, s.name[r.head:])
 		p.next(c)
+		if c.Account.Number != 0 {
+			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
+			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // it keeps what goes wrong to itself
+			continue
+		}
 		// The client formats the line and hands it to the packer before it
 		// returns, so the name need not be copied.
 		_ = p.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
@@ -189,7 +195,8 @@ func (s *StatsD) SendOrigins(_ context.Context, start time.Time, origins []Origi
 	if !s.packers[0].meta {
 		return sent
 	}
-	s.begin(Flush{Start: start, Held: max(1, s.packers[0].head.Held)})
+	head := &s.packers[0].head
+	s.begin(Flush{Start: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
 	for i := range origins {
 		o := &origins[i]
 		r, ok := s.rules[string(o.Rule)]
@@ -235,6 +242,9 @@ func (s *Sent) add(more Sent) {
 // more. One on Node loses packets of one line from some tens of thousands a second
 // on, and a crowd brings 200 of them from each instance.
 func (s *StatsD) Patient() bool { return !s.packers[0].meta }
+
+// Accounts implements [AccountSink]: a StatsD that is not ours would add lines of 0.
+func (s *StatsD) Accounts() bool { return s.packers[0].meta }
 
 // Fit implements [Sink].
 func (s *StatsD) Fit(text []byte) []byte { return s.encoding.Fit(text) }

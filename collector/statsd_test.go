@@ -64,7 +64,7 @@ func TestStatsDGolden(t *testing.T) {
 		config StatsDConfig
 		want   string
 	}{
-		{"plain", StatsDConfig{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7\n" +
+		{"plain", StatsDConfig{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7,b:0.0.0.0.0.0.0\n" +
 			"shop.hot_param.b=2&q=1:1|c\nshop.terms.hot_param.GET%20/search?q=a%2Eb:20|c"},
 		{"strict, for a StatsD that is not ours", StatsDConfig{Encoding: wire.Strict, NoMeta: true},
 			"shop.hot_param.b=2_26q=1:1|c\nshop.terms.hot_param.GET_20_2Fsearch_3Fq=a_2Eb:20|c"},
@@ -262,14 +262,14 @@ func TestStatsDPacketsKeepToOneStart(t *testing.T) {
 	}{
 		{"old, older and new ones", Flush{Start: start, Held: 3, Unsent: 7, Aged: 9},
 			[]Count{part("a", 1, 2*time.Second), part("b", 2, time.Second), part("c", 1, time.Second), part("d", 4, 0), count("terms", "b", 5)},
-			[]string{meta(1, 2*time.Second, "0") + "\nshop.terms.hot_param.a:1|c",
-				meta(2, time.Second, "0") + "\nshop.terms.hot_param.b:2|c\nshop.terms.hot_param.c:1|c",
-				meta(3, 0, "7,a:9") + "\nshop.terms.hot_param.d:4|c\nshop.terms.hot_param.b:5|c"}},
+			[]string{meta(1, 2*time.Second, "0,b:0.0.0.0.0.77359400.0") + "\nshop.terms.hot_param.a:1|c",
+				meta(2, time.Second, "0,b:0.1.0.0.0.3b9aca00.0") + "\nshop.terms.hot_param.b:2|c\nshop.terms.hot_param.c:1|c",
+				meta(3, 0, "7,a:9,b:0.4.0.0.0.0.0") + "\nshop.terms.hot_param.d:4|c\nshop.terms.hot_param.b:5|c"}},
 		{"old ones alone", Flush{Start: start, Held: 3, Aged: 9}, []Count{part("a", 1, time.Second)},
-			[]string{meta(1, time.Second, "0") + "\nshop.terms.hot_param.a:1|c", meta(2, 0, "0,a:9")}},
+			[]string{meta(1, time.Second, "0,b:0.0.0.0.0.3b9aca00.0") + "\nshop.terms.hot_param.a:1|c", meta(2, 0, "0,a:9,b:0.1.0.0.0.0.0")}},
 		{"old ones, and nothing to tell", Flush{Start: start, Held: 3}, []Count{part("a", 1, time.Second)},
-			[]string{meta(1, time.Second, "0") + "\nshop.terms.hot_param.a:1|c"}},
-		{"none", Flush{Start: start, Held: 3}, nil, []string{meta(1, 0, "0")}},
+			[]string{meta(1, time.Second, "0,b:0.0.0.0.0.3b9aca00.0") + "\nshop.terms.hot_param.a:1|c"}},
+		{"none", Flush{Start: start, Held: 3}, nil, []string{meta(1, 0, "0,b:0.0.0.0.0.0.0")}},
 	} {
 		for _, plain := range []bool{false, true} {
 			out := &packets{}

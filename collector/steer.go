@@ -53,7 +53,7 @@ func (c *Collector) applySteering() {
 	if next == last {
 		return
 	}
-	c.steered = next
+	c.steered, c.reminded = next, 0
 	for hash, keys := range last.keys {
 		for i := range keys {
 			c.steerKey(hash, keys[i].member)

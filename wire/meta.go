@@ -29,6 +29,31 @@ type Meta struct {
 	// Aged is how much it held back, of all keys together, until that was older
 	// than the window, since its last flush: a figure, no bound. Left out when 0.
 	Aged int64
+	// Sent is when the packet was made, by the sender's clock, in nanoseconds since the
+	// Unix epoch; 0: it does not tell.
+	Sent int64
+	// Sums is what the sender had sent before this packet, if it tells.
+	Sums Sums
+}
+
+// Sums are what the packets of one incarnation of a sender, to one receiver, held
+// before the one that tells: what lies between two of them is known exactly,
+// whatever was lost. A sender's earlier version tells none, and an earlier reader
+// passes over them.
+type Sums struct {
+	Told bool // by the sender
+	// Booked is the sum of the counts in lines with an [Account], Loose of the others.
+	Booked, Loose uint64
+	// Opened is how many accounts the sender has opened, Shed how often it could
+	// not keep one as long as it promises: [AccountLife].
+	Opened, Shed uint64
+	// Parts is how many lines with an account told counts that had been held back, and
+	// so can be of before their flush.
+	Parts uint64
+	// Age is how much earlier this packet's Start is than that of its flush, as of counts
+	// that were held back, and Since how much later its flush began than that of the
+	// packet before, in nanoseconds: so it is known of when a lost one was.
+	Age, Since int64
 }
 
 // AppendMeta appends the meta line without a newline, at most [MaxMeta] bytes.
@@ -50,14 +75,52 @@ func AppendMeta(dst []byte, m Meta) []byte {
 		dst = append(dst, ",a:"...)
 		dst = strconv.AppendInt(dst, m.Aged, 10)
 	}
+	if m.Sent > 0 {
+		dst = append(dst, ",w:"...)
+		dst = strconv.AppendInt(dst, m.Sent, 10)
+	}
+	if m.Sums.Told {
+		dst = m.Sums.append(append(dst, ",b:"...))
+	}
 	return dst
+}
+
+// append appends the sums as hexadecimal numbers, dots between them.
+func (s *Sums) append(dst []byte) []byte {
+	dst = strconv.AppendUint(dst, s.Booked, 16)
+	for _, n := range [...]uint64{s.Loose, s.Opened, s.Shed, s.Parts} {
+		dst = strconv.AppendUint(append(dst, '.'), n, 16)
+	}
+	dst = strconv.AppendInt(append(dst, '.'), s.Age, 16)
+	return strconv.AppendInt(append(dst, '.'), s.Since, 16)
+}
+
+// parse reads what append wrote; more numbers are passed over.
+func (s *Sums) parse(text []byte) (ok bool) {
+	for _, n := range [...]*uint64{&s.Booked, &s.Loose, &s.Opened, &s.Shed, &s.Parts} {
+		part, rest, more := bytes.Cut(text, []byte{'.'})
+		if *n, ok = parseUint(part, 16, true); !ok || !more {
+			return false
+		}
+		text = rest
+	}
+	for i, n := range [...]*int64{&s.Age, &s.Since} {
+		part, rest, more := bytes.Cut(text, []byte{'.'})
+		var err error
+		if *n, err = strconv.ParseInt(string(part), 16, 64); err != nil || !more && i == 0 {
+			return false
+		}
+		text = rest
+	}
+	s.Told = true
+	return true
 }
 
 // Bounds of a meta line.
 const (
 	MaxInstance = 64
-	// Aged is never negative.
-	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:") + MaxInstance + 16 + 20 + 3*20 + 19
+	// Aged and Sent are never negative.
+	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,b:......") + MaxInstance + 16 + 20 + 3*20 + 2*19 + 5*16 + 2*17
 )
 
 // IsMeta tells whether a line is a meta line.
@@ -104,6 +167,10 @@ func ParseMeta(line []byte) (Meta, error) {
 			seen |= 64
 		case 'a':
 			m.Aged, ok = parseInt(value, ok)
+		case 'b':
+			ok = m.Sums.parse(value) && ok
+		case 'w':
+			m.Sent, ok = parseInt(value, ok)
 		}
 	}
 	if !ok || seen != 127 || m.Seq == 0 || m.Held < 1 {

@@ -15,9 +15,10 @@ import (
 func TestMetaGolden(t *testing.T) {
 	m := wire.Meta{
 		Instance: []byte("api-1.eu_west"), Incarnation: 0xdeadbeef, Seq: 42,
-		Start: 1_700_000_000_100_000_000, Held: 1, Unsent: 7,
+		Start: 1_700_000_000_100_000_000, Held: 1, Unsent: 7, Sent: 1_700_000_000_200_000_000,
+		Sums: wire.Sums{Told: true, Booked: 255, Loose: 4096, Opened: 3, Parts: 2, Age: 100, Since: -500},
 	}
-	const want = "hotparam.meta:1|c|#v:1,i:api-1.eu_west,e:deadbeef,s:42,t:1700000000100000000,h:1,u:7"
+	const want = "hotparam.meta:1|c|#v:1,i:api-1.eu_west,e:deadbeef,s:42,t:1700000000100000000,h:1,u:7,w:1700000000200000000,b:ff.1000.3.0.2.64.-1f4"
 	if got := string(wire.AppendMeta(nil, m)); got != want {
 		t.Errorf("the meta line is\n%q, want\n%q", got, want)
 	}
@@ -39,6 +40,11 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 			Held:        max(1, count.Draw(t, "held")),
 			Unsent:      count.Draw(t, "unsent"),
 			Aged:        count.Draw(t, "aged"),
+			Sent:        count.Draw(t, "sent"),
+		}
+		if rapid.Bool().Draw(t, "sums") {
+			n := rapid.Uint64()
+			m.Sums = wire.Sums{Told: true, Booked: n.Draw(t, "booked"), Loose: n.Draw(t, "loose"), Opened: n.Draw(t, "opened"), Shed: n.Draw(t, "shed"), Parts: n.Draw(t, "parts"), Age: rapid.Int64().Draw(t, "age"), Since: rapid.Int64().Draw(t, "since")}
 		}
 		line := wire.AppendMeta(nil, m)
 		if len(line) > wire.MaxMeta || !wire.IsMeta(line) {
@@ -51,6 +57,7 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 	longest := wire.Meta{
 		Instance: []byte(strings.Repeat("i", wire.MaxInstance)), Incarnation: math.MaxUint64, Seq: math.MaxUint64,
 		Start: math.MinInt64, Held: math.MinInt64, Unsent: math.MinInt64, Aged: math.MaxInt64,
+		Sent: math.MaxInt64, Sums: wire.Sums{Told: true, Booked: math.MaxUint64, Loose: math.MaxUint64, Opened: math.MaxUint64, Shed: math.MaxUint64, Parts: math.MaxUint64, Age: math.MinInt64, Since: math.MinInt64},
 	}
 	if n := len(wire.AppendMeta(nil, longest)); n != wire.MaxMeta {
 		t.Errorf("the longest meta line has %d bytes, MaxMeta is %d", n, wire.MaxMeta)
@@ -65,6 +72,13 @@ func TestParseMeta(t *testing.T) {
 	}{
 		{good, true},
 		{good + ",x:later,yy:field,z", true},
+		{good + ",w:9,b:1.2.3.4.5.6.7", true},
+		{good + ",b:1.2.3.4.5.-6.-7.x", true},
+		{good + ",b:1.2.3.4.5.6", false},
+		{good + ",b:1.2.3.4.5.6.", false},
+		{good + ",b:1.2.3.", false},
+		{good + ",b:1.2.g.4", false},
+		{good + ",w:-9", false},
 		{"hotparam.meta:1|c|#u:5,h:4,t:3,s:2,e:ff,i:a,v:1", true},
 		{strings.Replace(good, "v:1", "v:2", 1), false},
 		{strings.Replace(good, "v:1,", "", 1), false},

@@ -65,7 +65,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // decoderDescs are what a source tells of what arrived, in units of its own.
 type decoderDescs struct {
-	units, lines, counts, counted, rejected, lost, found, twice, aged, origins, senders, late *prometheus.Desc
+	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, senders, late *prometheus.Desc
 }
 
 // newDecoderDescs names the metrics by source and unit ("packets").
@@ -81,6 +81,8 @@ func newDecoderDescs(source, unit string) decoderDescs {
 		rejected: of("rejected_total", "DATA LOSS: lines that were no counts, by reason.", "reason"),
 		lost:     of("lost_"+unit+"_total", "DATA LOSS: "+unit+" that senders sent and that never arrived."),
 		found:    of("recovered_"+unit+"_total", "What was counted as lost and arrived after all."),
+		healed:   of("healed_total", "Counts of what was lost that later lines of the same keys made up for."),
+		retold:   of("retold_total", "Of these, those that arrived after all, and were not counted again."),
 		twice:    of("duplicate_"+unit+"_total", "What arrived twice and was counted once."),
 		aged:     of("aged_total", "Counts that instances held back until they were older than any window."),
 		origins:  of("origins_total", "Lines that told the routes and callers of hot keys."),
@@ -102,6 +104,8 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	s.counter(c.rejected, d.NoRule, "no_rule")
 	s.counter(c.lost, d.LostPackets)
 	s.counter(c.found, d.Recovered)
+	s.counter(c.healed, d.Healed)
+	s.counter(c.retold, d.Retold)
 	s.counter(c.twice, d.Duplicates)
 	s.counter(c.aged, d.Aged)
 	s.counter(c.origins, d.Origins)

@@ -39,6 +39,9 @@ type home struct {
 	held int64   // as last told
 	last time.Time
 	told bool // of this flush
+	sums wire.Sums
+	// before is the start of the flush of the record before.
+	before int64
 }
 
 type packRule struct {
@@ -65,7 +68,7 @@ func (p *packer) begin(f collector.Flush, now time.Time, n int) {
 	p.told, p.now = f, now
 	p.head.Partitions, p.head.Held = n, f.Held
 	for len(p.homes) < n {
-		p.homes = append(p.homes, home{})
+		p.homes = append(p.homes, home{sums: wire.Sums{Told: true}})
 	}
 	for i := range p.homes {
 		p.homes[i].told = false
@@ -108,11 +111,22 @@ func (p *packer) count(c *collector.Count) verdict {
 	at := p.home(rule, p.line[len(rule.head):])
 	p.line = strconv.AppendInt(append(p.line, ':'), c.N, 10)
 	p.line = append(p.line, "|c"...)
+	if c.Account.Number != 0 {
+		p.line = wire.AppendAccount(p.line, c.Account)
+	}
 	start := c.Start
 	if start.IsZero() {
 		start = p.told.Start
 	}
-	return p.add(at, start.UnixNano(), c.N)
+	booked := int64(0)
+	if c.Account.Number != 0 {
+		booked = c.N
+	}
+	v := p.add(at, start.UnixNano(), c.N, booked)
+	if r := p.homes[at].open; v == lineTaken && booked > 0 && !c.Start.IsZero() {
+		r.parts++
+	}
+	return v
 }
 
 func (p *packer) origin(o *collector.Origin) {
@@ -122,7 +136,7 @@ func (p *packer) origin(o *collector.Origin) {
 	}
 	at := p.home(rule, p.encoding.Append(p.line[:0], o.Text))
 	p.line = wire.AppendOrigin(p.line[:0], p.encoding, rule.prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
-	p.add(at, p.told.Start.UnixNano(), 0)
+	p.add(at, p.told.Start.UnixNano(), 0, 0)
 }
 
 // home is the partition of an encoded key.
@@ -135,7 +149,7 @@ func (p *packer) home(rule *packRule, key []byte) int32 {
 
 // add adds the line to its partition's record. One of another start, or that does
 // not fit any more, needs another record.
-func (p *packer) add(at int32, start, mass int64) verdict {
+func (p *packer) add(at int32, start, mass, booked int64) verdict {
 	if len(p.line) > wire.MaxRecord {
 		return lineTooLong
 	}
@@ -153,6 +167,7 @@ func (p *packer) add(at int32, start, mass int64) verdict {
 	}
 	r.value = append(r.value, p.line...)
 	r.mass += mass
+	r.booked += booked
 	r.lines++
 	h.open = r
 	return lineTaken
@@ -221,5 +236,15 @@ func (p *packer) seal(r *record, topic string) {
 			h.told, p.head.Unsent = true, p.told.Unsent
 		}
 	}
+	p.head.Sums = h.sums
+	p.head.Sums.Opened, p.head.Sums.Shed = p.told.Opened, p.told.Shed
+	flush := p.told.Start.UnixNano()
+	if p.head.Sums.Age = flush - r.start; h.seq > 1 {
+		p.head.Sums.Since = flush - h.before
+	}
+	h.before = flush
+	h.sums.Booked += uint64(r.booked)
+	h.sums.Loose += uint64(r.mass - r.booked)
+	h.sums.Parts += uint64(r.parts)
 	p.headers = r.seal(topic, &p.head, p.headers)
 }

@@ -124,7 +124,8 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 	now := time.Now()
 	sent := collector.Sent{}
 	if n := s.ready(); n > 0 {
-		s.pack.begin(collector.Flush{Start: start, Held: s.pack.heldBefore()}, now, n)
+		last := &s.pack.told
+		s.pack.begin(collector.Flush{Start: start, Held: s.pack.heldBefore(), Opened: last.Opened, Shed: last.Shed}, now, n)
 		for i := range origins {
 			s.pack.origin(&origins[i])
 		}
@@ -162,6 +163,9 @@ func (s *Sink) enqueue(sent *collector.Sent) {
 	default:
 	}
 }
+
+// Accounts implements [collector.AccountSink].
+func (s *Sink) Accounts() bool { return true }
 
 // Fit implements [collector.Sink].
 func (s *Sink) Fit(text []byte) []byte { return s.pack.encoding.Fit(text) }

@@ -64,3 +64,15 @@ func (*reference) Lost(time.Time) {}
 
 // Found implements [aggregator.Handler].
 func (*reference) Found(time.Time) {}
+
+// Missing implements [aggregator.Handler].
+func (*reference) Missing(aggregator.Gap) {}
+
+// Spare implements [aggregator.Handler].
+func (*reference) Spare(uint64, int, uint64, bool) {}
+
+// Healed implements [aggregator.Handler].
+func (*reference) Healed(aggregator.Count, time.Time) {}
+
+// Moved implements [aggregator.Handler].
+func (*reference) Moved(aggregator.Count, time.Time, time.Time) {}

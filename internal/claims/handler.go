@@ -14,6 +14,7 @@ func (r *run) Count(c aggregator.Count) {
 		r.judge.wrong(Uncounted, nil, 0, "%q is no key of the stream", c.Text)
 		return
 	}
+	r.keys[c.Hash] = key
 	c.Hash = r.hash(key, anyRule)
 	r.parts[r.part(key)].Count(c)
 }
@@ -64,5 +65,35 @@ func (r *run) Lost(when time.Time) {
 func (r *run) Found(newest time.Time) {
 	for _, d := range r.parts {
 		d.Found(newest)
+	}
+}
+
+// Missing implements [aggregator.Handler].
+func (r *run) Missing(g aggregator.Gap) {
+	for _, d := range r.parts {
+		d.Missing(g)
+	}
+}
+
+// Spare implements [aggregator.Handler].
+func (r *run) Spare(gap uint64, rule int, hash uint64, known bool) {
+	if key, ok := r.keys[hash]; ok { // else nothing was counted of it
+		r.parts[r.part(key)].Spare(gap, rule, r.hash(key, anyRule), known)
+	}
+}
+
+// Healed implements [aggregator.Handler].
+func (r *run) Healed(c aggregator.Count, until time.Time) {
+	if key, ok := r.stream.ID(c.Text); ok {
+		c.Hash = r.hash(key, anyRule)
+		r.parts[r.part(key)].Healed(c, until)
+	}
+}
+
+// Moved implements [aggregator.Handler].
+func (r *run) Moved(c aggregator.Count, from, to time.Time) {
+	if key, ok := r.stream.ID(c.Text); ok {
+		c.Hash = r.hash(key, anyRule)
+		r.parts[r.part(key)].Moved(c, from, to)
 	}
 }

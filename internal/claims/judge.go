@@ -32,7 +32,10 @@ type judge struct {
 	examples []string
 
 	judged    int64 // pairs of bounds
+	windows   int64 // of a hot key that is watched
+	vague     int64 // of which the bounds are unknown, or apart by more than a tenth of the threshold
 	lastFirst int64 // when the last key was hot for the first time
+	lastCool  int64 // when the last key cooled
 	floorMost int64
 }
 
@@ -164,6 +167,7 @@ func (j *judge) cool(r *ruling, key int32, h hotparam.Hot) {
 	if until < l.since+int64(r.Hold) {
 		j.wrong(HoldBroken, r, key, "hot since %s, cool at %s", at(l.since), at(until))
 	}
+	j.lastCool = max(j.lastCool, j.now)
 	last := r.ref.index(until) - 1
 	if r.ref.end(last) != until {
 		j.wrong(CoolEarly, r, key, "cool at %s, where no pane ends", at(until))
@@ -216,6 +220,12 @@ func (j *judge) account(text string, a aggregator.Account) {
 		return
 	}
 	j.judged++
+	if l := r.lives[key]; a.Hot && l != nil && l.hot && a.End.UnixNano()-int64(r.D) >= l.since {
+		j.windows++
+		if a.High == hotparam.Unknown || a.High-a.Low > r.N/10 {
+			j.vague++
+		}
+	}
 	j.bounds(r, key, hotparam.Hot{Low: a.Low, High: a.High}, r.ref.index(a.End.UnixNano())-1, "account")
 }
 

@@ -64,7 +64,8 @@ func readPacket(bytes []byte, sent int64, id func([]byte) (int32, bool)) (all []
 		name, value, _ := strings.Cut(line, ":")
 		prefix, encoded, _ := strings.Cut(name, ".hot_param.")
 		rule, _ := strconv.Atoi(strings.TrimPrefix(prefix, "claims.r"))
-		n, _ := strconv.ParseInt(strings.TrimSuffix(value, "|c"), 10, 64)
+		value, _, _ = strings.Cut(value, "|")
+		n, _ := strconv.ParseInt(value, 10, 64)
 		text = text[:0]
 		for i := 0; i < len(encoded); i++ {
 			if encoded[i] == '%' {

@@ -10,10 +10,15 @@ import (
 
 // Result is what a run came to.
 type Result struct {
-	Events    int64
-	Must      int   // keys that reached a threshold, by rule and key
-	Hot       int   // keys that were hot
-	Judged    int64 // bounds that were held against the truth
+	Events int64
+	Must   int   // keys that reached a threshold, by rule and key
+	Hot    int   // keys that were hot
+	Judged int64 // bounds that were held against the truth
+	// Windows are those of the watched keys while these are listed, Vague those of them
+	// whose bounds are unknown or apart by more than a tenth of the threshold.
+	Windows, Vague int64
+	// LastCool is when the last key cooled, in ns since the Unix epoch.
+	LastCool  int64
 	Broken    [claims]int64
 	Examples  []string // of what was broken
 	FloorMost int64
@@ -94,14 +99,17 @@ func (r *run) end() {
 	if sent+kept != r.mass {
 		r.judge.wrong(Uncounted, nil, 0, "%d came, %d were sent and %d dropped or held back by the collectors", r.mass, sent, kept)
 	}
-	if r.counted+r.net.mass.lost+r.net.mass.refused != sent {
+	s := r.decoder.Stats()
+	if r.counted+s.Retold+r.net.mass.lost+r.net.mass.refused != sent {
 		r.judge.wrong(Uncounted, nil, 0, "%d were sent, %d arrived, %d were lost and %d refused", sent, r.counted, r.net.mass.lost, r.net.mass.refused)
 	}
-	s := r.decoder.Stats()
+	if s.Healed-s.Retold > r.net.mass.lost+r.net.mass.refused {
+		r.judge.wrong(Uncounted, nil, 0, "%d were lost and %d refused: %d were made up for, of which %d came after all", r.net.mass.lost, r.net.mass.refused, s.Healed, s.Retold)
+	}
 	if s.Malformed+s.Foreign+s.NotCounter+s.Negative+s.BadKey+s.NoRule > 0 {
 		r.judge.wrong(Uncounted, nil, 0, "lines that are no counts: %+v", s)
 	}
-	if s.Duplicates != r.net.doubled+r.refused || s.LostPackets-s.Recovered > r.net.lost+r.refused {
+	if s.Duplicates != r.net.doubled+r.refused || s.LostPackets-s.Recovered > r.net.lost+r.refused+int64(len(r.net.flight)) {
 		r.judge.wrong(Uncounted, nil, 0, "%d packets doubled, %d lost, %d refused: told are %d, and %d less %d", r.net.doubled, r.net.lost, r.refused, s.Duplicates, s.LostPackets, s.Recovered)
 	}
 	// What was held back can be of before the window and the grace.
@@ -141,7 +149,7 @@ func (r *run) inTime() {
 func (r *run) result() Result {
 	j := r.judge
 	result := Result{
-		Events: r.sum, Judged: j.judged,
+		Events: r.sum, Windows: r.judge.windows, Vague: r.judge.vague, LastCool: r.judge.lastCool, Judged: j.judged,
 		FloorMost: j.floorMost, Exact: r.exact,
 	}
 	for _, rule := range j.rules {

@@ -22,6 +22,8 @@ type run struct {
 	decoder    *aggregator.Decoder
 	parts      []*aggregator.Detector
 
+	keys map[uint64]int32 // that were counted, by hotparam.Hash of their texts
+
 	now     int64 // of the network and the detectors
 	exact   bool  // no budget has bound yet, nothing was lost
 	looked  int64
@@ -43,7 +45,7 @@ const tick = int64(50 * time.Millisecond)
 
 // Run runs a case.
 func Run(ctx context.Context, c Case) (Result, error) {
-	r := &run{Case: c}
+	r := &run{Case: c, keys: make(map[uint64]int32)}
 	return r.run(ctx)
 }
 

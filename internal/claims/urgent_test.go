@@ -43,7 +43,7 @@ func TestUrgent(t *testing.T) {
 
 // lives runs a case with collectors that flush by themselves.
 func lives(t *testing.T, c Case) {
-	r := &run{Case: c, live: &live{
+	r := &run{Case: c, keys: make(map[uint64]int32), live: &live{
 		step: int64(2 * time.Millisecond),
 		start: func(ctx context.Context, at int64, all []*collector.Collector) func() {
 			time.Sleep(time.Until(time.Unix(0, at)))

@@ -57,6 +57,20 @@ func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
 // Found passes on what the decoder says.
 func (r *replay) Found(newest time.Time) { r.detector.Found(newest) }
 
+// Missing passes on what the decoder says.
+func (r *replay) Missing(g aggregator.Gap) { r.detector.Missing(g) }
+
+// Spare passes on what the decoder says.
+func (r *replay) Spare(gap uint64, rule int, hash uint64, known bool) {
+	r.detector.Spare(gap, rule, hash, known)
+}
+
+// Healed passes on what the decoder says.
+func (r *replay) Healed(c aggregator.Count, until time.Time) { r.detector.Healed(c, until) }
+
+// Moved passes on what the decoder says.
+func (r *replay) Moved(c aggregator.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
+
 // decided takes a decision of the detector; what comes of it is published next.
 func (r *replay) decided(v aggregator.Verdict) {
 	r.threshold[v.Key] = v.Threshold

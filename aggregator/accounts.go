@@ -1,0 +1,362 @@
+package aggregator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Gap is what of one sender's packets is missing, as far as that is known by now. It
+// is told again, under the same ID, when less is missing than was thought.
+type Gap struct {
+	ID       uint64
+	From, To time.Time // of the missing counts
+	// Loose is how many counts are missing that stood on no account, of any keys, and
+	// Booked how many that did. Keys that are spared have none of the former.
+	Loose, Booked int64
+}
+
+// accounts are what is known of one sender's sums and accounts: what it had sent
+// before a packet tells how much was in those that are missing, and accounts tell
+// whose counts these were. Guarded by the senders' lock.
+type accounts struct {
+	life  uint64    // the incarnation
+	sums  wire.Sums // as they have to be before the next packet
+	seq   uint64    // the newest
+	start time.Time // of its flush
+	began uint64    // what came before is not known any more
+	first uint64    // from this on each packet has come or is in a gap
+
+	opened uint64 // accounts up to this one may be older than what is known here
+	keys   map[accountKey]*keyAccount
+	owed   uint64 // counts on accounts that are missing, or more
+	pruned uint64 // what came before is owed no more
+	gaps   []openGap
+	heals  [2]heals // of late and before that, should what was late come after all
+	swept  time.Time
+}
+
+type accountKey struct {
+	hash uint64
+	rule int32
+}
+
+// keyAccount is what of an account has been counted: from low on, up to high.
+type keyAccount struct {
+	number, low, high uint64
+	seq               uint64 // of the newest packet with it
+	heard             int64  // the start of that packet's counts, in ns since the Unix epoch
+}
+
+// heal is a part of an account that was made up for, and where it was counted.
+type heal struct {
+	low, high uint64
+	from, to  time.Time
+}
+
+// heals are those of some time, by the numbers of their accounts.
+type heals struct {
+	of    map[uint64][]heal
+	began time.Time
+}
+
+// openGap is a gap that may become smaller still.
+type openGap struct {
+	Gap
+	from, to uint64 // sequences
+}
+
+const (
+	// maxAccounts bounds the accounts of all senders that are remembered, at some 120
+	// bytes each; a key whose account is not is bounded by what is missing of all keys.
+	maxAccounts = 1 << 17
+	// keptHeals is of how many accounts of a sender the heals of some time are known, and
+	// healTime that time: what comes later than windows wait for is placed nowhere.
+	keptHeals = 4096
+	healTime  = DefaultGrace
+	// maxOpenGaps bounds those of a sender that may become smaller.
+	maxOpenGaps = 256
+	// idleAccount is how long an account is remembered of which nothing is heard.
+	idleAccount = time.Minute
+)
+
+// entry is a line with an account.
+type entry struct {
+	Count
+	wire.Account
+	at int // its place among the packet's counts, -1: it has none
+}
+
+// begin begins anew with a packet of another life, or of a sender that could not keep
+// an account as long as it promises.
+func (a *accounts) begin(m *wire.Meta, left *int) {
+	*left += len(a.keys)
+	a.keys, a.opened, a.owed, a.gaps, a.began, a.first = nil, m.Sums.Opened, 0, nil, m.Seq, m.Seq
+}
+
+// gap returns what is missing before a packet that is newer than all before, by what
+// it says; nil: nothing that counts. Its flush began at start.
+func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
+	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
+		return nil
+	}
+	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
+	g := openGap{
+		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked)},
+		from: a.seq + 1, to: m.Seq - 1,
+	}
+	if g.Loose+g.Booked == 0 {
+		return nil // they told of accounts alone, or that the sender lives
+	}
+	if m.Sums.Parts != a.sums.Parts { // some were held back, nobody knows since when
+		g.From = time.Unix(0, 0)
+	} else if g.from == g.to {
+		g.From = last
+	} else if g.To.Before(g.From) { // counts that were held back
+		g.From, g.To = g.To, g.From
+	}
+	if len(a.gaps) == maxOpenGaps { // the oldest stays as large as it is
+		a.pruned = max(a.pruned, a.gaps[0].to)
+		a.gaps = slices.Delete(a.gaps, 0, 1)
+	}
+	a.gaps = append(a.gaps, g)
+	a.owed += uint64(g.Booked)
+	return &a.gaps[len(a.gaps)-1]
+}
+
+// spare tells which keys had no count in a gap but on their accounts.
+func (a *accounts) spare(g *Gap, h Handler) {
+	if g.Loose == 0 {
+		return
+	}
+	for key, k := range a.keys {
+		if g.To.UnixNano()-k.heard <= int64(wire.AccountLife) {
+			h.Spare(g.ID, int(key.rule), key.hash, false)
+		}
+	}
+}
+
+// settle takes the lines with accounts of a packet: what they make up for is told as
+// healed, and what has been counted before is taken from the packet's counts.
+func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *int, h Handler) (healed, retold int64) {
+	owed := a.isOwed(m.Seq)
+	for i := range entries {
+		e := &entries[i]
+		own := e.N
+		var missing uint64
+		var from, to time.Time
+		if m.Seq >= a.began {
+			missing, from, to = a.book(m, e, left, h)
+		} else if a.move(e, e.Total-uint64(e.N), h) {
+			e.N = 0
+		}
+		if e.at >= 0 {
+			counts[e.at].N = e.N
+		}
+		retold += own - e.N
+		if owed && e.N == own {
+			a.pay(uint64(own)) // it was missing until now
+		}
+		if missing > 0 {
+			healed += int64(missing)
+			c := e.Count
+			c.N, c.When = int64(missing), from
+			h.Healed(c, to)
+		}
+	}
+	return healed, retold
+}
+
+// book brings a key's account up to date. It leaves in the entry what of its count had
+// not been counted before, and returns how many counts before it are missing, and of
+// when they can be.
+func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing uint64, from, to time.Time) {
+	before := e.Total - uint64(e.N)
+	if before > e.Total {
+		return 0, from, to // no account is less than its last count
+	}
+	key := accountKey{e.Hash, int32(e.Rule)}
+	k := a.keys[key]
+	switch {
+	case k == nil && !a.room(e.When, left):
+		a.opened = max(a.opened, e.Number) // what comes of it later has no beginning
+		return 0, from, to
+	case k == nil || k.number < e.Number:
+		if k == nil {
+			if a.keys == nil {
+				a.keys = make(map[accountKey]*keyAccount)
+			}
+			*left--
+			k = new(keyAccount)
+			a.keys[key] = k
+		}
+		*k = keyAccount{number: e.Number, low: before, high: before}
+		if e.Number > a.opened {
+			k.low, k.high = 0, 0 // all of it came since
+		}
+	case k.number > e.Number:
+		e.N = 0 // a line that was overtaken by another account: nobody knows any more
+		return 0, from, to
+	case e.Total <= k.low:
+		if e.Total == k.low {
+			k.low = before
+		}
+		return 0, from, to
+	case e.Total <= k.high:
+		a.move(e, before, h)
+		e.N = 0 // made up for already, or a line that repeats the account
+	}
+	if k.seq < a.first && e.Number <= a.opened && before > k.high {
+		k.low, k.high = before, before // what is in between is in packets that nobody misses
+	}
+	agrees := e.Total >= k.high
+	if e.Total > k.high {
+		missing = before - k.high
+		from, to = a.missed(k.seq, m.Seq)
+		if agrees = before == k.high || before > k.high && missing <= a.owed && !from.IsZero(); !agrees {
+			missing = 0 // with what the sender says of itself
+		}
+		if missing > 0 {
+			if k.seq >= a.pruned { // else it may be owed no more
+				a.pay(missing)
+			}
+			a.keep(e.Number, heal{k.high, before, from, to})
+		}
+		k.high = e.Total
+	}
+	if agrees && k.seq > 0 { // it had its account before a gap, and has it after
+		for i := range a.gaps {
+			if g := &a.gaps[i]; g.from > k.seq && g.to < m.Seq {
+				h.Spare(g.ID, e.Rule, e.Hash, true)
+			}
+		}
+	}
+	if m.Seq > k.seq {
+		k.seq, k.heard = m.Seq, e.When.UnixNano()
+	}
+	return missing, from, to
+}
+
+// room tells whether there is room for another account, and makes some if need be.
+func (a *accounts) room(now time.Time, left *int) bool {
+	if *left <= 0 && now.Sub(a.swept).Abs() >= wire.AccountLife/2 {
+		a.swept = now
+		a.expire(wire.AccountLife, left)
+	}
+	return *left > 0
+}
+
+// keep remembers a heal.
+func (a *accounts) keep(number uint64, x heal) {
+	if now := &a.heals[0]; now.of == nil || a.start.Sub(now.began) > healTime {
+		a.heals[1] = a.heals[0]
+		a.heals[0] = heals{make(map[uint64][]heal), a.start}
+	}
+	if of := a.heals[0].of; len(of) < keptHeals {
+		of[number] = append(of[number], x)
+	}
+}
+
+// move tells of a line that has been made up for where it was counted. It is true if it
+// was, or that is not known any more.
+func (a *accounts) move(e *entry, before uint64, h Handler) bool {
+	unknown := false
+	for i := range a.heals {
+		for _, x := range a.heals[i].of[e.Number] {
+			if x.low <= before && e.Total <= x.high {
+				if e.N > 0 {
+					h.Moved(e.Count, x.from, x.to)
+				}
+				return true
+			}
+		}
+		unknown = unknown || len(a.heals[i].of) == keptHeals
+	}
+	return unknown || a.start.Sub(e.When) > healTime
+}
+
+// missed is of when counts on accounts are missing between two sequences; zero: none are.
+func (a *accounts) missed(after, before uint64) (from, to time.Time) {
+	for i := range a.gaps {
+		g := &a.gaps[i]
+		if g.Booked == 0 || g.to <= after || g.from >= before {
+			continue
+		}
+		if from.IsZero() || g.From.Before(from) {
+			from = g.From
+		}
+		if g.To.After(to) {
+			to = g.To
+		}
+	}
+	return from, to
+}
+
+// isOwed tells whether a packet is in a gap that may become smaller.
+func (a *accounts) isOwed(seq uint64) bool {
+	return slices.ContainsFunc(a.gaps, func(g openGap) bool { return g.from <= seq && seq <= g.to })
+}
+
+// pay takes off what is owed.
+func (a *accounts) pay(n uint64) { a.owed -= min(n, a.owed) }
+
+// finish notes what a packet held, and tells of gaps that are smaller now: all counts
+// on accounts have come when none is owed any more.
+func (a *accounts) finish(m *wire.Meta, start time.Time, booked, loose uint64, h Handler) {
+	if m.Seq >= a.seq {
+		if m.Seq > a.seq {
+			a.seq, a.start, a.sums = m.Seq, start.Add(time.Duration(m.Sums.Age)), m.Sums
+		}
+		a.sums.Booked += booked // those of a stream may come in parts
+		a.sums.Loose += loose
+	} else {
+		for i := range a.gaps {
+			if g := &a.gaps[i]; g.from <= m.Seq && m.Seq <= g.to && loose > 0 {
+				g.Loose = max(0, g.Loose-toCount(loose))
+				h.Missing(g.Gap)
+			}
+		}
+	}
+	if a.owed > 0 || len(a.gaps) == 0 {
+		return
+	}
+	for i := range a.gaps {
+		if g := &a.gaps[i]; g.Booked > 0 {
+			g.Booked = 0
+			h.Missing(g.Gap)
+		}
+	}
+	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose == 0 || a.start.Sub(g.To) > idleAccount })
+}
+
+// prune forgets gaps that are out of all windows: their counts are owed no more.
+func (a *accounts) prune(keep time.Duration) {
+	if len(a.gaps) == 0 || a.start.Sub(a.gaps[0].To) <= keep {
+		return
+	}
+	owed := uint64(0)
+	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool {
+		if a.start.Sub(g.To) > keep {
+			a.pruned = max(a.pruned, g.to)
+			return true
+		}
+		owed += uint64(g.Booked)
+		return false
+	})
+	a.owed = min(a.owed, owed)
+}
+
+// expire forgets accounts of which nothing was heard for so long.
+func (a *accounts) expire(idle time.Duration, left *int) {
+	for key, k := range a.keys {
+		if a.start.UnixNano()-k.heard > int64(idle) {
+			a.opened = max(a.opened, k.number)
+			delete(a.keys, key)
+			*left++
+		}
+	}
+}
+
+// toCount is a sum as a count, so bounded that no claim wraps around to nothing.
+func toCount(n uint64) int64 { return int64(min(n, wire.MaxCount)) }

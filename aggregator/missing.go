@@ -1,0 +1,312 @@
+package aggregator
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// missing is what is known of counts that were lost on the way, in one shard: how many
+// of any key a window may lack, and of whose keys it lacks none. It is of all rules, as
+// senders tell their sums.
+//
+// What a lost packet held of a key is known when the key's account tells. Then it is
+// counted at the earliest time that it can be of: a window that ends now has it for
+// certain if it has that time. One that begins in between may have it, and does not
+// count it; one that ended in between counts it, and may not have it.
+type missing struct {
+	gaps  [maxMissing]missingGap // a ring; unused ones are of no time
+	next  int
+	byID  map[uint64]int
+	keys  map[missingKey]*missingOf
+	swept time.Time
+	from  int64 // what is kept is not all of before
+
+	unnamed uint64 // IDs of its own, downwards from the highest
+	changes int64  // how often any of it was changed
+	last    sums   // as any computed them last
+}
+
+// sums are what any tells of a rule's window.
+type sums struct {
+	rule                 int
+	start, end, changes  int64
+	lacks, before, later int64
+}
+
+type missingGap struct {
+	id            uint64
+	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
+	loose, booked int64
+}
+
+type missingKey struct {
+	hash uint64
+	rule int
+}
+
+// missingOf is what is known of one key.
+type missingOf struct {
+	spared [maxMissing / 64]uint64 // gaps in which it has no loose count, by place
+	known  [maxMissing / 64]uint64 // and none on its account that is not counted
+	healed []healedCount
+	newest int64 // instant for which it matters
+}
+
+// healedCount is a count at from, or nowhere, that may be of up to to.
+type healedCount struct{ from, to, n int64 }
+
+const nowhere = math.MinInt64
+
+const (
+	// maxMissing bounds the gaps that are told apart, a multiple of 64. With more,
+	// as of many instances over a long window, what the oldest lacks is not known.
+	maxMissing = 2048
+	// maxMissingKeys bounds the keys of which more is known, at some 600 bytes each.
+	maxMissingKeys = 8192
+	// maxHealed bounds the healed counts of a key that are told apart.
+	maxHealed = 64
+)
+
+func newMissing() *missing {
+	return &missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[missingKey]*missingOf), from: math.MinInt64}
+}
+
+// add takes a gap, or that it is smaller than it was.
+func (m *missing) add(g Gap) {
+	m.changes++
+	if at, ok := m.byID[g.ID]; ok {
+		x := &m.gaps[at]
+		if x.loose, x.booked = min(x.loose, g.Loose), min(x.booked, g.Booked); x.loose+x.booked == 0 {
+			delete(m.byID, g.ID)
+			*x = missingGap{}
+		}
+		return
+	}
+	if g.Loose+g.Booked == 0 {
+		return
+	}
+	for len(m.byID) < maxMissing && m.gaps[m.next].id != 0 {
+		m.next = (m.next + 1) % maxMissing
+	}
+	x := &m.gaps[m.next]
+	if x.id != 0 {
+		delete(m.byID, x.id)
+		m.from = max(m.from, x.to)
+	}
+	for _, k := range m.keys {
+		k.spared[m.next/64] &^= 1 << (m.next % 64)
+		k.known[m.next/64] &^= 1 << (m.next % 64)
+	}
+	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked}
+	m.byID[g.ID] = m.next
+	m.next = (m.next + 1) % maxMissing
+}
+
+// spare notes that a key lacks nothing of a gap but what its account will tell; known:
+// that has been told.
+func (m *missing) spare(gap uint64, key missingKey, known bool) {
+	at, ok := m.byID[gap]
+	if !ok {
+		return
+	}
+	if k := m.of(key, m.gaps[at].to); k != nil {
+		k.spared[at/64] |= 1 << (at % 64)
+		if known {
+			k.known[at/64] |= 1 << (at % 64)
+		}
+		m.changes++
+	}
+}
+
+// of is what is known of a key, made if there is room.
+func (m *missing) of(key missingKey, when int64) *missingOf {
+	k := m.keys[key]
+	if k == nil {
+		if len(m.keys) >= maxMissingKeys {
+			return nil
+		}
+		k = &missingOf{newest: when}
+		m.keys[key] = k
+	}
+	k.newest = max(k.newest, when)
+	return k
+}
+
+// heal notes n counts of a key that are placed at from and may be of up to to. It is
+// false if there is no room: then they must not be counted, and are missing of any key.
+func (m *missing) heal(key missingKey, since, until time.Time, n int64) bool {
+	m.changes++
+	if m.of(key, until.UnixNano()) == nil {
+		m.lose(since, until, n)
+		return false
+	}
+	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n})
+	return true
+}
+
+// note notes counts of a key that is known.
+func (m *missing) note(key missingKey, x healedCount) {
+	k := m.keys[key]
+	m.changes++
+	for i := range k.healed {
+		if h := &k.healed[i]; h.from == x.from && h.to == x.to {
+			h.n += x.n
+			return
+		}
+	}
+	if len(k.healed) == maxHealed {
+		k.join()
+	}
+	k.healed = append(k.healed, x)
+}
+
+// join makes one of the two oldest counts that are both placed somewhere, or nowhere.
+func (k *missingOf) join() {
+	for i := range k.healed[:2] {
+		a := k.healed[i]
+		for j := i + 1; j < len(k.healed); j++ {
+			if b := &k.healed[j]; (a.from == nowhere) == (b.from == nowhere) {
+				b.from, b.to, b.n = min(a.from, b.from), max(a.to, b.to), a.n+b.n
+				k.healed = slices.Delete(k.healed, i, i+1)
+				return
+			}
+		}
+	}
+}
+
+// lack notes n counts of a key that are missing, and are of until or earlier.
+func (m *missing) lack(key missingKey, until time.Time, n int64) {
+	if m.of(key, until.UnixNano()) == nil {
+		m.lose(time.Unix(0, 0), until, n)
+		return
+	}
+	m.note(key, healedCount{nowhere, until.UnixNano(), n})
+}
+
+// unheal notes that n of the counts that were placed at from, and could be of up to to,
+// are so no longer. It is false if nobody knows of so many.
+func (m *missing) unheal(key missingKey, from, to time.Time, n int64) bool {
+	k := m.keys[key]
+	if k == nil {
+		return false
+	}
+	for i := range k.healed {
+		if h := &k.healed[i]; h.from == from.UnixNano() && h.to == to.UnixNano() && h.n >= n {
+			if h.n -= n; h.n == 0 {
+				k.healed = slices.Delete(k.healed, i, i+1)
+			}
+			m.changes++
+			return true
+		}
+	}
+	return false
+}
+
+// lose notes n counts that are missing, of whatever key.
+func (m *missing) lose(from, to time.Time, n int64) {
+	m.unnamed--
+	m.add(Gap{ID: m.unnamed, From: from, To: to, Loose: n})
+}
+
+// lacks is how many counts of a key a window from start to before end may lack, or
+// [hotparam.Unknown]; and how many of those that it counts may be of later. Of no key:
+// the most that any may lack.
+func (m *missing) lacks(key missingKey, start, end int64) (lacks, later int64) {
+	if start <= m.from {
+		return hotparam.Unknown, m.later(key, end)
+	}
+	k := m.keys[key]
+	for i := range m.gaps {
+		x := &m.gaps[i]
+		if len(m.byID) == 0 {
+			break
+		}
+		if x.id == 0 || x.to < start || x.from >= end {
+			continue
+		}
+		bit := uint64(1) << (i % 64)
+		if k == nil || k.known[i/64]&bit == 0 {
+			lacks += x.booked
+		}
+		if k == nil || k.spared[i/64]&bit == 0 {
+			lacks += x.loose
+		}
+	}
+	if k != nil {
+		for _, h := range k.healed {
+			if h.from < start && h.to >= start {
+				lacks += h.n
+			}
+		}
+	}
+	return lacks, m.later(key, end)
+}
+
+// later is how many healed counts of a key that are placed before end may be of later.
+func (m *missing) later(key missingKey, end int64) (n int64) {
+	if k := m.keys[key]; k != nil {
+		for _, h := range k.healed {
+			if h.from != nowhere && h.from < end && h.to >= end {
+				n += h.n
+			}
+		}
+	}
+	return n
+}
+
+// any is the most that windows of any key may lack, and how many healed counts of all
+// keys of a rule are of before a window, and may be of it, or of it and may be of later.
+func (m *missing) any(rule int, start, end int64) (lacks, before, later int64) {
+	if s := &m.last; s.rule == rule && s.start == start && s.end == end && s.changes == m.changes {
+		return s.lacks, s.before, s.later
+	}
+	defer func() { m.last = sums{rule, start, end, m.changes, lacks, before, later} }()
+	lacks, _ = m.lacks(missingKey{rule: -1}, start, end)
+	for key, k := range m.keys {
+		if key.rule != rule {
+			continue
+		}
+		for _, h := range k.healed {
+			if h.from < start && h.to >= start {
+				before += h.n
+			}
+			if h.from != nowhere && h.from < end && h.to >= end {
+				later += h.n
+			}
+		}
+	}
+	return lacks, before, later
+}
+
+// isNothing reports whether nothing is missing, nor was.
+func (m *missing) isNothing() bool {
+	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
+}
+
+// sweep forgets what is older than any window, once a second.
+func (m *missing) sweep(now time.Time, keep time.Duration) {
+	if since := now.Sub(m.swept); 0 <= since && since < time.Second || m.isNothing() {
+		return
+	}
+	m.swept = now
+	m.changes++
+	oldest := now.Add(-keep).UnixNano()
+	if m.from < oldest {
+		m.from = math.MinInt64
+	}
+	for i := range m.gaps {
+		if x := &m.gaps[i]; x.id != 0 && x.to < oldest {
+			delete(m.byID, x.id)
+			*x = missingGap{}
+		}
+	}
+	for key, k := range m.keys {
+		if k.newest < oldest {
+			delete(m.keys, key)
+		}
+		k.healed = slices.DeleteFunc(k.healed, func(h healedCount) bool { return h.to < oldest })
+	}
+}

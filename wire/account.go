@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+)
+
+// Account is what a sender has counted of one key since it began to tell it: its
+// line carries the sum with that line's count, so that a packet which was lost is
+// made up for by the next line of the key. A line of 0 repeats an account.
+//
+//	shop.search.hot_param.GET%20/search?q=phone:3|c|k:1f.2c7
+//
+// No other field of StatsD begins so, and readers pass over those that they do not
+// know.
+type Account struct {
+	// Number tells the accounts of an incarnation apart, whatever their keys: they
+	// are numbered from 1 on as they are opened. 0: the line has none.
+	Number uint64
+	Total  uint64
+}
+
+// AccountLife is how long a key that was told on an account is told on it whenever it
+// is told: until so long after its last line no count of it is anywhere else.
+const AccountLife = 2 * time.Second
+
+// AppendAccount appends an account as a line's field.
+func AppendAccount(dst []byte, a Account) []byte {
+	dst = strconv.AppendUint(append(dst, "|k:"...), a.Number, 16)
+	return strconv.AppendUint(append(dst, '.'), a.Total, 16)
+}
+
+// CutAccount cuts an account off the end of a line. It is not ok if the line does
+// not end in one.
+func CutAccount(line []byte) (rest []byte, a Account, ok bool) {
+	at := len(line)
+	if at, a.Total, ok = cutHex(line, at, '.'); !ok {
+		return line, Account{}, false
+	}
+	if at, a.Number, ok = cutHex(line, at, ':'); !ok || at < 2 || line[at-1] != 'k' || line[at-2] != '|' || a.Number == 0 {
+		return line, Account{}, false
+	}
+	return line[:at-2], a, true
+}
+
+// cutHex reads the hexadecimal number that ends at end, and the byte before it.
+func cutHex(line []byte, end int, before byte) (at int, n uint64, ok bool) {
+	shift := 0
+	for at = end - 1; at >= 0; at-- {
+		c := line[at]
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return at, n, c == before && at < end-1
+		}
+		if shift == 64 {
+			return 0, 0, false
+		}
+		n |= uint64(c) << shift
+		shift += 4
+	}
+	return 0, 0, false
+}
