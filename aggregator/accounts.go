@@ -30,8 +30,8 @@ type accounts struct {
 
 	opened uint64 // accounts up to this one may be older than what is known here
 	keys   map[accountKey]*keyAccount
-	owed   uint64 // counts on accounts that are missing, or more
-	pruned uint64 // what came before is owed no more
+	owed   uint64  // counts on accounts that are missing, or more
+	pruned openGap // the newest of those whose counts are owed no more
 	gaps   []openGap
 	heals  [2]heals // of late and before that, should what was late come after all
 	swept  time.Time
@@ -65,6 +65,7 @@ type heals struct {
 type openGap struct {
 	Gap
 	from, to uint64 // sequences
+	opened   uint64 // accounts, when the next packet was made
 }
 
 const (
@@ -104,7 +105,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
 	g := openGap{
 		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked)},
-		from: a.seq + 1, to: m.Seq - 1,
+		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
 	}
 	if g.Loose+g.Booked == 0 {
 		return nil // they told of accounts alone, or that the sender lives
@@ -117,7 +118,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		g.From, g.To = g.To, g.From
 	}
 	if len(a.gaps) == maxOpenGaps { // the oldest stays as large as it is
-		a.pruned = max(a.pruned, a.gaps[0].to)
+		a.pruned = a.gaps[0]
 		a.gaps = slices.Delete(a.gaps, 0, 1)
 	}
 	a.gaps = append(a.gaps, g)
@@ -218,7 +219,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 			missing = 0 // with what the sender says of itself
 		}
 		if missing > 0 {
-			if k.seq >= a.pruned { // else it may be owed no more
+			if k.seq >= a.pruned.to || e.Number > a.pruned.opened { // else it may be owed no more
 				a.pay(missing)
 			}
 			a.keep(e.Number, heal{k.high, before, from, to})
@@ -338,7 +339,7 @@ func (a *accounts) prune(keep time.Duration) {
 	owed := uint64(0)
 	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool {
 		if a.start.Sub(g.To) > keep {
-			a.pruned = max(a.pruned, g.to)
+			a.pruned = g
 			return true
 		}
 		owed += uint64(g.Booked)
