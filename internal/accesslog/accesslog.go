@@ -165,6 +165,10 @@ func Open(names []string, o Options) (*Log, error) {
 	return l, nil
 }
 
+// IsStream reports whether the log is standard input, of which the end is not known
+// before it comes.
+func (l *Log) IsStream() bool { return l.sources[0].stdin != nil }
+
 // Entries yields the requests, once: of files in the order of time (equal times
 // in the order of the files, then of their lines), of standard input in the same
 // order but for those that come later than [Options.Reorder] allows, which
@@ -180,7 +184,7 @@ func (l *Log) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 		switch {
 		case l.started.Swap(true):
 			err = errors.New("access log: its entries can be read once only")
-		case l.sources[0].stdin != nil:
+		case l.IsStream():
 			err = l.stream(ctx, yield)
 		default:
 			err = l.sort(ctx, yield)
