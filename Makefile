@@ -48,8 +48,9 @@ demo: ## everything in one process, on a real access log
 	go run ./cmd/hotparam demo
 
 DATA = ../shared/data
-verify-replay: build ## hold replay against an exact count, on each trace in DATA
+verify-replay: build ## hold replay against an exact count, on each trace in DATA, sorted and in order of completion
 	go run ./internal/exact/cmd/verifyreplay bin/hotparam $(DATA)
+	go run ./internal/exact/cmd/verifyreplay -late 9900ms bin/hotparam $(DATA)
 
 verify-claims: ## hold the pipeline against what is claimed of its counts (10 to 20 minutes; FLAGS=-quick: one or two)
 	go run ./internal/claims/cmd/verifyclaims $(FLAGS) $(DATA)
