@@ -6,12 +6,12 @@ var publishedFaults = []Fault{
 	{
 		Name: "an entry never ends", File: "hotkeys/state.go",
 		Old: "live := s.alive && now.Before(e.hot.Until)", New: "live := s.alive",
-		Test: "TestFadesAtItsOwnEnd|TestNothingOutlivesItsEnd",
+		Test: "TestNothingOutlivesItsEnd",
 	},
 	{
 		Name: "entries outlive the heartbeat", File: "hotkeys/state.go",
 		Old: "alive := now.Before(s.beat)", New: "alive := true",
-		Test: "TestFadesWithTheHeartbeat",
+		Test: "TestNothingOutlivesItsEnd",
 	},
 	{
 		Name: "a push does not raise the version", File: "hotkeys/state.go",
@@ -21,7 +21,8 @@ var publishedFaults = []Fault{
 	{
 		Name: "a change does not raise the version", File: "hotkeys/lua/change.lua",
 		Old: "commit(run, n + 1,", New: "commit(run, n,",
-		Test: "TestPushAppliesTheNextChange|TestGapIsReadFromTheStream",
+		Package: "hotkeys",
+		Test:    "TestPushAppliesTheNextChange|TestGapIsReadFromTheStream",
 	},
 	{
 		Name: "the digest of suspects is ignored", File: "hotkeys/fleet.go",
@@ -39,26 +40,32 @@ var limitFaults = []Fault{
 	{
 		Name: "a bucket is never charged", File: "limiter/gcra.go",
 		Old: "return start + n*g.interval, v\n", New: "return start, v\n",
+		Test: "TestBucketConforms",
 	},
 	{
 		Name: "a token costs a nanosecond too little", File: "limiter/gcra.go",
 		Old: "(int64(rate.Per)-1)/rate.N + 1", New: "int64(rate.Per) / rate.N",
+		Test: "TestBucketConforms",
 	},
 	{
 		Name: "a bucket has one token more", File: "limiter/gcra.go",
 		Old: "need > free {", New: "need > free+g.interval {",
+		Test: "TestBucketConforms",
 	},
 	{
 		Name: "tokens are not given back", File: "middleware/check.go",
 		Old: "g.giveBack(&s.course)", New: "",
+		Test: "TestEachGivesBack",
 	},
 	{
 		Name: "an allowed value is counted", File: "middleware/limit.go",
 		Old: "case x.Action == hotparam.Allow:", New: "case false:",
+		Test: "TestExceptions",
 	},
 	{
 		Name: "a cost is not counted", File: "middleware/cost.go",
 		Old: "g.counts.Add(o.hash, key, uint64(min(left, most)))", New: "",
+		Test: "TestCostsOfHotKeys",
 	},
 }
 
@@ -71,17 +78,21 @@ var replayFaults = []Fault{
 	{
 		Name: "what is out of order is not told", File: "internal/accesslog/reorder.go",
 		Old: "if nanos < b.given {", New: "if false {",
+		Test: "TestReorder",
 	},
 	{
 		Name: "the buffer is not emptied at the end", File: "internal/accesslog/accesslog.go",
 		Old: "order.finish()", New: "",
+		Test: "TestReorder",
 	},
 	{
 		Name: "a log that is followed waits for its next line", File: "internal/accesslog/accesslog.go",
 		Old: "order.pass(began, time.Now())", New: "_ = began",
+		Test: "TestReorderWhileNoLineComes",
 	},
 	{
 		Name: "the reorder buffer has no bound", File: "internal/accesslog/reorder.go",
 		Old: "if b.bytes <= b.most {", New: "if true {",
+		Test: "TestReorderIsBounded",
 	},
 }

@@ -27,7 +27,7 @@ type Outcome struct {
 }
 
 // timeout is for one run of the tests. What a fault keeps from ending is found by it.
-const timeout = 2 * time.Minute
+const timeout = time.Minute
 
 // Runner runs checks.
 type Runner struct {
@@ -47,7 +47,7 @@ func NewRunner() (*Runner, error) {
 func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 	o := Outcome{Fault: f}
 	if err := r.passes(ctx, f); err != nil {
-		return o, err
+		return o, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -61,6 +61,9 @@ func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 	began := time.Now()
 	o.FoundBy, err = r.test(ctx, f, "-overlay", changed)
 	o.Took = time.Since(began)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.Name, err)
+	}
 	return o, err
 }
 
@@ -73,7 +76,7 @@ func (r *Runner) passes(ctx context.Context, f Fault) error {
 	}
 	failed, err := r.test(ctx, f)
 	if err == nil && len(failed) > 0 {
-		err = fmt.Errorf("%s: %s fails without the fault: %s", f.Name, name, strings.Join(failed, ", "))
+		err = fmt.Errorf("%s fails without the fault: %s", name, strings.Join(failed, ", "))
 	}
 	r.passed[name] = err
 	return err
@@ -81,7 +84,7 @@ func (r *Runner) passes(ctx context.Context, f Fault) error {
 
 // test runs a fault's check and returns the tests that failed.
 func (r *Runner) test(ctx context.Context, f Fault, flags ...string) (failed []string, err error) {
-	args := append([]string{"test", "-json", "-short", "-vet=off", "-timeout", timeout.String()}, flags...)
+	args := append([]string{"test", "-json", "-vet=off", "-failfast", "-timeout", timeout.String()}, flags...)
 	if f.Test != "" {
 		args = append(args, "-run", "^("+f.Test+")$")
 	}
@@ -90,8 +93,8 @@ func (r *Runner) test(ctx context.Context, f Fault, flags ...string) (failed []s
 	if err != nil {
 		return nil, err
 	}
-	if random { // each time the same, and nothing is written into the checkout
-		args = append(args, "-rapid.seed=1", "-rapid.nofailfile")
+	if random { // each time the same, nothing is written into the checkout, and no time goes into a smaller example
+		args = append(args, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ns")
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.root
@@ -107,15 +110,15 @@ func (r *Runner) test(ctx context.Context, f Fault, flags ...string) (failed []s
 	result, err := readEvents(output)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w\n%s", f.Name, err, &stderr)
+		return nil, fmt.Errorf("%w\n%s", err, &stderr)
 	case len(result.failed) > 0:
 		return result.failed, nil
 	case runErr != nil && len(result.unfinished) > 0: // it ended the process
 		return result.unfinished, nil
 	case runErr != nil:
-		return nil, fmt.Errorf("%s: %w, and no test failed\n%s%s", f.Name, runErr, &stderr, output)
+		return nil, fmt.Errorf("%w, and no test failed\n%s%s", runErr, &stderr, output)
 	case !result.ran:
-		return nil, fmt.Errorf("%s: %s has no test %q", f.Name, f.pkg(), f.Test)
+		return nil, fmt.Errorf("package %s has no test %q", f.pkg(), f.Test)
 	}
 	return nil, nil
 }
