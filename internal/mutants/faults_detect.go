@@ -6,12 +6,12 @@ var windowFaults = []Fault{
 	{
 		Name: "bounds are of a window a pane too long", File: "aggregator/bounds.go",
 		Old: "w.total(e, end, int64(w.Panes)), end", New: "w.total(e, end, int64(w.Panes)+1), end",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestCoolingIsExact",
 	},
 	{
 		Name: "bounds are of a window a pane too short", File: "aggregator/bounds.go",
 		Old: "w.total(e, end, int64(w.Panes)), end", New: "w.total(e, end, int64(w.Panes)-1), end",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestCoolingIsExact",
 	},
 	{
 		Name: "high without what cells hide", File: "aggregator/bounds.go",
@@ -64,22 +64,22 @@ var thresholdFaults = []Fault{
 	{
 		Name: "enter is off by one", File: "aggregator/enter.go",
 		Old: "at.low >= n.enter {", New: "at.low > n.enter {",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestEnterIsExact",
 	},
 	{
 		Name: "exit is off by one", File: "aggregator/closing.go",
 		Old: "high >= exit ||", New: "high > exit ||",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestExitIsExact",
 	},
 	{
 		Name: "the cool-down is skipped", File: "aggregator/closing.go",
 		Old: " || end.Sub(m.below) < t.CoolDown {", New: " {",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestCoolingIsExact",
 	},
 	{
 		Name: "the hold is skipped", File: "aggregator/closing.go",
 		Old: "end.Before(m.hold) || ", New: "",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestCoolingIsExact",
 	},
 	{
 		Name: "a window from before cools", File: "aggregator/closing.go",
@@ -99,7 +99,7 @@ var thresholdFaults = []Fault{
 	{
 		Name: "a share's total is forgotten", File: "aggregator/share.go",
 		Old: "return of.add(pane, n) && ok", New: "return ok",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestEnterIsExact",
 	},
 	{
 		Name: "a jump's baseline is one window short", File: "aggregator/jump.go",
@@ -109,22 +109,22 @@ var thresholdFaults = []Fault{
 	{
 		Name: "a jump's baseline has the present window", File: "aggregator/jump.go",
 		Old: "to := last - h.of", New: "to := last",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestJumpLeavesOutThePresentWindow",
 	},
 	{
 		Name: "the top has one key more", File: "aggregator/top.go",
 		Old: "kth(k.highs, t.Threshold.Top, high, own)", New: "kth(k.highs, t.Threshold.Top+1, high, own)",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestEnterIsExact",
 	},
 	{
 		Name: "of a tie in the top both are hot", File: "aggregator/top.go",
 		Old: "n.enter = max(n.enter, rival+1)", New: "n.enter = max(n.enter, rival)",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestEnterIsExact",
 	},
 	{
 		Name: "an exception is ignored", File: "aggregator/closing.go",
 		Old: "case len(r.rule.Except) == 0:", New: "case true:",
-		Test: "TestDetectorIsExactInOrder",
+		Test: "TestEnterIsExact",
 	},
 	{
 		Name: "a suspect is never told", File: "aggregator/suspects.go",
