@@ -147,7 +147,7 @@ var packetFaults = []Fault{
 	{
 		Name: "a duplicate packet is counted", File: "aggregator/senders.go",
 		Old: " || !s.turns.mark(m.Seq) {", New: " {",
-		Test: "TestLossesAreTakenBack",
+		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
 		Name: "a gap is not noticed", File: "aggregator/senders.go",
