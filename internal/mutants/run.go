@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/overlay"
@@ -29,16 +30,18 @@ type Outcome struct {
 // timeout is for one run of the tests. What a fault keeps from ending is found by it.
 const timeout = time.Minute
 
-// Runner runs checks.
+// Runner runs checks. It is safe for concurrent use.
 type Runner struct {
-	root   string
-	passed map[string]error // of the checks without a fault, by their name
+	root string
+
+	mu     sync.Mutex
+	passed map[string]func() error // runs a check without a fault, once, by its name
 }
 
 // NewRunner makes a runner for the module of the working directory.
 func NewRunner() (*Runner, error) {
 	root, err := overlay.Root()
-	return &Runner{root: root, passed: make(map[string]error)}, err
+	return &Runner{root: root, passed: make(map[string]func() error)}, err
 }
 
 // Run plants a fault and runs its check. It is an error if the check does not pass
@@ -71,15 +74,20 @@ func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 // common.
 func (r *Runner) passes(ctx context.Context, f Fault) error {
 	name := f.pkg() + " " + f.Test
-	if err, known := r.passed[name]; known {
-		return err
+	r.mu.Lock()
+	check := r.passed[name]
+	if check == nil {
+		check = sync.OnceValue(func() error {
+			failed, err := r.test(ctx, f)
+			if err == nil && len(failed) > 0 {
+				err = fmt.Errorf("%s fails without the fault: %s", name, strings.Join(failed, ", "))
+			}
+			return err
+		})
+		r.passed[name] = check
 	}
-	failed, err := r.test(ctx, f)
-	if err == nil && len(failed) > 0 {
-		err = fmt.Errorf("%s fails without the fault: %s", name, strings.Join(failed, ", "))
-	}
-	r.passed[name] = err
-	return err
+	r.mu.Unlock()
+	return check()
 }
 
 // test runs a fault's check and returns the tests that failed.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"time"
 
@@ -30,41 +31,72 @@ func main() {
 	}
 }
 
+// tested is what became of a fault, or why it was not put to the test.
+type tested struct {
+	mutants.Outcome
+	err error
+}
+
 func run(ctx context.Context, only string) error {
 	runner, err := mutants.NewRunner()
 	if err != nil {
 		return err
 	}
-	var survived, broken, n int
-	began := time.Now()
-	fmt.Printf("%-58s  %-34s  %6s  %s\n", "FAULT", "FILE", "TIME", "FOUND BY")
+	var faults []mutants.Fault
 	for _, f := range mutants.Faults() {
-		if !strings.Contains(f.Name+" "+f.File, only) {
-			continue
+		if strings.Contains(f.Name+" "+f.File, only) {
+			faults = append(faults, f)
 		}
-		n++
-		o, err := runner.Run(ctx, f)
-		if ctx.Err() != nil {
+	}
+	if len(faults) == 0 {
+		return fmt.Errorf("no fault has %q in its name or file", only)
+	}
+	began := time.Now()
+	results := test(ctx, runner, faults)
+	survived, broken := 0, 0
+	fmt.Printf("%-60s  %-34s  %6s  %s\n", "FAULT", "FILE", "TIME", "FOUND BY")
+	for _, f := range faults {
+		var t tested
+		select {
+		case <-ctx.Done():
 			return ctx.Err()
+		case t = <-results[f.Name]:
 		}
-		found := strings.Join(o.FoundBy, " ")
+		found := strings.Join(t.FoundBy, " ")
 		switch {
-		case err != nil:
+		case t.err != nil:
 			broken++
-			found = "NOT TESTED: " + err.Error()
+			found = "NOT TESTED: " + t.err.Error()
 		case found == "":
 			survived++
 			found = "SURVIVES: " + f.Test
 		}
-		fmt.Printf("%-58s  %-34s  %5.1fs  %s\n", f.Name, f.File, o.Took.Seconds(), found)
+		fmt.Printf("%-60s  %-34s  %5.1fs  %s\n", f.Name, f.File, t.Took.Seconds(), found)
 	}
 	fmt.Printf("\n%d faults in %s: %d found, %d survive, %d not tested\n",
-		n, time.Since(began).Round(time.Second), n-survived-broken, survived, broken)
-	switch {
-	case n == 0:
-		return fmt.Errorf("no fault has %q in its name or file", only)
-	case survived+broken > 0:
+		len(faults), time.Since(began).Round(time.Second), len(faults)-survived-broken, survived, broken)
+	if survived+broken > 0 {
 		return errors.New("sharpen the checks of the faults that survive; write those anew that could not be tested")
 	}
 	return nil
+}
+
+// test puts faults to the test, as many at a time as there are processors: most of the
+// time goes into linkers, which use one each.
+func test(ctx context.Context, runner *mutants.Runner, faults []mutants.Fault) map[string]chan tested {
+	results, todo := make(map[string]chan tested), make(chan mutants.Fault, len(faults))
+	for _, f := range faults {
+		results[f.Name] = make(chan tested, 1)
+		todo <- f
+	}
+	close(todo)
+	for range runtime.NumCPU() {
+		go func() { // ends with the faults, or the context
+			for f := range todo {
+				o, err := runner.Run(ctx, f)
+				results[f.Name] <- tested{o, err}
+			}
+		}()
+	}
+	return results
 }
