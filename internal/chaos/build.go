@@ -47,7 +47,11 @@ func build(dir, name string, f Fault) (path string, err error) {
 	path = filepath.Join(dir, name)
 	args := []string{"build", "-o", path}
 	if len(f.Edits) > 0 {
-		changed, err := overlay.Write(dir, root, f.Edits)
+		edits := make([]overlay.Edit, len(f.Edits))
+		for i, e := range f.Edits {
+			edits[i] = overlay.Edit(e)
+		}
+		changed, err := overlay.Write(dir, root, edits)
 		if err != nil {
 			return "", fmt.Errorf("chaos: fault %s: %w", f.Name, err)
 		}
