@@ -4,7 +4,7 @@ FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo pictures verify-replay verify-claims chaos soak clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo pictures verify-replay verify-claims mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -48,11 +48,15 @@ demo: ## everything in one process, on a real access log
 	go run ./cmd/hotparam demo
 
 DATA = ../shared/data
-verify-replay: build ## hold replay against an exact count, on each trace in DATA
+verify-replay: build ## hold replay against an exact count, on each trace in DATA, sorted and in order of completion
 	go run ./internal/exact/cmd/verifyreplay bin/hotparam $(DATA)
+	go run ./internal/exact/cmd/verifyreplay -late 9900ms bin/hotparam $(DATA)
 
 verify-claims: ## hold the pipeline against what is claimed of its counts (10 to 20 minutes; FLAGS=-quick: one or two)
 	go run ./internal/claims/cmd/verifyclaims $(FLAGS) $(DATA)
+
+mutants: ## plant known faults, one at a time, and show which check finds each (under 10 minutes; ONLY=aggregator/ for some)
+	go run ./internal/mutants/cmd/mutants -only "$(ONLY)"
 
 CHAOS = -duration 30m
 chaos: ## faults let loose on real processes, judged from outside (30 minutes; CHAOS="-seed N -redis cluster -counts kafka -duration 5m")

@@ -42,6 +42,9 @@ var arrows = map[string][]string{
 	"internal/httpserve":              {"internal/openfiles"},
 	"internal/openfiles":              nil,
 	"internal/termshot":               nil,
+	"internal/overlay":                nil,
+	"internal/mutants":                {"internal/overlay"},
+	"internal/mutants/cmd/mutants":    {"internal/mutants"},
 
 	"internal/accesslog":   nil,
 	"internal/demo/data":   nil,
@@ -57,7 +60,7 @@ var arrows = map[string][]string{
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
-	"internal/chaos":              {"internal/chaos/oracle", "internal/testenv"},
+	"internal/chaos":              {"internal/chaos/oracle", "internal/overlay", "internal/testenv"},
 	"internal/chaos/oracle":       nil,
 	"internal/chaos/cmd/chaos":    {"internal/chaos"},
 	"internal/chaos/cmd/instance": everythingPublic,

@@ -114,9 +114,12 @@ func TestAnExplainedKeyIsNeverPublished(t *testing.T) {
 	c.Advance(c.now)
 	for range 100 {
 		for page := range 10 {
-			c.requests(3, fmt.Sprint("page=", page), "q=phone")
+			c.requests(12, fmt.Sprint("page=", page), "q=phone")
 		}
 		c.pass(50 * time.Millisecond)
+	}
+	if s := c.Stats(); s.Explained != 20 {
+		t.Errorf("%d keys are explained, want those of ten pages, with and without the term", s.Explained)
 	}
 	for _, e := range c.out.events() {
 		if strings.Contains(e, "&") {

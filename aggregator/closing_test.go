@@ -3,6 +3,8 @@ package aggregator
 import (
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam"
 )
 
 // A part of whose counts some are missing closes no panes; when it goes on, what
@@ -58,5 +60,26 @@ func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 		if c := out.changes[1]; len(c.Cool) != 1 || !c.Cool[0].Until.Equal(cools) {
 			t.Errorf("leaps of %v: %+v, want the key cool at %v", leap, c, cools)
 		}
+	}
+}
+
+// A window from before the one that made a key hot does not cool it, however short
+// the hold, even where what is held back makes the newer one uncertain.
+func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
+	rule := hotRule("r", 200, time.Second)
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = 190, 0, 0
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag})
+	d.Advance(noon)
+	d.Held(0, 80) // of any key, half of it in a window that is not the newest
+	for at := time.Duration(0); at < 1500*time.Millisecond; at += hotparam.FlushEvery {
+		now := noon.Add(at)
+		d.Advance(now)
+		if at == time.Second {
+			d.Count(Count{Hash: 1, Text: []byte("k"), N: 200, When: now})
+		}
+	}
+	if len(out.changes) != 1 || len(out.changes[0].Hot) != 1 {
+		t.Errorf("%q, want the key hot, and so for a second at least", out.events())
 	}
 }

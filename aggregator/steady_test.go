@@ -12,6 +12,10 @@ import (
 // time, evenly spread over each 100 ms, and counts how often the key becomes
 // hot or cools.
 func stateChanges(th hotparam.Threshold, lasts time.Duration, rate func(at time.Duration) float64) int {
+	return len(changesOf(th, lasts, rate))
+}
+
+func changesOf(th hotparam.Threshold, lasts time.Duration, rate func(at time.Duration) float64) []hotparam.Change {
 	out := newRecorder()
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = []hotparam.Threshold{th}
@@ -26,7 +30,7 @@ func stateChanges(th hotparam.Threshold, lasts time.Duration, rate func(at time.
 			d.Count(Count{Hash: 1, Text: []byte("k"), N: n, When: now})
 		}
 	}
-	return len(out.changes)
+	return out.changes
 }
 
 func TestDetectorIsSteadyAtItsThreshold(t *testing.T) {
@@ -86,13 +90,17 @@ func TestDetectorIsSteadyByChance(t *testing.T) {
 func TestDetectorDoesNotCoolBeforeABurstThatHasCome(t *testing.T) {
 	th := hotparam.NewThreshold(hotparam.Rate{N: 200, Per: time.Second})
 	th.Hold, th.CoolDown = 0, 0
-	got := stateChanges(th, 3*time.Second, func(at time.Duration) float64 {
+	changes := changesOf(th, 3*time.Second, func(at time.Duration) float64 {
 		if at == 0 || at == 1100*time.Millisecond {
 			return 3000
 		}
 		return 0
 	})
-	if got != 2 {
-		t.Errorf("%d changes, want hot at the first burst and cool after the second", got)
+	if len(changes) != 2 || len(changes[1].Cool) != 1 {
+		t.Fatalf("%+v, want hot at the first burst and cool after the second", changes)
+	}
+	// The window that holds the second burst ends with the pane of 2 s.
+	if cooled := changes[1].Cool[0].Until.Sub(noon); cooled != 2200*time.Millisecond {
+		t.Errorf("cool at %v, want 2.2s, when the second burst has left the window", cooled)
 	}
 }

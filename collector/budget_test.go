@@ -262,3 +262,37 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("bucket %d, %d over when empty", bucket, over)
 	}
 }
+
+// A candidate is sent at each flush, however little came of it just now, while
+// others of which more is unsent are held back: the aggregator adds up what many
+// instances count of it.
+func TestCandidatesAreSentThroughAFlood(t *testing.T) {
+	out := newLedger()
+	c := newCollector(t, Config{Sink: out, Rules: ruled(over(400, time.Second)), Budget: 50})
+	k := newKeys(1_001)
+	candidate := string(k.members[0])
+	now := time.Unix(1_700_000_000, 0)
+	add := func(key int, n uint64) {
+		k.add(c, key, n)
+		out.unsent[string(k.members[key])] = append(out.unsent[string(k.members[key])], taken{now, int64(n)})
+	}
+	add(0, 150) // a quarter of the threshold makes a candidate
+	c.Flush(t.Context(), now)
+	for i := range 5 {
+		now = now.Add(hotparam.FlushEvery)
+		add(0, 1)
+		for other := 1; other <= 1_000; other++ {
+			add(other, 3)
+		}
+		c.Flush(t.Context(), now)
+		if held := c.Stats().Held; held <= 3 {
+			t.Fatalf("flush %d: h is %d, others ought to be held back", i, held)
+		}
+		if n := out.total(candidate); n > 0 {
+			t.Fatalf("flush %d: %d of a candidate are unsent", i, n)
+		}
+		if out.broken != "" {
+			t.Fatal(out.broken)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -18,6 +19,7 @@ import (
 type replayFlags struct {
 	config, by, hot, limit, format string
 	explain, whatIf                string
+	reorder                        time.Duration
 	speed                          float64
 	json                           bool
 }
@@ -30,9 +32,15 @@ func newReplay(s streams) *cobra.Command {
 		Long: `Send an access log through the whole pipeline, on the log's own clock: which
 parameters were hot, when, and how many requests would have been refused.
 
-Logs are in combined format or JSON lines (time, method, uri, status,
-remote_addr), plain, gzip or zstd; "-" is standard input. Files are sorted by
-time together; standard input is taken as it comes.
+Logs are in combined format or JSON lines (time, method, uri, status, bytes or
+body_bytes_sent, remote_addr), plain, gzip or zstd; "-" is standard input. Files
+are sorted by time together. Standard input is followed, and sorted within --reorder
+of the log's own time: servers write a line when a request is done, and many stamp it
+with when it began. Events come so much later; requests that come later still are
+told, with the buffer that would be enough.
+
+Each event names the threshold that made the key hot. Rules with count: bytes need
+logs that tell them.
 
 With --explain KEY, a key as list prints it, with or without the rule's id before
 it: why it was hot or not, pane by pane. --json has one "explanation" object for
@@ -51,9 +59,13 @@ limited).`,
   hotparam replay --config hotparam.yaml --json access.log
   hotparam replay --by q --hot 60/1m --explain 'GET /search?q=phone' access.log
   hotparam replay --config hotparam.yaml --what-if new.yaml access.log
-  kubectl logs api | hotparam replay --by q --hot 10/s -`,
+  kubectl logs api | hotparam replay --by q --hot 10/s -
+  tail -f access.log | hotparam replay --by q --hot 10/s --reorder 30s -`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
+			if cmd.Flags().Changed("reorder") && !slices.Contains(files, "-") {
+				return usageError(errors.New("--reorder is for standard input; files are sorted as a whole"))
+			}
 			return runReplay(cmd.Context(), s, f, files)
 		},
 	}
@@ -65,6 +77,7 @@ limited).`,
 	flags.StringVar(&f.format, "format", "auto", "`format` of the logs: auto, combined, json")
 	flags.StringVar(&f.explain, "explain", "", "`key` to explain: why was it hot, or not?")
 	flags.StringVar(&f.whatIf, "what-if", "", "rules `file` to compare with: who would be limited by it?")
+	flags.DurationVar(&f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0: it is taken as it comes")
 	flags.Float64Var(&f.speed, "speed", 0, "`times` the log's own speed; 0: as fast as it goes")
 	flags.BoolVar(&f.json, "json", false, "one JSON object per line: events, a summary at the end")
 	return cmd
@@ -108,8 +121,11 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 	if f.speed < 0 {
 		return usageError(fmt.Errorf("--speed %v: must not be negative", f.speed))
 	}
+	if f.reorder < 0 {
+		return usageError(fmt.Errorf("--reorder %v: must not be negative", f.reorder))
+	}
 	for i := range rules.Rules {
-		if r := &rules.Rules[i]; r.Count != hotparam.Requests {
+		if r := &rules.Rules[i]; r.Count != hotparam.Requests && r.Count != hotparam.Bytes {
 			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
 		}
 	}
@@ -134,25 +150,33 @@ type replayRun struct {
 	rules  *hotparam.Rules
 }
 
-// replay sends the log through the pipeline. bad is whether bad lines are shown.
-func (r *replayRun) replay(ctx context.Context, c replay.Config, bar *progress, bad bool) (replay.Summary, error) {
-	log, err := accesslog.Open(r.files, accesslog.Options{Format: r.format, Stdin: r.in, Progress: bar.read})
+// replay sends the log through the pipeline. remarks is whether what is to be said of
+// the log is shown: the lines that are skipped, and those that are out of order.
+func (r *replayRun) replay(ctx context.Context, c replay.Config, bar *progress, remarks bool) (replay.Summary, error) {
+	reorder := r.reorder
+	if reorder == 0 {
+		reorder = -1 // as it comes
+	}
+	log, err := accesslog.Open(r.files, accesslog.Options{Format: r.format, Stdin: r.in, Reorder: reorder, Progress: bar.read})
 	if err != nil {
 		return replay.Summary{}, err
 	}
 	c.Log, c.Speed, c.OnProgress = log, r.speed, bar.replayed
 	summary, err := replay.Run(ctx, c)
 	bar.done()
-	if bad {
+	if remarks {
 		showBadLines(r.err, log.Stats())
+		showDisorder(r.err, r.reorder, log.Stats().Disorder)
 	}
+	showNoBytes(r.err, c.Rules, summary)
 	return summary, err
 }
 
 // events prints what became hot and cooled.
 func (r *replayRun) events(ctx context.Context) error {
 	bar, out := newProgress(r.streams), bufio.NewWriter(r.out)
-	events := eventPrinter{out: out, json: r.json, flush: r.speed > 0 || terminal(r.out), bar: bar}
+	live := r.speed > 0 || terminal(r.out) || slices.Contains(r.files, "-")
+	events := eventPrinter{out: out, json: r.json, flush: live, bar: bar}
 	summary, err := r.replay(ctx, replay.Config{Rules: r.rules, OnEvent: events.print}, bar, true)
 	if err != nil && summary.Requests == 0 {
 		return errors.Join(err, out.Flush())
@@ -170,13 +194,55 @@ func showBadLines(w io.Writer, stats accesslog.Stats) {
 	}
 }
 
+// showDisorder says that requests came later than standard input was sorted for.
+func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
+	if d.Late == 0 {
+		return
+	}
+	verb := plural(int(d.Late), "request") + " came"
+	fmt.Fprintf(w, "%s out of order, up to %s late: what was hot, and when, may differ from what the sorted log gives; ", verb, d.By)
+	if d.Full && d.By <= reorder {
+		fmt.Fprintln(w, "there was no room to hold back so many requests: save the log to a file, which is sorted as a whole")
+		return
+	}
+	enough := d.By.Truncate(time.Second)
+	if enough < d.By {
+		enough += time.Second
+	}
+	fmt.Fprintf(w, "give --reorder %s, or save the log to a file, which is sorted as a whole\n", enough)
+}
+
+// showNoBytes says that a rule counts what the log does not tell.
+func showNoBytes(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
+	const hint = `they are the number behind the status in combined format, "bytes" or "body_bytes_sent" in JSON lines`
+	at := slices.IndexFunc(rules.Rules, func(r hotparam.Rule) bool { return r.Count == hotparam.Bytes })
+	switch {
+	case at < 0 || s.NoBytes == 0:
+	case s.NoBytes == s.Requests:
+		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log tells: it finds nothing; %s\n", rules.Rules[at].ID, hint)
+	default:
+		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests do not tell: these count nothing; %s\n",
+			rules.Rules[at].ID, s.NoBytes, s.Requests, hint)
+	}
+}
+
+// orderWords are how many requests were out of order.
+func orderWords(s replay.Summary) string {
+	if s.OutOfOrder == 0 {
+		return "all in order"
+	}
+	return fmt.Sprintf("%d out of order by up to %s", s.OutOfOrder, shortSeconds(s.Behind))
+}
+
 // eventPrinter prints events as they happen.
 type eventPrinter struct {
 	out   *bufio.Writer
 	json  bool
 	flush bool // after each event
 	bar   *progress
-	err   error
+
+	widest int // threshold so far
+	err    error
 }
 
 func (p *eventPrinter) print(e replay.Event) {
@@ -202,8 +268,34 @@ func (p *eventPrinter) keep(err error) {
 }
 
 func (p *eventPrinter) text(e replay.Event) {
-	_, err := fmt.Fprintf(p.out, "%-4s %s  %8.1f/s  %s\n", e.Event, e.Time, e.Rate, e.Key)
+	rate, threshold := fmt.Sprintf("%.1f", e.Rate), e.Threshold
+	if e.Unit == hotparam.Bytes.String() {
+		rate = shortSize(e.Rate)
+		if e.Source.Kind == hotparam.Absolute {
+			threshold = rateWords(e.Source.Rate, hotparam.Bytes)
+		}
+	}
+	_, err := fmt.Fprintf(p.out, "%-4s %s  %8s/s  %-*s  %s\n", e.Event, e.Time, rate, p.width(threshold), threshold, e.Key)
 	p.keep(err)
+}
+
+// width is how wide the column of thresholds is.
+func (p *eventPrinter) width(threshold string) int {
+	p.widest = max(p.widest, len(threshold))
+	return p.widest
+}
+
+// shortSize is a number of bytes with a digit behind the point.
+func shortSize(n float64) string {
+	for _, u := range []struct {
+		unit  string
+		bytes float64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}} {
+		if n >= u.bytes {
+			return fmt.Sprintf("%.1f%s", n/u.bytes, u.unit)
+		}
+	}
+	return fmt.Sprintf("%.1fB", n)
 }
 
 func (p *eventPrinter) summary(s replay.Summary) {
@@ -212,7 +304,7 @@ func (p *eventPrinter) summary(s replay.Summary) {
 		return
 	}
 	_, err := fmt.Fprintf(p.out,
-		"\n%d requests in %s, %d lines skipped: %d keys, %d of them hot at some time, %d requests over their limit, %d counts late\n",
-		s.Requests, time.Duration(s.Seconds*float64(time.Second)).Round(time.Second), s.Skipped, s.Keys, s.Hot, s.Limited, s.Late)
+		"\n%d requests in %s, %d lines skipped, %s: %d keys, %d of them hot at some time, %d requests over their limit, %d counts late\n",
+		s.Requests, time.Duration(s.Seconds*float64(time.Second)).Round(time.Second), s.Skipped, orderWords(s), s.Keys, s.Hot, s.Limited, s.Late)
 	p.keep(err)
 }

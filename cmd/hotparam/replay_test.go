@@ -79,7 +79,7 @@ func TestReplay(t *testing.T) {
 	t.Run("text", func(t *testing.T) {
 		r := hotparamCommand(t, append(flags, log)...)
 		r.exits(t, exitOK)
-		if !strings.HasPrefix(r.out, "hot  2017-06-30T00:00:00.9Z") || !strings.Contains(r.out, "\n55 requests in 5s, 1 lines skipped: 2 keys, 1 of them hot") {
+		if !strings.HasPrefix(r.out, "hot  2017-06-30T00:00:00.9Z") || !strings.Contains(r.out, "\n55 requests in 5s, 1 lines skipped, all in order: 2 keys, 1 of them hot") {
 			t.Errorf("stdout:\n%s", r.out)
 		}
 	})

@@ -73,11 +73,11 @@ func (r *replayRun) whatIf(ctx context.Context) error {
 }
 
 // outcome replays the log by one version of the rules.
-func (r *replayRun) outcome(ctx context.Context, rules *hotparam.Rules, bad bool) (replay.Summary, []replay.KeyReport, error) {
+func (r *replayRun) outcome(ctx context.Context, rules *hotparam.Rules, remarks bool) (replay.Summary, []replay.KeyReport, error) {
 	var keys []replay.KeyReport
 	summary, err := r.replay(ctx, replay.Config{
 		Rules: rules, OnKey: func(k replay.KeyReport) { keys = append(keys, k) },
-	}, newProgress(r.streams), bad)
+	}, newProgress(r.streams), remarks)
 	return summary, keys, err
 }
 

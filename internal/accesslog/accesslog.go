@@ -5,15 +5,16 @@
 // JSON lines. A file, or standard input, may be plain, gzip or zstd: its first
 // bytes tell. Data flows one way:
 //
-//	source (bytes, plain) ─► lines ─► decoder (combined, JSON) ─► sorted (files) ─► Entry
-//	                                                          └─────────────────► Entry (standard input)
+//	source (bytes, plain) ─► lines ─► decoder (combined, JSON) ─► sorted (files) ──────────► Entry
+//	                                                          └─► reorder (standard input) ─► Entry
 //
 // Files are read whole, then sorted by time all together; the entries are kept
-// compact for that (24 bytes and their text). A single file is not streamed,
+// compact for that (32 bytes and their text). A single file is not streamed,
 // even when it is in order: to know that it is, it would have to be read twice,
 // and a named pipe cannot be. So every file is known to be readable before its
 // first request is replayed. What is too large for memory goes through standard
-// input, which is never sorted.
+// input, which is streamed: servers write a line when a request is done, and many
+// stamp it with when it began, so a few seconds of it are held back and sorted.
 package accesslog
 
 import (
@@ -39,20 +40,22 @@ const (
 	//
 	//	192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET /search?q=phone HTTP/1.1" 200 512 "-" "curl/8"
 	//
-	// What follows the status is ignored, so custom endings do no harm; so is a
-	// pair of double quotes around the whole line. In the request \", \\ and
+	// The number behind the status is the response's bytes, "-" none; if there is
+	// none they are unknown. What follows is ignored, so custom endings do no harm;
+	// so is a pair of double quotes around the whole line. In the request \", \\ and
 	// \xHH are decoded, as both servers write them.
 	Combined Format = "combined"
 
 	// JSON is one object per line:
 	//
-	//	{"time":"2017-06-30T00:00:00.25Z","method":"GET","uri":"/search?q=phone","status":200,"remote_addr":"192.0.2.1"}
+	//	{"time":"2017-06-30T00:00:00.25Z","method":"GET","uri":"/search?q=phone","status":200,"bytes":512,"remote_addr":"192.0.2.1"}
 	//
 	// The first three are required, other fields are ignored, and of a field
 	// that is given twice the last counts. The time is RFC 3339, or a number
 	// (quoted or not) since the Unix epoch, read in the coarsest of seconds,
 	// milliseconds, microseconds and nanoseconds that puts it before the year
-	// 2262. The status may be a number or a string.
+	// 2262. The status may be a number or a string; so may the bytes, which nginx
+	// calls body_bytes_sent. Whatever else they are, they are unknown.
 	JSON Format = "json"
 )
 
@@ -72,6 +75,7 @@ type Entry struct {
 	Target string    // path[?query] as it travelled, still escaped; or "*". No spaces, no control characters
 	Addr   string    // the client as the log names it; empty when unknown
 	Status int       // 0 when unknown
+	Bytes  int64     // of the response's body; -1 when unknown
 }
 
 // Options are the settings of a [Log].
@@ -83,6 +87,12 @@ type Options struct {
 	// context ends while a Read of it blocks, that Read is left to end by
 	// itself, and what it yields is lost.
 	Stdin io.Reader
+
+	// Reorder is how much of the log's time is held back to sort standard input:
+	// a request that is written up to so much after a later one is given before
+	// it. Default: 10 s; negative: nothing, requests are given as they come. What
+	// is held takes 256 MiB at most.
+	Reorder time.Duration
 
 	// KeepBad is how many bad lines [Stats] shows, over all files. Default: 5;
 	// negative: none.
@@ -104,6 +114,9 @@ func (o *Options) validate() error {
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}
+	if o.Reorder == 0 {
+		o.Reorder = defaultReorder
+	}
 	if o.KeepBad == 0 {
 		o.KeepBad = 5
 	}
@@ -115,6 +128,7 @@ func (o *Options) validate() error {
 type Log struct {
 	sources  []source
 	format   Format
+	reorder  time.Duration
 	progress func(done, total int64)
 	total    int64 // bytes of all sources, -1: unknown
 	done     int64 // bytes read
@@ -132,7 +146,7 @@ func Open(names []string, o Options) (*Log, error) {
 	if len(names) == 0 {
 		return nil, errors.New("access log: none is named; give a file, or - for standard input")
 	}
-	l := &Log{format: o.Format, progress: o.Progress, tally: tally{keep: o.KeepBad}}
+	l := &Log{format: o.Format, reorder: o.Reorder, progress: o.Progress, tally: tally{keep: o.KeepBad}}
 	for _, name := range names {
 		if name == "-" && len(names) > 1 {
 			return nil, errors.New("access log: standard input (-) is streamed and cannot be sorted together with files; give - alone, or files only")
@@ -151,20 +165,26 @@ func Open(names []string, o Options) (*Log, error) {
 	return l, nil
 }
 
+// IsStream reports whether the log is standard input, of which the end is not known
+// before it comes.
+func (l *Log) IsStream() bool { return l.sources[0].stdin != nil }
+
 // Entries yields the requests, once: of files in the order of time (equal times
-// in the order of the files, then of their lines), of standard input as they
-// come. An error ends it.
+// in the order of the files, then of their lines), of standard input in the same
+// order but for those that come later than [Options.Reorder] allows, which
+// [Stats] counts. An error ends it.
 //
 // A source that has no good line is an error, and if it is a file, it comes
 // before any entry. A source that breaks later (damaged gzip or zstd, a read
-// error) first yields its good lines, with those of the other files.
+// error) first yields its good lines, with those of the other files. When ctx ends,
+// what is held back is not given.
 func (l *Log) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var err error
 		switch {
 		case l.started.Swap(true):
 			err = errors.New("access log: its entries can be read once only")
-		case l.sources[0].stdin != nil:
+		case l.IsStream():
 			err = l.stream(ctx, yield)
 		default:
 			err = l.sort(ctx, yield)
@@ -182,13 +202,39 @@ var errStopped = errors.New("stopped")
 func (l *Log) Stats() Stats { return l.tally.stats() }
 
 func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
-	_, err := l.read(ctx, l.sources[0], func(r *request) error {
-		if !yield(r.entry(), nil) {
-			return errStopped
+	order, stopped := newReorder(l.reorder), false
+	give := func() error {
+		for e, ok := order.next(); ok; e, ok = order.next() {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("access log: %w", err)
+			}
+			if !yield(*e, nil) {
+				stopped = true
+				return errStopped
+			}
 		}
 		return nil
+	}
+	// While a line is waited for, what has become due meanwhile is given.
+	source := l.sources[0]
+	source.idle = func(began time.Time) error {
+		order.pass(began, time.Now())
+		return give()
+	}
+	_, err := l.read(ctx, source, func(r *request) error {
+		if late := order.add(r.entry()); late > 0 {
+			l.tally.addLate(late, order.full)
+		}
+		return give()
 	})
-	return err
+	if stopped {
+		return errStopped
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	order.finish()
+	return errors.Join(give(), err)
 }
 
 func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {

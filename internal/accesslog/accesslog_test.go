@@ -17,17 +17,17 @@ import (
 func entry(second, number int) Entry {
 	return Entry{
 		Time:   midnight.Add(time.Duration(second) * time.Second),
-		Method: "GET", Target: fmt.Sprintf("/a?n=%d", number), Addr: "192.0.2.1", Status: 200,
+		Method: "GET", Target: fmt.Sprintf("/a?n=%d", number), Addr: "192.0.2.1", Status: 200, Bytes: 512,
 	}
 }
 
 func combinedLine(e Entry) string {
-	return fmt.Sprintf("%s - - [%s] \"%s %s HTTP/1.1\" %d 1\n", e.Addr, e.Time.Format("02/Jan/2006:15:04:05 -0700"), e.Method, e.Target, e.Status)
+	return fmt.Sprintf("%s - - [%s] \"%s %s HTTP/1.1\" %d %d\n", e.Addr, e.Time.Format("02/Jan/2006:15:04:05 -0700"), e.Method, e.Target, e.Status, e.Bytes)
 }
 
 func jsonLine(e Entry) string {
-	return fmt.Sprintf("{\"time\":%q,\"remote_addr\":%q,\"method\":%q,\"uri\":%q,\"status\":%d}\n",
-		e.Time.Format(time.RFC3339Nano), e.Addr, e.Method, e.Target, e.Status)
+	return fmt.Sprintf("{\"time\":%q,\"remote_addr\":%q,\"method\":%q,\"uri\":%q,\"status\":%d,\"bytes\":%d}\n",
+		e.Time.Format(time.RFC3339Nano), e.Addr, e.Method, e.Target, e.Status, e.Bytes)
 }
 
 func writeFile(t testing.TB, name string, content []byte) string {
@@ -40,7 +40,7 @@ func writeFile(t testing.TB, name string, content []byte) string {
 }
 
 // drain reads a log to its end.
-func drain(t testing.TB, names []string, o Options) ([]Entry, Stats, error) {
+func drain(t interface{ Helper() }, names []string, o Options) ([]Entry, Stats, error) {
 	t.Helper()
 	l, err := Open(names, o)
 	if err != nil {
@@ -80,11 +80,19 @@ func TestFilesAndStandardInput(t *testing.T) {
 				}
 
 				got, stats, err = drain(t, []string{"-"}, Options{Stdin: bytes.NewReader(packed)})
-				if err != nil || !slices.Equal(got, in) {
-					t.Errorf("standard input: %v\ngot  %v\nwant %v", err, got, in)
+				if want := []Entry{in[1], in[3], in[0], in[2]}; err != nil || !slices.Equal(got, want) {
+					t.Errorf("standard input: %v\ngot  %v\nwant %v", err, got, want)
 				}
-				if stats.Good != 4 || stats.Bad != 0 {
+				if stats.Good != 4 || stats.Bad != 0 || stats.Disorder != (Disorder{}) {
 					t.Errorf("standard input: %+v", stats)
+				}
+
+				got, stats, err = drain(t, []string{"-"}, Options{Stdin: bytes.NewReader(packed), Reorder: -1})
+				if err != nil || !slices.Equal(got, in) {
+					t.Errorf("standard input as it comes: %v\ngot  %v\nwant %v", err, got, in)
+				}
+				if want := (Disorder{Late: 2, By: time.Second}); stats.Good != 4 || stats.Disorder != want {
+					t.Errorf("standard input as it comes: %+v", stats)
 				}
 			})
 		}

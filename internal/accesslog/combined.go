@@ -15,7 +15,7 @@ var (
 
 // parseCombined reads
 //
-//	host ident user [time] "METHOD target protocol" status …
+//	host ident user [time] "METHOD target protocol" status bytes …
 //
 // The user may hold anything, spaces and brackets too: the first bracket with a
 // time in it is taken.
@@ -41,9 +41,13 @@ func parseCombined(line []byte, r *request) error {
 	if err := r.parseRequest(text); err != nil {
 		return err
 	}
-	status, _, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})
-	r.status, err = parseStatus(status)
-	return err
+	status, rest, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})
+	if r.status, err = parseStatus(status); err != nil {
+		return err
+	}
+	size, _, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})
+	r.bytes = parseBytes(size)
+	return nil
 }
 
 // cutTime finds "[time]" and gives what follows it.

@@ -9,8 +9,9 @@ import (
 
 func TestCombined(t *testing.T) {
 	get := func(target string) Entry {
-		return Entry{Time: midnight, Method: "GET", Target: target, Addr: "192.0.2.1", Status: 200}
+		return Entry{Time: midnight, Method: "GET", Target: target, Addr: "192.0.2.1", Status: 200, Bytes: 12}
 	}
+	bytes := func(n int64) Entry { e := get("/"); e.Bytes = n; return e }
 	with := func(e Entry, change func(*Entry)) Entry { change(&e); return e }
 	// request puts a request field into an otherwise plain line.
 	request := func(s string) string {
@@ -23,11 +24,16 @@ func TestCombined(t *testing.T) {
 
 	for _, c := range []lineCase{
 		{name: "combined", line: request("GET /a?x=1 HTTP/1.1"), want: get("/a?x=1")},
-		{name: "common", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200 -`, want: get("/")},
+		{name: "common", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200 -`, want: bytes(0)},
 		{name: "more at the end", line: request("GET / HTTP/2.0") + ` 0.003 "x" [y] {"z":1}`, want: get("/")},
-		{name: "nothing after the status", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200`, want: get("/")},
+		{name: "nothing after the status", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200`, want: bytes(-1)},
+		{name: "a space after the status", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200 `, want: bytes(-1)},
+		{name: "bytes alone", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200  123456789012345678`, want: bytes(123456789012345678)},
+		{name: "bytes too many", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200 1234567890123456789`, want: bytes(-1)},
+		{name: "a time in place of the bytes", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200 0.25`, want: bytes(-1)},
+		{name: "a referrer in place of the bytes", line: `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200 "-" "curl/8"`, want: bytes(-1)},
 		{name: "all quoted", line: `"` + request("GET / HTTP/1.1") + `"`, want: get("/")},
-		{name: "all quoted, common", line: `"192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200"`, want: get("/")},
+		{name: "all quoted, common", line: `"192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET / HTTP/1.1" 200"`, want: bytes(-1)},
 		{name: "unknown client", line: strings.Replace(request("GET / HTTP/1.1"), "192.0.2.1", "-", 1), want: with(get("/"), func(e *Entry) { e.Addr = "" })},
 		{name: "IPv6", line: strings.Replace(request("GET / HTTP/1.1"), "192.0.2.1", "2001:db8::1", 1), want: with(get("/"), func(e *Entry) { e.Addr = "2001:db8::1" })},
 		{name: "user with spaces", line: strings.Replace(request("GET / HTTP/1.1"), "- - ", "- Ann O'Hara ", 1), want: get("/")},
@@ -133,6 +139,9 @@ func checkRequest(t *testing.T, r *request) {
 	}
 	if e.Time.Before(time.Unix(0, 0)) || e.Time.After(time.Unix(0, math.MaxInt64)) || e.Time.UnixNano() != r.nanos {
 		t.Errorf("time %v", e.Time)
+	}
+	if e.Bytes < -1 {
+		t.Errorf("%d bytes", e.Bytes)
 	}
 	if e.Status < 0 || e.Status > 999 {
 		t.Errorf("status %d", e.Status)

@@ -12,6 +12,7 @@ type request struct {
 	target []byte
 	addr   []byte
 	status int
+	bytes  int64 // -1: unknown
 }
 
 // entry copies the request, in one allocation.
@@ -29,6 +30,7 @@ func (r *request) entry() Entry {
 		Addr:   text[m:a],
 		Target: text[a:],
 		Status: r.status,
+		Bytes:  r.bytes,
 	}
 }
 
@@ -43,7 +45,7 @@ func (d *decoder) decode(line []byte, r *request) error {
 	if format == Auto {
 		format = guess(line)
 	}
-	*r = request{}
+	*r = request{bytes: -1}
 	var err error
 	if format == JSON {
 		err = parseJSON(line, r)

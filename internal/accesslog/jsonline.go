@@ -13,7 +13,7 @@ var (
 	errString = errors.New("method, uri or remote_addr is not a string")
 )
 
-// parseJSON reads an object with the fields time, method, uri, status and
+// parseJSON reads an object with the fields time, method, uri, status, bytes and
 // remote_addr. encoding/json only judges whether the line is JSON: decoding with
 // it into a struct takes twice the time, ignores the case of names, and replaces
 // bytes that are not UTF-8.
@@ -21,7 +21,7 @@ func parseJSON(line []byte, r *request) error {
 	if line[0] != '{' || !json.Valid(line) {
 		return errJSON
 	}
-	var clock, method, uri, status, addr []byte
+	var clock, method, uri, status, size, addr []byte
 	for name, value := range fields(line) {
 		if string(value) == "null" {
 			value = nil
@@ -35,6 +35,8 @@ func parseJSON(line []byte, r *request) error {
 			uri = value
 		case "status":
 			status = value
+		case "bytes", "body_bytes_sent":
+			size = value
 		case "remote_addr":
 			addr = value
 		}
@@ -59,6 +61,9 @@ func parseJSON(line []byte, r *request) error {
 		if r.addr, err = parseAddr(unquote(addr)); err != nil {
 			return err
 		}
+	}
+	if size != nil {
+		r.bytes = parseBytes(unquote(size))
 	}
 	if status != nil {
 		r.status, err = parseStatus(unquote(status))

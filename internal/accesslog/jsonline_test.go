@@ -13,8 +13,9 @@ import (
 )
 
 func TestJSON(t *testing.T) {
-	want := Entry{Time: midnight, Method: "GET", Target: "/a?x=1", Addr: "192.0.2.1", Status: 200}
+	want := Entry{Time: midnight, Method: "GET", Target: "/a?x=1", Addr: "192.0.2.1", Status: 200, Bytes: -1}
 	with := func(change func(*Entry)) Entry { e := want; change(&e); return e }
+	bytes := func(n int64) Entry { return with(func(e *Entry) { e.Bytes = n }) }
 	status := func(n int) Entry { return with(func(e *Entry) { e.Status = n }) }
 	unknown := with(func(e *Entry) { e.Addr, e.Status = "", 0 })
 	after := func(d time.Duration) Entry { return with(func(e *Entry) { e.Time = midnight.Add(d) }) }
@@ -31,6 +32,14 @@ func TestJSON(t *testing.T) {
 		{name: "dashes are absent", line: object(rfc, `,"status":"-","remote_addr":"-"`), want: unknown},
 		{name: "status as text", line: object(rfc, `,"status":"404"`), want: status(404)},
 		{name: "status 0", line: object(rfc, `,"status":0`), want: status(0)},
+		{name: "bytes", line: object(rfc, `,"bytes":123456789012`), want: bytes(123456789012)},
+		{name: "bytes as nginx names them", line: object(rfc, `,"body_bytes_sent":"512"`), want: bytes(512)},
+		{name: "bytes of both names", line: object(rfc, `,"bytes":1,"body_bytes_sent":"2"`), want: bytes(2)},
+		{name: "no bytes", line: object(rfc, `,"bytes":"-"`), want: bytes(0)},
+		{name: "null bytes", line: object(rfc, `,"bytes":null`), want: want},
+		{name: "bytes of something else", line: object(rfc, `,"bytes":{"in":1,"out":2}`), want: want},
+		{name: "negative bytes", line: object(rfc, `,"bytes":-5`), want: want},
+		{name: "a fraction of bytes", line: object(rfc, `,"bytes":1.5`), want: want},
 		{name: "the last counts", line: object(`17`, `,"time":`+rfc), want: want},
 		{name: "unknown fields", line: object(rfc, `,"a":{"uri":"]}","b":["\"",{}]},"URI":"/b","c":[],"d":-1.5e3,"e":true,"f":""`), want: want},
 		{name: "escaped name", line: strings.Replace(object(rfc, ""), `"uri"`, `"\u0075ri"`, 1), want: want},

@@ -83,6 +83,19 @@ func parseAddr(b []byte) ([]byte, error) {
 	return b, nil
 }
 
+// parseBytes gives 0 for "-", as Apache writes a response without a body, and -1
+// for what is no number: a custom format has something else in its place.
+func parseBytes(b []byte) int64 {
+	const most = 18 // digits; more are no size
+	switch {
+	case string(b) == "-":
+		return 0
+	case len(b) > most:
+		return -1
+	}
+	return int64(digits(b))
+}
+
 // parseStatus gives 0 for "-", which stands for an unknown one.
 func parseStatus(b []byte) (int, error) {
 	if string(b) == "-" {

@@ -17,7 +17,7 @@ const blockSize = 4 * maxLine
 // the garbage collector.
 const pageSize = 1 << 14
 
-// sorted keeps requests in memory, 24 bytes and their text each, and gives them
+// sorted keeps requests in memory, 32 bytes and their text each, and gives them
 // in the order of time.
 type sorted struct {
 	pages  [][]record // all but the last are full
@@ -27,6 +27,7 @@ type sorted struct {
 
 type record struct {
 	nanos  int64
+	bytes  int64
 	at     uint64 // number of the block and offset in it, 32 bits each: rises with each add
 	target uint32 // bytes of text: the method, the address, then the target
 	status uint16
@@ -46,6 +47,7 @@ func (s *sorted) add(r *request) {
 	page := &s.pages[len(s.pages)-1]
 	*page = append(*page, record{
 		nanos:  r.nanos,
+		bytes:  r.bytes,
 		at:     uint64(len(s.blocks))<<32 | uint64(s.block.Len()),
 		target: uint32(len(r.target)),
 		status: uint16(r.status),
@@ -84,6 +86,7 @@ func (s *sorted) entries() iter.Seq[Entry] {
 				Addr:   addr,
 				Target: text[:r.target],
 				Status: int(r.status),
+				Bytes:  r.bytes,
 			}) {
 				return
 			}

@@ -63,21 +63,21 @@ func TestSortedKeepsText(t *testing.T) {
 	const n = 20
 	for i := range n {
 		target := "/" + strings.Repeat(string(rune('a'+i)), maxLine-i)
-		s.add(&request{nanos: int64(n - i), method: []byte("GET"), target: []byte(target), status: 999})
+		s.add(&request{nanos: int64(n - i), method: []byte("GET"), target: []byte(target), status: 999, bytes: int64(i) << 40})
 	}
 	i := n
 	for e := range s.entries() {
 		i--
 		want := "/" + strings.Repeat(string(rune('a'+i)), maxLine-i)
-		if e.Time.UnixNano() != int64(n-i) || e.Method != "GET" || e.Addr != "" || e.Status != 999 || e.Target != want {
+		if e.Time.UnixNano() != int64(n-i) || e.Method != "GET" || e.Addr != "" || e.Status != 999 || e.Bytes != int64(i)<<40 || e.Target != want {
 			t.Errorf("entry %d: %v, %s, %q, %d, %d bytes", i, e.Time, e.Method, e.Addr, e.Status, len(e.Target))
 		}
 	}
 	if i != 0 || len(s.blocks) < 2 {
 		t.Errorf("%d entries are missing, %d blocks", i, len(s.blocks))
 	}
-	if size := unsafe.Sizeof(record{}); size != 24 {
-		t.Errorf("a record takes %d bytes, the documentation says 24", size)
+	if size := unsafe.Sizeof(record{}); size != 32 {
+		t.Errorf("a record takes %d bytes, the documentation says 32", size)
 	}
 }
 

@@ -10,15 +10,17 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
 
 // source is one log to read.
 type source struct {
-	name  string    // for people
-	stdin io.Reader // nil: the file called name
-	size  int64     // bytes as they are stored, -1: unknown
+	name  string                      // for people
+	stdin io.Reader                   // nil: the file called name
+	idle  func(began time.Time) error // called now and then while a Read waits; nil: nothing is
+	size  int64                       // bytes as they are stored, -1: unknown
 }
 
 func newSource(name string, stdin io.Reader) (source, error) {
@@ -84,7 +86,7 @@ func (s source) open(ctx context.Context, advance func(int)) (*input, error) {
 		in.close = append(in.close, func() { f.Close() }) // only read: nothing can be lost
 		reader = f
 	}
-	stored := bufio.NewReader(newReads(ctx, reader, advance))
+	stored := bufio.NewReader(newReads(ctx, reader, advance, s.idle))
 	magic, err := stored.Peek(4)
 	if err != nil && err != io.EOF {
 		in.Close()
@@ -131,6 +133,7 @@ type reads struct {
 	ctx     context.Context
 	in      io.Reader
 	advance func(int)
+	idle    func(began time.Time) error
 	buf     []byte
 	rest    []byte // of buf, not yet given
 	err     error  // after rest
@@ -142,11 +145,39 @@ type readResult struct {
 	err error
 }
 
-func newReads(ctx context.Context, in io.Reader, advance func(int)) *reads {
+func newReads(ctx context.Context, in io.Reader, advance func(int), idle func(time.Time) error) *reads {
 	return &reads{
-		ctx: ctx, in: in, advance: advance,
+		ctx: ctx, in: in, advance: advance, idle: idle,
 		buf:  make([]byte, 256<<10),
 		done: make(chan readResult, 1), // a Read left behind can still end
+	}
+}
+
+// idleEvery is the pace at which idle is called.
+const idleEvery = 100 * time.Millisecond
+
+// wait waits for the Read, and returns the error that comes after rest.
+func (r *reads) wait() error {
+	var tick <-chan time.Time
+	began := time.Now()
+	if r.idle != nil {
+		ticker := time.NewTicker(idleEvery)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		select {
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		case got := <-r.done:
+			r.rest = r.buf[:got.n]
+			r.advance(got.n)
+			return got.err
+		case <-tick:
+			if err := r.idle(began); err != nil {
+				return err
+			}
+		}
 	}
 }
 
@@ -162,13 +193,8 @@ func (r *reads) Read(p []byte) (int, error) {
 			n, err := r.in.Read(r.buf)
 			r.done <- readResult{n, err}
 		}()
-		select {
-		case <-r.ctx.Done():
-			r.err = r.ctx.Err()
+		if r.err = r.wait(); r.err != nil && len(r.rest) == 0 {
 			return 0, r.err
-		case got := <-r.done:
-			r.rest, r.err = r.buf[:got.n], got.err
-			r.advance(got.n)
 		}
 	}
 	n := copy(p, r.rest)

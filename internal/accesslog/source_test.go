@@ -124,12 +124,12 @@ func TestFileGoneAfterOpen(t *testing.T) {
 	}
 }
 
-// Standard input is streamed: an entry comes before the next line is there, and
-// the context ends a Read that waits for it.
+// Standard input is streamed: an entry that is due comes before the next line is
+// there, and the context ends a Read that waits for it.
 func TestCancelEndsABlockedRead(t *testing.T) {
 	in, out := io.Pipe()
 	defer out.Close() // ends the Read that was left behind
-	l, err := Open([]string{"-"}, Options{Stdin: in})
+	l, err := Open([]string{"-"}, Options{Stdin: in, Reorder: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

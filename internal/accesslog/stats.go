@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 )
 
@@ -12,6 +13,15 @@ import (
 type Stats struct {
 	Good, Bad int64
 	BadLines  []BadLine // the first few
+	Disorder  Disorder
+}
+
+// Disorder tells of requests that were not given in the order of time, because
+// they came later than [Options.Reorder] allows. Files have none: they are sorted.
+type Disorder struct {
+	Late int64         // requests
+	By   time.Duration // how far the latest of them was behind the newest request
+	Full bool          // the held-back requests had reached their bound of memory
 }
 
 // BadLine is a line that is not a request.
@@ -31,8 +41,9 @@ type tally struct {
 	keep      int
 	good, bad atomic.Int64
 
-	mu    sync.Mutex // guards lines
-	lines []BadLine
+	mu       sync.Mutex // guards what follows
+	lines    []BadLine
+	disorder Disorder
 }
 
 func (t *tally) addGood() { t.good.Add(1) }
@@ -47,10 +58,19 @@ func (t *tally) addBad(file string, line int64, reason error, text []byte) {
 	}
 }
 
+// addLate counts a request that came too late to be sorted.
+func (t *tally) addLate(by time.Duration, full bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.disorder.Late++
+	t.disorder.By = max(t.disorder.By, by)
+	t.disorder.Full = full
+}
+
 func (t *tally) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Stats{Good: t.good.Load(), Bad: t.bad.Load(), BadLines: slices.Clone(t.lines)}
+	return Stats{Good: t.good.Load(), Bad: t.bad.Load(), BadLines: slices.Clone(t.lines), Disorder: t.disorder}
 }
 
 const maxExcerpt = 120

@@ -153,10 +153,10 @@ func (l *logged) fill(b *batch) (more bool, err error) {
 }
 
 func (l *logged) progress() (done, total int64) {
-	if good := l.log.Stats().Good; good > l.done {
-		return l.done, good
+	if l.log.IsStream() {
+		return l.done, -1
 	}
-	return l.done, -1
+	return l.done, l.log.Stats().Good
 }
 
 // keys makes the keys of a log's requests, by a rule for all of them.

@@ -1,13 +1,11 @@
 package chaos
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+
+	"github.com/hotparam/hotparam/internal/overlay"
 )
 
 // Programs are the paths of what a run starts.
@@ -42,18 +40,22 @@ func (p Programs) Plant(dir string, f Fault) (_ Programs, err error) {
 var sources = map[string]string{"hotparam": "./cmd/hotparam", "instance": "./internal/chaos/cmd/instance"}
 
 func build(dir, name string, f Fault) (path string, err error) {
-	root, err := moduleRoot()
+	root, err := overlay.Root()
 	if err != nil {
 		return "", err
 	}
 	path = filepath.Join(dir, name)
 	args := []string{"build", "-o", path}
 	if len(f.Edits) > 0 {
-		overlay, err := writeOverlay(dir, root, f)
-		if err != nil {
-			return "", err
+		edits := make([]overlay.Edit, len(f.Edits))
+		for i, e := range f.Edits {
+			edits[i] = overlay.Edit(e)
 		}
-		args = append(args, "-overlay", overlay)
+		changed, err := overlay.Write(dir, root, edits)
+		if err != nil {
+			return "", fmt.Errorf("chaos: fault %s: %w", f.Name, err)
+		}
+		args = append(args, "-overlay", changed)
 	}
 	cmd := exec.Command("go", append(args, sources[name])...)
 	cmd.Dir = root
@@ -61,43 +63,4 @@ func build(dir, name string, f Fault) (path string, err error) {
 		return "", fmt.Errorf("chaos: %s: %w\n%s", cmd, err, output)
 	}
 	return path, nil
-}
-
-func moduleRoot() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return "", fmt.Errorf("chaos: find the module: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
-// writeOverlay writes the changed sources into dir, and the file that tells the go
-// command of them.
-func writeOverlay(dir, root string, f Fault) (string, error) {
-	replace := make(map[string]string)
-	for i, e := range f.Edits {
-		path := filepath.Join(root, filepath.FromSlash(e.File))
-		from := path
-		if earlier, ok := replace[path]; ok {
-			from = earlier
-		}
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return "", fmt.Errorf("chaos: fault %s: %w", f.Name, err)
-		}
-		if n := bytes.Count(text, []byte(e.Old)); n != 1 {
-			return "", fmt.Errorf("chaos: fault %s: %s has %d times, want once:\n%s", f.Name, e.File, n, e.Old)
-		}
-		changed := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(e.File)))
-		if err := os.WriteFile(changed, bytes.Replace(text, []byte(e.Old), []byte(e.New), 1), 0o600); err != nil {
-			return "", err
-		}
-		replace[path] = changed
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o600)
 }

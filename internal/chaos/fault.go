@@ -1,5 +1,7 @@
 package chaos
 
+import "github.com/hotparam/hotparam/internal/overlay"
+
 // Fault is a mistake that is planted in the product to see that a run finds it.
 type Fault struct {
 	Name      string
@@ -13,7 +15,7 @@ type Fault struct {
 }
 
 // Edit replaces a text that a file has exactly once.
-type Edit struct{ File, Old, New string }
+type Edit overlay.Edit
 
 // Faults returns the faults that the tests plant. Where the source has changed so much
 // that a text is not found, building fails, and the fault has to be written anew.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -16,9 +17,16 @@ type Event struct {
 	Rate  float64 `json:"rate"` // Low per second, over the rule's window
 	Low   int64   `json:"low"`  // bounds of the count in the window
 	High  *int64  `json:"high"` // null when unknown
-	// Threshold is the one that decided: "200/s", "20%/1m" of the route, "8x/1m"
-	// over the baseline, "top 3/1m".
-	Threshold string `json:"threshold"`
+	// Unit is what the rule counts, and so what Rate and Low are of: "requests" or
+	// "bytes".
+	Unit string `json:"unit"`
+	// Threshold is the one that made the key hot, or of a key that cooled the last
+	// that held it so: "200/s", "20%/1m" of the route, "8x/1m" over the baseline,
+	// "top 3/1m". Rate and Low are of its window, which is Window seconds long.
+	Threshold string  `json:"threshold"`
+	Window    float64 `json:"window_seconds"`
+
+	Source *hotparam.Threshold `json:"-"`
 }
 
 // Send takes a packet from the collector's sink.
@@ -71,9 +79,34 @@ func (r *replay) Healed(c aggregator.Count, until time.Time) { r.detector.Healed
 // Moved passes on what the decoder says.
 func (r *replay) Moved(c aggregator.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
 
+// holder is what holds a key hot: one threshold of its rule, or several.
+type holder struct {
+	by         *hotparam.Threshold // whose window the key's counts are told of
+	thresholds int
+}
+
+// decided follows a decision. Another threshold that says the same of a key which
+// is hot is not the one that made it so.
+func (h *holder) decided(v aggregator.Verdict) {
+	switch v.Decision {
+	case aggregator.Entered:
+		if h.thresholds++; h.thresholds > 1 {
+			return
+		}
+	case aggregator.Left:
+		h.thresholds--
+	}
+	h.by = v.Threshold
+}
+
 // decided takes a decision of the detector; what comes of it is published next.
 func (r *replay) decided(v aggregator.Verdict) {
-	r.threshold[v.Key] = v.Threshold
+	h := r.holders[v.Key]
+	if h == nil {
+		h = &holder{}
+		r.holders[v.Key] = h
+	}
+	h.decided(v)
 	if r.explainer != nil {
 		r.explainer.decided(v)
 	}
@@ -105,14 +138,19 @@ func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
 	if r.reports != nil {
 		r.reports.event(event == "hot", h, t)
 	}
-	threshold := r.threshold[h.Key]
-	if event == "cool" {
-		delete(r.threshold, h.Key)
+	held := r.holders[h.Key]
+	if held.thresholds == 0 {
+		delete(r.holders, h.Key)
 	}
 	if r.OnEvent == nil {
 		return
 	}
-	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low, Threshold: Words(threshold)}
+	rule := slices.IndexFunc(r.Rules.Rules, func(rule hotparam.Rule) bool { return rule.ID == h.Rule })
+	e := Event{
+		Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low,
+		Unit: r.Rules.Rules[rule].Count.String(), Threshold: Words(held.by), Window: held.by.Rate.Per.Seconds(),
+		Source: held.by,
+	}
 	if h.High != hotparam.Unknown {
 		e.High = &h.High
 	}

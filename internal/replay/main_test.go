@@ -46,7 +46,13 @@ func rules(t tester, by string, th exact.Threshold, limit *hotparam.Limit) *hotp
 
 func stdin(t tester, in io.Reader) *accesslog.Log {
 	t.Helper()
-	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: in})
+	return stdinBy(t, in, 0)
+}
+
+// stdinBy is standard input with another reorder buffer than the default.
+func stdinBy(t tester, in io.Reader, reorder time.Duration) *accesslog.Log {
+	t.Helper()
+	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: in, Reorder: reorder})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,14 +50,24 @@ type Config struct {
 
 // Summary is what a replay comes to.
 type Summary struct {
-	Event    string  `json:"event"`    // "summary"
-	Requests int64   `json:"requests"` // good lines
-	Skipped  int64   `json:"skipped"`  // bad lines
-	Keys     int64   `json:"keys"`     // distinct keys that were counted
-	Hot      int64   `json:"hot"`      // distinct keys that were hot at some time
-	Limited  int64   `json:"limited"`  // requests that would have been refused
-	Late     int64   `json:"late"`     // counts that came too late for any window
-	Seconds  float64 `json:"seconds"`  // from the first request to the last
+	Event    string `json:"event"`    // "summary"
+	Requests int64  `json:"requests"` // that were replayed
+	Skipped  int64  `json:"skipped"`  // bad lines
+	Keys     int64  `json:"keys"`     // distinct keys that were counted
+	Hot      int64  `json:"hot"`      // distinct keys that were hot at some time
+	Limited  int64  `json:"limited"`  // requests that would have been refused
+	Late     int64  `json:"late"`     // counts that came too late for any window
+	// OutOfOrder is how many requests of standard input came later than the reorder
+	// buffer allows, by up to so many seconds: what is found may differ from what is
+	// found in the sorted log. BufferFull: the buffer had no room for all that it
+	// was to hold.
+	OutOfOrder int64   `json:"out_of_order"`
+	Behind     float64 `json:"out_of_order_seconds"`
+	BufferFull bool    `json:"buffer_full"`
+	// NoBytes is how many requests the log tells no bytes of, where a rule counts
+	// them.
+	NoBytes int64   `json:"no_bytes"`
+	Seconds float64 `json:"seconds"` // from the first request to the last
 }
 
 // flushAfter is how many requests of one instant are counted before a flush, so
@@ -83,9 +94,11 @@ type replay struct {
 
 	keys      map[uint64]struct{}
 	hot       map[hotparam.Key]struct{}
-	threshold map[hotparam.Key]*hotparam.Threshold // the last that decided on a key
-	reports   *reports                             // nil: nobody asks
-	explainer *explainer                           // nil: nobody asks
+	holders   map[hotparam.Key]*holder
+	reports   *reports   // nil: nobody asks
+	explainer *explainer // nil: nobody asks
+	bytes     bool       // some rule counts them
+	noBytes   int64
 	limited   int64
 	unflushed int
 	done      int64 // requests
@@ -96,7 +109,7 @@ type replay struct {
 func Run(ctx context.Context, c Config) (Summary, error) {
 	r := &replay{
 		Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{}),
-		threshold: make(map[hotparam.Key]*hotparam.Threshold),
+		holders: make(map[hotparam.Key]*holder),
 	}
 	if err := r.assemble(); err != nil {
 		return Summary{}, err
@@ -124,6 +137,7 @@ func (r *replay) assemble() error {
 	if r.Memory == 0 {
 		r.Memory = 1 << 30
 	}
+	r.bytes = slices.ContainsFunc(r.Rules.Rules, func(rule hotparam.Rule) bool { return rule.Count == hotparam.Bytes })
 	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: r.Rules, Sender: r, Instance: "replay"})
 	if err != nil {
 		return err
@@ -186,8 +200,7 @@ func (r *replay) requests(ctx context.Context) error {
 		} else if r.unflushed >= flushAfter {
 			r.flush()
 		}
-		path, query, _ := strings.Cut(entry.Target, "?")
-		d := r.guard.Check(middleware.Request{Method: entry.Method, Path: path, Query: query})
+		d := r.request(&entry)
 		if !d.Allowed {
 			r.limited++
 		}
@@ -196,10 +209,30 @@ func (r *replay) requests(ctx context.Context) error {
 		}
 		r.unflushed++
 		if r.done++; r.done%progressEvery == 0 && r.OnProgress != nil {
-			r.OnProgress(r.done, r.Log.Stats().Good)
+			total := r.done
+			if !r.Log.IsStream() {
+				total = r.Log.Stats().Good
+			}
+			r.OnProgress(r.done, total)
 		}
 	}
 	return nil
+}
+
+// request lets one request through the guard. It is done at once: a log tells when
+// a request began or when it ended, not both.
+func (r *replay) request(e *accesslog.Entry) hotparam.Decision {
+	path, query, _ := strings.Cut(e.Target, "?")
+	req := middleware.Request{Method: e.Method, Path: path, Query: query}
+	if !r.bytes {
+		return r.guard.Check(req)
+	}
+	if e.Bytes < 0 {
+		r.noBytes++
+	}
+	d, ticket := r.guard.Begin(req)
+	ticket.End(middleware.Cost{Bytes: e.Bytes})
+	return d
 }
 
 // flush sends what was counted of the present instant: each flush holds the
@@ -270,13 +303,17 @@ func (r *replay) end() {
 func (r *replay) summary() Summary {
 	lines := r.Log.Stats()
 	return Summary{
-		Event:    "summary",
-		Requests: lines.Good,
-		Skipped:  lines.Bad,
-		Keys:     int64(len(r.keys)),
-		Hot:      int64(len(r.hot)),
-		Limited:  r.limited,
-		Late:     r.detector.Stats().Late,
-		Seconds:  r.now.Sub(r.first).Seconds(),
+		Event:      "summary",
+		Requests:   r.done,
+		Skipped:    lines.Bad,
+		Keys:       int64(len(r.keys)),
+		Hot:        int64(len(r.hot)),
+		Limited:    r.limited,
+		Late:       r.detector.Stats().Late,
+		OutOfOrder: lines.Disorder.Late,
+		Behind:     lines.Disorder.By.Seconds(),
+		BufferFull: lines.Disorder.Full,
+		NoBytes:    r.noBytes,
+		Seconds:    r.now.Sub(r.first).Seconds(),
 	}
 }

@@ -10,15 +10,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"iter"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -50,17 +54,18 @@ var cases = []struct{ trace, by, thresholds string }{
 
 func main() {
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: verifyreplay [-only PART] HOTPARAM DATA")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: verifyreplay [-only PART] [-late D] HOTPARAM DATA")
 		flag.PrintDefaults()
 	}
 	only := flag.String("only", "", "verify only traces with this in their `name`")
+	late := flag.Duration("late", 0, "give all by standard input, in the order in which requests that take up to this `time` are done")
 	flag.Parse()
 	if flag.NArg() != 2 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only)
+	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only, *late)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "verifyreplay:", err)
@@ -68,7 +73,7 @@ func main() {
 	}
 }
 
-func verify(ctx context.Context, binary, data, only string) error {
+func verify(ctx context.Context, binary, data, only string, late time.Duration) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "trace\tby\tthreshold\trequests\tkeys\tmust\tmay\thot\tmissed\tfalse\twrong\tseconds")
 	var wrong []string
@@ -83,7 +88,7 @@ func verify(ctx context.Context, binary, data, only string) error {
 			continue
 		}
 		for threshold := range strings.FieldsSeq(c.thresholds) {
-			r, err := run(ctx, binary, path, c.by, threshold)
+			r, err := run(ctx, binary, trace{path, late}, c.by, threshold)
 			if err != nil {
 				return fmt.Errorf("%s by %s at %s: %w", c.trace, c.by, threshold, err)
 			}
@@ -117,14 +122,14 @@ type outcome struct {
 }
 
 // run counts a trace exactly and replays it.
-func run(ctx context.Context, binary, path, by, threshold string) (outcome, error) {
+func run(ctx context.Context, binary string, from trace, by, threshold string) (outcome, error) {
 	n, d, err := parse(threshold)
 	if err != nil {
 		return outcome{}, err
 	}
 	var o outcome
 	counter := exact.NewCounter(exact.NewThreshold(n, d))
-	for r, err := range exact.Trace(path) {
+	for r, err := range exact.Trace(from.path) {
 		if err != nil {
 			return outcome{}, err
 		}
@@ -137,7 +142,7 @@ func run(ctx context.Context, binary, path, by, threshold string) (outcome, erro
 	o.want = counter.Result()
 
 	began := time.Now()
-	events, summary, err := replay(ctx, binary, path, by, threshold)
+	events, summary, err := replay(ctx, binary, from, by, threshold)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -147,11 +152,46 @@ func run(ctx context.Context, binary, path, by, threshold string) (outcome, erro
 	return o, nil
 }
 
-// replay runs the binary; what is no access log is made into one on its
-// standard input.
-func replay(ctx context.Context, binary, path, by, threshold string) ([]exact.Event, exact.Summary, error) {
-	file := path
-	if exact.Made(path) {
+// trace is a file, and by how much its lines are to come late.
+type trace struct {
+	path string
+	late time.Duration
+}
+
+// requests yields them in the order in which they are done: each takes a time up to
+// late, the same in each run.
+func (t trace) requests() iter.Seq2[exact.Request, error] {
+	if t.late == 0 {
+		return exact.Trace(t.path)
+	}
+	return func(yield func(exact.Request, error) bool) {
+		type line struct {
+			exact.Request
+			done int64
+		}
+		var lines []line
+		random := rand.New(rand.NewPCG(1, 2))
+		for r, err := range exact.Trace(t.path) {
+			if err != nil {
+				yield(r, err)
+				return
+			}
+			lines = append(lines, line{r, r.At + random.Int64N(int64(t.late))})
+		}
+		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.done, b.done) })
+		for _, l := range lines {
+			if !yield(l.Request, nil) {
+				return
+			}
+		}
+	}
+}
+
+// replay runs the binary; what is no access log, or is to come late, is made into
+// one on its standard input.
+func replay(ctx context.Context, binary string, from trace, by, threshold string) ([]exact.Event, exact.Summary, error) {
+	file := from.path
+	if exact.Made(from.path) || from.late > 0 {
 		file = "-"
 	}
 	cmd := exec.CommandContext(ctx, binary, "replay", "--json", "--by", by, "--hot", threshold, file)
@@ -176,7 +216,7 @@ func replay(ctx context.Context, binary, path, by, threshold string) ([]exact.Ev
 			written <- nil
 			return
 		}
-		written <- errors.Join(exact.WriteJSON(in, exact.Trace(path)), in.Close())
+		written <- errors.Join(exact.WriteJSON(in, from.requests()), in.Close())
 	}()
 	events, summary, readErr := exact.ReadOutput(out)
 	_, _ = io.Copy(io.Discard, out) // whatever is left, so that the command can end

@@ -1,0 +1,162 @@
+package aggregator
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// scripted feeds a detector of one rule what comes at certain times, pane by pane,
+// without a lag.
+type scripted struct {
+	*Detector
+	out *recorder
+}
+
+func newScripted(th hotparam.Threshold, except ...hotparam.Exception) *scripted {
+	rule := hotRule("r", 1, time.Second)
+	rule.Hot, rule.Except = []hotparam.Threshold{th}, except
+	out := newRecorder()
+	return &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out}), out}
+}
+
+// run goes from one time to another; each is told the time, and counts.
+func (s *scripted) run(from, to time.Duration, each func(at time.Duration)) {
+	for at := from; at <= to; at += hotparam.FlushEvery {
+		s.Advance(noon.Add(at))
+		each(at)
+	}
+}
+
+func (s *scripted) count(key string, n int64, at time.Duration) {
+	text := "GET /s?k=" + key
+	s.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(at)})
+}
+
+// hotKeys are the keys that are hot, sorted.
+func (s *scripted) hotKeys() string {
+	var keys []string
+	for k := range s.out.hot() {
+		keys = append(keys, k.Text[len("GET /s?k="):])
+	}
+	slices.Sort(keys)
+	return fmt.Sprint(keys)
+}
+
+func thresholdOf(kind hotparam.Kind, n int64) hotparam.Threshold {
+	return hotparam.Threshold{Kind: kind, Rate: hotparam.Rate{N: n, Per: time.Second}, Exit: max(1, n*8/10)}
+}
+
+// A key is hot with the very count that is needed, and not with one less.
+func TestEnterIsExact(t *testing.T) {
+	share, top := thresholdOf(hotparam.Share, 1), thresholdOf(hotparam.Top, 5)
+	share.Factor, top.Top = 0.25, 2
+	adjust := hotparam.Exception{Values: []hotparam.QueryMatch{{Name: "k", Value: "x"}}, Rate: hotparam.Rate{N: 20, Per: time.Second}}
+	allow := hotparam.Exception{Values: []hotparam.QueryMatch{{Name: "k", Value: "x"}}, Action: hotparam.Allow}
+	for _, c := range []struct {
+		name   string
+		th     hotparam.Threshold
+		except []hotparam.Exception
+		counts map[string]int64
+		want   string
+	}{
+		{"the threshold", thresholdOf(hotparam.Absolute, 10), nil, map[string]int64{"a": 10, "b": 9}, "[a]"},
+		{"an exception's", thresholdOf(hotparam.Absolute, 10), []hotparam.Exception{adjust}, map[string]int64{"x": 19, "b": 10}, "[b]"},
+		{"an exception's, reached", thresholdOf(hotparam.Absolute, 10), []hotparam.Exception{adjust}, map[string]int64{"x": 20}, "[x]"},
+		{"allowed", thresholdOf(hotparam.Absolute, 10), []hotparam.Exception{allow}, map[string]int64{"x": 1000}, "[]"},
+		{"a share", share, nil, map[string]int64{"a": 25, "b": 24, "c": 24, "d": 24, "e": 3}, "[a]"},
+		{"less than a share", share, nil, map[string]int64{"a": 25, "b": 24, "c": 24, "d": 24, "e": 4}, "[]"},
+		{"the top two", top, nil, map[string]int64{"a": 30, "b": 21, "c": 20}, "[a b]"},
+		{"a tie for the second place", top, nil, map[string]int64{"a": 30, "b": 20, "c": 20}, "[a]"},
+		{"a tie for the first place", top, nil, map[string]int64{"a": 30, "b": 30, "c": 20}, "[a b]"},
+		{"a tie of three", top, nil, map[string]int64{"a": 30, "b": 30, "c": 30}, "[]"},
+		{"below the least count", top, nil, map[string]int64{"a": 5, "b": 4}, "[a]"},
+	} {
+		s := newScripted(c.th, c.except...)
+		s.run(0, 200*time.Millisecond, func(at time.Duration) {
+			for key, n := range c.counts {
+				if at == 0 {
+					s.count(key, n, at)
+				}
+			}
+		})
+		if got := s.hotKeys(); got != c.want {
+			t.Errorf("%s: of %v hot are %s, want %s", c.name, c.counts, got, c.want)
+		}
+	}
+}
+
+// A key stays hot with the exit's count, and cools with one less.
+func TestExitIsExact(t *testing.T) {
+	for _, c := range []struct {
+		n    int64 // in each second after the first, which has ten
+		want string
+	}{{8, "[a]"}, {7, "[]"}} {
+		s := newScripted(thresholdOf(hotparam.Absolute, 10))
+		s.run(0, 8*time.Second, func(at time.Duration) {
+			switch {
+			case at == 0:
+				s.count("a", 10, at)
+			case at%time.Second == 0: // so each window holds one of them
+				s.count("a", c.n, at)
+			}
+		})
+		if got := s.hotKeys(); got != c.want {
+			t.Errorf("with %d in each window hot are %s, want %s", c.n, got, c.want)
+		}
+	}
+}
+
+// A key cools with the first window that ends after the hold, and that ends a
+// cool-down of windows below the exit.
+func TestCoolingIsExact(t *testing.T) {
+	for _, c := range []struct{ hold, coolDown, want time.Duration }{
+		{0, 0, 1100 * time.Millisecond}, // the first window without the counts
+		{0, 2 * time.Second, 3100 * time.Millisecond},
+		{5 * time.Second, 0, 5 * time.Second},
+		{5 * time.Second, 2 * time.Second, 5 * time.Second},
+		{2 * time.Second, 5 * time.Second, 6100 * time.Millisecond},
+	} {
+		th := thresholdOf(hotparam.Absolute, 10)
+		th.Hold, th.CoolDown = c.hold, c.coolDown
+		s := newScripted(th)
+		s.run(0, 10*time.Second, func(at time.Duration) {
+			if at == 0 {
+				s.count("a", 10, at)
+			}
+		})
+		if got := s.out.changes; len(got) != 2 || len(got[1].Cool) != 1 {
+			t.Errorf("hold %v, cool-down %v: %q, want hot, then cool", c.hold, c.coolDown, s.out.events())
+		} else if cooled := got[1].Cool[0].Until.Sub(noon); cooled != c.want {
+			t.Errorf("hold %v, cool-down %v: cool at %v, want %v", c.hold, c.coolDown, cooled, c.want)
+		}
+	}
+}
+
+// The baseline of a jump is of the windows before the present one.
+func TestJumpLeavesOutThePresentWindow(t *testing.T) {
+	for _, c := range []struct {
+		n    int64 // beside nine in the panes before
+		want string
+	}{{11, "[a]"}, {10, "[]"}} {
+		th := thresholdOf(hotparam.Jump, 1)
+		th.Factor = 2
+		s := newScripted(th)
+		s.run(-10*time.Second, 15*time.Second, func(at time.Duration) {
+			switch {
+			case at < 0:
+			case at == 15*time.Second:
+				s.count("a", c.n, at)
+			default:
+				s.count("a", 1, at) // ten in each window
+			}
+		})
+		hot := s.hotKeys()
+		if at15 := s.out.changes[len(s.out.changes)-1]; (len(at15.Hot) == 1 && at15.Hot[0].Since.Equal(noon.Add(15*time.Second))) != (c.want == "[a]") || hot != c.want {
+			t.Errorf("%d in the window, ten in those before: hot are %s, want %s: %q", 9+c.n, hot, c.want, s.out.events())
+		}
+	}
+}

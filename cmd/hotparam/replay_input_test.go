@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A log that is being written is followed: an event is there when the buffer has
+// passed, though nothing is written after it, and even if the output is no terminal.
+func TestReplayFollowsALog(t *testing.T) {
+	for _, c := range []struct {
+		flags []string
+		want  time.Duration
+	}{
+		{nil, 10 * time.Second},
+		{[]string{"--json"}, 10 * time.Second},
+		{[]string{"--reorder", "3s"}, 3 * time.Second},
+		{[]string{"--reorder", "0"}, 0},
+	} {
+		t.Run(fmt.Sprint(c.flags), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in, log := io.Pipe()
+				out, shown := io.Pipe()
+				began := time.Now()
+				go func() {
+					defer log.Close()
+					for range 11 { // the eleventh brings the count of the tenth about: it is of a later instant
+						fmt.Fprintf(log, `{"time":%q,"method":"GET","uri":"/s?q=1"}`+"\n", time.Now().UTC().Format(time.RFC3339Nano))
+						time.Sleep(10 * time.Millisecond)
+					}
+					time.Sleep(time.Minute)
+				}()
+				go func() {
+					args := append([]string{"replay", "--by", "q", "--hot", "10/s", "-"}, c.flags...)
+					if code := run(t.Context(), args, streams{in: in, out: shown, err: io.Discard}); code != exitOK {
+						t.Errorf("exit code %d", code)
+					}
+					shown.Close()
+				}()
+				first := make([]byte, 64<<10)
+				n, err := out.Read(first)
+				if err != nil || !bytes.Contains(first[:n], []byte("hot")) || !bytes.Contains(first[:n], []byte("GET /s?q=1")) {
+					t.Fatalf("%v: %s", err, first[:n])
+				}
+				if took := time.Since(began); took < c.want || took > c.want+300*time.Millisecond {
+					t.Errorf("the event came after %v, want %v", took, c.want)
+				}
+				_, _ = io.Copy(io.Discard, out)
+			})
+		})
+	}
+}
+
+// A log in order of completion gives what the sorted one gives; what comes later
+// than the buffer is told, with the buffer that is enough.
+func TestReplayOutOfOrder(t *testing.T) {
+	lines := slices.Collect(strings.Lines(accessLog()))
+	slices.Reverse(lines) // 4.9 s
+	reversed := strings.Join(lines, "")
+	file := filepath.Join(t.TempDir(), "access.log")
+	if err := os.WriteFile(file, []byte(accessLog()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"replay", "--by", "q", "--hot", "10/s", "--limit", "2/s"}
+	for _, more := range [][]string{{"--json"}, {}, {"--json", "--explain", "GET /search?q=phone"}} {
+		args := append(slices.Clone(flags), more...)
+		want := hotparamCommand(t, append(slices.Clone(args), file)...)
+		got := withInput(t, reversed, append(slices.Clone(args), "-")...)
+		got.exits(t, exitOK)
+		if got.out != want.out || got.err != "" {
+			t.Errorf("%v: from standard input\n%s%s\nwant\n%s", more, got.out, got.err, want.out)
+		}
+		got = withInput(t, reversed, append(slices.Clone(args), "--reorder", "2s", "-")...)
+		got.exits(t, exitOK, "out of order, up to 4.9s late", "give --reorder 5s, or save the log to a file")
+		if got.out == want.out {
+			t.Errorf("%v: out of order gives the same:\n%s", more, got.out)
+		}
+		enough := withInput(t, reversed, append(slices.Clone(args), "--reorder", "5s", "-")...)
+		if enough.out != want.out || enough.err != "" {
+			t.Errorf("%v: with the buffer that is said to be enough\n%s%s", more, enough.out, enough.err)
+		}
+	}
+	r := withInput(t, reversed, append(flags, "--reorder", "0", "-")...)
+	if !strings.Contains(r.out, "requests in 5s, 0 lines skipped, 54 out of order by up to 4.9s: ") {
+		t.Errorf("stdout:\n%s", r.out)
+	}
+	hotparamCommand(t, append(flags, "--reorder", "5s", file)...).exits(t, exitUsage, "--reorder is for standard input")
+	withInput(t, reversed, append(flags, "--reorder", "-5s", "-")...).exits(t, exitUsage, "must not be negative")
+}
+
+const byteRules = `
+namespace: shop
+rules:
+  - id: files
+    match: {route: "*"}
+    by: [q]
+    count: bytes
+    hot: [10KB/s, 20KB/1m]
+    limit: 3KB/s
+`
+
+// Bytes are counted where the log tells them, and written as bytes; where it does
+// not, that is said.
+func TestReplayBytes(t *testing.T) {
+	rules := write(t, byteRules)
+	sized := strings.ReplaceAll(accessLog(), `"}`, `","body_bytes_sent":"1234"}`)
+	r := withInput(t, sized, "replay", "--config", rules, "-")
+	r.exits(t, exitOK)
+	if !strings.HasPrefix(r.out, "hot  2017-06-30T00:00:00.8Z    11.1KB/s  10KB/s  GET /search?q=phone\n") || r.err != "" {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	if r = withInput(t, sized, "replay", "--config", rules, "--explain", "GET /search?q=phone", "-"); !strings.Contains(r.out, "reached 10KB") {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitOK,
+		`rule "files" counts bytes, which no line of the log tells: it finds nothing`, "body_bytes_sent")
+	half := strings.Replace(sized, `","body_bytes_sent":"1234"}`, `"}`, 5)
+	withInput(t, half, "replay", "--config", rules, "-").exits(t, exitOK, `counts bytes, which 5 of 55 requests do not tell`)
+	millis := write(t, strings.NewReplacer("bytes", "ms", "10KB/s, 20KB/1m", "100/s", "3KB/s", "50/s").Replace(byteRules))
+	withInput(t, sized, "replay", "--config", millis, "-").exits(t, exitOK, `rule "files" counts ms, which an access log does not tell`)
+}
+
+// Each event names the threshold that made the key hot.
+func TestReplayTellsTheThreshold(t *testing.T) {
+	rules := write(t, strings.NewReplacer("count: bytes\n", "count: requests\n", "10KB/s, 20KB/1m", "1000/s, 30/1m", "3KB/s", "1/s").Replace(byteRules))
+	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
+	r.exits(t, exitOK)
+	if !strings.HasPrefix(r.out, "hot  2017-06-30T00:00:02.9Z       0.5/s  30/1m  GET /search?q=phone\n") {
+		t.Errorf("%s", r.out)
+	}
+	if r = withInput(t, accessLog(), "replay", "--config", rules, "--json", "-"); !strings.Contains(r.out, `"threshold":"30/1m","window_seconds":60`) {
+		t.Errorf("%s", r.out)
+	}
+}

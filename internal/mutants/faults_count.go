@@ -1,0 +1,117 @@
+package mutants
+
+// From requests to lines: what is counted, and what is said of it.
+
+var keyFaults = []Fault{
+	{
+		Name: "parameters are not sorted by value", File: "params.go",
+		Old: "strings.Compare(a.value(), b.value()); c != 0", New: "0; c != 0",
+		Test: "TestSortIsByDecodedNameValueAndSource",
+	},
+	{
+		Name: "parameters are not sorted by name", File: "params.go",
+		Old: "j > 0 && less(", New: "j > 0 && false && less(",
+		Test: "TestSortIsByDecodedNameValueAndSource",
+	},
+	{
+		Name: "an escape in a path is not normalised", File: "escape.go",
+		Old: "unhex(path[i:]); ok {", New: "unhex(path[i:]); ok && false {",
+		Test: "TestAppendPath",
+	},
+	{
+		Name: "an escape in a query is not decoded", File: "escape.go",
+		Old: "unhex(s[i:]); ok {", New: "unhex(s[i:]); ok && false {",
+		Test: "TestCanonicalQuery",
+	},
+	{
+		Name: "a repeated parameter is combined with itself", File: "combinations.go",
+		Old: "i > 0 && p.At(i) == p.At(i-1):", New: "false:",
+		Test: "TestCombinations",
+	},
+	{
+		Name: "a repeated parameter counts twice", File: "middleware/key.go",
+		Old: "i > 0 && p == s.params.At(i-1) || ", New: "",
+		Test: "TestRepeatedParameterCountsOnce",
+	},
+	{
+		Name: "a secret is part of a key", File: "params.go",
+		Old: "if secrets.Hides(q.name()) {", New: "if false {",
+		Test: "TestAppendAllLeavesSecretsOut",
+	},
+	{
+		Name: "a window has a pane too many", File: "window.go",
+		Old: "int(d / pane)}", New: "int(d/pane) + 1}",
+		Test: "TestWindowIsNeverLongerThanAskedFor",
+	},
+	{
+		Name: "a window has a pane too few", File: "window.go",
+		Old: "int(d / pane)}", New: "int(d/pane) - 1}",
+		Test: "TestWindowGolden",
+	},
+}
+
+var lineFaults = []Fault{
+	{
+		Name: "the fraction of a sampled count is dropped", File: "wire/sample.go",
+		Old: "int64(whole), sum-whole", New: "int64(whole), 0",
+		Test: "TestParseLine",
+	},
+	{
+		Name: "the sample rate is ignored", File: "wire/sample.go",
+		Old: "sum /= rate\n", New: "",
+		Test: "TestParseLine",
+	},
+	{
+		Name: "what a sender dropped is not read", File: "wire/meta.go",
+		Old: "m.Unsent, ok =", New: "_, ok =",
+		Test: "TestMetaRoundTripsWithinItsBound",
+	},
+	{
+		Name: "a line of a foreign prefix counts", File: "wire/cut.go",
+		Old: " || string(line[:len(head)]) != head {", New: " {",
+		Test: "TestCutCountRefusesOtherLines",
+	},
+}
+
+var collectorFaults = []Fault{
+	{
+		Name: "a held-back count is dropped", File: "collector/flush.go",
+		Old: "k.held, k.delta = k.total(), 0", New: "k.delta = 0",
+		Test: "TestBudgetAdaptsWithinAFlush",
+	},
+	{
+		Name: "a held-back count is told as of now", File: "collector/flush.go",
+		Old: "Start: instant(c.rounded(k))", New: "Start: instant(c.start)",
+		Test: "TestBudgetAdaptsWithinAFlush",
+	},
+	{
+		Name: "h is one too low", File: "collector/flush.go",
+		Old: "math.MaxInt64-1))+1)", New: "math.MaxInt64-1)))",
+		Test: "TestBudgetAdaptsWithinAFlush",
+	},
+	{
+		Name: "a candidate is not sent", File: "collector/budget.go",
+		Old: "if k.load >= v.factor {", New: "if false {",
+		Test: "TestCandidatesAreSentThroughAFlood",
+	},
+	{
+		Name: "a hot key is not sent in full", File: "collector/flush.go",
+		Old: "k.flags == 0 && !v.sends(k)", New: "!v.sends(k)",
+		Test: "TestSteeredKeysAreExempt",
+	},
+	{
+		Name: "what was dropped is not told", File: "collector/flush.go",
+		Old: "c.lost - c.toldLost + shed", New: "shed",
+		Test: "TestNoIncrementIsLost",
+	},
+	{
+		Name: "what aged is counted twice", File: "collector/flush.go",
+		Old: "c.aged += int64(k.held)", New: "c.aged += 2 * int64(k.held)",
+		Test: "TestWhatIsOlderThanTheWindowLeaves",
+	},
+	{
+		Name: "what a full table had is counted again", File: "collector/table.go",
+		Old: "s.state.Or(closed) & countMask", New: "2 * (s.state.Or(closed) & countMask)",
+		Test: "TestNoIncrementIsLost",
+	},
+}

@@ -1,0 +1,187 @@
+package mutants
+
+// From lines to hot keys.
+
+var windowFaults = []Fault{
+	{
+		Name: "bounds are of a window a pane too long", File: "aggregator/bounds.go",
+		Old: "w.total(e, end, int64(w.Panes)), end", New: "w.total(e, end, int64(w.Panes)+1), end",
+		Test: "TestCoolingIsExact",
+	},
+	{
+		Name: "bounds are of a window a pane too short", File: "aggregator/bounds.go",
+		Old: "w.total(e, end, int64(w.Panes)), end", New: "w.total(e, end, int64(w.Panes)-1), end",
+		Test: "TestCoolingIsExact",
+	},
+	{
+		Name: "high without what cells hide", File: "aggregator/bounds.go",
+		Old: "high = sum + w.cells.bound(hash, end, panes) +", New: "high = sum +",
+		Test: "TestWindowBoundsHoldTheTruth",
+	},
+	{
+		Name: "high without what was dropped", File: "aggregator/detector.go",
+		Old: "v.conceal(v.Index(when), n)", New: "",
+		Test: "TestDetectorIsExactInOrder",
+	},
+	{
+		Name: "high without what is held back", File: "aggregator/detector.go",
+		Old: "v.held = bound", New: "v.held = 0 * bound",
+		Test: "TestDetectorSuspectsWhatMayBeHot",
+	},
+	{
+		Name: "high is known after a loss", File: "aggregator/bounds.go",
+		Old: "if w.lost <= end-panes {", New: "if true {",
+		Test: "TestDetectorIsExactInOrder|TestDetectorFreezesWhileCountsAreMissing",
+	},
+	{
+		Name: "what made room for another key is forgotten", File: "aggregator/window.go",
+		Old: "w.hide(hash, pane, n)\n\t\t\thad", New: "w.hide(hash, pane, 0*n)\n\t\t\thad",
+		Test: "TestWindowBoundsHoldTheTruth",
+	},
+	{
+		Name: "a late count is dropped", File: "aggregator/window.go",
+		Old: "} else if pane <= w.now-w.ring {", New: "} else if pane <= w.now-int64(w.Panes) {",
+		Test: "TestDetectorIsExactReorderedWithinTheGrace",
+	},
+	{
+		Name: "a late count is put into the newest pane", File: "aggregator/detector.go",
+		Old: "pane := v.pane(c.When)", New: "pane := max(v.now, v.pane(c.When))",
+		Test: "TestDetectorIsExactReorderedWithinTheGrace",
+	},
+	{
+		Name: "what is too late is not told", File: "aggregator/window.go",
+		Old: "w.late += n\n", New: "",
+		Test: "TestWindowCountsWhatComesTooLate",
+	},
+	{
+		Name: "a cell has the maximum of what it hides", File: "aggregator/cells.go",
+		Old: "return addTo(&l[1+span%cellSpans], n)", New: "l[1+span%cellSpans] = max(l[1+span%cellSpans], uint32(n)); return true",
+		Test: "TestCellsBoundWhatTheyHide",
+	},
+}
+
+var thresholdFaults = []Fault{
+	{
+		Name: "enter is off by one", File: "aggregator/enter.go",
+		Old: "at.low >= n.enter {", New: "at.low > n.enter {",
+		Test: "TestEnterIsExact",
+	},
+	{
+		Name: "exit is off by one", File: "aggregator/closing.go",
+		Old: "high >= exit ||", New: "high > exit ||",
+		Test: "TestExitIsExact",
+	},
+	{
+		Name: "the cool-down is skipped", File: "aggregator/closing.go",
+		Old: " || end.Sub(m.below) < t.CoolDown {", New: " {",
+		Test: "TestCoolingIsExact",
+	},
+	{
+		Name: "the hold is skipped", File: "aggregator/closing.go",
+		Old: "end.Before(m.hold) || ", New: "",
+		Test: "TestCoolingIsExact",
+	},
+	{
+		Name: "a window from before cools", File: "aggregator/closing.go",
+		Old: "if end.Before(m.over) {", New: "if false {",
+		Test: "TestDetectorDoesNotCoolByAWindowFromBefore",
+	},
+	{
+		Name: "a burst that has come does not keep a key hot", File: "aggregator/closing.go",
+		Old: " || t.risesAgain(i, pane, exit) {", New: " {",
+		Test: "TestDetectorDoesNotCoolBeforeABurstThatHasCome",
+	},
+	{
+		Name: "a share's total forgets strays", File: "aggregator/share.go",
+		Old: "hidden += g.strays.sum(last, panes)", New: "",
+		Test: "TestSharesCountWhatHasNoGroup",
+	},
+	{
+		Name: "a share's total is forgotten", File: "aggregator/share.go",
+		Old: "return of.add(pane, n) && ok", New: "return ok",
+		Test: "TestEnterIsExact",
+	},
+	{
+		Name: "a jump's baseline is one window short", File: "aggregator/jump.go",
+		Old: "max(to-baselineWindows*h.of+1,", New: "max(to-(baselineWindows-1)*h.of+1,",
+		Test: "TestJumpComparesWithTenWindows",
+	},
+	{
+		Name: "a jump's baseline has the present window", File: "aggregator/jump.go",
+		Old: "to := last - h.of", New: "to := last",
+		Test: "TestJumpLeavesOutThePresentWindow",
+	},
+	{
+		Name: "the top has one key more", File: "aggregator/top.go",
+		Old: "kth(k.highs, t.Threshold.Top, high, own)", New: "kth(k.highs, t.Threshold.Top+1, high, own)",
+		Test: "TestEnterIsExact",
+	},
+	{
+		Name: "of a tie in the top both are hot", File: "aggregator/top.go",
+		Old: "n.enter = max(n.enter, rival+1)", New: "n.enter = max(n.enter, rival)",
+		Test: "TestEnterIsExact",
+	},
+	{
+		Name: "an exception is ignored", File: "aggregator/closing.go",
+		Old: "case len(r.rule.Except) == 0:", New: "case true:",
+		Test: "TestEnterIsExact",
+	},
+	{
+		Name: "a suspect is never told", File: "aggregator/suspects.go",
+		Old: "d.publisher.Suspects(s.part, s.describe())", New: "",
+		Test: "TestDetectorSuspectsWhatMayBeHot",
+	},
+	{
+		Name: "what may be hot is no suspect", File: "aggregator/enter.go",
+		Old: "if v.atMost(c.Hash, c.Text, at.end) >= n.maybe {", New: "if false {",
+		Test: "TestDetectorSuspectsWhatMayBeHot",
+	},
+	{
+		Name: "an explained key is listed", File: "aggregator/enter.go",
+		Old: "by := r.explainer(w); by != nil {", New: "by := r.explainer(w); by != nil && false {",
+		Test: "TestAnExplainedKeyIsNeverPublished",
+	},
+}
+
+var packetFaults = []Fault{
+	{
+		Name: "a duplicate packet is counted", File: "aggregator/senders.go",
+		Old: " || !s.turns.mark(m.Seq) {", New: " {",
+		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
+	},
+	{
+		Name: "a gap is not noticed", File: "aggregator/senders.go",
+		Old: "lost = int64(m.Seq - s.last - 1)", New: "lost = 0",
+		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
+	},
+	{
+		Name: "a packet that comes after all is still missing", File: "aggregator/senders.go",
+		Old: "l.found(g.noticed)", New: "",
+		Test: "TestDecoder",
+	},
+	{
+		Name: "held bounds are forgotten", File: "aggregator/packet.go",
+		Old: "d.senders.held.note(s, m.Held, now)", New: "",
+		Test: "TestDecoder",
+	},
+	{
+		Name: "of what is held back the part before the window is forgotten", File: "aggregator/held.go",
+		Old: "m.bound = 2 * (", New: "m.bound = 1 * (",
+		Test: "TestHeldIsABoundOverEachRulesWindow",
+	},
+	{
+		Name: "what a sender dropped hides nothing", File: "aggregator/packet.go",
+		Old: "h.Hidden(c.When, unsent)", New: "",
+		Test: "TestDecoder|TestDecoderHiddenMassDoesNotOverflow",
+	},
+	{
+		Name: "a sender's fast clock moves the windows", File: "aggregator/packet.go",
+		Old: "start.Before(now) {", New: "m.Start != 0 {",
+		Test: "TestDecoder",
+	},
+	{
+		Name: "fractions of sampled counts do not add up", File: "aggregator/decoder.go",
+		Old: "c.N += d.parts.carry(c.Hash, part)", New: "",
+		Test: "TestDecoderConservesParts",
+	},
+}

@@ -1,0 +1,98 @@
+package mutants
+
+// From hot keys to limits, and a log through all of it.
+
+var publishedFaults = []Fault{
+	{
+		Name: "an entry never ends", File: "hotkeys/state.go",
+		Old: "live := s.alive && now.Before(e.hot.Until)", New: "live := s.alive",
+		Test: "TestNothingOutlivesItsEnd",
+	},
+	{
+		Name: "entries outlive the heartbeat", File: "hotkeys/state.go",
+		Old: "alive := now.Before(s.beat)", New: "alive := true",
+		Test: "TestNothingOutlivesItsEnd",
+	},
+	{
+		Name: "a push does not raise the version", File: "hotkeys/state.go",
+		Old: "s.version = c.Version\n", New: "",
+		Test: "TestPushAppliesTheNextChange",
+	},
+	{
+		Name: "a change does not raise the version", File: "hotkeys/lua/change.lua",
+		Old: "commit(run, n + 1,", New: "commit(run, n,",
+		Package: "hotkeys",
+		Test:    "TestPushAppliesTheNextChange|TestGapIsReadFromTheStream",
+	},
+	{
+		Name: "the digest of suspects is ignored", File: "hotkeys/fleet.go",
+		Old: "same := beat.Suspects == w.state.fleet.digest", New: "same := true",
+		Test: "TestFleetFollowed",
+	},
+	{
+		Name: "a gap in the pushes is not noticed", File: "hotkeys/hints.go",
+		Old: "change.Version.N > ours.N+1 || ", New: "",
+		Test: "TestGapIsReadFromTheStream",
+	},
+}
+
+var limitFaults = []Fault{
+	{
+		Name: "a bucket is never charged", File: "limiter/gcra.go",
+		Old: "return start + n*g.interval, v\n", New: "return start, v\n",
+		Test: "TestBucketConforms",
+	},
+	{
+		Name: "a token costs a nanosecond too little", File: "limiter/gcra.go",
+		Old: "(int64(rate.Per)-1)/rate.N + 1", New: "int64(rate.Per) / rate.N",
+		Test: "TestBucketConforms",
+	},
+	{
+		Name: "a bucket has one token more", File: "limiter/gcra.go",
+		Old: "need > free {", New: "need > free+g.interval {",
+		Test: "TestBucketConforms",
+	},
+	{
+		Name: "tokens are not given back", File: "middleware/check.go",
+		Old: "g.giveBack(&s.course)", New: "",
+		Test: "TestEachGivesBack",
+	},
+	{
+		Name: "an allowed value is counted", File: "middleware/limit.go",
+		Old: "case x.Action == hotparam.Allow:", New: "case false:",
+		Test: "TestExceptions",
+	},
+	{
+		Name: "a cost is not counted", File: "middleware/cost.go",
+		Old: "g.counts.Add(o.hash, key, uint64(min(left, most)))", New: "",
+		Test: "TestCostsOfHotKeys",
+	},
+}
+
+var replayFaults = []Fault{
+	{
+		Name: "standard input is not sorted", File: "internal/accesslog/reorder.go",
+		Old: "max(b.due, b.newest-b.span)", New: "b.newest",
+		Package: "internal/replay", Test: "TestOrderOfCompletion",
+	},
+	{
+		Name: "what is out of order is not told", File: "internal/accesslog/reorder.go",
+		Old: "if nanos < b.given {", New: "if false {",
+		Test: "TestReorder",
+	},
+	{
+		Name: "the buffer is not emptied at the end", File: "internal/accesslog/accesslog.go",
+		Old: "order.finish()", New: "",
+		Test: "TestReorder",
+	},
+	{
+		Name: "a log that is followed waits for its next line", File: "internal/accesslog/accesslog.go",
+		Old: "order.pass(began, time.Now())", New: "_ = began",
+		Test: "TestReorderWhileNoLineComes",
+	},
+	{
+		Name: "the reorder buffer has no bound", File: "internal/accesslog/reorder.go",
+		Old: "if b.bytes <= b.most {", New: "if true {",
+		Test: "TestReorderIsBounded",
+	},
+}

@@ -1,0 +1,62 @@
+// Package overlay changes texts of the module's sources for one run of the go
+// command, by its flag -overlay: nothing is copied, and the checkout stays as it is.
+// So mistakes are planted on purpose, to see that what is to find them does.
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Edit replaces a text that a file has exactly once. File is a path from the module's
+// root, with slashes.
+type Edit struct{ File, Old, New string }
+
+// Root returns the directory of the module that the working directory is in.
+func Root() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("overlay: find the module: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Write writes the changed sources into dir, and the file for -overlay, whose path it
+// returns. It is an error if a file does not have a text exactly once: then the
+// sources have changed, and the edit has to be written anew.
+func Write(dir, root string, edits []Edit) (string, error) {
+	changed := make(map[string][]byte)
+	for _, e := range edits {
+		path := filepath.Join(root, filepath.FromSlash(e.File))
+		text, ok := changed[path]
+		if !ok {
+			var err error
+			if text, err = os.ReadFile(path); err != nil {
+				return "", fmt.Errorf("overlay: %w", err)
+			}
+		}
+		if n := bytes.Count(text, []byte(e.Old)); n != 1 {
+			return "", fmt.Errorf("overlay: %s has %d times, want once:\n%s", e.File, n, e.Old)
+		}
+		changed[path] = bytes.Replace(text, []byte(e.Old), []byte(e.New), 1)
+	}
+	replace := make(map[string]string)
+	for path, text := range changed {
+		name := filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(path)))
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			return "", err
+		}
+		replace[path] = name
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, text, 0o600)
+}
