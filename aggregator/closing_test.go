@@ -3,6 +3,8 @@ package aggregator
 import (
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam"
 )
 
 // A part of whose counts some are missing closes no panes; when it goes on, what
@@ -37,7 +39,7 @@ func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
 // hold: a key cools when it would have, had the clock gone there bit by bit.
 func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 	rule := hotRule("r", 8, 15*time.Second)
-	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = 2, 0, 5*time.Second
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = hotparam.Percent(25), 0, 5*time.Second
 	for leap := time.Second; leap < time.Hour; leap *= 2 {
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})

@@ -72,20 +72,20 @@ func (g *groups) sweep(now int64) {
 }
 
 // bounds are the low and high total of a key's group, in the window that ends with
-// pane last; high is below 0 if it is not known. What
+// pane last; high is [hotparam.Unknown] if it is not known. What
 // collectors hold back of all keys together is not known.
-func (g *groups) bounds(w *window, text []byte, last int64) (low, high float64) {
+func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
 	of, most := g.of(text, false), &g.all
 	hidden := w.hidden.sum(last, panes)
 	if of != nil {
-		low, most = float64(of.sum(last, panes)), &of.ring
+		low, most = of.sum(last, panes), &of.ring
 		hidden += g.strays.sum(last, panes)
 	}
 	if w.held > 0 || w.lost > last-panes {
-		return low, float64(hotparam.Unknown)
+		return low, hotparam.Unknown
 	}
-	return low, float64(most.sum(last, panes) + hidden)
+	return low, most.sum(last, panes) + hidden
 }
 
 // appendGroup appends what is the same of all keys of a group: the route and the

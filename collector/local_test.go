@@ -168,7 +168,7 @@ func TestLocalHotCools(t *testing.T) {
 // business.
 func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 	share := over(10, time.Second)
-	share.Kind, share.Factor = hotparam.Share, 0.2
+	share.Kind, share.Factor = hotparam.Share, hotparam.Percent(20)
 	rules := &hotparam.Rules{Rules: []hotparam.Rule{
 		{ID: "terms", Hot: []hotparam.Threshold{over(100, time.Second), over(1000, time.Minute)}, Except: []hotparam.Exception{
 			{Values: []hotparam.QueryMatch{{Name: "q", Value: "0"}}, Action: hotparam.Allow},

@@ -81,9 +81,9 @@ func newProfile(rule *hotparam.Rule, x *hotparam.Exception) profile {
 		if x != nil && x.Action == hotparam.Allow {
 			continue // never hot
 		}
-		l := level{Threshold: t, window: t.Window(), n: t.Rate.N, exit: t.Exit}
+		l := level{Threshold: t, window: t.Window(), n: t.Rate.N, exit: t.ExitCount(t.Rate.N)}
 		if x != nil && x.Rate.N > 0 && x.Rate.Per == t.Rate.Per && t.Kind == hotparam.Absolute {
-			l.n, l.exit = x.Rate.N, hotparam.ExitCount(x.Rate.N, t.ExitShare())
+			l.n, l.exit = x.Rate.N, t.ExitCount(x.Rate.N)
 		}
 		p.levels = append(p.levels, l)
 		p.absolute = p.absolute || t.Kind == hotparam.Absolute

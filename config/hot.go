@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,12 +200,15 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		forms = "80% lowers what a hot key is compared with to four fifths"
 	}
 	if percent, found := strings.CutSuffix(s, "%"); found {
-		share, ok := parsePercent(strings.TrimSpace(percent))
-		if !ok {
+		exit, err := hotparam.ParseFraction(strings.TrimSpace(percent), 100)
+		switch {
+		case errors.Is(err, hotparam.ErrDigits):
+			r.report(n.at, forms, "hot.exit %s: %v", quote(s), err)
+		case err != nil || exit.Cmp(1) > 0 || exit.Num*100 < exit.Den:
 			r.report(n.at, forms, "hot.exit %s: want 1%% to 100%%", quote(s))
-			return
+		default:
+			t.Exit = exit
 		}
-		t.Exit = hotparam.ExitCount(t.Rate.N, share)
 		return
 	}
 	if t.Kind != hotparam.Absolute {
@@ -228,7 +232,7 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		r.report(n.at, forms, "hot.exit %s: want a share, a rate or %s", quote(s), quantities[unit].want)
 	case t.Rate.N != 0 && count > t.Rate.N:
 		r.report(n.at, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
-	default:
-		t.Exit = count
+	case t.Rate.N != 0:
+		t.Exit = hotparam.NewFraction(count, t.Rate.N)
 	}
 }

@@ -31,7 +31,7 @@ func rules(t tester, by string, th exact.Threshold, limit *hotparam.Limit) *hotp
 	}
 	rule := hotparam.Rule{
 		ID: "replay", Match: hotparam.Match{Route: route}, Limit: limit,
-		Hot: []hotparam.Threshold{{Rate: hotparam.Rate{N: th.N, Per: th.D}, Exit: th.Exit, Hold: th.Hold, CoolDown: th.CoolDown}},
+		Hot: []hotparam.Threshold{{Rate: hotparam.Rate{N: th.N, Per: th.D}, Exit: hotparam.NewFraction(th.Exit, th.N), Hold: th.Hold, CoolDown: th.CoolDown}},
 	}
 	switch by {
 	case "all":

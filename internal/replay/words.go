@@ -17,13 +17,11 @@ func Words(t *hotparam.Threshold) string {
 	_, per, _ := strings.Cut(rate, "/")
 	switch t.Kind {
 	case hotparam.Share:
-		return number(100*t.Factor) + "%/" + per
+		return t.Factor.Decimal(100) + "%/" + per
 	case hotparam.Jump:
-		return number(t.Factor) + "x/" + per
+		return t.Factor.Decimal(1) + "x/" + per
 	case hotparam.Top:
 		return "top " + strconv.Itoa(t.Top) + "/" + per
 	}
 	return rate
 }
-
-func number(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
