@@ -168,6 +168,22 @@ const (
 	Top
 )
 
+var kindNames = [...]string{"rate", "share", "jump", "top"}
+
+// String is the kind as the rules file names its field.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "invalid"
+}
+
+// ParseKind reads what [Kind.String] writes.
+func ParseKind(s string) (Kind, bool) {
+	at := slices.Index(kindNames[:], s)
+	return Kind(max(0, at)), at >= 0
+}
+
 // ExitCount returns the count below which a hot key cools that needed n: at least 1, so
 // that a silent key always cools.
 func (t *Threshold) ExitCount(n int64) int64 { return max(1, Portion(n, t.Exit)) }

@@ -329,6 +329,7 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	d.Count(Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
 	want := hotparam.Hot{
 		Key: hotparam.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
+		Cause: hotparam.Cause{Rate: hotparam.Rate{N: 20, Per: 10 * time.Second}},
 		Limit: rule.Limit.Rate, Burst: 9, Mode: hotparam.ModeShadow,
 	}
 	if got := out.hot()[want.Key]; got != want {

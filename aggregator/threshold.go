@@ -40,6 +40,15 @@ func (t *threshold) replacedBy(x *hotparam.Exception) bool {
 	return t.Kind == hotparam.Absolute && !x.Rate.IsZero() && x.Rate.Per == t.Rate.Per
 }
 
+// cause is the threshold as it is told of a key that comes under exception x.
+func (t *threshold) cause(x *hotparam.Exception) hotparam.Cause {
+	c := t.Cause(t.rule.Count)
+	if x != nil && t.replacedBy(x) {
+		c.Rate = x.Rate
+	}
+	return c
+}
+
 // needs tells what a key needs in the window that ends with pane last. i is its
 // entry in the threshold's view, x the exception that it comes under.
 func (t *threshold) needs(x *hotparam.Exception, i int32, text []byte, last int64) needs {

@@ -28,6 +28,13 @@ type level struct {
 	mark   float64 // the count at this instance from which on a key is a candidate
 }
 
+// cause is the threshold as it is told of a key that is hot by it.
+func (l *level) cause(unit hotparam.Unit) hotparam.Cause {
+	c := l.Cause(unit)
+	c.Rate.N = l.n
+	return c
+}
+
 // profiles are those of all rules.
 type profiles struct {
 	all    []profile

@@ -17,6 +17,9 @@ var hotSection = section{
 	example: "for example hot: 200/s, or hot: {rate: 200/s, exit: 80%, hold: 10s}",
 }
 
+// kindFields are the fields that say what a count is compared with, by kind.
+var kindFields = hotSection.fields[:hotparam.Top+1]
+
 // hot reads the thresholds of a rule: one, or a list of them.
 func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
 	if n == nil {
@@ -39,15 +42,12 @@ func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
 		}
 		same := func(other hotparam.Threshold) bool { return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per }
 		if slices.ContainsFunc(hot, same) {
-			r.report(item.at, "keep one of them, or give them different windows", "hot: a second %s over %v", kindNamesOfHot[t.Kind], t.Rate.Per)
+			r.report(item.at, "keep one of them, or give them different windows", "hot: a second %s over %v", t.Kind, t.Rate.Per)
 		}
 		hot = append(hot, t)
 	}
 	return hot
 }
-
-// kindNamesOfHot are the fields that say what a count is compared with.
-var kindNamesOfHot = [...]string{hotparam.Absolute: "rate", hotparam.Share: "share", hotparam.Jump: "jump", hotparam.Top: "top"}
 
 // threshold reads one threshold, in full or as one word.
 func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshold, good bool) {
@@ -72,21 +72,21 @@ func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshol
 func (r *ruleReader) kind(n *node, v values, unit hotparam.Unit) (t hotparam.Threshold) {
 	const none = -1
 	kind := none
-	for i, name := range kindNamesOfHot {
+	for i, name := range kindFields {
 		switch {
 		case !v.has(name):
 		case kind == none:
 			kind = i
 		case v.get(name) != nil:
 			r.report(v.get(name).at, "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
-				"hot.%s: the threshold has hot.%s already", name, kindNamesOfHot[kind])
+				"hot.%s: the threshold has hot.%s already", name, kindFields[kind])
 		}
 	}
 	if kind == none {
-		r.report(n.at, hotSection.example, "hot has none of %s", strings.Join(kindNamesOfHot[:], ", "))
+		r.report(n.at, hotSection.example, "hot has none of %s", strings.Join(kindFields, ", "))
 		return t
 	}
-	name := kindNamesOfHot[kind]
+	name := kindFields[kind]
 	return r.terms(v.get(name), "hot."+name, hotparam.Kind(kind), unit)
 }
 

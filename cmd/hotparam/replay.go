@@ -202,7 +202,7 @@ func (p *eventPrinter) keep(err error) {
 }
 
 func (p *eventPrinter) text(e replay.Event) {
-	_, err := fmt.Fprintf(p.out, "%-4s %s  %8.1f/s  %s\n", e.Event, e.Time, e.Rate, e.Key)
+	_, err := fmt.Fprintf(p.out, "%-4s %s  %10s  %s\n", e.Event, e.Time, speedWords(e.Rate, e.Cause.Unit), e.Key)
 	p.keep(err)
 }
 

@@ -17,8 +17,13 @@ type Event struct {
 	Low   int64   `json:"low"`  // bounds of the count in the window
 	High  *int64  `json:"high"` // null when unknown
 	// Threshold is the one that decided: "200/s", "20%/1m" of the route, "8x/1m"
-	// over the baseline, "top 3/1m".
-	Threshold string `json:"threshold"`
+	// over the baseline, "top 3/1m". Low and High are counts of Unit within Window.
+	Threshold string  `json:"threshold"`
+	Kind      string  `json:"kind"` // "rate", "share", "jump", "top"
+	Window    float64 `json:"window_seconds"`
+	Unit      string  `json:"unit"` // "requests", "bytes", "ms", "units"
+
+	Cause hotparam.Cause `json:"-"`
 }
 
 // Send takes a packet from the collector's sink.
@@ -57,14 +62,6 @@ func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
 // Found passes on what the decoder says.
 func (r *replay) Found(newest time.Time) { r.detector.Found(newest) }
 
-// decided takes a decision of the detector; what comes of it is published next.
-func (r *replay) decided(v aggregator.Verdict) {
-	r.threshold[v.Key] = v.Threshold
-	if r.explainer != nil {
-		r.explainer.decided(v)
-	}
-}
-
 // Publish takes a change from the detector.
 func (r *replay) Publish(change hotparam.Change) {
 	r.pending = append(r.pending, change)
@@ -91,14 +88,11 @@ func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
 	if r.reports != nil {
 		r.reports.event(event == "hot", h, t)
 	}
-	threshold := r.threshold[h.Key]
-	if event == "cool" {
-		delete(r.threshold, h.Key)
-	}
 	if r.OnEvent == nil {
 		return
 	}
-	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low, Threshold: Words(threshold)}
+	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low,
+		Threshold: h.Cause.String(), Kind: h.Cause.Kind.String(), Window: h.Cause.Rate.Per.Seconds(), Unit: h.Cause.Unit.String(), Cause: h.Cause}
 	if h.High != hotparam.Unknown {
 		e.High = &h.High
 	}
