@@ -58,12 +58,14 @@ func (t Threshold) atPaneEnds() bool { return t.Kind == "share" || t.Kind == "to
 
 // Name is the threshold as events tell it.
 func (t Threshold) Name() string {
-	per := strings.TrimSuffix(t.D.String(), "0s")
-	if per = strings.TrimSuffix(per, "0m"); t.D < time.Minute || t.D%time.Minute != 0 {
-		per = t.D.String()
-	}
-	if t.D == time.Second {
+	per := t.D.String()
+	switch {
+	case t.D == time.Second:
 		per = "s"
+	case t.D%time.Hour == 0:
+		per = strings.TrimSuffix(per, "0m0s")
+	case t.D%time.Minute == 0:
+		per = strings.TrimSuffix(per, "0s")
 	}
 	switch t.Kind {
 	case "share":
@@ -126,6 +128,7 @@ func (x *Exception) like(value string) bool {
 // Rule is what makes keys, and when they are hot.
 type Rule struct {
 	By     string // as for Keys
+	Count  string // the unit; empty: requests
 	Hot    []Threshold
 	Except []Exception // of which the first that matches counts
 }
@@ -137,7 +140,11 @@ func (r Rule) YAML(id string) string {
 		by = "[" + by + "]"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "  - id: %s\n    match: {route: '*'}\n    by: %s\n    hot:\n", id, by)
+	fmt.Fprintf(&b, "  - id: %s\n    match: {route: '*'}\n    by: %s\n", id, by)
+	if r.Count != "" {
+		fmt.Fprintf(&b, "    count: %s\n", r.Count)
+	}
+	b.WriteString("    hot:\n")
 	for _, t := range r.Hot {
 		fmt.Fprintf(&b, "      - %s\n", t.yaml())
 	}
