@@ -26,7 +26,7 @@ const groupSize = 192
 
 func newGroups(panes, budget int64, paramsOnly bool) *groups {
 	return &groups{
-		panes: panes, max: int(max(1, budget/(groupSize+4*panes))), paramsOnly: paramsOnly,
+		panes: panes, max: int(max(1, budget/(groupSize+8*panes))), paramsOnly: paramsOnly,
 		byName: make(map[string]*group), all: newRing(panes), strays: newRing(panes),
 	}
 }
@@ -37,15 +37,16 @@ func (g *groups) restart() *groups {
 	return fresh
 }
 
-func (g *groups) used() int64 { return int64(len(g.byName)) * (groupSize + 4*g.panes) }
+func (g *groups) used() int64 { return int64(len(g.byName)) * (groupSize + 8*g.panes) }
 
-// add counts n of a key. It is false if a pane could not hold so much.
-func (g *groups) add(text []byte, pane, n int64) bool {
-	ok := g.all.add(pane, n)
+// add counts n of a key.
+func (g *groups) add(text []byte, pane, n int64) {
+	g.all.add(pane, n)
 	if of := g.of(text, true); of != nil {
-		return of.add(pane, n) && ok
+		of.add(pane, n)
+	} else {
+		g.strays.add(pane, n)
 	}
-	return g.strays.add(pane, n) && ok
 }
 
 // of is the group of a key; nil if it has none, which create may help.

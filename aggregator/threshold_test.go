@@ -42,3 +42,22 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// A share of bytes is known however many there are: in the panes of an hour the total of
+// a route was more than a pane could hold at 71 MB/s, and no key was ever hot.
+func TestShareOfManyBytes(t *testing.T) {
+	rule := hotRule("r", 1e6, time.Hour)
+	rule.Count = hotparam.Bytes
+	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(40)
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+	d.Advance(noon)
+	for i, text := range []string{"GET /s?q=a", "GET /s?q=b", "GET /s?q=c"} {
+		d.Count(Count{Hash: uint64(i), Text: []byte(text), N: []int64{4e9, 3e9, 1e9}[i], When: noon})
+	}
+	d.Advance(noon.Add(2 * time.Minute))
+	h, hot := out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?q=a"}]
+	if !hot || h.Low != 4e9 || h.High != 4e9 || h.Ratio != 1.25 || len(out.hot()) != 1 {
+		t.Errorf("hot: %+v, want the one that has half of the bytes", out.hot())
+	}
+}

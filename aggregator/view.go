@@ -145,8 +145,8 @@ func (v *view) compare(c *Count, pane int64) {
 	if v.history != nil {
 		v.history.count(c)
 	}
-	if v.groups != nil && !v.groups.add(c.Text, pane, c.N) {
-		v.lose(pane)
+	if v.groups != nil {
+		v.groups.add(c.Text, pane, c.N)
 	}
 }
 
