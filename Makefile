@@ -48,7 +48,7 @@ demo: ## everything in one process, on a real access log
 	go run ./cmd/hotparam demo
 
 DATA = ../shared/data
-verify-replay: build ## hold replay against an exact count, on each trace in DATA
+verify-replay: build ## hold replay against an exact count, on each trace in DATA, by all kinds of threshold (20 minutes)
 	go run ./internal/exact/cmd/verifyreplay bin/hotparam $(DATA)
 
 verify-claims: ## hold the pipeline against what is claimed of its counts (10 to 20 minutes; FLAGS=-quick: one or two)
