@@ -69,17 +69,18 @@ var cases = []struct{ trace, by, thresholds string }{
 
 func main() {
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: verifyreplay [-only PART] HOTPARAM DATA")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: verifyreplay [-only PART] [-min N] HOTPARAM DATA")
 		flag.PrintDefaults()
 	}
 	only := flag.String("only", "", "verify only traces with this in their `name`")
+	least := flag.Int64("min", 0, "verify only all kinds of threshold with this `count`")
 	flag.Parse()
 	if flag.NArg() != 2 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only)
+	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only, *least)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "verifyreplay:", err)
@@ -87,7 +88,7 @@ func main() {
 	}
 }
 
-func verify(ctx context.Context, binary, data, only string) error {
+func verify(ctx context.Context, binary, data, only string, onlyLeast int64) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "trace\tby\tthreshold\trequests\tkeys\tmust\tmay\thot\tevents\tmissed\tfalse\twrong\tseconds")
 	v := verifier{binary: binary, table: table}
@@ -101,6 +102,9 @@ func verify(ctx context.Context, binary, data, only string) error {
 			continue
 		}
 		for threshold := range strings.FieldsSeq(c.thresholds) {
+			if onlyLeast > 0 {
+				break
+			}
 			n, d, err := parse(threshold)
 			if err != nil {
 				return err
@@ -116,6 +120,9 @@ func verify(ctx context.Context, binary, data, only string) error {
 			continue
 		}
 		for least := k.least; least <= k.most; least++ {
+			if onlyLeast > 0 && least != onlyLeast {
+				continue
+			}
 			if err := v.run(ctx, path, fmt.Sprintf("all kinds, min %d/%v", least, k.window), exact.Kinds(k.by, least, k.window)); err != nil {
 				return err
 			}
