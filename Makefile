@@ -48,7 +48,7 @@ demo: ## everything in one process, on a real access log
 	go run ./cmd/hotparam demo
 
 DATA = ../shared/data
-verify-replay: build ## hold replay against an exact count, on each trace in DATA, sorted and in order of completion
+verify-replay: build ## hold replay against an exact count, on each trace in DATA, by all kinds of threshold, sorted and in order of completion (30 minutes)
 	go run ./internal/exact/cmd/verifyreplay bin/hotparam $(DATA)
 	go run ./internal/exact/cmd/verifyreplay -late 9900ms bin/hotparam $(DATA)
 

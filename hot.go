@@ -8,10 +8,15 @@ const Unknown int64 = -1
 // Hot is a key that is hot, as the detector tells it and as it is published.
 type Hot struct {
 	Key
-	// Low and High bound the key's count in the rule's window: Low was really
+	// Low and High bound the key's count in the window of Cause: Low was really
 	// reported, High adds what could have been hidden. High may be [Unknown].
 	Low, High int64
-	// Rate is Low as requests per second over the rule's window.
+	// Cause is the threshold in whose window Low and High count: the one that made the
+	// key hot, or another that holds it since that one does not any more.
+	Cause Cause
+	// Rate is how many units of Cause came per second of late: when the key became hot,
+	// and in a [Change], Low over the window; after that, of a longer window than a second,
+	// over the last second that is known: it falls when the traffic stops.
 	Rate float64
 	// Ratio is the count divided by the count that the threshold needed for it:
 	// 2 is twice the threshold, of whatever kind and unit. Of several thresholds

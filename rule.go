@@ -1,7 +1,6 @@
 package hotparam
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -139,12 +138,13 @@ type Threshold struct {
 	Rate Rate
 	// Factor is the part of the whole for [Share], above 0 and at most 1; the
 	// multiple of the baseline for [Jump], above 1.
-	Factor float64
+	Factor Fraction
 	// Top is how many keys are hot at a time for [Top].
 	Top int
-	// Exit is the count below which a hot key cools. In the same proportion to
-	// Rate.N, what a key is compared with is lowered for a key that is hot.
-	Exit int64
+	// Exit is the part of what a key needs to become hot below which a hot key cools,
+	// above 0 and at most 1: of Rate.N, of the rate of an exception, of what a key is
+	// compared with. It is no count, since a small Rate.N would round it for all of them.
+	Exit Fraction
 	// Hold is the least time for which a key stays hot.
 	Hold time.Duration
 	// CoolDown is how long a key must stay below the exit to cool.
@@ -168,8 +168,25 @@ const (
 	Top
 )
 
-// ExitShare is the exit in proportion to the threshold, above 0 and at most 1.
-func (t *Threshold) ExitShare() float64 { return float64(t.Exit) / float64(t.Rate.N) }
+var kindNames = [...]string{"rate", "share", "jump", "top"}
+
+// String is the kind as the rules file names its field.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "invalid"
+}
+
+// ParseKind reads what [Kind.String] writes.
+func ParseKind(s string) (Kind, bool) {
+	at := slices.Index(kindNames[:], s)
+	return Kind(max(0, at)), at >= 0
+}
+
+// ExitCount returns the count below which a hot key cools that needed n: at least 1, so
+// that a silent key always cools.
+func (t *Threshold) ExitCount(n int64) int64 { return max(1, Portion(n, t.Exit)) }
 
 // Exception sets other terms for the keys of a rule that have certain values.
 type Exception struct {
@@ -198,8 +215,8 @@ const (
 
 // Defaults of a [Threshold].
 const (
-	DefaultExit = 0.8 // of the threshold
-	DefaultHold = 10 * time.Second
+	DefaultExitPercent = 80 // of the threshold
+	DefaultHold        = 10 * time.Second
 	// DefaultCoolDown outlasts the pauses of a crowd that comes in waves, and the
 	// chance by which a count that stays about the threshold falls below the exit.
 	DefaultCoolDown = 5 * time.Second
@@ -232,14 +249,8 @@ func NewThreshold(rate Rate) Threshold { return Threshold{Rate: rate}.WithDefaul
 
 // WithDefaults is the threshold with the default exit, hold and cool-down.
 func (t Threshold) WithDefaults() Threshold {
-	t.Exit, t.Hold, t.CoolDown = ExitCount(t.Rate.N, DefaultExit), DefaultHold, DefaultCoolDown
+	t.Exit, t.Hold, t.CoolDown = Percent(DefaultExitPercent), DefaultHold, DefaultCoolDown
 	return t
-}
-
-// ExitCount is the count below which a key cools, for a share of the
-// threshold: at least 1, so that a silent key always cools.
-func ExitCount(threshold int64, share float64) int64 {
-	return max(1, int64(math.Ceil(float64(threshold)*share-1e-9)))
 }
 
 // Whole tells whether all of the rule's keys must be counted in one place: those

@@ -1,7 +1,6 @@
 package hotparam
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +20,9 @@ func goodRules(t testing.TB) *Rules {
 			ID: "relative", Match: Match{Route: all}, By: By{Kind: ByCombinations, Names: []Param{{Name: "q"}, {Source: Path, Name: "id"}, {Name: "a:b"}, {Name: "c"}}}, Count: Bytes,
 			Hot: []Threshold{
 				NewThreshold(Rate{200, time.Second}), NewThreshold(Rate{5000, time.Minute}),
-				{Kind: Share, Factor: 0.2, Rate: Rate{10, time.Second}, Exit: 8},
-				{Kind: Jump, Factor: 8, Rate: Rate{10, time.Second}, Exit: 8, Hold: time.Minute, CoolDown: time.Second},
-				{Kind: Top, Top: 10, Rate: Rate{10, time.Second}, Exit: 8},
+				{Kind: Share, Factor: Percent(20), Rate: Rate{10, time.Second}, Exit: Percent(80)},
+				{Kind: Jump, Factor: Fraction{8, 1}, Rate: Rate{10, time.Second}, Exit: Percent(80), Hold: time.Minute, CoolDown: time.Second},
+				{Kind: Top, Top: 10, Rate: Rate{10, time.Second}, Exit: Percent(80)},
 			},
 			Limit: &Limit{Quota: Quota{Rate: Rate{5, time.Second}, Burst: 5}, Mode: ModeShadow},
 			Except: []Exception{
@@ -76,14 +75,14 @@ func TestValidate(t *testing.T) {
 		{"the same window twice", func(r *Rules) { r.Rules[3].Hot[1].Rate.Per = time.Second }, "same kind over 1s"},
 		{"cool-down", func(r *Rules) { r.Rules[1].Hot[0].CoolDown = -1 }, "hot.cool_down"},
 		{"no such kind", func(r *Rules) { r.Rules[1].Hot[0].Kind = Top + 1 }, "hot kind"},
-		{"a factor of a rate", func(r *Rules) { r.Rules[1].Hot[0].Factor = 0.2 }, "factor"},
+		{"a factor of a rate", func(r *Rules) { r.Rules[1].Hot[0].Factor = Percent(20) }, "factor"},
 		{"a number of a rate", func(r *Rules) { r.Rules[1].Hot[0].Top = 3 }, "for top"},
-		{"no share", func(r *Rules) { r.Rules[3].Hot[2].Factor = 0 }, "hot.share"},
-		{"more than all", func(r *Rules) { r.Rules[3].Hot[2].Factor = 1.01 }, "hot.share"},
-		{"a share of no number", func(r *Rules) { r.Rules[3].Hot[2].Factor = math.NaN() }, "hot.share"},
+		{"no share", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{} }, "hot.share"},
+		{"more than all", func(r *Rules) { r.Rules[3].Hot[2].Factor = Percent(101) }, "hot.share"},
+		{"a share of no number", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{1, 0} }, "hot.share"},
 		{"a share's least count", func(r *Rules) { r.Rules[3].Hot[2].Rate.N = 0 }, "hot.min"},
-		{"no jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = 1 }, "hot.jump"},
-		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = math.Inf(1) }, "hot.jump"},
+		{"no jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Percent(100) }, "hot.jump"},
+		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Fraction{MaxFactor*2 + 1, 2} }, "hot.jump"},
 		{"no top", func(r *Rules) { r.Rules[3].Hot[4].Top = 0 }, "hot.top"},
 		{"too many on top", func(r *Rules) { r.Rules[3].Hot[4].Top = MaxTop + 1 }, "hot.top"},
 		{"allowed is no effect", func(r *Rules) { r.Rules[4].Except[0].Action = Allow }, "does nothing"},
@@ -109,8 +108,8 @@ func TestValidate(t *testing.T) {
 		{"short window", func(r *Rules) { r.Rules[1].Hot[0].Rate.Per = time.Second - 1 }, "window"},
 		{"long window", func(r *Rules) { r.Rules[1].Hot[0].Rate.Per = time.Hour + 1 }, "window"},
 		{"no threshold", func(r *Rules) { r.Rules[1].Hot[0].Rate.N = 0 }, "hot.rate"},
-		{"exit too low", func(r *Rules) { r.Rules[1].Hot[0].Exit = 0 }, "hot.exit"},
-		{"exit too high", func(r *Rules) { r.Rules[1].Hot[0].Exit = 201 }, "hot.exit"},
+		{"exit too low", func(r *Rules) { r.Rules[1].Hot[0].Exit = Fraction{} }, "hot.exit"},
+		{"exit too high", func(r *Rules) { r.Rules[1].Hot[0].Exit = Fraction{201, 200} }, "hot.exit"},
 		{"hold", func(r *Rules) { r.Rules[1].Hot[0].Hold = -1 }, "hot.hold"},
 		{"no rate", func(r *Rules) { r.Rules[2].Limit.Rate = Rate{} }, "limit.rate"},
 		{"rate too high", func(r *Rules) { r.Rules[2].Limit.Rate.N = MaxRate + 1 }, "limit.rate"},
@@ -142,30 +141,24 @@ func TestWindowsAreThoseOfHotRules(t *testing.T) {
 func TestExitCount(t *testing.T) {
 	for _, test := range []struct {
 		threshold int64
-		share     float64
+		exit      Fraction
 		want      int64
 	}{
-		{200, 0.8, 160}, {10, 0.7, 7}, {5, 0.8, 4}, {1, 0.8, 1}, {3, 0.5, 2}, {1, 0.01, 1}, {100, 1, 100}, {1000, 0.029, 29}, {7, 0, 1},
+		{200, Percent(80), 160}, {10, Percent(70), 7}, {5, Percent(80), 4}, {1, Percent(80), 1}, {3, Percent(50), 2}, {1, Percent(1), 1},
+		{100, Percent(100), 100}, {1000, Fraction{29, 1000}, 29}, {7, Fraction{1, 1000}, 1}, {1000, Fraction{2, 3}, 667},
 	} {
-		if got := ExitCount(test.threshold, test.share); got != test.want {
-			t.Errorf("ExitCount(%d, %v) is %d, want %d", test.threshold, test.share, got, test.want)
+		h := Threshold{Rate: Rate{test.threshold, time.Second}, Exit: test.exit}
+		if got := h.ExitCount(test.threshold); got != test.want {
+			t.Errorf("%v of %d is %d, want %d", test.exit, test.threshold, got, test.want)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		threshold := rapid.Int64Range(1, 1_000_000).Draw(t, "threshold")
-		percent := rapid.Int64Range(0, 100).Draw(t, "percent")
-		want := max(1, (threshold*percent+99)/100)
-		if got := ExitCount(threshold, float64(percent)/100); got != want {
-			t.Fatalf("%d%% of %d is %d, want %d", percent, threshold, got, want)
-		}
-	})
 }
 
 func TestNewThresholdIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Rate{rapid.Int64Range(1, 1_000_000).Draw(t, "n"), anyWindow().Draw(t, "per")}
 		h := NewThreshold(r)
-		if h.Exit < 1 || h.Exit > r.N || h.Hold != DefaultHold || h.Window() != NewWindow(r.Per) {
+		if exit := h.ExitCount(r.N); exit < 1 || exit > r.N || h.Hold != DefaultHold || h.Window() != NewWindow(r.Per) {
 			t.Fatalf("%v makes %+v", r, h)
 		}
 	})

@@ -125,20 +125,20 @@ func (t *Threshold) validate() error {
 	switch {
 	case t.Rate.N < 1 || t.Rate.Per < MinWindow || t.Rate.Per > MaxWindow:
 		return fmt.Errorf("%s %q: want a count of at least 1, and a window of %v to %v", rate, t.Rate, MinWindow, MaxWindow)
-	case t.Exit < 1 || t.Exit > t.Rate.N:
-		return fmt.Errorf("hot.exit %d: must be 1 to the %d of %s", t.Exit, t.Rate.N, rate)
+	case t.Exit.Num < 1 || t.Exit.Den < t.Exit.Num:
+		return fmt.Errorf("hot.exit %d/%d: must be above 0 and at most 1", t.Exit.Num, t.Exit.Den)
 	case t.Hold < 0:
 		return fmt.Errorf("hot.hold %v: must not be negative", t.Hold)
 	case t.CoolDown < 0:
 		return fmt.Errorf("hot.cool_down %v: must not be negative", t.CoolDown)
 	case t.Kind > Top:
 		return fmt.Errorf("hot kind %d is none", t.Kind)
-	case t.Kind != Share && t.Kind != Jump && t.Factor != 0:
-		return fmt.Errorf("hot: a factor of %v is for a share or a jump", t.Factor)
-	case t.Kind == Share && !(t.Factor > 0 && t.Factor <= 1):
-		return fmt.Errorf("hot.share %v: must be above 0 and at most 1", t.Factor)
-	case t.Kind == Jump && !(t.Factor > 1 && t.Factor <= MaxFactor):
-		return fmt.Errorf("hot.jump %v: must be above 1 and at most %v", t.Factor, MaxFactor)
+	case t.Kind != Share && t.Kind != Jump && t.Factor != Fraction{}:
+		return fmt.Errorf("hot: a factor of %d/%d is for a share or a jump", t.Factor.Num, t.Factor.Den)
+	case t.Kind == Share && (t.Factor.Num < 1 || t.Factor.Den < t.Factor.Num):
+		return fmt.Errorf("hot.share %d/%d: must be above 0 and at most 1", t.Factor.Num, t.Factor.Den)
+	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(MaxFactor) > 0):
+		return fmt.Errorf("hot.jump %d/%d: must be above 1 and at most %d", t.Factor.Num, t.Factor.Den, int64(MaxFactor))
 	case t.Kind != Top && t.Top != 0:
 		return fmt.Errorf("hot: a number of %d is for top", t.Top)
 	case t.Kind == Top && (t.Top < 1 || t.Top > MaxTop):

@@ -61,7 +61,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 		return false
 	}
 	if first {
-		w.since, w.listed = h.Since, true
+		w.since, w.listed, w.meter = h.Since, true, newMeter(d.rateSpan, now)
 		d.suspects.drop(w)
 		r.hot = append(r.hot, w)
 	} else if h.Since.Before(w.since) {

@@ -17,9 +17,9 @@ func TestDetectorAdopts(t *testing.T) {
 	for _, kind := range []hotparam.Kind{hotparam.Absolute, hotparam.Share, hotparam.Jump, hotparam.Top} {
 		rule := hotRule("r", 10, time.Second)
 		th := hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})
-		th.Kind, th.Factor, th.Top = kind, 0.5, 1
+		th.Kind, th.Factor, th.Top = kind, hotparam.Percent(50), 1
 		if kind == hotparam.Jump {
-			th.Factor = 2
+			th.Factor = hotparam.Percent(200)
 		}
 		rule.Hot = []hotparam.Threshold{th, hotparam.NewThreshold(hotparam.Rate{N: 600, Per: time.Minute})}
 		out := newRecorder()

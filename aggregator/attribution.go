@@ -194,7 +194,7 @@ func (r *ruleWatch) findHeirs() {
 			continue
 		}
 		high := old.highIn(g.by.view, g.by.view.closed)
-		if high >= portion(g.by.ExitShare(), float64(g.heirHigh)) {
+		if high >= hotparam.Portion(g.heirHigh, g.by.Exit) {
 			g.heir, g.heirHigh = old, max(high, g.heirHigh)
 		}
 	}

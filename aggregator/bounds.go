@@ -74,8 +74,4 @@ func (w *window) miss(pane int64) { w.lost = max(w.lost, pane) }
 func (w *window) found(newest int64) { w.lost = max(w.overflow, newest) }
 
 // conceal notes that collectors dropped n in a pane, of any key.
-func (w *window) conceal(pane, n int64) {
-	if !w.hidden.add(pane, n) {
-		w.lose(pane)
-	}
-}
+func (w *window) conceal(pane, n int64) { w.hidden.add(pane, n) }

@@ -14,6 +14,7 @@ import (
 // pane, however long nothing was heard: a window lets go of what is older than
 // its clock and the grace, and a pane that is still to be closed may need that.
 func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
+	r.complete = complete
 	ahead := now.Sub(complete)
 	for {
 		step := complete

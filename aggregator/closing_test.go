@@ -39,7 +39,7 @@ func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
 // hold: a key cools when it would have, had the clock gone there bit by bit.
 func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 	rule := hotRule("r", 8, 15*time.Second)
-	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = 2, 0, 5*time.Second
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = hotparam.Percent(25), 0, 5*time.Second
 	for leap := time.Second; leap < time.Hour; leap *= 2 {
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
@@ -67,7 +67,7 @@ func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 // the hold, even where what is held back makes the newer one uncertain.
 func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	rule := hotRule("r", 200, time.Second)
-	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = 190, 0, 0
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = hotparam.Percent(95), 0, 0
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag})
 	d.Advance(noon)

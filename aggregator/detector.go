@@ -35,6 +35,9 @@ type DetectorConfig struct {
 	// Lag is how long counts are on their way: a key cools by what is known of
 	// the time before the lag. 0 is for callers that bring counts in order.
 	Lag time.Duration
+	// RateSpan is how long a time the rate that is told of a hot key is taken over; 0 is
+	// [DefaultRateSpan]. It is the step of a source whose counts come in longer ones.
+	RateSpan time.Duration
 	// Part is which part of the keys this detector has, of Parts; 0 of 0 is all.
 	// Homes tell, by rule number, which part has the rules that need all their
 	// keys in one place ([hotparam.Rule.Whole]), -1 for others; nil: the parts in
@@ -53,6 +56,9 @@ const (
 	DefaultMemory = 64 << 20
 	DefaultGrace  = 2 * time.Second
 	DefaultLag    = 250 * time.Millisecond
+	// DefaultRateSpan evens out what comes in flushes, and is short enough for a rate to
+	// be zero as soon as people look again.
+	DefaultRateSpan = time.Second
 )
 
 // Detector tells which keys are hot. Counts and jumps are looked at on every
@@ -64,6 +70,7 @@ type Detector struct {
 	publisher Publisher
 	rules     []*ruleWatch // by rule number; nil: without a threshold, or in another part
 	lag       time.Duration
+	rateSpan  time.Duration
 	suspects  suspects
 	missing   *missing
 	keep      time.Duration // for so long what is missing matters
@@ -81,12 +88,15 @@ func NewDetector(c DetectorConfig) *Detector {
 	if c.Grace == 0 {
 		c.Grace = DefaultGrace
 	}
+	if c.RateSpan == 0 {
+		c.RateSpan = DefaultRateSpan
+	}
 	c.Parts = max(1, c.Parts)
 	if c.Homes == nil {
 		c.Homes = homes(c.Rules, c.Parts)
 	}
 	d := &Detector{
-		publisher: c.Publisher, lag: c.Lag, onVerdict: c.OnVerdict,
+		publisher: c.Publisher, lag: c.Lag, rateSpan: c.RateSpan, onVerdict: c.OnVerdict,
 		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
 		missing: newMissing(), keep: Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
 	}

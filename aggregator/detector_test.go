@@ -55,12 +55,12 @@ func drawThreshold(t *rapid.T) hotparam.Threshold {
 		Hold:     rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 10 * time.Second}).Draw(t, "hold"),
 		CoolDown: rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond, 2 * time.Second, 5 * time.Second}).Draw(t, "cool down"),
 	}
-	th.Exit = rapid.Int64Range(1, th.Rate.N).Draw(t, "exit")
+	th.Exit = rapid.SampledFrom([]hotparam.Fraction{hotparam.Percent(1), hotparam.Percent(33), hotparam.Percent(50), hotparam.Percent(80), hotparam.Percent(100), {Num: 2, Den: 3}, {Num: 12345, Den: 98765}}).Draw(t, "exit")
 	switch th.Kind {
 	case hotparam.Share:
-		th.Factor = rapid.SampledFrom([]float64{0.1, 0.3, 0.5, 1}).Draw(t, "share")
+		th.Factor = hotparam.Percent(rapid.SampledFrom([]int64{10, 30, 50, 100}).Draw(t, "share"))
 	case hotparam.Jump:
-		th.Factor = rapid.SampledFrom([]float64{1.1, 2, 8}).Draw(t, "jump")
+		th.Factor = hotparam.Percent(rapid.SampledFrom([]int64{110, 200, 800}).Draw(t, "jump"))
 	case hotparam.Top:
 		th.Top = rapid.IntRange(1, 3).Draw(t, "top")
 	}
@@ -329,6 +329,7 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	d.Count(Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
 	want := hotparam.Hot{
 		Key: hotparam.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
+		Cause: hotparam.Cause{Rate: hotparam.Rate{N: 20, Per: 10 * time.Second}},
 		Limit: rule.Limit.Rate, Burst: 9, Mode: hotparam.ModeShadow,
 	}
 	if got := out.hot()[want.Key]; got != want {

@@ -83,7 +83,7 @@ func (d *Detector) enter(r *ruleWatch, t *threshold, w *watched, e entered) (_ *
 	w.hots++
 	first = w.hots == 1
 	if first {
-		w.since, w.by = e.when, t
+		w.since, w.by, w.meter = e.when, t, newMeter(d.rateSpan, e.when)
 		r.hot = append(r.hot, w)
 		d.suspects.drop(w)
 		w.listed = true
@@ -131,7 +131,7 @@ func (r *ruleWatch) takeCooled(v *view, pane int64, end time.Time) (cooled []hot
 			cooled = append(cooled, h)
 		}
 		w.listed, w.by = false, nil
-		w.family, w.origins, w.top = family{}, nil, nil
+		w.family, w.origins, w.top, w.meter = family{}, nil, nil, nil
 		r.release(w)
 	}
 	clear(r.hot[len(kept):])
@@ -145,7 +145,7 @@ func (r *ruleWatch) describe(w *watched, pane int64) hotparam.Hot {
 	t := w.by
 	low, high := t.view.bounds(w.at[t.view.number], pane)
 	h := r.terms(w)
-	h.Low, h.High = low, high
+	h.Cause, h.Low, h.High = t.cause(w.exception), low, high
 	h.Rate = float64(low) / t.Rate.Per.Seconds()
 	h.Ratio = w.marks[t.number].ratio(low)
 	h.Since = w.since
@@ -163,6 +163,11 @@ func (r *ruleWatch) present(w *watched) hotparam.Hot {
 	h := r.describe(w, v.closed)
 	if present := r.describe(w, v.now); present.Low > h.Low {
 		h = present
+	}
+	if w.by.Rate.Per > w.meter.length() { // a shorter window is of now itself
+		if rate, ok := w.meter.perSecond(r.complete); ok {
+			h.Rate = rate
+		}
 	}
 	h.Ratio = r.ratio(w)
 	return h

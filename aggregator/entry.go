@@ -1,5 +1,7 @@
 package aggregator
 
+import "math"
+
 // An entry counts one key: its hash, the count of the newest pane that has one,
 // the sum of the window that ends with that pane, and the panes before it, as
 // long as they are kept, in blocks of six. A block begins with the pane that
@@ -291,4 +293,11 @@ func (w *window) highest(e *unit, pane int64) (best, end int64) {
 		}
 	}
 	return best, end
+}
+
+// addTo adds n to a pane, which stays at its highest when it is full.
+func addTo(pane *uint32, n int64) bool {
+	room := int64(math.MaxUint32 - *pane)
+	*pane += uint32(min(n, room))
+	return n <= room
 }

@@ -62,31 +62,30 @@ func (h *history) tick(now time.Time, pane int64) {
 	}
 }
 
-// baseline bounds the mean count per window of entry i of the window over the
-// ten windows before the one that ends with pane last, or as much of them as was
-// seen with no loss since, but at least one; high is below 0 if it is not known.
-func (h *history) baseline(w *window, i int32, text []byte, last int64) (low, high float64) {
+// baseline bounds the count of entry i of the window in the ten windows before the one
+// that ends with pane last, or as much of them as was seen with no loss since, but at
+// least one: windows is how many that is. high is [hotparam.Unknown] if it is not known.
+func (h *history) baseline(w *window, i int32, text []byte, last int64) (low, high int64, windows hotparam.Fraction) {
 	to := last - h.of
 	from := max(to-baselineWindows*h.of+1, h.began, w.lost+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.of {
-		return 0, float64(hotparam.Unknown)
+		return 0, hotparam.Unknown, hotparam.Fraction{Num: 1, Den: 1}
 	}
-	windows := float64(to-from+1) / float64(h.of)
+	windows = hotparam.Fraction{Num: to - from + 1, Den: h.of}
 	hash := w.hash(i)
 	first, end := floorDiv(from, h.per), floorDiv(to, h.per)
 	// For low, only what lies between the two ends for certain.
 	if inner, outer := -floorDiv(-from, h.per), floorDiv(to+1, h.per)-1; outer >= inner {
-		n, _ := h.span(hash, text, outer, outer-inner+1)
-		low = float64(n) / windows
+		low, _ = h.span(hash, text, outer, outer-inner+1)
 	}
 	_, most := h.span(hash, text, end, end-first+1)
 	if most == hotparam.Unknown {
-		return low, float64(hotparam.Unknown)
+		return low, hotparam.Unknown, windows
 	}
 	// The newest pane reaches into the present window, which is no baseline.
 	if over := (end+1)*h.per - 1; over > to {
 		present, _ := w.span(hash, text, over, over-to)
 		most = max(0, most-present)
 	}
-	return low, float64(most) / windows
+	return low, most, windows
 }

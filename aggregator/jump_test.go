@@ -19,7 +19,7 @@ func TestJumpComparesWithTenWindows(t *testing.T) {
 		{-1, 30, true}, {-1, 29, false}, // eleven windows before: no baseline, the least count alone
 	} {
 		rule := hotRule("r", 30, time.Second)
-		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, 12
+		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(12, 1)
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 		for at := -20 * time.Second; at <= 10*time.Second; at += hotparam.FlushEvery {

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -85,6 +86,18 @@ func continuous(d time.Duration, counts []stamped) (most int64) {
 	return most
 }
 
+func whole(n int64) *big.Rat { return big.NewRat(n, 1) }
+
+// atLeast is the least whole number that is not below a product.
+func atLeast(factors ...*big.Rat) int64 {
+	p := big.NewRat(1, 1)
+	for _, f := range factors {
+		p.Mul(p, f)
+	}
+	n := new(big.Int).Div(new(big.Int).Sub(new(big.Int).Add(p.Num(), p.Denom()), big.NewInt(1)), p.Denom())
+	return n.Int64()
+}
+
 // exactNeeds is what a key needs: unknown if it cannot be told whether it is hot.
 type exactNeeds struct {
 	enter, exit int64
@@ -96,18 +109,18 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 	r := &x.rules.Rules[rule]
 	t := &r.Hot[number]
 	w := t.Window()
-	n := exactNeeds{enter: t.Rate.N, exit: t.Exit}
-	exit := float64(t.Exit) / float64(t.Rate.N)
-	compare := func(low, high float64) {
-		n.enter = max(n.enter, int64(math.Ceil(t.Factor*high-1e-6)))
-		n.exit = max(n.exit, int64(math.Ceil(exit*t.Factor*low-1e-6)))
+	factor, exit := big.NewRat(t.Factor.Num, max(1, t.Factor.Den)), big.NewRat(t.Exit.Num, t.Exit.Den)
+	n := exactNeeds{enter: t.Rate.N, exit: max(1, atLeast(exit, whole(t.Rate.N)))}
+	compare := func(low, high *big.Rat) {
+		n.enter = max(n.enter, atLeast(factor, high))
+		n.exit = max(n.exit, atLeast(exit, factor, low))
 	}
 	if e := r.Exception(text); e != nil {
 		if e.Action == hotparam.Allow {
 			return exactNeeds{enter: math.MaxInt64, exit: math.MaxInt64}
 		}
 		if t.Kind == hotparam.Absolute && e.Rate.Per == t.Rate.Per {
-			n = exactNeeds{enter: e.Rate.N, exit: hotparam.ExitCount(e.Rate.N, exit)}
+			n = exactNeeds{enter: e.Rate.N, exit: max(1, atLeast(exit, whole(e.Rate.N)))}
 		}
 	}
 	switch t.Kind {
@@ -118,7 +131,7 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 				total += sumPanes(w, counts, last)
 			}
 		}
-		compare(float64(total), float64(total+sumPanes(w, x.hidden, last)))
+		compare(whole(total), whole(total+sumPanes(w, x.hidden, last)))
 		n.unknown = x.lostIn(w, last)
 	case hotparam.Jump:
 		low, high, ok := x.baseline(w, exactKey{rule, text}, last)
@@ -143,7 +156,7 @@ func exactGroup(text string) string {
 // baseline is a key's mean count per window over the ten windows before the
 // present one, or as much of them as was seen whole and without loss. It is
 // known to about a tenth of a window at its old end.
-func (x *exact) baseline(w hotparam.Window, key exactKey, last int64) (low, high float64, ok bool) {
+func (x *exact) baseline(w hotparam.Window, key exactKey, last int64) (low, high *big.Rat, ok bool) {
 	panes := int64(w.Panes)
 	step := (panes + 9) / 10
 	to := last - panes
@@ -152,14 +165,15 @@ func (x *exact) baseline(w hotparam.Window, key exactKey, last int64) (low, high
 		from = max(from, w.Index(t)+1)
 	}
 	if to-from+1 < panes {
-		return 0, 0, false
+		return whole(0), whole(0), false
 	}
-	per := float64(panes) / float64(to-from+1)
+	per := big.NewRat(panes, to-from+1)
+	mean := func(n int64) *big.Rat { return new(big.Rat).Mul(whole(n), per) }
 	down := func(pane int64) int64 { return int64(math.Floor(float64(pane) / float64(step))) }
 	outer := sumBetween(w, x.counts[key], down(from)*step, to)
 	inner := sumBetween(w, x.counts[key], down(from+step-1)*step, down(to+1)*step-1)
 	outer += sumBetween(w, x.hidden, down(from)*step, (down(to)+1)*step-1)
-	return float64(inner) * per, float64(outer) * per, true
+	return mean(inner), mean(outer), true
 }
 
 // rank raises what a key needs to what the highest others have.
@@ -179,7 +193,7 @@ func (x *exact) rank(n *exactNeeds, rule int, t *hotparam.Threshold, text string
 	if len(others) >= t.Top {
 		rival := others[t.Top-1]
 		n.enter = max(n.enter, rival+hidden+1)
-		n.exit = max(n.exit, int64(math.Ceil(t.ExitShare()*float64(rival)-1e-6)))
+		n.exit = max(n.exit, atLeast(big.NewRat(t.Exit.Num, t.Exit.Den), whole(rival)))
 	}
 	n.unknown = x.lostIn(w, last) && (len(others) > 0 || sumPanes(w, x.counts[exactKey{rule, text}], last) >= t.Rate.N)
 }

@@ -70,9 +70,13 @@ func (s summary) count(name string) (count, over int64) {
 	return least, least // it may have been there, and have lost its place
 }
 
-// tally notes where a count of a hot key comes from.
+// tally notes a count of a hot key, and where it comes from.
 func (w *watched) tally(c *Count) {
-	if c.Instance == "" || w.by == nil {
+	if w.by == nil {
+		return
+	}
+	w.meter.add(c.When, c.N)
+	if c.Instance == "" {
 		return
 	}
 	v := w.by.view

@@ -12,7 +12,7 @@ import (
 // parts together hold no more than the memory.
 func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 	share, top, combined := hotRule("share", 5, time.Second), hotRule("top", 5, time.Second), hotRule("combined", 5, time.Second)
-	share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, 0.5
+	share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
 	top.Hot[0].Kind, top.Hot[0].Top = hotparam.Top, 1
 	combined.By.Kind = hotparam.ByCombinations
 	rules := testRules(hotRule("plain", 5, time.Second), share, top, combined)

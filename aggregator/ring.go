@@ -1,21 +1,19 @@
 package aggregator
 
-import "math"
-
-// ring is counts by pane, of the last len(panes) panes.
+// ring is counts by pane, of the last len(panes) panes. They are of many keys together:
+// 32 bits, as single keys have, would be full of bytes at 71 MB/s in the panes of an hour.
 type ring struct {
 	last  int64
-	panes []uint32
+	panes []int64
 }
 
-func newRing(panes int64) ring { return ring{last: never, panes: make([]uint32, panes)} }
+func newRing(panes int64) ring { return ring{last: never, panes: make([]int64, panes)} }
 
-// add adds n to a pane; one that is too old is not kept. It is false if the
-// pane cannot hold so much.
-func (r *ring) add(pane, n int64) bool {
+// add adds n to a pane; one that is too old is not kept.
+func (r *ring) add(pane, n int64) {
 	size := int64(len(r.panes))
 	if n == 0 || pane <= r.last-size {
-		return true
+		return
 	}
 	if pane-r.last >= size {
 		clear(r.panes)
@@ -25,14 +23,7 @@ func (r *ring) add(pane, n int64) bool {
 		r.last++
 		r.panes[slot(r.last, size)] = 0
 	}
-	return addTo(&r.panes[slot(pane, size)], n)
-}
-
-// addTo adds n to a pane, which stays at its highest when it is full.
-func addTo(pane *uint32, n int64) bool {
-	room := int64(math.MaxUint32 - *pane)
-	*pane += uint32(min(n, room))
-	return n <= room
+	r.panes[slot(pane, size)] += n
 }
 
 // sum is the count of the given number of panes that end with last.
@@ -40,7 +31,7 @@ func (r *ring) sum(last, panes int64) int64 {
 	size := int64(len(r.panes))
 	sum := int64(0)
 	for p := max(last-panes, r.last-size) + 1; p <= min(last, r.last); p++ {
-		sum += int64(r.panes[slot(p, size)])
+		sum += r.panes[slot(p, size)]
 	}
 	return sum
 }

@@ -35,12 +35,13 @@ func TestRingIsTheSumOfItsPanes(t *testing.T) {
 	})
 }
 
-func TestRingPaneDoesNotOverflow(t *testing.T) {
+// The panes of totals hold more than those of single keys.
+func TestRingPaneHoldsTheBytesOfAllKeys(t *testing.T) {
 	r := newRing(3)
 	r.add(1, 1<<32-1)
 	r.add(1, 1<<40)
-	if got := r.sum(1, 1); got != 1<<32-1 {
-		t.Errorf("a full pane holds %d, want %d", got, int64(1<<32-1))
+	if got, want := r.sum(1, 1), int64(1<<32-1+1<<40); got != want {
+		t.Errorf("a pane holds %d, want %d", got, want)
 	}
 }
 

@@ -26,7 +26,7 @@ const groupSize = 192
 
 func newGroups(panes, budget int64, paramsOnly bool) *groups {
 	return &groups{
-		panes: panes, max: int(max(1, budget/(groupSize+4*panes))), paramsOnly: paramsOnly,
+		panes: panes, max: int(max(1, budget/(groupSize+8*panes))), paramsOnly: paramsOnly,
 		byName: make(map[string]*group), all: newRing(panes), strays: newRing(panes),
 	}
 }
@@ -37,15 +37,16 @@ func (g *groups) restart() *groups {
 	return fresh
 }
 
-func (g *groups) used() int64 { return int64(len(g.byName)) * (groupSize + 4*g.panes) }
+func (g *groups) used() int64 { return int64(len(g.byName)) * (groupSize + 8*g.panes) }
 
-// add counts n of a key. It is false if a pane could not hold so much.
-func (g *groups) add(text []byte, pane, n int64) bool {
-	ok := g.all.add(pane, n)
+// add counts n of a key.
+func (g *groups) add(text []byte, pane, n int64) {
+	g.all.add(pane, n)
 	if of := g.of(text, true); of != nil {
-		return of.add(pane, n) && ok
+		of.add(pane, n)
+	} else {
+		g.strays.add(pane, n)
 	}
-	return g.strays.add(pane, n) && ok
 }
 
 // of is the group of a key; nil if it has none, which create may help.
@@ -72,22 +73,22 @@ func (g *groups) sweep(now int64) {
 }
 
 // bounds are the low and high total of a key's group, in the window that ends with
-// pane last; high is below 0 if it is not known. What
+// pane last; high is [hotparam.Unknown] if it is not known. What
 // collectors hold back of all keys together is not known.
-func (g *groups) bounds(w *window, text []byte, last int64) (low, high float64) {
+func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
 	of, most := g.of(text, false), &g.all
 	hidden := w.hidden.sum(last, panes)
 	if of != nil {
-		low, most = float64(of.sum(last, panes)), &of.ring
+		low, most = of.sum(last, panes), &of.ring
 		hidden += g.strays.sum(last, panes)
 	}
 	lacks, before, later := w.lacksOfAny(last)
-	low = max(0, low-float64(later))
+	low = max(0, low-later)
 	if w.held > 0 || w.lost > last-panes || lacks == hotparam.Unknown {
-		return low, float64(hotparam.Unknown)
+		return low, hotparam.Unknown
 	}
-	return low, float64(most.sum(last, panes) + hidden + lacks + before)
+	return low, most.sum(last, panes) + hidden + lacks + before
 }
 
 // appendGroup appends what is the same of all keys of a group: the route and the

@@ -17,7 +17,7 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 		want   bool
 	}{{0, true}, {29, true}, {60, false}} {
 		rule := hotRule("r", 1, time.Second)
-		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, 0.25
+		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(25)
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 		d.Advance(noon)

@@ -40,49 +40,56 @@ func (t *threshold) replacedBy(x *hotparam.Exception) bool {
 	return t.Kind == hotparam.Absolute && !x.Rate.IsZero() && x.Rate.Per == t.Rate.Per
 }
 
+// cause is the threshold as it is told of a key that comes under exception x.
+func (t *threshold) cause(x *hotparam.Exception) hotparam.Cause {
+	c := t.Cause(t.rule.Count)
+	if x != nil && t.replacedBy(x) {
+		c.Rate = x.Rate
+	}
+	return c
+}
+
 // needs tells what a key needs in the window that ends with pane last. i is its
 // entry in the threshold's view, x the exception that it comes under.
 func (t *threshold) needs(x *hotparam.Exception, i int32, text []byte, last int64) needs {
 	if x != nil && x.Action == hotparam.Allow {
 		return unreachable
 	}
-	n := needs{t.Rate.N, t.Rate.N, t.Exit}
+	n := t.reached(t.Rate.N)
 	switch t.Kind {
 	case hotparam.Absolute:
 		if x != nil && t.replacedBy(x) {
-			n = needs{x.Rate.N, x.Rate.N, hotparam.ExitCount(x.Rate.N, t.ExitShare())}
+			n = t.reached(x.Rate.N)
 		}
 	case hotparam.Share:
 		low, high := t.view.groups.bounds(t.view.window, text, last)
-		n.raise(t, low, high)
+		n.raise(t, low, high, hotparam.Fraction{Num: 1, Den: 1})
 	case hotparam.Jump:
-		low, high := t.view.history.baseline(t.view.window, i, text, last)
-		n.raise(t, low, high)
+		low, high, windows := t.view.history.baseline(t.view.window, i, text, last)
+		n.raise(t, low, high, windows)
 	case hotparam.Top:
 		t.ranked(&n, i)
 	}
 	return n
 }
 
-// raise makes of what is needed at least the threshold's factor of a reference
-// of which the bounds are given.
-func (n *needs) raise(t *threshold, low, high float64) {
-	if high < 0 {
-		n.enter = hotparam.Unknown
-	} else {
-		n.enter = max(n.enter, portion(t.Factor, high))
-	}
-	if low > 0 {
-		n.maybe = max(n.maybe, portion(t.Factor, low))
-		n.exit = max(n.exit, portion(t.Factor*t.ExitShare(), low))
-	}
+// reached is what a key needs that is hot from a count on.
+func (t *threshold) reached(count int64) needs {
+	return needs{count, count, t.ExitCount(count)}
 }
 
-// portion is the least whole count that is at least factor × n.
-func portion(factor, n float64) int64 {
-	p := factor * n
-	if p >= math.MaxInt64/2 {
-		return math.MaxInt64 / 2
+// raise makes of what is needed at least the threshold's factor of a reference, of which
+// the bounds of the count within so many windows are given; high is
+// [hotparam.Unknown] when that cannot be told.
+func (n *needs) raise(t *threshold, low, high int64, windows hotparam.Fraction) {
+	mean := windows.Inverse()
+	if high == hotparam.Unknown {
+		n.enter = hotparam.Unknown
+	} else {
+		n.enter = max(n.enter, hotparam.Portion(high, t.Factor, mean))
 	}
-	return int64(math.Ceil(p - 1e-9*max(1, p)))
+	if low > 0 {
+		n.maybe = max(n.maybe, hotparam.Portion(low, t.Factor, mean))
+		n.exit = max(n.exit, hotparam.Portion(low, t.Factor, mean, t.Exit))
+	}
 }

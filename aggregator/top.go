@@ -61,7 +61,7 @@ func (t *threshold) ranked(n *needs, i int32) {
 	}
 	if rival, ok := kth(k.lows, t.Threshold.Top, low, own); ok {
 		n.maybe = max(n.maybe, rival+1)
-		n.exit = max(n.exit, portion(t.ExitShare(), float64(rival)))
+		n.exit = max(n.exit, hotparam.Portion(rival, t.Exit))
 	}
 }
 

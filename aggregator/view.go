@@ -16,6 +16,7 @@ type ruleWatch struct {
 	hot        []*watched          // in the order in which they became hot
 	suspects   int                 // how many of the keys are suspects
 	combines   bool                // one key of the rule can explain another
+	complete   time.Time           // all counts of before have come
 }
 
 // view is one window of a rule, with what its thresholds need of it.
@@ -144,8 +145,8 @@ func (v *view) compare(c *Count, pane int64) {
 	if v.history != nil {
 		v.history.count(c)
 	}
-	if v.groups != nil && !v.groups.add(c.Text, pane, c.N) {
-		v.lose(pane)
+	if v.groups != nil {
+		v.groups.add(c.Text, pane, c.N)
 	}
 }
 

@@ -21,6 +21,8 @@ type watched struct {
 	listed bool       // is published
 	family            // whom it explains, and who explains it
 
+	meter *meter // of a hot key
+
 	suspect   *threshold // the one that the key may have passed; nil: none
 	suspected time.Time
 	exception *hotparam.Exception

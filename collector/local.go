@@ -180,6 +180,7 @@ func (l *locals) tell(c *Collector, x *local, hot bool) {
 	low := int64(x.rings[x.level].sum)
 	h := hotparam.Hot{
 		Key:   hotparam.Key{Rule: p.rule.ID, Text: string(text)},
+		Cause: level.cause(p.rule.Count),
 		Low:   low,
 		High:  hotparam.Unknown,
 		Rate:  float64(low) / level.Rate.Per.Seconds(),

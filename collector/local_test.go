@@ -153,7 +153,7 @@ func TestLocalHotCools(t *testing.T) {
 	}
 	key := hotparam.Key{Rule: "terms", Text: "GET /search?q=0"}
 	since := epoch.Add(900 * ms)
-	if len(all) != 2 || all[0] != (hotparam.Hot{Key: key, Low: 100, High: hotparam.Unknown, Rate: 100, Since: since,
+	if len(all) != 2 || all[0] != (hotparam.Hot{Key: key, Cause: rules.Rules[0].Hot[0].Cause(hotparam.Requests), Low: 100, High: hotparam.Unknown, Rate: 100, Since: since,
 		Limit: rules.Rules[0].Limit.Rate, Burst: 7, Mode: hotparam.ModeLimit, Local: true}) ||
 		!all[1].Until.Equal(epoch.Add(4600*ms)) || all[1].Key != key {
 		t.Errorf("told %+v", all)
@@ -168,7 +168,7 @@ func TestLocalHotCools(t *testing.T) {
 // business.
 func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 	share := over(10, time.Second)
-	share.Kind, share.Factor = hotparam.Share, 0.2
+	share.Kind, share.Factor = hotparam.Share, hotparam.Percent(20)
 	rules := &hotparam.Rules{Rules: []hotparam.Rule{
 		{ID: "terms", Hot: []hotparam.Threshold{over(100, time.Second), over(1000, time.Minute)}, Except: []hotparam.Exception{
 			{Values: []hotparam.QueryMatch{{Name: "q", Value: "0"}}, Action: hotparam.Allow},

@@ -28,6 +28,13 @@ type level struct {
 	mark   float64 // the count at this instance from which on a key is a candidate
 }
 
+// cause is the threshold as it is told of a key that is hot by it.
+func (l *level) cause(unit hotparam.Unit) hotparam.Cause {
+	c := l.Cause(unit)
+	c.Rate.N = l.n
+	return c
+}
+
 // profiles are those of all rules.
 type profiles struct {
 	all    []profile
@@ -81,9 +88,9 @@ func newProfile(rule *hotparam.Rule, x *hotparam.Exception) profile {
 		if x != nil && x.Action == hotparam.Allow {
 			continue // never hot
 		}
-		l := level{Threshold: t, window: t.Window(), n: t.Rate.N, exit: t.Exit}
+		l := level{Threshold: t, window: t.Window(), n: t.Rate.N, exit: t.ExitCount(t.Rate.N)}
 		if x != nil && x.Rate.N > 0 && x.Rate.Per == t.Rate.Per && t.Kind == hotparam.Absolute {
-			l.n, l.exit = x.Rate.N, hotparam.ExitCount(x.Rate.N, t.ExitShare())
+			l.n, l.exit = x.Rate.N, t.ExitCount(x.Rate.N)
 		}
 		p.levels = append(p.levels, l)
 		p.absolute = p.absolute || t.Kind == hotparam.Absolute

@@ -97,7 +97,7 @@ func TestFullFile(t *testing.T) {
 				By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
 					{Name: "q"}, {Source: hotparam.Path, Name: "id"}, {Name: "id"}, {Name: "a:b"}, {Name: "token"},
 				}},
-				Hot:    []hotparam.Threshold{{Rate: hotparam.Rate{N: 200, Per: time.Second}, Exit: 160, Hold: time.Minute, CoolDown: 5 * time.Second}},
+				Hot:    []hotparam.Threshold{{Rate: hotparam.Rate{N: 200, Per: time.Second}, Exit: hotparam.Percent(80), Hold: time.Minute, CoolDown: 5 * time.Second}},
 				Limit:  &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100}, Mode: hotparam.ModeShadow},
 				Prefix: "shop", ParamsOnly: true,
 			}, {
@@ -144,7 +144,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("top: %+v", r)
 	}
 	a, b := r.Rules[0], r.Rules[1]
-	if a.By.Kind != hotparam.ByAll || a.Hot[0] != (hotparam.Threshold{Rate: a.Hot[0].Rate, Exit: 8, Hold: 10 * time.Second, CoolDown: 5 * time.Second}) || a.Limit != nil {
+	if a.By.Kind != hotparam.ByAll || a.Hot[0] != (hotparam.Threshold{Rate: a.Hot[0].Rate, Exit: hotparam.Percent(80), Hold: 10 * time.Second, CoolDown: 5 * time.Second}) || a.Limit != nil {
 		t.Errorf("a: %+v, hot %+v", a, a.Hot)
 	}
 	if b.By.Kind != hotparam.ByNone || *b.Limit != (hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: b.Limit.Rate, Burst: 5}, Mode: hotparam.ModeLimit}) || b.Hot != nil {
@@ -169,11 +169,14 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestExit(t *testing.T) {
-	for text, want := range map[string]int64{
-		"80%": 160, "1%": 2, "0.9e1%": 0, "100%": 200, "12.5 %": 25, "160/s": 160, "1/1s": 1, "200": 200, "1": 1, "' 7 '": 7,
+	of := func(num, den int64) hotparam.Fraction { return hotparam.NewFraction(num, den) }
+	for text, want := range map[string]hotparam.Fraction{
+		"80%": of(80, 100), "1%": of(1, 100), "100%": of(1, 1), "12.5 %": of(1, 8), "160/s": of(4, 5), "1/1s": of(1, 200), "200": of(1, 1), "1": of(1, 200),
+		"' 7 '": of(7, 200), "33.3333333%": of(333333333, 1e9), "66%": of(66, 100), "050.500%": of(101, 200),
+		"0.9e1%": {}, "0.999%": {}, "100.0000001%": {}, "33.33333333%": {}, "1.2.3%": {}, ".%": {}, "%": {},
 	} {
 		f, err := Parse("f.yaml", []byte(rule("hot: {rate: 200/s, exit: "+text+"}")))
-		if want == 0 {
+		if want.IsZero() {
 			if err == nil {
 				t.Errorf("%s: is accepted", text)
 			}
@@ -183,6 +186,24 @@ func TestExit(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		} else if got := f.Rules.Rules[0].Hot[0].Exit; got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// The exit is what the file says, however low min is: not a multiple of 1/min.
+func TestExitWithLowMin(t *testing.T) {
+	for _, terms := range []string{"share: 20%", "jump: 8x", "top: 3"} {
+		for least := 1; least <= 20; least++ {
+			for percent := int64(1); percent <= 100; percent++ {
+				text := fmt.Sprintf("{%s, min: %d/s, exit: %d%%}", terms, least, percent)
+				f, err := Parse("f.yaml", []byte(rule("hot: "+text)))
+				if err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+				if got, want := f.Rules.Rules[0].Hot[0].Exit, hotparam.Percent(percent); got != want {
+					t.Errorf("%s: %d, want %d", text, got, want)
+				}
+			}
 		}
 	}
 }

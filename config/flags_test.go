@@ -21,7 +21,7 @@ func TestFromFlags(t *testing.T) {
 		By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
 			{Name: "cik"}, {Source: hotparam.Path, Name: "id"},
 		}},
-		Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: 8, Hold: 10 * time.Second, CoolDown: 5 * time.Second}},
+		Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: hotparam.Percent(80), Hold: 10 * time.Second, CoolDown: 5 * time.Second}},
 		Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5}, Mode: hotparam.ModeLimit},
 	}
 	if rules.Namespace != "replay" || len(rules.Version) != 12 || len(rules.Rules) != 1 || !reflect.DeepEqual(rules.Rules[0], want) {

@@ -72,17 +72,22 @@ func drawHot(t *rapid.T) []hotparam.Threshold {
 		rate := drawRate(t, "hot", time.Second)
 		h := hotparam.Threshold{
 			Kind: hotparam.Kind(rapid.IntRange(int(hotparam.Absolute), int(hotparam.Top)).Draw(t, "kind")),
-			Rate: rate, Exit: rapid.Int64Range(hotparam.ExitCount(rate.N, 0.01), rate.N).Draw(t, "exit"),
+			Rate: rate, Exit: hotparam.NewFraction(rapid.Int64Range(1_00000, 100_00000).Draw(t, "exit"), 100_00000),
 			Hold: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "hold")),
 		}
 		if rapid.Bool().Draw(t, "cools slowly") {
 			h.CoolDown = time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "cool-down"))
 		}
+		if h.Kind == hotparam.Absolute && rapid.Bool().Draw(t, "exit is a count") {
+			if exit := hotparam.NewFraction(rapid.Int64Range(1, rate.N).Draw(t, "exit count"), rate.N); exit.Num*100 >= exit.Den {
+				h.Exit = exit
+			}
+		}
 		switch h.Kind {
 		case hotparam.Share:
-			h.Factor = float64(rapid.IntRange(1, 1000).Draw(t, "thousandths")) / 10 / 100
+			h.Factor = hotparam.NewFraction(rapid.Int64Range(1, 1000_000).Draw(t, "millionths"), 1000_000)
 		case hotparam.Jump:
-			h.Factor = float64(rapid.IntRange(11, 10_000).Draw(t, "tenths")) / 10
+			h.Factor = hotparam.NewFraction(rapid.Int64Range(11, 10_000).Draw(t, "tenths"), 10)
 		case hotparam.Top:
 			h.Top = rapid.IntRange(1, hotparam.MaxTop).Draw(t, "top")
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,9 @@ var hotSection = section{
 	fields:  []string{"rate", "share", "jump", "top", "min", "window", "exit", "hold", "cool_down"},
 	example: "for example hot: 200/s, or hot: {rate: 200/s, exit: 80%, hold: 10s}",
 }
+
+// kindFields are the fields that say what a count is compared with, by kind.
+var kindFields = hotSection.fields[:hotparam.Top+1]
 
 // hot reads the thresholds of a rule: one, or a list of them.
 func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
@@ -38,15 +42,12 @@ func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
 		}
 		same := func(other hotparam.Threshold) bool { return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per }
 		if slices.ContainsFunc(hot, same) {
-			r.report(item.at, "keep one of them, or give them different windows", "hot: a second %s over %v", kindNamesOfHot[t.Kind], t.Rate.Per)
+			r.report(item.at, "keep one of them, or give them different windows", "hot: a second %s over %v", t.Kind, t.Rate.Per)
 		}
 		hot = append(hot, t)
 	}
 	return hot
 }
-
-// kindNamesOfHot are the fields that say what a count is compared with.
-var kindNamesOfHot = [...]string{hotparam.Absolute: "rate", hotparam.Share: "share", hotparam.Jump: "jump", hotparam.Top: "top"}
 
 // threshold reads one threshold, in full or as one word.
 func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshold, good bool) {
@@ -71,21 +72,21 @@ func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshol
 func (r *ruleReader) kind(n *node, v values, unit hotparam.Unit) (t hotparam.Threshold) {
 	const none = -1
 	kind := none
-	for i, name := range kindNamesOfHot {
+	for i, name := range kindFields {
 		switch {
 		case !v.has(name):
 		case kind == none:
 			kind = i
 		case v.get(name) != nil:
 			r.report(v.get(name).at, "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
-				"hot.%s: the threshold has hot.%s already", name, kindNamesOfHot[kind])
+				"hot.%s: the threshold has hot.%s already", name, kindFields[kind])
 		}
 	}
 	if kind == none {
-		r.report(n.at, hotSection.example, "hot has none of %s", strings.Join(kindNamesOfHot[:], ", "))
+		r.report(n.at, hotSection.example, "hot has none of %s", strings.Join(kindFields, ", "))
 		return t
 	}
-	name := kindNamesOfHot[kind]
+	name := kindFields[kind]
 	return r.terms(v.get(name), "hot."+name, hotparam.Kind(kind), unit)
 }
 
@@ -199,12 +200,15 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		forms = "80% lowers what a hot key is compared with to four fifths"
 	}
 	if percent, found := strings.CutSuffix(s, "%"); found {
-		share, ok := parsePercent(strings.TrimSpace(percent))
-		if !ok {
+		exit, err := hotparam.ParseFraction(strings.TrimSpace(percent), 100)
+		switch {
+		case errors.Is(err, hotparam.ErrDigits):
+			r.report(n.at, forms, "hot.exit %s: %v", quote(s), err)
+		case err != nil || exit.Cmp(1) > 0 || exit.Num*100 < exit.Den:
 			r.report(n.at, forms, "hot.exit %s: want 1%% to 100%%", quote(s))
-			return
+		default:
+			t.Exit = exit
 		}
-		t.Exit = hotparam.ExitCount(t.Rate.N, share)
 		return
 	}
 	if t.Kind != hotparam.Absolute {
@@ -228,7 +232,7 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		r.report(n.at, forms, "hot.exit %s: want a share, a rate or %s", quote(s), quantities[unit].want)
 	case t.Rate.N != 0 && count > t.Rate.N:
 		r.report(n.at, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
-	default:
-		t.Exit = count
+	case t.Rate.N != 0:
+		t.Exit = hotparam.NewFraction(count, t.Rate.N)
 	}
 }

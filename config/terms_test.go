@@ -26,11 +26,12 @@ func per(n int64, d time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Pe
 
 func TestThresholds(t *testing.T) {
 	const hold, cool = 10 * time.Second, 5 * time.Second
-	share := hotparam.Threshold{Kind: hotparam.Share, Factor: 0.2, Rate: per(10, time.Second), Exit: 8, Hold: hold, CoolDown: cool}
-	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: 8, Rate: per(10, time.Second), Exit: 8, Hold: hold, CoolDown: cool}
-	top := hotparam.Threshold{Kind: hotparam.Top, Top: 10, Rate: per(10, time.Second), Exit: 8, Hold: hold, CoolDown: cool}
-	with := func(t hotparam.Threshold, rate hotparam.Rate, exit int64) hotparam.Threshold {
-		t.Rate, t.Exit = rate, exit
+	exit := hotparam.Percent(80)
+	share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(20), Rate: per(10, time.Second), Exit: exit, Hold: hold, CoolDown: cool}
+	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.Fraction{Num: 8, Den: 1}, Rate: per(10, time.Second), Exit: exit, Hold: hold, CoolDown: cool}
+	top := hotparam.Threshold{Kind: hotparam.Top, Top: 10, Rate: per(10, time.Second), Exit: exit, Hold: hold, CoolDown: cool}
+	with := func(t hotparam.Threshold, rate hotparam.Rate, percent int64) hotparam.Threshold {
+		t.Rate, t.Exit = rate, hotparam.Percent(percent)
 		return t
 	}
 	for text, want := range map[string][]hotparam.Threshold{
@@ -42,25 +43,25 @@ func TestThresholds(t *testing.T) {
 		"20 %":                               {share},
 		"{rate: 20%}":                        {share},
 		"{share: 20%}":                       {share},
-		"20%/1m":                             {with(share, per(10, time.Minute), 8)},
-		"{share: 20%/1m}":                    {with(share, per(10, time.Minute), 8)},
-		"{share: 20%/1m, min: 50}":           {with(share, per(50, time.Minute), 40)},
-		"{share: 20%, min: 50}":              {with(share, per(50, time.Second), 40)},
-		"{share: 20%, min: 50/10s}":          {with(share, per(50, 10*time.Second), 40)},
-		"{share: 20%, window: 10s}":          {with(share, per(10, 10*time.Second), 8)},
-		"{share: 20%, window: 10s, min: 50}": {with(share, per(50, 10*time.Second), 40)},
-		"{share: 20%/10s, window: 10s, min: 50/10s}":  {with(share, per(50, 10*time.Second), 40)},
-		"{share: 20%, min: 50, exit: 60%}":            {with(share, per(50, time.Second), 30)},
-		"{rate: 20%, min: 50/s, exit: 50%, hold: 0s}": {{Kind: hotparam.Share, Factor: 0.2, Rate: per(50, time.Second), Exit: 25, CoolDown: cool}},
+		"20%/1m":                             {with(share, per(10, time.Minute), 80)},
+		"{share: 20%/1m}":                    {with(share, per(10, time.Minute), 80)},
+		"{share: 20%/1m, min: 50}":           {with(share, per(50, time.Minute), 80)},
+		"{share: 20%, min: 50}":              {with(share, per(50, time.Second), 80)},
+		"{share: 20%, min: 50/10s}":          {with(share, per(50, 10*time.Second), 80)},
+		"{share: 20%, window: 10s}":          {with(share, per(10, 10*time.Second), 80)},
+		"{share: 20%, window: 10s, min: 50}": {with(share, per(50, 10*time.Second), 80)},
+		"{share: 20%/10s, window: 10s, min: 50/10s}":  {with(share, per(50, 10*time.Second), 80)},
+		"{share: 20%, min: 50, exit: 60%}":            {with(share, per(50, time.Second), 60)},
+		"{rate: 20%, min: 50/s, exit: 50%, hold: 0s}": {{Kind: hotparam.Share, Factor: hotparam.Percent(20), Rate: per(50, time.Second), Exit: hotparam.Percent(50), CoolDown: cool}},
 		"8x":                          {jump},
 		"8X":                          {jump},
 		"{rate: 8x}":                  {jump},
-		"{jump: 8x/1h}":               {with(jump, per(10, time.Hour), 8)},
-		"{jump: 1.5x, cool_down: 3s}": {{Kind: hotparam.Jump, Factor: 1.5, Rate: per(10, time.Second), Exit: 8, Hold: hold, CoolDown: 3 * time.Second}},
+		"{jump: 8x/1h}":               {with(jump, per(10, time.Hour), 80)},
+		"{jump: 1.5x, cool_down: 3s}": {{Kind: hotparam.Jump, Factor: hotparam.Percent(150), Rate: per(10, time.Second), Exit: exit, Hold: hold, CoolDown: 3 * time.Second}},
 		"{top: 10}":                   {top},
-		"{top: 10, min: 20/5s}":       {with(top, per(20, 5*time.Second), 16)},
+		"{top: 10, min: 20/5s}":       {with(top, per(20, 5*time.Second), 80)},
 		"[200/s, 20%, {top: 10}, 8x]": {hotparam.NewThreshold(per(200, time.Second)), share, top, jump},
-		"\n      - rate: 200/s\n        exit: 100\n      - 20%": {with(hotparam.NewThreshold(per(200, time.Second)), per(200, time.Second), 100), share},
+		"\n      - rate: 200/s\n        exit: 100\n      - 20%": {with(hotparam.NewThreshold(per(200, time.Second)), per(200, time.Second), 50), share},
 	} {
 		if got := ruleOf(t, "hot: "+text).Hot; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", text, got, want)
@@ -73,7 +74,7 @@ func TestCount(t *testing.T) {
 		"except: [{values: {q: a}, hot: 20MB/10s, limit: 1000/s}]")
 	var got []int64
 	for _, h := range r.Hot {
-		got = append(got, h.Rate.N, h.Exit)
+		got = append(got, h.Rate.N, h.ExitCount(h.Rate.N))
 	}
 	got = append(got, r.Limit.Rate.N, r.Limit.Burst, r.Except[0].Rate.N, r.Except[0].Limit.Burst)
 	want := []int64{10e6, 8e6, 1 << 30, 1 << 29, 3e9, 2e9, 5000, 4000, 512 << 10, 10e6, 20e6, 1000}
@@ -81,7 +82,7 @@ func TestCount(t *testing.T) {
 		t.Errorf("bytes: %v %v, want %v", r.Count, got, want)
 	}
 	r = ruleOf(t, "count: ms", "hot: {rate: 30s/10s, exit: 20000}", "limit: {rate: 500ms/s, burst: 2s}")
-	if h := r.Hot[0]; r.Count != hotparam.Millis || h.Rate != per(30_000, 10*time.Second) || h.Exit != 20_000 || r.Limit.Rate != per(500, time.Second) || r.Limit.Burst != 2000 {
+	if h := r.Hot[0]; r.Count != hotparam.Millis || h.Rate != per(30_000, 10*time.Second) || h.ExitCount(h.Rate.N) != 20_000 || r.Limit.Rate != per(500, time.Second) || r.Limit.Burst != 2000 {
 		t.Errorf("ms: %+v, limit %+v", r, r.Limit)
 	}
 	for word, unit := range map[string]hotparam.Unit{"units": hotparam.Units, "requests": hotparam.Requests, "bytes": hotparam.Bytes, "ms": hotparam.Millis} {

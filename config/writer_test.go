@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -86,22 +85,27 @@ func (w writer) rate(r hotparam.Rate, unit hotparam.Unit) string {
 
 // threshold writes one, in one word where that is all there is to say.
 func (w writer) threshold(h hotparam.Threshold, unit hotparam.Unit) string {
-	percent := func(f float64) string { return strconv.FormatFloat(f*100, 'f', -1, 64) + "%" }
 	word := map[hotparam.Kind]string{
-		hotparam.Absolute: "", hotparam.Share: strconv.FormatFloat(h.Factor*100, 'f', 1, 64) + "%",
-		hotparam.Jump: strconv.FormatFloat(h.Factor, 'f', -1, 64) + "x", hotparam.Top: fmt.Sprint(h.Top),
+		hotparam.Absolute: "", hotparam.Share: h.Factor.Decimal(100) + "%",
+		hotparam.Jump: h.Factor.Decimal(1) + "x", hotparam.Top: fmt.Sprint(h.Top),
 	}[h.Kind]
 	field := map[hotparam.Kind]string{hotparam.Absolute: "rate", hotparam.Share: "share", hotparam.Jump: "jump", hotparam.Top: "top"}[h.Kind]
-	exit := percent(h.ExitShare())
+	exit := h.Exit.Decimal(100) + "%"
 	var pairs []pair
 	switch {
 	case h.Kind == hotparam.Absolute:
 		pairs = []pair{{"rate", w.rate(h.Rate, unit)}}
-		switch rapid.IntRange(0, 2).Draw(w.T, "exit") {
-		case 0:
-			exit = w.count(h.Exit, unit)
-		case 1:
-			exit = w.count(h.Exit, unit) + "/" + h.Rate.Per.String()
+		if count := h.ExitCount(h.Rate.N); h.Exit == hotparam.NewFraction(count, h.Rate.N) {
+			ways := 2
+			if read, err := hotparam.ParseFraction(h.Exit.Decimal(100), 100); err != nil || read != h.Exit {
+				ways = 1 // a part that no percentage can be
+			}
+			switch rapid.IntRange(0, ways).Draw(w.T, "exit") {
+			case 0:
+				exit = w.count(count, unit)
+			case 1:
+				exit = w.count(count, unit) + "/" + h.Rate.Per.String()
+			}
 		}
 	case h.Kind != hotparam.Top && w.coin("window with the word"):
 		pairs = []pair{{field, w.text(word + "/" + h.Rate.Per.String())}, {"min", w.text(w.count(h.Rate.N, unit))}}

@@ -191,7 +191,7 @@ func (d *desired) update(h *hotparam.Hot) bool {
 	if w == nil {
 		return false
 	}
-	w.Low, w.High, w.Rate, w.Ratio = h.Low, h.High, h.Rate, h.Ratio
+	w.Low, w.High, w.Rate, w.Ratio, w.Cause = h.Low, h.High, h.Rate, h.Ratio, h.Cause
 	if h.Top != nil {
 		w.Top = h.Top
 	}

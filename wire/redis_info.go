@@ -24,7 +24,7 @@ const (
 
 // AppendHotInfo appends the value of one entry of the info hash:
 //
-//	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06}
+//	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,"kind":"rate","threshold":"200/s","min":200,"window_ms":1000,"unit":"requests"}
 //
 // Times are unix milliseconds; high is null when unknown, limit when there is
 // none; where the key's requests come from follows as "top" when it is known. The
@@ -55,6 +55,7 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = appendJSONString(append(dst, `,"mode":`...), string(h.Mode))
 	dst = appendJSONString(append(dst, `,"owner":`...), h.Owner)
 	dst = appendJSONFloat(append(dst, `,"ratio":`...), h.Ratio)
+	dst = appendCause(dst, h.Cause)
 	if h.Top != nil {
 		dst = appendTop(append(dst, `,"top":`...), h.Top)
 	}
@@ -72,6 +73,7 @@ type hotInfo struct {
 	Owner string        `json:"owner"`
 	Ratio *float64      `json:"ratio"`
 	Top   *hotTop       `json:"top"`
+	hotCause
 }
 
 var (
@@ -85,8 +87,8 @@ var (
 
 // ParseHotInfo reads what [AppendHotInfo] wrote, in any order of the fields and
 // with fields that are not known here. Without a ratio, as earlier versions wrote
-// it, the ratio is 1: the key reached its threshold. The key and the rate are left
-// empty: they stand in the member and in its score.
+// it, the ratio is 1: the key reached its threshold; without a cause that is not known.
+// The key and the rate are left empty: they stand in the member and in its score.
 func ParseHotInfo(value []byte) (hotparam.Hot, error) {
 	var info hotInfo
 	if err := json.Unmarshal(value, &info); err != nil {
@@ -107,7 +109,7 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
 		return hotparam.Hot{}, errInfoMissing
 	}
-	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner}
+	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Cause: i.cause()}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
 			return hotparam.Hot{}, errInfoRatio

@@ -25,6 +25,7 @@ func hotPhone() hotparam.Hot {
 		Burst: 100,
 		Mode:  hotparam.ModeLimit,
 		Owner: "statsd",
+		Cause: hotparam.Cause{Rate: hotparam.Rate{N: 200, Per: time.Second}},
 	}
 }
 
@@ -36,14 +37,19 @@ func topPhone() *hotparam.Attribution {
 	}
 }
 
-const infoTop = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,` +
-	`"top":{"routes":[{"name":"GET /search","count":180,"over":3},{"name":"GET /browse","count":32}],"instances":[{"name":"api-1","count":212}],"explains":4}}`
+const causePhone = `"kind":"rate","threshold":"200/s","min":200,"window_ms":1000,"unit":"requests"`
 
-const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06}`
+const infoTop = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,` + causePhone +
+	`,"top":{"routes":[{"name":"GET /search","count":180,"over":3},{"name":"GET /browse","count":32}],"instances":[{"name":"api-1","count":212}],"explains":4}}`
+
+const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,` + causePhone + `}`
 
 func TestHotInfoGolden(t *testing.T) {
 	watched := hotPhone()
 	watched.High, watched.Limit, watched.Burst, watched.Mode = hotparam.Unknown, hotparam.Rate{}, 0, hotparam.ModeWatch
+	watched.Cause = hotparam.Cause{Kind: hotparam.Share, Factor: hotparam.NewFraction(1, 8), Rate: hotparam.Rate{N: 10e6, Per: time.Minute}, Unit: hotparam.Bytes}
+	before := hotPhone()
+	before.Cause = hotparam.Cause{}
 	template := hotPhone()
 	template.Until = time.Time{}
 	attributed := hotPhone()
@@ -53,7 +59,8 @@ func TestHotInfoGolden(t *testing.T) {
 		want string
 	}{
 		"limited":  {hotPhone(), infoPhone},
-		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd","ratio":1.06}`},
+		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd","ratio":1.06,"kind":"share","threshold":"12.5%/1m","min":10000000,"window_ms":60000,"unit":"bytes"}`},
+		"before":   {before, strings.Replace(infoPhone, ","+causePhone, "", 1)},
 		"top":      {attributed, infoTop},
 		"template": {template, strings.Replace(infoPhone, "1732172460123", "\x03", 1)},
 	} {
@@ -136,6 +143,20 @@ func TestParseHotInfoWithoutRatio(t *testing.T) {
 	h, err := ParseHotInfo([]byte(strings.Replace(infoPhone, `,"ratio":1.06`, "", 1)))
 	if err != nil || h.Ratio != 1 {
 		t.Errorf("ratio %v, %v; want 1", h.Ratio, err)
+	}
+}
+
+// A cause that is not there, or is told in a way that is not known here, costs no entry.
+func TestParseHotInfoWithoutCause(t *testing.T) {
+	for _, edit := range [][2]string{
+		{"," + causePhone, ""}, {`"rate"`, `"slope"`}, {`"requests"`, `"joules"`}, {`"min":200`, `"min":0`}, {`"window_ms":1000`, `"window_ms":3600001`},
+		{`"kind":"rate"`, `"kind":"share"`}, {`"kind":"rate","threshold":"200/s"`, `"kind":"top","threshold":"top 1001/s"`}, {`"kind":"rate","threshold":"200/s"`, `"kind":"jump","threshold":"x/s"`},
+	} {
+		value := strings.Replace(infoPhone, edit[0], edit[1], 1)
+		h, err := ParseHotInfo([]byte(value))
+		if kept := edit[0] == `"kind":"rate"`; err != nil || value == infoPhone || h.Low != 212 || h.Cause.IsZero() == kept {
+			t.Errorf("%s: %+v, %v", value, h, err)
+		}
 	}
 }
 
@@ -248,6 +269,19 @@ func genHot(t *rapid.T) hotparam.Hot {
 	}
 	if rapid.Bool().Draw(t, "known") {
 		h.High = h.Low + rapid.Int64Range(0, 1<<20).Draw(t, "hidden")
+	}
+	if rapid.Bool().Draw(t, "caused") {
+		h.Cause = hotparam.Cause{
+			Kind: hotparam.Kind(rapid.IntRange(int(hotparam.Absolute), int(hotparam.Top)).Draw(t, "kind")),
+			Rate: hotparam.Rate{N: rapid.Int64Range(1, 1<<50).Draw(t, "min"), Per: time.Duration(rapid.Int64Range(1000, 3_600_000).Draw(t, "window")) * time.Millisecond},
+			Unit: hotparam.Unit(rapid.IntRange(int(hotparam.Requests), int(hotparam.Units)).Draw(t, "unit")),
+		}
+		switch h.Cause.Kind {
+		case hotparam.Share, hotparam.Jump:
+			h.Cause.Factor = hotparam.NewFraction(rapid.Int64Range(1, 1e9).Draw(t, "factor"), 1e7)
+		case hotparam.Top:
+			h.Cause.Top = rapid.IntRange(1, hotparam.MaxTop).Draw(t, "top")
+		}
 	}
 	if h.Mode != hotparam.ModeWatch {
 		h.Limit = hotparam.Rate{N: rapid.Int64Range(1, 10_000).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 1500 * time.Millisecond}).Draw(t, "per")}

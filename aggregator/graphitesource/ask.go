@@ -63,10 +63,10 @@ func (c *Config) filter(rule *hotparam.Rule) int64 {
 		if t.Kind == hotparam.Share || t.Kind == hotparam.Jump || t.Rate.Per > maxFiltered {
 			return 0
 		}
-		exit := min(t.Exit, t.Rate.N)
+		exit := t.ExitCount(t.Rate.N)
 		for j := range rule.Except {
 			if x := &rule.Except[j]; t.Kind == hotparam.Absolute && x.Rate.Per == t.Rate.Per && !x.Rate.IsZero() {
-				exit = min(exit, x.Rate.N, hotparam.ExitCount(x.Rate.N, t.ExitShare()))
+				exit = min(exit, t.ExitCount(x.Rate.N))
 			}
 		}
 		above = min(above, (max(1, exit)-1)/int64(t.Rate.Per/c.Step))

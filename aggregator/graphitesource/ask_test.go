@@ -52,12 +52,12 @@ func TestFilterMissesNothing(t *testing.T) {
 		steps := rapid.IntRange(1, int(maxFiltered/c.Step)).Draw(t, "steps")
 		rule := hotRule("r", rapid.Int64Range(1, 1000).Draw(t, "n"), time.Duration(steps)*c.Step)
 		th := &rule.Hot[0]
-		th.Exit = rapid.Int64Range(1, th.Rate.N).Draw(t, "exit")
-		exit := th.Exit
+		exit := rapid.Int64Range(1, th.Rate.N).Draw(t, "exit")
+		th.Exit = hotparam.NewFraction(exit, th.Rate.N)
 		if rapid.Bool().Draw(t, "except") {
 			own := hotparam.Rate{N: rapid.Int64Range(1, 2000).Draw(t, "own"), Per: th.Rate.Per}
 			rule.Except = []hotparam.Exception{{Rate: own}}
-			exit = min(exit, hotparam.ExitCount(own.N, th.ExitShare()))
+			exit = min(exit, max(1, (own.N*exit+th.Rate.N-1)/th.Rate.N))
 		}
 		above := c.filter(&rule)
 		// The evenest that is at the exit.

@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 				// Every count comes: it has a share, too.
 				rule := hotRule("r", 100, 10*time.Second)
 				share := rule.Hot[0]
-				share.Kind, share.Factor = hotparam.Share, 1
+				share.Kind, share.Factor = hotparam.Share, hotparam.Percent(100)
 				rule.Hot = append(rule.Hot, share)
 				w := newWorld(t, nil, rule)
 				w.start()

@@ -114,7 +114,7 @@ func TestMatchesExactCount(t *testing.T) {
 func TestConserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := hotRule("r", 1000, 10*time.Second)
-		share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, 0.5
+		share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
 		w := newWorld(t, nil, share)
 		w.start()
 		sent := 0.0
@@ -198,7 +198,7 @@ func TestNoHeartbeat(t *testing.T) {
 func TestStartsWithThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jump := hotRule("j", 50, 10*time.Second)
-		jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, 3
+		jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, hotparam.Percent(300)
 		w := newWorld(t, nil, jump)
 		for range 110 {
 			w.flush(map[string]float64{"q=a": 10, "q=new": 2})

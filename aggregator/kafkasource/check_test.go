@@ -222,7 +222,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	jump := hotRule("j", 10, time.Minute)
-	jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, 2
+	jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, hotparam.Percent(200)
 	if got := aggregator.Lookback(&hotparam.Rules{Rules: []hotparam.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
 		t.Errorf("a jump over a minute looks back %v, want its baseline, too", got)
 	}

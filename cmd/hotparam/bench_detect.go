@@ -44,9 +44,12 @@ memory_bytes.
 The JSON object has precision (null if nothing is hot), recall (null if nothing is
 truly hot), missed_above_floor (keys that truly reached threshold + floor and were
 not found), false_hot, floor (the most that could be hidden of any key at the end of
-any pane), events_per_second and memory_bytes.`,
+any pane; where it is not below threshold nothing is shown), bounds (pairs of low and
+high that were published) and wrong_bounds, cooled, cooled_early (at the exit or above
+it), cooled_late (keys that stayed hot for over two seconds more, also when all traffic
+had ended), events_per_second and memory_bytes.`,
 		Example: `  hotparam bench detect
-  hotparam bench detect --memory 1MB --zipf 0.8        # where memory is short
+  hotparam bench detect --memory 2MB --zipf 0.8        # where memory is short
   hotparam bench detect --trace access.log --by q --threshold 60 --window 1m
   hotparam bench detect --json | jq .recall`,
 		Args: args(cobra.NoArgs),
@@ -172,7 +175,13 @@ func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "precision\t%s\t%d of %d that were hot are not truly so\n", share(r.Precision), r.FalseHot, r.Hot)
 	fmt.Fprintf(t, "recall\t%s\t%d missed above threshold + floor\n", share(r.Recall), r.MissedAboveFloor)
-	fmt.Fprintf(t, "floor\t%s\tthe most that could be hidden of a key\n", thousands(r.Floor))
+	floor := "the most that could be hidden of a key"
+	if r.Floor >= r.Threshold {
+		floor += ": the threshold or more, so this shows nothing; give more --memory, or a higher --threshold"
+	}
+	fmt.Fprintf(t, "floor\t%s\t%s\n", thousands(r.Floor), floor)
+	fmt.Fprintf(t, "bounds\t%s\t%d of them wrong\n", thousands(int64(r.Bounds)), r.WrongBounds)
+	fmt.Fprintf(t, "cooled\t%s\t%d too early, %d keys too late\n", thousands(int64(r.Cooled)), r.CooledEarly, r.CooledLate)
 	fmt.Fprintf(t, "events/s\t%s\tof processor time, from line to window\n", metric(r.EventsPerSecond))
 	fmt.Fprintf(t, "memory\t%.1f MB\tof decoder and detector\n", float64(r.MemoryBytes)/1e6)
 	if err := t.Flush(); err != nil {

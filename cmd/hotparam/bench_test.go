@@ -67,11 +67,12 @@ func TestBenchIngest(t *testing.T) {
 	}
 }
 
-var detectFields = []string{"precision", "recall", "missed_above_floor", "false_hot", "floor", "events_per_second", "memory_bytes"}
+var detectFields = []string{"precision", "recall", "missed_above_floor", "false_hot", "floor", "threshold", "bounds", "wrong_bounds", "cooled", "cooled_early", "cooled_late", "events_per_second", "memory_bytes"}
 
 func TestBenchDetect(t *testing.T) {
 	r := benchJSON(t, "detect --keys 1000 --events 20000 --windows 2 --threshold 100", detectFields...)
-	if r["precision"] != 1 || r["recall"] != 1 || r["missed_above_floor"] != 0 || r["false_hot"] != 0 || r["floor"] != 0 || r["events_per_second"] <= 0 || r["memory_bytes"] <= 0 {
+	if r["precision"] != 1 || r["recall"] != 1 || r["missed_above_floor"] != 0 || r["false_hot"] != 0 || r["floor"] != 0 || r["events_per_second"] <= 0 || r["memory_bytes"] <= 0 ||
+		r["bounds"] <= 0 || r["wrong_bounds"] != 0 || r["cooled"] <= 0 || r["cooled_early"] != 0 || r["cooled_late"] != 0 {
 		t.Error(r)
 	}
 	trace := filepath.Join("..", "..", "internal", "demo", "data", "edgar-2017-06-30.access.log.zst")

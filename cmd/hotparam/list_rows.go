@@ -37,13 +37,15 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 	// put in afterwards.
 	var heads strings.Builder
 	t := tabwriter.NewWriter(&heads, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RATE\tLIMIT\tMODE\tSINCE\tRULE\tKEY")
-	for _, h := range r {
-		limit := h.Limit.String()
-		if limit == "" {
-			limit = "-"
+	fmt.Fprintln(t, "RATE\tCOUNT\tHOT AT\tLIMIT\tMODE\tSINCE\tRULE\tKEY")
+	for i := range r {
+		h := &r[i]
+		limit := "-"
+		if !h.Limit.IsZero() {
+			limit = rateWords(h.Limit, h.Cause.Unit)
 		}
-		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", speedWords(h.Rate, h.Cause.Unit), boundsWords(h), causeWords(h.Cause),
+			limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -110,13 +112,15 @@ func (r instanceRows) table(w io.Writer, _ bool) error {
 	return t.Flush()
 }
 
-// listed is a hot key as `list --json` prints it.
+// listed is a hot key as `list --json` prints it. Rate, Low, High, Min, Limit and Burst
+// are numbers of Unit, Low and High within Window.
 type listed struct {
-	Key   string        `json:"key"`
-	Rule  string        `json:"rule"`
-	Rate  float64       `json:"rate"`
-	Low   int64         `json:"low"`
-	High  *int64        `json:"high"` // null when unknown
+	Key  string  `json:"key"`
+	Rule string  `json:"rule"`
+	Rate float64 `json:"rate"` // per second
+	Low  int64   `json:"low"`
+	High *int64  `json:"high"` // null when unknown
+	listedCause
 	Limit string        `json:"limit,omitempty"`
 	Burst int64         `json:"burst,omitempty"`
 	Mode  hotparam.Mode `json:"mode"`
@@ -124,6 +128,16 @@ type listed struct {
 	Until time.Time     `json:"until"`
 	Owner string        `json:"owner"`
 	Top   *listedTop    `json:"top,omitempty"`
+}
+
+// listedCause is the threshold that made the key hot; it is left out where that is not
+// known, as of entries of an earlier version.
+type listedCause struct {
+	Kind      string  `json:"kind,omitempty"` // "rate", "share", "jump", "top"
+	Threshold string  `json:"threshold,omitempty"`
+	Min       int64   `json:"min,omitempty"`
+	Window    float64 `json:"window_seconds,omitempty"`
+	Unit      string  `json:"unit,omitempty"`
 }
 
 type listedTop struct {
@@ -149,6 +163,9 @@ func (r hotRows) values() any {
 		}
 		if h.High != hotparam.Unknown {
 			l.High = &h.High
+		}
+		if c := h.Cause; !c.IsZero() {
+			l.listedCause = listedCause{c.Kind.String(), c.String(), c.Rate.N, c.Rate.Per.Seconds(), c.Unit.String()}
 		}
 		if t := h.Top; t != nil {
 			l.Top = &listedTop{listOrigins(t.Routes), listOrigins(t.Instances), listOrigins(t.Callers), t.Explains}

@@ -56,6 +56,7 @@ func TestList(t *testing.T) {
 	publish(t, server, hotparam.Change{Hot: []hotparam.Hot{
 		{
 			Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?a=1&q=phone"}, Low: 212, High: 230, Rate: 212, Since: since,
+			Cause: hotparam.Cause{Rate: hotparam.Rate{N: 200, Per: time.Second}},
 			Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeLimit,
 			Top: &hotparam.Attribution{
 				Routes:   []hotparam.Origin{{Name: "GET /search", Count: 180}, {Name: "GET /browse/", Count: 32, Over: 12}},
@@ -70,7 +71,7 @@ func TestList(t *testing.T) {
 		r.exits(t, exitOK)
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		if len(lines) != 3 || !strings.HasPrefix(lines[0], "RATE") ||
-			!strings.Contains(lines[1], "600.0/s") || !strings.HasSuffix(lines[2], "GET /search?a=1&q=phone") {
+			!strings.HasPrefix(lines[1], "600.0/s  600 or more    -       -") || !strings.HasPrefix(lines[2], "212.0/s  212-230 in 1s  200/s   50/s") || !strings.HasSuffix(lines[2], "GET /search?a=1&q=phone") {
 			t.Errorf("stdout:\n%s\nwant a heading and two keys, the highest rate first", r.out)
 		}
 	})
@@ -88,6 +89,7 @@ func TestList(t *testing.T) {
 		}
 		if limited.Key != "GET /search?a=1&q=phone" || limited.Rule != "search-terms" || limited.Low != 212 ||
 			limited.High == nil || *limited.High != 230 || limited.Limit != "50/s" || limited.Burst != 100 ||
+			limited.listedCause != (listedCause{"rate", "200/s", 200, 1, "requests"}) || watched.listedCause != (listedCause{}) ||
 			limited.Owner != "statsd" || !limited.Since.Equal(since) || !limited.Until.After(since) ||
 			limited.Top == nil || limited.Top.Explains != 4 || limited.Top.Routes[1] != (listedOrigin{"GET /browse/", 20, 32}) {
 			t.Errorf("second: %+v", limited)

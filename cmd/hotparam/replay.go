@@ -268,14 +268,8 @@ func (p *eventPrinter) keep(err error) {
 }
 
 func (p *eventPrinter) text(e replay.Event) {
-	rate, threshold := fmt.Sprintf("%.1f", e.Rate), e.Threshold
-	if e.Unit == hotparam.Bytes.String() {
-		rate = shortSize(e.Rate)
-		if e.Source.Kind == hotparam.Absolute {
-			threshold = rateWords(e.Source.Rate, hotparam.Bytes)
-		}
-	}
-	_, err := fmt.Fprintf(p.out, "%-4s %s  %8s/s  %-*s  %s\n", e.Event, e.Time, rate, p.width(threshold), threshold, e.Key)
+	threshold := causeWords(e.Cause)
+	_, err := fmt.Fprintf(p.out, "%-4s %s  %10s  %-*s  %s\n", e.Event, e.Time, speedWords(e.Rate, e.Cause.Unit), p.width(threshold), threshold, e.Key)
 	p.keep(err)
 }
 
@@ -283,19 +277,6 @@ func (p *eventPrinter) text(e replay.Event) {
 func (p *eventPrinter) width(threshold string) int {
 	p.widest = max(p.widest, len(threshold))
 	return p.widest
-}
-
-// shortSize is a number of bytes with a digit behind the point.
-func shortSize(n float64) string {
-	for _, u := range []struct {
-		unit  string
-		bytes float64
-	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}} {
-		if n >= u.bytes {
-			return fmt.Sprintf("%.1f%s", n/u.bytes, u.unit)
-		}
-	}
-	return fmt.Sprintf("%.1fB", n)
 }
 
 func (p *eventPrinter) summary(s replay.Summary) {

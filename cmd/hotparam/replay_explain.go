@@ -167,9 +167,9 @@ func stepWords(s *replay.Step, t *hotparam.Threshold, unit hotparam.Unit) string
 func against(t *hotparam.Threshold) string {
 	switch t.Kind {
 	case hotparam.Share:
-		return fmt.Sprintf(", %g%% of its route's", 100*t.Factor)
+		return ", " + t.Factor.Decimal(100) + "% of its route's"
 	case hotparam.Jump:
-		return fmt.Sprintf(", %gx its baseline", t.Factor)
+		return ", " + t.Factor.Decimal(1) + "x its baseline"
 	case hotparam.Top:
 		return fmt.Sprintf(", a place among the top %d", t.Top)
 	}

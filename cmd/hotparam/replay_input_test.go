@@ -114,7 +114,7 @@ func TestReplayBytes(t *testing.T) {
 	sized := strings.ReplaceAll(accessLog(), `"}`, `","body_bytes_sent":"1234"}`)
 	r := withInput(t, sized, "replay", "--config", rules, "-")
 	r.exits(t, exitOK)
-	if !strings.HasPrefix(r.out, "hot  2017-06-30T00:00:00.8Z    11.1KB/s  10KB/s  GET /search?q=phone\n") || r.err != "" {
+	if !strings.HasPrefix(r.out, "hot  2017-06-30T00:00:00.8Z   11.1 kB/s  10KB/s  GET /search?q=phone\n") || r.err != "" {
 		t.Errorf("%s%s", r.out, r.err)
 	}
 	if r = withInput(t, sized, "replay", "--config", rules, "--explain", "GET /search?q=phone", "-"); !strings.Contains(r.out, "reached 10KB") {
@@ -136,7 +136,7 @@ func TestReplayTellsTheThreshold(t *testing.T) {
 	if !strings.HasPrefix(r.out, "hot  2017-06-30T00:00:02.9Z       0.5/s  30/1m  GET /search?q=phone\n") {
 		t.Errorf("%s", r.out)
 	}
-	if r = withInput(t, accessLog(), "replay", "--config", rules, "--json", "-"); !strings.Contains(r.out, `"threshold":"30/1m","window_seconds":60`) {
+	if r = withInput(t, accessLog(), "replay", "--config", rules, "--json", "-"); !strings.Contains(r.out, `"threshold":"30/1m","kind":"rate","window_seconds":60,"unit":"requests"`) {
 		t.Errorf("%s", r.out)
 	}
 }

@@ -76,6 +76,22 @@ const (
 `
 )
 
+// The exit is told as the file has it, however low min is.
+func TestExitInWords(t *testing.T) {
+	for hot, want := range map[string]string{
+		"{share: 20%, min: 2/s}":                     "hot at 20% of the route and 2/s (cool below 80% of that",
+		"{jump: 8x, min: 3/s, exit: 50%}":            "hot at 8x the baseline and 3/s (cool below 50% of that",
+		"{jump: 1.0625x, min: 7/s, exit: 99.95%}":    "hot at 1.0625x the baseline and 7/s (cool below 99.95% of that",
+		"{top: 3, min: 1/s, exit: 33.3333333%}":      "hot at a place among the top 3 and 1/s (cool below 33.3333333% of that",
+		"{share: 0.0000001%, min: 1/s, exit: 1.25%}": "hot at 0.0000001% of the route and 1/s (cool below 1.25% of that",
+	} {
+		path := write(t, "rules: [{id: a, match: {route: '*'}, by: all, hot: "+hot+"}]")
+		if r := hotparamCommand(t, "rules", "lint", path); r.code != exitOK || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit code %d, %s\nwant %s", hot, r.code, r.err, want)
+		}
+	}
+}
+
 // How counts travel is told in words, too.
 func TestTransportInWords(t *testing.T) {
 	for settings, want := range map[string]string{

@@ -67,17 +67,17 @@ func byWords(by hotparam.By) string {
 // thresholdWords is when a key is hot, and when no more.
 func thresholdWords(t *hotparam.Threshold, unit hotparam.Unit) string {
 	rate := rateWords(t.Rate, unit)
-	exit := strconv.FormatFloat(100*t.ExitShare(), 'g', 3, 64) + "% of that"
+	exit := t.Exit.Decimal(100) + "% of that"
 	var at string
 	switch t.Kind {
 	case hotparam.Share:
-		at = fmt.Sprintf("%s%% of the route and %s", strconv.FormatFloat(100*t.Factor, 'g', 6, 64), rate)
+		at = fmt.Sprintf("%s%% of the route and %s", t.Factor.Decimal(100), rate)
 	case hotparam.Jump:
-		at = fmt.Sprintf("%sx the baseline and %s", strconv.FormatFloat(t.Factor, 'g', 6, 64), rate)
+		at = fmt.Sprintf("%sx the baseline and %s", t.Factor.Decimal(1), rate)
 	case hotparam.Top:
 		at = fmt.Sprintf("a place among the top %d and %s", t.Top, rate)
 	default:
-		at, exit = rate, countWords(t.Exit, unit)
+		at, exit = rate, countWords(t.ExitCount(t.Rate.N), unit)
 	}
 	terms := []string{"cool below " + exit}
 	if t.CoolDown > 0 {

@@ -46,6 +46,12 @@ type DetectResult struct {
 	MissedAboveFloor int      `json:"missed_above_floor"`
 	FalseHot         int      `json:"false_hot"`
 	Floor            int64    `json:"floor"`             // the highest at the end of any pane
+	Threshold        int64    `json:"threshold"`         // above the floor, or nothing is shown
+	Bounds           int      `json:"bounds"`            // pairs of low and high that were published
+	WrongBounds      int      `json:"wrong_bounds"`      // of these, low above or high below the exact count
+	Cooled           int      `json:"cooled"`            // times that a key cooled
+	CooledEarly      int      `json:"cooled_early"`      // of these, at the exit or above it
+	CooledLate       int      `json:"cooled_late"`       // keys that stayed hot by more than two seconds
 	EventsPerSecond  float64  `json:"events_per_second"` // of processor time
 	MemoryBytes      int64    `json:"memory_bytes"`      // of the heap, that decoder and detector hold at the end
 
@@ -76,11 +82,11 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 		return DetectResult{}, err
 	}
 	defer close()
-	d := &detection{decoder: aggregator.NewDecoder(c.Rules, wire.Plain), hot: make(map[string]struct{})}
-	d.detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: c.Rules, Publisher: d, Memory: c.Memory})
 	exact, lines := newReference(window), aggregator.NewDecoder(c.Rules, wire.Plain)
+	d := &detection{decoder: aggregator.NewDecoder(c.Rules, wire.Plain), hot: make(map[string]struct{}), judging: newJudging(exact, &c.Rules.Rules[0].Hot[0])}
+	d.detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: c.Rules, Publisher: d, Memory: c.Memory})
 
-	var result DetectResult
+	result := DetectResult{Threshold: threshold.N}
 	var took time.Duration
 	b := new(batch)
 	for {
@@ -94,7 +100,12 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 			return DetectResult{}, err
 		}
 		took += fed
-		b.each(func(packet []byte, at time.Time) { lines.Packet(packet, at, exact) })
+		if len(b.at) > 0 {
+			pane := b.at[0] / exact.pane
+			d.judging.panesOver(pane, time.Unix(0, b.at[0]), result.Floor)
+			b.each(func(packet []byte, at time.Time) { lines.Packet(packet, at, exact) })
+			d.judging.paneCounted(pane)
+		}
 		result.Floor = max(result.Floor, d.detector.Stats().Floor)
 		result.Events += int64(b.events)
 		if err := ctx.Err(); err != nil {
@@ -110,12 +121,16 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 	if counts := lines.Stats(); counts.Counts != counts.Lines {
 		return DetectResult{}, fmt.Errorf("bench: of %d lines %d were counts", counts.Lines, counts.Counts)
 	}
+	d.silence(result.Floor)
 	if took > 0 {
 		result.EventsPerSecond = math.Round(float64(result.Events) / took.Seconds())
 	}
 	result.MemoryBytes = d.release()
 	runtime.KeepAlive(b) // the decoder has views of its last packet, which is ours
 	result.judge(exact, d.hot, threshold.N)
+	j := d.judging
+	result.Bounds, result.WrongBounds, result.Cooled, result.CooledEarly = j.bounds, j.wrongBounds, j.cooled, j.cooledEarly
+	result.CooledLate = len(j.late)
 	return result, nil
 }
 
@@ -176,6 +191,8 @@ type detection struct {
 	detector *aggregator.Detector
 	hot      map[string]struct{}
 	advanced time.Time
+	told     time.Time // when the hot keys' present counts were asked for
+	judging  *judging
 }
 
 // advanceEvery is how often the detector is told the time: a shard is with each
@@ -188,15 +205,51 @@ func (d *detection) feed(b *batch) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	start := d.advanced
+	if len(b.at) > 0 {
+		start = time.Unix(0, b.at[0])
+	}
 	b.each(func(packet []byte, at time.Time) {
 		if at.Sub(d.advanced) >= advanceEvery {
 			d.advanced = at
 			d.detector.Advance(at)
+			if at.Equal(start) && at.Sub(d.told) >= refreshEvery {
+				d.told = at
+				d.detector.Refresh()
+			}
 		}
 		d.decoder.Packet(packet, at, d.detector)
 	})
 	to, err := cpuTime()
 	return to - from, err
+}
+
+// refreshEvery is how often the present counts of hot keys are told: between two panes, so
+// that it is known of which window they are.
+const refreshEvery = time.Second
+
+// silence lets time pass after the stream until every key must be cool, and judges what
+// is told meanwhile: one that is still hot then is late.
+func (d *detection) silence(floor int64) {
+	j := d.judging
+	pane := d.advanced.UnixNano()/j.exact.pane + 1
+	t := j.threshold
+	// What is hidden leaves with its cell, some panes after its window.
+	last := pane + int64(t.Rate.Per+t.Hold+t.CoolDown+slack)/j.exact.pane + int64(j.exact.panes)
+	for ; pane <= last; pane++ {
+		now := time.Unix(0, pane*j.exact.pane)
+		d.advanced = now
+		d.detector.Advance(now)
+		if now.Sub(d.told) >= refreshEvery {
+			d.told = now
+			d.detector.Refresh()
+		}
+		j.panesOver(pane, now, floor)
+		j.paneCounted(pane)
+	}
+	for text := range j.hot {
+		j.late[text] = struct{}{}
+	}
 }
 
 // release forgets the detector and tells how much of the heap it held.
@@ -218,11 +271,19 @@ func heap() int64 {
 func (d *detection) Publish(c hotparam.Change) {
 	for _, h := range c.Hot {
 		d.hot[h.Text] = struct{}{}
+		d.judging.told = append(d.judging.told, telling{Hot: h, kind: becameHot})
+	}
+	for _, h := range c.Cool {
+		d.judging.told = append(d.judging.told, telling{Hot: h, kind: becameCool})
 	}
 }
 
 // Refresh implements [aggregator.Publisher].
-func (*detection) Refresh(int, []hotparam.Hot) {}
+func (d *detection) Refresh(_ int, hot []hotparam.Hot) {
+	for _, h := range hot {
+		d.judging.told = append(d.judging.told, telling{Hot: h, kind: refreshed})
+	}
+}
 
 // Suspects implements [aggregator.Publisher].
 func (*detection) Suspects(int, []hotparam.Hot) {}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
 )
 
 func detect(t *testing.T, memory int64, threshold int64, g Generate) DetectResult {
@@ -41,8 +42,52 @@ func TestDetectClaimsHoldWithLittleMemory(t *testing.T) {
 	if r.Floor == 0 {
 		t.Errorf("the memory was enough: %+v", r)
 	}
-	if r.MissedAboveFloor != 0 || r.FalseHot != 0 {
+	if r.Floor >= r.Threshold {
+		t.Errorf("the floor is %d, the threshold %d: nothing is shown", r.Floor, r.Threshold)
+	}
+	if r.MissedAboveFloor != 0 || r.FalseHot != 0 || r.Bounds == 0 || r.WrongBounds != 0 || r.Cooled == 0 || r.CooledEarly != 0 || r.CooledLate != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What is wrong with bounds, or with when a key cools, is seen.
+func TestJudgingFindsWhatIsWrong(t *testing.T) {
+	th := hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})
+	start := time.Unix(1_700_000_000, 0)
+	key := func(low, high int64) hotparam.Hot {
+		return hotparam.Hot{Key: hotparam.Key{Text: "k"}, Low: low, High: high, Since: start, Until: start.Add(100 * time.Millisecond)}
+	}
+	for name, c := range map[string]struct {
+		told                    telling
+		seconds                 int
+		wrong, early, late, all int
+	}{
+		"right":            {told: telling{Hot: key(9, 9), kind: refreshed}, all: 1},
+		"unknown":          {told: telling{Hot: key(9, hotparam.Unknown), kind: refreshed}, all: 1},
+		"low above":        {told: telling{Hot: key(10, 11), kind: refreshed}, all: 1, wrong: 1},
+		"high below":       {told: telling{Hot: key(8, 8), kind: refreshed}, all: 1, wrong: 1},
+		"cool at the exit": {told: telling{Hot: key(9, 9), kind: becameCool}, all: 1, early: 1},
+		"hot for too long": {told: telling{Hot: key(0, 0), kind: refreshed}, seconds: 30, all: 30, late: 1},
+		"hot as it must":   {told: telling{Hot: key(0, 0), kind: refreshed}, seconds: 11, all: 11},
+	} {
+		exact := newReference(th.Window())
+		for range 9 {
+			exact.Count(aggregator.Count{Text: []byte("k"), N: 1, When: start})
+		}
+		j := newJudging(exact, &th)
+		j.hot["k"] = start
+		for at := range max(1, c.seconds) {
+			now := start.Add(100 * time.Millisecond)
+			if c.seconds > 0 {
+				now = start.Add(time.Duration(at+2) * time.Second)
+			}
+			j.told = append(j.told, c.told)
+			j.panesOver(now.UnixNano()/exact.pane, now, 0)
+			j.told = j.told[:0]
+		}
+		if j.wrongBounds != c.wrong || j.cooledEarly != c.early || len(j.late) != c.late || j.bounds != c.all {
+			t.Errorf("%s: %d bounds, %d wrong, %d early, %d late", name, j.bounds, j.wrongBounds, j.cooledEarly, len(j.late))
+		}
 	}
 }
 
@@ -52,7 +97,7 @@ func TestDetectOfNothingHot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), `"precision":null,"recall":null,"missed_above_floor":0,"false_hot":0,"floor":0,`) {
+	if !strings.Contains(string(text), `"precision":null,"recall":null,"missed_above_floor":0,"false_hot":0,"floor":0,"threshold":100,"bounds":0,`) {
 		t.Error(string(text))
 	}
 }

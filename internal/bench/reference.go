@@ -53,6 +53,20 @@ func (r *reference) Count(c aggregator.Count) {
 	k.peak = max(k.peak, k.sum)
 }
 
+// count is what a key has in the window that ends with a pane, as far as it has come; the
+// pane is not before the newest one of the key.
+func (r *reference) count(text string, pane int64) (sum int64) {
+	id, ok := r.ids[text]
+	if !ok {
+		return 0
+	}
+	k, ring := &r.keys[id], r.rings[int(id)*r.panes:][:r.panes]
+	for at := max(pane, k.last) - int64(r.panes) + 1; at <= min(pane, k.last); at++ {
+		sum += ring[at%int64(r.panes)]
+	}
+	return sum
+}
+
 // Hidden implements [aggregator.Handler].
 func (*reference) Hidden(time.Time, int64) {}
 

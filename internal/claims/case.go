@@ -82,7 +82,7 @@ func (c *Case) rules() *hotparam.Rules {
 			ID:    ruleID(i),
 			Match: hotparam.Match{Route: anyRoute},
 			By:    hotparam.By{Kind: hotparam.ByAll},
-			Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: r.N, Per: r.D}, Exit: r.Exit, Hold: r.Hold, CoolDown: r.CoolDown}},
+			Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: r.N, Per: r.D}, Exit: hotparam.NewFraction(r.Exit, r.N), Hold: r.Hold, CoolDown: r.CoolDown}},
 		})
 	}
 	return rules

@@ -6,7 +6,8 @@ import (
 )
 
 // Compare holds the events of a replay of a log in order against what they must
-// be, and returns what is wrong, at most a few.
+// be, and returns what is wrong, at most a few. A replay loses nothing and has memory
+// for all keys, so its bounds are the exact counts.
 func (r Result) Compare(events []Event) (wrong []string) {
 	report := func(format string, args ...any) {
 		if len(wrong) < 10 {
@@ -18,7 +19,7 @@ func (r Result) Compare(events []Event) (wrong []string) {
 		report("%s: reached the threshold and was not hot: %v", key, r.Events[key][0])
 	}
 	for _, key := range r.False(hot) {
-		report("%s: hot, and no window of %v holds %d", key, r.Threshold.D, r.Threshold.N)
+		report("%s: hot, and never reached a threshold", key)
 	}
 	byKey := make(map[string][]Event)
 	for _, e := range events {
@@ -30,18 +31,34 @@ func (r Result) Compare(events []Event) (wrong []string) {
 			switch {
 			case e.Hot != (i%2 == 0):
 				report("%s: event %d is %v; hot and cool must alternate", key, i, e)
-			case e.Hot && e.Low < r.Threshold.N:
-				report("%s: hot with low %d below the threshold of %d", key, e.Low, r.Threshold.N)
 			case i >= len(want):
 				report("%s: event %d is %v, and there should be none", key, i, e)
-			case e.Hot != want[i].Hot || e.At != want[i].At:
+			case e.Hot != want[i].Hot || e.At != want[i].At || e.Threshold != want[i].Threshold:
 				report("%s: event %d is %v, want %v", key, i, e, want[i])
-			case e.Low > want[i].Low || e.High >= 0 && e.High < want[i].Low:
-				report("%s: event %d is %v, whose bounds do not hold the exact count of %d", key, i, e, want[i].Low)
+			case e.Low != want[i].Low || e.High != want[i].High:
+				report("%s: event %d is %v, whose bounds are not the exact count of %d", key, i, e, want[i].Low)
 			}
 		}
 		if len(got) < len(want) {
 			report("%s: %d events, want %d; the next is %v", key, len(got), len(want), want[len(got)])
+		}
+	}
+	return wrong
+}
+
+// CompareRules is as [Result.Compare], for events of several rules, of which the results
+// are given by their ids.
+func CompareRules(results map[string]Result, events []Event) (wrong []string) {
+	byRule := make(map[string][]Event)
+	for _, e := range events {
+		if _, known := results[e.Rule]; !known {
+			return []string{fmt.Sprintf("%s: an event of rule %q, which there is not", e.Key, e.Rule)}
+		}
+		byRule[e.Rule] = append(byRule[e.Rule], e)
+	}
+	for id, r := range results {
+		for _, w := range r.Compare(byRule[id]) {
+			wrong = append(wrong, fmt.Sprintf("%s %+v: %s", id, r.Rule, w))
 		}
 	}
 	return wrong
@@ -53,5 +70,5 @@ func (e Event) String() string {
 	if e.Hot {
 		word = "hot"
 	}
-	return fmt.Sprintf("%s at %s (%d to %d)", word, time.Unix(0, e.At).UTC().Format(time.RFC3339Nano), e.Low, e.High)
+	return fmt.Sprintf("%s at %s by %s (%d to %d)", word, time.Unix(0, e.At).UTC().Format(time.RFC3339Nano), e.Threshold, e.Low, e.High)
 }

@@ -2,139 +2,212 @@ package exact
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"time"
 )
-
-// Threshold is when a key is hot: N counts within D; it cools below Exit, but
-// not before Hold has passed, nor before it was so for CoolDown.
-type Threshold struct {
-	N, Exit           int64
-	D, Hold, CoolDown time.Duration
-}
-
-// NewThreshold has the documented defaults: exit at 80%, hold of 10 s, cool-down
-// of 5 s.
-func NewThreshold(n int64, d time.Duration) Threshold {
-	return Threshold{N: n, D: d, Exit: max(1, (n*4+4)/5), Hold: 10 * time.Second, CoolDown: 5 * time.Second}
-}
-
-func (t Threshold) pane() int64  { return max(int64(100*time.Millisecond), int64(t.D)/60) }
-func (t Threshold) panes() int64 { return int64(t.D) / t.pane() }
 
 // Counter keeps the time of every count of every key. Times are nanoseconds
 // since 1970 and come in order, except where the caller wants only the bound
 // of [Result.May].
 type Counter struct {
-	threshold   Threshold
-	times       map[string][]int64
+	rule        Rule
+	keys        map[string]*series
+	under       map[string]*Exception // by key that was seen
 	first, last int64
 }
 
 // NewCounter is an empty counter.
-func NewCounter(t Threshold) *Counter {
-	return &Counter{threshold: t, times: make(map[string][]int64), first: math.MaxInt64, last: math.MinInt64}
+func NewCounter(r Rule) *Counter {
+	return &Counter{rule: r, keys: make(map[string]*series), under: make(map[string]*Exception), first: math.MaxInt64, last: math.MinInt64}
 }
 
 // Tick notes a request, whether or not it counts a key: the log's clock moves.
 func (c *Counter) Tick(at int64) { c.first, c.last = min(c.first, at), max(c.last, at) }
 
-// Add counts a key.
-func (c *Counter) Add(at int64, key string) { c.times[key] = append(c.times[key], at) }
+// Add counts n for a key, unless an exception says that it is not counted.
+func (c *Counter) Add(at int64, key string, n int64) {
+	s := c.keys[key]
+	if s == nil {
+		if x := c.exceptionOf(key); x != nil && x.Action != "" {
+			return
+		}
+		s = &series{}
+		c.keys[key] = s
+	}
+	s.add(at, n)
+}
 
 // Event is a key that became hot, or cooled.
 type Event struct {
 	Key string
 	Hot bool
-	At  int64 // of the request that reached the threshold; the end of the pane that cooled
+	At  int64 // of the request that reached the threshold; the end of the pane that decided
 	// Low and High are bounds of the count in the window; High -1: unknown. In
 	// what is expected they are equal.
 	Low, High int64
+	Rule      string // its id; not compared
+	// Threshold is the name of the one that made the key hot, or held it to the end.
+	Threshold string
 }
 
 // Result is what a replay must come to.
 type Result struct {
-	Threshold Threshold
-	Keys      int
-	Events    map[string][]Event // by key, in order
-	Must      map[string]bool    // keys that reach the threshold in the panes of a window
-	May       map[string]bool    // keys that reach it in some continuous half-open window
+	Rule   Rule
+	Keys   int
+	Events map[string][]Event // by key, in order
+	Must   map[string]bool    // keys that reach a threshold in the panes of a window
+	May    map[string]bool    // of one rate: keys that reach it in some continuous half-open window; else Must
 }
 
 // Result is what the counts come to.
 func (c *Counter) Result() Result {
-	r := Result{Threshold: c.threshold, Keys: len(c.times), Events: make(map[string][]Event), Must: make(map[string]bool), May: make(map[string]bool)}
-	for key, times := range c.times {
-		if int64(len(times)) < c.threshold.N {
+	r := Result{Rule: c.rule, Keys: len(c.keys), Events: make(map[string][]Event), Must: make(map[string]bool), May: make(map[string]bool)}
+	for _, s := range c.keys {
+		s.finish()
+	}
+	of := make(map[string][]decision)
+	views := c.rule.views()
+	for i, t := range c.rule.Hot {
+		note := func(steps []step) {
+			for _, s := range steps {
+				of[s.key] = append(of[s.key], decision{s, views[i], i})
+			}
+		}
+		if t.atPaneEnds() {
+			note(c.together(t))
 			continue
 		}
-		slices.Sort(times)
-		if c.reaches(times) {
-			r.May[key] = true
+		for key, s := range c.keys {
+			if t := t.under(c.exceptionOf(key)); s.total() >= t.N {
+				note(c.alone(t, key, s))
+			}
 		}
-		if events := c.follow(key, times); len(events) > 0 {
-			r.Must[key], r.Events[key] = true, events
+	}
+	for key, decisions := range of {
+		r.Must[key], r.Events[key] = true, events(decisions)
+	}
+	r.May = r.Must
+	if len(c.rule.Hot) == 1 && c.rule.Hot[0].Kind == "rate" {
+		r.May = make(map[string]bool)
+		for key, s := range c.keys {
+			if c.rule.Hot[0].under(c.exceptionOf(key)).reaches(s) {
+				r.May[key] = true
+			}
 		}
 	}
 	return r
 }
 
-// reaches tells whether some half-open window of D holds N of the times.
-func (c *Counter) reaches(times []int64) bool {
-	n := int(c.threshold.N)
-	for i := n - 1; i < len(times); i++ {
-		if times[i]-times[i-n+1] < int64(c.threshold.D) {
+func (c *Counter) exceptionOf(key string) *Exception {
+	if len(c.rule.Except) == 0 {
+		return nil
+	}
+	x, known := c.under[key]
+	if !known {
+		x = c.rule.exception(key)
+		c.under[key] = x
+	}
+	return x
+}
+
+// reaches tells whether some half-open window of D holds N.
+func (t Threshold) reaches(s *series) bool {
+	for _, at := range s.at {
+		if s.between(at+1-int64(t.D), at+1) >= t.N {
 			return true
 		}
 	}
 	return false
 }
 
-// follow goes through a key's life.
-func (c *Counter) follow(key string, times []int64) (events []Event) {
-	pane, panes := c.threshold.pane(), c.threshold.panes()
-	before := func(at int64) int64 { // how many times are before an instant
-		return int64(sort.Search(len(times), func(i int) bool { return times[i] >= at }))
+// Seconds is the time from the first request to the last.
+func (c *Counter) Seconds() float64 { return time.Duration(c.last - c.first).Seconds() }
+
+// Needs are those of a key by a threshold of the rule, in the window that ends with the
+// pane that begins at an instant, and what it counts in it.
+func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count int64) {
+	t := c.rule.Hot[threshold].under(c.exceptionOf(key))
+	s := c.keys[key]
+	end := start + t.pane()
+	count = s.between(end-t.panes()*t.pane(), end)
+	switch {
+	case t.Kind == "jump":
+		return t.jump(s, c.first, start/t.pane()), count
+	case !t.atPaneEnds():
+		return t.alone(), count
 	}
-	hot, since, next := false, int64(0), int64(0) // next: the pane that is looked at next
-	below := int64(-1)                            // end of the first window below the exit of those in a row
-	coolUntil := func(current int64) {            // panes before the current one are over
-		for ; hot && next < current; next++ {
-			end := (next + 1) * pane
-			n := before(end) - before(end-panes*pane)
-			switch {
-			case n >= c.threshold.Exit:
-				below = -1
-			case below < 0:
-				below = end
+	w := newSliding(c, t)
+	for pane, ok := w.first(); ok && pane <= start/t.pane(); pane, ok = w.next(true) {
+		if pane == start/t.pane() {
+			return w.needs(t, slices.Index(w.keys, key), w.ranking(t)), count
+		}
+	}
+	panic(fmt.Sprintf("exact: no pane at %d", start))
+}
+
+// views are the numbers of the thresholds' windows: equal ones have one number, that of
+// the first that has it.
+func (r Rule) views() (views []int) {
+	for i, t := range r.Hot {
+		same := slices.IndexFunc(r.Hot[:i], func(o Threshold) bool { return o.pane() == t.pane() && o.panes() == t.panes() })
+		if same >= 0 {
+			views = append(views, views[same])
+		} else {
+			views = append(views, i)
+		}
+	}
+	return views
+}
+
+// decision is a step of one of a rule's thresholds.
+type decision struct {
+	step
+	view, number int
+}
+
+// events is what a key's steps by all thresholds come to: it is hot while one says so. Of
+// one instant what is decided by a pane's end comes before counts, one window after the
+// other; a window's thresholds first say what is hot, then what is not.
+func events(all []decision) (events []Event) {
+	order := func(a, b decision) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), -compareBool(a.ended, b.ended), cmp.Compare(a.view, b.view), -compareBool(a.hot, b.hot), cmp.Compare(a.number, b.number))
+	}
+	slices.SortStableFunc(all, order)
+	hots := 0
+	for i, d := range all {
+		if d.hot {
+			if hots++; hots == 1 {
+				events = append(events, d.event())
 			}
-			if below >= 0 && end >= since+int64(c.threshold.Hold) && end-below >= int64(c.threshold.CoolDown) {
-				hot = false
-				events = append(events, Event{Key: key, At: end, Low: n, High: n})
-			}
+			continue
 		}
+		hots--
+		if hots > 0 {
+			continue
+		}
+		if next := i + 1; next < len(all) && !all[next].hot && all[next].at == d.at && all[next].view == d.view {
+			panic("exact: a key cools twice")
+		}
+		events = append(events, d.event())
 	}
-	for i := 0; i < len(times); {
-		at := times[i]
-		for i < len(times) && times[i] == at {
-			i++
-		}
-		index := at / pane
-		coolUntil(index)
-		n := int64(i) - before((index-panes+1)*pane)
-		if !hot && n >= c.threshold.N {
-			hot, since, next, below = true, at, index, -1
-			events = append(events, Event{Key: key, Hot: true, At: at, Low: n, High: n})
-		}
-	}
-	coolUntil(c.last / pane)
 	return events
 }
 
-// Seconds is the time from the first request to the last.
-func (c *Counter) Seconds() float64 { return time.Duration(c.last - c.first).Seconds() }
+func (d decision) event() Event {
+	return Event{Key: d.key, Hot: d.hot, At: d.at, Low: d.count, High: d.count, Threshold: d.hotAt}
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
 
 // HotKeys are the keys of the events that say hot, sorted.
 func HotKeys(events []Event) []string {

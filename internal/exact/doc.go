@@ -5,5 +5,10 @@
 //
 //	trace (a file) ─► requests ─► keys ─► Counter ─► Result ─► Compare with what a replay said
 //
+// Files in the order of the data: trace.go requests · keys.go their keys · rule.go when they
+// are hot · kinds.go rules of all kinds · series.go counter.go the counts · needs.go alone.go
+// keys that are compared with no other · together.go those that are · output.go compare.go
+// what a replay said. Shares and multiples are compared in whole numbers of any size.
+//
 // Only tests and the command cmd/verifyreplay use it.
 package exact

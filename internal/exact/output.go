@@ -22,11 +22,11 @@ func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 	complete := false
 	for scanner.Scan() {
 		var line struct {
-			Event string
-			Key   string
-			Time  time.Time
-			Low   int64
-			High  *int64
+			Event, Rule, Key string
+			Time             time.Time
+			Low              int64
+			High             *int64
+			Threshold        string
 		}
 		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
 			return nil, Summary{}, fmt.Errorf("%w: %s", err, scanner.Bytes())
@@ -39,7 +39,7 @@ func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 			}
 			continue
 		}
-		e := Event{Key: line.Key, Hot: line.Event == "hot", At: line.Time.UnixNano(), Low: line.Low, High: -1}
+		e := Event{Key: line.Key, Hot: line.Event == "hot", At: line.Time.UnixNano(), Low: line.Low, High: -1, Rule: line.Rule, Threshold: line.Threshold}
 		if line.High != nil {
 			e.High = *line.High
 		}
@@ -56,13 +56,23 @@ func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 
 // CompareSummary holds a summary of a replay against what it must be.
 func (r Result) CompareSummary(s Summary, requests int64, seconds float64) (wrong []string) {
+	return CompareSummary(map[string]Result{"": r}, s, requests, seconds)
+}
+
+// CompareSummary is as [Result.CompareSummary], for several rules.
+func CompareSummary(results map[string]Result, s Summary, requests int64, seconds float64) (wrong []string) {
+	keys, hot := 0, 0
+	for _, r := range results {
+		keys += r.Keys
+		hot += len(r.Events)
+	}
 	for _, c := range []struct {
 		name      string
 		got, want int64
 	}{
 		{"requests", s.Requests, requests},
-		{"keys", s.Keys, int64(r.Keys)},
-		{"hot", s.Hot, int64(len(r.Events))},
+		{"keys", s.Keys, int64(keys)},
+		{"hot", s.Hot, int64(hot)},
 		{"late", s.Late, 0},
 	} {
 		if c.got != c.want {

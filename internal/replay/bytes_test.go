@@ -83,7 +83,7 @@ func TestThresholdThatMadeItHot(t *testing.T) {
 	all := rules(t, "q", exact.NewThreshold(10, time.Second), nil)
 	minute := exact.NewThreshold(30, time.Minute)
 	all.Rules[0].Hot = append(all.Rules[0].Hot, hotparam.Threshold{
-		Rate: hotparam.Rate{N: 30, Per: time.Minute}, Exit: minute.Exit, Hold: minute.Hold, CoolDown: minute.CoolDown,
+		Rate: hotparam.Rate{N: 30, Per: time.Minute}, Exit: hotparam.NewFraction(minute.Exit.Num, minute.Exit.Den), Hold: minute.Hold, CoolDown: minute.CoolDown,
 	})
 	got := collect{t: t}
 	if _, err := Run(t.Context(), Config{Rules: all, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnEvent: got.add}); err != nil {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -17,16 +16,14 @@ type Event struct {
 	Rate  float64 `json:"rate"` // Low per second, over the rule's window
 	Low   int64   `json:"low"`  // bounds of the count in the window
 	High  *int64  `json:"high"` // null when unknown
-	// Unit is what the rule counts, and so what Rate and Low are of: "requests" or
-	// "bytes".
-	Unit string `json:"unit"`
-	// Threshold is the one that made the key hot, or of a key that cooled the last
-	// that held it so: "200/s", "20%/1m" of the route, "8x/1m" over the baseline,
-	// "top 3/1m". Rate and Low are of its window, which is Window seconds long.
+	// Threshold is the one that made the key hot, or of a key that cooled the last that held it so: "200/s", "20%/1m" of the route, "8x/1m"
+	// over the baseline, "top 3/1m". Low and High are counts of Unit within Window.
 	Threshold string  `json:"threshold"`
+	Kind      string  `json:"kind"` // "rate", "share", "jump", "top"
 	Window    float64 `json:"window_seconds"`
+	Unit      string  `json:"unit"` // "requests", "bytes", "ms", "units"
 
-	Source *hotparam.Threshold `json:"-"`
+	Cause hotparam.Cause `json:"-"`
 }
 
 // Send takes a packet from the collector's sink.
@@ -79,39 +76,6 @@ func (r *replay) Healed(c aggregator.Count, until time.Time) { r.detector.Healed
 // Moved passes on what the decoder says.
 func (r *replay) Moved(c aggregator.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
 
-// holder is what holds a key hot: one threshold of its rule, or several.
-type holder struct {
-	by         *hotparam.Threshold // whose window the key's counts are told of
-	thresholds int
-}
-
-// decided follows a decision. Another threshold that says the same of a key which
-// is hot is not the one that made it so.
-func (h *holder) decided(v aggregator.Verdict) {
-	switch v.Decision {
-	case aggregator.Entered:
-		if h.thresholds++; h.thresholds > 1 {
-			return
-		}
-	case aggregator.Left:
-		h.thresholds--
-	}
-	h.by = v.Threshold
-}
-
-// decided takes a decision of the detector; what comes of it is published next.
-func (r *replay) decided(v aggregator.Verdict) {
-	h := r.holders[v.Key]
-	if h == nil {
-		h = &holder{}
-		r.holders[v.Key] = h
-	}
-	h.decided(v)
-	if r.explainer != nil {
-		r.explainer.decided(v)
-	}
-}
-
 // Publish takes a change from the detector.
 func (r *replay) Publish(change hotparam.Change) {
 	r.pending = append(r.pending, change)
@@ -138,19 +102,11 @@ func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
 	if r.reports != nil {
 		r.reports.event(event == "hot", h, t)
 	}
-	held := r.holders[h.Key]
-	if held.thresholds == 0 {
-		delete(r.holders, h.Key)
-	}
 	if r.OnEvent == nil {
 		return
 	}
-	rule := slices.IndexFunc(r.Rules.Rules, func(rule hotparam.Rule) bool { return rule.ID == h.Rule })
-	e := Event{
-		Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low,
-		Unit: r.Rules.Rules[rule].Count.String(), Threshold: Words(held.by), Window: held.by.Rate.Per.Seconds(),
-		Source: held.by,
-	}
+	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low,
+		Threshold: h.Cause.String(), Kind: h.Cause.Kind.String(), Window: h.Cause.Rate.Per.Seconds(), Unit: h.Cause.Unit.String(), Cause: h.Cause}
 	if h.High != hotparam.Unknown {
 		e.High = &h.High
 	}

@@ -139,7 +139,7 @@ func (x *explainer) of(rule *hotparam.Rule) *Explanation {
 		t := &rule.Hot[i]
 		w := t.Window()
 		e.Thresholds = append(e.Thresholds, Trial{
-			Threshold: Words(t), Window: (w.Pane * time.Duration(w.Panes)).Seconds(), Pane: w.Pane.Seconds(),
+			Threshold: t.Cause(rule.Count).String(), Window: (w.Pane * time.Duration(w.Panes)).Seconds(), Pane: w.Pane.Seconds(),
 			Hold: t.Hold.Seconds(), CoolDown: t.CoolDown.Seconds(), Source: t, Steps: []Step{}, Panes: []Pane{},
 		})
 	}

@@ -31,7 +31,7 @@ func rules(t tester, by string, th exact.Threshold, limit *hotparam.Limit) *hotp
 	}
 	rule := hotparam.Rule{
 		ID: "replay", Match: hotparam.Match{Route: route}, Limit: limit,
-		Hot: []hotparam.Threshold{{Rate: hotparam.Rate{N: th.N, Per: th.D}, Exit: th.Exit, Hold: th.Hold, CoolDown: th.CoolDown}},
+		Hot: []hotparam.Threshold{{Rate: hotparam.Rate{N: th.N, Per: th.D}, Exit: hotparam.NewFraction(th.Exit.Num, th.Exit.Den), Hold: th.Hold, CoolDown: th.CoolDown}},
 	}
 	switch by {
 	case "all":
@@ -91,7 +91,7 @@ func (c *collect) exact() []exact.Event {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		x := exact.Event{Key: e.Key, Hot: e.Event == "hot", At: at.UnixNano(), Low: e.Low, High: -1}
+		x := exact.Event{Key: e.Key, Hot: e.Event == "hot", At: at.UnixNano(), Low: e.Low, High: -1, Rule: e.Rule, Threshold: e.Threshold}
 		if e.High != nil {
 			x.High = *e.High
 		}

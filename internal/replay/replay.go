@@ -94,7 +94,6 @@ type replay struct {
 
 	keys      map[uint64]struct{}
 	hot       map[hotparam.Key]struct{}
-	holders   map[hotparam.Key]*holder
 	reports   *reports   // nil: nobody asks
 	explainer *explainer // nil: nobody asks
 	bytes     bool       // some rule counts them
@@ -109,7 +108,6 @@ type replay struct {
 func Run(ctx context.Context, c Config) (Summary, error) {
 	r := &replay{
 		Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{}),
-		holders: make(map[hotparam.Key]*holder),
 	}
 	if err := r.assemble(); err != nil {
 		return Summary{}, err
@@ -149,13 +147,13 @@ func (r *replay) assemble() error {
 		return err
 	}
 	r.decoder = aggregator.NewDecoder(r.Rules, wire.Plain)
-	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnVerdict: r.decided}
+	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory}
 	if r.OnKey != nil || r.OnExplained != nil {
 		r.reports = newReports(r.Rules, r.guard)
 	}
 	if r.OnExplained != nil {
 		r.explainer = newExplainer(r.Rules, r.Explain)
-		detector.Explain, detector.OnAccount = r.Explain, r.explainer.account
+		detector.OnVerdict, detector.Explain, detector.OnAccount = r.explainer.decided, r.Explain, r.explainer.account
 	}
 	r.detector = aggregator.NewDetector(detector)
 	return nil

@@ -28,7 +28,7 @@ import (
 // same requests, which are in order.
 func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, error], by string, th exact.Threshold) (wrong []string) {
 	t.Helper()
-	counter, n := exact.NewCounter(th), int64(0)
+	counter, n := exact.NewCounter(exact.Rule{By: by, Hot: []exact.Threshold{th}}), int64(0)
 	for r, err := range requests {
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, erro
 		n++
 		counter.Tick(r.At)
 		for _, key := range exact.Keys(by, r.Method, r.Target) {
-			counter.Add(r.At, key)
+			counter.Add(r.At, key, 1)
 		}
 	}
 	want := counter.Result()
@@ -155,7 +155,7 @@ func randomThreshold(t *rapid.T) exact.Threshold {
 	d := rapid.SampledFrom([]time.Duration{time.Second, 1500 * time.Millisecond, 7 * time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
 	th := exact.NewThreshold(rapid.Int64Range(1, 30).Draw(t, "n"), d)
 	th.Hold = rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second}).Draw(t, "hold")
-	th.Exit = rapid.Int64Range(1, th.N).Draw(t, "exit")
+	th.Exit = exact.Ratio{Num: rapid.Int64Range(1, th.N).Draw(t, "exit"), Den: th.N}
 	return th
 }
 
@@ -181,10 +181,10 @@ func TestUnsortedLogs(t *testing.T) {
 			j := min(len(requests)-1, i+rapid.IntRange(0, 30).Draw(t, "move"))
 			requests[i], requests[j] = requests[j], requests[i]
 		}
-		counter := exact.NewCounter(th)
+		counter := exact.NewCounter(exact.Rule{Hot: []exact.Threshold{th}})
 		for _, r := range requests {
 			for _, key := range exact.Keys("all", r.Method, r.Target) {
-				counter.Add(r.At, key)
+				counter.Add(r.At, key, 1)
 			}
 		}
 		got := collect{t: t}

@@ -31,6 +31,24 @@ import (
 	"github.com/hotparam/hotparam/internal/exact"
 )
 
+// kinds are for each trace the keys and the window by which all kinds of threshold are
+// verified, for each min from the one to the other.
+var kinds = []struct {
+	trace, by   string
+	window      time.Duration
+	least, most int64
+}{
+	{"edgar-2017-06-30.access.log.zst", "cik", time.Second, 1, 20},
+	{"dns-2018-03-24.access.jsonl.zst", "name", time.Second, 1, 20},
+	{"higgs-2012-07-01.access.log.zst", "user", time.Minute, 1, 20},
+	{"semicomplete-apache_logs.log.zst", "each", time.Minute, 1, 20},
+	{"scan-acunetix.log.zst", "each", 15 * time.Second, 1, 20},
+	{"ruetoj-2017-11_12.csv.zst", "name", 10 * time.Minute, 1, 20},
+	{"mooncake-conversation.jsonl.zst", "hash", 10 * time.Second, 3, 20}, // below, 100,000 keys are hot at a time
+	{"cache2k-web07.keys.zst", "id", time.Second, 3, 20},
+	{"cache2k-orm-busy.keys.zst", "id", time.Second, 20, 20},
+}
+
 // cases are the thresholds for each trace.
 var cases = []struct{ trace, by, thresholds string }{
 	{"edgar-2017-06-30.access.log.zst", "cik", "5/s 10/s 20/s 60/1m 40/10s 40/15s"},
@@ -54,10 +72,11 @@ var cases = []struct{ trace, by, thresholds string }{
 
 func main() {
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: verifyreplay [-only PART] [-late D] HOTPARAM DATA")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: verifyreplay [-only PART] [-min N] [-late D] HOTPARAM DATA")
 		flag.PrintDefaults()
 	}
 	only := flag.String("only", "", "verify only traces with this in their `name`")
+	least := flag.Int64("min", 0, "verify only all kinds of threshold with this `count`")
 	late := flag.Duration("late", 0, "give all by standard input, in the order in which requests that take up to this `time` are done")
 	flag.Parse()
 	if flag.NArg() != 2 {
@@ -65,7 +84,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only, *late)
+	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only, *least, *late)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "verifyreplay:", err)
@@ -73,11 +92,10 @@ func main() {
 	}
 }
 
-func verify(ctx context.Context, binary, data, only string, late time.Duration) error {
+func verify(ctx context.Context, binary, data, only string, onlyLeast int64, late time.Duration) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "trace\tby\tthreshold\trequests\tkeys\tmust\tmay\thot\tmissed\tfalse\twrong\tseconds")
-	var wrong []string
-	verified := 0
+	fmt.Fprintln(table, "trace\tby\tthreshold\trequests\tkeys\tmust\tmay\thot\tevents\tmissed\tfalse\twrong\tseconds")
+	v := verifier{binary: binary, table: table}
 	for _, c := range cases {
 		path := filepath.Join(data, c.trace)
 		if !strings.Contains(c.trace, only) {
@@ -88,68 +106,105 @@ func verify(ctx context.Context, binary, data, only string, late time.Duration) 
 			continue
 		}
 		for threshold := range strings.FieldsSeq(c.thresholds) {
-			r, err := run(ctx, binary, trace{path, late}, c.by, threshold)
-			if err != nil {
-				return fmt.Errorf("%s by %s at %s: %w", c.trace, c.by, threshold, err)
+			if onlyLeast > 0 {
+				break
 			}
-			verified++
-			name, _, _ := strings.Cut(c.trace, ".")
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\n", name, c.by, threshold, r.requests, r.want.Keys,
-				len(r.want.Must), len(r.want.May), len(r.hot), len(r.want.Missing(r.hot)), len(r.want.False(r.hot)), len(r.wrong), r.took.Seconds())
-			for _, w := range r.wrong {
-				wrong = append(wrong, fmt.Sprintf("%s by %s at %s: %s", name, c.by, threshold, w))
+			n, d, err := parse(threshold)
+			if err != nil {
+				return err
+			}
+			if err := v.run(ctx, trace{path, late}, threshold, []exact.Rule{{By: c.by, Hot: []exact.Threshold{exact.NewThreshold(n, d)}}}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range kinds {
+		path := filepath.Join(data, k.trace)
+		if _, err := os.Stat(path); !strings.Contains(k.trace, only) || errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		for least := k.least; least <= k.most; least++ {
+			if onlyLeast > 0 && least != onlyLeast {
+				continue
+			}
+			if err := v.run(ctx, trace{path, late}, fmt.Sprintf("all kinds, min %d/%v", least, k.window), exact.Kinds(k.by, least, k.window)); err != nil {
+				return err
 			}
 		}
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%d things are wrong:\n%s", len(wrong), strings.Join(wrong, "\n"))
+	if len(v.wrong) > 0 {
+		return fmt.Errorf("%d things are wrong:\n%s", len(v.wrong), strings.Join(v.wrong, "\n"))
 	}
-	if verified == 0 {
+	if v.verified == 0 {
 		return fmt.Errorf("no trace in %s", data)
 	}
 	return nil
 }
 
-type outcome struct {
-	want     exact.Result
-	requests int64
-	hot      []string
+// verifier notes what was verified.
+type verifier struct {
+	binary   string
+	table    io.Writer
 	wrong    []string
-	took     time.Duration
+	verified int
 }
 
-// run counts a trace exactly and replays it.
-func run(ctx context.Context, binary string, from trace, by, threshold string) (outcome, error) {
-	n, d, err := parse(threshold)
-	if err != nil {
-		return outcome{}, err
+// run counts a trace exactly, replays it by the same rules, which have keys of one kind,
+// and notes what the two come to.
+func (v *verifier) run(ctx context.Context, from trace, what string, rules []exact.Rule) error {
+	var file strings.Builder
+	file.WriteString("rules:\n")
+	counters := make(map[string]*exact.Counter)
+	for i, r := range rules {
+		id := fmt.Sprint("r", i)
+		file.WriteString(r.YAML(id))
+		counters[id] = exact.NewCounter(r)
 	}
-	var o outcome
-	counter := exact.NewCounter(exact.NewThreshold(n, d))
+	requests, seconds := int64(0), 0.0
 	for r, err := range exact.Trace(from.path) {
 		if err != nil {
-			return outcome{}, err
+			return err
 		}
-		o.requests++
-		counter.Tick(r.At)
-		for _, key := range exact.Keys(by, r.Method, r.Target) {
-			counter.Add(r.At, key)
+		requests++
+		keys := exact.Keys(rules[0].By, r.Method, r.Target)
+		for _, c := range counters {
+			c.Tick(r.At)
+			for _, key := range keys {
+				c.Add(r.At, key, 1)
+			}
 		}
 	}
-	o.want = counter.Result()
+	want := make(map[string]exact.Result)
+	must, may, keys := 0, 0, 0
+	for id, c := range counters {
+		r := c.Result()
+		want[id], seconds = r, c.Seconds()
+		must, may, keys = must+len(r.Must), may+len(r.May), keys+r.Keys
+	}
 
 	began := time.Now()
-	events, summary, err := replay(ctx, binary, from, by, threshold)
+	events, summary, err := replay(ctx, v.binary, from, file.String())
 	if err != nil {
-		return outcome{}, err
+		return fmt.Errorf("%s at %s: %w", from.path, what, err)
 	}
-	o.took = time.Since(began)
-	o.hot = exact.HotKeys(events)
-	o.wrong = append(o.want.Compare(events), o.want.CompareSummary(summary, o.requests, counter.Seconds())...)
-	return o, nil
+	took := time.Since(began)
+	hot, missed, falsely := 0, 0, 0
+	for id, r := range want {
+		keys := exact.HotKeys(slices.DeleteFunc(slices.Clone(events), func(e exact.Event) bool { return e.Rule != id }))
+		hot, missed, falsely = hot+len(keys), missed+len(r.Missing(keys)), falsely+len(r.False(keys))
+	}
+	wrong := append(exact.CompareRules(want, events), exact.CompareSummary(want, summary, requests, seconds)...)
+	name, _, _ := strings.Cut(filepath.Base(from.path), ".")
+	fmt.Fprintf(v.table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\n", name, rules[0].By, what, requests, keys,
+		must, may, hot, len(events), missed, falsely, len(wrong), took.Seconds())
+	for _, w := range wrong {
+		v.wrong = append(v.wrong, fmt.Sprintf("%s by %s at %s: %s", name, rules[0].By, what, w))
+	}
+	v.verified++
+	return nil
 }
 
 // trace is a file, and by how much its lines are to come late.
@@ -187,14 +242,23 @@ func (t trace) requests() iter.Seq2[exact.Request, error] {
 	}
 }
 
-// replay runs the binary; what is no access log, or is to come late, is made into
+// replay runs the binary by a rules file; what is no access log, or is to come late, is made into
 // one on its standard input.
-func replay(ctx context.Context, binary string, from trace, by, threshold string) ([]exact.Event, exact.Summary, error) {
-	file := from.path
-	if exact.Made(from.path) || from.late > 0 {
-		file = "-"
+func replay(ctx context.Context, binary string, from trace, rules string) (events []exact.Event, summary exact.Summary, err error) {
+	config, err := os.CreateTemp("", "verifyreplay-*.yaml")
+	if err != nil {
+		return nil, exact.Summary{}, err
 	}
-	cmd := exec.CommandContext(ctx, binary, "replay", "--json", "--by", by, "--hot", threshold, file)
+	defer func() { err = errors.Join(err, os.Remove(config.Name())) }()
+	_, err = config.WriteString(rules)
+	if err := errors.Join(err, config.Close()); err != nil {
+		return nil, exact.Summary{}, err
+	}
+	log := from.path
+	if exact.Made(from.path) || from.late > 0 {
+		log = "-"
+	}
+	cmd := exec.CommandContext(ctx, binary, "replay", "--json", "--config", config.Name(), log)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	out, err := cmd.StdoutPipe()
@@ -202,7 +266,7 @@ func replay(ctx context.Context, binary string, from trace, by, threshold string
 		return nil, exact.Summary{}, err
 	}
 	var in io.WriteCloser
-	if file == "-" {
+	if log == "-" {
 		if in, err = cmd.StdinPipe(); err != nil {
 			return nil, exact.Summary{}, err
 		}

@@ -1,0 +1,70 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// meter counts a hot key by the tenth of a second, for its rate of late. A window tells
+// no rate of now: one of a minute has the same count five seconds after the last
+// request, and one of an hour has panes of a minute.
+type meter struct {
+	span   int64 // slots that the rate is taken over
+	began  int64 // first slot that is whole
+	newest int64
+	counts []int64 // by slot, the newest ones
+}
+
+const meterSlot = hotparam.FlushEvery
+
+// meterSlack is how many slots are kept besides the span: counts come late, and what is
+// looked at is over by the lag.
+const meterSlack = int64(DefaultGrace / meterSlot)
+
+func newMeter(span time.Duration, now time.Time) *meter {
+	slots := max(1, int64((span+meterSlot-1)/meterSlot))
+	at := floorDiv(now.UnixNano(), int64(meterSlot))
+	return &meter{span: slots, began: at + 1, newest: at, counts: make([]int64, slots+meterSlack)}
+}
+
+// length is how long a time the rate is taken over.
+func (m *meter) length() time.Duration { return time.Duration(m.span) * meterSlot }
+
+// turn goes on to a slot.
+func (m *meter) turn(at int64) {
+	if at-m.newest >= int64(len(m.counts)) {
+		clear(m.counts)
+		m.newest = at
+	}
+	for m.newest < at {
+		m.newest++
+		m.counts[slot(m.newest, int64(len(m.counts)))] = 0
+	}
+}
+
+// add counts n at an instant; what is too old is left out.
+func (m *meter) add(when time.Time, n int64) {
+	at := floorDiv(when.UnixNano(), int64(meterSlot))
+	m.turn(at)
+	if m.newest-at < int64(len(m.counts)) {
+		m.counts[slot(at, int64(len(m.counts)))] += n
+	}
+}
+
+// perSecond returns the rate over the span that is over before an instant of which all
+// counts have come. It is false while the meter has not run for so long.
+func (m *meter) perSecond(complete time.Time) (float64, bool) {
+	end := floorDiv(complete.UnixNano(), int64(meterSlot)) // the slot after the last
+	end = max(end, m.newest+1-meterSlack)                  // time that stands still
+	if end-m.span < m.began {
+		return 0, false
+	}
+	sum := int64(0)
+	for at := end - m.span; at < min(end, m.newest+1); at++ {
+		if m.newest-at < int64(len(m.counts)) {
+			sum += m.counts[slot(at, int64(len(m.counts)))]
+		}
+	}
+	return float64(sum) / m.length().Seconds(), true
+}

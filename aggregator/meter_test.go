@@ -1,0 +1,106 @@
+package aggregator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// However long the window of a threshold is, the rate that is told of a hot key falls
+// when the traffic stops.
+func TestRateFallsWhenTrafficStops(t *testing.T) {
+	for _, per := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
+		for _, lag := range []time.Duration{0, DefaultLag} {
+			t.Run(fmt.Sprint(per, lag), func(t *testing.T) {
+				rule := hotRule("r", 100, per)
+				out := newRecorder()
+				d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: lag})
+				told := func(now time.Time) hotparam.Hot {
+					d.Advance(now)
+					d.Refresh()
+					for _, h := range out.refresh[len(out.refresh)-1] {
+						return h
+					}
+					t.Fatal("the key is not hot")
+					return hotparam.Hot{}
+				}
+				now := noon
+				for range 30 * 10 { // 200 a second
+					d.Advance(now)
+					d.Count(Count{Hash: 1, Text: []byte("k"), N: 20, When: now})
+					now = now.Add(100 * time.Millisecond)
+				}
+				if h := told(now); h.Rate != 200 {
+					t.Errorf("while it lasts: %v/s, want 200", h.Rate)
+				}
+				if h := told(now.Add(time.Second)); h.Rate >= 100 {
+					t.Errorf("a second after: %v/s, want it to have fallen below half", h.Rate)
+				}
+				h := told(now.Add(5 * time.Second))
+				if h.Rate != 0 {
+					t.Errorf("five seconds after: %v/s, want 0", h.Rate)
+				}
+				if want := rule.Hot[0].Cause(hotparam.Requests); h.Cause != want {
+					t.Errorf("cause %+v, want %+v", h.Cause, want)
+				}
+				if per >= time.Minute && h.Low != 6000 {
+					t.Errorf("low %d: the count of its window is what it was", h.Low)
+				}
+			})
+		}
+	}
+}
+
+// A meter's rate is that of its counts, in whatever order they come.
+func TestMeterIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		span := time.Duration(rapid.IntRange(1, 30).Draw(t, "span")) * 100 * time.Millisecond
+		m := newMeter(span, noon)
+		now, counts := noon, map[time.Time]int64{}
+		for range rapid.IntRange(1, 60).Draw(t, "counts") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "ms")) * time.Millisecond)
+			when := now.Add(-time.Duration(rapid.IntRange(0, 1000).Draw(t, "late")) * time.Millisecond)
+			n := rapid.Int64Range(1, 1e12).Draw(t, "n")
+			m.add(when, n)
+			counts[when] += n
+			complete := now.Add(-time.Duration(rapid.IntRange(0, 1500).Draw(t, "lag")) * time.Millisecond)
+			end := complete.Truncate(100 * time.Millisecond)
+			want := int64(0)
+			for at, n := range counts {
+				if !at.Before(end.Add(-span)) && at.Before(end) {
+					want += n
+				}
+			}
+			got, ok := m.perSecond(complete)
+			if whole := !end.Add(-span).Before(noon.Add(100 * time.Millisecond)); ok != whole {
+				t.Fatalf("at %v: known %v, want %v", complete.Sub(noon), ok, whole)
+			} else if ok && got != float64(want)/span.Seconds() {
+				t.Fatalf("at %v: %v/s, want %d in %v", complete.Sub(noon), got, want, span)
+			}
+		}
+	})
+}
+
+// An exception's rate is the cause of the keys that are hot by it.
+func TestCauseOfAnException(t *testing.T) {
+	rule := hotRule("r", 10, time.Second)
+	rule.By = hotparam.By{Kind: hotparam.ByEach}
+	rule.Count = hotparam.Bytes
+	rule.Hot = append(rule.Hot, hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 1000, Per: time.Second}, Exit: hotparam.Percent(80)})
+	rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "a"}}, Rate: hotparam.Rate{N: 30, Per: time.Second}}}
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+	for i, text := range []string{"GET /s?q=a", "GET /s?q=b"} {
+		d.Count(Count{Hash: uint64(i), Text: []byte(text), N: 50, When: noon})
+	}
+	for text, n := range map[string]int64{"GET /s?q=a": 30, "GET /s?q=b": 10} {
+		want := hotparam.Cause{Rate: hotparam.Rate{N: n, Per: time.Second}, Unit: hotparam.Bytes}
+		if got := out.hot()[hotparam.Key{Rule: "r", Text: text}].Cause; got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+}

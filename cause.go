@@ -1,0 +1,49 @@
+package hotparam
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Cause is the threshold that made a key hot, as it is told with the key: an exception's
+// rate stands in place of the rule's. The zero value means that it is not known, as of
+// an entry of an earlier version. Causes can be compared with ==.
+type Cause struct {
+	Kind Kind
+	// Rate is the count that was reached and the window in which the key's bounds
+	// count; for the kinds that compare it is the least count.
+	Rate Rate
+	// Factor is the part of the whole for [Share], the multiple for [Jump].
+	Factor Fraction
+	// Top is how many keys are hot at a time for [Top].
+	Top int
+	// Unit is what is counted.
+	Unit Unit
+}
+
+// Cause returns the threshold as it is told of a key that is hot by it.
+func (t *Threshold) Cause(unit Unit) Cause {
+	return Cause{Kind: t.Kind, Rate: t.Rate, Factor: t.Factor, Top: t.Top, Unit: unit}
+}
+
+// IsZero reports whether the cause is not known.
+func (c Cause) IsZero() bool { return c.Rate.IsZero() }
+
+// String is the threshold in one word, with counts as plain numbers of the unit: "200/s",
+// "20%/1m" of the route, "8x/1m" over the baseline, "top 3/1m". The zero value has none.
+func (c Cause) String() string {
+	if c.IsZero() {
+		return ""
+	}
+	rate := c.Rate.String()
+	_, per, _ := strings.Cut(rate, "/")
+	switch c.Kind {
+	case Share:
+		return c.Factor.Decimal(100) + "%/" + per
+	case Jump:
+		return c.Factor.Decimal(1) + "x/" + per
+	case Top:
+		return "top " + strconv.Itoa(c.Top) + "/" + per
+	}
+	return rate
+}

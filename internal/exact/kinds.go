@@ -1,0 +1,36 @@
+package exact
+
+import (
+	"strings"
+	"time"
+)
+
+// Kinds are rules with thresholds of each kind that compares, and of a rate with exceptions, for one
+// least count, with exits that are no multiples of 1/min.
+func Kinds(by string, least int64, d time.Duration) (rules []Rule) {
+	exits := []string{"80%", "50%", "33.3%", "100%", "97.25%"}
+	base := NewThreshold(least, d)
+	base.Exit = ParseRatio(exits[int(least)%len(exits)])
+	base.Hold, base.CoolDown = time.Duration(least%3)*time.Second, time.Duration(least%4)*700*time.Millisecond
+	add := func(change func(t *Threshold)) {
+		th := base
+		change(&th)
+		rules = append(rules, Rule{By: by, Hot: []Threshold{th}})
+	}
+	add(func(t *Threshold) { t.Kind, t.Factor = "share", ParseRatio("20%") })
+	add(func(t *Threshold) { t.Kind, t.Factor = "share", ParseRatio("3.7%") })
+	add(func(t *Threshold) { t.Kind, t.Factor = "jump", ParseRatio("8x") })
+	add(func(t *Threshold) { t.Kind, t.Factor = "jump", ParseRatio("1.3x") })
+	add(func(t *Threshold) { t.Kind, t.Top = "top", 3 })
+	add(func(t *Threshold) { t.Kind, t.Top = "top", 10 })
+	if by != "all" {
+		name, _, _ := strings.Cut(by, ",")
+		if by == "each" {
+			name = "q"
+		}
+		rules = append(rules, Rule{By: by, Hot: []Threshold{base}, Except: []Exception{
+			{Name: name, Pattern: "1*", N: 3*least + 1, D: d}, {Name: name, Pattern: "*e", N: least + 2, D: d}, {Name: name, Pattern: "*2*", Action: "allow"},
+		}})
+	}
+	return rules
+}

@@ -1,0 +1,184 @@
+package exact
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+)
+
+// Ratio is an exact part or multiple.
+type Ratio struct{ Num, Den int64 }
+
+// ParseRatio reads "50%" or "1.5x"; it panics at anything else.
+func ParseRatio(s string) Ratio {
+	r, ok := new(big.Rat).SetString(strings.TrimRight(s, "%x"))
+	if !ok {
+		panic("exact: ratio " + s)
+	}
+	if strings.HasSuffix(s, "%") {
+		r.Quo(r, big.NewRat(100, 1))
+	}
+	return Ratio{r.Num().Int64(), r.Denom().Int64()}
+}
+
+func (r Ratio) rat() *big.Rat { return big.NewRat(r.Num, r.Den) }
+
+// text is the ratio times a scale, as a decimal number.
+func (r Ratio) text(scale int64) string {
+	product := new(big.Rat).Mul(r.rat(), big.NewRat(scale, 1))
+	return strings.TrimSuffix(strings.TrimRight(product.FloatString(9), "0"), ".")
+}
+
+// Threshold is when a key is hot: at N counts within D, and by its kind at Factor of all
+// keys' of its group, or of its own baseline, or among the Top highest. It cools below
+// Exit of that, but not before Hold has passed, nor before it was so for CoolDown.
+type Threshold struct {
+	Kind              string // "rate", "share", "jump" or "top"
+	N                 int64
+	D, Hold, CoolDown time.Duration
+	Factor            Ratio // of a share or a jump
+	Top               int
+	Exit              Ratio
+}
+
+// NewThreshold is a rate with the documented defaults: exit at 80%, hold of 10 s,
+// cool-down of 5 s.
+func NewThreshold(n int64, d time.Duration) Threshold {
+	return Threshold{Kind: "rate", N: n, D: d, Exit: Ratio{4, 5}, Hold: 10 * time.Second, CoolDown: 5 * time.Second}
+}
+
+// pane and panes are those of the window: panes of D/60, but at least 100 ms, and as many
+// whole ones as fit.
+func (t Threshold) pane() int64  { return max(int64(100*time.Millisecond), int64(t.D)/60) }
+func (t Threshold) panes() int64 { return int64(t.D) / t.pane() }
+
+// atPaneEnds reports whether keys are compared with each other, when a pane is over.
+func (t Threshold) atPaneEnds() bool { return t.Kind == "share" || t.Kind == "top" }
+
+// Name is the threshold as events tell it.
+func (t Threshold) Name() string {
+	per := t.D.String()
+	switch {
+	case t.D == time.Second:
+		per = "s"
+	case t.D%time.Hour == 0:
+		per = strings.TrimSuffix(per, "0m0s")
+	case t.D%time.Minute == 0:
+		per = strings.TrimSuffix(per, "0s")
+	}
+	switch t.Kind {
+	case "share":
+		return t.Factor.text(100) + "%/" + per
+	case "jump":
+		return t.Factor.text(1) + "x/" + per
+	case "top":
+		return fmt.Sprintf("top %d/%s", t.Top, per)
+	}
+	return fmt.Sprintf("%d/%s", t.N, per)
+}
+
+// yaml is the threshold as a rules file has it.
+func (t Threshold) yaml() string {
+	least := fmt.Sprintf("min: %d/%v", t.N, t.D)
+	var terms string
+	switch t.Kind {
+	case "share":
+		terms = "share: " + t.Factor.text(100) + "%, " + least
+	case "jump":
+		terms = "jump: " + t.Factor.text(1) + "x, " + least
+	case "top":
+		terms = fmt.Sprintf("top: %d, %s", t.Top, least)
+	default:
+		terms = fmt.Sprintf("rate: %d/%v", t.N, t.D)
+	}
+	return fmt.Sprintf("{%s, exit: %s%%, hold: %v, cool_down: %v}", terms, t.Exit.text(100), t.Hold, t.CoolDown)
+}
+
+// Exception sets other terms for the keys of which the parameter Name has a value like
+// Pattern, in which a star stands for any text.
+type Exception struct {
+	Name, Pattern string
+	// Action is "allow" or "block": such keys are not counted; else "".
+	Action string
+	// N takes the place of the count of the rates over D; 0: the rule's.
+	N int64
+	D time.Duration
+}
+
+// like reports whether a value is like the pattern.
+func (x *Exception) like(value string) bool {
+	parts := strings.Split(x.Pattern, "*")
+	if len(parts) == 1 {
+		return value == x.Pattern
+	}
+	for i, part := range parts {
+		at := strings.Index(value, part)
+		switch {
+		case i == len(parts)-1:
+			return strings.HasSuffix(value, part)
+		case at < 0 || i == 0 && at > 0:
+			return false
+		}
+		value = value[at+len(part):]
+	}
+	return true
+}
+
+// Rule is what makes keys, and when they are hot.
+type Rule struct {
+	By     string // as for Keys
+	Count  string // the unit; empty: requests
+	Hot    []Threshold
+	Except []Exception // of which the first that matches counts
+}
+
+// YAML is the rule as an item of a rules file's list, for all requests.
+func (r Rule) YAML(id string) string {
+	by := r.By
+	if by != "all" && by != "each" {
+		by = "[" + by + "]"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "  - id: %s\n    match: {route: '*'}\n    by: %s\n", id, by)
+	if r.Count != "" {
+		fmt.Fprintf(&b, "    count: %s\n", r.Count)
+	}
+	b.WriteString("    hot:\n")
+	for _, t := range r.Hot {
+		fmt.Fprintf(&b, "      - %s\n", t.yaml())
+	}
+	for i, x := range r.Except {
+		if i == 0 {
+			b.WriteString("    except:\n")
+		}
+		terms := "action: " + x.Action
+		if x.Action == "" {
+			terms = fmt.Sprintf("hot: %d/%v", x.N, x.D)
+		}
+		fmt.Fprintf(&b, "      - {values: {%q: %q}, %s}\n", x.Name, x.Pattern, terms)
+	}
+	return b.String()
+}
+
+// exception is the first that a key's text comes under; nil: none.
+func (r Rule) exception(text string) *Exception {
+	_, query, _ := strings.Cut(text, "?")
+	for i := range r.Except {
+		x := &r.Except[i]
+		for part := range strings.SplitSeq(query, "&") {
+			if name, value, _ := strings.Cut(part, "="); decode(name) == x.Name && x.like(decode(value)) {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// under is a threshold as it is for a key that comes under an exception.
+func (t Threshold) under(x *Exception) Threshold {
+	if x != nil && x.N > 0 && t.Kind == "rate" && x.D == t.D {
+		t.N = x.N
+	}
+	return t
+}

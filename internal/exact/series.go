@@ -1,0 +1,55 @@
+package exact
+
+import (
+	"slices"
+	"sort"
+)
+
+// series is the counts of one key, or of some together.
+type series struct {
+	at  []int64 // nanoseconds, in order once sorted
+	n   []int64
+	sum []int64 // of all counts up to each, that one included
+}
+
+func (s *series) add(at, n int64) { s.at, s.n = append(s.at, at), append(s.n, n) }
+
+// finish puts the counts in order and adds them up.
+func (s *series) finish() {
+	if !slices.IsSorted(s.at) {
+		order := make([]int, len(s.at))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return int(max(-1, min(1, s.at[a]-s.at[b]))) })
+		at, n := slices.Clone(s.at), slices.Clone(s.n)
+		for i, from := range order {
+			s.at[i], s.n[i] = at[from], n[from]
+		}
+	}
+	s.sum = make([]int64, len(s.n))
+	total := int64(0)
+	for i, n := range s.n {
+		total += n
+		s.sum[i] = total
+	}
+}
+
+// before is how much was counted before an instant.
+func (s *series) before(at int64) int64 {
+	if i := sort.Search(len(s.at), func(i int) bool { return s.at[i] >= at }); i > 0 {
+		return s.sum[i-1]
+	}
+	return 0
+}
+
+// between is how much was counted in [from, to).
+func (s *series) between(from, to int64) int64 { return s.before(to) - s.before(from) }
+
+// total is how much was counted in all.
+func (s *series) total() int64 {
+	if len(s.sum) == 0 {
+		return 0
+	}
+	return s.sum[len(s.sum)-1]
+}

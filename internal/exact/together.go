@@ -1,0 +1,180 @@
+package exact
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+)
+
+// together goes through the lives of all keys by a threshold that compares them with each
+// other, pane by pane: what is decided is decided when a pane is over.
+func (c *Counter) together(t Threshold) (steps []step) {
+	w := newSliding(c, t)
+	hot := make(map[int]*mark)
+	for pane, ok := w.first(); ok && pane < c.last/t.pane(); pane, ok = w.next(len(hot) > 0) {
+		end := (pane + 1) * t.pane()
+		ranking := w.ranking(t)
+		for _, key := range w.active {
+			n := w.sums[key]
+			if hot[key] != nil || n < t.N {
+				continue
+			}
+			if need := w.needs(t, key, ranking); n >= need.Enter {
+				hot[key] = newMark(end)
+				steps = append(steps, step{key: w.keys[key], hot: true, at: end, count: n, ended: true, hotAt: t.Name()})
+			}
+		}
+		for key, m := range hot {
+			n := w.sums[key]
+			if m.cools(t, end, n < w.needs(t, key, ranking).Exit) {
+				delete(hot, key)
+				steps = append(steps, step{key: w.keys[key], at: end, count: n, ended: true, hotAt: t.Name()})
+			}
+		}
+	}
+	return steps
+}
+
+// sliding is the counts of all keys in the window that ends with a pane.
+type sliding struct {
+	keys   []string
+	group  []string // by key; "" for one that is too long to have parameters
+	panes  int64
+	cells  []cell // by pane
+	head   int    // cells before are in the window, or were
+	tail   int    // cells before have left it
+	pane   int64
+	sums   []int64 // by key
+	active []int   // keys with a count, in no order
+	groups map[string]int64
+	cut    int64 // of keys without a group
+	all    int64
+}
+
+// cell is what one key counts in one pane.
+type cell struct {
+	pane, n int64
+	key     int
+}
+
+func newSliding(c *Counter, t Threshold) *sliding {
+	w := &sliding{panes: t.panes(), groups: make(map[string]int64)}
+	for text, s := range c.keys {
+		key := len(w.keys)
+		w.keys = append(w.keys, text)
+		w.group = append(w.group, group(text))
+		for i, at := range s.at {
+			pane := at / t.pane()
+			if last := len(w.cells) - 1; last >= 0 && w.cells[last].key == key && w.cells[last].pane == pane {
+				w.cells[last].n += s.n[i]
+			} else {
+				w.cells = append(w.cells, cell{pane, s.n[i], key})
+			}
+		}
+	}
+	slices.SortFunc(w.cells, func(a, b cell) int { return cmp.Compare(a.pane, b.pane) })
+	w.sums = make([]int64, len(w.keys))
+	return w
+}
+
+// first goes to the first pane that has a count.
+func (w *sliding) first() (pane int64, ok bool) {
+	if len(w.cells) == 0 {
+		return 0, false
+	}
+	w.pane = w.cells[0].pane - 1
+	return w.next(false)
+}
+
+// next goes to the next pane, or where nothing can change without counts to the next that
+// has one.
+func (w *sliding) next(busy bool) (pane int64, ok bool) {
+	switch w.pane++; {
+	case busy || len(w.active) > 0:
+	case w.head == len(w.cells):
+		return 0, false
+	default:
+		w.pane = max(w.pane, w.cells[w.head].pane)
+	}
+	for ; w.head < len(w.cells) && w.cells[w.head].pane <= w.pane; w.head++ {
+		x := w.cells[w.head]
+		if w.sums[x.key] == 0 {
+			w.active = append(w.active, x.key)
+		}
+		w.add(x.key, x.n)
+	}
+	for ; w.tail < w.head && w.cells[w.tail].pane <= w.pane-w.panes; w.tail++ {
+		w.add(w.cells[w.tail].key, -w.cells[w.tail].n)
+	}
+	w.active = slices.DeleteFunc(w.active, func(key int) bool { return w.sums[key] == 0 })
+	return w.pane, w.pane < math.MaxInt64
+}
+
+func (w *sliding) add(key int, n int64) {
+	w.sums[key] += n
+	w.all += n
+	if g := w.group[key]; g == "" {
+		w.cut += n
+	} else {
+		w.groups[g] += n
+	}
+}
+
+// ranking is the counts of the keys that have the least count, the highest first.
+func (w *sliding) ranking(t Threshold) (counts []int64) {
+	if t.Kind != "top" {
+		return nil
+	}
+	for _, key := range w.active {
+		if w.sums[key] >= t.N {
+			counts = append(counts, w.sums[key])
+		}
+	}
+	slices.SortFunc(counts, func(a, b int64) int { return cmp.Compare(b, a) })
+	return counts
+}
+
+// needs are those of a key in the window.
+func (w *sliding) needs(t Threshold, key int, ranking []int64) Needs {
+	n := t.alone()
+	if t.Kind == "share" {
+		// A key that is too long has a hash for its end: it may be of any group.
+		low, high := int64(0), w.all
+		if g := w.group[key]; g != "" {
+			low, high = w.groups[g], w.groups[g]+w.cut
+		}
+		n.raise(t, low, high, Ratio{1, 1})
+		return n
+	}
+	// Of the others' counts the one in the last place: of equal ones none has it.
+	place := t.Top - 1
+	if at, found := slices.BinarySearchFunc(ranking, w.sums[key], func(a, b int64) int { return cmp.Compare(b, a) }); found && at <= place {
+		place++ // it is itself among those before
+	}
+	if place < len(ranking) {
+		rival := ranking[place]
+		n.Enter = max(n.Enter, rival+1)
+		n.Exit = max(n.Exit, ceil(rival, t.Exit))
+	}
+	return n
+}
+
+var (
+	values  = regexp.MustCompile(`=[^&]*`)
+	cutText = regexp.MustCompile(`~[0-9a-f]{32}$`)
+	ofRoute = regexp.MustCompile(`^(.*\?)?([^?]*)$`)
+)
+
+// group is what a key's share is of: the keys on the same route with parameters of the
+// same names; "" for a key that was too long.
+func group(text string) string {
+	if cutText.MatchString(text) {
+		return ""
+	}
+	m := ofRoute.FindStringSubmatch(text)
+	if m == nil || m[1] == "" {
+		return "route " + text
+	}
+	return "keys " + m[1] + values.ReplaceAllString(m[2], "")
+}

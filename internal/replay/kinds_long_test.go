@@ -1,0 +1,46 @@
+//go:build !race
+
+package replay
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// Every event and every bound on real traces is that of the reference, for all kinds of
+// threshold and min from 1 to 20. cmd/verifyreplay does the same with the binary, on all
+// traces. (As with other long traces, the race detector has little to find here.)
+func TestTracesOfAllKinds(t *testing.T) {
+	for _, c := range []struct {
+		trace, by string
+		d         time.Duration
+	}{
+		{"edgar-2017-06-30.access.log.zst", "cik", time.Second},
+		{"semicomplete-apache_logs.log.zst", "each", time.Minute},
+		{"scan-acunetix.log.zst", "each", 15 * time.Second},
+	} {
+		t.Run(fmt.Sprint(c.trace, "/", c.by, "/", c.d), func(t *testing.T) {
+			path := testenv.SharedData(t, c.trace)
+			all := 0
+			for least := int64(1); least <= 20; least++ {
+				log, err := accesslog.Open([]string{path}, accesslog.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				wrong, events := verifyRules(t, log, exact.Trace(path), exact.Kinds(c.by, least, c.d))
+				for _, w := range wrong {
+					t.Errorf("min %d: %s", least, w)
+				}
+				all += events
+			}
+			if t.Logf("%d events", all); all == 0 {
+				t.Error("no event: nothing was compared")
+			}
+		})
+	}
+}

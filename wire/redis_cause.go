@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// appendCause appends the fields of the threshold that made a key hot, nothing if it is
+// not known:
+//
+//	,"kind":"share","threshold":"20%/10s","min":50,"window_ms":10000,"unit":"requests"
+//
+// min is the count that was reached, or for the kinds that compare the least count; it
+// and the entry's low and high are numbers of the unit, within the window. Readers of
+// the version before pass over all of them.
+func appendCause(dst []byte, c hotparam.Cause) []byte {
+	if c.IsZero() {
+		return dst
+	}
+	dst = appendJSONString(append(dst, `,"kind":`...), c.Kind.String())
+	dst = appendJSONString(append(dst, `,"threshold":`...), c.String())
+	dst = strconv.AppendInt(append(dst, `,"min":`...), c.Rate.N, 10)
+	dst = strconv.AppendInt(append(dst, `,"window_ms":`...), c.Rate.Per.Milliseconds(), 10)
+	return appendJSONString(append(dst, `,"unit":`...), c.Unit.String())
+}
+
+type hotCause struct {
+	Kind      string `json:"kind"`
+	Threshold string `json:"threshold"`
+	Min       int64  `json:"min"`
+	WindowMS  int64  `json:"window_ms"`
+	Unit      string `json:"unit"`
+}
+
+// maxWindowMS is that of the longest window.
+const maxWindowMS = int64(hotparam.MaxWindow / time.Millisecond)
+
+// cause returns what was read. A cause that is not there, or that a version to come has
+// written in another way, is not known: it is only looked at, and costs no entry.
+func (i *hotCause) cause() hotparam.Cause {
+	kind, known := hotparam.ParseKind(i.Kind)
+	unit, counted := hotparam.ParseUnit(i.Unit)
+	if !known || !counted || i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
+		return hotparam.Cause{}
+	}
+	c := hotparam.Cause{Kind: kind, Unit: unit, Rate: hotparam.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}}
+	var err error
+	switch terms, _, _ := strings.Cut(i.Threshold, "/"); kind {
+	case hotparam.Share:
+		c.Factor, err = hotparam.ParseFraction(strings.TrimSuffix(terms, "%"), 100)
+	case hotparam.Jump:
+		c.Factor, err = hotparam.ParseFraction(strings.TrimSuffix(terms, "x"), 1)
+	case hotparam.Top:
+		c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top "))
+	}
+	if err != nil || c.Top < 0 || c.Top > hotparam.MaxTop {
+		return hotparam.Cause{}
+	}
+	return c
+}
