@@ -149,7 +149,7 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 		var from, to time.Time
 		if m.Seq >= a.began {
 			missing, from, to = a.book(m, e, left, h)
-		} else if a.move(e, e.Total-uint64(e.N), h) {
+		} else if a.move(m, e, h) {
 			e.N = 0
 		}
 		if e.at >= 0 {
@@ -197,7 +197,9 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 			k.low, k.high = 0, 0 // all of it came since
 		}
 	case k.number > e.Number:
-		e.N = 0 // a line that was overtaken by another account: nobody knows any more
+		if a.move(m, e, h) { // it was overtaken by a line of another account
+			e.N = 0
+		}
 		return 0, from, to
 	case e.Total <= k.low:
 		if e.Total == k.low {
@@ -205,7 +207,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		}
 		return 0, from, to
 	case e.Total <= k.high:
-		a.move(e, before, h)
+		a.move(m, e, h)
 		e.N = 0 // made up for already, or a line that repeats the account
 	}
 	if k.seq < a.first && e.Number <= a.opened && before > k.high {
@@ -261,8 +263,8 @@ func (a *accounts) keep(number uint64, x heal) {
 
 // move tells of a line that has been made up for where it was counted. It is true if it
 // was, or that is not known any more.
-func (a *accounts) move(e *entry, before uint64, h Handler) bool {
-	unknown := false
+func (a *accounts) move(m *wire.Meta, e *entry, h Handler) bool {
+	unknown, before := false, e.Total-uint64(e.N)
 	for i := range a.heals {
 		for _, x := range a.heals[i].of[e.Number] {
 			if x.low <= before && e.Total <= x.high {
@@ -274,7 +276,7 @@ func (a *accounts) move(e *entry, before uint64, h Handler) bool {
 		}
 		unknown = unknown || len(a.heals[i].of) == keptHeals
 	}
-	return unknown || a.start.Sub(e.When) > healTime
+	return unknown || a.start.Sub(e.When)-time.Duration(m.Sums.Age) > healTime
 }
 
 // missed is of when counts on accounts are missing between two sequences; zero: none are.

@@ -250,7 +250,7 @@ func (d *Detector) Healed(c Count, until time.Time) {
 	key := missingKey{c.Hash, c.Rule}
 	switch {
 	case !kept: // it may be of a pane that is kept, all the same
-		d.missing.lack(key, until, c.N)
+		d.missing.lack(key, c.When, until, c.N)
 	case d.missing.heal(key, c.When, until, c.N):
 		d.count(&c)
 	}
@@ -262,12 +262,17 @@ func (d *Detector) Moved(c Count, from, to time.Time) {
 	if r == nil {
 		return
 	}
+	key := missingKey{c.Hash, c.Rule}
+	if d.missing.unheal(key, from, to, c.N, false) {
+		d.count(&c)
+		return
+	}
 	for _, v := range r.views { // what is in a cell by now stays where it is
 		if !v.holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.holds(c.Hash, c.Text, v.history.Index(from), c.N) {
 			return
 		}
 	}
-	if !d.missing.unheal(missingKey{c.Hash, c.Rule}, from, to, c.N) {
+	if !d.missing.unheal(key, from, to, c.N, true) {
 		return
 	}
 	for _, v := range r.views {

@@ -55,10 +55,11 @@ type missingOf struct {
 	newest int64 // instant for which it matters
 }
 
-// healedCount is a count at from, or nowhere, that may be of up to to.
-type healedCount struct{ from, to, n int64 }
-
-const nowhere = math.MinInt64
+// healedCount is a count that is of from up to to; if it is placed, it is counted at from.
+type healedCount struct {
+	from, to, n int64
+	placed      bool
+}
 
 const (
 	// maxMissing bounds the gaps that are told apart, a multiple of 64. With more,
@@ -143,7 +144,7 @@ func (m *missing) heal(key missingKey, since, until time.Time, n int64) bool {
 		m.lose(since, until, n)
 		return false
 	}
-	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n})
+	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n, true})
 	return true
 }
 
@@ -152,7 +153,7 @@ func (m *missing) note(key missingKey, x healedCount) {
 	k := m.keys[key]
 	m.changes++
 	for i := range k.healed {
-		if h := &k.healed[i]; h.from == x.from && h.to == x.to {
+		if h := &k.healed[i]; h.from == x.from && h.to == x.to && h.placed == x.placed {
 			h.n += x.n
 			return
 		}
@@ -163,12 +164,12 @@ func (m *missing) note(key missingKey, x healedCount) {
 	k.healed = append(k.healed, x)
 }
 
-// join makes one of the two oldest counts that are both placed somewhere, or nowhere.
+// join makes one of the two oldest counts that are both placed, or not.
 func (k *missingOf) join() {
 	for i := range k.healed[:2] {
 		a := k.healed[i]
 		for j := i + 1; j < len(k.healed); j++ {
-			if b := &k.healed[j]; (a.from == nowhere) == (b.from == nowhere) {
+			if b := &k.healed[j]; a.placed == b.placed {
 				b.from, b.to, b.n = min(a.from, b.from), max(a.to, b.to), a.n+b.n
 				k.healed = slices.Delete(k.healed, i, i+1)
 				return
@@ -177,24 +178,24 @@ func (k *missingOf) join() {
 	}
 }
 
-// lack notes n counts of a key that are missing, and are of until or earlier.
-func (m *missing) lack(key missingKey, until time.Time, n int64) {
+// lack notes n counts of a key that are missing and are not placed.
+func (m *missing) lack(key missingKey, since, until time.Time, n int64) {
 	if m.of(key, until.UnixNano()) == nil {
-		m.lose(time.Unix(0, 0), until, n)
+		m.lose(since, until, n)
 		return
 	}
-	m.note(key, healedCount{nowhere, until.UnixNano(), n})
+	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
 }
 
-// unheal notes that n of the counts that were placed at from, and could be of up to to,
-// are so no longer. It is false if nobody knows of so many.
-func (m *missing) unheal(key missingKey, from, to time.Time, n int64) bool {
+// unheal notes that n of the counts that were of from up to to have come. It is false if
+// nobody knows of so many that were placed, or were not.
+func (m *missing) unheal(key missingKey, from, to time.Time, n int64, placed bool) bool {
 	k := m.keys[key]
 	if k == nil {
 		return false
 	}
 	for i := range k.healed {
-		if h := &k.healed[i]; h.from == from.UnixNano() && h.to == to.UnixNano() && h.n >= n {
+		if h := &k.healed[i]; h.from == from.UnixNano() && h.to == to.UnixNano() && h.n >= n && h.placed == placed {
 			if h.n -= n; h.n == 0 {
 				k.healed = slices.Delete(k.healed, i, i+1)
 			}
@@ -237,7 +238,7 @@ func (m *missing) lacks(key missingKey, start, end int64) (lacks, later int64) {
 	}
 	if k != nil {
 		for _, h := range k.healed {
-			if h.from < start && h.to >= start {
+			if (h.from < start || !h.placed) && h.to >= start {
 				lacks += h.n
 			}
 		}
@@ -249,7 +250,7 @@ func (m *missing) lacks(key missingKey, start, end int64) (lacks, later int64) {
 func (m *missing) later(key missingKey, end int64) (n int64) {
 	if k := m.keys[key]; k != nil {
 		for _, h := range k.healed {
-			if h.from != nowhere && h.from < end && h.to >= end {
+			if h.placed && h.from < end && h.to >= end {
 				n += h.n
 			}
 		}
@@ -270,10 +271,10 @@ func (m *missing) any(rule int, start, end int64) (lacks, before, later int64) {
 			continue
 		}
 		for _, h := range k.healed {
-			if h.from < start && h.to >= start {
+			if (h.from < start || !h.placed) && h.to >= start {
 				before += h.n
 			}
-			if h.from != nowhere && h.from < end && h.to >= end {
+			if h.placed && h.from < end && h.to >= end {
 				later += h.n
 			}
 		}

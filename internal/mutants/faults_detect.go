@@ -162,7 +162,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "a line that was made up for is counted again", File: "aggregator/accounts.go",
-		Old: "a.move(e, before, h)\n\t\te.N = 0", New: "a.move(e, before, h)",
+		Old: "a.move(m, e, h)\n\t\te.N = 0", New: "a.move(m, e, h)",
 		Test: "TestAccounts",
 	},
 	{
