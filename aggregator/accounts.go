@@ -210,10 +210,11 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		a.move(m, e, h)
 		e.N = 0 // made up for already, or a line that repeats the account
 	}
-	if k.seq < a.first && e.Number <= a.opened && before > k.high {
-		k.low, k.high = before, before // what is in between is in packets that nobody misses
-	}
 	agrees := e.Total >= k.high
+	if k.seq < a.first && e.Number <= a.opened && before > k.high {
+		// What is in between may be in packets that nobody misses.
+		k.low, k.high, k.seq = before, before, 0
+	}
 	if e.Total > k.high {
 		missing = before - k.high
 		from, to = a.missed(k.seq, m.Seq)
