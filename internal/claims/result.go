@@ -109,7 +109,8 @@ func (r *run) end() {
 	if s.Malformed+s.Foreign+s.NotCounter+s.Negative+s.BadKey+s.NoRule > 0 {
 		r.judge.wrong(Uncounted, nil, 0, "lines that are no counts: %+v", s)
 	}
-	if s.Duplicates != r.net.doubled+r.refused || s.LostPackets-s.Recovered > r.net.lost+r.refused+int64(len(r.net.flight)) {
+	flying := int64(len(r.net.flight)) // that some packets tell of accounts alone, they do to the end
+	if again := r.net.doubled + r.refused - s.Duplicates; again < 0 || again > flying || s.LostPackets-s.Recovered > r.net.lost+r.refused+flying {
 		r.judge.wrong(Uncounted, nil, 0, "%d packets doubled, %d lost, %d refused: told are %d, and %d less %d", r.net.doubled, r.net.lost, r.refused, s.Duplicates, s.LostPackets, s.Recovered)
 	}
 	// What was held back can be of before the window and the grace.
