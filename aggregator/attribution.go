@@ -39,7 +39,7 @@ func (r *ruleWatch) generals(w *watched) []string {
 		return w.general
 	}
 	w.parsed = true
-	if isCut([]byte(w.text)) {
+	if hotparam.IsCut([]byte(w.text)) {
 		return nil
 	}
 	at := strings.LastIndexByte(w.text, '?') + 1

@@ -42,6 +42,10 @@ type Handler interface {
 // Decoder turns packets of StatsD lines into counts. A malformed line is
 // counted and passed over. One goroutine uses a Decoder; Stats is safe for all.
 type Decoder struct {
+	// Canonical has it take all keys for canonical, as those of instances are. Set it
+	// before the first packet.
+	Canonical bool
+
 	encoding wire.Encoding
 	rules    map[string]lineHead // by prefix
 	head     lineHead            // of the last line
@@ -49,6 +53,7 @@ type Decoder struct {
 	counts   []Count             // of the packet at hand
 	timed    bool                // some of them have a time of their own
 	text     []byte              // of those whose text does not stand in the packet
+	params   hotparam.Params     // of a key that is made canonical
 	parts    fractions
 	stats    decoderStats
 }
@@ -61,12 +66,14 @@ type packetHandler interface{ packet([]Count) }
 type lineHead struct {
 	bytes string
 	rule  int
+	of    *hotparam.Rule
 }
 
 type decoderStats struct {
 	packets, lines, counts, sum                                atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
 	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
+	uncanonical                                                atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
@@ -76,7 +83,7 @@ func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
-			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i}
+			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i, rule}
 		}
 	}
 	return d
@@ -95,8 +102,9 @@ func cutLine(packet []byte) (line, rest []byte) {
 }
 
 // lines decodes lines of counts that have the instance in common, and the time too
-// unless a line tells an earlier one.
-func (d *Decoder) lines(packet []byte, common Count, h Handler) {
+// unless a line tells an earlier one. ours: an instance has made the keys.
+func (d *Decoder) lines(packet []byte, common Count, ours bool, h Handler) {
+	believe := ours || d.Canonical
 	d.counts, d.text, d.timed = d.counts[:0], d.text[:0], false
 	var line []byte
 	var lines, counts, sum int64
@@ -111,7 +119,7 @@ func (d *Decoder) lines(packet []byte, common Count, h Handler) {
 		}
 		c := &d.counts[:n+1][n] // written where it is to stay
 		c.When, c.Instance = common.When, common.Instance
-		if d.line(line, c, h) {
+		if d.line(line, c, believe, h) {
 			counts++
 			sum += c.N
 			if c.N > 0 {
@@ -147,8 +155,8 @@ func (d *Decoder) hand(h Handler) {
 }
 
 // line reads a line into c, whose text is valid until the next packet. False: it is
-// no count.
-func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
+// no count. believe: the key is canonical.
+func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	var part float64
 	key, n, ok := wire.CutCount(line, d.head.bytes)
 	if !ok {
@@ -171,11 +179,30 @@ func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
 		}
 		c.Text = d.text[start:] // stays what it is when text has to move
 	}
+	if !believe {
+		c.Text = d.canonical(c.Text)
+	}
 	c.Hash = hotparam.Hash(c.Text)
 	if part > 0 {
 		c.N += d.parts.carry(c.Hash, part)
 	}
 	return true
+}
+
+// canonical returns what instances count a key of the head's rule as, which another
+// program has written.
+func (d *Decoder) canonical(text []byte) []byte {
+	start, changed := len(d.text), false
+	d.text, changed = d.head.of.AppendCanonical(d.text, text, &d.params)
+	if !changed && d.encoding.Fits(text) {
+		return text
+	}
+	if !changed {
+		d.text = append(d.text, text...) // what stands in a packet is not cut there
+	}
+	d.stats.uncanonical.Add(1)
+	d.text = append(d.text[:start], d.encoding.Fit(d.text[start:])...)
+	return d.text[start:]
 }
 
 // parse reads a line of whatever dialect, when is its packet's time, and makes its
@@ -228,6 +255,9 @@ type DecoderStats struct {
 	Origins int64
 	// Aged is what instances held back until it was older than any window.
 	Aged int64
+	// Uncanonical are counts of other programs whose keys were not canonical, and were
+	// counted as what they are in canonical form.
+	Uncanonical int64
 }
 
 // Stats tells the counters. It is safe for concurrent use.
@@ -238,7 +268,7 @@ func (d *Decoder) Stats() DecoderStats {
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
-		Late: d.senders.lateNow(),
+		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(),
 	}
 }
 
@@ -263,4 +293,5 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Late.merge(o.Late)
 	s.Origins += o.Origins
 	s.Aged += o.Aged
+	s.Uncanonical += o.Uncanonical
 }

@@ -37,17 +37,17 @@ func (d *Decoder) dropped(now time.Time, h Handler) {
 // now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.packets.Add(1)
-	common := Count{When: now}
+	common, ours := Count{When: now}, false
 	if line, rest := cutLine(packet); wire.IsMeta(line) {
 		m, err := wire.ParseMeta(line)
-		if err != nil {
+		if ours = err == nil; !ours {
 			d.stats.malformed.Add(1)
 		} else if !d.meta(&m, now, &common, h) {
 			return
 		}
 		packet = rest
 	}
-	d.lines(packet, common, h)
+	d.lines(packet, common, ours, h)
 }
 
 // Record decodes lines whose meta stands beside them; nil: they have none. now is
@@ -59,7 +59,7 @@ func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, h Handler) b
 	if m != nil && !d.meta(m, now, &common, h) {
 		return false
 	}
-	d.lines(lines, common, h)
+	d.lines(lines, common, m != nil, h)
 	return true
 }
 

@@ -11,6 +11,7 @@ import (
 type stream struct {
 	common    Count
 	came      time.Time // when the meta line came; zero: there is none
+	ours      bool      // it could be read
 	duplicate bool      // the packet had come before
 }
 
@@ -27,7 +28,7 @@ func (d *Decoder) stream(s *stream, lines []byte, now time.Time, h Handler) {
 			lines = rest
 			*s = stream{common: Count{When: now}, came: now}
 			m, err := wire.ParseMeta(line)
-			if err != nil {
+			if s.ours = err == nil; !s.ours {
 				d.stats.malformed.Add(1)
 			} else {
 				s.duplicate = !d.meta(&m, now, &s.common, h)
@@ -35,14 +36,14 @@ func (d *Decoder) stream(s *stream, lines []byte, now time.Time, h Handler) {
 		}
 		packet := lines[:untilMeta(lines)]
 		lines = lines[len(packet):]
-		common := Count{When: now}
+		common, ours := Count{When: now}, false
 		if age := now.Sub(s.came); 0 <= age && age <= packetLife {
 			if s.duplicate {
 				continue
 			}
-			common = s.common
+			common, ours = s.common, s.ours
 		}
-		d.lines(packet, common, h)
+		d.lines(packet, common, ours, h)
 	}
 }
 

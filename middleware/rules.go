@@ -98,7 +98,7 @@ func (r *rule) makeHead(route string) []byte {
 	if r.ParamsOnly {
 		return r.prefix
 	}
-	return append(append(slices.Clip(r.prefix), route...), '?')
+	return append(hotparam.AppendRoute(slices.Clip(r.prefix), route), '?')
 }
 
 // nameOf is the route's name if the rule's keys do not tell it.
@@ -192,7 +192,7 @@ func (s *ruleSet) makeUnknown() *route {
 	r := &route{set: s, byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
-		c := candidate{rule: &s.rules[i], text: match.Path(), values: wildcards(match), byPath: true}
+		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: true}
 		if c.ParamsOnly {
 			c.head, c.name = c.makeHead(""), c.text
 		}
