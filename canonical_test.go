@@ -51,6 +51,7 @@ func TestAppendCanonical(t *testing.T) {
 		{"*", "GET /s?", "GET /s"},
 		{"*", "GET /s?&&", "GET /s"},
 		{"*", "GET /s?page=2&lang=en", "GET /s?lang=en&page=2"},
+		{"*", "GET /s?b=1&a=2&c=3", "GET /s?a=2&b=1&c=3"},
 		{"*", "GET /s?q=2&q=1", "GET /s?q=1&q=2"},
 		{"*", "GET /s?q=1&q=1", ""},
 		{"*", "GET /s?a=1&&b=2&", "GET /s?a=1&b=2"},
