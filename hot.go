@@ -11,7 +11,12 @@ type Hot struct {
 	// Low and High bound the key's count in the rule's window: Low was really
 	// reported, High adds what could have been hidden. High may be [Unknown].
 	Low, High int64
-	// Rate is Low as requests per second over the rule's window.
+	// Estimated tells that part of the count was sampled (StatsD's @rate): the key is
+	// hot by what the samples stand for, Low is what was seen, and High is unknown,
+	// since chance sets no bound to what was not sampled.
+	Estimated bool
+	// Rate is Low as requests per second over the rule's window; of a key that is
+	// Estimated it is what the samples stand for.
 	Rate float64
 	// Ratio is the count divided by the count that the threshold needed for it:
 	// 2 is twice the threshold, of whatever kind and unit. Of several thresholds

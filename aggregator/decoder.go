@@ -18,6 +18,9 @@ type Count struct {
 	Text []byte
 	N    int64
 	When time.Time
+	// Estimated tells that N is an estimate, made of samples: Seen of it were seen.
+	Estimated bool
+	Seen      int64
 	// Instance is the sender's name, if its packet told.
 	Instance string
 }
@@ -73,7 +76,7 @@ type decoderStats struct {
 	packets, lines, counts, sum                                atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
 	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
-	uncanonical                                                atomic.Int64
+	uncanonical, samples                                       atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
@@ -158,6 +161,7 @@ func (d *Decoder) hand(h Handler) {
 // no count. believe: the key is canonical.
 func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	var part float64
+	c.Estimated = false
 	key, n, ok := wire.CutCount(line, d.head.bytes)
 	if !ok {
 		var l wire.Line
@@ -165,6 +169,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 			return false
 		}
 		key, n, part = l.Key, l.N, l.Frac
+		c.Estimated, c.Seen = l.Sampled, l.Seen
 		if when := time.Unix(l.When, 0); l.When > 0 && when.Before(c.When) {
 			c.When, d.timed = when, true
 		}
@@ -185,6 +190,10 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	c.Hash = hotparam.Hash(c.Text)
 	if part > 0 {
 		c.N += d.parts.carry(c.Hash, part)
+	}
+	if c.Estimated {
+		c.Seen = min(c.Seen, c.N)
+		d.stats.samples.Add(1)
 	}
 	return true
 }
@@ -258,6 +267,8 @@ type DecoderStats struct {
 	// Uncanonical are counts of other programs whose keys were not canonical, and were
 	// counted as what they are in canonical form.
 	Uncanonical int64
+	// Samples are counts that are estimates.
+	Samples int64
 }
 
 // Stats tells the counters. It is safe for concurrent use.
@@ -268,7 +279,7 @@ func (d *Decoder) Stats() DecoderStats {
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
-		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(),
+		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
 }
 
@@ -294,4 +305,5 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Origins += o.Origins
 	s.Aged += o.Aged
 	s.Uncanonical += o.Uncanonical
+	s.Samples += o.Samples
 }

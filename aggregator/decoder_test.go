@@ -97,7 +97,7 @@ func TestDecoder(t *testing.T) {
 		{"a time of its own is not later than the packet's", []string{head(1, -5*time.Second, 1, 0) + "\n" + line + timeField(-3*time.Second) + "\n" + line + timeField(-7*time.Second)}, []string{told + "-5s", told + "-7s"},
 			DecoderStats{Packets: 1, Lines: 2, Counts: 2, Senders: 1}},
 		{"a part is a count of nothing yet", []string{"shop.terms.hot_param.k:0.5|c\nshop.terms.hot_param.k:1|c|@0.8"}, []string{`rule 0 "k" 1 0s`},
-			DecoderStats{Packets: 1, Lines: 2, Counts: 2}},
+			DecoderStats{Packets: 1, Lines: 2, Counts: 2, Samples: 1}},
 		{"a meta line gives the time", []string{head(1, -time.Second, 1, 0) + "\n" + line}, []string{told + "-1s"},
 			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Senders: 1}},
 		{"a slow clock is believed", []string{head(1, -time.Hour, 1, 0) + "\n" + line}, []string{told + "-1h0m0s"},

@@ -134,6 +134,10 @@ func (d *Detector) count(c *Count) {
 		pane := v.pane(c.When)
 		v.newest = max(v.newest, pane)
 		i, low, end := v.add(c.Hash, c.Text, pane, c.N)
+		if c.Estimated && i >= 0 {
+			v.guess(i, pane, c.N-c.Seen)
+			i = v.find(c.Hash, c.Text)
+		}
 		if v.compares {
 			v.compare(c, pane)
 		}
@@ -326,7 +330,7 @@ func (d *Detector) Stats() DetectorStats {
 		s.Floor = max(s.Floor, s.Floors[i])
 		var keys, late int64 // each view has the same keys and counts
 		for _, v := range r.views {
-			keys, late = max(keys, int64(v.live)), max(late, v.late)
+			keys, late = max(keys, int64(v.live-v.guesses)), max(late, v.late)
 			s.Memory += v.memory()
 			s.Evicted += v.evicted
 		}

@@ -42,7 +42,9 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
 			}
 			if first && w.listed {
 				h := r.describe(w, at.end)
-				h.Low = at.low
+				if !h.Estimated {
+					h.Low = at.low
+				}
 				h.Ratio = w.marks[t.number].ratio(at.low)
 				d.publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 			}
@@ -148,6 +150,7 @@ func (r *ruleWatch) describe(w *watched, pane int64) hotparam.Hot {
 	h.Low, h.High = low, high
 	h.Rate = float64(low) / t.Rate.Per.Seconds()
 	h.Ratio = w.marks[t.number].ratio(low)
+	t.view.tellSeen(&h, w.at[t.view.number], pane)
 	h.Since = w.since
 	h.Top = w.top
 	return h

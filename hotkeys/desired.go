@@ -191,7 +191,7 @@ func (d *desired) update(h *hotparam.Hot) bool {
 	if w == nil {
 		return false
 	}
-	w.Low, w.High, w.Rate, w.Ratio = h.Low, h.High, h.Rate, h.Ratio
+	w.Low, w.High, w.Estimated, w.Rate, w.Ratio = h.Low, h.High, h.Estimated, h.Rate, h.Ratio
 	if h.Top != nil {
 		w.Top = h.Top
 	}

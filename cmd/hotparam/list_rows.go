@@ -43,7 +43,11 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 		if limit == "" {
 			limit = "-"
 		}
-		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		rate := fmt.Sprintf("%.1f/s", h.Rate)
+		if h.Estimated {
+			rate += " estimated"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -112,11 +116,14 @@ func (r instanceRows) table(w io.Writer, _ bool) error {
 
 // listed is a hot key as `list --json` prints it.
 type listed struct {
-	Key   string        `json:"key"`
-	Rule  string        `json:"rule"`
-	Rate  float64       `json:"rate"`
-	Low   int64         `json:"low"`
-	High  *int64        `json:"high"` // null when unknown
+	Key  string  `json:"key"`
+	Rule string  `json:"rule"`
+	Rate float64 `json:"rate"`
+	Low  int64   `json:"low"`
+	High *int64  `json:"high"` // null when unknown
+	// Estimated: low is what was seen, and rate what samples stand for.
+	Estimated bool `json:"estimated,omitempty"`
+
 	Limit string        `json:"limit,omitempty"`
 	Burst int64         `json:"burst,omitempty"`
 	Mode  hotparam.Mode `json:"mode"`
@@ -144,7 +151,7 @@ func (r hotRows) values() any {
 	keys := make([]listed, 0, len(r))
 	for _, h := range r {
 		l := listed{
-			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Limit: h.Limit.String(), Burst: h.Burst,
+			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
 			Mode: h.Mode, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
 		}
 		if h.High != hotparam.Unknown {
