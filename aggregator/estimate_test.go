@@ -30,7 +30,8 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 		t.Fatal("hot at 90")
 	}
 	line("k:1|c|@0.1", 0)
-	line("exact:100|c|@1", 0)
+	line("exact:99|c", 0)
+	line("exact:1|c|@1", 0)
 	h := out.hot()[key]
 	if !h.Estimated || h.Low != 10 || h.High != hotparam.Unknown || h.Rate != 100 || h.Ratio != 1 {
 		t.Errorf("hot as %+v, want 10 that were seen, of an estimate of 100/s", h)
@@ -62,6 +63,12 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := told(); h.Estimated || h.Low != 200 || h.High != 200 {
 		t.Errorf("a window after the last sample it is told as %+v, want 200", h)
 	}
+	// Nor by one that comes late.
+	line("k:1|c|@0.1", 1600*time.Millisecond)
+	detector.Refresh()
+	if h := told(); h.Estimated || h.Low != 200 || h.High != 200 {
+		t.Errorf("after a late sample it is told as %+v, want 200", h)
+	}
 	// And samples that stand for no whole count yet are samples.
 	line("k:9|c|@0.9", 3*time.Second)
 	line("k:1|c|@0.99", 3*time.Second)
@@ -85,6 +92,26 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	}
 	if s := detector.Stats(); s.Keys > 2 {
 		t.Errorf("guesses are told as keys: %+v", s)
+	}
+}
+
+// A key that had samples is an estimate, though what is known of them made room.
+func TestGuessesMakeRoom(t *testing.T) {
+	for _, unseen := range []int64{0, 7} {
+		w, hash := newWindow(hotparam.NewWindow(time.Second), 20, 100_000), testHash("k")
+		i, _, _ := w.add(hash, []byte("k"), 5, 10)
+		w.guess(i, 5, unseen)
+		w.evict(w.lookup(hash^guessHash, nil))
+		w.add(hash, []byte("k"), 6, 10)
+		if low, isEstimate := w.seen(i, 6); !isEstimate || low > 20-unseen || low < 19-unseen {
+			t.Errorf("%d were not seen: told as %d of 20, an estimate: %v", unseen, low, isEstimate)
+		}
+		if low, isEstimate := w.seen(i, 60); low != 0 || isEstimate {
+			t.Errorf("later: %d, an estimate: %v", low, isEstimate)
+		}
+		if w.evicted != 0 || w.guesses != 0 {
+			t.Errorf("%d keys and %d guesses", w.evicted, w.guesses)
+		}
 	}
 }
 

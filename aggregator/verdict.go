@@ -34,7 +34,7 @@ type Verdict struct {
 	Threshold *hotparam.Threshold // of the rule
 	At        time.Time
 	// Low and High bound the count in the threshold's window; High may be
-	// [hotparam.Unknown].
+	// [hotparam.Unknown]. Of a count that was sampled they bound the estimate.
 	Low, High int64
 	// Against is the count that the low count reached, or the high one is below.
 	Against int64

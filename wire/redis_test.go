@@ -44,6 +44,8 @@ const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":173217246
 func TestHotInfoGolden(t *testing.T) {
 	watched := hotPhone()
 	watched.High, watched.Limit, watched.Burst, watched.Mode = hotparam.Unknown, hotparam.Rate{}, 0, hotparam.ModeWatch
+	sampled := hotPhone()
+	sampled.High, sampled.Estimated = hotparam.Unknown, true
 	template := hotPhone()
 	template.Until = time.Time{}
 	attributed := hotPhone()
@@ -53,6 +55,7 @@ func TestHotInfoGolden(t *testing.T) {
 		want string
 	}{
 		"limited":  {hotPhone(), infoPhone},
+		"sampled":  {sampled, strings.Replace(strings.Replace(infoPhone, "230", "null", 1), "}", `,"estimated":true}`, 1)},
 		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd","ratio":1.06}`},
 		"top":      {attributed, infoTop},
 		"template": {template, strings.Replace(infoPhone, "1732172460123", "\x03", 1)},
@@ -245,6 +248,8 @@ func genHot(t *rapid.T) hotparam.Hot {
 		Mode:  rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow, hotparam.ModeWatch}).Draw(t, "mode"),
 		Owner: rapid.String().Draw(t, "owner"),
 		Top:   genTop(t),
+
+		Estimated: rapid.Bool().Draw(t, "estimated"),
 	}
 	if rapid.Bool().Draw(t, "known") {
 		h.High = h.Low + rapid.Int64Range(0, 1<<20).Draw(t, "hidden")
