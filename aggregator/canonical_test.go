@@ -99,6 +99,20 @@ func TestLongKeysOfOtherProgramsAreCut(t *testing.T) {
 	}
 }
 
+// A key that is canonical by one rule need not be so by another.
+func TestKnownKeysAreOfTheirRule(t *testing.T) {
+	rules := decoderRules()
+	rules.Rules[2].ParamsOnly = true
+	d, got := NewDecoder(rules, wire.Plain), heard{}
+	for range 2 {
+		d.Packet([]byte("shop.terms.hot_param.GET /s?q=1:1|c\nweb.front.hot_param.GET /s?q=1:1|c"), noon, &got)
+	}
+	want := heard{`rule 0 "GET /s?q=1" 1 0s`, `rule 2 "GET%20%2Fs%3Fq=1" 1 0s`}
+	if !slices.Equal(got, append(want, want...)) {
+		t.Errorf("told %q, want %q twice", got, want)
+	}
+}
+
 // The spellings of a key make it hot together.
 func TestSpellingsOfAKeyMakeItHot(t *testing.T) {
 	rules := testRules(hotRule("terms", 100, time.Second))

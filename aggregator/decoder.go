@@ -57,6 +57,7 @@ type Decoder struct {
 	timed    bool                // some of them have a time of their own
 	text     []byte              // of those whose text does not stand in the packet
 	params   hotparam.Params     // of a key that is made canonical
+	known    canonicalKeys
 	parts    fractions
 	stats    decoderStats
 }
@@ -184,10 +185,10 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 		}
 		c.Text = d.text[start:] // stays what it is when text has to move
 	}
-	if !believe {
-		c.Text = d.canonical(c.Text)
-	}
 	c.Hash = hotparam.Hash(c.Text)
+	if !believe && !d.known.has(c) {
+		d.makeCanonical(c)
+	}
 	if part > 0 {
 		c.N += d.parts.carry(c.Hash, part)
 	}
@@ -196,22 +197,6 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 		d.stats.samples.Add(1)
 	}
 	return true
-}
-
-// canonical returns what instances count a key of the head's rule as, which another
-// program has written.
-func (d *Decoder) canonical(text []byte) []byte {
-	start, changed := len(d.text), false
-	d.text, changed = d.head.of.AppendCanonical(d.text, text, &d.params)
-	if !changed && d.encoding.Fits(text) {
-		return text
-	}
-	if !changed {
-		d.text = append(d.text, text...) // what stands in a packet is not cut there
-	}
-	d.stats.uncanonical.Add(1)
-	d.text = append(d.text[:start], d.encoding.Fit(d.text[start:])...)
-	return d.text[start:]
 }
 
 // parse reads a line of whatever dialect, when is its packet's time, and makes its
