@@ -292,12 +292,20 @@ type checker struct {
 	*testing.T
 	rules  *hotparam.Rules
 	counts int64
+	ours   bool // the keys may be as they please
+	params hotparam.Params
 }
 
 func (c *checker) Count(n Count) {
 	c.counts++
 	if n.N < 1 || n.N > wire.MaxCount || n.When.After(noon) || n.Hash != hotparam.Hash(n.Text) || len(c.rules.Rules[n.Rule].Hot) == 0 {
 		c.Errorf("told %+v", n)
+	}
+	if n.Estimated && (n.Seen < 0 || n.Seen > n.N) {
+		c.Errorf("%d of %d were seen", n.Seen, n.N)
+	}
+	if text, changed := c.rules.Rules[n.Rule].AppendCanonical(nil, n.Text, &c.params); changed && !c.ours {
+		c.Errorf("%q is told, which is not canonical: %q", n.Text, text)
 	}
 }
 
@@ -322,6 +330,7 @@ func (c *checker) Lost(when time.Time) {
 func FuzzPacket(f *testing.F) {
 	f.Add([]byte("shop.terms.hot_param.GET /s?q=1:2|c\nweb.front.hot_param.k:3|c|@0.1|#t:1"), true)
 	f.Add([]byte(head(3, 0, 2, 9)+"\nshop.terms.hot_param.k:1|c\r\n\n"), false)
+	f.Add([]byte("shop.terms.hot_param.GET /s?b=1&a=%257e+:1|c|@0.3\nshop.terms.hot_param.GET%20/s?q="+strings.Repeat("%2e", 300)+":1|c\nweb.front.hot_param.a=:2|c|@0.9"), false)
 	f.Add([]byte("hotparam.meta:1|c|#v:1,i:,e:,s:,t:,h:,u:\n:|c"), true)
 	f.Add([]byte("shop.terms.hot_param.k:1|c:2|c|@0.3:3|ms\nshop[a=b].terms.hot_param.k%25:1|c|T5\nweb.front.hot_param.k,a=b:1|c|#x|c:y"), false)
 	f.Add([]byte("_e{1,1}:a|b\n_sc|a|0\nshop.terms.hot_param.k[:1|c\nshop.terms.hot_param.k:0.5|c|T99999999999999"), false)
@@ -332,7 +341,7 @@ func FuzzPacket(f *testing.F) {
 		}
 		rules := decoderRules()
 		d := NewDecoder(rules, e)
-		h := &checker{T: t, rules: rules}
+		h := &checker{T: t, rules: rules, ours: wire.IsMeta(packet)}
 		d.Packet([]byte(head(1, 0, 1, 0)), noon, h)
 		d.Packet(packet, noon, h)
 		s := d.Stats()
