@@ -84,7 +84,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 	at := -1
 	switch match := &r.Match.Route; {
 	case r.ParamsOnly:
-		if strings.IndexByte(s, '=') < 0 {
+		if strings.IndexByte(s, '=') < 0 || isReservedText(s) {
 			return s, "", false
 		}
 		return "", s, true
@@ -99,10 +99,16 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 			at = -1
 		}
 	}
-	if at < 0 {
+	if at < 0 || isReservedText(s[at+1:]) {
 		return s, "", false
 	}
 	return s[:at], s[at+1:], true
+}
+
+// isReservedText reports whether what stands in place of parameters is a name that
+// senders of counts have for what no request can spell: a parameter has a "=".
+func isReservedText(params string) bool {
+	return params == "~more" || strings.HasPrefix(params, "~again&")
 }
 
 // areAssignments reports whether all of s is "name=value&…".

@@ -94,6 +94,14 @@ func TestAppendCanonical(t *testing.T) {
 		{"why?b&a=1", "why?b&a=1", ""},
 		{"why?b&a=1", "why?b&a=1?d=1&c=1", "why?b&a=1?c=1&d=1"},
 		{"why", "another?d=1&c=1", ""},
+		// Names that no request can spell.
+		{"*", "GET /s?~more", ""},
+		{"Search/Find", "Search/Find?~more", ""},
+		{"*", "Search/Find?~more", ""},
+		{"*", "GET /s?~again&q&page", ""},
+		{"*", "Search/Find?~again&q&page", ""},
+		{"*", "GET /s?~more=1&a=2", "GET /s?a=2&~more=1"},
+		{"*", "GET /s?~again=1&a", "GET /s?a=&~again=1"},
 		// Names that a program made up.
 		{"*", "checkout", ""},
 		{"*", "check %out", ""},
@@ -120,7 +128,7 @@ func TestAppendCanonical(t *testing.T) {
 func TestAppendCanonicalOfParametersAlone(t *testing.T) {
 	for text, want := range map[string]string{
 		"q=phone": "q=phone", "b=1&a=%7e": "a=~&b=1", "flag&a=1": "a=1&flag=", "a=1?b=2": "a=1%3Fb%3D2",
-		"GET /s?q=1": "GET%20%2Fs%3Fq=1", "checkout": "checkout", "a%zz": "a%zz",
+		"GET /s?q=1": "GET%20%2Fs%3Fq=1", "checkout": "checkout", "a%zz": "a%zz", "~more": "~more", "~again&q&page": "~again&q&page",
 	} {
 		if got, changed := canonical(canonicalRule(t, "*", true), text); got != want || changed != (want != text) {
 			t.Errorf("%q is %q (changed: %v), want %q", text, got, changed, want)
