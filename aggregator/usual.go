@@ -168,14 +168,14 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	n := w.by.needs(w.exception, w.at[v.number], v.name(w.at[v.number]), pane)
 	m := w.mean(v, pane)
 	switch {
-	case !m.known || n.enter == hotparam.Unknown:
+	case n.enter == hotparam.Unknown || low-w.explainedAtLeast() < n.enter:
 		return false
-	case low-w.explainedAtLeast() < n.enter:
-		return false
-	case byShare:
+	case byShare && m.known:
 		return w.byShare && m.byShare
+	case byShare: // nothing was seen before the present window
+		return w.byShare && v.began != never && pane-int64(v.Panes)+1 >= v.began
 	}
-	return high != hotparam.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
+	return m.known && high != hotparam.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
 }
 
 // isBesideUsual reports whether a key became hot beside one that was usual

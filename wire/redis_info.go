@@ -27,7 +27,7 @@ const (
 //	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06}
 //
 // Times are unix milliseconds; high is null when unknown, limit when there is
-// none; where the key's requests come from follows as "top" when it is known. The
+// none; "usual":true and "spared":true follow of a key that is; where the key's requests come from follows as "top" when it is known. The
 // key itself is the member that the value is stored under. Where Until is zero its
 // place is a hole for the publisher's script.
 func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
@@ -55,6 +55,12 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = appendJSONString(append(dst, `,"mode":`...), string(h.Mode))
 	dst = appendJSONString(append(dst, `,"owner":`...), h.Owner)
 	dst = appendJSONFloat(append(dst, `,"ratio":`...), h.Ratio)
+	if h.Usual {
+		dst = append(dst, `,"usual":true`...)
+	}
+	if h.Spared {
+		dst = append(dst, `,"spared":true`...)
+	}
 	if h.Top != nil {
 		dst = appendTop(append(dst, `,"top":`...), h.Top)
 	}
@@ -62,16 +68,18 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 }
 
 type hotInfo struct {
-	Low   *int64        `json:"low"`
-	High  *int64        `json:"high"`
-	Since *int64        `json:"since"`
-	Until *int64        `json:"until"`
-	Limit *string       `json:"limit"`
-	Burst int64         `json:"burst"`
-	Mode  hotparam.Mode `json:"mode"`
-	Owner string        `json:"owner"`
-	Ratio *float64      `json:"ratio"`
-	Top   *hotTop       `json:"top"`
+	Low    *int64        `json:"low"`
+	High   *int64        `json:"high"`
+	Since  *int64        `json:"since"`
+	Until  *int64        `json:"until"`
+	Limit  *string       `json:"limit"`
+	Burst  int64         `json:"burst"`
+	Mode   hotparam.Mode `json:"mode"`
+	Owner  string        `json:"owner"`
+	Ratio  *float64      `json:"ratio"`
+	Usual  bool          `json:"usual"`
+	Spared bool          `json:"spared"`
+	Top    *hotTop       `json:"top"`
 }
 
 var (
@@ -107,7 +115,7 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
 		return hotparam.Hot{}, errInfoMissing
 	}
-	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner}
+	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Usual: i.Usual, Spared: i.Usual && i.Spared}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
 			return hotparam.Hot{}, errInfoRatio

@@ -43,7 +43,14 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 		if limit == "" {
 			limit = "-"
 		}
-		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		mode := string(h.Mode)
+		switch {
+		case h.Spared:
+			mode = "usual, spared"
+		case h.Usual:
+			mode += ", usual"
+		}
+		fmt.Fprintf(t, "%.1f/s\t%s\t%s\t%s\t%s\t%s\n", h.Rate, limit, mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -112,18 +119,20 @@ func (r instanceRows) table(w io.Writer, _ bool) error {
 
 // listed is a hot key as `list --json` prints it.
 type listed struct {
-	Key   string        `json:"key"`
-	Rule  string        `json:"rule"`
-	Rate  float64       `json:"rate"`
-	Low   int64         `json:"low"`
-	High  *int64        `json:"high"` // null when unknown
-	Limit string        `json:"limit,omitempty"`
-	Burst int64         `json:"burst,omitempty"`
-	Mode  hotparam.Mode `json:"mode"`
-	Since time.Time     `json:"since"`
-	Until time.Time     `json:"until"`
-	Owner string        `json:"owner"`
-	Top   *listedTop    `json:"top,omitempty"`
+	Key    string        `json:"key"`
+	Rule   string        `json:"rule"`
+	Rate   float64       `json:"rate"`
+	Low    int64         `json:"low"`
+	High   *int64        `json:"high"` // null when unknown
+	Limit  string        `json:"limit,omitempty"`
+	Burst  int64         `json:"burst,omitempty"`
+	Mode   hotparam.Mode `json:"mode"`
+	Usual  bool          `json:"usual,omitempty"`
+	Spared bool          `json:"spared,omitempty"` // usual and not limited
+	Since  time.Time     `json:"since"`
+	Until  time.Time     `json:"until"`
+	Owner  string        `json:"owner"`
+	Top    *listedTop    `json:"top,omitempty"`
 }
 
 type listedTop struct {
@@ -145,7 +154,7 @@ func (r hotRows) values() any {
 	for _, h := range r {
 		l := listed{
 			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Limit: h.Limit.String(), Burst: h.Burst,
-			Mode: h.Mode, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
+			Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
 		}
 		if h.High != hotparam.Unknown {
 			l.High = &h.High
