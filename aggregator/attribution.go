@@ -332,7 +332,7 @@ func (r *ruleWatch) hasOthers(w, without *watched) bool {
 	if without.listed {
 		least = n.exit
 	}
-	return least == hotparam.Unknown || low-max(w.explainedAtLeast(), without.lowIn(v, v.closed)) >= least
+	return least == hotparam.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
 }
 
 // end is the key that has a key's traffic in the end: its heir, or that one's.
@@ -358,7 +358,7 @@ func (r *ruleWatch) findHeirs() {
 		all := r.generals(w)
 		for i := range all {
 			g := r.hotKey(all[i].text)
-			if g == nil || r.completes(w, all[i].set, func(u *watched) bool { return u.usual }) {
+			if g == nil || !g.usual && r.completes(w, all[i].set, isUsual) {
 				continue // beside a usual key it is the same one
 			}
 			v := g.by.view
@@ -377,7 +377,7 @@ func (r *ruleWatch) findHeirs() {
 		}
 	}
 	for g, old := range before {
-		if g.hots == 0 || g.heir == nil || old.hots == 0 || g.heirHigh == hotparam.Unknown || r.addsUsual(old, g) {
+		if g.hots == 0 || g.heir == nil || old.hots == 0 || g.heirHigh == hotparam.Unknown || !g.usual && r.addsUsual(old, g) {
 			continue
 		}
 		high := old.highIn(g.by.view, g.by.view.closed)
@@ -400,8 +400,10 @@ func (r *ruleWatch) isMoreGeneral(a, b *watched) bool {
 func (r *ruleWatch) addsUsual(w, g *watched) bool {
 	all := r.generals(w)
 	at := slices.IndexFunc(all, func(x general) bool { return x.text == g.text })
-	return at >= 0 && r.completes(w, all[at].set, func(u *watched) bool { return u.usual })
+	return at >= 0 && r.completes(w, all[at].set, isUsual)
 }
+
+func isUsual(w *watched) bool { return w.usual }
 
 // yieldsToHeir tells whether a key's traffic is that of one more specific key.
 // As long as it cannot be told, all stays as it is.

@@ -1,6 +1,10 @@
 package aggregator
 
-import "github.com/hotparam/hotparam"
+import (
+	"slices"
+
+	"github.com/hotparam/hotparam"
+)
 
 // Two hot keys of a rule and route are related if requests have both. Where keys
 // combine, one is a part of the other, or the key of both is hot as well. Where
@@ -12,31 +16,44 @@ import "github.com/hotparam/hotparam"
 type kin struct {
 	related   bool       // a key is listed that is not usual, and is related to this one
 	explained int64      // of this key's count by such keys, at most; hotparam.Unknown: any part of it
-	parts     []part     // of its count that keys beside it have at least, if these are hot and not usual
+	parts     []part     // of its count that hot keys beside it have at least
 	specifics []*watched // the more specific keys that are hot
 }
 
 // part is what keys of the same names have of another's count: a request has one
 // of them only.
 type part struct {
-	names string
-	low   int64
+	names   string
+	low     int64
+	unusual int64 // of these, of keys that are not usual
 }
 
-func (k *kin) addPart(names string, low int64) {
-	for i := range k.parts {
-		if k.parts[i].names == names {
-			k.parts[i].low += low
-			return
-		}
+func (k *kin) addPart(names string, low int64, usual bool) {
+	at := slices.IndexFunc(k.parts, func(p part) bool { return p.names == names })
+	if at < 0 {
+		at = len(k.parts)
+		k.parts = append(k.parts, part{names: names})
 	}
-	k.parts = append(k.parts, part{names, low})
+	p := &k.parts[at]
+	p.low += low
+	if !usual {
+		p.unusual += low
+	}
 }
 
-// explainedAtLeast is the least part of a key's count that hot keys beside it have.
-func (k *kin) explainedAtLeast() (low int64) {
+// hotPart is the least part of a key's count that hot keys beside it have.
+func (k *kin) hotPart() (low int64) {
 	for i := range k.parts {
 		low = max(low, k.parts[i].low)
+	}
+	return low
+}
+
+// unusualPart is the least part of a key's count that hot keys beside it have which
+// are not usual.
+func (k *kin) unusualPart() (low int64) {
+	for i := range k.parts {
+		low = max(low, k.parts[i].unusual)
 	}
 	return low
 }
@@ -52,7 +69,7 @@ func (w *watched) lowIn(v *view, pane int64) int64 {
 }
 
 // findParts finds, for the hot keys of a view, which parts of their counts other
-// hot keys have that are not usual.
+// hot keys have.
 func (r *ruleWatch) findParts(v *view, pane int64) {
 	for _, w := range r.hot {
 		clear(w.specifics)
@@ -66,8 +83,8 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 					continue
 				}
 				g.specifics = append(g.specifics, w)
-				if !w.usual && g.by.view == v {
-					g.addPart(w.general[i].others, w.lowIn(v, pane))
+				if g.by.view == v {
+					g.addPart(w.general[i].others, w.lowIn(v, pane), w.usual)
 				}
 			}
 		}
@@ -82,7 +99,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 		_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)
 		for i := range groups {
 			if g := &groups[i]; total != hotparam.Unknown && g.key.isApart(u) {
-				u.parts = append(u.parts, part{low: g.low - (total - low)})
+				u.parts = append(u.parts, part{low: g.low - (total - low), unusual: g.low - (total - low)})
 			}
 		}
 	}

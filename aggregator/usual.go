@@ -168,7 +168,7 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	n := w.by.needs(w.exception, w.at[v.number], v.name(w.at[v.number]), pane)
 	m := w.mean(v, pane)
 	switch {
-	case n.enter == hotparam.Unknown || low-w.explainedAtLeast() < n.enter:
+	case n.enter == hotparam.Unknown || low-w.unusualPart() < n.enter:
 		return false
 	case byShare && m.known:
 		return w.byShare && m.byShare
@@ -231,7 +231,7 @@ func (r *ruleWatch) judgeRemainder(w *watched, pane int64) (usual, spared bool) 
 	if n.enter == hotparam.Unknown {
 		return usual, spared
 	}
-	if high != hotparam.Unknown && high-w.explainedAtLeast() < n.exit {
+	if high != hotparam.Unknown && high-w.unusualPart() < n.exit {
 		return false, false // nobody is left to protect
 	}
 	if !m.highKnown || w.explained == hotparam.Unknown {
