@@ -34,7 +34,11 @@ type family struct {
 	explains  int      // more specific ones that are hot and not listed
 	confirmed bool     // listed by a window that is over
 	listedAt  time.Time
+	told      told // as it was published last
 }
+
+// told is how a key is listed.
+type told struct{ listed, usual, spared bool }
 
 // general is a key that is more general than another.
 type general struct {
@@ -179,7 +183,13 @@ func (d *Detector) attribute(r *ruleWatch, v *view, pane int64, end time.Time, c
 	if r.combines {
 		d.list(r, end, change)
 	}
-	d.judgeSpared(r, v, pane, end, change)
+	d.judgeSpared(r, v, pane, end)
+	for _, w := range r.hot {
+		if told := (told{w.listed, w.usual, w.spared}); told != w.told && w.listed {
+			change.Hot = append(change.Hot, r.describe(w, w.by.view.closed))
+		}
+		w.told = told{w.listed, w.usual, w.spared}
+	}
 }
 
 // list decides which hot keys are listed.
@@ -198,7 +208,6 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
 			w.listed, w.listedAt, w.confirmed = true, end, false
 			w.since = end
 			d.tell(r, w, w.by, Verdict{Decision: Listed, At: end}, w.by.view.closed)
-			change.Hot = append(change.Hot, r.describe(w, w.by.view.closed))
 		case w.mayYield(end):
 			h := r.describe(w, w.by.view.closed)
 			h.Until = end

@@ -99,6 +99,9 @@ func (d *Detector) enter(r *ruleWatch, t *threshold, w *watched, e entered) (_ *
 			d.tell(r, w, t, Verdict{Decision: Explained, At: e.when, Low: e.low, By: by.text}, e.pane)
 		}
 	}
+	if first {
+		w.told = told{listed: w.listed}
+	}
 	return w, first
 }
 

@@ -192,7 +192,7 @@ func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 
 // judgeSpared decides which usual keys are spared, once it is known which keys are
 // listed, and which are usual no longer.
-func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time, change *hotparam.Change) {
+func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time) {
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
 		if w.by.view != v || !w.usual {
@@ -203,17 +203,13 @@ func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time,
 			w.usual = false
 			d.tell(r, w, w.by, Verdict{Decision: Unusual, At: end}, pane)
 		}
-		changed := !usual
 		if spared != w.spared {
-			w.spared, changed = spared, true
+			w.spared = spared
 			decision := Unspared
 			if spared {
 				decision = Spared
 			}
 			d.tell(r, w, w.by, Verdict{Decision: decision, At: end}, pane)
-		}
-		if changed && w.listed {
-			change.Hot = append(change.Hot, r.describe(w, pane))
 		}
 	}
 }
@@ -228,13 +224,12 @@ func (r *ruleWatch) judgeRemainder(w *watched, pane int64) (usual, spared bool) 
 	n := w.by.needs(w.exception, i, v.name(i), pane)
 	m := w.mean(v, pane)
 	usual, spared = true, w.related && !w.exceeds
-	if n.enter == hotparam.Unknown {
-		return usual, spared
-	}
-	if high != hotparam.Unknown && high-w.unusualPart() < n.exit {
+	switch {
+	case high == hotparam.Unknown || n.enter == hotparam.Unknown:
+		return true, w.spared
+	case high-w.unusualPart() < n.exit:
 		return false, false // nobody is left to protect
-	}
-	if !m.highKnown || w.explained == hotparam.Unknown {
+	case !m.highKnown || w.explained == hotparam.Unknown:
 		return usual, spared
 	}
 	least := float64(max(0, low-w.explained)) - m.high
