@@ -149,6 +149,7 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 		}
 	}
 	r.findParts(v, pane)
+	d.judgeUnusual(r, v, pane, end)
 	for _, byShare := range []bool{true, false} { // one that is so by its share goes before
 		for _, w := range r.hot {
 			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
@@ -190,52 +191,74 @@ func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 	return beside
 }
 
-// judgeSpared decides which usual keys are spared, once it is known which keys are
-// listed, and which are usual no longer.
-func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time) {
+// judgeUnusual decides which usual keys are so no longer, by what is listed before
+// this is decided anew: those that exceed their mean by a threshold which hot keys
+// beside them do not explain, unless they are on nearly all requests; and those
+// of which nothing is left without such keys.
+func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time) {
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
 		if w.by.view != v || !w.usual {
 			continue
 		}
-		usual, spared := r.judgeRemainder(w, pane)
-		if !usual {
-			w.usual = false
-			d.tell(r, w, w.by, Verdict{Decision: Unusual, At: end}, pane)
+		_, high := v.bounds(w.at[v.number], pane)
+		n := w.by.needs(w.exception, w.at[v.number], v.name(w.at[v.number]), pane)
+		excess, known := w.excess(v, pane)
+		switch {
+		case high == hotparam.Unknown || n.enter == hotparam.Unknown:
+			continue
+		case high-w.unusualPart() < n.exit:
+		case known && excess >= float64(n.enter) && !w.byShare:
+		default:
+			continue
 		}
-		if spared != w.spared {
-			w.spared = spared
-			decision := Unspared
-			if spared {
-				decision = Spared
-			}
-			d.tell(r, w, w.by, Verdict{Decision: decision, At: end}, pane)
-		}
+		w.usual, w.exceeds = false, false
+		d.tell(r, w, w.by, Verdict{Decision: Unusual, At: end}, pane)
 	}
 }
 
-// judgeRemainder reports whether a usual key still is, and whether it is spared, by
-// what hot keys that are listed beside it do not explain. What cannot be told
-// changes nothing.
-func (r *ruleWatch) judgeRemainder(w *watched, pane int64) (usual, spared bool) {
+// judgeSpared decides which usual keys are spared, once it is known which keys are
+// listed. What cannot be told changes nothing.
+func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time) {
+	r.findListedKin(v, pane)
+	for _, w := range r.hot {
+		if w.by.view != v {
+			continue
+		}
+		spared := w.usual && r.isSpared(w, pane)
+		if spared == w.spared {
+			continue
+		}
+		w.spared = spared
+		decision := Unspared
+		if spared {
+			decision = Spared
+		}
+		d.tell(r, w, w.by, Verdict{Decision: decision, At: end}, pane)
+	}
+}
+
+func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	v := w.by.view
 	i := w.at[v.number]
-	low, high := v.bounds(i, pane)
+	_, high := v.bounds(i, pane)
 	n := w.by.needs(w.exception, i, v.name(i), pane)
+	if high == hotparam.Unknown || n.enter == hotparam.Unknown {
+		return w.spared
+	}
+	if excess, known := w.excess(v, pane); known {
+		w.exceeds = excess >= float64(n.enter) || w.exceeds && 2*excess >= float64(n.enter)
+	}
+	return w.related && !w.exceeds
+}
+
+// excess is by how much a key's count is above its mean for certain, without what
+// hot keys that are listed beside it can explain.
+func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	m := w.mean(v, pane)
-	usual, spared = true, w.related && !w.exceeds
-	switch {
-	case high == hotparam.Unknown || n.enter == hotparam.Unknown:
-		return true, w.spared
-	case high-w.unusualPart() < n.exit:
-		return false, false // nobody is left to protect
-	case !m.highKnown || w.explained == hotparam.Unknown:
-		return usual, spared
+	if !m.highKnown || w.explained == hotparam.Unknown {
+		return 0, false
 	}
-	least := float64(max(0, low-w.explained)) - m.high
-	w.exceeds = least >= float64(n.enter) || w.exceeds && 2*least >= float64(n.enter)
-	if least >= float64(n.enter) && !w.byShare {
-		return false, false
-	}
-	return true, w.related && !w.exceeds
+	low, _ := v.bounds(w.at[v.number], pane)
+	return float64(max(0, low-w.explained)) - m.high, true
 }
