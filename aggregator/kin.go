@@ -69,7 +69,8 @@ func (w *watched) lowIn(v *view, pane int64) int64 {
 }
 
 // findParts finds, for the hot keys of a view, which parts of their counts other
-// hot keys have.
+// hot keys have. One on nearly all requests has none of another: it is as little
+// to blame.
 func (r *ruleWatch) findParts(v *view, pane int64) {
 	for _, w := range r.hot {
 		clear(w.specifics)
@@ -83,7 +84,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 					continue
 				}
 				g.specifics = append(g.specifics, w)
-				if g.by.view == v {
+				if g.by.view == v && !w.byShare {
 					g.addPart(w.general[i].others, w.lowIn(v, pane), w.usual)
 				}
 			}
@@ -93,7 +94,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 	if len(shared) == 0 {
 		return
 	}
-	groups := r.groupsOf(v, pane, func(w *watched) bool { return !w.usual })
+	groups := r.groupsOf(v, pane, func(w *watched) bool { return !w.usual && !w.byShare })
 	for _, u := range shared {
 		low := u.lowIn(v, pane)
 		_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)

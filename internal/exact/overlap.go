@@ -222,11 +222,19 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 		if l.Usual && !l.Spared && together >= o.N && 2*(float64(x)-mean) < n {
 			say("%s is limited: %d of its requests have a hot key that is listed, and its mean is %.1f of %d", key, together, mean, x)
 		}
+		alone := o.count(start, last, key, func(r string) bool { // without another hot key
+			for p := range o.sets[r] {
+				if 2*counts[p] >= o.N && !isPart(p, key) {
+					return false
+				}
+			}
+			return true
+		})
 		usual := false // another is: then what came beside it is not
 		for other, l := range listed {
 			usual = usual || other != key && l.Usual
 		}
-		if !l.Usual && !usual && long && o.isShared(last, key) && x-explained >= 2*o.N && float64(x) < mean+n/2 {
+		if !l.Usual && !usual && long && o.isShared(last, key) && alone >= 2*o.N && float64(x) < mean+n/2 {
 			say("%s is not usual: %d of %d requests for long, mean %.1f", key, x, all, mean)
 		}
 	}
