@@ -334,3 +334,63 @@ func TestATotalIsNoKey(t *testing.T) {
 		}
 	}
 }
+
+// Keys that are all on all requests protect each other's from one that is not: of
+// six parameters there are no keys of three, and none stands for all of them.
+func TestSeveralKeysOnAllRequests(t *testing.T) {
+	o := newOverlapping(hotparam.ByCombinations, 100)
+	feed := func() {
+		for range 10 {
+			o.value++
+			x := fmt.Sprint("x=v", o.value)
+			for _, r := range []struct {
+				n int64
+				q string
+			}{{3, "q=phone"}, {7, fmt.Sprint("q=v", o.value)}} {
+				params := []string{"a=1", "b=1", "c=1", "d=1", r.q, x}
+				o.count("*", r.n)
+				for i, p := range params {
+					o.count(p, r.n)
+					for _, q := range params[i+1:] {
+						o.count(p+"&"+q, r.n)
+					}
+				}
+			}
+		}
+	}
+	o.run(1100*time.Millisecond, feed) // as soon as a whole window was seen
+	if got := o.listing(); !strings.HasSuffix(got, "spared, q=phone") {
+		t.Errorf("listed: %s", got)
+	}
+	if s := o.Stats(); s.Spared == 0 || s.Usual != s.Spared || s.Hot != s.Usual+1 {
+		t.Errorf("figures %+v", s)
+	}
+}
+
+// A key on all requests stays usual however many these become, and is limited when
+// it is a threshold above its mean without what is explained, until it is so by less
+// than half.
+func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
+	o := newOverlapping(hotparam.ByCombinations, 100)
+	for _, step := range []struct {
+		name        string
+		more, phone int64 // in a tenth of a second
+		d           time.Duration
+		want        string
+	}{
+		{"steady", 0, 0, 20 * time.Second, "lang=en usual"},
+		{"more by 0.9 thresholds", 9, 30, time.Second, "lang=en spared, q=phone"},
+		{"more by 1.6 thresholds", 20, 30, time.Second, "lang=en usual, q=phone"},
+		{"more by 0.7 thresholds", 16, 30, 1100 * time.Millisecond, "lang=en usual, q=phone"},
+		{"as before", 0, 30, 1100 * time.Millisecond, "lang=en spared, q=phone"},
+		{"three times as many", 200, 30, time.Second, "lang=en usual, q=phone"},
+	} {
+		o.run(step.d, func() {
+			o.others(100+step.more, "lang=en")
+			o.requests(step.phone, "lang=en", "q=phone")
+		})
+		if got := o.listing(); got != step.want {
+			t.Errorf("%s: listed: %s, want %s", step.name, got, step.want)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func TestUsualKeysAreSpared(t *testing.T) {
 			m.add(0, 60*time.Second, 900, "/s?page=1&q=v%d")
 			m.add(0, 60*time.Second, 1100, "/s?page=p%d&q=v%[1]d")
 			m.add(15*time.Second, 60*time.Second, 500, "/s?page=1&q=phone")
-		}, 26732 /* BASE */, "page=1 spared, q=phone"},
+		}, 26732 /* 67,201 */, "page=1 spared, q=phone"},
 		{"behind four names", all, 50, func(m *madeLog) {
 			m.add(0, 10*time.Second, 300, "/s?a&b&c&d&q=phone&x=%d")
 			m.add(0, 10*time.Second, 700, "/s?a&b&c&d&q=v%d&x=%[1]d")
