@@ -372,6 +372,11 @@ func TestSeveralKeysOnAllRequests(t *testing.T) {
 // than half.
 func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	o := newOverlapping(hotparam.ByCombinations, 100)
+	o.onVerdict = func(v Verdict) {
+		if v.Decision == Unusual && v.Text == "GET /s?lang=en" {
+			t.Errorf("usual no longer at %v", v.At.Sub(noon))
+		}
+	}
 	for _, step := range []struct {
 		name        string
 		more, phone int64 // in a tenth of a second
