@@ -19,6 +19,8 @@ import (
 //   - a text that was cut, since its hash is of what was cut off, too;
 //   - a text in which no parameters can be told from the rest: a route alone, a
 //     name that a program made up;
+//   - the names of counts that are no parameters', [Total] among them: of these only the
+//     route is looked at.
 //
 // It never changes a text that a guard counts, as then no guard would limit the key:
 // unless that is the name of a resource, "why?b=1&a=2", under a rule for any route.
@@ -84,7 +86,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 	at := -1
 	switch match := &r.Match.Route; {
 	case r.ParamsOnly:
-		if strings.IndexByte(s, '=') < 0 || isReservedText(s) {
+		if strings.IndexByte(s, '=') < 0 || r.isReservedText(s) {
 			return s, "", false
 		}
 		return "", s, true
@@ -99,7 +101,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 			at = -1
 		}
 	}
-	if at < 0 || isReservedText(s[at+1:]) {
+	if at < 0 || r.isReservedText(s[at+1:]) {
 		return s, "", false
 	}
 	return s[:at], s[at+1:], true
@@ -107,8 +109,8 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 
 // isReservedText reports whether what stands in place of parameters is a name that
 // senders of counts have for what no request can spell: a parameter has a "=".
-func isReservedText(params string) bool {
-	return params == "~more" || strings.HasPrefix(params, "~again&")
+func (r *Rule) isReservedText(params string) bool {
+	return params == Total && r.Overlaps() || params == "~more" || strings.HasPrefix(params, "~again&")
 }
 
 // areAssignments reports whether all of s is "name=value&…".

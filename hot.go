@@ -30,6 +30,13 @@ type Hot struct {
 	Limit Rate
 	Burst int64
 	Mode  Mode
+	// Usual: the count is what it always is. It is on nine tenths of its route's
+	// requests, or not far above its mean of ten windows. A usual key hides none
+	// that is not.
+	Usual bool
+	// Spared: the key is usual and not limited, as hot keys that are listed beside it
+	// explain what is unusual about its count.
+	Spared bool
 	// Local: this instance alone has counted the threshold, and limits the key
 	// until the aggregator agrees or does not.
 	Local bool

@@ -127,6 +127,10 @@ func (d *Detector) count(c *Count) {
 	if r == nil {
 		return
 	}
+	if r.overlaps && hotparam.IsTotal(c.Text) {
+		r.countTotal(c)
+		return
+	}
 	if d.account != nil {
 		d.account.see(r, c)
 	}
@@ -148,6 +152,15 @@ func (d *Detector) count(c *Count) {
 			}
 		case low >= v.level || v.pinned > 0:
 			d.reached(r, v, c, reach{i, low, end})
+		}
+	}
+}
+
+// countTotal counts requests of a route.
+func (r *ruleWatch) countTotal(c *Count) {
+	for _, v := range r.views {
+		if pane := v.pane(c.When); !v.totals.add(c.Text, pane, c.N) {
+			v.lose(pane)
 		}
 	}
 }
@@ -303,6 +316,8 @@ type DetectorStats struct {
 	Keys      int64   // keys with a count of their own
 	Hot       int64   // keys that are hot and listed
 	Explained int64   // keys that are hot for no other reason than one that is listed
+	Usual     int64   // keys that are listed as usual
+	Spared    int64   // of these, keys that are not limited, as another explains what is unusual
 	Suspects  int64   // keys that may be hot and cannot be told yet
 	Memory    int64   // bytes that the keys hold
 	Evicted   int64   // keys that made room for others
@@ -322,6 +337,12 @@ func (d *Detector) Stats() DetectorStats {
 		for _, w := range r.hot {
 			if w.listed {
 				s.Hot++
+				if w.usual {
+					s.Usual++
+				}
+				if w.spared {
+					s.Spared++
+				}
 			} else {
 				s.Explained++
 			}
@@ -345,6 +366,8 @@ func (s *DetectorStats) Merge(part *DetectorStats) {
 	s.Keys += part.Keys
 	s.Hot += part.Hot
 	s.Explained += part.Explained
+	s.Usual += part.Usual
+	s.Spared += part.Spared
 	s.Suspects += part.Suspects
 	s.Memory += part.Memory
 	s.Evicted += part.Evicted

@@ -27,8 +27,9 @@ const (
 //	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06}
 //
 // Times are unix milliseconds; high is null when unknown, limit when there is
-// none; "estimated":true follows when part of the count was sampled, and where the
-// key's requests come from as "top" when it is known. The
+// none; "estimated":true follows when part of the count was sampled, "usual":true and
+// "spared":true of a key that is, and where the key's requests come from as "top" when
+// it is known. The
 // key itself is the member that the value is stored under. Where Until is zero its
 // place is a hole for the publisher's script.
 func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
@@ -59,6 +60,12 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	if h.Estimated {
 		dst = append(dst, `,"estimated":true`...)
 	}
+	if h.Usual {
+		dst = append(dst, `,"usual":true`...)
+	}
+	if h.Spared {
+		dst = append(dst, `,"spared":true`...)
+	}
 	if h.Top != nil {
 		dst = appendTop(append(dst, `,"top":`...), h.Top)
 	}
@@ -77,6 +84,8 @@ type hotInfo struct {
 	Ratio *float64      `json:"ratio"`
 
 	Estimated bool `json:"estimated"`
+	Usual     bool `json:"usual"`
+	Spared    bool `json:"spared"`
 
 	Top *hotTop `json:"top"`
 }
@@ -114,7 +123,7 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
 		return hotparam.Hot{}, errInfoMissing
 	}
-	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated}
+	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
 			return hotparam.Hot{}, errInfoRatio

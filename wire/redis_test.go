@@ -50,6 +50,8 @@ func TestHotInfoGolden(t *testing.T) {
 	template.Until = time.Time{}
 	attributed := hotPhone()
 	attributed.Top = topPhone()
+	usual, spared := hotPhone(), hotPhone()
+	usual.Usual, spared.Usual, spared.Spared = true, true, true
 	for name, tt := range map[string]struct {
 		hot  hotparam.Hot
 		want string
@@ -58,6 +60,8 @@ func TestHotInfoGolden(t *testing.T) {
 		"sampled":  {sampled, strings.Replace(strings.Replace(infoPhone, "230", "null", 1), "}", `,"estimated":true}`, 1)},
 		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd","ratio":1.06}`},
 		"top":      {attributed, infoTop},
+		"usual":    {usual, strings.TrimSuffix(infoPhone, "}") + `,"usual":true}`},
+		"spared":   {spared, strings.TrimSuffix(infoPhone, "}") + `,"usual":true,"spared":true}`},
 		"template": {template, strings.Replace(infoPhone, "1732172460123", "\x03", 1)},
 	} {
 		if got := string(AppendHotInfo(nil, tt.hot)); got != tt.want {
@@ -250,6 +254,9 @@ func genHot(t *rapid.T) hotparam.Hot {
 		Top:   genTop(t),
 
 		Estimated: rapid.Bool().Draw(t, "estimated"),
+	}
+	if h.Usual = rapid.Bool().Draw(t, "usual"); h.Usual {
+		h.Spared = rapid.Bool().Draw(t, "spared")
 	}
 	if rapid.Bool().Draw(t, "known") {
 		h.High = h.Low + rapid.Int64Range(0, 1<<20).Draw(t, "hidden")

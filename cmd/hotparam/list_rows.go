@@ -47,7 +47,14 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 		if h.Estimated {
 			rate += " estimated"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", rate, limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		mode := string(h.Mode)
+		switch {
+		case h.Spared:
+			mode = "usual, spared"
+		case h.Usual:
+			mode += ", usual"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", rate, limit, mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -124,13 +131,15 @@ type listed struct {
 	// Estimated: low is what was seen, and rate what samples stand for.
 	Estimated bool `json:"estimated,omitempty"`
 
-	Limit string        `json:"limit,omitempty"`
-	Burst int64         `json:"burst,omitempty"`
-	Mode  hotparam.Mode `json:"mode"`
-	Since time.Time     `json:"since"`
-	Until time.Time     `json:"until"`
-	Owner string        `json:"owner"`
-	Top   *listedTop    `json:"top,omitempty"`
+	Limit  string        `json:"limit,omitempty"`
+	Burst  int64         `json:"burst,omitempty"`
+	Mode   hotparam.Mode `json:"mode"`
+	Usual  bool          `json:"usual,omitempty"`
+	Spared bool          `json:"spared,omitempty"` // usual and not limited
+	Since  time.Time     `json:"since"`
+	Until  time.Time     `json:"until"`
+	Owner  string        `json:"owner"`
+	Top    *listedTop    `json:"top,omitempty"`
 }
 
 type listedTop struct {
@@ -152,7 +161,7 @@ func (r hotRows) values() any {
 	for _, h := range r {
 		l := listed{
 			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
-			Mode: h.Mode, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
+			Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
 		}
 		if h.High != hotparam.Unknown {
 			l.High = &h.High

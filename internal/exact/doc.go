@@ -5,5 +5,8 @@
 //
 //	trace (a file) ─► requests ─► keys ─► Counter ─► Result ─► Compare with what a replay said
 //
+// Of rules by which a request makes several keys, [Overlap] holds what is listed
+// against the requests themselves.
+//
 // Only tests and the command cmd/verifyreplay use it.
 package exact

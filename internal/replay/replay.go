@@ -32,6 +32,8 @@ type Config struct {
 	Memory int64
 	// OnEvent takes each event as it happens; nil: nobody does.
 	OnEvent func(Event)
+	// OnRelisted takes each change of how a hot key is listed; nil: nobody does.
+	OnRelisted func(Event)
 	// OnKey is told at the end of each key that was ever hot, and of each rule
 	// without hot that refused requests: what was most limited first. Nil: nobody
 	// is.
@@ -83,7 +85,9 @@ type replay struct {
 
 	keys      map[uint64]struct{}
 	hot       map[hotparam.Key]struct{}
+	listed    map[hotparam.Key]hotparam.Hot        // as they were told last
 	threshold map[hotparam.Key]*hotparam.Threshold // the last that decided on a key
+	decidedAt time.Time                            // when that was
 	reports   *reports                             // nil: nobody asks
 	explainer *explainer                           // nil: nobody asks
 	limited   int64
@@ -96,7 +100,7 @@ type replay struct {
 func Run(ctx context.Context, c Config) (Summary, error) {
 	r := &replay{
 		Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{}),
-		threshold: make(map[hotparam.Key]*hotparam.Threshold),
+		threshold: make(map[hotparam.Key]*hotparam.Threshold), listed: make(map[hotparam.Key]hotparam.Hot),
 	}
 	if err := r.assemble(); err != nil {
 		return Summary{}, err
