@@ -11,12 +11,17 @@ type Hot struct {
 	// Low and High bound the key's count in the window of Cause: Low was really
 	// reported, High adds what could have been hidden. High may be [Unknown].
 	Low, High int64
+	// Estimated tells that part of the count was sampled (StatsD's @rate): the key is
+	// hot by what the samples stand for, Low is what was seen, and High is unknown,
+	// since chance sets no bound to what was not sampled.
+	Estimated bool
 	// Cause is the threshold in whose window Low and High count: the one that made the
 	// key hot, or another that holds it since that one does not any more.
 	Cause Cause
 	// Rate is how many units of Cause came per second of late: when the key became hot,
 	// and in a [Change], Low over the window; after that, of a longer window than a second,
-	// over the last second that is known: it falls when the traffic stops.
+	// over the last second that is known: it falls when the traffic stops. Of
+	// a key that is Estimated it is what the samples stand for.
 	Rate float64
 	// Ratio is the count divided by the count that the threshold needed for it:
 	// 2 is twice the threshold, of whatever kind and unit. Of several thresholds
@@ -30,6 +35,13 @@ type Hot struct {
 	Limit Rate
 	Burst int64
 	Mode  Mode
+	// Usual: the count is what it always is. It is on nine tenths of its route's
+	// requests, or not far above its mean of ten windows. A usual key hides none
+	// that is not.
+	Usual bool
+	// Spared: the key is usual and not limited, as hot keys that are listed beside it
+	// explain what is unusual about its count.
+	Spared bool
 	// Local: this instance alone has counted the threshold, and limits the key
 	// until the aggregator agrees or does not.
 	Local bool

@@ -12,9 +12,9 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// told is a packet of a sender that tells its sums: what it holds, and what it had sent
+// summed is a packet of a sender that tells its sums: what it holds, and what it had sent
 // before it.
-func told(seq uint64, start time.Duration, sums string, lines ...string) string {
+func summed(seq uint64, start time.Duration, sums string, lines ...string) string {
 	return strings.Join(append([]string{head(seq, start, 1, 0) + ",b:" + sums}, lines...), "\n")
 }
 
@@ -26,53 +26,53 @@ func onAccount(key string, n, number, total int) string {
 // the next line of the key.
 func TestAccounts(t *testing.T) {
 	const flush = 100 * time.Millisecond
-	first := told(1, 0, "0.0.1.0.0.0.0", onAccount("a", 5, 1, 5), "shop.terms.hot_param.x:2|c")
+	first := summed(1, 0, "0.0.1.0.0.0.0", onAccount("a", 5, 1, 5), "shop.terms.hot_param.x:2|c")
 	for _, test := range []struct {
 		name            string
 		packets, want   []string
 		healed, retold  int64
 		beforeTheAnswer string
 	}{
-		{name: "nothing is missing", packets: []string{first, told(2, flush, "5.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 6))},
+		{name: "nothing is missing", packets: []string{first, summed(2, flush, "5.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 6))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, `rule 0 "a" 1 100ms`}},
 		{name: "a gap is a bound, and a line of the key makes up for it",
-			packets: []string{first, told(3, 2*flush, "9.5.1.0.0.0.5f5e100", onAccount("a", 1, 1, 10))},
+			packets: []string{first, summed(3, 2*flush, "9.5.1.0.0.0.5f5e100", onAccount("a", 1, 1, 10))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`,
 				"gap 1: 3 loose, 4 booked, 100ms to 100ms", "gap 1 spares a key, known false", "gap 1 spares a key, known true", "healed 4 of a, 100ms to 100ms",
 				"gap 1: 3 loose, 0 booked, 100ms to 100ms", `rule 0 "a" 1 200ms`},
 			healed: 4},
 		{name: "so does a line that repeats the account",
-			packets: []string{first, told(3, 2*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 0, 1, 9))},
+			packets: []string{first, summed(3, 2*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 0, 1, 9))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 0 loose, 4 booked, 100ms to 100ms",
 				"gap 1 spares a key, known true", "healed 4 of a, 100ms to 100ms", "gap 1: 0 loose, 0 booked, 100ms to 100ms"},
 			healed: 4},
 		{name: "what comes after all is moved to its time, and counted once",
-			packets: []string{first, told(4, 3*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 0, 1, 9)), told(3, 2*flush, "6.2.1.0.0.0.5f5e100", onAccount("a", 3, 1, 9))},
+			packets: []string{first, summed(4, 3*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 0, 1, 9)), summed(3, 2*flush, "6.2.1.0.0.0.5f5e100", onAccount("a", 3, 1, 9))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 0 loose, 4 booked, 0s to 200ms",
 				"gap 1 spares a key, known true", "healed 4 of a, 0s to 200ms", "gap 1: 0 loose, 0 booked, 0s to 200ms", "moved 3 of a, 0s to 200ms"},
 			healed: 4, retold: 3},
 		{name: "what comes late and was not made up for is counted",
-			packets: []string{first, told(3, 2*flush, "9.5.1.0.0.0.5f5e100"), told(2, flush, "5.2.1.0.0.0.5f5e100", onAccount("a", 4, 1, 9), "shop.terms.hot_param.x:3|c")},
+			packets: []string{first, summed(3, 2*flush, "9.5.1.0.0.0.5f5e100"), summed(2, flush, "5.2.1.0.0.0.5f5e100", onAccount("a", 4, 1, 9), "shop.terms.hot_param.x:3|c")},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 3 loose, 4 booked, 100ms to 100ms", "gap 1 spares a key, known false",
 				"gap 1: 0 loose, 4 booked, 100ms to 100ms", "gap 1: 0 loose, 0 booked, 100ms to 100ms", `rule 0 "a" 4 100ms`, `rule 0 "x" 3 100ms`}},
-		{name: "packets that held nothing are missed by nobody", packets: []string{first, told(5, 4*flush, "5.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 6))},
+		{name: "packets that held nothing are missed by nobody", packets: []string{first, summed(5, 4*flush, "5.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 6))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, `rule 0 "a" 1 400ms`}},
 		{name: "an account that was opened since has its beginning",
-			packets: []string{first, told(3, 2*flush, "9.2.2.0.0.0.5f5e100", onAccount("b", 1, 2, 5))},
+			packets: []string{first, summed(3, 2*flush, "9.2.2.0.0.0.5f5e100", onAccount("b", 1, 2, 5))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 0 loose, 4 booked, 100ms to 100ms",
 				"healed 4 of b, 100ms to 100ms", "gap 1: 0 loose, 0 booked, 100ms to 100ms", `rule 0 "b" 1 200ms`},
 			healed: 4},
 		{name: "one that may be older has none",
-			packets: []string{told(7, 0, "0.0.2.0.0.0.0"), told(9, 2*flush, "4.0.2.0.0.0.5f5e100", onAccount("b", 1, 2, 90))},
+			packets: []string{summed(7, 0, "0.0.2.0.0.0.0"), summed(9, 2*flush, "4.0.2.0.0.0.5f5e100", onAccount("b", 1, 2, 90))},
 			want:    []string{"gap 1: 0 loose, 4 booked, 100ms to 100ms", `rule 0 "b" 1 200ms`}},
 		{name: "a sum that is more than is missing is not believed",
-			packets: []string{first, told(3, 2*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 1000))},
+			packets: []string{first, summed(3, 2*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 1000))},
 			want:    []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 0 loose, 4 booked, 100ms to 100ms", `rule 0 "a" 1 200ms`}},
 		{name: "a sender that could not keep its accounts begins anew",
-			packets: []string{first, told(3, 2*flush, "9.5.1.1.0.0.5f5e100", onAccount("a", 1, 1, 10))},
+			packets: []string{first, summed(3, 2*flush, "9.5.1.1.0.0.5f5e100", onAccount("a", 1, 1, 10))},
 			want:    []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 3 loose, 4 booked, 100ms to 100ms", `rule 0 "a" 1 200ms`}},
 		{name: "what was held back can be of any time before",
-			packets: []string{first, told(3, 2*flush, "9.2.1.0.1.0.5f5e100", onAccount("a", 0, 1, 9))},
+			packets: []string{first, summed(3, 2*flush, "9.2.1.0.1.0.5f5e100", onAccount("a", 0, 1, 9))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 0 loose, 4 booked, " + at(time.Unix(0, 0)) + " to 100ms",
 				"gap 1 spares a key, known true", "healed 4 of a, " + at(time.Unix(0, 0)) + " to 100ms", "gap 1: 0 loose, 0 booked, " + at(time.Unix(0, 0)) + " to 100ms"},
 			healed: 4},
@@ -138,7 +138,7 @@ func TestAccountsNeverClaimTooMuch(t *testing.T) {
 			}
 			sums := fmt.Sprintf("%x.%x.%x.0.0.0.5f5e100", bookedBefore, looseBefore, opened)
 			rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
-			packets = append(packets, sent{seq, told(seq, time.Duration(seq)*100*time.Millisecond, sums, lines...)})
+			packets = append(packets, sent{seq, summed(seq, time.Duration(seq)*100*time.Millisecond, sums, lines...)})
 		}
 		first, last := packets[0], packets[len(packets)-1]
 		var arrive []sent

@@ -27,6 +27,8 @@ type Config struct {
 	Readers int
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
+	// Canonical is [Decoder.Canonical].
+	Canonical bool
 	// Memory is how many bytes the windows of all shards may hold; 0 is
 	// [DefaultMemory].
 	Memory int64
@@ -100,6 +102,7 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	for i := range readers {
 		a.decoders = append(a.decoders, NewDecoder(c.Rules, c.Encoding))
 		a.decoders[i].senders = a.decoders[0].senders
+		a.decoders[i].Canonical = c.Canonical
 	}
 	for part := range c.Shards {
 		a.shards = append(a.shards, newShard(NewDetector(DetectorConfig{

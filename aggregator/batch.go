@@ -10,6 +10,7 @@ type batch struct {
 	now     time.Time // whatever the reader got before is in it, or was in one before
 	packets []packet
 	counts  []count
+	samples []sample // of the counts
 	text    []byte
 	origins []Origin
 	hidden  []hidden
@@ -33,6 +34,12 @@ type count struct {
 	n    int64
 	rule int32
 	end  int32 // of its text
+}
+
+// sample is a count that is an estimate: so much of it was seen.
+type sample struct {
+	at   int // which count
+	seen int64
 }
 
 type hidden struct {
@@ -79,6 +86,7 @@ func (b *batch) reset() {
 	clear(b.moved)
 	b.healed, b.moved = b.healed[:0], b.moved[:0]
 	b.packets, b.counts, b.text = b.packets[:0], b.counts[:0], b.text[:0]
+	b.samples = b.samples[:0]
 	b.origins, b.hidden, b.held, b.losses = b.origins[:0], b.hidden[:0], b.held[:0], b.losses[:0]
 }
 
@@ -96,6 +104,9 @@ func (b *batch) begin(when time.Time, instance string) {
 }
 
 func (b *batch) add(c *Count) {
+	if c.Estimated {
+		b.samples = append(b.samples, sample{len(b.counts), c.Seen})
+	}
 	b.text = append(b.text, c.Text...)
 	b.counts = append(b.counts, count{hash: c.Hash, n: c.N, rule: int32(c.Rule), end: int32(len(b.text))})
 }

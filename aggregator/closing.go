@@ -29,6 +29,9 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 		for _, v := range r.views {
 			at := step.Add(ahead)
 			v.advance(v.Index(at))
+			if v.began == never {
+				v.began = v.Index(at) + 1
+			}
 			if v.history != nil {
 				v.history.tick(at, v.Index(at))
 			}
@@ -96,8 +99,8 @@ func (d *Detector) closePane(r *ruleWatch, v *view, pane int64) {
 		}
 	}
 	change.Cool = r.takeCooled(v, pane, end)
-	if r.combines {
-		d.attribute(r, end, &change)
+	if r.overlaps {
+		d.attribute(r, v, pane, end, &change)
 	}
 	d.account.tellOf(r, v, pane)
 	d.publish(change)

@@ -19,6 +19,9 @@ type Count struct {
 	Text []byte
 	N    int64
 	When time.Time
+	// Estimated tells that N is an estimate, made of samples: Seen of it were seen.
+	Estimated bool
+	Seen      int64
 	// Instance is the sender's name, if its packet told.
 	Instance string
 }
@@ -53,6 +56,10 @@ type Handler interface {
 // Decoder turns packets of StatsD lines into counts. A malformed line is
 // counted and passed over. One goroutine uses a Decoder; Stats is safe for all.
 type Decoder struct {
+	// Canonical has it take all keys for canonical, as those of instances are. Set it
+	// before the first packet.
+	Canonical bool
+
 	encoding wire.Encoding
 	rules    map[string]lineHead // by prefix
 	head     lineHead            // of the last line
@@ -61,6 +68,8 @@ type Decoder struct {
 	timed    bool                // some of them have a time of their own
 	entries  []entry             // those with an account
 	text     []byte              // of those whose text does not stand in the packet
+	params   hotparam.Params     // of a key that is made canonical
+	known    canonicalKeys
 	parts    fractions
 	stats    decoderStats
 }
@@ -73,6 +82,7 @@ type packetHandler interface{ packet([]Count) }
 type lineHead struct {
 	bytes string
 	rule  int
+	of    *hotparam.Rule
 }
 
 type decoderStats struct {
@@ -80,6 +90,7 @@ type decoderStats struct {
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
 	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
 	healed, retold                                             atomic.Int64
+	uncanonical, samples                                       atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
@@ -89,7 +100,7 @@ func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
-			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i}
+			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i, rule}
 		}
 	}
 	return d
@@ -109,10 +120,11 @@ func cutLine(packet []byte) (line, rest []byte) {
 
 // lines decodes lines of counts that have the instance in common, and the time too
 // unless a line tells an earlier one. m and from are what their packet said of itself, and
-// its sender; nil: that is not known.
-func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, h Handler) {
+// its sender; nil: that is not known. ours: an instance has made the keys.
+func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
+	believe := ours || d.Canonical
 	var line []byte
 	var lines, counts, sum int64
 	for len(packet) > 0 {
@@ -130,7 +142,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 		if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
 			line, account, _ = wire.CutAccount(line)
 		}
-		if d.line(line, c, h) {
+		if d.line(line, c, believe, h) {
 			counts++
 			sum += c.N
 			at := -1
@@ -193,9 +205,10 @@ func (d *Decoder) hand(h Handler) {
 }
 
 // line reads a line into c, whose text is valid until the next packet. False: it is
-// no count.
-func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
+// no count. believe: the key is canonical.
+func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	var part float64
+	c.Estimated = false
 	key, n, ok := wire.CutCount(line, d.head.bytes)
 	if !ok {
 		var l wire.Line
@@ -203,6 +216,7 @@ func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
 			return false
 		}
 		key, n, part = l.Key, l.N, l.Frac
+		c.Estimated, c.Seen = l.Sampled, l.Seen
 		if when := time.Unix(l.When, 0); l.When > 0 && when.Before(c.When) {
 			c.When, d.timed = when, true
 		}
@@ -218,8 +232,15 @@ func (d *Decoder) line(line []byte, c *Count, h Handler) bool {
 		c.Text = d.text[start:] // stays what it is when text has to move
 	}
 	c.Hash = hotparam.Hash(c.Text)
+	if !believe && !d.known.has(c) {
+		d.makeCanonical(c)
+	}
 	if part > 0 {
 		c.N += d.parts.carry(c.Hash, part)
+	}
+	if c.Estimated {
+		c.Seen = min(c.Seen, c.N)
+		d.stats.samples.Add(1)
 	}
 	return true
 }
@@ -277,6 +298,11 @@ type DecoderStats struct {
 	// Healed are counts of lost packets that later lines of the same keys made up for,
 	// Retold those of them whose packets came after all.
 	Healed, Retold int64
+	// Uncanonical are counts of other programs whose keys were not canonical, and were
+	// counted as what they are in canonical form.
+	Uncanonical int64
+	// Samples are counts that are estimates.
+	Samples int64
 }
 
 // Stats tells the counters. It is safe for concurrent use.
@@ -288,7 +314,7 @@ func (d *Decoder) Stats() DecoderStats {
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
 		Healed: s.healed.Load(), Retold: s.retold.Load(),
-		Late: d.senders.lateNow(),
+		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
 }
 
@@ -315,4 +341,6 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Aged += o.Aged
 	s.Healed += o.Healed
 	s.Retold += o.Retold
+	s.Uncanonical += o.Uncanonical
+	s.Samples += o.Samples
 }

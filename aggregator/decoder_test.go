@@ -113,7 +113,7 @@ func TestDecoder(t *testing.T) {
 		{"a time of its own is not later than the packet's", []string{head(1, -5*time.Second, 1, 0) + "\n" + line + timeField(-3*time.Second) + "\n" + line + timeField(-7*time.Second)}, []string{told + "-5s", told + "-7s"},
 			DecoderStats{Packets: 1, Lines: 2, Counts: 2, Senders: 1}},
 		{"a part is a count of nothing yet", []string{"shop.terms.hot_param.k:0.5|c\nshop.terms.hot_param.k:1|c|@0.8"}, []string{`rule 0 "k" 1 0s`},
-			DecoderStats{Packets: 1, Lines: 2, Counts: 2}},
+			DecoderStats{Packets: 1, Lines: 2, Counts: 2, Samples: 1}},
 		{"a meta line gives the time", []string{head(1, -time.Second, 1, 0) + "\n" + line}, []string{told + "-1s"},
 			DecoderStats{Packets: 1, Lines: 1, Counts: 1, Senders: 1}},
 		{"a slow clock is believed", []string{head(1, -time.Hour, 1, 0) + "\n" + line}, []string{told + "-1h0m0s"},
@@ -312,12 +312,20 @@ type checker struct {
 	*testing.T
 	rules  *hotparam.Rules
 	counts int64
+	ours   bool // the keys may be as they please
+	params hotparam.Params
 }
 
 func (c *checker) Count(n Count) {
 	c.counts++
 	if n.N < 1 || n.N > wire.MaxCount || n.When.After(noon) || n.Hash != hotparam.Hash(n.Text) || len(c.rules.Rules[n.Rule].Hot) == 0 {
 		c.Errorf("told %+v", n)
+	}
+	if n.Estimated && (n.Seen < 0 || n.Seen > n.N) {
+		c.Errorf("%d of %d were seen", n.Seen, n.N)
+	}
+	if text, changed := c.rules.Rules[n.Rule].AppendCanonical(nil, n.Text, &c.params); changed && !c.ours {
+		c.Errorf("%q is told, which is not canonical: %q", n.Text, text)
 	}
 }
 
@@ -347,6 +355,7 @@ func (c *checker) Lost(when time.Time) {
 func FuzzPacket(f *testing.F) {
 	f.Add([]byte("shop.terms.hot_param.GET /s?q=1:2|c\nweb.front.hot_param.k:3|c|@0.1|#t:1"), true)
 	f.Add([]byte(head(3, 0, 2, 9)+"\nshop.terms.hot_param.k:1|c\r\n\n"), false)
+	f.Add([]byte("shop.terms.hot_param.GET /s?b=1&a=%257e+:1|c|@0.3\nshop.terms.hot_param.GET%20/s?q="+strings.Repeat("%2e", 300)+":1|c\nweb.front.hot_param.a=:2|c|@0.9"), false)
 	f.Add([]byte("hotparam.meta:1|c|#v:1,i:,e:,s:,t:,h:,u:\n:|c"), true)
 	f.Add([]byte("shop.terms.hot_param.k:1|c:2|c|@0.3:3|ms\nshop[a=b].terms.hot_param.k%25:1|c|T5\nweb.front.hot_param.k,a=b:1|c|#x|c:y"), false)
 	f.Add([]byte("_e{1,1}:a|b\n_sc|a|0\nshop.terms.hot_param.k[:1|c\nshop.terms.hot_param.k:0.5|c|T99999999999999"), false)
@@ -357,7 +366,7 @@ func FuzzPacket(f *testing.F) {
 		}
 		rules := decoderRules()
 		d := NewDecoder(rules, e)
-		h := &checker{T: t, rules: rules}
+		h := &checker{T: t, rules: rules, ours: wire.IsMeta(packet)}
 		d.Packet([]byte(head(1, 0, 1, 0)), noon, h)
 		d.Packet(packet, noon, h)
 		s := d.Stats()
@@ -370,7 +379,7 @@ func FuzzPacket(f *testing.F) {
 
 func BenchmarkDecoderPacket(b *testing.B) {
 	for _, line := range []string{
-		"\nshop.terms.hot_param.GET /s?q=123:2|c", "\nshop.terms.hot_param.GET /s?q=a%2Eb%2C%3A:2|c",
+		"\nshop.terms.hot_param.GET /s?q=123:2|c", "\nshop.terms.hot_param.GET%20/s?q=a%2Eb%252C%253A:2|c",
 		"\nshop.terms.hot_param.GET /s?q=123:2|c|@0.1|#env:prod", "\nshop.terms[env=prod].hot_param.GET /s?q=123:2|c",
 	} {
 		b.Run(line[1:], func(b *testing.B) {
@@ -385,6 +394,21 @@ func BenchmarkDecoderPacket(b *testing.B) {
 			b.ReportMetric(30*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 		})
 	}
+}
+
+// What instances send costs nothing for what others may send.
+func BenchmarkDecoderRecord(b *testing.B) {
+	d := NewDecoder(decoderRules(), wire.Plain)
+	lines := []byte(strings.Repeat("shop.terms.hot_param.GET /s?q=123:2|c\n", 30))
+	m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Start: noon.UnixNano(), Held: 1}
+	var sum counter
+	b.SetBytes(int64(len(lines)))
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Seq++
+		d.Record(&m, lines, noon, &sum)
+	}
+	b.ReportMetric(30*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
 
 func (h *heard) Held(rule int, bound int64) {

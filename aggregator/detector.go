@@ -146,6 +146,10 @@ func (d *Detector) count(c *Count) {
 	if r == nil {
 		return
 	}
+	if r.overlaps && hotparam.IsTotal(c.Text) {
+		r.countTotal(c)
+		return
+	}
 	if d.account != nil {
 		d.account.see(r, c)
 	}
@@ -153,6 +157,10 @@ func (d *Detector) count(c *Count) {
 		pane := v.pane(c.When)
 		v.newest = max(v.newest, pane)
 		i, low, end := v.add(c.Hash, c.Text, pane, c.N)
+		if c.Estimated && i >= 0 {
+			v.guess(i, pane, c.N-c.Seen)
+			i = v.find(c.Hash, c.Text)
+		}
 		if v.compares {
 			v.compare(c, pane)
 		}
@@ -164,6 +172,13 @@ func (d *Detector) count(c *Count) {
 		case low >= v.level || v.pinned > 0:
 			d.reached(r, v, c, reach{i, low, end})
 		}
+	}
+}
+
+// countTotal counts requests of a route.
+func (r *ruleWatch) countTotal(c *Count) {
+	for _, v := range r.views {
+		v.totals.add(c.Text, v.pane(c.When), c.N)
 	}
 }
 
@@ -379,6 +394,8 @@ type DetectorStats struct {
 	Keys      int64   // keys with a count of their own
 	Hot       int64   // keys that are hot and listed
 	Explained int64   // keys that are hot for no other reason than one that is listed
+	Usual     int64   // keys that are listed as usual
+	Spared    int64   // of these, keys that are not limited, as another explains what is unusual
 	Suspects  int64   // keys that may be hot and cannot be told yet
 	Memory    int64   // bytes that the keys hold
 	Evicted   int64   // keys that made room for others
@@ -398,6 +415,12 @@ func (d *Detector) Stats() DetectorStats {
 		for _, w := range r.hot {
 			if w.listed {
 				s.Hot++
+				if w.usual {
+					s.Usual++
+				}
+				if w.spared {
+					s.Spared++
+				}
 			} else {
 				s.Explained++
 			}
@@ -406,7 +429,7 @@ func (d *Detector) Stats() DetectorStats {
 		s.Floor = max(s.Floor, s.Floors[i])
 		var keys, late int64 // each view has the same keys and counts
 		for _, v := range r.views {
-			keys, late = max(keys, int64(v.live)), max(late, v.late)
+			keys, late = max(keys, int64(v.live-v.guesses)), max(late, v.late)
 			s.Memory += v.memory()
 			s.Evicted += v.evicted
 		}
@@ -421,6 +444,8 @@ func (s *DetectorStats) Merge(part *DetectorStats) {
 	s.Keys += part.Keys
 	s.Hot += part.Hot
 	s.Explained += part.Explained
+	s.Usual += part.Usual
+	s.Spared += part.Spared
 	s.Suspects += part.Suspects
 	s.Memory += part.Memory
 	s.Evicted += part.Evicted

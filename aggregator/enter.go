@@ -42,7 +42,9 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
 			}
 			if first && w.listed {
 				h := r.describe(w, at.end)
-				h.Low = at.low
+				if !h.Estimated {
+					h.Low = at.low
+				}
 				h.Ratio = w.marks[t.number].ratio(at.low)
 				d.publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 			}
@@ -87,6 +89,10 @@ func (d *Detector) enter(r *ruleWatch, t *threshold, w *watched, e entered) (_ *
 		r.hot = append(r.hot, w)
 		d.suspects.drop(w)
 		w.listed = true
+		if r.overlaps {
+			w.hotSince = e.when
+			w.recall(v, e.pane)
+		}
 	}
 	d.tell(r, w, t, Verdict{Decision: Entered, At: e.when, Low: e.low, Against: e.needs.enter}, e.pane)
 	if first && r.combines {
@@ -94,6 +100,9 @@ func (d *Detector) enter(r *ruleWatch, t *threshold, w *watched, e entered) (_ *
 			w.listed = false
 			d.tell(r, w, t, Verdict{Decision: Explained, At: e.when, Low: e.low, By: by.text}, e.pane)
 		}
+	}
+	if first {
+		w.told = told{listed: w.listed}
 	}
 	return w, first
 }
@@ -108,7 +117,7 @@ func (d *Detector) leave(r *ruleWatch, t *threshold, w *watched, pane int64, end
 	if w.hots > 0 && w.by == t {
 		for _, other := range r.thresholds {
 			if w.marks[other.number].hot {
-				w.by, w.origins = other, nil
+				w.by, w.origins, w.habit.windows = other, nil, [len(w.windows)]habitWindow{}
 				break
 			}
 		}
@@ -131,7 +140,7 @@ func (r *ruleWatch) takeCooled(v *view, pane int64, end time.Time) (cooled []hot
 			cooled = append(cooled, h)
 		}
 		w.listed, w.by = false, nil
-		w.family, w.origins, w.top, w.meter = family{}, nil, nil, nil
+		w.family, w.habit, w.origins, w.top, w.meter = family{}, habit{}, nil, nil, nil
 		r.release(w)
 	}
 	clear(r.hot[len(kept):])
@@ -148,7 +157,9 @@ func (r *ruleWatch) describe(w *watched, pane int64) hotparam.Hot {
 	h.Cause, h.Low, h.High = t.cause(w.exception), low, high
 	h.Rate = float64(low) / t.Rate.Per.Seconds()
 	h.Ratio = w.marks[t.number].ratio(low)
+	t.view.tellSeen(&h, w.at[t.view.number], pane)
 	h.Since = w.since
+	h.Usual, h.Spared = w.usual, w.spared
 	h.Top = w.top
 	return h
 }

@@ -17,7 +17,7 @@ import "math"
 const (
 	entryLast = 4 // newest pane
 	entryCur  = 5 // its count
-	entryHist = 6 // newest block; 0: none. Its highest bit: the sum is loose
+	entryHist = 6 // newest block; 0: none. Its highest bit: the sum is loose; two more: see estimate.go
 	entryName = 7 // number in names; 0: none
 
 	blockStart  = 0 // first pane
@@ -36,9 +36,9 @@ func (e *unit) sum() int64 { return int64(uint64(e[2]) | uint64(e[3])<<32) }
 
 func (e *unit) setSum(n int64) { e[2], e[3] = uint32(n), uint32(uint64(n)>>32) }
 
-func (e *unit) hist() uint32 { return e[entryHist] &^ loose }
+func (e *unit) hist() uint32 { return e[entryHist] &^ (loose | marks) }
 
-func (e *unit) setHist(at uint32) { e[entryHist] = e[entryHist]&loose | at }
+func (e *unit) setHist(at uint32) { e[entryHist] = e[entryHist]&(loose|marks) | at }
 
 func (e *unit) loose() bool { return e[entryHist]&loose != 0 }
 
@@ -232,7 +232,7 @@ func (w *window) dropBlocks(e *unit) {
 	for at, ok := w.oldest(e); ok; at, ok = w.oldest(e) {
 		w.dropOldest(e, at)
 	}
-	e[entryHist] = 0
+	e[entryHist] &= marks
 }
 
 // panes calls f with what an entry counts in each pane that has a count, the

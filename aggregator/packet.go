@@ -44,16 +44,16 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	line, rest := cutLine(packet)
 	if !wire.IsMeta(line) {
 		d.senders.noSums(now)
-		d.lines(packet, common, nil, nil, h)
+		d.lines(packet, common, nil, nil, false, h)
 		return
 	}
 	m, err := wire.ParseMeta(line)
 	if err != nil {
 		d.stats.malformed.Add(1)
 		d.senders.noSums(now)
-		d.lines(rest, common, nil, nil, h)
+		d.lines(rest, common, nil, nil, false, h)
 	} else if from, ok := d.meta(&m, now, &common, h); ok {
-		d.lines(rest, common, &m, from, h)
+		d.lines(rest, common, &m, from, true, h)
 	}
 }
 
@@ -70,7 +70,7 @@ func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, h Handler) b
 			return false
 		}
 	}
-	d.lines(lines, common, m, from, h)
+	d.lines(lines, common, m, from, m != nil, h)
 	return true
 }
 

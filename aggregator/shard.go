@@ -150,7 +150,7 @@ func (s *shard) hear(b *batch) {
 }
 
 func (s *shard) count(b *batch) {
-	next, fetched, start := 0, 0, int32(0)
+	next, fetched, start, samples := 0, 0, int32(0), b.samples
 	for i := range b.packets {
 		p := &b.packets[i]
 		end := len(b.counts)
@@ -168,6 +168,9 @@ func (s *shard) count(b *batch) {
 			one := &b.counts[next]
 			c.Rule, c.Hash, c.N, c.Text = int(one.rule), one.hash, one.n, b.text[start:one.end]
 			start = one.end
+			if c.Estimated = len(samples) > 0 && samples[0].at == next; c.Estimated {
+				c.Seen, samples = samples[0].seen, samples[1:]
+			}
 			s.detector.count(&c)
 		}
 	}

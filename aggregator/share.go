@@ -51,7 +51,7 @@ func (g *groups) add(text []byte, pane, n int64) {
 
 // of is the group of a key; nil if it has none, which create may help.
 func (g *groups) of(text []byte, create bool) *group {
-	if isCut(text) {
+	if hotparam.IsCut(text) {
 		return nil
 	}
 	g.name = appendGroup(g.name[:0], text, g.paramsOnly)
@@ -115,19 +115,4 @@ func appendGroup(dst, text []byte, paramsOnly bool) []byte {
 		}
 	}
 	return dst
-}
-
-// isCut tells whether a text was too long and ends in a hash: it is a name then,
-// of which the parameters cannot be told.
-func isCut(text []byte) bool {
-	n := len(text) - hotparam.CutSuffix
-	if n < 0 || text[n] != '~' {
-		return false
-	}
-	for _, c := range text[n+1:] {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }

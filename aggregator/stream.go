@@ -13,6 +13,7 @@ type stream struct {
 	meta      *wire.Meta // nil: it could not be read
 	from      *sender
 	came      time.Time // when the meta line came; zero: there is none
+	ours      bool      // it could be read
 	duplicate bool      // the packet had come before
 }
 
@@ -29,7 +30,7 @@ func (d *Decoder) stream(s *stream, lines []byte, now time.Time, h Handler) {
 			lines = rest
 			*s = stream{common: Count{When: now}, came: now}
 			m, err := wire.ParseMeta(line)
-			if err != nil {
+			if s.ours = err == nil; !s.ours {
 				d.stats.malformed.Add(1)
 			} else {
 				var ok bool
@@ -51,7 +52,7 @@ func (d *Decoder) stream(s *stream, lines []byte, now time.Time, h Handler) {
 		if m == nil {
 			d.senders.noSums(now)
 		}
-		d.lines(packet, common, m, from, h)
+		d.lines(packet, common, m, from, m != nil, h)
 	}
 }
 

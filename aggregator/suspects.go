@@ -130,6 +130,9 @@ func (s *suspects) describe() []hotparam.Hot {
 		h.Low, h.High = t.view.span(w.hash, []byte(w.text), t.view.now, int64(t.view.Panes))
 		h.Rate = float64(h.Low) / t.Rate.Per.Seconds()
 		h.Ratio = t.nearness(h.Low, w.exception)
+		if i := w.at[t.view.number]; i >= 0 {
+			t.view.tellSeen(&h, i, t.view.now)
+		}
 		h.Since = w.suspected
 		told = append(told, h)
 	}

@@ -15,9 +15,13 @@ const (
 	Left                      // a threshold no longer says that the key is hot
 	Explained                 // hot, but not listed: another key explains its traffic
 	Listed                    // listed after all
+	Usual                     // listed, or to be, as usual: its count is what it always is
+	Unusual                   // usual no longer
+	Spared                    // usual and not limited, as another key explains what is unusual
+	Unspared                  // limited again
 )
 
-var decisionNames = [...]string{"entered", "left", "explained", "listed"}
+var decisionNames = [...]string{"entered", "left", "explained", "listed", "usual", "unusual", "spared", "unspared"}
 
 // String is the decision in one word.
 func (d Decision) String() string {
@@ -34,7 +38,7 @@ type Verdict struct {
 	Threshold *hotparam.Threshold // of the rule
 	At        time.Time
 	// Low and High bound the count in the threshold's window; High may be
-	// [hotparam.Unknown].
+	// [hotparam.Unknown]. Of a count that was sampled they bound the estimate.
 	Low, High int64
 	// Against is the count that the low count reached, or the high one is below.
 	Against int64

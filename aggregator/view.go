@@ -17,6 +17,7 @@ type ruleWatch struct {
 	suspects   int                 // how many of the keys are suspects
 	combines   bool                // one key of the rule can explain another
 	complete   time.Time           // all counts of before have come
+	overlaps   bool                // a request counts for several keys of the rule
 }
 
 // view is one window of a rule, with what its thresholds need of it.
@@ -26,6 +27,7 @@ type view struct {
 	thresholds []*threshold
 	history    *history // of a jump; nil: none
 	groups     *groups  // of a share; nil: none
+	totals     *totals  // of a rule whose keys overlap; nil: none
 	compares   bool     // has one of them
 	ranks      bool     // some threshold compares keys with others when panes close
 
@@ -35,13 +37,14 @@ type view struct {
 	pinned int   // keys that are tied to an entry
 	marked int   // marks that are hot
 
+	began  int64 // first pane that was seen from its start on; never: none
 	newest int64 // newest pane that holds a count
 	closed int64 // newest pane that is over and has been looked at
 	busy   int64 // newest pane at whose end a key may have the least count
 }
 
 func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Duration) *ruleWatch {
-	r := &ruleWatch{rule: rule, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations}
+	r := &ruleWatch{rule: rule, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations, overlaps: rule.Overlaps()}
 	for i := range rule.Hot {
 		t := &threshold{Threshold: &rule.Hot[i], rule: rule, ruleNumber: number, number: i}
 		window := t.Window()
@@ -83,6 +86,10 @@ func (v *view) open(budget int64, late time.Duration) {
 		v.groups = newGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
 		budget -= budget / 8
 	}
+	if v.thresholds[0].rule.Overlaps() {
+		v.totals = newTotals(int64(w.Panes)+grace, budget/64)
+		budget -= budget / 64
+	}
 	v.window = newWindow(w, grace, budget)
 	v.compares = v.history != nil || v.groups != nil
 	v.ranks = v.groups != nil || v.has(hotparam.Top)
@@ -90,7 +97,7 @@ func (v *view) open(budget int64, late time.Duration) {
 	for _, t := range v.thresholds {
 		v.least = min(v.least, t.least())
 	}
-	v.newest, v.closed, v.busy = never, never, never
+	v.began, v.newest, v.closed, v.busy = never, never, never, never
 	v.hide(0)
 }
 
@@ -103,7 +110,10 @@ func (v *view) restart() {
 	if v.groups != nil {
 		v.groups = v.groups.restart()
 	}
-	v.newest, v.closed, v.busy = never, never, never
+	if v.totals != nil {
+		v.totals = v.totals.restart()
+	}
+	v.began, v.newest, v.closed, v.busy = never, never, never, never
 	v.hide(0)
 }
 
@@ -158,6 +168,9 @@ func (v *view) memory() int64 {
 	if v.groups != nil {
 		used += v.groups.used()
 	}
+	if v.totals != nil {
+		used += v.totals.used()
+	}
 	return used
 }
 
@@ -168,5 +181,8 @@ func (v *view) tidyUp() {
 	}
 	if v.groups != nil {
 		v.groups.sweep(v.now)
+	}
+	if v.totals != nil {
+		v.totals.sweep(v.now)
 	}
 }

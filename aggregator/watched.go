@@ -20,6 +20,7 @@ type watched struct {
 	by     *threshold // the one that made the key hot, as long as it says so
 	listed bool       // is published
 	family            // whom it explains, and who explains it
+	habit             // whether it is usual
 
 	meter *meter // of a hot key
 

@@ -44,6 +44,7 @@ type window struct {
 
 	budget                 int64
 	live                   int // entries
+	guesses                int // of these, those of guesses
 	counted, evicted, late int64
 }
 
@@ -74,7 +75,7 @@ func newWindow(shape hotparam.Window, grace int64, budget int64) *window {
 	// ones could not give back.
 	w.cells = newCells(int64(shape.Panes), w.ring, budget/4)
 	w.names = names{from: 1, most: budget / 8}
-	units := int(max(2, (budget-budget/4-budget/8)/unitSize))
+	units := int(min(maxUnits, max(2, (budget-budget/4-budget/8)/unitSize)))
 	w.arena = newArena(units)
 	w.index = newIndex(units)
 	return w
@@ -346,14 +347,22 @@ func (w *window) evict(at uint32) {
 			had = true
 		}
 	})
-	if had {
-		w.evicted++
+	switch {
+	case !e.isGuess():
+		if had {
+			w.evicted++
+		}
+	case !had && w.recent(e[entryLast]) > w.now-w.ring:
+		w.hide(hash, w.recent(e[entryLast]), 1) // as guess does
 	}
 	w.drop(at, e)
 }
 
 // drop frees an entry.
 func (w *window) drop(at uint32, e *unit) {
+	if e.isGuess() {
+		w.guesses--
+	}
 	w.dropBlocks(e)
 	w.unname(e)
 	w.index.remove(e.hash(), at)

@@ -40,8 +40,9 @@ type profiles struct {
 	all    []profile
 	rules  map[string]uint32 // id → profile
 	except map[*hotparam.Exception]uint32
-	levels int     // the most that a profile has
-	lowest float64 // of all marks; infinite without any
+	totals map[uint32]uint32 // profile of a rule with totals → that of these, which are never hot
+	levels int               // the most that a profile has
+	lowest float64           // of all marks; infinite without any
 }
 
 // Numbers of profiles. That a slot has none yet is 0, which is its zero value.
@@ -55,6 +56,7 @@ func newProfiles(rules *hotparam.Rules) *profiles {
 		all:    make([]profile, unknown+1),
 		rules:  make(map[string]uint32),
 		except: make(map[*hotparam.Exception]uint32),
+		totals: make(map[uint32]uint32),
 	}
 	p.all[unknown].keep = int64(hotparam.MaxWindow)
 	if rules != nil {
@@ -73,6 +75,10 @@ func (p *profiles) add(rule *hotparam.Rule) {
 		x := &rule.Except[i]
 		p.except[x] = uint32(len(p.all))
 		p.all = append(p.all, newProfile(rule, x))
+	}
+	if rule.Overlaps() {
+		p.totals[p.rules[rule.ID]] = uint32(len(p.all))
+		p.all = append(p.all, profile{rule: rule, keep: p.all[p.rules[rule.ID]].keep})
 	}
 	p.levels = max(p.levels, len(rule.Hot))
 }
@@ -124,6 +130,9 @@ func (p *profiles) of(rule, text []byte) uint32 {
 	n, ok := p.rules[string(rule)]
 	if !ok {
 		return unknown
+	}
+	if total := p.totals[n]; total != 0 && hotparam.IsTotal(text) {
+		return total
 	}
 	if r := p.all[n].rule; len(r.Except) > 0 && len(text) > 0 {
 		if x := r.Exception(unsafe.String(&text[0], len(text))); x != nil {

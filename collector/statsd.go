@@ -95,6 +95,9 @@ type statsdRule struct {
 	prefix string
 	head   int     // length of what comes before the key in a line's name
 	home   *packer // of all keys; nil: each key has its own
+	// noTotals: what reads the lines is not ours or may not be, and would make a
+	// series of a total.
+	noTotals bool
 }
 
 // NewStatsD makes the sink. Addresses are dialled at the first send, and again after
@@ -140,7 +143,7 @@ func newStatsDTo(senders []statsd.Sender, c StatsDConfig) (*StatsD, error) {
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
 		prefix := rule.CountPrefix(c.Rules.Namespace)
-		r := &statsdRule{prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
+		r := &statsdRule{noTotals: rule.Overlaps() && (c.NoMeta || c.Encoding == wire.Strict), prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
 		switch {
 		case len(parts) == 1:
 			r.home = s.packers[0]
@@ -165,6 +168,9 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 		if !ok {
 			sent.Failed += c.N
 			sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
+			continue
+		}
+		if r.noTotals && hotparam.IsTotal(c.Text) {
 			continue
 		}
 		s.name = append(s.name[:0], r.prefix...)

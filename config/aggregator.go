@@ -24,6 +24,8 @@ type Aggregator struct {
 	Listen []string
 	// Readers is how many sockets share each UDP address, and its packets.
 	Readers int
+	// Canonical: the keys of other programs are canonical, and need no look.
+	Canonical bool
 	// Redis holds the hot set.
 	Redis Redis
 	// HTTP is the address for health and metrics.
@@ -60,7 +62,7 @@ func (a Aggregator) WithDefaults() Aggregator {
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "readers", "redis", "http", "memory"},
+	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "memory"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
@@ -72,6 +74,7 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	a.Lease = d.flag(v.get("lease"), "aggregator.lease")
 	a.Listen = d.listen(v.get("listen"))
 	a.Readers = d.readers(v.get("readers"))
+	a.Canonical = d.flag(v.get("canonical"), "aggregator.canonical")
 	a.Redis = d.redis(v.get("redis"))
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
 	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)

@@ -391,6 +391,7 @@ var badFiles = []struct {
 		`3:54: aggregator.listen "tcp://:": want host:port, tcp://host:port, unix:///path or unixstream:///path`,
 		`4:12: aggregator.readers "0": want 1 to 64`,
 	}},
+	{"canonical is yes or no", good + "aggregator: {canonical: maybe}\n", []string{`2:25: aggregator.canonical "maybe": want true or false`}},
 	{"nothing to listen on", good + "aggregator: {listen: [], readers: many}\n", []string{
 		"2:22: aggregator.listen: want 1 to 64 addresses, found 0", `2:35: aggregator.readers "many": want 1 to 64`,
 	}},

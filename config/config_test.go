@@ -26,7 +26,7 @@ const full = `namespace: shop
 evaluate: first
 no_match: deny
 secrets: {extra: [pin, otp], except: [token]}
-aggregator: {listen: ":8125", readers: 2, redis: rediss://:pw@redis.example:6380/2, http: "[::1]:9125", memory: 256MiB}
+aggregator: {listen: ":8125", readers: 2, canonical: true, redis: rediss://:pw@redis.example:6380/2, http: "[::1]:9125", memory: 256MiB}
 statsd: {addresses: ["udp://a:8125", "[::1]:8125", unixgram:///run/s.sock], spread: hash, encoding: strict, meta: false}
 graphite:
   url: https://graphite.example/base
@@ -107,7 +107,7 @@ func TestFullFile(t *testing.T) {
 				Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 60, Per: time.Minute}, Burst: 60}, Mode: hotparam.ModeLimit},
 			}},
 		},
-		Aggregator: Aggregator{Listen: []string{":8125"}, Readers: 2, Redis: Redis{URL: "rediss://:pw@redis.example:6380/2"}, HTTP: "[::1]:9125", Memory: 256 << 20},
+		Aggregator: Aggregator{Listen: []string{":8125"}, Readers: 2, Canonical: true, Redis: Redis{URL: "rediss://:pw@redis.example:6380/2"}, HTTP: "[::1]:9125", Memory: 256 << 20},
 		StatsD:     StatsD{Addresses: []string{"a:8125", "[::1]:8125", "unix:///run/s.sock"}, Spread: SpreadHash, Encoding: "strict", Meta: new(bool)},
 		Kafka: Kafka{
 			Connection: kafka.Connection{

@@ -52,6 +52,7 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 	if len(f.Aggregator.Listen) == 0 || anyUDP(f.Aggregator.Listen) {
 		f.Aggregator.Readers = rapid.IntRange(0, MaxReaders).Draw(t, "readers")
 	}
+	f.Aggregator.Canonical = rapid.Bool().Draw(t, "canonical")
 	f.StatsD = StatsD{
 		Addresses: places("addresses", 3, "a:1", "[::1]:9092"), Spread: text("spread", SpreadHash, SpreadAll), Encoding: text("encoding", "plain", "strict"),
 		Meta: rapid.SampledFrom([]*bool{nil, new(bool)}).Draw(t, "meta"),
@@ -193,7 +194,7 @@ func (w writer) settings(f *File) string {
 		graphiteTLS = braces([]pair{{"ca", text(g.TLS.CA)}, {"server_name", text(g.TLS.ServerName)}})
 	}
 	return section("aggregator", []pair{
-		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", listen}, {"readers", readers},
+		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", listen}, {"readers", readers}, {"canonical", flag(a.Canonical)},
 		{"redis", redis}, {"http", text(a.HTTP)}, {"memory", size(a.Memory)},
 	}) + section("statsd", []pair{{"addresses", list(f.StatsD.Addresses)}, {"spread", text(f.StatsD.Spread)}, {"encoding", text(f.StatsD.Encoding)}, {"meta", meta}}) +
 		section("kafka", []pair{

@@ -46,10 +46,12 @@ type terms struct {
 	limit hotparam.Rate
 	burst int64
 	mode  hotparam.Mode
+
+	usual, spared bool
 }
 
 func termsOf(h hotparam.Hot) terms {
-	return terms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode}
+	return terms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, usual: h.Usual, spared: h.Spared}
 }
 
 // set takes a key that became hot, or changed. It reports whether what is published may
@@ -191,7 +193,7 @@ func (d *desired) update(h *hotparam.Hot) bool {
 	if w == nil {
 		return false
 	}
-	w.Low, w.High, w.Rate, w.Ratio, w.Cause = h.Low, h.High, h.Rate, h.Ratio, h.Cause
+	w.Low, w.High, w.Estimated, w.Rate, w.Ratio, w.Cause = h.Low, h.High, h.Estimated, h.Rate, h.Ratio, h.Cause
 	if h.Top != nil {
 		w.Top = h.Top
 	}

@@ -124,6 +124,7 @@ func TestRenewKeepsVersion(t *testing.T) {
 		must(t, err)
 
 		fresh := hot(text(1), 999, 7) // its limit must not travel: Refresh is for counts
+		fresh.Estimated = true
 		fresh.Top = &hotparam.Attribution{Callers: []hotparam.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
 		senseless := hot(text(1), math.NaN(), 50)
 		p.Refresh(0, []hotparam.Hot{fresh, senseless})
@@ -140,7 +141,7 @@ func TestRenewKeepsVersion(t *testing.T) {
 		}
 		got, err := List(ctx, client, testNamespace)
 		must(t, err)
-		if len(got) != 1 || got[0].Rate != 999 || got[0].Low != 999 || got[0].High != 1009 || got[0].Limit.N != 50 || got[0].Until.Before(was[0].Until) {
+		if len(got) != 1 || !got[0].Estimated || got[0].Rate != 999 || got[0].Low != 999 || got[0].High != 1009 || got[0].Limit.N != 50 || got[0].Until.Before(was[0].Until) {
 			t.Errorf("got %+v", got)
 		}
 		if top := got[0].Top; top == nil || top.Explains != 2 || len(top.Callers) != 1 || top.Callers[0] != (hotparam.Origin{Name: "10.0.0.7", Count: 900}) {

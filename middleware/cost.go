@@ -168,7 +168,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 		for left := n; left > 0; left -= most {
 			g.counts.Add(o.hash, key, uint64(min(left, most)))
 		}
-		if entry := g.hot.Lookup(o.hash, key); entry != nil && t.limit != nil {
+		if entry := g.hot.Lookup(o.hash, key); entry != nil && t.limit != nil && !entry.Hot.Spared {
 			if b := entry.Payload.bucketFor(t, g.opts.clock); b != nil {
 				b.Do(now, ask)
 			}

@@ -8,6 +8,9 @@ import "github.com/hotparam/hotparam"
 // keys builds each of the keys that the rule makes of the request, and has it
 // used.
 func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
+	if c.overlaps {
+		g.countTotal(s, c)
+	}
 	switch c.By.Kind {
 	case hotparam.ByEach:
 		s.load(c.values)
@@ -93,4 +96,25 @@ func (g *Guard) fit(key []byte, prefix int) []byte {
 		key = append(key[:prefix], fitted...)
 	}
 	return key
+}
+
+// countTotal counts the request itself for a rule that makes several keys of it:
+// what a key's count is a part of cannot be told from the counts of the keys. A
+// route whose text is too long has no total, for a cut text would be a key.
+func (g *Guard) countTotal(s *scratch, c *candidate) {
+	t := c.total
+	if t.key == nil {
+		s.startKey(c)
+		s.key = append(s.key, hotparam.Total...)
+		t = total{s.key, hotparam.Hash(s.key)}
+	}
+	text := t.key[len(c.prefix):]
+	if len(text) > hotparam.MaxText || len(g.counts.Fit(text)) != len(text) {
+		return
+	}
+	if c.Count == hotparam.Requests {
+		g.counts.Add(t.hash, t.key, 1)
+	} else {
+		s.owe(g, c, c.terms, t.hash, t.key)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -308,6 +309,48 @@ func TestPathValuesAreThoseOfTheMux(t *testing.T) {
 			if got := f.keys(); !slices.Equal(got, []string{text}) {
 				t.Errorf("%s %s counted %q, the mux says %q", method, target, got, text)
 			}
+		}
+	}
+}
+
+// Of a rule that makes several keys of a request a total is counted for each
+// route: each request once, whatever its parameters are.
+func TestTotals(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		by   hotparam.By
+		bare bool
+		want map[string]int64
+	}{
+		{"each", byEach, false, map[string]int64{"r GET /s?*": 4, "r GET /u/{id}?*": 1}},
+		{"each, parameters only", byEach, true, map[string]int64{"r *": 5}},
+		{"combinations", hotparam.By{Kind: hotparam.ByCombinations}, false, map[string]int64{"r GET /s?*": 4, "r GET /u/{id}?*": 1}},
+		{"all", byAll, false, map[string]int64{}},
+		{"names", byNames("q"), false, map[string]int64{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rule := hotRule(t, "r", "*", c.by, 0, 0)
+			rule.ParamsOnly = c.bare
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			for _, query := range []string{"", "q=1&q=2&q=1", "a=1&b=2&c=3&d=4&e=5", "q=*"} {
+				f.Check(get("GET /s", "/s", query))
+			}
+			f.Check(get("GET /u/{id}", "/u/7", ""))
+			if got := f.totals(); !maps.Equal(got, c.want) {
+				t.Errorf("totals %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A route that is too long for a total has none, rather than one that is cut and
+// looks like a key.
+func TestNoTotalOfALongRoute(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byEach, 0, 0)}})
+	for n := 490; n < 520; n++ {
+		f.Check(get("", "/"+strings.Repeat("x", n), ""))
+		if keys := f.counted(); len(keys) > 0 {
+			t.Fatalf("a path of %d bytes makes the key %v", n+1, keys)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/limiter"
 )
 
@@ -134,7 +135,7 @@ func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 		s.owe(g, c, t, hash, s.key)
 	}
 	if entry := g.hot.Lookup(hash, s.key); entry != nil {
-		g.useHot(s, c, t, entry.Payload, d)
+		g.useHot(s, c, t, entry, d)
 	}
 }
 
@@ -173,10 +174,15 @@ func (g *Guard) useKeyed(s *scratch, c *candidate, t *terms, hash uint64, d *hot
 	}
 }
 
-// useHot asks the bucket of a hot key.
-func (g *Guard) useHot(s *scratch, c *candidate, t *terms, h *held, d *hotparam.Decision) {
+// useHot asks the bucket of a hot key, unless it is spared.
+func (g *Guard) useHot(s *scratch, c *candidate, t *terms, entry *hotkeys.Entry[*held], d *hotparam.Decision) {
+	h := entry.Payload
 	h.origins.note(c.name, s.req.Caller)
 	if t.limit == nil {
+		return
+	}
+	if entry.Hot.Spared {
+		h.note(true)
 		return
 	}
 	if b := h.bucketFor(t, g.opts.clock); b != nil {

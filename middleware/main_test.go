@@ -89,13 +89,26 @@ func newFixtureOf(tb tester, rules hotparam.Rules, counts collector.Config, opts
 	return f
 }
 
-// counted is what was counted since the last call, by "rule text".
+// counted returns what was counted of keys since it was called last; totals
+// returns it of totals.
 func (f *fixture) counted() map[string]int64 {
+	return f.flushed(func(key hotparam.Key) bool { return !hotparam.IsTotal([]byte(key.Text)) })
+}
+
+func (f *fixture) totals() map[string]int64 {
+	return f.flushed(func(key hotparam.Key) bool { return hotparam.IsTotal([]byte(key.Text)) })
+}
+
+func (f *fixture) flushed(wanted func(hotparam.Key) bool) map[string]int64 {
 	f.counts.Flush(context.Background(), time.Unix(0, 0))
 	f.sink.mu.Lock()
 	defer f.sink.mu.Unlock()
 	counts := f.sink.counts
 	f.sink.counts = nil
+	maps.DeleteFunc(counts, func(member string, _ int64) bool {
+		key, ok := hotparam.ParseKey(member)
+		return !ok || !wanted(key)
+	})
 	return counts
 }
 

@@ -114,17 +114,23 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys [][]hotparam.Para
 			keys = append(keys, []hotparam.Param{p})
 		}
 	case hotparam.ByCombinations:
-		distinct = distinct[:min(len(distinct), hotparam.MaxCombined)]
-		for set := 1; set < 1<<len(distinct); set++ {
-			var of []hotparam.Param
-			for i, p := range distinct {
-				if set>>i&1 == 1 {
-					of = append(of, p)
+		for size := 1; size <= 3; size++ {
+			var sets [][]hotparam.Param
+			for set := 1; set < 1<<len(distinct); set++ {
+				var of []hotparam.Param
+				for i, p := range distinct {
+					if set>>i&1 == 1 {
+						of = append(of, p)
+					}
+				}
+				if len(of) == size {
+					sets = append(sets, of)
 				}
 			}
-			if len(of) <= hotparam.MaxCombination {
-				keys = append(keys, of)
+			if len(keys)+len(sets) > 28 {
+				break
 			}
+			keys = append(keys, sets...)
 		}
 	default:
 		if len(params) > 0 || by.Kind == hotparam.ByAll {

@@ -34,7 +34,7 @@ func (g *Guard) plain(r *route, req *Request, holds bool, d *hotparam.Decision) 
 		s := g.begin()
 		s.req, s.route, s.holds = *req, r, holds
 		s.key = append(s.key[:0], key...)
-		g.useHot(s, c, c.terms, entry.Payload, d)
+		g.useHot(s, c, c.terms, entry, d)
 		o = g.settle(s, d)
 	}
 	return o, true

@@ -24,6 +24,8 @@ type rule struct {
 	terms   *terms
 	except  *exceptions // nil: there are none
 	matcher matcher     // nil: the rule's own match and by alone
+
+	overlaps bool // a request makes several keys, and counts for a total besides
 }
 
 // keyless tells whether one bucket holds all of the rule's requests.
@@ -36,6 +38,7 @@ func compile(rules *hotparam.Rules, b *builder) (*ruleSet, error) {
 		r.Rule = &rules.Rules[i]
 		r.prefix = []byte(r.ID + " ")
 		r.matcher = b.opts.matchers[r.ID]
+		r.overlaps = r.Overlaps()
 		if err := r.compile(b); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}
@@ -98,7 +101,7 @@ func (r *rule) makeHead(route string) []byte {
 	if r.ParamsOnly {
 		return r.prefix
 	}
-	return append(append(slices.Clip(r.prefix), route...), '?')
+	return append(hotparam.AppendRoute(slices.Clip(r.prefix), route), '?')
 }
 
 // nameOf is the route's name if the rule's keys do not tell it.
@@ -128,6 +131,18 @@ type candidate struct {
 	values *hotparam.Route // gives the path values; nil: there are none
 	byPath bool            // the path decides whether it matches
 	picks  bool            // not all requests of the route match
+	total  total           // of the route's requests; empty: there is none, or no head
+}
+
+// total is a key that all requests of a route count for.
+type total struct {
+	key  []byte
+	hash uint64
+}
+
+func newTotal(head []byte) total {
+	key := append(slices.Clip(head), hotparam.Total...)
+	return total{key, hotparam.Hash(key)}
 }
 
 // ofPattern is the route of a request whose router told its pattern.
@@ -192,7 +207,7 @@ func (s *ruleSet) makeUnknown() *route {
 	r := &route{set: s, byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
-		c := candidate{rule: &s.rules[i], text: match.Path(), values: wildcards(match), byPath: true}
+		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: true}
 		if c.ParamsOnly {
 			c.head, c.name = c.makeHead(""), c.text
 		}
@@ -215,6 +230,9 @@ func wildcards(pattern *hotparam.Route) *hotparam.Route {
 func (s *ruleSet) finish(r *route) {
 	for i := range r.rules {
 		c := &r.rules[i]
+		if c.overlaps && c.head != nil {
+			c.total = newTotal(c.head)
+		}
 		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil
 		r.matchers = r.matchers || c.matcher != nil
 	}

@@ -143,20 +143,20 @@ func nibble(c byte) (byte, bool) {
 	return 0, false
 }
 
-// Fit shortens a text whose encoding would pass the limit by [hotparam.CutAt], so
-// that it keeps its identity. A
-// text that fits is returned as it is, so Fit(Fit(x)) = Fit(x). Counting and
-// looking up must use the same fitted text. The text is changed in place.
-func (e Encoding) Fit(text []byte) []byte {
+// Fits reports whether the encoding of a text is within the limit: Fit leaves it as it
+// is.
+func (e Encoding) Fits(text []byte) bool {
+	_, size := e.measure(text, 0)
+	return size <= e.Limit()
+}
+
+// measure returns the size of a text's encoding, and how many bytes of the text are
+// within room of it. Of a text that fits for certain it counts three bytes for each.
+func (e Encoding) measure(text []byte, room int) (end, size int) {
 	if 3*len(text) <= e.Limit() {
-		return text
+		return 0, 3 * len(text)
 	}
 	keeps, _ := e.table()
-	room := e.Limit() - hotparam.CutSuffix
-	if !keeps['~'] {
-		room -= 2
-	}
-	size, end := 0, 0
 	for i, c := range text {
 		if keeps[c] {
 			size++
@@ -167,6 +167,20 @@ func (e Encoding) Fit(text []byte) []byte {
 			end = i + 1
 		}
 	}
+	return end, size
+}
+
+// Fit shortens a text whose encoding would pass the limit by [hotparam.CutAt], so
+// that it keeps its identity. A
+// text that fits is returned as it is, so Fit(Fit(x)) = Fit(x). Counting and
+// looking up must use the same fitted text. The text is changed in place.
+func (e Encoding) Fit(text []byte) []byte {
+	keeps, _ := e.table()
+	room := e.Limit() - hotparam.CutSuffix
+	if !keeps['~'] {
+		room -= 2
+	}
+	end, size := e.measure(text, room)
 	if size <= e.Limit() {
 		return text
 	}

@@ -40,6 +40,10 @@ type Line struct {
 	N      int64
 	Frac   float64
 	When   int64 // Unix seconds, if the line tells; 0: it does not
+	// Sampled tells that N and Frac are an estimate: a sample has a rate below 1. What
+	// was seen are Seen, in whole counts.
+	Sampled bool
+	Seen    int64
 }
 
 // ParseLine reads one line without its newline, in any dialect of StatsD:

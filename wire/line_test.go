@@ -29,6 +29,35 @@ func TestLineGolden(t *testing.T) {
 	}
 }
 
+// What was seen of a sample is what came.
+func TestSeen(t *testing.T) {
+	for line, want := range map[string]struct {
+		sampled bool
+		n, seen int64
+	}{
+		"a.hot_param.k:3|c":                 {false, 3, 0},
+		"a.hot_param.k:3|c|@1":              {false, 3, 3},
+		"a.hot_param.k:3|c|#a":              {false, 3, 0},
+		"a.hot_param.k:1|c|@0.1":            {true, 10, 1},
+		"a.hot_param.k:1:2|c|@0.1|#a:b":     {true, 30, 3},
+		"a.hot_param.k:1|c:2|c|@0.5:320|ms": {true, 5, 3},
+		"a.hot_param.k:5|c|@0.5:-3|c":       {true, 7, 2},
+		"a.hot_param.k:5|c:-3|c|@0.9":       {true, 1, 2},
+		"a.hot_param.k:-3|c:5|c|@0.1":       {true, 47, 2},
+		"a.hot_param.k:0.5|c|@0.1":          {true, 5, 0},
+		"a.hot_param.k:320|ms|@0.1:4|c":     {false, 4, 4},
+		"a.hot_param.k:1|c|@0.99":           {true, 1, 1},
+		"a.hot_param.k:1099511627776|c|@1":  {false, wire.MaxCount, wire.MaxCount},
+		"a.hot_param.k:0|c|@0.1":            {true, 0, 0},
+		"a.hot_param.k:1000000|c|@0.000001": {true, 1_000_000_000_000, 1_000_000},
+	} {
+		l, err := wire.ParseLine([]byte(line))
+		if err != nil || l.Sampled != want.sampled || l.N != want.n || want.sampled && l.Seen != want.seen {
+			t.Errorf("%q is %+v, %v; want %+v", line, l, err, want)
+		}
+	}
+}
+
 func TestParseLine(t *testing.T) {
 	name := "shop.hot_param.b=2&q=1"
 	for _, test := range []struct {

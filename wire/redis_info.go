@@ -27,7 +27,9 @@ const (
 //	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,"kind":"rate","threshold":"200/s","min":200,"window_ms":1000,"unit":"requests"}
 //
 // Times are unix milliseconds; high is null when unknown, limit when there is
-// none; where the key's requests come from follows as "top" when it is known. The
+// none; "estimated":true follows when part of the count was sampled, "usual":true and
+// "spared":true of a key that is, and where the key's requests come from as "top" when
+// it is known. The
 // key itself is the member that the value is stored under. Where Until is zero its
 // place is a hole for the publisher's script.
 func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
@@ -56,6 +58,15 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = appendJSONString(append(dst, `,"owner":`...), h.Owner)
 	dst = appendJSONFloat(append(dst, `,"ratio":`...), h.Ratio)
 	dst = appendCause(dst, h.Cause)
+	if h.Estimated {
+		dst = append(dst, `,"estimated":true`...)
+	}
+	if h.Usual {
+		dst = append(dst, `,"usual":true`...)
+	}
+	if h.Spared {
+		dst = append(dst, `,"spared":true`...)
+	}
 	if h.Top != nil {
 		dst = appendTop(append(dst, `,"top":`...), h.Top)
 	}
@@ -72,7 +83,12 @@ type hotInfo struct {
 	Mode  hotparam.Mode `json:"mode"`
 	Owner string        `json:"owner"`
 	Ratio *float64      `json:"ratio"`
-	Top   *hotTop       `json:"top"`
+
+	Estimated bool `json:"estimated"`
+	Usual     bool `json:"usual"`
+	Spared    bool `json:"spared"`
+
+	Top *hotTop `json:"top"`
 	hotCause
 }
 
@@ -109,7 +125,7 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
 		return hotparam.Hot{}, errInfoMissing
 	}
-	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Cause: i.cause()}
+	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.cause()}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
 			return hotparam.Hot{}, errInfoRatio

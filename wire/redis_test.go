@@ -50,10 +50,14 @@ func TestHotInfoGolden(t *testing.T) {
 	watched.Cause = hotparam.Cause{Kind: hotparam.Share, Factor: hotparam.NewFraction(1, 8), Rate: hotparam.Rate{N: 10e6, Per: time.Minute}, Unit: hotparam.Bytes}
 	before := hotPhone()
 	before.Cause = hotparam.Cause{}
+	sampled := hotPhone()
+	sampled.High, sampled.Estimated = hotparam.Unknown, true
 	template := hotPhone()
 	template.Until = time.Time{}
 	attributed := hotPhone()
 	attributed.Top = topPhone()
+	usual, spared := hotPhone(), hotPhone()
+	usual.Usual, spared.Usual, spared.Spared = true, true, true
 	for name, tt := range map[string]struct {
 		hot  hotparam.Hot
 		want string
@@ -61,7 +65,10 @@ func TestHotInfoGolden(t *testing.T) {
 		"limited":  {hotPhone(), infoPhone},
 		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd","ratio":1.06,"kind":"share","threshold":"12.5%/1m","min":10000000,"window_ms":60000,"unit":"bytes"}`},
 		"before":   {before, strings.Replace(infoPhone, ","+causePhone, "", 1)},
+		"sampled":  {sampled, strings.Replace(strings.Replace(infoPhone, "230", "null", 1), "}", `,"estimated":true}`, 1)},
 		"top":      {attributed, infoTop},
+		"usual":    {usual, strings.TrimSuffix(infoPhone, "}") + `,"usual":true}`},
+		"spared":   {spared, strings.TrimSuffix(infoPhone, "}") + `,"usual":true,"spared":true}`},
 		"template": {template, strings.Replace(infoPhone, "1732172460123", "\x03", 1)},
 	} {
 		if got := string(AppendHotInfo(nil, tt.hot)); got != tt.want {
@@ -266,6 +273,11 @@ func genHot(t *rapid.T) hotparam.Hot {
 		Mode:  rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow, hotparam.ModeWatch}).Draw(t, "mode"),
 		Owner: rapid.String().Draw(t, "owner"),
 		Top:   genTop(t),
+
+		Estimated: rapid.Bool().Draw(t, "estimated"),
+	}
+	if h.Usual = rapid.Bool().Draw(t, "usual"); h.Usual {
+		h.Spared = rapid.Bool().Draw(t, "spared")
 	}
 	if rapid.Bool().Draw(t, "known") {
 		h.High = h.Low + rapid.Int64Range(0, 1<<20).Draw(t, "hidden")

@@ -59,7 +59,7 @@ func (l *Line) read(s []byte) error {
 			return nil
 		}
 	}
-	sum, counters := 0.0, false
+	sum, seen, counters := 0.0, 0.0, false
 	for more := true; more; {
 		var v sample
 		var ok bool
@@ -70,11 +70,13 @@ func (l *Line) read(s []byte) error {
 			continue
 		}
 		counters = true
-		n, ok := v.count()
+		n, rate, ok := v.count()
 		if !ok || !l.at(v.when) {
 			return ErrMalformed
 		}
-		sum += n
+		sum += n / rate
+		seen += n
+		l.Sampled = l.Sampled || rate < 1
 	}
 	switch {
 	case !counters:
@@ -91,6 +93,7 @@ func (l *Line) read(s []byte) error {
 	}
 	whole := math.Floor(sum)
 	l.N, l.Frac = int64(whole), sum-whole
+	l.Seen = int64(max(0, seen))
 	return nil
 }
 
@@ -104,23 +107,23 @@ func (l *Line) at(field []byte) (ok bool) {
 	return ok && l.When > 0 && before == 0
 }
 
-// count is what a sample of a counter adds up to, MaxCount at most.
-func (v *sample) count() (sum float64, ok bool) {
-	rate := 1.0
+// count is what the values of a counter's sample add up to, and the rate at which they
+// were sampled. The sum divided by the rate is MaxCount at most.
+func (v *sample) count() (sum, rate float64, ok bool) {
+	rate = 1
 	if v.rate != nil {
 		if rate, ok = parseFloat(v.rate[1:]); !ok || rate <= 0 || rate > 1 {
-			return 0, false
+			return 0, 0, false
 		}
 	}
 	for value := range bytes.SplitSeq(v.values, []byte{':'}) {
 		f, ok := parseFloat(value)
 		if !ok || math.Abs(f) > MaxCount { // so that sums are exact
-			return 0, false
+			return 0, 0, false
 		}
 		sum += f
 	}
-	sum /= rate
-	return sum, math.Abs(sum) <= MaxCount
+	return sum, rate, math.Abs(sum/rate) <= MaxCount
 }
 
 // parseFloat reads a decimal number: no hex, no infinity, no underscores.

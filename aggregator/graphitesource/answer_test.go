@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func recorded(t testing.TB, name string) []byte {
@@ -164,7 +165,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 		if err != nil && (!errors.As(err, &why) || all != nil || why.Error() == "") {
 			t.Fatalf("told %v with %v", err, all)
 		}
-		l := newLedger(newNames(&Config{Series: DefaultSeries}, []watch{{prefix: "a.hot_param."}}), 5, 1)
+		l := newLedger(newNames(&Config{Series: DefaultSeries, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), 5, 1)
 		for i := range all {
 			s := &all[i]
 			if len(s.value) > most || s.first < 0 || s.first > maxTime {

@@ -47,6 +47,9 @@ type Config struct {
 	// Encoding is how the senders write keys: [wire.Strict], unless nothing between
 	// them and Graphite changes names.
 	Encoding wire.Encoding
+	// Canonical has it take the keys of all series for canonical, as those of
+	// instances are.
+	Canonical bool
 	// Memory is how many bytes the windows may hold; 0 is
 	// [aggregator.DefaultMemory].
 	Memory int64

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 )
 
@@ -190,7 +191,7 @@ func (j *job) add(x extent, t *tally) {
 		n   int64
 	}{
 		{&s.Points, t.points}, {&s.Counted, t.counted}, {&s.Revised, t.revised}, {&s.Shrunk, t.shrunk},
-		{&s.BadValue, t.badValue}, {&s.BadKey, t.badKey}, {&s.Foreign, t.foreign}, {&s.MissedSeconds, x.gaps * j.step},
+		{&s.BadValue, t.badValue}, {&s.BadKey, t.badKey}, {&s.Foreign, t.foreign}, {&s.Uncanonical, t.uncanonical}, {&s.MissedSeconds, x.gaps * j.step},
 	} {
 		*a.sum = increased(*a.sum, a.n)
 	}
@@ -201,20 +202,44 @@ func (j *job) add(x extent, t *tally) {
 // cool.
 func (j *job) nameHot() {
 	j.named = make([][]string, len(j.watches))
-	n := 0
+	n, others := 0, j.otherNames()
 	for _, key := range j.hot.sorted() {
 		at := j.byRule[key.Rule]
 		w := &j.watches[at]
-		encoded := j.cfg.Encoding.Append(nil, []byte(key.Text))
-		if w.above == 0 || !isLiteral(encoded) {
+		if w.above == 0 {
 			continue
 		}
-		if e := j.ledger.entries[j.cfg.series(w.prefix+string(encoded))]; e != nil && e.sent == j.ledger.polls {
-			continue
-		}
-		j.named[at] = append(j.named[at], string(encoded))
-		if n++; n == maxNamed {
-			return
+		encoded := string(j.cfg.Encoding.Append(nil, []byte(key.Text)))
+		for _, name := range append(others[key], encoded) {
+			if !isLiteral([]byte(name)) {
+				continue
+			}
+			if e := j.ledger.entries[j.cfg.series(w.prefix+name)]; e != nil && e.sent == j.ledger.polls {
+				continue
+			}
+			j.named[at] = append(j.named[at], name)
+			if n++; n == maxNamed {
+				return
+			}
 		}
 	}
+}
+
+// otherNames are the names that hot keys have in series besides their own, since
+// other programs wrote them otherwise.
+func (j *job) otherNames() map[hotparam.Key][]string {
+	names := make(map[hotparam.Key][]string)
+	for _, e := range j.ledger.entries {
+		if e.other == "" {
+			continue
+		}
+		key := hotparam.Key{Rule: j.cfg.Rules.Rules[j.watches[e.watch].number].ID, Text: string(e.text)}
+		if _, hot := j.hot.keys[key]; hot {
+			names[key] = append(names[key], e.other)
+		}
+	}
+	for _, all := range names {
+		slices.Sort(all)
+	}
+	return names
 }

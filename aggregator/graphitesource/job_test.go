@@ -150,6 +150,37 @@ func TestFractionsAddUp(t *testing.T) {
 	})
 }
 
+// Series whose names other programs wrote otherwise are one key, and each of them is
+// asked for while the key is hot.
+func TestOtherSpellings(t *testing.T) {
+	for _, believe := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, func(c *Config) { c.Canonical = believe }, hotRule("r", 100, 10*time.Second)) // exit 80: above 7
+			w.start()
+			const key, other = "GET /s?a=1&b=2", "GET /s?b=2&a=1"
+			for range 10 {
+				w.flush(map[string]float64{key: 8, other: 8})
+			}
+			w.polled()
+			h, hot := w.hot.get(key)
+			_, another := w.hot.get(other)
+			if s := w.source.Stats(); hot == believe || another || !believe && (h.Low != 160 || s.Uncanonical != 1) || believe && s.Uncanonical != 0 {
+				t.Fatalf("believe: %v: hot: %v, %d, the other: %v, stats %+v", believe, hot, h.Low, another, s)
+			}
+			if believe {
+				return
+			}
+			for range 40 { // below the filter, and nothing that is above it is read again
+				w.flush(map[string]float64{key: 7, other: 7})
+			}
+			w.polled()
+			if h, _ := w.hot.get(key); h.Low != 140 || h.High != 140 {
+				t.Errorf("at 70 twice in 10 s it is %d to %d", h.Low, h.High)
+			}
+		})
+	}
+}
+
 // Series of counts per second, and names without legacyNamespace.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

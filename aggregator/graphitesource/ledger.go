@@ -22,10 +22,9 @@ type ledger struct {
 
 // entry is one series.
 type entry struct {
-	watch int
-	text  []byte
-	hash  uint64
-	why   whyNot
+	seriesName
+	hash uint64
+	why  whyNot
 
 	taken []float64 // by number modulo keep; below 0: it became less, which is told
 	top   int64     // newest number that taken has room for
@@ -46,7 +45,7 @@ type one struct {
 type tally struct {
 	counts                                             []one
 	points, counted, revised, shrunk, badValue, badKey int64
-	foreign                                            int64
+	foreign, uncanonical                               int64
 }
 
 func newLedger(n names, keep int64, scale float64) *ledger {
@@ -59,7 +58,7 @@ func (l *ledger) find(series string, t *tally) *entry {
 	e := l.entries[series]
 	if e == nil {
 		e = new(entry)
-		if e.watch, e.text, e.why = l.names.read(series); e.why == isKey {
+		if e.seriesName, e.why = l.names.read(series); e.why == isKey {
 			e.hash = hotparam.Hash(e.text)
 			e.taken = make([]float64, l.keep)
 		}
@@ -69,6 +68,9 @@ func (l *ledger) find(series string, t *tally) *entry {
 			return nil // not kept: any number may come
 		case badKey:
 			t.badKey++
+		}
+		if e.other != "" {
+			t.uncanonical++
 		}
 		l.entries[series] = e
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -12,7 +13,9 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	watches := []watch{{prefix: "shop.a.hot_param."}, {prefix: "own.words.hot_param."}}
+	watches := []watch{{prefix: "shop.a.hot_param."}, {prefix: "own.words.hot_param.", number: 1}}
+	words := hotRule("words", 1, time.Second)
+	words.ParamsOnly = true
 	for _, test := range []struct {
 		pattern, series string
 		watch           int
@@ -20,7 +23,9 @@ func TestNames(t *testing.T) {
 		why             whyNot
 	}{
 		{"stats_counts.{name}", "stats_counts.shop.a.hot_param.q=a", 0, "q=a", isKey},
-		{"stats_counts.{name}", "stats_counts.own.words.hot_param.q=caf_C3_A9", 1, "q=café", isKey},
+		{"stats_counts.{name}", "stats_counts.own.words.hot_param.q=caf_C3_A9", 1, "q=caf%C3%A9", isKey},
+		{"stats_counts.{name}", "stats_counts.own.words.hot_param.q=caf_25c3_25A9_26a=1", 1, "a=1&q=caf%C3%A9", isKey},
+		{"stats_counts.{name}", "stats_counts.shop.a.hot_param.GET_20_2Fs_3Fq=1_26a=1", 0, "GET /s?a=1&q=1", isKey},
 		{"stats.counters.{name}.count", "stats.counters.shop.a.hot_param.q=a.count", 0, "q=a", isKey},
 		{"{name}", "shop.a.hot_param.q=a", 0, "q=a", isKey},
 		{"stats_counts.{name}", "stats_counts.shop.a.hot_param.q_", 0, "", badKey},
@@ -32,24 +37,24 @@ func TestNames(t *testing.T) {
 		{"stats.counters.{name}.count", "stats.counters.shop.a.hot_param.q=a.rate", 0, "", foreign},
 		{"stats_counts.{name}", "", 0, "", foreign},
 	} {
-		n := newNames(&Config{Series: test.pattern, Encoding: wire.Strict}, watches)
-		w, text, why := n.read(test.series)
-		if w != test.watch || string(text) != test.text || why != test.why {
-			t.Errorf("%s: %d %q %d", test.series, w, text, why)
+		n := newNames(&Config{Series: test.pattern, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second), words)}, watches)
+		name, why := n.read(test.series)
+		if name.watch != test.watch || string(name.text) != test.text || why != test.why {
+			t.Errorf("%s: %+v %d", test.series, name, why)
 		}
 	}
 }
 
 // Any key comes back as it was.
 func TestNamesRoundTrip(t *testing.T) {
-	c := Config{Series: DefaultSeries, Encoding: wire.Strict}
+	c := Config{Series: DefaultSeries, Encoding: wire.Strict, Canonical: true, Rules: rulesOf(hotRule("a", 1, time.Second))}
 	n := newNames(&c, []watch{{prefix: "a.hot_param."}})
 	rapid.Check(t, func(t *rapid.T) {
 		text := wire.Strict.Fit(rapid.SliceOfN(rapid.Byte(), 1, 600).Draw(t, "text"))
 		encoded := wire.Strict.Append(nil, text)
-		_, got, why := n.read(c.series("a.hot_param." + string(encoded)))
-		if why != isKey || string(got) != string(text) {
-			t.Fatalf("%q came back as %q (%d)", text, got, why)
+		name, why := n.read(c.series("a.hot_param." + string(encoded)))
+		if why != isKey || string(name.text) != string(text) || name.other != "" {
+			t.Fatalf("%q came back as %+v (%d)", text, name, why)
 		}
 		if !isLiteral(encoded) {
 			t.Fatalf("%q is not to be asked for by name", encoded)
@@ -62,7 +67,7 @@ func TestNamesRoundTrip(t *testing.T) {
 func TestLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keep := rapid.Int64Range(3, 12).Draw(t, "keep")
-		l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict}, []watch{{prefix: "a.hot_param."}}), keep, 1)
+		l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), keep, 1)
 		value := rapid.Custom(func(t *rapid.T) float64 {
 			return rapid.SampledFrom([]float64{math.NaN(), 0, 1, 3.25, 10.0 / 3, 1000}).Draw(t, "value")
 		})
@@ -110,7 +115,7 @@ func TestLedger(t *testing.T) {
 
 // What nobody reads any more is forgotten.
 func TestLedgerForgets(t *testing.T) {
-	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict}, []watch{{prefix: "a.hot_param."}}), 5, 1)
+	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), 5, 1)
 	read := func(at int64, name string) {
 		var t tally
 		l.polls++
@@ -131,7 +136,7 @@ func TestLedgerForgets(t *testing.T) {
 
 // No value leads to more than can be counted.
 func TestValues(t *testing.T) {
-	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict}, []watch{{prefix: "a.hot_param."}}), 10, 1)
+	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), 10, 1)
 	name := "stats_counts.a.hot_param.k"
 	values := []float64{-1, math.Inf(1), math.Inf(-1), math.NaN(), wire.MaxCount * 1.001, math.MaxFloat64, -0.4, wire.MaxCount, math.SmallestNonzeroFloat64}
 	var got tally

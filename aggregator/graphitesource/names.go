@@ -12,13 +12,17 @@ type names struct {
 	before, after string // the counter's name
 	encoding      wire.Encoding
 	watches       map[string]int // by all of the counter's name but the key
+	rules         []*hotparam.Rule
+	believe       bool // keys are canonical
+	params        *hotparam.Params
 }
 
 func newNames(c *Config, watches []watch) names {
-	n := names{encoding: c.Encoding, watches: make(map[string]int, len(watches))}
+	n := names{encoding: c.Encoding, watches: make(map[string]int, len(watches)), believe: c.Canonical, params: new(hotparam.Params)}
 	n.before, n.after, _ = strings.Cut(c.Series, placeholder)
 	for i := range watches {
 		n.watches[watches[i].prefix] = i
+		n.rules = append(n.rules, &c.Rules.Rules[watches[i].number])
 	}
 	return n
 }
@@ -32,8 +36,16 @@ const (
 	badKey         // of a rule, but nothing that the encoding writes
 )
 
-// read gives the watch and the key of a series.
-func (n *names) read(series string) (watch int, text []byte, why whyNot) {
+// seriesName is what the name of a series says.
+type seriesName struct {
+	watch int
+	text  []byte // the key
+	other string // the key as it stands in the name, if that is not the text's encoding
+}
+
+// read reads the name of a series. Who wrote it is not told, so that a key is made
+// canonical whoever did.
+func (n *names) read(series string) (seriesName, whyNot) {
 	counter, ok := strings.CutPrefix(series, n.before)
 	if ok {
 		counter, ok = strings.CutSuffix(counter, n.after)
@@ -41,11 +53,19 @@ func (n *names) read(series string) (watch int, text []byte, why whyNot) {
 	at := strings.LastIndexByte(counter, '.') + 1 // Graphite's components have none
 	watch, known := n.watches[counter[:at]]
 	if !ok || !known {
-		return 0, nil, foreign
+		return seriesName{}, foreign
 	}
-	text, err := n.encoding.AppendDecoded(nil, []byte(counter[at:]))
-	if err != nil || len(text) == 0 || len(text) > hotparam.MaxText {
-		return 0, nil, badKey
+	name := seriesName{watch: watch}
+	var err error
+	name.text, err = n.encoding.AppendDecoded(nil, []byte(counter[at:]))
+	if err != nil || len(name.text) == 0 || len(name.text) > hotparam.MaxText {
+		return seriesName{}, badKey
 	}
-	return watch, text, isKey
+	if n.believe {
+		return name, isKey
+	}
+	if text, changed := n.rules[watch].AppendCanonical(nil, name.text, n.params); changed {
+		name.text, name.other = n.encoding.Fit(text), strings.Clone(counter[at:])
+	}
+	return name, isKey
 }

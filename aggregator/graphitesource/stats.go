@@ -24,6 +24,9 @@ type Stats struct {
 	BadValue int64            // points not counted: below 0, or above [wire.MaxCount]; each as often as it came
 	BadKey   int64            // series not counted: the key is none that the encoding writes
 	Foreign  int64            // series not counted: of no rule; each as often as it came
+	// Uncanonical are series whose keys were not canonical, and are counted as what
+	// they are in canonical form.
+	Uncanonical int64
 	// MissedSeconds is how long nothing is known of: Graphite did not keep it, or
 	// StatsD wrote nothing.
 	MissedSeconds int64

@@ -49,6 +49,8 @@ type Config struct {
 	Rules   *hotparam.Rules
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
+	// Canonical is [aggregator.Decoder.Canonical].
+	Canonical bool
 	// Memory is how many bytes the windows of all partitions of the topic may
 	// hold; 0 is [aggregator.DefaultMemory]. Each gets the same part of it,
 	// so it is not exceeded however many partitions are here.

@@ -120,6 +120,7 @@ func (w *worker) open(n int, publisher Publisher) {
 	w.parts = n
 	w.gate = &gate{to: publisher}
 	w.decoder = aggregator.NewDecoder(c.Rules, c.Encoding)
+	w.decoder.Canonical = c.Canonical
 	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
 		Rules: c.Rules, Publisher: w.gate, Memory: c.Memory, Grace: c.Grace,
 		Part: int(w.partition), Parts: n, Homes: homes(c.Rules, n),

@@ -53,7 +53,7 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 	p.source, err = kafkasource.New(kafkasource.Config{
 		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
 		Member: set.file.Aggregator.Name,
-		Rules:  rules, Encoding: set.encoding, Memory: set.file.Aggregator.Memory,
+		Rules:  rules, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
 		Publisher: func(partition int32) (kafkasource.Publisher, error) { return p.publishers.of(partition) },
 		Log:       set.log,
 	})

@@ -24,7 +24,7 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 	}
 	conf := set.file.Aggregator
 	agg, err := aggregator.New(ctx, aggregator.Config{
-		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Memory: conf.Memory,
+		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
 	})
 	if err != nil {
 		return nil, err

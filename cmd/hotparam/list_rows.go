@@ -44,8 +44,18 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 		if !h.Limit.IsZero() {
 			limit = rateWords(h.Limit, h.Cause.Unit)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", speedWords(h.Rate, h.Cause.Unit), boundsWords(h), causeWords(h.Cause),
-			limit, h.Mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		rate := speedWords(h.Rate, h.Cause.Unit)
+		if h.Estimated {
+			rate += " estimated"
+		}
+		mode := string(h.Mode)
+		switch {
+		case h.Spared:
+			mode = "usual, spared"
+		case h.Usual:
+			mode += ", usual"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, boundsWords(h), causeWords(h.Cause), limit, mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -120,14 +130,18 @@ type listed struct {
 	Rate float64 `json:"rate"` // per second
 	Low  int64   `json:"low"`
 	High *int64  `json:"high"` // null when unknown
+	// Estimated: low is what was seen, and rate what samples stand for.
+	Estimated bool `json:"estimated,omitempty"`
 	listedCause
-	Limit string        `json:"limit,omitempty"`
-	Burst int64         `json:"burst,omitempty"`
-	Mode  hotparam.Mode `json:"mode"`
-	Since time.Time     `json:"since"`
-	Until time.Time     `json:"until"`
-	Owner string        `json:"owner"`
-	Top   *listedTop    `json:"top,omitempty"`
+	Limit  string        `json:"limit,omitempty"`
+	Burst  int64         `json:"burst,omitempty"`
+	Mode   hotparam.Mode `json:"mode"`
+	Usual  bool          `json:"usual,omitempty"`
+	Spared bool          `json:"spared,omitempty"` // usual and not limited
+	Since  time.Time     `json:"since"`
+	Until  time.Time     `json:"until"`
+	Owner  string        `json:"owner"`
+	Top    *listedTop    `json:"top,omitempty"`
 }
 
 // listedCause is the threshold that made the key hot; it is left out where that is not
@@ -158,8 +172,8 @@ func (r hotRows) values() any {
 	keys := make([]listed, 0, len(r))
 	for _, h := range r {
 		l := listed{
-			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Limit: h.Limit.String(), Burst: h.Burst,
-			Mode: h.Mode, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
+			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
+			Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
 		}
 		if h.High != hotparam.Unknown {
 			l.High = &h.High

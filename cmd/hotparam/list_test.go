@@ -64,14 +64,14 @@ func TestList(t *testing.T) {
 				Explains: 4,
 			},
 		},
-		{Key: hotparam.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 600, High: hotparam.Unknown, Rate: 600, Since: since, Mode: hotparam.ModeWatch},
+		{Key: hotparam.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 60, High: hotparam.Unknown, Estimated: true, Rate: 600, Since: since, Mode: hotparam.ModeWatch},
 	}})
 	t.Run("table", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop")
 		r.exits(t, exitOK)
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		if len(lines) != 3 || !strings.HasPrefix(lines[0], "RATE") ||
-			!strings.HasPrefix(lines[1], "600.0/s  600 or more    -       -") || !strings.HasPrefix(lines[2], "212.0/s  212-230 in 1s  200/s   50/s") || !strings.HasSuffix(lines[2], "GET /search?a=1&q=phone") {
+			!strings.HasPrefix(lines[1], "600.0/s estimated  60 or more     -       -") || !strings.HasPrefix(lines[2], "212.0/s            212-230 in 1s  200/s   50/s") || !strings.HasSuffix(lines[2], "GET /search?a=1&q=phone") {
 			t.Errorf("stdout:\n%s\nwant a heading and two keys, the highest rate first", r.out)
 		}
 	})
@@ -84,10 +84,10 @@ func TestList(t *testing.T) {
 			t.Fatalf("%d keys, want 2:\n%s", len(keys), r.out)
 		}
 		watched, limited := keys[0], keys[1]
-		if watched.Rule != "watch" || watched.High != nil || watched.Limit != "" || watched.Mode != hotparam.ModeWatch {
+		if watched.Rule != "watch" || watched.High != nil || !watched.Estimated || watched.Low != 60 || watched.Limit != "" || watched.Mode != hotparam.ModeWatch {
 			t.Errorf("first: %+v, want the watched one, with an unknown high count and no limit", watched)
 		}
-		if limited.Key != "GET /search?a=1&q=phone" || limited.Rule != "search-terms" || limited.Low != 212 ||
+		if limited.Key != "GET /search?a=1&q=phone" || limited.Rule != "search-terms" || limited.Low != 212 || limited.Estimated ||
 			limited.High == nil || *limited.High != 230 || limited.Limit != "50/s" || limited.Burst != 100 ||
 			limited.listedCause != (listedCause{"rate", "200/s", 200, 1, "requests"}) || watched.listedCause != (listedCause{}) ||
 			limited.Owner != "statsd" || !limited.Since.Equal(since) || !limited.Until.After(since) ||

@@ -65,7 +65,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // decoderDescs are what a source tells of what arrived, in units of its own.
 type decoderDescs struct {
-	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, senders, late *prometheus.Desc
+	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, written, samples, senders, late *prometheus.Desc
 }
 
 // newDecoderDescs names the metrics by source and unit ("packets").
@@ -86,6 +86,8 @@ func newDecoderDescs(source, unit string) decoderDescs {
 		twice:    of("duplicate_"+unit+"_total", "What arrived twice and was counted once."),
 		aged:     of("aged_total", "Counts that instances held back until they were older than any window."),
 		origins:  of("origins_total", "Lines that told the routes and callers of hot keys."),
+		written:  of("uncanonical_total", "Counts of other programs whose keys were not canonical, and were made so."),
+		samples:  of("samples_total", "Counts that are estimates, as they were sampled."),
 		senders:  of("senders", "Instances heard of lately."),
 		late:     of("late_senders", "Of these, those whose counts come over two seconds late."),
 	}
@@ -109,6 +111,8 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	s.counter(c.twice, d.Duplicates)
 	s.counter(c.aged, d.Aged)
 	s.counter(c.origins, d.Origins)
+	s.counter(c.written, d.Uncanonical)
+	s.counter(c.samples, d.Samples)
 	s.gauge(c.senders, float64(d.Senders))
 	s.gauge(c.late, float64(d.Late.N))
 }
@@ -117,6 +121,8 @@ var (
 	keysDesc    = desc("keys", "Keys with a count of their own.")
 	hotDesc     = desc("hot_keys", "Keys that are hot and listed.")
 	explDesc    = desc("explained_keys", "Keys that are hot for no other reason than one that is listed.")
+	usualDesc   = desc("usual_keys", "Keys that are listed as usual.")
+	sparedDesc  = desc("spared_keys", "Keys that are usual and not limited.")
 	suspectDesc = desc("suspect_keys", "Keys that may be hot and cannot be told yet.")
 	unnamedDesc = desc("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.")
 	memoryDesc  = desc("window_bytes", "Bytes that the windows hold.")
@@ -132,6 +138,8 @@ func (s samples) detector(d *aggregator.DetectorStats) {
 	s.gauge(keysDesc, float64(d.Keys))
 	s.gauge(hotDesc, float64(d.Hot))
 	s.gauge(explDesc, float64(d.Explained))
+	s.gauge(usualDesc, float64(d.Usual))
+	s.gauge(sparedDesc, float64(d.Spared))
 	s.gauge(suspectDesc, float64(d.Suspects))
 	s.counter(unnamedDesc, d.Unnamed)
 	s.gauge(memoryDesc, float64(d.Memory))

@@ -15,6 +15,7 @@ var (
 	graphiteRevisedDesc  = desc("graphite_revised_points_total", "Points that became more after they had been counted; the rest was counted, too.")
 	graphiteShrunkDesc   = desc("graphite_shrunk_points_total", "DATA LOSS: points that became less after they had been counted; nothing is taken back.")
 	graphiteRejectedDesc = desc("graphite_rejected_total", "DATA LOSS: points or series that were not counted, by reason.", "reason")
+	graphiteWrittenDesc  = desc("graphite_uncanonical_total", "Series whose keys were not canonical, and were made so.")
 	graphiteMissedDesc   = desc("graphite_missed_seconds_total", "DATA LOSS: seconds of which nothing is known.")
 
 	graphiteBehindDesc = desc("graphite_behind_seconds", "Age of the time up to which all counts are known.")
@@ -39,6 +40,7 @@ func (s samples) graphite(g *graphitesource.Stats) {
 	s.counter(graphiteRejectedDesc, g.BadValue, "bad_value")
 	s.counter(graphiteRejectedDesc, g.BadKey, "bad_key")
 	s.counter(graphiteRejectedDesc, g.Foreign, "foreign")
+	s.counter(graphiteWrittenDesc, g.Uncanonical)
 	s.counter(graphiteMissedDesc, g.MissedSeconds)
 
 	s.gauge(graphiteBehindDesc, g.Behind.Seconds())

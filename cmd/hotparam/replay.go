@@ -177,7 +177,7 @@ func (r *replayRun) events(ctx context.Context) error {
 	bar, out := newProgress(r.streams), bufio.NewWriter(r.out)
 	live := r.speed > 0 || terminal(r.out) || slices.Contains(r.files, "-")
 	events := eventPrinter{out: out, json: r.json, flush: live, bar: bar}
-	summary, err := r.replay(ctx, replay.Config{Rules: r.rules, OnEvent: events.print}, bar, true)
+	summary, err := r.replay(ctx, replay.Config{Rules: r.rules, OnEvent: events.print, OnRelisted: events.relisted}, bar, true)
 	if err != nil && summary.Requests == 0 {
 		return errors.Join(err, out.Flush())
 	}
@@ -254,6 +254,14 @@ func (p *eventPrinter) print(e replay.Event) {
 	}
 	if p.flush {
 		p.keep(p.out.Flush())
+	}
+}
+
+// relisted prints how a hot key is listed from now on. In JSON, where events are
+// those that begin and end a key's time, the explanation of a key tells of it.
+func (p *eventPrinter) relisted(e replay.Event) {
+	if !p.json {
+		p.print(e)
 	}
 }
 

@@ -138,8 +138,17 @@ func few(steps []replay.Step) []replay.Step {
 }
 
 func listingWords(s *replay.Step) string {
-	if s.Decision == "explained" {
+	switch s.Decision {
+	case "explained":
 		return "not listed from here on: " + s.By + " explains its traffic"
+	case "usual":
+		return "usual: its count is what it always is"
+	case "unusual":
+		return "usual no longer"
+	case "spared":
+		return "not limited: what is unusual is explained by hot keys that are listed"
+	case "unspared":
+		return "limited again"
 	}
 	return "listed: its traffic is its own"
 }

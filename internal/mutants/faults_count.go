@@ -58,7 +58,7 @@ var lineFaults = []Fault{
 	},
 	{
 		Name: "the sample rate is ignored", File: "wire/sample.go",
-		Old: "sum /= rate\n", New: "",
+		Old: "sum += n / rate", New: "sum += n",
 		Test: "TestParseLine",
 	},
 	{

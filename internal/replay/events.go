@@ -7,9 +7,11 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 )
 
-// Event tells that a key became hot or cooled.
+// Event tells that a key became hot or cooled; or, to OnRelisted, how a hot key is
+// listed from now on: "usual" or "unusual"; "spared", a usual key that is not
+// limited, or "limited", one that is again.
 type Event struct {
-	Event string  `json:"event"` // "hot" or "cool"
+	Event string  `json:"event"` // "hot" or "cool", or one of these
 	Key   string  `json:"key"`
 	Rule  string  `json:"rule"`
 	Time  string  `json:"time"` // RFC 3339, UTC: of the request that crossed the threshold; when the key cooled
@@ -37,6 +39,10 @@ func (r *replay) Close() error { return nil }
 
 // Count takes a count from the decoder.
 func (r *replay) Count(c aggregator.Count) {
+	if r.Rules.Rules[c.Rule].Overlaps() && hotparam.IsTotal(c.Text) {
+		r.detector.Count(c) // it is no key
+		return
+	}
 	id := c.Hash ^ uint64(c.Rule)*0x9e3779b97f4a7c15
 	if _, known := r.keys[id]; !known {
 		r.keys[id] = struct{}{}
@@ -70,6 +76,14 @@ func (r *replay) Spare(gap uint64, rule int, hash uint64, known bool) {
 	r.detector.Spare(gap, rule, hash, known)
 }
 
+// decided takes a decision of the detector; what comes of it is published next.
+func (r *replay) decided(v aggregator.Verdict) {
+	r.decidedAt = v.At
+	if r.explainer != nil {
+		r.explainer.decided(v)
+	}
+}
+
 // Healed passes on what the decoder says.
 func (r *replay) Healed(c aggregator.Count, until time.Time) { r.detector.Healed(c, until) }
 
@@ -81,10 +95,30 @@ func (r *replay) Publish(change hotparam.Change) {
 	r.pending = append(r.pending, change)
 	for _, h := range change.Hot {
 		r.hot[h.Key] = struct{}{}
-		r.tell("hot", h, h.Since)
+		if old, ok := r.listed[h.Key]; ok {
+			r.relist(old, h)
+		} else {
+			r.tell("hot", h, h.Since)
+		}
+		r.listed[h.Key] = h
 	}
 	for _, h := range change.Cool {
+		delete(r.listed, h.Key)
 		r.tell("cool", h, h.Until)
+	}
+}
+
+// relist tells how a listed key is listed from now on.
+func (r *replay) relist(old, h hotparam.Hot) {
+	switch {
+	case h.Spared && !old.Spared:
+		r.tell("spared", h, r.decidedAt)
+	case !h.Spared && old.Spared:
+		r.tell("limited", h, r.decidedAt)
+	case h.Usual && !old.Usual:
+		r.tell("usual", h, r.decidedAt)
+	case !h.Usual && old.Usual:
+		r.tell("unusual", h, r.decidedAt)
 	}
 }
 
@@ -99,10 +133,14 @@ func (*replay) Suspects(int, []hotparam.Hot) {}
 func (*replay) Instances([]hotparam.Instance) {}
 
 func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
-	if r.reports != nil {
+	if r.reports != nil && (event == "hot" || event == "cool") {
 		r.reports.event(event == "hot", h, t)
 	}
-	if r.OnEvent == nil {
+	on := r.OnEvent
+	if event != "hot" && event != "cool" {
+		on = r.OnRelisted
+	}
+	if on == nil {
 		return
 	}
 	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low,
@@ -110,5 +148,5 @@ func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
 	if h.High != hotparam.Unknown {
 		e.High = &h.High
 	}
-	r.OnEvent(e)
+	on(e)
 }

@@ -45,7 +45,7 @@ type Trial struct {
 
 // Step is one decision about the key.
 type Step struct {
-	Decision string    `json:"decision"` // "entered", "left", "explained", "listed"
+	Decision string    `json:"decision"` // "entered", "left", "explained", "listed", "usual", "unusual", "spared", "unspared"
 	Time     time.Time `json:"time"`
 	Low      int64     `json:"low"`
 	High     *int64    `json:"high"` // null when unknown

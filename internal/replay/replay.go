@@ -33,6 +33,8 @@ type Config struct {
 	Memory int64
 	// OnEvent takes each event as it happens; nil: nobody does.
 	OnEvent func(Event)
+	// OnRelisted takes each change of how a hot key is listed; nil: nobody does.
+	OnRelisted func(Event)
 	// OnKey is told at the end of each key that was ever hot, and of each rule
 	// without hot that refused requests: what was most limited first. Nil: nobody
 	// is.
@@ -94,9 +96,11 @@ type replay struct {
 
 	keys      map[uint64]struct{}
 	hot       map[hotparam.Key]struct{}
-	reports   *reports   // nil: nobody asks
-	explainer *explainer // nil: nobody asks
-	bytes     bool       // some rule counts them
+	listed    map[hotparam.Key]hotparam.Hot // as they were told last
+	decidedAt time.Time                     // when the last decision was
+	reports   *reports                      // nil: nobody asks
+	explainer *explainer                    // nil: nobody asks
+	bytes     bool                          // some rule counts them
 	noBytes   int64
 	limited   int64
 	unflushed int
@@ -108,6 +112,7 @@ type replay struct {
 func Run(ctx context.Context, c Config) (Summary, error) {
 	r := &replay{
 		Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{}),
+		listed: make(map[hotparam.Key]hotparam.Hot),
 	}
 	if err := r.assemble(); err != nil {
 		return Summary{}, err

@@ -1,0 +1,291 @@
+package aggregator
+
+import (
+	"slices"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Two hot keys of a rule and route are related if requests have both. Where keys
+// combine, one is a part of the other, or the key of both is hot as well. Where
+// they do not, or a request has too many parameters for the key of both, there is
+// none to tell: by each all keys of different names are related, and a key on
+// nearly all requests is related to every other that has more than the rest.
+
+// kin is what a hot key has to do with others, by the windows that are over.
+type kin struct {
+	related   bool       // a key is listed that is not usual, and is related to this one
+	explained int64      // of this key's count by such keys, at most; hotparam.Unknown: any part of it
+	parts     []part     // of its count that hot keys beside it have at least
+	specifics []*watched // the more specific keys that are hot
+}
+
+// part is what keys of the same names have of another's count: a request has one
+// of them only.
+type part struct {
+	names   string
+	low     int64
+	unusual int64 // of these, of keys that are not usual
+}
+
+func (k *kin) addPart(names string, low int64, usual bool) {
+	at := slices.IndexFunc(k.parts, func(p part) bool { return p.names == names })
+	if at < 0 {
+		at = len(k.parts)
+		k.parts = append(k.parts, part{names: names})
+	}
+	p := &k.parts[at]
+	p.low += low
+	if !usual {
+		p.unusual += low
+	}
+}
+
+// hotPart is the least part of a key's count that hot keys beside it have.
+func (k *kin) hotPart() (low int64) {
+	for i := range k.parts {
+		low = max(low, k.parts[i].low)
+	}
+	return low
+}
+
+// unusualPart is the least part of a key's count that hot keys beside it have which
+// are not usual.
+func (k *kin) unusualPart() (low int64) {
+	for i := range k.parts {
+		low = max(low, k.parts[i].unusual)
+	}
+	return low
+}
+
+// lowIn is what was counted of a key in the window of a view that ends with a
+// pane.
+func (w *watched) lowIn(v *view, pane int64) int64 {
+	if i := w.at[v.number]; i >= 0 {
+		low, _ := v.bounds(i, pane)
+		return low
+	}
+	return 0
+}
+
+// findParts finds, for the hot keys of a view, which parts of their counts other
+// hot keys have. One on nearly all requests has none of another: it is as little
+// to blame.
+func (r *ruleWatch) findParts(v *view, pane int64) {
+	for _, w := range r.hot {
+		clear(w.specifics)
+		w.kin = kin{parts: w.parts[:0], specifics: w.specifics[:0]}
+	}
+	if r.combines {
+		for _, w := range r.hot {
+			for i := range r.generals(w) {
+				g := r.hotKey(w.general[i].text)
+				if g == nil {
+					continue
+				}
+				g.specifics = append(g.specifics, w)
+				if g.by.view == v && !w.byShare {
+					g.addPart(w.general[i].others, w.lowIn(v, pane), w.usual)
+				}
+			}
+		}
+	}
+	shared := r.sharedBy(v)
+	if len(shared) == 0 {
+		return
+	}
+	groups := r.groupsOf(v, pane, func(w *watched) bool { return !w.usual && !w.byShare })
+	for _, u := range shared {
+		low := u.lowIn(v, pane)
+		_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)
+		for i := range groups {
+			if g := &groups[i]; total != hotparam.Unknown && g.key.isApart(u) {
+				u.parts = append(u.parts, part{low: g.low - (total - low), unusual: g.low - (total - low)})
+			}
+		}
+	}
+}
+
+// sharedBy returns the keys of a view that are on nearly all requests.
+func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
+	for _, w := range r.hot {
+		if w.byShare && w.by.view == v {
+			keys = append(keys, w)
+		}
+	}
+	return keys
+}
+
+// kinGroup is the hot keys of a route that have the same names: a request has one
+// of them.
+type kinGroup struct {
+	key       *watched // one of them
+	low, high int64    // of all; high may be hotparam.Unknown
+}
+
+// groupsOf returns the groups of the hot keys that are wanted, with their counts in
+// the window of a view that ends with a pane.
+func (r *ruleWatch) groupsOf(v *view, pane int64, wanted func(*watched) bool) (groups []kinGroup) {
+	at := make(map[string]int)
+	for _, w := range r.hot {
+		if !r.parse(w) || !wanted(w) {
+			continue
+		}
+		name := w.route + w.names
+		i, ok := at[name]
+		if !ok {
+			i = len(groups)
+			at[name] = i
+			groups = append(groups, kinGroup{key: w})
+		}
+		g := &groups[i]
+		g.low += w.lowIn(v, pane)
+		if high := w.highIn(v, pane); high == hotparam.Unknown || g.high == hotparam.Unknown {
+			g.high = hotparam.Unknown
+		} else {
+			g.high += high
+		}
+	}
+	return groups
+}
+
+// findListedKin finds, for the usual keys of a view, whether keys that are related
+// to them are listed and not usual, and how much of their counts these explain.
+func (r *ruleWatch) findListedKin(v *view, pane int64) {
+	for _, w := range r.hot {
+		w.related, w.explained = false, 0
+	}
+	isListed := func(w *watched) bool { return w.listed && !w.usual }
+	if r.combines {
+		for _, w := range r.hot {
+			all := r.generals(w)
+			for i := range all {
+				u := r.hotKey(all[i].text)
+				if u == nil || !u.usual || u.by.view != v || !isListed(w) && !r.completes(w, all[i].set, isListed) {
+					continue
+				}
+				u.explain(w.highIn(v, pane))
+			}
+		}
+	}
+	usual := r.sharedBy(v)
+	if !r.combines {
+		usual = r.hot
+	} else if len(r.rule.By.Names) > 0 {
+		return // the key of both is always counted
+	}
+	var groups []kinGroup
+	for _, u := range usual {
+		if !u.usual || u.by.view != v || !r.parse(u) {
+			continue
+		}
+		if groups == nil {
+			groups = r.groupsOf(v, pane, isListed)
+		}
+		for i := range groups {
+			if g := &groups[i]; g.key.isApart(u) && r.coincide(u, g, v, pane) {
+				u.explain(g.high)
+			}
+		}
+	}
+}
+
+// explain notes that a related key is listed which has at most so much of a key's
+// count.
+func (k *kin) explain(high int64) {
+	k.related = true
+	if high == hotparam.Unknown || k.explained == hotparam.Unknown {
+		k.explained = hotparam.Unknown
+	} else {
+		k.explained += high
+	}
+}
+
+// completes reports whether a key's parameters are those of set and those of a hot
+// key that is wanted.
+func (r *ruleWatch) completes(w *watched, set uint, wanted func(*watched) bool) bool {
+	all := r.generals(w)
+	for i := range all {
+		if all[i].set|set == 1<<len(w.params)-1 {
+			if g := r.hotKey(all[i].text); g != nil && wanted(g) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// coincide reports whether requests of a group have a key that is apart from it, as
+// far as no key of both tells.
+func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool {
+	if !r.combines {
+		return true
+	}
+	for _, w := range u.specifics {
+		all := r.generals(w)
+		for i := range all {
+			if all[i].others == u.names && w.hots > 0 && nameSet(w.params, all[i].set) == g.key.names {
+				return false // what the two have in common is counted already
+			}
+		}
+	}
+	low := u.lowIn(v, pane)
+	_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)
+	return total != hotparam.Unknown && g.low > total-low
+}
+
+// eachUsualKin calls f with each usual key that is related to w.
+func (r *ruleWatch) eachUsualKin(w *watched, f func(*watched)) {
+	if !r.combines {
+		for _, u := range r.hot {
+			if u.usual && r.parse(u) && u.isApart(w) {
+				f(u)
+			}
+		}
+		return
+	}
+	usual := func(text string) {
+		if u := r.hotKey(text); u != nil && u.usual {
+			f(u)
+		}
+	}
+	for _, g := range r.generals(w) {
+		usual(g.text)
+	}
+	for _, both := range w.specifics {
+		if both.usual {
+			f(both)
+		}
+		all := r.generals(both)
+		for i := range all {
+			if all[i].text == w.text {
+				for j := range all {
+					if all[i].set|all[j].set == 1<<len(both.params)-1 {
+						usual(all[j].text)
+					}
+				}
+			}
+		}
+	}
+	for _, u := range r.hot {
+		if u.usual && u.byShare && u.isApart(w) {
+			f(u)
+		}
+	}
+}
+
+// isApart reports whether two keys are of the same route and have no name in
+// common.
+func (w *watched) isApart(other *watched) bool {
+	if w.route != other.route {
+		return false
+	}
+	for _, p := range w.params {
+		for _, q := range other.params {
+			if nameOf(p) == nameOf(q) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,17 @@
+package hotkeys
+
+import (
+	"testing"
+
+	"github.com/hotparam/hotparam"
+)
+
+// That a key is usual or spared makes a change of its entry, which instances hear of
+// as of any.
+func TestUsualAndSparedAreTerms(t *testing.T) {
+	var h, usual, spared hotparam.Hot
+	usual.Usual, spared.Usual, spared.Spared = true, true, true
+	if termsOf(h) == termsOf(usual) || termsOf(usual) == termsOf(spared) {
+		t.Error("what is published does not change")
+	}
+}

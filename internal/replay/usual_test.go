@@ -1,0 +1,144 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// madeLog is a log of requests that come evenly.
+type madeLog struct {
+	at      []time.Duration
+	targets []string
+}
+
+// add adds n requests a second of a target, from one time to another. A %d in it is
+// a number of its own in each.
+func (m *madeLog) add(from, to time.Duration, n int, target string) {
+	for i := range int((to - from).Seconds() * float64(n)) {
+		m.at = append(m.at, from+time.Duration(i)*time.Second/time.Duration(n))
+		text := target
+		if strings.Contains(target, "%d") {
+			text = fmt.Sprintf(target, len(m.at))
+		}
+		m.targets = append(m.targets, text)
+	}
+}
+
+func (m *madeLog) lines() *bytes.Buffer {
+	order := make([]int, len(m.at))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.at[a], m.at[b]) })
+	var b bytes.Buffer
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, i := range order {
+		fmt.Fprintf(&b, "{\"time\":%q,\"method\":\"GET\",\"uri\":%q}\n", began.Add(m.at[i]).Format(time.RFC3339Nano), m.targets[i])
+	}
+	return &b
+}
+
+// What is hot beside a usual key is listed and limited, and the usual key is not:
+// how many requests are refused, to the request.
+func TestUsualKeysAreSpared(t *testing.T) {
+	each, all := hotparam.By{Kind: hotparam.ByEach}, hotparam.By{Kind: hotparam.ByCombinations}
+	named := hotparam.By{Kind: hotparam.ByCombinations, Names: []hotparam.Param{{Name: "q"}, {Name: "page"}}}
+	onAll := func(m *madeLog) {
+		m.add(0, 20*time.Second, 850, "/s?lang=en&q=v%d")
+		m.add(0, 20*time.Second, 150, "/s?lang=en&q=phone")
+	}
+	for _, test := range []struct {
+		name    string
+		by      hotparam.By
+		limit   int64
+		log     func(m *madeLog)
+		limited int64  // before, in place of it, is told behind
+		want    string // what is listed at the end
+	}{
+		{"on all requests, each", each, 50, onAll, 2742 /* 18,856 */, "lang=en spared, q=phone"},
+		{"on all requests, combinations", all, 50, onAll, 2742 /* 18,856 */, "lang=en spared, q=phone"},
+		{"usual page", named, 150, func(m *madeLog) {
+			m.add(0, 25*time.Second, 900, "/s?page=1&q=v%d")
+			m.add(15*time.Second, 25*time.Second, 500, "/s?page=1&q=phone")
+		}, 14482 /* 23,451 */, "page=1 spared, q=phone"},
+		{"usual page, for long", named, 150, func(m *madeLog) {
+			m.add(0, 60*time.Second, 900, "/s?page=1&q=v%d")
+			m.add(0, 60*time.Second, 1100, "/s?page=p%d&q=v%[1]d")
+			m.add(15*time.Second, 60*time.Second, 500, "/s?page=1&q=phone")
+		}, 26732 /* 67,201 */, "page=1 spared, q=phone"},
+		{"behind four names", all, 50, func(m *madeLog) {
+			m.add(0, 10*time.Second, 300, "/s?a&b&c&d&q=phone&x=%d")
+			m.add(0, 10*time.Second, 700, "/s?a&b&c&d&q=v%d&x=%[1]d")
+		}, 0, "a=&b= spared, c=&d= spared, q=phone"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := &madeLog{}
+			test.log(m)
+			got := collectListed{}
+			r, err := hotparam.ParseRoute("GET /s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			rate := hotparam.Rate{N: test.limit, Per: time.Second}
+			rule := hotparam.Rule{
+				ID: "r", Match: hotparam.Match{Route: r}, By: test.by,
+				Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})},
+				Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: rate, Burst: rate.N}, Mode: hotparam.ModeLimit},
+			}
+			summary, err := Run(context.Background(), Config{
+				Rules: &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{rule}}, Log: stdin(t, m.lines()),
+				OnEvent: got.add, OnRelisted: got.add,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.limited > 0 && summary.Limited != test.limited {
+				t.Errorf("%d requests are refused, want %d", summary.Limited, test.limited)
+			}
+			if s := got.String(); s != test.want {
+				t.Errorf("listed at the end: %s, want %s", s, test.want)
+			}
+			if n := got.cools["GET /s?q=phone"]; n > 0 && !strings.HasPrefix(test.name, "behind") {
+				t.Errorf("q=phone was taken off the list %d times", n)
+			}
+		})
+	}
+}
+
+// collectListed keeps what is listed.
+type collectListed struct {
+	words map[string]string
+	cools map[string]int
+}
+
+func (c *collectListed) add(e Event) {
+	if c.words == nil {
+		c.words, c.cools = make(map[string]string), make(map[string]int)
+	}
+	switch e.Event {
+	case "cool":
+		delete(c.words, e.Key)
+		c.cools[e.Key]++
+	case "hot", "limited", "unusual":
+		c.words[e.Key] = ""
+	default:
+		c.words[e.Key] = " " + e.Event
+	}
+}
+
+func (c *collectListed) String() string {
+	var all []string
+	for key, word := range c.words {
+		all = append(all, key[len("GET /s?"):]+word)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}

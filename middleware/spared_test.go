@@ -1,0 +1,70 @@
+package middleware
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// A spared key is counted and not limited; what is limited beside it is. A key that
+// is spared no longer has the bucket that it had.
+func TestASparedKeyIsCountedAndPasses(t *testing.T) {
+	rule := hotRule(t, "r", "GET /s", byEach, 2, 2)
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	hot := func(text string, usual, spared bool) hotparam.Hot {
+		return hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: text}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit, Usual: usual, Spared: spared}
+	}
+	const en, phone = "GET /s?lang=en", "GET /s?q=phone"
+	f.HotSet().Replace("", []hotparam.Hot{hot(en, true, true), hot(phone, false, false)})
+	check := func(query string, n int) (allowed int) {
+		for range n {
+			if f.Check(get("GET /s", "/s", query)).Allowed {
+				allowed++
+			}
+		}
+		return allowed
+	}
+	if n := check("lang=en&q=1", 10); n != 10 {
+		t.Errorf("%d of 10 requests of a spared key pass", n)
+	}
+	if n := check("lang=en&q=phone", 10); n != 2 {
+		t.Errorf("%d of 10 requests of a hot key beside it pass, want 2", n)
+	}
+	if n := f.counted()["r "+en]; n != 20 {
+		t.Errorf("%d of 20 requests are counted", n)
+	}
+	for _, key := range f.HotKeys() {
+		if key.Text == en && (key.Passed != 20 || key.Refused != 0) {
+			t.Errorf("the spared key passed %d and refused %d, want 20 and 0", key.Passed, key.Refused)
+		}
+	}
+	f.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{hot(en, true, false)}})
+	if n := check("lang=en&q=1", 10); n != 2 {
+		t.Errorf("%d of 10 requests pass when the key is usual and not spared, want 2", n)
+	}
+}
+
+// What requests of a spared key cost is counted and not charged.
+func TestASparedKeyIsNotCharged(t *testing.T) {
+	rule := hotRule(t, "r", "GET /s", byEach, 5, 5)
+	rule.Count = hotparam.Units
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	h := hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: "GET /s?lang=en"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit, Usual: true, Spared: true}
+	f.HotSet().Replace("", []hotparam.Hot{h})
+	for range 10 {
+		d, ticket := f.Begin(get("GET /s", "/s", "lang=en"))
+		if !d.Allowed {
+			t.Fatal("refused")
+		}
+		ticket.End(Cost{Units: 100, Time: time.Second})
+	}
+	if n := f.counted()["r GET /s?lang=en"]; n != 1000 {
+		t.Errorf("counted %d of 1000", n)
+	}
+	h.Spared = false
+	f.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{h}})
+	if d, _ := f.Begin(get("GET /s", "/s", "lang=en")); !d.Allowed {
+		t.Error("what passed while the key was spared is owed")
+	}
+}
