@@ -94,12 +94,45 @@ func canonicalPath(path string) string {
 	})
 }
 
-var secrets = strings.Fields("password passwd token accesstoken apikey secret signature session authorization")
+// What makes a name secret, of its words run together.
+var (
+	inName    = regexp.MustCompile(`(passwords?|passwd|passphrase|passcode|secrets?|credentials?|apikeys?|privatekey|accesskey|creditcard)$`)
+	endOfName = regexp.MustCompile(`(token|tokenhint|session|sessionid|sessionkey|sessid|signature|authorization)[0-9]*$`)
+	ordinary  = regexp.MustCompile(`(possession|obsession)[0-9]*$`)
+	wholeName = regexp.MustCompile(`^(code|auth|sig|pwd|otp|jwt)$`)
+
+	notInWord   = regexp.MustCompile(`[^A-Za-z0-9[:^ascii:]]+`)
+	smallLarge  = regexp.MustCompile(`([a-z[:^ascii:]])([A-Z])`)
+	largeCapped = regexp.MustCompile(`([A-Z])([A-Z][a-z[:^ascii:]])`)
+	number      = regexp.MustCompile(`[0-9]+`)
+)
 
 func isSecret(name string) bool {
-	name = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
-	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[].", r) }),
-		func(part string) bool { return slices.Contains(secrets, part) })
+	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[].", r) }), isSecretPart)
+}
+
+func isSecretPart(part string) bool {
+	part = notInWord.ReplaceAllString(part, " ")
+	part = smallLarge.ReplaceAllString(part, "$1 $2")
+	part = largeCapped.ReplaceAllString(part, "$1 $2")
+	part = number.ReplaceAllString(part, " $0 ")
+	joined := ""
+	for _, word := range strings.FieldsFunc(part, func(r rune) bool { return r == ' ' }) {
+		if joined += lowerASCII(word); inName.MatchString(joined) {
+			return true
+		}
+	}
+	return endOfName.MatchString(joined) && !ordinary.MatchString(joined) || wholeName.MatchString(joined)
+}
+
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // Bounds of a text, and of what it takes in a StatsD line.
