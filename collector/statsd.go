@@ -96,6 +96,12 @@ type statsdRule struct {
 	home   *packer // of all keys; nil: each key has its own
 }
 
+// isKey reports whether a count is of a key, and not of what only our own listener
+// understands: another would make a series of it.
+func (s *StatsD) isKey(c *Count) bool {
+	return s.packers[0].meta && s.encoding != wire.Strict || !hotparam.IsAgain(c.Text)
+}
+
 // NewStatsD makes the sink. Addresses are dialled at the first send, and again after
 // errors and, over UDP, from time to time, so they need not exist yet.
 func NewStatsD(c StatsDConfig) (*StatsD, error) {
@@ -164,6 +170,9 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 		if !ok {
 			sent.Failed += c.N
 			sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
+			continue
+		}
+		if !s.isKey(c) {
 			continue
 		}
 		s.name = append(s.name[:0], r.prefix...)

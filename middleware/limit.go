@@ -122,6 +122,7 @@ func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 			return
 		}
 	}
+	size := len(s.key)
 	s.key = g.fit(s.key, len(c.prefix))
 	hash := hotparam.Hash(s.key)
 	if len(c.Hot) == 0 {
@@ -132,6 +133,9 @@ func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 		g.counts.Add(hash, s.key, 1)
 	} else {
 		s.owe(g, c, t, hash, s.key)
+	}
+	if s.groups.follow && len(s.key) == size { // one that was cut has no group
+		g.countAgain(s, c, t)
 	}
 	if entry := g.hot.Lookup(hash, s.key); entry != nil {
 		g.useHot(s, c, t, entry.Payload, d)

@@ -16,6 +16,7 @@ type scratch struct {
 	loaded bool            // params holds the request's
 	values *hotparam.Route // whose path values params holds
 	key    []byte
+	groups groups
 	path   []byte
 	now    time.Duration
 	timed  bool

@@ -32,6 +32,10 @@ func (r *replay) Close() error { return nil }
 
 // Count takes a count from the decoder.
 func (r *replay) Count(c aggregator.Count) {
+	if hotparam.IsAgain(c.Text) { // no key's
+		r.detector.Count(c)
+		return
+	}
 	id := c.Hash ^ uint64(c.Rule)*0x9e3779b97f4a7c15
 	if _, known := r.keys[id]; !known {
 		r.keys[id] = struct{}{}

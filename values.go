@@ -1,0 +1,179 @@
+package hotparam
+
+// A parameter that a request repeats makes a key of each of its values, so that a
+// second one hides nothing. How many keys that can be is bounded: what is beyond is
+// counted once, on the key of [AppendMore].
+
+// MaxKeys is how many keys a rule by each parameter or by names makes of one request at
+// most, and how many of one parameter a rule by combinations does.
+const MaxKeys = 8
+
+// Singles are the parameters of a request that make a key each.
+type Singles struct {
+	// Hidden is how many parameters were left out since they look secret.
+	Hidden int
+	// More reports whether there were more than [MaxKeys].
+	More bool
+
+	at [MaxKeys]int32 // in the Params
+	n  int
+}
+
+// Len returns how many there are.
+func (s *Singles) Len() int { return s.n }
+
+// Singles picks the parameters that make a key each: of those whose source and name are
+// among names, or, where names is empty, of all but those that secrets hide. One that
+// is repeated as it is comes once. Of more than [MaxKeys] these are the first value of
+// each name, then the second of each, and so on, each time in canonical order, so that
+// no parameter is left out for the values of another. They are in canonical order. The
+// parameters must be sorted.
+func (p *Params) Singles(names []Param, secrets *Secrets) (s Singles) {
+	for i := range p.list {
+		switch {
+		case !p.makesKey(i, names, secrets):
+			s.Hidden++
+		case p.isRepeated(i):
+		case s.n == MaxKeys:
+			s.More = true
+		default:
+			s.at[s.n] = int32(i)
+			s.n++
+		}
+	}
+	if len(names) > 0 {
+		s.Hidden = 0 // the others are not asked for
+	}
+	if s.More {
+		s.pickFirstValues(p, names, secrets)
+	}
+	return s
+}
+
+// makesKey reports whether parameter i is one that a rule asks for.
+func (p *Params) makesKey(i int, names []Param, secrets *Secrets) bool {
+	q := &p.list[i]
+	if len(names) > 0 {
+		return q.among(names)
+	}
+	return !secrets.Hides(q.name())
+}
+
+// isRepeated reports whether parameter i is the one before it once more.
+func (p *Params) isRepeated(i int) bool { return i > 0 && p.list[i].equal(&p.list[i-1]) }
+
+func (q *param) equal(r *param) bool { return q.text == r.text && q.eq == r.eq && q.source == r.source }
+
+// pickFirstValues picks as many as there is room for by the number that each value has
+// among those of its name.
+func (s *Singles) pickFirstValues(p *Params, names []Param, secrets *Secrets) {
+	// each calls f with each parameter and that number, from 0.
+	each := func(f func(i, number int)) {
+		name, number := "", -1
+		for i := range p.list {
+			if !p.makesKey(i, names, secrets) || p.isRepeated(i) {
+				continue
+			}
+			if q := p.list[i].name(); number < 0 || q != name {
+				name, number = q, 0
+			} else {
+				number++
+			}
+			f(i, number)
+		}
+	}
+	var counts [MaxKeys]int // by number
+	each(func(_, number int) {
+		if number < MaxKeys {
+			counts[number]++
+		}
+	})
+	last, room := 0, MaxKeys // all of a lower number than last have room, and so many with it
+	for ; counts[last] < room; last++ {
+		room -= counts[last]
+	}
+	s.n = 0
+	each(func(i, number int) {
+		if number > last || number == last && room == 0 {
+			return
+		}
+		if number == last {
+			room--
+		}
+		s.at[s.n] = int32(i)
+		s.n++
+	})
+}
+
+// AppendSingle appends "[source:]name=value" of one of the parameters, by its number
+// below [Singles.Len].
+func (p *Params) AppendSingle(dst []byte, s *Singles, number int) []byte {
+	return appendNext(dst, &p.list[s.at[number]], 0)
+}
+
+// Pairings are the ways to take one value of each of the names that a request has.
+type Pairings struct {
+	// More reports whether there were more than [MaxKeys].
+	More bool
+
+	n int
+}
+
+// Len returns how many there are.
+func (s *Pairings) Len() int { return s.n }
+
+// Pair finds the pairings of the values that the parameters have whose source and name
+// are among names, at most [MaxKeys]: the first by the order of names and that of their
+// values, the last name's changing first. They are valid until the next call of Pair or
+// Reset. The parameters must be sorted.
+func (p *Params) Pair(names []Param) (s Pairings) {
+	p.values, p.ends = p.values[:0], p.ends[:0]
+	total := 0
+	for i := range names {
+		start := len(p.values)
+		for j := range p.list {
+			q := &p.list[j]
+			if !q.among(names[i:i+1]) || len(p.values) > start && q.equal(&p.list[p.values[len(p.values)-1]]) {
+				continue
+			}
+			p.values = append(p.values, int32(j))
+			if len(p.values)-start > MaxKeys { // no pairing has one of more
+				break
+			}
+		}
+		switch n := len(p.values) - start; {
+		case n == 0:
+			continue
+		case total == 0:
+			total = n
+		default:
+			total = min(total*n, MaxKeys+1)
+		}
+		p.ends = append(p.ends, int32(len(p.values)))
+	}
+	return Pairings{n: min(total, MaxKeys), More: total > MaxKeys}
+}
+
+// AppendPairing appends "name=value&…" of one of the pairings, by its number below
+// [Pairings.Len], in canonical order.
+func (p *Params) AppendPairing(dst []byte, number int) []byte {
+	p.picked = p.picked[:0]
+	for i := len(p.ends) - 1; i >= 0; i-- {
+		start := int32(0)
+		if i > 0 {
+			start = p.ends[i-1]
+		}
+		n := int(p.ends[i] - start)
+		at := p.values[int(start)+number%n]
+		number /= n
+		j := len(p.picked)
+		for p.picked = append(p.picked, at); j > 0 && p.picked[j-1] > at; j-- {
+			p.picked[j] = p.picked[j-1]
+		}
+		p.picked[j] = at
+	}
+	for n, at := range p.picked {
+		dst = appendNext(dst, &p.list[at], n)
+	}
+	return dst
+}
