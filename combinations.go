@@ -3,11 +3,18 @@ package hotparam
 import "math/bits"
 
 // Combinations are the parameters of a request that are combined to keys by a
-// rule with [ByCombinations]: the first [MaxCombined] in canonical order, each
-// once however often it is repeated.
+// rule with [ByCombinations], each once however often it is repeated, and how
+// many of them one key has at most. All keys of one parameter come first, then
+// all of two, then all of three, of which the last are made only if all of them
+// fit in [MaxCombinationKeys]: with up to five parameters every combination of
+// three, with up to seven every pair, and beyond that each parameter alone. Of
+// more than MaxCombinationKeys parameters the first in canonical order are
+// taken. So what a key counts depends on nothing but the request, and no
+// parameter is left out for its name.
 type Combinations struct {
-	at [MaxCombined]int // in the Params
-	n  int
+	at   [MaxCombinationKeys]int32 // in the Params
+	n    int
+	most int // parameters of one key
 }
 
 // Combine picks the parameters to combine: of those whose source and name are
@@ -20,23 +27,44 @@ func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
 		case i > 0 && p.At(i) == p.At(i-1):
 		case len(names) > 0 && !q.among(names), len(names) == 0 && secrets.Hides(q.name()):
 		default:
-			c.at[c.n] = i
-			if c.n++; c.n == MaxCombined {
+			c.at[c.n] = int32(i)
+			if c.n++; c.n == MaxCombinationKeys {
+				c.most = 1
 				return c
 			}
 		}
 	}
+	c.most = combined(c.n)
 	return c
 }
 
-// Next is the number of the combination after this one: a set of one to
-// [MaxCombination] of the parameters, none of which comes twice. It begins with
-// Next(0); after the last comes 0.
-func (c *Combinations) Next(set uint) uint {
-	for set++; bits.OnesCount(set) > MaxCombination; set++ {
+// combined returns how many of n parameters one key has at most.
+func combined(n int) (most int) {
+	for sets, keys := 1, 0; most < min(n, MaxCombination); most++ {
+		sets = sets * (n - most) / (most + 1) // of most+1 out of n
+		if keys += sets; keys > MaxCombinationKeys {
+			break
+		}
 	}
-	if set >= 1<<c.n {
-		return 0
+	return most
+}
+
+// Next returns the combination after set, as a set of the parameters' numbers.
+// Those of one parameter come first, then those of two, then those of three;
+// none comes twice. It begins with Next(0); after the last comes 0.
+func (c *Combinations) Next(set uint) uint {
+	size := bits.OnesCount(set)
+	if set != 0 {
+		// The next higher set of the same size (HAKMEM 175).
+		low := set & -set
+		high := set + low
+		set = high | (set^high)/low>>2
+	}
+	if set == 0 || set >= 1<<c.n {
+		if size++; size > c.most {
+			return 0
+		}
+		set = 1<<size - 1
 	}
 	return set
 }

@@ -1,6 +1,7 @@
 package hotparam
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,9 +30,12 @@ func TestCombinations(t *testing.T) {
 		{"q=1&b=2&token=3", "", "b=2 q=1 b=2&q=1"},
 		{"q=1&q=1&b=2", "", "b=2 q=1 b=2&q=1"},
 		{"q=2&q=1", "", "q=1 q=2 q=1&q=2"},
-		{"c=3&b=2&a=1", "", "a=1 b=2 a=1&b=2 c=3 a=1&c=3 b=2&c=3 a=1&b=2&c=3"},
-		{"e=5&d=4&c=3&b=2&a=1", "", "a=1 b=2 a=1&b=2 c=3 a=1&c=3 b=2&c=3 a=1&b=2&c=3 " +
-			"d=4 a=1&d=4 b=2&d=4 a=1&b=2&d=4 c=3&d=4 a=1&c=3&d=4 b=2&c=3&d=4"},
+		{"c=3&b=2&a=1", "", "a=1 b=2 c=3 a=1&b=2 a=1&c=3 b=2&c=3 a=1&b=2&c=3"},
+		{"e=5&d=4&c=3&b=2&a=1", "", "a=1 b=2 c=3 d=4 e=5 " +
+			"a=1&b=2 a=1&c=3 b=2&c=3 a=1&d=4 b=2&d=4 c=3&d=4 a=1&e=5 b=2&e=5 c=3&e=5 d=4&e=5 " +
+			"a=1&b=2&c=3 a=1&b=2&d=4 a=1&c=3&d=4 b=2&c=3&d=4 a=1&b=2&e=5 a=1&c=3&e=5 b=2&c=3&e=5 a=1&d=4&e=5 b=2&d=4&e=5 c=3&d=4&e=5"},
+		{"a&b&c&d&q=1&token=5", "a q", "a= q=1 a=&q=1"},
+		{"a&b&c&d&e&f&g&q=1", "", "a= b= c= d= e= f= g= q=1"},
 		{"e=5&d=4&c=3&b=2&a=1", "e b", "b=2 e=5 b=2&e=5"},
 		{"a=1", "e b", ""},
 	} {
@@ -48,37 +52,53 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// The combinations are the subsets of the first parameters, none twice, and each
-// is a text that its parameters alone have.
+// The combinations are the subsets of the parameters, in the order of their size,
+// none twice: as many sizes as fit, and each a text that its parameters alone have.
 func TestCombinationsAreTheSubsets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		params := rapid.SliceOfN(anyParam(), 0, 7).Draw(t, "params")
+		params := rapid.SliceOfN(anyParam(), 0, 9).Draw(t, "params")
+		for i := range rapid.SampledFrom([]int{0, 0, 0, 20, 30}).Draw(t, "more") {
+			params = append(params, Param{Name: fmt.Sprint("p", i)})
+		}
 		var p Params
 		for _, q := range params {
 			p.Add(q)
 		}
 		p.Sort()
-		var first []Param // that are combined
+		var all []Param // that are combined
 		for i := range p.Len() {
-			if q := p.At(i); !slices.Contains(first, q) && !(&Secrets{}).Hides(q.Name) && len(first) < MaxCombined {
-				first = append(first, q)
+			if q := p.At(i); !slices.Contains(all, q) && !(&Secrets{}).Hides(q.Name) && len(all) < 28 {
+				all = append(all, q)
 			}
 		}
-		want := map[string]bool{}
-		var pick func(from int, set []Param)
-		pick = func(from int, set []Param) {
-			if len(set) > 0 {
+		subsets := [][][]Param{{nil}} // by size
+		for _, q := range all {
+			for size := min(3, len(subsets)); size > 0; size-- {
+				if size == len(subsets) {
+					subsets = append(subsets, nil)
+				}
+				for _, set := range subsets[size-1] {
+					subsets[size] = append(subsets[size], append(slices.Clip(set), q))
+				}
+			}
+		}
+		want, before := map[string]bool{}, 0
+		for _, sets := range subsets[1:] {
+			if len(want)+len(sets) > 28 {
+				break
+			}
+			for _, set := range sets {
 				want[strings.TrimPrefix(Text("", set...), "?")] = true
 			}
-			if len(set) == MaxCombination {
-				return
-			}
-			for i := from; i < len(first); i++ {
-				pick(i+1, append(slices.Clip(set), first[i]))
-			}
 		}
-		pick(0, nil)
 		got := combinations(&p, nil, &Secrets{})
+		for _, text := range got {
+			size := strings.Count(text, "&")
+			if size < before {
+				t.Fatalf("%q comes after longer ones: %q", text, got)
+			}
+			before = size
+		}
 		if slices.Sort(got); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 			t.Fatalf("%q, want %q", got, slices.Sorted(maps.Keys(want)))
 		}

@@ -101,7 +101,10 @@ const (
 // Bounds of what [ByCombinations] makes of a request.
 const (
 	MaxCombination = 3 // parameters of one key
-	MaxCombined    = 4 // parameters that are combined: the first in canonical order
+	MaxCombined    = 4 // parameters that a rule can name
+	// MaxCombinationKeys is how many keys a request makes. Seven parameters have as
+	// many combinations of one and two.
+	MaxCombinationKeys = 28
 )
 
 // Unit is what is counted of a request.

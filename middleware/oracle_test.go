@@ -168,16 +168,24 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
 			keys = append(keys, oracleKey{more: true})
 		}
 	case hotparam.ByCombinations:
-		distinct = distinct[:min(len(distinct), hotparam.MaxCombined)]
-		for set := 1; set < 1<<len(distinct); set++ {
-			var of []hotparam.Param
-			for i, p := range distinct {
-				if set>>i&1 == 1 {
-					of = append(of, p)
+		for size := 1; size <= 3; size++ {
+			var sets [][]hotparam.Param
+			for set := 1; set < 1<<len(distinct); set++ {
+				var of []hotparam.Param
+				for i, p := range distinct {
+					if set>>i&1 == 1 {
+						of = append(of, p)
+					}
+				}
+				if len(of) == size {
+					sets = append(sets, of)
 				}
 			}
-			if len(of) <= hotparam.MaxCombination {
-				keys = append(keys, oracleKey{params: of})
+			if len(keys)+len(sets) > 28 {
+				break
+			}
+			for _, set := range sets {
+				keys = append(keys, oracleKey{params: set})
 			}
 		}
 	default:
