@@ -5,7 +5,8 @@ package hotparam
 // counted once, on the key of [AppendMore].
 
 // MaxKeys is how many keys a rule by each parameter or by names makes of one request at
-// most, and how many of one parameter a rule by combinations does.
+// most. A rule by combinations makes [MaxCombinationKeys], but of second values of names
+// no more than this.
 const MaxKeys = 8
 
 // Singles are the parameters of a request that make a key each.
@@ -29,25 +30,31 @@ func (s *Singles) Len() int { return s.n }
 // no parameter is left out for the values of another. They are in canonical order. The
 // parameters must be sorted.
 func (p *Params) Singles(names []Param, secrets *Secrets) (s Singles) {
+	s.n, s.Hidden, s.More = p.pick(s.at[:], names, secrets)
+	return s
+}
+
+// pick is [Params.Singles] for the n parameters that it puts into at, where the first
+// values of names may be as many as at has room for.
+func (p *Params) pick(at []int32, names []Param, secrets *Secrets) (n, hidden int, more bool) {
 	for i := range p.list {
 		switch {
 		case !p.makesKey(i, names, secrets):
-			s.Hidden++
+			if len(names) == 0 {
+				hidden++
+			}
 		case p.isRepeated(i):
-		case s.n == MaxKeys:
-			s.More = true
+		case n == MaxKeys:
+			more = true
 		default:
-			s.at[s.n] = int32(i)
-			s.n++
+			at[n] = int32(i)
+			n++
 		}
 	}
-	if len(names) > 0 {
-		s.Hidden = 0 // the others are not asked for
+	if more {
+		n, more = p.pickFirstValues(at, names, secrets)
 	}
-	if s.More {
-		s.pickFirstValues(p, names, secrets)
-	}
-	return s
+	return n, hidden, more
 }
 
 // makesKey reports whether parameter i is one that a rule asks for.
@@ -64,9 +71,9 @@ func (p *Params) isRepeated(i int) bool { return i > 0 && p.list[i].equal(&p.lis
 
 func (q *param) equal(r *param) bool { return q.text == r.text && q.eq == r.eq && q.source == r.source }
 
-// pickFirstValues picks as many as there is room for by the number that each value has
-// among those of its name.
-func (s *Singles) pickFirstValues(p *Params, names []Param, secrets *Secrets) {
+// pickFirstValues is pick where there are more than [MaxKeys]: it goes by the number
+// that each value has among those of its name.
+func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n int, more bool) {
 	// each calls f with each parameter and that number, from 0.
 	each := func(f func(i, number int)) {
 		name, number := "", -1
@@ -83,16 +90,18 @@ func (s *Singles) pickFirstValues(p *Params, names []Param, secrets *Secrets) {
 		}
 	}
 	var counts [MaxKeys]int // by number
+	all := 0
 	each(func(_, number int) {
+		all++
 		if number < MaxKeys {
 			counts[number]++
 		}
 	})
-	last, room := 0, MaxKeys // all of a lower number than last have room, and so many with it
+	room := max(MaxKeys, min(counts[0], len(at)))
+	last := 0 // all of a lower number than last are picked, and with it as many as there is room for
 	for ; counts[last] < room; last++ {
 		room -= counts[last]
 	}
-	s.n = 0
 	each(func(i, number int) {
 		if number > last || number == last && room == 0 {
 			return
@@ -100,9 +109,10 @@ func (s *Singles) pickFirstValues(p *Params, names []Param, secrets *Secrets) {
 		if number == last {
 			room--
 		}
-		s.at[s.n] = int32(i)
-		s.n++
+		at[n] = int32(i)
+		n++
 	})
+	return n, n < all
 }
 
 // AppendSingle appends "[source:]name=value" of one of the parameters, by its number

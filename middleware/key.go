@@ -24,11 +24,14 @@ func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
 	case hotparam.ByCombinations:
 		s.load(c.values)
 		all := s.params.Combine(c.By.Names, &s.route.set.Secrets)
+		g.withheld.add(all.Hidden)
+		s.beginKeys(c, all.Len())
 		for set := all.Next(0); set != 0; set = all.Next(set) {
 			s.startKey(c)
 			s.key = s.params.AppendCombination(s.key, &all, set)
 			g.use(s, c, d)
 		}
+		g.endKeys(s, c, all.More, d)
 	default:
 		g.oneKey(s, c, d)
 	}

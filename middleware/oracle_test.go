@@ -168,6 +168,8 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
 			keys = append(keys, oracleKey{more: true})
 		}
 	case hotparam.ByCombinations:
+		all := len(distinct)
+		distinct = oracleChoice(distinct) // there are no more than eight names
 		for size := 1; size <= 3; size++ {
 			var sets [][]hotparam.Param
 			for set := 1; set < 1<<len(distinct); set++ {
@@ -187,6 +189,9 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
 			for _, set := range sets {
 				keys = append(keys, oracleKey{params: set})
 			}
+		}
+		if len(distinct) < all {
+			keys = append(keys, oracleKey{more: true})
 		}
 	default:
 		if len(params) > 0 || by.Kind == hotparam.ByAll {
@@ -249,7 +254,7 @@ func drawRule(rt *rapid.T, id string) hotparam.Rule {
 	}
 	if r.By.Kind != hotparam.ByNone && (r.By.Kind == hotparam.ByCombinations || rapid.Bool().Draw(rt, "hot")) {
 		r.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
-		if r.By.Kind != hotparam.ByCombinations && rapid.Bool().Draw(rt, "share") {
+		if rapid.Bool().Draw(rt, "share") {
 			share := hotparam.Threshold{Kind: hotparam.Share, Factor: 0.5, Rate: hotparam.Rate{N: 100, Per: time.Second}}
 			r.Hot = append(r.Hot, share.WithDefaults())
 		}
