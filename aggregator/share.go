@@ -29,7 +29,7 @@ type group struct {
 }
 
 func (g *group) sum(last, panes int64) int64 {
-	return g.ring.sum(last, panes) - g.again.sum(last, panes)
+	return max(0, g.ring.sum(last, panes)-g.again.sum(last, panes))
 }
 
 // groupSize is about what a group takes besides its panes.

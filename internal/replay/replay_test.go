@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/demo/data"
 	"github.com/hotparam/hotparam/internal/exact"
@@ -254,6 +256,57 @@ func TestHotAtOnce(t *testing.T) {
 }
 
 // Two runs give the same, and a limit changes nothing of what is hot.
+// A second value hides none: neither behind others in a key of its own, nor in a share
+// by its requests' counting several times.
+func TestRepeatedParametersEvadeNothing(t *testing.T) {
+	var requests []exact.Request
+	for i := range 600 {
+		at := int64(1_700_000_000)*int64(time.Second) + int64(i)*int64(time.Second)/300
+		target := fmt.Sprintf("/s?q=phone&q=%d", i)
+		if i%3 == 0 {
+			for j := range 12 {
+				target += fmt.Sprintf("&q=%d-%d", i, j)
+			}
+		}
+		requests = append(requests, exact.Request{At: at, Method: "GET", Target: target})
+	}
+	for _, test := range []struct{ by, hot, want string }{
+		{"q", "150/s", "GET /s?q=phone"},
+		{"each", "150/s", "GET /s?q=phone"},
+		{"{combinations: [q]}", "150/s", "GET /s?q=phone"},
+		{"[q]", "{share: 60%, min: 50/s}", "GET /s?q=phone"}, // of two thirds of the requests
+		{"each", "{share: 60%, min: 50/s}", "GET /s?q=phone"},
+		{"[q]", "{share: 30%, min: 50/s}", "GET /s?q=phone GET /s?~more"},
+		{"[q]", "{share: 35%, min: 50/s}", "GET /s?q=phone"},
+	} {
+		by := test.by
+		if by == "q" {
+			by = "[q]"
+		}
+		file, err := config.Parse("rules.yaml", []byte(fmt.Sprintf("namespace: shop\nrules:\n  - {id: r, match: {route: \"*\"}, by: %s, hot: %s}\n", by, test.hot)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := collect{t: t}
+		summary, err := Run(t.Context(), Config{Rules: file.Rules, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnEvent: got.add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hot []string
+		for _, e := range got.events {
+			if e.Event == "hot" {
+				hot = append(hot, e.Key)
+			}
+		}
+		if slices.Sort(hot); strings.Join(hot, " ") != test.want {
+			t.Errorf("by %s, hot %s: %q, want %s; %+v", test.by, test.hot, hot, test.want, summary)
+		}
+		if test.by == "q" && summary.Keys != 200*8+400+2 {
+			t.Errorf("%d keys", summary.Keys)
+		}
+	}
+}
+
 func TestSameEachTime(t *testing.T) {
 	run := func(limit *hotparam.Limit) ([]Event, Summary) {
 		got := collect{t: t}
