@@ -142,7 +142,8 @@ func randomRequests(t *rapid.T) []exact.Request {
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
 	grain := rapid.SampledFrom([]int64{1, 1e3, 1e6, 1e9}).Draw(t, "grain") // whole seconds, as most logs, or finer
 	for range rapid.IntRange(1, 12).Draw(t, "bursts") {
-		key := rapid.SampledFrom([]string{"/s?q=a", "/s?q=b&q=b", "/%73?q=a&p=1", "/t", "/s?p=2&q=%61&token=7"}).Draw(t, "key")
+		key := rapid.SampledFrom([]string{"/s?q=a", "/s?q=b&q=b", "/%73?q=a&p=1", "/t", "/s?p=2&q=%61&token=7",
+			"/s?q=a&q=c&p=1&p=2&p=3", "/s?q=1&q=2&q=3&q=4&q=5&q=6&q=7&q=8&q=9&q=a&%20password=1", "/s?q=~more&code=1&zip_code=2"}).Draw(t, "key")
 		spread := rapid.Int64Range(0, 3e8).Draw(t, "spread")
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
 			requests = append(requests, exact.Request{At: at / grain * grain, Method: "GET", Target: key})
@@ -166,7 +167,7 @@ func randomThreshold(t *rapid.T) exact.Threshold {
 func TestRandomLogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		requests, th := randomRequests(t), randomThreshold(t)
-		by := rapid.SampledFrom([]string{"all", "each", "q"}).Draw(t, "by")
+		by := rapid.SampledFrom([]string{"all", "each", "q", "q,p"}).Draw(t, "by")
 		log := stdin(t, bytes.NewReader(jsonLog(t, requests)))
 		if wrong := verify(t, log, all(requests), by, th); len(wrong) > 0 {
 			t.Fatalf("%+v\n%s", th, strings.Join(wrong, "\n"))
