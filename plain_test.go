@@ -52,7 +52,7 @@ func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
 			plain += n
 		}
 	})
-	if plain == 0 {
+	if plain == 0 && !testing.Short() {
 		t.Error("no query was plain: the test tests nothing")
 	}
 }

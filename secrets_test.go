@@ -175,7 +175,7 @@ func TestSecretsAgainstTheReference(t *testing.T) {
 			t.Fatalf("%q is hidden: %v", name, got)
 		}
 	})
-	if seen[true] == 0 || seen[false] == 0 {
+	if !testing.Short() && (seen[true] == 0 || seen[false] == 0) {
 		t.Errorf("hidden or not: %v", seen)
 	}
 }

@@ -106,7 +106,7 @@ func TestSinglesAreTheFirstValuesOfEachName(t *testing.T) {
 		}
 		hidden += s.Hidden
 	})
-	if more == 0 || hidden == 0 {
+	if !testing.Short() && (more == 0 || hidden == 0) {
 		t.Errorf("%d had more, %d were hidden: the test tests too little", more, hidden)
 	}
 }
@@ -168,7 +168,7 @@ func TestPairingsAreTheFirstOfAll(t *testing.T) {
 			more++
 		}
 	})
-	if several == 0 || more == 0 {
+	if !testing.Short() && (several == 0 || more == 0) {
 		t.Errorf("%d made several keys, %d more than eight: the test tests too little", several, more)
 	}
 }

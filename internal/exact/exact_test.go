@@ -77,7 +77,7 @@ func TestSecretsAgree(t *testing.T) {
 			t.Fatalf("%q is hidden: %v", name, got)
 		}
 	})
-	if hidden == 0 {
+	if hidden == 0 && !testing.Short() {
 		t.Error("nothing was hidden")
 	}
 }
