@@ -34,7 +34,8 @@ var (
 //
 //   - one of its words, together with those before it, ends with one of password,
 //     passwd, passphrase, passcode, secret, credential, apikey, privatekey, accesskey,
-//     creditcard ("userpassword", "password_confirmation", "X-Api-Key"), or
+//     creditcard, or with passwords, secrets, credentials, apikeys ("userpassword",
+//     "password_confirmation", "X-Api-Key"), or
 //   - the part itself, but for a number behind it, ends with one of token, tokenhint,
 //     session, sessionid, sessionkey, sessid, signature, authorization ("id_token",
 //     "PHPSESSID", but not "token_type"), or
