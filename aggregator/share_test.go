@@ -52,14 +52,20 @@ func TestShareIsOfRequests(t *testing.T) {
 
 // What is taken off leaves the window with the counts, and takes room that is counted.
 func TestTakenOffIsForgotten(t *testing.T) {
-	g := newGroups(10, groupSize+2*4*10, false)
+	const budget = 2*(groupSize+4*10) + 4*10
+	g := newGroups(10, budget, false)
 	g.takeOff([]byte("GET /s?~again&q"), 1, 5)
 	g.add([]byte("GET /s?q=1"), 1, 8)
+	g.add([]byte("GET /s?p=1"), 1, 8)
 	g.takeOff([]byte("GET /s?~again&p"), 1, 5) // no room
+	g.takeOff([]byte("GET /s?~again&o"), 1, 5)
 	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.sum(5, 10) != 3 || of.sum(12, 10) != 0 {
 		t.Errorf("%+v", of)
 	}
-	if len(g.byName) != 1 || g.used() != groupSize+2*4*10 {
+	if of := g.of([]byte("GET /s?p=2"), false); of == nil || of.sum(5, 10) != 8 {
+		t.Errorf("%+v", of)
+	}
+	if len(g.byName) != 2 || g.used() != budget {
 		t.Errorf("%d groups, %d bytes", len(g.byName), g.used())
 	}
 	g.sweep(20)
