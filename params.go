@@ -14,11 +14,8 @@ import (
 // for concurrent use.
 type Params struct {
 	list    []param
-	decoded []byte // backs the texts that are no part of a query as it came
-
-	// Of the last Pair: values holds, name by name, the parameters that are its values,
-	// ends where those of each name end. picked is kept for its room.
-	values, ends, picked []int32
+	decoded []byte   // backs the texts that are no part of a query as it came
+	pairing *pairing // of the last Pair; nil: there was none
 }
 
 // param is a parameter as one string, so that one that needs no escaping is
@@ -173,7 +170,7 @@ func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok 
 		if at < 0 {
 			continue
 		}
-		bit := uint64(1) << at // 0 of names beyond the 64th
+		bit := uint64(1) << uint(at) // 0 of names beyond the 64th
 		if seen&bit != 0 || bit == 0 {
 			return dst, n, false
 		}

@@ -129,6 +129,13 @@ type Pairings struct {
 	n int
 }
 
+// pairing is what [Params.AppendPairing] needs to know.
+type pairing struct {
+	values []int32 // the parameters that are values of a name, name by name
+	ends   []int32 // where those of each name end
+	picked []int32 // kept for its room
+}
+
 // Len returns how many there are.
 func (s *Pairings) Len() int { return s.n }
 
@@ -137,21 +144,25 @@ func (s *Pairings) Len() int { return s.n }
 // values, the last name's changing first. They are valid until the next call of Pair or
 // Reset. The parameters must be sorted.
 func (p *Params) Pair(names []Param) (s Pairings) {
-	p.values, p.ends = p.values[:0], p.ends[:0]
+	if p.pairing == nil { // few requests need one
+		p.pairing = new(pairing)
+	}
+	pairing := p.pairing
+	pairing.values, pairing.ends = pairing.values[:0], pairing.ends[:0]
 	total := 0
 	for i := range names {
-		start := len(p.values)
+		start := len(pairing.values)
 		for j := range p.list {
 			q := &p.list[j]
-			if !q.among(names[i:i+1]) || len(p.values) > start && q.equal(&p.list[p.values[len(p.values)-1]]) {
+			if !q.among(names[i:i+1]) || len(pairing.values) > start && q.equal(&p.list[pairing.values[len(pairing.values)-1]]) {
 				continue
 			}
-			p.values = append(p.values, int32(j))
-			if len(p.values)-start > MaxKeys { // no pairing has one of more
+			pairing.values = append(pairing.values, int32(j))
+			if len(pairing.values)-start > MaxKeys { // no pairing has one of more
 				break
 			}
 		}
-		switch n := len(p.values) - start; {
+		switch n := len(pairing.values) - start; {
 		case n == 0:
 			continue
 		case total == 0:
@@ -159,7 +170,7 @@ func (p *Params) Pair(names []Param) (s Pairings) {
 		default:
 			total = min(total*n, MaxKeys+1)
 		}
-		p.ends = append(p.ends, int32(len(p.values)))
+		pairing.ends = append(pairing.ends, int32(len(pairing.values)))
 	}
 	return Pairings{n: min(total, MaxKeys), More: total > MaxKeys}
 }
@@ -167,22 +178,23 @@ func (p *Params) Pair(names []Param) (s Pairings) {
 // AppendPairing appends "name=value&…" of one of the pairings, by its number below
 // [Pairings.Len], in canonical order.
 func (p *Params) AppendPairing(dst []byte, number int) []byte {
-	p.picked = p.picked[:0]
-	for i := len(p.ends) - 1; i >= 0; i-- {
+	pairing := p.pairing
+	pairing.picked = pairing.picked[:0]
+	for i := len(pairing.ends) - 1; i >= 0; i-- {
 		start := int32(0)
 		if i > 0 {
-			start = p.ends[i-1]
+			start = pairing.ends[i-1]
 		}
-		n := int(p.ends[i] - start)
-		at := p.values[int(start)+number%n]
+		n := int(pairing.ends[i] - start)
+		at := pairing.values[int(start)+number%n]
 		number /= n
-		j := len(p.picked)
-		for p.picked = append(p.picked, at); j > 0 && p.picked[j-1] > at; j-- {
-			p.picked[j] = p.picked[j-1]
+		j := len(pairing.picked)
+		for pairing.picked = append(pairing.picked, at); j > 0 && pairing.picked[j-1] > at; j-- {
+			pairing.picked[j] = pairing.picked[j-1]
 		}
-		p.picked[j] = at
+		pairing.picked[j] = at
 	}
-	for n, at := range p.picked {
+	for n, at := range pairing.picked {
 		dst = appendNext(dst, &p.list[at], n)
 	}
 	return dst

@@ -119,6 +119,7 @@ func (k oracleKey) group() string {
 	for _, p := range k.params {
 		names = append(names, p.Name)
 	}
+	slices.Sort(names)
 	return strings.Join(names, "&")
 }
 

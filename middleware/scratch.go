@@ -16,7 +16,6 @@ type scratch struct {
 	loaded bool            // params holds the request's
 	values *hotparam.Route // whose path values params holds
 	key    []byte
-	groups groups
 	path   []byte
 	now    time.Duration
 	timed  bool
@@ -26,6 +25,7 @@ type scratch struct {
 
 	ruling
 	course
+	groups groups
 }
 
 // ruling is how a request's denials add up.
