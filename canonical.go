@@ -110,7 +110,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 // isReservedText reports whether what stands in place of parameters is a name that
 // senders of counts have for what no request can spell: a parameter has a "=".
 func (r *Rule) isReservedText(params string) bool {
-	return params == Total && r.Overlaps() || params == "~more" || strings.HasPrefix(params, "~again&")
+	return params == Total && r.Overlaps() || params == more || strings.HasPrefix(params, again)
 }
 
 // areAssignments reports whether all of s is "name=value&…".

@@ -8,32 +8,27 @@ import "math/bits"
 // all of two, then all of three, of which the last are made only if all of them
 // fit in [MaxCombinationKeys]: with up to five parameters every combination of
 // three, with up to seven every pair, and beyond that each parameter alone. Of
-// more than MaxCombinationKeys parameters the first in canonical order are
-// taken. So what a key counts depends on nothing but the request, and no
+// more than MaxCombinationKeys names the first in canonical order are taken, and
+// second values of names as far as there are no more than [MaxKeys] parameters.
+// So what a key counts depends on nothing but the request, and no
 // parameter is left out for its name.
 type Combinations struct {
+	Hidden int  // as of [Singles]
+	More   bool // some parameters were left out
+
 	at   [MaxCombinationKeys]int32 // in the Params
 	n    int
 	most int // parameters of one key
 }
 
+// Len returns how many parameters are combined.
+func (c *Combinations) Len() int { return c.n }
+
 // Combine picks the parameters to combine: of those whose source and name are
 // among names, or, where names is empty, of all but those that secrets hide. The
 // parameters must be sorted.
 func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
-	for i := range p.list {
-		q := &p.list[i]
-		switch {
-		case i > 0 && p.At(i) == p.At(i-1):
-		case len(names) > 0 && !q.among(names), len(names) == 0 && secrets.Hides(q.name()):
-		default:
-			c.at[c.n] = int32(i)
-			if c.n++; c.n == MaxCombinationKeys {
-				c.most = 1
-				return c
-			}
-		}
-	}
+	c.n, c.Hidden, c.More = p.pick(c.at[:], names, secrets)
 	c.most = combined(c.n)
 	return c
 }

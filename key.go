@@ -15,7 +15,8 @@ import (
 // with the parameters sorted by name, then value, then source; no parameters,
 // no "?". Names and values are decoded as forms are, then every byte except
 // A-Z a-z 0-9 - . _ ~ is written as %HH: two requests have the same text
-// exactly when they have the same route and the same multiset of parameters.
+// exactly when they have the same route and the same multiset of parameters. A text
+// that ends in "~more" in place of parameters is that of [AppendMore].
 type Key struct {
 	Rule string
 	Text string

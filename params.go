@@ -14,7 +14,8 @@ import (
 // for concurrent use.
 type Params struct {
 	list    []param
-	decoded []byte // backs the texts that are no part of a query as it came
+	decoded []byte   // backs the texts that are no part of a query as it came
+	pairing *pairing // of the last Pair; nil: there was none
 }
 
 // param is a parameter as one string, so that one that needs no escaping is
@@ -144,7 +145,7 @@ func compareParams(a, b *param) int {
 }
 
 // AppendAll appends "name=value&…" of all parameters but those that secrets
-// hide, and tells how many it appended.
+// hide, and returns how many it appended.
 func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
@@ -158,27 +159,39 @@ func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	return dst, n
 }
 
-// AppendNamed appends "name=value&…" of the parameters whose source and name
-// are among names, and tells how many it appended.
-func (p *Params) AppendNamed(dst []byte, names []Param) ([]byte, int) {
-	n := 0
+// AppendNamed appends "name=value&…" of the parameters whose source and name are among
+// names, and returns how many there are. If one of them comes twice ok is false, and
+// what was appended is no key: see [Params.Pair].
+func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok bool) {
+	var seen uint64
 	for i := range p.list {
-		if q := &p.list[i]; q.among(names) {
-			dst = appendNext(dst, q, n)
-			n++
+		q := &p.list[i]
+		at := q.indexIn(names)
+		if at < 0 {
+			continue
 		}
+		bit := uint64(1) << uint(at) // 0 of names beyond the 64th
+		if seen&bit != 0 || bit == 0 {
+			return dst, n, false
+		}
+		seen |= bit
+		dst = appendNext(dst, q, n)
+		n++
 	}
-	return dst, n
+	return dst, n, true
 }
 
-// among tells whether the parameter's source and name are among names.
-func (q *param) among(names []Param) bool {
+// among reports whether the parameter's source and name are among names.
+func (q *param) among(names []Param) bool { return q.indexIn(names) >= 0 }
+
+// indexIn returns which of names has the parameter's source and name; -1 if none has.
+func (q *param) indexIn(names []Param) int {
 	for i := range names {
 		if q.name() == names[i].Name && q.source == names[i].Source {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // AppendOne appends "[source:]name=value" of parameter i.

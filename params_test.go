@@ -197,15 +197,26 @@ func TestAppendAllLeavesSecretsOut(t *testing.T) {
 
 func TestAppendNamedTakesNameAndSource(t *testing.T) {
 	var p Params
-	p.AddQuery("id=1&q=a%20b&q=2&x=3")
+	p.AddQuery("id=1&q=a%20b&x=3&x=4")
 	p.AddPath("id", "7+%2b")
 	p.Sort()
-	got, n := p.AppendNamed(nil, []Param{{Source: Path, Name: "id"}, {Name: "q"}, {Name: "missing"}})
-	if want := "path:id=7%2B%2B&q=2&q=a%20b"; string(got) != want || n != 3 {
-		t.Errorf("%q, %d; want %q, 3", got, n, want)
+	got, n, ok := p.AppendNamed(nil, []Param{{Source: Path, Name: "id"}, {Name: "q"}, {Name: "missing"}})
+	if want := "path:id=7%2B%2B&q=a%20b"; string(got) != want || n != 2 || !ok {
+		t.Errorf("%q, %d, %v; want %q, 2", got, n, ok, want)
 	}
-	if got, n := p.AppendNamed(nil, []Param{{Name: "missing"}}); len(got) != 0 || n != 0 {
-		t.Errorf("%q, %d of a name that is not there", got, n)
+	if got, n, ok := p.AppendNamed(nil, []Param{{Name: "missing"}}); len(got) != 0 || n != 0 || !ok {
+		t.Errorf("%q, %d, %v of a name that is not there", got, n, ok)
+	}
+	if _, _, ok := p.AppendNamed(nil, []Param{{Name: "q"}, {Name: "x"}}); ok {
+		t.Error("a name with two values makes one key")
+	}
+	many := make([]Param, 70)
+	for i := range many {
+		many[i].Name = fmt.Sprint("n", i)
+	}
+	many[69].Name = "q"
+	if _, _, ok := p.AppendNamed(nil, many); ok {
+		t.Error("of so many names each is told apart")
 	}
 }
 

@@ -13,36 +13,42 @@ const (
 type span struct{ start, eq, end int8 }
 
 // AppendPlain appends "name=value&…" of a raw query's parameters in canonical
-// order, and tells how many it appended: of those that names name, or, where names
-// is empty, of all but those that secrets hide. It is what [Params] makes of the
-// query, in one pass and without a Params, where nothing has to be decoded and the
-// query has at most eight parameters and 64 bytes; else ok is false, and nothing
-// is appended. It appends at most the query's length, does not allocate if dst has
-// room for that, and is safe for concurrent use.
-func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text []byte, n int, ok bool) {
+// order, and returns how many it appended: of those that names name, or, where names
+// is empty, of all but the hidden ones that secrets hide. It is what [Params] makes of
+// the query, in one pass and without a Params, where nothing has to be decoded, none of
+// names comes twice, and the query has at most eight parameters and 64 bytes; else ok is
+// false, and nothing is appended. It appends at most the query's length, does not
+// allocate if dst has room for that, and is safe for concurrent use.
+func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text []byte, n, hidden int, ok bool) {
 	if len(raw) > maxPlainQuery {
-		return dst, 0, false
+		return dst, 0, 0, false
 	}
 	var list [maxPlain]span
+	start := len(dst)
 	marks := separators(raw)
 	for i := 0; i < len(raw); {
 		eq, end := bits.TrailingZeros64(marks), len(raw)
 		if marks == 0 || raw[eq] != '=' {
-			return dst, 0, false
+			return dst, 0, 0, false
 		}
 		if marks &= marks - 1; marks != 0 {
 			if end = bits.TrailingZeros64(marks); raw[end] != '&' {
-				return dst, 0, false
+				return dst, 0, 0, false
 			}
 			marks &= marks - 1
 		}
 		q := span{int8(i), int8(eq), int8(end)}
 		i = end + 1
-		if !wanted(raw[q.start:eq], names, secrets) {
+		if name := raw[q.start:eq]; len(names) == 0 {
+			if secrets.Hides(name) {
+				hidden++
+				continue
+			}
+		} else if !isNamed(name, names) {
 			continue
 		}
 		if n == maxPlain {
-			return dst, 0, false
+			return dst, 0, 0, false
 		}
 		at := n
 		for ; at > 0 && q.before(list[at-1], raw); at-- {
@@ -52,25 +58,29 @@ func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text 
 		n++
 	}
 	for i, q := range list[:n] {
+		if len(names) > 0 && i > 0 && q.sameName(list[i-1], raw) {
+			return dst[:start], 0, 0, false
+		}
 		if i > 0 {
 			dst = append(dst, '&')
 		}
 		dst = append(dst, raw[q.start:q.end]...)
 	}
-	return dst, n, true
+	return dst, n, hidden, true
 }
 
-// wanted tells whether the query's parameter of this name makes the key.
-func wanted(name string, names []Param, secrets *Secrets) bool {
-	if len(names) == 0 {
-		return !secrets.Hides(name)
-	}
+// isNamed reports whether the query's parameter of this name is among names.
+func isNamed(name string, names []Param) bool {
 	for i := range names {
 		if names[i].Name == name && names[i].Source == Query {
 			return true
 		}
 	}
 	return false
+}
+
+func (q span) sameName(p span, raw string) bool {
+	return raw[q.start:q.eq] == raw[p.start:p.eq]
 }
 
 // before decides by the first byte where it can: see less.

@@ -86,10 +86,12 @@ const (
 	ByNone ByKind = iota
 	// ByAll: one key of all parameters. The default with Hot.
 	ByAll
-	// ByEach: one key for each parameter.
+	// ByEach: one key for each parameter, and for each of its values if it is
+	// repeated. See [MaxKeys].
 	ByEach
-	// ByNames: one key of the named parameters; a missing one is left out, a
-	// request with none of them makes no key.
+	// ByNames: one key of the named parameters, or one for each pairing of their
+	// values if some are repeated; a missing one is left out, a request with none of
+	// them makes no key. See [MaxKeys].
 	ByNames
 	// ByCombinations: a key for each set of up to [MaxCombination] of the named
 	// parameters, or of all, so that the most general key that explains the

@@ -17,6 +17,7 @@ type exact struct {
 	rules  *hotparam.Rules
 	lag    time.Duration
 	counts map[exactKey][]stamped
+	again  map[exactKey][]stamped // that the total of a group has too much
 	hidden []stamped
 	lost   []time.Time
 	began  time.Time // when the clock was told first
@@ -52,7 +53,7 @@ type exactMark struct {
 
 func newExact(rules *hotparam.Rules, lag time.Duration) *exact {
 	return &exact{
-		rules: rules, lag: lag, counts: make(map[exactKey][]stamped), closed: make(map[hotparam.Window]int64),
+		rules: rules, lag: lag, counts: make(map[exactKey][]stamped), again: make(map[exactKey][]stamped), closed: make(map[hotparam.Window]int64),
 		hot: make([][]*exactHot, len(rules.Rules)), newest: make([]time.Time, len(rules.Rules)),
 	}
 }
@@ -125,10 +126,24 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 	}
 	switch t.Kind {
 	case hotparam.Share:
-		total := int64(0)
+		totals := make(map[string]int64) // by group
 		for key, counts := range x.counts {
-			if key.rule == rule && exactGroup(key.text) == exactGroup(text) {
-				total += sumPanes(w, counts, last)
+			if key.rule == rule {
+				totals[exactGroup(key.text)] += sumPanes(w, counts, last)
+			}
+		}
+		for key, counts := range x.again {
+			if key.rule == rule {
+				totals[key.text] = max(0, totals[key.text]-sumPanes(w, counts, last))
+			}
+		}
+		total := totals[exactGroup(text)]
+		if strings.HasSuffix(text, "?~more") { // of all others on the route
+			total = 0
+			for group, n := range totals {
+				if group != exactGroup(text) && strings.HasPrefix(group, "GET /s ") {
+					total += n
+				}
 			}
 		}
 		compare(whole(total), whole(total+sumPanes(w, x.hidden, last)))
@@ -211,6 +226,12 @@ func (x *exact) find(rule int, text string) *exactHot {
 // looked at at once.
 func (x *exact) count(rule int, text string, when time.Time, n int64) {
 	key := exactKey{rule, text}
+	isShare := func(t hotparam.Threshold) bool { return t.Kind == hotparam.Share }
+	if group := strings.Replace(text, "?~again&", "?", 1); group != text && slices.ContainsFunc(x.rules.Rules[rule].Hot, isShare) {
+		key.text = exactGroup(group)
+		x.again[key] = append(x.again[key], stamped{when, n})
+		return
+	}
 	x.counts[key] = append(x.counts[key], stamped{when, n})
 	if x.newest[rule].IsZero() || when.After(x.newest[rule]) {
 		x.newest[rule] = when

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/hotparam/hotparam"
 )
@@ -11,33 +12,41 @@ import (
 // memory holds; what has no room is in all alone, and is compared with that.
 type groups struct {
 	panes      int64
-	max        int
+	budget     int64 // of byName
 	paramsOnly bool
 	byName     map[string]*group
-	all        ring // every count
-	strays     ring // those whose group is not known, or had no room
+	again      int64 // groups that hold such panes, too
+	all        group // every count
+	strays     ring  // those whose group is not known, or had no room
 	name       []byte
 }
 
-type group struct{ ring }
+// group is the counts of one group's keys, and how many of them are of requests that
+// have another key of the group: a request counts once.
+type group struct {
+	ring
+	again ring // without panes until there are some
+}
+
+func (g *group) sum(last, panes int64) int64 {
+	return max(0, g.ring.sum(last, panes)-g.again.sum(last, panes))
+}
 
 // groupSize is about what a group takes besides its panes.
 const groupSize = 192
 
 func newGroups(panes, budget int64, paramsOnly bool) *groups {
 	return &groups{
-		panes: panes, max: int(max(1, budget/(groupSize+8*panes))), paramsOnly: paramsOnly,
-		byName: make(map[string]*group), all: newRing(panes), strays: newRing(panes),
+		panes: panes, budget: budget, paramsOnly: paramsOnly,
+		byName: make(map[string]*group), all: group{ring: newRing(panes)}, strays: newRing(panes),
 	}
 }
 
-func (g *groups) restart() *groups {
-	fresh := newGroups(g.panes, 0, g.paramsOnly)
-	fresh.max = g.max
-	return fresh
-}
+func (g *groups) restart() *groups { return newGroups(g.panes, g.budget, g.paramsOnly) }
 
-func (g *groups) used() int64 { return int64(len(g.byName)) * (groupSize + 8*g.panes) }
+func (g *groups) used() int64 {
+	return int64(len(g.byName))*(groupSize+8*g.panes) + g.again*8*g.panes
+}
 
 // add counts n of a key.
 func (g *groups) add(text []byte, pane, n int64) {
@@ -54,13 +63,44 @@ func (g *groups) of(text []byte, create bool) *group {
 	if hotparam.IsCut(text) {
 		return nil
 	}
-	g.name = appendGroup(g.name[:0], text, g.paramsOnly)
+	g.name = hotparam.AppendGroup(g.name[:0], text, g.paramsOnly)
+	return g.named(create)
+}
+
+// named is the group of g.name. There is always room for one.
+func (g *groups) named(create bool) *group {
 	of := g.byName[string(g.name)]
-	if of == nil && create && len(g.byName) < g.max {
-		of = &group{newRing(g.panes)}
+	if of == nil && create && (len(g.byName) == 0 || g.used()+groupSize+8*g.panes <= g.budget) {
+		of = &group{ring: newRing(g.panes)}
 		g.byName[string(g.name)] = of
 	}
 	return of
+}
+
+// takeOff takes n off the total of a group, whose keys had so many counts too much by a
+// name of [hotparam.AppendAgain], which comes with the same flush. A group that has no
+// room for that keeps too high a total.
+func (g *groups) takeOff(name []byte, pane, n int64) {
+	var ok bool
+	if g.name, ok = hotparam.CutAgain(g.name[:0], name); !ok {
+		return
+	}
+	if g.all.again.panes == nil {
+		g.all.again = newRing(g.panes)
+	}
+	g.all.again.add(pane, n)
+	of := g.named(true)
+	if of == nil {
+		return
+	}
+	if of.again.panes == nil {
+		if g.used()+8*g.panes > g.budget {
+			return
+		}
+		of.again = newRing(g.panes)
+		g.again++
+	}
+	of.again.add(pane, n)
 }
 
 // sweep forgets the groups that have no count left.
@@ -68,51 +108,50 @@ func (g *groups) sweep(now int64) {
 	for name, of := range g.byName {
 		if of.last <= now-g.panes {
 			delete(g.byName, name)
+			if of.again.panes != nil {
+				g.again--
+			}
 		}
 	}
 }
 
 // bounds are the low and high total of a key's group, in the window that ends with
 // pane last; high is [hotparam.Unknown] if it is not known. What
-// collectors hold back of all keys together is not known.
+// collectors hold back of all keys together is not known. The key for what requests have
+// beyond their keys has the total of all groups on its route.
 func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
-	of, most := g.of(text, false), &g.all
+	of, most := g.of(text, false), g.all.sum(last, panes)
 	hidden := w.hidden.sum(last, panes)
-	if of != nil {
-		low, most = of.sum(last, panes), &of.ring
+	switch {
+	case hotparam.IsMore(text):
+		most = g.onRoute(text, last, panes)
+		low = most
+		hidden += g.strays.sum(last, panes)
+	case of != nil:
+		most = of.sum(last, panes)
+		low = most
 		hidden += g.strays.sum(last, panes)
 	}
 	lacks, before, later := w.lacksOfAny(last)
+	if g.again > 0 { // what takes off a total may be among these
+		later, before = later+max(0, lacks)+before, before+later
+	}
 	low = max(0, low-later)
 	if w.held > 0 || w.lost > last-panes || lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}
-	return low, most.sum(last, panes) + hidden + lacks + before
+	return low, most + hidden + lacks + before
 }
 
-// appendGroup appends what is the same of all keys of a group: the route and the
-// parameters' names.
-func appendGroup(dst, text []byte, paramsOnly bool) []byte {
-	from := 0
-	if !paramsOnly {
-		// A parameter's "?" is escaped, a resource's need not be.
-		if from = bytes.LastIndexByte(text, '?') + 1; from == 0 {
-			return append(dst, text...) // a route alone
+// onRoute is the total of the other groups on the route of a key of
+// [hotparam.AppendMore].
+func (g *groups) onRoute(text []byte, last, panes int64) (sum int64) {
+	route := bytes.TrimSuffix(text, hotparam.AppendMore(nil))
+	for name, of := range g.byName {
+		if strings.HasPrefix(name, string(route)) && name != string(text) {
+			sum += of.sum(last, panes)
 		}
 	}
-	dst = append(dst, text[:from]...)
-	value := false
-	for _, c := range text[from:] {
-		switch c {
-		case '=':
-			value = true
-		case '&':
-			value = false
-		}
-		if !value {
-			dst = append(dst, c)
-		}
-	}
-	return dst
+	return sum
 }

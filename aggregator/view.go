@@ -18,6 +18,7 @@ type ruleWatch struct {
 	combines   bool                // one key of the rule can explain another
 	complete   time.Time           // all counts of before have come
 	overlaps   bool                // a request counts for several keys of the rule
+	shares     bool                // some threshold is a share
 }
 
 // view is one window of a rule, with what its thresholds need of it.
@@ -65,8 +66,23 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 	}
 	for _, v := range r.views {
 		v.open(budget/parts, late)
+		r.shares = r.shares || v.groups != nil
 	}
 	return r
+}
+
+// takeOff takes a count off the total of a group, and reports whether it is of the name
+// for that, and of no key.
+func (r *ruleWatch) takeOff(c *Count) bool {
+	if !hotparam.IsAgain(c.Text) {
+		return false
+	}
+	for _, v := range r.views {
+		if v.groups != nil {
+			v.groups.takeOff(c.Text, v.pane(c.When), c.N)
+		}
+	}
+	return true
 }
 
 func (v *view) has(kind hotparam.Kind) bool {

@@ -128,7 +128,7 @@ func (p *profiles) setInstances(n int) {
 // of is the number of a key's profile.
 func (p *profiles) of(rule, text []byte) uint32 {
 	n, ok := p.rules[string(rule)]
-	if !ok {
+	if !ok || hotparam.IsAgain(text) { // which is no key's name, and never hot
 		return unknown
 	}
 	if total := p.totals[n]; total != 0 && hotparam.IsTotal(text) {

@@ -95,9 +95,14 @@ type statsdRule struct {
 	prefix string
 	head   int     // length of what comes before the key in a line's name
 	home   *packer // of all keys; nil: each key has its own
-	// noTotals: what reads the lines is not ours or may not be, and would make a
-	// series of a total.
-	noTotals bool
+	// overlaps: the rule has totals.
+	overlaps bool
+}
+
+// takes reports whether a count is sent: it is of a key, or our own listener reads the
+// lines. Another would make a series of what is no key's.
+func (s *StatsD) takes(r *statsdRule, c *Count) bool {
+	return s.packers[0].meta && s.encoding != wire.Strict || !hotparam.IsAgain(c.Text) && !(r.overlaps && hotparam.IsTotal(c.Text))
 }
 
 // NewStatsD makes the sink. Addresses are dialled at the first send, and again after
@@ -143,7 +148,7 @@ func newStatsDTo(senders []statsd.Sender, c StatsDConfig) (*StatsD, error) {
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
 		prefix := rule.CountPrefix(c.Rules.Namespace)
-		r := &statsdRule{noTotals: rule.Overlaps() && (c.NoMeta || c.Encoding == wire.Strict), prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
+		r := &statsdRule{overlaps: rule.Overlaps(), prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
 		switch {
 		case len(parts) == 1:
 			r.home = s.packers[0]
@@ -170,7 +175,7 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 			sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
 			continue
 		}
-		if r.noTotals && hotparam.IsTotal(c.Text) {
+		if !s.takes(r, c) {
 			continue
 		}
 		s.name = append(s.name[:0], r.prefix...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type Guard struct {
 
 	limited, blocked, shadowed, charged, panics atomic.Int64
 	waited, gone, busy, served, away, undecided atomic.Int64
+	more                                        atomic.Int64
+	withheld                                    spreadCount
 }
 
 // New makes a guard for rules, which must not change afterwards. What it counts
@@ -139,6 +142,31 @@ type Stats struct {
 	Local      int64 // keys that this instance alone found hot
 	Refuted    int64 // of these, those that the aggregator did not agree to
 	Unmarked   int64 // of these, those that were not limited for want of room
+	// More is how often a rule made more than [hotparam.MaxKeys] keys of a request, and
+	// counted it on the key for what is beyond.
+	More int64
+	// Withheld is parameters that were left out of a rule's keys since they look secret.
+	Withheld int64
+}
+
+// spreadCount is a counter in several cache lines, for what requests may count all the
+// time: a secret may come with each of them.
+type spreadCount [8]struct {
+	n atomic.Int64
+	_ [56]byte
+}
+
+func (c *spreadCount) add(n int) {
+	if n > 0 {
+		c[rand.Uint32()%uint32(len(c))].n.Add(int64(n))
+	}
+}
+
+func (c *spreadCount) load() (sum int64) {
+	for i := range c {
+		sum += c[i].n.Load()
+	}
+	return sum
 }
 
 // Stats tells the counters.
@@ -156,6 +184,8 @@ func (g *Guard) Stats() Stats {
 		Charged:   g.charged.Load(),
 		Panics:    g.panics.Load(),
 		Overflow:  g.overflow(),
+		More:      g.more.Load(),
+		Withheld:  g.withheld.load(),
 	}
 	s.Local, s.Refuted = g.locals.stats()
 	_, unmarked := g.hot.Marks()

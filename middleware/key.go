@@ -6,7 +6,8 @@ import "github.com/hotparam/hotparam"
 // parameters.
 
 // keys builds each of the keys that the rule makes of the request, and has it
-// used.
+// used. Whatever the order of the parameters, those of all requests come in one order,
+// so that no two requests wait for permits of each other's.
 func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
 	if c.overlaps {
 		g.countTotal(s, c)
@@ -14,52 +15,99 @@ func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
 	switch c.By.Kind {
 	case hotparam.ByEach:
 		s.load(c.values)
-		for i := range s.params.Len() {
-			p := s.params.At(i)
-			if i > 0 && p == s.params.At(i-1) || s.route.set.Secrets.Hides(p.Name) {
-				continue // a request counts a key once, however often it repeats it
-			}
+		each := s.params.Singles(nil, &s.route.set.Secrets)
+		g.withheld.add(each.Hidden)
+		s.beginKeys(c, each.Len())
+		for i := range each.Len() {
 			s.startKey(c)
-			s.key = s.params.AppendOne(s.key, i)
+			s.key = s.params.AppendSingle(s.key, &each, i)
 			g.use(s, c, d)
 		}
+		g.endKeys(s, c, each.More, d)
 	case hotparam.ByCombinations:
 		s.load(c.values)
 		all := s.params.Combine(c.By.Names, &s.route.set.Secrets)
+		g.withheld.add(all.Hidden)
+		s.beginKeys(c, all.Len())
 		for set := all.Next(0); set != 0; set = all.Next(set) {
 			s.startKey(c)
 			s.key = s.params.AppendCombination(s.key, &all, set)
 			g.use(s, c, d)
 		}
+		g.endKeys(s, c, all.More, d)
 	default:
-		s.startKey(c)
-		start := len(s.key)
-		if g.appendParams(s, c) == 0 {
-			if !c.bare() {
-				return // no key
-			}
-			s.key = s.key[:start-1] // a route alone, without "?"
-		}
-		g.use(s, c, d)
+		g.oneKey(s, c, d)
 	}
 }
 
-// appendParams appends the parameters of a rule that makes one key, and tells how
-// many they are. A query that needs no decoding need not be parsed for that.
-func (g *Guard) appendParams(s *scratch, c *candidate) (n int) {
+// oneKey is keys by all parameters, or by names, which mostly have one value each.
+func (g *Guard) oneKey(s *scratch, c *candidate, d *hotparam.Decision) {
+	s.startKey(c)
+	start := len(s.key)
+	n, ok := g.appendParams(s, c)
+	if !ok {
+		g.pairings(s, c, d)
+		return
+	}
+	if n == 0 {
+		if !c.bare() {
+			return // no key
+		}
+		s.key = s.key[:start-1] // a route alone, without "?"
+	}
+	g.use(s, c, d)
+}
+
+// appendParams appends the parameters of a rule that makes one key, and returns how
+// many they are; ok is false if some of them have several values, which makes several
+// keys. A query that needs no decoding need not be parsed for that.
+func (g *Guard) appendParams(s *scratch, c *candidate) (n int, ok bool) {
+	secrets := &s.route.set.Secrets
 	if !s.loaded && c.values == nil {
-		var ok bool
-		if s.key, n, ok = hotparam.AppendPlain(s.key, s.req.Query, c.By.Names, &s.route.set.Secrets); ok {
-			return n
+		var hidden int
+		if s.key, n, hidden, ok = hotparam.AppendPlain(s.key, s.req.Query, c.By.Names, secrets); ok {
+			g.withheld.add(hidden)
+			return n, true
 		}
 	}
 	s.load(c.values)
 	if c.By.Kind == hotparam.ByNames {
-		s.key, n = s.params.AppendNamed(s.key, c.By.Names)
-	} else {
-		s.key, n = s.params.AppendAll(s.key, &s.route.set.Secrets)
+		s.key, n, ok = s.params.AppendNamed(s.key, c.By.Names)
+		return n, ok
 	}
-	return n
+	s.key, n = s.params.AppendAll(s.key, secrets)
+	g.withheld.add(s.params.Len() - n)
+	return n, true
+}
+
+// pairings is oneKey where names have several values: each pairing of them is a key.
+func (g *Guard) pairings(s *scratch, c *candidate, d *hotparam.Decision) {
+	pairs := s.params.Pair(c.By.Names)
+	s.beginKeys(c, pairs.Len())
+	for i := range pairs.Len() {
+		s.startKey(c)
+		s.key = s.params.AppendPairing(s.key, i)
+		g.use(s, c, d)
+	}
+	g.endKeys(s, c, pairs.More, d)
+}
+
+// beginKeys prepares for so many keys of one rule.
+func (s *scratch) beginKeys(c *candidate, keys int) {
+	s.groups.follow = c.shares && keys > 1
+	s.groups.reset()
+}
+
+// endKeys uses the key for what a request has beyond its keys, if there is more.
+func (g *Guard) endKeys(s *scratch, c *candidate, more bool, d *hotparam.Decision) {
+	s.groups.follow = false
+	if !more {
+		return
+	}
+	g.more.Add(1)
+	s.startKey(c)
+	s.key = hotparam.AppendMore(s.key)
+	g.use(s, c, d)
 }
 
 // bare tells whether a request that has none of the rule's parameters makes a

@@ -123,6 +123,7 @@ func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 			return
 		}
 	}
+	size := len(s.key)
 	s.key = g.fit(s.key, len(c.prefix))
 	hash := hotparam.Hash(s.key)
 	if len(c.Hot) == 0 {
@@ -133,6 +134,9 @@ func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 		g.counts.Add(hash, s.key, 1)
 	} else {
 		s.owe(g, c, t, hash, s.key)
+	}
+	if s.groups.follow && len(s.key) == size { // one that was cut has no group
+		g.countAgain(s, c, t)
 	}
 	if entry := g.hot.Lookup(hash, s.key); entry != nil {
 		g.useHot(s, c, t, entry, d)

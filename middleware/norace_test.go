@@ -49,6 +49,22 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 			allocs(name+" with exceptions, hot, "+q, f, req)
 		}
 	}
+	shared := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}.WithDefaults()
+	for name, by := range map[string]hotparam.By{"combinations": {Kind: hotparam.ByCombinations}, "each": byEach, "names": byNames("q", "b")} {
+		rule := hotRule(t, "r", "GET /s", by, 3600, 1)
+		for _, shares := range []bool{false, true} {
+			if shares {
+				rule.Hot = append(rule.Hot, shared)
+			}
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			for _, query := range []string{"q=1&q=2&b=1", "b=1&b=2&b=3&b=4&q=1&q=2&q=3&token=7", "q=%41&q=b&q=c&q=d&q=e&q=f&q=g&q=h&q=i&q=j"} {
+				req := get("GET /s", "/s", query)
+				allocs(name+" of "+query, f, req)
+				f.heat(t, f.keys()...)
+				allocs(name+" of "+query+", hot", f, req)
+			}
+		}
+	}
 	cost := hotRule(t, "r", "GET /s", byNames("q"), 3600, 1)
 	cost.Count = hotparam.Units
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})

@@ -42,8 +42,9 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 	}
 	for i := range o.rules {
 		rule := &o.rules[i]
-		for _, set := range oracleKeys(rule.By, params) {
-			key := rule.ID + " " + hotparam.Text("GET /s", set...)
+		groups := make(map[string]bool)
+		for _, k := range oracleKeys(rule.By, params) {
+			set, key := k.params, rule.ID+" "+k.text()
 			limit, bucket := rule.Limit, key
 			if rule.By.Kind == hotparam.ByNone {
 				bucket = rule.ID
@@ -63,6 +64,10 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 			}
 			if len(rule.Hot) > 0 {
 				o.counts[key]++
+				if group := k.group(); groups[group] && oracleShares(rule) {
+					o.counts[rule.ID+" GET /s?~again&"+group]++
+				}
+				groups[k.group()] = true
 				if !o.hot[key] {
 					continue
 				}
@@ -95,10 +100,33 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 	return d
 }
 
-// oracleKeys are the parameters of each key that a rule makes.
-func oracleKeys(by hotparam.By, params []hotparam.Param) (keys [][]hotparam.Param) {
+// oracleKey is the parameters of one key, or what stands for those beyond.
+type oracleKey struct {
+	params []hotparam.Param
+	more   bool
+}
+
+func (k oracleKey) text() string {
+	if k.more {
+		return "GET /s?~more"
+	}
+	return hotparam.Text("GET /s", k.params...)
+}
+
+// group is the route and the names.
+func (k oracleKey) group() string {
+	var names []string
+	for _, p := range k.params {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, "&")
+}
+
+// oracleKeys are the keys that a rule makes.
+func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
 	if by.Kind == hotparam.ByNone {
-		return [][]hotparam.Param{params}
+		return []oracleKey{{params: params}}
 	}
 	sorted := slices.SortedFunc(slices.Values(params), func(a, b hotparam.Param) int {
 		return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value)
@@ -110,10 +138,39 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys [][]hotparam.Para
 	distinct := slices.Compact(slices.Clone(params))
 	switch by.Kind {
 	case hotparam.ByEach:
-		for _, p := range distinct {
-			keys = append(keys, []hotparam.Param{p})
+		chosen := oracleChoice(distinct)
+		for _, p := range chosen {
+			keys = append(keys, oracleKey{params: []hotparam.Param{p}})
+		}
+		if len(chosen) < len(distinct) {
+			keys = append(keys, oracleKey{more: true})
+		}
+	case hotparam.ByNames:
+		pairings := [][]hotparam.Param{nil}
+		for _, name := range by.Names {
+			var longer [][]hotparam.Param
+			for _, set := range pairings {
+				for _, p := range distinct {
+					if p.Name == name.Name {
+						longer = append(longer, append(slices.Clone(set), p))
+					}
+				}
+			}
+			if len(longer) > 0 {
+				pairings = longer
+			}
+		}
+		for i, set := range pairings {
+			if len(set) > 0 && i < 8 {
+				keys = append(keys, oracleKey{params: set})
+			}
+		}
+		if len(pairings) > 8 {
+			keys = append(keys, oracleKey{more: true})
 		}
 	case hotparam.ByCombinations:
+		all := len(distinct)
+		distinct = oracleChoice(distinct) // there are no more than eight names
 		for size := 1; size <= 3; size++ {
 			var sets [][]hotparam.Param
 			for set := 1; set < 1<<len(distinct); set++ {
@@ -130,14 +187,42 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys [][]hotparam.Para
 			if len(keys)+len(sets) > 28 {
 				break
 			}
-			keys = append(keys, sets...)
+			for _, set := range sets {
+				keys = append(keys, oracleKey{params: set})
+			}
+		}
+		if len(distinct) < all {
+			keys = append(keys, oracleKey{more: true})
 		}
 	default:
 		if len(params) > 0 || by.Kind == hotparam.ByAll {
-			keys = append(keys, params)
+			keys = append(keys, oracleKey{params: params})
 		}
 	}
 	return keys
+}
+
+// oracleChoice is the eight parameters that have a key each, in their order: the first
+// value of each name, then the second.
+func oracleChoice(distinct []hotparam.Param) (chosen []hotparam.Param) {
+	numbers := make(map[hotparam.Param]int)
+	seen := make(map[string]int)
+	for _, p := range distinct {
+		numbers[p] = seen[p.Name]
+		seen[p.Name]++
+	}
+	byNumber := slices.Clone(distinct)
+	slices.SortStableFunc(byNumber, func(a, b hotparam.Param) int { return numbers[a] - numbers[b] })
+	for _, p := range distinct {
+		if slices.Index(byNumber, p) < 8 {
+			chosen = append(chosen, p)
+		}
+	}
+	return chosen
+}
+
+func oracleShares(rule *hotparam.Rule) bool {
+	return slices.ContainsFunc(rule.Hot, func(t hotparam.Threshold) bool { return t.Kind == hotparam.Share })
 }
 
 func oracleMatches(x hotparam.Exception, params []hotparam.Param) bool {
@@ -170,6 +255,10 @@ func drawRule(rt *rapid.T, id string) hotparam.Rule {
 	}
 	if r.By.Kind != hotparam.ByNone && (r.By.Kind == hotparam.ByCombinations || rapid.Bool().Draw(rt, "hot")) {
 		r.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+		if rapid.Bool().Draw(rt, "share") {
+			share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}
+			r.Hot = append(r.Hot, share.WithDefaults())
+		}
 	}
 	if len(r.Hot) == 0 || rapid.Bool().Draw(rt, "limited") {
 		r.Limit = drawLimit()
@@ -201,7 +290,7 @@ func drawRule(rt *rapid.T, id string) hotparam.Rule {
 // Whatever the rules and their exceptions, requests are decided and counted as
 // the oracle does it.
 func TestDecidesAsTheOracle(t *testing.T) {
-	seen := map[hotparam.Reason]int{}
+	seen, more, again := map[hotparam.Reason]int{}, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		o := &oracle{hot: map[string]bool{}, taken: map[string]int64{}, counts: map[string]int64{}}
 		for i := range rapid.IntRange(1, 3).Draw(rt, "rules") {
@@ -214,13 +303,13 @@ func TestDecidesAsTheOracle(t *testing.T) {
 				Value: rapid.SampledFrom([]string{"1", "2", "x y", "2&"}).Draw(t, "value"),
 			}
 		})
-		requests := rapid.SliceOfN(rapid.SliceOfN(param, 0, 5), 1, 4).Draw(rt, "requests")
+		requests := rapid.SliceOfN(rapid.OneOf(rapid.SliceOfN(param, 0, 5), rapid.SliceOfN(param, 0, 20)), 1, 4).Draw(rt, "requests")
 		var heat []hotparam.Hot
 		for _, params := range requests {
 			for _, r := range o.rules {
 				for _, set := range oracleKeys(r.By, params) {
 					if rapid.Bool().Draw(rt, "is hot") {
-						key := hotparam.Key{Rule: r.ID, Text: hotparam.Text("GET /s", set...)}
+						key := hotparam.Key{Rule: r.ID, Text: set.text()}
 						o.hot[key.String()] = true
 						heat = append(heat, hotparam.Hot{Key: key})
 					}
@@ -240,10 +329,16 @@ func TestDecidesAsTheOracle(t *testing.T) {
 				rt.Fatalf("%q is decided\n%+v, want\n%+v", query, got, want)
 			}
 		}
+		for key := range o.counts {
+			more, again = more+strings.Count(key, "~more"), again+strings.Count(key, "~again")
+		}
 		if got := f.counted(); !maps.Equal(got, o.counts) {
 			rt.Fatalf("counted\n%v, want\n%v", got, o.counts)
 		}
 	})
+	if !testing.Short() && (more == 0 || again == 0) {
+		t.Errorf("counted %d times what is beyond the keys, %d times what a share has too much: the test tests too little", more, again)
+	}
 	for _, reason := range []hotparam.Reason{hotparam.ReasonNone, hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonBlocked, hotparam.ReasonShadow} {
 		if seen[reason] == 0 {
 			t.Errorf("nothing was decided as %v: the test tests too little", reason)

@@ -16,9 +16,12 @@ func (g *Guard) plain(r *route, req *Request, holds bool, d *hotparam.Decision) 
 	if size := len(c.head) + len(req.Query); size > len(buf) || size-len(c.prefix) > collector.AlwaysFits {
 		return o, false
 	}
-	key, n, ok := hotparam.AppendPlain(append(buf[:0], c.head...), req.Query, c.By.Names, &r.set.Secrets)
+	key, n, hidden, ok := hotparam.AppendPlain(append(buf[:0], c.head...), req.Query, c.By.Names, &r.set.Secrets)
 	if !ok {
 		return o, false
+	}
+	if hidden > 0 {
+		g.withheld.add(hidden)
 	}
 	d.Allowed = true
 	if n == 0 {

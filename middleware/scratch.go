@@ -25,6 +25,7 @@ type scratch struct {
 
 	ruling
 	course
+	groups groups
 }
 
 // ruling is how a request's denials add up.

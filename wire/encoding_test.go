@@ -22,6 +22,8 @@ func TestEncodingGolden(t *testing.T) {
 		{"\x00\n\x7f\xc3\xa9\xff", "%00%0A%7F%C3%A9%FF", "_00_0A_7F_C3_A9_FF"},
 		{"q=%C3%A9", "q=%25C3%25A9", "q=_25C3_25A9"},
 		{"!\"$&'()*+/<=>?[\\]^`{}", "!\"$&'()*+/<=>?%5B\\%5D^`{}", "_21_22_24_26_27_28_29_2A_2B_2F_3C=_3E_3F_5B_5C_5D_5E_60_7B_7D"},
+		{"GET /s?~more", "GET%20/s?~more", "GET_20_2Fs_3F_7Emore"},
+		{"GET /s?~again&page&path:q", "GET%20/s?~again&page&path%3Aq", "GET_20_2Fs_3F_7Eagain_26page_26path_3Aq"},
 		{"", "", ""},
 	} {
 		if got := string(wire.Plain.Append(nil, []byte(test.text))); got != test.plain {

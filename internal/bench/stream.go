@@ -184,20 +184,27 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 	k.params.AddQuery(query)
 	k.params.Sort()
 	k.text = append(hotparam.AppendPath(append(append(k.text[:0], e.Method...), ' '), path), '?')
-	head, n := len(k.text), 0
+	head, n, ok := len(k.text), 0, true
 	switch k.by.Kind {
 	case hotparam.ByEach:
-		for i := range k.params.Len() {
-			p := k.params.At(i)
-			if i > 0 && p == k.params.At(i-1) || k.secrets.Hides(p.Name) {
-				continue
-			}
-			k.text = k.params.AppendOne(k.text[:head], i)
+		each := k.params.Singles(nil, k.secrets)
+		for i := range each.Len() {
+			k.text = k.params.AppendSingle(k.text[:head], &each, i)
 			f(fit(k.text))
 		}
+		k.more(each.More, head, f)
 		return
 	case hotparam.ByNames:
-		if k.text, n = k.params.AppendNamed(k.text, k.by.Names); n == 0 {
+		if k.text, n, ok = k.params.AppendNamed(k.text, k.by.Names); !ok {
+			pairs := k.params.Pair(k.by.Names)
+			for i := range pairs.Len() {
+				k.text = k.params.AppendPairing(k.text[:head], i)
+				f(fit(k.text))
+			}
+			k.more(pairs.More, head, f)
+			return
+		}
+		if n == 0 {
 			return
 		}
 	default:
@@ -206,6 +213,14 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 		}
 	}
 	f(fit(k.text))
+}
+
+// more calls f with the key of what is beyond a request's keys, if there is more.
+func (k *keys) more(more bool, head int, f func(key []byte)) {
+	if more {
+		k.text = hotparam.AppendMore(k.text[:head])
+		f(fit(k.text))
+	}
 }
 
 // fit shortens a key as the guard and its sink do.

@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// maxKeys is how many keys a rule makes of a request; one more is for what is beyond.
+const maxKeys = 8
+
 // Keys are the texts of the keys that a request counts by a rule for all
 // requests: by is "all", "each", or names of query parameters with commas
 // between.
@@ -40,24 +43,72 @@ func Keys(by, method, target string) []string {
 		}
 		return shorten(route + "?" + strings.Join(parts, "&"))
 	}
-	switch by {
-	case "all":
+	beyond := shorten(route + "?~more")
+	if by == "all" {
 		return []string{text(slices.DeleteFunc(pairs, func(p pair) bool { return isSecret(p.name) })...)}
-	case "each":
-		var texts []string
-		for _, p := range slices.Compact(pairs) {
-			if !isSecret(p.name) {
-				texts = append(texts, text(p))
+	}
+	values := make(map[string][]pair) // distinct, by name
+	var order []string
+	for _, p := range slices.Compact(pairs) {
+		if values[p.name] == nil {
+			order = append(order, p.name)
+		}
+		values[p.name] = append(values[p.name], p)
+	}
+	if by == "each" {
+		order = slices.DeleteFunc(order, isSecret)
+		var chosen []pair
+		more := false
+		for round := range len(pairs) { // the first value of each name, then the second
+			for _, name := range order {
+				if round >= len(values[name]) {
+					continue
+				}
+				if len(chosen) == maxKeys {
+					more = true
+					break
+				}
+				chosen = append(chosen, values[name][round])
 			}
+		}
+		var texts []string
+		for _, p := range pairs {
+			if at := slices.Index(chosen, p); at >= 0 {
+				texts = append(texts, text(p))
+				chosen = slices.Delete(chosen, at, at+1)
+			}
+		}
+		if more {
+			texts = append(texts, beyond)
 		}
 		return texts
 	}
-	names := strings.Split(by, ",")
-	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !slices.Contains(names, p.name) })
-	if len(pairs) == 0 {
+	// All pairings, by the order of the names in by.
+	pairings := [][]pair{nil}
+	for name := range strings.SplitSeq(by, ",") {
+		if values[name] == nil {
+			continue
+		}
+		var longer [][]pair
+		for _, p := range pairings {
+			for _, v := range values[name][:min(len(values[name]), maxKeys+1)] {
+				longer = append(longer, append(slices.Clone(p), v))
+			}
+		}
+		pairings = longer[:min(len(longer), maxKeys+1)]
+	}
+	if len(pairings[0]) == 0 {
 		return nil
 	}
-	return []string{text(pairs...)}
+	var texts []string
+	for i, p := range pairings {
+		if i == maxKeys {
+			return append(texts, beyond)
+		}
+		slices.SortFunc(p, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+		texts = append(texts, text(p...))
+	}
+	return texts
 }
 
 var (
@@ -94,12 +145,45 @@ func canonicalPath(path string) string {
 	})
 }
 
-var secrets = strings.Fields("password passwd token accesstoken apikey secret signature session authorization")
+// What makes a name secret, of its words run together.
+var (
+	inName    = regexp.MustCompile(`(passwords?|passwd|passphrase|passcode|secrets?|credentials?|apikeys?|privatekey|accesskey|creditcard)$`)
+	endOfName = regexp.MustCompile(`(token|tokenhint|session|sessionid|sessionkey|sessid|signature|authorization)[0-9]*$`)
+	ordinary  = regexp.MustCompile(`(possession|obsession)[0-9]*$`)
+	wholeName = regexp.MustCompile(`^(code|auth|sig|pwd|otp|jwt)$`)
+
+	notInWord   = regexp.MustCompile(`[^A-Za-z0-9[:^ascii:]]+`)
+	smallLarge  = regexp.MustCompile(`([a-z[:^ascii:]])([A-Z])`)
+	largeCapped = regexp.MustCompile(`([A-Z])([A-Z][a-z[:^ascii:]])`)
+	number      = regexp.MustCompile(`[0-9]+`)
+)
 
 func isSecret(name string) bool {
-	name = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
-	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[].", r) }),
-		func(part string) bool { return slices.Contains(secrets, part) })
+	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[].", r) }), isSecretPart)
+}
+
+func isSecretPart(part string) bool {
+	part = notInWord.ReplaceAllString(part, " ")
+	part = smallLarge.ReplaceAllString(part, "$1 $2")
+	part = largeCapped.ReplaceAllString(part, "$1 $2")
+	part = number.ReplaceAllString(part, " $0 ")
+	joined := ""
+	for _, word := range strings.FieldsFunc(part, func(r rune) bool { return r == ' ' }) {
+		if joined += lowerASCII(word); inName.MatchString(joined) {
+			return true
+		}
+	}
+	return endOfName.MatchString(joined) && !ordinary.MatchString(joined) || wholeName.MatchString(joined)
+}
+
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // Bounds of a text, and of what it takes in a StatsD line.

@@ -24,14 +24,9 @@ var keyFaults = []Fault{
 		Test: "TestCanonicalQuery",
 	},
 	{
-		Name: "a repeated parameter is combined with itself", File: "combinations.go",
-		Old: "i > 0 && p.At(i) == p.At(i-1):", New: "false:",
-		Test: "TestCombinations",
-	},
-	{
-		Name: "a repeated parameter counts twice", File: "middleware/key.go",
-		Old: "i > 0 && p == s.params.At(i-1) || ", New: "",
-		Test: "TestRepeatedParameterCountsOnce",
+		Name: "a repeated parameter counts twice", File: "values.go",
+		Old: "return i > 0 && p.list[i].equal(&p.list[i-1])", New: "return false",
+		Test: "TestCombinations|TestSinglesAreTheFirstValuesOfEachName",
 	},
 	{
 		Name: "a secret is part of a key", File: "params.go",

@@ -39,7 +39,7 @@ func (r *replay) Close() error { return nil }
 
 // Count takes a count from the decoder.
 func (r *replay) Count(c aggregator.Count) {
-	if r.Rules.Rules[c.Rule].Overlaps() && hotparam.IsTotal(c.Text) {
+	if hotparam.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && hotparam.IsTotal(c.Text) {
 		r.detector.Count(c) // it is no key
 		return
 	}

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,10 @@ func rules(t tester, by string, th exact.Threshold, limit *hotparam.Limit) *hotp
 	case "each":
 		rule.By.Kind = hotparam.ByEach
 	default:
-		rule.By = hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: by}}}
+		rule.By.Kind = hotparam.ByNames
+		for name := range strings.SplitSeq(by, ",") {
+			rule.By.Names = append(rule.By.Names, hotparam.Param{Name: name})
+		}
 	}
 	return &hotparam.Rules{Namespace: "replay", Rules: []hotparam.Rule{rule}}
 }

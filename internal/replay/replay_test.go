@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/demo/data"
 	"github.com/hotparam/hotparam/internal/exact"
@@ -140,7 +142,8 @@ func randomRequests(t *rapid.T) []exact.Request {
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
 	grain := rapid.SampledFrom([]int64{1, 1e3, 1e6, 1e9}).Draw(t, "grain") // whole seconds, as most logs, or finer
 	for range rapid.IntRange(1, 12).Draw(t, "bursts") {
-		key := rapid.SampledFrom([]string{"/s?q=a", "/s?q=b&q=b", "/%73?q=a&p=1", "/t", "/s?p=2&q=%61&token=7"}).Draw(t, "key")
+		key := rapid.SampledFrom([]string{"/s?q=a", "/s?q=b&q=b", "/%73?q=a&p=1", "/t", "/s?p=2&q=%61&token=7",
+			"/s?q=a&q=c&p=1&p=2&p=3", "/s?q=1&q=2&q=3&q=4&q=5&q=6&q=7&q=8&q=9&q=a&%20password=1", "/s?q=~more&code=1&zip_code=2"}).Draw(t, "key")
 		spread := rapid.Int64Range(0, 3e8).Draw(t, "spread")
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
 			requests = append(requests, exact.Request{At: at / grain * grain, Method: "GET", Target: key})
@@ -164,7 +167,7 @@ func randomThreshold(t *rapid.T) exact.Threshold {
 func TestRandomLogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		requests, th := randomRequests(t), randomThreshold(t)
-		by := rapid.SampledFrom([]string{"all", "each", "q"}).Draw(t, "by")
+		by := rapid.SampledFrom([]string{"all", "each", "q", "q,p"}).Draw(t, "by")
 		log := stdin(t, bytes.NewReader(jsonLog(t, requests)))
 		if wrong := verify(t, log, all(requests), by, th); len(wrong) > 0 {
 			t.Fatalf("%+v\n%s", th, strings.Join(wrong, "\n"))
@@ -254,6 +257,53 @@ func TestHotAtOnce(t *testing.T) {
 }
 
 // Two runs give the same, and a limit changes nothing of what is hot.
+// A second value hides none: neither behind others in a key of its own, nor in a share
+// by its requests' counting several times.
+func TestRepeatedParametersEvadeNothing(t *testing.T) {
+	var requests []exact.Request
+	for i := range 600 {
+		at := int64(1_700_000_000)*int64(time.Second) + int64(i)*int64(time.Second)/300
+		target := fmt.Sprintf("/s?q=phone&q=%d", i)
+		if i%3 == 0 {
+			for j := range 12 {
+				target += fmt.Sprintf("&q=%d-%d", i, j)
+			}
+		}
+		requests = append(requests, exact.Request{At: at, Method: "GET", Target: target})
+	}
+	for _, test := range []struct{ by, hot, want string }{
+		{"[q]", "150/s", "GET /s?q=phone"},
+		{"each", "150/s", "GET /s?q=phone"},
+		{"{combinations: [q]}", "150/s", "GET /s?q=phone"},
+		{"[q]", "{share: 60%, min: 50/s}", "GET /s?q=phone"}, // of two thirds of the requests
+		{"each", "{share: 60%, min: 50/s}", "GET /s?q=phone"},
+		{"[q]", "{share: 30%, min: 50/s}", "GET /s?q=phone GET /s?~more"},
+		{"[q]", "{share: 35%, min: 50/s}", "GET /s?q=phone"},
+	} {
+		file, err := config.Parse("rules.yaml", []byte(fmt.Sprintf("namespace: shop\nrules:\n  - {id: r, match: {route: \"*\"}, by: %s, hot: %s}\n", test.by, test.hot)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := collect{t: t}
+		summary, err := Run(t.Context(), Config{Rules: file.Rules, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnEvent: got.add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hot []string
+		for _, e := range got.events {
+			if e.Event == "hot" {
+				hot = append(hot, e.Key)
+			}
+		}
+		if slices.Sort(hot); strings.Join(hot, " ") != test.want {
+			t.Errorf("by %s, hot %s: %q, want %s; %+v", test.by, test.hot, hot, test.want, summary)
+		}
+		if test.by == "[q]" && summary.Keys != 200*8+400+2 {
+			t.Errorf("%d keys", summary.Keys)
+		}
+	}
+}
+
 func TestSameEachTime(t *testing.T) {
 	run := func(limit *hotparam.Limit) ([]Event, Summary) {
 		got := collect{t: t}

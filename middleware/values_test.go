@@ -1,0 +1,201 @@
+package middleware
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// repeated is a query of q=0 to q=n-1.
+func repeated(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "&q=%d", i)
+	}
+	return strings.TrimPrefix(b.String(), "&")
+}
+
+// Each value of a parameter counts, and a second one hides nothing.
+func TestEachValueMakesItsKey(t *testing.T) {
+	combined := byNames("q", "page")
+	combined.Kind = hotparam.ByCombinations
+	for _, test := range []struct {
+		name  string
+		by    hotparam.By
+		query string
+		want  string // texts, a space between two
+	}{
+		{"names", byNames("q"), "q=phone&q=7", "q=7 q=phone"},
+		{"names, repeated", byNames("q"), "q=7&q=7", "q=7"},
+		{"names, decoded", byNames("q"), "q=%41&q=A&q=b", "q=A q=b"},
+		{"names, pairings", byNames("q", "page"), "q=a&q=b&page=1&page=2&x=3", "page=1&q=a page=1&q=b page=2&q=a page=2&q=b"},
+		{"each", byEach, "q=phone&q=7&q=7", "q=7 q=phone"},
+		{"combinations", combined, "q=a&page=1&q=b", "page=1 q=a q=b page=1&q=a page=1&q=b q=a&q=b page=1&q=a&q=b"},
+		{"all", byAll, "q=phone&q=7", "q=7&q=phone"},
+		{"eight", byNames("q"), repeated(8), "q=0 q=1 q=2 q=3 q=4 q=5 q=6 q=7"},
+		{"nine", byNames("q"), repeated(9), "q=0 q=1 q=2 q=3 q=4 q=5 q=6 q=7 ~more"},
+		{"each, nine", byEach, repeated(9) + "&x=1", "q=0 q=1 q=2 q=3 q=4 q=5 q=6 x=1 ~more"},
+		{"combinations, nine", hotparam.By{Kind: hotparam.ByCombinations}, repeated(9) + "&x=1", "q=0 q=1 q=2 q=3 q=4 q=5 q=6 x=1 ~more"},
+		{"a value that looks like it", byNames("q"), "q=~more&~more=1&~more", "q=~more"},
+		{"a name that looks like it", byEach, "~more&q=1", "q=1 ~more="},
+	} {
+		for _, hot := range []bool{true, false} {
+			rule := hotRule(t, "r", "GET /s", test.by, 1, 1)
+			if !hot && test.by.Kind != hotparam.ByCombinations {
+				rule = limitRule(t, "r", "GET /s", test.by, 1, 1)
+			}
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			d := f.Check(get("GET /s", "/s", test.query))
+			var want []string
+			for text := range strings.FieldsSeq(test.want) {
+				want = append(want, "r GET /s?"+text)
+			}
+			slices.Sort(want)
+			if len(rule.Hot) > 0 {
+				if got := f.counted(); !slices.Equal(slices.Sorted(maps.Keys(got)), want) || slices.Max(slices.Collect(maps.Values(got))) != 1 {
+					t.Errorf("%s: %q counts %v, want %q", test.name, test.query, got, want)
+				}
+			} else if !d.Allowed {
+				t.Errorf("%s: %+v", test.name, d)
+			}
+			more := int64(strings.Count(test.want+" ", "~more "))
+			if test.by.Kind == hotparam.ByNames && strings.Contains(test.query, "~more") {
+				more = 0 // it is a value
+			}
+			if got := f.Stats().More; got != more {
+				t.Errorf("%s: %d times more than the keys, want %d", test.name, got, more)
+			}
+		}
+	}
+}
+
+// What allows, blocks or limits one value says nothing of the others.
+func TestEachValueHasItsOwnTerms(t *testing.T) {
+	for _, by := range []hotparam.By{byNames("q"), byEach} {
+		rule := hotRule(t, "r", "GET /s", by, 1, 2)
+		rule.Except = []hotparam.Exception{
+			{Values: is("q", "free"), Action: hotparam.Allow},
+			{Values: is("q", "evil"), Action: hotparam.Block},
+			{Values: is("q", "vip"), Limit: limit(1, 5)},
+		}
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		of := func(query string) Request { return get("GET /s", "/s", query) }
+		f.heat(t, "r GET /s?q=1", "r GET /s?q=free", "r GET /s?q=vip", "r GET /s?~more")
+		if got := tokens(f, of("q=free&q=1")); got != 2 {
+			t.Errorf("beside what is allowed %d passed, want the 2 of q=1", got)
+		}
+		if d := f.Check(of("q=1&q=free&q=evil")); d.Reason != hotparam.ReasonBlocked {
+			t.Errorf("%+v of a request with a value that is blocked", d)
+		}
+		f.now += 2 * time.Hour // both tokens are back
+		if got := tokens(f, of("q=1&q=vip")); got != 2 {
+			t.Errorf("%d passed, want the 2 of q=1", got)
+		}
+		if got := tokens(f, of("q=vip")); got != 5-2 {
+			t.Errorf("q=vip has %d left: what q=1 refused was not given back", got)
+		}
+		if got := tokens(f, of(repeated(9)[len("q=0&q=1&"):]+"&q=a&q=b&q=c")); got != 2 {
+			t.Errorf("%d passed with more values than have keys, want the 2 of ~more", got)
+		}
+		if got := f.counted()["r GET /s?q=free"]; got != 0 {
+			t.Errorf("what is allowed was counted %d times", got)
+		}
+	}
+}
+
+// With costs each key of a request is charged, and so is the key for what is beyond.
+func TestEachValueIsCharged(t *testing.T) {
+	rule := hotRule(t, "r", "GET /s", byNames("q"), 100, 100)
+	rule.Count = hotparam.Units
+	rule.Hot = append(rule.Hot, hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}.WithDefaults())
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f.heat(t, "r GET /s?q=2", "r GET /s?~more")
+	d, ticket := f.Begin(get("GET /s", "/s", repeated(10)))
+	if !d.Allowed {
+		t.Fatalf("%+v", d)
+	}
+	ticket.End(Cost{Units: 150})
+	got := f.counted()
+	want := map[string]int64{"r GET /s?~more": 150, "r GET /s?~again&q": 7 * 150}
+	for i := range 8 {
+		want[fmt.Sprint("r GET /s?q=", i)] = 150
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
+	}
+	for _, query := range []string{"q=2", repeated(8)} {
+		if d := f.Check(get("GET /s", "/s", query)); d.Allowed {
+			t.Errorf("%s passes, and q=2 has cost more than its burst", query)
+		}
+	}
+	if d := f.Check(get("GET /s", "/s", strings.ReplaceAll(repeated(9), "q=2", "q=x"))); d.Allowed {
+		t.Error("more values than have keys pass, and what is beyond has cost more than its burst")
+	}
+}
+
+// What a share has too much is of the keys that were counted.
+func TestAShareCountsARequestOnce(t *testing.T) {
+	rule := hotRule(t, "r", "GET /s", byEach, 0, 0)
+	rule.Hot = []hotparam.Threshold{{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}}
+	rule.Hot[0] = rule.Hot[0].WithDefaults()
+	rule.Except = []hotparam.Exception{{Values: is("q", "0"), Action: hotparam.Allow}}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	for query, want := range map[string]int64{"q=1&page=2": 0, "q=0&q=1": 0, "q=1&q=2&page=1": 1, repeated(8): 6, repeated(20): 6} {
+		f.Check(get("GET /s", "/s", query))
+		counts := f.counted()
+		if got := counts["r GET /s?~again&q"]; got != want {
+			t.Errorf("%s: %v, want %d too much", query, counts, want)
+		}
+	}
+	long := strings.Repeat("x", 600)
+	f.Check(get("GET /s", "/s", "q="+long+"1&q="+long+"2&q=1&q=2"))
+	if got := f.counted()["r GET /s?~again&q"]; got != 1 {
+		t.Errorf("%d too much of a group that keys which were cut do not belong to", got)
+	}
+}
+
+// What looks secret is counted as withheld, each time that a rule leaves it out.
+func TestWithheldIsCounted(t *testing.T) {
+	for _, test := range []struct {
+		by    hotparam.By
+		query string
+		want  int64
+	}{
+		{byAll, "q=1&page=2", 0},
+		{byAll, "q=1&token=2", 1}, // the short way
+		{byAll, "q=%41&token=2&%20password=3&user%7Bpassword%7D=4", 3}, // the long way
+		{byEach, "q=1&token=2&code=3", 2},
+		{hotparam.By{Kind: hotparam.ByCombinations}, "q=1&token=2&code=3", 2},
+		{byNames("q"), "q=1&token=2", 0}, // nobody asked for it
+	} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", test.by, 0, 0)}})
+		f.Check(get("GET /s", "/s", test.query))
+		if got := f.Stats().Withheld; got != test.want {
+			t.Errorf("%v of %s: %d were withheld, want %d", test.by.Kind, test.query, got, test.want)
+		}
+		for key := range f.counted() {
+			if strings.Contains(key, "token") || strings.Contains(key, "password") || strings.Contains(key, "code") {
+				t.Errorf("%s has left", key)
+			}
+		}
+	}
+	// Whatever the source: of a wildcard, and of what is not HTTP.
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 0, 0), hotRule(t, "job", "job", byEach, 0, 0)}})
+	f.Check(get("GET /u/{reset_token}", "/u/abc", ""))
+	for source := range hotparam.RPC + 1 {
+		f.Enter(t.Context(), "job", hotparam.Param{Source: source, Name: "X-Amz-Signature", Value: "abc"})
+	}
+	for key := range f.counted() {
+		if strings.Contains(key, "abc") {
+			t.Errorf("%s has left", key)
+		}
+	}
+	if got := f.Stats().Withheld; got != 1+2*int64(hotparam.RPC+1) {
+		t.Errorf("%d were withheld", got)
+	}
+}
