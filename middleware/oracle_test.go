@@ -303,7 +303,7 @@ func TestDecidesAsTheOracle(t *testing.T) {
 				Value: rapid.SampledFrom([]string{"1", "2", "x y", "2&"}).Draw(t, "value"),
 			}
 		})
-		requests := rapid.SliceOfN(rapid.OneOf(rapid.SliceOfN(param, 0, 5), rapid.SliceOfN(param, 0, 20)), 1, 4).Draw(rt, "requests")
+		requests := rapid.SliceOfN(rapid.OneOf(rapid.SliceOfN(param, 0, 5), rapid.SliceOfN(param, 0, 20), rapid.SliceOfN(param, 15, 20)), 1, 4).Draw(rt, "requests")
 		var heat []hotparam.Hot
 		for _, params := range requests {
 			for _, r := range o.rules {
