@@ -169,7 +169,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestExit(t *testing.T) {
-	of := func(num, den int64) hotparam.Fraction { return hotparam.NewFraction(num, den) }
+	of := hotparam.NewFraction
 	for text, want := range map[string]hotparam.Fraction{
 		"80%": of(80, 100), "1%": of(1, 100), "100%": of(1, 1), "12.5 %": of(1, 8), "160/s": of(4, 5), "1/1s": of(1, 200), "200": of(1, 1), "1": of(1, 200),
 		"' 7 '": of(7, 200), "33.3333333%": of(333333333, 1e9), "66%": of(66, 100), "050.500%": of(101, 200),

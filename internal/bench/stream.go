@@ -184,7 +184,9 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 	k.params.AddQuery(query)
 	k.params.Sort()
 	k.text = append(hotparam.AppendPath(append(append(k.text[:0], e.Method...), ' '), path), '?')
-	head, n, ok := len(k.text), 0, true
+	head := len(k.text)
+	var n int
+	var ok bool
 	switch k.by.Kind {
 	case hotparam.ByEach:
 		each := k.params.Singles(nil, k.secrets)

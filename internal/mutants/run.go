@@ -56,7 +56,7 @@ func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 	if err != nil {
 		return o, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory: the system removes what is left
 	changed, err := overlay.Write(dir, r.root, []overlay.Edit{f.edit()})
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", f.Name, err)

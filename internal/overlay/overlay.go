@@ -5,6 +5,7 @@ package overlay
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ type Edit struct{ File, Old, New string }
 
 // Root returns the directory of the module that the working directory is in.
 func Root() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return "", fmt.Errorf("overlay: find the module: %w", err)
 	}

@@ -152,13 +152,13 @@ func (r *replay) assemble() error {
 		return err
 	}
 	r.decoder = aggregator.NewDecoder(r.Rules, wire.Plain)
-	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory}
+	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnVerdict: r.decided}
 	if r.OnKey != nil || r.OnExplained != nil {
 		r.reports = newReports(r.Rules, r.guard)
 	}
 	if r.OnExplained != nil {
 		r.explainer = newExplainer(r.Rules, r.Explain)
-		detector.OnVerdict, detector.Explain, detector.OnAccount = r.explainer.decided, r.Explain, r.explainer.account
+		detector.Explain, detector.OnAccount = r.Explain, r.explainer.account
 	}
 	r.detector = aggregator.NewDetector(detector)
 	return nil

@@ -106,6 +106,9 @@ func TestUsualKeysAreSpared(t *testing.T) {
 			if s := got.String(); s != test.want {
 				t.Errorf("listed at the end: %s, want %s", s, test.want)
 			}
+			if got.back {
+				t.Error("what became of a key is told with a time that is long over")
+			}
 			if n := got.cools["GET /s?q=phone"]; n > 0 && !strings.HasPrefix(test.name, "behind") {
 				t.Errorf("q=phone was taken off the list %d times", n)
 			}
@@ -117,12 +120,15 @@ func TestUsualKeysAreSpared(t *testing.T) {
 type collectListed struct {
 	words map[string]string
 	cools map[string]int
+	last  string // time
+	back  bool   // an event was of before the one before it
 }
 
 func (c *collectListed) add(e Event) {
 	if c.words == nil {
 		c.words, c.cools = make(map[string]string), make(map[string]int)
 	}
+	c.last, c.back = e.Time, c.back || e.Time < c.last[:min(len(c.last), len("2006-01-02T15:04"))]
 	switch e.Event {
 	case "cool":
 		delete(c.words, e.Key)
