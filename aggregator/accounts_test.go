@@ -63,7 +63,7 @@ func TestAccounts(t *testing.T) {
 				"healed 4 of b, 100ms to 100ms", "gap 1: 0 loose, 0 booked, 100ms to 100ms", `rule 0 "b" 1 200ms`},
 			healed: 4},
 		{name: "one that may be older has none",
-			packets: []string{summed(7, 0, "0.0.2.0.0.0.0"), summed(9, 2*flush, "4.0.2.0.0.0.5f5e100", onAccount("b", 1, 2, 90))},
+			packets: []string{summed(7, 0, "0.0.2.0.0.0.0"), summed(9, 2*flush, "4.0.2.0.0.0.5f5e100", onAccount("b", 1, 2, 5))},
 			want:    []string{"gap 1: 0 loose, 4 booked, 100ms to 100ms", `rule 0 "b" 1 200ms`}},
 		{name: "a sum that is more than is missing is not believed",
 			packets: []string{first, summed(3, 2*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 1000))},
