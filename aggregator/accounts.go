@@ -192,10 +192,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 			k = new(keyAccount)
 			a.keys[key] = k
 		}
-		*k = keyAccount{number: e.Number, low: before, high: before}
-		if e.Number > a.opened {
-			k.low, k.high = 0, 0 // all of it came since
-		}
+		*k = keyAccount{number: e.Number}
 	case k.number > e.Number:
 		if a.move(m, e, h) { // it was overtaken by a line of another account
 			e.N = 0
@@ -212,7 +209,8 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 	}
 	agrees := e.Total >= k.high
 	if k.seq < a.first && e.Number <= a.opened && before > k.high {
-		// What is in between may be in packets that nobody misses.
+		// It is older than what is known of the sender, so that some of it may have been
+		// counted before, or be in packets that nobody misses.
 		k.low, k.high, k.seq = before, before, 0
 	}
 	if e.Total > k.high {

@@ -172,7 +172,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "an account begins with what was never heard", File: "aggregator/accounts.go",
-		Old: "if e.Number > a.opened {", New: "if true {",
+		Old: "e.Number <= a.opened && before > k.high", New: "false",
 		Test: "TestAccounts",
 	},
 	{
