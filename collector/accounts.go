@@ -52,13 +52,14 @@ func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 		return a, true
 	default:
 		*a = account{}
+		s.repeats.unset(at) // a flood may have left no lines for them
 		return nil, false
 	}
 	return a, false
 }
 
 // book puts n counts on an account, which may be nil, and returns it as of then.
-func (c *Collector) book(a *account, n uint64) wire.Account {
+func (a *account) book(n uint64) wire.Account {
 	if a == nil {
 		return wire.Account{}
 	}

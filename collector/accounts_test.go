@@ -138,3 +138,28 @@ func TestNoAccountsWithoutMeta(t *testing.T) {
 		t.Errorf("%d packets, want one for each flush with counts", len(out.all))
 	}
 }
+
+// An account that is closed while repeats of it are due takes these with it.
+func TestAClosedAccountIsNotRepeated(t *testing.T) {
+	rules := ruled(over(400, time.Second))
+	out := &packets{}
+	sink, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, Instance: "api-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCollector(t, Config{Sink: sink, Rules: rules})
+	member := []byte(rules.Rules[0].ID + " k")
+	now := time.Unix(1_700_000_000, 0)
+	c.Add(hotparam.Hash(member), member, 300)
+	c.Flush(t.Context(), now) // and then, for longer than the account is kept, nothing has lines left
+	c.Add(hotparam.Hash(member), member, 1)
+	for range 5 {
+		now = now.Add(keepAccount)
+		c.Flush(t.Context(), now)
+	}
+	for _, packet := range out.all[1:] {
+		if strings.Contains(packet, ":0|") {
+			t.Errorf("%q", packet)
+		}
+	}
+}

@@ -156,12 +156,12 @@ func (c *Collector) emit(s *shard, t *table, at int) {
 	if k.held > 0 {
 		part := Count{Rule: rule, Text: text, N: int64(k.held), Start: instant(c.rounded(k))}
 		if !isNew { // else it came before the account was opened
-			part.Account = c.book(a, k.held)
+			part.Account = a.book(k.held)
 		}
 		c.parts = append(c.parts, part)
 	}
 	if k.delta > 0 {
-		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta), Account: c.book(a, k.delta)})
+		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta), Account: a.book(k.delta)})
 	}
 	c.toldAccount(s, at, a)
 	if c.candidate(k) {
