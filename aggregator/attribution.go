@@ -315,7 +315,7 @@ func (r *ruleWatch) beside(w *watched) (by *watched) {
 // makesWayFor is the key to be listed that a key makes way for which has no traffic
 // beside its heir's; nil: none. It is the one that has its traffic in the end, or
 // what explains that one, unless this has so much traffic of others that it would
-// be limited in place of who is hot: "lang=en" in place of "q=phone".
+// be limited although another key is the hot one: "lang=en" rather than "q=phone".
 func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	if !w.yields {
 		return nil
@@ -333,15 +333,22 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 // hasOthers reports whether a key would be hot without another, and without what
 // hot keys beside it have of its count.
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
+	low, least := w.standing(without.listed)
+	v := w.by.view
+	return least == hotparam.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
+}
+
+// standing returns what a hot key has counted at least in the window that is over, and
+// the count that it needs there: to become hot, or, where something is listed, to stay so.
+func (w *watched) standing(listed bool) (low, least int64) {
 	v := w.by.view
 	i := w.at[v.number]
-	low, _ := v.bounds(i, v.closed)
+	low, _ = v.bounds(i, v.closed)
 	n := w.by.needs(w.exception, i, v.name(i), v.closed)
-	least := n.enter
-	if without.listed {
-		least = n.exit
+	if listed {
+		return low, n.exit
 	}
-	return least == hotparam.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
+	return low, n.enter
 }
 
 // end is the key that has a key's traffic in the end: its heir, or that one's.
@@ -420,14 +427,7 @@ func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 	if w.heir == nil {
 		return false
 	}
-	v := w.by.view
-	i := w.at[v.number]
-	low, _ := v.bounds(i, v.closed)
-	n := w.by.needs(w.exception, i, v.name(i), v.closed)
-	least := n.enter
-	if w.listed {
-		least = n.exit
-	}
+	low, least := w.standing(w.listed)
 	if !w.isOver() || w.heirHigh == hotparam.Unknown || least == hotparam.Unknown {
 		return !w.listed
 	}

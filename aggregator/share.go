@@ -123,13 +123,16 @@ func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
 	of, most := g.of(text, false), g.all.sum(last, panes)
 	hidden := w.hidden.sum(last, panes)
+	known := true
 	switch {
 	case hotparam.IsMore(text):
 		most = g.onRoute(text, last, panes)
-		low = most
-		hidden += g.strays.sum(last, panes)
 	case of != nil:
 		most = of.sum(last, panes)
+	default:
+		known = false
+	}
+	if known {
 		low = most
 		hidden += g.strays.sum(last, panes)
 	}
