@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Gap is what of one sender's packets is missing, as far as that is known by now. It
-// is told again, under the same ID, when less is missing than was thought.
+// Gap describes the counts of one sender that were lost on the way, as far as they are
+// known. A gap is reported again under the same ID when some of its counts are found.
 type Gap struct {
 	ID       uint64
 	From, To time.Time // of the missing counts
@@ -89,15 +89,15 @@ type entry struct {
 	at int // its place among the packet's counts, -1: it has none
 }
 
-// begin begins anew with a packet of another life, or of a sender that could not keep
-// an account as long as it promises.
+// begin forgets the accounts of a sender that could not keep one as long as it promises,
+// from this packet on.
 func (a *accounts) begin(m *wire.Meta, left *int) {
 	*left += len(a.keys)
 	a.keys, a.opened, a.owed, a.gaps, a.began, a.first = nil, m.Sums.Opened, 0, nil, m.Seq, m.Seq
 }
 
-// gap returns what is missing before a packet that is newer than all before, by what
-// it says; nil: nothing that counts. Its flush began at start.
+// gap compares the sums of a packet, the newest so far, with what came before it, and
+// returns what is missing in between; nil if no counts are. Its flush began at start.
 func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
 		return nil
@@ -114,7 +114,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		g.From = time.Unix(0, 0)
 	} else if g.from == g.to {
 		g.From = last
-	} else if g.To.Before(g.From) { // counts that were held back
+	} else if g.To.Before(g.From) { // the sender's clock was set back
 		g.From, g.To = g.To, g.From
 	}
 	if len(a.gaps) == maxOpenGaps { // the oldest stays as large as it is
@@ -138,8 +138,9 @@ func (a *accounts) spare(g *Gap, h Handler) {
 	}
 }
 
-// settle takes the lines with accounts of a packet: what they make up for is told as
-// healed, and what has been counted before is taken from the packet's counts.
+// settle books the lines of a packet that have an account. It reports the missing counts
+// that they reveal as healed, and removes from the packet's counts what was counted
+// before.
 func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *int, h Handler) (healed, retold int64) {
 	owed := a.isOwed(m.Seq)
 	for i := range entries {
@@ -240,7 +241,8 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 	return missing, from, to
 }
 
-// room tells whether there is room for another account, and makes some if need be.
+// room reports whether another account can be remembered. When there is no room it first
+// forgets idle ones.
 func (a *accounts) room(now time.Time, left *int) bool {
 	if *left <= 0 && now.Sub(a.swept).Abs() >= wire.AccountLife/2 {
 		a.swept = now
@@ -295,7 +297,7 @@ func (a *accounts) missed(after, before uint64) (from, to time.Time) {
 	return from, to
 }
 
-// isOwed tells whether a packet is in a gap that may become smaller.
+// isOwed reports whether a packet fills part of an open gap.
 func (a *accounts) isOwed(seq uint64) bool {
 	return slices.ContainsFunc(a.gaps, func(g openGap) bool { return g.from <= seq && seq <= g.to })
 }

@@ -100,9 +100,9 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// Whatever is lost, doubled and overtaken: at each time what is counted of a key is no
-// more than was sent of it, and with what may be missing no less; and when the last line
-// of each key has come all of it is counted.
+// Packets are lost, doubled and reordered at random. At no time is more counted of a key
+// than was sent, nor less when the missing counts are added, and after the last line of
+// each key all of its counts are there.
 func TestAccountsNeverClaimTooMuch(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))

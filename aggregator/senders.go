@@ -157,14 +157,14 @@ func (s *senders) noSums(now time.Time) {
 func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	a := &from.accounts
 	switch {
-	case a.life != m.Incarnation || a.sums.Shed != m.Sums.Shed && m.Seq > a.seq:
-		a.begin(m, &s.accountsLeft)
-		if a.life != m.Incarnation {
-			*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq}
-			return
-		}
+	case a.life != m.Incarnation:
+		s.accountsLeft += len(a.keys)
+		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq}
+		return
 	case m.Seq <= a.seq:
 		return
+	case a.sums.Shed != m.Sums.Shed:
+		a.begin(m, &s.accountsLeft)
 	}
 	a.prune(s.keep)
 	s.gaps++
