@@ -15,7 +15,12 @@ type Gap struct {
 	// Loose is how many counts are missing that stood on no account, of any keys, and
 	// Booked how many that did. Keys that are spared have none of the former.
 	Loose, Booked int64
+	// HeldBack is how much is missing of what was told as held back of groups.
+	HeldBack int64
 }
+
+// packetSums are what a packet held, as [wire.Sums] have it.
+type packetSums struct{ booked, loose, heldBack uint64 }
 
 // accounts are what is known of one sender's sums and accounts: what it had sent
 // before a packet tells how much was in those that are missing, and accounts tell
@@ -27,6 +32,7 @@ type accounts struct {
 	start time.Time // of its flush
 	began uint64    // what came before is not known any more
 	first uint64    // from this on each packet has come or is in a gap
+	since int64     // the start of the flush of the first one, in ns since the Unix epoch
 
 	opened uint64 // accounts up to this one may be older than what is known here
 	keys   map[accountKey]*keyAccount
@@ -104,10 +110,10 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	}
 	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
 	g := openGap{
-		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked)},
+		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked), HeldBack: toCount(m.Sums.HeldBack - min(m.Sums.HeldBack, a.sums.HeldBack))},
 		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
 	}
-	if g.Loose+g.Booked == 0 {
+	if g.Loose+g.Booked+g.HeldBack == 0 {
 		return nil // they told of accounts alone, or that the sender lives
 	}
 	if m.Sums.Parts != a.sums.Parts { // some were held back, nobody knows since when
@@ -163,7 +169,9 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 		if missing > 0 {
 			healed += int64(missing)
 			c := e.Count
-			c.N, c.When = int64(missing), from
+			// Of what was held back nobody knows when it was, so that what can be placed
+			// was not.
+			c.N, c.When, c.InGroup = int64(missing), from, NotInGroup
 			h.Healed(c, to)
 		}
 	}
@@ -307,17 +315,19 @@ func (a *accounts) pay(n uint64) { a.owed -= min(n, a.owed) }
 
 // finish notes what a packet held, and tells of gaps that are smaller now: all counts
 // on accounts have come when none is owed any more.
-func (a *accounts) finish(m *wire.Meta, start time.Time, booked, loose uint64, h Handler) {
+func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, h Handler) {
 	if m.Seq >= a.seq {
 		if m.Seq > a.seq {
 			a.seq, a.start, a.sums = m.Seq, start.Add(time.Duration(m.Sums.Age)), m.Sums
 		}
-		a.sums.Booked += booked // those of a stream may come in parts
-		a.sums.Loose += loose
+		a.sums.Booked += of.booked // those of a stream may come in parts
+		a.sums.Loose += of.loose
+		a.sums.HeldBack += of.heldBack
 	} else {
 		for i := range a.gaps {
-			if g := &a.gaps[i]; g.from <= m.Seq && m.Seq <= g.to && loose > 0 {
-				g.Loose = max(0, g.Loose-toCount(loose))
+			if g := &a.gaps[i]; g.from <= m.Seq && m.Seq <= g.to && of.loose+of.heldBack > 0 {
+				g.Loose = max(0, g.Loose-toCount(of.loose))
+				g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
 				h.Missing(g.Gap)
 			}
 		}
@@ -331,7 +341,7 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, booked, loose uint64, h
 			h.Missing(g.Gap)
 		}
 	}
-	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose == 0 || a.start.Sub(g.To) > idleAccount })
+	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose+g.HeldBack == 0 || a.start.Sub(g.To) > idleAccount })
 }
 
 // prune forgets gaps that are out of all windows: their counts are owed no more.

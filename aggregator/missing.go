@@ -31,15 +31,23 @@ type missing struct {
 
 // sums are what any tells of a rule's window.
 type sums struct {
-	rule                 int
-	start, end, changes  int64
-	lacks, before, later int64
+	rule                int
+	start, end, changes int64
+	shortfall
+}
+
+// shortfall is what a window of a rule may lack of all keys together.
+type shortfall struct {
+	lacks         int64 // of any key, or [hotparam.Unknown]
+	heldBack      int64 // of what was told as held back of groups
+	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
 }
 
 type missingGap struct {
 	id            uint64
 	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
 	loose, booked int64
+	heldBack      int64 // of groups
 }
 
 type missingKey struct {
@@ -80,13 +88,13 @@ func (m *missing) add(g Gap) {
 	m.changes++
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
-		if x.loose, x.booked = min(x.loose, g.Loose), min(x.booked, g.Booked); x.loose+x.booked == 0 {
+		if x.loose, x.booked, x.heldBack = min(x.loose, g.Loose), min(x.booked, g.Booked), min(x.heldBack, g.HeldBack); x.loose+x.booked+x.heldBack == 0 {
 			delete(m.byID, g.ID)
 			*x = missingGap{}
 		}
 		return
 	}
-	if g.Loose+g.Booked == 0 {
+	if g.Loose+g.Booked+g.HeldBack == 0 {
 		return
 	}
 	for len(m.byID) < maxMissing && m.gaps[m.next].id != 0 {
@@ -101,7 +109,7 @@ func (m *missing) add(g Gap) {
 		k.spared[m.next/64] &^= 1 << (m.next % 64)
 		k.known[m.next/64] &^= 1 << (m.next % 64)
 	}
-	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked}
+	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack}
 	m.byID[g.ID] = m.next
 	m.next = (m.next + 1) % maxMissing
 }
@@ -258,28 +266,32 @@ func (m *missing) later(key missingKey, end int64) (n int64) {
 	return n
 }
 
-// any is the most that windows of any key may lack, and how many healed counts of all
-// keys of a rule are of before a window, and may be of it, or of it and may be of later.
-func (m *missing) any(rule int, start, end int64) (lacks, before, later int64) {
-	if s := &m.last; s.rule == rule && s.start == start && s.end == end && s.changes == m.changes {
-		return s.lacks, s.before, s.later
+// any is what a window of a rule, from start to before end, may lack.
+func (m *missing) any(rule int, start, end int64) (s shortfall) {
+	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
+		return last.shortfall
 	}
-	defer func() { m.last = sums{rule, start, end, m.changes, lacks, before, later} }()
-	lacks, _ = m.lacks(missingKey{rule: -1}, start, end)
+	s.lacks, _ = m.lacks(missingKey{rule: -1}, start, end)
+	for i := range m.gaps {
+		if x := &m.gaps[i]; len(m.byID) > 0 && x.id != 0 && x.to >= start && x.from < end {
+			s.heldBack += x.heldBack
+		}
+	}
 	for key, k := range m.keys {
 		if key.rule != rule {
 			continue
 		}
 		for _, h := range k.healed {
 			if (h.from < start || !h.placed) && h.to >= start {
-				before += h.n
+				s.before += h.n
 			}
 			if h.placed && h.from < end && h.to >= end {
-				later += h.n
+				s.later += h.n
 			}
 		}
 	}
-	return lacks, before, later
+	m.last = sums{rule, start, end, m.changes, s}
+	return s
 }
 
 // isNothing reports whether nothing is missing, nor was.

@@ -28,11 +28,12 @@ type senders struct {
 
 	gaps         uint64        // told so far: their IDs
 	accountsLeft int           // how many more are remembered
+	groups       uint32        // the mark of the rules with a share
 	keep         time.Duration // for so long gaps matter
 }
 
 func newSenders(rules *hotparam.Rules) *senders {
-	return &senders{held: newHeld(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace}
+	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace}
 }
 
 type sender struct {
@@ -159,7 +160,10 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	switch {
 	case a.life != m.Incarnation:
 		s.accountsLeft += len(a.keys)
-		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq}
+		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: start.UnixNano() + m.Sums.Age}
+		if m.Seq == 1 {
+			a.since = math.MinInt64 // nothing came before
+		}
 		return
 	case m.Seq <= a.seq:
 		return

@@ -81,7 +81,7 @@ func (c *Collector) repeat() {
 		return
 	}
 	c.remind()
-	left := c.budget.left() - len(c.counts) - len(c.parts)
+	left := c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
 	for i := range c.shards {
 		s := &c.shards[i]
 		t := s.table.Load()

@@ -109,6 +109,7 @@ type flusher struct {
 
 	// Kept for their room:
 	counts, parts []Count
+	heldBack      []HeldBack
 	origins       []Origin
 	keep          []int32
 	spare         books
@@ -145,7 +146,8 @@ func New(c Config) (*Collector, error) {
 	if c.Rules != nil {
 		col.windows = c.Rules.Windows()
 	}
-	col.profiles = newProfiles(c.Rules)
+	g, ok := c.Sink.(GroupSink)
+	col.profiles = newProfiles(c.Rules, ok && g.Groups())
 	col.steered = &steering{instances: 1}
 	col.steering.Store(col.steered)
 	col.factor, col.held = 1, 1

@@ -32,6 +32,7 @@ type packer struct {
 	lines int64 // in buf
 	mass  int64 // of the lines in buf
 	count Count // of the line to come
+	held  int64 // what that line tells as held back
 	sent  Sent
 }
 
@@ -58,7 +59,7 @@ func (p *packer) begin(f Flush) {
 // next prepares for the line of a count: one with another start needs a packet
 // of its own.
 func (p *packer) next(c *Count) {
-	p.count = *c
+	p.count, p.held = *c, 0
 	start := c.Start
 	if start.IsZero() {
 		start = p.told.Start
@@ -87,6 +88,7 @@ func (p *packer) Send(line []byte) (int, error) {
 	p.buf = append(p.buf, line...)
 	p.lines++
 	p.mass += p.count.N
+	p.sums.HeldBack += uint64(p.held)
 	if p.count.Account.Number != 0 {
 		p.sums.Booked += uint64(p.count.N)
 		if !p.count.Start.IsZero() {
@@ -112,6 +114,7 @@ func (p *packer) start() {
 			p.told.Unsent, p.told.Aged = 0, 0 // told once
 		}
 		p.head.Sums.Booked, p.head.Sums.Loose, p.head.Sums.Parts = p.sums.Booked, p.sums.Loose, p.sums.Parts
+		p.head.Sums.HeldBack = p.sums.HeldBack
 		if p.head.Sums.Since = 0; p.head.Seq > 1 {
 			p.head.Sums.Since = p.told.Start.UnixNano() - p.before
 		}

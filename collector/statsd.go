@@ -145,6 +145,11 @@ func newStatsDTo(senders []statsd.Sender, c StatsDConfig) (*StatsD, error) {
 		p.only = len(parts) == 1
 		s.packers = append(s.packers, p)
 	}
+	if s.Groups() {
+		for _, p := range s.packers {
+			p.head.Groups = wire.GroupsMark(c.Rules)
+		}
+	}
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
 		prefix := rule.CountPrefix(c.Rules.Namespace)
@@ -191,12 +196,28 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 		// returns, so the name need not be copied.
 		_ = p.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
 	}
+	s.sendHeldBack(flush.HeldBack)
 	for _, p := range s.packers {
 		must := len(counts) == 0 || p.due(&flush)
 		p.quiet = !p.begun()
 		sent.add(p.end(must))
 	}
 	return sent
+}
+
+// sendHeldBack sends what is held back of groups, with the counts of the flush itself.
+func (s *StatsD) sendHeldBack(groups []HeldBack) {
+	for i := range groups {
+		g := &groups[i]
+		r := s.rules[g.Rule]
+		if r == nil || r.home == nil {
+			continue // all keys of a rule with a share have one home
+		}
+		r.home.next(&Count{})
+		r.home.held = g.N
+		s.name = wire.AppendHeldBack(s.name[:0], s.encoding, r.prefix, g.Group, g.N)
+		_, _ = r.home.Send(s.name) // it keeps what goes wrong to itself
+	}
 }
 
 // SendOrigins implements [OriginSink]: origins go where the key's counts go. A
@@ -256,6 +277,9 @@ func (s *StatsD) Patient() bool { return !s.packers[0].meta }
 
 // Accounts implements [AccountSink]: a StatsD that is not ours would add lines of 0.
 func (s *StatsD) Accounts() bool { return s.packers[0].meta }
+
+// Groups implements [GroupSink].
+func (s *StatsD) Groups() bool { return s.packers[0].meta && s.encoding != wire.Strict }
 
 // Fit implements [Sink].
 func (s *StatsD) Fit(text []byte) []byte { return s.encoding.Fit(text) }

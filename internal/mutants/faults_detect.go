@@ -25,7 +25,7 @@ var windowFaults = []Fault{
 	},
 	{
 		Name: "high without what is held back", File: "aggregator/detector.go",
-		Old: "v.held = bound", New: "v.held = 0 * bound",
+		Old: "v.held, v.untold = bound, untold", New: "v.held, v.untold = 0*bound, untold",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
@@ -93,8 +93,28 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a share's total forgets strays", File: "aggregator/share.go",
-		Old: "hidden += g.strays.sum(last, panes)", New: "",
+		Old: "hidden += g.strays.ring.sum(last, panes)", New: "",
 		Test: "TestSharesCountWhatHasNoGroup",
+	},
+	{
+		Name: "what was held back of a group counts again when it comes", File: "aggregator/heldback.go",
+		Old: "return SurelyInGroup", New: "return NotInGroup",
+		Test: "TestHeldBackIsInItsGroup",
+	},
+	{
+		Name: "what was told before a sender was heard of counts as told", File: "aggregator/heldback.go",
+		Old: "case m.Start <= from.accounts.since:", New: "case false:",
+		Test: "TestHeldBackIsInItsGroup",
+	},
+	{
+		Name: "a lost line of what is held back is forgotten", File: "aggregator/share.go",
+		Old: "most + hidden + s.lacks + s.heldBack + s.before", New: "most + hidden + s.lacks + s.before",
+		Test: "TestHeldBackIsInItsGroup",
+	},
+	{
+		Name: "a sender of other rules is believed to tell groups", File: "aggregator/packet.go",
+		Old: "m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "!m.Sums.Told, now)",
+		Test: "TestHeldBackIsInItsGroup",
 	},
 	{
 		Name: "a share's total is forgotten", File: "aggregator/share.go",
@@ -210,7 +230,7 @@ var packetFaults = []Fault{
 	},
 	{
 		Name: "held bounds are forgotten", File: "aggregator/packet.go",
-		Old: "d.senders.held.note(s, m.Held, now)", New: "",
+		Old: "d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "",
 		Test: "TestDecoder",
 	},
 	{
