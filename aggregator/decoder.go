@@ -84,6 +84,7 @@ type Decoder struct {
 	timed    bool                // some of them have a time of their own
 	groups   bool                // the packet at hand tells what is held back of groups
 	held     int64               // and how much of all of them
+	byRule   []uint64            // the counts of the packet at hand, as ruleSums have them
 	entries  []entry             // those with an account
 	text     []byte              // of those whose text does not stand in the packet
 	params   hotparam.Params     // of a key that is made canonical
@@ -116,6 +117,7 @@ type decoderStats struct {
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
 	d.senders = newSenders(rules)
+	d.byRule = make([]uint64, len(d.senders.ruled.told))
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
@@ -143,6 +145,7 @@ func cutLine(packet []byte) (line, rest []byte) {
 func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
+	clear(d.byRule)
 	d.groups, d.held = accounts && m.Groups == d.senders.groups, 0
 	believe := ours || d.Canonical
 	var line []byte
@@ -169,8 +172,13 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			if c.N > 0 {
 				d.counts, at = d.counts[:n+1], n
 			}
+			booked := 0
 			if account.Number != 0 && accounts {
 				d.entries = append(d.entries, entry{*c, account, at})
+				booked = 1
+			}
+			if place := d.senders.ruled.place[c.Rule]; place >= 0 {
+				d.byRule[2*place+booked] += uint64(c.N)
 			}
 		}
 	}
@@ -200,7 +208,7 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	if d.stats.retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
-	from.accounts.finish(m, when, packetSums{uint64(booked), uint64(sum - booked), uint64(d.held)}, h)
+	from.accounts.finish(m, when, packetSums{uint64(booked), uint64(sum - booked), uint64(d.held), d.byRule}, &d.senders.ruled, h)
 }
 
 // hand gives the counts to the handler.

@@ -102,6 +102,9 @@ type flusher struct {
 	opened       uint64 // accounts
 	shedAccounts uint64 // those that could not be kept as long as promised
 	reminded     int64  // when hot keys' accounts were last looked at
+	calm         bool   // the last flush held nothing back
+	coldSecond   int64  // in which coldOpened accounts of keys that are no candidates were opened
+	coldOpened   int
 
 	lost, toldLost, toldAged int64
 	failing                  bool      // and logged

@@ -42,6 +42,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	was := c.factor
 	v := c.choose()
 	unheld := c.held == 1
+	c.calm = unheld
 	c.held, c.candidates = 1, 0
 	c.counts, c.parts = c.counts[:0], c.parts[:0]
 	for i := range c.shards {

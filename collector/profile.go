@@ -18,6 +18,7 @@ type profile struct {
 	keep   int64 // the longest window, in ns: a count that is held longer leaves
 
 	absolute bool // some level compares with a count alone
+	jumps    bool // some level compares with what was before
 }
 
 // level is one of a profile's thresholds.
@@ -116,6 +117,7 @@ func newProfile(rule *hotparam.Rule, x *hotparam.Exception) profile {
 		}
 		p.levels = append(p.levels, l)
 		p.absolute = p.absolute || t.Kind == hotparam.Absolute
+		p.jumps = p.jumps || t.Kind == hotparam.Jump
 	}
 	if p.keep == 0 {
 		p.keep = int64(hotparam.MaxWindow)

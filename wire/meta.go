@@ -36,6 +36,9 @@ type Meta struct {
 	// Groups is the [GroupsMark] of the rules of whose groups the sender tells what it
 	// holds back; 0: it tells none.
 	Groups uint32
+	// Rules are the sums of each rule before this packet, as [AppendRuleSums] has them; a
+	// view into the line. Empty: it does not tell.
+	Rules []byte
 	// Sums is what the sender had sent before this packet, if it tells.
 	Sums Sums
 }
@@ -91,6 +94,9 @@ func AppendMeta(dst []byte, m Meta) []byte {
 	if m.Sums.Told {
 		dst = m.Sums.append(append(dst, ",b:"...))
 	}
+	if len(m.Rules) > 0 {
+		dst = append(append(dst, ",r:"...), m.Rules...)
+	}
 	return dst
 }
 
@@ -139,7 +145,7 @@ func (s *Sums) parse(text []byte) (ok bool) {
 const (
 	MaxInstance = 64
 	// Aged and Sent are never negative.
-	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,g:,b:.......") + MaxInstance + 16 + 20 + 3*20 + 2*19 + 8 + 6*16 + 2*17
+	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,g:,b:.......,r:") + maxRuleSums + MaxInstance + 16 + 20 + 3*20 + 2*19 + 8 + 6*16 + 2*17
 )
 
 // IsMeta tells whether a line is a meta line.
@@ -188,6 +194,8 @@ func ParseMeta(line []byte) (Meta, error) {
 			m.Aged, ok = parseInt(value, ok)
 		case 'b':
 			ok = m.Sums.parse(value) && ok
+		case 'r':
+			m.Rules = value
 		case 'w':
 			m.Sent, ok = parseInt(value, ok)
 		case 'g':

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 		Instance: []byte(strings.Repeat("i", wire.MaxInstance)), Incarnation: math.MaxUint64, Seq: math.MaxUint64,
 		Start: math.MinInt64, Held: math.MinInt64, Unsent: math.MinInt64, Aged: math.MaxInt64,
 		Sent: math.MaxInt64, Sums: wire.Sums{Told: true, Booked: math.MaxUint64, Loose: math.MaxUint64, Opened: math.MaxUint64, Shed: math.MaxUint64, Parts: math.MaxUint64, Age: math.MinInt64, Since: math.MinInt64, HeldBack: math.MaxUint64},
-		Groups: math.MaxUint32,
+		Groups: math.MaxUint32, Rules: wire.AppendRuleSums(nil, math.MaxUint32, slices.Repeat([]uint64{math.MaxUint64}, 2*wire.MaxRuleSums)),
 	}
 	if n := len(wire.AppendMeta(nil, longest)); n != wire.MaxMeta {
 		t.Errorf("the longest meta line has %d bytes, MaxMeta is %d", n, wire.MaxMeta)

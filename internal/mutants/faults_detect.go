@@ -97,6 +97,16 @@ var thresholdFaults = []Fault{
 		Test: "TestSharesCountWhatHasNoGroup",
 	},
 	{
+		Name: "what is missing of one rule is of no rule", File: "aggregator/rulesums.go",
+		Old: "between[i] = sent - s.got[i] - s.missing[i]", New: "between[i] = 0",
+		Test: "TestRuleSumsBoundWhatIsMissing|TestLossIsOfItsRule",
+	},
+	{
+		Name: "what came late is missing of its rule for ever", File: "aggregator/rulesums.go",
+		Old: "s.missing[i] -= min(n, s.missing[i])", New: "",
+		Test: "TestRuleSumsBoundWhatIsMissing",
+	},
+	{
 		Name: "what was held back of a group counts again when it comes", File: "aggregator/heldback.go",
 		Old: "return SurelyInGroup", New: "return NotInGroup",
 		Test: "TestHeldBackIsInItsGroup",
