@@ -177,12 +177,12 @@ var thresholdFaults = []Fault{
 var accountFaults = []Fault{
 	{
 		Name: "the counts of a gap are no bound", File: "aggregator/missing.go",
-		Old: "lacks += x.loose", New: "",
+		Old: "lacks += of.Loose", New: "",
 		Test: "TestHealedBounds",
 	},
 	{
 		Name: "the counts on accounts of a gap are no bound", File: "aggregator/missing.go",
-		Old: "lacks += x.booked", New: "",
+		Old: "lacks += of.Booked", New: "",
 		Test: "TestHealedBounds",
 	},
 	{
