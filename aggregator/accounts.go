@@ -78,6 +78,7 @@ type openGap struct {
 	Gap
 	from, to uint64 // sequences
 	opened   uint64 // accounts, when the next packet was made
+	unheard  int64  // counts on accounts in those of its packets that have not come
 }
 
 const (
@@ -133,6 +134,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		a.pruned = a.gaps[0]
 		a.gaps = slices.Delete(a.gaps, 0, 1)
 	}
+	g.unheard = g.Booked
 	a.gaps = append(a.gaps, g)
 	a.owed += uint64(g.Booked)
 	return &a.gaps[len(a.gaps)-1]
@@ -145,14 +147,20 @@ func (g *openGap) told() Gap {
 	return of
 }
 
-// found notes loose counts of a packet in the gap that has come.
-func (g *openGap) found(byRule []uint64, ruled *ruled) {
+// found notes what a packet of the gap held that has come. Of its counts on accounts some
+// may have been made up for before: what has not come is a bound of its own.
+func (g *openGap) found(of *packetSums, ruled *ruled) {
+	g.Loose = max(0, g.Loose-toCount(of.loose))
+	g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
+	g.unheard = max(0, g.unheard-toCount(of.booked))
+	g.Booked = min(g.Booked, g.unheard)
 	if g.ByRule == nil {
 		return
 	}
-	for place, number := range ruled.numbers { // counts on accounts are owed until all have come
-		left := &g.ByRule[number].Loose
-		*left = max(0, *left-toCount(byRule[2*place]))
+	for place, number := range ruled.numbers {
+		left := &g.ByRule[number]
+		left.Loose = max(0, left.Loose-toCount(of.byRule[2*place]))
+		left.Booked = max(0, left.Booked-toCount(of.byRule[2*place+1]))
 	}
 }
 
@@ -362,14 +370,16 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *r
 		a.sums.Loose += of.loose
 		a.sums.HeldBack += of.heldBack
 	} else {
+		unheard := int64(0)
 		for i := range a.gaps {
-			if g := &a.gaps[i]; g.from <= m.Seq && m.Seq <= g.to && of.loose+of.heldBack > 0 {
-				g.Loose = max(0, g.Loose-toCount(of.loose))
-				g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
-				g.found(of.byRule, ruled)
+			g := &a.gaps[i]
+			if g.from <= m.Seq && m.Seq <= g.to && of.booked+of.loose+of.heldBack > 0 {
+				g.found(&of, ruled)
 				h.Missing(g.told())
 			}
+			unheard += g.unheard
 		}
+		a.owed = min(a.owed, uint64(unheard))
 	}
 	owed := toCount(a.owed)
 	for i := range a.gaps {

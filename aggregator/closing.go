@@ -82,13 +82,13 @@ func (d *Detector) passOver(r *ruleWatch, v *view, over int64) {
 }
 
 // isIdle tells whether the pane that is closed next can change nothing.
-func (v *view) isIdle() bool { return v.marked == 0 && (!v.ranks || v.closed >= v.busy) }
+func (v *view) isIdle() bool { return v.marked == 0 && (!v.comparesAll() || v.closed >= v.busy) }
 
 // closePane looks at the window that ends with a pane.
 func (d *Detector) closePane(r *ruleWatch, v *view, pane int64) {
 	end := v.Start(pane + 1)
 	var change hotparam.Change
-	if v.ranks && pane <= v.busy {
+	if v.comparesAll() && pane <= v.busy {
 		change.Hot = d.compareAll(r, v, pane, end)
 	}
 	for _, w := range r.hot {
@@ -107,8 +107,8 @@ func (d *Detector) closePane(r *ruleWatch, v *view, pane int64) {
 }
 
 // compareAll makes the keys hot that pass a threshold which compares keys with
-// each other, by the window that ends with a pane, and returns those that are
-// hot only now.
+// each other, or with what they were, by the window that ends with a pane, and returns
+// those that are hot only now.
 func (d *Detector) compareAll(r *ruleWatch, v *view, pane int64, end time.Time) []hotparam.Hot {
 	var passed []int32
 	for _, t := range v.thresholds {
@@ -129,7 +129,7 @@ func (d *Detector) compareAll(r *ruleWatch, v *view, pane int64, end time.Time) 
 			w = r.keys[string(v.name(i))]
 		}
 		for _, t := range v.thresholds {
-			if t.Kind != hotparam.Share && t.Kind != hotparam.Top || w != nil && w.marks[t.number].hot {
+			if t.Kind == hotparam.Absolute || w != nil && w.marks[t.number].hot {
 				continue
 			}
 			low, _ := v.bounds(i, pane)

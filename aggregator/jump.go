@@ -33,13 +33,16 @@ type history struct {
 	of    int64 // panes of the window
 	per   int64 // so many of them are one of these
 	began int64 // first pane of the window that was seen from its start on; none: MaxInt64
+	// longest: the rule has no longer window, so that collectors hold nothing back for
+	// longer than this one.
+	longest bool
 }
 
 func newHistory(w hotparam.Window, grace, budget int64) *history {
 	h := &history{of: int64(w.Panes), per: int64(w.Panes+baselineWindows-1) / baselineWindows, began: math.MaxInt64}
 	wide := hotparam.Window{
 		Pane:  w.Pane * time.Duration(h.per),
-		Panes: int((baselineWindows+1)*h.of/h.per) + 2,
+		Panes: int((baselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
 	}
 	h.window = newWindow(wide, (grace+h.per-1)/h.per+1, budget)
 	h.nameFrom(math.MaxInt64) // its keys are found by their hash
@@ -62,10 +65,17 @@ func (h *history) tick(now time.Time, pane int64) {
 	}
 }
 
+// straddle is how many panes before its time a count is placed at most that was held back:
+// a window, and an eighth of that since collectors round.
+func (h *history) straddle() int64 { return h.of + h.of/8 + 1 }
+
 // baseline bounds the count of entry i of the window in the ten windows before the one
 // that ends with pane last, or as much of them as was seen with no loss since, but at
 // least one: windows is how many that is. high is [hotparam.Unknown] if it is not known.
-func (h *history) baseline(w *window, i int32, text []byte, last int64) (low, high int64, windows hotparam.Fraction) {
+//
+// When the window is over, all of the baseline that was held back has come, or is part of
+// no claim. Then what a flood can hide of a key is what it counted just before.
+func (h *history) baseline(w *window, i int32, text []byte, last int64, over bool) (low, high int64, windows hotparam.Fraction) {
 	to := last - h.of
 	from := max(to-baselineWindows*h.of+1, h.began, w.lost+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.of {
@@ -79,6 +89,12 @@ func (h *history) baseline(w *window, i int32, text []byte, last int64) (low, hi
 		low, _ = h.span(hash, text, outer, outer-inner+1)
 	}
 	_, most := h.span(hash, text, end, end-first+1)
+	if over && h.longest && h.held > 0 && most != hotparam.Unknown {
+		early := floorDiv(from-h.straddle(), h.per)
+		if _, all := h.span(hash, text, end, end-early+1); all != hotparam.Unknown {
+			most = min(most, all-h.held)
+		}
+	}
 	if most == hotparam.Unknown {
 		return low, hotparam.Unknown, windows
 	}

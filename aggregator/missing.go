@@ -160,7 +160,7 @@ func (m *missing) spare(gap uint64, key missingKey, known bool) {
 func (m *missing) of(key missingKey, when int64) *missingOf {
 	k := m.keys[key]
 	if k == nil {
-		if len(m.keys) >= maxMissingKeys {
+		if len(m.keys) >= maxMissingKeys && !m.evict() {
 			return nil
 		}
 		k = &missingOf{newest: when}
@@ -168,6 +168,24 @@ func (m *missing) of(key missingKey, when int64) *missingOf {
 	}
 	k.newest = max(k.newest, when)
 	return k
+}
+
+// evict makes room for a key, in the place of one of a few of which nothing was healed: the
+// one that matters for the least time. Then that may lack what it was spared.
+func (m *missing) evict() bool {
+	const looks = 16
+	var victim missingKey
+	oldest, looked := int64(math.MaxInt64), 0
+	for key, k := range m.keys {
+		if len(k.healed) == 0 && k.newest < oldest {
+			victim, oldest = key, k.newest
+		}
+		if looked++; looked == looks {
+			break
+		}
+	}
+	delete(m.keys, victim)
+	return oldest < math.MaxInt64
 }
 
 // heal notes n counts of a key that are placed at from and may be of up to to. It is

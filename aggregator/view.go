@@ -64,12 +64,24 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 			parts++
 		}
 	}
+	longest := time.Duration(0)
 	for _, v := range r.views {
 		v.open(budget/parts, late)
 		r.shares = r.shares || v.groups != nil
+		longest = max(longest, v.thresholds[0].Rate.Per)
+	}
+	for _, v := range r.views {
+		if v.history != nil {
+			v.history.longest = v.thresholds[0].Rate.Per == longest
+		}
 	}
 	return r
 }
+
+// comparesAll reports whether keys are looked at when a pane is over that no threshold
+// holds hot: a share and a rank are of all keys then, and a baseline is known by then
+// although counts were held back.
+func (v *view) comparesAll() bool { return v.ranks || v.history != nil && v.held > 0 }
 
 // takeOff takes a count off the total of a group, and reports whether it is of the name
 // for that, and of no key.

@@ -86,7 +86,8 @@ func blindsNoKind(t *testing.T, flood int, network Network) {
 			}
 		}
 		t.Logf("%s: %d of %d missed", rule.Hot[0].Name(), missed, len(r.Exact[i]))
-		if missed > 0 && (rule.Hot[0].Kind != "jump" || flood == 0) {
+		// What is lost of a flood may be of any key: more than these jumps are.
+		if hidden := rule.Hot[0].Kind == "jump" && flood > 0 && network.Lost > 0; missed > 0 && !hidden {
 			t.Errorf("%s: %d of %d missed", rule.Hot[0].Name(), missed, len(r.Exact[i]))
 		}
 	}
