@@ -151,6 +151,11 @@ var accountFaults = []Fault{
 		Test: "TestHealedBounds",
 	},
 	{
+		Name: "a request that repeats a parameter is several", File: "aggregator/repeats.go",
+		Old: "t.sum-repeated", New: "t.sum",
+		Test: "TestRepeatedParametersAreOneRequest",
+	},
+	{
 		Name: "the counts on accounts of a gap are no bound", File: "aggregator/missing.go",
 		Old: "lacks += x.booked", New: "",
 		Test: "TestHealedBounds",
