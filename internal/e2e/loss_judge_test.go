@@ -21,6 +21,7 @@ type lossRun struct {
 	windows     int      // of rate keys that had been hot for a window
 	vague       []string // of them: the bounds are not known, or far apart
 	closed, far int      // bounds of windows that were over, or can only be of others
+	strange     int      // of these, of keys whose windows are all alike
 	wrong       []string
 }
 
@@ -57,7 +58,8 @@ const lossLag, lossAge = int64(250e6), int64(1300e6)
 // that they can be of.
 func (r *lossRun) judgeBounds(e lossTold) {
 	key, h := &r.truth.keys[e.key], e.hot
-	if r.plan.keys[e.key].rule == "rate" && h.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written {
+	settled := r.plan.keys[e.key].rule == "rate" && h.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written
+	if settled {
 		r.windows++
 		if h.High == hotparam.Unknown || h.High-h.Low > lossThreshold/10 {
 			r.vague = append(r.vague, fmt.Sprintf("%s at %s: %d to %d", r.plan.keys[e.key].value, r.since(e.written), h.Low, h.High))
@@ -91,6 +93,9 @@ func (r *lossRun) judgeBounds(e lossTold) {
 		r.report("%s at %s: low %d, and no window until then has more than %d", r.plan.keys[e.key].member(), r.since(e.written), h.Low, mostLow)
 	case open:
 		r.far++
+		if settled && r.plan.keys[e.key].to*lossWidth+r.begin > e.written {
+			r.strange++
+		}
 	default:
 		r.report("%s at %s: low %d and high %d, and the windows that have so many have at least %d", r.plan.keys[e.key].member(), r.since(e.written), h.Low, h.High, leastHigh)
 	}
@@ -176,6 +181,9 @@ func (r *lossRun) judge(t *testing.T) {
 		lost, all, len(hot), r.closed, r.far, len(r.vague), r.windows, r.vague)
 	if r.closed < len(hot) || r.closed < r.far {
 		t.Errorf("%d bounds can be of a window that was over, and %d cannot: nothing is shown", r.closed, r.far)
+	}
+	if r.strange > 1+r.windows/20 {
+		t.Errorf("%d of %d bounds of steady keys can be of no window that was over", r.strange, r.windows)
 	}
 	most := 4 // of so few that one in a hundred tells nothing
 	if r.windows > 150 {
