@@ -85,7 +85,7 @@ func (r *lossRun) judgeBounds(e lossTold) {
 		// Of a window that is not over, what came within the lag is not known yet.
 		if over > e.written-lossAge && !open {
 			least, _ := key.in(last-9, last-4)
-			open = h.High >= least-r.truth.secret(e.key, last-9, last-4, over-lossWidth)
+			open = h.High == hotparam.Unknown || h.High >= least-r.truth.secret(e.key, last-9, last-4, over-lossWidth)
 		}
 	}
 	switch {
@@ -200,8 +200,8 @@ func (r *lossRun) compare(t *testing.T, lossless *lossRun) {
 	hot, latest := r.hotKeys(), int64(0)
 	for key, want := range lossless.hotKeys() {
 		got, ok := hot[key]
-		if !ok {
-			continue // judge says whether it had to be
+		if !ok || got[1] == math.MaxInt64 {
+			continue // judge says whether it had to be, and that it never cooled
 		}
 		late := (got[1] - r.begin) - (want[1] - lossless.begin)
 		latest = max(latest, late)
