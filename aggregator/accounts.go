@@ -305,8 +305,9 @@ func (a *accounts) isOwed(seq uint64) bool {
 // pay takes off what is owed.
 func (a *accounts) pay(n uint64) { a.owed -= min(n, a.owed) }
 
-// finish notes what a packet held, and tells of gaps that are smaller now: all counts
-// on accounts have come when none is owed any more.
+// finish notes what a packet held, and tells of gaps that are smaller now: of counts on
+// accounts each has at most what is owed still, or one that is found late would leave a
+// bound of all that were with it.
 func (a *accounts) finish(m *wire.Meta, start time.Time, booked, loose uint64, h Handler) {
 	if m.Seq >= a.seq {
 		if m.Seq > a.seq {
@@ -322,14 +323,14 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, booked, loose uint64, h
 			}
 		}
 	}
-	if a.owed > 0 || len(a.gaps) == 0 {
-		return
-	}
-	for i := range a.gaps {
-		if g := &a.gaps[i]; g.Booked > 0 {
-			g.Booked = 0
+	for i := range a.gaps { // none lacks more than all of them do
+		if g := &a.gaps[i]; g.Booked > toCount(a.owed) {
+			g.Booked = toCount(a.owed)
 			h.Missing(g.Gap)
 		}
+	}
+	if a.owed > 0 || len(a.gaps) == 0 {
+		return
 	}
 	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose == 0 || a.start.Sub(g.To) > idleAccount })
 }
