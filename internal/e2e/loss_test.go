@@ -86,7 +86,7 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), senderVariable+"="+string(text), "GOMAXPROCS=1")
+		cmd.Env = append(os.Environ(), senderVariable+"="+string(text), "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0") // else each takes a second more to end
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 		s.Signal(syscall.SIGTERM)
 	}
 	for _, s := range senders {
-		if code := s.Stop(); code != 0 {
+		if code := s.Wait(); code != 0 {
 			t.Errorf("a sender ended with exit code %d", code)
 		}
 	}
