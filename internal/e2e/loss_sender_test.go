@@ -28,8 +28,8 @@ import (
 const senderVariable = "HOTPARAM_E2E_SENDER"
 
 // sender is an instance that requests itself what a plan says, through its guard and
-// collector, and writes down what it counted and when: a line "key before after" a
-// request, in nanoseconds.
+// collector, and writes down what it counted and when: a line "key planned before after"
+// a request, in nanoseconds.
 type sender struct {
 	Config, Log         string // files
 	Instance, Instances int
@@ -121,7 +121,7 @@ func (s *sender) request(ctx context.Context, handler http.Handler) error {
 			req := httptest.NewRequestWithContext(ctx, http.MethodGet, k.path()+"?q="+k.value, http.NoBody)
 			before := time.Now().UnixNano()
 			handler.ServeHTTP(nowhere{}, req)
-			fmt.Fprintln(out, r.key, before, time.Now().UnixNano())
+			fmt.Fprintln(out, r.key, at.UnixNano(), before, time.Now().UnixNano())
 		}
 	}
 	if err := out.Flush(); err != nil {

@@ -13,6 +13,23 @@ import (
 type lossTruth struct {
 	keys    []lossCounts // by the plan's numbers
 	senders [][]lossPacket
+	stalls  []lossSpan // when requests should have come and when they came, if the machine held them up
+}
+
+// lossStall is how late a request must be to tell that the machine was held up.
+const lossStall = int64(100e6)
+
+// stalled reports whether the machine was held up in a time.
+func (x *lossTruth) stalled(from, to int64) bool {
+	return slices.ContainsFunc(x.stalls, func(s lossSpan) bool { return s.first < to && s.last > from })
+}
+
+// late is how late a request was at most.
+func (x *lossTruth) late() (most int64) {
+	for _, s := range x.stalls {
+		most = max(most, s.last-s.first)
+	}
+	return most
 }
 
 // lossCounts is the counts of one key.
@@ -22,7 +39,7 @@ type lossCounts struct {
 	all   []lossEvent
 }
 
-type lossSpan struct{ first, last int64 } // panes
+type lossSpan struct{ first, last int64 } // panes, or instants
 
 type lossEvent struct {
 	sender int
@@ -67,9 +84,12 @@ func (x *lossTruth) read(t *testing.T, sender int, name string) {
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var key int
-		var before, after int64
-		if _, err := fmt.Sscan(lines.Text(), &key, &before, &after); err != nil {
+		var planned, before, after int64
+		if _, err := fmt.Sscan(lines.Text(), &key, &planned, &before, &after); err != nil {
 			t.Fatalf("%s: %q: %v", name, lines.Text(), err)
+		}
+		if before-planned > lossStall {
+			x.stalls = append(x.stalls, lossSpan{planned, before})
 		}
 		c := &x.keys[key]
 		c.all = append(c.all, lossEvent{sender, before})
