@@ -20,7 +20,8 @@ func IsMore(text []byte) bool { return string(text[paramsStart(text):]) == more 
 // A key's group is its route and the names of its parameters, "GET /search?page&q".
 // The share of a key is its part of the requests of its group. A request that has
 // several keys of one group is one request: what it counts beyond the first is counted
-// once more under the name of [AppendAgain], and taken off the group's total.
+// once more under the name of [AppendAgain], and taken off the group's total. The same is
+// counted for rules with [Rule.Overlaps], whose keys are added up as well.
 
 // AppendGroup appends the group of a key with this text; paramsOnly is that of its rule.
 func AppendGroup(dst, text []byte, paramsOnly bool) []byte {

@@ -71,6 +71,19 @@ func (p *Params) isRepeated(i int) bool { return i > 0 && p.list[i].equal(&p.lis
 
 func (q *param) equal(r *param) bool { return q.text == r.text && q.eq == r.eq && q.source == r.source }
 
+// RepeatsNames reports whether some name comes more than once, whatever the sources and
+// values: only then can a request have several keys of the same names. The parameters
+// must be sorted.
+func (p *Params) RepeatsNames() bool {
+	for i := 1; i < len(p.list); i++ {
+		q, r := &p.list[i-1], &p.list[i]
+		if q.eq == r.eq && q.text[0] == r.text[0] && q.name() == r.name() { // most differ at the first byte
+			return true
+		}
+	}
+	return false
+}
+
 // pickFirstValues is pick where there are more than [MaxKeys]: it goes by the number
 // that each value has among those of its name.
 func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n int, more bool) {

@@ -143,7 +143,7 @@ func (d *Detector) Count(c Count) { d.count(&c) }
 
 func (d *Detector) count(c *Count) {
 	r := d.rules[c.Rule]
-	if r == nil || r.shares && r.takeOff(c) {
+	if r == nil || (r.shares || r.overlaps) && r.takeOff(c) {
 		return
 	}
 	if r.overlaps && hotparam.IsTotal(c.Text) {

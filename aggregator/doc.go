@@ -23,6 +23,6 @@
 // The detector by file: view.go the windows of a rule · threshold.go what a key
 // needs, share.go jump.go top.go the kinds that compare · enter.go closing.go
 // what a count, and a pane's end, change · attribution.go origins.go what is
-// listed, and where it comes from · totals.go usual.go kin.go which is as always ·
+// listed, and where it comes from · totals.go usual.go kin.go repeats.go which is as always ·
 // suspects.go · verdict.go the account of it.
 package aggregator

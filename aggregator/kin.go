@@ -21,30 +21,34 @@ type kin struct {
 }
 
 // part is what keys of the same names have of another's count: a request has one
-// of them only.
+// of them, or as many as it repeats parameters.
 type part struct {
-	names   string
-	low     int64
-	unusual int64 // of these, of keys that are not usual
+	names    string
+	repeated int64 // see [repeats.most]
+	all      tally
+	unusual  tally // keys that are not usual
 }
 
-func (k *kin) addPart(names string, low int64, usual bool) {
-	at := slices.IndexFunc(k.parts, func(p part) bool { return p.names == names })
+// addPart adds what w has of the count of a key that is more general by the other
+// names.
+func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
+	at := slices.IndexFunc(k.parts, func(p part) bool { return p.names == others })
 	if at < 0 {
 		at = len(k.parts)
-		k.parts = append(k.parts, part{names: names})
+		k.parts = append(k.parts, part{names: others, repeated: w.repeatedIn(v, pane)})
 	}
 	p := &k.parts[at]
-	p.low += low
-	if !usual {
-		p.unusual += low
+	low := w.lowIn(v, pane)
+	p.all.add(low)
+	if !w.usual {
+		p.unusual.add(low)
 	}
 }
 
 // hotPart is the least part of a key's count that hot keys beside it have.
 func (k *kin) hotPart() (low int64) {
 	for i := range k.parts {
-		low = max(low, k.parts[i].low)
+		low = max(low, k.parts[i].all.atLeast(k.parts[i].repeated))
 	}
 	return low
 }
@@ -53,7 +57,7 @@ func (k *kin) hotPart() (low int64) {
 // are not usual.
 func (k *kin) unusualPart() (low int64) {
 	for i := range k.parts {
-		low = max(low, k.parts[i].unusual)
+		low = max(low, k.parts[i].unusual.atLeast(k.parts[i].repeated))
 	}
 	return low
 }
@@ -66,6 +70,12 @@ func (w *watched) lowIn(v *view, pane int64) int64 {
 		return low
 	}
 	return 0
+}
+
+// repeatedIn is how often requests of the window of a view that ends with a pane count
+// for a key's group once more, at most.
+func (w *watched) repeatedIn(v *view, pane int64) int64 {
+	return v.repeats.most(v.window, hotparam.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
 // findParts finds, for the hot keys of a view, which parts of their counts other
@@ -85,7 +95,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 				}
 				g.specifics = append(g.specifics, w)
 				if g.by.view == v && !w.byShare {
-					g.addPart(w.general[i].others, w.lowIn(v, pane), w.usual)
+					g.addPart(w, w.general[i].others, v, pane)
 				}
 			}
 		}
@@ -100,7 +110,8 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 		_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)
 		for i := range groups {
 			if g := &groups[i]; total != hotparam.Unknown && g.key.isApart(u) {
-				u.parts = append(u.parts, part{low: g.low - (total - low), unusual: g.low - (total - low)})
+				both := tally{highest: g.low - (total - low)}
+				u.parts = append(u.parts, part{repeated: hotparam.Unknown, all: both, unusual: both})
 			}
 		}
 	}
@@ -116,11 +127,11 @@ func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
 	return keys
 }
 
-// kinGroup is the hot keys of a route that have the same names: a request has one
-// of them.
+// kinGroup is the hot keys of a route that have the same names.
 type kinGroup struct {
 	key       *watched // one of them
-	low, high int64    // of all; high may be hotparam.Unknown
+	lows      tally
+	low, high int64 // requests of all at least, and at most: hotparam.Unknown: cannot be told
 }
 
 // groupsOf returns the groups of the hot keys that are wanted, with their counts in
@@ -139,12 +150,16 @@ func (r *ruleWatch) groupsOf(v *view, pane int64, wanted func(*watched) bool) (g
 			groups = append(groups, kinGroup{key: w})
 		}
 		g := &groups[i]
-		g.low += w.lowIn(v, pane)
+		g.lows.add(w.lowIn(v, pane))
 		if high := w.highIn(v, pane); high == hotparam.Unknown || g.high == hotparam.Unknown {
 			g.high = hotparam.Unknown
 		} else {
 			g.high += high
 		}
+	}
+	for i := range groups {
+		g := &groups[i]
+		g.low = g.lows.atLeast(g.key.repeatedIn(v, pane))
 	}
 	return groups
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	reference "github.com/hotparam/hotparam/internal/exact"
 )
 
 // overlapping feeds a detector the keys of requests of which each makes several,
@@ -32,11 +33,29 @@ func (o *overlapping) requests(n int64, params ...string) {
 		o.count("*", n)
 	}
 	if !o.each {
-		o.combined.requests(n, params...)
+		slices.Sort(params)
+		o.countKeys(n, (&reference.Overlap{}).Keys(params)...)
 		return
 	}
-	for _, p := range params {
-		o.count(p, n)
+	o.countKeys(n, params...)
+}
+
+// countKeys counts the keys of n requests, and those of the same names beyond the first
+// once more, as instances do.
+func (o *overlapping) countKeys(n int64, keys ...string) {
+	seen := make(map[string]bool)
+	for _, key := range keys {
+		o.count(key, n)
+		var names []string
+		for param := range strings.SplitSeq(key, "&") {
+			name, _, _ := strings.Cut(param, "=")
+			names = append(names, name)
+		}
+		if group := strings.Join(names, "&"); seen[group] {
+			o.count("~again&"+group, n)
+		} else {
+			seen[group] = true
+		}
 	}
 }
 
@@ -118,6 +137,60 @@ func TestAKeyOnAllRequestsHidesNone(t *testing.T) {
 				t.Errorf("when q=phone is over, listed: %s", got)
 			}
 		})
+	}
+}
+
+// A client that repeats its parameters is no more requests than it sends: it keeps no
+// key on all requests from being usual, nor does it make one from another.
+func TestRepeatedParametersAreOneRequest(t *testing.T) {
+	for name, kind := range overlaps {
+		t.Run(name, func(t *testing.T) {
+			o := newOverlapping(kind, 100)
+			o.run(20*time.Second, func() {
+				o.others(85, "lang=en")
+				o.requests(15, "lang=en", "q=1", "q=2", "q=3", "q=4", "q=5", "q=6", "q=7")
+			})
+			if got := o.listing(); !strings.HasPrefix(got, "lang=en spared, q=1") {
+				t.Errorf("beside seven values at once, listed: %s", got)
+			}
+			o.run(30*time.Second, func() {
+				o.others(100, "lang=en")
+			})
+			if got := o.listing(); got != "lang=en usual" {
+				t.Errorf("when they are over, listed: %s", got)
+			}
+		})
+	}
+}
+
+// Beyond its room, what is repeated of a group is not known, and of its keys the one
+// with the highest count tells.
+func TestRepeatsAreBounded(t *testing.T) {
+	r := newRepeats(30, 2*(repeatSize+8*30))
+	w := newWindow(hotparam.NewWindow(time.Second), 3, 1<<20)
+	w.missing = newMissing()
+	for i := range 3 {
+		r.add(fmt.Appendf(nil, "GET /%d?~again&q", i), 5, 7)
+	}
+	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": hotparam.Unknown, "GET /0?p": hotparam.Unknown} {
+		if got := r.most(w, []byte(group), 6); got != want {
+			t.Errorf("%s: %d repeats, want %d", group, got, want)
+		}
+	}
+	if got := r.most(w, []byte("GET /0?p"), 5+int64(w.Panes)); got != 0 {
+		t.Errorf("%d repeats once it is over", got)
+	}
+	if r.sweep(40); r.used() != 0 {
+		t.Errorf("%d bytes are left after all is over", r.used())
+	}
+	var low tally
+	for _, n := range []int64{5, 7, 3} {
+		low.add(n)
+	}
+	for repeated, want := range map[int64]int64{0: 15, 6: 9, 10: 7, hotparam.Unknown: 7} {
+		if got := low.atLeast(repeated); got != want {
+			t.Errorf("of %d repeats: at least %d requests, want %d", repeated, got, want)
+		}
 	}
 }
 

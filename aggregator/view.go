@@ -29,6 +29,7 @@ type view struct {
 	history    *history // of a jump; nil: none
 	groups     *groups  // of a share; nil: none
 	totals     *totals  // of a rule whose keys overlap; nil: none
+	repeats    *repeats // of such a rule; nil: none
 	compares   bool     // has one of them
 	ranks      bool     // some threshold compares keys with others when panes close
 
@@ -83,8 +84,8 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 // although counts were held back.
 func (v *view) comparesAll() bool { return v.ranks || v.history != nil && v.held > 0 }
 
-// takeOff takes a count off the total of a group, and reports whether it is of the name
-// for that, and of no key.
+// takeOff notes what the counts of a group have too much, and reports whether a count
+// is of the name for that, and of no key.
 func (r *ruleWatch) takeOff(c *Count) bool {
 	if !hotparam.IsAgain(c.Text) {
 		return false
@@ -92,6 +93,9 @@ func (r *ruleWatch) takeOff(c *Count) bool {
 	for _, v := range r.views {
 		if v.groups != nil {
 			v.groups.takeOffCount(c.Text, v.pane(c.When), c.N, c.InGroup)
+		}
+		if v.repeats != nil {
+			v.repeats.add(c.Text, v.pane(c.When), c.N)
 		}
 	}
 	return true
@@ -116,7 +120,8 @@ func (v *view) open(budget int64, late time.Duration) {
 	}
 	if v.thresholds[0].rule.Overlaps() {
 		v.totals = newTotals(int64(w.Panes)+grace, budget/64)
-		budget -= budget / 64
+		v.repeats = newRepeats(int64(w.Panes)+grace, budget/64)
+		budget -= budget / 32
 	}
 	v.window = newWindow(w, grace, budget)
 	v.compares = v.history != nil || v.groups != nil
@@ -139,7 +144,7 @@ func (v *view) restart() {
 		v.groups = v.groups.restart()
 	}
 	if v.totals != nil {
-		v.totals = v.totals.restart()
+		v.totals, v.repeats = v.totals.restart(), v.repeats.restart()
 	}
 	v.began, v.newest, v.closed, v.busy = never, never, never, never
 	v.hide(0)
@@ -197,7 +202,7 @@ func (v *view) memory() int64 {
 		used += v.groups.used()
 	}
 	if v.totals != nil {
-		used += v.totals.used()
+		used += v.totals.used() + v.repeats.used()
 	}
 	return used
 }
@@ -212,5 +217,6 @@ func (v *view) tidyUp() {
 	}
 	if v.totals != nil {
 		v.totals.sweep(v.now)
+		v.repeats.sweep(v.now)
 	}
 }

@@ -74,6 +74,7 @@ var benchCases = []struct {
 	{"names", "GET /search", "GET /search", "/search", "q=%d&b=2", byNames("q")},
 	{"each", "GET /search", "GET /search", "/search", "q=%d&b=2", byEach},
 	{"escaped", "GET /search", "GET /search", "/search", "q=caf%%C3%%A9+%d&b=%%32", byAll},
+	{"repeated", "GET /search", "GET /search", "/search", "q=%d&q=1&q=2&b=2", byEach},
 	{"six", "GET /search", "GET /search", "/search", "q=%d&b=2&a=1&sort=up&page=7&lang=en", byAll},
 	{"path", "GET /u/{id}", "GET /u/{id}", "/u/77", "q=%d&b=2", byNames("q", "path:id")},
 	{"unknown", "GET /search", "", "/search", "q=%d&b=2", byAll},

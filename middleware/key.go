@@ -94,13 +94,16 @@ func (g *Guard) pairings(s *scratch, c *candidate, d *hotparam.Decision) {
 
 // beginKeys prepares for so many keys of one rule.
 func (s *scratch) beginKeys(c *candidate, keys int) {
-	s.groups.follow = c.shares && keys > 1
-	s.groups.reset()
+	s.groups.follow = c.addsUp && keys > 1 && s.beginGroups()
 }
 
-// endKeys uses the key for what a request has beyond its keys, if there is more.
+// endKeys counts what the keys' groups have too much, and uses the key for what a request
+// has beyond its keys, if there is more.
 func (g *Guard) endKeys(s *scratch, c *candidate, more bool, d *hotparam.Decision) {
-	s.groups.follow = false
+	if s.groups.follow {
+		s.groups.follow = false
+		g.countAgain(s, c)
+	}
 	if !more {
 		return
 	}

@@ -136,7 +136,7 @@ func (g *Guard) use(s *scratch, c *candidate, d *hotparam.Decision) {
 		s.owe(g, c, t, hash, s.key)
 	}
 	if s.groups.follow && len(s.key) == size { // one that was cut has no group
-		g.countAgain(s, c, t)
+		s.groups.add(s.key[len(c.prefix):], c.ParamsOnly)
 	}
 	if entry := g.hot.Lookup(hash, s.key); entry != nil {
 		g.useHot(s, c, t, entry, d)

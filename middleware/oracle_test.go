@@ -64,7 +64,7 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 			}
 			if len(rule.Hot) > 0 {
 				o.counts[key]++
-				if group := k.group(); groups[group] && oracleShares(rule) {
+				if group := k.group(); groups[group] && oracleAddsUp(rule) {
 					o.counts[rule.ID+" GET /s?~again&"+group]++
 				}
 				groups[k.group()] = true
@@ -221,8 +221,9 @@ func oracleChoice(distinct []hotparam.Param) (chosen []hotparam.Param) {
 	return chosen
 }
 
-func oracleShares(rule *hotparam.Rule) bool {
-	return slices.ContainsFunc(rule.Hot, func(t hotparam.Threshold) bool { return t.Kind == hotparam.Share })
+// oracleAddsUp reports whether the counts of a rule's keys are added up to requests.
+func oracleAddsUp(rule *hotparam.Rule) bool {
+	return rule.By.Kind == hotparam.ByEach || rule.By.Kind == hotparam.ByCombinations || slices.ContainsFunc(rule.Hot, func(t hotparam.Threshold) bool { return t.Kind == hotparam.Share })
 }
 
 func oracleMatches(x hotparam.Exception, params []hotparam.Param) bool {

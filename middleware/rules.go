@@ -24,9 +24,9 @@ type rule struct {
 	terms   *terms
 	except  *exceptions // nil: there are none
 	matcher matcher     // nil: the rule's own match and by alone
-	shares  bool        // some threshold is a share
 
 	overlaps bool // a request makes several keys, and counts for a total besides
+	addsUp   bool // the aggregator adds up its keys: so it is, or some threshold is a share
 }
 
 // keyless tells whether one bucket holds all of the rule's requests.
@@ -40,7 +40,7 @@ func compile(rules *hotparam.Rules, b *builder) (*ruleSet, error) {
 		r.prefix = []byte(r.ID + " ")
 		r.matcher = b.opts.matchers[r.ID]
 		r.overlaps = r.Overlaps()
-		r.shares = r.HasShare()
+		r.addsUp = r.overlaps || r.HasShare()
 		if err := r.compile(b); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}

@@ -1,3 +1,5 @@
+//go:build !race
+
 package claims
 
 import (
@@ -7,7 +9,9 @@ import (
 )
 
 // What is lost on the way is made up for: of hot keys nearly all bounds are known and
-// worth something, and they cool when they would without loss.
+// worth something, and they cool when they would without loss. Other tests lose packets
+// under the race detector, which takes twenty times as long over these and has little to
+// find in one goroutine.
 func TestLossHeals(t *testing.T) {
 	for _, instances := range []int{10, 100} {
 		size := Size{Rate: 4000, Keys: 3000, Instances: instances, Length: 20 * time.Second}
@@ -28,10 +32,12 @@ func TestLossHeals(t *testing.T) {
 				}
 				r := holds(t, Case{
 					Name: "flat and hot", Stream: FlatAndHot(size, 30, 150), Rules: rules,
-					Instances: instances, Memory: 16 * megabyte, Parts: 2, Lines: 2000, Network: network, Seed: 1,
+					Instances: instances, Keys: 1 << 13, Memory: 16 * megabyte, Parts: 2, Lines: 2000, Network: network, Seed: 1,
 				})
 				// What is lost twice in a row is told after the lag: with a hundred instances
-				// that is the case of one of them more often than of one among ten.
+				// that is the case of one of them more often than of one among ten. The next
+				// packet that comes tells of it, and not from when on it was, as others of the
+				// flush that came last may be lost, too: so a window that lacks nothing may seem to.
 				most := r.Windows/100 + int64(network.Lost*float64(r.Windows))
 				if r.Windows < 300 || r.Vague > most {
 					t.Errorf("of %d windows the bounds of %d are not known, or worth nothing", r.Windows, r.Vague)

@@ -17,6 +17,9 @@
 //	crowd_test.go     known traffic, from which the truth can be reckoned
 //	sights_test.go    what was seen of the hot set, held against the truth
 //	story_test.go     fault after fault under the eyes of a crowd
+//	loss_test.go      what is found and told on a network that loses packets: loss_plan_test.go the traffic,
+//	                  loss_sender_test.go instances that write down what they count, loss_relay_test.go the
+//	                  network, loss_truth_test.go loss_judge_test.go what is published against that
 //	limits_load_test.go limits_worker_test.go  hammers limits; instances whose requests take time
 //	limits_exact_test.go limits_away_test.go  limits of all instances, and Redis away from them
 //	limits_share_test.go  each instance's part of a limit
@@ -27,6 +30,8 @@
 //	kafka_faults_test.go what goes away where there are several of all
 //	graphite_test.go  a flash crowd by way of StatsD and Graphite
 //	graphite_fleet_test.go graphite_faults_test.go graphite_keys_test.go  its parts, what they answer, any keys
+//
+// TestLossOverTheWire is a small part of what make verify-loss runs.
 //
 // The tests run one after the other, as some measure time, and are left out with
 // -short. They need a Unix.

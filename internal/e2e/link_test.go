@@ -126,6 +126,13 @@ type udpLink struct {
 
 func newUDPLink(t *testing.T, target string) *udpLink {
 	t.Helper()
+	return newUDPLinkThrough(t, target, func(packet []byte, send func([]byte)) { send(packet) })
+}
+
+// newUDPLinkThrough has each packet go through pass, which may send it, once or several
+// times, then or later. The packet is valid until pass returns.
+func newUDPLinkThrough(t *testing.T, target string, pass func(packet []byte, send func([]byte))) *udpLink {
+	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +151,7 @@ func newUDPLink(t *testing.T, target string) *udpLink {
 				return
 			}
 			if !l.cut.Load() {
-				_, _ = out.Write(buf[:n]) // UDP: it may be lost
+				pass(buf[:n], func(packet []byte) { _, _ = out.Write(packet) }) // UDP: it may be lost
 			}
 		}
 	})

@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(workerVariable); addr != "" {
 		os.Exit(beWorker(addr))
 	}
+	if text := os.Getenv(senderVariable); text != "" {
+		os.Exit(beSender(text))
+	}
 	logging.Disable() // the Redis client's own, a line for each try
 	dir, err := os.MkdirTemp("", "hotparam-e2e-")
 	if err != nil {

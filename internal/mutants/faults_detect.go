@@ -181,6 +181,11 @@ var accountFaults = []Fault{
 		Test: "TestHealedBounds",
 	},
 	{
+		Name: "a request that repeats a parameter is several", File: "aggregator/repeats.go",
+		Old: "t.sum-repeated", New: "t.sum",
+		Test: "TestRepeatedParametersAreOneRequest",
+	},
+	{
 		Name: "the counts on accounts of a gap are no bound", File: "aggregator/missing.go",
 		Old: "lacks += of.Booked", New: "",
 		Test: "TestHealedBounds",
@@ -189,6 +194,11 @@ var accountFaults = []Fault{
 		Name: "what may be of later is claimed", File: "aggregator/bounds.go",
 		Old: "return max(0, low-later), high", New: "return max(0, low), high",
 		Test: "TestHealedBounds",
+	},
+	{
+		Name: "what was found of a gap is missing still", File: "aggregator/accounts.go",
+		Old: "g.Booked > 0 && g.Booked >= 2*owed", New: "g.Booked > 0 && owed == 0",
+		Test: "TestAccounts",
 	},
 	{
 		Name: "a line that was made up for is counted again", File: "aggregator/accounts.go",

@@ -1,0 +1,88 @@
+package aggregator
+
+import "github.com/hotparam/hotparam"
+
+// repeats are, by group, the requests that keys of overlapping rules count once too
+// often when their counts are added up. Keys of one group have the same names, so a
+// request counts for one of them, unless it repeats a parameter: "q=1&q=2" is a request
+// of two. Instances count those beyond the first ([hotparam.AppendAgain]).
+type repeats struct {
+	panes   int64
+	max     int
+	byGroup map[string]*ring
+	untold  int64 // the newest pane with a count of a group that has no room
+}
+
+// repeatSize is about what a group takes besides its panes.
+const repeatSize = 192
+
+func newRepeats(panes, budget int64) *repeats {
+	return &repeats{panes: panes, max: int(max(1, budget/(repeatSize+8*panes))), byGroup: make(map[string]*ring), untold: never}
+}
+
+func (r *repeats) restart() *repeats {
+	return &repeats{panes: r.panes, max: r.max, byGroup: make(map[string]*ring), untold: never}
+}
+
+func (r *repeats) used() int64 { return int64(len(r.byGroup)) * (repeatSize + 8*r.panes) }
+
+// add counts n under a name of [hotparam.AppendAgain].
+func (r *repeats) add(name []byte, pane, n int64) {
+	group, ok := hotparam.CutAgain(nil, name)
+	if !ok {
+		return
+	}
+	of := r.byGroup[string(group)]
+	if of == nil {
+		if len(r.byGroup) >= r.max {
+			r.untold = max(r.untold, pane)
+			return
+		}
+		fresh := newRing(r.panes)
+		of = &fresh
+		r.byGroup[string(group)] = of
+	}
+	of.add(pane, n)
+}
+
+// sweep forgets the groups that have no count left.
+func (r *repeats) sweep(now int64) {
+	for group, of := range r.byGroup {
+		if of.last <= now-r.panes {
+			delete(r.byGroup, group)
+		}
+	}
+}
+
+// most returns how many counts of a group's keys are of requests that count for another
+// key of the group as well, at most, in the window that ends with pane last. It returns
+// [hotparam.Unknown] if some of them may not have come.
+func (r *repeats) most(w *window, group []byte, last int64) int64 {
+	panes := int64(w.Panes)
+	of := r.byGroup[string(group)]
+	lacks := w.lacksOfAny(last).lacks
+	if of == nil && r.untold > last-panes || w.lost > last-panes || lacks == hotparam.Unknown {
+		return hotparam.Unknown
+	}
+	most := lacks + w.hidden.sum(last, panes) + w.held
+	if of != nil {
+		most += of.sum(last, panes)
+	}
+	return most
+}
+
+// tally adds up the low counts of keys of one group to what their requests are at least.
+type tally struct {
+	sum, highest int64
+}
+
+func (t *tally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
+
+// atLeast returns how many requests have one of the keys at least, when so many count
+// for another of the group as well; [hotparam.Unknown] leaves those of one key.
+func (t *tally) atLeast(repeated int64) int64 {
+	if repeated == hotparam.Unknown {
+		return t.highest
+	}
+	return max(t.highest, t.sum-repeated)
+}

@@ -1,0 +1,216 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// lossRun is what was published in one run, and what is true of it.
+type lossRun struct {
+	plan   *lossPlan
+	truth  *lossTruth
+	begin  int64 // of the plan
+	end    int64
+	told   []lossTold
+	events []lossChange
+
+	windows     int      // of rate keys that had been hot for a window
+	vague       []string // of them: the bounds are not known, or far apart
+	closed, far int      // bounds of windows that were over, or can only be of others
+	strange     int      // of these, of keys whose windows are all alike
+	wrong       []string
+}
+
+// lossTold is an entry as it was in Redis.
+type lossTold struct {
+	key     int
+	hot     hotparam.Hot
+	written int64
+}
+
+// lossChange is a change of the published set.
+type lossChange struct {
+	key int
+	at  int64
+	hot *hotparam.Hot // nil: it cooled
+}
+
+func (r *lossRun) report(format string, args ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+}
+
+// since is an instant of the run.
+func (r *lossRun) since(at int64) string {
+	return fmt.Sprintf("%.3fs", time.Duration(at-r.begin).Seconds())
+}
+
+// What the aggregator waits for, and how old the counts of an entry are when it is
+// written: they are of the last refresh, which comes each second, as renewals do.
+const lossLag, lossAge = int64(250e6), int64(1300e6)
+
+// judgeBounds holds the bounds of an entry against the truth. Redis does not tell which
+// window they are of: the newest that was over by the lag when they were taken, or one
+// that was not over, where that had a higher low. So they must be right of one window
+// that they can be of.
+func (r *lossRun) judgeBounds(e lossTold) {
+	key, h := &r.truth.keys[e.key], e.hot
+	settled := r.plan.keys[e.key].rule == "rate" && h.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written
+	if settled && !r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) {
+		r.windows++
+		if h.High == hotparam.Unknown || h.High-h.Low > lossThreshold/10 {
+			r.vague = append(r.vague, fmt.Sprintf("%s at %s: %d to %d", r.plan.keys[e.key].value, r.since(e.written), h.Low, h.High))
+		}
+	}
+	newest := e.written / lossWidth
+	mostLow, leastHigh, open := int64(0), int64(math.MaxInt64), false
+	for last := (e.written-lossAge-lossLag)/lossWidth - 1; last <= newest; last++ {
+		least, most := key.window(last)
+		over := (last + 1) * lossWidth
+		mostLow = max(mostLow, most)
+		if h.Low > most {
+			continue
+		}
+		if over+lossLag <= e.written {
+			least -= r.truth.secret(e.key, last-9, last, over+lossLag)
+			leastHigh = min(leastHigh, least)
+			if h.High == hotparam.Unknown || h.High >= least {
+				r.closed++
+				return
+			}
+		}
+		// Of a window that is not over, what came within the lag is not known yet.
+		if over > e.written-lossAge && !open {
+			least, _ := key.in(last-9, last-4)
+			open = h.High == hotparam.Unknown || h.High >= least-r.truth.secret(e.key, last-9, last-4, over-lossWidth)
+		}
+	}
+	switch {
+	case h.Low > mostLow:
+		r.report("%s at %s: low %d, and no window until then has more than %d", r.plan.keys[e.key].member(), r.since(e.written), h.Low, mostLow)
+	case open:
+		r.far++
+		if settled && !r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) && r.plan.keys[e.key].to*lossWidth+r.begin > e.written {
+			r.strange++
+		}
+	default:
+		r.report("%s at %s: low %d and high %d, and the windows that have so many have at least %d", r.plan.keys[e.key].member(), r.since(e.written), h.Low, h.High, leastHigh)
+	}
+}
+
+// judgeEntry holds the beginning of a hot key against the truth: its low count was
+// reached, and with it the threshold.
+func (r *lossRun) judgeEntry(e lossChange) {
+	k, most := &r.plan.keys[e.key], int64(0)
+	from := e.hot.Since.UnixNano()/lossWidth - 1
+	for last := from; last <= e.at/lossWidth; last++ {
+		_, n := r.truth.keys[e.key].window(last)
+		most = max(most, n)
+	}
+	if e.hot.Low > most {
+		r.report("%s hot at %s with low %d, and no window has more than %d", k.member(), r.since(e.at), e.hot.Low, most)
+	}
+	if k.rule == "rate" && most < lossThreshold {
+		r.report("%s hot at %s, and no window has more than %d", k.member(), r.since(e.at), most)
+	}
+}
+
+// hotKeys are the keys that were hot, with the time of the first and the end of the last.
+func (r *lossRun) hotKeys() map[int][2]int64 {
+	hot := make(map[int][2]int64)
+	for _, e := range r.events {
+		times, known := hot[e.key]
+		switch {
+		case e.hot == nil:
+			times[1] = e.at
+		case !known:
+			times = [2]int64{e.at, math.MaxInt64}
+		case times[1] != math.MaxInt64:
+			times[1] = math.MaxInt64
+		}
+		hot[e.key] = times
+	}
+	return hot
+}
+
+// judge judges all that was published.
+func (r *lossRun) judge(t *testing.T) {
+	t.Helper()
+	for _, e := range r.told {
+		r.judgeBounds(e)
+	}
+	listed := make(map[int]bool)
+	for _, e := range r.events {
+		if e.hot != nil && !listed[e.key] {
+			r.judgeEntry(e)
+		}
+		listed[e.key] = e.hot != nil
+	}
+	hot := r.hotKeys()
+	for key := range r.plan.keys {
+		k := &r.plan.keys[key]
+		times, was := hot[key]
+		switch {
+		case was && times[1] == math.MaxInt64:
+			r.report("%s never cooled", k.member())
+		case k.rule != "rate":
+			if must := k.value == "star" || k.rule == "jump"; was != must {
+				r.report("%s was hot: %v", k.member(), was)
+			}
+		default:
+			for last := r.begin / lossWidth; last*lossWidth < r.end; last++ {
+				if n, _ := r.truth.keys[key].window(last); 10*n >= 11*lossThreshold && (!was || times[0] > (last+1)*lossWidth+int64(time.Second)+r.truth.late()) {
+					r.report("%s has %d until %s, and is not hot a second later", k.member(), n, r.since((last+1)*lossWidth))
+					break
+				}
+			}
+		}
+	}
+	for i, wrong := range r.wrong {
+		if i == 20 {
+			t.Errorf("and %d more", len(r.wrong)-i)
+			break
+		}
+		t.Error(wrong)
+	}
+	lost, all := r.truth.lost()
+	if late := r.truth.late(); late > 0 {
+		t.Logf("the machine was held up: %d requests were up to %v late", len(r.truth.stalls), time.Duration(late))
+	}
+	t.Logf("%d of %d packets lost; %d keys were hot; %d bounds of windows that were over, and %d of others; %d of %d windows vague %q",
+		lost, all, len(hot), r.closed, r.far, len(r.vague), r.windows, r.vague)
+	if r.closed < len(hot) || r.closed < r.far {
+		t.Errorf("%d bounds can be of a window that was over, and %d cannot: nothing is shown", r.closed, r.far)
+	}
+	if r.strange > 1+r.windows/20 {
+		t.Errorf("%d of %d bounds of steady keys can be of no window that was over", r.strange, r.windows)
+	}
+	most := 4 // of so few that one in a hundred tells nothing
+	if r.windows > 150 {
+		most = (r.windows + 99) / 100
+	}
+	if len(r.vague) > most {
+		t.Errorf("of %d windows the bounds of %d are not known, or are more than %d apart", r.windows, len(r.vague), lossThreshold/10)
+	}
+}
+
+// compare holds what became of the keys against a run without loss.
+func (r *lossRun) compare(t *testing.T, lossless *lossRun) {
+	t.Helper()
+	hot, latest := r.hotKeys(), int64(0)
+	for key, want := range lossless.hotKeys() {
+		got, ok := hot[key]
+		if !ok || got[1] == math.MaxInt64 {
+			continue // judge says whether it had to be, and that it never cooled
+		}
+		late := (got[1] - r.begin) - (want[1] - lossless.begin)
+		latest = max(latest, late)
+		if late > int64(time.Second)+r.truth.late() {
+			t.Errorf("%s cools at %s, and without loss at %s", r.plan.keys[key].member(), r.since(got[1]), lossless.since(want[1]))
+		}
+	}
+	t.Logf("keys cool up to %v later than without loss", time.Duration(latest))
+}

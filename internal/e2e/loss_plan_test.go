@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"fmt"
+	"time"
+)
+
+// lossPane is the panes of the rules' windows, which are ten of them.
+const lossPane = 100 * time.Millisecond
+
+// lossRules are the kinds of threshold that a loss could hide keys from. None has a
+// limit, so that all that is sent is counted.
+const lossRules = `
+  - id: rate
+    match: {route: "GET /search"}
+    by: [q]
+    hot: {rate: 100/s, exit: 80%, hold: 1s, cool_down: 500ms}
+  - id: share
+    match: {route: "GET /share"}
+    by: [q]
+    hot: {share: 20%, min: 50/s, hold: 1s, cool_down: 500ms}
+  - id: jump
+    match: {route: "GET /jump"}
+    by: [q]
+    hot: {jump: 4x, min: 50/s, hold: 1s, cool_down: 500ms}
+`
+
+// lossThreshold is the count that makes a key of the rule rate hot.
+const lossThreshold = 100
+
+// lossKey is a key of known traffic.
+type lossKey struct {
+	rule, value string
+	from, to    int64 // the panes with requests
+	each        int64 // a pane, over all instances
+	every       int64 // pane has some
+	before      int64 // a pane before from
+}
+
+// lossPaths are the paths of the rules' routes.
+var lossPaths = map[string]string{"rate": "/search", "share": "/share", "jump": "/jump"}
+
+func (k *lossKey) path() string { return lossPaths[k.rule] }
+
+func (k *lossKey) member() string { return k.rule + " GET " + k.path() + "?q=" + k.value }
+
+func (k *lossKey) requests(pane int64) int64 {
+	switch {
+	case pane >= k.to || pane%k.every != 0:
+		return 0
+	case pane < k.from:
+		return k.before
+	}
+	return k.each
+}
+
+// lossPlan is what all instances together are asked for in so many panes. Each process
+// makes the same plan, and does its part.
+type lossPlan struct {
+	panes int64
+	keys  []lossKey
+}
+
+func newLossPlan(panes int64) *lossPlan {
+	p := &lossPlan{panes: panes}
+	add := func(k lossKey) {
+		k.every = max(k.every, 1)
+		p.keys = append(p.keys, k)
+	}
+	steady := panes - 50
+	for i := range int64(4) {
+		add(lossKey{rule: "rate", value: fmt.Sprint("steady", i), from: 10 + i, to: steady, each: 15})
+		add(lossKey{rule: "rate", value: fmt.Sprint("near", i), from: 12 + i, to: steady, each: 11})
+		add(lossKey{rule: "rate", value: fmt.Sprint("below", i), to: panes, each: 9})
+	}
+	for at := int64(20); at+20 < steady; at += 10 {
+		add(lossKey{rule: "rate", value: fmt.Sprint("burst", at), from: at, to: at + 4, each: 35})
+	}
+	for i := range int64(150) { // the long tail
+		add(lossKey{rule: "rate", value: fmt.Sprint("tail", i), to: panes, each: 1, every: 7 + i%7})
+	}
+	add(lossKey{rule: "share", value: "star", from: 20, to: steady, each: 6})
+	add(lossKey{rule: "share", value: "second", to: panes, each: 3})
+	for i := range int64(70) {
+		add(lossKey{rule: "share", value: fmt.Sprint("other", i), to: panes, each: 1, every: 5})
+	}
+	for i := range int64(6) {
+		add(lossKey{rule: "jump", value: fmt.Sprint("jump", i), from: steady - 15, to: steady, each: 8, before: 1})
+	}
+	return p
+}
+
+// A request comes in the later part of a pane. A flush counts what comes between a
+// pane's end and the flush itself for the pane before: where flushes are in time there
+// is nothing that may be of two panes.
+const lossQuiet, lossBusy = 40 * time.Millisecond, 50 * time.Millisecond
+
+// lossRequest is a request of a pane, by how long after its beginning it comes.
+type lossRequest struct {
+	after time.Duration
+	key   int
+}
+
+// part returns what one of some instances does in a pane, in no order.
+func (p *lossPlan) part(pane int64, instance, instances int) (requests []lossRequest) {
+	for key := range p.keys {
+		for n := range p.keys[key].requests(pane) {
+			h := uint64(key)<<40 ^ uint64(pane)<<16 ^ uint64(n)
+			h *= 0x9e3779b97f4a7c15
+			h ^= h >> 29
+			h *= 0xbf58476d1ce4e5b9
+			h ^= h >> 32
+			if int(h%uint64(instances)) == instance {
+				requests = append(requests, lossRequest{lossQuiet + time.Duration(h>>20)%lossBusy, key})
+			}
+		}
+	}
+	return requests
+}

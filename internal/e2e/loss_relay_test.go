@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// weather is what becomes of packets on their way: parts of them, of 1.
+type weather struct {
+	lost, doubled, delayed float64
+	most                   time.Duration // of a delay: a later packet comes before
+}
+
+// lossPacket is a packet that came to the relay, by what its meta line says.
+type lossPacket struct {
+	number    uint64
+	start     int64 // no count in it is of before
+	at        int64 // it came to the relay
+	delivered int64 // it left it; 0: it was lost
+}
+
+// lossRelay decides what becomes of one sender's packets, and keeps account.
+type lossRelay struct {
+	weather
+	random *rand.Rand // of the link's goroutine
+	flight sync.WaitGroup
+
+	mu      sync.Mutex
+	packets []lossPacket
+}
+
+var lossMeta = regexp.MustCompile(`^hotparam\.meta:1\|c\|#v:1,i:[^,\n]+,e:[^,\n]+,s:(\d+),t:(\d+)`)
+
+// pass is what an [udpLink] does with a packet.
+func (r *lossRelay) pass(packet []byte, send func([]byte)) {
+	p := lossPacket{at: time.Now().UnixNano()}
+	if m := lossMeta.FindSubmatch(packet); m != nil {
+		p.number, _ = strconv.ParseUint(string(m[1]), 10, 64)
+		p.start, _ = strconv.ParseInt(string(m[2]), 10, 64)
+	}
+	r.mu.Lock()
+	place := len(r.packets)
+	r.packets = append(r.packets, p)
+	r.mu.Unlock()
+	if r.random.Float64() < r.lost {
+		return
+	}
+	copies := 1
+	if r.random.Float64() < r.doubled {
+		copies = 2
+	}
+	for range copies {
+		if r.random.Float64() >= r.delayed {
+			r.deliver(place, packet, send)
+			continue
+		}
+		later := bytes.Clone(packet)
+		r.flight.Add(1)
+		time.AfterFunc(time.Duration(r.random.Int64N(int64(r.most))), func() {
+			defer r.flight.Done()
+			r.deliver(place, later, send)
+		})
+	}
+}
+
+func (r *lossRelay) deliver(place int, packet []byte, send func([]byte)) {
+	send(packet)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := &r.packets[place]; p.delivered == 0 {
+		p.delivered = time.Now().UnixNano()
+	}
+}

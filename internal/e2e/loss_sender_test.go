@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// senderVariable makes the test program an instance that sends counts: JSON of a
+// [sender].
+const senderVariable = "HOTPARAM_E2E_SENDER"
+
+// sender is an instance that requests itself what a plan says, through its guard and
+// collector, and writes down what it counted and when: a line "key planned before after"
+// a request, in nanoseconds.
+type sender struct {
+	Config, Log         string // files
+	Instance, Instances int
+	Panes               int64 // of the plan
+}
+
+// beSender is a process of its own. It begins at the instant, in nanoseconds, that it
+// reads from its standard input, and goes on when its plan is done, so that what it
+// counted is sent and what is lost is told, until it is told to end.
+func beSender(text string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var s sender
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		err = s.run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func (s *sender) run(ctx context.Context) error {
+	file, err := config.Load(s.Config)
+	if err != nil {
+		return err
+	}
+	targets := file.StatsD.WithDefaults(file.Aggregator).Addresses
+	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: targets, Instance: fmt.Sprint("sender-", s.Instance)})
+	if err != nil {
+		return err
+	}
+	counts, err := collector.New(collector.Config{Sink: sink, Rules: file.Rules})
+	if err != nil {
+		return err
+	}
+	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(file.Aggregator.WithDefaults().Redis))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // what matters was answered
+	guard, err := middleware.New(file.Rules, counts)
+	if err != nil {
+		return err
+	}
+	watcher, err := hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: file.Rules.Namespace}, guard.HotSet())
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	for _, path := range lossPaths {
+		mux.HandleFunc("GET "+path, func(http.ResponseWriter, *http.Request) {})
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return counts.Run(ctx) })
+	group.Go(func() error { return watcher.Run(ctx) })
+	group.Go(func() error { return guard.Run(ctx) })
+	group.Go(func() error { return s.request(ctx, guard.Handler(mux)) })
+	return group.Wait()
+}
+
+func (s *sender) request(ctx context.Context, handler http.Handler) error {
+	log, err := os.Create(s.Log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	fmt.Println("sender is up")
+	var begin int64
+	if _, err := fmt.Fscan(os.Stdin, &begin); err != nil {
+		return fmt.Errorf("when to begin: %w", err)
+	}
+	plan, out := newLossPlan(s.Panes), bufio.NewWriter(log)
+	for pane := range plan.panes {
+		requests := plan.part(pane, s.Instance, s.Instances)
+		slices.SortFunc(requests, func(a, b lossRequest) int { return cmp.Compare(a.after, b.after) })
+		for _, r := range requests {
+			at := time.Unix(0, begin).Add(time.Duration(pane)*lossPane + r.after)
+			if d := time.Until(at); d > 3*time.Millisecond { // not a timer each
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(d):
+				}
+			}
+			k := &plan.keys[r.key]
+			req := httptest.NewRequestWithContext(ctx, http.MethodGet, k.path()+"?q="+k.value, http.NoBody)
+			before := time.Now().UnixNano()
+			handler.ServeHTTP(nowhere{}, req)
+			fmt.Fprintln(out, r.key, at.UnixNano(), before, time.Now().UnixNano())
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	fmt.Println("sender is done")
+	return nil
+}
+
+// nowhere is a response that nobody reads.
+type nowhere struct{}
+
+func (nowhere) Header() http.Header            { return make(http.Header) }
+func (nowhere) Write(text []byte) (int, error) { return io.Discard.Write(text) }
+func (nowhere) WriteHeader(int)                {}

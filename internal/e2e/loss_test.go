@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// What packets meet on their way. Some come twice, some late and behind others.
+var (
+	goodWeather = weather{doubled: 0.02, delayed: 0.1, most: 20 * time.Millisecond}
+	losses      = []float64{0.002, 0.02, 0.05}
+)
+
+// On a network that loses packets all is found that is found without loss, nothing else
+// is, bounds hold and are worth something, and all cools in time. Instances are
+// processes that write down what they count, and Redis says what was published.
+func TestLossOverTheWire(t *testing.T) {
+	if os.Getenv("HOTPARAM_LOSS") != "full" {
+		lossRuns(t, 10, 130, []float64{0.05})
+		return
+	}
+	for _, instances := range []int{10, 100} {
+		t.Run(fmt.Sprintf("%d instances", instances), func(t *testing.T) { lossRuns(t, instances, 300, losses) })
+	}
+}
+
+func lossRuns(t *testing.T, instances int, panes int64, losses []float64) {
+	t.Helper()
+	var lossless *lossRun
+	t.Run("no loss", func(t *testing.T) {
+		lossless = runLoss(t, instances, panes, goodWeather)
+		lossless.judge(t)
+	})
+	if lossless == nil {
+		return // skipped
+	}
+	for _, lost := range losses {
+		t.Run(fmt.Sprintf("%g%% lost", 100*lost), func(t *testing.T) {
+			w := goodWeather
+			w.lost = lost
+			r := runLoss(t, instances, panes, w)
+			r.judge(t)
+			r.compare(t, lossless)
+		})
+	}
+}
+
+// runLoss runs a fleet of senders through the weather.
+func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
+	t.Helper()
+	f := newFleet(t, quickCommands(t), lossRules)
+	daemon := f.startAggregator()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var (
+		logs    []string
+		relays  []*lossRelay
+		senders []*testenv.Process
+		begins  []func(at time.Time)
+	)
+	for i := range instances {
+		relay := &lossRelay{weather: w, random: rand.New(rand.NewPCG(uint64(instances), uint64(i)))}
+		link := newUDPLinkThrough(t, f.statsd, relay.pass)
+		t.Cleanup(relay.flight.Wait)
+		s := sender{Config: f.config(link.addr(), f.redis.Addr()), Log: filepath.Join(dir, fmt.Sprint("sender-", i)), Instance: i, Instances: instances, Panes: panes}
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), senderVariable+"="+string(text), "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0") // else each takes a second more to end
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		senders, logs, relays = append(senders, testenv.Start(t, cmd)), append(logs, s.Log), append(relays, relay)
+		begins = append(begins, func(at time.Time) {
+			if _, err := fmt.Fprintln(stdin, at.UnixNano()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for _, s := range senders {
+		s.WaitFor("^sender is up$")
+	}
+	r := &lossRun{plan: newLossPlan(panes)}
+	begin := time.Now().Add(1500 * time.Millisecond).Truncate(lossPane)
+	r.begin, r.end = begin.UnixNano(), begin.Add(time.Duration(panes)*lossPane).UnixNano()
+	stop := r.watch(t, f)
+	for _, begin := range begins {
+		begin(time.Unix(0, r.begin))
+	}
+	time.Sleep(time.Until(time.Unix(0, r.end)))
+	for _, s := range senders {
+		s.WaitFor("^sender is done$")
+	}
+	time.Sleep(time.Second)
+	stop()
+	if lost := daemon.metric("hotparam_statsd_lost_packets_total") - daemon.metric("hotparam_statsd_recovered_packets_total"); lost > 0 && w.lost == 0 {
+		t.Fatalf("the machine lost %v packets: nothing is shown", lost)
+	}
+	for _, s := range senders {
+		s.Signal(syscall.SIGTERM)
+	}
+	for _, s := range senders {
+		if code := s.Wait(); code != 0 {
+			t.Errorf("a sender ended with exit code %d", code)
+		}
+	}
+	r.truth = newLossTruth(t, r.plan, logs, relays)
+	return r
+}
+
+// watch follows what is published until stop is called.
+func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
+	t.Helper()
+	numbers := make(map[string]int)
+	for i := range r.plan.keys {
+		numbers[r.plan.keys[i].member()] = i
+	}
+	known, last := make(map[string]string), "-"
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	look := func(ctx context.Context) {
+		var info *redis.MapStringStringCmd
+		var events *redis.XMessageSliceCmd
+		if _, err := f.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+			info = tx.HGetAll(ctx, f.layout.Info)
+			events = tx.XRange(ctx, f.layout.Events, last, "+")
+			return nil
+		}); err != nil {
+			return // the test has ended, or it is looked again
+		}
+		for member, text := range info.Val() {
+			if known[member] == text {
+				continue
+			}
+			known[member] = text
+			h, err := wire.ParseHotInfo([]byte(text))
+			key, ok := numbers[member]
+			if err != nil || !ok {
+				t.Errorf("published: %q: %.100s: %v", member, text, err)
+				continue
+			}
+			r.told = append(r.told, lossTold{key, h, h.Until.Add(-lossTTL).UnixNano()})
+		}
+		for _, e := range events.Val() {
+			if last = "(" + e.ID; e.Values["change"] == nil {
+				continue
+			}
+			change, err := wire.ParseHotChange([]byte(e.Values["change"].(string)))
+			if err != nil {
+				t.Errorf("%v: %v", e.Values, err)
+				continue
+			}
+			for i := range change.Hot {
+				h := &change.Hot[i].Hot
+				r.events = append(r.events, lossChange{numbers[h.Key.String()], change.At.UnixNano(), h})
+			}
+			for _, key := range change.Cool {
+				r.events = append(r.events, lossChange{numbers[key.String()], change.At.UnixNano(), nil})
+			}
+		}
+	}
+	work.Go(func() { every(ctx, 50*time.Millisecond, look) })
+	return func() {
+		cancel()
+		work.Wait()
+		look(t.Context()) // the last changes
+		slices.SortStableFunc(r.events, func(a, b lossChange) int { return int(a.at - b.at) })
+	}
+}
+
+// lossTTL is how long an entry is good for when it is written.
+const lossTTL = 15 * time.Second
