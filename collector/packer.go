@@ -18,7 +18,8 @@ type packer struct {
 	outs   []statsd.Sender
 	errs   []error // what became of each out's last packet
 	meta   bool
-	only   bool // there is no other packer
+	mac    *wire.MAC // nil: packets are not signed
+	only   bool      // there is no other packer
 	head   wire.Meta
 	sums   wire.Sums // of all lines so far
 	before int64     // the start of the flush of the packet before
@@ -28,6 +29,7 @@ type packer struct {
 	heard  int64     // and its h
 
 	buf   []byte
+	first int   // length of its meta line
 	open  bool  // buf is a packet that has begun
 	lines int64 // in buf
 	mass  int64 // of the lines in buf
@@ -118,6 +120,10 @@ func (p *packer) start() {
 		p.before = p.told.Start.UnixNano()
 		p.head.Sums.Age = p.before - p.head.Start
 		p.buf = wire.AppendMeta(p.buf, p.head)
+		if p.mac != nil {
+			p.buf = wire.AppendMACField(p.buf)
+		}
+		p.first = len(p.buf)
 	}
 }
 
@@ -127,6 +133,9 @@ func (p *packer) emit() {
 	if len(p.buf) == 0 { // a flush that has nothing to say; but the next may have
 		p.connect()
 		return
+	}
+	if p.mac != nil {
+		p.mac.Sign(p.buf, p.first)
 	}
 	taken := false
 	for i, out := range p.outs {

@@ -1,0 +1,72 @@
+package collector
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+var signKey = []byte("0123456789abcdef0123456789abcdef")
+
+// Each packet is signed, however full it is, and no longer than others may be; signing
+// costs no allocation.
+func TestStatsDSignsEachPacket(t *testing.T) {
+	out := &packets{}
+	s := newStatsD(t, StatsDConfig{Sender: out, Key: signKey})
+	verifier := wire.NewMAC(signKey)
+	longest, seq := 0, uint64(0)
+	for f := range 20 {
+		out.all = nil
+		var counts []Count
+		for i := range f * 11 {
+			c := count("terms", strings.Repeat("x", (f*7+i*13)%300)+fmt.Sprint(i), 3)
+			if i < f*3 {
+				c.Start = time.Unix(int64(f), -1e6)
+			}
+			counts = append(counts, c)
+		}
+		sent := s.Send(t.Context(), Flush{Start: time.Unix(int64(f), 0), Now: time.Unix(int64(f), 1e8), Held: 1}, counts)
+		if sent.Packets == 0 || sent.Failed+sent.TooLong > 0 {
+			t.Fatalf("sent %+v", sent)
+		}
+		for _, p := range out.all {
+			longest = max(longest, len(p))
+			if err := verifier.Verify([]byte(p)); err != nil {
+				t.Errorf("%v: %q", err, p)
+			}
+			line, _, _ := strings.Cut(p, "\n")
+			m, err := wire.ParseMeta([]byte(line))
+			if seq++; err != nil || m.Seq != seq || m.Sent == 0 {
+				t.Errorf("packet %d is %+v, %v", seq, m, err)
+			}
+		}
+	}
+	if longest > wire.MaxPacket || longest < wire.MaxPacket-400 {
+		t.Errorf("the longest packet has %d bytes, may have %d", longest, wire.MaxPacket)
+	}
+}
+
+func TestStatsDRefusesBadKeys(t *testing.T) {
+	for want, c := range map[string]StatsDConfig{
+		"31 bytes: want 32": {Key: signKey[1:]}, "0 bytes": {Key: []byte{}}, "NoMeta": {Key: signKey, NoMeta: true},
+	} {
+		c.Rules, c.Sender = statsdRules(), &packets{}
+		if _, err := NewStatsD(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want an error with %q", c, err, want)
+		}
+	}
+}
+
+func TestSigningDoesNotAllocate(t *testing.T) {
+	cost := func(key []byte) float64 {
+		s := newStatsD(t, StatsDConfig{Sender: discard{}, Key: key})
+		counts := []Count{count("terms", "q=1", 3), count("terms", "q=2", 5)}
+		return testing.AllocsPerRun(200, func() { s.Send(t.Context(), Flush{Start: time.Unix(1, 0), Now: time.Unix(1, 0), Held: 1}, counts) })
+	}
+	if with, without := cost(signKey), cost(nil); with > without {
+		t.Errorf("a packet that is signed allocates %v times, another %v", with, without)
+	}
+}
