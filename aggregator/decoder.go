@@ -3,6 +3,7 @@ package aggregator
 import (
 	"bytes"
 	"errors"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,14 @@ type Decoder struct {
 	params   hotparam.Params     // of a key that is made canonical
 	known    canonicalKeys
 	parts    fractions
+	trust    *trust            // nil: all are believed
+	mac      *wire.MAC         // nil: packets need not be signed
+	peer     func() netip.Addr // where the packet at hand came from; nil: that is not known
+	capped   bool              // what a sender counts is bounded
+	now      time.Time         // when the packet at hand came
+	tallies  plainTallies
+	bytes    []bool // by rule: it counts bytes,
+	inBytes  bool   // as some do
 	stats    decoderStats
 }
 
@@ -91,12 +100,14 @@ type decoderStats struct {
 	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
 	healed, retold                                             atomic.Int64
 	uncanonical, samples                                       atomic.Int64
+	refused                                                    [Refusals]atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
 	d.senders = newSenders(rules)
+	d.bytes, d.inBytes = byteRules(rules)
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
@@ -154,10 +165,13 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			}
 		}
 	}
+	d.stats.lines.Add(lines)
+	if d.capped && d.isOver(m, from, common.When, sum, h) {
+		return
+	}
 	if accounts {
 		d.settle(m, from, common.When, sum, h)
 	}
-	d.stats.lines.Add(lines)
 	d.stats.counts.Add(counts)
 	d.stats.sum.Add(sum)
 	d.hand(h)
@@ -303,12 +317,14 @@ type DecoderStats struct {
 	Uncanonical int64
 	// Samples are counts that are estimates.
 	Samples int64
+	// Refused are packets that were not believed, by reason.
+	Refused [Refusals]int64
 }
 
 // Stats tells the counters. It is safe for concurrent use.
 func (d *Decoder) Stats() DecoderStats {
 	s := &d.stats
-	return DecoderStats{
+	all := DecoderStats{
 		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
@@ -316,6 +332,10 @@ func (d *Decoder) Stats() DecoderStats {
 		Healed: s.healed.Load(), Retold: s.retold.Load(),
 		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
+	for i := range s.refused {
+		all.Refused[i] = s.refused[i].Load()
+	}
+	return all
 }
 
 // Merge adds the counters of another decoder. Senders are the most that any had:
@@ -343,4 +363,7 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Retold += o.Retold
 	s.Uncanonical += o.Uncanonical
 	s.Samples += o.Samples
+	for i := range s.Refused {
+		s.Refused[i] += o.Refused[i]
+	}
 }
