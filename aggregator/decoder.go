@@ -101,6 +101,8 @@ type decoderStats struct {
 	healed, retold                                             atomic.Int64
 	uncanonical, samples                                       atomic.Int64
 	refused                                                    [Refusals]atomic.Int64
+	lastRefused                                                atomic.Int64 // in ns since the Unix epoch, by the clock
+	whyRefused                                                 atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
@@ -319,6 +321,14 @@ type DecoderStats struct {
 	Samples int64
 	// Refused are packets that were not believed, by reason.
 	Refused [Refusals]int64
+	// LastRefused is the last of them.
+	LastRefused LastRefused
+}
+
+// LastRefused is when something was not believed, by the clock, and why; zero: never.
+type LastRefused struct {
+	When time.Time
+	Why  Refusal
 }
 
 // Stats tells the counters. It is safe for concurrent use.
@@ -334,6 +344,9 @@ func (d *Decoder) Stats() DecoderStats {
 	}
 	for i := range s.refused {
 		all.Refused[i] = s.refused[i].Load()
+	}
+	if ns := s.lastRefused.Load(); ns > 0 {
+		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
 	}
 	return all
 }
@@ -365,5 +378,8 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Samples += o.Samples
 	for i := range s.Refused {
 		s.Refused[i] += o.Refused[i]
+	}
+	if o.LastRefused.When.After(s.LastRefused.When) {
+		s.LastRefused = o.LastRefused
 	}
 }

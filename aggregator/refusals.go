@@ -54,6 +54,10 @@ type refusals struct {
 // that is certain, and an address.
 func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
 	d.stats.refused[why].Add(1)
+	if why != RefusedReplay { // which the network does by itself
+		d.stats.whyRefused.Store(int64(why))
+		d.stats.lastRefused.Store(time.Now().UnixNano())
+	}
 	if d.trust == nil || d.trust.Log == nil {
 		return
 	}
