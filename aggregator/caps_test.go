@@ -222,6 +222,9 @@ func TestFloodOverCapsStirsNobody(t *testing.T) {
 	if len(out.changes) > 0 {
 		t.Errorf("published %+v", out.changes[0])
 	}
+	if texts := suspectTexts(out); len(texts) > 0 || detector.Stats().Suspects > 0 {
+		t.Errorf("suspects %q", texts)
+	}
 	if s := d.Stats(); s.Refused[RefusedNames]+s.Refused[RefusedCounts] != 10_000 {
 		t.Errorf("refused %v", s.Refused)
 	}
