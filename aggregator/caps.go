@@ -68,9 +68,9 @@ func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (wh
 	if caps.Counts > 0 && sum > caps.Counts-t.counts {
 		return RefusedCounts, true
 	}
-	// Half of the lines may have any keys; of the others those that are new are counted.
-	if caps.Keys > 0 && t.lines+len(counts) > caps.Keys/2 {
-		if !d.trust.sets.take(t, t.second, caps.Keys/2, counts) {
+	// A quarter of the lines may have any keys: who sends no more needs no look.
+	if caps.Keys > 0 && t.lines+len(counts) > caps.Keys/4 {
+		if !d.trust.sets.take(t, t.second, caps.Keys, counts) {
 			return RefusedKeys, true
 		}
 	}
@@ -134,42 +134,64 @@ type keySets struct {
 // maxKeySets times two bytes a key, or four, is what they take at most: 4 MB by default.
 const maxKeySets = 8
 
-// keySet is a Bloom filter with sixteen bits for each key that it may hold, or more, and
-// three for each that it holds: of new keys at most one in 200 is taken for one that was
-// there.
+// keySet is what one sender has counted. Of its keys a part, by hash, says how many there
+// are, until that is a quarter of what may be. From then on those that are new are counted,
+// up to half of what may be: so what goes on is not concerned when there are too many, and
+// a sender of many lines of few keys costs next to nothing.
 type keySet struct {
-	owner  *tally
-	second int64
-	bits   []uint64
-	n      int
+	owner    *tally
+	second   int64
+	part     filter
+	of       filter
+	n        int // keys in part, and then in of
+	counting bool
 }
 
-// take adds the keys of a packet; false if there are more new ones than may be.
+// inPart is of how many keys one is in the part.
+const inPart = 16
+
+// take adds the keys of a packet of a sender that may have so many; false if there are more
+// new ones.
 func (s *keySets) take(t *tally, second int64, most int, counts []Count) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set := s.of(t, second, most)
+	set := s.find(t, second, most/4)
 	if set == nil {
 		return false
 	}
-	fresh := 0
-	for i := range counts {
-		if !set.has(counts[i].Hash, counts[i].Rule) {
-			fresh++
+	if !set.counting {
+		for i := range counts {
+			if hash := mix(&counts[i]); hash>>60 == 0 && set.part.add(hash) {
+				set.n++
+			}
+		}
+		if set.n*inPart >= most/4 {
+			set.counting, set.n = true, 0
+			set.of.begin(most / 2)
+		}
+		return true
+	}
+	if most /= 2; set.n+len(counts) > most { // maybe too many: nothing of what is refused is noted
+		fresh := 0
+		for i := range counts {
+			if !set.of.has(mix(&counts[i])) {
+				fresh++
+			}
+		}
+		if set.n+fresh > most {
+			return false
 		}
 	}
-	if set.n+fresh > most {
-		return false
-	}
-	set.n += fresh
 	for i := range counts {
-		set.add(counts[i].Hash, counts[i].Rule)
+		if set.of.add(mix(&counts[i])) {
+			set.n++
+		}
 	}
 	return true
 }
 
-// of is the set of a sender in a second; nil if others have them all.
-func (s *keySets) of(t *tally, second int64, most int) *keySet {
+// find is the set of a sender in a second; nil if others have them all.
+func (s *keySets) find(t *tally, second int64, most int) *keySet {
 	var free *keySet
 	for i := range s.sets {
 		set := &s.sets[i]
@@ -183,36 +205,48 @@ func (s *keySets) of(t *tally, second int64, most int) *keySet {
 	if free == nil {
 		return nil
 	}
-	if free.bits == nil {
-		free.bits = make([]uint64, 1<<bits.Len(uint(most/4)))
-	} else {
-		clear(free.bits)
-	}
-	free.owner, free.second, free.n = t, second, 0
+	free.part.begin(most / inPart)
+	free.owner, free.second, free.n, free.counting = t, second, 0, false
 	return free
 }
 
-func (s *keySet) has(hash uint64, rule int) bool {
-	for i := range uint64(3) {
-		if word, bit := s.place(hash, rule, i); s.bits[word]&bit == 0 {
-			return false
-		}
+// filter is a Bloom filter with sixteen bits for each key that it may hold, or more, and
+// three for each that it holds, which are in one word: so a key costs one look at memory,
+// and of new keys one in a hundred or so is taken for one that was there.
+type filter []uint64
+
+// begin makes it one for so many keys that has none.
+func (f *filter) begin(keys int) {
+	if size := 1 << bits.Len(uint(keys/4)); len(*f) != size {
+		*f = make([]uint64, size)
 	}
+	clear(*f)
+}
+
+// add adds a key; false if it was there.
+func (f filter) add(hash uint64) bool {
+	word, bits := f.place(hash)
+	if *word&bits == bits {
+		return false
+	}
+	*word |= bits
 	return true
 }
 
-func (s *keySet) add(hash uint64, rule int) {
-	for i := range uint64(3) {
-		word, bit := s.place(hash, rule, i)
-		s.bits[word] |= bit
-	}
+func (f filter) has(hash uint64) bool {
+	word, bits := f.place(hash)
+	return *word&bits == bits
 }
 
-// place is where one of a key's bits is.
-func (s *keySet) place(hash uint64, rule int, i uint64) (word int, bit uint64) {
-	hash = (hash ^ uint64(rule)) * 0x9e3779b97f4a7c15 // upper bits of a product depend on all below
-	hash = hash>>32 + i*(hash<<32>>32|1)
-	return int(hash>>6) & (len(s.bits) - 1), 1 << (hash & 63)
+// place is where a key's bits are.
+func (f filter) place(hash uint64) (word *uint64, bits uint64) {
+	return &f[int(hash>>16)&(len(f)-1)], 1<<(hash>>54&63) | 1<<(hash>>48&63) | 1<<(hash>>42&63)
+}
+
+// mix is the hash of a key and its rule.
+func mix(c *Count) uint64 {
+	hash := (c.Hash ^ uint64(c.Rule)) * 0x9e3779b97f4a7c15
+	return hash ^ hash>>32
 }
 
 // maxPlain bounds the addresses whose packets name no instance; others share a tally.
