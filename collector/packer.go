@@ -53,6 +53,9 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 func (p *packer) begin(f Flush) {
 	p.sent, p.told = Sent{}, f
 	p.head.Sent = f.Now.UnixNano()
+	if p.mac != nil && f.Now.IsZero() { // as of origins; who verifies wants to know
+		p.head.Sent = time.Now().UnixNano()
+	}
 	p.head.Sums.Opened, p.head.Sums.Shed = f.Opened, f.Shed
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }

@@ -44,6 +44,15 @@ func TestStatsDSignsEachPacket(t *testing.T) {
 			}
 		}
 	}
+	out.all = nil
+	s.SendOrigins(t.Context(), time.Unix(20, 0), []Origin{{Rule: []byte("terms"), Text: []byte("q=1"), Kind: 'r', Name: []byte("GET /s"), N: 3}})
+	if len(out.all) != 1 {
+		t.Fatalf("%d packets of origins", len(out.all))
+	}
+	line, _, _ := strings.Cut(out.all[0], "\n")
+	if m, err := wire.ParseMeta([]byte(line)); err != nil || time.Since(time.Unix(0, m.Sent)).Abs() > time.Minute || verifier.Verify([]byte(out.all[0])) != nil {
+		t.Errorf("origins are sent by %+v, %v", m, err)
+	}
 	if longest > wire.MaxPacket || longest < wire.MaxPacket-400 {
 		t.Errorf("the longest packet has %d bytes, may have %d", longest, wire.MaxPacket)
 	}
