@@ -20,11 +20,11 @@ var arrows = map[string][]string{
 	"wire":                {"hotparam"},
 	"limiter":             {"hotparam", "limiter/internal/breaker"},
 	"limiter/limitertest": {"hotparam", "limiter"},
-	"kafka":               nil,
-	"config":              {"hotparam", "wire", "kafka"},
+	"kafka":               {"internal/secret"},
+	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
 	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
-	"hotkeys":             {"hotparam", "wire"},
+	"hotkeys":             {"hotparam", "wire", "internal/secret"},
 
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
@@ -41,6 +41,7 @@ var arrows = map[string][]string{
 	"internal/kafkafake":              nil,
 	"internal/httpserve":              {"internal/openfiles"},
 	"internal/openfiles":              nil,
+	"internal/secret":                 nil,
 	"internal/termshot":               nil,
 	"internal/overlay":                nil,
 	"internal/mutants":                {"internal/overlay"},
@@ -79,7 +80,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.

@@ -37,6 +37,8 @@ type Config struct {
 	Shards int
 	// Lag is how long counts are on their way; 0 is [DefaultLag].
 	Lag time.Duration
+	// Trust is whose packets are believed; nil: all.
+	Trust *Trust
 }
 
 // MinMemory is the least memory that windows can work in.
@@ -58,6 +60,11 @@ func (c *Config) validate() error {
 		return fmt.Errorf("aggregator: Config.Shards is %d, must be 1 to 256", c.Shards)
 	case c.Lag < 0:
 		return fmt.Errorf("aggregator: Config.Lag is %v, must not be negative", c.Lag)
+	}
+	if c.Trust != nil {
+		if err := c.Trust.Validate(); err != nil {
+			return fmt.Errorf("aggregator: Config.%w", err)
+		}
 	}
 	return c.Rules.Validate()
 }
@@ -101,7 +108,11 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	readers := len(listener.readers())
 	for i := range readers {
 		a.decoders = append(a.decoders, NewDecoder(c.Rules, c.Encoding))
-		a.decoders[i].senders = a.decoders[0].senders
+		if i == 0 {
+			a.decoders[0].Believe(c.Trust)
+		} else {
+			a.decoders[i].share(a.decoders[0])
+		}
 		a.decoders[i].Canonical = c.Canonical
 	}
 	for part := range c.Shards {

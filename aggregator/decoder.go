@@ -3,6 +3,7 @@ package aggregator
 import (
 	"bytes"
 	"errors"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -82,14 +83,23 @@ type Decoder struct {
 	senders  *senders            // shared by the decoders of a listener's readers
 	counts   []Count             // of the packet at hand
 	timed    bool                // some of them have a time of their own
-	groups   bool                // the packet at hand tells what is held back of groups
-	held     int64               // and how much of all of them
+	groups   bool                // the packet at hand tells what is held back of groups,
+	heldBack []HeldBack          // which is this,
+	held     int64               // or so much of all of them
 	byRule   []uint64            // the counts of the packet at hand, as ruleSums have them
 	entries  []entry             // those with an account
 	text     []byte              // of those whose text does not stand in the packet
 	params   hotparam.Params     // of a key that is made canonical
 	known    canonicalKeys
 	parts    fractions
+	trust    *trust            // nil: all are believed
+	mac      *wire.MAC         // nil: packets need not be signed
+	peer     func() netip.Addr // where the packet at hand came from; nil: that is not known
+	capped   bool              // what a sender counts is bounded
+	now      time.Time         // when the packet at hand came
+	tallies  plainTallies
+	bytes    []bool // by rule: it counts bytes,
+	inBytes  bool   // as some do
 	stats    decoderStats
 }
 
@@ -111,6 +121,9 @@ type decoderStats struct {
 	heldBack                                                   atomic.Int64
 	healed, retold                                             atomic.Int64
 	uncanonical, samples                                       atomic.Int64
+	refused                                                    [Refusals]atomic.Int64
+	lastRefused                                                atomic.Int64 // in ns since the Unix epoch, by the clock
+	whyRefused                                                 atomic.Int64
 }
 
 // NewDecoder makes a decoder for the rules that have a threshold.
@@ -118,6 +131,7 @@ func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
 	d.senders = newSenders(rules)
 	d.byRule = make([]uint64, len(d.senders.ruled.told))
+	d.bytes, d.inBytes = byteRules(rules)
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
@@ -146,7 +160,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
 	clear(d.byRule)
-	d.groups, d.held = accounts && m.Groups == d.senders.groups, 0
+	d.groups, d.held, d.heldBack = accounts && m.Groups == d.senders.groups, 0, d.heldBack[:0]
 	believe := ours || d.Canonical
 	var line []byte
 	var lines, counts, sum int64
@@ -182,10 +196,16 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			}
 		}
 	}
+	d.stats.lines.Add(lines)
+	if d.capped && d.isOver(m, from, common.When, sum, h) {
+		return
+	}
+	for i := range d.heldBack {
+		h.HeldBack(d.heldBack[i])
+	}
 	if accounts {
 		d.settle(m, from, common.When, sum, h)
 	}
-	d.stats.lines.Add(lines)
 	d.stats.counts.Add(counts)
 	d.stats.sum.Add(sum)
 	d.hand(h)
@@ -194,10 +214,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 // settle accounts for a packet: what was missing before is made up for, and what was
 // made up for before is not counted again.
 func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
-	booked := int64(0)
-	for i := range d.entries {
-		booked += d.entries[i].N
-	}
+	of := d.packetSums(sum)
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	if from.incarnation != m.Incarnation { // another reader has heard of the next life
@@ -208,7 +225,16 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	if d.stats.retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
-	from.accounts.finish(m, when, packetSums{uint64(booked), uint64(sum - booked), uint64(d.held), d.byRule}, &d.senders.ruled, h)
+	from.accounts.finish(m, when, of, &d.senders.ruled, h)
+}
+
+// packetSums are those of the packet at hand, whose counts add up to sum.
+func (d *Decoder) packetSums(sum int64) packetSums {
+	booked := int64(0)
+	for i := range d.entries {
+		booked += d.entries[i].N
+	}
+	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.held), d.byRule}
 }
 
 // hand gives the counts to the handler.
@@ -278,7 +304,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
 	var err error
 	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {
-		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) && !d.heldBack(line, when, h) {
+		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) && !d.readHeldBack(line, when) {
 			d.reject(err)
 		}
 		return l, false
@@ -332,12 +358,22 @@ type DecoderStats struct {
 	Uncanonical int64
 	// Samples are counts that are estimates.
 	Samples int64
+	// Refused are packets that were not believed, by reason.
+	Refused [Refusals]int64
+	// LastRefused is the last of them.
+	LastRefused LastRefused
+}
+
+// LastRefused is when something was not believed, by the clock, and why; zero: never.
+type LastRefused struct {
+	When time.Time
+	Why  Refusal
 }
 
 // Stats tells the counters. It is safe for concurrent use.
 func (d *Decoder) Stats() DecoderStats {
 	s := &d.stats
-	return DecoderStats{
+	all := DecoderStats{
 		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
@@ -345,6 +381,13 @@ func (d *Decoder) Stats() DecoderStats {
 		Healed: s.healed.Load(), Retold: s.retold.Load(),
 		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
+	for i := range s.refused {
+		all.Refused[i] = s.refused[i].Load()
+	}
+	if ns := s.lastRefused.Load(); ns > 0 {
+		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
+	}
+	return all
 }
 
 // Merge adds the counters of another decoder. Senders are the most that any had:
@@ -373,4 +416,10 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Retold += o.Retold
 	s.Uncanonical += o.Uncanonical
 	s.Samples += o.Samples
+	for i := range s.Refused {
+		s.Refused[i] += o.Refused[i]
+	}
+	if o.LastRefused.When.After(s.LastRefused.When) {
+		s.LastRefused = o.LastRefused
+	}
 }

@@ -101,6 +101,9 @@ func (f *framer) lines() ([]byte, bool) {
 	return f.buf[start:f.start], true
 }
 
+// keep has the last bytes of the lines that were cut off come again, with what follows.
+func (f *framer) keep(n int) { f.start -= n }
+
 // frame is the next one.
 func (f *framer) frame() ([]byte, bool) {
 	for {

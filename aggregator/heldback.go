@@ -17,8 +17,8 @@ type HeldBack struct {
 	When  time.Time
 }
 
-// heldBack reads a held-back line. It is false if the line is none.
-func (d *Decoder) heldBack(line []byte, when time.Time, h Handler) bool {
+// readHeldBack reads a held-back line. It is false if the line is none.
+func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	if !wire.IsHeldBack(line) {
 		return false
 	}
@@ -42,7 +42,7 @@ func (d *Decoder) heldBack(line []byte, when time.Time, h Handler) bool {
 	d.stats.heldBack.Add(1)
 	d.held += l.N
 	if d.groups { // else its sender has other rules, and its counts come later
-		h.HeldBack(HeldBack{Rule: head.rule, Group: text[start:], N: l.N, When: when})
+		d.heldBack = append(d.heldBack, HeldBack{Rule: head.rule, Group: text[start:], N: l.N, When: when})
 	}
 	return true
 }

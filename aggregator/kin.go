@@ -25,8 +25,8 @@ type kin struct {
 type part struct {
 	names    string
 	repeated int64 // see [repeats.most]
-	all      tally
-	unusual  tally // keys that are not usual
+	all      groupTally
+	unusual  groupTally // keys that are not usual
 }
 
 // addPart adds what w has of the count of a key that is more general by the other
@@ -110,7 +110,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 		_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)
 		for i := range groups {
 			if g := &groups[i]; total != hotparam.Unknown && g.key.isApart(u) {
-				both := tally{highest: g.low - (total - low)}
+				both := groupTally{highest: g.low - (total - low)}
 				u.parts = append(u.parts, part{repeated: hotparam.Unknown, all: both, unusual: both})
 			}
 		}
@@ -130,7 +130,7 @@ func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
 // kinGroup is the hot keys of a route that have the same names.
 type kinGroup struct {
 	key       *watched // one of them
-	lows      tally
+	lows      groupTally
 	low, high int64 // requests of all at least, and at most: hotparam.Unknown: cannot be told
 }
 

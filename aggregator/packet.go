@@ -40,6 +40,10 @@ func (d *Decoder) dropped(now time.Time, h Handler) {
 // now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.packets.Add(1)
+	if !d.authentic(packet) {
+		return
+	}
+	d.now = now
 	common := Count{When: now}
 	line, rest := cutLine(packet)
 	if !wire.IsMeta(line) {
@@ -48,7 +52,12 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 		return
 	}
 	m, err := wire.ParseMeta(line)
-	if err != nil {
+	if err == nil && !d.fresh(&m, now) {
+		return
+	}
+	if err != nil && d.mac != nil { // it cannot be told from one that came before
+		d.stats.malformed.Add(1)
+	} else if err != nil {
 		d.stats.malformed.Add(1)
 		d.senders.noSums(now)
 		d.lines(rest, common, nil, nil, false, h)
@@ -62,6 +71,7 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 // Packet otherwise, and false if they had come before.
 func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, h Handler) bool {
 	d.stats.packets.Add(1)
+	d.now = now
 	common := Count{When: now}
 	var from *sender
 	if m != nil {
@@ -80,9 +90,24 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) (_ *sen
 	if start := time.Unix(0, m.Start); start.Before(now) {
 		c.When = start
 	}
+	if most := d.senders.mostClaimed; most > 0 && uint64(max(m.Unsent, m.Held)) > most {
+		d.refuse(RefusedCounts, d.source(), "")
+		return nil, false
+	}
+	crowded := false
+	defer func() {
+		if crowded { // and the lock is given back
+			d.refuse(RefusedNames, d.source(), "")
+		}
+	}()
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
+	d.senders.peer = d.peer
 	s, changed := d.senders.find(m, now), true
+	if s == nil && d.senders.names != nil {
+		crowded = true
+		return nil, false
+	}
 	if s == nil { // one too many to follow
 		if m.Held > 1 {
 			d.senders.losses.settled = now

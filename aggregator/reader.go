@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ type packetReader struct {
 	receiver *receiver
 	drops    drops
 	stats    *listenerStats
+	at       int // of the packet at hand, among those that were read
 }
 
 func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, error) {
@@ -42,6 +44,10 @@ func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, erro
 func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 	stop := context.AfterFunc(ctx, func() { _ = r.conn.SetReadDeadline(time.Now()) })
 	defer stop()
+	if _, isUDP := r.conn.(*net.UDPConn); isUDP && d.trust != nil {
+		r.receiver.askSources()
+		d.peer = func() netip.Addr { return r.receiver.source(r.at) }
+	}
 	r.wait(ctx)
 	failures, checked := 0, time.Time{}
 	var end time.Time // of the draining
@@ -56,7 +62,9 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 			if size == 0 {
 				first = when
 			}
-			d.Packet(r.whole(packet), when, out)
+			if r.at = i; d.lists() {
+				d.Packet(r.whole(packet), when, out)
+			}
 			if i == readBatch-1 {
 				last = when
 			}

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -13,7 +14,8 @@ const readBatch = 64
 // receiver reads packets many at a time (recvmmsg), each with the instant at
 // which the system took it: while the reader is held up packets wait in the
 // socket, and are not of the time at which they are read. Senders' addresses
-// are not asked for, which x/net's ReadBatch makes an allocation of.
+// are asked for if somebody wants to know them, and are read when he does: x/net's
+// ReadBatch makes an allocation of each.
 type receiver struct {
 	raw      syscall.RawConn
 	recv     func(fd uintptr) bool // made once, so that a read allocates nothing
@@ -21,6 +23,7 @@ type receiver struct {
 	iovecs   [readBatch]syscall.Iovec
 	control  [readBatch]control
 	buffers  [readBatch][]byte
+	sources  *[readBatch]syscall.RawSockaddrInet6 // nil: they are not asked for
 	n        int
 	errno    syscall.Errno
 }
@@ -59,6 +62,29 @@ func newReceiver(conn packetConn) (*receiver, error) {
 	return r, nil
 }
 
+// askSources asks for the senders' addresses from now on.
+func (r *receiver) askSources() {
+	r.sources = new([readBatch]syscall.RawSockaddrInet6) // room for one of IPv4, too
+	for i := range r.messages {
+		r.messages[i].header.Name = (*byte)(unsafe.Pointer(&r.sources[i]))
+	}
+}
+
+// source is the address that a packet of those that were read came from; the zero address
+// if it was not asked for.
+func (r *receiver) source(i int) netip.Addr {
+	if r.sources == nil || r.messages[i].header.Namelen == 0 {
+		return netip.Addr{}
+	}
+	switch a := &r.sources[i]; a.Family {
+	case syscall.AF_INET:
+		return netip.AddrFrom4((*syscall.RawSockaddrInet4)(unsafe.Pointer(a)).Addr)
+	case syscall.AF_INET6:
+		return netip.AddrFrom16(a.Addr).Unmap()
+	}
+	return netip.Addr{}
+}
+
 // read waits for packets and tells how many there are, until the next read.
 func (r *receiver) read() (n int, err error) {
 	r.n, r.errno = 0, 0
@@ -75,6 +101,9 @@ func (r *receiver) receive(fd uintptr) (done bool) {
 	for i := range r.messages[:] {
 		r.messages[i].header.Controllen = 0
 		r.messages[i].header.SetControllen(int(unsafe.Sizeof(control{})))
+		if r.sources != nil {
+			r.messages[i].header.Namelen = syscall.SizeofSockaddrInet6
+		}
 	}
 	for {
 		n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages)), readBatch, syscall.MSG_DONTWAIT, 0, 0)

@@ -71,16 +71,16 @@ func (r *repeats) most(w *window, group []byte, last int64) int64 {
 	return most
 }
 
-// tally adds up the low counts of keys of one group to what their requests are at least.
-type tally struct {
+// groupTally adds up the low counts of keys of one group to what their requests are at least.
+type groupTally struct {
 	sum, highest int64
 }
 
-func (t *tally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
+func (t *groupTally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
 
 // atLeast returns how many requests have one of the keys at least, when so many count
 // for another of the group as well; [hotparam.Unknown] leaves those of one key.
-func (t *tally) atLeast(repeated int64) int64 {
+func (t *groupTally) atLeast(repeated int64) int64 {
 	if repeated == hotparam.Unknown {
 		return t.highest
 	}

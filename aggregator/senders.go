@@ -3,6 +3,7 @@ package aggregator
 import (
 	"cmp"
 	"math"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,12 +26,15 @@ type senders struct {
 	swept  time.Time
 	held   held
 	losses losses
+	names  *nameCaps         // nil: as many as are followed
+	peer   func() netip.Addr // where the packet at hand came from; nil: that is not known
 
 	gaps         uint64 // told so far: their IDs
 	accountsLeft int    // how many more are remembered
 	groups       uint32 // the mark of the rules with a share
 	ruled        ruled
 	keep         time.Duration // for so long gaps matter
+	mostClaimed  uint64        // a packet may say that so much is missing; 0: no bound
 }
 
 func newSenders(rules *hotparam.Rules) *senders {
@@ -47,14 +51,18 @@ type sender struct {
 	lateness    lateness
 	holding     *holding // nil while nothing is held back
 	accounts    accounts
+	tally       tally
 }
 
 // turns are what is known of packets that come out of their turn.
 type turns struct {
-	seen [reorder / 64]uint64 // by sequence, the newest ones
+	seen
 	gaps [maxGaps]gap
 	next int // the oldest gap
 }
+
+// seen are sequences that came, the newest ones.
+type seen [reorder / 64]uint64
 
 // gap is a run of sequences that was missing when a later one came.
 type gap struct {
@@ -86,7 +94,7 @@ func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 	s.sweep(now)
 	known := s.byName[string(m.Instance)]
 	if known == nil {
-		if len(s.byName) >= maxSenders {
+		if len(s.byName) >= maxSenders || s.names != nil && !s.names.admit(s.from(), len(s.byName), now) {
 			return nil
 		}
 		if s.byName == nil {
@@ -98,6 +106,14 @@ func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 	known.heard = now
 	s.known.Store(int64(len(s.byName)))
 	return known
+}
+
+// from is where the packet at hand came from.
+func (s *senders) from() netip.Addr {
+	if s.peer == nil {
+		return netip.Addr{}
+	}
+	return s.peer()
 }
 
 // packet notes a packet. lost is how many packets before it are missing by what
@@ -172,6 +188,10 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	case a.sums.Shed != m.Sums.Shed:
 		a.begin(m, &s.accountsLeft)
 	}
+	if s.mostClaimed > 0 && claimed(a, m) > s.mostClaimed { // no sender of ours could have sent so much
+		a.begin(m, &s.accountsLeft)
+		return
+	}
 	a.prune(s.keep)
 	s.gaps++
 	between, since := s.betweenRules(a, m)
@@ -195,22 +215,22 @@ func (s *senders) betweenRules(a *accounts, m *wire.Meta) (between []uint64, sin
 }
 
 // mark notes that a sequence was seen; false if it had been before.
-func (t *turns) mark(seq uint64) bool {
-	word, bit := &t.seen[seq%reorder/64], uint64(1)<<(seq%64)
+func (s *seen) mark(seq uint64) bool {
+	word, bit := &s[seq%reorder/64], uint64(1)<<(seq%64)
 	was := *word
 	*word |= bit
 	return was&bit == 0
 }
 
 // skip goes on to a sequence; those before it, from one on, were not seen.
-func (t *turns) skip(from, to uint64) {
+func (s *seen) skip(from, to uint64) {
 	if to-from >= reorder {
-		t.seen = [reorder / 64]uint64{}
+		*s = seen{}
 	}
 	for q := from; q < to && to-from < reorder; q++ {
-		t.seen[q%reorder/64] &^= 1 << (q % 64)
+		s[q%reorder/64] &^= 1 << (q % 64)
 	}
-	t.seen[to%reorder/64] |= 1 << (to % 64)
+	s[to%reorder/64] |= 1 << (to % 64)
 }
 
 func (t *turns) note(g gap) {

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/hotparam/hotparam/wire"
@@ -9,6 +10,7 @@ import (
 // stream is what the meta line that came last on a connection says of the lines after
 // it: packets that are sent as lines keep what they have in common.
 type stream struct {
+	peer      func() netip.Addr // where the connection comes from
 	common    Count
 	meta      *wire.Meta // nil: it could not be read
 	from      *sender
@@ -24,11 +26,12 @@ const packetLife = 5 * time.Second
 // stream decodes whole lines of a connection, of which s is the state. A meta line
 // tells of the lines up to the next one; else it is as Packet.
 func (d *Decoder) stream(s *stream, lines []byte, now time.Time, h Handler) {
+	d.now = now
 	for len(lines) > 0 {
 		d.stats.packets.Add(1)
 		if line, rest := cutLine(lines); wire.IsMeta(line) {
 			lines = rest
-			*s = stream{common: Count{When: now}, came: now}
+			*s = stream{peer: s.peer, common: Count{When: now}, came: now}
 			m, err := wire.ParseMeta(line)
 			if s.ours = err == nil; !s.ours {
 				d.stats.malformed.Add(1)

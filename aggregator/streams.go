@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,7 @@ type streamReader struct {
 // conn is a connection.
 type conn struct {
 	net.Conn
+	from   netip.Addr // zero: a Unix socket
 	opened time.Time
 	heard  atomic.Int64 // when something came last, in nanoseconds since the Unix epoch; 0: never
 }
@@ -154,7 +156,9 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 		switch {
 		case err == nil:
 			pause = acceptPause
-			if c := r.admit(accepted); c != nil {
+			if !d.listsAddress(remote(accepted)) {
+				_ = accepted.Close()
+			} else if c := r.admit(accepted); c != nil {
 				reading.Go(func() {
 					defer r.leave(c)
 					r.read(c, d, out)
@@ -187,7 +191,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 // admit makes a connection one of those that are read; nil: there are too many.
 func (r *streamReader) admit(accepted net.Conn) *conn {
 	now := time.Now()
-	c := &conn{Conn: accepted, opened: now}
+	c := &conn{Conn: accepted, from: remote(accepted), opened: now}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.conns) >= r.most && !r.displace(now, now) {
@@ -254,8 +258,8 @@ func (r *streamReader) leave(c *conn) {
 
 // read reads a connection to its end.
 func (r *streamReader) read(c *conn, d *Decoder, out *spread) {
-	var f framer
-	var s stream
+	f := framer{}
+	s := stream{peer: func() netip.Addr { return c.from }}
 	draining := false
 	for {
 		n, err := c.Read(f.room())
@@ -280,7 +284,13 @@ func (r *streamReader) read(c *conn, d *Decoder, out *spread) {
 			r.stats.truncated.Add(1)
 		}
 		if len(rest) > 0 {
-			r.take(d, out, func(now time.Time) { d.stream(&s, rest, now, out) })
+			r.take(d, out, func(now time.Time) {
+				if d.peer = s.peer; d.mac != nil {
+					d.signedStream(rest, true, now, out)
+				} else {
+					d.stream(&s, rest, now, out)
+				}
+			})
 		}
 		return
 	}
@@ -301,14 +311,24 @@ func (r *streamReader) decode(f *framer, s *stream, d *Decoder, out *spread) {
 		return
 	}
 	r.take(d, out, func(now time.Time) {
+		d.peer = s.peer
 		for ; ok; packet, ok = f.next() {
-			if f.framing == framingLengths {
+			switch {
+			case f.framing == framingLengths:
 				d.Packet(packet, now, out)
-			} else {
+			case d.mac != nil:
+				f.keep(len(d.signedStream(packet, false, now, out)))
+			default:
 				d.stream(s, packet, now, out)
 			}
 		}
 	})
+}
+
+// remote is the address of the other end; zero for a Unix socket.
+func remote(c net.Conn) netip.Addr {
+	a, _ := c.RemoteAddr().(*net.TCPAddr)
+	return a.AddrPort().Addr().Unmap()
 }
 
 // close closes the listeners.

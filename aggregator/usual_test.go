@@ -183,7 +183,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 	if r.sweep(40); r.used() != 0 {
 		t.Errorf("%d bytes are left after all is over", r.used())
 	}
-	var low tally
+	var low groupTally
 	for _, n := range []int64{5, 7, 3} {
 		low.add(n)
 	}

@@ -18,7 +18,8 @@ type packer struct {
 	outs   []statsd.Sender
 	errs   []error // what became of each out's last packet
 	meta   bool
-	only   bool // there is no other packer
+	mac    *wire.MAC // nil: packets are not signed
+	only   bool      // there is no other packer
 	head   wire.Meta
 	sums   wire.Sums // of all lines so far
 	byRule []uint64  // the loose and the booked ones of each rule with thresholds; nil: not told
@@ -30,6 +31,7 @@ type packer struct {
 	heard  int64     // and its h
 
 	buf   []byte
+	first int   // length of its meta line
 	open  bool  // buf is a packet that has begun
 	lines int64 // in buf
 	mass  int64 // of the lines in buf
@@ -56,6 +58,9 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 func (p *packer) begin(f Flush) {
 	p.sent, p.told, p.ruled = Sent{}, f, false
 	p.head.Sent = f.Now.UnixNano()
+	if p.mac != nil && f.Now.IsZero() { // as of origins; who verifies wants to know
+		p.head.Sent = time.Now().UnixNano()
+	}
 	p.head.Sums.Opened, p.head.Sums.Shed = f.Opened, f.Shed
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }
@@ -137,6 +142,10 @@ func (p *packer) start() {
 			p.head.Rules = wire.AppendRuleSums(p.head.Rules, p.mark, p.byRule)
 		}
 		p.buf = wire.AppendMeta(p.buf, p.head)
+		if p.mac != nil {
+			p.buf = wire.AppendMACField(p.buf)
+		}
+		p.first = len(p.buf)
 	}
 }
 
@@ -146,6 +155,9 @@ func (p *packer) emit() {
 	if len(p.buf) == 0 { // a flush that has nothing to say; but the next may have
 		p.connect()
 		return
+	}
+	if p.mac != nil {
+		p.mac.Sign(p.buf, p.first)
 	}
 	taken := false
 	for i, out := range p.outs {

@@ -48,6 +48,10 @@ type StatsDConfig struct {
 	// Instance names this process among the senders; empty: host name and
 	// process id.
 	Instance string
+	// Key signs each packet, for an aggregator that believes nothing else; it has
+	// [wire.MinKey] bytes at least. Nil: packets are not signed. A StatsD in between
+	// makes packets of its own, which it cannot sign.
+	Key []byte
 }
 
 func (c *StatsDConfig) validate() error {
@@ -58,6 +62,10 @@ func (c *StatsDConfig) validate() error {
 		return errors.New("collector: StatsDConfig needs either Addrs or Sender")
 	case c.Spread != SpreadHash && c.Spread != SpreadAll:
 		return fmt.Errorf("collector: StatsDConfig.Spread is %v: want SpreadHash or SpreadAll", c.Spread)
+	case c.Key != nil && len(c.Key) < wire.MinKey:
+		return fmt.Errorf("collector: StatsDConfig.Key has %d bytes: want %d at least", len(c.Key), wire.MinKey)
+	case c.Key != nil && c.NoMeta:
+		return errors.New("collector: StatsDConfig.Key signs meta lines, and NoMeta leaves them out")
 	case !wire.ValidInstance(c.Instance):
 		return fmt.Errorf("collector: StatsDConfig.Instance %q: want 1 to %d of A-Z a-z 0-9 _ . -", c.Instance, wire.MaxInstance)
 	}
@@ -144,6 +152,9 @@ func newStatsDTo(senders []statsd.Sender, c StatsDConfig) (*StatsD, error) {
 			return nil, fmt.Errorf("collector: StatsD client: %w", err)
 		}
 		p.only = len(parts) == 1
+		if c.Key != nil {
+			p.mac = wire.NewMAC(c.Key)
+		}
 		s.packers = append(s.packers, p)
 	}
 	ruled := 0

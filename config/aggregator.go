@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"net"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -32,6 +33,14 @@ type Aggregator struct {
 	HTTP string
 	// Memory is how many bytes the windows may hold.
 	Memory int64
+	// Trust is whose counts are believed: [TrustAll], [TrustListed] or [TrustSigned].
+	Trust string
+	// Senders are the addresses of [TrustListed].
+	Senders []netip.Prefix
+	// KeyFile or KeyEnv is where the keys are, see [Aggregator.Keys].
+	KeyFile, KeyEnv string
+	// Caps are what one sender can do.
+	Caps Caps
 }
 
 // How counts travel from instances to aggregators.
@@ -57,12 +66,14 @@ func (a Aggregator) WithDefaults() Aggregator {
 	a.Redis.URL = cmp.Or(a.Redis.URL, "redis://127.0.0.1:6379/0")
 	a.HTTP = cmp.Or(a.HTTP, "127.0.0.1:9125")
 	a.Memory = cmp.Or(a.Memory, 64<<20)
+	a.Trust = cmp.Or(a.Trust, TrustAll)
+	a.Caps = a.Caps.WithDefaults()
 	return a
 }
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "memory"},
+	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "memory", "trust", "senders", "key_file", "key_env", "caps"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
@@ -78,6 +89,7 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	a.Redis = d.redis(v.get("redis"))
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
 	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
+	d.trust(v, &a)
 	return a
 }
 

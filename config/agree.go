@@ -31,6 +31,7 @@ func (f *File) conflicts() []conflict {
 	case !a.Lease && several && all:
 		add("statsd", "spread", "with all, each aggregator would publish everything, against the others", "add lease: true to aggregator")
 	}
+	found = append(found, f.trustConflicts()...)
 	if a.Readers > 1 && len(a.Listen) > 0 && !anyUDP(a.Listen) {
 		add("aggregator", "readers", "readers share a UDP address, and listen has none", "remove it")
 	}

@@ -6,21 +6,24 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// refusedFields are fields that a file must not have, wherever they stand.
+// refusedFields are fields that a file must not have, wherever they stand or with their
+// section.
 var refusedFields = map[string]struct{ what, hint string }{
 	"password":          {"a password", noPassword},
 	"sentinel_password": {"a password", noPassword},
 	"token":             {"a token", noToken},
+	"aggregator.key":    {"a key", noKey},
 }
 
 const (
 	noPassword = "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"
+	noKey      = "this file is shared and kept in version control: name a file that holds the key in key_file, or a variable in key_env"
 	noToken    = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
 )
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// password reads where a password, or a token, is: a file or a variable.
+// password reads where a password, a token or a key is: a file or a variable.
 func (d *decoder) password(v values, prefix, name string) (file, env string) {
 	atFile, atEnv := v.get(name+"_file"), v.get(name+"_env")
 	file, env = d.word(atFile, prefix+name+"_file"), d.word(atEnv, prefix+name+"_env")

@@ -82,7 +82,11 @@ func (d *decoder) section(n *node, s section) values {
 	found := make(values, len(n.fields))
 	for _, f := range n.fields {
 		instead, known := unbuiltFields[f.name]
-		switch refused, isRefused := refusedFields[f.name]; {
+		refused, isRefused := refusedFields[f.name]
+		if !isRefused {
+			refused, isRefused = refusedFields[s.prefix+f.name]
+		}
+		switch {
 		case slices.Contains(s.fields, f.name) && f.value.kind == nullKind:
 			d.report(f.at, "give it a value or remove it", "%s%s is empty", s.prefix, f.name)
 			found[f.name] = nil

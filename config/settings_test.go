@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -95,6 +96,17 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 			f.Aggregator.Source = SourceStatsD
 		}
 	}
+	a := &f.Aggregator
+	switch a.Trust = text("trust", TrustAll, TrustListed, TrustSigned); {
+	case a.Trust == TrustListed:
+		a.Senders = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::7/128")}
+	case a.Trust == TrustSigned || rapid.Bool().Draw(t, "key"):
+		a.KeyFile = "/run/secrets/key"
+	}
+	if len(f.trustConflicts()) > 0 {
+		a.Trust, a.Senders, a.KeyFile = "", nil, ""
+	}
+	a.Caps = Caps{Counts: rapid.SampledFrom([]int64{0, NoCap, 1_000_000}).Draw(t, "counts"), Names: rapid.SampledFrom([]int{0, NoCap, 500}).Draw(t, "names")}
 	if f.Aggregator.Source == SourceStatsD || f.Aggregator.Source == "" {
 		f.Aggregator.Lease = f.Aggregator.Name == "" && len(f.StatsD.Addresses) > 1 && f.StatsD.Spread == SpreadAll
 		if len(f.conflicts()) > 0 {
@@ -152,12 +164,28 @@ func (w writer) settings(f *File) string {
 		}
 		return ""
 	}
+	number := func(n int64) string {
+		switch {
+		case n == 0:
+			return ""
+		case n == NoCap:
+			return "none"
+		}
+		return fmt.Sprint(n)
+	}
 	braces := func(pairs []pair) string { return w.inline(there(pairs)) }
 	listen := list(f.Aggregator.Listen)
 	if len(f.Aggregator.Listen) == 1 && w.coin("one") {
 		listen = text(f.Aggregator.Listen[0])
 	}
-	meta, readers := "", ""
+	meta, readers, caps := "", "", ""
+	if c := f.Aggregator.Caps; c != (Caps{}) {
+		caps = braces([]pair{{"counts", number(c.Counts)}, {"names", number(int64(c.Names))}})
+	}
+	var senders []string
+	for _, p := range f.Aggregator.Senders {
+		senders = append(senders, strings.TrimSuffix(p.String(), "/128"))
+	}
 	if f.StatsD.Meta != nil {
 		meta = fmt.Sprint(*f.StatsD.Meta)
 	}
@@ -195,7 +223,7 @@ func (w writer) settings(f *File) string {
 	}
 	return section("aggregator", []pair{
 		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", listen}, {"readers", readers}, {"canonical", flag(a.Canonical)},
-		{"redis", redis}, {"http", text(a.HTTP)}, {"memory", size(a.Memory)},
+		{"redis", redis}, {"http", text(a.HTTP)}, {"memory", size(a.Memory)}, {"trust", text(a.Trust)}, {"senders", list(senders)}, {"key_file", text(a.KeyFile)}, {"caps", caps},
 	}) + section("statsd", []pair{{"addresses", list(f.StatsD.Addresses)}, {"spread", text(f.StatsD.Spread)}, {"encoding", text(f.StatsD.Encoding)}, {"meta", meta}}) +
 		section("kafka", []pair{
 			{"brokers", list(k.Brokers)}, {"topic", text(k.Topic)}, {"client_id", text(k.ClientID)}, {"version", text(k.Version)},

@@ -98,7 +98,7 @@ func TestSecret(t *testing.T) {
 		{"file", kafka.SASL{PasswordFile: write("s3cret")}, "s3cret", ""},
 		{"file with newline", kafka.SASL{PasswordFile: write("s3cret\n")}, "s3cret", ""},
 		{"file of Windows", kafka.SASL{PasswordFile: write("s3cret\r\n")}, "s3cret", ""},
-		{"one newline only", kafka.SASL{PasswordFile: write(" a\n\n")}, " a\n", ""},
+		{"two newlines", kafka.SASL{PasswordFile: write(" a\n\n")}, " a", ""},
 		{"no file", kafka.SASL{PasswordFile: "/does/not/exist"}, "", "/does/not/exist"},
 		{"empty file", kafka.SASL{PasswordFile: write("\n"), User: "bob"}, "", `user "bob"`},
 		{"empty env", kafka.SASL{PasswordEnv: "KAFKA_TEST_EMPTY"}, "", "KAFKA_TEST_EMPTY"},

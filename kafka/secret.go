@@ -3,30 +3,26 @@ package kafka
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
+
+	"github.com/hotparam/hotparam/internal/secret"
 )
 
 // Secret is the password, from where it is. One that is missing or empty is an
 // error, which never holds the password itself.
 func (s *SASL) Secret() (string, error) {
 	switch {
-	case s.PasswordFile != "":
-		text, err := os.ReadFile(s.PasswordFile)
+	case s.PasswordFile != "": // it goes before the variable
+		password, err := secret.Read(s.PasswordFile, "")
 		if err != nil {
-			return "", fmt.Errorf("sasl: password_file: %w", err)
+			return "", fmt.Errorf("sasl: password_file: %w; write the password of user %q to it", err, s.User)
 		}
-		secret := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
-		if secret == "" {
-			return "", fmt.Errorf("sasl: password_file: %s is empty; write the password of user %q to it", s.PasswordFile, s.User)
-		}
-		return secret, nil
+		return password, nil
 	case s.PasswordEnv != "":
-		secret := os.Getenv(s.PasswordEnv)
-		if secret == "" {
-			return "", fmt.Errorf("sasl: password_env: the environment has no %s, or it is empty; set it to the password of user %q", s.PasswordEnv, s.User)
+		password, err := secret.Read("", s.PasswordEnv)
+		if err != nil {
+			return "", fmt.Errorf("sasl: password_env: %w; set it to the password of user %q", err, s.User)
 		}
-		return secret, nil
+		return password, nil
 	case s.Password != "":
 		return s.Password, nil
 	}

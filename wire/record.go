@@ -43,6 +43,7 @@ const (
 	headerUnsent      = "hotparam-unsent"
 	headerAged        = "hotparam-aged" // left out when 0
 	headerPartitions  = "hotparam-partitions"
+	headerSent        = "hotparam-sent"   // left out when 0
 	headerSums        = "hotparam-sums"   // hexadecimal, as in the meta line; left out if there are none
 	headerGroups      = "hotparam-groups" // hexadecimal; left out when 0
 )
@@ -54,7 +55,7 @@ var ErrHead = errors.New("wire: bad record headers")
 // head later.
 func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	// One buffer for all values: clipped, so that none grows into the next.
-	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+6*20+8+8*17)
+	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+7*20+8+8*17)
 	add := func(key string, value func(b []byte) []byte) {
 		from := len(buf)
 		buf = value(buf)
@@ -74,6 +75,9 @@ func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	number(headerPartitions, int64(h.Partitions))
 	if h.Aged > 0 {
 		number(headerAged, h.Aged)
+	}
+	if h.Sent > 0 {
+		number(headerSent, h.Sent)
 	}
 	if h.Groups != 0 {
 		add(headerGroups, func(b []byte) []byte { return strconv.AppendUint(b, uint64(h.Groups), 16) })
@@ -127,6 +131,8 @@ func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
 			h.Partitions = int(n)
 		case headerAged:
 			h.Aged, ok = parseInt(x.Value, ok)
+		case headerSent:
+			h.Sent, ok = parseInt(x.Value, ok)
 		case headerSums:
 			ok = h.Sums.parse(x.Value) && ok
 		case headerGroups:

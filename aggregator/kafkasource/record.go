@@ -28,8 +28,13 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	if r.Attrs.IsControl() {
 		return
 	}
-	head, ours, err := wire.ParseRecordHead(headers(r))
+	all := headers(r)
+	head, ours, err := wire.ParseRecordHead(all)
 	ofInstance := ours && err == nil && string(head.Namespace) == w.source.cfg.Rules.Namespace
+	// Others have written it if nobody has signed it: the partition's time moves on by the
+	// broker's stamp, and nothing else of it is believed.
+	believed := err != nil || ours && !ofInstance || w.admits(&head, ofInstance, all, r, appended, clock)
+	ofInstance = ofInstance && believed
 	w.silence(appended, ofInstance)
 	w.mark.record(appended)
 	if w.mark.appended.Sub(w.advanced) >= tick {
@@ -38,6 +43,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 		w.advance(appended)
 	}
 	switch {
+	case !believed:
 	case err != nil:
 		s.badHeads.Add(1) // the gap in its sender's sequence tells of the loss
 	case !ours:
@@ -48,6 +54,20 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	default:
 		w.headed(&head, r, appended, clock)
 	}
+}
+
+// admits reports whether a record is believed. Where senders stamp records themselves it has
+// come by our clock, once what was there before is read.
+func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *kgo.Record, appended, clock time.Time) bool {
+	arrived := appended
+	if r.Attrs.TimestampType() != appendTime && w.report.covered {
+		arrived = clock
+	}
+	m := &head.Meta
+	if !ours {
+		m = nil
+	}
+	return w.decoder.Admits(m, all, w.partition, r.Value, arrived)
 }
 
 // headed counts a record whose sender tells about it.

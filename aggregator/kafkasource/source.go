@@ -62,6 +62,9 @@ type Config struct {
 	// Lag is how long counts of programs that send lines alone may be on their
 	// way; 0 is [aggregator.DefaultLag].
 	Lag time.Duration
+	// Trust is whose records are believed; nil: all. Its caps hold for each partition.
+	// [aggregator.TrustListed] is of addresses, which records have none of.
+	Trust *aggregator.Trust
 	// Publisher makes the publisher of a partition.
 	Publisher func(partition int32) (Publisher, error)
 	// Log gets one line per event and outage; nil: nothing is logged.
@@ -127,6 +130,14 @@ func (c *Config) validate() error {
 	}
 	if err := c.Connection.Validate(); err != nil {
 		return fmt.Errorf("kafka source: %w", err)
+	}
+	if t := c.Trust; t != nil {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("kafka source: Config.%w", err)
+		}
+		if t.Mode == aggregator.TrustListed {
+			return errors.New("kafka source: Config.Trust is TrustListed: records have no addresses, want TrustAll or TrustSigned")
+		}
 	}
 	if err := c.Rules.Validate(); err != nil {
 		return fmt.Errorf("kafka source: %w", err)

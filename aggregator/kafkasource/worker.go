@@ -121,6 +121,7 @@ func (w *worker) open(n int, publisher Publisher) {
 	w.gate = &gate{to: publisher}
 	w.decoder = aggregator.NewDecoder(c.Rules, c.Encoding)
 	w.decoder.Canonical = c.Canonical
+	w.decoder.Believe(c.Trust)
 	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
 		Rules: c.Rules, Publisher: w.gate, Memory: c.Memory, Grace: c.Grace,
 		Part: int(w.partition), Parts: n, Homes: homes(c.Rules, n),

@@ -53,6 +53,12 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	}
 	defer func() { _ = client.Close() }() // the publishers have said all
 	rules, conf := set.file.Rules, set.file.Aggregator
+	for _, warning := range set.file.Warnings() {
+		set.log.Warn(warning)
+	}
+	if _, err := set.trust(); err != nil { // the check reads the keys, too
+		return err
+	}
 	if f.check {
 		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n",
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)

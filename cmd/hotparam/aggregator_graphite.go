@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/secret"
 )
 
 // graphitePipeline is a job that asks Graphite, with one publisher.
@@ -67,18 +66,15 @@ func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphit
 
 // readSecret reads what a file or a variable holds; "" if neither is given.
 func readSecret(what, file, env string) (string, error) {
-	secret := os.Getenv(env)
+	text, err := secret.Read(file, env)
+	if err == nil {
+		return text, nil
+	}
+	field := what + "_env"
 	if file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("graphite.%s_file: %w", what, err)
-		}
-		secret = strings.TrimRight(string(text), "\r\n")
+		field = what + "_file"
 	}
-	if secret == "" && file+env != "" {
-		return "", fmt.Errorf("graphite.%s: %s%s is empty", what, file, env)
-	}
-	return secret, nil
+	return "", fmt.Errorf("graphite.%s: %w", field, err)
 }
 
 // Run implements pipeline.

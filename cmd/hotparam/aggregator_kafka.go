@@ -44,17 +44,21 @@ func newKafkaPipeline(ctx context.Context, set *settings, client redis.Universal
 // makeKafkaPipeline reaches no broker.
 func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
 	rules, k := set.file.Rules, set.file.Kafka
+	trust, err := set.trust()
+	if err != nil {
+		return nil, err
+	}
 	p := &kafkaPipeline{
 		publishers: newPublishers(client, partitionConfig(rules, k.Session, set.log)),
 		brokers:    k.Brokers,
 		log:        set.log,
 	}
-	var err error
 	p.source, err = kafkasource.New(kafkasource.Config{
 		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
 		Member: set.file.Aggregator.Name,
 		Rules:  rules, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
 		Publisher: func(partition int32) (kafkasource.Publisher, error) { return p.publishers.of(partition) },
+		Trust:     trust,
 		Log:       set.log,
 	})
 	return p, err
@@ -131,7 +135,7 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 	if len(heldUp) > 0 {
 		words += fmt.Sprintf("; nothing cools in %d of them, as an instance is slow, has died or cannot write them: %s", len(heldUp), strings.Join(heldUp, ", "))
 	}
-	return withTrouble(words, published) + lateWords(&source.Decoder), nil
+	return withTrouble(words, published) + lateWords(&source.Decoder) + refusedWords(&source.Decoder), nil
 }
 
 func (p *kafkaPipeline) collect(s samples) {

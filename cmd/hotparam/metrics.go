@@ -65,7 +65,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // decoderDescs are what a source tells of what arrived, in units of its own.
 type decoderDescs struct {
-	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, heldBack, written, samples, senders, late *prometheus.Desc
+	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, heldBack, written, samples, senders, late, refused *prometheus.Desc
 }
 
 // newDecoderDescs names the metrics by source and unit ("packets").
@@ -89,6 +89,7 @@ func newDecoderDescs(source, unit string) decoderDescs {
 		heldBack: of("held_back_total", "Lines that told what is held back of a group of keys."),
 		written:  of("uncanonical_total", "Counts of other programs whose keys were not canonical, and were made so."),
 		samples:  of("samples_total", "Counts that are estimates, as they were sampled."),
+		refused:  of("refused_"+unit+"_total", "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason"),
 		senders:  of("senders", "Instances heard of lately."),
 		late:     of("late_senders", "Of these, those whose counts come over two seconds late."),
 	}
@@ -115,6 +116,9 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	s.counter(c.heldBack, d.HeldBack)
 	s.counter(c.written, d.Uncanonical)
 	s.counter(c.samples, d.Samples)
+	for why := range aggregator.Refusal(aggregator.Refusals) {
+		s.counter(c.refused, d.Refused[why], why.String())
+	}
 	s.gauge(c.senders, float64(d.Senders))
 	s.gauge(c.late, float64(d.Late.N))
 }

@@ -47,6 +47,9 @@ func lint(s streams, path string, asJSON bool) error {
 		return err
 	}
 	fmt.Fprintf(s.err, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
+	for _, warning := range file.Warnings() {
+		fmt.Fprintf(s.err, "  warning: %s\n", warning)
+	}
 	fmt.Fprintf(s.err, "  counts: %s\n", transportWords(file))
 	for i := range file.Rules.Rules {
 		fmt.Fprintf(s.err, "  %s\n", ruleWords(&file.Rules.Rules[i]))

@@ -25,9 +25,9 @@ func transportWords(f *config.File) string {
 		case k.TLS != nil:
 			words += ", TLS"
 		}
-		return words
+		return words + trustWords(f.Aggregator)
 	}
-	words := statsdWords(f)
+	words := statsdWords(f) + trustWords(f.Aggregator)
 	if f.Aggregator.Source == config.SourceGraphite {
 		words += "; " + sourceWords(f)
 	}
@@ -65,6 +65,7 @@ func sourceWords(f *config.File) string {
 	}
 	a := f.Aggregator.WithDefaults()
 	words := "StatsD " + strings.Join(a.Listen, ", ")
+	words += trustWords(a)
 	if a.Readers > 1 {
 		words += fmt.Sprintf(" by %d readers", a.Readers)
 	}
@@ -72,6 +73,19 @@ func sourceWords(f *config.File) string {
 		words += ", keys " + e
 	}
 	return words
+}
+
+// trustWords is whose counts are believed, if not everybody's.
+func trustWords(a config.Aggregator) string {
+	switch {
+	case a.Trust == config.TrustSigned:
+		return ", signed"
+	case a.Trust == config.TrustListed:
+		return fmt.Sprintf(", from %s listed", plural(len(a.Senders), "network"))
+	case a.KeyFile+a.KeyEnv != "":
+		return ", signed, which nobody has to be"
+	}
+	return ""
 }
 
 // graphiteWords is what Graphite is asked for, and when, and as whom.

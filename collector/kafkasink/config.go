@@ -35,6 +35,9 @@ type Config struct {
 	// Buffer bounds the bytes of the records that wait or are on their way; 0:
 	// [DefaultBuffer]. At full speed, some MB a second, that is as many seconds.
 	Buffer int64
+	// Key signs each record, for aggregators that believe nothing else; it has
+	// [wire.MinKey] bytes at least. Nil: records are not signed.
+	Key []byte
 	// Log tells when the cluster is out of reach, and when it is back; nil:
 	// nothing. What becomes of counts is for the collector to tell.
 	Log *slog.Logger
@@ -120,6 +123,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("Config.Topic %q: want 1 to 249 of A-Z a-z 0-9 . _ -, as %s", c.Topic, wire.DefaultTopic)
 	case !wire.ValidInstance(c.Instance):
 		return fmt.Errorf("Config.Instance %q: want 1 to %d of A-Z a-z 0-9 _ . -", c.Instance, wire.MaxInstance)
+	case c.Key != nil && len(c.Key) < wire.MinKey:
+		return fmt.Errorf("Config.Key has %d bytes: want %d at least", len(c.Key), wire.MinKey)
 	case c.Acks > AcksAll:
 		return fmt.Errorf("Config.Acks %d: want AcksLocal or AcksAll", c.Acks)
 	case c.Idempotent && c.Acks != AcksAll:

@@ -149,6 +149,7 @@ type received struct {
 	partition int32
 	offset    int64
 	value     string
+	all       []wire.Header
 }
 
 // reader reads the topic from its beginning.
@@ -196,7 +197,7 @@ func (r *reader) until(enough func([]received) bool) []received {
 			if err != nil {
 				r.t.Errorf("record %+v: %v", x, err)
 			}
-			r.got = append(r.got, received{head, ours, x.Partition, x.Offset, string(x.Value)})
+			r.got = append(r.got, received{head, ours, x.Partition, x.Offset, string(x.Value), headers})
 		})
 	}
 	return r.got

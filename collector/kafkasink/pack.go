@@ -20,6 +20,7 @@ type packer struct {
 	encoding wire.Encoding
 	rules    map[string]*packRule // by id
 	head     wire.RecordHead
+	mac      *wire.MAC // nil: records are not signed
 
 	now   time.Time
 	told  collector.Flush // what is to be told of the flush
@@ -56,6 +57,9 @@ func newPacker(c *Config) packer {
 	p.head.Instance, p.head.Incarnation = []byte(c.Instance), collector.NewIncarnation()
 	if c.Encoding != wire.Strict {
 		p.head.Groups = wire.GroupsMark(c.Rules)
+	}
+	if c.Key != nil {
+		p.mac = wire.NewMAC(c.Key)
 	}
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
@@ -263,5 +267,12 @@ func (p *packer) seal(r *record, topic string) {
 	h.sums.Loose += uint64(r.mass - r.booked)
 	h.sums.Parts += uint64(r.parts)
 	h.sums.HeldBack += uint64(r.heldBack)
-	p.headers = r.seal(topic, &p.head, p.headers)
+	if p.mac != nil {
+		p.head.Sent = p.now.UnixNano()
+	}
+	p.headers = wire.AppendRecordHead(p.headers[:0], &p.head)
+	if p.mac != nil {
+		p.headers = p.mac.AppendRecordMAC(p.headers, r.partition, r.value)
+	}
+	r.seal(topic, h.seq, p.headers)
 }

@@ -87,17 +87,15 @@ func (r *record) free() {
 }
 
 // seal makes the record ready for the producer.
-func (r *record) seal(topic string, head *wire.RecordHead, scratch []wire.Header) []wire.Header {
-	r.seq = head.Seq
-	scratch = wire.AppendRecordHead(scratch[:0], head)
-	for i := range scratch {
-		r.headers = append(r.headers, sarama.RecordHeader{Key: headerKeys[scratch[i].Key], Value: scratch[i].Value})
+func (r *record) seal(topic string, seq uint64, headers []wire.Header) {
+	r.seq = seq
+	for i := range headers {
+		r.headers = append(r.headers, sarama.RecordHeader{Key: headerKeys[headers[i].Key], Value: headers[i].Value})
 	}
 	if r.msg == nil {
 		r.msg = new(sarama.ProducerMessage)
 	}
 	*r.msg = sarama.ProducerMessage{Topic: topic, Partition: r.partition, Value: r, Headers: r.headers, Metadata: r}
-	return scratch
 }
 
 // back takes the record back from the producer, which may look at a message once
@@ -123,8 +121,9 @@ func (r *record) twin() *record {
 // headerKeys are the names of headers as bytes, which are not changed.
 var headerKeys = func() map[string][]byte {
 	keys := make(map[string][]byte)
-	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Groups: 1, Sums: wire.Sums{Told: true}}} // with all headers
-	for _, h := range wire.AppendRecordHead(nil, &all) {
+	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Sent: 1, Groups: 1, Sums: wire.Sums{Told: true}}} // with all headers
+	headers := wire.AppendRecordHead(nil, &all)
+	for _, h := range wire.NewMAC(make([]byte, wire.MinKey)).AppendRecordMAC(headers, 0, nil) {
 		keys[h.Key] = []byte(h.Key)
 	}
 	return keys

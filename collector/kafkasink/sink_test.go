@@ -320,3 +320,23 @@ func BenchmarkSend(b *testing.B) {
 		}
 	})
 }
+
+// Each record is signed with its partition and its headers, heartbeats too; who does not
+// verify that reads it as ever.
+func TestRecordsAreSigned(t *testing.T) {
+	key := []byte("0123456789abcdef0123456789abcdef")
+	c := fake(t)
+	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Key = key }))}
+	g.connect()
+	g.send(collector.Flush{Start: time.Unix(1_700_000_000, 0), Held: 7, Aged: 9}, terms(100)...)
+	g.drained()
+	mac := wire.NewMAC(key)
+	for _, r := range newReader(t, c.ListenAddrs()).atLeast(int(g.sink.Stats().Records)) {
+		if err := mac.VerifyRecord(r.all, r.partition, []byte(r.value)); err != nil || !r.ours || time.Since(time.Unix(0, r.Sent)).Abs() > time.Minute {
+			t.Errorf("a record of %+v: %v", r, err)
+		}
+		if mac.VerifyRecord(r.all, r.partition+1, []byte(r.value)) == nil {
+			t.Error("it may stand in another partition")
+		}
+	}
+}

@@ -159,6 +159,10 @@ func reload(ctx context.Context, rulesFile string, guard *middleware.Guard, shar
 
 // newSink sends counts the way that the aggregator of the same file takes them.
 func newSink(file *config.File) (collector.Sink, error) {
+	key, err := file.Aggregator.SigningKey()
+	if err != nil {
+		return nil, err
+	}
 	if file.Aggregator.Source == config.SourceKafka {
 		k := file.Kafka.WithDefaults()
 		acks, err := kafkasink.ParseAcks(k.Acks)
@@ -171,7 +175,7 @@ func newSink(file *config.File) (collector.Sink, error) {
 		}
 		return kafkasink.New(kafkasink.Config{
 			Rules: file.Rules, Connection: k.Connection, Topic: k.Topic,
-			Acks: acks, Idempotent: k.Idempotent, Compression: compression, Buffer: k.Buffer, Log: slog.Default(),
+			Acks: acks, Idempotent: k.Idempotent, Compression: compression, Buffer: k.Buffer, Log: slog.Default(), Key: key,
 		})
 	}
 	s := file.StatsD.WithDefaults(file.Aggregator)
@@ -184,7 +188,7 @@ func newSink(file *config.File) (collector.Sink, error) {
 		return nil, err
 	}
 	return collector.NewStatsD(collector.StatsDConfig{
-		Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Encoding: encoding, NoMeta: !*s.Meta,
+		Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Encoding: encoding, NoMeta: !*s.Meta, Key: key,
 	})
 }
 

@@ -85,6 +85,7 @@ type whole struct{ *aggregator.Aggregator }
 
 func newWhole(ctx context.Context) (whole, error) {
 	a, err := aggregator.New(ctx, aggregator.Config{
+		Trust: &aggregator.Trust{Caps: aggregator.DefaultCaps}, // as the daemon
 		Rules: lineRules(hotparam.NewThreshold(unreachable)), Publisher: nobody{}, Listen: []string{"127.0.0.1:0"},
 	})
 	return whole{a}, err

@@ -190,6 +190,10 @@ func (in *instance) state(w http.ResponseWriter, r *http.Request) {
 }
 
 func newSink(file *config.File) (collector.Sink, error) {
+	key, err := file.Aggregator.SigningKey()
+	if err != nil {
+		return nil, err
+	}
 	if file.Aggregator.Source == config.SourceKafka {
 		k := file.Kafka.WithDefaults()
 		acks, err := kafkasink.ParseAcks(k.Acks)
@@ -197,7 +201,7 @@ func newSink(file *config.File) (collector.Sink, error) {
 			return nil, err
 		}
 		return kafkasink.New(kafkasink.Config{
-			Rules: file.Rules, Connection: k.Connection, Topic: k.Topic, Acks: acks, Log: slog.Default(),
+			Rules: file.Rules, Connection: k.Connection, Topic: k.Topic, Acks: acks, Log: slog.Default(), Key: key,
 		})
 	}
 	s := file.StatsD.WithDefaults(file.Aggregator)
@@ -205,7 +209,7 @@ func newSink(file *config.File) (collector.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: s.Addresses, Spread: spread})
+	return collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Key: key})
 }
 
 func serve(ctx context.Context, addr string, handler http.Handler) error {

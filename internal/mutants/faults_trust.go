@@ -1,0 +1,61 @@
+package mutants
+
+// Who is believed, and how far.
+
+var trustFaults = []Fault{
+	{
+		Name: "a MAC is not over the meta line", File: "wire/mac.go",
+		Old: "	h.Write(meta)\n", New: "	_ = meta\n",
+		Test: "TestNoBitCanBeTurnedOver|TestVerify",
+	},
+	{
+		Name: "only the beginning of a MAC is compared", File: "wire/mac.go",
+		Old: "lines)[:macSize], m.given[:]", New: "lines)[:4], m.given[:4]",
+		Test: "TestNoBitCanBeTurnedOver",
+	},
+	{
+		Name: "a record's MAC is good in any partition", File: "wire/mac.go",
+		Old: "int64(partition), 10", New: "0*int64(partition), 10",
+		Test: "TestRecordMAC",
+	},
+	{
+		Name: "a MAC is not verified", File: "aggregator/verify.go",
+		Old: "d.mac == nil || d.isSigned(", New: "d.mac == nil || true || d.isSigned(",
+		Test: "TestSignedPacketsAreBelieved",
+	},
+	{
+		Name: "a packet may be as old as it likes", File: "aggregator/verify.go",
+		Old: "age.Abs() > t.window", New: "false && age.Abs() > t.window",
+		Test: "TestSignedPacketsAreBelieved",
+	},
+	{
+		Name: "a packet of an earlier life is new", File: "aggregator/replay.go",
+		Old: "s := r.lives[life{string(m.Instance), m.Incarnation}]", New: "s := r.lives[life{string(m.Instance), m.Incarnation + 1}]",
+		Test: "TestSignedPacketsAreBelieved",
+	},
+	{
+		Name: "what has come is forgotten too soon", File: "aggregator/replay.go",
+		Old: "> 2*window", New: "> window/2",
+		Test: "TestSignedPacketsAreBelieved",
+	},
+	{
+		Name: "datagrams of anybody are read", File: "aggregator/reader.go",
+		Old: "r.at = i; d.lists()", New: "r.at = i; true || d.lists()",
+		Test: "TestListedSenders",
+	},
+	{
+		Name: "what is over a cap is missing", File: "aggregator/caps.go",
+		Old: "from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)", New: "from.accounts.finish(m, when, 0*uint64(booked), 0, h)",
+		Test: "TestGapAfterACapIsTheGap",
+	},
+	{
+		Name: "a name over the cap tells what it dropped", File: "aggregator/packet.go",
+		Old: "s == nil && d.senders.names != nil", New: "false && d.senders.names != nil",
+		Test: "TestCapOnNames",
+	},
+	{
+		Name: "a sender may say that it lost anything", File: "aggregator/senders.go",
+		Old: "s.mostClaimed > 0 && claimed(", New: "false && claimed(",
+		Test: "TestCapOnClaims",
+	},
+}
