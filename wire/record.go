@@ -41,6 +41,7 @@ const (
 	headerHeld        = "hotparam-held"
 	headerUnsent      = "hotparam-unsent"
 	headerAged        = "hotparam-aged" // left out when 0
+	headerSent        = "hotparam-sent" // left out when 0
 	headerPartitions  = "hotparam-partitions"
 	headerSums        = "hotparam-sums" // hexadecimal, as in the meta line; left out if there are none
 )
@@ -52,7 +53,7 @@ var ErrHead = errors.New("wire: bad record headers")
 // head later.
 func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	// One buffer for all values: clipped, so that none grows into the next.
-	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+6*20+7*17)
+	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+7*20+7*17)
 	add := func(key string, value func(b []byte) []byte) {
 		from := len(buf)
 		buf = value(buf)
@@ -72,6 +73,9 @@ func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	number(headerPartitions, int64(h.Partitions))
 	if h.Aged > 0 {
 		number(headerAged, h.Aged)
+	}
+	if h.Sent > 0 {
+		number(headerSent, h.Sent)
 	}
 	if h.Sums.Told {
 		add(headerSums, h.Sums.append)
@@ -122,6 +126,8 @@ func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
 			h.Partitions = int(n)
 		case headerAged:
 			h.Aged, ok = parseInt(x.Value, ok)
+		case headerSent:
+			h.Sent, ok = parseInt(x.Value, ok)
 		case headerSums:
 			ok = h.Sums.parse(x.Value) && ok
 		default:

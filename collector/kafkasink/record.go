@@ -122,7 +122,7 @@ func (r *record) twin() *record {
 // headerKeys are the names of headers as bytes, which are not changed.
 var headerKeys = func() map[string][]byte {
 	keys := make(map[string][]byte)
-	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Sums: wire.Sums{Told: true}}} // with all headers
+	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Sent: 1, Sums: wire.Sums{Told: true}}} // with all headers
 	for _, h := range wire.AppendRecordHead(nil, &all) {
 		keys[h.Key] = []byte(h.Key)
 	}
