@@ -103,6 +103,9 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		return nil
 	}
 	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
+	if last.Before(a.start) || last.After(start) {
+		last = start // the sender's clock was set in between
+	}
 	g := openGap{
 		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked)},
 		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
@@ -114,7 +117,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		g.From = time.Unix(0, 0)
 	} else if g.from == g.to {
 		g.From = last
-	} else if g.To.Before(g.From) { // the sender's clock was set back
+	} else if g.To.Before(g.From) { // or is taken for another
 		g.From, g.To = g.To, g.From
 	}
 	if len(a.gaps) == maxOpenGaps { // the oldest stays as large as it is

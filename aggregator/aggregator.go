@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
 	"slices"
@@ -37,6 +38,8 @@ type Config struct {
 	Shards int
 	// Lag is how long counts are on their way; 0 is [DefaultLag].
 	Lag time.Duration
+	// Log gets a line for each instance whose clock is off; nil: nothing is logged.
+	Log *slog.Logger
 }
 
 // MinMemory is the least memory that windows can work in.
@@ -70,6 +73,7 @@ type Aggregator struct {
 	shards   []*shard
 
 	publisher Publisher
+	clocks    *ClockLog
 }
 
 // New makes an aggregator and opens its sockets, so that counts queue from now
@@ -97,7 +101,7 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Aggregator{listener: listener, publisher: c.Publisher}
+	a := &Aggregator{listener: listener, publisher: c.Publisher, clocks: NewClockLog(c.Log)}
 	readers := len(listener.readers())
 	for i := range readers {
 		a.decoders = append(a.decoders, NewDecoder(c.Rules, c.Encoding))
@@ -143,12 +147,16 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	return errors.Join(err, a.listener.close())
 }
 
-// tellInstances tells which instances are live, until ctx ends.
+// tellInstances tells which instances are live, and names those whose clocks are off,
+// until ctx ends.
 func (a *Aggregator) tellInstances(ctx context.Context) {
 	ticker := time.NewTicker(instancesEvery)
 	defer ticker.Stop()
 	for {
-		a.publisher.Instances(a.decoders[0].Instances(time.Now()))
+		now := time.Now()
+		live := a.decoders[0].Instances(now)
+		a.publisher.Instances(live)
+		a.clocks.Tell(now, live, a.decoders[0].Clocks(now))
 		select {
 		case <-ctx.Done():
 			return

@@ -181,6 +181,9 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
 	from.accounts.finish(m, when, uint64(booked), uint64(sum-booked), h)
+	if from.doubt > 0 && sum > 0 {
+		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))
+	}
 }
 
 // hand gives the counts to the handler.
@@ -291,6 +294,8 @@ type DecoderStats struct {
 	LostPackets, Recovered, Duplicates, Senders int64
 	// Late are those of the senders whose counts come late.
 	Late LateSenders
+	// Off are those of the senders whose clocks are off.
+	Off OffClocks
 	// Origins are lines that tell where counts of a hot key come from.
 	Origins int64
 	// Aged is what instances held back until it was older than any window.
@@ -314,7 +319,7 @@ func (d *Decoder) Stats() DecoderStats {
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
 		Healed: s.healed.Load(), Retold: s.retold.Load(),
-		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
+		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
 }
 
@@ -337,6 +342,7 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Duplicates += o.Duplicates
 	s.Senders = max(s.Senders, o.Senders)
 	s.Late.merge(o.Late)
+	s.Off.merge(o.Off)
 	s.Origins += o.Origins
 	s.Aged += o.Aged
 	s.Healed += o.Healed

@@ -29,4 +29,4 @@ func (r *receiver) read() (n int, err error) {
 }
 
 // packet is one of those that were read, and when it came.
-func (r *receiver) packet(_ int, now time.Time) ([]byte, time.Time) { return r.buffer[:r.n], now }
+func (r *receiver) packet(_ int, now, _ time.Time) ([]byte, time.Time) { return r.buffer[:r.n], now }

@@ -22,6 +22,7 @@ type senders struct {
 	mu     sync.Mutex // guards what follows, while handlers are told of it, too
 	byName map[string]*sender
 	late   map[string]time.Duration // of these, how old the counts of those are that come late
+	off    map[string]clockOffset   // and those whose clocks are off
 	swept  time.Time
 	held   held
 	losses losses
@@ -29,10 +30,12 @@ type senders struct {
 	gaps         uint64        // told so far: their IDs
 	accountsLeft int           // how many more are remembered
 	keep         time.Duration // for so long gaps matter
+
+	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
 }
 
 func newSenders(rules *hotparam.Rules) *senders {
-	return &senders{held: newHeld(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace}
+	return &senders{held: newHeld(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
 }
 
 type sender struct {
@@ -42,6 +45,8 @@ type sender struct {
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while each packet came in its turn
 	heard       time.Time
+	clock       clock
+	doubt       time.Duration // see clock; 0 if it is not corrected
 	lateness    lateness
 	holding     *holding // nil while nothing is held back
 	accounts    accounts
@@ -169,6 +174,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	a.prune(s.keep)
 	s.gaps++
 	if g := a.gap(m, start.Add(time.Duration(m.Sums.Age)), s.gaps); g != nil {
+		g.To = g.To.Add(from.doubt)
 		h.Missing(g.Gap)
 		a.spare(&g.Gap, h)
 	}
@@ -215,6 +221,7 @@ func (s *senders) sweep(now time.Time) {
 			s.accountsLeft += len(known.accounts.keys)
 			delete(s.byName, name)
 			delete(s.late, name)
+			delete(s.off, name)
 		}
 	}
 	s.known.Store(int64(len(s.byName)))
