@@ -103,8 +103,9 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		return nil
 	}
 	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
-	if last.Before(a.start) || last.After(start) {
-		last = start // the sender's clock was set in between
+	wasSet := last.Before(a.start) || last.After(start)
+	if wasSet { // the sender's clock, in between
+		last = start
 	}
 	g := openGap{
 		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked)},
@@ -115,7 +116,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	}
 	if m.Sums.Parts != a.sums.Parts { // some were held back, nobody knows since when
 		g.From = time.Unix(0, 0)
-	} else if g.from == g.to {
+	} else if g.from == g.to && !wasSet {
 		g.From = last
 	} else if g.To.Before(g.From) { // or is taken for another
 		g.From, g.To = g.To, g.From

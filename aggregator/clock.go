@@ -52,18 +52,17 @@ const (
 	noAge = time.Duration(math.MaxInt64)
 )
 
-// note takes a packet that arrived at an instant. life: it is the first of an
-// incarnation; newest: none with a higher sequence has come.
-func (c *clock) note(sent int64, arrived time.Time, life, newest bool) {
+// note takes a packet that arrived at an instant, and was not overtaken by a newer one:
+// that one may be by a clock that was set meanwhile. life: it is the first of an
+// incarnation.
+func (c *clock) note(sent int64, arrived time.Time, life bool) {
 	at := arrived.UnixNano()
 	age := arrived.Sub(time.Unix(0, sent))
-	wasSet := newest && c.sent > sent && time.Unix(0, c.sent).Sub(time.Unix(0, sent)) > clockSlack
+	wasSet := c.sent-sent > int64(clockSlack) // neither is negative
 	if life || wasSet {
 		c.slot = 0 // it may run on another machine now
 	}
-	if newest {
-		c.sent = sent
-	}
+	c.sent = sent
 	c.add(age, floorDiv(at, int64(clockSlot)))
 	over := c.least - c.offset
 	switch {

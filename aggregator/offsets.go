@@ -39,7 +39,9 @@ func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool)
 	}
 	life := from.incarnation != m.Incarnation || from.last == 0
 	before := c.offset
-	c.note(m.Sent, steady, life, life || m.Seq > from.last)
+	if life || m.Seq > from.last {
+		c.note(m.Sent, steady, life)
+	}
 	by := c.offset + set
 	if by.Abs() <= clockSlack {
 		by = 0

@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -48,6 +50,30 @@ func TestKeysAreHotAtTheSameTimeWhateverTheClocks(t *testing.T) {
 	}
 }
 
+// Whatever a sender says of its times, nothing is of a time to come: that would move all
+// windows.
+func TestNothingIsOfATimeToCome(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := NewDecoder(decoderRules(), wire.Plain)
+		now := noon
+		stamp := func(name string) int64 {
+			off := rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, time.Hour, 1 << 61}).Draw(t, name)
+			return max(0, now.UnixNano()-int64(off)*rapid.SampledFrom([]int64{1, -1}).Draw(t, name+" sign"))
+		}
+		for seq := range uint64(rapid.IntRange(1, 30).Draw(t, "packets")) {
+			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "later")) * time.Millisecond)
+			m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Seq: seq + 1, Start: stamp("start"), Sent: stamp("sent"), Held: 1, Unsent: 3, Sums: wire.Sums{Told: true}}
+			var got placed
+			d.Record(&m, []byte(oneCount), now, true, &got)
+			for _, when := range append(got.hidden, got.when) {
+				if when.After(now) {
+					t.Fatalf("packet %d that starts at %v and was sent at %v has counts of %v after it came", m.Seq, time.Unix(0, m.Start).Sub(now), time.Unix(0, m.Sent).Sub(now), when.Sub(now))
+				}
+			}
+		}
+	})
+}
+
 // What was lost is missing where it was counted, even if the clock was set meanwhile.
 func TestGapsAreByTheRightClock(t *testing.T) {
 	const second = time.Second
@@ -56,12 +82,14 @@ func TestGapsAreByTheRightClock(t *testing.T) {
 		"set right from slow": from(20*second, -4*second, 0), "set right from fast": from(20*second, 4*second, 0),
 		"set back": from(20*second, 0, -4*second), "set forward": from(20*second, 0, 4*second), "set forward by an hour": from(20*second, 0, time.Hour),
 	} {
-		for lost := 1; lost <= 6; lost++ {
+		for i := range 54 {
+			lost := 1 + i%6
+			begins := 20*second + time.Duration(i/6-6)*flushEvery
+			last := begins + time.Duration(lost)*flushEvery
 			d := NewDecoder(decoderRules(), wire.Plain)
 			var got placed
-			first, last := 20*second-time.Duration(lost)*flushEvery/2, 20*second+time.Duration(lost)*flushEvery/2
 			for _, p := range arrivals(25*second, &instance{name: "api-1", clock: clock, delay: always(time.Millisecond)}) {
-				if p.start >= first && p.start < last {
+				if p.start >= begins && p.start < last {
 					continue
 				}
 				d.Record(&p.meta, []byte(oneCount), noon.Add(p.at), true, &got)
@@ -70,7 +98,7 @@ func TestGapsAreByTheRightClock(t *testing.T) {
 				t.Fatalf("%s: of %d flushes lost: %+v", name, lost, got.gaps)
 			}
 			from, to := got.gaps[0].From.Sub(noon), got.gaps[0].To.Sub(noon)
-			if begins := first.Round(flushEvery); from > begins+5*time.Millisecond || to < begins+time.Duration(lost-1)*flushEvery || from < begins-2*flushEvery || to > last+2*flushEvery {
+			if from > begins+5*time.Millisecond || to < begins+time.Duration(lost-1)*flushEvery || from < begins-2*flushEvery || to > last+2*flushEvery {
 				t.Errorf("%s: %d flushes from %v on are missing from %v to %v", name, lost, begins, from, to)
 			}
 		}

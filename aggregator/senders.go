@@ -173,8 +173,11 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	}
 	a.prune(s.keep)
 	s.gaps++
-	if g := a.gap(m, start.Add(time.Duration(m.Sums.Age)), s.gaps); g != nil {
-		g.To = g.To.Add(from.doubt)
+	flush := start.Add(time.Duration(m.Sums.Age))
+	if g := a.gap(m, flush, s.gaps); g != nil {
+		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
+			g.To = latest
+		}
 		h.Missing(g.Gap)
 		a.spare(&g.Gap, h)
 	}

@@ -204,8 +204,11 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 		counts = c.parts
 	}
 	f := Flush{
-		Start: instant(c.start), Now: instant(c.now), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged,
+		Start: instant(c.start), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged,
 		Opened: c.opened, Shed: c.shedAccounts,
+	}
+	if c.runs {
+		f.Now = instant(c.now)
 	}
 	c.toldLost, c.toldAged = c.lost, c.aged
 	for i := range c.shards {
