@@ -65,7 +65,7 @@ func (l *ClockLog) Tell(now time.Time, live []hotparam.Instance, off []SenderClo
 			return
 		}
 		l.log.Warn("the clock of an instance is off", "instance", c.Name, "by", c.Words(), "corrected", c.Corrected,
-			"hint", "run chrony or another NTP client there")
+			"hint", "run chrony or another NTP client there; if the clock is right, what the instance sends is on its way for that long")
 		l.name(c)
 	}
 }

@@ -135,7 +135,7 @@ func TestOffClocksAreNamed(t *testing.T) {
 			t.Errorf("the log has %q %d times, want once", words, n)
 		}
 	}
-	if n := strings.Count(log, "clock"); n != 4 {
+	if n := strings.Count(log, `msg="the clock`); n != 4 {
 		t.Errorf("the log speaks %d times of clocks:\n%s", n, log)
 	}
 }
