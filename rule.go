@@ -272,6 +272,11 @@ func (r *Rule) Whole() bool {
 	return false
 }
 
+// HasShare reports whether some threshold compares keys with the others of their group.
+func (r *Rule) HasShare() bool {
+	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share })
+}
+
 // CountPrefix is the StatsD prefix of the rule's counts.
 func (r *Rule) CountPrefix(namespace string) string {
 	if r.Prefix != "" {

@@ -15,6 +15,16 @@ type Gap struct {
 	// Loose is how many counts are missing that stood on no account, of any keys, and
 	// Booked how many that did. Keys that are spared have none of the former.
 	Loose, Booked int64
+	// HeldBack is how much is missing of what was told as held back of groups.
+	HeldBack int64
+	// ByRule is how many of them may be of each rule, by its number; nil: any may be of any.
+	ByRule []RuleGap
+}
+
+// packetSums are what a packet held, as [wire.Sums] have it.
+type packetSums struct {
+	booked, loose, heldBack uint64
+	byRule                  []uint64 // as [ruleSums] have them
 }
 
 // accounts are what is known of one sender's sums and accounts: what it had sent
@@ -27,6 +37,7 @@ type accounts struct {
 	start time.Time // of its flush
 	began uint64    // what came before is not known any more
 	first uint64    // from this on each packet has come or is in a gap
+	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
 	opened uint64 // accounts up to this one may be older than what is known here
 	keys   map[accountKey]*keyAccount
@@ -34,6 +45,7 @@ type accounts struct {
 	pruned openGap // the newest of those whose counts are owed no more
 	gaps   []openGap
 	heals  [2]heals // of late and before that, should what was late come after all
+	rules  ruleSums
 	swept  time.Time
 }
 
@@ -108,10 +120,10 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		last = start
 	}
 	g := openGap{
-		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked)},
+		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked), HeldBack: toCount(m.Sums.HeldBack - min(m.Sums.HeldBack, a.sums.HeldBack))},
 		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
 	}
-	if g.Loose+g.Booked == 0 {
+	if g.Loose+g.Booked+g.HeldBack == 0 {
 		return nil // they told of accounts alone, or that the sender lives
 	}
 	if m.Sums.Parts != a.sums.Parts { // some were held back, nobody knows since when
@@ -128,6 +140,37 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	a.gaps = append(a.gaps, g)
 	a.owed += uint64(g.Booked)
 	return &a.gaps[len(a.gaps)-1]
+}
+
+// told is the gap as it is told: what is told stays as it is.
+func (g *openGap) told() Gap {
+	of := g.Gap
+	of.ByRule = slices.Clone(g.ByRule)
+	return of
+}
+
+// found notes loose counts of a packet in the gap that has come.
+func (g *openGap) found(byRule []uint64, ruled *ruled) {
+	if g.ByRule == nil {
+		return
+	}
+	for place, number := range ruled.numbers { // counts on accounts are owed until all have come
+		left := &g.ByRule[number].Loose
+		*left = max(0, *left-toCount(byRule[2*place]))
+	}
+}
+
+// refine tells of the gaps since a packet how much of each rule they can lack.
+func (a *accounts) refine(ruled *ruled, between []uint64, since uint64, h Handler) {
+	if between == nil {
+		return
+	}
+	for i := range a.gaps {
+		if g := &a.gaps[i]; g.from > since && g.ByRule == nil {
+			g.ByRule = ruled.byRule(between)
+			h.Missing(g.told())
+		}
+	}
 }
 
 // spare tells which keys had no count in a gap but on their accounts.
@@ -167,7 +210,9 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 		if missing > 0 {
 			healed += int64(missing)
 			c := e.Count
-			c.N, c.When = int64(missing), from
+			// Of what was held back nobody knows when it was, so that what can be placed
+			// was not.
+			c.N, c.When, c.InGroup = int64(missing), from, NotInGroup
 			h.Healed(c, to)
 		}
 	}
@@ -309,33 +354,38 @@ func (a *accounts) isOwed(seq uint64) bool {
 // pay takes off what is owed.
 func (a *accounts) pay(n uint64) { a.owed -= min(n, a.owed) }
 
-// finish notes what a packet held, and tells of gaps that are smaller now: all counts
-// on accounts have come when none is owed any more.
-func (a *accounts) finish(m *wire.Meta, start time.Time, booked, loose uint64, h Handler) {
+// finish notes what a packet held, and tells of gaps that are smaller now: none lacks more
+// counts on accounts than are owed in all.
+func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *ruled, h Handler) {
+	a.rules.note(m.Seq, of.byRule)
 	if m.Seq >= a.seq {
 		if m.Seq > a.seq {
 			a.seq, a.start, a.sums = m.Seq, start.Add(time.Duration(m.Sums.Age)), m.Sums
 		}
-		a.sums.Booked += booked // those of a stream may come in parts
-		a.sums.Loose += loose
+		a.sums.Booked += of.booked // those of a stream may come in parts
+		a.sums.Loose += of.loose
+		a.sums.HeldBack += of.heldBack
 	} else {
 		for i := range a.gaps {
-			if g := &a.gaps[i]; g.from <= m.Seq && m.Seq <= g.to && loose > 0 {
-				g.Loose = max(0, g.Loose-toCount(loose))
-				h.Missing(g.Gap)
+			if g := &a.gaps[i]; g.from <= m.Seq && m.Seq <= g.to && of.loose+of.heldBack > 0 {
+				g.Loose = max(0, g.Loose-toCount(of.loose))
+				g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
+				g.found(of.byRule, ruled)
+				h.Missing(g.told())
 			}
 		}
 	}
-	if a.owed > 0 || len(a.gaps) == 0 {
-		return
-	}
+	owed := toCount(a.owed)
 	for i := range a.gaps {
-		if g := &a.gaps[i]; g.Booked > 0 {
-			g.Booked = 0
-			h.Missing(g.Gap)
+		if g := &a.gaps[i]; g.Booked > 0 && g.Booked >= 2*owed { // a little less is not worth telling
+			g.Booked = owed
+			h.Missing(g.told())
 		}
 	}
-	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose == 0 || a.start.Sub(g.To) > idleAccount })
+	if owed > 0 || len(a.gaps) == 0 {
+		return
+	}
+	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose+g.HeldBack == 0 || a.start.Sub(g.To) > idleAccount })
 }
 
 // prune forgets gaps that are out of all windows: their counts are owed no more.

@@ -5,27 +5,29 @@ import "time"
 // batch is what one read of the source brings a shard. What the counts of a
 // packet have in common is kept once, the texts in one buffer.
 type batch struct {
-	reader  int       // that has read it
-	arrived time.Time // the first of it
-	now     time.Time // whatever the reader got before is in it, or was in one before
-	packets []packet
-	counts  []count
-	samples []sample // of the counts
-	text    []byte
-	origins []Origin
-	hidden  []hidden
-	held    []bound
-	losses  []loss
-	missing []Gap
-	spared  []spared
-	healed  []healed
-	moved   []moved
+	reader   int       // that has read it
+	arrived  time.Time // the first of it
+	now      time.Time // whatever the reader got before is in it, or was in one before
+	packets  []packet
+	counts   []count
+	samples  []sample // of the counts
+	text     []byte
+	origins  []Origin
+	heldBack []HeldBack
+	hidden   []hidden
+	held     []bound
+	losses   []loss
+	missing  []Gap
+	spared   []spared
+	healed   []healed
+	moved    []moved
 }
 
 // packet is what a packet's counts have in common.
 type packet struct {
 	when     time.Time
 	instance string
+	inGroup  InGroup
 	start    int // its first count
 }
 
@@ -56,9 +58,10 @@ type loss struct {
 
 // bound is what is hidden of any key of a rule by holding small counts back.
 type bound struct {
-	rule int
-	n    int64
-	turn int64
+	rule   int
+	n      int64
+	untold int64 // part of it
+	turn   int64
 }
 
 // spared is a key that had no count in a gap but on its account.
@@ -86,21 +89,21 @@ func (b *batch) reset() {
 	clear(b.moved)
 	b.healed, b.moved = b.healed[:0], b.moved[:0]
 	b.packets, b.counts, b.text = b.packets[:0], b.counts[:0], b.text[:0]
-	b.samples = b.samples[:0]
+	b.samples, b.heldBack = b.samples[:0], b.heldBack[:0]
 	b.origins, b.hidden, b.held, b.losses = b.origins[:0], b.hidden[:0], b.held[:0], b.losses[:0]
 }
 
 func (b *batch) empty() bool {
-	return len(b.counts) == 0 && len(b.origins) == 0 && len(b.hidden) == 0 && len(b.held) == 0 && len(b.losses) == 0 &&
+	return len(b.counts) == 0 && len(b.origins) == 0 && len(b.heldBack) == 0 && len(b.hidden) == 0 && len(b.held) == 0 && len(b.losses) == 0 &&
 		len(b.missing) == 0 && len(b.spared) == 0 && len(b.healed) == 0 && len(b.moved) == 0
 }
 
 // begin makes ready for the counts of a packet.
-func (b *batch) begin(when time.Time, instance string) {
+func (b *batch) begin(c *Count) {
 	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
 		b.packets = b.packets[:n-1] // it had none here
 	}
-	b.packets = append(b.packets, packet{when, instance, len(b.counts)})
+	b.packets = append(b.packets, packet{c.When, c.Instance, c.InGroup, len(b.counts)})
 }
 
 func (b *batch) add(c *Count) {

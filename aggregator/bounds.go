@@ -44,11 +44,10 @@ func (w *window) lacks(hash uint64, end, panes int64) (lacks, later int64) {
 	return w.missing.lacks(missingKey{hash, w.rule}, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
 }
 
-// lacksOfAny is as lacks of the window that ends with a pane, for all keys together:
-// lacks is of each, the others of their sum.
-func (w *window) lacksOfAny(end int64) (lacks, before, later int64) {
+// lacksOfAny is as lacks of the window that ends with a pane, for all keys together.
+func (w *window) lacksOfAny(end int64) shortfall {
 	if w.missing.isNothing() {
-		return 0, 0, 0
+		return shortfall{}
 	}
 	return w.missing.any(w.rule, w.Start(end-int64(w.Panes)+1).UnixNano(), w.Start(end+1).UnixNano())
 }

@@ -71,7 +71,7 @@ func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag})
 	d.Advance(noon)
-	d.Held(0, 80) // of any key, half of it in a window that is not the newest
+	d.Held(0, 80, 80) // of any key, half of it in a window that is not the newest
 	for at := time.Duration(0); at < 1500*time.Millisecond; at += hotparam.FlushEvery {
 		now := noon.Add(at)
 		d.Advance(now)

@@ -24,7 +24,20 @@ type Count struct {
 	Seen      int64
 	// Instance is the sender's name, if its packet told.
 	Instance string
+	// InGroup tells whether the total of the key's group has the count already, as of a
+	// [HeldBack].
+	InGroup InGroup
 }
+
+// InGroup is whether a count has been told as held back of its group before.
+type InGroup uint8
+
+// Values of InGroup.
+const (
+	NotInGroup InGroup = iota
+	MaybeInGroup
+	SurelyInGroup
+)
 
 // Handler takes what a decoder finds in packets.
 type Handler interface {
@@ -34,8 +47,11 @@ type Handler interface {
 	// will never come.
 	Hidden(when time.Time, n int64)
 	// Held tells what, by now, the collectors together hide of any key of a rule
-	// by holding small counts back, over the rule's windows.
-	Held(rule int, bound int64)
+	// by holding small counts back, over the rule's windows, and how much of that those
+	// do who do not tell of groups what they hold back.
+	Held(rule int, bound, untold int64)
+	// HeldBack takes what is held back of a group.
+	HeldBack(HeldBack)
 	// Lost tells that packets of when or before went missing.
 	Lost(when time.Time)
 	// Found tells that packets that went missing came after all: those that are
@@ -66,6 +82,9 @@ type Decoder struct {
 	senders  *senders            // shared by the decoders of a listener's readers
 	counts   []Count             // of the packet at hand
 	timed    bool                // some of them have a time of their own
+	groups   bool                // the packet at hand tells what is held back of groups
+	held     int64               // and how much of all of them
+	byRule   []uint64            // the counts of the packet at hand, as ruleSums have them
 	entries  []entry             // those with an account
 	text     []byte              // of those whose text does not stand in the packet
 	params   hotparam.Params     // of a key that is made canonical
@@ -89,6 +108,7 @@ type decoderStats struct {
 	packets, lines, counts, sum                                atomic.Int64
 	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
 	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
+	heldBack                                                   atomic.Int64
 	healed, retold                                             atomic.Int64
 	uncanonical, samples                                       atomic.Int64
 }
@@ -97,6 +117,7 @@ type decoderStats struct {
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
 	d.senders = newSenders(rules)
+	d.byRule = make([]uint64, len(d.senders.ruled.told))
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
@@ -124,6 +145,8 @@ func cutLine(packet []byte) (line, rest []byte) {
 func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
+	clear(d.byRule)
+	d.groups, d.held = accounts && m.Groups == d.senders.groups, 0
 	believe := ours || d.Canonical
 	var line []byte
 	var lines, counts, sum int64
@@ -137,7 +160,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			d.counts = append(d.counts, common)[:n]
 		}
 		c := &d.counts[:n+1][n] // written where it is to stay
-		c.When, c.Instance = common.When, common.Instance
+		c.When, c.Instance, c.InGroup = common.When, common.Instance, common.InGroup
 		var account wire.Account
 		if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
 			line, account, _ = wire.CutAccount(line)
@@ -149,8 +172,13 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			if c.N > 0 {
 				d.counts, at = d.counts[:n+1], n
 			}
+			booked := 0
 			if account.Number != 0 && accounts {
 				d.entries = append(d.entries, entry{*c, account, at})
+				booked = 1
+			}
+			if place := d.senders.ruled.place[c.Rule]; place >= 0 {
+				d.byRule[2*place+booked] += uint64(c.N)
 			}
 		}
 	}
@@ -180,7 +208,7 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	if d.stats.retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
-	from.accounts.finish(m, when, uint64(booked), uint64(sum-booked), h)
+	from.accounts.finish(m, when, packetSums{uint64(booked), uint64(sum - booked), uint64(d.held), d.byRule}, &d.senders.ruled, h)
 	if from.doubt > 0 && sum > 0 {
 		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))
 	}
@@ -253,7 +281,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
 	var err error
 	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {
-		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) {
+		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) && !d.heldBack(line, when, h) {
 			d.reject(err)
 		}
 		return l, false
@@ -296,8 +324,9 @@ type DecoderStats struct {
 	Late LateSenders
 	// Off are those of the senders whose clocks are off.
 	Off OffClocks
-	// Origins are lines that tell where counts of a hot key come from.
-	Origins int64
+	// Origins are lines that tell where counts of a hot key come from, HeldBack those
+	// that tell what is held back of a group.
+	Origins, HeldBack int64
 	// Aged is what instances held back until it was older than any window.
 	Aged int64
 	// Healed are counts of lost packets that later lines of the same keys made up for,
@@ -317,7 +346,7 @@ func (d *Decoder) Stats() DecoderStats {
 		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
 		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
-		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(),
+		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(), HeldBack: s.heldBack.Load(),
 		Healed: s.healed.Load(), Retold: s.retold.Load(),
 		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
@@ -344,6 +373,7 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Late.merge(o.Late)
 	s.Off.merge(o.Off)
 	s.Origins += o.Origins
+	s.HeldBack += o.HeldBack
 	s.Aged += o.Aged
 	s.Healed += o.Healed
 	s.Retold += o.Retold

@@ -412,13 +412,19 @@ func BenchmarkDecoderRecord(b *testing.B) {
 	b.ReportMetric(30*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
 
-func (h *heard) Held(rule int, bound int64) {
+func (h *heard) HeldBack(HeldBack) {}
+
+func (h *heard) Held(rule int, bound, _ int64) {
 	*h = append(*h, fmt.Sprintf("held %d %d", rule, bound))
 }
 
-func (*counter) Held(int, int64) {}
+func (*counter) Held(int, int64, int64) {}
 
-func (c *checker) Held(rule int, bound int64) {
+func (*counter) HeldBack(HeldBack) {}
+
+func (c *checker) HeldBack(HeldBack) {}
+
+func (c *checker) Held(rule int, bound, _ int64) {
 	if len(c.rules.Rules[rule].Hot) == 0 || bound < 0 {
 		c.Errorf("held %d of rule %d", bound, rule)
 	}

@@ -199,14 +199,14 @@ func (d *Detector) Hidden(when time.Time, n int64) {
 }
 
 // Held implements [Handler].
-func (d *Detector) Held(rule int, bound int64) {
+func (d *Detector) Held(rule int, bound, untold int64) {
 	r := d.rules[rule]
 	if r == nil {
 		return
 	}
 	for _, v := range r.views {
 		grown := max(0, bound-v.held)
-		v.held = bound
+		v.held, v.untold = bound, untold
 		if v.history != nil {
 			v.history.held = bound // it is of the baseline's windows, too
 		}
@@ -296,7 +296,7 @@ func (d *Detector) Moved(c Count, from, to time.Time) {
 			v.history.take(c.Hash, c.Text, v.history.Index(from), c.N)
 		}
 		if v.groups != nil {
-			v.groups.add(c.Text, v.Index(from), -c.N)
+			v.groups.add(c.Text, v.Index(from), -c.N, NotInGroup)
 		}
 	}
 	d.count(&c)

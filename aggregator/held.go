@@ -23,14 +23,16 @@ type held struct {
 
 // heldSpan is the time for which an h matters to some windows.
 type heldSpan struct {
-	slot  time.Duration
-	bound int64 // of all instances
-	told  int64
+	slot   time.Duration
+	bound  int64 // of all instances
+	untold int64 // of those that do not tell of groups what they hold back
+	told   [2]int64
 }
 
 // holding is what one instance holds back, by span.
 type holding struct {
 	sender *sender
+	untold bool // of groups
 	maxima []maxima
 }
 
@@ -73,8 +75,8 @@ func newHeld(rules *hotparam.Rules) held {
 	return h
 }
 
-// note takes what a packet of a sender says.
-func (h *held) note(s *sender, value int64, now time.Time) {
+// note takes what a packet of a sender says; untold: not what is held back of groups.
+func (h *held) note(s *sender, value int64, untold bool, now time.Time) {
 	if s.holding == nil {
 		if value <= 1 {
 			return
@@ -84,6 +86,12 @@ func (h *held) note(s *sender, value int64, now time.Time) {
 			s.holding.maxima[i].newest = never
 		}
 		h.holding = append(h.holding, s.holding)
+	}
+	if untold && !s.holding.untold {
+		s.holding.untold = true // of what it holds back in the time that matters, some at least
+		for i := range h.spans {
+			h.spans[i].untold += s.holding.maxima[i].bound
+		}
 	}
 	for i := range h.spans {
 		s.holding.raise(i, &h.spans[i], min(value, wire.MaxCount), now)
@@ -116,9 +124,12 @@ func (h *held) decay(now time.Time) {
 // raise notes a value and brings the bounds up to date.
 func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 	m := &o.maxima[i]
-	span.bound -= m.bound
+	was := m.bound
 	m.bound = 2 * (m.raise(floorDiv(now.UnixNano(), int64(span.slot)), value) - 1)
-	span.bound += m.bound
+	span.bound += m.bound - was
+	if o.untold {
+		span.untold += m.bound - was
+	}
 }
 
 func (m *maxima) raise(at, value int64) (highest int64) {
@@ -138,16 +149,17 @@ func (m *maxima) raise(at, value int64) (highest int64) {
 }
 
 // tell calls f for each rule whose bound changed since the last time.
-func (h *held) tell(f func(rule int, bound int64)) {
+func (h *held) tell(f func(rule int, bound, untold int64)) {
 	for i := range h.spans {
 		span := &h.spans[i]
-		if span.bound == span.told {
+		now := [2]int64{span.bound, span.untold}
+		if now == span.told {
 			continue
 		}
-		span.told = span.bound
+		span.told = now
 		for rule, at := range h.rules {
 			if at == i {
-				f(rule, span.bound)
+				f(rule, span.bound, span.untold)
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func (heldBounds) Missing(Gap)                       {}
 func (heldBounds) Spare(uint64, int, uint64, bool)   {}
 func (heldBounds) Healed(Count, time.Time)           {}
 func (heldBounds) Moved(Count, time.Time, time.Time) {}
-func (h heldBounds) Held(rule int, bound int64)      { h[rule] = bound }
+func (h heldBounds) Held(rule int, bound, _ int64)   { h[rule] = bound }
+func (h heldBounds) HeldBack(HeldBack)               {}
 func heldPacket(name string, seq uint64, start time.Time, held int64) []byte {
 	return wire.AppendMeta(nil, wire.Meta{Instance: []byte(name), Incarnation: 1, Seq: seq, Start: start.UnixNano(), Held: held})
 }

@@ -14,7 +14,8 @@ type nobody struct{}
 
 func (nobody) Count(Count)                       {}
 func (nobody) Hidden(time.Time, int64)           {}
-func (nobody) Held(int, int64)                   {}
+func (nobody) Held(int, int64, int64)            {}
+func (nobody) HeldBack(HeldBack)                 {}
 func (nobody) Lost(time.Time)                    {}
 func (nobody) Found(time.Time)                   {}
 func (nobody) Missing(Gap)                       {}

@@ -31,15 +31,32 @@ type missing struct {
 
 // sums are what any tells of a rule's window.
 type sums struct {
-	rule                 int
-	start, end, changes  int64
-	lacks, before, later int64
+	rule                int
+	start, end, changes int64
+	shortfall
+}
+
+// shortfall is what a window of a rule may lack of all keys together.
+type shortfall struct {
+	lacks         int64 // of any key, or [hotparam.Unknown]
+	heldBack      int64 // of what was told as held back of groups
+	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
 }
 
 type missingGap struct {
 	id            uint64
 	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
 	loose, booked int64
+	heldBack      int64 // of groups
+	byRule        []RuleGap
+}
+
+// of is how much of a rule is missing.
+func (x *missingGap) of(rule int) RuleGap {
+	if x.byRule == nil {
+		return RuleGap{x.loose, x.booked}
+	}
+	return RuleGap{min(x.loose, x.byRule[rule].Loose), min(x.booked, x.byRule[rule].Booked)}
 }
 
 type missingKey struct {
@@ -80,13 +97,14 @@ func (m *missing) add(g Gap) {
 	m.changes++
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
-		if x.loose, x.booked = min(x.loose, g.Loose), min(x.booked, g.Booked); x.loose+x.booked == 0 {
+		x.lessByRule(g.ByRule)
+		if x.loose, x.booked, x.heldBack = min(x.loose, g.Loose), min(x.booked, g.Booked), min(x.heldBack, g.HeldBack); x.loose+x.booked+x.heldBack == 0 {
 			delete(m.byID, g.ID)
 			*x = missingGap{}
 		}
 		return
 	}
-	if g.Loose+g.Booked == 0 {
+	if g.Loose+g.Booked+g.HeldBack == 0 {
 		return
 	}
 	for len(m.byID) < maxMissing && m.gaps[m.next].id != 0 {
@@ -101,9 +119,25 @@ func (m *missing) add(g Gap) {
 		k.spared[m.next/64] &^= 1 << (m.next % 64)
 		k.known[m.next/64] &^= 1 << (m.next % 64)
 	}
-	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked}
+	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack, byRule: g.ByRule}
 	m.byID[g.ID] = m.next
 	m.next = (m.next + 1) % maxMissing
+}
+
+// lessByRule notes how much is missing of each rule at most.
+func (x *missingGap) lessByRule(of []RuleGap) {
+	switch {
+	case of == nil:
+		return
+	case x.byRule == nil:
+		x.byRule = of
+		return
+	}
+	less := make([]RuleGap, len(of)) // what was told is others' too
+	for rule, was := range x.byRule {
+		less[rule] = RuleGap{min(was.Loose, of[rule].Loose), min(was.Booked, of[rule].Booked)}
+	}
+	x.byRule = less
 }
 
 // spare notes that a key lacks nothing of a gap but what its account will tell; known:
@@ -213,13 +247,16 @@ func (m *missing) lose(from, to time.Time, n int64) {
 }
 
 // lacks is how many counts of a key a window from start to before end may lack, or
-// [hotparam.Unknown]; and how many of those that it counts may be of later. Of no key:
-// the most that any may lack.
+// [hotparam.Unknown]; and how many of those that it counts may be of later.
 func (m *missing) lacks(key missingKey, start, end int64) (lacks, later int64) {
+	return m.lacksOf(m.keys[key], key.rule, start, end), m.later(key, end)
+}
+
+// lacksOf is how many counts of a rule's key a window may lack; nil: of any key.
+func (m *missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
 	if start <= m.from {
-		return hotparam.Unknown, m.later(key, end)
+		return hotparam.Unknown
 	}
-	k := m.keys[key]
 	for i := range m.gaps {
 		x := &m.gaps[i]
 		if len(m.byID) == 0 {
@@ -228,12 +265,12 @@ func (m *missing) lacks(key missingKey, start, end int64) (lacks, later int64) {
 		if x.id == 0 || x.to < start || x.from >= end {
 			continue
 		}
-		bit := uint64(1) << (i % 64)
+		bit, of := uint64(1)<<(i%64), x.of(rule)
 		if k == nil || k.known[i/64]&bit == 0 {
-			lacks += x.booked
+			lacks += of.Booked
 		}
 		if k == nil || k.spared[i/64]&bit == 0 {
-			lacks += x.loose
+			lacks += of.Loose
 		}
 	}
 	if k != nil {
@@ -243,7 +280,7 @@ func (m *missing) lacks(key missingKey, start, end int64) (lacks, later int64) {
 			}
 		}
 	}
-	return lacks, m.later(key, end)
+	return lacks
 }
 
 // later is how many healed counts of a key that are placed before end may be of later.
@@ -258,28 +295,32 @@ func (m *missing) later(key missingKey, end int64) (n int64) {
 	return n
 }
 
-// any is the most that windows of any key may lack, and how many healed counts of all
-// keys of a rule are of before a window, and may be of it, or of it and may be of later.
-func (m *missing) any(rule int, start, end int64) (lacks, before, later int64) {
-	if s := &m.last; s.rule == rule && s.start == start && s.end == end && s.changes == m.changes {
-		return s.lacks, s.before, s.later
+// any is what a window of a rule, from start to before end, may lack.
+func (m *missing) any(rule int, start, end int64) (s shortfall) {
+	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
+		return last.shortfall
 	}
-	defer func() { m.last = sums{rule, start, end, m.changes, lacks, before, later} }()
-	lacks, _ = m.lacks(missingKey{rule: -1}, start, end)
+	s.lacks = m.lacksOf(nil, rule, start, end)
+	for i := range m.gaps {
+		if x := &m.gaps[i]; len(m.byID) > 0 && x.id != 0 && x.to >= start && x.from < end {
+			s.heldBack += x.heldBack
+		}
+	}
 	for key, k := range m.keys {
 		if key.rule != rule {
 			continue
 		}
 		for _, h := range k.healed {
 			if (h.from < start || !h.placed) && h.to >= start {
-				before += h.n
+				s.before += h.n
 			}
 			if h.placed && h.from < end && h.to >= end {
-				later += h.n
+				s.later += h.n
 			}
 		}
 	}
-	return lacks, before, later
+	m.last = sums{rule, start, end, m.changes, s}
+	return s
 }
 
 // isNothing reports whether nothing is missing, nor was.

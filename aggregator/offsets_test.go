@@ -150,3 +150,28 @@ func TestSteadyTime(t *testing.T) {
 		}
 	})
 }
+
+// Whether a group has had counts that were held back since before their sender was heard
+// of is not known, whatever its clock.
+func TestHeldBackBeforeAClockWasKnown(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
+		d := NewDecoder(decoderRules(), wire.Plain)
+		i := &instance{name: "api-1", clock: always(ahead), delay: always(time.Millisecond)}
+		packets := arrivals(3*time.Second, i)[3:]
+		for _, p := range packets {
+			d.Record(&p.meta, nil, noon.Add(p.at), true, nobody{})
+		}
+		m := packets[len(packets)-1].meta
+		flush := m.Start
+		for _, test := range []struct {
+			start time.Duration
+			want  InGroup
+		}{{2800 * time.Millisecond, SurelyInGroup}, {500 * time.Millisecond, SurelyInGroup}, {300 * time.Millisecond, MaybeInGroup}, {0, MaybeInGroup}} {
+			m.Start = i.stamp(test.start)
+			m.Sums.Age = max(1, flush-m.Start)
+			if got := d.senders.inGroup(d.senders.byName["api-1"], &m); got != test.want {
+				t.Errorf("%v ahead, held back since %v: %v, want %v", ahead, test.start, got, test.want)
+			}
+		}
+	}
+}

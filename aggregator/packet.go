@@ -106,11 +106,12 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		// that did not.
 		d.stats.lostPackets.Add(max(0, lost))
 		d.stats.recovered.Add(max(0, -lost))
-		d.senders.held.note(s, m.Held, now)
+		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
 		d.senders.noteAge(s, now.Sub(c.When), now)
 		changed = lost != 0
 		if m.Sums.Told {
 			d.senders.sums(s, m, c.When, h)
+			c.InGroup = d.senders.inGroup(s, m)
 		} else {
 			d.senders.noSums(now)
 		}

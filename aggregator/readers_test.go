@@ -157,7 +157,7 @@ func TestReadersAtTheSameTime(t *testing.T) {
 		}
 	}
 	// All have heard the last word about what is held back.
-	want := first.senders.held.spans[0].told
+	want := first.senders.held.spans[0].told[0]
 	for _, s := range shards {
 		if held := s.detector.rules[0].views[0].held; held != want {
 			t.Errorf("a shard takes %d to be held back, want %d", held, want)
@@ -193,9 +193,9 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	for _, s := range spreads {
 		s.begin()
 	}
-	spreads[0].Held(0, 9)
+	spreads[0].Held(0, 9, 9)
 	spreads[0].Lost(noon)
-	spreads[1].Held(0, 4) // by then
+	spreads[1].Held(0, 4, 4) // by then
 	spreads[1].Found(time.Time{})
 	spreads[1].end(noon, noon, false)
 	spreads[0].end(noon, noon, false)

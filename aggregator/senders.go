@@ -27,15 +27,17 @@ type senders struct {
 	held   held
 	losses losses
 
-	gaps         uint64        // told so far: their IDs
-	accountsLeft int           // how many more are remembered
+	gaps         uint64 // told so far: their IDs
+	accountsLeft int    // how many more are remembered
+	groups       uint32 // the mark of the rules with a share
+	ruled        ruled
 	keep         time.Duration // for so long gaps matter
 
 	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
 }
 
 func newSenders(rules *hotparam.Rules) *senders {
-	return &senders{held: newHeld(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
+	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), ruled: newRuled(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
 }
 
 type sender struct {
@@ -164,7 +166,11 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	switch {
 	case a.life != m.Incarnation:
 		s.accountsLeft += len(a.keys)
-		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq}
+		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
+		s.betweenRules(a, m)
+		if m.Seq == 1 {
+			a.since = math.MinInt64 // nothing came before
+		}
 		return
 	case m.Seq <= a.seq:
 		return
@@ -173,14 +179,28 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	}
 	a.prune(s.keep)
 	s.gaps++
+	between, since := s.betweenRules(a, m)
+	a.refine(&s.ruled, between, since, h)
 	flush := start.Add(time.Duration(m.Sums.Age))
 	if g := a.gap(m, flush, s.gaps); g != nil {
 		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
 			g.To = latest
 		}
-		h.Missing(g.Gap)
+		if between != nil { // no other is so new
+			g.ByRule = s.ruled.byRule(between)
+		}
+		h.Missing(g.told())
 		a.spare(&g.Gap, h)
 	}
+}
+
+// betweenRules is what is missing of each rule since the packet of a sender that told its
+// rules' sums before this one; nil: that is not known.
+func (s *senders) betweenRules(a *accounts, m *wire.Meta) (between []uint64, since uint64) {
+	if s.ruled.mark == 0 || !wire.ParseRuleSums(s.ruled.told, m.Rules, s.ruled.mark) {
+		return nil, 0
+	}
+	return a.rules.take(m.Seq, s.ruled.told)
 }
 
 // mark notes that a sequence was seen; false if it had been before.

@@ -86,6 +86,9 @@ func (s *shard) work(b *batch) {
 	for i := range b.origins {
 		s.detector.Origin(b.origins[i])
 	}
+	for i := range b.heldBack {
+		s.detector.HeldBack(b.heldBack[i])
+	}
 	for _, h := range b.hidden {
 		s.detector.Hidden(h.when, h.n)
 	}
@@ -134,7 +137,7 @@ func (s *shard) hear(b *batch) {
 	for _, h := range b.held {
 		if h.turn > s.bounds[h.rule] {
 			s.bounds[h.rule] = h.turn
-			s.detector.Held(h.rule, h.n)
+			s.detector.Held(h.rule, h.n, h.untold)
 		}
 	}
 	for _, l := range b.losses {
@@ -157,7 +160,7 @@ func (s *shard) count(b *batch) {
 		if i+1 < len(b.packets) {
 			end = b.packets[i+1].start
 		}
-		c := Count{When: p.when, Instance: p.instance}
+		c := Count{When: p.when, Instance: p.instance, InGroup: p.inGroup}
 		for ; next < end; next++ {
 			if next == fetched {
 				fetched = min(next+fetchAhead, len(b.counts))

@@ -38,7 +38,7 @@ func testSpread(t *testing.T, behind bool) {
 		clear(text) // the spread must have kept its own
 	}
 	s.Hidden(noon, 7)
-	s.Held(0, 9)
+	s.Held(0, 9, 9)
 	s.Lost(noon.Add(time.Hour))
 	s.Found(noon)
 	s.end(noon, noon, behind)
@@ -207,7 +207,7 @@ func BenchmarkShard(b *testing.B) {
 			batches := make([]*batch, keys/perBatch)
 			for i := range batches {
 				batches[i] = new(batch)
-				batches[i].begin(noon, "")
+				batches[i].begin(&Count{When: noon})
 				for j := range perBatch {
 					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))
 					batches[i].add(&Count{Hash: hotparam.Hash(text), Text: text, N: 1})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
 )
 
 // groups are the totals that shares are of: of all keys on one route that have
@@ -17,7 +18,7 @@ type groups struct {
 	byName     map[string]*group
 	again      int64 // groups that hold such panes, too
 	all        group // every count
-	strays     ring  // those whose group is not known, or had no room
+	strays     group // those whose group is not known, or had no room
 	name       []byte
 }
 
@@ -38,7 +39,7 @@ const groupSize = 192
 func newGroups(panes, budget int64, paramsOnly bool) *groups {
 	return &groups{
 		panes: panes, budget: budget, paramsOnly: paramsOnly,
-		byName: make(map[string]*group), all: group{ring: newRing(panes)}, strays: newRing(panes),
+		byName: make(map[string]*group), all: group{ring: newRing(panes)}, strays: group{ring: newRing(panes), again: newRing(panes)},
 	}
 }
 
@@ -48,14 +49,35 @@ func (g *groups) used() int64 {
 	return int64(len(g.byName))*(groupSize+8*g.panes) + g.again*8*g.panes
 }
 
-// add counts n of a key.
-func (g *groups) add(text []byte, pane, n int64) {
-	g.all.add(pane, n)
-	if of := g.of(text, true); of != nil {
-		of.add(pane, n)
-	} else {
+// add counts n of a key. What surely is in its group already is not counted again, and
+// what may be is as if its group were not known.
+func (g *groups) add(text []byte, pane, n int64, in InGroup) {
+	switch in {
+	case SurelyInGroup:
+	case MaybeInGroup:
+		g.all.add(pane, n)
 		g.strays.add(pane, n)
+	default:
+		g.addTo(g.of(text, true), pane, n)
 	}
+}
+
+// addNamed counts n of a group.
+func (g *groups) addNamed(name []byte, pane, n int64) {
+	if string(name) == wire.Rest {
+		g.addTo(nil, pane, n)
+		return
+	}
+	g.name = append(g.name[:0], name...)
+	g.addTo(g.named(true), pane, n)
+}
+
+func (g *groups) addTo(of *group, pane, n int64) {
+	g.all.add(pane, n)
+	if of == nil {
+		of = &g.strays
+	}
+	of.add(pane, n)
 }
 
 // of is the group of a key; nil if it has none, which create may help.
@@ -77,6 +99,17 @@ func (g *groups) named(create bool) *group {
 	return of
 }
 
+// takeOffCount is as takeOff, but for what has been taken off already.
+func (g *groups) takeOffCount(name []byte, pane, n int64, in InGroup) {
+	switch in {
+	case SurelyInGroup:
+	case MaybeInGroup:
+		g.strays.again.add(pane, n)
+	default:
+		g.takeOff(name, pane, n)
+	}
+}
+
 // takeOff takes n off the total of a group, whose keys had so many counts too much by a
 // name of [hotparam.AppendAgain], which comes with the same flush. A group that has no
 // room for that keeps too high a total.
@@ -89,6 +122,10 @@ func (g *groups) takeOff(name []byte, pane, n int64) {
 		g.all.again = newRing(g.panes)
 	}
 	g.all.again.add(pane, n)
+	if string(g.name) == wire.Rest { // of some group, nobody knows which
+		g.strays.again.add(pane, n)
+		return
+	}
 	of := g.named(true)
 	if of == nil {
 		return
@@ -116,8 +153,8 @@ func (g *groups) sweep(now int64) {
 }
 
 // bounds are the low and high total of a key's group, in the window that ends with
-// pane last; high is [hotparam.Unknown] if it is not known. What
-// collectors hold back of all keys together is not known. The key for what requests have
+// pane last; high is [hotparam.Unknown] if it is not known, as where collectors hold
+// counts back and do not tell of which group. The key for what requests have
 // beyond their keys has the total of all groups on its route.
 func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
@@ -132,19 +169,19 @@ func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 	default:
 		known = false
 	}
+	s := w.lacksOfAny(last)
 	if known {
-		low = most
-		hidden += g.strays.sum(last, panes)
+		low = most - g.strays.again.sum(last, panes)
+		hidden += g.strays.ring.sum(last, panes)
 	}
-	lacks, before, later := w.lacksOfAny(last)
 	if g.again > 0 { // what takes off a total may be among these
-		later, before = later+max(0, lacks)+before, before+later
+		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
 	}
-	low = max(0, low-later)
-	if w.held > 0 || w.lost > last-panes || lacks == hotparam.Unknown {
+	low = max(0, low-s.later)
+	if w.untold > 0 || w.lost > last-panes || s.lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}
-	return low, most + hidden + lacks + before
+	return low, most + hidden + s.lacks + s.heldBack + s.before
 }
 
 // onRoute is the total of the other groups on the route of a key of

@@ -90,8 +90,8 @@ func TestTakenOffIsForgotten(t *testing.T) {
 	const budget = 2*(groupSize+8*10) + 8*10
 	g := newGroups(10, budget, false)
 	g.takeOff([]byte("GET /s?~again&q"), 1, 5)
-	g.add([]byte("GET /s?q=1"), 1, 8)
-	g.add([]byte("GET /s?p=1"), 1, 8)
+	g.add([]byte("GET /s?q=1"), 1, 8, NotInGroup)
+	g.add([]byte("GET /s?p=1"), 1, 8, NotInGroup)
 	g.takeOff([]byte("GET /s?~again&p"), 1, 5) // no room
 	g.takeOff([]byte("GET /s?~again&o"), 1, 5)
 	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.sum(5, 10) != 3 || of.sum(12, 10) != 0 {

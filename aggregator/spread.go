@@ -78,7 +78,7 @@ func (s *spread) packet(counts []Count) {
 		return
 	}
 	for _, b := range s.batches {
-		b.begin(counts[0].When, counts[0].Instance)
+		b.begin(&counts[0])
 	}
 	for i := range counts {
 		c := &counts[i]
@@ -103,10 +103,10 @@ func (s *spread) Hidden(when time.Time, n int64) {
 
 // Held implements [Handler]. As Lost and Found it is called with the senders' lock
 // held, so turns are the order in which things became known.
-func (s *spread) Held(rule int, n int64) {
+func (s *spread) Held(rule int, n, untold int64) {
 	turn := s.turns.Add(1)
 	for _, b := range s.batches {
-		b.held = append(b.held, bound{rule, n, turn})
+		b.held = append(b.held, bound{rule, n, untold, turn})
 	}
 }
 

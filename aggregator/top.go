@@ -19,7 +19,7 @@ type ranking struct {
 // rank ranks the keys by the window that ends with a pane.
 func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
-	lacks, _, _ := v.lacksOfAny(pane)
+	lacks := v.lacksOfAny(pane).lacks
 	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.floorAt(pane)+max(0, lacks)
 	k.unknown = v.namesRanOut() || lacks == hotparam.Unknown
 	v.each(0, func(i int32) {

@@ -71,7 +71,7 @@ func (t *total) bounds(w *window, last int64) (low, high int64) {
 		return 0, hotparam.Unknown
 	}
 	low = t.sum(last, int64(w.Panes))
-	lacks, _, _ := w.lacksOfAny(last)
+	lacks := w.lacksOfAny(last).lacks
 	if w.lost > last-int64(w.Panes) || lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}

@@ -325,7 +325,7 @@ func TestTotalsAreBounded(t *testing.T) {
 func TestATotalIsNoKey(t *testing.T) {
 	for name, kind := range overlaps {
 		o := newOverlapping(kind, 10)
-		o.Held(0, 50)
+		o.Held(0, 50, 50)
 		o.run(3*time.Second, func() { o.count("*", 1000) })
 		if s := o.Stats(); s.Hot != 0 || s.Suspects != 0 || s.Keys != 0 || len(o.out.changes) > 0 {
 			t.Errorf("%s: figures %+v, changes %v", name, s, o.out.changes)

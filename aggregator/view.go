@@ -79,7 +79,7 @@ func (r *ruleWatch) takeOff(c *Count) bool {
 	}
 	for _, v := range r.views {
 		if v.groups != nil {
-			v.groups.takeOff(c.Text, v.pane(c.When), c.N)
+			v.groups.takeOffCount(c.Text, v.pane(c.When), c.N, c.InGroup)
 		}
 	}
 	return true
@@ -172,7 +172,7 @@ func (v *view) compare(c *Count, pane int64) {
 		v.history.count(c)
 	}
 	if v.groups != nil {
-		v.groups.add(c.Text, pane, c.N)
+		v.groups.add(c.Text, pane, c.N, c.InGroup)
 	}
 }
 

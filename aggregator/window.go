@@ -27,6 +27,7 @@ type window struct {
 	now    int64 // newest pane, by the clock or by a count
 	hidden ring  // what collectors dropped of any key
 	held   int64 // what collectors hold back of any key in a window, for now
+	untold int64 // part of it that they do not tell of groups
 	lost   int64 // newest pane of which something is not known
 
 	missing *missing // what was lost on the way and is bounded; nil: nothing
@@ -84,7 +85,7 @@ func newWindow(shape hotparam.Window, grace int64, budget int64) *window {
 // restart is an empty window of the same size.
 func (w *window) restart() *window {
 	fresh := newWindow(w.Window, w.ring-int64(w.Panes), w.budget)
-	fresh.names.from, fresh.held = w.names.from, w.held
+	fresh.names.from, fresh.held, fresh.untold = w.names.from, w.held, w.untold
 	fresh.missing, fresh.rule = w.missing, w.rule
 	return fresh
 }

@@ -246,4 +246,6 @@ func (e *statsdExporter) lines(packet []byte, f func(event.Events)) {
 	}
 }
 
-func (*total) Held(int, int64) {}
+func (*total) Held(int, int64, int64) {}
+
+func (*total) HeldBack(aggregator.HeldBack) {}

@@ -28,6 +28,10 @@ const (
 	// accountRepeats is how many flushes after the last one with a count tell the
 	// account again.
 	accountRepeats = 3
+	// coldAccounts is how many accounts are opened in a second for keys that are no
+	// candidates, of rules with a jump: what such a key had before it rose is known then
+	// although packets were lost. A receiver remembers many, but not any number.
+	coldAccounts = 100
 	// remindEvery is how often an account is told of a key that is hot or suspect,
 	// whether or not it came: that what was lost meanwhile was none of its counts.
 	remindEvery = time.Second
@@ -46,7 +50,7 @@ func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 	a, wanted := &s.accounts[at], c.candidate(&s.notes[at])
 	switch {
 	case a.Number != 0 && (wanted || c.isKept(a)):
-	case wanted:
+	case wanted || c.opensCold(&s.notes[at]):
 		c.opened++
 		*a = account{Account: wire.Account{Number: c.opened}, spoke: c.start, flush: c.flushes - 1}
 		return a, true
@@ -56,6 +60,18 @@ func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 		return nil, false
 	}
 	return a, false
+}
+
+// opensCold reports whether a key gets an account that is no candidate.
+func (c *Collector) opensCold(k *note) bool {
+	if !c.profiles.all[k.profile].jumps || !c.calm {
+		return false
+	}
+	if second := floorDiv(c.start, int64(time.Second)); second != c.coldSecond {
+		c.coldSecond, c.coldOpened = second, 0
+	}
+	c.coldOpened++
+	return c.coldOpened <= coldAccounts
 }
 
 // book puts n counts on an account, which may be nil, and returns it as of then.
@@ -81,7 +97,7 @@ func (c *Collector) repeat() {
 		return
 	}
 	c.remind()
-	left := c.budget.left() - len(c.counts) - len(c.parts)
+	left := c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
 	for i := range c.shards {
 		s := &c.shards[i]
 		t := s.table.Load()

@@ -46,7 +46,7 @@ func TestWhatAShareHasTooMuchIsForOurListener(t *testing.T) {
 			t.Errorf("%s: sent %q", name, out.String())
 		}
 	}
-	p := newProfiles(rules)
+	p := newProfiles(rules, false)
 	if p.of([]byte("r"), again) != unknown || p.of([]byte("r"), key) == unknown || p.of([]byte("r"), []byte("GET /s?~more")) == unknown {
 		t.Error("only what a share has too much is of no rule's threshold")
 	}

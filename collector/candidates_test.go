@@ -15,7 +15,7 @@ import (
 func TestLoadIsAnUpperEstimate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		per := rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second}).Draw(t, "window")
-		ps := newProfiles(ruled(over(4, per)))
+		ps := newProfiles(ruled(over(4, per)), false)
 		ps.setInstances(rapid.IntRange(0, 3).Draw(t, "instances")) // the mark stays 1
 		p := &ps.all[ps.of([]byte("terms"), []byte("q=1"))]
 		var recents [1]recent
@@ -55,7 +55,7 @@ func TestMarks(t *testing.T) {
 		}},
 		{ID: "b", Hot: []hotparam.Threshold{over(10, time.Second)}},
 	}}
-	ps := newProfiles(rules)
+	ps := newProfiles(rules, false)
 	for _, test := range []struct {
 		instances int
 		key       string

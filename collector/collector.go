@@ -103,6 +103,9 @@ type flusher struct {
 	opened       uint64 // accounts
 	shedAccounts uint64 // those that could not be kept as long as promised
 	reminded     int64  // when hot keys' accounts were last looked at
+	calm         bool   // the last flush held nothing back
+	coldSecond   int64  // in which coldOpened accounts of keys that are no candidates were opened
+	coldOpened   int
 
 	lost, toldLost, toldAged int64
 	failing                  bool      // and logged
@@ -110,6 +113,7 @@ type flusher struct {
 
 	// Kept for their room:
 	counts, parts []Count
+	heldBack      []HeldBack
 	origins       []Origin
 	keep          []int32
 	spare         books
@@ -146,7 +150,8 @@ func New(c Config) (*Collector, error) {
 	if c.Rules != nil {
 		col.windows = c.Rules.Windows()
 	}
-	col.profiles = newProfiles(c.Rules)
+	g, ok := c.Sink.(GroupSink)
+	col.profiles = newProfiles(c.Rules, ok && g.Groups())
 	col.steered = &steering{instances: 1}
 	col.steering.Store(col.steered)
 	col.factor, col.held = 1, 1

@@ -60,7 +60,7 @@ func (c *Collector) compact(s *shard) {
 			break
 		}
 	}
-	c.shed(s, &from)
+	c.shed(s, old, &from)
 	s.table.Store(t)
 	for at := range old.slots {
 		slot := &old.slots[at]
@@ -159,9 +159,10 @@ func (c *Collector) move(s *shard, t, old *table, at int) bool {
 }
 
 // shed accounts for what was not moved.
-func (c *Collector) shed(s *shard, from *books) {
+func (c *Collector) shed(s *shard, old *table, from *books) {
 	most := int64(0)
-	from.each(func(_ int, k *note) {
+	from.each(func(at int, k *note) {
+		c.holdOfGroup(k, old, at, k.delta)
 		n := int64(k.total())
 		most = max(most, n)
 		c.unsent -= n

@@ -33,6 +33,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	c.flushes++
 	c.budget.limit = limit
 	c.budget.reset()
+	c.budget.must = c.groupLines()
 	for i := range c.shards {
 		s := &c.shards[i]
 		c.takeCounts(s)
@@ -41,6 +42,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	was := c.factor
 	v := c.choose()
 	unheld := c.held == 1
+	c.calm = unheld
 	c.held, c.candidates = 1, 0
 	c.counts, c.parts = c.counts[:0], c.parts[:0]
 	for i := range c.shards {
@@ -49,7 +51,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 		s.each(func(at int, k *note) {
 			counted := k.delta > 0
 			if k.flags == 0 && !v.sends(k) {
-				c.hold(k)
+				c.hold(s, t, at)
 			} else {
 				c.emit(s, t, at)
 			}
@@ -59,9 +61,10 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 			}
 		})
 	}
+	c.tellGroups()
 	c.repeat()
-	c.budget.spent += len(c.counts) + len(c.parts)
-	if unsent := c.untold(); len(c.counts)+len(c.parts) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
+	c.budget.spent += len(c.counts) + len(c.parts) + len(c.heldBack)
+	if unsent := c.untold(); len(c.counts)+len(c.parts)+len(c.heldBack) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
 		c.send(ctx, unsent)
 	}
 	c.locals.advance(c)
@@ -126,6 +129,10 @@ func (c *Collector) age(k *note) {
 		return
 	}
 	if k.origin >= c.start { // held back by an early flush, or the clock was set back
+		if c.profiles.all[k.profile].groups != nil {
+			k.origin = c.start - 1 // its group counts it already: it stays apart from what is new
+			return
+		}
 		k.held, k.delta = 0, k.total()
 		return
 	}
@@ -138,12 +145,45 @@ func (c *Collector) age(k *note) {
 }
 
 // hold leaves a key's counts for a later flush.
-func (c *Collector) hold(k *note) {
+func (c *Collector) hold(s *shard, t *table, at int) {
+	k := &s.notes[at]
+	c.holdOfGroup(k, t, at, k.delta)
 	if k.held == 0 {
 		k.origin = c.start
 	}
 	k.held, k.delta = k.total(), 0
 	c.held = max(c.held, int64(min(k.held, math.MaxInt64-1))+1)
+}
+
+// holdOfGroup notes that n counts of a slot's key will not be sent with this flush, but
+// as the counts of their group are now.
+func (c *Collector) holdOfGroup(k *note, t *table, at int, n uint64) {
+	if g := c.profiles.all[k.profile].groups; g != nil && n > 0 {
+		_, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
+		g.hold(text, int64(n))
+	}
+}
+
+// tellGroups takes what is held back of groups, as far as there are lines left.
+func (c *Collector) tellGroups() {
+	c.heldBack = c.heldBack[:0]
+	for _, g := range c.profiles.groups {
+		lines := math.MaxInt
+		if c.budget.lines >= 0 {
+			lines = c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
+		}
+		before := len(c.heldBack)
+		c.heldBack = g.take(c.heldBack, lines)
+		g.told = len(c.heldBack) - before
+	}
+}
+
+// groupLines is how many lines are kept free for what will be held back of groups.
+func (c *Collector) groupLines() (lines int) {
+	for _, g := range c.profiles.groups {
+		lines += max(leastGroups, g.told)
+	}
+	return lines
 }
 
 // emit puts a key's counts among those that are to be sent.
@@ -205,12 +245,12 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 	}
 	f := Flush{
 		Start: instant(c.start), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged,
-		Opened: c.opened, Shed: c.shedAccounts,
+		Opened: c.opened, Shed: c.shedAccounts, HeldBack: c.heldBack,
 	}
 	if c.runs {
 		f.Now = instant(c.now)
 	}
-	c.toldLost, c.toldAged = c.lost, c.aged
+	c.toldLost, c.toldAged, c.heldBack = c.lost, c.aged, c.heldBack[:0]
 	for i := range c.shards {
 		c.shards[i].shed = 0
 	}

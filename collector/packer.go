@@ -21,6 +21,8 @@ type packer struct {
 	only   bool // there is no other packer
 	head   wire.Meta
 	sums   wire.Sums // of all lines so far
+	byRule []uint64  // the loose and the booked ones of each rule with thresholds; nil: not told
+	mark   uint32    // of these rules
 	before int64     // the start of the flush of the packet before
 	told   Flush     // what is to be told of the flush
 	quiet  bool      // the last flush had no counts
@@ -32,6 +34,9 @@ type packer struct {
 	lines int64 // in buf
 	mass  int64 // of the lines in buf
 	count Count // of the line to come
+	held  int64 // what that line tells as held back
+	rule  int   // its rule, among those with thresholds; -1: it counts for none
+	ruled bool  // buf begins with the rules' sums, which are told once a flush
 	sent  Sent
 }
 
@@ -49,7 +54,7 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 }
 
 func (p *packer) begin(f Flush) {
-	p.sent, p.told = Sent{}, f
+	p.sent, p.told, p.ruled = Sent{}, f, false
 	p.head.Sent = f.Now.UnixNano()
 	p.head.Sums.Opened, p.head.Sums.Shed = f.Opened, f.Shed
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
@@ -58,7 +63,7 @@ func (p *packer) begin(f Flush) {
 // next prepares for the line of a count: one with another start needs a packet
 // of its own.
 func (p *packer) next(c *Count) {
-	p.count = *c
+	p.count, p.held, p.rule = *c, 0, -1
 	start := c.Start
 	if start.IsZero() {
 		start = p.told.Start
@@ -73,7 +78,7 @@ func (p *packer) next(c *Count) {
 
 // Send takes one line from the client.
 func (p *packer) Send(line []byte) (int, error) {
-	if p.open && p.lines > 0 && len(p.buf)+1+len(line) > wire.MaxPacket {
+	if p.open && (p.lines > 0 || p.ruled) && len(p.buf)+1+len(line) > wire.MaxPacket {
 		p.emit()
 	}
 	p.start()
@@ -87,15 +92,24 @@ func (p *packer) Send(line []byte) (int, error) {
 	p.buf = append(p.buf, line...)
 	p.lines++
 	p.mass += p.count.N
+	p.sums.HeldBack += uint64(p.held)
 	if p.count.Account.Number != 0 {
 		p.sums.Booked += uint64(p.count.N)
+		p.countByRule(1)
 		if !p.count.Start.IsZero() {
 			p.sums.Parts++
 		}
 	} else {
 		p.sums.Loose += uint64(p.count.N)
+		p.countByRule(0)
 	}
 	return len(line), nil
+}
+
+func (p *packer) countByRule(booked int) {
+	if p.rule >= 0 && p.byRule != nil {
+		p.byRule[2*p.rule+booked] += uint64(p.count.N)
+	}
 }
 
 // start begins a packet unless one has begun.
@@ -112,11 +126,16 @@ func (p *packer) start() {
 			p.told.Unsent, p.told.Aged = 0, 0 // told once
 		}
 		p.head.Sums.Booked, p.head.Sums.Loose, p.head.Sums.Parts = p.sums.Booked, p.sums.Loose, p.sums.Parts
+		p.head.Sums.HeldBack = p.sums.HeldBack
 		if p.head.Sums.Since = 0; p.head.Seq > 1 {
 			p.head.Sums.Since = p.told.Start.UnixNano() - p.before
 		}
 		p.before = p.told.Start.UnixNano()
 		p.head.Sums.Age = p.before - p.head.Start
+		p.head.Rules = p.head.Rules[:0]
+		if p.ruled = p.byRule != nil && p.sent.Packets == 0; p.ruled {
+			p.head.Rules = wire.AppendRuleSums(p.head.Rules, p.mark, p.byRule)
+		}
 		p.buf = wire.AppendMeta(p.buf, p.head)
 	}
 }

@@ -13,10 +13,12 @@ import (
 type profile struct {
 	rule   *hotparam.Rule // nil: none that is known
 	limit  *hotparam.Limit
+	groups *groups // of a rule with a share whose receiver wants them; else nil
 	levels []level
 	keep   int64 // the longest window, in ns: a count that is held longer leaves
 
 	absolute bool // some level compares with a count alone
+	jumps    bool // some level compares with what was before
 }
 
 // level is one of a profile's thresholds.
@@ -41,6 +43,8 @@ type profiles struct {
 	rules  map[string]uint32 // id → profile
 	except map[*hotparam.Exception]uint32
 	totals map[uint32]uint32 // profile of a rule with totals → that of these, which are never hot
+	agains map[uint32]uint32 // profile of a rule with a share → that of what counts once too often
+	groups []*groups         // of the rules with a share
 	levels int               // the most that a profile has
 	lowest float64           // of all marks; infinite without any
 }
@@ -51,25 +55,28 @@ const (
 	unknown        // the key is of no rule that is known
 )
 
-func newProfiles(rules *hotparam.Rules) *profiles {
+// newProfiles makes those of rules; groups: what is held back of groups is told.
+func newProfiles(rules *hotparam.Rules, groups bool) *profiles {
 	p := &profiles{
 		all:    make([]profile, unknown+1),
 		rules:  make(map[string]uint32),
 		except: make(map[*hotparam.Exception]uint32),
 		totals: make(map[uint32]uint32),
+		agains: make(map[uint32]uint32),
 	}
 	p.all[unknown].keep = int64(hotparam.MaxWindow)
 	if rules != nil {
 		for i := range rules.Rules {
-			p.add(&rules.Rules[i])
+			p.add(&rules.Rules[i], groups)
 		}
 	}
 	p.setInstances(1)
 	return p
 }
 
-func (p *profiles) add(rule *hotparam.Rule) {
-	p.rules[rule.ID] = uint32(len(p.all))
+func (p *profiles) add(rule *hotparam.Rule, groups bool) {
+	n := uint32(len(p.all))
+	p.rules[rule.ID] = n
 	p.all = append(p.all, newProfile(rule, nil))
 	for i := range rule.Except {
 		x := &rule.Except[i]
@@ -77,8 +84,18 @@ func (p *profiles) add(rule *hotparam.Rule) {
 		p.all = append(p.all, newProfile(rule, x))
 	}
 	if rule.Overlaps() {
-		p.totals[p.rules[rule.ID]] = uint32(len(p.all))
-		p.all = append(p.all, profile{rule: rule, keep: p.all[p.rules[rule.ID]].keep})
+		p.totals[n] = uint32(len(p.all))
+		p.all = append(p.all, profile{rule: rule, keep: p.all[n].keep})
+	}
+	if groups && rule.HasShare() {
+		g := newGroups(rule)
+		p.groups = append(p.groups, g)
+		p.agains[n] = uint32(len(p.all))
+		p.all = append(p.all, profile{rule: rule, keep: p.all[n].keep, groups: g})
+		p.all[n].groups = g
+		for i := range rule.Except {
+			p.all[p.except[&rule.Except[i]]].groups = g
+		}
 	}
 	p.levels = max(p.levels, len(rule.Hot))
 }
@@ -100,6 +117,7 @@ func newProfile(rule *hotparam.Rule, x *hotparam.Exception) profile {
 		}
 		p.levels = append(p.levels, l)
 		p.absolute = p.absolute || t.Kind == hotparam.Absolute
+		p.jumps = p.jumps || t.Kind == hotparam.Jump
 	}
 	if p.keep == 0 {
 		p.keep = int64(hotparam.MaxWindow)
@@ -128,8 +146,11 @@ func (p *profiles) setInstances(n int) {
 // of is the number of a key's profile.
 func (p *profiles) of(rule, text []byte) uint32 {
 	n, ok := p.rules[string(rule)]
-	if !ok || hotparam.IsAgain(text) { // which is no key's name, and never hot
+	if !ok {
 		return unknown
+	}
+	if hotparam.IsAgain(text) { // which is no key's name, and never hot
+		return max(unknown, p.agains[n])
 	}
 	if total := p.totals[n]; total != 0 && hotparam.IsTotal(text) {
 		return total

@@ -35,6 +35,8 @@ type Flush struct {
 	Aged int64
 	// Opened and Shed are told of accounts ([wire.Sums]).
 	Opened, Shed uint64
+	// HeldBack is what is held back of groups, to a [GroupSink].
+	HeldBack []HeldBack
 }
 
 // Sink is where counts go. The collector calls it from one goroutine.

@@ -97,6 +97,7 @@ type statsdRule struct {
 	home   *packer // of all keys; nil: each key has its own
 	// overlaps: the rule has totals.
 	overlaps bool
+	number   int // among those with thresholds, -1: none
 }
 
 // takes reports whether a count is sent: it is of a key, or our own listener reads the
@@ -145,19 +146,38 @@ func newStatsDTo(senders []statsd.Sender, c StatsDConfig) (*StatsD, error) {
 		p.only = len(parts) == 1
 		s.packers = append(s.packers, p)
 	}
+	ruled := 0
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
 		prefix := rule.CountPrefix(c.Rules.Namespace)
-		r := &statsdRule{overlaps: rule.Overlaps(), prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
+		r := &statsdRule{overlaps: rule.Overlaps(), number: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
 		switch {
 		case len(parts) == 1:
 			r.home = s.packers[0]
 		case rule.Whole():
 			r.home = s.packers[s.homes.pick([]byte(prefix))]
 		}
+		if len(rule.Hot) > 0 {
+			r.number = ruled
+			ruled++
+		}
 		s.rules[rule.ID] = r
 	}
+	s.agree(c.Rules, ruled)
 	return s, nil
+}
+
+// agree has packets tell for which rules something is told; ruled is how many have
+// thresholds.
+func (s *StatsD) agree(rules *hotparam.Rules, ruled int) {
+	for _, p := range s.packers {
+		if s.Groups() {
+			p.head.Groups = wire.GroupsMark(rules)
+		}
+		if p.mark = wire.RulesMark(rules); p.meta && p.mark != 0 {
+			p.byRule = make([]uint64, 2*ruled)
+		}
+	}
 }
 
 // Send implements [Sink]. With several addresses what is told of the flush is
@@ -182,6 +202,7 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
 		p := s.home(r, s.name[r.head:])
 		p.next(c)
+		p.rule = r.number
 		if c.Account.Number != 0 {
 			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
 			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // it keeps what goes wrong to itself
@@ -191,12 +212,28 @@ func (s *StatsD) Send(_ context.Context, flush Flush, counts []Count) Sent {
 		// returns, so the name need not be copied.
 		_ = p.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
 	}
+	s.sendHeldBack(flush.HeldBack)
 	for _, p := range s.packers {
 		must := len(counts) == 0 || p.due(&flush)
 		p.quiet = !p.begun()
 		sent.add(p.end(must))
 	}
 	return sent
+}
+
+// sendHeldBack sends what is held back of groups, with the counts of the flush itself.
+func (s *StatsD) sendHeldBack(groups []HeldBack) {
+	for i := range groups {
+		g := &groups[i]
+		r := s.rules[g.Rule]
+		if r == nil || r.home == nil {
+			continue // all keys of a rule with a share have one home
+		}
+		r.home.next(&Count{})
+		r.home.held = g.N
+		s.name = wire.AppendHeldBack(s.name[:0], s.encoding, r.prefix, g.Group, g.N)
+		_, _ = r.home.Send(s.name) // it keeps what goes wrong to itself
+	}
 }
 
 // SendOrigins implements [OriginSink]: origins go where the key's counts go. A
@@ -256,6 +293,9 @@ func (s *StatsD) Patient() bool { return !s.packers[0].meta }
 
 // Accounts implements [AccountSink]: a StatsD that is not ours would add lines of 0.
 func (s *StatsD) Accounts() bool { return s.packers[0].meta }
+
+// Groups implements [GroupSink].
+func (s *StatsD) Groups() bool { return s.packers[0].meta && s.encoding != wire.Strict }
 
 // Fit implements [Sink].
 func (s *StatsD) Fit(text []byte) []byte { return s.encoding.Fit(text) }

@@ -40,7 +40,7 @@ func compile(rules *hotparam.Rules, b *builder) (*ruleSet, error) {
 		r.prefix = []byte(r.ID + " ")
 		r.matcher = b.opts.matchers[r.ID]
 		r.overlaps = r.Overlaps()
-		r.shares = slices.ContainsFunc(r.Hot, func(t hotparam.Threshold) bool { return t.Kind == hotparam.Share })
+		r.shares = r.HasShare()
 		if err := r.compile(b); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}

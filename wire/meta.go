@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 )
 
@@ -32,6 +33,12 @@ type Meta struct {
 	// Sent is when the packet was made, by the sender's clock, in nanoseconds since the
 	// Unix epoch; 0: it does not tell.
 	Sent int64
+	// Groups is the [GroupsMark] of the rules of whose groups the sender tells what it
+	// holds back; 0: it tells none.
+	Groups uint32
+	// Rules are the sums of each rule before this packet, as [AppendRuleSums] has them; a
+	// view into the line. Empty: it does not tell.
+	Rules []byte
 	// Sums is what the sender had sent before this packet, if it tells.
 	Sums Sums
 }
@@ -54,6 +61,8 @@ type Sums struct {
 	// that were held back, and Since how much later its flush began than that of the
 	// packet before, in nanoseconds: so it is known of when a lost one was.
 	Age, Since int64
+	// HeldBack is the sum of the counts in held-back lines, which are in none of the others.
+	HeldBack uint64
 }
 
 // AppendMeta appends the meta line without a newline, at most [MaxMeta] bytes.
@@ -79,8 +88,14 @@ func AppendMeta(dst []byte, m Meta) []byte {
 		dst = append(dst, ",w:"...)
 		dst = strconv.AppendInt(dst, m.Sent, 10)
 	}
+	if m.Groups != 0 {
+		dst = strconv.AppendUint(append(dst, ",g:"...), uint64(m.Groups), 16)
+	}
 	if m.Sums.Told {
 		dst = m.Sums.append(append(dst, ",b:"...))
+	}
+	if len(m.Rules) > 0 {
+		dst = append(append(dst, ",r:"...), m.Rules...)
 	}
 	return dst
 }
@@ -92,7 +107,11 @@ func (s *Sums) append(dst []byte) []byte {
 		dst = strconv.AppendUint(append(dst, '.'), n, 16)
 	}
 	dst = strconv.AppendInt(append(dst, '.'), s.Age, 16)
-	return strconv.AppendInt(append(dst, '.'), s.Since, 16)
+	dst = strconv.AppendInt(append(dst, '.'), s.Since, 16)
+	if s.HeldBack > 0 {
+		dst = strconv.AppendUint(append(dst, '.'), s.HeldBack, 16)
+	}
+	return dst
 }
 
 // parse reads what append wrote; more numbers are passed over.
@@ -112,6 +131,12 @@ func (s *Sums) parse(text []byte) (ok bool) {
 		}
 		text = rest
 	}
+	if len(text) > 0 {
+		part, _, _ := bytes.Cut(text, []byte{'.'})
+		if s.HeldBack, ok = parseUint(part, 16, true); !ok {
+			return false
+		}
+	}
 	s.Told = true
 	return true
 }
@@ -120,7 +145,7 @@ func (s *Sums) parse(text []byte) (ok bool) {
 const (
 	MaxInstance = 64
 	// Aged and Sent are never negative.
-	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,b:......") + MaxInstance + 16 + 20 + 3*20 + 2*19 + 5*16 + 2*17
+	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,g:,b:.......,r:") + maxRuleSums + MaxInstance + 16 + 20 + 3*20 + 2*19 + 8 + 6*16 + 2*17
 )
 
 // IsMeta tells whether a line is a meta line.
@@ -169,8 +194,15 @@ func ParseMeta(line []byte) (Meta, error) {
 			m.Aged, ok = parseInt(value, ok)
 		case 'b':
 			ok = m.Sums.parse(value) && ok
+		case 'r':
+			m.Rules = value
 		case 'w':
 			m.Sent, ok = parseInt(value, ok)
+		case 'g':
+			var n uint64
+			n, ok = parseUint(value, 16, ok)
+			m.Groups = uint32(n)
+			ok = ok && n <= math.MaxUint32
 		}
 	}
 	if !ok || seen != 127 || m.Seq == 0 || m.Held < 1 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +17,10 @@ func TestMetaGolden(t *testing.T) {
 	m := wire.Meta{
 		Instance: []byte("api-1.eu_west"), Incarnation: 0xdeadbeef, Seq: 42,
 		Start: 1_700_000_000_100_000_000, Held: 1, Unsent: 7, Sent: 1_700_000_000_200_000_000,
-		Sums: wire.Sums{Told: true, Booked: 255, Loose: 4096, Opened: 3, Parts: 2, Age: 100, Since: -500},
+		Sums:   wire.Sums{Told: true, Booked: 255, Loose: 4096, Opened: 3, Parts: 2, Age: 100, Since: -500, HeldBack: 600},
+		Groups: 0xbeef,
 	}
-	const want = "hotparam.meta:1|c|#v:1,i:api-1.eu_west,e:deadbeef,s:42,t:1700000000100000000,h:1,u:7,w:1700000000200000000,b:ff.1000.3.0.2.64.-1f4"
+	const want = "hotparam.meta:1|c|#v:1,i:api-1.eu_west,e:deadbeef,s:42,t:1700000000100000000,h:1,u:7,w:1700000000200000000,g:beef,b:ff.1000.3.0.2.64.-1f4.258"
 	if got := string(wire.AppendMeta(nil, m)); got != want {
 		t.Errorf("the meta line is\n%q, want\n%q", got, want)
 	}
@@ -44,7 +46,8 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "sums") {
 			n := rapid.Uint64()
-			m.Sums = wire.Sums{Told: true, Booked: n.Draw(t, "booked"), Loose: n.Draw(t, "loose"), Opened: n.Draw(t, "opened"), Shed: n.Draw(t, "shed"), Parts: n.Draw(t, "parts"), Age: rapid.Int64().Draw(t, "age"), Since: rapid.Int64().Draw(t, "since")}
+			m.Sums = wire.Sums{Told: true, Booked: n.Draw(t, "booked"), Loose: n.Draw(t, "loose"), Opened: n.Draw(t, "opened"), Shed: n.Draw(t, "shed"), Parts: n.Draw(t, "parts"), Age: rapid.Int64().Draw(t, "age"), Since: rapid.Int64().Draw(t, "since"), HeldBack: n.Draw(t, "held back")}
+			m.Groups = rapid.Uint32().Draw(t, "groups")
 		}
 		line := wire.AppendMeta(nil, m)
 		if len(line) > wire.MaxMeta || !wire.IsMeta(line) {
@@ -57,7 +60,8 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 	longest := wire.Meta{
 		Instance: []byte(strings.Repeat("i", wire.MaxInstance)), Incarnation: math.MaxUint64, Seq: math.MaxUint64,
 		Start: math.MinInt64, Held: math.MinInt64, Unsent: math.MinInt64, Aged: math.MaxInt64,
-		Sent: math.MaxInt64, Sums: wire.Sums{Told: true, Booked: math.MaxUint64, Loose: math.MaxUint64, Opened: math.MaxUint64, Shed: math.MaxUint64, Parts: math.MaxUint64, Age: math.MinInt64, Since: math.MinInt64},
+		Sent: math.MaxInt64, Sums: wire.Sums{Told: true, Booked: math.MaxUint64, Loose: math.MaxUint64, Opened: math.MaxUint64, Shed: math.MaxUint64, Parts: math.MaxUint64, Age: math.MinInt64, Since: math.MinInt64, HeldBack: math.MaxUint64},
+		Groups: math.MaxUint32, Rules: wire.AppendRuleSums(nil, math.MaxUint32, slices.Repeat([]uint64{math.MaxUint64}, 2*wire.MaxRuleSums)),
 	}
 	if n := len(wire.AppendMeta(nil, longest)); n != wire.MaxMeta {
 		t.Errorf("the longest meta line has %d bytes, MaxMeta is %d", n, wire.MaxMeta)
@@ -73,7 +77,7 @@ func TestParseMeta(t *testing.T) {
 		{good, true},
 		{good + ",x:later,yy:field,z", true},
 		{good + ",w:9,b:1.2.3.4.5.6.7", true},
-		{good + ",b:1.2.3.4.5.-6.-7.x", true},
+		{good + ",b:1.2.3.4.5.-6.-7.8.x", true},
 		{good + ",b:1.2.3.4.5.6", false},
 		{good + ",b:1.2.3.4.5.6.", false},
 		{good + ",b:1.2.3.", false},

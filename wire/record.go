@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"math"
 	"strconv"
 )
 
@@ -43,7 +44,8 @@ const (
 	headerAged        = "hotparam-aged" // left out when 0
 	headerSent        = "hotparam-sent" // left out when 0
 	headerPartitions  = "hotparam-partitions"
-	headerSums        = "hotparam-sums" // hexadecimal, as in the meta line; left out if there are none
+	headerSums        = "hotparam-sums"   // hexadecimal, as in the meta line; left out if there are none
+	headerGroups      = "hotparam-groups" // hexadecimal; left out when 0
 )
 
 // ErrHead says that headers are ours and cannot be read.
@@ -53,7 +55,7 @@ var ErrHead = errors.New("wire: bad record headers")
 // head later.
 func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	// One buffer for all values: clipped, so that none grows into the next.
-	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+7*20+7*17)
+	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+7*20+8+8*17)
 	add := func(key string, value func(b []byte) []byte) {
 		from := len(buf)
 		buf = value(buf)
@@ -76,6 +78,9 @@ func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	}
 	if h.Sent > 0 {
 		number(headerSent, h.Sent)
+	}
+	if h.Groups != 0 {
+		add(headerGroups, func(b []byte) []byte { return strconv.AppendUint(b, uint64(h.Groups), 16) })
 	}
 	if h.Sums.Told {
 		add(headerSums, h.Sums.append)
@@ -130,6 +135,11 @@ func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
 			h.Sent, ok = parseInt(x.Value, ok)
 		case headerSums:
 			ok = h.Sums.parse(x.Value) && ok
+		case headerGroups:
+			var n uint64
+			n, ok = parseUint(x.Value, 16, ok)
+			h.Groups = uint32(n)
+			ok = ok && n <= math.MaxUint32
 		default:
 			continue
 		}

@@ -36,7 +36,7 @@ var goldenHead = RecordHead{
 	Meta: Meta{
 		Instance: []byte("web-1"), Incarnation: 0xdeadbeef, Seq: 7, Start: 1_700_000_000_000_000_000,
 		Held: 3, Unsent: 12, Aged: 5, Sent: 1_700_000_000_100_000_000,
-		Sums: Sums{Told: true, Booked: 10, Loose: 11, Opened: 12, Shed: 1, Parts: 2, Age: 1, Since: 31},
+		Sums: Sums{Told: true, Booked: 10, Loose: 11, Opened: 12, Shed: 1, Parts: 2, Age: 1, Since: 31, HeldBack: 7}, Groups: 0xbeef,
 	},
 	Namespace: []byte("shop"), Partitions: 12,
 }
@@ -46,7 +46,7 @@ func TestRecordHeadGolden(t *testing.T) {
 		{"hotparam-schema", []byte("1")}, {"hotparam-namespace", []byte("shop")}, {"hotparam-instance", []byte("web-1")},
 		{"hotparam-incarnation", []byte("deadbeef")}, {"hotparam-sequence", []byte("7")},
 		{"hotparam-start", []byte("1700000000000000000")}, {"hotparam-held", []byte("3")}, {"hotparam-unsent", []byte("12")},
-		{"hotparam-partitions", []byte("12")}, {"hotparam-aged", []byte("5")}, {"hotparam-sent", []byte("1700000000100000000")}, {"hotparam-sums", []byte("a.b.c.1.2.1.1f")},
+		{"hotparam-partitions", []byte("12")}, {"hotparam-aged", []byte("5")}, {"hotparam-sent", []byte("1700000000100000000")}, {"hotparam-groups", []byte("beef")}, {"hotparam-sums", []byte("a.b.c.1.2.1.1f.7")},
 	}
 	if got := AppendRecordHead(nil, &goldenHead); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

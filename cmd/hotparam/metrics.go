@@ -65,7 +65,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // decoderDescs are what a source tells of what arrived, in units of its own.
 type decoderDescs struct {
-	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, written, samples, senders, late, off, offset *prometheus.Desc
+	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, heldBack, written, samples, senders, late, off, offset *prometheus.Desc
 }
 
 // newDecoderDescs names the metrics by source and unit ("packets").
@@ -86,6 +86,7 @@ func newDecoderDescs(source, unit string) decoderDescs {
 		twice:    of("duplicate_"+unit+"_total", "What arrived twice and was counted once."),
 		aged:     of("aged_total", "Counts that instances held back until they were older than any window."),
 		origins:  of("origins_total", "Lines that told the routes and callers of hot keys."),
+		heldBack: of("held_back_total", "Lines that told what is held back of a group of keys."),
 		written:  of("uncanonical_total", "Counts of other programs whose keys were not canonical, and were made so."),
 		samples:  of("samples_total", "Counts that are estimates, as they were sampled."),
 		senders:  of("senders", "Instances heard of lately."),
@@ -113,6 +114,7 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	s.counter(c.twice, d.Duplicates)
 	s.counter(c.aged, d.Aged)
 	s.counter(c.origins, d.Origins)
+	s.counter(c.heldBack, d.HeldBack)
 	s.counter(c.written, d.Uncanonical)
 	s.counter(c.samples, d.Samples)
 	s.gauge(c.senders, float64(d.Senders))

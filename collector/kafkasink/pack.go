@@ -54,6 +54,9 @@ func newPacker(c *Config) packer {
 	p := packer{encoding: c.Encoding, rules: make(map[string]*packRule)}
 	p.head.Namespace = []byte(c.Rules.Namespace)
 	p.head.Instance, p.head.Incarnation = []byte(c.Instance), collector.NewIncarnation()
+	if c.Encoding != wire.Strict {
+		p.head.Groups = wire.GroupsMark(c.Rules)
+	}
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
 		prefix := rule.CountPrefix(c.Rules.Namespace)
@@ -127,6 +130,19 @@ func (p *packer) count(c *collector.Count) verdict {
 		r.parts++
 	}
 	return v
+}
+
+// heldBack adds what is held back of a group, whose keys are all of one partition.
+func (p *packer) heldBack(g *collector.HeldBack) {
+	rule, ok := p.rules[g.Rule]
+	if !ok {
+		return
+	}
+	at := p.home(rule, nil)
+	p.line = wire.AppendHeldBack(p.line[:0], p.encoding, rule.prefix, g.Group, g.N)
+	if p.add(at, p.told.Start.UnixNano(), 0, 0) == lineTaken {
+		p.homes[at].open.heldBack += g.N
+	}
 }
 
 func (p *packer) origin(o *collector.Origin) {
@@ -246,5 +262,6 @@ func (p *packer) seal(r *record, topic string) {
 	h.sums.Booked += uint64(r.booked)
 	h.sums.Loose += uint64(r.mass - r.booked)
 	h.sums.Parts += uint64(r.parts)
+	h.sums.HeldBack += uint64(r.heldBack)
 	p.headers = r.seal(topic, &p.head, p.headers)
 }

@@ -22,6 +22,7 @@ type record struct {
 	mass      int64 // sum of its counts
 	booked    int64 // of these, those with an account
 	parts     int64 // lines with one that tell what was held back
+	heldBack  int64 // of groups, in the value
 	lines     int64
 	born      time.Time
 	tries     int // that failed in the producer
@@ -71,7 +72,7 @@ func (r *record) grown(n int) *record {
 	}
 	larger := newRecord(n)
 	larger.start, larger.mass, larger.lines = r.start, r.mass, r.lines
-	larger.booked, larger.parts = r.booked, r.parts
+	larger.booked, larger.parts, larger.heldBack = r.booked, r.parts, r.heldBack
 	larger.value = append(larger.value, r.value...)
 	r.free()
 	return larger
@@ -122,7 +123,7 @@ func (r *record) twin() *record {
 // headerKeys are the names of headers as bytes, which are not changed.
 var headerKeys = func() map[string][]byte {
 	keys := make(map[string][]byte)
-	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Sent: 1, Sums: wire.Sums{Told: true}}} // with all headers
+	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Sent: 1, Groups: 1, Sums: wire.Sums{Told: true}}} // with all headers
 	for _, h := range wire.AppendRecordHead(nil, &all) {
 		keys[h.Key] = []byte(h.Key)
 	}

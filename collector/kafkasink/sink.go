@@ -94,14 +94,20 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 		for i := range counts {
 			s.count(&counts[i], &sent)
 		}
+		for i := range flush.HeldBack {
+			s.pack.heldBack(&flush.HeldBack[i])
+		}
 		s.pack.beat(len(counts) == 0)
 		s.enqueue(&sent)
 	} else {
-		mass := int64(0)
+		mass, owed := int64(0), int64(0)
 		for i := range counts {
 			mass += counts[i].N
 		}
-		s.pack.missed(flush, mass)
+		for i := range flush.HeldBack {
+			owed += flush.HeldBack[i].N
+		}
+		s.pack.missed(flush, mass+owed)
 		s.tally.fail(notConnected, mass, s.reach.why(), now)
 	}
 	sent.Failed, sent.Err = s.tally.tell(now)
@@ -166,6 +172,9 @@ func (s *Sink) enqueue(sent *collector.Sent) {
 
 // Accounts implements [collector.AccountSink].
 func (s *Sink) Accounts() bool { return true }
+
+// Groups implements [collector.GroupSink].
+func (s *Sink) Groups() bool { return s.pack.encoding != wire.Strict }
 
 // Fit implements [collector.Sink].
 func (s *Sink) Fit(text []byte) []byte { return s.pack.encoding.Fit(text) }

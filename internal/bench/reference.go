@@ -71,7 +71,10 @@ func (r *reference) count(text string, pane int64) (sum int64) {
 func (*reference) Hidden(time.Time, int64) {}
 
 // Held implements [aggregator.Handler].
-func (*reference) Held(int, int64) {}
+func (*reference) Held(int, int64, int64) {}
+
+// HeldBack implements [aggregator.Handler].
+func (*reference) HeldBack(aggregator.HeldBack) {}
 
 // Lost implements [aggregator.Handler].
 func (*reference) Lost(time.Time) {}

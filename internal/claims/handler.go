@@ -48,11 +48,14 @@ func (r *run) Hidden(when time.Time, n int64) {
 }
 
 // Held implements [aggregator.Handler].
-func (r *run) Held(rule int, bound int64) {
+func (r *run) Held(rule int, bound, untold int64) {
 	for _, d := range r.parts {
-		d.Held(rule, bound)
+		d.Held(rule, bound, untold)
 	}
 }
+
+// HeldBack implements [aggregator.Handler].
+func (r *run) HeldBack(aggregator.HeldBack) {} // of rules with a share
 
 // Lost implements [aggregator.Handler].
 func (r *run) Lost(when time.Time) {

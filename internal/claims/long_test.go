@@ -4,6 +4,7 @@ package claims
 
 import (
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -18,4 +19,12 @@ func TestTraces(t *testing.T) {
 		}
 		t.Run(trace.file+" by "+trace.by, func(t *testing.T) { holdsTrace(t, testenv.SharedData(t, trace.file), trace.by, trace.rules...) })
 	}
+}
+
+// A flood that is as large as any that the design speaks of.
+func TestALargeFloodBlindsNoKind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short")
+	}
+	blindsNoKind(t, 60_000, Network{Most: 20 * time.Millisecond})
 }

@@ -60,7 +60,10 @@ func (r *replay) Count(c aggregator.Count) {
 func (r *replay) Hidden(when time.Time, n int64) { r.detector.Hidden(when, n) }
 
 // Held passes on what the decoder says.
-func (r *replay) Held(rule int, bound int64) { r.detector.Held(rule, bound) }
+func (r *replay) Held(rule int, bound, untold int64) { r.detector.Held(rule, bound, untold) }
+
+// HeldBack implements [aggregator.Handler].
+func (r *replay) HeldBack(x aggregator.HeldBack) { r.detector.HeldBack(x) }
 
 // Lost passes on what the decoder says.
 func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }

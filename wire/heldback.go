@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"bytes"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/hotparam/hotparam"
+)
+
+// heldMarker stands between prefix and group of a held-back line.
+const heldMarker = ".hot_held."
+
+// HeldBack says that N counts of a group's keys were made in this flush and are held
+// back: whoever adds up the group counts them now, and not when the keys' lines come,
+// which begin before their own flush. A share is compared with such a sum, and a flood
+// hides none of it. The bytes of a parsed one are views into the line.
+type HeldBack struct {
+	Prefix []byte
+	Group  []byte // encoded; as [hotparam.AppendGroup] or [hotparam.AppendAgain] has it
+	N      int64
+}
+
+// Rest stands for the groups that have no line of their own. No key's text is like it.
+const Rest = "~rest"
+
+// MaxGroups is the most groups that a sender tells of a rule in one flush, besides [Rest].
+const MaxGroups = 64
+
+// AppendHeldBack appends a held-back line without a newline, the group encoded by e:
+//
+//	shop.search.hot_held.GET%20/search?page&q:600|c
+//
+// Its name has another marker than a count's, so nobody takes it for one.
+func AppendHeldBack(dst []byte, e Encoding, prefix string, group []byte, n int64) []byte {
+	dst = append(append(dst, prefix...), heldMarker...)
+	dst = e.Append(dst, group)
+	dst = strconv.AppendInt(append(dst, ':'), n, 10)
+	return append(dst, "|c"...)
+}
+
+// IsHeldBack reports whether a line looks like a held-back line.
+func IsHeldBack(line []byte) bool { return bytes.Contains(line, []byte(heldMarker)) }
+
+// ParseHeldBack reads a held-back line.
+func ParseHeldBack(line []byte) (HeldBack, error) {
+	prefix, rest, found := bytes.Cut(line, []byte(heldMarker))
+	if !found {
+		return HeldBack{}, ErrForeign
+	}
+	group, rest, _ := bytes.Cut(rest, []byte{':'})
+	value, isCounter := bytes.CutSuffix(rest, []byte("|c"))
+	n, ok := digits(value)
+	if !isCounter || !ok || n > MaxCount || len(prefix) == 0 || len(group) == 0 {
+		return HeldBack{}, ErrMalformed
+	}
+	return HeldBack{Prefix: prefix, Group: group, N: n}, nil
+}
+
+// GroupsMark tells apart for which rules senders tell what is held back of groups: those
+// with a share. It is 0 if there are none. A receiver with other rules goes without.
+func GroupsMark(rules *hotparam.Rules) uint32 {
+	sum, some := fnv.New32a(), false
+	for i := range rules.Rules {
+		if r := &rules.Rules[i]; r.HasShare() {
+			some = true
+			_, _ = sum.Write(strconv.AppendBool([]byte(r.CountPrefix(rules.Namespace)), r.ParamsOnly))
+		}
+	}
+	if !some {
+		return 0
+	}
+	return sum.Sum32() | 1
+}

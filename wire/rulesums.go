@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"bytes"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Rule sums say which rules the counts of [Sums] are of, so that what is lost of one is no
+// bound for keys of another: of each rule the loose ones, and those on accounts. They are
+// told once a flush, and only between two who have the same rules.
+
+// MaxRuleSums is the most rules with thresholds of which sums are told.
+const MaxRuleSums = 16
+
+// maxRuleSums is the most bytes that they take.
+const maxRuleSums = 8 + 2*MaxRuleSums*17
+
+// RulesMark tells apart for which rules sums are told: those with thresholds, in their
+// order. It is 0 where none are, as where there is one rule, or too many.
+func RulesMark(rules *hotparam.Rules) uint32 {
+	sum, n := fnv.New32a(), 0
+	for i := range rules.Rules {
+		if r := &rules.Rules[i]; len(r.Hot) > 0 {
+			n++
+			_, _ = sum.Write(append([]byte(r.CountPrefix(rules.Namespace)), 0))
+		}
+	}
+	if n < 2 || n > MaxRuleSums {
+		return 0
+	}
+	return sum.Sum32() | 1
+}
+
+// AppendRuleSums appends a mark and the sums as hexadecimal numbers, dots between them, as
+// [Meta] has them.
+func AppendRuleSums(dst []byte, mark uint32, sums []uint64) []byte {
+	dst = strconv.AppendUint(dst, uint64(mark), 16)
+	for _, n := range sums {
+		dst = strconv.AppendUint(append(dst, '.'), n, 16)
+	}
+	return dst
+}
+
+// ParseRuleSums reads what [AppendRuleSums] wrote with this mark and so many sums, into
+// sums. It is false for any other.
+func ParseRuleSums(sums []uint64, text []byte, mark uint32) bool {
+	part, text, more := bytes.Cut(text, []byte{'.'})
+	if got, ok := parseUint(part, 16, true); !ok || got != uint64(mark) {
+		return false
+	}
+	for i := range sums {
+		if !more {
+			return false
+		}
+		part, text, more = bytes.Cut(text, []byte{'.'})
+		var ok bool
+		if sums[i], ok = parseUint(part, 16, true); !ok {
+			return false
+		}
+	}
+	return !more
+}
