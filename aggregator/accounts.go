@@ -37,7 +37,7 @@ type accounts struct {
 	start time.Time // of its flush
 	began uint64    // what came before is not known any more
 	first uint64    // from this on each packet has come or is in a gap
-	since int64     // the start of the flush of the first one, in ns since the Unix epoch
+	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
 	opened uint64 // accounts up to this one may be older than what is known here
 	keys   map[accountKey]*keyAccount
@@ -116,6 +116,10 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		return nil
 	}
 	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
+	wasSet := last.Before(a.start) || last.After(start)
+	if wasSet { // the sender's clock, in between
+		last = start
+	}
 	g := openGap{
 		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked), HeldBack: toCount(m.Sums.HeldBack - min(m.Sums.HeldBack, a.sums.HeldBack))},
 		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
@@ -125,9 +129,9 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	}
 	if m.Sums.Parts != a.sums.Parts { // some were held back, nobody knows since when
 		g.From = time.Unix(0, 0)
-	} else if g.from == g.to {
+	} else if g.from == g.to && !wasSet {
 		g.From = last
-	} else if g.To.Before(g.From) { // the sender's clock was set back
+	} else if g.To.Before(g.From) { // or is taken for another
 		g.From, g.To = g.To, g.From
 	}
 	if len(a.gaps) == maxOpenGaps { // the oldest stays as large as it is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
 	"slices"
@@ -39,6 +40,8 @@ type Config struct {
 	Lag time.Duration
 	// Trust is whose packets are believed; nil: all.
 	Trust *Trust
+	// Log gets a line for each instance whose clock is off; nil: nothing is logged.
+	Log *slog.Logger
 }
 
 // MinMemory is the least memory that windows can work in.
@@ -77,6 +80,7 @@ type Aggregator struct {
 	shards   []*shard
 
 	publisher Publisher
+	clocks    *ClockLog
 }
 
 // New makes an aggregator and opens its sockets, so that counts queue from now
@@ -104,7 +108,7 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Aggregator{listener: listener, publisher: c.Publisher}
+	a := &Aggregator{listener: listener, publisher: c.Publisher, clocks: NewClockLog(c.Log)}
 	readers := len(listener.readers())
 	for i := range readers {
 		a.decoders = append(a.decoders, NewDecoder(c.Rules, c.Encoding))
@@ -154,12 +158,16 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	return errors.Join(err, a.listener.close())
 }
 
-// tellInstances tells which instances are live, until ctx ends.
+// tellInstances tells which instances are live, and names those whose clocks are off,
+// until ctx ends.
 func (a *Aggregator) tellInstances(ctx context.Context) {
 	ticker := time.NewTicker(instancesEvery)
 	defer ticker.Stop()
 	for {
-		a.publisher.Instances(a.decoders[0].Instances(time.Now()))
+		now := time.Now()
+		live := a.decoders[0].Instances(now)
+		a.publisher.Instances(live)
+		a.clocks.Tell(now, live, a.decoders[0].Clocks(now))
 		select {
 		case <-ctx.Done():
 			return

@@ -31,8 +31,8 @@ func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 		"a packet of ours":                 {false, func(d *Decoder, h Handler) { d.Packet([]byte(ours), noon, h) }, asWritten},
 		"a packet with a broken meta line": {false, func(d *Decoder, h Handler) { d.Packet([]byte("hotparam.meta:1|c|#v:2\n"+foreign), noon, h) }, made},
 		"a packet that is believed":        {true, func(d *Decoder, h Handler) { d.Packet([]byte(foreign), noon, h) }, asWritten},
-		"a record":                         {false, func(d *Decoder, h Handler) { d.Record(nil, []byte(foreign), noon, h) }, made},
-		"a record of ours":                 {false, func(d *Decoder, h Handler) { d.Record(&meta, []byte(foreign), noon, h) }, asWritten},
+		"a record":                         {false, func(d *Decoder, h Handler) { d.Record(nil, []byte(foreign), noon, true, h) }, made},
+		"a record of ours":                 {false, func(d *Decoder, h Handler) { d.Record(&meta, []byte(foreign), noon, true, h) }, asWritten},
 		"a stream":                         {false, func(d *Decoder, h Handler) { d.stream(new(stream), []byte(foreign), noon, h) }, made},
 		"a stream of ours":                 {false, func(d *Decoder, h Handler) { d.stream(&connection, []byte(ours), noon, h) }, asWritten},
 		"a stream with a broken meta line": {false, func(d *Decoder, h Handler) {

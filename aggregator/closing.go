@@ -129,7 +129,7 @@ func (d *Detector) compareAll(r *ruleWatch, v *view, pane int64, end time.Time) 
 			w = r.keys[string(v.name(i))]
 		}
 		for _, t := range v.thresholds {
-			if t.Kind == hotparam.Absolute || w != nil && w.marks[t.number].hot {
+			if !v.looksAt(t) || w != nil && w.marks[t.number].hot {
 				continue
 			}
 			low, _ := v.bounds(i, pane)

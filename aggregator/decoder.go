@@ -226,6 +226,9 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
 	from.accounts.finish(m, when, of, &d.senders.ruled, h)
+	if from.doubt > 0 && sum > 0 {
+		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))
+	}
 }
 
 // packetSums are those of the packet at hand, whose counts add up to sum.
@@ -345,6 +348,8 @@ type DecoderStats struct {
 	LostPackets, Recovered, Duplicates, Senders int64
 	// Late are those of the senders whose counts come late.
 	Late LateSenders
+	// Off are those of the senders whose clocks are off.
+	Off OffClocks
 	// Origins are lines that tell where counts of a hot key come from, HeldBack those
 	// that tell what is held back of a group.
 	Origins, HeldBack int64
@@ -379,7 +384,7 @@ func (d *Decoder) Stats() DecoderStats {
 		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
 		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(), HeldBack: s.heldBack.Load(),
 		Healed: s.healed.Load(), Retold: s.retold.Load(),
-		Late: d.senders.lateNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
+		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
 	for i := range s.refused {
 		all.Refused[i] = s.refused[i].Load()
@@ -409,6 +414,7 @@ func (s *DecoderStats) Merge(o *DecoderStats) {
 	s.Duplicates += o.Duplicates
 	s.Senders = max(s.Senders, o.Senders)
 	s.Late.merge(o.Late)
+	s.Off.merge(o.Off)
 	s.Origins += o.Origins
 	s.HeldBack += o.HeldBack
 	s.Aged += o.Aged

@@ -279,10 +279,11 @@ func TestDecoderStatsMerge(t *testing.T) {
 		}
 	}
 	one.Late = LateSenders{3, "api-1", time.Minute}
+	one.Off = OffClocks{2, SenderClock{"api-2", -time.Minute, true}}
 	sum.Merge(&one)
 	sum.Merge(&one)
-	if sum.Late != one.Late {
-		t.Errorf("%+v", sum.Late)
+	if sum.Merge(&DecoderStats{Off: OffClocks{1, SenderClock{"api-3", time.Second, true}}}); sum.Late != one.Late || sum.Off != one.Off {
+		t.Errorf("%+v, %+v", sum.Late, sum.Off)
 	}
 	for i := range v.NumField() {
 		if !v.Field(i).CanInt() {
@@ -406,7 +407,7 @@ func BenchmarkDecoderRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Seq++
-		d.Record(&m, lines, noon, &sum)
+		d.Record(&m, lines, noon, true, &sum)
 	}
 	b.ReportMetric(30*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
@@ -447,12 +448,12 @@ func TestRecordIsAPacket(t *testing.T) {
 		now := noon.Add(time.Second)
 		p.Packet([]byte(packet+"\n"+x.lines), now, &packets)
 		before := len(records)
-		if taken := r.Record(&m, []byte(x.lines), now, &records); taken == (len(records) == before) {
+		if _, taken := r.Record(&m, []byte(x.lines), now, true, &records); taken == (len(records) == before) {
 			t.Errorf("record %d: taken %v, and told %q", x.seq, taken, records[before:])
 		}
 	}
 	p.Packet([]byte(line), noon, &packets)
-	if !r.Record(nil, []byte(line), noon, &records) {
+	if _, taken := r.Record(nil, []byte(line), noon, true, &records); !taken {
 		t.Error("a record without a meta was not taken")
 	}
 	if !slices.Equal(packets, records) || p.Stats() != r.Stats() {

@@ -37,7 +37,7 @@ func TestSlowClocksAreNamed(t *testing.T) {
 			seqs[name]++
 			m := meta(name, 1, seqs[name])
 			m.Start = start.UnixNano()
-			d.Record(m, nil, now, nobody{})
+			d.Record(m, nil, now, true, nobody{})
 		}
 		now := noon
 		run := func(lasts time.Duration, offset func(string) time.Duration) {
@@ -78,7 +78,7 @@ func TestLateSendersAreForgotten(t *testing.T) {
 		for j := range 3 {
 			m := meta(fmt.Sprint("api-", j), 1, i+1)
 			m.Start = now.Add(-time.Hour).UnixNano()
-			d.Record(m, nil, now, nobody{})
+			d.Record(m, nil, now, true, nobody{})
 		}
 	}
 	if s := d.Stats(); s.Late.N != 3 {
@@ -88,7 +88,7 @@ func TestLateSendersAreForgotten(t *testing.T) {
 		now := noon.Add(2*time.Minute + time.Duration(i)*senderLife)
 		m := meta("another", 1, i+1)
 		m.Start = now.UnixNano()
-		d.Record(m, nil, now, nobody{})
+		d.Record(m, nil, now, true, nobody{})
 	}
 	if s := d.Stats(); s.Late.N != 0 || len(d.senders.late) != 0 {
 		t.Fatalf("%+v", s)

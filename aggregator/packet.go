@@ -35,9 +35,8 @@ func (d *Decoder) dropped(now time.Time, h Handler) {
 }
 
 // Packet decodes one packet that arrived now. Counts are of the time that the
-// packet's meta line names, but never later than now, so that a sender whose
-// clock is fast moves nobody else's windows; without a meta line they are of
-// now. A meta line alone is a heartbeat.
+// packet's meta line names, less what the sender's clock is off, but never later
+// than now; without a meta line they are of now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.packets.Add(1)
 	if !d.authentic(packet) {
@@ -61,35 +60,34 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 		d.stats.malformed.Add(1)
 		d.senders.noSums(now)
 		d.lines(rest, common, nil, nil, false, h)
-	} else if from, ok := d.meta(&m, now, &common, h); ok {
+	} else if from, ok := d.meta(&m, now, true, &common, h); ok {
 		d.lines(rest, common, &m, from, true, h)
 	}
 }
 
 // Record decodes lines whose meta stands beside them; nil: they have none. now is
-// when they were taken in for them to be read, for example by a broker. It is as
-// Packet otherwise, and false if they had come before.
-func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, h Handler) bool {
+// when they were taken in for them to be read, for example by a broker. stamped: the
+// broker says when that was; else clocks that are off are only told, as records may
+// have waited. It is as Packet otherwise. It returns of when the counts are, and false
+// if they had come before.
+func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool, h Handler) (when time.Time, ok bool) {
 	d.stats.packets.Add(1)
 	d.now = now
 	common := Count{When: now}
 	var from *sender
 	if m != nil {
-		var ok bool
-		if from, ok = d.meta(m, now, &common, h); !ok {
-			return false
+		if from, ok = d.meta(m, now, stamped, &common, h); !ok {
+			return common.When, false
 		}
 	}
 	d.lines(lines, common, m, from, m != nil, h)
-	return true
+	return common.When, true
 }
 
 // meta takes what a packet says of itself: the sender and the time of the counts.
 // It is not ok for a packet that has been seen. The sender is nil if there are too many.
-func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) (_ *sender, ok bool) {
-	if start := time.Unix(0, m.Start); start.Before(now) {
-		c.When = start
-	}
+// stamped: now is when the packet came, by one clock for all senders.
+func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Handler) (_ *sender, ok bool) {
 	if most := d.senders.mostClaimed; most > 0 && uint64(max(m.Unsent, m.Held)) > most {
 		d.refuse(RefusedCounts, d.source(), "")
 		return nil, false
@@ -107,6 +105,16 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) (_ *sen
 	if s == nil && d.senders.names != nil {
 		crowded = true
 		return nil, false
+	}
+	start := time.Unix(0, m.Start)
+	if s != nil {
+		start = d.senders.start(s, m, now, stamped)
+	}
+	if start.Before(now) {
+		c.When = start
+	}
+	if s != nil {
+		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
 	}
 	if s == nil { // one too many to follow
 		if m.Held > 1 {
@@ -141,6 +149,9 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, c *Count, h Handler) (_ *sen
 	// Bounded, so that no claim wraps around to nothing.
 	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
 		h.Hidden(c.When, unsent)
+		if s != nil && s.doubt > 0 {
+			h.Hidden(c.When.Add(s.doubt), unsent)
+		}
 	}
 	return s, true
 }

@@ -30,10 +30,11 @@ type packetReader struct {
 	drops    drops
 	stats    *listenerStats
 	at       int // of the packet at hand, among those that were read
+	opened   time.Time
 }
 
 func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, error) {
-	r := &packetReader{conn: conn, stats: stats}
+	r := &packetReader{conn: conn, stats: stats, opened: time.Now()}
 	_ = conn.SetReadBuffer(socketBuffer) // what it grants is good enough
 	var err error
 	r.receiver, err = newReceiver(conn)
@@ -50,7 +51,8 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 	}
 	r.wait(ctx)
 	failures, checked := 0, time.Time{}
-	var end time.Time // of the draining
+	before, emptied := r.opened, r.opened // the last read, and when no packet waited
+	var end time.Time                     // of the draining
 	for {
 		out.begin()
 		n, err := r.receiver.read()
@@ -58,7 +60,7 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 		first, last := now, now // the socket was empty
 		size := 0
 		for i := range n {
-			packet, when := r.receiver.packet(i, now)
+			packet, when := r.receiver.packet(i, now, emptied)
 			if size == 0 {
 				first = when
 			}
@@ -78,6 +80,10 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 			checked = now
 			r.check(d, now, out)
 		}
+		if err == nil && n < readBatch {
+			emptied = before
+		}
+		before = now
 		d.Advance(last, out)
 		out.end(first, last, now.Sub(first) > behindBy)
 		switch {

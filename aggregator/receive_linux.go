@@ -121,13 +121,13 @@ func (r *receiver) receive(fd uintptr) (done bool) {
 	}
 }
 
-// packet is one of those that were read, and when it came.
-func (r *receiver) packet(i int, now time.Time) ([]byte, time.Time) {
+// packet is one of those that were read, and when it came: not before the instant since
+// which it can have waited. The clock may have been set while it did.
+func (r *receiver) packet(i int, now, since time.Time) ([]byte, time.Time) {
 	m, c := &r.messages[i], &r.control[i]
 	if m.header.Controllen > 0 && c.header.Level == syscall.SOL_SOCKET && c.header.Type == syscall.SCM_TIMESTAMPNS {
-		if when := time.Unix(c.when.Unix()); when.Before(now) {
-			now = when
-		}
+		waited := now.Sub(time.Unix(c.when.Unix()))
+		now = now.Add(-min(max(0, waited), max(0, now.Sub(since))))
 	}
 	return r.buffers[i][:m.n], now
 }

@@ -47,4 +47,4 @@ func (r *receiver) askSources() { r.udp, _ = r.conn.(*net.UDPConn) }
 func (r *receiver) source(int) netip.Addr { return r.from }
 
 // packet is one of those that were read, and when it came.
-func (r *receiver) packet(_ int, now time.Time) ([]byte, time.Time) { return r.buffer[:r.n], now }
+func (r *receiver) packet(_ int, now, _ time.Time) ([]byte, time.Time) { return r.buffer[:r.n], now }

@@ -23,6 +23,7 @@ type senders struct {
 	mu     sync.Mutex // guards what follows, while handlers are told of it, too
 	byName map[string]*sender
 	late   map[string]time.Duration // of these, how old the counts of those are that come late
+	off    map[string]clockOffset   // and those whose clocks are off
 	swept  time.Time
 	held   held
 	losses losses
@@ -35,10 +36,12 @@ type senders struct {
 	ruled        ruled
 	keep         time.Duration // for so long gaps matter
 	mostClaimed  uint64        // a packet may say that so much is missing; 0: no bound
+
+	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
 }
 
 func newSenders(rules *hotparam.Rules) *senders {
-	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), ruled: newRuled(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace}
+	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), ruled: newRuled(rules), accountsLeft: maxAccounts, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
 }
 
 type sender struct {
@@ -48,6 +51,8 @@ type sender struct {
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while each packet came in its turn
 	heard       time.Time
+	clock       clock
+	doubt       time.Duration // see clock; 0 if it is not corrected
 	lateness    lateness
 	holding     *holding // nil while nothing is held back
 	accounts    accounts
@@ -177,7 +182,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	switch {
 	case a.life != m.Incarnation:
 		s.accountsLeft += len(a.keys)
-		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: start.UnixNano() + m.Sums.Age}
+		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
 		s.betweenRules(a, m)
 		if m.Seq == 1 {
 			a.since = math.MinInt64 // nothing came before
@@ -196,7 +201,11 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	s.gaps++
 	between, since := s.betweenRules(a, m)
 	a.refine(&s.ruled, between, since, h)
-	if g := a.gap(m, start.Add(time.Duration(m.Sums.Age)), s.gaps); g != nil {
+	flush := start.Add(time.Duration(m.Sums.Age))
+	if g := a.gap(m, flush, s.gaps); g != nil {
+		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
+			g.To = latest
+		}
 		if between != nil { // no other is so new
 			g.ByRule = s.ruled.byRule(between)
 		}
@@ -255,6 +264,7 @@ func (s *senders) sweep(now time.Time) {
 			s.accountsLeft += len(known.accounts.keys)
 			delete(s.byName, name)
 			delete(s.late, name)
+			delete(s.off, name)
 		}
 	}
 	s.known.Store(int64(len(s.byName)))

@@ -37,7 +37,7 @@ func (d *Decoder) stream(s *stream, lines []byte, now time.Time, h Handler) {
 				d.stats.malformed.Add(1)
 			} else {
 				var ok bool
-				s.from, ok = d.meta(&m, now, &s.common, h)
+				s.from, ok = d.meta(&m, now, true, &s.common, h)
 				s.meta, s.duplicate = &m, !ok
 			}
 		}

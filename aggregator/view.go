@@ -80,9 +80,20 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 }
 
 // comparesAll reports whether keys are looked at when a pane is over that no threshold
-// holds hot: a share and a rank are of all keys then, and a baseline is known by then
-// although counts were held back.
+// holds hot.
 func (v *view) comparesAll() bool { return v.ranks || v.history != nil && v.held > 0 }
+
+// looksAt reports whether that is for this threshold: a share and a rank are of all keys
+// then, and a baseline is known by then although counts were held back.
+func (v *view) looksAt(t *threshold) bool {
+	switch t.Kind {
+	case hotparam.Share, hotparam.Top:
+		return true
+	case hotparam.Jump:
+		return v.held > 0
+	}
+	return false
+}
 
 // takeOff notes what the counts of a group have too much, and reports whether a count
 // is of the name for that, and of no key.

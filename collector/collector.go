@@ -86,6 +86,7 @@ type flusher struct {
 
 	start     int64 // of the counts to be taken, in ns since the Unix epoch
 	now       int64
+	runs      bool // Run keeps the time
 	lastSend  int64
 	urgentAt  int64 // of the last urgent flush
 	originsAt int64 // when origins were last asked for

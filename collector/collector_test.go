@@ -315,6 +315,9 @@ func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 			if s.added.Before(s.start) {
 				t.Fatalf("counted at %v, sent as of %v", s.added, s.start)
 			}
+			if !s.told.Equal(s.sent) {
+				t.Fatalf("sent at %v, and told to be at %v", s.sent, s.told)
+			}
 			if age := s.added.Sub(s.start); age > out.slow+hotparam.FlushEvery {
 				t.Fatalf("counted at %v, sent as of %v before", s.added, age)
 			}
@@ -325,19 +328,31 @@ func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 	})
 }
 
+// Who keeps the time knows alone when it is sent.
+func TestFlushDoesNotTellWhenItIsSent(t *testing.T) {
+	out := &stamps{}
+	c := newCollector(t, Config{Sink: out})
+	member := []byte("r 1")
+	c.Add(hotparam.Hash(member), member, 1)
+	c.Flush(t.Context(), time.Unix(5, 0))
+	if len(out.seen) != 1 || !out.seen[0].told.IsZero() {
+		t.Errorf("%+v", out.seen)
+	}
+}
+
 // stamps is a Sink for keys that are the time at which they were added.
 type stamps struct {
 	slow time.Duration
 	seen []stamp
 }
 
-type stamp struct{ added, start, sent time.Time }
+type stamp struct{ added, start, sent, told time.Time }
 
 func (s *stamps) Send(_ context.Context, f Flush, counts []Count) Sent {
 	for _, c := range counts {
 		var ns int64
 		_, _ = fmt.Sscan(string(c.Text), &ns)
-		s.seen = append(s.seen, stamp{time.Unix(0, ns), f.Start, time.Now()})
+		s.seen = append(s.seen, stamp{time.Unix(0, ns), f.Start, time.Now(), f.Now})
 	}
 	time.Sleep(s.slow)
 	return Sent{}

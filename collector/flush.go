@@ -244,8 +244,11 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 		counts = c.parts
 	}
 	f := Flush{
-		Start: instant(c.start), Now: instant(c.now), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged,
+		Start: instant(c.start), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged,
 		Opened: c.opened, Shed: c.shedAccounts, HeldBack: c.heldBack,
+	}
+	if c.runs {
+		f.Now = instant(c.now)
 	}
 	c.toldLost, c.toldAged, c.heldBack = c.lost, c.aged, c.heldBack[:0]
 	for i := range c.shards {

@@ -17,6 +17,7 @@ const beatEvery = time.Second
 // close, if any: a failed flush is counted and tried no more, since the next one
 // is due in no time.
 func (c *Collector) Run(ctx context.Context) error {
+	c.runs = true
 	start := time.Now()
 	c.begin(start, start)
 	c.send(ctx, 0) // says that the instance lives, and lets a sink connect before counts come

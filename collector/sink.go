@@ -23,7 +23,8 @@ type Count struct {
 
 // Flush is what one flush has to say besides its counts.
 type Flush struct {
-	// Start is the first instant that the counts can be of, Now when they were taken.
+	// Start is the first instant that the counts can be of, Now when they were taken; the
+	// latter is zero if a caller of [Collector.Flush] keeps the time.
 	Start, Now time.Time
 	// Held is h: each key's unsent count is below it.
 	Held int64

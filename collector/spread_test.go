@@ -247,6 +247,9 @@ func TestOriginsFollowTheirKeys(t *testing.T) {
 	for i, fake := range fakes {
 		var keys, of []string
 		for _, packet := range fake.all {
+			if strings.Contains(packet, "hot_origin") && !strings.Contains(packet, ",w:2000000000,") {
+				t.Errorf("a packet of origins does not tell when it was sent: %q", packet)
+			}
 			for line := range strings.SplitSeq(packet, "\n") {
 				if name, _, ok := strings.Cut(line, ":1|c|#r:r"); ok {
 					of = append(of, strings.Replace(name, ".hot_origin.", ".hot_param.", 1))

@@ -255,7 +255,7 @@ func (s *StatsD) SendOrigins(_ context.Context, start time.Time, origins []Origi
 		return sent
 	}
 	head := &s.packers[0].head
-	s.begin(Flush{Start: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
+	s.begin(Flush{Start: start, Now: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
 	for i := range origins {
 		o := &origins[i]
 		r, ok := s.rules[string(o.Rule)]

@@ -64,7 +64,7 @@ func TestStatsDGolden(t *testing.T) {
 		config StatsDConfig
 		want   string
 	}{
-		{"plain", StatsDConfig{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7,b:0.0.0.0.0.0.0\n" +
+		{"plain", StatsDConfig{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7,w:1700000000200000000,b:0.0.0.0.0.0.0\n" +
 			"shop.hot_param.b=2&q=1:1|c\nshop.terms.hot_param.GET%20/search?q=a%2Eb:20|c"},
 		{"strict, for a StatsD that is not ours", StatsDConfig{Encoding: wire.Strict, NoMeta: true},
 			"shop.hot_param.b=2_26q=1:1|c\nshop.terms.hot_param.GET_20_2Fsearch_3Fq=a_2Eb:20|c"},
@@ -74,7 +74,7 @@ func TestStatsDGolden(t *testing.T) {
 			test.config.Sender = out
 			s := newStatsD(t, test.config)
 			s.packers[0].head.Incarnation = 0xabc
-			sent := s.Send(t.Context(), Flush{Start: start, Held: 1, Unsent: 7}, counts)
+			sent := s.Send(t.Context(), Flush{Start: start, Now: start.Add(100 * time.Millisecond), Held: 1, Unsent: 7}, counts)
 			if len(out.all) != 1 || out.all[0] != test.want {
 				t.Errorf("sent\n%q\nwant\n%q", out.all, test.want)
 			}

@@ -42,8 +42,8 @@ const (
 	headerHeld        = "hotparam-held"
 	headerUnsent      = "hotparam-unsent"
 	headerAged        = "hotparam-aged" // left out when 0
+	headerSent        = "hotparam-sent" // left out when 0
 	headerPartitions  = "hotparam-partitions"
-	headerSent        = "hotparam-sent"   // left out when 0
 	headerSums        = "hotparam-sums"   // hexadecimal, as in the meta line; left out if there are none
 	headerGroups      = "hotparam-groups" // hexadecimal; left out when 0
 )

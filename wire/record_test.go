@@ -35,7 +35,7 @@ func TestPartitionIsInRange(t *testing.T) {
 var goldenHead = RecordHead{
 	Meta: Meta{
 		Instance: []byte("web-1"), Incarnation: 0xdeadbeef, Seq: 7, Start: 1_700_000_000_000_000_000,
-		Held: 3, Unsent: 12, Aged: 5,
+		Held: 3, Unsent: 12, Aged: 5, Sent: 1_700_000_000_100_000_000,
 		Sums: Sums{Told: true, Booked: 10, Loose: 11, Opened: 12, Shed: 1, Parts: 2, Age: 1, Since: 31, HeldBack: 7}, Groups: 0xbeef,
 	},
 	Namespace: []byte("shop"), Partitions: 12,
@@ -46,7 +46,7 @@ func TestRecordHeadGolden(t *testing.T) {
 		{"hotparam-schema", []byte("1")}, {"hotparam-namespace", []byte("shop")}, {"hotparam-instance", []byte("web-1")},
 		{"hotparam-incarnation", []byte("deadbeef")}, {"hotparam-sequence", []byte("7")},
 		{"hotparam-start", []byte("1700000000000000000")}, {"hotparam-held", []byte("3")}, {"hotparam-unsent", []byte("12")},
-		{"hotparam-partitions", []byte("12")}, {"hotparam-aged", []byte("5")}, {"hotparam-groups", []byte("beef")}, {"hotparam-sums", []byte("a.b.c.1.2.1.1f.7")},
+		{"hotparam-partitions", []byte("12")}, {"hotparam-aged", []byte("5")}, {"hotparam-sent", []byte("1700000000100000000")}, {"hotparam-groups", []byte("beef")}, {"hotparam-sums", []byte("a.b.c.1.2.1.1f.7")},
 	}
 	if got := AppendRecordHead(nil, &goldenHead); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -61,7 +61,7 @@ func TestRecordHeadRoundTrips(t *testing.T) {
 				Instance:    []byte(rapid.StringMatching(`[A-Za-z0-9_.-]{1,64}`).Draw(t, "instance")),
 				Incarnation: rapid.Uint64().Draw(t, "incarnation"), Seq: rapid.Uint64Range(1, math.MaxUint64).Draw(t, "seq"),
 				Start: number.Draw(t, "start"), Held: rapid.Int64Range(1, math.MaxInt64).Draw(t, "held"),
-				Unsent: number.Draw(t, "unsent"), Aged: number.Draw(t, "aged"),
+				Unsent: number.Draw(t, "unsent"), Aged: number.Draw(t, "aged"), Sent: number.Draw(t, "sent"),
 			},
 			Namespace:  []byte(rapid.StringMatching(`[A-Za-z0-9_-]{1,20}`).Draw(t, "namespace")),
 			Partitions: rapid.IntRange(1, maxPartitions).Draw(t, "partitions"),
@@ -87,7 +87,7 @@ func TestParseRecordHeadBad(t *testing.T) {
 	}
 	for key, value := range map[string]string{
 		"hotparam-schema": "2", "hotparam-instance": "a b", "hotparam-sequence": "0", "hotparam-held": "0",
-		"hotparam-start": "-1", "hotparam-partitions": "0", "hotparam-unsent": "x", "hotparam-aged": "99999999999999999999",
+		"hotparam-start": "-1", "hotparam-partitions": "0", "hotparam-unsent": "x", "hotparam-aged": "99999999999999999999", "hotparam-sent": "-1",
 	} {
 		headers := append([]Header(nil), good...)
 		for i := range headers {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
 )
 
 // instancesEvery is how often the instances are told.
@@ -15,8 +16,10 @@ const instancesEvery = time.Second
 
 // tellInstances tells the instances that are heard in any of our partitions: the
 // workers, as an instance that is silent in one of them may not be able to write
-// it, and one publisher, as they are the same in all.
+// it, and one publisher, as they are the same in all. It names those whose clocks are
+// off.
 func (s *Source) tellInstances(ctx context.Context) {
+	clocks := aggregator.NewClockLog(s.cfg.Log)
 	ticker := time.NewTicker(instancesEvery)
 	defer ticker.Stop()
 	for {
@@ -48,5 +51,26 @@ func (s *Source) tellInstances(ctx context.Context) {
 		if p := lowest.publisher.Load(); p != nil {
 			(*p).Instances(all)
 		}
+		clocks.Tell(time.Now(), all, offClocks(workers))
 	}
+}
+
+// offClocks are the clocks that are off in any partition, by name: as far as in the
+// partition where they are most.
+func offClocks(workers []*worker) []aggregator.SenderClock {
+	worst := make(map[string]aggregator.SenderClock)
+	for _, w := range workers {
+		if clocks := w.clocks.Load(); clocks != nil {
+			for _, c := range *clocks {
+				if c.Behind.Abs() > worst[c.Name].Behind.Abs() {
+					worst[c.Name] = c
+				}
+			}
+		}
+	}
+	var all []aggregator.SenderClock
+	for _, name := range slices.Sorted(maps.Keys(worst)) {
+		all = append(all, worst[name])
+	}
+	return all
 }

@@ -10,10 +10,10 @@ import (
 
 // record counts one record of the partition, that came at clock.
 //
-// Counts are of the time that its headers name, but never later than the broker
-// took them, or, where brokers leave that to senders, than they came: a sender
-// whose clock is fast moves nobody's windows but its own. Without headers they
-// are of when the broker took them.
+// Counts are of the time that its headers name, less what the sender's clock is off
+// from the brokers', but never later than the broker took them. Where brokers leave
+// that to senders, they are never later than they came, and clocks that are off are
+// only told. Without headers they are of when the broker took them.
 func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	s := &w.source.stats
 	appended := r.Timestamp
@@ -48,7 +48,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 		s.badHeads.Add(1) // the gap in its sender's sequence tells of the loss
 	case !ours:
 		s.noHeads.Add(1)
-		w.count(nil, r.Value, appended)
+		w.count(nil, r.Value, appended, false)
 	case !ofInstance:
 		s.foreign.Add(1)
 	default:
@@ -80,17 +80,15 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock ti
 			w.source.askSize()
 		}
 	}
-	latest := clock
-	if r.Attrs.TimestampType() == appendTime {
+	latest, stamped := clock, r.Attrs.TimestampType() == appendTime
+	if stamped {
 		latest = appended
 	}
-	start := earlier(time.Unix(0, head.Start), latest)
 	heard := clock
 	if !w.report.covered {
 		heard = appended // it may have ended since
 	}
-	w.mark.sent(&head.Meta, start, heard)
-	w.count(&head.Meta, r.Value, latest)
+	w.mark.sent(&head.Meta, w.count(&head.Meta, r.Value, latest, stamped), heard)
 }
 
 // appendTime is the type of a timestamp that the broker made.
@@ -108,16 +106,15 @@ func (w *worker) silence(appended time.Time, ofInstance bool) {
 	}
 }
 
-// count decodes lines that were taken at now at the latest.
-func (w *worker) count(m *wire.Meta, lines []byte, now time.Time) {
-	if w.decoder.Record(m, lines, now, w.in) {
-		when := now
-		if m != nil {
-			when = earlier(now, time.Unix(0, m.Start))
-		}
+// count decodes lines that were taken at now at the latest, or just then if a broker
+// has stamped them, and returns of when they are.
+func (w *worker) count(m *wire.Meta, lines []byte, now time.Time, stamped bool) time.Time {
+	when, ok := w.decoder.Record(m, lines, now, stamped, w.in)
+	if ok {
 		w.now = later(w.now, when) // the detector's windows are there now
 		w.report.newest = later(w.report.newest, when)
 	}
+	return when
 }
 
 func headers(r *kgo.Record) []wire.Header {

@@ -121,7 +121,7 @@ func (s *Source) retire(w *worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.running, w)
-	r.decoder.Senders, r.decoder.Late = 0, aggregator.LateSenders{}
+	r.decoder.Senders, r.decoder.Late, r.decoder.Off = 0, aggregator.LateSenders{}, aggregator.OffClocks{}
 	s.past.decoder.Merge(&r.decoder)
 	s.past.detector.Merge(&aggregator.DetectorStats{Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late})
 }

@@ -51,6 +51,7 @@ type worker struct {
 	publisher atomic.Pointer[Publisher]            // once it has the partition's part
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
+	clocks    atomic.Pointer[[]aggregator.SenderClock] // of these that are off
 }
 
 // batch is what one fetch brought of a partition.
@@ -239,6 +240,8 @@ func (w *worker) turn(now time.Time) {
 		w.detector.Refresh()
 		instances := w.decoder.Instances(now)
 		w.instances.Store(&instances)
+		clocks := w.decoder.Clocks(now)
+		w.clocks.Store(&clocks)
 		w.show()
 	}
 }

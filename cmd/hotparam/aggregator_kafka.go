@@ -135,7 +135,7 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 	if len(heldUp) > 0 {
 		words += fmt.Sprintf("; nothing cools in %d of them, as an instance is slow, has died or cannot write them: %s", len(heldUp), strings.Join(heldUp, ", "))
 	}
-	return withTrouble(words, published) + lateWords(&source.Decoder) + refusedWords(&source.Decoder), nil
+	return withTrouble(words, published) + clockWords(&source.Decoder) + lateWords(&source.Decoder) + refusedWords(&source.Decoder), nil
 }
 
 func (p *kafkaPipeline) collect(s samples) {

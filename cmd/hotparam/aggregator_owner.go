@@ -99,8 +99,22 @@ func lateWords(stats *aggregator.DecoderStats) string {
 	if late.N == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; counts of %s come late, those of %s by %v: is the clock there slow?",
+	return fmt.Sprintf("; counts of %s come late, those of %s by %v: are they held up on their way, or is the clock there slow?",
 		plural(int(late.N), "instance"), late.Latest, late.Age.Round(100*time.Millisecond))
+}
+
+// clockWords names the instance whose clock is off by most, or is empty if all are right.
+func clockWords(stats *aggregator.DecoderStats) string {
+	off := &stats.Off
+	if off.N == 0 {
+		return ""
+	}
+	placed := "its counts are placed as if it were right"
+	if !off.Worst.Corrected {
+		placed = "its counts are placed by it, as the topic has no LogAppendTime"
+	}
+	return fmt.Sprintf("; the clock of %s is off, that of %s is %s: run chrony or another NTP client there; %s",
+		plural(int(off.N), "instance"), off.Worst.Name, off.Worst.Words(), placed)
 }
 
 // whyNotPublished returns why hot keys are not published, or nil.

@@ -29,7 +29,7 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 	conf := set.file.Aggregator
 	agg, err := aggregator.New(ctx, aggregator.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
-		Trust: trust,
+		Trust: trust, Log: set.log,
 	})
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (p *statsdPipeline) ready() (string, error) {
 		return "", err
 	}
 	stats := p.agg.Stats()
-	return words + lateWords(&stats.Decoder) + refusedWords(&stats.Decoder), nil
+	return words + clockWords(&stats.Decoder) + lateWords(&stats.Decoder) + refusedWords(&stats.Decoder), nil
 }
 
 func (p *statsdPipeline) collect(s samples) {

@@ -55,8 +55,9 @@ func TestAggregatorListens(t *testing.T) {
 	}
 }
 
-// An instance whose clock is slow is named, while its counts go missing.
-func TestSlowClockIsNamed(t *testing.T) {
+// An instance of a version that does not tell when it sends is named if its clock is slow,
+// as its counts go missing.
+func TestLateInstanceIsNamed(t *testing.T) {
 	server := testenv.Redis(t)
 	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, goodRules+"aggregator: {listen: '127.0.0.1:0'}\n"))
 	conn, err := net.Dial("udp", strings.TrimPrefix(d.find(`statsd=(\S+)`), "udp://"))
@@ -72,10 +73,69 @@ func TestSlowClockIsNamed(t *testing.T) {
 		if _, err := fmt.Fprintf(conn, "%s\nshop.search-terms.hot_param.GET%%20/search?q=1:1|c\n", packet); err != nil {
 			return err
 		}
-		return d.is("ready; counts of 1 instance come late, those of api-2 by 1h0m0s: is the clock there slow?")()
+		return d.is("ready; counts of 1 instance come late, those of api-2 by 1h0m0s: are they held up on their way, or is the clock there slow?")()
 	})
 	eventually(t, d.serves("hotparam_statsd_senders 1", "hotparam_statsd_late_senders 1"))
 	if metrics := d.get("/metrics"); strings.Contains(metrics, "\nhotparam_late_counts_total 0\n") {
 		t.Error("no count was late")
+	}
+}
+
+// Instances whose clocks are off are counted with those that are right, and each is named
+// once.
+func TestOffClocksAreNamed(t *testing.T) {
+	server := testenv.Redis(t)
+	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, "namespace: shop\naggregator: {listen: '127.0.0.1:0'}\nrules: [{id: terms, match: {route: 'GET /search'}, by: [q], hot: 120/s}]\n"))
+	conn, err := net.Dial("udp", strings.TrimPrefix(d.find(`statsd=(\S+)`), "udp://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	clocks := map[string]time.Duration{"slow": -4 * time.Second, "fast": 4 * time.Second, "slower": -time.Hour, "faster": time.Hour}
+	for i := range 6 {
+		clocks[fmt.Sprint("right-", i)] = 0
+	}
+	const line = "shop.terms.hot_param.GET%20/search?q=a:1|c"
+	seq, start := uint64(0), time.Now()
+	flush := func(counts bool) { // 50 a second at most: no two instances alone have 120
+		t.Helper()
+		time.Sleep(20 * time.Millisecond)
+		seq++
+		now := time.Now()
+		for name, ahead := range clocks {
+			m := wire.Meta{Instance: []byte(name), Incarnation: 1, Seq: seq, Start: start.Add(ahead).UnixNano(), Sent: now.Add(ahead).UnixNano(), Held: 1}
+			packet := wire.AppendMeta(nil, m)
+			if counts && (ahead != 0 || name == "right-0") {
+				packet = append(packet, "\n"+line...)
+			}
+			if _, err := conn.Write(packet); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start = now
+	}
+	eventually(t, func() error { // in a second or so all clocks are known
+		flush(false)
+		return d.serves("hotparam_statsd_off_clocks 4", "hotparam_statsd_senders 10")()
+	})
+	eventually(t, func() error {
+		flush(true)
+		return d.serves("hotparam_hot_keys 1", "hotparam_late_counts_total 0", "hotparam_statsd_late_senders 0")()
+	})
+	eventually(t, func() error {
+		flush(true)
+		return d.is("ready; the clock of 4 instances is off, that of slower is 1h0m0s slow: run chrony or another NTP client there; its counts are placed as if it were right")()
+	})
+	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); { // two more times the clocks are looked at
+		flush(true)
+	}
+	log := d.log.String()
+	for _, words := range []string{`instance=slow by="4s slow"`, `instance=fast by="4s fast"`, `instance=slower by="1h0m0s slow"`, `instance=faster by="1h0m0s fast"`} {
+		if n := strings.Count(log, words); n != 1 {
+			t.Errorf("the log has %q %d times, want once", words, n)
+		}
+	}
+	if n := strings.Count(log, `msg="the clock`); n != 4 {
+		t.Errorf("the log speaks %d times of clocks:\n%s", n, log)
 	}
 }

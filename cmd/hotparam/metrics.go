@@ -65,7 +65,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // decoderDescs are what a source tells of what arrived, in units of its own.
 type decoderDescs struct {
-	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, heldBack, written, samples, senders, late, refused *prometheus.Desc
+	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, heldBack, written, samples, senders, late, off, offset, refused *prometheus.Desc
 }
 
 // newDecoderDescs names the metrics by source and unit ("packets").
@@ -92,6 +92,8 @@ func newDecoderDescs(source, unit string) decoderDescs {
 		refused:  of("refused_"+unit+"_total", "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason"),
 		senders:  of("senders", "Instances heard of lately."),
 		late:     of("late_senders", "Of these, those whose counts come over two seconds late."),
+		off:      of("off_clocks", "Of these, those whose clocks are off by more than a quarter of a second."),
+		offset:   of("clock_offset_seconds", "By how much the clock that is off by most is behind; negative, it is ahead."),
 	}
 }
 
@@ -121,6 +123,8 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	}
 	s.gauge(c.senders, float64(d.Senders))
 	s.gauge(c.late, float64(d.Late.N))
+	s.gauge(c.off, float64(d.Off.N))
+	s.gauge(c.offset, d.Off.Worst.Behind.Seconds())
 }
 
 var (

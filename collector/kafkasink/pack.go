@@ -73,7 +73,7 @@ func newPacker(c *Config) packer {
 // begin begins a flush to n partitions.
 func (p *packer) begin(f collector.Flush, now time.Time, n int) {
 	p.told, p.now = f, now
-	p.head.Partitions, p.head.Held = n, f.Held
+	p.head.Partitions, p.head.Held, p.head.Sent = n, f.Held, f.Now.UnixNano()
 	for len(p.homes) < n {
 		p.homes = append(p.homes, home{sums: wire.Sums{Told: true}})
 	}

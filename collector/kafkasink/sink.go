@@ -131,7 +131,7 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 	sent := collector.Sent{}
 	if n := s.ready(); n > 0 {
 		last := &s.pack.told
-		s.pack.begin(collector.Flush{Start: start, Held: s.pack.heldBefore(), Opened: last.Opened, Shed: last.Shed}, now, n)
+		s.pack.begin(collector.Flush{Start: start, Now: start, Held: s.pack.heldBefore(), Opened: last.Opened, Shed: last.Shed}, now, n)
 		for i := range origins {
 			s.pack.origin(&origins[i])
 		}

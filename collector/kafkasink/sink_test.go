@@ -21,7 +21,7 @@ func TestRecordsOfAFlush(t *testing.T) {
 	early := start.Add(-time.Second)
 	a, b := count("terms", "GET /search?q=a", 3), count("share", "GET /x?q=café", 2)
 	a.Start = early
-	sent := g.send(collector.Flush{Start: start, Held: 7, Unsent: 5, Aged: 9}, append([]collector.Count{a, b}, terms(100)...)...)
+	sent := g.send(collector.Flush{Start: start, Now: start.Add(100 * time.Millisecond), Held: 7, Unsent: 5, Aged: 9}, append([]collector.Count{a, b}, terms(100)...)...)
 	if sent.Lines != 102 || sent.Failed != 0 || sent.Err != nil {
 		t.Errorf("sent %+v", sent)
 	}
@@ -37,6 +37,9 @@ func TestRecordsOfAFlush(t *testing.T) {
 		aged += r.Aged
 		if r.value == "" {
 			continue
+		}
+		if r.Sent != start.Add(100*time.Millisecond).UnixNano() {
+			t.Errorf("sent at %v", time.Unix(0, r.Sent))
 		}
 		if r.Held != 7 || r.Start != start.UnixNano() && r.Start != early.UnixNano() || (r.Unsent > 0) != (r.Start == start.UnixNano()) {
 			t.Errorf("head %+v", r.RecordHead)
@@ -149,7 +152,8 @@ func TestOrigins(t *testing.T) {
 	c := fake(t)
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs()))}
 	g.connect()
-	sent := g.sink.SendOrigins(t.Context(), time.Now(), []collector.Origin{
+	now := time.Now()
+	sent := g.sink.SendOrigins(t.Context(), now, []collector.Origin{
 		{Rule: []byte("terms"), Text: []byte("GET /search?q=a"), Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 12},
 		{Rule: []byte("unknown"), Text: []byte("x"), Kind: wire.Caller, Name: []byte("y"), N: 1},
 	})
@@ -161,6 +165,9 @@ func TestOrigins(t *testing.T) {
 		if r.value != "" {
 			if want := "shop.terms.hot_origin.GET%20/search?q=a:12|c|#c:10%2E0%2E0%2E7"; r.value != want || r.partition != wire.Partition([]byte("GET%20/search?q=a"), 3) {
 				t.Errorf("%d: %q", r.partition, r.value)
+			}
+			if r.Sent != now.UnixNano() {
+				t.Errorf("sent at %v, want %v", time.Unix(0, r.Sent), now)
 			}
 		}
 	}

@@ -89,22 +89,24 @@ func loseCounts(r *run, e *event) func() {
 }
 
 // clock sets the clock of an instance, as the aggregators see it, off by up to a second or
-// by up to half a minute, and back again. What is hot stays so by the other instances'
-// counts. Those of a clock that is seconds slow are too late for any window, which a metric
-// has to tell.
+// by up to half a minute, and back again. Its counts are counted as if the clock were
+// right, and a metric has to tell that it is not.
 func clock(r *run, e *event) func() {
 	rng := e.rng()
 	most := []int{1000, 30_000}[rng.IntN(2)]
 	offset := time.Duration(rng.IntN(2*most)-most) * time.Millisecond
 	r.logf("         by %v", offset)
-	before := r.lateCounts()
+	late := r.countsMetric("hotparam_late_counts_total")
 	for _, relay := range r.apis[e.target].counts {
 		relay.setOffset(offset)
 	}
 	return func() {
-		if late := r.lateCounts() - before; offset < -lateFrom && late <= 0 && len(e.parts) == 1 {
-			r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I2, Subject: "hotparam_late_counts_total", Text: fmt.Sprintf(
-				"no more than before, with the clock of %s off by %v", r.apis[e.target].name, offset)})
+		if off := r.countsMetric("hotparam_statsd_off_clocks"); offset.Abs() > offFrom && off <= 0 && len(e.parts) == 1 {
+			r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I2, Subject: "hotparam_statsd_off_clocks", Text: fmt.Sprintf(
+				"none, with the clock of %s off by %v", r.apis[e.target].name, offset)})
+		}
+		if lost := r.countsMetric("hotparam_late_counts_total") - late; lost > 0 && len(e.parts) == 1 {
+			r.logf("         %v counts came too late", lost)
 		}
 		for _, relay := range r.apis[e.target].counts {
 			relay.setOffset(0)
@@ -112,14 +114,13 @@ func clock(r *run, e *event) func() {
 	}
 }
 
-// lateFrom is how slow a clock is whose counts all come too late: the window, the two
-// seconds by which they may be late, and one to spare.
-const lateFrom = 4 * time.Second
+// offFrom is how far off a clock is told for certain.
+const offFrom = time.Second
 
-// lateCounts returns how many counts came too late at all aggregators.
-func (r *run) lateCounts() (sum float64) {
+// countsMetric returns the sum of a metric over all aggregators.
+func (r *run) countsMetric(name string) (sum float64) {
 	for _, g := range r.aggregators {
-		if n, err := g.metric(r.Context(), r.load.client[0], "hotparam_late_counts_total"); err == nil {
+		if n, err := g.metric(r.Context(), r.load.client[0], name); err == nil {
 			sum += n
 		}
 	}

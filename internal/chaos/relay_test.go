@@ -186,7 +186,7 @@ func TestUDPRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	const meta = "hotparam.meta:1|c|#v:1,i:a,e:1f,s:3,t:1700000000000000000,h:1,u:0\nsearch.hot_param.GET /search?q=steady:7|c\n"
+	const meta = "hotparam.meta:1|c|#v:1,i:a,e:1f,s:3,t:1700000000000000000,h:1,u:0,w:1700000000100000000\nsearch.hot_param.GET /search?q=steady:7|c\n"
 	packet := func() string {
 		t.Helper()
 		if _, err := conn.Write([]byte(meta)); err != nil {
@@ -204,7 +204,7 @@ func TestUDPRelay(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	relay.setOffset(-time.Second)
-	if got := packet(); !bytes.Contains([]byte(got), []byte(",t:1699999999000000000,h:1,u:0\nsearch")) {
+	if got := packet(); !bytes.Contains([]byte(got), []byte(",t:1699999999000000000,h:1,u:0,w:1699999999100000000\nsearch")) {
 		t.Errorf("with a clock that is slow by a second: %q", got)
 	}
 	if got := string(relay.sampleLine()); got != "search.hot_param.GET /search?q=steady:7|c" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -56,8 +57,11 @@ func (r *udpRelay) close() {
 	r.out.Close()
 }
 
-// metaTime is the sender's clock in the first line of a packet: Unix nanoseconds.
-var metaTime = regexp.MustCompile(`^hotparam\.meta:1\|c\|#[^\n]*,t:(\d+)`)
+// metaTimes are the sender's clock in the first line of a packet, Unix nanoseconds: when
+// its counts begin, and when it was sent.
+var metaTimes = regexp.MustCompile(`,[tw]:(\d+)`)
+
+const metaLine = "hotparam.meta:1|c|#"
 
 func (r *udpRelay) treat(packet []byte, sample string) ([]byte, bool) {
 	r.mu.Lock()
@@ -69,11 +73,16 @@ func (r *udpRelay) treat(packet []byte, sample string) ([]byte, bool) {
 			}
 		}
 	}
-	if m := metaTime.FindSubmatchIndex(packet); m != nil && r.offset != 0 {
-		if t, err := strconv.ParseInt(string(packet[m[2]:m[3]]), 10, 64); err == nil {
-			changed := strconv.AppendInt(bytes.Clone(packet[:m[2]]), t+int64(r.offset), 10)
-			packet = append(changed, packet[m[3]:]...)
-		}
+	if r.offset != 0 && bytes.HasPrefix(packet, []byte(metaLine)) {
+		meta, lines, _ := bytes.Cut(packet, []byte("\n"))
+		meta = metaTimes.ReplaceAllFunc(meta, func(field []byte) []byte {
+			t, err := strconv.ParseInt(string(field[len(",t:"):]), 10, 64)
+			if err != nil {
+				return field
+			}
+			return strconv.AppendInt(bytes.Clone(field[:len(",t:")]), t+int64(r.offset), 10)
+		})
+		packet = slices.Concat(meta, []byte("\n"), lines)
 	}
 	return packet, !r.cut
 }

@@ -16,6 +16,10 @@ type Case struct {
 	Rules []Rule
 	// Instances is over how many collectors the stream is spread.
 	Instances int
+	// Clocks are those of the first instances, the others' are right; nil: no instance says
+	// when it sends, and all are right. With a clock that is set nothing is to be held back:
+	// Lines is 0.
+	Clocks []Clock
 	// Keys is how many keys a collector holds; 0: its default.
 	Keys int
 	// Lines is the most that a collector sends in one flush; 0: as many as

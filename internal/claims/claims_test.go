@@ -3,6 +3,7 @@ package claims
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,6 +104,16 @@ func TestRandomCases(t *testing.T) {
 			r := NewRule(int64(draw("threshold", 2, 200)), d, time.Duration(draw("hold", 0, 2000))*time.Millisecond)
 			r.CoolDown = time.Duration(draw("coolDown", 0, 1)*draw("cool", 0, 2000)) * time.Millisecond
 			c.Rules = append(c.Rules, r)
+		}
+		switch draw("clocks", 0, 2) {
+		case 0:
+			c.Clocks = []Clock{} // all right
+		case 1:
+			c.Clocks = randomClocks(t, c.Instances)
+			c.Network.Most = min(c.Network.Most, 100*time.Millisecond) // else it takes half a minute to know them
+			if slices.ContainsFunc(c.Clocks, func(c Clock) bool { return c.Set != 0 }) {
+				c.Lines = 0 // what is held back is told later, by another clock
+			}
 		}
 		c.Name = rapid.SampledFrom([]string{"zipf", "flat", "distinct", "moving", "bursts", "flood", "steady", "square"}).Draw(t, "stream")
 		c.Stream = streams[c.Name]

@@ -50,7 +50,8 @@ func (j *judge) mustBeHot(r *ruling, key int32, floor int64) (owed bool) {
 	if l := r.lives[key]; l != nil && l.hot {
 		return false
 	}
-	arrived := int64(r.ref.sums[key]) - r.ref.gap(key, r.ref.closed).absent
+	_, _, placed := r.ref.bounds(key, r.ref.closed)
+	arrived := placed - r.ref.gap(key, r.ref.closed).absent
 	if arrived < r.N || j.crowded() {
 		return false
 	}

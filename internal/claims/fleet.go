@@ -18,6 +18,14 @@ func (r *run) count(from, to int64) {
 		for _, rule := range r.judge.rules {
 			rule.ref.add(e.Key, uint32(e.N))
 		}
+		if by := r.clocks.blur(int(e.Instance), from); by != (blur{}) {
+			for _, rule := range r.judge.rules {
+				rule.ref.blur(e.Key, int64(e.N), from, by)
+			}
+			if by.early+by.doubt > int64(grace) {
+				r.clocks.late += int64(e.N)
+			}
+		}
 		r.sum += int64(e.N)
 		r.mass += int64(e.N) * int64(len(r.Rules))
 	}

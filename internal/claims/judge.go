@@ -51,6 +51,12 @@ type ruling struct {
 	floors [8]int64           // of late, in turn
 }
 
+// least is the least that a key can have in the window that ends with a pane.
+func (r *ruling) least(key int32, last int64) int64 {
+	least, _, _ := r.ref.bounds(key, last)
+	return least
+}
+
 // life is what became of a key that was hot.
 type life struct {
 	hot     bool
@@ -172,14 +178,14 @@ func (j *judge) cool(r *ruling, key int32, h hotparam.Hot) {
 	if r.ref.end(last) != until {
 		j.wrong(CoolEarly, r, key, "cool at %s, where no pane ends", at(until))
 	}
-	truth, gap := r.ref.truth(key, last), j.gap(r, key, last)
+	truth, gap := r.least(key, last), j.gap(r, key, last)
 	if truth-gap.secret >= r.Exit {
 		j.wrong(CoolEarly, r, key, "cool at %s with %d (%d of them never heard of), the exit is %d", at(until), truth, gap.secret, r.Exit)
 	}
 	// A count that came late, or a loss that was told late, does not undo what was
 	// decided before.
 	for p := last - 1; j.inTime && r.ref.end(p) > until-int64(r.CoolDown); p-- {
-		if truth, gap := r.ref.truth(key, p), j.gap(r, key, p); truth-gap.secret >= r.Exit {
+		if truth, gap := r.least(key, p), j.gap(r, key, p); truth-gap.secret >= r.Exit {
 			j.wrong(CoolEarly, r, key, "cool at %s; at %s it had %d, within the cool-down of %v", at(until), at(r.ref.end(p)), truth, r.CoolDown)
 			break
 		}
@@ -192,15 +198,16 @@ func (j *judge) cool(r *ruling, key int32, h hotparam.Hot) {
 
 // bounds holds the counts of a window that is over against the truth.
 func (j *judge) bounds(r *ruling, key int32, h hotparam.Hot, last int64, word string) {
-	truth, gap := r.ref.truth(key, last), j.gap(r, key, last)
-	if h.Low > truth {
-		j.wrong(LowAbove, r, key, "%s: low %d, truth %d of the window that ends at %s", word, h.Low, truth, at(r.ref.end(last)))
+	least, most, _ := r.ref.bounds(key, last)
+	gap := j.gap(r, key, last)
+	if h.Low > most {
+		j.wrong(LowAbove, r, key, "%s: low %d, truth %d of the window that ends at %s", word, h.Low, most, at(r.ref.end(last)))
 	}
-	if h.High != hotparam.Unknown && h.High < truth-gap.secret {
-		j.wrong(HighBelow, r, key, "%s: high %d, truth %d (%d never heard of) of the window that ends at %s", word, h.High, truth, gap.secret, at(r.ref.end(last)))
+	if h.High != hotparam.Unknown && h.High < least-gap.secret {
+		j.wrong(HighBelow, r, key, "%s: high %d, truth %d (%d never heard of) of the window that ends at %s", word, h.High, least, gap.secret, at(r.ref.end(last)))
 	}
-	if j.exact() && (h.Low != truth || h.High != truth) {
-		j.wrong(Inexact, r, key, "%s: %d to %d, truth %d of the window that ends at %s", word, h.Low, h.High, truth, at(r.ref.end(last)))
+	if j.exact() && (min(h.Low, h.High) < least || max(h.Low, h.High) > most) {
+		j.wrong(Inexact, r, key, "%s: %d to %d, truth %d to %d of the window that ends at %s", word, h.Low, h.High, least, most, at(r.ref.end(last)))
 	}
 }
 
@@ -250,7 +257,7 @@ func (j *judge) Refresh(_ int, hot []hotparam.Hot) {
 func (j *judge) present(r *ruling, key int32, h hotparam.Hot, word string) {
 	over, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
 	for last := over + 1; last <= newest; last++ {
-		if h.Low <= r.ref.truth(key, last) {
+		if _, most, _ := r.ref.bounds(key, last); h.Low <= most {
 			return
 		}
 	}

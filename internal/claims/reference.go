@@ -14,6 +14,8 @@ type reference struct {
 	// missing is what of a pane's counts did not come through; see gap.
 	gaps int
 
+	blurs bool // some counts are blurred
+
 	// Of the newest window that is over:
 	closed int64
 	sums   []int32 // by key
@@ -29,6 +31,7 @@ type pane struct {
 	touched []int32  // keys with a count
 	first   int64    // how many keys that come once had come before
 	gaps    map[int32]gap
+	blurred map[int32][]blurred
 }
 
 // gap is what of a key's count is not known to the aggregator.
@@ -73,7 +76,7 @@ func (r *reference) turn(at int64) {
 			p.counts[key] = 0
 		}
 		r.gaps -= len(p.gaps)
-		p.touched, p.number, p.first, p.gaps = p.touched[:0], r.newest, r.seen, nil
+		p.touched, p.number, p.first, p.gaps, p.blurred = p.touched[:0], r.newest, r.seen, nil, nil
 	}
 }
 
@@ -136,6 +139,14 @@ func (r *reference) truth(key int32, last int64) int64 {
 // one to another.
 func (r *reference) most(key int32, from, to int64) int64 {
 	to = min(to, r.newest)
+	if r.blurs {
+		_, best, _ := r.bounds(key, from)
+		for last := from + 1; last <= to; last++ {
+			_, most, _ := r.bounds(key, last)
+			best = max(best, most)
+		}
+		return best
+	}
 	sum := r.truth(key, from)
 	best := sum
 	for last := from + 1; last <= to; last++ {

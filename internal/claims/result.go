@@ -114,7 +114,7 @@ func (r *run) end() {
 		r.judge.wrong(Uncounted, nil, 0, "%d packets doubled, %d lost, %d refused: told are %d, and %d less %d", r.net.doubled, r.net.lost, r.refused, s.Duplicates, s.LostPackets, s.Recovered)
 	}
 	// What was held back can be of before the window and the grace.
-	if late > 0 && r.Network.Most < grace && r.Lines == 0 {
+	if late > r.clocks.late*int64(len(r.Rules)) && r.Network.Most < grace && r.Lines == 0 {
 		r.judge.wrong(Uncounted, nil, 0, "%d came late, though all came within the grace", late)
 	}
 }

@@ -18,6 +18,7 @@ type run struct {
 	live       *live // nil: collectors are flushed at each cut
 	judge      *judge
 	net        *network
+	clocks     *clocks
 	collectors []*collector.Collector
 	decoder    *aggregator.Decoder
 	parts      []*aggregator.Detector
@@ -73,8 +74,10 @@ func (r *run) assemble() (err error) {
 		return err
 	}
 	r.judge = newJudge(&r.Case, r.stream)
-	r.exact = true
+	r.exact = !r.doubted()
 	r.judge.exact, r.judge.floor = func() bool { return r.exact }, r.floor
+	began, _ := r.stream.Span()
+	r.clocks = newClocks(&r.Case, began)
 	r.net = newNetwork(r.Network, r.Seed, r.Instances)
 	r.judge.unheard, r.judge.crowded = r.net.unheard, r.crowded
 	r.net.read = func(packet []byte, sent int64) ([]content, int64) {
@@ -230,7 +233,8 @@ func (r *run) deliver(before int64) {
 func (r *run) packet(p packet) {
 	r.advance(max(p.arrives, r.now))
 	before := r.decoder.Stats().Duplicates
-	r.decoder.Packet(p.bytes, time.Unix(0, p.arrives), r)
+	r.clocks.deliver(&p)
+	r.decoder.Packet(r.clocks.write(&p), time.Unix(0, p.arrives), r)
 	stats := r.decoder.Stats()
 	taken := stats.Duplicates == before
 	r.exact = r.exact && stats.LostPackets == 0
