@@ -24,8 +24,7 @@ func plainOrNot() *rapid.Generator[string] {
 func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
 	var secrets Secrets
 	plain := 0
-	rapid.Check(t, func(t *rapid.T) {
-		raw := rapid.OneOf(plainOrNot(), anyBytes()).Draw(t, "raw")
+	check := func(t *rapid.T, raw string) {
 		names := rapid.SampledFrom([][]Param{
 			nil, {{Name: "a"}}, {{Name: "b"}, {Name: "a"}, {Name: "token"}}, {{Source: Path, Name: "a"}, {Name: "ab"}}, {{Name: ""}},
 		}).Draw(t, "names")
@@ -51,6 +50,10 @@ func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
 		case ok:
 			plain += n
 		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		check(t, rapid.OneOf(plainOrNot(), anyBytes()).Draw(t, "raw"))
+		check(t, plainOrNot().Draw(t, "plain or not"))
 	})
 	if plain == 0 && !testing.Short() {
 		t.Error("no query was plain: the test tests nothing")
