@@ -45,7 +45,7 @@ func TestStatsDSignsEachPacket(t *testing.T) {
 		}
 	}
 	out.all = nil
-	s.SendOrigins(t.Context(), time.Unix(20, 0), []Origin{{Rule: []byte("terms"), Text: []byte("q=1"), Kind: 'r', Name: []byte("GET /s"), N: 3}})
+	s.SendOrigins(t.Context(), time.Now(), []Origin{{Rule: []byte("terms"), Text: []byte("q=1"), Kind: 'r', Name: []byte("GET /s"), N: 3}})
 	if len(out.all) != 1 {
 		t.Fatalf("%d packets of origins", len(out.all))
 	}
