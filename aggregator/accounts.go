@@ -82,9 +82,11 @@ type openGap struct {
 }
 
 const (
-	// maxAccounts bounds the accounts of all senders that are remembered, at some 120
-	// bytes each; a key whose account is not is bounded by what is missing of all keys.
-	maxAccounts = 1 << 17
+	// accountSize is about what an account takes that is remembered. A key whose account
+	// is not is bounded by what is missing of all keys.
+	accountSize = 128
+	// accountsPart is the part of the memory that accounts have: the eighth.
+	accountsPart = 8
 	// keptHeals is of how many accounts of a sender the heals of some time are known, and
 	// healTime that time: what comes later than windows wait for is placed nowhere.
 	keptHeals = 4096
@@ -94,6 +96,16 @@ const (
 	// idleAccount is how long an account is remembered of which nothing is heard.
 	idleAccount = time.Minute
 )
+
+// SplitMemory parts what an aggregator may hold into that of its windows and that of the
+// accounts of keys, by which what is lost is made up for.
+func SplitMemory(bytes int64) (windows, accounts int64) {
+	return bytes - bytes/accountsPart, bytes / accountsPart
+}
+
+// LimitAccounts bounds how many bytes the accounts of keys may hold, all senders together:
+// without it, that of [DefaultMemory]. It is for before the first packet.
+func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(bytes / accountSize) }
 
 // entry is a line with an account.
 type entry struct {

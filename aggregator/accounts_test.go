@@ -256,3 +256,23 @@ func TestHealedBounds(t *testing.T) {
 	d.Moved(Count{Hash: hash, Text: []byte("k"), N: 2, When: noon.Add(400 * time.Millisecond)}, noon.Add(200*time.Millisecond), noon.Add(400*time.Millisecond))
 	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}, 1300 * time.Millisecond: {2, 7}, 300 * time.Millisecond: {0, 5}})
 }
+
+// Accounts beyond the memory that they have are not remembered, and of their keys nothing
+// is claimed for that.
+func TestAccountsAreBounded(t *testing.T) {
+	d := NewDecoder(testRules(hotRule("r", 100, time.Second)), wire.Plain)
+	d.LimitAccounts(3 * accountSize)
+	var sum counter
+	for i := range 10 {
+		m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: uint64(i) + 1, Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Told: true, Booked: uint64(i), Opened: uint64(i) + 1}}
+		line := wire.AppendKey([]byte("shop.r"), wire.Plain, fmt.Appendf(nil, "k%d", i))
+		line = wire.AppendAccount(append(line, ":1|c"...), wire.Account{Number: uint64(i) + 1, Total: 1})
+		d.Packet(append(append(wire.AppendMeta(nil, m), '\n'), line...), noon, &sum)
+	}
+	if n := len(d.senders.byName["i"].accounts.keys); n != 3 || d.senders.accountsLeft != 0 || d.Stats().Counts != 10 {
+		t.Errorf("%d accounts are remembered, room for %d; %d counts", n, d.senders.accountsLeft, d.Stats().Counts)
+	}
+	if windows, accounts := SplitMemory(8 << 20); windows != 7<<20 || accounts != 1<<20 {
+		t.Errorf("8 MiB are %d and %d", windows, accounts)
+	}
+}

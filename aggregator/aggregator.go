@@ -30,8 +30,8 @@ type Config struct {
 	Encoding wire.Encoding
 	// Canonical is [Decoder.Canonical].
 	Canonical bool
-	// Memory is how many bytes the windows of all shards may hold; 0 is
-	// [DefaultMemory].
+	// Memory is how many bytes the windows of all shards and the accounts of keys may
+	// hold; 0 is [DefaultMemory].
 	Memory int64
 	// Shards is how many goroutines share the keys; 0: one for each processor,
 	// at most 8.
@@ -110,10 +110,12 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	}
 	a := &Aggregator{listener: listener, publisher: c.Publisher, clocks: NewClockLog(c.Log)}
 	readers := len(listener.readers())
+	windows, accounts := SplitMemory(c.Memory)
 	for i := range readers {
 		a.decoders = append(a.decoders, NewDecoder(c.Rules, c.Encoding))
 		if i == 0 {
 			a.decoders[0].Believe(c.Trust)
+			a.decoders[0].LimitAccounts(accounts)
 		} else {
 			a.decoders[i].share(a.decoders[0])
 		}
@@ -123,7 +125,7 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 		a.shards = append(a.shards, newShard(NewDetector(DetectorConfig{
 			Rules:     c.Rules,
 			Publisher: c.Publisher,
-			Memory:    c.Memory,
+			Memory:    windows,
 			Lag:       c.Lag,
 			Part:      part,
 			Parts:     c.Shards,

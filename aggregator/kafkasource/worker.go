@@ -123,8 +123,10 @@ func (w *worker) open(n int, publisher Publisher) {
 	w.decoder = aggregator.NewDecoder(c.Rules, c.Encoding)
 	w.decoder.Canonical = c.Canonical
 	w.decoder.Believe(c.Trust)
+	windows, accounts := aggregator.SplitMemory(c.Memory)
+	w.decoder.LimitAccounts(accounts / int64(n))
 	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
-		Rules: c.Rules, Publisher: w.gate, Memory: c.Memory, Grace: c.Grace,
+		Rules: c.Rules, Publisher: w.gate, Memory: windows, Grace: c.Grace,
 		Part: int(w.partition), Parts: n, Homes: homes(c.Rules, n),
 	})
 	w.in = &intake{Detector: w.detector}
