@@ -54,7 +54,7 @@ var clockFaults = []Fault{
 		Test: "TestNothingIsOfATimeToCome",
 	},
 	{
-		Name: "a gap is by a clock that was set", File: "aggregator/accounts.go",
+		Name: "a gap is by a clock that was set", File: "aggregator/gaps.go",
 		Old: "wasSet := last.Before(a.start) || last.After(start)", New: "wasSet := false",
 		Test: "TestGapsAreByTheRightClock",
 	},

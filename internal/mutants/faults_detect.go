@@ -196,7 +196,7 @@ var accountFaults = []Fault{
 		Test: "TestHealedBounds",
 	},
 	{
-		Name: "what was found of a gap is missing still", File: "aggregator/accounts.go",
+		Name: "what was found of a gap is missing still", File: "aggregator/gaps.go",
 		Old: "g.Booked > 0 && g.Booked >= 2*owed", New: "g.Booked > 0 && owed == 0",
 		Test: "TestAccounts",
 	},
