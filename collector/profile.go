@@ -43,7 +43,7 @@ type profiles struct {
 	rules  map[string]uint32 // id → profile
 	except map[*hotparam.Exception]uint32
 	totals map[uint32]uint32 // profile of a rule with totals → that of these, which are never hot
-	agains map[uint32]uint32 // profile of a rule with a share → that of what counts once too often
+	repeated map[uint32]uint32 // profile of a rule with a share → that of what counts once too often
 	groups []*groups         // of the rules with a share
 	levels int               // the most that a profile has
 	lowest float64           // of all marks; infinite without any
@@ -62,7 +62,7 @@ func newProfiles(rules *hotparam.Rules, groups bool) *profiles {
 		rules:  make(map[string]uint32),
 		except: make(map[*hotparam.Exception]uint32),
 		totals: make(map[uint32]uint32),
-		agains: make(map[uint32]uint32),
+		repeated: make(map[uint32]uint32),
 	}
 	p.all[unknown].keep = int64(hotparam.MaxWindow)
 	if rules != nil {
@@ -90,7 +90,7 @@ func (p *profiles) add(rule *hotparam.Rule, groups bool) {
 	if groups && rule.HasShare() {
 		g := newGroups(rule)
 		p.groups = append(p.groups, g)
-		p.agains[n] = uint32(len(p.all))
+		p.repeated[n] = uint32(len(p.all))
 		p.all = append(p.all, profile{rule: rule, keep: p.all[n].keep, groups: g})
 		p.all[n].groups = g
 		for i := range rule.Except {
@@ -150,7 +150,7 @@ func (p *profiles) of(rule, text []byte) uint32 {
 		return unknown
 	}
 	if hotparam.IsAgain(text) { // which is no key's name, and never hot
-		return max(unknown, p.agains[n])
+		return max(unknown, p.repeated[n])
 	}
 	if total := p.totals[n]; total != 0 && hotparam.IsTotal(text) {
 		return total

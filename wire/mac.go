@@ -31,8 +31,6 @@ const (
 	macField  = ",m:"
 	macDigits = 32
 	macSize   = macDigits / 2
-	// maxSigned is the most bytes of lines that the length can tell.
-	maxSigned = 1<<16 - 1
 	// MACField is how much longer the field makes a meta line.
 	MACField = len(macField) + 4 + 1 + macDigits
 

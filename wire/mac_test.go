@@ -86,7 +86,7 @@ func TestVerify(t *testing.T) {
 		{"a line more", good + "\nshop.terms.hot_param.q=innocent:200|c", wire.ErrMAC},
 		{"a line less", good[:strings.LastIndexByte(good, '\n')], wire.ErrMAC},
 		{"other fields", strings.Replace(good, "i:a", "i:b", 1), wire.ErrMAC},
-		{"capital digits", strings.Replace(good, "m:", "m:", 1)[:strings.IndexByte(good, '\n')-32] + strings.ToUpper(good[strings.IndexByte(good, '\n')-32:strings.IndexByte(good, '\n')]) + good[strings.IndexByte(good, '\n'):], wire.ErrMAC},
+		{"capital digits", good[:strings.IndexByte(good, '\n')-32] + strings.ToUpper(good[strings.IndexByte(good, '\n')-32:strings.IndexByte(good, '\n')]) + good[strings.IndexByte(good, '\n'):], wire.ErrMAC},
 		{"a field behind it", strings.Replace(good, "\n", ",x:1\n", 1), wire.ErrUnsigned},
 	} {
 		if err := wire.NewMAC(macKey, otherKey).Verify([]byte(test.packet)); !errors.Is(err, test.want) {
