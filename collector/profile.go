@@ -39,14 +39,14 @@ func (l *level) cause(unit hotparam.Unit) hotparam.Cause {
 
 // profiles are those of all rules.
 type profiles struct {
-	all    []profile
-	rules  map[string]uint32 // id → profile
-	except map[*hotparam.Exception]uint32
-	totals map[uint32]uint32 // profile of a rule with totals → that of these, which are never hot
+	all      []profile
+	rules    map[string]uint32 // id → profile
+	except   map[*hotparam.Exception]uint32
+	totals   map[uint32]uint32 // profile of a rule with totals → that of these, which are never hot
 	repeated map[uint32]uint32 // profile of a rule with a share → that of what counts once too often
-	groups []*groups         // of the rules with a share
-	levels int               // the most that a profile has
-	lowest float64           // of all marks; infinite without any
+	groups   []*groups         // of the rules with a share
+	levels   int               // the most that a profile has
+	lowest   float64           // of all marks; infinite without any
 }
 
 // Numbers of profiles. That a slot has none yet is 0, which is its zero value.
@@ -58,10 +58,10 @@ const (
 // newProfiles makes those of rules; groups: what is held back of groups is told.
 func newProfiles(rules *hotparam.Rules, groups bool) *profiles {
 	p := &profiles{
-		all:    make([]profile, unknown+1),
-		rules:  make(map[string]uint32),
-		except: make(map[*hotparam.Exception]uint32),
-		totals: make(map[uint32]uint32),
+		all:      make([]profile, unknown+1),
+		rules:    make(map[string]uint32),
+		except:   make(map[*hotparam.Exception]uint32),
+		totals:   make(map[uint32]uint32),
 		repeated: make(map[uint32]uint32),
 	}
 	p.all[unknown].keep = int64(hotparam.MaxWindow)
