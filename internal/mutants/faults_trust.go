@@ -45,7 +45,7 @@ var trustFaults = []Fault{
 	},
 	{
 		Name: "what is over a cap is missing", File: "aggregator/caps.go",
-		Old: "from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)", New: "from.accounts.finish(m, when, 0*uint64(booked), 0, h)",
+		Old: "from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)", New: "from.accounts.finish(m, when, packetSums{byRule: d.byRule}, &d.senders.ruled, h)",
 		Test: "TestGapAfterACapIsTheGap",
 	},
 	{
