@@ -68,8 +68,8 @@ const (
 	idleAccount = time.Minute
 )
 
-// SplitMemory parts what an aggregator may hold into that of its windows and that of the
-// accounts of keys, by which what is lost is made up for.
+// SplitMemory divides an aggregator's memory, in bytes, between its windows and the
+// accounts of keys, which replace lost counts.
 func SplitMemory(bytes int64) (windows, accounts int64) {
 	return bytes - bytes/accountsPart, bytes / accountsPart
 }
@@ -117,8 +117,8 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 		if missing > 0 {
 			healed += int64(missing)
 			c := e.Count
-			// Of what was held back nobody knows when it was, so that what can be placed
-			// was not.
+			// Counts that were held back are of an unknown time and are not placed, so a
+			// count that is placed here was not held back.
 			c.N, c.When, c.InGroup = int64(missing), from, NotInGroup
 			h.Healed(c, to)
 		}

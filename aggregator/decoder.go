@@ -25,8 +25,8 @@ type Count struct {
 	Seen      int64
 	// Instance is the sender's name, if its packet told.
 	Instance string
-	// InGroup tells whether the total of the key's group has the count already, as of a
-	// [HeldBack].
+	// InGroup tells whether a [HeldBack] has already added the count to the total of the
+	// key's group.
 	InGroup InGroup
 }
 

@@ -70,7 +70,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	return &a.gaps[len(a.gaps)-1]
 }
 
-// told is the gap as it is told: what is told stays as it is.
+// told returns a copy of the gap for handlers, which may keep it.
 func (g *openGap) told() Gap {
 	of := g.Gap
 	of.ByRule = slices.Clone(g.ByRule)

@@ -23,13 +23,8 @@ func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 		return false
 	}
 	l, err := wire.ParseHeldBack(line)
-	if err != nil {
-		d.stats.malformed.Add(1)
-		return true
-	}
-	head, ok := d.rules[string(l.Prefix)]
+	head, ok := d.headOf(l.Prefix, err)
 	if !ok {
-		d.stats.noRule.Add(1)
 		return true
 	}
 	start := len(d.text) // before are texts of the packet's counts

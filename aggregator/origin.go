@@ -33,13 +33,8 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 		return false
 	}
 	l, err := wire.ParseOrigin(line)
-	if err != nil {
-		d.stats.malformed.Add(1)
-		return true
-	}
-	head, ok := d.rules[string(l.Prefix)]
+	head, ok := d.headOf(l.Prefix, err)
 	if !ok {
-		d.stats.noRule.Add(1)
 		return true
 	}
 	start := len(d.text) // before are texts of the packet's counts
@@ -58,6 +53,19 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 		h.Origin(Origin{Rule: head.rule, Hash: hotparam.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
 	}
 	return true
+}
+
+// headOf returns the head of the rule that has a prefix, of a line that is no count and was
+// read with an error or none. If it is not ok, the line has been counted by the reason.
+func (d *Decoder) headOf(prefix []byte, err error) (head lineHead, ok bool) {
+	if err != nil {
+		d.stats.malformed.Add(1)
+		return head, false
+	}
+	if head, ok = d.rules[string(prefix)]; !ok {
+		d.stats.noRule.Add(1)
+	}
+	return head, ok
 }
 
 // Origin implements [OriginHandler].

@@ -113,14 +113,12 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	if start.Before(now) {
 		c.When = start
 	}
-	if s != nil {
-		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
-	}
 	if s == nil { // one too many to follow
 		if m.Held > 1 {
 			d.senders.losses.settled = now
 		}
 	} else {
+		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
 		c.Instance = s.name
 		lost, duplicate := s.packet(m, now, &d.senders.losses)
 		if duplicate {
