@@ -7,11 +7,25 @@ import (
 	"unsafe"
 )
 
-// AppendCanonical appends the text under which instances count a key that
-// another program wrote as text: its parameters sorted and its escapes as
-// [Params] writes them, cut to [MaxText] bytes. If text is that already it
-// appends nothing, and changed is false. p is room for the parameters; it is
-// reset.
+// A Canonicalizer finds the text under which instances count a key of one rule that
+// another program wrote. It is not safe for concurrent use.
+type Canonicalizer struct {
+	rule   *Rule
+	params Params // room
+	// head is the text of the last canonical key up to its last value: a key that
+	// begins with it, and goes on without a reserved byte, is canonical as well. Keys
+	// of one shape follow each other in nearly all traffic, so that comparing is
+	// cheaper than a table of known keys, which misses the processor's cache, and is
+	// as good for keys that were never seen.
+	head []byte
+}
+
+// NewCanonicalizer returns a Canonicalizer for the keys of r.
+func NewCanonicalizer(r *Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
+
+// Append appends the text under which instances count a key that another program wrote
+// as text: its parameters sorted and its escapes as [Params] writes them, cut to
+// [MaxText] bytes. If text is that already it appends nothing, and changed is false.
 //
 // A text is canonical in nearly every case, and one pass over it shows that.
 // These are left as they are:
@@ -24,13 +38,13 @@ import (
 //
 // It never changes a text that a guard counts, as then no guard would limit the key:
 // unless that is the name of a resource, "why?b=1&a=2", under a rule for any route.
-func (r *Rule) AppendCanonical(dst, text []byte, p *Params) (_ []byte, changed bool) {
-	s := unsafe.String(unsafe.SliceData(text), len(text)) // kept until p is reset
-	if len(s) <= MaxText && (isSurelyCanonical(s, r.ParamsOnly) || IsCut(text)) {
+func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
+	s := unsafe.String(unsafe.SliceData(text), len(text)) // kept until the parameters are reset
+	if len(s) <= MaxText && (c.isAlike(s) || c.isCanonical(s) || IsCut(text)) {
 		return dst, false
 	}
 	start := len(dst)
-	dst = r.appendCanonical(dst, s, p)
+	dst = c.rule.appendCanonical(dst, s, &c.params)
 	if n := len(dst) - start; n > MaxText {
 		dst = append(dst[:start], Cut(dst[start:], MaxText)...)
 	}
@@ -38,6 +52,21 @@ func (r *Rule) AppendCanonical(dst, text []byte, p *Params) (_ []byte, changed b
 		return dst[:start], false
 	}
 	return dst, true
+}
+
+// isAlike reports whether s is the last canonical key but for its last value.
+func (c *Canonicalizer) isAlike(s string) bool {
+	n := len(c.head)
+	return n > 0 && len(s) >= n && s[:n] == string(c.head) && isUnreserved(s, n)
+}
+
+// isCanonical reports whether s is surely canonical, and keeps its head.
+func (c *Canonicalizer) isCanonical(s string) bool {
+	head, ok := isSurelyCanonical(s, c.rule.ParamsOnly)
+	if head > 0 {
+		c.head = append(c.head[:0], s[:head]...)
+	}
+	return ok
 }
 
 // IsCut reports whether a text was too long and ends in a hash. It is a name then, of
@@ -208,7 +237,10 @@ func (p *Params) addWritten(s string) {
 // are: a route without escapes, which may be missing, and behind the first "?"
 // parameters as [Params] writes them. It takes one pass, 64 bytes at a time, of which it
 // looks only at those that do not stand for themselves.
-func isSurelyCanonical(s string, paramsOnly bool) bool {
+//
+// head is where the last value begins, if any other of unreserved bytes would do: not of
+// two parameters with one name, which are in the order of their values; 0: none would.
+func isSurelyCanonical(s string, paramsOnly bool) (head int, ok bool) {
 	inParams := paramsOnly
 	var before, q written
 	q.eq = -1
@@ -220,40 +252,45 @@ func isSurelyCanonical(s string, paramsOnly bool) bool {
 				if c == '?' {
 					inParams, q.start, q.name = true, i+1, i+1
 				} else if c == '%' {
-					return false
+					return 0, false
 				}
 				continue
 			}
 			switch c {
 			case '=':
 				if q.eq >= 0 {
-					return false
+					return 0, false
 				}
 				q.eq = i
 			case '&':
 				if q.end = i; q.eq < 0 || before.end > 0 && q.isBefore(&before, s) {
-					return false
+					return 0, false
 				}
 				before, q = q, written{start: i + 1, name: i + 1, eq: -1}
 			case '%':
 				if !isCanonicalEscape(s[i:]) {
-					return false
+					return 0, false
 				}
 			case ':':
 				if q.eq >= 0 || q.name > q.start || !isWrittenSource(s[q.start:i]) {
-					return false
+					return 0, false
 				}
 				q.name = i + 1
 			default:
-				return false
+				return 0, false
 			}
 		}
 	}
 	if !inParams {
-		return true
+		return 0, true
 	}
-	q.end = len(s)
-	return q.eq >= 0 && (before.end == 0 || !q.isBefore(&before, s))
+	if q.end = len(s); q.eq < 0 || before.end > 0 && q.isBefore(&before, s) {
+		return 0, false
+	}
+	if before.end == 0 || s[q.name:q.eq] != s[before.name:before.eq] {
+		head = q.eq + 1
+	}
+	return head, true
 }
 
 // written is where in a canonical text a parameter is: where it starts, where its

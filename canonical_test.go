@@ -28,15 +28,14 @@ func canonicalRule(t interface {
 
 // canonical is the text that instances count, and whether it is another one.
 func canonical(r *hotparam.Rule, text string) (string, bool) {
-	var p hotparam.Params
-	got, changed := r.AppendCanonical([]byte("before"), []byte(text), &p)
+	got, changed := hotparam.NewCanonicalizer(r).Append([]byte("before"), []byte(text))
 	if !changed {
 		return text, len(got) != len("before")
 	}
 	return strings.TrimPrefix(string(got), "before"), true
 }
 
-func TestAppendCanonical(t *testing.T) {
+func TestCanonicalizer(t *testing.T) {
 	long := strings.Repeat("x", 600)
 	cut := hotparam.Text("GET /s", hotparam.Param{Name: "q", Value: long})
 	cut = string(hotparam.Cut([]byte(cut), hotparam.MaxText))
@@ -126,7 +125,7 @@ func TestAppendCanonical(t *testing.T) {
 	}
 }
 
-func TestAppendCanonicalOfParametersAlone(t *testing.T) {
+func TestCanonicalizerOfParametersAlone(t *testing.T) {
 	for text, want := range map[string]string{
 		"q=phone": "q=phone", "b=1&a=%7e": "a=~&b=1", "flag&a=1": "a=1&flag=", "a=1?b=2": "a=1%3Fb%3D2",
 		"GET /s?q=1": "GET%20%2Fs%3Fq=1", "checkout": "checkout", "a%zz": "a%zz", "*": "*", "~more": "~more", "~again&q&page": "~again&q&page",
@@ -225,7 +224,7 @@ func TestWhatIsPutRightIsAsDocumented(t *testing.T) {
 }
 
 // A reference of its own: what net/url makes of a query.
-func FuzzAppendCanonical(f *testing.F) {
+func FuzzCanonicalizer(f *testing.F) {
 	for _, text := range []string{"GET /s?b=1&a=%7e", "GET /u/:id?/x?q", "GET /{a?}?%", "a?b?c=d&a=1", "GET /%2561?path:a=+&a", "GET /%%36%31/?x", "GET /s?*", "GET /s?~more", "GET /s?a=%41&%C3=b&header:x=1&="} {
 		f.Add(text, false, "*")
 		f.Add(text, true, "why?b")
@@ -288,7 +287,7 @@ func FuzzAppendCanonical(f *testing.F) {
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 // A total stays a total, as a program may count one of a rule whose keys overlap.
-func TestAppendCanonicalLeavesTotals(t *testing.T) {
+func TestCanonicalizerLeavesTotals(t *testing.T) {
 	for _, test := range []struct{ route, text, want string }{
 		{"*", "GET /s?*", "GET /s?*"},
 		{"*", "GET /se%61rch?*", "GET /search?*"},
@@ -315,27 +314,64 @@ func TestAppendCanonicalLeavesTotals(t *testing.T) {
 	}
 }
 
-func TestAppendCanonicalDoesNotAllocate(t *testing.T) {
-	r, dst := canonicalRule(t, "GET /s", false), make([]byte, 0, 256)
-	var p hotparam.Params
+func TestCanonicalizerDoesNotAllocate(t *testing.T) {
+	c, dst := hotparam.NewCanonicalizer(canonicalRule(t, "GET /s", false)), make([]byte, 0, 256)
 	for _, text := range []string{"GET /s?q=phone", "GET /s?a=%C3%A9&b=1", "GET /s?b=1&a=%7e&path:c=1", "GET /s"} {
 		b := []byte(text)
-		r.AppendCanonical(dst, b, &p)
-		if n := testing.AllocsPerRun(100, func() { r.AppendCanonical(dst, b, &p) }); n != 0 {
+		c.Append(dst, b)
+		if n := testing.AllocsPerRun(100, func() { c.Append(dst, b) }); n != 0 {
 			t.Errorf("%q: %v allocations", text, n)
 		}
 	}
 }
 
-func BenchmarkAppendCanonical(b *testing.B) {
-	r, dst := canonicalRule(b, "GET /s", false), make([]byte, 0, 256)
-	var p hotparam.Params
-	for _, text := range []string{"GET /search?q=phone", "GET /search?lang=en&page=2&q=7%20inch", "GET /search?q=phone&lang=en"} {
-		b.Run(text, func(b *testing.B) {
-			bytes := []byte(text)
+// A key that begins as the last one did is taken for canonical just as one that is
+// looked at alone: whatever keys come, in whatever order.
+func TestCanonicalizerOfKeysAlike(t *testing.T) {
+	pieces := []string{"GET /s?", "GET /s", "a=", "b=", "path:a=", "q=", "&", "&", "1", "2", "phone", "%41", "%20", "x=", "~more", "é", "?", "~0123456789abcdef0123456789abcdef", "GET /a=b?", strings.Repeat("y", 500)}
+	keys := []string{"GET /s?a=2&a=2", "a=2&a=2", "GET /s?q=2&path:q=2", "GET /s?a=1&b=2", "a=1&b=2", "GET /a=b"}
+	alike := 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := canonicalRule(t2{t}, rapid.SampledFrom([]string{"*", "GET /s", "a=1"}).Draw(t, "route"), rapid.Bool().Draw(t, "params only"))
+		c := hotparam.NewCanonicalizer(r)
+		var last string
+		for range 20 {
+			text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 8).Draw(t, "pieces"), "")
+			if rapid.IntRange(0, 4).Draw(t, "whole") == 0 {
+				text = rapid.SampledFrom(keys).Draw(t, "key")
+			} else if at := strings.LastIndexByte(last, '='); at >= 0 && rapid.IntRange(0, 2).Draw(t, "alike") > 0 {
+				text = last[:at+1] + rapid.SampledFrom(pieces).Draw(t, "value")
+				alike++
+			}
+			last = text
+			want, changed := canonical(r, text)
+			got, also := c.Append(nil, []byte(text))
+			if also != changed || changed && string(got) != want {
+				t.Fatalf("%q behind others is %q (changed: %v), alone %q (changed: %v)", text, got, also, want, changed)
+			}
+		}
+	})
+	if alike == 0 {
+		t.Error("no key began as the one before")
+	}
+}
+
+func BenchmarkCanonicalizer(b *testing.B) {
+	for _, texts := range [][]string{
+		{"GET /search?q=phone", "GET /search?q=shoes"},
+		{"GET /search?q=phone", "GET /search?page=2"},
+		{"GET /search?lang=en&page=2&q=7%20inch", "GET /search?lang=en&page=3&q=7%20inch"},
+		{"GET /search?q=phone&lang=en"},
+	} {
+		b.Run(strings.Join(texts, ","), func(b *testing.B) {
+			c, dst := hotparam.NewCanonicalizer(canonicalRule(b, "GET /s", false)), make([]byte, 0, 256)
+			var all [][]byte
+			for _, text := range texts {
+				all = append(all, []byte(text))
+			}
 			b.ReportAllocs()
-			for b.Loop() {
-				r.AppendCanonical(dst, bytes, &p)
+			for i := 0; b.Loop(); i++ {
+				c.Append(dst, all[i%len(all)])
 			}
 		})
 	}

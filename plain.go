@@ -117,6 +117,20 @@ func separators(s string) (marks uint64) {
 	return marks | (reserved(last)&(1<<(len(s)-i)-1))<<i
 }
 
+// isUnreserved reports whether no byte of s, from start on, is reserved.
+func isUnreserved(s string, start int) bool {
+	for ; len(s)-start >= 8; start += 8 {
+		if reserved(word(s[start:])) != 0 {
+			return false
+		}
+	}
+	n := len(s) - start
+	if n > 0 && len(s) >= 8 { // the last eight bytes, less those before start
+		return reserved(word(s[len(s)-8:]))>>(8-n) == 0
+	}
+	return separators(s[start:]) == 0
+}
+
 // word is the first eight bytes of s, the first one lowest.
 func word(s string) uint64 {
 	_ = s[7]

@@ -89,8 +89,6 @@ type Decoder struct {
 	byRule   []uint64            // the counts of the packet at hand, as ruleSums have them
 	entries  []entry             // those with an account
 	text     []byte              // of those whose text does not stand in the packet
-	params   hotparam.Params     // of a key that is made canonical
-	known    canonicalKeys
 	parts    fractions
 	trust    *trust            // nil: all are believed
 	mac      *wire.MAC         // nil: packets need not be signed
@@ -109,9 +107,9 @@ type packetHandler interface{ packet([]Count) }
 
 // lineHead is what the lines of a rule begin with.
 type lineHead struct {
-	bytes string
-	rule  int
-	of    *hotparam.Rule
+	bytes     string
+	rule      int
+	canonical *hotparam.Canonicalizer
 }
 
 type decoderStats struct {
@@ -135,7 +133,7 @@ func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
-			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i, rule}
+			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i, hotparam.NewCanonicalizer(rule)}
 		}
 	}
 	return d
@@ -289,7 +287,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 		c.Text = d.text[start:] // stays what it is when text has to move
 	}
 	c.Hash = hotparam.Hash(c.Text)
-	if !believe && !d.known.has(c) {
+	if !believe {
 		d.makeCanonical(c)
 	}
 	if part > 0 {

@@ -314,7 +314,6 @@ type checker struct {
 	rules  *hotparam.Rules
 	counts int64
 	ours   bool // the keys may be as they please
-	params hotparam.Params
 }
 
 func (c *checker) Count(n Count) {
@@ -325,7 +324,7 @@ func (c *checker) Count(n Count) {
 	if n.Estimated && (n.Seen < 0 || n.Seen > n.N) {
 		c.Errorf("%d of %d were seen", n.Seen, n.N)
 	}
-	if text, changed := c.rules.Rules[n.Rule].AppendCanonical(nil, n.Text, &c.params); changed && !c.ours {
+	if text, changed := hotparam.NewCanonicalizer(&c.rules.Rules[n.Rule]).Append(nil, n.Text); changed && !c.ours {
 		c.Errorf("%q is told, which is not canonical: %q", n.Text, text)
 	}
 }

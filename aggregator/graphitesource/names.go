@@ -12,17 +12,16 @@ type names struct {
 	before, after string // the counter's name
 	encoding      wire.Encoding
 	watches       map[string]int // by all of the counter's name but the key
-	rules         []*hotparam.Rule
+	canonical     []*hotparam.Canonicalizer
 	believe       bool // keys are canonical
-	params        *hotparam.Params
 }
 
 func newNames(c *Config, watches []watch) names {
-	n := names{encoding: c.Encoding, watches: make(map[string]int, len(watches)), believe: c.Canonical, params: new(hotparam.Params)}
+	n := names{encoding: c.Encoding, watches: make(map[string]int, len(watches)), believe: c.Canonical}
 	n.before, n.after, _ = strings.Cut(c.Series, placeholder)
 	for i := range watches {
 		n.watches[watches[i].prefix] = i
-		n.rules = append(n.rules, &c.Rules.Rules[watches[i].number])
+		n.canonical = append(n.canonical, hotparam.NewCanonicalizer(&c.Rules.Rules[watches[i].number]))
 	}
 	return n
 }
@@ -64,7 +63,7 @@ func (n *names) read(series string) (seriesName, whyNot) {
 	if n.believe {
 		return name, isKey
 	}
-	if text, changed := n.rules[watch].AppendCanonical(nil, name.text, n.params); changed {
+	if text, changed := n.canonical[watch].Append(nil, name.text); changed {
 		name.text, name.other = n.encoding.Fit(text), strings.Clone(counter[at:])
 	}
 	return name, isKey
