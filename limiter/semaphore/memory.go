@@ -1,4 +1,4 @@
-package limiter
+package semaphore
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// MemorySemaphore is a [Semaphore] in memory. A key takes memory only while somebody
-// holds or waits for its permits. There is no goroutine but those that wait.
+// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held.
+// It starts no goroutine: callers wait in their own.
 //
 // The line is fair: nobody takes a permit while one of the same or a better class
 // waits, and who wants several permits holds up those behind until it has them, so it
@@ -19,48 +19,51 @@ import (
 // for: no wake-up can be lost.
 //
 // An Unfair one serves the newest of a class first, so who comes takes what is free
-// past those of its class who want more. That is for overload, when all wait: the oldest in a full line have waited so long that their callers are about to
-// give up, and to serve them is to serve nobody in time, while the newest can still be
-// served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Without
+// past those of its class who want more. That is for overload, when all wait: the oldest in
+// a full line have waited so long that their callers are about to give up, and to serve
+// them is to serve nobody in time, while the newest can still be served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Without
 // overload the line is empty and the order no matter.
-type MemorySemaphore struct {
+type Memory struct {
 	unfair   bool
 	max      int64
 	keys     atomic.Int64
 	draining atomic.Bool // written before, and read under, each stripe's lock
 	start    time.Time
 	seed     maphash.Seed
-	stripes  [semaphoreStripes]semaphoreStripe
+	stripes  [stripeCount]stripe
 }
 
-// SemaphoreConfig is a [MemorySemaphore]'s; the zero value will do.
-type SemaphoreConfig struct {
-	// MaxKeys is for how many keys permits may be held at a time; 0:
-	// DefaultSemaphoreKeys. A key beyond it passes, with [hotparam.ReasonOpen], and is
-	// counted in SemaphoreStats.Open.
+// Config configures a [Memory]. The zero value is valid.
+type Config struct {
+	// MaxKeys is the number of keys whose permits may be held at a time. Zero means
+	// DefaultKeys. A key beyond it passes, with [hotparam.ReasonOpen], and is counted
+	// in Stats.Open.
 	MaxKeys int
 	// Unfair serves the newest first.
 	Unfair bool
 }
 
-// DefaultSemaphoreKeys is for how many keys permits may be held at a time.
-const DefaultSemaphoreKeys = 1 << 16
+// DefaultKeys is the default of Config.MaxKeys.
+const DefaultKeys = 1 << 16
+
+// mostKeys keeps a typing error from reserving all memory.
+const mostKeys = 1 << 24
 
 // While it drains, nobody knows for how long: who is denied is told to come back then.
 const drainRetry = time.Second
 
-// NewSemaphore makes a semaphore, which starts nothing.
-func NewSemaphore(c SemaphoreConfig) (*MemorySemaphore, error) {
+// New makes a semaphore, which starts nothing.
+func New(c Config) (*Memory, error) {
 	if c.MaxKeys == 0 {
-		c.MaxKeys = DefaultSemaphoreKeys
+		c.MaxKeys = DefaultKeys
 	}
-	if c.MaxKeys < 1 || c.MaxKeys > maxMaxKeys {
-		return nil, fmt.Errorf("limiter: semaphore: MaxKeys %d: must be 1 to %d", c.MaxKeys, maxMaxKeys)
+	if c.MaxKeys < 1 || c.MaxKeys > mostKeys {
+		return nil, fmt.Errorf("semaphore: MaxKeys %d: must be 1 to %d", c.MaxKeys, mostKeys)
 	}
-	s := &MemorySemaphore{unfair: c.Unfair, max: int64(c.MaxKeys), start: time.Now(), seed: maphash.MakeSeed()}
+	s := &Memory{unfair: c.Unfair, max: int64(c.MaxKeys), start: time.Now(), seed: maphash.MakeSeed()}
 	for i := range s.stripes {
 		s.stripes[i].semaphore = s
-		s.stripes[i].keys = make(map[string]*semaphoreKey)
+		s.stripes[i].keys = make(map[string]*keyState)
 	}
 	return s, nil
 }
@@ -70,9 +73,9 @@ type openLease struct{}
 
 func (openLease) Release() {}
 
-// Acquire is [Semaphore].Acquire. A key whose permits are held costs no allocation of
+// Acquire is [Acquirer].Acquire. A key whose permits are held costs no allocation of
 // its own: leases are made by the dozen.
-func (s *MemorySemaphore) Acquire(ctx context.Context, key string, ask SemaphoreAsk) (Lease, hotparam.Decision, error) {
+func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (Lease, hotparam.Decision, error) {
 	if err := ask.validate(key); err != nil {
 		return nil, hotparam.Decision{}, err
 	}
@@ -80,7 +83,7 @@ func (s *MemorySemaphore) Acquire(ctx context.Context, key string, ask Semaphore
 		return nil, hotparam.Decision{}, err
 	}
 	ask.Class = min(max(ask.Class, 0), hotparam.MaxClasses-1)
-	st := &s.stripes[maphash.String(s.seed, key)%semaphoreStripes]
+	st := &s.stripes[maphash.String(s.seed, key)%stripeCount]
 	l, w, d := st.acquire(key, &ask)
 	if w != nil {
 		var err error
@@ -99,7 +102,7 @@ func (s *MemorySemaphore) Acquire(ctx context.Context, key string, ask Semaphore
 
 // Drain denies all who wait and all who come, until Resume: on overload, or before a
 // shutdown. Leases stay with whom they are; Stats tells how many.
-func (s *MemorySemaphore) Drain() {
+func (s *Memory) Drain() {
 	s.draining.Store(true)
 	for i := range s.stripes {
 		s.stripes[i].drain()
@@ -107,10 +110,10 @@ func (s *MemorySemaphore) Drain() {
 }
 
 // Resume ends a Drain.
-func (s *MemorySemaphore) Resume() { s.draining.Store(false) }
+func (s *Memory) Resume() { s.draining.Store(false) }
 
-// SemaphoreStats tells what is held, and counts what became of those who asked.
-type SemaphoreStats struct {
+// Stats tells what is held, and counts what became of those who asked.
+type Stats struct {
 	Keys    int64 // of which permits are held
 	Held    int64 // permits
 	Waiting int64
@@ -126,8 +129,8 @@ type SemaphoreStats struct {
 }
 
 // Stats is a snapshot, of one stripe of keys after the other.
-func (s *MemorySemaphore) Stats() SemaphoreStats {
-	all := SemaphoreStats{Keys: s.keys.Load()}
+func (s *Memory) Stats() Stats {
+	all := Stats{Keys: s.keys.Load()}
 	for i := range s.stripes {
 		s.stripes[i].addTo(&all)
 	}

@@ -1,4 +1,4 @@
-package limiter_test
+package adaptive_test
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/adaptive"
 )
 
 // Twice as much on working days, half while the nightly backup runs.
 func ExampleSchedule() {
-	schedule, err := limiter.NewSchedule(limiter.ScheduleConfig{Zone: "Europe/Berlin", Hours: []limiter.Hours{
+	schedule, err := adaptive.NewSchedule(adaptive.ScheduleConfig{Zone: "Europe/Berlin", Hours: []adaptive.Hours{
 		{From: 8 * time.Hour, To: 18 * time.Hour, Factor: 2,
 			Days: []time.Weekday{time.Monday, time.Tuesday, time.Wednesday, time.Thursday, time.Friday}},
 		{From: 23 * time.Hour, To: 2 * time.Hour, Factor: 0.5}, // into the next day
@@ -43,7 +43,7 @@ func ExampleRamp() {
 	}
 	fmt.Println(touched, "touched")
 
-	ramp := limiter.Ramp{Over: 100 * time.Second}
+	ramp := adaptive.Ramp{Over: 100 * time.Second}
 	const instances = 4
 	for _, age := range []time.Duration{15 * time.Second, time.Minute, time.Hour} {
 		fmt.Println(100*(instances-1) + ramp.Weight(age, 100))

@@ -1,4 +1,4 @@
-package limiter
+package adaptive
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // nothing before it can be told: by Quota or Scale, applied each second or so until
 // Factor is 1,
 //
-//	err := named.SetQuota(ramp.Quota(base, time.Since(started)))
+//	err := l.SetQuota(ramp.Quota(base, time.Since(started)))
 //
 // which turns away what is too much, so that it is for balancers that try another
 // instance then. It is not what a quota's WarmUp does, which is about a limiter that
@@ -35,7 +35,7 @@ import (
 //	started := time.Now()
 //
 // That loads what is loaded lazily, but no more than it touches, so a Ramp follows.
-// Limits themselves come back as they were by a snapshot of [Memory].
+// Limits themselves come back as they were by a snapshot of limiter.Memory.
 type Ramp struct {
 	// Over is how long it takes, at least a millisecond.
 	Over time.Duration
@@ -47,9 +47,9 @@ type Ramp struct {
 func (r Ramp) Validate() error {
 	switch {
 	case r.Over < time.Millisecond:
-		return fmt.Errorf("limiter: ramp: over %v: must be at least 1ms", r.Over)
+		return fmt.Errorf("adaptive: ramp: over %v: must be at least 1ms", r.Over)
 	case !(r.From >= 0 && r.From <= 1):
-		return fmt.Errorf("limiter: ramp: from %v: must be 0 to 1", r.From)
+		return fmt.Errorf("adaptive: ramp: from %v: must be 0 to 1", r.From)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (r Ramp) Factor(age time.Duration) float64 {
 // 100 × (n − 1) + t.
 func (r Ramp) Weight(age time.Duration, full int64) int64 { return scaled(full, r.Factor(age)) }
 
-// Scale is a concurrency, or the Max of an [Adaptive], at that age, at least 1.
+// Scale is a concurrency, or the Max of a [Limiter], at that age, at least 1.
 func (r Ramp) Scale(n int64, age time.Duration) int64 { return scaled(n, r.Factor(age)) }
 
 // Quota is the quota at that age: rate and burst times the factor, one permit at least.

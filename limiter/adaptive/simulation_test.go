@@ -1,4 +1,4 @@
-package limiter_test
+package adaptive_test
 
 import (
 	"container/heap"
@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/adaptive"
 )
 
 // simulatedServer has workers, each of which serves one request after the other, and
 // a queue without a bound: what an adaptive limit has to keep short. Time is the
 // simulation's, and chance has a fixed seed.
 type simulatedServer struct {
-	adaptive *limiter.Adaptive
+	adaptive *adaptive.Limiter
 	rand     *rand.Rand
 	now      time.Duration
 	workers  int
@@ -31,7 +31,7 @@ type simulatedServer struct {
 
 type simulatedRequest struct {
 	at        time.Duration // of the next event
-	admission limiter.Admission
+	admission adaptive.Admission
 	start     time.Duration // when it was admitted
 }
 
@@ -56,9 +56,9 @@ type simulatedSpan struct {
 
 func (s simulatedSpan) mean() time.Duration { return s.latency / time.Duration(max(s.served, 1)) }
 
-func newSimulatedServer(t *testing.T, c limiter.AdaptiveConfig, workers int, service time.Duration) *simulatedServer {
+func newSimulatedServer(t *testing.T, c adaptive.Config, workers int, service time.Duration) *simulatedServer {
 	t.Helper()
-	a, err := limiter.NewAdaptive(c)
+	a, err := adaptive.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,9 +124,9 @@ func (s *simulatedServer) work() {
 func (s *simulatedServer) leave(r *simulatedRequest) {
 	s.now = r.at
 	s.busy--
-	outcome := limiter.Success
+	outcome := adaptive.Success
 	if latency := s.now - r.start; s.timeout > 0 && latency > s.timeout {
-		outcome = limiter.Dropped
+		outcome = adaptive.Dropped
 	} else {
 		s.seen.served++
 		s.seen.latency += latency
@@ -161,7 +161,7 @@ func TestAdaptiveSimulated(t *testing.T) {
 	for _, workers := range []int{10, 30} {
 		for _, steady := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d workers, steady %v", workers, steady), func(t *testing.T) {
-				s := newSimulatedServer(t, limiter.AdaptiveConfig{Max: 10_000}, workers, 50*time.Millisecond)
+				s := newSimulatedServer(t, adaptive.Config{Max: 10_000}, workers, 50*time.Millisecond)
 				s.steady = steady
 				share, late := 0.9, 2.5
 				if workers < 20 && !steady { // chance leaves some of so few idle, and others late
@@ -192,21 +192,21 @@ func TestAdaptiveSimulated(t *testing.T) {
 
 // A limit that begins far too low doubles in a round.
 func TestAdaptiveSimulatedFromBelow(t *testing.T) {
-	s := newSimulatedServer(t, limiter.AdaptiveConfig{Initial: 5}, 500, 50*time.Millisecond)
+	s := newSimulatedServer(t, adaptive.Config{Initial: 5}, 500, 50*time.Millisecond)
 	s.run(1.5, 10*time.Second)
 	s.hold(t, "overload", 1.5, 5*time.Second, 0.9, 2.5)
 }
 
 // A limit that begins far too high comes down at the first overload.
 func TestAdaptiveSimulatedFromAbove(t *testing.T) {
-	s := newSimulatedServer(t, limiter.AdaptiveConfig{Initial: 1000}, 10, 20*time.Millisecond)
+	s := newSimulatedServer(t, adaptive.Config{Initial: 1000}, 10, 20*time.Millisecond)
 	s.run(3, time.Minute)
 	s.hold(t, "overload", 3, 15*time.Second, 0.9, 2.5)
 }
 
 // A spell without requests, or with few, changes nothing to speak of.
 func TestAdaptiveSimulatedIdle(t *testing.T) {
-	s := newSimulatedServer(t, limiter.AdaptiveConfig{}, 40, 20*time.Millisecond)
+	s := newSimulatedServer(t, adaptive.Config{}, 40, 20*time.Millisecond)
 	s.run(3, 20*time.Second)
 	for _, idle := range []time.Duration{time.Second, time.Minute, 24 * time.Hour} {
 		s.run(0.01, time.Minute)
@@ -220,7 +220,7 @@ func TestAdaptiveSimulatedIdle(t *testing.T) {
 
 // Requests that time out lower the limit even where the latency is no matter.
 func TestAdaptiveSimulatedDropped(t *testing.T) {
-	s := newSimulatedServer(t, limiter.AdaptiveConfig{Initial: 100, Tolerance: 1000}, 10, 20*time.Millisecond)
+	s := newSimulatedServer(t, adaptive.Config{Initial: 100, Tolerance: 1000}, 10, 20*time.Millisecond)
 	s.steady, s.timeout = true, 50*time.Millisecond
 	s.run(3, 30*time.Second)
 	s.hold(t, "overload", 3, 30*time.Second, 0.6, 2.5) // the rest is late
@@ -238,7 +238,7 @@ func TestAdaptiveSimulatedCPU(t *testing.T) {
 		work, last = s.worked, s.now
 		return used.Seconds() / elapsed.Seconds() / float64(s.workers)
 	}
-	s = newSimulatedServer(t, limiter.AdaptiveConfig{CPU: cpu, CPUTarget: 0.7, Tolerance: 1000}, 100, 20*time.Millisecond)
+	s = newSimulatedServer(t, adaptive.Config{CPU: cpu, CPUTarget: 0.7, Tolerance: 1000}, 100, 20*time.Millisecond)
 	s.run(3, 20*time.Second)
 	before := s.worked
 	got := s.run(3, 20*time.Second)

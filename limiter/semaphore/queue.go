@@ -1,8 +1,8 @@
-package limiter
+package semaphore
 
 import "github.com/hotparam/hotparam"
 
-// queue is the waiting line of one key of a [MemorySemaphore]: a list for each class,
+// queue is the waiting line of one key of a [Memory]: a list for each class,
 // so that nobody's place costs a walk past the others. The semaphore's lock guards it.
 type queue struct {
 	classes [hotparam.MaxClasses]queueClass
@@ -19,7 +19,7 @@ type queueClass struct {
 // in what it came to, and closes ready. The one who waits may take it out as well, and
 // then nobody else has anything to do with it any more.
 type waiter struct {
-	key        *semaphoreKey // while it is queued
+	key        *keyState // while it is queued
 	n          int64
 	class      int
 	queued     bool

@@ -1,11 +1,11 @@
-package limiter
+package adaptive
 
 import (
 	"math"
 	"time"
 )
 
-// adaptiveLimit finds how many requests a server can be given at a time. It is Little's
+// estimator finds how many requests a server can be given at a time. It is Little's
 // law, read backwards: a server that answers at its highest rate, and each request in
 // the time that it takes alone, holds rate × that time. More than this is a queue, which
 // adds to the latency and to nothing else:
@@ -31,30 +31,30 @@ import (
 // left, and the latency of that round is the base. One round in twenty is then served a
 // third less. Netflix's Gradient2 takes a long mean for the base instead, and goes up
 // with the queue; Envoy lowers the limit to its least each time.
-type adaptiveLimit struct {
+type estimator struct {
 	min, max  float64
 	tolerance float64
 	cpuTarget float64
 	window    time.Duration
 
 	limit float64
-	base  float64      // ns; 0: not known yet
-	age   int          // rounds since base was last known to be right
-	probe bool         // it is being looked for
-	cut   bool         // the limit was lowered after the last round
-	wary  int          // rounds in which it is raised by one only
-	full  adaptiveFlow // before it was lowered
-	round adaptiveRound
+	base  float64    // ns; 0: not known yet
+	age   int        // rounds since base was last known to be right
+	probe bool       // it is being looked for
+	cut   bool       // the limit was lowered after the last round
+	wary  int        // rounds in which it is raised by one only
+	full  throughput // before it was lowered
+	round round
 }
 
-// adaptiveFlow is how much was served in a round.
-type adaptiveFlow struct {
+// throughput is how much was served in a round.
+type throughput struct {
 	rate float64 // answers per ns
 	load float64 // requests at a time: rate × latency
 }
 
-// adaptiveRound is what is seen from one reckoning to the next.
-type adaptiveRound struct {
+// round is what is seen from one reckoning to the next.
+type round struct {
 	start   time.Duration
 	n       int     // answers
 	sum     float64 // of their latencies, ns
@@ -77,7 +77,7 @@ const (
 
 // add adds an answer to a request that began at start; inFlight requests were there
 // until now, itself included. True: the round is complete.
-func (a *adaptiveLimit) add(start, now time.Duration, inFlight int64, outcome Outcome) bool {
+func (a *estimator) add(start, now time.Duration, inFlight int64, outcome Outcome) bool {
 	r := &a.round
 	r.peak = max(r.peak, inFlight)
 	switch outcome {
@@ -100,17 +100,17 @@ func (a *adaptiveLimit) add(start, now time.Duration, inFlight int64, outcome Ou
 	case elapsed >= length && r.n+r.dropped >= answers:
 		return true
 	case elapsed < 0 || elapsed/roundStale >= length: // another clock, or stale
-		a.round = adaptiveRound{start: now}
+		a.round = round{start: now}
 	}
 	return false
 }
 
 // reckon ends the round at now, and sets the limit. Denied tells whether somebody was.
 // Cpu is how busy the server is, 0 to 1; not a number: nobody knows.
-func (a *adaptiveLimit) reckon(now time.Duration, denied bool, cpu float64) {
+func (a *estimator) reckon(now time.Duration, denied bool, cpu float64) {
 	r, limit := a.round, a.limit
 	elapsed := float64(max(now-r.start, 1))
-	flow := adaptiveFlow{rate: float64(r.n) / elapsed, load: r.sum / elapsed}
+	flow := throughput{rate: float64(r.n) / elapsed, load: r.sum / elapsed}
 	met := denied || float64(r.peak) >= math.Floor(limit)
 	if r.n > 0 {
 		latency := r.sum / float64(r.n)
@@ -126,11 +126,11 @@ func (a *adaptiveLimit) reckon(now time.Duration, denied bool, cpu float64) {
 	a.limit = min(max(a.limit, limit*maxCut), limit*maxRise)
 	a.limit = min(max(a.limit, a.min), a.max)
 	a.cut = a.limit < limit
-	a.round = adaptiveRound{start: now}
+	a.round = round{start: now}
 }
 
 // learn learns the base from a round.
-func (a *adaptiveLimit) learn(latency float64, flow adaptiveFlow, met, light bool) {
+func (a *estimator) learn(latency float64, flow throughput, met, light bool) {
 	a.age++
 	// The rate fell with the limit, which so is what holds it down, not the server.
 	follows := met && a.cut && flow.rate < a.full.rate*0.85
@@ -156,7 +156,7 @@ func (a *adaptiveLimit) learn(latency float64, flow adaptiveFlow, met, light boo
 }
 
 // follow sets the limit by the round's flow.
-func (a *adaptiveLimit) follow(latency float64, flow adaptiveFlow, met bool) {
+func (a *estimator) follow(latency float64, flow throughput, met bool) {
 	room := math.Sqrt(a.limit)
 	holds := flow.rate*a.base*a.tolerance + room
 	queue := latency > a.base*a.tolerance && flow.load > a.limit/2

@@ -1,4 +1,4 @@
-package limiter_test
+package semaphore_test
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-func newSemaphore(t testing.TB, c limiter.SemaphoreConfig) *limiter.MemorySemaphore {
+func newSemaphore(t testing.TB, c semaphore.Config) *semaphore.Memory {
 	t.Helper()
-	s, err := limiter.NewSemaphore(c)
+	s, err := semaphore.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,11 +28,11 @@ func newSemaphore(t testing.TB, c limiter.SemaphoreConfig) *limiter.MemorySemaph
 }
 
 // semaphoreAsk asks for one of the permits, and would wait for an hour.
-func semaphoreAsk(permits int64) limiter.SemaphoreAsk {
-	return limiter.SemaphoreAsk{Permits: permits, Queue: 100, N: 1, Within: time.Hour}
+func semaphoreAsk(permits int64) semaphore.Ask {
+	return semaphore.Ask{Permits: permits, Queue: 100, N: 1, Within: time.Hour}
 }
 
-func mustHold(t testing.TB, s limiter.Semaphore, key string, ask limiter.SemaphoreAsk) limiter.Lease {
+func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) semaphore.Lease {
 	t.Helper()
 	l, d, err := s.Acquire(t.Context(), key, ask)
 	if err != nil || !d.Allowed || l == nil {
@@ -40,7 +41,7 @@ func mustHold(t testing.TB, s limiter.Semaphore, key string, ask limiter.Semapho
 	return l
 }
 
-func mustBeBusy(t testing.TB, s limiter.Semaphore, key string, ask limiter.SemaphoreAsk) hotparam.Decision {
+func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) hotparam.Decision {
 	t.Helper()
 	l, d, err := s.Acquire(t.Context(), key, ask)
 	if err != nil || d.Allowed || d.Reason != hotparam.ReasonBusy || l != nil {
@@ -53,15 +54,15 @@ func mustBeBusy(t testing.TB, s limiter.Semaphore, key string, ask limiter.Semap
 // permits for good.
 type semaphoreLine struct {
 	t      *testing.T
-	s      *limiter.MemorySemaphore
+	s      *semaphore.Memory
 	mu     sync.Mutex
 	served []string
-	leases []limiter.Lease
+	leases []semaphore.Lease
 }
 
 // come waits in a goroutine of its own; it stands in the line when come returns. The
 // test runs in a bubble.
-func (l *semaphoreLine) come(ctx context.Context, name string, ask limiter.SemaphoreAsk) {
+func (l *semaphoreLine) come(ctx context.Context, name string, ask semaphore.Ask) {
 	go func() {
 		lease, d, err := l.s.Acquire(ctx, "k", ask)
 		l.mu.Lock()
@@ -98,8 +99,8 @@ func (l *semaphoreLine) release(i int) {
 }
 
 func TestSemaphore(t *testing.T) {
-	s := newSemaphore(t, limiter.SemaphoreConfig{})
-	ask := limiter.SemaphoreAsk{Permits: 2, N: 1}
+	s := newSemaphore(t, semaphore.Config{})
+	ask := semaphore.Ask{Permits: 2, N: 1}
 	a := mustHold(t, s, "k", ask)
 	b, d, err := s.Acquire(t.Context(), "k", ask)
 	if want := (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2}); d != want || err != nil {
@@ -115,22 +116,22 @@ func TestSemaphore(t *testing.T) {
 	mustBeBusy(t, s, "k", ask)
 	a.Release()
 	b.Release()
-	if got, want := s.Stats(), (limiter.SemaphoreStats{Admitted: 4, Busy: 2}); got != want {
+	if got, want := s.Stats(), (semaphore.Stats{Admitted: 4, Busy: 2}); got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)
 	}
 }
 
 func TestSemaphoreArguments(t *testing.T) {
-	s := newSemaphore(t, limiter.SemaphoreConfig{})
+	s := newSemaphore(t, semaphore.Config{})
 	for _, tc := range []struct {
 		key string
-		ask limiter.SemaphoreAsk
+		ask semaphore.Ask
 	}{
-		{"", limiter.SemaphoreAsk{Permits: 1, N: 1}},
-		{"k", limiter.SemaphoreAsk{Permits: 0, N: 1}},
-		{"k", limiter.SemaphoreAsk{Permits: math.MinInt64, N: 1}},
-		{"k", limiter.SemaphoreAsk{Permits: 1, N: 0}},
-		{"k", limiter.SemaphoreAsk{Permits: 1, N: math.MinInt64}},
+		{"", semaphore.Ask{Permits: 1, N: 1}},
+		{"k", semaphore.Ask{Permits: 0, N: 1}},
+		{"k", semaphore.Ask{Permits: math.MinInt64, N: 1}},
+		{"k", semaphore.Ask{Permits: 1, N: 0}},
+		{"k", semaphore.Ask{Permits: 1, N: math.MinInt64}},
 	} {
 		if l, d, err := s.Acquire(t.Context(), tc.key, tc.ask); err == nil || l != nil || d.Allowed {
 			t.Errorf("Acquire(%q, %+v): %v, %+v, %v; want an error", tc.key, tc.ask, l, d, err)
@@ -139,11 +140,11 @@ func TestSemaphoreArguments(t *testing.T) {
 	if _, _, err := s.Acquire(t.Context(), "", semaphoreAsk(1)); !errors.Is(err, limiter.ErrNoKey) {
 		t.Errorf("no key: %v", err)
 	}
-	d := mustBeBusy(t, s, "k", limiter.SemaphoreAsk{Permits: 3, N: 4, Within: time.Hour, Queue: 1})
+	d := mustBeBusy(t, s, "k", semaphore.Ask{Permits: 3, N: 4, Within: time.Hour, Queue: 1})
 	if d.Limit != 3 || d.Remaining != 3 || d.RetryAfter != 0 {
 		t.Errorf("more than there are: %+v", d)
 	}
-	huge := limiter.SemaphoreAsk{Permits: math.MaxInt64, N: math.MaxInt64, Queue: math.MinInt, Class: math.MaxInt, Within: math.MinInt64}
+	huge := semaphore.Ask{Permits: math.MaxInt64, N: math.MaxInt64, Queue: math.MinInt, Class: math.MaxInt, Within: math.MinInt64}
 	l := mustHold(t, s, "k", huge)
 	mustBeBusy(t, s, "k", huge)
 	huge.Class, huge.Within = math.MinInt, math.MaxInt64
@@ -158,7 +159,7 @@ func TestSemaphoreArguments(t *testing.T) {
 		t.Errorf("left: %+v", got)
 	}
 	for _, keys := range []int{-1, 1<<24 + 1} {
-		if _, err := limiter.NewSemaphore(limiter.SemaphoreConfig{MaxKeys: keys}); err == nil {
+		if _, err := semaphore.New(semaphore.Config{MaxKeys: keys}); err == nil {
 			t.Errorf("MaxKeys %d: no error", keys)
 		}
 	}
@@ -166,8 +167,8 @@ func TestSemaphoreArguments(t *testing.T) {
 
 // A key beyond the bound passes, and what passed so holds nothing.
 func TestSemaphoreFull(t *testing.T) {
-	s := newSemaphore(t, limiter.SemaphoreConfig{MaxKeys: 2})
-	ask := limiter.SemaphoreAsk{Permits: 1, N: 1}
+	s := newSemaphore(t, semaphore.Config{MaxKeys: 2})
+	ask := semaphore.Ask{Permits: 1, N: 1}
 	a, b := mustHold(t, s, "a", ask), mustHold(t, s, "b", ask)
 	for range 2 {
 		l, d, err := s.Acquire(t.Context(), "c", ask)
@@ -178,7 +179,7 @@ func TestSemaphoreFull(t *testing.T) {
 		l.Release()
 	}
 	mustBeBusy(t, s, "a", ask)
-	if got, want := s.Stats(), (limiter.SemaphoreStats{Keys: 2, Held: 2, Admitted: 2, Busy: 1, Open: 2}); got != want {
+	if got, want := s.Stats(), (semaphore.Stats{Keys: 2, Held: 2, Admitted: 2, Busy: 1, Open: 2}); got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)
 	}
 	a.Release()
@@ -189,8 +190,8 @@ func TestSemaphoreFull(t *testing.T) {
 func TestSemaphoreOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(3)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, limiter.SemaphoreConfig{})}
-		var held []limiter.Lease
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		var held []semaphore.Lease
 		for range 3 {
 			held = append(held, mustHold(t, line.s, "k", ask))
 		}
@@ -227,7 +228,7 @@ func TestSemaphoreOrder(t *testing.T) {
 func TestSemaphoreUnfair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, limiter.SemaphoreConfig{Unfair: true})}
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{Unfair: true})}
 		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
 		low, two := ask, ask
 		low.Class, two.N = 1, 2
@@ -241,7 +242,7 @@ func TestSemaphoreUnfair(t *testing.T) {
 		b.Release()
 		c.Release()
 		line.want("two")
-		line.s.Acquire(t.Context(), "k", limiter.SemaphoreAsk{Permits: 1, N: 1}) // one after the other
+		line.s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 1, N: 1}) // one after the other
 		line.release(0)
 		line.want("two", "second")
 		line.release(1)
@@ -254,7 +255,7 @@ func TestSemaphoreUnfair(t *testing.T) {
 func TestSemaphoreLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, limiter.SemaphoreConfig{})}
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
 		mustHold(t, line.s, "k", ask)
 		two, three := ask, ask
 		two.N, two.Within = 2, time.Second
@@ -274,7 +275,7 @@ func TestSemaphoreLeave(t *testing.T) {
 		line.mu.Unlock()
 		line.want("one", "three context canceled", "two denied")
 		got := line.s.Stats()
-		if want := (limiter.SemaphoreStats{Keys: 1, Held: 2, Admitted: 2, Late: 1, Cancelled: 1}); got != want {
+		if want := (semaphore.Stats{Keys: 1, Held: 2, Admitted: 2, Late: 1, Cancelled: 1}); got != want {
 			t.Errorf("Stats() = %+v, want %+v", got, want)
 		}
 	})
@@ -284,7 +285,7 @@ func TestSemaphoreQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(1)
 		ask.Queue = 2
-		line := &semaphoreLine{t: t, s: newSemaphore(t, limiter.SemaphoreConfig{})}
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
 		a := mustHold(t, line.s, "k", ask)
 		line.come(t.Context(), "first", ask)
 		line.come(t.Context(), "second", ask)
@@ -294,7 +295,7 @@ func TestSemaphoreQueue(t *testing.T) {
 		a.Release()
 		line.want("first")
 		line.come(t.Context(), "third", ask)
-		if got, want := line.s.Stats(), (limiter.SemaphoreStats{Keys: 1, Held: 1, Waiting: 2, Admitted: 2, Full: 2}); got != want {
+		if got, want := line.s.Stats(), (semaphore.Stats{Keys: 1, Held: 1, Waiting: 2, Admitted: 2, Full: 2}); got != want {
 			t.Errorf("Stats() = %+v, want %+v", got, want)
 		}
 		line.s.Drain()
@@ -305,7 +306,7 @@ func TestSemaphoreQueue(t *testing.T) {
 func TestSemaphoreResize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, limiter.SemaphoreConfig{})}
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
 		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
 		two := ask
 		two.N = 2
@@ -342,7 +343,7 @@ func TestSemaphoreResize(t *testing.T) {
 func TestSemaphoreDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(1)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, limiter.SemaphoreConfig{})}
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
 		a := mustHold(t, line.s, "k", ask)
 		line.come(t.Context(), "waiter", ask)
 		line.s.Drain()
@@ -352,7 +353,7 @@ func TestSemaphoreDrain(t *testing.T) {
 		}
 		mustBeBusy(t, line.s, "k", ask)
 		a.Release()
-		if got, want := line.s.Stats(), (limiter.SemaphoreStats{Admitted: 1, Drained: 3}); got != want {
+		if got, want := line.s.Stats(), (semaphore.Stats{Admitted: 1, Drained: 3}); got != want {
 			t.Errorf("Stats() = %+v, want %+v", got, want)
 		}
 		line.s.Resume()
@@ -366,7 +367,7 @@ func TestSemaphoreEstimate(t *testing.T) {
 		ask := semaphoreAsk(2)
 		now := ask
 		now.Within = 0
-		line := &semaphoreLine{t: t, s: newSemaphore(t, limiter.SemaphoreConfig{})}
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
 		retry := func(n int64, class int, want time.Duration) {
 			t.Helper()
 			ask := now
@@ -406,7 +407,7 @@ func TestSemaphoreEstimate(t *testing.T) {
 func TestSemaphoreCancelAtHandover(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSemaphore(t, limiter.SemaphoreConfig{})
+			s := newSemaphore(t, semaphore.Config{})
 			a := mustHold(t, s, "k", semaphoreAsk(1))
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
@@ -414,7 +415,7 @@ func TestSemaphoreCancelAtHandover(t *testing.T) {
 					l.Release()
 				}
 			}()
-			next := make(chan limiter.Lease)
+			next := make(chan semaphore.Lease)
 			synctest.Wait()
 			go func() {
 				l, _, _ := s.Acquire(t.Context(), "k", semaphoreAsk(1))
@@ -436,7 +437,7 @@ func TestSemaphoreCancelAtHandover(t *testing.T) {
 func TestSemaphoreConcurrent(t *testing.T) {
 	const keys, permits, workers, rounds = 3, 4, 32, 300
 	for _, unfair := range []bool{false, true} {
-		s := newSemaphore(t, limiter.SemaphoreConfig{Unfair: unfair})
+		s := newSemaphore(t, semaphore.Config{Unfair: unfair})
 		var held [keys]atomic.Int64
 		var wg sync.WaitGroup
 		for i := range workers {
@@ -472,8 +473,8 @@ func TestSemaphoreConcurrent(t *testing.T) {
 
 // A key that comes and goes costs nothing but a sixteenth of an allocation, its lease's.
 func TestSemaphoreAllocations(t *testing.T) {
-	s := newSemaphore(t, limiter.SemaphoreConfig{})
-	ask := limiter.SemaphoreAsk{Permits: 10, N: 1}
+	s := newSemaphore(t, semaphore.Config{})
+	ask := semaphore.Ask{Permits: 10, N: 1}
 	mustHold(t, s, "known", ask)
 	for _, key := range []string{"known", "new"} {
 		if n := testing.AllocsPerRun(1000, func() { mustHold(t, s, key, ask).Release() }); n != 0 {
@@ -484,11 +485,11 @@ func TestSemaphoreAllocations(t *testing.T) {
 
 // Keys that are free again take no memory.
 func TestSemaphoreMemory(t *testing.T) {
-	s := newSemaphore(t, limiter.SemaphoreConfig{MaxKeys: 40_000})
-	var leases []limiter.Lease
+	s := newSemaphore(t, semaphore.Config{MaxKeys: 40_000})
+	var leases []semaphore.Lease
 	before := heapInUse()
 	for i := range 40_000 {
-		leases = append(leases, mustHold(t, s, fmt.Sprint(i), limiter.SemaphoreAsk{Permits: 1, N: 1}))
+		leases = append(leases, mustHold(t, s, fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1}))
 	}
 	for _, l := range leases {
 		l.Release()
@@ -513,8 +514,8 @@ func heapInUse() uint64 {
 }
 
 func BenchmarkSemaphore(b *testing.B) {
-	s := newSemaphore(b, limiter.SemaphoreConfig{})
-	ask := limiter.SemaphoreAsk{Permits: math.MaxInt64, N: 1}
+	s := newSemaphore(b, semaphore.Config{})
+	ask := semaphore.Ask{Permits: math.MaxInt64, N: 1}
 	mustHold(b, s, "k", ask)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -1,4 +1,4 @@
-package limiter_test
+package adaptive_test
 
 import (
 	"math"
@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/adaptive"
 )
 
-func newSchedule(t testing.TB, zone string, hours ...limiter.Hours) *limiter.Schedule {
+func newSchedule(t testing.TB, zone string, hours ...adaptive.Hours) *adaptive.Schedule {
 	t.Helper()
-	s, err := limiter.NewSchedule(limiter.ScheduleConfig{Zone: zone, Hours: hours})
+	s, err := adaptive.NewSchedule(adaptive.ScheduleConfig{Zone: zone, Hours: hours})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +31,10 @@ func clockTime(t testing.TB, at string) time.Time {
 
 func TestSchedule(t *testing.T) {
 	s := newSchedule(t, "Europe/Berlin",
-		limiter.Hours{From: 20 * time.Hour, To: 20*time.Hour + 30*time.Minute, Days: []time.Weekday{time.Friday}, Factor: 3}, // a campaign
-		limiter.Hours{From: 9 * time.Hour, To: 21 * time.Hour, Factor: 2},
-		limiter.Hours{From: 23 * time.Hour, To: time.Hour, Days: []time.Weekday{time.Saturday}, Factor: 0.5}, // into Sunday
-		limiter.Hours{From: 12 * time.Hour, To: 13 * time.Hour, Factor: 7},                                   // never: the second comes before
+		adaptive.Hours{From: 20 * time.Hour, To: 20*time.Hour + 30*time.Minute, Days: []time.Weekday{time.Friday}, Factor: 3}, // a campaign
+		adaptive.Hours{From: 9 * time.Hour, To: 21 * time.Hour, Factor: 2},
+		adaptive.Hours{From: 23 * time.Hour, To: time.Hour, Days: []time.Weekday{time.Saturday}, Factor: 0.5}, // into Sunday
+		adaptive.Hours{From: 12 * time.Hour, To: 13 * time.Hour, Factor: 7},                                   // never: the second comes before
 	)
 	for _, tc := range []struct {
 		at   string
@@ -65,7 +65,7 @@ func TestSchedule(t *testing.T) {
 
 // The next change may be a week away, or two where clocks put forward skip it.
 func TestScheduleWeeks(t *testing.T) {
-	s := newSchedule(t, "Europe/Berlin", limiter.Hours{From: 2 * time.Hour, To: 3 * time.Hour, Days: []time.Weekday{time.Sunday}, Factor: 2})
+	s := newSchedule(t, "Europe/Berlin", adaptive.Hours{From: 2 * time.Hour, To: 3 * time.Hour, Days: []time.Weekday{time.Sunday}, Factor: 2})
 	for at, want := range map[string]string{
 		"2026-03-15T03:00:00+01:00": "2026-03-22T02:00:00+01:00",
 		"2026-03-22T03:00:00+01:00": "2026-04-05T02:00:00+02:00",
@@ -78,11 +78,11 @@ func TestScheduleWeeks(t *testing.T) {
 
 // Days on which clocks are put forward and back.
 func TestScheduleDST(t *testing.T) {
-	hours := func(from, to time.Duration) limiter.Hours { return limiter.Hours{From: from, To: to, Factor: 2} }
+	hours := func(from, to time.Duration) adaptive.Hours { return adaptive.Hours{From: from, To: to, Factor: 2} }
 	const h, m = time.Hour, time.Minute
 	for _, tc := range []struct {
 		what, zone string
-		hours      limiter.Hours
+		hours      adaptive.Hours
 		from, to   string // when the hours begin and end; equal: they do not take place that day
 	}{
 		{"skipped", "Europe/Berlin", hours(2*h, 3*h), "2026-03-29T03:00:00+02:00", "2026-03-29T03:00:00+02:00"},
@@ -129,9 +129,9 @@ func TestScheduleNext(t *testing.T) {
 		return time.Duration(rapid.IntRange(0, 47).Draw(rt, "half hours")) * 30 * time.Minute
 	})
 	rapid.Check(t, func(rt *rapid.T) {
-		var hours []limiter.Hours
+		var hours []adaptive.Hours
 		for range rapid.IntRange(0, 4).Draw(rt, "hours") {
-			h := limiter.Hours{From: clock.Draw(rt, "from"), To: clock.Draw(rt, "to"), Factor: float64(rapid.IntRange(1, 3).Draw(rt, "factor"))}
+			h := adaptive.Hours{From: clock.Draw(rt, "from"), To: clock.Draw(rt, "to"), Factor: float64(rapid.IntRange(1, 3).Draw(rt, "factor"))}
 			for d := range rapid.IntRange(0, 3).Draw(rt, "days") {
 				h.Days = append(h.Days, time.Weekday((d*5+1)%7))
 			}
@@ -156,16 +156,16 @@ func TestScheduleNext(t *testing.T) {
 }
 
 func TestScheduleArguments(t *testing.T) {
-	for _, h := range []limiter.Hours{
+	for _, h := range []adaptive.Hours{
 		{From: -1, Factor: 1}, {From: 24 * time.Hour, Factor: 1}, {To: 24*time.Hour + 1, Factor: 1}, {To: -1, Factor: 1},
 		{Factor: 0}, {Factor: -1}, {Factor: 1001}, {Factor: 0.0009}, {Factor: math.NaN()}, {Factor: math.Inf(1)},
 		{Factor: 1, Days: []time.Weekday{7}}, {Factor: 1, Days: []time.Weekday{-1}},
 	} {
-		if _, err := limiter.NewSchedule(limiter.ScheduleConfig{Hours: []limiter.Hours{h}}); err == nil {
+		if _, err := adaptive.NewSchedule(adaptive.ScheduleConfig{Hours: []adaptive.Hours{h}}); err == nil {
 			t.Errorf("%+v: no error", h)
 		}
 	}
-	if _, err := limiter.NewSchedule(limiter.ScheduleConfig{Zone: "Mars/Olympus"}); err == nil {
+	if _, err := adaptive.NewSchedule(adaptive.ScheduleConfig{Zone: "Mars/Olympus"}); err == nil {
 		t.Error("a zone that there is not: no error")
 	}
 	s := newSchedule(t, "")
@@ -174,15 +174,15 @@ func TestScheduleArguments(t *testing.T) {
 			t.Errorf("an empty one at %v: %v, %v", at, got, s.Next(at))
 		}
 	}
-	all := newSchedule(t, "", limiter.Hours{Factor: 2})
+	all := newSchedule(t, "", adaptive.Hours{Factor: 2})
 	if at := time.Unix(0, 0); all.At(at) != 2 || !all.Next(at).IsZero() {
 		t.Errorf("all day, every day: %v, %v", all.At(at), all.Next(at))
 	}
 }
 
 func TestScheduleQuota(t *testing.T) {
-	at := func(factor float64) (s *limiter.Schedule, when time.Time) {
-		return newSchedule(t, "", limiter.Hours{Factor: factor}), time.Unix(0, 0)
+	at := func(factor float64) (s *adaptive.Schedule, when time.Time) {
+		return newSchedule(t, "", adaptive.Hours{Factor: factor}), time.Unix(0, 0)
 	}
 	rate := func(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
 	for _, tc := range []struct {

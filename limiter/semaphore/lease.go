@@ -1,15 +1,15 @@
-package limiter
+package semaphore
 
 import "time"
 
-// lease is a [Lease] of a MemorySemaphore. The lock of its stripe guards key.
+// lease is a [Lease] of a Memory. The lock of its stripe guards key.
 //
 // Leases are not pooled: somebody may release one a second time, long after, and must
 // not release another's. They are made by the dozen, since each is small: what they
 // cost beside the lock is not seen.
 type lease struct {
-	stripe *semaphoreStripe
-	key    *semaphoreKey // nil: released
+	stripe *stripe
+	key    *keyState // nil: released
 	n      int64
 	since  time.Duration
 }
@@ -17,7 +17,7 @@ type lease struct {
 const leasesAtOnce = 16
 
 // grant takes n permits, which are free.
-func (st *semaphoreStripe) grant(k *semaphoreKey, n int64, now time.Duration) *lease {
+func (st *stripe) grant(k *keyState, n int64, now time.Duration) *lease {
 	if len(st.leases) == 0 {
 		st.leases = make([]lease, leasesAtOnce)
 	}
@@ -45,7 +45,7 @@ func (l *lease) Release() {
 
 // returned learns from a lease that was held for so long: the mean moves by an eighth,
 // as that of TCP's round trips does (RFC 6298).
-func (k *semaphoreKey) returned(held time.Duration) {
+func (k *keyState) returned(held time.Duration) {
 	if k.mean == 0 {
 		k.mean = max(held, 1)
 		return
@@ -54,7 +54,7 @@ func (k *semaphoreKey) returned(held time.Duration) {
 }
 
 // giveBack takes back a lease's permits and hands them to those who wait.
-func (st *semaphoreStripe) giveBack(l *lease, now time.Duration) {
+func (st *stripe) giveBack(l *lease, now time.Duration) {
 	k := l.key
 	l.key = nil
 	k.held -= l.n

@@ -1,4 +1,4 @@
-package limiter
+package permits
 
 import (
 	"cmp"
@@ -6,21 +6,19 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/hotparam/hotparam"
 )
 
-// permitsObject is what all clients share.
-type permitsObject struct {
+// object is what all clients share.
+type object struct {
 	clock func() time.Duration
 
 	mu      sync.Mutex
 	read    time.Duration // what the clock told last
 	now     time.Duration // the time that has passed by it, and never goes back
-	rate    PermitRate    // zero: none is set
+	rate    Rate          // zero: none is set
 	ends    time.Duration // when rate and state go
 	idle    bool          // ends is by KeepAlive
-	clients map[string]*permitsOf
+	clients map[string]*account
 	swept   int // how many clients the last sweep left
 	waiting int // in all lines
 	came    int64
@@ -28,29 +26,29 @@ type permitsObject struct {
 
 // tick makes it now. By up to a minute the clock may go back and is waited for; by more
 // it is another clock. Who calls it holds the lock, as for all below.
-func (o *permitsObject) tick() time.Duration {
+func (o *object) tick() time.Duration {
 	switch passed := o.clock() - o.read; {
 	case passed >= 0:
 		o.now = endAfter(o.now, passed)
 		o.read += passed
-	case -passed > time.Duration(maxBack):
+	case -passed > time.Minute:
 		o.read += passed
 	}
 	if o.now >= o.ends && !(o.idle && o.waiting > 0) {
-		o.reset(PermitRate{})
+		o.reset(Rate{})
 	}
 	return o.now
 }
 
 // reset sets a rate, with all permits there. Those who wait stay in line.
-func (o *permitsObject) reset(r PermitRate) {
-	var all []*permitWaiter
+func (o *object) reset(r Rate) {
+	var all []*waiter
 	for _, c := range o.clients {
 		for e := c.line.Front(); e != nil; e = e.Next() {
-			all = append(all, e.Value.(*permitWaiter))
+			all = append(all, e.Value.(*waiter))
 		}
 	}
-	slices.SortFunc(all, func(a, b *permitWaiter) int { return cmp.Compare(a.came, b.came) })
+	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.came, b.came) })
 	o.rate, o.ends, o.idle = r, noEnd, false
 	clear(o.clients)
 	for _, w := range all {
@@ -62,14 +60,14 @@ func (o *permitsObject) reset(r PermitRate) {
 }
 
 // changed wakes those who are first in line, since it may be their turn.
-func (o *permitsObject) changed() {
+func (o *object) changed() {
 	for _, c := range o.clients {
 		c.changed()
 	}
 }
 
 // used prolongs the life of what goes without use.
-func (o *permitsObject) used() {
+func (o *object) used() {
 	if o.rate.KeepAlive > 0 {
 		o.ends, o.idle = endAfter(o.now, o.rate.KeepAlive), true
 	}
@@ -81,10 +79,10 @@ const noEnd time.Duration = math.MaxInt64
 // endAfter is t and d, neither below 0, or noEnd.
 func endAfter(t, d time.Duration) time.Duration { return t + min(d, noEnd-t) }
 
-func (o *permitsObject) isSet() bool { return o.rate.Rate.N > 0 }
+func (o *object) isSet() bool { return o.rate.Rate.N > 0 }
 
 // known are the permits of a client; nil: all are there.
-func (o *permitsObject) known(client string) *permitsOf {
+func (o *object) known(client string) *account {
 	if !o.rate.PerClient {
 		client = ""
 	}
@@ -92,11 +90,11 @@ func (o *permitsObject) known(client string) *permitsOf {
 }
 
 // of are the permits of a client, which is known from then on.
-func (o *permitsObject) of(client string) *permitsOf {
+func (o *object) of(client string) *account {
 	c := o.known(client)
 	if c == nil {
 		o.sweep()
-		c = &permitsOf{log: newWindow[logFrame](o.quota(), o.now)}
+		c = &account{log: newLog(o.rate.Rate, o.now)}
 		if !o.rate.PerClient {
 			client = ""
 		}
@@ -105,13 +103,9 @@ func (o *permitsObject) of(client string) *permitsOf {
 	return c
 }
 
-func (o *permitsObject) quota() *hotparam.Quota {
-	return &hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: o.rate.Rate, Burst: o.rate.Rate.N}
-}
-
 // sweep forgets clients that have taken nothing lately, once there are twice as many as
 // it left the last time.
-func (o *permitsObject) sweep() {
+func (o *object) sweep() {
 	if len(o.clients) < 2*o.swept+64 {
 		return
 	}
@@ -124,14 +118,14 @@ func (o *permitsObject) sweep() {
 }
 
 // wants tells what is wrong with wanting n permits.
-func (o *permitsObject) wants(n int64) error {
+func (o *object) wants(n int64) error {
 	switch {
 	case n < 1:
-		return ErrNoPermits
+		return ErrNone
 	case !o.isSet():
 		return ErrRateNotSet
 	case n > o.rate.Rate.N:
-		return ErrTooManyPermits
+		return ErrTooMany
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package limiter
+package adaptive
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // CPU measures how busy the processors are that this process runs on, on Linux: those
 // of the machine (/proc/stat), or the share of them that a cgroup of the process is
 // held to (cgroup v2, cpu.max), whichever is the busier. It is an input for
-// [AdaptiveConfig].CPU.
+// [Config].CPU.
 type CPU struct {
 	files  fs.FS // of the machine, from its root
 	every  time.Duration
@@ -42,12 +42,12 @@ func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
 		c.Every = 250 * time.Millisecond
 	}
 	if c.Every < 10*time.Millisecond || c.Every > time.Minute {
-		return nil, fmt.Errorf("limiter: CPU: Every %v: must be 10ms to 1m", c.Every)
+		return nil, fmt.Errorf("adaptive: CPU: Every %v: must be 10ms to 1m", c.Every)
 	}
 	p := &CPU{files: files, every: c.Every}
 	p.usage.Store(math.Float64bits(math.NaN()))
 	if _, _, err := p.machine(); err != nil {
-		return nil, fmt.Errorf("limiter: CPU: only Linux tells how busy it is: %w", err)
+		return nil, fmt.Errorf("adaptive: CPU: only Linux tells how busy it is: %w", err)
 	}
 	p.groups = p.limited()
 	return p, nil
@@ -78,7 +78,7 @@ func (p *CPU) Run(ctx context.Context) error {
 			last = next
 		}
 	}
-	return fmt.Errorf("limiter: CPU: %w", err)
+	return fmt.Errorf("adaptive: CPU: %w", err)
 }
 
 // cpuReading is what all counters stand at.

@@ -1,4 +1,4 @@
-package limiter
+package adaptive
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 // safe for concurrent use.
 //
 // It does nothing by itself: whoever keeps the limit applies it now and at each Next,
-// for example to the quota of a limiter or the Max of an [Adaptive]:
+// for example to the quota of a limiter or the Max of a [Limiter]:
 //
-//	err := named.SetQuota(schedule.Quota(base, time.Now()))
+//	err := l.SetQuota(schedule.Quota(base, time.Now()))
 type Schedule struct {
 	zone  *time.Location
 	hours []Hours
@@ -50,12 +50,12 @@ const minFactor = 1.0 / MaxFactor
 func NewSchedule(c ScheduleConfig) (*Schedule, error) {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
-		return nil, fmt.Errorf("limiter: schedule: zone %q: %w", c.Zone, err)
+		return nil, fmt.Errorf("adaptive: schedule: zone %q: %w", c.Zone, err)
 	}
 	s := &Schedule{zone: zone}
 	for i, h := range c.Hours {
 		if err := h.validate(); err != nil {
-			return nil, fmt.Errorf("limiter: schedule: hours %d: %w", i+1, err)
+			return nil, fmt.Errorf("adaptive: schedule: hours %d: %w", i+1, err)
 		}
 		h.Days = slices.Clone(h.Days)
 		s.hours = append(s.hours, h)
@@ -147,7 +147,7 @@ func (s *Schedule) clock(year int, month time.Month, day int, at time.Duration) 
 }
 
 // Scale is the limit n as it is at t, at least 1: a concurrency, or the Max of an
-// [Adaptive].
+// [Limiter].
 func (s *Schedule) Scale(n int64, t time.Time) int64 { return scaled(n, s.At(t)) }
 
 // Quota is the quota as it is at t: rate and burst times the factor, one permit at

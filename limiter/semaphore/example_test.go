@@ -1,20 +1,20 @@
-package limiter_test
+package semaphore_test
 
 import (
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // Two reports of each customer are made at a time; one more may wait for a second.
-func ExampleMemorySemaphore() {
-	reports, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+func Example() {
+	reports, err := semaphore.New(semaphore.Config{})
 	if err != nil {
 		panic(err)
 	}
-	ask := limiter.SemaphoreAsk{Permits: 2, N: 1, Queue: 1, Within: time.Second}
+	ask := semaphore.Ask{Permits: 2, N: 1, Queue: 1, Within: time.Second}
 	report := func(customer string) error {
 		lease, d, err := reports.Acquire(context.Background(), customer, ask)
 		if err != nil {

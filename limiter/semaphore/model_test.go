@@ -1,4 +1,4 @@
-package limiter
+package semaphore
 
 import (
 	"cmp"
@@ -46,7 +46,7 @@ func (m *semaphoreModel) serve() (served []*modelWaiter) {
 	return served
 }
 
-func (m *semaphoreModel) passes(ask *SemaphoreAsk) bool {
+func (m *semaphoreModel) passes(ask *Ask) bool {
 	if ask.N > m.permits-m.held {
 		return false
 	}
@@ -69,7 +69,7 @@ func isReady(w *waiter) bool {
 func TestSemaphoreIsItsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &semaphoreModel{unfair: rapid.Bool().Draw(rt, "unfair"), permits: 3}
-		s, err := NewSemaphore(SemaphoreConfig{Unfair: m.unfair})
+		s, err := New(Config{Unfair: m.unfair})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"acquire": func(rt *rapid.T) {
-				ask := &SemaphoreAsk{
+				ask := &Ask{
 					Permits: rapid.SampledFrom([]int64{m.permits, m.permits, m.permits, 1, 3, 6}).Draw(rt, "permits"),
 					N:       rapid.Int64Range(1, 4).Draw(rt, "n"),
 					Class:   rapid.IntRange(0, 3).Draw(rt, "class"),
@@ -141,7 +141,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 				w := m.line[i].real
 				m.line = slices.Delete(m.line, i, i+1)
 				if rapid.Bool().Draw(rt, "late") {
-					st.late(w, &SemaphoreAsk{Permits: m.permits, N: w.n})
+					st.late(w, &Ask{Permits: m.permits, N: w.n})
 				} else {
 					st.cancel(w)
 				}

@@ -1,27 +1,30 @@
-package limiter
+package permits
 
 import (
 	"container/list"
 	"context"
 	"time"
+
+	"github.com/hotparam/hotparam/limiter"
 )
 
-// permitsOf are the permits of one client, or of all.
-type permitsOf struct {
-	log  *window[logFrame]
-	line list.List // of *permitWaiter, in order of arrival
-	// plan is log with what those in line will take; nil: to be made when need be.
-	plan *window[logFrame]
+// account is the permits of one client, or of all.
+type account struct {
+	log  log
+	line list.List // of *waiter, in order of arrival
+	// plan is log with what those in line will take. Nil means that it is made when it
+	// is needed.
+	plan limiter.State
 }
 
-// permitWaiter stands in line. Only the first in a line, and who has a timeout, has a
+// waiter stands in line. Only the first in a line, and who has a timeout, has a
 // timer; whoever looks, when it fires, serves all in that line whose turn it is.
-type permitWaiter struct {
+type waiter struct {
 	client string
 	n      int64
 	until  time.Duration // or noEnd
 	came   int64
-	of     *permitsOf
+	of     *account
 	place  *list.Element
 	wake   chan struct{}
 	// over: it stands in line no more, since it took the permits or never will.
@@ -30,21 +33,21 @@ type permitWaiter struct {
 }
 
 // acquire takes n permits or, if they will be there in time, gets in line.
-func (o *permitsObject) acquire(client string, n int64, within time.Duration) (took bool, w *permitWaiter, err error) {
+func (o *object) acquire(client string, n int64, within time.Duration) (took bool, w *waiter, err error) {
 	if err := o.wants(n); err != nil {
 		return false, nil, err
 	}
 	o.used()
 	c := o.of(client)
 	o.serve(c) // whose turn it is already
-	if c.line.Len() == 0 && c.log.Do(o.now, Ask{Kind: Take, N: n}).Allowed {
+	if c.line.Len() == 0 && c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: n}).Allowed {
 		return true, nil, nil
 	}
 	if within == 0 || !c.due(o.now, n, within) {
 		return false, nil, nil
 	}
 	o.came++
-	w = &permitWaiter{client: client, n: n, until: endAfter(o.now, within), came: o.came, of: c, wake: make(chan struct{}, 1)}
+	w = &waiter{client: client, n: n, until: endAfter(o.now, within), came: o.came, of: c, wake: make(chan struct{}, 1)}
 	w.place = c.line.PushBack(w)
 	o.waiting++
 	return false, w, nil
@@ -52,19 +55,17 @@ func (o *permitsObject) acquire(client string, n int64, within time.Duration) (t
 
 // due plans for n permits for one more in line; false: they would come too late. Who
 // waits for ever needs no plan, unless there is one.
-func (c *permitsOf) due(now time.Duration, n int64, within time.Duration) bool {
+func (c *account) due(now time.Duration, n int64, within time.Duration) bool {
 	if c.plan == nil {
 		if within == noEnd {
 			return true
 		}
-		plan := *c.log
-		plan.slots = plan.slots.copied()
-		c.plan = &plan
+		c.plan = c.log.Clone()
 		for e := c.line.Front(); e != nil; e = e.Next() {
-			c.plan.Do(now, Ask{Kind: Reserve, N: e.Value.(*permitWaiter).n, Within: noEnd})
+			c.plan.Do(now, limiter.Ask{Kind: limiter.Reserve, N: e.Value.(*waiter).n, Within: noEnd})
 		}
 	}
-	if c.plan.Do(now, Ask{Kind: Reserve, N: n, Within: within}).Allowed || within == noEnd {
+	if c.plan.Do(now, limiter.Ask{Kind: limiter.Reserve, N: n, Within: within}).Allowed || within == noEnd {
 		return true
 	}
 	if c.line.Len() == 0 {
@@ -74,7 +75,7 @@ func (c *permitsOf) due(now time.Duration, n int64, within time.Duration) bool {
 }
 
 // wait waits until the wait is over.
-func (o *permitsObject) wait(ctx context.Context, w *permitWaiter) (bool, error) {
+func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 	var timer *time.Timer
 	var fired <-chan time.Time
 	for {
@@ -103,7 +104,7 @@ func (o *permitsObject) wait(ctx context.Context, w *permitWaiter) (bool, error)
 }
 
 // turn looks whether the wait is over, and tells when to look again; 0: it is.
-func (o *permitsObject) turn(ctx context.Context, w *permitWaiter) time.Duration {
+func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tick()
@@ -127,14 +128,14 @@ func (o *permitsObject) turn(ctx context.Context, w *permitWaiter) time.Duration
 
 // serve ends the wait of those in line, from the first on, who need not or cannot wait
 // any longer, and tells how long the next one has to.
-func (o *permitsObject) serve(c *permitsOf) time.Duration {
+func (o *object) serve(c *account) time.Duration {
 	for c.line.Len() > 0 {
-		w := c.line.Front().Value.(*permitWaiter)
+		w := c.line.Front().Value.(*waiter)
 		if err := o.wants(w.n); err != nil { // the rate is another now
 			o.end(w, false, err)
 			continue
 		}
-		d := c.log.Do(o.now, Ask{Kind: Take, N: w.n})
+		d := c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: w.n})
 		if !d.Allowed && d.RetryAfter <= w.until-o.now {
 			return d.RetryAfter
 		}
@@ -144,10 +145,10 @@ func (o *permitsObject) serve(c *permitsOf) time.Duration {
 }
 
 // end ends a wait.
-func (o *permitsObject) end(w *permitWaiter, took bool, err error) {
+func (o *object) end(w *waiter, took bool, err error) {
 	w.over, w.took, w.err = true, took, err
 	w.of.line.Remove(w.place)
-	w.tell()
+	w.wakeUp()
 	w.of.changed()
 	o.waiting--
 	if took {
@@ -156,7 +157,7 @@ func (o *permitsObject) end(w *permitWaiter, took bool, err error) {
 }
 
 // tell makes it look.
-func (w *permitWaiter) tell() {
+func (w *waiter) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default: // it is told already
@@ -164,20 +165,15 @@ func (w *permitWaiter) tell() {
 }
 
 // changed makes the first in line look: its turn may come at another time now.
-func (c *permitsOf) changed() {
+func (c *account) changed() {
 	c.plan = nil
 	if first := c.line.Front(); first != nil {
-		first.Value.(*permitWaiter).tell()
+		first.Value.(*waiter).wakeUp()
 	}
 }
 
 // release gives back the newest n permits.
-func (c *permitsOf) release(now time.Duration, n int64) {
-	t, _ := c.log.advance(now)
-	for n > 0 && c.log.slots.n > 0 {
-		newest := *c.log.slots.newest()
-		c.log.giveBack(t, newest.at, n)
-		n -= newest.n
-	}
+func (c *account) release(now time.Duration, n int64) {
+	c.log.ReleaseNewest(now, n)
 	c.changed()
 }

@@ -1,4 +1,4 @@
-package limiter
+package permits
 
 import (
 	"cmp"
@@ -17,37 +17,37 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-var _ Permits = (*MemoryPermits)(nil)
+var _ RateLimiter = (*Memory)(nil)
 
-func permitRate(n int64, per time.Duration) PermitRate {
-	return PermitRate{Rate: hotparam.Rate{N: n, Per: per}}
+func permitRate(n int64, per time.Duration) Rate {
+	return Rate{Rate: hotparam.Rate{N: n, Per: per}}
 }
 
 // newTestPermits are permits with a rate.
-func newTestPermits(t *testing.T, r PermitRate) *MemoryPermits {
+func newTestPermits(t *testing.T, r Rate) *Memory {
 	t.Helper()
-	p := NewPermits(PermitsConfig{})
+	p := New(Config{})
 	if err := p.SetRate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func wantPermits(t *testing.T, p Permits, want int64) {
+func wantPermits(t *testing.T, p RateLimiter, want int64) {
 	t.Helper()
 	if n, err := p.AvailablePermits(t.Context()); n != want || err != nil {
 		t.Errorf("%d permits there, %v; want %d", n, err, want)
 	}
 }
 
-func wantAcquire(t *testing.T, p Permits, n int64, want bool) {
+func wantAcquire(t *testing.T, p RateLimiter, n int64, want bool) {
 	t.Helper()
 	if took, err := p.TryAcquire(t.Context(), n); took != want || err != nil {
 		t.Errorf("%d permits: %t, %v; want %t", n, took, err, want)
 	}
 }
 
-func permitsWaiting(p *MemoryPermits) int {
+func permitsWaiting(p *Memory) int {
 	p.object.mu.Lock()
 	defer p.object.mu.Unlock()
 	return p.object.waiting
@@ -55,7 +55,7 @@ func permitsWaiting(p *MemoryPermits) int {
 
 func TestPermitsRate(t *testing.T) {
 	t.Run("E1: TrySetRate sets only what is unset, and says whether it did", func(t *testing.T) {
-		p := NewPermits(PermitsConfig{})
+		p := New(Config{})
 		for i, want := range []bool{true, false, false} {
 			if set, err := p.TrySetRate(t.Context(), permitRate(int64(3+i), time.Second)); set != want || err != nil {
 				t.Errorf("call %d: %t, %v; want %t", i, set, err, want)
@@ -84,16 +84,16 @@ func TestPermitsRate(t *testing.T) {
 		}
 	})
 	t.Run("E3: an unset rate, n above the rate, and n below 1 are errors", func(t *testing.T) {
-		unset, set := NewPermits(PermitsConfig{}), newTestPermits(t, permitRate(3, time.Second))
-		for name, call := range map[string]func(p Permits, n int64) error{
-			"TryAcquire": func(p Permits, n int64) error { _, err := p.TryAcquire(t.Context(), n); return err },
-			"TryAcquireWithin": func(p Permits, n int64) error {
+		unset, set := New(Config{}), newTestPermits(t, permitRate(3, time.Second))
+		for name, call := range map[string]func(p RateLimiter, n int64) error{
+			"TryAcquire": func(p RateLimiter, n int64) error { _, err := p.TryAcquire(t.Context(), n); return err },
+			"TryAcquireWithin": func(p RateLimiter, n int64) error {
 				_, err := p.TryAcquireWithin(t.Context(), n, time.Minute)
 				return err
 			},
-			"Acquire": func(p Permits, n int64) error { return p.Acquire(t.Context(), n) },
+			"Acquire": func(p RateLimiter, n int64) error { return p.Acquire(t.Context(), n) },
 		} {
-			for n, want := range map[int64]error{4: ErrTooManyPermits, 0: ErrNoPermits, -1: ErrNoPermits} {
+			for n, want := range map[int64]error{4: ErrTooMany, 0: ErrNone, -1: ErrNone} {
 				if err := call(set, n); !errors.Is(err, want) {
 					t.Errorf("%s(%d): %v, want %v", name, n, err, want)
 				}
@@ -112,18 +112,18 @@ func TestPermitsRate(t *testing.T) {
 				t.Errorf("%s, no rate: %v", name, err)
 			}
 		}
-		if err := set.Release(t.Context(), 0); !errors.Is(err, ErrNoPermits) {
+		if err := set.Release(t.Context(), 0); !errors.Is(err, ErrNone) {
 			t.Errorf("Release(0): %v", err)
 		}
 	})
 	t.Run("rates that are none", func(t *testing.T) {
-		for _, r := range []PermitRate{
+		for _, r := range []Rate{
 			{}, permitRate(0, time.Second), permitRate(-1, time.Second), permitRate(1, 0), permitRate(1, -1),
 			permitRate(1<<62, time.Second), permitRate(1, 1<<62),
 			{Rate: hotparam.Rate{N: 1, Per: time.Second}, KeepAlive: time.Second - 1},
 			{Rate: hotparam.Rate{N: 1, Per: time.Second}, KeepAlive: -1},
 		} {
-			p := NewPermits(PermitsConfig{})
+			p := New(Config{})
 			_, err := p.TrySetRate(t.Context(), r)
 			if err == nil || p.SetRate(t.Context(), r) == nil || p.UpdateRate(t.Context(), r) == nil {
 				t.Errorf("%+v is taken for a rate", r)
@@ -221,7 +221,7 @@ func TestPermitsSlide(t *testing.T) {
 }
 
 func TestPermitsEnd(t *testing.T) {
-	gone := func(t *testing.T, p Permits, want bool) {
+	gone := func(t *testing.T, p RateLimiter, want bool) {
 		t.Helper()
 		if _, err := p.Config(t.Context()); errors.Is(err, ErrRateNotSet) != want {
 			t.Errorf("config: %v; gone should be %t", err, want)
@@ -236,7 +236,7 @@ func TestPermitsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		t.Log("E5: Expire, ClearExpire, Delete")
-		p := NewPermits(PermitsConfig{})
+		p := New(Config{})
 		expire := func() (bool, error) { return p.Expire(ctx, time.Minute) }
 		clearExpire := func() (bool, error) { return p.ClearExpire(ctx) }
 		remove := func() (bool, error) { return p.Delete(ctx) }
@@ -330,7 +330,7 @@ func TestPermitsWait(t *testing.T) {
 		start time.Time
 		ends  []end
 	}
-	wait := func(w *waits, p Permits, ctx context.Context, n int64, timeout time.Duration) {
+	wait := func(w *waits, p RateLimiter, ctx context.Context, n int64, timeout time.Duration) {
 		if w.start.IsZero() {
 			w.start = time.Now()
 		}
@@ -422,7 +422,7 @@ func TestPermitsWait(t *testing.T) {
 		p.UpdateRate(t.Context(), permitRate(2, 6*time.Second)) // later than it would wait
 		wait(&w, p, t.Context(), 2, noEnd)
 		p.UpdateRate(t.Context(), permitRate(1, 5*time.Second))
-		want(t, &w, end{2, 5 * time.Second, true, nil}, end{2, 5 * time.Second, false, nil}, end{2, 5 * time.Second, false, ErrTooManyPermits})
+		want(t, &w, end{2, 5 * time.Second, true, nil}, end{2, 5 * time.Second, false, nil}, end{2, 5 * time.Second, false, ErrTooMany})
 
 		w.ends = nil
 		wait(&w, p, t.Context(), 1, noEnd)
@@ -478,7 +478,7 @@ func TestPermitsWait(t *testing.T) {
 	})
 	run("whose turn it is comes first, even if it is not awake yet", func(t *testing.T) {
 		var now atomic.Int64
-		p := NewPermits(PermitsConfig{Clock: func() time.Duration { return time.Duration(now.Load()) }})
+		p := New(Config{Clock: func() time.Duration { return time.Duration(now.Load()) }})
 		p.SetRate(t.Context(), permitRate(1, 10*time.Second))
 		wantAcquire(t, p, 1, true)
 		var w waits
@@ -509,7 +509,7 @@ func TestPermitsWait(t *testing.T) {
 // TestPermitsClockBack: the clock that is given may go back.
 func TestPermitsClockBack(t *testing.T) {
 	now := 100 * time.Second
-	p := NewPermits(PermitsConfig{Clock: func() time.Duration { return now }})
+	p := New(Config{Clock: func() time.Duration { return now }})
 	p.SetRate(t.Context(), permitRate(1, 10*time.Second))
 	wantAcquire(t, p, 1, true)
 	for range 20 { // no span of time counts twice
@@ -579,7 +579,7 @@ func TestPermitsBound(t *testing.T) {
 
 func TestPermitsAllocations(t *testing.T) {
 	now := time.Duration(0)
-	p := NewPermits(PermitsConfig{Clock: func() time.Duration { return now }})
+	p := New(Config{Clock: func() time.Duration { return now }})
 	p.SetRate(t.Context(), permitRate(4, time.Second))
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(1000, func() {

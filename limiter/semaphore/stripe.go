@@ -1,4 +1,4 @@
-package limiter
+package semaphore
 
 import (
 	"context"
@@ -8,27 +8,27 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// semaphoreStripes is how many locks the keys of a semaphore share.
-const semaphoreStripes = 64
+// stripeCount is how many locks the keys of a semaphore share.
+const stripeCount = 64
 
-// semaphoreStripe is the keys of one lock.
-type semaphoreStripe struct {
-	semaphore *MemorySemaphore // fixed
+// stripe is the keys of one lock.
+type stripe struct {
+	semaphore *Memory // fixed
 	mu        sync.Mutex
-	keys      map[string]*semaphoreKey // those of which permits are held
-	peak      int                      // most keys since the map was made
-	idle      *semaphoreKey            // some to use again
+	keys      map[string]*keyState // those of which permits are held
+	peak      int                  // most keys since the map was made
+	idle      *keyState            // some to use again
 	idles     int
-	leases    []lease        // to be used
-	stats     SemaphoreStats // but for Keys
-	_         [32]byte       // whole cache lines
+	leases    []lease  // to be used
+	stats     Stats    // but for Keys
+	_         [32]byte // whole cache lines
 }
 
-func (st *semaphoreStripe) now() time.Duration { return time.Since(st.semaphore.start) }
+func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
 // acquire takes permits, or denies them, or gives a place in the line. A pass for want
 // of room has neither lease nor waiter.
-func (st *semaphoreStripe) acquire(name string, ask *SemaphoreAsk) (*lease, *waiter, hotparam.Decision) {
+func (st *stripe) acquire(name string, ask *Ask) (*lease, *waiter, hotparam.Decision) {
 	now := st.now()
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -69,7 +69,7 @@ func (st *semaphoreStripe) acquire(name string, ask *SemaphoreAsk) (*lease, *wai
 }
 
 // wait waits until it is the waiter's turn, ask.Within is over or the context ends.
-func (st *semaphoreStripe) wait(ctx context.Context, w *waiter, ask *SemaphoreAsk) (*lease, hotparam.Decision, error) {
+func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*lease, hotparam.Decision, error) {
 	timer := time.NewTimer(ask.Within)
 	defer timer.Stop()
 	select {
@@ -84,7 +84,7 @@ func (st *semaphoreStripe) wait(ctx context.Context, w *waiter, ask *SemaphoreAs
 }
 
 // late denies one who waited in vain, unless it was served in the same instant.
-func (st *semaphoreStripe) late(w *waiter, ask *SemaphoreAsk) {
+func (st *stripe) late(w *waiter, ask *Ask) {
 	now := st.now()
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -98,7 +98,7 @@ func (st *semaphoreStripe) late(w *waiter, ask *SemaphoreAsk) {
 
 // cancel takes out one who does not want to wait any longer. What it got in the same
 // instant goes to the next.
-func (st *semaphoreStripe) cancel(w *waiter) {
+func (st *stripe) cancel(w *waiter) {
 	now := st.now()
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -113,14 +113,14 @@ func (st *semaphoreStripe) cancel(w *waiter) {
 }
 
 // leave takes a waiter out of the line. Those behind it may fit where it did not.
-func (st *semaphoreStripe) leave(w *waiter, now time.Duration) {
+func (st *stripe) leave(w *waiter, now time.Duration) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
 	st.serve(w.key, now)
 }
 
 // serve hands free permits to those who wait, in their order, until one does not fit.
-func (st *semaphoreStripe) serve(k *semaphoreKey, now time.Duration) {
+func (st *stripe) serve(k *keyState, now time.Duration) {
 	if k.line == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (st *semaphoreStripe) serve(k *semaphoreKey, now time.Duration) {
 }
 
 // resize changes how many permits there are, and denies those who want more.
-func (st *semaphoreStripe) resize(k *semaphoreKey, permits int64, now time.Duration) {
+func (st *stripe) resize(k *keyState, permits int64, now time.Duration) {
 	less := permits < k.permits
 	k.permits = permits
 	if less && k.line != nil {
@@ -148,7 +148,7 @@ func (st *semaphoreStripe) resize(k *semaphoreKey, permits int64, now time.Durat
 	st.serve(k, now)
 }
 
-func (st *semaphoreStripe) drain() {
+func (st *stripe) drain() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, k := range st.keys {
@@ -162,14 +162,14 @@ func (st *semaphoreStripe) drain() {
 }
 
 // dismiss denies one who waits.
-func (st *semaphoreStripe) dismiss(w *waiter, retry time.Duration) {
+func (st *stripe) dismiss(w *waiter, retry time.Duration) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
-	w.decision = w.key.denied(&SemaphoreAsk{Permits: w.key.permits}, retry)
+	w.decision = w.key.denied(&Ask{Permits: w.key.permits}, retry)
 	close(w.ready)
 }
 
-func (st *semaphoreStripe) addTo(all *SemaphoreStats) {
+func (st *stripe) addTo(all *Stats) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	all.Held += st.stats.Held

@@ -1,4 +1,4 @@
-package limiter_test
+package adaptive_test
 
 import (
 	"math"
@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/adaptive"
 )
 
 func TestRamp(t *testing.T) {
-	r := limiter.Ramp{Over: 100 * time.Second, From: 0.2}
+	r := adaptive.Ramp{Over: 100 * time.Second, From: 0.2}
 	for _, tc := range []struct {
 		age  time.Duration
 		want float64
@@ -37,7 +37,7 @@ func TestRamp(t *testing.T) {
 			t.Errorf("Quota at %v: %+v, want %+v", tc.age, got, tc.want)
 		}
 	}
-	from0 := limiter.Ramp{Over: time.Second}.Quota(base, 0)
+	from0 := adaptive.Ramp{Over: time.Second}.Quota(base, 0)
 	if err := from0.Validate(); err != nil || from0.Burst != 1 || from0.Rate.PerSecond() > 0.011 {
 		t.Errorf("from nothing: %+v, %v", from0, err)
 	}
@@ -46,7 +46,7 @@ func TestRamp(t *testing.T) {
 // Of n instances of weight 100, one of which has begun t seconds of 100 ago, all weigh
 // 100 × (n − 1) + t.
 func TestRampWeight(t *testing.T) {
-	r := limiter.Ramp{Over: 100 * time.Second}
+	r := adaptive.Ramp{Over: 100 * time.Second}
 	const n = 4
 	for second := range int64(120) {
 		total := r.Weight(time.Duration(second)*time.Second, 100)
@@ -60,14 +60,14 @@ func TestRampWeight(t *testing.T) {
 }
 
 func TestRampValidate(t *testing.T) {
-	for _, r := range []limiter.Ramp{
+	for _, r := range []adaptive.Ramp{
 		{}, {Over: -1}, {Over: 1}, {Over: time.Second, From: -0.1}, {Over: time.Second, From: 1.1}, {Over: time.Second, From: math.NaN()},
 	} {
 		if r.Validate() == nil {
 			t.Errorf("%+v: no error", r)
 		}
 	}
-	if err := (limiter.Ramp{Over: time.Minute, From: 0.1}).Validate(); err != nil {
+	if err := (adaptive.Ramp{Over: time.Minute, From: 0.1}).Validate(); err != nil {
 		t.Error(err)
 	}
 }
