@@ -8,7 +8,7 @@
 //     clock is the backend's, and a caller may wait. Most want this.
 //   - [NewBucket] makes a [Bucket] for one thing, [NewKeys] makes [Keys] for many, of any
 //     quota. Time is an argument: nothing in them reads a clock, starts a goroutine or waits.
-//   - [TokenBucket] and [Keyed] are those two where the state is one word, so that one
+//   - [Bucket] and wordKeys are those two where the state is one word, so that one
 //     compare-and-swap is all the locking there is: see gcra.go. The others have a lock
 //     for each key. None has one that all keys share.
 //

@@ -102,20 +102,6 @@ func (g *gcra) do(c *cell, t int64, ask *Ask) (Result, bool) {
 // name notes what names what was taken.
 func (r *Result) name(mark, t int64) { r.Mark, r.Origin.At = mark, time.Duration(t) }
 
-// charge takes n of the word in place, whatever is there; false as take is, and
-// lock-free as it is.
-func (g *gcra) charge(c *cell, t, n int64) bool {
-	for {
-		old := c.word.Load()
-		if old < 0 {
-			return false
-		}
-		if next, _ := g.charged(old, t, n); next == old || c.word.CompareAndSwap(old, next) {
-			return true
-		}
-	}
-}
-
 // giveBack does a Return; false when the bucket is gone. Its callers come one after the
 // other, so that none sees a word without what has moved it.
 func (g *gcra) giveBack(c *cell, t int64, ask *Ask) (Result, bool) {

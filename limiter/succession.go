@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// reckoning is the arithmetic of all keys of a [Keyed] under one quota, and what took its
+// reckoning is the arithmetic of all keys of wordKeys under one quota, and what took its
 // place: a key that was not asked for some time goes through all changes since, so that it
 // has earned at each rate while that held.
 type reckoning struct {

@@ -163,14 +163,14 @@ func TestTokenBucketAllocs(t *testing.T) {
 }
 
 // A game gives 5 points of stamina and one back each 6 minutes; a match costs 2.
-func ExampleTokenBucket() {
-	stamina, err := limiter.NewTokenBucket(hotparam.Rate{N: 1, Per: 6 * time.Minute}, 5)
+func ExampleNewBucket() {
+	stamina, err := limiter.NewBucket(&hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: 6 * time.Minute}, Burst: 5}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, now := range []time.Duration{0, time.Minute, 2 * time.Minute, 6 * time.Minute} {
-		if d := stamina.Take(now, 2); d.Allowed {
+		if d := stamina.Do(now, limiter.Ask{N: 2}); d.Allowed {
 			fmt.Printf("%v: play, %d left\n", now, d.Remaining)
 		} else {
 			fmt.Printf("%v: rest for %v\n", now, d.RetryAfter)
