@@ -75,7 +75,7 @@ func limiters(b *testing.B, keys []string) {
 				b.Fatal(err)
 			}
 			run(b, keys, func(key string) bool {
-				d, err := lim.Take(context.Background(), key, 1)
+				d, err := lim.AllowN(context.Background(), key, 1)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -62,7 +62,7 @@
 //
 // # Several limiters for one request
 //
-// [TakeAll] takes from all or from none. By hand: when another limiter denies the request,
+// [AllowAll] takes from all or from none. By hand: when another limiter denies the request,
 // what this one took is returned with Return, at once and once. What is given back
 // after it had been earned again counts as extra: net of what was given back, a window
 // admits at most what was said and the permits that were taken before the window and

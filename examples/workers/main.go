@@ -29,12 +29,12 @@ type Pool struct {
 	// PerCustomer is how many jobs of one customer run at a time.
 	PerCustomer int64
 	// Pace is at which each customer's jobs begin.
-	Pace  limiter.Limiter
+	Pace  *limiter.Limiter
 	slots semaphore.Acquirer
 }
 
 // NewPool makes a pool; no customer has more than half of the workers.
-func NewPool(workers int, pace limiter.Limiter) (*Pool, error) {
+func NewPool(workers int, pace *limiter.Limiter) (*Pool, error) {
 	slots, err := semaphore.New(semaphore.Config{})
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (p *Pool) do(ctx context.Context, job Job) error {
 		return fmt.Errorf("customer %s: no worker within %v", job.Customer, patience)
 	}
 	defer slot.Release()
-	if err := p.Pace.Wait(ctx, job.Customer, 1); err != nil {
+	if err := p.Pace.Wait(ctx, job.Customer); err != nil {
 		return err
 	}
 	return job.Do(ctx)

@@ -16,7 +16,7 @@ import (
 )
 
 func TestTakeAllOfNothing(t *testing.T) {
-	if d, err := limiter.TakeAll(context.Background()); err != nil || !d.Allowed {
+	if d, err := limiter.AllowAll(context.Background()); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -28,7 +28,7 @@ func TestTakeAllInOneCall(t *testing.T) {
 		other := newNamed(t, alone, "other", fakeQuota(1, 9))
 		asked := []limiter.Asked{{Limiter: user, Key: "u", N: 2}, {Limiter: other, Key: "o", N: 1}, {Limiter: all, Key: "*", N: 1}}
 
-		d, err := limiter.TakeAll(ctx, asked...)
+		d, err := limiter.AllowAll(ctx, asked...)
 		if err != nil || !d.Allowed || d.Rule != "user" || d.Remaining != 1 || d.Limit != 3 {
 			t.Errorf("the tightest is not told: %+v, %v", d, err)
 		}
@@ -37,7 +37,7 @@ func TestTakeAllInOneCall(t *testing.T) {
 		}
 		alone.count()
 
-		d, err = limiter.TakeAll(ctx, asked...)
+		d, err = limiter.AllowAll(ctx, asked...)
 		if err != nil || d.Allowed || d.Rule != "user" || d.RetryAfter != time.Second {
 			t.Errorf("%+v, %v", d, err)
 		}
@@ -47,8 +47,8 @@ func TestTakeAllInOneCall(t *testing.T) {
 		if calls, ops := alone.count(); calls != 2 || ops[1].Kind != limiter.Return {
 			t.Errorf("%d calls: %+v", calls, ops)
 		}
-		for l, want := range map[*limiter.Named]int64{user: 1, all: 3, other: 8} {
-			key := map[*limiter.Named]string{user: "u", all: "*", other: "o"}[l]
+		for l, want := range map[*limiter.Limiter]int64{user: 1, all: 3, other: 8} {
+			key := map[*limiter.Limiter]string{user: "u", all: "*", other: "o"}[l]
 			if d, _ := l.Peek(ctx, key, 1); d.Remaining != want {
 				t.Errorf("%s: %d remain, want %d", l.Name(), d.Remaining, want)
 			}
@@ -63,7 +63,7 @@ func TestTakeAllReturnsInOneCall(t *testing.T) {
 		for i := range 4 {
 			asked = append(asked, limiter.Asked{Limiter: newNamed(t, b, fmt.Sprint(i), fakeQuota(1, 5)), Key: "k", N: 1})
 		}
-		if d, err := limiter.TakeAll(context.Background(), asked...); err != nil || d.Allowed {
+		if d, err := limiter.AllowAll(context.Background(), asked...); err != nil || d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		if calls, ops := b.count(); calls != 2 || len(ops) != 5+4 {
@@ -77,10 +77,10 @@ func TestTakeAllTellsTheLongestWait(t *testing.T) {
 		ctx, b := context.Background(), &fakeBatcher{}
 		slow, fast := newNamed(t, b, "slow", fakeQuota(1, 1)), newNamed(t, b, "fast", fakeQuota(10, 1))
 		free := newNamed(t, b, "free", hotparam.Quota{Burst: hotparam.Unlimited})
-		for _, l := range []*limiter.Named{slow, fast} {
-			l.Take(ctx, "k", 1)
+		for _, l := range []*limiter.Limiter{slow, fast} {
+			l.AllowN(ctx, "k", 1)
 		}
-		ask := func(l *limiter.Named, n int64) limiter.Asked { return limiter.Asked{Limiter: l, Key: "k", N: n} }
+		ask := func(l *limiter.Limiter, n int64) limiter.Asked { return limiter.Asked{Limiter: l, Key: "k", N: n} }
 		for name, c := range map[string]struct {
 			asked []limiter.Asked
 			rule  string
@@ -92,13 +92,13 @@ func TestTakeAllTellsTheLongestWait(t *testing.T) {
 			"never first":   {[]limiter.Asked{ask(fast, 2), ask(slow, 1)}, "fast", 0},
 			"two never":     {[]limiter.Asked{ask(fast, 2), ask(slow, 2)}, "fast", 0},
 		} {
-			d, err := limiter.TakeAll(ctx, c.asked...)
+			d, err := limiter.AllowAll(ctx, c.asked...)
 			if err != nil || d.Allowed || d.Rule != c.rule || d.RetryAfter != c.retry {
 				t.Errorf("%s: %+v, %v; want %s, retry after %v", name, d, err, c.rule, c.retry)
 			}
 		}
 		time.Sleep(time.Second)
-		if d, err := limiter.TakeAll(ctx, ask(free, 1), ask(slow, 1), ask(free, 1)); err != nil || !d.Allowed || d.Rule != "slow" {
+		if d, err := limiter.AllowAll(ctx, ask(free, 1), ask(slow, 1), ask(free, 1)); err != nil || !d.Allowed || d.Rule != "slow" {
 			t.Errorf("what has no limit is told: %+v, %v", d, err)
 		}
 	})
@@ -110,7 +110,7 @@ func TestTakeAllHasTheLongestDelay(t *testing.T) {
 			return limiter.Result{Taken: op.N, Decision: hotparam.Decision{Allowed: true, Limit: 9, Remaining: remaining, Delay: delay}}, nil
 		})
 	}
-	d, err := limiter.TakeAll(context.Background(),
+	d, err := limiter.AllowAll(context.Background(),
 		limiter.Asked{Limiter: newNamed(t, shaped(time.Second, 8), "a", fakeQuota(1, 1)), Key: "k", N: 1},
 		limiter.Asked{Limiter: newNamed(t, shaped(time.Minute, 7), "b", fakeQuota(1, 1)), Key: "k", N: 1},
 		limiter.Asked{Limiter: newNamed(t, shaped(0, 1), "c", fakeQuota(1, 1)), Key: "k", N: 1})
@@ -123,10 +123,10 @@ func TestTakeAllKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newNamed(t, &fakeBatcher{}, "x", fakeQuota(1, 3))
 		low := limiter.Asked{Limiter: l, Key: "k", N: 1, Keep: 2}
-		if d, err := limiter.TakeAll(context.Background(), low); err != nil || !d.Allowed {
+		if d, err := limiter.AllowAll(context.Background(), low); err != nil || !d.Allowed {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if d, err := limiter.TakeAll(context.Background(), low); err != nil || d.Allowed || d.RetryAfter != time.Second {
+		if d, err := limiter.AllowAll(context.Background(), low); err != nil || d.Allowed || d.RetryAfter != time.Second {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
@@ -147,7 +147,7 @@ func TestTakeAllErrors(t *testing.T) {
 			"away":        {[]limiter.Asked{ok, {Limiter: dead, Key: "k", N: 1}}, away},
 			"away, twice": {[]limiter.Asked{ok, {Limiter: dead, Key: "k", N: 1}, {Limiter: dead, Key: "l", N: 1}}, away},
 		} {
-			d, err := limiter.TakeAll(context.Background(), c.asked...)
+			d, err := limiter.AllowAll(context.Background(), c.asked...)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || d.Allowed {
 				t.Errorf("%s: %+v, %v", name, d, err)
 			}
@@ -170,7 +170,7 @@ func TestTakeAllGivesBackForAnEndedContext(t *testing.T) {
 			return ctx.Err()
 		}
 		l, none := newNamed(t, b, "x", fakeQuota(1, 5)), newNamed(t, b, "none", fakeQuota(1, 1))
-		if d, err := limiter.TakeAll(ctx, limiter.Asked{Limiter: l, Key: "k", N: 1}, limiter.Asked{Limiter: none, Key: "k", N: 2}); err != nil || d.Allowed {
+		if d, err := limiter.AllowAll(ctx, limiter.Asked{Limiter: l, Key: "k", N: 1}, limiter.Asked{Limiter: none, Key: "k", N: 2}); err != nil || d.Allowed {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if d, _ := l.Peek(context.Background(), "k", 1); d.Remaining != 5 {
@@ -188,7 +188,7 @@ type fakeOdd struct {
 func TestTakeAllOfBackendsThatCannotBeCompared(t *testing.T) {
 	b := fakeOdd{fakeBatcher: &fakeBatcher{}}
 	one, two := newNamed(t, b, "one", fakeQuota(1, 5)), newNamed(t, b, "two", fakeQuota(1, 5))
-	if d, err := limiter.TakeAll(context.Background(), limiter.Asked{Limiter: one, Key: "k", N: 1}, limiter.Asked{Limiter: two, Key: "k", N: 1}); err != nil || !d.Allowed {
+	if d, err := limiter.AllowAll(context.Background(), limiter.Asked{Limiter: one, Key: "k", N: 1}, limiter.Asked{Limiter: two, Key: "k", N: 1}); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -202,7 +202,7 @@ func TestTakeAllIsEachInTurn(t *testing.T) {
 func takeAllInTurn(t *rapid.T) {
 	ctx := context.Background()
 	batcher, another, plain, model := &fakeBatcher{}, &fakeBatcher{}, &fake{}, &fake{}
-	var limiters, models []*limiter.Named
+	var limiters, models []*limiter.Limiter
 	for i := range rapid.IntRange(1, 5).Draw(t, "limits") {
 		q := fakeQuota(rapid.Int64Range(1, 5).Draw(t, "rate"), rapid.Int64Range(1, 6).Draw(t, "burst"))
 		b := []limiter.Backend{batcher, another, plain}[rapid.IntRange(0, 2).Draw(t, "backend")]
@@ -228,7 +228,7 @@ func takeAllInTurn(t *rapid.T) {
 			}
 			single, allowed = append(single, r), allowed && r.Allowed
 		}
-		got, err := limiter.TakeAll(ctx, asked...)
+		got, err := limiter.AllowAll(ctx, asked...)
 		if err != nil || got.Allowed != allowed {
 			t.Fatalf("%+v, %v; want allowed %v", got, err, allowed)
 		}

@@ -11,30 +11,31 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Asked is one of the limits that a request is held to: N permits of Key, if Keep are
-// left afterwards.
+// Asked is one of the limits that a request is held to: N permits of Key, provided that
+// Keep are left afterwards.
 type Asked struct {
-	Limiter *Named
+	Limiter *Limiter
 	Key     string
 	N       int64
 	Keep    int64
 }
 
-// TakeAll takes what is asked of each, or nothing at all: all are asked, and if one
-// denies, what the others gave is returned to them. Those on one [Batcher] are asked
-// in one call.
+// AllowAll takes what is asked of each, or nothing at all: all are asked, and if one denies,
+// what the others gave is returned to them. Those on one [Batcher] are asked in one call.
 //
-// Of several denials it tells the one to wait for longest, and before all one that no
-// waiting helps. If all allow, it tells the one with the least remaining, with the
-// longest Delay of all. An error means that nothing was taken, except where it was the
-// backend's that failed: what that one took is not known.
-func TakeAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
+// Of several denials it returns the one with the longest RetryAfter, and before all one that
+// no waiting helps. If all allow, it returns the decision with the least Remaining, with the
+// longest Delay of all. An error means that nothing was taken, except by a backend that
+// itself failed: what that one took is unknown.
+func AllowAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
 	for i := range asked {
 		switch {
 		case asked[i].Limiter == nil:
-			return hotparam.Decision{}, errors.New("limiter: TakeAll: a limit without a limiter")
+			return hotparam.Decision{}, errors.New("limiter: AllowAll: a limit without a limiter")
 		case asked[i].Key == "":
 			return hotparam.Decision{}, ErrNoKey
+		case asked[i].Limiter.quota.Load() == nil:
+			return hotparam.Decision{}, asked[i].Limiter.invalid
 		}
 	}
 	r := allRounds.Get().(*allRound)
@@ -63,7 +64,7 @@ type allRound struct {
 }
 
 type allItem struct {
-	limiter *Named
+	limiter *Limiter
 	op      Op
 	done    bool
 	call    int // the first item that was asked in the same call

@@ -48,7 +48,7 @@ func TestNamed(t *testing.T) {
 		}
 		d, err := l.Peek(ctx, "k", 1)
 		want("peek", d, err, true, 2, 0)
-		d, err = l.Take(ctx, "k", 1)
+		d, err = l.AllowN(ctx, "k", 1)
 		want("take", d, err, true, 1, 0)
 		n, d, err := l.AllowAtMost(ctx, "k", 5)
 		want("at most", d, err, true, 0, 0)
@@ -60,23 +60,23 @@ func TestNamed(t *testing.T) {
 		if n != 0 {
 			t.Errorf("at most 5 of none took %d", n)
 		}
-		d, err = l.Take(ctx, "other", 2)
+		d, err = l.AllowN(ctx, "other", 2)
 		want("another key", d, err, true, 0, 0)
 
 		if err := l.Charge(ctx, "k", 2); err != nil {
 			t.Error(err)
 		}
-		d, err = l.Take(ctx, "k", 1)
+		d, err = l.AllowN(ctx, "k", 1)
 		want("in debt", d, err, false, 0, 3*time.Second/2)
 		if err := l.Charge(ctx, "k", -7); err != nil {
 			t.Error(err)
 		}
-		d, err = l.Take(ctx, "k", 1)
+		d, err = l.AllowN(ctx, "k", 1)
 		want("a charge below 0", d, err, false, 0, 3*time.Second/2)
 		if err := l.Reset(ctx, "k"); err != nil {
 			t.Error(err)
 		}
-		d, err = l.Take(ctx, "k", 2)
+		d, err = l.AllowN(ctx, "k", 2)
 		want("reset", d, err, true, 0, 0)
 	})
 }
@@ -85,7 +85,7 @@ func TestNamedSetQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		l := newNamed(t, &fake{}, "x", fakeQuota(1, 10))
-		if _, err := l.Take(ctx, "k", 4); err != nil {
+		if _, err := l.AllowN(ctx, "k", 4); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.SetQuota(fakeQuota(0, 1)); err == nil {
@@ -106,13 +106,13 @@ func TestNamedSetQuota(t *testing.T) {
 func TestNamedNeedsAKey(t *testing.T) {
 	ctx := context.Background()
 	l := newNamed(t, &fake{}, "x", fakeQuota(1, 1))
-	_, take := l.Take(ctx, "", 1)
+	_, take := l.AllowN(ctx, "", 1)
 	_, peek := l.Peek(ctx, "", 1)
 	_, _, most := l.AllowAtMost(ctx, "", 1)
 	_, reserve := l.Reserve(ctx, "", 1, 0)
 	for what, err := range map[string]error{
 		"take": take, "peek": peek, "at most": most, "reserve": reserve,
-		"wait": l.Wait(ctx, "", 1), "charge": l.Charge(ctx, "", 1), "reset": l.Reset(ctx, ""),
+		"wait": l.WaitN(ctx, "", 1), "charge": l.Charge(ctx, "", 1), "reset": l.Reset(ctx, ""),
 	} {
 		if !errors.Is(err, limiter.ErrNoKey) {
 			t.Errorf("%s: %v", what, err)
@@ -123,7 +123,7 @@ func TestNamedNeedsAKey(t *testing.T) {
 func TestNamedTellsWhoseErrorItIs(t *testing.T) {
 	away := errors.New("away")
 	l := newNamed(t, &fake{before: func(context.Context, ...limiter.Op) error { return away }}, "search", fakeQuota(1, 1))
-	d, err := l.Take(context.Background(), "secret", 1)
+	d, err := l.AllowN(context.Background(), "secret", 1)
 	if !errors.Is(err, away) || !strings.Contains(err.Error(), "search") || strings.Contains(err.Error(), "secret") || d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -190,13 +190,13 @@ func TestTakeAllocatesNothing(t *testing.T) {
 	q, d := fakeQuota(1, 1), hotparam.Decision{Allowed: true, Limit: 1}
 	l := newNamed(t, fakeFunc(func(limiter.Op) (limiter.Result, error) { return limiter.Result{Decision: d, Taken: 1}, nil }), "x", q)
 	ctx := context.Background()
-	if n := testing.AllocsPerRun(100, func() { _, _ = l.Take(ctx, "k", 1) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = l.AllowN(ctx, "k", 1) }); n != 0 {
 		t.Errorf("Take: %v allocations", n)
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = l.Reserve(ctx, "k", 1, time.Second) }); n != 0 {
 		t.Errorf("Reserve: %v allocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = l.Wait(ctx, "k", 1) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = l.WaitN(ctx, "k", 1) }); n != 0 {
 		t.Errorf("Wait for nothing: %v allocations", n)
 	}
 }
