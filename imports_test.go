@@ -18,7 +18,7 @@ const module = "github.com/hotparam/hotparam"
 var arrows = map[string][]string{
 	"hotparam":            nil,
 	"wire":                {"hotparam"},
-	"limiter":             {"hotparam", "limiter/internal/breaker"},
+	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/semaphore":   {"hotparam", "limiter"},
 	"limiter/adaptive":    {"hotparam"},
 	"limiter/permits":     {"hotparam", "limiter"},
@@ -32,8 +32,9 @@ var arrows = map[string][]string{
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
-	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker"},
+	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/internal/breaker":  nil,
+	"limiter/internal/calendar": {"hotparam"},
 	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter", "limiter/semaphore"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
@@ -87,7 +88,7 @@ var (
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "kafka"}
+var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or

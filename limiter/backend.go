@@ -53,9 +53,9 @@ type Ask struct {
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
-	// Mark and Origin are the Result's that a Return gives back.
-	Mark   int64
-	Origin Origin
+	// Mark and Receipt are those of the Result that a Return gives back.
+	Mark    int64
+	Receipt Receipt
 }
 
 // Kind is what an Ask does.
@@ -89,18 +89,19 @@ type Result struct {
 	// Decision's Remaining is what is left after the Ask, for a Peek before; its Rule
 	// is not filled in.
 	hotparam.Decision
-	Taken  int64
-	Mark   int64 // 0 or above; names what was taken, for a Return
-	Origin Origin
+	Taken   int64
+	Mark    int64 // 0 or above; names what was taken, for a Return
+	Receipt Receipt
 }
 
-// Origin is where and when something was taken. The zero value says nothing, and then a
-// Return may give back less. It means something to the process that made it alone.
-type Origin struct {
-	// At is when, by the clock of the backend; 0: not known.
+// Receipt is where and when something was taken, for the Return of it. The zero value says
+// nothing, and then a Return may give back less. A Receipt is meaningful only in the process
+// that made it.
+type Receipt struct {
+	// At is when, by the clock of the backend; 0 if unknown.
 	At time.Duration
-	// From is which backend took it.
-	From From
+	// path is which backend took it.
+	path path
 	// state is where, among the states that one key has of quotas of different families;
 	// 0: in the one of the quota that holds. Bucket and Keys fill it in.
 	state family
@@ -108,7 +109,7 @@ type Origin struct {
 
 // Return is the Ask that gives back what r took.
 func (r *Result) Return() Ask {
-	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Origin: r.Origin}
+	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Receipt: r.Receipt}
 }
 
 // Errors of backends.

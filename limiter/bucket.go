@@ -61,7 +61,7 @@ func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 && b.sides.family != unlimitedFamily {
-		r.Origin.state = b.sides.family
+		r.Receipt.state = b.sides.family
 	}
 	return r
 }

@@ -148,7 +148,7 @@ func (d *Deferred) Probe(ctx context.Context, op Op) error { return probe(ctx, d
 // deferredAsk is an op that the backend has to decide.
 type deferredAsk struct {
 	op      Op
-	step    From           // who took what a Return gives back
+	step    path           // who took what a Return gives back
 	place   int            // of its result
 	state   *deferredState // of its key; nil: nothing is to be learnt
 	charged int64          // of what was taken before; is told ahead of the op
@@ -163,7 +163,7 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 && op.Kind != Forget {
 		return Result{}, false
 	}
-	if op.Kind == Return && a.step != fromHere {
+	if op.Kind == Return && a.step != pathHere {
 		return Result{}, false
 	}
 	s := d.lock(op)
@@ -235,7 +235,7 @@ func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
 	s.left = max(s.left-n, -maxUnsent)
 	s.unsent = min(s.unsent+n, maxUnsent)
 	res := s.result(now)
-	res.Taken, res.Mark, res.Origin.From = n, s.batch, From(0).via(fromHere)
+	res.Taken, res.Mark, res.Receipt.path = n, s.batch, path(0).via(pathHere)
 	return res
 }
 

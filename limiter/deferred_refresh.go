@@ -100,7 +100,7 @@ func (d *Deferred) send(ctx context.Context, asks []deferredAsk, results []Resul
 		if a.state != nil {
 			d.hear(a, res, err, charge, chargeErr)
 		}
-		res.Origin.From = res.Origin.From.via(fromWithin)
+		res.Receipt.path = res.Receipt.path.via(pathWithin)
 		results[a.place] = res
 		errs = setError(errs, len(results), a.place, err)
 	}

@@ -184,7 +184,7 @@ func (s *sides) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *A
 }
 
 func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask *Ask) Result {
-	family := ask.Origin.state
+	family := ask.Receipt.state
 	if family == 0 {
 		family = familyOf(q)
 	}

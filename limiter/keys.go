@@ -98,7 +98,7 @@ func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resu
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 {
-		r.Origin.state = rule.family
+		r.Receipt.state = rule.family
 	}
 	return r
 }

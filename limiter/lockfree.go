@@ -90,17 +90,17 @@ func (g *gcra) do(c *cell, t int64, ask *Ask) (Result, bool) {
 		if next != old && !c.word.CompareAndSwap(old, next) {
 			continue
 		}
-		var o Origin
+		var o Receipt
 		mark := int64(0)
 		if taken > 0 { // as name does, but the result is written once, where it is returned
 			mark, o.At = next+back, time.Duration(t)
 		}
-		return Result{Decision: g.decision(v), Taken: taken, Mark: mark, Origin: o}, true
+		return Result{Decision: g.decision(v), Taken: taken, Mark: mark, Receipt: o}, true
 	}
 }
 
 // name notes what names what was taken.
-func (r *Result) name(mark, t int64) { r.Mark, r.Origin.At = mark, time.Duration(t) }
+func (r *Result) name(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duration(t) }
 
 // giveBack does a Return; false when the bucket is gone. Its callers come one after the
 // other, so that none sees a word without what has moved it.
@@ -112,7 +112,7 @@ func (g *gcra) giveBack(c *cell, t int64, ask *Ask) (Result, bool) {
 		}
 		l := c.line(old)
 		back := l.back
-		g.returned(&l, t, ask.N, ask.Mark, int64(ask.Origin.At))
+		g.returned(&l, t, ask.N, ask.Mark, int64(ask.Receipt.At))
 		if l.word == old || c.word.CompareAndSwap(old, l.word) {
 			if l.back != back {
 				c.beside().back.Add(l.back - back)

@@ -251,7 +251,7 @@ func (w *view[F]) left() int64 {
 func (w *window[F]) take(read, t, at, n int64) Result {
 	w.count(t, at, n)
 	r := w.result(read, t, true)
-	r.Taken, r.Mark, r.Origin.At = n, at, time.Duration(t)
+	r.Taken, r.Mark, r.Receipt.At = n, at, time.Duration(t)
 	return r
 }
 

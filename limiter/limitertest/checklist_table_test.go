@@ -164,7 +164,7 @@ var checklist = []line{
 	}},
 	{"G5", "shadow mode, per rule and for all", []string{"middleware TestShadow", "middleware TestWithShadow"}},
 	{"G6", "allow and deny lists; limits per value", []string{"middleware TestExceptions", ". TestExceptionMatchesText"}},
-	{"G7", "a warning near the limit", []string{"limiter TestNearWarnsOnce"}},
+	{"G7", "a warning near the limit", []string{"middleware TestHooks"}},
 	{"G8", "expiry with jitter", []string{"limiter/redislimiter TestConfig"}},
 	{"G9", "calendar windows", []string{
 		suite + "A5, G: a window begins with its natural period", suite + "G: calendar windows know the time zone and its summer time",

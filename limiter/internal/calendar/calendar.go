@@ -1,4 +1,6 @@
-package limiter
+// Package calendar finds the natural periods of a time zone: the second, hour, day or month
+// that an instant is in.
+package calendar
 
 import (
 	"sync"
@@ -7,36 +9,40 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// CalendarWindow is the period of q's calendar, in its zone, that now is in: from start
-// to before end. All are times since the Unix epoch. Days have 23 or 25 hours, months
-// 28 to 31 days, where they have; a week begins on Monday. A zone that is not known is
-// taken for UTC, and a calendar for a second; [hotparam.Quota.Validate] tells of both.
-func CalendarWindow(q *hotparam.Quota, now time.Duration) (start, end time.Duration) {
-	from, to := newCalendar(q.Calendar, q.Zone).period(instant(now))
+// Window returns the period of q's calendar, in its zone, that now is in: from start to
+// before end. All are times since the Unix epoch. Days have 23 or 25 hours and months 28 to
+// 31 days where the zone has it so; a week begins on Monday. An unknown zone is taken for
+// UTC, and an unknown calendar for a second; [hotparam.Quota.Validate] reports both.
+func Window(q *hotparam.Quota, now time.Duration) (start, end time.Duration) {
+	from, to := New(q.Calendar, q.Zone).Period(min(max(int64(now), 0), 1<<62))
 	return time.Duration(from), time.Duration(to)
 }
 
-// calendar is natural periods in a zone. It remembers the last period, so that mostly
-// none is reckoned; it is one goroutine's at a time.
-type calendar struct {
+// Calendar is the natural periods of a zone. It remembers the last period, so that it rarely
+// computes one. It is not for concurrent use.
+type Calendar struct {
 	kind       hotparam.Calendar
 	zone       *time.Location
 	start, end int64
 }
 
-func newCalendar(kind hotparam.Calendar, zone string) *calendar {
-	return &calendar{kind: kind, zone: zoneNamed(zone)}
+// New returns the Calendar of a kind and of a zone by its IANA name.
+func New(kind hotparam.Calendar, zone string) *Calendar {
+	return &Calendar{kind: kind, zone: zoneNamed(zone)}
 }
 
-// period is the period that t is in.
-func (c *calendar) period(t int64) (start, end int64) {
+// Same reports whether c and as have the same periods.
+func (c *Calendar) Same(as *Calendar) bool { return c.kind == as.kind && c.zone == as.zone }
+
+// Period returns the period that t, in ns since the Unix epoch, is in.
+func (c *Calendar) Period(t int64) (start, end int64) {
 	if t < c.start || t >= c.end {
 		c.start, c.end = c.bounds(t)
 	}
 	return c.start, c.end
 }
 
-func (c *calendar) bounds(t int64) (start, end int64) {
+func (c *Calendar) bounds(t int64) (start, end int64) {
 	at := time.Unix(0, t).In(c.zone)
 	y, m, d := at.Date()
 	switch c.kind {
@@ -80,7 +86,7 @@ func zoneOffset(t time.Time) int {
 // midnight is the first instant of a day, or of what follows it where it was left out.
 // On days that begin with a change of the clock, midnight may come twice or never, and
 // [time.Date] then tells one instant or another.
-func (c *calendar) midnight(y int, m time.Month, d int) int64 {
+func (c *Calendar) midnight(y int, m time.Month, d int) int64 {
 	wall := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
 	at := time.Date(y, m, d, 0, 0, 0, 0, c.zone)
 	first, last := at.ZoneBounds()

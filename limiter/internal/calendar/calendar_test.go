@@ -1,4 +1,4 @@
-package limiter
+package calendar
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func TestCalendarWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			start, end := CalendarWindow(&hotparam.Quota{Calendar: c.calendar, Zone: c.zone}, time.Duration(now.UnixNano()))
+			start, end := Window(&hotparam.Quota{Calendar: c.calendar, Zone: c.zone}, time.Duration(now.UnixNano()))
 			show := func(d time.Duration) string { return time.Unix(0, int64(d)).UTC().Format(time.RFC3339Nano) }
 			if show(start) != c.start || show(end) != c.end {
 				t.Fatalf("%s of %s: %s to %s, want %s to %s", c.calendar, c.now, show(start), show(end), c.start, c.end)
@@ -99,7 +99,7 @@ func TestCalendarWindowBounds(t *testing.T) {
 				at = change.Add(time.Duration(rapid.Int64Range(-26*3600, 26*3600).Draw(t, "off")) * time.Second)
 			}
 		}
-		from, to := CalendarWindow(&hotparam.Quota{Calendar: kind, Zone: name}, time.Duration(at.UnixNano()))
+		from, to := Window(&hotparam.Quota{Calendar: kind, Zone: name}, time.Duration(at.UnixNano()))
 		start, end := time.Unix(0, int64(from)).In(zone), time.Unix(0, int64(to)).In(zone)
 		if start.After(at) || !end.After(at) {
 			t.Fatalf("%v is not in %v to %v", at, start, end)
