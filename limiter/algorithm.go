@@ -60,7 +60,7 @@ func adapt(s State, q *hotparam.Quota, now time.Duration) State {
 	if locked {
 		s = lock.inner
 	}
-	if a, ok := s.(Adapter); !ok || !a.Adapt(q, now) {
+	if a, ok := s.(adapter); !ok || !a.Adapt(q, now) {
 		return nil
 	}
 	if !locked && q.Penalty == 0 {

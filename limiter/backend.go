@@ -132,6 +132,14 @@ type Algorithm interface {
 // goroutine at a time; now is the time since the Unix epoch. A clock may go back: by up
 // to a minute time then stands still until the clock has caught up, and no span of
 // time counts twice; by more it is another clock, and nothing is granted for the leap.
+//
+// A State may have a method
+//
+//	Adapt(q *hotparam.Quota, now time.Duration) bool
+//
+// which goes on with another quota of its algorithm at now, keeps what was taken, and
+// reports whether it could; if not it changes nothing. Without it each quota of a key has a
+// state of its own.
 type State interface {
 	// Do does what is asked at now, Forget aside.
 	Do(now time.Duration, ask Ask) Result
@@ -140,10 +148,7 @@ type State interface {
 	FreshAfter(now time.Duration) time.Duration
 }
 
-// Adapter is a State that can go on with another quota of its algorithm. Of the others
-// each quota has a state of its own.
-type Adapter interface {
-	// Adapt goes on with q at now, and keeps what was taken; false: it cannot, and is
-	// unchanged.
+// adapter is a State that can go on with another quota of its algorithm.
+type adapter interface {
 	Adapt(q *hotparam.Quota, now time.Duration) bool
 }

@@ -50,8 +50,7 @@ const (
 // It is safe for concurrent use, lock-free, and a [Batcher]: one call of its backend at
 // most, if that is one too.
 type Cached struct {
-	backend Backend
-	batcher Batcher // the backend, or nil
+	around
 	seed    maphash.Seed
 	longest time.Duration
 	clock   func() time.Duration
@@ -103,9 +102,8 @@ func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 	if cfg.Keys < 1 || cfg.Keys > maxMaxKeys {
 		return nil, fmt.Errorf("limiter: CachedConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
 	}
-	batcher, _ := backend.(Batcher)
 	return &Cached{
-		backend: backend, batcher: batcher, seed: maphash.MakeSeed(), longest: cfg.Longest, clock: cfg.Clock,
+		around: aroundOf(backend), seed: maphash.MakeSeed(), longest: cfg.Longest, clock: cfg.Clock,
 		slots: make([]cachedSlot, 1<<bits.Len(uint(cfg.Keys-1))),
 	}, nil
 }
@@ -172,12 +170,6 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	}
 	return errs.asError()
 }
-
-// Node implements [Clustered].
-func (c *Cached) Node(ctx context.Context, op Op) string { return nodeOf(ctx, c.backend, op) }
-
-// Probe implements [Clustered].
-func (c *Cached) Probe(ctx context.Context, op Op) error { return probe(ctx, c.backend, op) }
 
 func (c *Cached) slot(op Op) *cachedSlot {
 	h := maphash.String(c.seed, op.Key) ^ bits.RotateLeft64(maphash.String(c.seed, op.Name), 32)

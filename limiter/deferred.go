@@ -52,8 +52,7 @@ const stale = 4
 // It is safe for concurrent use, and a [Batcher]. It goes around a [Failover] or into one:
 // around it, what passed while the backend was away is told to the Failover's local one.
 type Deferred struct {
-	backend Backend
-	batcher Batcher // the backend, or nil
+	around
 	every   time.Duration
 	max     int64
 	seed    maphash.Seed
@@ -93,8 +92,7 @@ func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
 	case cfg.Keys < 1 || cfg.Keys > maxMaxKeys:
 		return nil, fmt.Errorf("limiter: DeferredConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
 	}
-	batcher, _ := backend.(Batcher)
-	d := &Deferred{backend: backend, batcher: batcher, every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed()}
+	d := &Deferred{around: aroundOf(backend), every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed()}
 	for i := range d.shards {
 		d.shards[i].keys = make(map[deferredKey]*deferredState)
 	}
@@ -138,12 +136,6 @@ func (d *Deferred) DoAll(ctx context.Context, ops []Op, results []Result) error 
 	}
 	return d.send(ctx, asks, results)
 }
-
-// Node implements [Clustered].
-func (d *Deferred) Node(ctx context.Context, op Op) string { return nodeOf(ctx, d.backend, op) }
-
-// Probe implements [Clustered].
-func (d *Deferred) Probe(ctx context.Context, op Op) error { return probe(ctx, d.backend, op) }
 
 // deferredAsk is an op that the backend has to decide.
 type deferredAsk struct {

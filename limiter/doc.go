@@ -20,7 +20,7 @@
 //   - token_bucket, gcra: at most C + rate × w. A bucket of C tokens starts full, or short
 //     of Missing, and earns rate.N in each rate.Per, continuously; nothing is rounded to
 //     seconds and no remainder is lost. One word a key. gcra is the same, to be told as
-//     redis-cell tells it ([CellReply]).
+//     redis-cell tells it (redislimiter.CellReply).
 //   - leaky_bucket: the same, as a queue of C places that leaks at the rate. Where it
 //     shapes, what is admitted has to wait for its turn, [hotparam.Decision].Delay, so
 //     that what goes on is never faster than the rate; what finds no place is denied.

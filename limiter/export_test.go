@@ -56,3 +56,7 @@ func (k *Keyed) Peek(now time.Duration, hash uint64, key []byte, n int64) hotpar
 func (k *Keyed) Charge(now time.Duration, hash uint64, key []byte, n int64) {
 	k.Do(now, hash, key, Ask{Kind: Charge, N: max(n, 0)})
 }
+
+func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.clock())) }
+
+func (l *Limiter) Name() string { return l.name }

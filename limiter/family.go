@@ -94,7 +94,7 @@ type sides struct {
 }
 
 // maxSides is how many other states are kept, which are as many as there are families,
-// unless an algorithm of the user's own has no [Adapter].
+// unless an algorithm of the user's own cannot adapt.
 const maxSides = 16
 
 // isStraight reports whether an ask of that kind under q goes to the state that holds, and

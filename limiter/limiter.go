@@ -63,7 +63,7 @@ func (l *Limiter) SetQuota(quota hotparam.Quota) error {
 // With returns a Limiter of the same name and keys with another quota, for quotas that
 // differ from call to call:
 //
-//	d, err := l.With(limiter.PerMinute(30)).Allow(ctx, "project:123")
+//	d, err := l.With(limiter.Per(30, time.Minute)).Allow(ctx, "project:123")
 //
 // What was taken of a key under any of its quotas carries over, as with SetQuota. If quota
 // is invalid every call of the Limiter returns that as its error.
@@ -80,9 +80,6 @@ func (l *Limiter) Quota() hotparam.Quota {
 	}
 	return hotparam.Quota{}
 }
-
-// Name returns the limiter's name.
-func (l *Limiter) Name() string { return l.name }
 
 func (l *Limiter) op(key string, ask Ask) Op {
 	return Op{Quota: l.quota.Load(), Name: l.name, Key: key, Ask: ask}

@@ -120,10 +120,6 @@ func (m *Memory) hash(name, key string) uint64 {
 // Stats is a snapshot of the counters.
 func (m *Memory) Stats() Stats { return m.states.table.stats() }
 
-// Sweep drops at once all keys that are as good as new. It is not needed: every call
-// sweeps a little.
-func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.clock())) }
-
 // plans are the algorithms of the quotas that were seen, so that each is validated and
 // worked out once. They are found by value: a quota may be made for each call.
 type plans struct {

@@ -23,7 +23,7 @@ func ExampleLimiter_With() {
 	}
 	ctx := context.Background()
 	for range 3 {
-		d, err := projects.With(limiter.PerHour(2)).Allow(ctx, "project:123")
+		d, err := projects.With(limiter.Per(2, time.Hour)).Allow(ctx, "project:123")
 		if err != nil {
 			panic(err)
 		}
@@ -51,7 +51,7 @@ func TestWith(t *testing.T) {
 		wants(l, 9)
 		wants(l.With(limiter.PerSecond(5)), 3) // what was taken carries over
 		wants(l, 7)
-		if got := l.With(limiter.PerMinute(3)).Quota(); got.Burst != 3 || got.Rate.Per != time.Minute {
+		if got := l.With(limiter.Per(3, time.Minute)).Quota(); got.Burst != 3 || got.Rate.Per != time.Minute {
 			t.Errorf("Quota() = %+v", got)
 		}
 		if got := l.Quota(); got.Burst != 10 {
@@ -67,7 +67,7 @@ func TestWithInvalid(t *testing.T) {
 	}
 	ctx := t.Context()
 	for name, q := range map[string]hotparam.Quota{
-		"zero": limiter.PerSecond(0), "negative": limiter.PerHour(-1), "no rate": {}, "too fast": limiter.PerSecond(hotparam.MaxRate + 1),
+		"zero": limiter.PerSecond(0), "negative": limiter.Per(-1, time.Hour), "no rate": {}, "too fast": limiter.PerSecond(hotparam.MaxRate + 1),
 	} {
 		l := newNamed(t, m, "x", limiter.PerSecond(1)).With(q)
 		_, allow := l.Allow(ctx, "k")

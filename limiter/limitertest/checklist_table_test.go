@@ -56,7 +56,7 @@ var checklist = []line{
 	{"B6", "a fixed window: counter and expiry at once", []string{"limiter/redislimiter TestExpiryOfAWindowIsSetOnce"}},
 	{"B6 bug", "one fewer than the limit is admitted", []string{suite + "B6 bug: a window admits exactly its limit"}},
 	{"B7", "a leaky bucket as GCRA; redis-cell's reply, and redis-cell itself", []string{
-		"limiter TestCellReply", "limiter/redislimiter TestAnswersAsRedisCell", "limiter/redislimiter TestCell",
+		"limiter/redislimiter TestCellReply", "limiter/redislimiter TestAnswersAsRedisCell", "limiter/redislimiter TestCell",
 	}},
 	{"B7 bug", "who is shaped waits until the bucket is empty", []string{suite + "B7 bug: shaped, nobody waits until the bucket is wholly empty"}},
 	{"B8", "a token bucket in Lua on Redis's time", []string{"limiter/redislimiter TestConforms", "limiter/redislimiter TestTogetherTheyKeepTheLimit"}},

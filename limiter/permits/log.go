@@ -7,11 +7,12 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// log is what was taken: the state of package limiter's sliding log, which has two
-// methods more than other states.
+// log is what was taken: the state of package limiter's sliding log, which has
+// more methods than other states.
 type log interface {
 	limiter.State
-	limiter.Adapter
+	// Adapt makes the log one of another rate at now, and keeps what was taken.
+	Adapt(q *hotparam.Quota, now time.Duration) bool
 	// Clone returns a copy, in which a schedule of those who wait can be tried.
 	Clone() limiter.State
 	// ReleaseNewest gives back n permits at now, those that were taken last.
