@@ -1,16 +1,36 @@
-// Package limiter keeps requests within limits, in memory; package redislimiter does
-// so on Redis, by the same promises, and package limitertest is the suite that holds
-// both to them.
+// Package limiter holds keys to quotas, in memory or on any backend. Package redislimiter is
+// a backend on Redis with the same promises; package limitertest is the suite that holds
+// every backend to them.
 //
-// Which of its types is wanted depends on who keeps the time and the keys:
+// [NewLocal] limits one thing in this process, in one line:
 //
-//   - [New] makes a [Limiter] of any [Backend], such as a [Memory]: keys are strings, the
-//     clock is the backend's, and a caller may wait. Most want this.
-//   - [NewBucket] makes a [Bucket] for one thing, [NewKeys] makes [Keys] for many, of any
-//     quota. Time is an argument: nothing in them reads a clock, starts a goroutine or waits.
-//   - [Bucket] and wordKeys are those two where the state is one word, so that one
-//     compare-and-swap is all the locking there is: see gcra.go. The others have a lock
-//     for each key. None has one that all keys share.
+//	l := limiter.NewLocal(10, 20) // 10 a second, 20 at once
+//	if !l.Allow() { … }
+//
+// [New] limits each of many keys, on any [Backend]. Most want this:
+//
+//	l, err := limiter.New(backend, "logins", limiter.PerSecond(10))
+//	d, err := l.Allow(ctx, user)
+//
+// [NewBucket] and [NewKeys] are for programs that have the time at hand, as package
+// middleware has: time is an argument, and nothing in them reads a clock, starts a goroutine
+// or waits.
+//
+//	Limiter: Allow, Wait, Reserve, … ─► Op ─► Backend ─► Result
+//	                                          │ Cached, Deferred, Failover: around another
+//	                                          └ Memory ─► State, one for each key
+//	Bucket, Keys ──────────────────────────────────────►  or one word, without a lock
+//
+// The files, in that order. For callers: limiter.go per.go wait.go reservation.go denied.go,
+// allowall.go several limiters at once, local.go. The seam: backend.go batch.go clustered.go
+// operror.go path.go. Around a backend: cached.go, deferred*.go, failover*.go with share.go
+// and parts.go. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go on table.go.
+// Arithmetic: algorithm.go which it is, family.go several quotas of one key; gcra.go line.go
+// lockfree.go succession.go words.go of one word; window.go slotlog.go windowstate.go with
+// fixedwindow.go slidinglog.go slidingblocks.go; warmup.go, penalty.go.
+//
+// Other rooms: semaphore bounds what is in flight, adaptive sets limits that move, permits is
+// an object with a rate as Redisson has it.
 //
 // # Algorithms
 //
@@ -44,9 +64,10 @@
 // A denial consumes nothing (but see Quota.CountDenied). Its RetryAfter is exact: if
 // nobody else asks, a retry after RetryAfter passes and one a nanosecond earlier does
 // not. A denial whose RetryAfter is 0 can never pass: n was negative or above Limit. An
-// n of 0 always passes, unless the key is locked, and takes nothing: it tells the
-// state. ResetAfter is how long until all that was taken is back. Decision.Rule is the
-// caller's to fill in.
+// n of 0 always passes, unless the key is locked, and takes nothing: it reads the
+// state. ResetAfter is how long until all that was taken is back. The Rule of a decision
+// is the name of the limiter, and empty without one. Where Remaining is below a share of
+// Limit, a key is near its limit; the guard of package middleware has a hook for that.
 //
 // # In advance
 //
