@@ -16,19 +16,19 @@ import (
 // the deepest debt, or the longest delay of a reservation, is taken for a new clock, on
 // which the bucket starts empty.
 type tokenBucket struct {
-	at     atomic.Pointer[wordCell]
+	at     atomic.Pointer[quotaWord]
 	heir   atomic.Pointer[lockedBucket] // what goes on in its place, with a quota that takes more than a word; nil: it does
 	custom map[hotparam.Algorithm]Algorithm
 	mu     sync.Mutex // held while the quota is changed, and for a Return
-	first  wordCell
+	first  quotaWord
 	_      [16]byte // two cache lines of its own: 128 bytes
 }
 
-// wordCell is a bucket under one quota. Another quota means another one: so whoever
+// quotaWord is a bucket under one quota. Another quota means another one: so whoever
 // has read the arithmetic has read the word that goes with it.
-type wordCell struct {
+type quotaWord struct {
 	gcra
-	cell
+	atomicLine
 }
 
 // newBucketed makes a bucket of a quota that bucketed tells to be one.
@@ -44,16 +44,16 @@ func newBucketed(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (*t
 	return b, nil
 }
 
-// settled is the cell once a change of the quota is over; one that is unborn starts
+// settled returns the word once a change of the quota is over; one that is unborn starts
 // at t. It is nil where another goes on in its place.
-func (b *tokenBucket) settled(t int64) *wordCell {
+func (b *tokenBucket) settled(t int64) *quotaWord {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.current(t)
 }
 
 // current is settled for who holds the lock.
-func (b *tokenBucket) current(t int64) *wordCell {
+func (b *tokenBucket) current(t int64) *quotaWord {
 	if b.heir.Load() != nil {
 		return nil
 	}
@@ -65,12 +65,12 @@ func (b *tokenBucket) current(t int64) *wordCell {
 // take is Do for the Ask{N: n} of a [Local]: it makes no Result.
 func (b *tokenBucket) take(now time.Duration, n int64) hotparam.Decision {
 	c, t := b.at.Load(), instant(now)
-	v, ok := c.take(&c.cell, t, n)
+	v, ok := c.take(&c.atomicLine, t, n)
 	for !ok {
 		if c = b.settled(t); c == nil {
 			return b.heir.Load().Do(now, Ask{N: n}).Decision
 		}
-		v, ok = c.take(&c.cell, t, n)
+		v, ok = c.take(&c.atomicLine, t, n)
 	}
 	return c.decision(v)
 }
@@ -83,7 +83,7 @@ func (b *tokenBucket) Do(now time.Duration, ask Ask) Result {
 	}
 	ask.clamp()
 	for c := b.at.Load(); c != nil; c = b.settled(t) {
-		if r, ok := c.do(&c.cell, t, &ask); ok {
+		if r, ok := c.do(&c.atomicLine, t, &ask); ok {
 			return r
 		}
 	}
@@ -100,12 +100,12 @@ func (b *tokenBucket) rewind(now time.Duration, ask *Ask) Result {
 		return b.heir.Load().Do(now, *ask)
 	}
 	if ask.Kind == Forget {
-		c.rest.Store(&cellRest{born: t})
+		c.rest.Store(&lineRest{born: t})
 		c.word.Store(c.gcra.first(0, t))
-		r, _ := c.do(&c.cell, t, &Ask{Kind: Peek})
+		r, _ := c.do(&c.atomicLine, t, &Ask{Kind: Peek})
 		return r
 	}
-	r, _ := c.giveBack(&c.cell, t, ask) // not gone: that needs our lock
+	r, _ := c.giveBack(&c.atomicLine, t, ask) // not gone: that needs our lock
 	return r
 }
 
@@ -129,7 +129,7 @@ func (b *tokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
 		return heir.SetQuota(q, now)
 	}
 	c := b.at.Load()
-	next := &wordCell{}
+	next := &quotaWord{}
 	if c.plain(q) {
 		if err := next.setQuota(q); err != nil {
 			return err
@@ -148,16 +148,16 @@ func (b *tokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	default:
 		l := c.line(c.gcra.current(word, t))
 		next.gcra.changed(&c.gcra, &l, t)
-		next.cell.store(&l)
+		next.atomicLine.store(&l)
 	}
 	next.inherit(&c.gcra)
 	b.at.Store(next)
 	return nil
 }
 
-// bequeath has a bucket with a lock go on with what the cell held. The caller holds the
+// bequeath has a bucket with a lock go on with what the word held. The caller holds the
 // lock.
-func (b *tokenBucket) bequeath(c *wordCell, word int64, q *hotparam.Quota, now time.Duration) error {
+func (b *tokenBucket) bequeath(c *quotaWord, word int64, q *hotparam.Quota, now time.Duration) error {
 	heir := &lockedBucket{custom: b.custom}
 	if t := instant(now); word != unborn {
 		heir.sides.put(c.side(c.line(c.gcra.current(word, t)), t), now)

@@ -24,9 +24,9 @@
 // The files, in that order. For callers: limiter.go per.go wait.go reservation.go denied.go,
 // allowall.go several limiters at once, local.go. The seam: backend.go batch.go clustered.go
 // operror.go path.go. Around a backend: cached.go, deferred*.go, failover*.go with share.go
-// and parts.go. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go on table.go.
+// and sharecache.go. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go on table.go.
 // Arithmetic: algorithm.go which it is, family.go several quotas of one key; gcra.go line.go
-// lockfree.go succession.go words.go of one word; window.go slotlog.go windowstate.go with
+// atomicline.go reckoning.go words.go of one word; window.go view.go slotlog.go windowstate.go with
 // fixedwindow.go slidinglog.go slidingblocks.go; warmup.go, penalty.go.
 //
 // Other rooms: semaphore bounds what is in flight, adaptive sets limits that move, permits is

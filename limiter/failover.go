@@ -109,7 +109,7 @@ type failover struct {
 	local     Backend
 	instances func() int
 	logger    *slog.Logger
-	parts     parts
+	shares    shareCache
 
 	failures, timedOut, opErrors atomic.Uint64
 	asLocal, asOpen, asClosed    atomic.Uint64

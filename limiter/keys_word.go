@@ -27,7 +27,7 @@ type wordKeys struct {
 // keyedWord is a key's bucket under one quota: another quota means another node.
 type keyedWord struct {
 	r *reckoning
-	cell
+	atomicLine
 }
 
 func newWord(hash uint64, key string, r *reckoning, l *line) *node[keyedWord] {
@@ -58,7 +58,7 @@ func (k *wordKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resul
 	t, r := instant(now), k.at.Load()
 	ask.clamp()
 	if b := k.table.find(hash, key); b != nil && b.kept.r == r && ask.Kind < Return {
-		if res, ok := r.do(&b.kept.cell, t, &ask); ok {
+		if res, ok := r.do(&b.kept.atomicLine, t, &ask); ok {
 			if k.table.due(t) {
 				k.table.tend(t)
 			}
@@ -90,13 +90,13 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 	if b != nil {
 		switch {
 		case ask.Kind == Return && ask.N >= 0:
-			res, _ := r.giveBack(&b.kept.cell, t, ask)
+			res, _ := r.giveBack(&b.kept.atomicLine, t, ask)
 			return res
 		case ask.Kind == Forget:
 			b.kept.word.Store(r.first(s.floor, t))
 			ask = &Ask{Kind: Peek}
 		}
-		res, _ := r.do(&b.kept.cell, t, ask) // not gone: that needs our lock
+		res, _ := r.do(&b.kept.atomicLine, t, ask) // not gone: that needs our lock
 		return res
 	}
 	l, asked := line{word: r.first(s.floor, t)}, ask.ofNew()

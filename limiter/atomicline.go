@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// cell is a line that is taken from without a lock. What is beside the word is rarely
+// atomicLine is a line that is taken from without a lock. What is beside the word is rarely
 // needed, and made when it is. It has one word: where the quota changes while something is
 // reserved, the bucket has a lock from then on.
-type cell struct {
+type atomicLine struct {
 	word atomic.Int64
-	rest atomic.Pointer[cellRest] // nil: all zero
+	rest atomic.Pointer[lineRest] // nil: all zero
 }
 
-type cellRest struct {
+type lineRest struct {
 	back atomic.Int64
 
 	// These are fixed.
@@ -22,18 +22,18 @@ type cellRest struct {
 }
 
 // store makes it l.
-func (c *cell) store(l *line) {
+func (c *atomicLine) store(l *line) {
 	c.word.Store(l.word)
 	if l.back == 0 && l.born == 0 && l.turn == (turn{}) {
 		return
 	}
-	r := &cellRest{turn: l.turn, born: l.born}
+	r := &lineRest{turn: l.turn, born: l.born}
 	r.back.Store(l.back)
 	c.rest.Store(r)
 }
 
 // line is what it holds, beside a word that was read before.
-func (c *cell) line(word int64) line {
+func (c *atomicLine) line(word int64) line {
 	l := line{word: word}
 	if r := c.rest.Load(); r != nil {
 		l.back, l.born, l.turn = r.back.Load(), r.born, r.turn
@@ -42,14 +42,14 @@ func (c *cell) line(word int64) line {
 }
 
 // beside is what is kept beside the word.
-func (c *cell) beside() *cellRest {
+func (c *atomicLine) beside() *lineRest {
 	if c.rest.Load() == nil {
-		c.rest.CompareAndSwap(nil, &cellRest{})
+		c.rest.CompareAndSwap(nil, &lineRest{})
 	}
 	return c.rest.Load()
 }
 
-func (c *cell) back() int64 {
+func (c *atomicLine) back() int64 {
 	if r := c.rest.Load(); r != nil {
 		return r.back.Load()
 	}
@@ -59,7 +59,7 @@ func (c *cell) back() int64 {
 // take steps the word in place; false when the bucket is gone or unborn. It is lock-free:
 // whoever loses the swap has lost it to one who made progress, and a denial,
 // the common case of a hot bucket, swaps nothing.
-func (g *gcra) take(c *cell, t, n int64) (verdict, bool) {
+func (g *gcra) take(c *atomicLine, t, n int64) (verdict, bool) {
 	for {
 		old := c.word.Load()
 		if old < 0 {
@@ -76,7 +76,7 @@ func (g *gcra) take(c *cell, t, n int64) (verdict, bool) {
 }
 
 // do asks in place, as take does, for all but Return and Forget.
-func (g *gcra) do(c *cell, t int64, ask *Ask) (Result, bool) {
+func (g *gcra) do(c *atomicLine, t int64, ask *Ask) (Result, bool) {
 	for {
 		old := c.word.Load()
 		if old < 0 {
@@ -104,7 +104,7 @@ func (r *Result) name(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duratio
 
 // giveBack does a Return; false when the bucket is gone. Its callers come one after the
 // other, so that none sees a word without what has moved it.
-func (g *gcra) giveBack(c *cell, t int64, ask *Ask) (Result, bool) {
+func (g *gcra) giveBack(c *atomicLine, t int64, ask *Ask) (Result, bool) {
 	for {
 		old := c.word.Load()
 		if old < 0 {
