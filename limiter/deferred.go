@@ -14,12 +14,12 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// DeferredConfig is what a [Deferred] needs to know.
+// DeferredConfig configures a [Deferred]. The zero value is valid.
 type DeferredConfig struct {
-	// Every is the time between two refreshes, 1 ms to 10 s; 0: DefaultEvery.
+	// Every is the time between two refreshes, 1 ms to 10 s. Zero means DefaultEvery.
 	Every time.Duration
-	// Keys is how many keys are known at a time; others are asked for with each
-	// request. 0: DefaultDeferredKeys.
+	// Keys is the number of keys that are known at a time; the backend is asked for each
+	// request of another. Zero means DefaultDeferredKeys.
 	Keys int
 }
 
@@ -32,11 +32,11 @@ const (
 // stale is after how many refreshes what is known of a key counts no more.
 const stale = 4
 
-// Deferred is a backend that decides from what its backend last said remains of a key,
-// and tells it in the background what it has let pass: all keys in one call, each Every.
-// It asks at once for a key that it does not know, and when what is known is used up or
-// older than four times Every; so it never denies by itself. It is for limits where a
-// round trip for each request costs more than some requests over the limit do.
+// Deferred is a backend that decides by what its backend last reported to remain of a key,
+// and charges the backend in the background with what it allowed: all keys in one call,
+// each Every. It asks the backend at once for a key that it does not know, and when what it
+// knows is used up or older than four times Every; so it never denies by itself. It is for
+// limits where a round trip for each request costs more than some requests over the limit.
 //
 // Its bound: one instance alone lets pass what the quota allows. Of n instances each may
 // take what remains before it hears of the others: beyond the quota there pass at most
@@ -75,8 +75,8 @@ var (
 	_ Clustered = (*Deferred)(nil)
 )
 
-// NewDeferred makes a backend that decides ahead of backend. Its Run has to run; where
-// it does not, each key is asked for every four times Every.
+// NewDeferred returns a backend that decides ahead of backend. Its Run charges what was
+// allowed; while Run does not run, backend is asked for each key every four times Every.
 func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
 	if cfg.Every == 0 {
 		cfg.Every = DefaultEvery
@@ -235,11 +235,11 @@ func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
 type DeferredStats struct {
 	Keys  int64  // that are known
 	Local uint64 // asks that were decided here
-	Lost  uint64 // permits that passed and could not be told
+	Lost  uint64 // permits that passed and could not be charged
 	Kept  uint64 // permits that were given back here and not to the backend
 }
 
-// Stats is a snapshot of the counters.
+// Stats returns a snapshot of the counters.
 func (d *Deferred) Stats() DeferredStats {
 	return DeferredStats{Keys: d.held.Load(), Local: d.local.Load(), Lost: d.lost.Load(), Kept: d.kept.Load()}
 }

@@ -39,8 +39,8 @@
 //
 //   - token_bucket, gcra: at most C + rate × w. A bucket of C tokens starts full, or short
 //     of Missing, and earns rate.N in each rate.Per, continuously; nothing is rounded to
-//     seconds and no remainder is lost. One word a key. gcra is the same, to be told as
-//     redis-cell tells it (redislimiter.CellReply).
+//     seconds and no remainder is lost. One word a key. gcra is the same, for replies
+//     like those of redis-cell (redislimiter.CellReply).
 //   - leaky_bucket: the same, as a queue of C places that leaks at the rate. Where it
 //     shapes, what is admitted has to wait for its turn, [hotparam.Decision].Delay, so
 //     that what goes on is never faster than the rate; what finds no place is denied.
@@ -103,8 +103,8 @@
 //
 // # Memory
 //
-// Stores hold at most so many keys. Only a key that is as good as new is ever dropped, so
-// nobody gets a fresh burst by being forgotten; it is done by whoever calls, a little at
-// a time, so no goroutine is needed. Where all keys are in use a new one passes unlimited,
+// Stores hold at most so many keys. Only a key in its initial state is ever dropped, so
+// no key gets a fresh burst by being dropped. Each call drops a little, so no goroutine is
+// needed. Where all keys are in use a new one passes unlimited,
 // with [hotparam.ReasonOpen], and [Stats] counts it.
 package limiter

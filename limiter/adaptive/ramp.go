@@ -43,7 +43,7 @@ type Ramp struct {
 	From float64
 }
 
-// Validate tells what is wrong with a ramp.
+// Validate reports what is wrong with r.
 func (r Ramp) Validate() error {
 	switch {
 	case r.Over < time.Millisecond:

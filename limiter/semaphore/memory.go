@@ -101,7 +101,7 @@ func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (Lease, hotpa
 }
 
 // Drain denies all who wait and all who come, until Resume: on overload, or before a
-// shutdown. Leases stay with whom they are; Stats tells how many.
+// shutdown. Leases stay with whom they are; Stats has their number.
 func (s *Memory) Drain() {
 	s.draining.Store(true)
 	for i := range s.stripes {
@@ -112,7 +112,7 @@ func (s *Memory) Drain() {
 // Resume ends a Drain.
 func (s *Memory) Resume() { s.draining.Store(false) }
 
-// Stats tells what is held, and counts what became of those who asked.
+// Stats is what is held, and counters of what became of the calls of Acquire.
 type Stats struct {
 	Keys    int64 // of which permits are held
 	Held    int64 // permits
