@@ -18,8 +18,11 @@ const module = "github.com/hotparam/hotparam"
 var arrows = map[string][]string{
 	"hotparam":            nil,
 	"wire":                {"hotparam"},
-	"limiter":             {"hotparam", "limiter/internal/breaker"},
-	"limiter/limitertest": {"hotparam", "limiter"},
+	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
+	"limiter/semaphore":   {"hotparam", "limiter"},
+	"limiter/adaptive":    {"hotparam"},
+	"limiter/permits":     {"hotparam", "limiter"},
+	"limiter/limitertest": {"hotparam", "limiter", "limiter/semaphore", "limiter/permits"},
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
@@ -29,9 +32,10 @@ var arrows = map[string][]string{
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
-	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},
+	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/internal/breaker":  nil,
-	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter"},
+	"limiter/internal/calendar": {"hotparam"},
+	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter", "limiter/semaphore"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -79,12 +83,12 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/internal/breaker", "kafka"}
+var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or

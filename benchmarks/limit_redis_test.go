@@ -45,14 +45,14 @@ var redisPeers = []struct {
 		var asked []limiter.Asked
 		return func(ctx context.Context, keys []string) error {
 			if len(keys) == 1 {
-				_, err := lim.Take(ctx, keys[0], 1)
+				_, err := lim.AllowN(ctx, keys[0], 1)
 				return err
 			}
 			asked = asked[:0]
 			for _, key := range keys {
 				asked = append(asked, limiter.Asked{Limiter: lim, Key: key, N: 1})
 			}
-			_, err := limiter.TakeAll(ctx, asked...)
+			_, err := limiter.AllowAll(ctx, asked...)
 			return err
 		}, nil
 	}},

@@ -30,12 +30,8 @@ const (
 // BenchmarkLimitOne limits one thing by a limiter that is made for one thing.
 func BenchmarkLimitOne(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
-		bucket, err := limiter.NewTokenBucket(hotparam.Rate{N: perSecond, Per: time.Second}, burst)
-		if err != nil {
-			b.Fatal(err)
-		}
-		start := time.Now()
-		run(b, []string{""}, func(string) bool { return bucket.Take(time.Since(start), 1).Allowed })
+		l := limiter.NewLocal(perSecond, burst)
+		run(b, []string{""}, func(string) bool { return l.Allow() })
 	})
 	b.Run("x/time/rate", func(b *testing.B) {
 		l := rate.NewLimiter(perSecond, burst)
@@ -54,7 +50,7 @@ func BenchmarkLimitKeys(b *testing.B) { limiters(b, texts("GET /users/%d", zipf(
 // hashes within the loop.
 func limiters(b *testing.B, keys []string) {
 	b.Run("hotparam", func(b *testing.B) {
-		keyed, err := limiter.NewKeyed(hotparam.Rate{N: perSecond, Per: time.Second}, burst, distinct)
+		held, err := limiter.NewKeys(&hotparam.Quota{Rate: hotparam.Rate{N: perSecond, Per: time.Second}, Burst: burst}, distinct, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -62,9 +58,9 @@ func limiters(b *testing.B, keys []string) {
 		var buf [64]byte
 		run(b, keys, func(key string) bool {
 			member := append(buf[:0], key...)
-			return keyed.Take(time.Since(start), hotparam.Hash(member), member, 1).Allowed
+			return held.Do(time.Since(start), hotparam.Hash(member), member, limiter.Ask{N: 1}).Allowed
 		})
-		if n := keyed.Stats().Overflow; n > 0 {
+		if n := held.Stats().Overflow; n > 0 {
 			b.Errorf("%d passed for want of room", n)
 		}
 	})
@@ -79,7 +75,7 @@ func limiters(b *testing.B, keys []string) {
 				b.Fatal(err)
 			}
 			run(b, keys, func(key string) bool {
-				d, err := lim.Take(context.Background(), key, 1)
+				d, err := lim.AllowN(context.Background(), key, 1)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"golang.org/x/sync/semaphore"
+	xsemaphore "golang.org/x/sync/semaphore"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // BenchmarkSemaphore takes one of eight permits and gives it back; nobody waits. Ours
@@ -14,13 +14,13 @@ import (
 func BenchmarkSemaphore(b *testing.B) {
 	ctx := context.Background()
 	b.Run("hotparam", func(b *testing.B) {
-		s, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+		s, err := semaphore.New(semaphore.Config{})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			lease, d, err := s.Acquire(ctx, "GET /report", limiter.SemaphoreAsk{Permits: 8, N: 1})
+			lease, d, err := s.Acquire(ctx, "GET /report", semaphore.Ask{Permits: 8, N: 1})
 			if err != nil || !d.Allowed {
 				b.Fatal(d, err)
 			}
@@ -28,7 +28,7 @@ func BenchmarkSemaphore(b *testing.B) {
 		}
 	})
 	b.Run("x/sync/semaphore", func(b *testing.B) {
-		s := semaphore.NewWeighted(8)
+		s := xsemaphore.NewWeighted(8)
 		b.ReportAllocs()
 		for b.Loop() {
 			if err := s.Acquire(ctx, 1); err != nil {

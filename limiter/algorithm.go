@@ -19,9 +19,9 @@ var windowed = map[hotparam.Algorithm]builtin{
 	hotparam.SlidingBlocks: newSlidingBlocks,
 }
 
-// NewAlgorithm is the algorithm of a quota: a built-in one, or one of custom by the
-// name that the quota has for it; with a penalty, if the quota has one. It fails for
-// a quota that is not valid, and with [ErrUnsupported] for a name that is not in custom.
+// NewAlgorithm returns the algorithm of a quota: a built-in one, or the one of custom under
+// the quota's name for it, with the quota's penalty. It fails for a quota that is not valid,
+// and with [ErrUnsupported] for a name that is not in custom.
 func NewAlgorithm(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorithm, error) {
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("limiter: %w", err)
@@ -60,7 +60,7 @@ func adapt(s State, q *hotparam.Quota, now time.Duration) State {
 	if locked {
 		s = lock.inner
 	}
-	if a, ok := s.(Adapter); !ok || !a.Adapt(q, now) {
+	if a, ok := s.(adapter); !ok || !a.Adapt(q, now) {
 		return nil
 	}
 	if !locked && q.Penalty == 0 {

@@ -8,69 +8,71 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Backend keeps what was taken of keys, and decides. It is all that a place for
-// limiters has to be: [New] makes a [Limiter] of it. Backends are [Memory], those of
-// package redislimiter, and any of your own; package limitertest tells whether it
-// keeps the promises.
+// Backend keeps what was taken of keys, and decides. [New] makes a [Limiter] of any Backend:
+// of [Memory], of those of package redislimiter, and of your own, which package limitertest
+// holds to the same promises.
 type Backend interface {
-	// Do asks for one key. It may be called concurrently. An error means that nothing
-	// is known: it was not decided, or nobody can tell how. An [OpError] concerns this
-	// op alone; any other means that the place where the key is kept is away. The
-	// context's deadline holds for whatever takes time.
+	// Do executes op and returns its Result. It may be called concurrently. An error means
+	// that op was not decided, or that its decision is unknown. An [OpError] concerns op
+	// alone; any other error means that the place where the key is kept is away. Calls
+	// that take time honour the deadline of ctx.
 	Do(ctx context.Context, op Op) (Result, error)
 }
 
-// Batcher is a backend that asks for many keys at once, where each Do would cost a
-// round trip.
+// Batcher is a backend that executes many ops in one call, where each Do would cost a round
+// trip.
 type Batcher interface {
 	Backend
-	// DoAll asks for all of ops, each on its own, and tells results[i] of ops[i]; it
-	// is as long as ops. Ops of the same key are done in their order. An [OpErrors]
-	// names the ops that could not be decided, and the other results hold; any other
-	// error means that nothing is known of any.
+	// DoAll executes all of ops, each on its own, and sets results[i] to the Result of
+	// ops[i]; both have the same length. Ops of the same key are executed in order. An
+	// [OpErrors] has the errors of the ops that could not be decided, and the other
+	// results are valid; after any other error no result is.
 	DoAll(ctx context.Context, ops []Op, results []Result) error
 }
 
-// Op asks for something of one key.
+// Op is one operation on one key.
 type Op struct {
-	// Quota is the key's. It is not changed while in use. Another one for a key that is
-	// known holds from then on, and what was taken, reserved or owed carries over: in any
-	// window a key is admitted at most what the largest of its quotas allows, of quotas of
-	// different families their sum.
+	// Quota is the quota of the key. It must not be changed while in use. Another quota
+	// of a known key holds from then on, and what was taken, reserved or owed carries over:
+	// in any window a key is admitted at most what the largest of its quotas allows, and of
+	// quotas of different families their sum.
 	Quota *hotparam.Quota
-	// Name tells the keys of one limit from those of others; Key is any bytes. Neither
-	// is empty.
+	// Name keeps the keys of one limit apart from those of others; Key is any bytes.
+	// Neither is empty.
 	Name, Key string
 	Ask
 }
 
-// Ask is what an Op wants.
+// Ask is what an Op does with its key.
 type Ask struct {
 	Kind Kind
 	N    int64
-	// Keep permits must be left afterwards, or it is as if there were none; Take, Peek,
-	// AtMost and Reserve have it.
+	// Keep is how many permits must be left afterwards; otherwise nothing is taken. It
+	// applies to Take, Peek, AtMost and Reserve.
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
-	// Mark and Origin are the Result's that a Return gives back.
-	Mark   int64
-	Origin Origin
+	// Mark and Receipt are those of the Result that a Return gives back.
+	Mark    int64
+	Receipt Receipt
 }
 
-// Kind is what an Ask does.
+// Kind is the kind of an Ask.
 type Kind uint8
 
-// Kinds. N below 0 is denied by all; what takes nothing with an N of 0 is allowed.
+// Kinds of Asks. Methods of [Limiter] that take a number have the same names, except
+// AllowN, AllowAtMost and Reset for Take, AtMost and Forget. Every kind denies an N below 0,
+// and allows one of 0.
 const (
-	// Take takes N permits if there are as many, else none.
+	// Take takes N permits if there are as many, and none otherwise.
 	Take Kind = iota
-	// Peek is the decision that Take would come to, and takes nothing.
+	// Peek makes the decision that Take would come to, and takes nothing.
 	Peek
-	// AtMost takes as many as there are, at most N: allowed if that is one at least.
+	// AtMost takes as many permits as there are, up to N. It is allowed if that is one or
+	// more.
 	AtMost
-	// Reserve takes N permits now or, if they are due within that time, in advance:
-	// allowed, with a Delay. Reservations are served in the order in which they are made.
+	// Reserve takes N permits now or, if they are due within Within, in advance: it is then
+	// allowed with a Delay. Reservations are served in the order in which they are made.
 	Reserve
 	// Charge takes N permits whether there are as many or not: what is missing is
 	// owed. It is always allowed.
@@ -80,69 +82,72 @@ const (
 	// longer missing, since it was earned or has left its window, is not given back again.
 	// It makes no state, and changes no quota.
 	Return
-	// Forget makes the key as new.
+	// Forget puts the key back into its initial state.
 	Forget
 )
 
-// Result is what an Ask came to. A denial took nothing.
+// Result is the outcome of an Ask. A denial took nothing.
 type Result struct {
-	// Decision's Remaining is what is left after the Ask, for a Peek before; its Rule
-	// is not filled in.
+	// Remaining is what is left after the Ask, or there before a Peek. Rule is empty.
 	hotparam.Decision
-	Taken  int64
-	Mark   int64 // 0 or above; names what was taken, for a Return
-	Origin Origin
+	Taken   int64
+	Mark    int64 // identifies what was taken, for a Return; 0 or above
+	Receipt Receipt
 }
 
-// Origin is where and when something was taken. The zero value says nothing, and then a
-// Return may give back less. It means something to the process that made it alone.
-type Origin struct {
-	// At is when, by the clock of the backend; 0: not known.
+// Receipt is where and when something was taken, for the Return of it. The zero value says
+// nothing, and then a Return may give back less. A Receipt is meaningful only in the process
+// that made it.
+type Receipt struct {
+	// At is when, by the clock of the backend; 0 if unknown.
 	At time.Duration
-	// From is which backend took it.
-	From From
+	// path is which backend took it.
+	path path
 	// state is where, among the states that one key has of quotas of different families;
 	// 0: in the one of the quota that holds. Bucket and Keys fill it in.
 	state family
 }
 
-// Return is the Ask that gives back what r took.
+// Return returns the Ask that gives back what r took.
 func (r *Result) Return() Ask {
-	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Origin: r.Origin}
+	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Receipt: r.Receipt}
 }
 
 // Errors of backends.
 var (
-	// ErrNoKey: the key or the name of an Op is empty.
+	// ErrNoKey is returned if the key or the name of an Op is empty.
 	ErrNoKey = errors.New("limiter: the key, or the limiter's name, is empty")
-	// ErrUnsupported: the backend cannot do what was asked.
+	// ErrUnsupported is returned if a backend cannot do what was asked.
 	ErrUnsupported = errors.New("limiter: the backend cannot do that")
 )
 
-// Algorithm is a limiter's arithmetic, in memory. The built-in ones are made by
-// [NewAlgorithm]; one of your own is given to [NewMemory] by the name that quotas
-// have for it.
+// Algorithm is the arithmetic of a limiter, in memory. [NewAlgorithm] returns the built-in
+// ones. Give one of your own to [NewMemory] under the name by which quotas refer to it.
 type Algorithm interface {
-	// New is the state of a key that is first seen at now.
+	// New returns the state of a key that is first seen at now.
 	New(q *hotparam.Quota, now time.Duration) State
 }
 
-// State is what an algorithm knows of one key. Whoever keeps it calls it from one
-// goroutine at a time; now is the time since the Unix epoch. A clock may go back: by up
+// State is what an algorithm knows of one key. It is called by one goroutine at a time; now is the time since the Unix epoch. A clock may go back: by up
 // to a minute time then stands still until the clock has caught up, and no span of
 // time counts twice; by more it is another clock, and nothing is granted for the leap.
+//
+// A State may have a method
+//
+//	Adapt(q *hotparam.Quota, now time.Duration) bool
+//
+// which goes on with another quota of its algorithm at now, keeps what was taken, and
+// reports whether it could; if not it changes nothing. Without it each quota of a key has a
+// state of its own.
 type State interface {
-	// Do does what is asked at now, Forget aside.
+	// Do executes ask at now. It is never called with Forget.
 	Do(now time.Duration, ask Ask) Result
-	// FreshAfter is how long until the state is as good as new if nothing is taken,
-	// and may be forgotten; 0: it is.
+	// FreshAfter returns how long until the state is a new one's, and may be dropped, if
+	// nothing is taken. Zero means that it is.
 	FreshAfter(now time.Duration) time.Duration
 }
 
-// Adapter is a State that can go on with another quota of its algorithm. Of the others
-// each quota has a state of its own.
-type Adapter interface {
-	// Adapt goes on with q at now, and keeps what was taken; false: it cannot, and is
-	// unchanged.
+// adapter is a State that can go on with another quota of its algorithm.
+type adapter interface {
 	Adapt(q *hotparam.Quota, now time.Duration) bool
 }

@@ -7,22 +7,24 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Bucket holds one thing to a quota, in memory. It is safe for concurrent use. Now is
-// as for [State], or any other monotonic time where the quota has no calendar.
+// Bucket holds one thing to a quota, in memory. It is safe for concurrent use. Now is the
+// time since the Unix epoch or, where the quota has no calendar, since any fixed instant,
+// such as time.Since(start).
 type Bucket interface {
-	// Do does what is asked at now.
+	// Do does what ask says at now.
 	Do(now time.Duration, ask Ask) Result
-	// FreshAfter is how long until it is as good as new if nothing is taken; 0: it is.
+	// FreshAfter returns how long until the bucket is in its initial state again if
+	// nothing is taken.
 	FreshAfter(now time.Duration) time.Duration
-	// SetQuota goes on with another quota at now. What was taken, reserved or owed carries
-	// over: see [Op]. It fails for a quota that is not valid, and with [ErrUnsupported] for
-	// an algorithm that was not given, and then changes nothing.
+	// SetQuota replaces the quota at now. What was taken, reserved or owed carries over:
+	// see [Op]. It fails for a quota that is not valid, and with [ErrUnsupported] for an
+	// algorithm that was not given, and then changes nothing.
 	SetQuota(q *hotparam.Quota, now time.Duration) error
 }
 
-// NewBucket makes a bucket of a quota: a [*TokenBucket] where one word is enough, which
-// is all buckets without warm-up and penalty. Custom are the algorithms of the user's
-// own, by name.
+// NewBucket returns a Bucket. Without warm-up and penalty a token bucket or leaky bucket is
+// lock-free; other quotas have a lock. Custom holds algorithms of your own, by name; it may
+// be nil.
 func NewBucket(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Bucket, error) {
 	if bucketed(q) && q.Penalty == 0 {
 		b, err := newBucketed(q, custom)
@@ -59,7 +61,7 @@ func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 && b.sides.family != unlimitedFamily {
-		r.Origin.state = b.sides.family
+		r.Receipt.state = b.sides.family
 	}
 	return r
 }

@@ -13,15 +13,16 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// CachedConfig is what a [Cached] needs to know.
+// CachedConfig configures a [Cached]. The zero value is valid.
 type CachedConfig struct {
-	// Keys is how many denials are remembered at a time, up to 16,777,216; 0:
-	// DefaultCachedKeys. 16 bytes of each at most are reserved; a denial takes about 200.
+	// Keys is the number of denials that are remembered at a time, up to 16,777,216. Zero
+	// means DefaultCachedKeys. At most 16 bytes for each are reserved; a denial takes about
+	// 200.
 	Keys int
-	// Longest is for how long a denial is remembered at most; 0: DefaultLongest.
+	// Longest is the longest time that a denial is remembered. Zero means DefaultLongest.
 	Longest time.Duration
-	// Clock is the time since some instant; it may be set for tests and replays. Nil: the
-	// process's own.
+	// Clock returns the time since a fixed instant, for tests and replays. Nil means the
+	// monotonic clock.
 	Clock func() time.Duration
 }
 
@@ -31,10 +32,10 @@ const (
 	DefaultLongest    = time.Second
 )
 
-// Cached is a backend that remembers denials: until the time that its backend named, who
-// asks for as much or more of the key is denied here, without a call. So the more a key
-// is hammered, the less is asked for it: a key that is asked for beyond its limit, by
-// however much, costs a call for each permit that comes back, and one each Longest.
+// Cached is a backend that remembers denials: until the time that its backend named, it
+// denies whatever asks for as much or more of the key, without a call. However far demand is
+// beyond the limit, a key costs one call for each permit that comes back, and one in each
+// Longest.
 //
 // It allows nothing by itself, and denies what its backend would allow only for what
 // others give back or reset meanwhile, or the other quotas that they have; and that for
@@ -50,8 +51,7 @@ const (
 // It is safe for concurrent use, lock-free, and a [Batcher]: one call of its backend at
 // most, if that is one too.
 type Cached struct {
-	backend Backend
-	batcher Batcher // the backend, or nil
+	around
 	seed    maphash.Seed
 	longest time.Duration
 	clock   func() time.Duration
@@ -82,7 +82,7 @@ var (
 	_ Clustered = (*Cached)(nil)
 )
 
-// NewCached makes a backend that remembers what backend denies.
+// NewCached returns a backend that remembers what backend denies.
 func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 	if backend == nil {
 		return nil, errors.New("limiter: NewCached: no backend")
@@ -103,9 +103,8 @@ func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 	if cfg.Keys < 1 || cfg.Keys > maxMaxKeys {
 		return nil, fmt.Errorf("limiter: CachedConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
 	}
-	batcher, _ := backend.(Batcher)
 	return &Cached{
-		backend: backend, batcher: batcher, seed: maphash.MakeSeed(), longest: cfg.Longest, clock: cfg.Clock,
+		around: aroundOf(backend), seed: maphash.MakeSeed(), longest: cfg.Longest, clock: cfg.Clock,
 		slots: make([]cachedSlot, 1<<bits.Len(uint(cfg.Keys-1))),
 	}, nil
 }
@@ -172,12 +171,6 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	}
 	return errs.asError()
 }
-
-// Node implements [Clustered].
-func (c *Cached) Node(ctx context.Context, op Op) string { return nodeOf(ctx, c.backend, op) }
-
-// Probe implements [Clustered].
-func (c *Cached) Probe(ctx context.Context, op Op) error { return probe(ctx, c.backend, op) }
 
 func (c *Cached) slot(op Op) *cachedSlot {
 	h := maphash.String(c.seed, op.Key) ^ bits.RotateLeft64(maphash.String(c.seed, op.Name), 32)

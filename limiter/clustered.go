@@ -19,6 +19,24 @@ type Clustered interface {
 	Probe(ctx context.Context, op Op) error
 }
 
+// around is what a wrapper of a backend has of it: it is [Clustered], as far as the backend
+// is.
+type around struct {
+	backend Backend
+	batcher Batcher // the backend, or nil
+}
+
+func aroundOf(b Backend) around {
+	batcher, _ := b.(Batcher)
+	return around{b, batcher}
+}
+
+// Node implements [Clustered].
+func (a *around) Node(ctx context.Context, op Op) string { return nodeOf(ctx, a.backend, op) }
+
+// Probe implements [Clustered].
+func (a *around) Probe(ctx context.Context, op Op) error { return probe(ctx, a.backend, op) }
+
 // nodeOf returns the node of b that has op's key.
 func nodeOf(ctx context.Context, b Backend, op Op) string {
 	if c, ok := b.(Clustered); ok {

@@ -108,33 +108,6 @@ func (o *oneOfKeys) Do(now time.Duration, ask limiter.Ask) limiter.Result {
 	return o.Keys.Do(now, hotparam.Hash(key), key, ask)
 }
 
-func TestPermitsConform(t *testing.T) {
-	limitertest.TestPermits(t, limitertest.PermitsConfig{
-		New: func(_ *testing.T, clients int) []limiter.Permits {
-			p := limiter.NewPermits(limiter.PermitsConfig{})
-			all := make([]limiter.Permits, clients)
-			for i := range all {
-				all[i] = p.Client(strconv.Itoa(i))
-			}
-			return all
-		},
-		Synctest: true,
-	})
-}
-
-func TestSemaphoreConforms(t *testing.T) {
-	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{
-		New: func(t *testing.T) limiter.Semaphore {
-			s, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
-		Synctest: true,
-	})
-}
-
 func TestAlgorithmsConform(t *testing.T) {
 	for _, q := range []hotparam.Quota{
 		{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5},

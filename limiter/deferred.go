@@ -14,12 +14,12 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// DeferredConfig is what a [Deferred] needs to know.
+// DeferredConfig configures a [Deferred]. The zero value is valid.
 type DeferredConfig struct {
-	// Every is the time between two refreshes, 1 ms to 10 s; 0: DefaultEvery.
+	// Every is the time between two refreshes, 1 ms to 10 s. Zero means DefaultEvery.
 	Every time.Duration
-	// Keys is how many keys are known at a time; others are asked for with each
-	// request. 0: DefaultDeferredKeys.
+	// Keys is the number of keys that are known at a time; the backend is asked for each
+	// request of another. Zero means DefaultDeferredKeys.
 	Keys int
 }
 
@@ -32,11 +32,11 @@ const (
 // stale is after how many refreshes what is known of a key counts no more.
 const stale = 4
 
-// Deferred is a backend that decides from what its backend last said remains of a key,
-// and tells it in the background what it has let pass: all keys in one call, each Every.
-// It asks at once for a key that it does not know, and when what is known is used up or
-// older than four times Every; so it never denies by itself. It is for limits where a
-// round trip for each request costs more than some requests over the limit do.
+// Deferred is a backend that decides by what its backend last reported to remain of a key,
+// and charges the backend in the background with what it allowed: all keys in one call,
+// each Every. It asks the backend at once for a key that it does not know, and when what it
+// knows is used up or older than four times Every; so it never denies by itself. It is for
+// limits where a round trip for each request costs more than some requests over the limit.
 //
 // Its bound: one instance alone lets pass what the quota allows. Of n instances each may
 // take what remains before it hears of the others: beyond the quota there pass at most
@@ -52,8 +52,7 @@ const stale = 4
 // It is safe for concurrent use, and a [Batcher]. It goes around a [Failover] or into one:
 // around it, what passed while the backend was away is told to the Failover's local one.
 type Deferred struct {
-	backend Backend
-	batcher Batcher // the backend, or nil
+	around
 	every   time.Duration
 	max     int64
 	seed    maphash.Seed
@@ -76,8 +75,8 @@ var (
 	_ Clustered = (*Deferred)(nil)
 )
 
-// NewDeferred makes a backend that decides ahead of backend. Its Run has to run; where
-// it does not, each key is asked for every four times Every.
+// NewDeferred returns a backend that decides ahead of backend. Its Run charges what was
+// allowed; while Run does not run, backend is asked for each key every four times Every.
 func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
 	if cfg.Every == 0 {
 		cfg.Every = DefaultEvery
@@ -93,8 +92,7 @@ func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
 	case cfg.Keys < 1 || cfg.Keys > maxMaxKeys:
 		return nil, fmt.Errorf("limiter: DeferredConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
 	}
-	batcher, _ := backend.(Batcher)
-	d := &Deferred{backend: backend, batcher: batcher, every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed()}
+	d := &Deferred{around: aroundOf(backend), every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed()}
 	for i := range d.shards {
 		d.shards[i].keys = make(map[deferredKey]*deferredState)
 	}
@@ -139,16 +137,10 @@ func (d *Deferred) DoAll(ctx context.Context, ops []Op, results []Result) error 
 	return d.send(ctx, asks, results)
 }
 
-// Node implements [Clustered].
-func (d *Deferred) Node(ctx context.Context, op Op) string { return nodeOf(ctx, d.backend, op) }
-
-// Probe implements [Clustered].
-func (d *Deferred) Probe(ctx context.Context, op Op) error { return probe(ctx, d.backend, op) }
-
 // deferredAsk is an op that the backend has to decide.
 type deferredAsk struct {
 	op      Op
-	step    From           // who took what a Return gives back
+	step    path           // who took what a Return gives back
 	place   int            // of its result
 	state   *deferredState // of its key; nil: nothing is to be learnt
 	charged int64          // of what was taken before; is told ahead of the op
@@ -163,7 +155,7 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 && op.Kind != Forget {
 		return Result{}, false
 	}
-	if op.Kind == Return && a.step != fromHere {
+	if op.Kind == Return && a.step != pathHere {
 		return Result{}, false
 	}
 	s := d.lock(op)
@@ -235,7 +227,7 @@ func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
 	s.left = max(s.left-n, -maxUnsent)
 	s.unsent = min(s.unsent+n, maxUnsent)
 	res := s.result(now)
-	res.Taken, res.Mark, res.Origin.From = n, s.batch, From(0).via(fromHere)
+	res.Taken, res.Mark, res.Receipt.path = n, s.batch, path(0).via(pathHere)
 	return res
 }
 
@@ -243,11 +235,11 @@ func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
 type DeferredStats struct {
 	Keys  int64  // that are known
 	Local uint64 // asks that were decided here
-	Lost  uint64 // permits that passed and could not be told
+	Lost  uint64 // permits that passed and could not be charged
 	Kept  uint64 // permits that were given back here and not to the backend
 }
 
-// Stats is a snapshot of the counters.
+// Stats returns a snapshot of the counters.
 func (d *Deferred) Stats() DeferredStats {
 	return DeferredStats{Keys: d.held.Load(), Local: d.local.Load(), Lost: d.lost.Load(), Kept: d.kept.Load()}
 }

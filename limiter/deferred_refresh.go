@@ -8,8 +8,8 @@ import (
 // refreshSize is about how many keys are told in one call.
 const refreshSize = 1000
 
-// Run tells the backend, each Every, what was let pass. It blocks until the context
-// ends, tells the rest, and returns nil.
+// Run charges the backend, each Every, with what was allowed. It blocks until ctx ends,
+// charges the rest, and returns nil.
 func (d *Deferred) Run(ctx context.Context) error {
 	ticker := time.NewTicker(d.every)
 	defer ticker.Stop()
@@ -100,7 +100,7 @@ func (d *Deferred) send(ctx context.Context, asks []deferredAsk, results []Resul
 		if a.state != nil {
 			d.hear(a, res, err, charge, chargeErr)
 		}
-		res.Origin.From = res.Origin.From.via(fromWithin)
+		res.Receipt.path = res.Receipt.path.via(pathWithin)
 		results[a.place] = res
 		errs = setError(errs, len(results), a.place, err)
 	}

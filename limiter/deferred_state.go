@@ -89,7 +89,7 @@ func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
 	case sent == nil:
 		return d.giveBackOld(a)
 	case !sent.flying:
-		op.Mark, op.Origin = sent.charge.Mark, sent.charge.Origin
+		op.Mark, op.Receipt = sent.charge.Mark, sent.charge.Receipt
 		return Result{}, false
 	case len(s.back) < maxReturns:
 		s.back = append(s.back, deferredReturn{op.Mark, op.N})
@@ -107,7 +107,7 @@ func (d *Deferred) giveBackOld(a *deferredAsk) (Result, bool) {
 		d.kept.Add(uint64(op.N))
 		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: op.Quota.Burst}}, true
 	}
-	op.Mark, op.Origin = 0, Origin{}
+	op.Mark, op.Receipt = 0, Receipt{}
 	return Result{}, false
 }
 

@@ -6,12 +6,11 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// DeniedError is a denial as an error: its RetryAfter tells when to retry, 0 that no
-// retry can pass. Find it with errors.As. Its text names the limiter and never the key,
-// so that it may be logged.
+// DeniedError is a denial as an error. A RetryAfter of 0 means that no retry can pass. Find
+// it with errors.As. Its text names the limiter and never the key, so that it may be logged.
 type DeniedError struct{ hotparam.Decision }
 
-// Error tells who denied, why, and when to retry.
+// Error returns the limiter, the reason and when to retry.
 func (e *DeniedError) Error() string {
 	if e.RetryAfter <= 0 {
 		return fmt.Sprintf("limiter %q: denied (%s): no retry can pass, the limit is %d", e.Rule, e.Reason, e.Limit)

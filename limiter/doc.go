@@ -1,16 +1,36 @@
-// Package limiter keeps requests within limits, in memory; package redislimiter does
-// so on Redis, by the same promises, and package limitertest is the suite that holds
-// both to them.
+// Package limiter holds keys to quotas, in memory or on any backend. Package redislimiter is
+// a backend on Redis with the same promises; package limitertest is the suite that holds
+// every backend to them.
 //
-// Which of its types is wanted depends on who keeps the time and the keys:
+// [NewLocal] limits one thing in this process, in one line:
 //
-//   - [New] makes a [Limiter] of any [Backend], such as a [Memory]: keys are strings, the
-//     clock is the backend's, and a caller may wait. Most want this.
-//   - [NewBucket] makes a [Bucket] for one thing, [NewKeys] makes [Keys] for many, of any
-//     quota. Time is an argument: nothing in them reads a clock, starts a goroutine or waits.
-//   - [TokenBucket] and [Keyed] are those two where the state is one word, so that one
-//     compare-and-swap is all the locking there is: see gcra.go. The others have a lock
-//     for each key. None has one that all keys share.
+//	l := limiter.NewLocal(10, 20) // 10 a second, 20 at once
+//	if !l.Allow() { … }
+//
+// [New] limits each of many keys, on any [Backend]. Most want this:
+//
+//	l, err := limiter.New(backend, "logins", limiter.PerSecond(10))
+//	d, err := l.Allow(ctx, user)
+//
+// [NewBucket] and [NewKeys] are for programs that have the time at hand, as package
+// middleware has: time is an argument, and nothing in them reads a clock, starts a goroutine
+// or waits.
+//
+//	Limiter: Allow, Wait, Reserve, … ─► Op ─► Backend ─► Result
+//	                                          │ Cached, Deferred, Failover: around another
+//	                                          └ Memory ─► State, one for each key
+//	Bucket, Keys ──────────────────────────────────────►  or one word, without a lock
+//
+// The files, in that order. For callers: limiter.go per.go wait.go reservation.go denied.go,
+// allowall.go several limiters at once, local.go. The seam: backend.go batch.go clustered.go
+// operror.go path.go. Around a backend: cached.go, deferred*.go, failover*.go with share.go
+// and sharecache.go. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go on table.go.
+// Arithmetic: algorithm.go which it is, family.go several quotas of one key; gcra.go line.go
+// atomicline.go reckoning.go words.go of one word; window.go view.go slotlog.go windowstate.go with
+// fixedwindow.go slidinglog.go slidingblocks.go; warmup.go, penalty.go.
+//
+// Other rooms: semaphore bounds what is in flight, adaptive sets limits that move, permits is
+// an object with a rate as Redisson has it.
 //
 // # Algorithms
 //
@@ -19,8 +39,8 @@
 //
 //   - token_bucket, gcra: at most C + rate × w. A bucket of C tokens starts full, or short
 //     of Missing, and earns rate.N in each rate.Per, continuously; nothing is rounded to
-//     seconds and no remainder is lost. One word a key. gcra is the same, to be told as
-//     redis-cell tells it ([CellReply]).
+//     seconds and no remainder is lost. One word a key. gcra is the same, for replies
+//     like those of redis-cell (redislimiter.CellReply).
 //   - leaky_bucket: the same, as a queue of C places that leaks at the rate. Where it
 //     shapes, what is admitted has to wait for its turn, [hotparam.Decision].Delay, so
 //     that what goes on is never faster than the rate; what finds no place is denied.
@@ -44,9 +64,10 @@
 // A denial consumes nothing (but see Quota.CountDenied). Its RetryAfter is exact: if
 // nobody else asks, a retry after RetryAfter passes and one a nanosecond earlier does
 // not. A denial whose RetryAfter is 0 can never pass: n was negative or above Limit. An
-// n of 0 always passes, unless the key is locked, and takes nothing: it tells the
-// state. ResetAfter is how long until all that was taken is back. Decision.Rule is the
-// caller's to fill in.
+// n of 0 always passes, unless the key is locked, and takes nothing: it reads the
+// state. ResetAfter is how long until all that was taken is back. The Rule of a decision
+// is the name of the limiter, and empty without one. Where Remaining is below a share of
+// Limit, a key is near its limit; the guard of package middleware has a hook for that.
 //
 // # In advance
 //
@@ -62,7 +83,7 @@
 //
 // # Several limiters for one request
 //
-// [TakeAll] takes from all or from none. By hand: when another limiter denies the request,
+// [AllowAll] takes from all or from none. By hand: when another limiter denies the request,
 // what this one took is returned with Return, at once and once. What is given back
 // after it had been earned again counts as extra: net of what was given back, a window
 // admits at most what was said and the permits that were taken before the window and
@@ -82,8 +103,8 @@
 //
 // # Memory
 //
-// Stores hold at most so many keys. Only a key that is as good as new is ever dropped, so
-// nobody gets a fresh burst by being forgotten; it is done by whoever calls, a little at
-// a time, so no goroutine is needed. Where all keys are in use a new one passes unlimited,
+// Stores hold at most so many keys. Only a key in its initial state is ever dropped, so
+// no key gets a fresh burst by being dropped. Each call drops a little, so no goroutine is
+// needed. Where all keys are in use a new one passes unlimited,
 // with [hotparam.ReasonOpen], and [Stats] counts it.
 package limiter

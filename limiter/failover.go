@@ -12,24 +12,25 @@ import (
 	"github.com/hotparam/hotparam/limiter/internal/breaker"
 )
 
-// FailoverConfig is what a [Failover] needs to know.
+// FailoverConfig configures a [Failover]. The zero value is valid.
 type FailoverConfig struct {
-	// Timeout is what one call to the primary may take; 0: DefaultTimeout.
+	// Timeout bounds each call of the primary. Zero means DefaultTimeout.
 	Timeout time.Duration
-	// Away is what is done while the primary is away; empty: AwayLocal.
+	// Away is how asks are decided while the primary is away. Empty means AwayLocal.
 	Away hotparam.Away
-	// Local decides with AwayLocal; nil: a [Memory] of its own, which knows the built-in
+	// Local decides with AwayLocal. Nil means a [Memory] of its own with the built-in
 	// algorithms.
 	Local Backend
-	// Instances is how many share the primary: each has its part of the limits while it
-	// is away, see [Share]. It is asked for each decision, and has to be quick. nil: one.
+	// Instances returns the number of instances that share the primary: while it is away
+	// each has its part of the limits, see [Share]. It is called for each decision, so it
+	// must be quick. Nil means one.
 	Instances func() int
-	// MinProbe and MaxProbe bound the time between two probes of a node that is away:
-	// the first, and what it doubles to. 0: 100 ms and 2 s.
+	// MinProbe and MaxProbe are the first time between two probes of a node that is away,
+	// and what that doubles to. Zero means DefaultMinProbe and DefaultMaxProbe.
 	MinProbe, MaxProbe time.Duration
 	// Logger gets a line when a node of the primary goes away and one when it is back, at
 	// most one such pair a minute for each node, and at most one line a minute about asks
-	// that the primary cannot decide. nil: nothing is logged.
+	// that the primary cannot decide. Nil disables it.
 	Logger *slog.Logger
 }
 
@@ -83,8 +84,8 @@ func (c *FailoverConfig) validate() error {
 // which are the caller's to know; nor a call whose caller's context ended, unless ten in
 // a row end so. That error is the context's for errors.Is, whatever the primary called it.
 //
-// Nothing that failed is asked again, and nothing that was decided meanwhile is told
-// to the primary when it is back: a limit is off by what passed during the outage.
+// Calls that failed are not repeated, and what was decided meanwhile is not charged to the
+// primary when it is back: a limit is off by what passed during the outage.
 //
 // With AwayLocal each instance decides by its part of the quota ([Share]); an ask for
 // more than that part ever holds is denied, with ReasonAway. What the primary grants
@@ -109,7 +110,7 @@ type failover struct {
 	local     Backend
 	instances func() int
 	logger    *slog.Logger
-	parts     parts
+	shares    shareCache
 
 	failures, timedOut, opErrors atomic.Uint64
 	asLocal, asOpen, asClosed    atomic.Uint64
@@ -118,9 +119,9 @@ type failover struct {
 
 var _ Batcher = (*Failover)(nil)
 
-// NewFailover makes a backend that decides by itself while primary is away. Its Run
-// has to run: it is what probes. Where it does not, a request that comes when a probe
-// is due makes it, and waits for it.
+// NewFailover returns a backend that decides by itself while primary is away. Its Run makes
+// the probes; while Run does not run, a request that comes when a probe is due makes it, and
+// waits for it.
 func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	if primary == nil {
 		return nil, errors.New("limiter: NewFailover: no primary")

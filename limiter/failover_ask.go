@@ -15,7 +15,7 @@ func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
 		return Result{}, ErrNoKey
 	}
 	step, op := stepOf(op)
-	if step != fromWithin || f.down(ctx, op) {
+	if step != pathWithin || f.down(ctx, op) {
 		return f.decide(ctx, op, step)
 	}
 	began := time.Now()
@@ -27,7 +27,7 @@ func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
 		return f.granted(ctx, op, res), nil
 	}
 	if f.failed(ctx, began, op, err) {
-		return f.decide(ctx, op, fromWithin)
+		return f.decide(ctx, op, pathWithin)
 	}
 	if ended(ctx) != nil && !concernsOp(err) {
 		f.left(ctx, began, op, err)
@@ -56,7 +56,7 @@ func (f *Failover) DoAll(ctx context.Context, ops []Op, results []Result) error 
 	)
 	for i := range ops {
 		step, op := stepOf(ops[i])
-		if step == fromWithin && !f.down(ctx, op) {
+		if step == pathWithin && !f.down(ctx, op) {
 			rest, places = append(rest, op), append(places, i)
 			continue
 		}
@@ -82,7 +82,7 @@ func (f *Failover) plain(ops []Op) bool {
 		return false
 	}
 	for i := range ops {
-		if ops[i].Origin.From != 0 {
+		if ops[i].Receipt.path != 0 {
 			return false
 		}
 	}
@@ -107,7 +107,7 @@ func (f *Failover) askAll(ctx context.Context, ops []Op, results []Result) error
 			results[i] = f.granted(ctx, ops[i], results[i])
 			continue
 		case f.failed(ctx, began, ops[i], err):
-			results[i], err = f.decide(ctx, ops[i], fromWithin)
+			results[i], err = f.decide(ctx, ops[i], pathWithin)
 		default:
 			if ended(ctx) != nil && !concernsOp(err) && !left {
 				left = true // one caller, however many ops
@@ -121,14 +121,14 @@ func (f *Failover) askAll(ctx context.Context, ops []Op, results []Result) error
 }
 
 // stepOf returns who took what op returns, and op as that one knows it.
-func stepOf(op Op) (From, Op) {
-	if op.Origin.From == 0 {
-		return fromWithin, op
+func stepOf(op Op) (path, Op) {
+	if op.Receipt.path == 0 {
+		return pathWithin, op
 	}
-	var step From
-	step, op.Origin.From = op.Origin.From.split()
+	var step path
+	step, op.Receipt.path = op.Receipt.path.split()
 	if op.Kind != Return {
-		step = fromWithin
+		step = pathWithin
 	}
 	return step, op
 }
@@ -155,7 +155,7 @@ func (f *Failover) heard(ctx context.Context, op Op) {
 // granted records what the primary took, and names who took it.
 func (f *Failover) granted(ctx context.Context, op Op, res Result) Result {
 	f.note(ctx, op, res)
-	res.Origin.From = res.Origin.From.via(fromWithin)
+	res.Receipt.path = res.Receipt.path.via(pathWithin)
 	return res
 }
 

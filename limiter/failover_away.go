@@ -17,11 +17,11 @@ func (f *Failover) Alone(ctx context.Context, op Op) (Result, error) {
 }
 
 // decide decides without the primary; step says who took what a Return gives back.
-func (f *Failover) decide(ctx context.Context, op Op, step From) (Result, error) {
+func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error) {
 	switch step {
-	case fromHere: // whatever is done now, it was taken locally
-		return f.own(f.local.Do(ctx, f.parts.of(op, f.instances())))
-	case fromNobody:
+	case pathHere: // whatever is done now, it was taken locally
+		return f.own(f.local.Do(ctx, f.shares.of(op, f.instances())))
+	case pathNobody:
 		op.N = min(op.N, 0)
 	}
 	switch f.away {
@@ -32,7 +32,7 @@ func (f *Failover) decide(ctx context.Context, op Op, step From) (Result, error)
 		}
 		res := Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
 		if op.Kind == Take || op.Kind == AtMost || op.Kind == Reserve {
-			res.Taken, res.Origin.From = op.N, fromNobody
+			res.Taken, res.Receipt.path = op.N, pathNobody
 		}
 		return res, nil
 	case hotparam.AwayClosed:
@@ -52,7 +52,7 @@ func (f *Failover) decide(ctx context.Context, op Op, step From) (Result, error)
 // own names the local backend as who took what a result took.
 func (f *Failover) own(res Result, err error) (Result, error) {
 	if res.Taken > 0 {
-		res.Origin.From = res.Origin.From.via(fromHere)
+		res.Receipt.path = res.Receipt.path.via(pathHere)
 	}
 	return res, err
 }
@@ -67,7 +67,7 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Kind == Return {
 		return f.returnLocally(ctx, op)
 	}
-	res, err := f.own(f.local.Do(ctx, f.parts.of(op, f.instances())))
+	res, err := f.own(f.local.Do(ctx, f.shares.of(op, f.instances())))
 	if asks(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
 		res.Decision = f.refused(ctx, op, hotparam.ReasonAway).Decision // for more than the part ever has
 	}
@@ -102,7 +102,7 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) {
 	switch op.Kind {
 	case Peek:
 	case Forget:
-		_, _ = f.local.Do(ctx, f.parts.of(op, f.instances()))
+		_, _ = f.local.Do(ctx, f.shares.of(op, f.instances()))
 	case Return:
 		_, _ = f.returnLocally(ctx, op)
 	default:
@@ -110,7 +110,7 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) {
 			return
 		}
 		op.Ask = Ask{Kind: Peek}
-		op = f.parts.of(op, f.instances())
+		op = f.shares.of(op, f.instances())
 		there, err := f.local.Do(ctx, op)
 		if n := min(res.Taken, there.Remaining); err == nil && n > 0 {
 			op.Ask = Ask{Kind: Charge, N: n}
@@ -125,6 +125,6 @@ func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {
 		op.N = min(op.N, 0)
 	}
-	op.Mark, op.Origin = 0, Origin{}
-	return f.local.Do(ctx, f.parts.of(op, f.instances()))
+	op.Mark, op.Receipt = 0, Receipt{}
+	return f.local.Do(ctx, f.shares.of(op, f.instances()))
 }

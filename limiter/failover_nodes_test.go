@@ -307,9 +307,9 @@ func TestFailoverDeadlineIsAContextError(t *testing.T) {
 			"DoAll": func(ctx context.Context) error {
 				return f.DoAll(ctx, []limiter.Op{fakeOp(limiter.Take, "k", 1, &q)}, make([]limiter.Result, 1))
 			},
-			"a limiter": func(ctx context.Context) error { _, err := named.Take(ctx, "k", 1); return err },
+			"a limiter": func(ctx context.Context) error { _, err := named.AllowN(ctx, "k", 1); return err },
 			"several limits": func(ctx context.Context) error {
-				_, err := limiter.TakeAll(ctx, limiter.Asked{Limiter: named, Key: "k", N: 1}, limiter.Asked{Limiter: named, Key: "l", N: 1})
+				_, err := limiter.AllowAll(ctx, limiter.Asked{Limiter: named, Key: "k", N: 1}, limiter.Asked{Limiter: named, Key: "l", N: 1})
 				return err
 			},
 		} {

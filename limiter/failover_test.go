@@ -309,7 +309,7 @@ func TestFailoverReturnsWhatItNoted(t *testing.T) {
 		f := newFailover(t, p, limiter.FailoverConfig{})
 		all, none := newNamed(t, f, "all", fakeQuota(1, 5)), newNamed(t, f, "none", fakeQuota(1, 1))
 		for range 100 {
-			limiter.TakeAll(context.Background(), limiter.Asked{Limiter: all, Key: "k", N: 1}, limiter.Asked{Limiter: none, Key: "k", N: 2})
+			limiter.AllowAll(context.Background(), limiter.Asked{Limiter: all, Key: "k", N: 1}, limiter.Asked{Limiter: none, Key: "k", N: 2})
 		}
 		p.refuses.Store(true)
 		if d, err := all.Peek(context.Background(), "k", 1); err != nil || d.Remaining != 5 {

@@ -94,7 +94,7 @@ type sides struct {
 }
 
 // maxSides is how many other states are kept, which are as many as there are families,
-// unless an algorithm of the user's own has no [Adapter].
+// unless an algorithm of the user's own cannot adapt.
 const maxSides = 16
 
 // isStraight reports whether an ask of that kind under q goes to the state that holds, and
@@ -184,7 +184,7 @@ func (s *sides) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *A
 }
 
 func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask *Ask) Result {
-	family := ask.Origin.state
+	family := ask.Receipt.state
 	if family == 0 {
 		family = familyOf(q)
 	}

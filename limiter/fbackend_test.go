@@ -167,7 +167,7 @@ func fakeQuota(n, burst int64) hotparam.Quota {
 	return hotparam.Quota{Rate: hotparam.Rate{N: n, Per: time.Second}, Burst: burst}
 }
 
-func newNamed(t testing.TB, backend limiter.Backend, name string, q hotparam.Quota) *limiter.Named {
+func newNamed(t testing.TB, backend limiter.Backend, name string, q hotparam.Quota) *limiter.Limiter {
 	t.Helper()
 	l, err := limiter.New(backend, name, q)
 	if err != nil {

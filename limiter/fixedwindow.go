@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter/internal/calendar"
 )
 
 // fixedFrame is that of the fixed window: the slots are windows, one after the other,
@@ -11,7 +12,7 @@ import (
 // in it, or with a period of the calendar; its end is set with that.
 type fixedFrame struct {
 	per      int64
-	calendar *calendar // nil: none
+	calendar *calendar.Calendar // nil: none
 }
 
 func newFixedWindow(q *hotparam.Quota, now time.Duration) State { return newWindow[fixedFrame](q, now) }
@@ -19,7 +20,7 @@ func newFixedWindow(q *hotparam.Quota, now time.Duration) State { return newWind
 func (fixedFrame) of(q *hotparam.Quota) fixedFrame {
 	f := fixedFrame{per: int64(q.Rate.Per)}
 	if q.Calendar != "" {
-		f.calendar = newCalendar(q.Calendar, q.Zone)
+		f.calendar = calendar.New(q.Calendar, q.Zone)
 	}
 	return f
 }
@@ -28,7 +29,7 @@ func (fixedFrame) of(q *hotparam.Quota) fixedFrame {
 // something is reserved, windows follow each other back to back.
 func (f fixedFrame) slot(t, newest int64) int64 {
 	if f.calendar != nil {
-		start, _ := f.calendar.period(t)
+		start, _ := f.calendar.Period(t)
 		return max(0, start)
 	}
 	since := (t - newest) % f.per
@@ -40,7 +41,7 @@ func (f fixedFrame) slot(t, newest int64) int64 {
 
 func (f fixedFrame) leaves(at int64) int64 {
 	if f.calendar != nil {
-		_, end := f.calendar.period(at)
+		_, end := f.calendar.Period(at)
 		return end
 	}
 	return at + f.per
@@ -50,7 +51,7 @@ func (f fixedFrame) same(as fixedFrame) bool {
 	if f.calendar == nil || as.calendar == nil {
 		return f.calendar == as.calendar && f.per == as.per
 	}
-	return f.calendar.kind == as.calendar.kind && f.calendar.zone == as.calendar.zone
+	return f.calendar.Same(as.calendar)
 }
 
 func (f fixedFrame) holds(at, t int64) bool { return at <= t && t < f.leaves(at) }

@@ -84,8 +84,12 @@ func TestFixedWindowCountDenied(t *testing.T) {
 func TestFixedWindowCalendar(t *testing.T) {
 	q := windowQuota(hotparam.FixedWindow, 2, 24*time.Hour)
 	q.Calendar, q.Zone = hotparam.CalendarDay, "Europe/Berlin"
+	zone, err := time.LoadLocation(q.Zone)
+	if err != nil {
+		t.Fatal(err)
+	}
 	midnight := func(day int) time.Duration {
-		return time.Duration(time.Date(2026, time.October, day, 0, 0, 0, 0, zoneNamed(q.Zone)).UnixNano())
+		return time.Duration(time.Date(2026, time.October, day, 0, 0, 0, 0, zone).UnixNano())
 	}
 	noon := midnight(24) + 12*time.Hour
 	t.Run("A5: from the natural period, whose day may have 25 hours", func(t *testing.T) {
@@ -134,7 +138,7 @@ func TestFixedWindowAdapt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newWindowState(t, c.from, 0)
 			s.Do(at-30*sec, Ask{N: 3})
-			if !s.(Adapter).Adapt(c.to, c.then) {
+			if !s.(adapter).Adapt(c.to, c.then) {
 				t.Fatal("refused")
 			}
 			runWindowSteps(t, s, []windowStep{{c.then, Ask{Kind: Peek, N: 1}, c.want}})
@@ -144,7 +148,7 @@ func TestFixedWindowAdapt(t *testing.T) {
 		s := newWindowState(t, windowQuota(hotparam.FixedWindow, 2, 60*sec), 0)
 		s.Do(0, Ask{N: 2})
 		s.Do(0, Ask{Kind: Reserve, N: 2, Within: time.Hour})
-		s.(Adapter).Adapt(windowQuota(hotparam.FixedWindow, 2, 40*sec), 30*sec)
+		s.(adapter).Adapt(windowQuota(hotparam.FixedWindow, 2, 40*sec), 30*sec)
 		runWindowSteps(t, s, []windowStep{
 			{30 * sec, Ask{N: 1}, deniedResult(2, 0, 50*sec, 50*sec)},
 			{80 * sec, Ask{N: 2}, allowedResult(2, 0, 40*sec).took(2, 80*sec)},

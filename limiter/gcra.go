@@ -264,12 +264,3 @@ func (g *gcra) charged(word, t, n int64) (next, taken int64) {
 	}
 	return end, n
 }
-
-// peek is the decision on n, with the tokens that are there before.
-func (g *gcra) peek(word, t, n int64) hotparam.Decision {
-	_, v := g.step(word, t, n, 0)
-	if v.allowed {
-		v.free += n * g.interval
-	}
-	return g.decision(v)
-}

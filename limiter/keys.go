@@ -8,31 +8,44 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Keys holds each of many keys to one quota, in memory, as [Keyed] tells. It is safe
-// for concurrent use. Now is as for [Bucket].
+// Keys holds each of many keys to one quota, in memory. It is safe for concurrent use. Now
+// is as for [Bucket].
+//
+// Only a key in its initial state is ever dropped: however many keys come, none gets a
+// fresh burst by being forgotten. Where the table is full of keys in use, a new key passes
+// unlimited, with [hotparam.ReasonOpen], and is counted in [Stats].Overflow. A key is in
+// use until what was taken is back, so maxKeys should be the number of keys expected within
+// that time.
 type Keys interface {
-	// Do does what is asked of the key at now. Hash is [hotparam.Hash] of key.
+	// Do does what ask says to the key at now. Hash is [hotparam.Hash] of key; it only
+	// finds the key, the bytes decide. They are copied if the key is new.
 	Do(now time.Duration, hash uint64, key []byte, ask Ask) Result
-	// Stats is a snapshot of the counters.
+	// Stats returns a snapshot of the counters.
 	Stats() Stats
-	// Sweep drops at once all keys that are as good as new at now. It is not needed:
-	// every call sweeps a little.
+	// Sweep drops at once all keys in their initial state. It is not needed: every call
+	// sweeps a little.
 	Sweep(now time.Duration)
-	// SetQuota goes on with another quota at now, as that of [Bucket] does.
+	// SetQuota replaces the quota at now, as that of [Bucket] does.
 	SetQuota(q *hotparam.Quota, now time.Duration) error
 }
 
-// NewKeys makes [Keys] for up to maxKeys keys at a time, 1 to 16,777,216: a [*Keyed]
-// where one word for each is enough, which is all buckets without warm-up and penalty.
-// The others have a lock for each key. Custom are the algorithms of the user's own, by
-// name.
+// Stats counts what happened to many keys.
+type Stats struct {
+	Keys     int64  // held now
+	Evicted  uint64 // dropped in their initial state
+	Overflow uint64 // requests that passed unlimited, or uncharged, for want of room
+}
+
+// NewKeys returns Keys for up to maxKeys keys at a time, 1 to 16,777,216. Buckets without
+// warm-up and penalty are lock-free; other quotas have a lock for each key. Custom holds
+// algorithms of your own, by name; it may be nil.
 func NewKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (Keys, error) {
 	if bucketed(q) && q.Penalty == 0 {
 		r := &reckoning{}
 		if err := r.setQuota(q); err != nil {
 			return nil, err
 		}
-		k, err := newKeyed(r, maxKeys, custom)
+		k, err := newWordKeys(r, maxKeys, custom)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +98,7 @@ func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resu
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 {
-		r.Origin.state = rule.family
+		r.Receipt.state = rule.family
 	}
 	return r
 }

@@ -2,30 +2,148 @@ package limiter
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam"
 )
 
-// Limiter holds each of many keys to one quota, whatever the backend. It is safe for
-// concurrent use. Where one knows of no error, such as in memory, err is of the
-// arguments or the context alone.
-type Limiter interface {
-	// Take takes n permits of the key if there are as many, else none.
-	Take(ctx context.Context, key string, n int64) (hotparam.Decision, error)
-	// Peek is the decision that Take would come to. It takes nothing, and Remaining is
-	// what there is.
-	Peek(ctx context.Context, key string, n int64) (hotparam.Decision, error)
-	// AllowAtMost takes as many permits as there are, at most n, and tells how many.
-	AllowAtMost(ctx context.Context, key string, n int64) (int64, hotparam.Decision, error)
-	// Reserve takes n permits that may be used after Decision.Delay, at most within.
-	Reserve(ctx context.Context, key string, n int64, within time.Duration) (Reservation, error)
-	// Wait takes n permits and returns when they may be used. It fails at once with a
-	// [*DeniedError] if that would be after the context's deadline, or never; and with
-	// the context's error when it ends: then nothing was taken.
-	Wait(ctx context.Context, key string, n int64) error
-	// Charge takes n permits, whether there are as many or not.
-	Charge(ctx context.Context, key string, n int64) error
-	// Reset makes the key as new.
-	Reset(ctx context.Context, key string) error
+// Limiter holds each of many keys to a quota, whatever the backend. It is safe for
+// concurrent use.
+//
+// Most callers use Allow to refuse what is too much, or Wait to slow it down. Methods that
+// end in N take n permits rather than one.
+//
+// A Limiter has no state but its quota: what was taken is kept by the backend, so limiters
+// of the same name on the same backend are one. Errors are those of the backend, of the
+// arguments and of the context; a denial is no error, except of Wait.
+type Limiter struct {
+	backend Backend
+	batcher Batcher // the backend, if others on it can be asked in the same call; else nil
+	name    string
+	quota   atomic.Pointer[hotparam.Quota] // nil: invalid
+	invalid error                          // why With made it without a quota
+}
+
+// New returns a Limiter that holds each key to quota, and keeps what was taken with backend
+// under name, which is also the Rule of its decisions. Fields of quota that are not set
+// have their defaults. It fails without a backend, for an empty name, and for a quota that
+// [hotparam.Quota.Validate] refuses.
+func New(backend Backend, name string, quota hotparam.Quota) (*Limiter, error) {
+	switch {
+	case backend == nil:
+		return nil, errors.New("limiter: no backend: give one, such as that of NewMemory")
+	case name == "":
+		return nil, errors.New("limiter: no name: it tells the keys of this limiter from those of others on the backend")
+	}
+	l := &Limiter{backend: backend, name: name}
+	if b, ok := backend.(Batcher); ok && reflect.ValueOf(b).Comparable() {
+		l.batcher = b
+	}
+	if err := l.SetQuota(quota); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// SetQuota replaces the quota of all keys. What was taken, reserved or owed carries over:
+// see [Op]. If it fails the old quota stays in force.
+func (l *Limiter) SetQuota(quota hotparam.Quota) error {
+	quota = quota.WithDefaults()
+	if err := quota.Validate(); err != nil {
+		return fmt.Errorf("limiter %q: %w", l.name, err)
+	}
+	l.quota.Store(&quota)
+	return nil
+}
+
+// With returns a Limiter of the same name and keys with another quota, for quotas that
+// differ from call to call:
+//
+//	d, err := l.With(limiter.Per(30, time.Minute)).Allow(ctx, "project:123")
+//
+// What was taken of a key under any of its quotas carries over, as with SetQuota. If quota
+// is invalid every call of the Limiter returns that as its error.
+func (l *Limiter) With(quota hotparam.Quota) *Limiter {
+	other := &Limiter{backend: l.backend, batcher: l.batcher, name: l.name}
+	other.invalid = other.SetQuota(quota)
+	return other
+}
+
+// Quota returns the quota in force, with its defaults filled in.
+func (l *Limiter) Quota() hotparam.Quota {
+	if q := l.quota.Load(); q != nil {
+		return *q
+	}
+	return hotparam.Quota{}
+}
+
+func (l *Limiter) op(key string, ask Ask) Op {
+	return Op{Quota: l.quota.Load(), Name: l.name, Key: key, Ask: ask}
+}
+
+func (l *Limiter) do(ctx context.Context, op Op) (Result, error) {
+	switch {
+	case op.Key == "":
+		return Result{}, ErrNoKey
+	case op.Quota == nil:
+		return Result{}, l.invalid
+	}
+	res, err := l.backend.Do(ctx, op)
+	if err != nil {
+		return Result{}, fmt.Errorf("limiter %q: %w", l.name, endedWith(ctx, err))
+	}
+	res.Rule = l.name
+	return res, nil
+}
+
+// Allow takes one permit of the key if there is one.
+func (l *Limiter) Allow(ctx context.Context, key string) (hotparam.Decision, error) {
+	return l.AllowN(ctx, key, 1)
+}
+
+// AllowN takes n permits of the key if there are as many, and none otherwise.
+func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (hotparam.Decision, error) {
+	res, err := l.do(ctx, l.op(key, Ask{Kind: Take, N: n}))
+	return res.Decision, err
+}
+
+// AllowAtMost takes as many permits as there are, up to n, and returns how many.
+func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (int64, hotparam.Decision, error) {
+	res, err := l.do(ctx, l.op(key, Ask{Kind: AtMost, N: n}))
+	return res.Taken, res.Decision, err
+}
+
+// Peek returns the decision that AllowN would come to, and takes nothing. Its Remaining is
+// the number of permits that are there.
+func (l *Limiter) Peek(ctx context.Context, key string, n int64) (hotparam.Decision, error) {
+	res, err := l.do(ctx, l.op(key, Ask{Kind: Peek, N: n}))
+	return res.Decision, err
+}
+
+// Reserve takes n permits that may be used after the Delay of the Reservation. It is denied
+// if that would be longer than within.
+func (l *Limiter) Reserve(ctx context.Context, key string, n int64, within time.Duration) (Reservation, error) {
+	op := l.op(key, Ask{Kind: Reserve, N: n, Within: max(within, 0)})
+	res, err := l.do(ctx, op)
+	if err != nil {
+		return Reservation{}, err
+	}
+	return newReservation(l.backend, op, res), nil
+}
+
+// Charge takes n permits, whether there are as many or not: what is missing is owed. An n
+// below 1 charges nothing.
+func (l *Limiter) Charge(ctx context.Context, key string, n int64) error {
+	_, err := l.do(ctx, l.op(key, Ask{Kind: Charge, N: max(n, 0)}))
+	return err
+}
+
+// Reset puts the key back into its initial state.
+func (l *Limiter) Reset(ctx context.Context, key string) error {
+	_, err := l.do(ctx, l.op(key, Ask{Kind: Forget}))
+	return err
 }

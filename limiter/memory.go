@@ -16,8 +16,8 @@ import (
 // lock of its own, and a key that it knows costs no allocation. It starts no goroutine
 // and never blocks, so contexts are not looked at.
 //
-// It holds at most MaxKeys keys. Only a key that is as good as new is ever dropped, as
-// other keys come; when it is full of keys in use, a new key passes unlimited, with
+// It holds at most MaxKeys keys. Only a key in its initial state is ever dropped, as other
+// keys come. While it is full of keys in use, a new key passes unlimited, with
 // [hotparam.ReasonOpen], and is counted in [Stats].Overflow.
 type Memory struct {
 	states *states
@@ -26,23 +26,23 @@ type Memory struct {
 	plans  plans
 }
 
-// MemoryConfig is how a [Memory] is made. The zero value is a good one.
+// MemoryConfig configures a [Memory]. The zero value is valid.
 type MemoryConfig struct {
-	// MaxKeys is how many keys it holds at a time, up to 16,777,216; 0: DefaultMaxKeys.
-	// 16 bytes for each at most are reserved; each key held takes about 100 and its own
-	// bytes, with a window more.
+	// MaxKeys is the number of keys it holds at a time, up to 16,777,216. Zero means
+	// DefaultMaxKeys. At most 16 bytes for each are reserved; each key that is held takes
+	// about 100 and its own bytes, and more if it has a window.
 	MaxKeys int
-	// Clock tells the time since the Unix epoch; nil: the wall clock as it was when the
-	// Memory was made, and from then on the monotonic clock, which nobody sets.
+	// Clock returns the time since the Unix epoch. Nil means the wall clock as it is when
+	// the Memory is made, and from then on the monotonic clock, which cannot be set.
 	Clock func() time.Duration
-	// Algorithms are those of the user's own, by the names that quotas have for them.
+	// Algorithms holds algorithms of your own, by the names that quotas refer to.
 	Algorithms map[hotparam.Algorithm]Algorithm
 }
 
-// DefaultMaxKeys is how many keys a [Memory] holds unless it is told.
+// DefaultMaxKeys is the default of MemoryConfig.MaxKeys.
 const DefaultMaxKeys = 1 << 17
 
-// NewMemory makes a [Memory].
+// NewMemory returns a [Memory].
 func NewMemory(c MemoryConfig) (*Memory, error) {
 	if c.MaxKeys == 0 {
 		c.MaxKeys = DefaultMaxKeys
@@ -119,10 +119,6 @@ func (m *Memory) hash(name, key string) uint64 {
 
 // Stats is a snapshot of the counters.
 func (m *Memory) Stats() Stats { return m.states.table.stats() }
-
-// Sweep drops at once all keys that are as good as new. It is not needed: every call
-// sweeps a little.
-func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.clock())) }
 
 // plans are the algorithms of the quotas that were seen, so that each is validated and
 // worked out once. They are found by value: a quota may be made for each call.

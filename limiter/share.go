@@ -6,11 +6,11 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Share is the part of q that each of n instances has when each decides on its own:
-// an n-th of the rate and of the burst. No instance has less than one permit, or it
-// would let nothing pass for ever: below tells that an n-th is less, so that n
-// instances together may take n permits at once where q has fewer. Their rate stays
-// q's all the same, calendar windows aside. An n below 1 counts as 1.
+// Share returns the part of q that each of n instances has when each decides on its own: an
+// n-th of the rate and of the burst, but not less than one permit, since such an instance
+// would never let anything pass. It reports whether an n-th is below one permit, so that n
+// instances together may take n permits at once where q has fewer. Their rate stays that of
+// q all the same, calendar windows aside. An n below 1 counts as 1.
 func Share(q *hotparam.Quota, n int) (part hotparam.Quota, below bool) {
 	part = q.WithDefaults()
 	by := int64(max(n, 1))

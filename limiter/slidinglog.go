@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -32,3 +33,25 @@ func (f logFrame) apart() bool { return false }
 func (f logFrame) back(at, _, by, _ int64) int64 { return max(0, at-by) }
 
 func (f logFrame) from(_ logFrame, at, _, _ int64) int64 { return at }
+
+// Clone returns a copy that shares nothing with w. Package permits plans with it.
+func (w *window[F]) Clone() State {
+	c := *w
+	c.slots = w.slots.copied()
+	c.others = slices.Clone(w.others)
+	for i := range c.others {
+		c.others[i].slots = w.others[i].slots.copied()
+	}
+	return &c
+}
+
+// ReleaseNewest gives back n permits at now, those that were taken last, whichever calls
+// took them. Package permits has no marks to return by.
+func (w *window[F]) ReleaseNewest(now time.Duration, n int64) {
+	t, _ := w.advance(now)
+	for n > 0 && w.slots.n > 0 {
+		newest := *w.slots.newest()
+		w.giveBack(t, newest.at, n)
+		n -= newest.n
+	}
+}

@@ -37,12 +37,12 @@ func TestSnapshotOfSeveralQuotas(t *testing.T) {
 			now.Add(rapid.Int64Range(0, int64(2*time.Second)).Draw(rt, "later"))
 		}
 		var b bytes.Buffer
-		if _, err := m.Snapshot(&b); err != nil {
+		if _, _, err := m.Snapshot(&b); err != nil {
 			rt.Fatal(err)
 		}
 		again, clock := memoryAt(t, limiter.MemoryConfig{})
 		clock.Store(now.Load())
-		if _, err := again.Restore(&b); err != nil {
+		if _, _, err := again.Restore(&b); err != nil {
 			rt.Fatal(err)
 		}
 		for _, q := range quotas {

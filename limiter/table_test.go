@@ -21,10 +21,10 @@ func TestDroppedBucketIsGone(t *testing.T) {
 	if k.table.find(1, []byte("old")) != nil || k.Stats().Evicted != 1 {
 		t.Fatalf("stats %+v: the full bucket was not dropped", k.Stats())
 	}
-	if d, ok := found.kept.r.take(&found.kept.cell, int64(full), 1); ok {
+	if d, ok := found.kept.r.take(&found.kept.atomicLine, int64(full), 1); ok {
 		t.Errorf("took from a dropped bucket: %+v", d)
 	}
-	found.kept.r.giveBack(&found.kept.cell, int64(full), &Ask{Kind: Return, N: 1})
+	found.kept.r.giveBack(&found.kept.atomicLine, int64(full), &Ask{Kind: Return, N: 1})
 	if word := found.kept.word.Load(); word != gone {
 		t.Errorf("the dropped bucket came back, with word %d", word)
 	}

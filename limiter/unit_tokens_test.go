@@ -61,7 +61,7 @@ func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
 			bucket := newUnitTokens(inflow, capacity, unit)
 			for range rapid.IntRange(1, 200).Draw(rt, "requests") {
 				n := rapid.Int64Range(1, capacity).Draw(rt, "n")
-				d, err := ours.Take(context.Background(), "k", n)
+				d, err := ours.AllowN(context.Background(), "k", n)
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -101,7 +101,7 @@ func TestTokenBucketIsStricterThanTokensByTheUnit(t *testing.T) {
 		passed := map[string]int{}
 		for range 2 { // a crowd just before the unit's end, and just after
 			for range 100 {
-				if d, err := ours.Take(context.Background(), "k", 1); err != nil {
+				if d, err := ours.AllowN(context.Background(), "k", 1); err != nil {
 					t.Fatal(err)
 				} else if d.Allowed {
 					passed["token_bucket"]++

@@ -14,15 +14,19 @@ const (
 	minNap  = time.Millisecond    // between two questions, for backends that cannot reserve
 )
 
-// Wait implements [Limiter]. What is needed is reserved at once, so that callers are
-// served in their order, and one timer is all the waiting. Three cases are asked again,
-// when the answer says that a retry can pass, and have no order: a key that is locked,
-// a backend that cannot reserve, and a queue (a leaky bucket that shapes) all of whose
-// places are taken.
+// Wait takes one permit of the key and returns when it may be used: see WaitN.
+func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
+
+// WaitN takes n permits of the key and returns when they may be used. It fails at once with
+// a [*DeniedError] if that would be after the deadline of ctx, or never, and with the error
+// of ctx when that ends: then nothing was taken. If ctx ends while a remote backend is being
+// asked it is unknown whether the permits were taken.
 //
-// If the context ends while a backend elsewhere is being asked, it is as with any call
-// whose answer is lost: nobody knows whether the permits were taken.
-func (l *Named) Wait(ctx context.Context, key string, n int64) error {
+// The permits are reserved at once, so that callers are served in their order, with one
+// timer each. There is no order, and the backend is asked again when its answer says that a
+// retry can pass, for a key that is locked, with a backend that cannot reserve, and for a
+// queue (a leaky bucket that shapes) all of whose places are taken.
+func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ func deniedAfter(t *testing.T, err error, retry time.Duration) {
 }
 
 // waitFor is how long a Wait took, and what it came to.
-func waitFor(ctx context.Context, l limiter.Limiter, n int64) (time.Duration, error) {
+func waitFor(ctx context.Context, l *limiter.Limiter, n int64) (time.Duration, error) {
 	start := time.Now()
-	err := l.Wait(ctx, "k", n)
+	err := l.WaitN(ctx, "k", n)
 	return time.Since(start), err
 }
 
@@ -76,7 +76,7 @@ func TestWaitNeverAndTooLong(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := l.Wait(ctx, "new", 1); !errors.Is(err, context.Canceled) {
+		if err := l.WaitN(ctx, "new", 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("a context that has ended: %v", err)
 		}
 	})
@@ -121,7 +121,7 @@ func TestWaitGivesBackWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fake{before: func(ctx context.Context, ops ...limiter.Op) error { return ctx.Err() }}
 		l := newNamed(t, b, "x", fakeQuota(1, 5))
-		if err := l.Wait(context.Background(), "k", 5); err != nil {
+		if err := l.WaitN(context.Background(), "k", 5); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -130,7 +130,7 @@ func TestWaitGivesBackWhenItsContextEnds(t *testing.T) {
 			t.Errorf("%v after %v", err, took)
 		}
 		time.Sleep(700 * time.Millisecond)
-		if d, err := l.Take(context.Background(), "k", 1); err != nil || !d.Allowed {
+		if d, err := l.AllowN(context.Background(), "k", 1); err != nil || !d.Allowed {
 			t.Errorf("something stayed taken: %+v, %v", d, err)
 		}
 	})
@@ -146,10 +146,10 @@ func TestWaitTellsWhatWasNotGivenBack(t *testing.T) {
 			return nil
 		}}
 		l := newNamed(t, b, "x", fakeQuota(1, 1))
-		l.Wait(context.Background(), "k", 1)
+		l.WaitN(context.Background(), "k", 1)
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel)
-		if err := l.Wait(ctx, "k", 1); !errors.Is(err, context.Canceled) || !errors.Is(err, away) {
+		if err := l.WaitN(ctx, "k", 1); !errors.Is(err, context.Canceled) || !errors.Is(err, away) {
 			t.Error(err)
 		}
 	})
@@ -165,7 +165,7 @@ func TestWaitAfterASlowAnswer(t *testing.T) {
 			return nil
 		}}
 		l := newNamed(t, b, "x", fakeQuota(1, 1))
-		l.Wait(context.Background(), "k", 1)
+		l.WaitN(context.Background(), "k", 1)
 		ctx, cancel := context.WithTimeout(context.Background(), 950*time.Millisecond)
 		defer cancel()
 		took, err := waitFor(ctx, l, 1) // needs 900 ms when it has its answer, and 850 ms are left
@@ -174,7 +174,7 @@ func TestWaitAfterASlowAnswer(t *testing.T) {
 		}
 		deniedAfter(t, err, 50*time.Millisecond)
 		time.Sleep(900 * time.Millisecond)
-		if d, _ := l.Take(context.Background(), "k", 1); !d.Allowed {
+		if d, _ := l.AllowN(context.Background(), "k", 1); !d.Allowed {
 			t.Error("what was reserved stayed taken")
 		}
 	})
@@ -183,7 +183,7 @@ func TestWaitAfterASlowAnswer(t *testing.T) {
 func TestWaitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newNamed(t, &fake{}, "x", fakeQuota(10, 1))
-		l.Wait(context.Background(), "k", 1)
+		l.WaitN(context.Background(), "k", 1)
 		var (
 			mu    sync.Mutex
 			order []int
@@ -192,7 +192,7 @@ func TestWaitInOrder(t *testing.T) {
 		for i := range 20 {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * time.Microsecond) // one comes after the other
-				if err := l.Wait(context.Background(), "k", 1); err != nil {
+				if err := l.WaitN(context.Background(), "k", 1); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -219,7 +219,7 @@ func TestWaitForTheEndOfALock(t *testing.T) {
 		q.Penalty = 5 * time.Second
 		l := newNamed(t, b, "x", q)
 		for range 2 {
-			l.Take(context.Background(), "k", 1)
+			l.AllowN(context.Background(), "k", 1)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 		defer cancel()
@@ -253,7 +253,7 @@ func TestWaitWhereNothingCanBeReserved(t *testing.T) {
 			t.Errorf("it took %v to refuse", took)
 		}
 		deniedAfter(t, err, 100*time.Millisecond)
-		deniedAfter(t, l.Wait(context.Background(), "k", 2), 0)
+		deniedAfter(t, l.WaitN(context.Background(), "k", 2), 0)
 
 		ctx, cancel = context.WithCancel(context.Background())
 		time.AfterFunc(10*time.Millisecond, cancel)

@@ -4,10 +4,12 @@ import (
 	"math"
 	"testing"
 	"time"
+	_ "time/tzdata" // the tests' zones, wherever they run
 
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter/internal/calendar"
 )
 
 // windowStates makes the state of a quota of an algorithm with windows.
@@ -65,7 +67,7 @@ func slotted(got, want Result) Result {
 	if want.Taken > 0 && got.Mark >= want.Mark {
 		got.Mark = want.Mark
 	}
-	got.Origin = Origin{}
+	got.Receipt = Receipt{}
 	return got
 }
 
@@ -97,7 +99,7 @@ func (m *slotsWindow) span(t time.Duration) modelPermit {
 		length := m.q.Rate.Per / time.Duration(m.q.Blocks)
 		return modelPermit{t / length * length, t/length*length + m.q.Rate.Per}
 	case m.q.Calendar != "":
-		begin, end := CalendarWindow(m.q, t)
+		begin, end := calendar.Window(m.q, t)
 		return modelPermit{begin, end}
 	}
 	for _, p := range m.permits {

@@ -12,7 +12,7 @@ import (
 
 var _ = []interface {
 	storable
-	Adapter
+	adapter
 }{&window[fixedFrame]{}, &window[logFrame]{}, &window[blockFrame]{}}
 
 // TestWindowsState: what is written and read again is the same state.
@@ -166,7 +166,7 @@ func TestWindowsAdapt(t *testing.T) {
 			s := newWindowState(t, c.from, 0)
 			s.Do(100*sec, Ask{N: 2})
 			s.Do(104*sec, Ask{N: 1})
-			if !s.(Adapter).Adapt(c.to, 105*sec) {
+			if !s.(adapter).Adapt(c.to, 105*sec) {
 				t.Fatal("refused")
 			}
 			runWindowSteps(t, s, []windowStep{{105 * sec, Ask{Kind: Peek, N: 1}, c.want}})

@@ -5,13 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
 )
 
-// What is around a backend changes nothing of what it promises: with the primary there,
-// with it away, and with somebody who is warned.
+// What is around a backend changes nothing of what it promises: with the primary there
+// and with it away.
 func TestWrappersConform(t *testing.T) {
 	memory := func(t *testing.T, now func() time.Duration) limiter.Backend {
 		m, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: 10_000, Clock: now})
@@ -27,13 +26,6 @@ func TestWrappersConform(t *testing.T) {
 		"failover, away": func(t *testing.T, b limiter.Backend) limiter.Backend {
 			away := &fakeBatcher{fake{before: func(context.Context, ...limiter.Op) error { return errFakeRefused }}}
 			return newFailover(t, away, limiter.FailoverConfig{Timeout: time.Minute, Local: b, MinProbe: time.Hour, MaxProbe: time.Hour})
-		},
-		"near": func(t *testing.T, b limiter.Backend) limiter.Backend {
-			n, err := limiter.NewNear(b, 0.1, func(string, hotparam.Decision) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,13 +60,6 @@ func TestWrappersKeepApart(t *testing.T) {
 		run(t, d.Run)
 		return d
 	}
-	near := func(t *testing.T, b limiter.Backend) limiter.Backend {
-		n, err := limiter.NewNear(b, 0.1, func(string, hotparam.Decision) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	cached := func(t *testing.T, b limiter.Backend) limiter.Backend {
 		c, err := limiter.NewCached(b, limiter.CachedConfig{})
 		if err != nil {
@@ -86,16 +71,14 @@ func TestWrappersKeepApart(t *testing.T) {
 		decides bool
 		around  []wrap // the innermost first
 	}{
-		"failover":                           {true, []wrap{failover}},
-		"near":                               {false, []wrap{near}},
-		"cached":                             {false, []wrap{cached}},
-		"deferred":                           {false, []wrap{deferred}},
-		"failover around cached":             {true, []wrap{cached, failover}},
-		"failover around deferred":           {true, []wrap{deferred, failover}},
-		"deferred around failover":           {true, []wrap{failover, deferred}},
-		"failover around failover":           {true, []wrap{failover, failover}},
-		"near around failover around cached": {true, []wrap{cached, failover, near}},
-		"all":                                {true, []wrap{cached, near, deferred, failover, near, cached}},
+		"failover":                 {true, []wrap{failover}},
+		"cached":                   {false, []wrap{cached}},
+		"deferred":                 {false, []wrap{deferred}},
+		"failover around cached":   {true, []wrap{cached, failover}},
+		"failover around deferred": {true, []wrap{deferred, failover}},
+		"deferred around failover": {true, []wrap{failover, deferred}},
+		"failover around failover": {true, []wrap{failover, failover}},
+		"all":                      {true, []wrap{cached, deferred, failover, cached}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limitertest.TestWrapper(t, limitertest.WrapperConfig{Decides: x.decides, New: func(t *testing.T, inner limiter.Backend) limiter.Backend {

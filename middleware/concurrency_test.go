@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // busyRule has so many requests served at a time; wait 0: nobody waits.
@@ -322,7 +322,7 @@ func testPermitsOfHotKeys(t *testing.T, hot hotparam.Rule) {
 // panicking is a semaphore of a user's own that panics.
 type panicking struct{}
 
-func (panicking) Acquire(context.Context, string, limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision, error) {
+func (panicking) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
 	panic("inside")
 }
 

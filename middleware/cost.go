@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // Cost is what a request turned out to cost. A rule takes of it what it counts.
@@ -46,7 +47,7 @@ type Ticket struct {
 	guard  *Guard
 	owed   []owed
 	keys   []byte
-	leases []limiter.Lease
+	leases []semaphore.Lease
 }
 
 // owed is one key of a rule that counts costs.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // shared is a backend that instances share, and that tells what it was asked.
@@ -272,7 +273,7 @@ func TestRunWithoutBackend(t *testing.T) {
 // failing is a semaphore that is away.
 type failing struct{}
 
-func (failing) Acquire(context.Context, string, limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision, error) {
+func (failing) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
 	return nil, hotparam.Decision{}, errors.New("no route to host")
 }
 
@@ -280,7 +281,7 @@ func (failing) Acquire(context.Context, string, limiter.SemaphoreAsk) (limiter.L
 // tells what is done.
 func TestExactConcurrency(t *testing.T) {
 	rule := exactly(busyRule(t, "r", byNames("q"), 2, 0), "")
-	all, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+	all, err := semaphore.New(semaphore.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (g *Guard) ask(s *scratch, c *candidate, t *terms, h *held, b limiter.Bucke
 	got := b.Do(g.now(s), ask)
 	h.note(got.Allowed)
 	if g.judge(s, c, t, d, &got.Decision) {
-		s.taken = append(s.taken, taken{bucket: b, held: h, n: got.Taken, mark: got.Mark, origin: got.Origin})
+		s.taken = append(s.taken, taken{bucket: b, held: h, n: got.Taken, mark: got.Mark, origin: got.Receipt})
 	}
 }
 
@@ -170,7 +170,7 @@ func (g *Guard) useKeyed(s *scratch, c *candidate, t *terms, hash uint64, d *hot
 		if g.judge(s, c, t, d, &got.Decision) && got.Taken > 0 {
 			from := len(s.takenKeys)
 			s.takenKeys = append(s.takenKeys, s.key...)
-			s.taken = append(s.taken, taken{keyed: t.keyed, hash: hash, from: from, to: len(s.takenKeys), n: got.Taken, mark: got.Mark, origin: got.Origin})
+			s.taken = append(s.taken, taken{keyed: t.keyed, hash: hash, from: from, to: len(s.takenKeys), n: got.Taken, mark: got.Mark, origin: got.Receipt})
 		}
 	}
 	if t.asksLater() {

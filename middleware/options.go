@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // options are what an [Option] sets.
@@ -29,7 +30,7 @@ type options struct {
 	algorithms map[hotparam.Algorithm]limiter.Algorithm
 	matchers   map[string]matcher // by the rule's id
 	backend    limiter.Backend
-	semaphore  limiter.Semaphore
+	semaphore  semaphore.Acquirer
 }
 
 // Option changes how a [Guard] works.
@@ -125,4 +126,4 @@ func WithAlgorithm(name hotparam.Algorithm, a limiter.Algorithm) Option {
 func WithBackend(b limiter.Backend) Option { return func(o *options) { o.backend = b } }
 
 // WithSemaphore gives what is asked for the concurrency of limits with scope: exact.
-func WithSemaphore(s limiter.Semaphore) Option { return func(o *options) { o.semaphore = s } }
+func WithSemaphore(s semaphore.Acquirer) Option { return func(o *options) { o.semaphore = s } }

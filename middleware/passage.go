@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // passage is a request that is within its limits of rate, and has yet to wait, or to
@@ -18,7 +18,7 @@ type passage struct {
 	ruling
 	course
 	ctx    context.Context
-	leases []limiter.Lease
+	leases []semaphore.Lease
 	waited bool
 }
 
@@ -174,9 +174,9 @@ func (p *passage) notPassed(list []wanted) {
 
 // permit asks for one permit. While who counts for all instances is away the limit
 // tells what is done. An error: the context has ended of a request that may wait.
-func (g *Guard) permit(p *passage, w *wanted) (limiter.Lease, hotparam.Decision, error) {
+func (g *Guard) permit(p *passage, w *wanted) (semaphore.Lease, hotparam.Decision, error) {
 	l := w.terms.limit
-	ask := limiter.SemaphoreAsk{Permits: int64(l.Concurrency), N: 1, Class: w.class}
+	ask := semaphore.Ask{Permits: int64(l.Concurrency), N: 1, Class: w.class}
 	if l.Mode == hotparam.ModeWait && !g.opts.shadow && !g.opts.noWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-p.delay)
 		if ask.Queue == 0 {

@@ -52,7 +52,7 @@ type taken struct {
 	held   *held // whose bucket it is; nil: no hot key's
 	n      int64
 	mark   int64
-	origin limiter.Origin
+	origin limiter.Receipt
 
 	keyed    limiter.Keys
 	hash     uint64
@@ -153,7 +153,7 @@ func (t *taken) giveBack(now time.Duration, keys []byte) {
 		t.held.passed.Add(-1)
 		t.held.refused.Add(1)
 	}
-	ask := limiter.Ask{Kind: limiter.Return, N: t.n, Mark: t.mark, Origin: t.origin}
+	ask := limiter.Ask{Kind: limiter.Return, N: t.n, Mark: t.mark, Receipt: t.origin}
 	switch {
 	case ask.N == 0:
 	case t.bucket != nil:

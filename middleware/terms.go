@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // terms are what requests or keys are held to, by a rule or an exception of it.
@@ -22,9 +23,9 @@ type terms struct {
 	// quota is this instance's: the limit's, or its part of it; nil: any rate.
 	quota atomic.Pointer[hotparam.Quota]
 
-	single  limiter.Bucket           // of a rule with neither hot nor a key; nil: there is none here
-	keyed   limiter.Keys             // of a rule with a key but not hot
-	permits *limiter.MemorySemaphore // nil: any number may be served at a time
+	single  limiter.Bucket    // of a rule with neither hot nor a key; nil: there is none here
+	keyed   limiter.Keys      // of a rule with a key but not hot
+	permits *semaphore.Memory // nil: any number may be served at a time
 }
 
 func (t *terms) exact() bool { return t.limit.Scope == hotparam.ScopeExact }
@@ -138,7 +139,7 @@ func (b *builder) hold(t *terms) (err error) {
 		t.permits = old.permits
 		return nil
 	}
-	t.permits, err = limiter.NewSemaphore(limiter.SemaphoreConfig{MaxKeys: b.opts.maxKeys})
+	t.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.opts.maxKeys})
 	return err
 }
 

@@ -22,13 +22,13 @@ import (
 // waits for its turn, at most until its context's deadline: if the turn would come
 // later it fails at once, without having been sent.
 type Transport struct {
-	Limiter limiter.Limiter
+	Limiter *limiter.Limiter
 	Next    http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.Limiter.Wait(r.Context(), r.URL.Host, 1); err != nil {
+	if err := t.Limiter.Wait(r.Context(), r.URL.Host); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper must
 		}

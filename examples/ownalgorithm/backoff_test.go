@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/limiter/limitertest"
 )
 
-func newLogins(t *testing.T, penalty time.Duration) *limiter.Named {
+func newLogins(t *testing.T, penalty time.Duration) *limiter.Limiter {
 	t.Helper()
 	backend, err := limiter.NewMemory(limiter.MemoryConfig{Algorithms: map[hotparam.Algorithm]limiter.Algorithm{Name: Backoff{}}})
 	if err != nil {
@@ -38,21 +38,21 @@ func TestBackoff(t *testing.T) {
 		logins := newLogins(t, 0)
 		began := time.Now()
 		for i, want := range []time.Duration{0, 1, 3, 7, 15, 23, 31} { // doubled three times, then steady
-			if err := logins.Wait(t.Context(), "ada", 1); err != nil {
+			if err := logins.Wait(t.Context(), "ada"); err != nil {
 				t.Fatal(err)
 			}
 			if at := time.Since(began); at != want*time.Second {
 				t.Errorf("try %d came after %v, want %v", i+1, at, want*time.Second)
 			}
 		}
-		if d, err := logins.Take(t.Context(), "ada", 1); err != nil || d.Allowed || d.RetryAfter != 8*time.Second || d.ResetAfter != 16*time.Second {
+		if d, err := logins.Allow(t.Context(), "ada"); err != nil || d.Allowed || d.RetryAfter != 8*time.Second || d.ResetAfter != 16*time.Second {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if d, err := logins.Take(t.Context(), "bob", 1); err != nil || !d.Allowed {
+		if d, err := logins.Allow(t.Context(), "bob"); err != nil || !d.Allowed {
 			t.Errorf("somebody else: %+v, %v", d, err)
 		}
 		time.Sleep(16 * time.Second)
-		if d, err := logins.Take(t.Context(), "ada", 1); err != nil || !d.Allowed || d.ResetAfter != 2*time.Second {
+		if d, err := logins.Allow(t.Context(), "ada"); err != nil || !d.Allowed || d.ResetAfter != 2*time.Second {
 			t.Errorf("anew: %+v, %v", d, err)
 		}
 	})
@@ -62,12 +62,12 @@ func TestBackoffWithPenalty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logins := newLogins(t, time.Minute)
 		for i, want := range []hotparam.Reason{hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonLocked} {
-			if d, err := logins.Take(t.Context(), "ada", 1); err != nil || d.Reason != want {
+			if d, err := logins.Allow(t.Context(), "ada"); err != nil || d.Reason != want {
 				t.Errorf("try %d: %+v, %v, want %v", i+1, d, err, want)
 			}
 		}
 		time.Sleep(time.Minute)
-		if d, err := logins.Take(t.Context(), "ada", 1); err != nil || !d.Allowed {
+		if d, err := logins.Allow(t.Context(), "ada"); err != nil || !d.Allowed {
 			t.Errorf("after the penalty: %+v, %v", d, err)
 		}
 	})

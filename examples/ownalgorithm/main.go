@@ -30,7 +30,7 @@ func main() {
 	}
 	began := time.Now()
 	for try := 1; try <= 6; try++ {
-		if err := logins.Wait(context.Background(), "ada", 1); err != nil {
+		if err := logins.Wait(context.Background(), "ada"); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Printf("%5d ms  try %d\n", time.Since(began).Milliseconds(), try)

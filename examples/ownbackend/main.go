@@ -67,7 +67,7 @@ func ask(addr string, keys []string) error {
 	}
 	for _, key := range keys {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		d, err := lim.Take(ctx, key, 1)
+		d, err := lim.Allow(ctx, key)
 		cancel()
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ import (
 const full = 5
 
 // Stamina is what players have left.
-type Stamina struct{ points limiter.Limiter }
+type Stamina struct{ points *limiter.Limiter }
 
 // NewStamina gives each player full points, and one back each interval.
 func NewStamina(backend limiter.Backend, interval time.Duration) (*Stamina, error) {
@@ -42,7 +42,7 @@ type State struct {
 
 // Spend takes points for a round, or tells how long until there are as many.
 func (s *Stamina) Spend(ctx context.Context, player string, points int64) (played bool, state State, err error) {
-	d, err := s.points.Take(ctx, player, points)
+	d, err := s.points.AllowN(ctx, player, points)
 	return d.Allowed, State{d.Remaining, d.RetryAfter, d.ResetAfter}, err
 }
 

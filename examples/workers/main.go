@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // Job is some work for a customer.
@@ -28,13 +29,13 @@ type Pool struct {
 	// PerCustomer is how many jobs of one customer run at a time.
 	PerCustomer int64
 	// Pace is at which each customer's jobs begin.
-	Pace  limiter.Limiter
-	slots limiter.Semaphore
+	Pace  *limiter.Limiter
+	slots semaphore.Acquirer
 }
 
 // NewPool makes a pool; no customer has more than half of the workers.
-func NewPool(workers int, pace limiter.Limiter) (*Pool, error) {
-	slots, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+func NewPool(workers int, pace *limiter.Limiter) (*Pool, error) {
+	slots, err := semaphore.New(semaphore.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (p *Pool) Run(ctx context.Context, jobs <-chan Job, failed func(Job, error)
 
 func (p *Pool) do(ctx context.Context, job Job) error {
 	const patience = time.Minute
-	slot, d, err := p.slots.Acquire(ctx, job.Customer, limiter.SemaphoreAsk{
+	slot, d, err := p.slots.Acquire(ctx, job.Customer, semaphore.Ask{
 		Permits: p.PerCustomer, N: 1, Queue: p.Workers, Within: patience,
 	})
 	switch {
@@ -70,7 +71,7 @@ func (p *Pool) do(ctx context.Context, job Job) error {
 		return fmt.Errorf("customer %s: no worker within %v", job.Customer, patience)
 	}
 	defer slot.Release()
-	if err := p.Pace.Wait(ctx, job.Customer, 1); err != nil {
+	if err := p.Pace.Wait(ctx, job.Customer); err != nil {
 		return err
 	}
 	return job.Do(ctx)

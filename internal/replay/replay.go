@@ -18,6 +18,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -173,7 +174,7 @@ func (r *replay) newGuard() (*middleware.Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	turns, err := limiter.NewSemaphore(limiter.SemaphoreConfig{})
+	turns, err := semaphore.New(semaphore.Config{})
 	if err != nil {
 		return nil, err
 	}

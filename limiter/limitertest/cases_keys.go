@@ -194,7 +194,7 @@ func (b *batch) send(w *world) []answer {
 		k := b.keys[i]
 		answers[i] = answer{Result: r, ideal: k.model.do(w.now(), b.ideals[i])}
 		want := answers[i].ideal
-		if want.Mark, want.Origin = r.Mark, r.Origin; r != want {
+		if want.Mark, want.Receipt = r.Mark, r.Receipt; r != want {
 			w.Fatalf("op %d of %d, key %q: %s at %v: %s\n got %s\nwant %s", i, len(b.ops), k.op.Key,
 				told(k.quota), w.now()-epoch, toldAsk(b.ops[i].Ask), toldResult(r), toldResult(want))
 		}

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/permits"
 )
 
 var permitCases = []permitCase{
-	{name: "E1: TrySetRate sets only when unset, and says whether it did", run: func(p *permits) {
+	{name: "E1: TrySetRate sets only when unset, and says whether it did", run: func(p *permitsWorld) {
 		x := p.config.New(p.T, 1)[0]
 		p.answers(true)(x.TrySetRate(p.Context(), rateOf(5, time.Hour)))
 		p.answers(false)(x.TrySetRate(p.Context(), rateOf(9, time.Minute)))
@@ -21,7 +21,7 @@ var permitCases = []permitCase{
 		}
 		p.left(x, 5)
 	}},
-	{name: "E1: SetRate overwrites, and resets the state", run: func(p *permits) {
+	{name: "E1: SetRate overwrites, and resets the state", run: func(p *permitsWorld) {
 		x := p.one(5, time.Hour)
 		p.takes(x, 5, true)
 		p.must(x.SetRate(p.Context(), rateOf(8, time.Hour)))
@@ -29,7 +29,7 @@ var permitCases = []permitCase{
 		p.takes(x, 8, true)
 		p.takes(x, 1, false)
 	}},
-	{name: "E1: UpdateRate overwrites, and keeps what was taken", run: func(p *permits) {
+	{name: "E1: UpdateRate overwrites, and keeps what was taken", run: func(p *permitsWorld) {
 		x := p.one(5, time.Hour)
 		p.takes(x, 3, true)
 		p.must(x.UpdateRate(p.Context(), rateOf(8, time.Hour)))
@@ -37,11 +37,11 @@ var permitCases = []permitCase{
 		p.must(x.UpdateRate(p.Context(), rateOf(2, time.Hour)))
 		p.left(x, 0)
 		p.takes(x, 1, false)
-		p.fails(p.config.New(p.T, 1)[0].UpdateRate(p.Context(), rateOf(2, time.Hour)), limiter.ErrRateNotSet)
+		p.fails(p.config.New(p.T, 1)[0].UpdateRate(p.Context(), rateOf(2, time.Hour)), permits.ErrRateNotSet)
 	}},
-	{name: "E1: a rate that is none is an error", run: func(p *permits) {
+	{name: "E1: a rate that is none is an error", run: func(p *permitsWorld) {
 		x := p.config.New(p.T, 1)[0]
-		for _, r := range []limiter.PermitRate{{}, rateOf(0, sec), rateOf(-1, sec), rateOf(1, 0), rateOf(1, -sec)} {
+		for _, r := range []permits.Rate{{}, rateOf(0, sec), rateOf(-1, sec), rateOf(1, 0), rateOf(1, -sec)} {
 			if _, err := x.TrySetRate(p.Context(), r); err == nil {
 				p.Fatalf("%+v was set", r)
 			}
@@ -50,9 +50,9 @@ var permitCases = []permitCase{
 			}
 		}
 		_, err := x.Config(p.Context())
-		p.fails(err, limiter.ErrRateNotSet)
+		p.fails(err, permits.ErrRateNotSet)
 	}},
-	{name: "E2: overall, all clients share", run: func(p *permits) {
+	{name: "E2: overall, all clients share", run: func(p *permitsWorld) {
 		all := p.config.New(p.T, 2)
 		p.must(all[0].SetRate(p.Context(), rateOf(5, time.Hour)))
 		p.takes(all[0], 3, true)
@@ -61,7 +61,7 @@ var permitCases = []permitCase{
 		p.takes(all[1], 2, true)
 		p.takes(all[0], 1, false)
 	}},
-	{name: "E2: per client, each has its own", run: func(p *permits) {
+	{name: "E2: per client, each has its own", run: func(p *permitsWorld) {
 		all := p.config.New(p.T, 2)
 		r := rateOf(5, time.Hour)
 		r.PerClient = true
@@ -72,16 +72,16 @@ var permitCases = []permitCase{
 		p.takes(all[0], 1, false)
 		p.takes(all[1], 1, false)
 	}},
-	{name: "E3: an unset rate, more than the rate, and less than one permit are errors", run: func(p *permits) {
+	{name: "E3: an unset rate, more than the rate, and less than one permit are errors", run: func(p *permitsWorld) {
 		for _, x := range []struct {
-			of   limiter.Permits
+			of   permits.RateLimiter
 			n    int64
 			want error
 		}{
-			{p.config.New(p.T, 1)[0], 1, limiter.ErrRateNotSet},
-			{p.one(5, time.Hour), 6, limiter.ErrTooManyPermits},
-			{p.one(5, time.Hour), 0, limiter.ErrNoPermits},
-			{p.one(5, time.Hour), -1, limiter.ErrNoPermits},
+			{p.config.New(p.T, 1)[0], 1, permits.ErrRateNotSet},
+			{p.one(5, time.Hour), 6, permits.ErrTooMany},
+			{p.one(5, time.Hour), 0, permits.ErrNone},
+			{p.one(5, time.Hour), -1, permits.ErrNone},
 		} {
 			_, err := x.of.TryAcquire(p.Context(), x.n)
 			p.fails(err, x.want)
@@ -90,9 +90,9 @@ var permitCases = []permitCase{
 			p.fails(x.of.Acquire(p.Context(), x.n), x.want)
 		}
 		_, err := p.config.New(p.T, 1)[0].Config(p.Context())
-		p.fails(err, limiter.ErrRateNotSet)
+		p.fails(err, permits.ErrRateNotSet)
 	}},
-	{name: "E3: a timeout that is shorter than the wait fails at once", run: func(p *permits) {
+	{name: "E3: a timeout that is shorter than the wait fails at once", run: func(p *permitsWorld) {
 		x := p.one(2, time.Hour)
 		p.takes(x, 2, true)
 		start := time.Now()
@@ -103,7 +103,7 @@ var permitCases = []permitCase{
 		}
 		p.left(x, 0)
 	}},
-	{name: "E3: a timeout that is long enough waits", run: func(p *permits) {
+	{name: "E3: a timeout that is long enough waits", run: func(p *permitsWorld) {
 		start := time.Now()
 		x := p.one(2, p.per)
 		p.takes(x, 2, true)
@@ -112,7 +112,7 @@ var permitCases = []permitCase{
 			p.Fatalf("it waited %v of %v", took, p.per)
 		}
 	}},
-	{name: "E3: Acquire waits until there are as many", run: func(p *permits) {
+	{name: "E3: Acquire waits until there are as many", run: func(p *permitsWorld) {
 		start := time.Now()
 		x := p.one(2, p.per)
 		var all sync.WaitGroup
@@ -128,7 +128,7 @@ var permitCases = []permitCase{
 			p.Fatalf("6 at 2 in %v took %v", p.per, took)
 		}
 	}},
-	{name: "E3: Acquire ends with its context, and took nothing", run: func(p *permits) {
+	{name: "E3: Acquire ends with its context, and took nothing", run: func(p *permitsWorld) {
 		x := p.one(2, time.Hour)
 		p.takes(x, 2, true)
 		ctx, cancel := context.WithTimeout(p.Context(), 50*ms)
@@ -138,7 +138,7 @@ var permitCases = []permitCase{
 		p.left(x, 2)
 		p.takes(x, 2, true)
 	}},
-	{name: "E4 bug: a permit is back an interval after it was taken, and permits are counted, not entries", run: func(p *permits) {
+	{name: "E4 bug: a permit is back an interval after it was taken, and permits are counted, not entries", run: func(p *permitsWorld) {
 		x := p.one(5, p.per)
 		p.takes(x, 3, true)
 		p.takes(x, 2, true)
@@ -149,7 +149,7 @@ var permitCases = []permitCase{
 		})
 		p.takes(x, 5, true)
 	}},
-	{name: "E4: a permit is back exactly then", exact: true, run: func(p *permits) {
+	{name: "E4: a permit is back exactly then", exact: true, run: func(p *permitsWorld) {
 		x := p.one(5, p.per)
 		p.takes(x, 3, true)
 		time.Sleep(200 * ms)
@@ -163,7 +163,7 @@ var permitCases = []permitCase{
 		time.Sleep(200 * ms)
 		p.left(x, 2)
 	}},
-	{name: "E3: who waits gets its permits exactly when they are back", exact: true, run: func(p *permits) {
+	{name: "E3: who waits gets its permits exactly when they are back", exact: true, run: func(p *permitsWorld) {
 		x := p.one(2, p.per)
 		start := time.Now()
 		for i := range time.Duration(7) {
@@ -173,7 +173,7 @@ var permitCases = []permitCase{
 			}
 		}
 	}},
-	{name: "E5: Release gives back what was taken, and no more", run: func(p *permits) {
+	{name: "E5: Release gives back what was taken, and no more", run: func(p *permitsWorld) {
 		x := p.one(5, time.Hour)
 		p.takes(x, 4, true)
 		p.must(x.Release(p.Context(), 3))
@@ -182,10 +182,10 @@ var permitCases = []permitCase{
 		p.left(x, 5)
 		p.takes(x, 5, true)
 		p.takes(x, 1, false)
-		p.fails(x.Release(p.Context(), 0), limiter.ErrNoPermits)
-		p.fails(p.config.New(p.T, 1)[0].Release(p.Context(), 1), limiter.ErrRateNotSet)
+		p.fails(x.Release(p.Context(), 0), permits.ErrNone)
+		p.fails(p.config.New(p.T, 1)[0].Release(p.Context(), 1), permits.ErrRateNotSet)
 	}},
-	{name: "E5: AvailablePermits takes none, and the rate can be read", run: func(p *permits) {
+	{name: "E5: AvailablePermits takes none, and the rate can be read", run: func(p *permitsWorld) {
 		x := p.one(5, time.Hour)
 		for range 3 {
 			p.left(x, 5)
@@ -196,7 +196,7 @@ var permitCases = []permitCase{
 			p.Fatalf("the rate is %+v", r)
 		}
 	}},
-	{name: "E5: Expire lets all go in time, ClearExpire keeps it", run: func(p *permits) {
+	{name: "E5: Expire lets all go in time, ClearExpire keeps it", run: func(p *permitsWorld) {
 		x := p.config.New(p.T, 1)[0]
 		p.answers(false)(x.Expire(p.Context(), time.Hour))
 		p.answers(false)(x.ClearExpire(p.Context()))
@@ -209,14 +209,14 @@ var permitCases = []permitCase{
 		p.answers(true)(x.Expire(p.Context(), p.per))
 		p.gone(x)
 	}},
-	{name: "E5: a keep-alive lets go of what nobody uses", run: func(p *permits) {
+	{name: "E5: a keep-alive lets go of what nobody uses", run: func(p *permitsWorld) {
 		x := p.config.New(p.T, 1)[0]
 		r := rateOf(5, p.per)
 		r.KeepAlive = p.per
 		p.must(x.SetRate(p.Context(), r))
 		p.gone(x)
 	}},
-	{name: "E5: a keep-alive is prolonged by use alone", exact: true, run: func(p *permits) {
+	{name: "E5: a keep-alive is prolonged by use alone", exact: true, run: func(p *permitsWorld) {
 		x := p.config.New(p.T, 1)[0]
 		r := rateOf(5, p.per)
 		r.KeepAlive = 2 * p.per
@@ -229,19 +229,19 @@ var permitCases = []permitCase{
 		p.left(x, 5) // is no use
 		time.Sleep(p.per)
 		_, err := x.Config(p.Context())
-		p.fails(err, limiter.ErrRateNotSet)
+		p.fails(err, permits.ErrRateNotSet)
 	}},
-	{name: "E5: Delete lets all go at once", run: func(p *permits) {
+	{name: "E5: Delete lets all go at once", run: func(p *permitsWorld) {
 		x := p.one(5, time.Hour)
 		p.takes(x, 5, true)
 		p.answers(true)(x.Delete(p.Context()))
 		p.answers(false)(x.Delete(p.Context()))
 		_, err := x.Config(p.Context())
-		p.fails(err, limiter.ErrRateNotSet)
+		p.fails(err, permits.ErrRateNotSet)
 		p.answers(true)(x.TrySetRate(p.Context(), rateOf(3, time.Hour)))
 		p.left(x, 3)
 	}},
-	{name: "E: concurrent clients acquire exactly as many as there are", run: func(p *permits) {
+	{name: "E: concurrent clients acquire exactly as many as there are", run: func(p *permitsWorld) {
 		all := p.config.New(p.T, 4)
 		p.must(all[0].SetRate(p.Context(), rateOf(50, time.Hour)))
 		var taken atomic.Int64
@@ -263,7 +263,7 @@ var permitCases = []permitCase{
 			p.Fatalf("%d of 50 were acquired", got)
 		}
 	}},
-	{name: "E: permits of a context that has ended are not taken", run: func(p *permits) {
+	{name: "E: permits of a context that has ended are not taken", run: func(p *permitsWorld) {
 		x := p.one(5, time.Hour)
 		ctx, cancel := context.WithCancel(p.Context())
 		cancel()

@@ -56,7 +56,7 @@ var checklist = []line{
 	{"B6", "a fixed window: counter and expiry at once", []string{"limiter/redislimiter TestExpiryOfAWindowIsSetOnce"}},
 	{"B6 bug", "one fewer than the limit is admitted", []string{suite + "B6 bug: a window admits exactly its limit"}},
 	{"B7", "a leaky bucket as GCRA; redis-cell's reply, and redis-cell itself", []string{
-		"limiter TestCellReply", "limiter/redislimiter TestAnswersAsRedisCell", "limiter/redislimiter TestCell",
+		"limiter/redislimiter TestCellReply", "limiter/redislimiter TestAnswersAsRedisCell", "limiter/redislimiter TestCell",
 	}},
 	{"B7 bug", "who is shaped waits until the bucket is empty", []string{suite + "B7 bug: shaped, nobody waits until the bucket is wholly empty"}},
 	{"B8", "a token bucket in Lua on Redis's time", []string{"limiter/redislimiter TestConforms", "limiter/redislimiter TestTogetherTheyKeepTheLimit"}},
@@ -114,9 +114,9 @@ var checklist = []line{
 		suite + "F2: what is above the capacity is refused, and does not wait for ever",
 	}},
 	{"F3", "a new instance ramps up; snapshots; warm-up", []string{
-		"limiter TestRampWeight", "limiter TestSnapshot", suite + "warm-up follows Guava's arithmetic",
+		"limiter/adaptive TestRampWeight", "limiter TestSnapshot", suite + "warm-up follows Guava's arithmetic",
 	}},
-	{"F4", "the limit follows the load, and a schedule", []string{"limiter TestAdaptiveSimulated", "limiter TestCPU", "limiter TestSchedule", "limiter TestScheduleDST"}},
+	{"F4", "the limit follows the load, and a schedule", []string{"limiter/adaptive TestAdaptiveSimulated", "limiter/adaptive TestCPU", "limiter/adaptive TestSchedule", "limiter/adaptive TestScheduleDST"}},
 	{"F5", "a sliding window in blocks, of any unit, on the server's time", []string{"limiter TestSlidingBlocksBound"}},
 	{"F5 bug 1", "the script does not parse", []string{"limiter/redislimiter TestConforms"}},
 	{"F5 bug 2", "after an idle spell the old count stays", []string{
@@ -135,12 +135,12 @@ var checklist = []line{
 		"middleware TestExactFarBeyondTheLimit", "limiter TestCachedFarBeyondTheLimit", "limiter TestCachedInstancesProperty",
 	}},
 	{"F7", "a semaphore, here and over Redis; a bounded line with a deadline", []string{
-		"limiter TestSemaphoreConforms", "limiter TestSemaphoreUnfair", "limiter/redislimiter TestSemaphoreCrash",
+		"limiter/semaphore TestSemaphoreConforms", "limiter/semaphore TestSemaphoreUnfair", "limiter/redislimiter TestSemaphoreCrash",
 		"limiter/redislimiter TestSemaphorePermitsChange", "middleware TestPermitComesBack", "middleware TestPermitsOfManyRules",
 	}},
 	{"F8", "burst first, then limit; a window's end is set once", []string{"limiter/redislimiter TestExpiryOfAWindowIsSetOnce"}},
 	{"F9", "rules reload while running", []string{
-		"middleware TestReloadWhileServing", "middleware TestReloadUnderLoad", "middleware TestReloadKeepsState", "limiter TestSemaphoreResize",
+		"middleware TestReloadWhileServing", "middleware TestReloadUnderLoad", "middleware TestReloadKeepsState", "limiter/semaphore TestSemaphoreResize",
 	}},
 
 	{"G1", "Reserve, Cancel, Wait", []string{
@@ -164,13 +164,13 @@ var checklist = []line{
 	}},
 	{"G5", "shadow mode, per rule and for all", []string{"middleware TestShadow", "middleware TestWithShadow"}},
 	{"G6", "allow and deny lists; limits per value", []string{"middleware TestExceptions", ". TestExceptionMatchesText"}},
-	{"G7", "a warning near the limit", []string{"limiter TestNearWarnsOnce"}},
+	{"G7", "a warning near the limit", []string{"middleware TestHooks"}},
 	{"G8", "expiry with jitter", []string{"limiter/redislimiter TestConfig"}},
 	{"G9", "calendar windows", []string{
 		suite + "A5, G: a window begins with its natural period", suite + "G: calendar windows know the time zone and its summer time",
 		suite + "G: calendar windows are as long as their month and year", "limiter/redislimiter TestCalendarByRedisClock",
 	}},
-	{"G10", "drain on overload", []string{"limiter TestSemaphoreDrain"}},
+	{"G10", "drain on overload", []string{"limiter/semaphore TestSemaphoreDrain"}},
 	{"G11", "RateLimit and RateLimit-Policy, Retry-After, a problem as the body", []string{"middleware TestHeaders", "middleware TestRefuse"}},
 	{"G12", "X-RateLimit headers", []string{"middleware TestHeadersLegacy"}},
 
@@ -212,6 +212,6 @@ var checklist = []line{
 		suite + "failure mode: a reservation that is cancelled after its time gives back nothing that has come back",
 		suite + "what was earned since is not given back again",
 	}},
-	{"failure mode 16", "a timer for each who waits", []string{"limiter TestSemaphoreMemory", "limiter/redislimiter TestPermitsLine"}},
-	{"failure mode 17", "the stack grows with those who wait", []string{"limiter TestSemaphoreConcurrent", "limiter TestPermitsWait"}},
+	{"failure mode 16", "a timer for each who waits", []string{"limiter/semaphore TestSemaphoreMemory", "limiter/redislimiter TestPermitsLine"}},
+	{"failure mode 17", "the stack grows with those who wait", []string{"limiter/semaphore TestSemaphoreConcurrent", "limiter/permits TestPermitsWait"}},
 }

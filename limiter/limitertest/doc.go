@@ -1,6 +1,6 @@
 // Package limitertest is the suite that every [limiter.Backend] passes: in memory, on
 // Redis, or one of your own. [TestPermits] and [TestSemaphore] are the same for
-// [limiter.Permits] and [limiter.Semaphore].
+// permits.RateLimiter and semaphore.Acquirer.
 //
 // # A backend of your own
 //

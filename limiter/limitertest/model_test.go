@@ -91,7 +91,7 @@ var beyond = []string{
 }
 
 func TestModels(t *testing.T) {
-	for _, x := range slices.Concat(changeCases, quotaCases) {
+	for _, x := range slices.Concat(changeCases, quotaCases, returnCases) {
 		beyond = append(beyond, x.name)
 	}
 	beyond = append(beyond, "quotas in any mix admit what the largest of them allows")

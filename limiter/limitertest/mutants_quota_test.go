@@ -110,7 +110,7 @@ var quotaFlaws = []flaw{
 		"what was earned since is not given back again", "what was earned since an earlier return is not given back again", mixes,
 	}, before: func(_ *flawed, op *limiter.Op) {
 		if op.Kind == limiter.Return && !op.Quota.Algorithm.Windowed() {
-			op.Mark, op.Origin = 0, limiter.Origin{}
+			op.Mark, op.Receipt = 0, limiter.Receipt{}
 		}
 	}},
 	{name: "a return counts twice", found: []string{
@@ -129,7 +129,7 @@ var quotaFlaws = []flaw{
 	{name: "only what was taken last is given back", found: []string{"what is returned at once is all there again, in whatever order"},
 		before: func(_ *flawed, op *limiter.Op) {
 			if op.Kind == limiter.Return {
-				op.Origin = limiter.Origin{}
+				op.Receipt = limiter.Receipt{}
 				op.Mark = max(0, op.Mark-int64(time.Minute))
 			}
 		}},

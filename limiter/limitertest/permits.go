@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/permits"
 )
 
 // PermitsConfig tells the suite about permits.
 type PermitsConfig struct {
 	// New makes one new object, as so many clients see it.
-	New func(t *testing.T, clients int) []limiter.Permits
+	New func(t *testing.T, clients int) []permits.RateLimiter
 	// Synctest runs each case in a bubble of testing/synctest, where the time of those
 	// who wait is exact. It is for permits that wait for nothing outside of it.
 	Synctest bool
 }
 
-// TestPermits runs the suite of [limiter.Permits]: the lines of the checklist's
+// TestPermits runs the suite of [permits.RateLimiter]: the lines of the checklist's
 // section E.
 func TestPermits(t *testing.T, c PermitsConfig) {
 	for _, x := range permitCases {
@@ -28,10 +28,10 @@ func TestPermits(t *testing.T, c PermitsConfig) {
 		}
 		t.Run(x.name, func(t *testing.T) {
 			if !c.Synctest {
-				x.run(&permits{T: t, config: &c, per: 300 * ms})
+				x.run(&permitsWorld{T: t, config: &c, per: 300 * ms})
 				return
 			}
-			synctest.Test(t, func(t *testing.T) { x.run(&permits{T: t, config: &c, per: sec}) })
+			synctest.Test(t, func(t *testing.T) { x.run(&permitsWorld{T: t, config: &c, per: sec}) })
 		})
 	}
 }
@@ -44,25 +44,25 @@ const skew = 20 * ms
 
 type permitCase struct {
 	name  string
-	run   func(*permits)
+	run   func(*permitsWorld)
 	exact bool // only where time is exact
 }
 
-// permits is the world of one case.
-type permits struct {
+// permitsWorld is the world of one case.
+type permitsWorld struct {
 	*testing.T
 	config *PermitsConfig
 	per    time.Duration // an interval that a case may wait for
 }
 
-func (p *permits) must(err error) {
+func (p *permitsWorld) must(err error) {
 	p.Helper()
 	if err != nil {
 		p.Fatal(err)
 	}
 }
 
-func (p *permits) fails(err, want error) {
+func (p *permitsWorld) fails(err, want error) {
 	p.Helper()
 	if !errors.Is(err, want) {
 		p.Fatalf("error %v, want %v", err, want)
@@ -70,19 +70,19 @@ func (p *permits) fails(err, want error) {
 }
 
 // one is an object with a rate, as one client sees it.
-func (p *permits) one(n int64, per time.Duration) limiter.Permits {
+func (p *permitsWorld) one(n int64, per time.Duration) permits.RateLimiter {
 	p.Helper()
 	x := p.config.New(p.T, 1)[0]
 	p.must(x.SetRate(p.Context(), rateOf(n, per)))
 	return x
 }
 
-func rateOf(n int64, per time.Duration) limiter.PermitRate {
-	return limiter.PermitRate{Rate: hotparam.Rate{N: n, Per: per}}
+func rateOf(n int64, per time.Duration) permits.Rate {
+	return permits.Rate{Rate: hotparam.Rate{N: n, Per: per}}
 }
 
 // takes fails unless n permits are acquired, or are not.
-func (p *permits) takes(x limiter.Permits, n int64, want bool) {
+func (p *permitsWorld) takes(x permits.RateLimiter, n int64, want bool) {
 	p.Helper()
 	got, err := x.TryAcquire(p.Context(), n)
 	p.must(err)
@@ -91,7 +91,7 @@ func (p *permits) takes(x limiter.Permits, n int64, want bool) {
 	}
 }
 
-func (p *permits) left(x limiter.Permits, want int64) {
+func (p *permitsWorld) left(x permits.RateLimiter, want int64) {
 	p.Helper()
 	got, err := x.AvailablePermits(p.Context())
 	p.must(err)
@@ -101,7 +101,7 @@ func (p *permits) left(x limiter.Permits, want int64) {
 }
 
 // soon fails unless it is so before long.
-func (p *permits) soon(what string, is func() bool) {
+func (p *permitsWorld) soon(what string, is func() bool) {
 	p.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(20 * ms) {
 		if time.Now().After(end) {
@@ -111,7 +111,7 @@ func (p *permits) soon(what string, is func() bool) {
 }
 
 // answers fails unless the answer is as wanted.
-func (p *permits) answers(want bool) func(bool, error) {
+func (p *permitsWorld) answers(want bool) func(bool, error) {
 	return func(got bool, err error) {
 		p.Helper()
 		p.must(err)
@@ -122,12 +122,12 @@ func (p *permits) answers(want bool) func(bool, error) {
 }
 
 // gone fails unless the rate goes away before long.
-func (p *permits) gone(x limiter.Permits) {
+func (p *permitsWorld) gone(x permits.RateLimiter) {
 	p.Helper()
 	p.soon("the rate is gone", func() bool {
 		_, err := x.Config(p.Context())
 		if err != nil {
-			p.fails(err, limiter.ErrRateNotSet)
+			p.fails(err, permits.ErrRateNotSet)
 		}
 		return err != nil
 	})

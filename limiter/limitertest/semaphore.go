@@ -6,26 +6,26 @@ import (
 	"testing/synctest"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // SemaphoreConfig tells the suite about semaphores.
 type SemaphoreConfig struct {
 	// New makes a fair semaphore of which nothing is held, at work if it has to be.
-	New func(t *testing.T) limiter.Semaphore
+	New func(t *testing.T) semaphore.Acquirer
 	// Synctest runs each case in a bubble of testing/synctest, where it is known who
 	// waits. It is for semaphores that wait for nothing outside of it.
 	Synctest bool
 }
 
-// TestSemaphore runs the suite of [limiter.Semaphore]: line F7 of the checklist.
+// TestSemaphore runs the suite of [semaphore.Acquirer]: line F7 of the checklist.
 func TestSemaphore(t *testing.T, c SemaphoreConfig) {
 	for _, x := range semaphoreCases {
 		if x.exact && !c.Synctest {
 			continue
 		}
 		t.Run(x.name, func(t *testing.T) {
-			run := func(t *testing.T) { x.run(&semaphore{T: t, Semaphore: c.New(t)}) }
+			run := func(t *testing.T) { x.run(&semaphoreWorld{T: t, Acquirer: c.New(t)}) }
 			if c.Synctest {
 				synctest.Test(t, run)
 			} else {
@@ -37,17 +37,17 @@ func TestSemaphore(t *testing.T, c SemaphoreConfig) {
 
 type semaphoreCase struct {
 	name  string
-	run   func(*semaphore)
+	run   func(*semaphoreWorld)
 	exact bool // only where it is known who waits
 }
 
-// semaphore is the world of one case.
-type semaphore struct {
+// semaphoreWorld is the world of one case.
+type semaphoreWorld struct {
 	*testing.T
-	limiter.Semaphore
+	semaphore.Acquirer
 }
 
-func (s *semaphore) ask(ask limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision) {
+func (s *semaphoreWorld) ask(ask semaphore.Ask) (semaphore.Lease, hotparam.Decision) {
 	s.Helper()
 	lease, d, err := s.Acquire(s.Context(), "key", ask)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *semaphore) ask(ask limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decis
 }
 
 // holds fails unless it gets what it asks for.
-func (s *semaphore) holds(ask limiter.SemaphoreAsk) limiter.Lease {
+func (s *semaphoreWorld) holds(ask semaphore.Ask) semaphore.Lease {
 	s.Helper()
 	lease, d := s.ask(ask)
 	if !d.Allowed {
@@ -70,7 +70,7 @@ func (s *semaphore) holds(ask limiter.SemaphoreAsk) limiter.Lease {
 }
 
 // denied fails unless it is.
-func (s *semaphore) denied(ask limiter.SemaphoreAsk) hotparam.Decision {
+func (s *semaphoreWorld) denied(ask semaphore.Ask) hotparam.Decision {
 	s.Helper()
 	lease, d := s.ask(ask)
 	if d.Allowed {
@@ -85,7 +85,7 @@ func (s *semaphore) denied(ask limiter.SemaphoreAsk) hotparam.Decision {
 
 // line starts one who waits in line, and writes its name to order when it is served;
 // it returns when it waits.
-func (s *semaphore) line(all *sync.WaitGroup, order chan<- string, name string, ask limiter.SemaphoreAsk) {
+func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Ask) {
 	all.Go(func() {
 		lease, d, err := s.Acquire(s.Context(), "key", ask)
 		if err != nil || !d.Allowed {
@@ -100,7 +100,7 @@ func (s *semaphore) line(all *sync.WaitGroup, order chan<- string, name string, 
 
 // inOrder fails unless those who come one after the other are served in that order,
 // once held is released.
-func (s *semaphore) inOrder(held limiter.Lease, names string, ask func(i int) limiter.SemaphoreAsk, want string) {
+func (s *semaphoreWorld) inOrder(held semaphore.Lease, names string, ask func(i int) semaphore.Ask, want string) {
 	s.Helper()
 	var all sync.WaitGroup
 	order := make(chan string, len(names))

@@ -116,7 +116,7 @@ func (k *key) both(ask, ideal limiter.Ask) answer {
 	now := k.now()
 	got.ideal = k.model.do(now, ideal)
 	want := got.ideal
-	want.Mark, want.Origin = got.Mark, got.Origin // each names it as it likes
+	want.Mark, want.Receipt = got.Mark, got.Receipt // each names it as it likes
 	if got.Result != want {
 		k.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), now-epoch, toldAsk(ask), toldResult(got.Result), toldResult(want))
 	}

@@ -90,7 +90,7 @@ var wrapperFlaws = []struct {
 		}
 	})},
 	{"who took it is forgotten", []string{"what was taken elsewhere is not given back to the backend"}, func(t *testing.T, inner limiter.Backend) limiter.Backend {
-		return &through{Batcher: newTestFailover(t, inner), result: func(r limiter.Result) limiter.Result { r.Origin.From = 0; return r }}
+		return &through{Batcher: newTestFailover(t, inner), result: func(r limiter.Result) limiter.Result { r.Receipt = limiter.Receipt{At: r.Receipt.At}; return r }}
 	}},
 	{"a breaker for all nodes", []string{"a node that is lost takes no other's keys"}, func(t *testing.T, inner limiter.Backend) limiter.Backend {
 		return newTestFailover(t, struct{ limiter.Batcher }{inner.(limiter.Batcher)}) // which says nothing of nodes

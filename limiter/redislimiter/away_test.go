@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // lines is a log.
@@ -320,7 +321,7 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	p := permitsOf(t, client, func(c *PermitsConfig) { c.Timeout, c.Retry = 2*time.Second, 20*time.Millisecond })
 	must(t, p.SetRate(t.Context(), permitRate(1000, time.Hour)))
 	acquire := func() error {
-		l, _, err := s.Acquire(t.Context(), "k", limiter.SemaphoreAsk{Permits: 1000, N: 1})
+		l, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 1000, N: 1})
 		if l != nil {
 			l.Release()
 		}

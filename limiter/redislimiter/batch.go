@@ -164,7 +164,7 @@ func (p *plan) asked(ask *limiter.Ask, now int64) string {
 	keep := min(max(ask.Keep, 0), beyond)
 	within := min(max(int64(ask.Within/time.Microsecond), 0), p.longest)
 	mark := min(max(ask.Mark, 0), maxWhole)
-	since := min(max(ask.Origin.At.Microseconds(), 0), maxWhole)
+	since := min(max(ask.Receipt.At.Microseconds(), 0), maxWhole)
 	var room [256]byte
 	b := append(room[:0], p.letter)
 	b = appendNumbers(b, float64(ask.Kind), float64(n), float64(keep), float64(within), float64(mark), float64(since))

@@ -3,7 +3,7 @@ package redislimiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/internal/calendar"
 )
 
 // maxPeriods is how many periods of a calendar a script is told at most.
@@ -20,15 +20,15 @@ func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 	at := len(b)
 	b = appendNumbers(b, 0)
 	instant := time.Duration(now) * time.Microsecond
-	start, end := limiter.CalendarWindow(p.quota, instant)
-	before, _ := limiter.CalendarWindow(p.quota, start-1)
+	start, end := calendar.Window(p.quota, instant)
+	before, _ := calendar.Window(p.quota, start-1)
 	if before < start { // else it is the first of all time
 		b = appendNumbers(b, float64(before.Microseconds()))
 	}
 	b = appendNumbers(b, float64(start.Microseconds()), float64(end.Microseconds()))
 	until := instant + time.Duration(within)*time.Microsecond
 	for n := 0; n < 2 || end <= until && n < maxPeriods; n++ {
-		_, next := limiter.CalendarWindow(p.quota, end)
+		_, next := calendar.Window(p.quota, end)
 		if next <= end {
 			break
 		}

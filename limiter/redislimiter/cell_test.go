@@ -53,7 +53,7 @@ func throttle(t *testing.T, client *redis.Client, key string, q *hotparam.Quota,
 // wholeSeconds is a reply of ours as the module writes it: up to version 0.2.2, which
 // is the one that is tested, it drops what is below a second.
 func wholeSeconds(r limiter.Result) [5]int64 {
-	reply := limiter.CellReply(r.Decision)
+	reply := CellReply(r.Decision)
 	if reply[3] >= 0 {
 		reply[3] = int64(r.RetryAfter / time.Second)
 	}

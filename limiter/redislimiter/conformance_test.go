@@ -12,7 +12,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/limiter/permits"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // calm is how long a call may take on a machine that is busy with other tests.
@@ -65,9 +67,9 @@ func testStore(t *testing.T, client redis.UniversalClient, schedules int) {
 
 func testPermits(t *testing.T, client redis.UniversalClient) {
 	limitertest.TestPermits(t, limitertest.PermitsConfig{
-		New: func(t *testing.T, clients int) []limiter.Permits {
+		New: func(t *testing.T, clients int) []permits.RateLimiter {
 			space := namespace()
-			all := make([]limiter.Permits, clients)
+			all := make([]permits.RateLimiter, clients)
 			for i := range all {
 				p, err := redislimiter.NewPermits(client, redislimiter.PermitsConfig{Namespace: space, Name: "permits", Client: fmt.Sprint(i), Timeout: calm})
 				if err != nil {
@@ -82,7 +84,7 @@ func testPermits(t *testing.T, client redis.UniversalClient) {
 
 func testSemaphore(t *testing.T, client redis.UniversalClient) {
 	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{
-		New: func(t *testing.T) limiter.Semaphore {
+		New: func(t *testing.T) semaphore.Acquirer {
 			s, err := redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: namespace(), Lease: time.Minute, Timeout: calm})
 			if err != nil {
 				t.Fatal(err)

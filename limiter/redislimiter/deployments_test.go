@@ -8,8 +8,9 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/limiter/permits"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // namespaceOf is one for each test.
@@ -41,7 +42,7 @@ func TestDeployments(t *testing.T) {
 }
 
 func semaphoreConforms(t *testing.T, client redis.UniversalClient) {
-	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{New: func(t *testing.T) limiter.Semaphore {
+	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{New: func(t *testing.T) semaphore.Acquirer {
 		s := semaphoreOf(t, client, nil)
 		testenv.Running(t, s.Run)
 		return s
@@ -49,9 +50,9 @@ func semaphoreConforms(t *testing.T, client redis.UniversalClient) {
 }
 
 func permitsConform(t *testing.T, client redis.UniversalClient) {
-	limitertest.TestPermits(t, limitertest.PermitsConfig{New: func(t *testing.T, clients int) []limiter.Permits {
+	limitertest.TestPermits(t, limitertest.PermitsConfig{New: func(t *testing.T, clients int) []permits.RateLimiter {
 		name := incarnation() // a case has several
-		all := make([]limiter.Permits, clients)
+		all := make([]permits.RateLimiter, clients)
 		for i := range all {
 			all[i] = permitsOf(t, client, func(c *PermitsConfig) { c.Name = name })
 		}

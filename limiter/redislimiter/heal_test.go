@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // Keys of semaphores, permits and fleets that are of a foreign type heal when they are
@@ -21,8 +21,8 @@ func TestForeignSemaphoresPermitsAndMembersHeal(t *testing.T) {
 	}
 
 	s := semaphoreOf(t, client, nil)
-	ask := limiter.SemaphoreAsk{Permits: 2, N: 1}
-	acquire := func(key string) limiter.Lease {
+	ask := semaphore.Ask{Permits: 2, N: 1}
+	acquire := func(key string) semaphore.Lease {
 		t.Helper()
 		lease, d, err := s.Acquire(ctx, key, ask)
 		must(t, err)

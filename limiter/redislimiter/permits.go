@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/permits"
 )
 
 // PermitsConfig says which object a [Permits] is, and as whom it is used.
@@ -60,7 +60,7 @@ func (c PermitsConfig) validate() error {
 	return nil
 }
 
-// Permits are [limiter.Permits] that all instances share, on Redis's clock. Those who
+// Permits are [permits.RateLimiter] that all instances share, on Redis's clock. Those who
 // wait stand in a line of their process, and only the first one asks Redis, when its
 // permits are due; between processes no order is kept. It starts no goroutine and is
 // safe for concurrent use.
@@ -93,7 +93,7 @@ type Permits struct {
 	line list.List // of *permitsWaiter
 }
 
-var _ limiter.Permits = (*Permits)(nil)
+var _ permits.RateLimiter = (*Permits)(nil)
 
 // maxPermitRate keeps the sums of the scripts, which are float64, exact.
 const maxPermitRate = 1 << 50
@@ -118,29 +118,29 @@ func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error)
 	}, nil
 }
 
-// TrySetRate implements [limiter.Permits].
-func (p *Permits) TrySetRate(ctx context.Context, r limiter.PermitRate) (bool, error) {
+// TrySetRate implements [permits.RateLimiter].
+func (p *Permits) TrySetRate(ctx context.Context, r permits.Rate) (bool, error) {
 	return p.set(ctx, "try", r)
 }
 
-// SetRate implements [limiter.Permits].
-func (p *Permits) SetRate(ctx context.Context, r limiter.PermitRate) error {
+// SetRate implements [permits.RateLimiter].
+func (p *Permits) SetRate(ctx context.Context, r permits.Rate) error {
 	_, err := p.set(ctx, "set", r)
 	return err
 }
 
-// UpdateRate implements [limiter.Permits]. With a longer interval what other clients
+// UpdateRate implements [permits.RateLimiter]. With a longer interval what other clients
 // took is remembered as long as it was meant to when they took it, where the rate is
 // PerClient.
-func (p *Permits) UpdateRate(ctx context.Context, r limiter.PermitRate) error {
+func (p *Permits) UpdateRate(ctx context.Context, r permits.Rate) error {
 	done, err := p.set(ctx, "update", r)
 	if err == nil && !done {
-		return limiter.ErrRateNotSet
+		return permits.ErrRateNotSet
 	}
 	return err
 }
 
-func (p *Permits) set(ctx context.Context, how string, r limiter.PermitRate) (bool, error) {
+func (p *Permits) set(ctx context.Context, how string, r permits.Rate) (bool, error) {
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
@@ -168,79 +168,79 @@ func ceil(d, unit time.Duration) int64 {
 	return n
 }
 
-// Config implements [limiter.Permits].
-func (p *Permits) Config(ctx context.Context) (limiter.PermitRate, error) {
+// Config implements [permits.RateLimiter].
+func (p *Permits) Config(ctx context.Context) (permits.Rate, error) {
 	fields, err := p.call(ctx, permitsConfig).StringSlice()
 	if err != nil {
-		return limiter.PermitRate{}, p.wrong("read the rate", err)
+		return permits.Rate{}, p.wrong("read the rate", err)
 	}
 	return permitRateOf(fields)
 }
 
 // permitRateOf reads what Redis has as a rate.
-func permitRateOf(fields []string) (limiter.PermitRate, error) {
+func permitRateOf(fields []string) (permits.Rate, error) {
 	if len(fields) != 4 {
-		return limiter.PermitRate{}, limiter.ErrRateNotSet
+		return permits.Rate{}, permits.ErrRateNotSet
 	}
 	n, errN := strconv.ParseInt(fields[0], 10, 64)
 	per, errPer := strconv.ParseInt(fields[1], 10, 64)
 	keep, errKeep := strconv.ParseInt(fields[3], 10, 64)
 	if errN != nil || errPer != nil || errKeep != nil || keep < 0 || keep > math.MaxInt64/int64(time.Millisecond) {
-		return limiter.PermitRate{}, fmt.Errorf("redislimiter: the rate in Redis cannot be read: %q", fields)
+		return permits.Rate{}, fmt.Errorf("redislimiter: the rate in Redis cannot be read: %q", fields)
 	}
-	r := limiter.PermitRate{
+	r := permits.Rate{
 		Rate:      hotparam.Rate{N: n, Per: time.Duration(per)},
 		PerClient: fields[2] == "1",
 		KeepAlive: time.Duration(keep) * time.Millisecond,
 	}
 	if err := r.Validate(); err != nil {
-		return limiter.PermitRate{}, fmt.Errorf("redislimiter: the rate in Redis is none: %w", err)
+		return permits.Rate{}, fmt.Errorf("redislimiter: the rate in Redis is none: %w", err)
 	}
 	return r, nil
 }
 
-// Release implements [limiter.Permits].
+// Release implements [permits.RateLimiter].
 func (p *Permits) Release(ctx context.Context, n int64) error {
 	if n < 1 {
-		return limiter.ErrNoPermits
+		return permits.ErrNone
 	}
 	back, err := p.call(ctx, permitsRelease, min(n, maxPermitRate), "").Int64()
 	switch {
 	case err != nil:
 		return p.wrong("release permits", err)
 	case back < 0:
-		return limiter.ErrRateNotSet
+		return permits.ErrRateNotSet
 	}
 	p.look()
 	return nil
 }
 
-// AvailablePermits implements [limiter.Permits].
+// AvailablePermits implements [permits.RateLimiter].
 func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
 	n, err := p.call(ctx, permitsAvailable).Int64()
 	switch {
 	case err != nil:
 		return 0, p.wrong("count permits", err)
 	case n < 0:
-		return 0, limiter.ErrRateNotSet
+		return 0, permits.ErrRateNotSet
 	}
 	return n, nil
 }
 
-// Expire implements [limiter.Permits]. What was taken goes with the rate if all share
+// Expire implements [permits.RateLimiter]. What was taken goes with the rate if all share
 // it, and else an interval and a minute after it was taken.
 func (p *Permits) Expire(ctx context.Context, after time.Duration) (bool, error) {
 	done, err := p.call(ctx, permitsExpire, ceil(max(after, 0), time.Millisecond)).Int64()
 	return done == 1, p.wrong("expire", err)
 }
 
-// ClearExpire implements [limiter.Permits].
+// ClearExpire implements [permits.RateLimiter].
 func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
 	done, err := p.call(ctx, permitsExpire, "").Int64()
 	return done == 1, p.wrong("clear the expiry", err)
 }
 
-// Delete implements [limiter.Permits]. What other clients took is void from then on,
+// Delete implements [permits.RateLimiter]. What other clients took is void from then on,
 // and goes by itself.
 func (p *Permits) Delete(ctx context.Context) (bool, error) {
 	done, err := p.call(ctx, permitsDelete).Int64()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/permits"
 )
 
 var (
@@ -99,9 +99,9 @@ func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64)
 	}
 	switch reply[0] {
 	case permitsUnset:
-		return false, 0, limiter.ErrRateNotSet
+		return false, 0, permits.ErrRateNotSet
 	case permitsTooMany:
-		return false, 0, fmt.Errorf("%w: %d, and it has %d", limiter.ErrTooManyPermits, n, reply[1])
+		return false, 0, fmt.Errorf("%w: %d, and it has %d", permits.ErrTooMany, n, reply[1])
 	}
 	return reply[0] == permitsTaken, time.Duration(reply[1]) * time.Microsecond, nil
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/permits"
 )
 
 // permitsWaiter stands in line for permits. Only the first one asks Redis.
@@ -24,21 +24,21 @@ const (
 	maxPermitsAhead = 1000
 )
 
-// TryAcquire implements [limiter.Permits].
+// TryAcquire implements [permits.RateLimiter].
 func (p *Permits) TryAcquire(ctx context.Context, n int64) (bool, error) {
 	return p.TryAcquireWithin(ctx, n, 0)
 }
 
-// Acquire implements [limiter.Permits].
+// Acquire implements [permits.RateLimiter].
 func (p *Permits) Acquire(ctx context.Context, n int64) error {
 	_, err := p.TryAcquireWithin(ctx, n, math.MaxInt64)
 	return err
 }
 
-// TryAcquireWithin implements [limiter.Permits].
+// TryAcquireWithin implements [permits.RateLimiter].
 func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
 	if n < 1 {
-		return false, limiter.ErrNoPermits
+		return false, permits.ErrNone
 	}
 	start := time.Now()
 	took, wait, err := p.take(ctx, n, timeout > 0, p.wanted())

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/permits"
 )
 
 // permitsOf are patient permits, of a client of their own.
@@ -30,18 +30,18 @@ func permitsOf(tb testing.TB, client redis.UniversalClient, edit func(*PermitsCo
 	return p
 }
 
-func permitRate(n int64, per time.Duration) limiter.PermitRate {
-	return limiter.PermitRate{Rate: hotparam.Rate{N: n, Per: per}}
+func permitRate(n int64, per time.Duration) permits.Rate {
+	return permits.Rate{Rate: hotparam.Rate{N: n, Per: per}}
 }
 
-func perClient(n int64, per time.Duration) limiter.PermitRate {
+func perClient(n int64, per time.Duration) permits.Rate {
 	r := permitRate(n, per)
 	r.PerClient = true
 	return r
 }
 
 // takesNow acquires without waiting.
-func takesNow(tb testing.TB, p limiter.Permits, n int64, want bool) {
+func takesNow(tb testing.TB, p permits.RateLimiter, n int64, want bool) {
 	tb.Helper()
 	got, err := p.TryAcquire(context.Background(), n)
 	must(tb, err)
@@ -50,7 +50,7 @@ func takesNow(tb testing.TB, p limiter.Permits, n int64, want bool) {
 	}
 }
 
-func left(tb testing.TB, p limiter.Permits, want int64) {
+func left(tb testing.TB, p permits.RateLimiter, want int64) {
 	tb.Helper()
 	got, err := p.AvailablePermits(context.Background())
 	must(tb, err)
@@ -102,13 +102,13 @@ func TestPermitsArguments(t *testing.T) {
 		}
 	}
 	p := permitsOf(t, client, nil)
-	for _, r := range []limiter.PermitRate{{}, permitRate(-1, time.Second), permitRate(1<<51, 290*365*24*time.Hour), {Rate: hotparam.Rate{N: 1, Per: time.Second}, KeepAlive: 1}} {
+	for _, r := range []permits.Rate{{}, permitRate(-1, time.Second), permitRate(1<<51, 290*365*24*time.Hour), {Rate: hotparam.Rate{N: 1, Per: time.Second}, KeepAlive: 1}} {
 		if err := p.SetRate(t.Context(), r); err == nil || strings.Contains(err.Error(), "connect") {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
 	for _, n := range []int64{0, -1, math.MinInt64} {
-		if _, err := p.TryAcquireWithin(t.Context(), n, math.MinInt64); !errors.Is(err, limiter.ErrNoPermits) {
+		if _, err := p.TryAcquireWithin(t.Context(), n, math.MinInt64); !errors.Is(err, permits.ErrNone) {
 			t.Errorf("acquire %d: %v", n, err)
 		}
 	}
@@ -220,14 +220,14 @@ func TestPermitsLostParts(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	ctx := t.Context()
-	for _, r := range []limiter.PermitRate{permitRate(3, time.Hour), perClient(3, time.Hour)} {
+	for _, r := range []permits.Rate{permitRate(3, time.Hour), perClient(3, time.Hour)} {
 		for part := range 3 {
 			p := permitsOf(t, client, nil)
 			must(t, p.SetRate(ctx, r))
 			takesNow(t, p, 3, true)
 			gone := client.Del(ctx, p.keys[part]).Val()
 			_, err := p.TryAcquire(ctx, 1)
-			if part == 0 != errors.Is(err, limiter.ErrRateNotSet) || part > 0 && err != nil {
+			if part == 0 != errors.Is(err, permits.ErrRateNotSet) || part > 0 && err != nil {
 				t.Errorf("without %s: %v", p.keys[part], err)
 			}
 			if part > 0 {
@@ -246,10 +246,10 @@ func TestPermitsLostParts(t *testing.T) {
 			must(t, p.SetRate(ctx, r))
 			takesNow(t, p, 3, true)
 			must(t, client.HDel(ctx, p.keys[0], field).Err())
-			if _, err := p.TryAcquire(ctx, 1); !errors.Is(err, limiter.ErrRateNotSet) {
+			if _, err := p.TryAcquire(ctx, 1); !errors.Is(err, permits.ErrRateNotSet) {
 				t.Errorf("without %s: %v", field, err)
 			}
-			if _, err := p.Config(ctx); !errors.Is(err, limiter.ErrRateNotSet) {
+			if _, err := p.Config(ctx); !errors.Is(err, permits.ErrRateNotSet) {
 				t.Errorf("without %s: %v", field, err)
 			}
 			if set, err := p.TrySetRate(ctx, r); !set || err != nil {
@@ -332,7 +332,7 @@ func TestPermitsExpiry(t *testing.T) {
 	if ok, err := p.Expire(ctx, -time.Second); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-	if _, err := p.AvailablePermits(ctx); !errors.Is(err, limiter.ErrRateNotSet) {
+	if _, err := p.AvailablePermits(ctx); !errors.Is(err, permits.ErrRateNotSet) {
 		t.Errorf("expired at once: %v", err)
 	}
 }
@@ -379,8 +379,8 @@ func TestPermitsLikeMemory(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(r *rapid.T) {
 		run++
-		memory := limiter.NewPermits(limiter.PermitsConfig{})
-		type both struct{ memory, redis limiter.Permits }
+		memory := permits.New(permits.Config{})
+		type both struct{ memory, redis permits.RateLimiter }
 		var clients []both
 		for i := range 2 {
 			clients = append(clients, both{memory.Client(fmt.Sprint(i)), permitsOf(t, client, func(c *PermitsConfig) { c.Name = fmt.Sprint(run) })})
@@ -391,7 +391,7 @@ func TestPermitsLikeMemory(t *testing.T) {
 			rate := permitRate(max(n, 1), time.Hour)
 			rate.PerClient = rapid.Bool().Draw(r, "per client")
 			call := rapid.SampledFrom([]string{"try", "try", "try", "available", "release", "trySet", "set", "update", "delete", "expire", "clear", "config", "within"}).Draw(r, "call")
-			do := func(p limiter.Permits) string {
+			do := func(p permits.RateLimiter) string {
 				var answer any
 				var err error
 				switch call {
@@ -418,7 +418,7 @@ func TestPermitsLikeMemory(t *testing.T) {
 				case "config":
 					answer, err = p.Config(ctx)
 				}
-				for _, e := range []error{limiter.ErrRateNotSet, limiter.ErrTooManyPermits, limiter.ErrNoPermits} {
+				for _, e := range []error{permits.ErrRateNotSet, permits.ErrTooMany, permits.ErrNone} {
 					if errors.Is(err, e) {
 						return e.Error()
 					}

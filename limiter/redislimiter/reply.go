@@ -119,7 +119,7 @@ func (r reply) result(i int, now, limit int64) (result limiter.Result, about int
 		Taken: n[5], Mark: n[6],
 	}
 	if result.Taken > 0 {
-		result.Origin.At = time.Duration(now) * time.Microsecond
+		result.Receipt.At = time.Duration(now) * time.Microsecond
 	}
 	return result, 0, false, nil
 }

@@ -19,7 +19,7 @@ func TestReadReply(t *testing.T) {
 		t.Errorf("the time is %d", now)
 	}
 	for i, want := range []limiter.Result{
-		{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 7, ResetAfter: 300 * time.Millisecond, Delay: 5 * time.Microsecond}, Taken: 3, Mark: 42, Origin: limiter.Origin{At: 1_700_000_000 * time.Second}},
+		{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 7, ResetAfter: 300 * time.Millisecond, Delay: 5 * time.Microsecond}, Taken: 3, Mark: 42, Receipt: limiter.Receipt{At: 1_700_000_000 * time.Second}},
 		{Decision: hotparam.Decision{Reason: hotparam.ReasonLocked, Limit: 10, RetryAfter: 9 * time.Microsecond, ResetAfter: 10 * time.Microsecond}},
 		{},
 	} {

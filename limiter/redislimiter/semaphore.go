@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // SemaphoreConfig says where a [Semaphore] is, and how it talks to Redis.
@@ -83,7 +84,7 @@ func hasSpace(s string) bool {
 }
 
 // Semaphore bounds how many are at work at a time over all instances, for each key. It
-// is a [limiter.Semaphore] whose permits are kept in Redis as leases, which Run renews:
+// is a [semaphore.Acquirer] whose permits are kept in Redis as leases, which Run renews:
 // those of a process that crashed, or was cut off, are free after SemaphoreConfig.Lease.
 // It is safe for concurrent use.
 //
@@ -138,7 +139,7 @@ type SemaphoreStats struct {
 	Healed   uint64 // keys that were of a foreign type, and are as new since
 }
 
-var _ limiter.Semaphore = (*Semaphore)(nil)
+var _ semaphore.Acquirer = (*Semaphore)(nil)
 
 // NewSemaphore makes a semaphore. The caller runs it, and closes the client, whose
 // options must have ContextTimeoutEnabled.
@@ -176,10 +177,10 @@ func (s *Semaphore) Stats() SemaphoreStats {
 	return stats
 }
 
-// Acquire is [limiter.Semaphore].Acquire. Within its wait it ends with an error when
+// Acquire is [semaphore.Acquirer].Acquire. Within its wait it ends with an error when
 // Redis does not answer: then nothing is known. [ErrAway] tells that Redis was not even
 // asked. RetryAfter is estimated from how long this process's leases are held.
-func (s *Semaphore) Acquire(ctx context.Context, key string, ask limiter.SemaphoreAsk) (limiter.Lease, hotparam.Decision, error) {
+func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
 	switch {
 	case key == "":
 		return nil, hotparam.Decision{}, limiter.ErrNoKey

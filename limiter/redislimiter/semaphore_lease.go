@@ -3,12 +3,12 @@ package redislimiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-var _ limiter.Lease = (*Lease)(nil)
+var _ semaphore.Lease = (*Lease)(nil)
 
-// Lease is permits of a [Semaphore] that are held. It is a [limiter.Lease].
+// Lease is permits of a [Semaphore] that are held. It is a [semaphore.Lease].
 type Lease struct {
 	semaphore *Semaphore
 	key       string // in Redis

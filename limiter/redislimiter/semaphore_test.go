@@ -17,6 +17,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // semaphoreOf is a patient semaphore, as one process has it.
@@ -32,7 +33,7 @@ func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*Semapho
 }
 
 // want asks and must get no error.
-func want(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) (*Lease, hotparam.Decision) {
+func want(tb testing.TB, s *Semaphore, ask semaphore.Ask) (*Lease, hotparam.Decision) {
 	tb.Helper()
 	if ask.N == 0 {
 		ask.N = 1
@@ -48,7 +49,7 @@ func want(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) (*Lease, hotpar
 	return lease.(*Lease), d
 }
 
-func holds(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) *Lease {
+func holds(tb testing.TB, s *Semaphore, ask semaphore.Ask) *Lease {
 	tb.Helper()
 	l, d := want(tb, s, ask)
 	if l == nil {
@@ -57,7 +58,7 @@ func holds(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) *Lease {
 	return l
 }
 
-func busy(tb testing.TB, s *Semaphore, ask limiter.SemaphoreAsk) hotparam.Decision {
+func busy(tb testing.TB, s *Semaphore, ask semaphore.Ask) hotparam.Decision {
 	tb.Helper()
 	l, d := want(tb, s, ask)
 	if l != nil {
@@ -79,7 +80,7 @@ func isLost(l *Lease) bool {
 }
 
 // waits asks in a goroutine, and returns when that stands in the line.
-func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask limiter.SemaphoreAsk, then func(limiter.Lease, hotparam.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
+func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Ask, then func(semaphore.Lease, hotparam.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
 	tb.Helper()
 	ask.N, ask.Queue, ask.Within = max(ask.N, 1), max(ask.Queue, 100), max(ask.Within, patience)
 	before, over := s.Stats().Waiting, make(chan struct{})
@@ -93,22 +94,22 @@ func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask limiter.Semapho
 
 func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	a, b := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
-	three := limiter.SemaphoreAsk{Permits: 3}
+	three := semaphore.Ask{Permits: 3}
 	one := holds(t, a, three)
-	if _, d := want(t, b, limiter.SemaphoreAsk{Permits: 3, N: 2}); d != (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 3}) {
+	if _, d := want(t, b, semaphore.Ask{Permits: 3, N: 2}); d != (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 3}) {
 		t.Errorf("the last two: %+v", d)
 	}
 	if d := busy(t, b, three); d.Remaining != 0 {
 		t.Errorf("%+v", d)
 	}
-	busy(t, b, limiter.SemaphoreAsk{Permits: 3, Within: time.Hour}) // there is no line
-	busy(t, a, limiter.SemaphoreAsk{Permits: 3, Within: time.Millisecond, Queue: 1})
-	if d := busy(t, a, limiter.SemaphoreAsk{Permits: 10, N: 11, Within: time.Hour, Queue: 1}); d.RetryAfter != 0 || d.Remaining != 7 {
+	busy(t, b, semaphore.Ask{Permits: 3, Within: time.Hour}) // there is no line
+	busy(t, a, semaphore.Ask{Permits: 3, Within: time.Millisecond, Queue: 1})
+	if d := busy(t, a, semaphore.Ask{Permits: 10, N: 11, Within: time.Hour, Queue: 1}); d.RetryAfter != 0 || d.Remaining != 7 {
 		t.Errorf("more than there are: %+v", d)
 	}
-	busy(t, a, limiter.SemaphoreAsk{Permits: 4, N: 2})
-	four := holds(t, a, limiter.SemaphoreAsk{Permits: 4}) // a raised number holds at once
-	busy(t, b, limiter.SemaphoreAsk{Permits: 1})          // and so does a lower one
+	busy(t, a, semaphore.Ask{Permits: 4, N: 2})
+	four := holds(t, a, semaphore.Ask{Permits: 4}) // a raised number holds at once
+	busy(t, b, semaphore.Ask{Permits: 1})          // and so does a lower one
 	one.Release()
 	one.Release()
 	busy(t, b, three) // twice is once: four and the two are held
@@ -116,7 +117,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	if _, d := want(t, b, three); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("the one that came back: %+v", d)
 	}
-	_, _, err := a.Acquire(t.Context(), "other {key}\x00", limiter.SemaphoreAsk{Permits: 1, N: 1})
+	_, _, err := a.Acquire(t.Context(), "other {key}\x00", semaphore.Ask{Permits: 1, N: 1})
 	must(t, err)
 	s := a.Stats()
 	if s.Held != 1 || s.Granted != 3 || s.Denied != 3 || s.Lost+s.Failures+s.Expired != 0 {
@@ -131,16 +132,16 @@ func TestSemaphoreArguments(t *testing.T) {
 	for name, test := range map[string]struct {
 		ctx  context.Context
 		key  string
-		ask  limiter.SemaphoreAsk
+		ask  semaphore.Ask
 		want error
 	}{
-		"no key":      {t.Context(), "", limiter.SemaphoreAsk{Permits: 1, N: 1}, limiter.ErrNoKey},
-		"no permits":  {t.Context(), "k", limiter.SemaphoreAsk{Permits: 0, N: 1}, nil},
-		"too many":    {t.Context(), "k", limiter.SemaphoreAsk{Permits: math.MaxInt64, N: 1}, nil},
-		"wants none":  {t.Context(), "k", limiter.SemaphoreAsk{Permits: 1}, nil},
-		"wants less":  {t.Context(), "k", limiter.SemaphoreAsk{Permits: 1, N: math.MinInt64}, nil},
-		"ended":       {ended, "k", limiter.SemaphoreAsk{Permits: 1, N: 1}, context.Canceled},
-		"nobody here": {t.Context(), "k", limiter.SemaphoreAsk{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
+		"no key":      {t.Context(), "", semaphore.Ask{Permits: 1, N: 1}, limiter.ErrNoKey},
+		"no permits":  {t.Context(), "k", semaphore.Ask{Permits: 0, N: 1}, nil},
+		"too many":    {t.Context(), "k", semaphore.Ask{Permits: math.MaxInt64, N: 1}, nil},
+		"wants none":  {t.Context(), "k", semaphore.Ask{Permits: 1}, nil},
+		"wants less":  {t.Context(), "k", semaphore.Ask{Permits: 1, N: math.MinInt64}, nil},
+		"ended":       {ended, "k", semaphore.Ask{Permits: 1, N: 1}, context.Canceled},
+		"nobody here": {t.Context(), "k", semaphore.Ask{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
 	} {
 		lease, d, err := s.Acquire(test.ctx, test.key, test.ask)
 		if err == nil || lease != nil || d != (hotparam.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
@@ -172,12 +173,12 @@ func TestSemaphoreCrash(t *testing.T) {
 	lasts := func(d time.Duration) func(*SemaphoreConfig) { return func(c *SemaphoreConfig) { c.Lease = d } }
 	alive, crashed, other := semaphoreOf(t, client, lasts(10*time.Second)), semaphoreOf(t, client, lasts(time.Second)), semaphoreOf(t, client, nil)
 	testenv.Running(t, alive.Run)
-	kept := holds(t, alive, limiter.SemaphoreAsk{Permits: 3})
+	kept := holds(t, alive, semaphore.Ask{Permits: 3})
 	ends := func() float64 { return client.ZScore(t.Context(), kept.key, kept.member).Val() }
 	first := ends()
 	start := time.Now()
-	holds(t, crashed, limiter.SemaphoreAsk{Permits: 3, N: 2}) // and is not heard of again
-	l := holds(t, other, limiter.SemaphoreAsk{Permits: 3, N: 2, Within: patience, Queue: 1})
+	holds(t, crashed, semaphore.Ask{Permits: 3, N: 2}) // and is not heard of again
+	l := holds(t, other, semaphore.Ask{Permits: 3, N: 2, Within: patience, Queue: 1})
 	if d := time.Since(start); d < time.Second {
 		t.Errorf("free after %v, and the lease was a second", d)
 	}
@@ -185,7 +186,7 @@ func TestSemaphoreCrash(t *testing.T) {
 	if s := other.Stats(); s.Expired != 1 {
 		t.Errorf("%+v, want one expired", s)
 	}
-	busy(t, crashed, limiter.SemaphoreAsk{Permits: 3})
+	busy(t, crashed, semaphore.Ask{Permits: 3})
 	if isLost(kept) || isLost(l) {
 		t.Errorf("lost: %v %v", isLost(kept), isLost(l))
 	}
@@ -204,17 +205,17 @@ func TestSemaphoreLost(t *testing.T) {
 	var log testenv.Log
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	other := semaphoreOf(t, client, nil)
-	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	l := holds(t, s, semaphore.Ask{Permits: 1})
 	if !s.renew(t.Context()) || isLost(l) {
 		t.Error("not renewed")
 	}
 	must(t, client.Del(t.Context(), l.key).Err())
-	holds(t, other, limiter.SemaphoreAsk{Permits: 1})
+	holds(t, other, semaphore.Ask{Permits: 1})
 	if !s.renew(t.Context()) || !isLost(l) {
 		t.Error("nobody told the holder")
 	}
 	l.Release()
-	busy(t, s, limiter.SemaphoreAsk{Permits: 1})
+	busy(t, s, semaphore.Ask{Permits: 1})
 	if got := s.Stats(); got.Lost != 1 || got.Held != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -235,10 +236,10 @@ func TestSemaphoreRedisAway(t *testing.T) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	testenv.Running(t, s.Run)
-	kept, released := holds(t, s, limiter.SemaphoreAsk{Permits: 2}), holds(t, s, limiter.SemaphoreAsk{Permits: 2})
+	kept, released := holds(t, s, semaphore.Ask{Permits: 2}), holds(t, s, semaphore.Ask{Permits: 2})
 	server.Pause()
 	for range 50 {
-		if _, _, err := s.Acquire(t.Context(), "k", limiter.SemaphoreAsk{Permits: 9, N: 1}); err == nil {
+		if _, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 9, N: 1}); err == nil {
 			t.Fatal("no error")
 		}
 	}
@@ -249,7 +250,7 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	<-kept.Lost()
 	server.Resume()
 	eventually(t, "all to be given back", func() bool {
-		l, _, err := s.Acquire(t.Context(), "k", limiter.SemaphoreAsk{Permits: 9, N: 9})
+		l, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 9, N: 9})
 		if l != nil {
 			l.Release()
 		}
@@ -278,7 +279,7 @@ func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
 			n := int64(1 + (p+i)%2)
 			wg.Go(func() {
 				for range 4 {
-					l, _, err := s.Acquire(context.Background(), "k", limiter.SemaphoreAsk{Permits: permits, N: n, Queue: each, Within: 3 * patience, Class: i})
+					l, _, err := s.Acquire(context.Background(), "k", semaphore.Ask{Permits: permits, N: n, Queue: each, Within: 3 * patience, Class: i})
 					if err != nil || l == nil {
 						t.Errorf("process %d: %v, %v", p, l, err)
 						return
@@ -309,14 +310,14 @@ func TestSemaphoreLine(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
 	testenv.Running(t, s.Run)
-	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	l := holds(t, s, semaphore.Ask{Permits: 1})
 	order := make(chan string, 10)
 	var all []<-chan struct{}
 	for _, w := range []struct {
 		name  string
 		class int
 	}{{"b1", 1}, {"c1", 2}, {"a1", 0}, {"b2", 1}, {"a2", 0}, {"c2", 99}} {
-		all = append(all, waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1, Class: w.class}, func(l limiter.Lease, _ hotparam.Decision, err error) {
+		all = append(all, waits(t, s, t.Context(), semaphore.Ask{Permits: 1, Class: w.class}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
 			if err != nil || l == nil {
 				t.Errorf("%s: %v, %v", w.name, l, err)
 				return
@@ -325,8 +326,8 @@ func TestSemaphoreLine(t *testing.T) {
 			l.Release()
 		}))
 	}
-	busy(t, s, limiter.SemaphoreAsk{Permits: 1, Queue: 6, Within: time.Hour}) // full
-	if d := busy(t, s, limiter.SemaphoreAsk{Permits: 1, Class: 1}); d.RetryAfter < time.Millisecond {
+	busy(t, s, semaphore.Ask{Permits: 1, Queue: 6, Within: time.Hour}) // full
+	if d := busy(t, s, semaphore.Ask{Permits: 1, Class: 1}); d.RetryAfter < time.Millisecond {
 		t.Errorf("%+v", d)
 	}
 	l.Release()
@@ -352,15 +353,15 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
 	testenv.Running(t, s.Run)
-	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	l := holds(t, s, semaphore.Ask{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	first := waits(t, s, ctx, limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, err error) {
+	first := waits(t, s, ctx, semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
 		if l != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v, %v", l, err)
 		}
 	})
-	var second limiter.Lease
-	next := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, _ error) { second = l })
+	var second semaphore.Lease
+	next := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { second = l })
 	cancel()
 	<-first
 	l.Release()
@@ -372,7 +373,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	// Whenever it is cancelled: what it took is given back.
 	for i := range 50 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
-		l, _, err := s.Acquire(ctx, "k", limiter.SemaphoreAsk{Permits: 1, N: 1, Within: patience, Queue: 1})
+		l, _, err := s.Acquire(ctx, "k", semaphore.Ask{Permits: 1, N: 1, Within: patience, Queue: 1})
 		if err == nil {
 			l.Release()
 		} else if !errors.Is(err, context.DeadlineExceeded) {
@@ -381,7 +382,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 		cancel()
 	}
 	eventually(t, "all to be given back", func() bool {
-		l, d := want(t, s, limiter.SemaphoreAsk{Permits: 1})
+		l, d := want(t, s, semaphore.Ask{Permits: 1})
 		if d.Allowed {
 			l.Release()
 		}
@@ -394,20 +395,20 @@ func TestSemaphorePermitsChange(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
-	holds(t, s, limiter.SemaphoreAsk{Permits: 1})
-	var served limiter.Lease
-	done := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, _ error) { served = l })
-	busy(t, s, limiter.SemaphoreAsk{Permits: 2})
+	holds(t, s, semaphore.Ask{Permits: 1})
+	var served semaphore.Lease
+	done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { served = l })
+	busy(t, s, semaphore.Ask{Permits: 2})
 	<-done
 	if served == nil {
 		t.Error("one waits though there are two now")
 	}
-	big := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 3, N: 3}, func(l limiter.Lease, d hotparam.Decision, err error) {
+	big := waits(t, s, t.Context(), semaphore.Ask{Permits: 3, N: 3}, func(l semaphore.Lease, d hotparam.Decision, err error) {
 		if l != nil || err != nil || d.Reason != hotparam.ReasonBusy || d.RetryAfter != 0 {
 			t.Errorf("three of two: %v, %+v, %v", l, d, err)
 		}
 	})
-	busy(t, s, limiter.SemaphoreAsk{Permits: 2})
+	busy(t, s, semaphore.Ask{Permits: 2})
 	<-big
 }
 
@@ -422,14 +423,14 @@ func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 		eventually(t, "the subscription", s.hearing.Load)
 		waiting = append(waiting, s)
 	}
-	l := holds(t, holder, limiter.SemaphoreAsk{Permits: 1})
+	l := holds(t, holder, semaphore.Ask{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	gone := waits(t, waiting[0], ctx, limiter.SemaphoreAsk{Permits: 1}, func(limiter.Lease, hotparam.Decision, error) {})
+	gone := waits(t, waiting[0], ctx, semaphore.Ask{Permits: 1}, func(semaphore.Lease, hotparam.Decision, error) {})
 	cancel()
 	<-gone
 	served := make(chan int, 2)
 	for i, s := range waiting[1:] {
-		waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, err error) {
+		waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
 			if err != nil || l == nil {
 				t.Errorf("%v, %v", l, err)
 				return
@@ -462,7 +463,7 @@ func TestSemaphoreTurns(t *testing.T) {
 	must(t, err)
 	var all []*Lease
 	for range 4 {
-		all = append(all, holds(t, s, limiter.SemaphoreAsk{Permits: 4}))
+		all = append(all, holds(t, s, semaphore.Ask{Permits: 4}))
 	}
 	for _, process := range []string{"a", "b", s.process} { // they wait, and are believed for an hour
 		c := call{script: semaphoreAcquire, keys: []string{key, key + waitingSuffix}, args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds()}}
@@ -517,9 +518,9 @@ func TestSemaphoreWithoutHints(t *testing.T) {
 	holder, s := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
 	for _, hearing := range []bool{false, true} { // true: it believes to hear, and does not
 		s.hearing.Store(hearing)
-		l := holds(t, holder, limiter.SemaphoreAsk{Permits: 1})
-		var served limiter.Lease
-		done := waits(t, s, t.Context(), limiter.SemaphoreAsk{Permits: 1}, func(l limiter.Lease, _ hotparam.Decision, _ error) { served = l })
+		l := holds(t, holder, semaphore.Ask{Permits: 1})
+		var served semaphore.Lease
+		done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { served = l })
 		l.Release()
 		<-done
 		if served == nil {
@@ -535,14 +536,14 @@ func TestSemaphoreShutdown(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	s, other := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
 	stop := testenv.Running(t, s.Run)
-	l := holds(t, s, limiter.SemaphoreAsk{Permits: 5, N: 5})
+	l := holds(t, s, semaphore.Ask{Permits: 5, N: 5})
 	stop()
 	if !isLost(l) {
 		t.Error("the holder was not told")
 	}
-	holds(t, other, limiter.SemaphoreAsk{Permits: 5, N: 5})
+	holds(t, other, semaphore.Ask{Permits: 5, N: 5})
 	l.Release()
-	busy(t, s, limiter.SemaphoreAsk{Permits: 5})
+	busy(t, s, semaphore.Ask{Permits: 5})
 	if got := s.Stats(); got.Held+got.Owed != 0 || got.Lost != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -554,14 +555,14 @@ func TestSemaphoreScriptsFlushed(t *testing.T) {
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
 	s := semaphoreOf(t, client, nil)
-	l := holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	l := holds(t, s, semaphore.Ask{Permits: 1})
 	must(t, client.ScriptFlush(t.Context()).Err())
 	if !s.renew(t.Context()) || isLost(l) {
 		t.Error("not renewed")
 	}
 	must(t, client.ScriptFlush(t.Context()).Err())
 	l.Release()
-	holds(t, s, limiter.SemaphoreAsk{Permits: 1})
+	holds(t, s, semaphore.Ask{Permits: 1})
 	if got := s.Stats(); got.Failures != 0 {
 		t.Errorf("%+v", got)
 	}

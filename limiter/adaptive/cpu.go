@@ -1,0 +1,211 @@
+package adaptive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// CPU measures how busy the processors are that this process runs on, on Linux: those
+// of the machine (/proc/stat), or the share of them that a cgroup of the process is
+// held to (cgroup v2, cpu.max), whichever is the busier. It is an input for
+// [Config].CPU.
+type CPU struct {
+	files  fs.FS // of the machine, from its root
+	every  time.Duration
+	groups []string // directories of the cgroups with a quota
+	usage  atomic.Uint64
+}
+
+// CPUConfig is a [CPU]'s; the zero value will do.
+type CPUConfig struct {
+	// Every is how often it measures; Usage is the mean of about twice as long. 0:
+	// 250 ms.
+	Every time.Duration
+}
+
+// NewCPU makes a measure, which Run begins. It fails where there is no /proc/stat that
+// can be read, such as on another system than Linux.
+func NewCPU(c CPUConfig) (*CPU, error) { return newCPU(c, os.DirFS("/")) }
+
+func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
+	if c.Every == 0 {
+		c.Every = 250 * time.Millisecond
+	}
+	if c.Every < 10*time.Millisecond || c.Every > time.Minute {
+		return nil, fmt.Errorf("adaptive: CPU: Every %v: must be 10ms to 1m", c.Every)
+	}
+	p := &CPU{files: files, every: c.Every}
+	p.usage.Store(math.Float64bits(math.NaN()))
+	if _, _, err := p.machine(); err != nil {
+		return nil, fmt.Errorf("adaptive: CPU: only Linux tells how busy it is: %w", err)
+	}
+	p.groups = p.limited()
+	return p, nil
+}
+
+// Usage is how busy they were lately, 0 to 1; not a number until Run has measured.
+func (p *CPU) Usage() float64 { return math.Float64frombits(p.usage.Load()) }
+
+// Run measures until the context ends, and then returns nil.
+func (p *CPU) Run(ctx context.Context) error {
+	defer p.usage.Store(math.Float64bits(math.NaN()))
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	last, err := p.read()
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		var next cpuReading
+		if next, err = p.read(); err == nil {
+			now := next.since(last)
+			if before := p.Usage(); !math.IsNaN(before) {
+				now = (now + before) / 2
+			}
+			p.usage.Store(math.Float64bits(now))
+			last = next
+		}
+	}
+	return fmt.Errorf("adaptive: CPU: %w", err)
+}
+
+// cpuReading is what all counters stand at.
+type cpuReading struct {
+	at          time.Time
+	busy, total float64           // of the machine, in ticks
+	used        map[string]cpuUse // by cgroup
+}
+
+// cpuUse is what a cgroup has used, and may use of each second, in seconds.
+type cpuUse struct{ used, quota float64 }
+
+func (p *CPU) read() (cpuReading, error) {
+	busy, total, err := p.machine()
+	if err != nil {
+		return cpuReading{}, err
+	}
+	r := cpuReading{at: time.Now(), busy: busy, total: total, used: make(map[string]cpuUse, len(p.groups))}
+	for _, dir := range p.groups {
+		used, err := p.used(dir)
+		if err != nil {
+			return cpuReading{}, err
+		}
+		if quota, ok := p.quota(dir); ok { // it may be changed, or lifted
+			r.used[dir] = cpuUse{used, quota}
+		}
+	}
+	return r, nil
+}
+
+// since is how busy the busiest was since the last reading.
+func (r cpuReading) since(last cpuReading) float64 {
+	usage := share(r.busy-last.busy, r.total-last.total)
+	elapsed := r.at.Sub(last.at).Seconds()
+	for dir, now := range r.used {
+		if before, ok := last.used[dir]; ok {
+			usage = max(usage, share(now.used-before.used, now.quota*elapsed))
+		}
+	}
+	return usage
+}
+
+func share(used, of float64) float64 {
+	if !(of > 0) {
+		return 0
+	}
+	return min(max(used/of, 0), 1)
+}
+
+var errCPUForm = errors.New("not in the form that Linux documents")
+
+// machine is the ticks that the processors worked, and those that have passed, from
+// the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq,
+// softirq, steal; what follows is part of these.
+func (p *CPU) machine() (busy, total float64, err error) {
+	text, err := fs.ReadFile(p.files, "proc/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	fields := strings.Fields(string(line))
+	if len(fields) < 5 || fields[0] != "cpu" {
+		return 0, 0, fmt.Errorf("/proc/stat: %w", errCPUForm)
+	}
+	for i, field := range fields[1:min(len(fields), 9)] {
+		ticks, err := strconv.ParseUint(field, 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("/proc/stat: %w", err)
+		}
+		total += float64(ticks)
+		if i != 3 && i != 4 {
+			busy += float64(ticks)
+		}
+	}
+	return busy, total, nil
+}
+
+// limited is the process's cgroup and those above it, as far as they have a quota
+// (cgroups(7)).
+func (p *CPU) limited() (dirs []string) {
+	const root = "sys/fs/cgroup"
+	text, _ := fs.ReadFile(p.files, "proc/self/cgroup") // not there: no cgroups
+	for line := range strings.Lines(string(text)) {
+		own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
+		if !ok {
+			continue
+		}
+		for dir := path.Join(root, own); strings.HasPrefix(dir, root); dir = path.Dir(dir) {
+			_, limited := p.quota(dir)
+			if _, err := p.used(dir); limited && err == nil {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
+}
+
+// quota is how many processors a cgroup may use; false: as many as there are.
+func (p *CPU) quota(dir string) (float64, bool) {
+	text, err := fs.ReadFile(p.files, path.Join(dir, "cpu.max"))
+	fields := strings.Fields(string(text)) // "50000 100000", of each period in µs; or "max 100000"
+	if err != nil || len(fields) != 2 {
+		return 0, false
+	}
+	quota, err := strconv.ParseUint(fields[0], 10, 64)
+	period, err2 := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil || err2 != nil || quota == 0 || period == 0 {
+		return 0, false
+	}
+	return float64(quota) / float64(period), true
+}
+
+// used is the seconds of processors that a cgroup has used.
+func (p *CPU) used(dir string) (float64, error) {
+	name := path.Join(dir, "cpu.stat")
+	text, err := fs.ReadFile(p.files, name)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if usec, ok := strings.CutPrefix(line, "usage_usec "); ok {
+			n, err := strconv.ParseUint(strings.TrimSpace(usec), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("/%s: %w", name, err)
+			}
+			return float64(n) / 1e6, nil
+		}
+	}
+	return 0, fmt.Errorf("/%s: %w", name, errCPUForm)
+}

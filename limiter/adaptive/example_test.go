@@ -1,0 +1,57 @@
+package adaptive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter/adaptive"
+	"github.com/hotparam/hotparam/limiter/semaphore"
+)
+
+// A handler that is given no more requests than it can work on, with a waiting line
+// that takes up what comes at once.
+func Example() {
+	limit, err := adaptive.New(adaptive.Config{})
+	if err != nil {
+		panic(err)
+	}
+	line, err := semaphore.New(semaphore.Config{Unfair: true})
+	if err != nil {
+		panic(err)
+	}
+	start := time.Now()
+	work := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
+	limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lease, d, err := line.Acquire(r.Context(), "work", semaphore.Ask{
+			Permits: int64(limit.Limit()), N: 1, Queue: 100, Within: 200 * time.Millisecond,
+		})
+		if err != nil || !d.Allowed {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		defer lease.Release()
+		admission, d := limit.Acquire(time.Since(start))
+		if !d.Allowed {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		outcome := adaptive.Ignored // the caller went away, or work panicked
+		defer func() { admission.Done(time.Since(start), outcome) }()
+		work.ServeHTTP(w, r)
+		switch {
+		case r.Context().Err() == nil:
+			outcome = adaptive.Success
+		case errors.Is(r.Context().Err(), context.DeadlineExceeded):
+			outcome = adaptive.Dropped
+		}
+	})
+
+	answer := httptest.NewRecorder()
+	limited.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", nil))
+	fmt.Println(answer.Code, answer.Body, limit.Stats().Admitted)
+	// Output: 200 done 1
+}

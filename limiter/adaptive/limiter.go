@@ -1,0 +1,226 @@
+package adaptive
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Limiter bounds the requests in flight by a limit that it finds by itself, and keeps
+// finding as the server changes: as many as the server works on, and some more, so that
+// it is never idle and no queue makes requests late. It needs nothing but the latencies;
+// estimator.go says how it finds the limit.
+//
+// It is safe for concurrent use. Acquire is lock-free, Done takes one short lock, and
+// neither allocates. The now of its methods is the monotonic time since a fixed instant,
+// such as time.Since(start).
+//
+// A request over the limit is denied at once. To let it wait instead, acquire Limit
+// permits of a semaphore first (package limiter/semaphore), and then the Limiter with
+// the lease: see the example.
+type Limiter struct {
+	cpu      func() float64
+	inFlight atomic.Int64
+	limit    atomic.Int64
+	denying  atomic.Bool  // somebody was denied in this round
+	leaves   atomic.Int64 // ns after which the next one leaves, about
+
+	admitted atomic.Uint64
+	denied   atomic.Uint64
+
+	mu    sync.Mutex
+	state estimator
+}
+
+// Config configures a [Limiter]. The zero value is valid.
+type Config struct {
+	// Min and Max bound the limit. Zero means 1 and DefaultMax. Initial is the first
+	// limit; zero means 20, or the nearest bound. Choose it rather too low than too high:
+	// the limit doubles in a window in which it is too low.
+	Min, Max, Initial int
+	// Window is the least time between two changes of the limit. It gets longer for
+	// requests that take over a third of it, or are fewer than 30. Zero means 250 ms.
+	Window time.Duration
+	// Tolerance is the accepted latency as a multiple of the latency without a queue,
+	// above 1. Zero means 1.5. A higher one takes more variation for normal, and accepts
+	// more latency.
+	Tolerance float64
+	// CPU returns how busy the server is, 0 to 1, such as [CPU].Usage: the limit is then
+	// also lowered until the server is at most as busy as CPUTarget. If it is nil or
+	// returns NaN the latency alone decides. It is called once a window, under a lock,
+	// so it must not block.
+	CPU       func() float64
+	CPUTarget float64 // zero means 0.8
+}
+
+// DefaultMax is the default of Config.Max.
+const DefaultMax = 1000
+
+func (c Config) withDefaults() Config {
+	if c.Min == 0 {
+		c.Min = 1
+	}
+	if c.Max == 0 {
+		c.Max = max(DefaultMax, c.Min)
+	}
+	if c.Initial == 0 {
+		c.Initial = min(max(20, c.Min), c.Max)
+	}
+	if c.Window == 0 {
+		c.Window = 250 * time.Millisecond
+	}
+	if c.Tolerance == 0 {
+		c.Tolerance = 1.5
+	}
+	if c.CPUTarget == 0 {
+		c.CPUTarget = 0.8
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Min < 1 || c.Max < c.Min || c.Max > hotparam.MaxConcurrency:
+		return fmt.Errorf("adaptive: Min %d, Max %d: want 1 to %d, Min at most Max", c.Min, c.Max, hotparam.MaxConcurrency)
+	case c.Initial < c.Min || c.Initial > c.Max:
+		return fmt.Errorf("adaptive: Initial %d: must be Min, %d, to Max, %d", c.Initial, c.Min, c.Max)
+	case c.Window < time.Millisecond || c.Window > time.Minute:
+		return fmt.Errorf("adaptive: Window %v: must be 1ms to 1m", c.Window)
+	case !(c.Tolerance > 1 && c.Tolerance <= 1000):
+		return fmt.Errorf("adaptive: Tolerance %v: must be above 1 and at most 1000", c.Tolerance)
+	case !(c.CPUTarget > 0 && c.CPUTarget <= 1):
+		return fmt.Errorf("adaptive: CPUTarget %v: must be above 0 and at most 1", c.CPUTarget)
+	}
+	return nil
+}
+
+// New returns a Limiter. It starts no goroutine.
+func New(c Config) (*Limiter, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	a := &Limiter{cpu: c.CPU, state: estimator{
+		min: float64(c.Min), max: float64(c.Max), limit: float64(c.Initial),
+		tolerance: c.Tolerance, cpuTarget: c.CPUTarget, window: c.Window,
+	}}
+	if a.cpu == nil {
+		a.cpu = math.NaN
+	}
+	a.limit.Store(int64(c.Initial))
+	return a, nil
+}
+
+// Bounds of RetryAfter.
+const (
+	minRetry = time.Millisecond
+	maxRetry = time.Hour
+)
+
+// clamp keeps differences of two instants within int64.
+func clamp(now time.Duration) time.Duration { return min(max(now, 0), 1<<62) }
+
+// Outcome is how a request ended.
+type Outcome uint8
+
+// Outcomes of requests.
+const (
+	// Success is an answer whose latency says something about the server. Most errors
+	// are that, too.
+	Success Outcome = iota
+	// Dropped was not answered because the server was overloaded: it timed out, or the
+	// server said so. The limit is lowered.
+	Dropped
+	// Ignored says nothing about the server: the caller went away, or the request was
+	// refused before the server began with it.
+	Ignored
+)
+
+// Admission is a request in flight. It is not for concurrent use.
+type Admission struct {
+	limiter *Limiter
+	start   time.Duration
+}
+
+// Acquire admits a request if fewer than Limit are in flight. A denial has
+// [hotparam.ReasonBusy] and a RetryAfter that estimates when the next one leaves; Done
+// of its Admission does nothing.
+func (a *Limiter) Acquire(now time.Duration) (Admission, hotparam.Decision) {
+	limit := a.limit.Load()
+	for {
+		n := a.inFlight.Load()
+		if n >= limit {
+			a.denied.Add(1)
+			if !a.denying.Load() {
+				a.denying.Store(true)
+			}
+			retry := max(time.Duration(a.leaves.Load()), minRetry)
+			return Admission{}, hotparam.Decision{Reason: hotparam.ReasonBusy, Limit: limit, RetryAfter: retry}
+		}
+		if a.inFlight.CompareAndSwap(n, n+1) {
+			a.admitted.Add(1)
+			return Admission{a, now}, hotparam.Decision{
+				Allowed: true, Reason: hotparam.ReasonWithin, Limit: limit, Remaining: limit - n - 1,
+			}
+		}
+	}
+}
+
+// Done ends the request with its outcome. Only the first call has an effect.
+func (m *Admission) Done(now time.Duration, outcome Outcome) {
+	a := m.limiter
+	if a == nil {
+		return
+	}
+	m.limiter = nil
+	inFlight := a.inFlight.Add(-1) + 1
+	start, end := clamp(m.start), clamp(now)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state.add(start, end, inFlight, outcome) {
+		a.state.reckon(end, a.denying.Swap(false), a.cpu())
+		a.publish()
+	}
+}
+
+// publish makes the limit that was found the one of Acquire.
+func (a *Limiter) publish() {
+	a.limit.Store(int64(a.state.limit))
+	a.leaves.Store(int64(min(a.state.base/a.state.limit, float64(maxRetry))))
+}
+
+// Limit returns how many requests may be in flight now.
+func (a *Limiter) Limit() int { return int(a.limit.Load()) }
+
+// SetMax changes the highest limit, for example by a [Schedule]. It is never below Min.
+func (a *Limiter) SetMax(most int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state.max = min(max(float64(most), a.state.min), hotparam.MaxConcurrency)
+	a.state.limit = min(a.state.limit, a.state.max)
+	a.publish()
+}
+
+// Stats is what a [Limiter] found, and counters of its decisions.
+type Stats struct {
+	Limit    int
+	InFlight int
+	Latency  time.Duration // without a queue; 0 until it is known
+	Admitted uint64
+	Denied   uint64
+}
+
+// Stats returns a snapshot.
+func (a *Limiter) Stats() Stats {
+	a.mu.Lock()
+	base := a.state.base
+	a.mu.Unlock()
+	return Stats{
+		Limit: a.Limit(), InFlight: int(a.inFlight.Load()), Latency: time.Duration(base),
+		Admitted: a.admitted.Load(), Denied: a.denied.Load(),
+	}
+}

@@ -1,0 +1,205 @@
+package adaptive
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Schedule raises or lowers limits by the time of day and week in a time zone: more
+// while a campaign runs, less while backups do. It is a pure function of the time, and
+// safe for concurrent use.
+//
+// It does nothing by itself: whoever keeps the limit applies it now and at each Next,
+// for example to the quota of a limiter or the Max of a [Limiter]:
+//
+//	err := l.SetQuota(schedule.Quota(base, time.Now()))
+type Schedule struct {
+	zone  *time.Location
+	hours []Hours
+}
+
+// ScheduleConfig is a [Schedule]'s.
+type ScheduleConfig struct {
+	Zone string // an IANA name; empty: UTC
+	// Hours of which the first that a time falls into holds; outside all of them the
+	// factor is 1.
+	Hours []Hours
+}
+
+// Hours is a span of the clock, on some days.
+type Hours struct {
+	// From and To are what the clock shows, as the time since midnight, From included.
+	// A To that is not after From is on the next day.
+	From, To time.Duration
+	// Days on which it begins; none: every day.
+	Days []time.Weekday
+	// Factor of the limit: a MaxFactor-th to MaxFactor.
+	Factor float64
+}
+
+// MaxFactor is how many times as high a limit a schedule may set, or as low.
+const MaxFactor = 1000
+
+const minFactor = 1.0 / MaxFactor
+
+// NewSchedule makes a schedule.
+func NewSchedule(c ScheduleConfig) (*Schedule, error) {
+	zone, err := time.LoadLocation(c.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("adaptive: schedule: zone %q: %w", c.Zone, err)
+	}
+	s := &Schedule{zone: zone}
+	for i, h := range c.Hours {
+		if err := h.validate(); err != nil {
+			return nil, fmt.Errorf("adaptive: schedule: hours %d: %w", i+1, err)
+		}
+		h.Days = slices.Clone(h.Days)
+		s.hours = append(s.hours, h)
+	}
+	return s, nil
+}
+
+const clockDay = 24 * time.Hour // of the clock; DST makes some longer, some shorter
+
+func (h *Hours) validate() error {
+	switch {
+	case h.From < 0 || h.From >= clockDay:
+		return fmt.Errorf("from %v: must be 0 to less than 24h", h.From)
+	case h.To < 0 || h.To > clockDay:
+		return fmt.Errorf("to %v: must be 0 to 24h", h.To)
+	case !(h.Factor >= minFactor && h.Factor <= MaxFactor):
+		return fmt.Errorf("factor %v: must be %v to %d", h.Factor, minFactor, MaxFactor)
+	}
+	for _, d := range h.Days {
+		if d < time.Sunday || d > time.Saturday {
+			return fmt.Errorf("day %d: there is none", d)
+		}
+	}
+	return nil
+}
+
+// At is the factor that holds at t.
+func (s *Schedule) At(t time.Time) float64 {
+	for i := range s.hours {
+		for day := -1; day <= 0; day++ { // those that began yesterday may last
+			if from, to, ok := s.span(&s.hours[i], t, day); ok && !t.Before(from) && t.Before(to) {
+				return s.hours[i].Factor
+			}
+		}
+	}
+	return 1
+}
+
+// Next is the first time after t at which the factor is another one, in the schedule's
+// zone; zero: it never is.
+func (s *Schedule) Next(t time.Time) time.Time {
+	var changes []time.Time
+	for i := range s.hours {
+		for day := -1; day <= 14; day++ { // a week, or two if DST skips the hours in one
+			if from, to, ok := s.span(&s.hours[i], t, day); ok {
+				changes = append(changes, from, to)
+			}
+		}
+	}
+	slices.SortFunc(changes, time.Time.Compare)
+	now := s.At(t)
+	for _, at := range changes {
+		if at.After(t) && s.At(at) != now {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// span is the hours that begin so many days after the day of t; false: they do not.
+func (s *Schedule) span(h *Hours, t time.Time, days int) (from, to time.Time, ok bool) {
+	year, month, day := t.In(s.zone).Date()
+	day += days
+	if len(h.Days) > 0 && !slices.Contains(h.Days, time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Weekday()) {
+		return time.Time{}, time.Time{}, false
+	}
+	until := h.To
+	if until <= h.From {
+		until += clockDay
+	}
+	return s.clock(year, month, day, h.From), s.clock(year, month, day, until), true
+}
+
+// clock is when the clock shows that time of a day: the first time when it does so
+// twice, since it was put back, and when it was put forward if it skips that time.
+func (s *Schedule) clock(year int, month time.Month, day int, at time.Duration) time.Time {
+	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Add(at)
+	_, before := shown.Add(-clockDay).In(s.zone).Zone()
+	_, after := shown.Add(clockDay).In(s.zone).Zone()
+	first := shown.Add(-time.Duration(max(before, after)) * time.Second).In(s.zone)
+	last := shown.Add(-time.Duration(min(before, after)) * time.Second).In(s.zone)
+	for _, t := range []time.Time{first, last} {
+		if _, offset := t.Zone(); t.Add(time.Duration(offset) * time.Second).Equal(shown) {
+			return t
+		}
+	}
+	_, forward := first.ZoneBounds()
+	return forward
+}
+
+// Scale is the limit n as it is at t, at least 1: a concurrency, or the Max of an
+// [Limiter].
+func (s *Schedule) Scale(n int64, t time.Time) int64 { return scaled(n, s.At(t)) }
+
+// Quota is the quota as it is at t: rate and burst times the factor, one permit at
+// least, and no higher than a quota may be.
+func (s *Schedule) Quota(q hotparam.Quota, t time.Time) hotparam.Quota {
+	return scaledQuota(q, s.At(t))
+}
+
+// scaled is n × factor, rounded down, but at least 1.
+func scaled(n int64, factor float64) int64 {
+	product := math.Floor(float64(n) * factor * (1 + 1e-12)) // 10 × 0.7 is 7
+	return int64(min(max(product, 1), 1<<62))
+}
+
+// scaledQuota is the quota with so many times the rate and the burst. Where the rate is
+// then not of whole permits, its period is another: for a bucket only the quotient of
+// the two matters; for a window it is so only below one permit.
+func scaledQuota(q hotparam.Quota, factor float64) hotparam.Quota {
+	if factor == 1 || q.Burst == hotparam.Unlimited {
+		return q
+	}
+	factor = max(factor, minFactor)
+	p := q.WithDefaults()
+	p.Rate = scaledRate(&p, factor)
+	if p.Algorithm.Windowed() {
+		p.Burst = p.Rate.N
+	} else {
+		p.Burst = scaled(p.Burst, factor)
+		p.Missing = min(int64(float64(p.Missing)*factor), p.Burst)
+	}
+	if p.Validate() != nil { // at the edge of what a quota may be
+		return q
+	}
+	return p
+}
+
+func scaledRate(q *hotparam.Quota, factor float64) hotparam.Rate {
+	r, windowed := q.Rate, q.Algorithm.Windowed()
+	n := float64(r.N) * factor
+	if n < 1 && windowed {
+		factor *= float64(r.N)
+		r.N = 1
+	}
+	whole := n >= 1 && (windowed || math.Abs(n-math.Round(n)) < n*1e-9)
+	if per := math.Round(float64(r.Per) / factor); !whole && q.Calendar == "" && per >= 1 && per < 1<<61 {
+		if exact := (hotparam.Rate{N: r.N, Per: time.Duration(per)}); exact.PerSecond() <= hotparam.MaxRate {
+			return exact
+		}
+	}
+	most := min(hotparam.MaxRate*r.Per.Seconds(), 1<<62)
+	if q.Algorithm == hotparam.SlidingLog {
+		most = min(most, hotparam.MaxLog)
+	}
+	return hotparam.Rate{N: max(min(scaled(r.N, factor), int64(most)), 1), Per: r.Per}
+}

@@ -1,0 +1,185 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Asked is one of the limits that a request is held to: N permits of Key, provided that
+// Keep are left afterwards.
+type Asked struct {
+	Limiter *Limiter
+	Key     string
+	N       int64
+	Keep    int64
+}
+
+// AllowAll takes what is asked of each, or nothing at all: all are asked, and if one denies,
+// what the others gave is returned to them. Those on one [Batcher] are asked in one call.
+//
+// Of several denials it returns the one with the longest RetryAfter, and before all one that
+// no waiting helps. If all allow, it returns the decision with the least Remaining, with the
+// longest Delay of all. An error means that nothing was taken, except by a backend that
+// itself failed: what that one took is unknown.
+func AllowAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
+	for i := range asked {
+		switch {
+		case asked[i].Limiter == nil:
+			return hotparam.Decision{}, errors.New("limiter: AllowAll: a limit without a limiter")
+		case asked[i].Key == "":
+			return hotparam.Decision{}, ErrNoKey
+		case asked[i].Limiter.quota.Load() == nil:
+			return hotparam.Decision{}, asked[i].Limiter.invalid
+		}
+	}
+	r := allRounds.Get().(*allRound)
+	defer r.put()
+	for i := range asked {
+		a := &asked[i]
+		r.items = append(r.items, allItem{limiter: a.Limiter, op: a.Limiter.op(a.Key, Ask{Kind: Take, N: a.N, Keep: a.Keep})})
+	}
+	err := r.do(ctx)
+	if err == nil {
+		if d := r.verdict(); d.Allowed || !r.took() {
+			return d, nil
+		}
+	}
+	if err = errors.Join(err, r.giveBack(ctx)); err != nil {
+		return hotparam.Decision{}, err
+	}
+	return r.verdict(), nil
+}
+
+// allRound is one go at several limits. Its slices are used again.
+type allRound struct {
+	items   []allItem
+	ops     []Op // of one call
+	results []Result
+}
+
+type allItem struct {
+	limiter *Limiter
+	op      Op
+	done    bool
+	call    int // the first item that was asked in the same call
+	res     Result
+}
+
+var allRounds = sync.Pool{New: func() any { return new(allRound) }}
+
+// maxAll is for how many limits a round keeps room.
+const maxAll = 64
+
+func (r *allRound) put() {
+	if cap(r.items) > maxAll {
+		return
+	}
+	clear(r.items)
+	clear(r.ops[:cap(r.ops)])
+	clear(r.results[:cap(r.results)])
+	r.items = r.items[:0]
+	allRounds.Put(r)
+}
+
+// do asks all that are not done, in one call for each batcher.
+func (r *allRound) do(ctx context.Context) (err error) {
+	for i := range r.items {
+		if r.items[i].done {
+			continue
+		}
+		if failed := r.call(ctx, i); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// call asks the first item, and with it the later ones on the same batcher.
+func (r *allRound) call(ctx context.Context, first int) error {
+	l := r.items[first].limiter
+	r.ops = r.ops[:0]
+	for i := first; i < len(r.items); i++ {
+		it := &r.items[i]
+		if i == first || l.batcher != nil && it.limiter.batcher == l.batcher { // which is not done either
+			it.done, it.call = true, first
+			r.ops = append(r.ops, it.op)
+		}
+	}
+	if len(r.ops) == 1 {
+		res, err := l.do(ctx, r.ops[0])
+		r.items[first].res = res
+		return err
+	}
+	r.results = append(r.results[:0], make([]Result, len(r.ops))...)
+	err := l.batcher.DoAll(ctx, r.ops, r.results)
+	at := 0
+	for i := first; i < len(r.items); i++ {
+		if it := &r.items[i]; it.done && it.call == first {
+			if ErrorOf(err, at) == nil {
+				it.res = r.results[at]
+				it.res.Rule = it.limiter.name
+			}
+			at++
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("limiter %q and others: %w", l.name, endedWith(ctx, err))
+	}
+	return nil
+}
+
+func (r *allRound) took() bool {
+	return slices.ContainsFunc(r.items, func(it allItem) bool { return it.res.Taken > 0 })
+}
+
+// giveBack returns what was taken, in as many calls. The items' decisions stay.
+func (r *allRound) giveBack(ctx context.Context) error {
+	back := allRound{items: make([]allItem, 0, len(r.items))}
+	for i := range r.items {
+		if it := r.items[i]; it.res.Taken > 0 {
+			it.op.Ask, it.done = it.res.Return(), false
+			back.items = append(back.items, it)
+		}
+	}
+	ctx, cancel := grace(ctx)
+	defer cancel()
+	if err := back.do(ctx); err != nil {
+		return fmt.Errorf("limiter: give back: %w", err)
+	}
+	return nil
+}
+
+// verdict is the decision that counts most.
+func (r *allRound) verdict() hotparam.Decision {
+	told, delay := hotparam.Decision{Allowed: true}, time.Duration(0)
+	for i := range r.items {
+		d := &r.items[i].res.Decision
+		if i == 0 || outweighs(d, &told) {
+			told = *d
+		}
+		delay = max(delay, d.Delay)
+	}
+	if told.Allowed {
+		told.Delay = delay
+	}
+	return told
+}
+
+// outweighs tells whether a holds a request back more than b does.
+func outweighs(a, b *hotparam.Decision) bool {
+	switch {
+	case a.Allowed != b.Allowed:
+		return b.Allowed
+	case !a.Allowed:
+		return b.RetryAfter != 0 && (a.RetryAfter == 0 || a.RetryAfter > b.RetryAfter)
+	case a.Limit <= 0 || b.Limit <= 0: // nothing limits it
+		return a.Limit > 0
+	}
+	return a.Remaining < b.Remaining
+}

@@ -1,0 +1,34 @@
+//go:build !race
+
+package limiter_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// (The race detector makes the pool forget: there is nothing to measure under it.)
+func TestTakeAllAllocatesNothing(t *testing.T) {
+	d := hotparam.Decision{Allowed: true, Limit: 1}
+	b := fakeFunc(func(limiter.Op) (limiter.Result, error) { return limiter.Result{Decision: d, Taken: 1}, nil })
+	one, two := newNamed(t, b, "one", fakeQuota(1, 5)), newNamed(t, &fakeQuick{b}, "two", fakeQuota(1, 5))
+	ctx := context.Background()
+	n := testing.AllocsPerRun(1000, func() {
+		limiter.AllowAll(ctx, limiter.Asked{Limiter: one, Key: "k", N: 1}, limiter.Asked{Limiter: two, Key: "k", N: 1}, limiter.Asked{Limiter: two, Key: "l", N: 1})
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+type fakeQuick struct{ fakeFunc }
+
+func (q *fakeQuick) DoAll(_ context.Context, ops []limiter.Op, results []limiter.Result) error {
+	for i := range ops {
+		results[i], _ = q.fakeFunc(ops[i])
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package limiter
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// tokenBucket is a [Bucket] whose state is one word. It is lock-free, and allocates
+// nothing once made.
+//
+// Instants before 0 and after 146 years count as the nearest of them. A clock that goes
+// back by up to a minute refills nothing twice; one that goes back by more than that and
+// the deepest debt, or the longest delay of a reservation, is taken for a new clock, on
+// which the bucket starts empty.
+type tokenBucket struct {
+	at     atomic.Pointer[quotaWord]
+	heir   atomic.Pointer[lockedBucket] // what goes on in its place, with a quota that takes more than a word; nil: it does
+	custom map[hotparam.Algorithm]Algorithm
+	mu     sync.Mutex // held while the quota is changed, and for a Return
+	first  quotaWord
+	_      [16]byte // two cache lines of its own: 128 bytes
+}
+
+// quotaWord is a bucket under one quota. Another quota means another one: so whoever
+// has read the arithmetic has read the word that goes with it.
+type quotaWord struct {
+	gcra
+	atomicLine
+}
+
+// newBucketed makes a bucket of a quota that bucketed tells to be one.
+func newBucketed(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (*tokenBucket, error) {
+	b := &tokenBucket{custom: custom}
+	b.at.Store(&b.first)
+	if err := b.first.setQuota(q); err != nil {
+		return nil, err
+	}
+	if b.first.missing > 0 {
+		b.first.word.Store(unborn)
+	}
+	return b, nil
+}
+
+// settled returns the word once a change of the quota is over; one that is unborn starts
+// at t. It is nil where another goes on in its place.
+func (b *tokenBucket) settled(t int64) *quotaWord {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.current(t)
+}
+
+// current is settled for who holds the lock.
+func (b *tokenBucket) current(t int64) *quotaWord {
+	if b.heir.Load() != nil {
+		return nil
+	}
+	c := b.at.Load()
+	c.word.CompareAndSwap(unborn, c.gcra.first(0, t))
+	return c
+}
+
+// take is Do for the Ask{N: n} of a [Local]: it makes no Result.
+func (b *tokenBucket) take(now time.Duration, n int64) hotparam.Decision {
+	c, t := b.at.Load(), instant(now)
+	v, ok := c.take(&c.atomicLine, t, n)
+	for !ok {
+		if c = b.settled(t); c == nil {
+			return b.heir.Load().Do(now, Ask{N: n}).Decision
+		}
+		v, ok = c.take(&c.atomicLine, t, n)
+	}
+	return c.decision(v)
+}
+
+// Do implements [Bucket].
+func (b *tokenBucket) Do(now time.Duration, ask Ask) Result {
+	t := instant(now)
+	if ask.Kind == Forget || ask.Kind == Return && ask.N >= 0 {
+		return b.rewind(now, &ask)
+	}
+	ask.clamp()
+	for c := b.at.Load(); c != nil; c = b.settled(t) {
+		if r, ok := c.do(&c.atomicLine, t, &ask); ok {
+			return r
+		}
+	}
+	return b.heir.Load().Do(now, ask)
+}
+
+// rewind does a Forget or a Return, one after the other.
+func (b *tokenBucket) rewind(now time.Duration, ask *Ask) Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := instant(now)
+	c := b.current(t)
+	if c == nil {
+		return b.heir.Load().Do(now, *ask)
+	}
+	if ask.Kind == Forget {
+		c.rest.Store(&lineRest{born: t})
+		c.word.Store(c.gcra.first(0, t))
+		r, _ := c.do(&c.atomicLine, t, &Ask{Kind: Peek})
+		return r
+	}
+	r, _ := c.giveBack(&c.atomicLine, t, ask) // not gone: that needs our lock
+	return r
+}
+
+// FreshAfter implements [Bucket].
+func (b *tokenBucket) FreshAfter(now time.Duration) time.Duration {
+	if heir := b.heir.Load(); heir != nil {
+		return heir.FreshAfter(now)
+	}
+	return b.Do(now, Ask{Kind: Peek}).ResetAfter
+}
+
+// SetQuota implements [Bucket]. A quota that takes more than one word gives the bucket a
+// lock from then on.
+func (b *tokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
+	if _, err := NewAlgorithm(q, b.custom); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if heir := b.heir.Load(); heir != nil {
+		return heir.SetQuota(q, now)
+	}
+	c := b.at.Load()
+	next := &quotaWord{}
+	if c.plain(q) {
+		if err := next.setQuota(q); err != nil {
+			return err
+		}
+		if next.same(&c.gcra) {
+			return nil
+		}
+	}
+	t := instant(now)
+	word := c.word.Swap(gone)
+	switch {
+	case !c.plain(q) || c.due.Load() > t:
+		return b.bequeath(c, word, q, now)
+	case word == unborn:
+		next.word.Store(next.gcra.first(0, t))
+	default:
+		l := c.line(c.gcra.current(word, t))
+		next.gcra.changed(&c.gcra, &l, t)
+		next.atomicLine.store(&l)
+	}
+	next.inherit(&c.gcra)
+	b.at.Store(next)
+	return nil
+}
+
+// bequeath has a bucket with a lock go on with what the word held. The caller holds the
+// lock.
+func (b *tokenBucket) bequeath(c *quotaWord, word int64, q *hotparam.Quota, now time.Duration) error {
+	heir := &lockedBucket{custom: b.custom}
+	if t := instant(now); word != unborn {
+		heir.sides.put(c.side(c.line(c.gcra.current(word, t)), t), now)
+	}
+	if err := heir.SetQuota(q, now); err != nil {
+		return err
+	}
+	b.heir.Store(heir)
+	return nil
+}

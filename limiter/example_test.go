@@ -1,0 +1,170 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Three logins a minute for each user.
+func Example() {
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{}) // or redislimiter.New(client, …)
+	if err != nil {
+		panic(err)
+	}
+	logins, err := limiter.New(backend, "logins", hotparam.Quota{
+		Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: 3, Per: time.Minute}})
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	for range 4 {
+		d, err := logins.Allow(ctx, "ada")
+		if err != nil {
+			panic(err)
+		}
+		if d.Allowed {
+			fmt.Println("welcome,", d.Remaining, "left")
+		} else {
+			fmt.Println("try again in", d.RetryAfter.Round(time.Minute))
+		}
+	}
+	// Output:
+	// welcome, 2 left
+	// welcome, 1 left
+	// welcome, 0 left
+	// try again in 1m0s
+}
+
+// A caller that can wait half a second gets an error at once if that is too short.
+func ExampleLimiter_Wait() {
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{})
+	if err != nil {
+		panic(err)
+	}
+	mails, err := limiter.New(backend, "mails", limiter.Per(1, time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	for range 2 {
+		err := mails.Wait(ctx, "ada")
+		var denied *limiter.DeniedError
+		switch {
+		case err == nil:
+			fmt.Println("sent")
+		case errors.As(err, &denied):
+			fmt.Println("in", denied.RetryAfter.Round(time.Hour))
+		}
+	}
+	// Output:
+	// sent
+	// in 1h0m0s
+}
+
+// A request is held to a limit of its user and to one of all users: it takes from both, or
+// from none.
+func ExampleAllowAll() {
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{})
+	if err != nil {
+		panic(err)
+	}
+	user, err := limiter.New(backend, "user", limiter.Per(1, time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	all, err := limiter.New(backend, "all", limiter.Per(100, time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	for range 2 {
+		d, err := limiter.AllowAll(ctx,
+			limiter.Asked{Limiter: user, Key: "ada", N: 1},
+			limiter.Asked{Limiter: all, Key: "*", N: 1})
+		if err != nil {
+			panic(err)
+		}
+		left, err := all.Peek(ctx, "*", 0)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(d.Allowed, "by", d.Rule, "-", left.Remaining, "of all are left")
+	}
+	// Output:
+	// true by user - 99 of all are left
+	// false by user - 99 of all are left
+}
+
+// A backend that is far away is told ten times a second what was let pass, rather than asked
+// for each request: a key costs it ten calls a second, and what passes beyond the quota is
+// bounded.
+func ExampleNewDeferred() {
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{}) // in earnest redislimiter.New(client, …)
+	if err != nil {
+		panic(err)
+	}
+	deferred, err := limiter.NewDeferred(backend, limiter.DeferredConfig{Every: 100 * time.Millisecond})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- deferred.Run(ctx) }()
+
+	views, err := limiter.New(deferred, "views", limiter.Per(1000, time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	for range 10 {
+		if _, err := views.Allow(ctx, "ada"); err != nil {
+			panic(err)
+		}
+	}
+	stop()
+	if err := <-done; err != nil { // what was let pass has been told
+		panic(err)
+	}
+	told, err := limiter.New(backend, "views", limiter.Per(1000, time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	d, err := told.Peek(context.Background(), "ada", 0)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(d.Limit-d.Remaining, "were told")
+	// Output: 10 were told
+}
+
+// While the primary is away this instance decides by its part of the quota, a third.
+func ExampleNewFailover() {
+	away := backendFunc(func(context.Context, limiter.Op) (limiter.Result, error) {
+		return limiter.Result{}, errors.New("connection refused")
+	})
+	safe, err := limiter.NewFailover(away, limiter.FailoverConfig{Instances: func() int { return 3 }})
+	if err != nil {
+		panic(err)
+	}
+	l, err := limiter.New(safe, "api", limiter.Per(30, time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	d, err := l.Allow(context.Background(), "ada")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(d.Allowed, d.Limit)
+	// Output: true 10
+}
+
+type backendFunc func(context.Context, limiter.Op) (limiter.Result, error)
+
+func (f backendFunc) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	return f(ctx, op)
+}

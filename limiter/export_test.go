@@ -1,0 +1,62 @@
+package limiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// TokenBucket is the Bucket of one word, with a method for each kind of ask.
+type TokenBucket struct{ Bucket }
+
+func NewTokenBucket(rate hotparam.Rate, burst int64) (*TokenBucket, error) {
+	b := &tokenBucket{}
+	b.at.Store(&b.first)
+	if err := b.first.set(rate, burst); err != nil {
+		return nil, err
+	}
+	return &TokenBucket{b}, nil
+}
+
+func (b *TokenBucket) Take(now time.Duration, n int64) hotparam.Decision {
+	return b.Do(now, Ask{N: n}).Decision
+}
+
+func (b *TokenBucket) Peek(now time.Duration, n int64) hotparam.Decision {
+	return b.Do(now, Ask{Kind: Peek, N: n}).Decision
+}
+
+func (b *TokenBucket) Charge(now time.Duration, n int64) { b.Do(now, Ask{Kind: Charge, N: max(n, 0)}) }
+
+func (b *TokenBucket) TimeToFull(now time.Duration) time.Duration { return b.FreshAfter(now) }
+
+// Keyed is the Keys of one word each, with a method for each kind of ask.
+type Keyed struct{ *wordKeys }
+
+func NewKeyed(rate hotparam.Rate, burst int64, maxKeys int) (*Keyed, error) {
+	r := &reckoning{}
+	if err := r.set(rate, burst); err != nil {
+		return nil, err
+	}
+	k, err := newWordKeys(r, maxKeys, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Keyed{k}, nil
+}
+
+func (k *Keyed) Take(now time.Duration, hash uint64, key []byte, n int64) hotparam.Decision {
+	return k.Do(now, hash, key, Ask{N: n}).Decision
+}
+
+func (k *Keyed) Peek(now time.Duration, hash uint64, key []byte, n int64) hotparam.Decision {
+	return k.Do(now, hash, key, Ask{Kind: Peek, N: n}).Decision
+}
+
+func (k *Keyed) Charge(now time.Duration, hash uint64, key []byte, n int64) {
+	k.Do(now, hash, key, Ask{Kind: Charge, N: max(n, 0)})
+}
+
+func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.clock())) }
+
+func (l *Limiter) Name() string { return l.name }

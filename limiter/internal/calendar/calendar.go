@@ -1,0 +1,122 @@
+// Package calendar finds the natural periods of a time zone: the second, hour, day or month
+// that an instant is in.
+package calendar
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Window returns the period of q's calendar, in its zone, that now is in: from start to
+// before end. All are times since the Unix epoch. Days have 23 or 25 hours and months 28 to
+// 31 days where the zone has it so; a week begins on Monday. An unknown zone is taken for
+// UTC, and an unknown calendar for a second; [hotparam.Quota.Validate] reports both.
+func Window(q *hotparam.Quota, now time.Duration) (start, end time.Duration) {
+	from, to := New(q.Calendar, q.Zone).Period(min(max(int64(now), 0), 1<<62))
+	return time.Duration(from), time.Duration(to)
+}
+
+// Calendar is the natural periods of a zone. It remembers the last period, so that it rarely
+// computes one. It is not for concurrent use.
+type Calendar struct {
+	kind       hotparam.Calendar
+	zone       *time.Location
+	start, end int64
+}
+
+// New returns the Calendar of a kind and of a zone by its IANA name.
+func New(kind hotparam.Calendar, zone string) *Calendar {
+	return &Calendar{kind: kind, zone: zoneNamed(zone)}
+}
+
+// Same reports whether c and as have the same periods.
+func (c *Calendar) Same(as *Calendar) bool { return c.kind == as.kind && c.zone == as.zone }
+
+// Period returns the period that t, in ns since the Unix epoch, is in.
+func (c *Calendar) Period(t int64) (start, end int64) {
+	if t < c.start || t >= c.end {
+		c.start, c.end = c.bounds(t)
+	}
+	return c.start, c.end
+}
+
+func (c *Calendar) bounds(t int64) (start, end int64) {
+	at := time.Unix(0, t).In(c.zone)
+	y, m, d := at.Date()
+	switch c.kind {
+	case hotparam.CalendarYear:
+		return c.midnight(y, time.January, 1), c.midnight(y+1, time.January, 1)
+	case hotparam.CalendarMonth:
+		return c.midnight(y, m, 1), c.midnight(y, m+1, 1)
+	case hotparam.CalendarWeek:
+		monday := d - (int(at.Weekday())+6)%7
+		return c.midnight(y, m, monday), c.midnight(y, m, monday+7)
+	case hotparam.CalendarDay:
+		return c.midnight(y, m, d), c.midnight(y, m, d+1)
+	}
+	// An hour that comes twice is two, and a change of the clock cuts it off.
+	length := int64(time.Second)
+	if c.kind == hotparam.CalendarMinute || c.kind == hotparam.CalendarHour {
+		length = int64(hotparam.CalendarPeriods[c.kind])
+	}
+	offset := zoneOffset(at)
+	into := (t + int64(offset)*int64(time.Second)) % length
+	if into < 0 {
+		into += length
+	}
+	start, end = t-into, t-into+length
+	first, last := at.ZoneBounds()
+	if !first.IsZero() && first.UnixNano() > start && zoneOffset(first.Add(-1)) != offset {
+		start = first.UnixNano()
+	}
+	if !last.IsZero() && last.UnixNano() < end && zoneOffset(last) != offset {
+		end = last.UnixNano()
+	}
+	return start, end
+}
+
+// zoneOffset is by how many seconds the wall is ahead of UTC.
+func zoneOffset(t time.Time) int {
+	_, offset := t.Zone()
+	return offset
+}
+
+// midnight is the first instant of a day, or of what follows it where it was left out.
+// On days that begin with a change of the clock, midnight may come twice or never, and
+// [time.Date] then tells one instant or another.
+func (c *Calendar) midnight(y int, m time.Month, d int) int64 {
+	wall := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
+	at := time.Date(y, m, d, 0, 0, 0, 0, c.zone)
+	first, last := at.ZoneBounds()
+	offset := zoneOffset(at)
+	switch shown := at.Unix() + int64(offset); {
+	case shown < wall:
+		at = last
+	case shown > wall:
+		at = first
+	case !first.IsZero():
+		was := zoneOffset(first.Add(-1))
+		if earlier := at.Add(time.Duration(offset-was) * time.Second); earlier.Before(first) {
+			at = earlier
+		}
+	}
+	return at.UnixNano()
+}
+
+// zones are the zones by name: to load one reads a file. There are as many as the
+// zone database has.
+var zones sync.Map
+
+func zoneNamed(name string) *time.Location {
+	if l, ok := zones.Load(name); ok {
+		return l.(*time.Location)
+	}
+	l, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC
+	}
+	zones.Store(name, l)
+	return l
+}

@@ -1,0 +1,101 @@
+package limitertest
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// returnCases are what comes of a Return under one quota and several.
+var returnCases = []namedCase{
+	{"what is returned goes to where it was taken, whatever the algorithm is by then", func(w *world) {
+		quotas := oneOfEach(5)
+		for _, a := range quotas {
+			for _, b := range quotas {
+				if familyOf(&a) == familyOf(&b) {
+					continue
+				}
+				k := w.named("limit", told(&a)+told(&b), a)
+				first := k.under(a, take(4))
+				k.under(b, take(3))
+				k.back(a, first)
+				k.has(b, 2)
+				k.has(a, 5)
+				k.has(b, 2)
+			}
+		}
+	}},
+	{"what is returned is there under the quota that holds by then", func(w *world) {
+		for _, p := range []struct{ a, b hotparam.Quota }{
+			{bucket(perSecond(10), 5), bucket(perSecond(7), 8)},
+			{leaky(perSecond(10), 5, false), leaky(perSecond(7), 8, false)},
+			{slidingLog(5, 10*sec), slidingLog(8, 12*sec)},
+			{window(5, 10*sec), window(8, 12*sec)},
+			{slidingBlocks(5, 10*sec, 10), slidingBlocks(8, 12*sec, 10)},
+		} {
+			k := w.named("limit", told(&p.a), p.a)
+			first := k.under(p.a, take(4))
+			second := k.under(p.b, take(3))
+			k.has(p.b, 1)
+			k.back(p.a, first)
+			k.has(p.b, 5)
+			k.back(p.b, second)
+			k.has(p.b, 8)
+			k.has(p.a, 5)
+		}
+	}},
+	{"what is returned makes no state, and no room in another", func(w *world) {
+		for _, q := range oneOfEach(5) {
+			k := w.named("limit", told(&q), q)
+			first := k.under(q, take(2))
+			w.sleep(time.Hour)
+			k.under(q, take(3))
+			k.back(q, first) // it left, or was earned, long ago
+			k.has(q, 2)
+		}
+	}},
+	{"what was earned since is not given back again", func(w *world) {
+		q := bucket(perSecond(10), 100)
+		k := w.key(q)
+		first := k.under(q, take(100))
+		w.sleep(sec)
+		if r := k.under(q, take(10)); !r.Allowed {
+			k.Fatalf("%s", toldResult(r))
+		}
+		k.back(q, first)
+		if r := k.under(q, take(91)); r.Allowed {
+			k.Fatalf("10 and 91 at one instant, of 100")
+		}
+		k.has(q, 90)
+	}},
+	{"what was earned since an earlier return is not given back again", func(w *world) {
+		q := bucket(perSecond(10), 100)
+		k := w.key(q)
+		a, b := k.under(q, take(50)), k.under(q, take(50))
+		k.back(q, a)
+		w.sleep(4 * sec) // 40 of b's are earned
+		if r := k.under(q, take(40)); !r.Allowed {
+			k.Fatalf("%s", toldResult(r))
+		}
+		k.back(q, b)
+		if r := k.under(q, take(61)); r.Allowed {
+			k.Fatalf("40 and 61 at one instant, of 100")
+		}
+	}},
+	{"what is returned at once is all there again, in whatever order", func(w *world) {
+		for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}} {
+			for _, q := range oneOfEach(12) {
+				k := w.named("limit", told(&q)+string(rune('a'+order[0])), q)
+				var all [4]limiter.Result
+				for i := range all {
+					all[i] = k.under(q, take(3))
+				}
+				for _, i := range order {
+					k.back(q, all[i])
+				}
+				k.has(q, 12)
+			}
+		}
+	}},
+}

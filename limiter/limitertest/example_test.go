@@ -1,0 +1,27 @@
+package limitertest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/limitertest"
+)
+
+// The test of a backend of your own, which only takes, and only from token buckets.
+func ExampleTestBackend() {
+	var t *testing.T // func TestMine(t *testing.T)
+	limitertest.TestBackend(t, limitertest.Config{
+		New: func(t *testing.T, now func() time.Duration) limiter.Backend {
+			backend, err := limiter.NewMemory(limiter.MemoryConfig{Clock: now}) // mine.New(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return backend
+		},
+		Supports: func(q *hotparam.Quota, kind limiter.Kind) bool {
+			return q.Algorithm == hotparam.TokenBucket && q.Penalty == 0 && kind == limiter.Take
+		},
+	})
+}

@@ -1,0 +1,68 @@
+package limiter
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Local limits one thing in this process to a rate, as [golang.org/x/time/rate.Limiter]
+// does: most callers use Allow to drop what is too much, or Wait to slow it down. It is a
+// token bucket that starts full. It is safe for concurrent use, lock-free but for a Wait,
+// and its Allow allocates nothing.
+//
+// For a limit for each of many keys, on Redis or by another algorithm use [New]; for a
+// clock of your own use [NewBucket].
+type Local struct {
+	start  time.Time
+	bucket tokenBucket
+}
+
+// NewLocal returns a Local that allows perSecond events in a second, and bursts of up to
+// burst events. It panics if perSecond is not positive or above [hotparam.MaxRate], or if
+// burst is below 1.
+func NewLocal(perSecond float64, burst int64) *Local {
+	rate := hotparam.Rate{N: 1, Per: time.Duration(math.Ceil(float64(time.Second) / perSecond))}
+	if !(perSecond > 0 && perSecond <= hotparam.MaxRate) {
+		panic(fmt.Sprintf("limiter.NewLocal: %v events per second: must be above 0, at most %d", perSecond, hotparam.MaxRate))
+	}
+	l := &Local{start: time.Now()}
+	l.bucket.at.Store(&l.bucket.first)
+	if err := l.bucket.first.set(rate, burst); err != nil {
+		panic(fmt.Sprintf("limiter.NewLocal: %v", err))
+	}
+	return l
+}
+
+// Allow reports whether an event may happen now.
+func (l *Local) Allow() bool { return l.AllowN(1) }
+
+// AllowN reports whether n events may happen now. If not, it takes nothing.
+func (l *Local) AllowN(n int64) bool { return l.bucket.take(time.Since(l.start), n).Allowed }
+
+// Wait blocks until an event may happen.
+func (l *Local) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
+
+// WaitN blocks until n events may happen, in the order of the calls. It fails at once with
+// a [*DeniedError] if that would be after the deadline of ctx, or never, and with the error
+// of ctx when that ends: then nothing was taken.
+func (l *Local) WaitN(ctx context.Context, n int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r := l.bucket.Do(time.Since(l.start), Ask{Kind: Reserve, N: n, Within: timeLeft(ctx)})
+	if !r.Allowed {
+		return &DeniedError{r.Decision}
+	}
+	if r.Delay == 0 {
+		return nil
+	}
+	err := sleep(ctx, r.Delay)
+	if err != nil {
+		l.bucket.Do(time.Since(l.start), r.Return())
+	}
+	return err
+}

@@ -1,0 +1,16 @@
+package limiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// PerSecond is Per(n, time.Second).
+func PerSecond(n int64) hotparam.Quota { return Per(n, time.Second) }
+
+// Per returns the quota of a token bucket that earns n permits in each d and holds n. Set
+// its Burst for another capacity, its Algorithm for another way to count.
+func Per(n int64, d time.Duration) hotparam.Quota {
+	return hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: n, Per: d}, Burst: max(n, 0)}
+}

@@ -1,0 +1,84 @@
+package permits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// RateLimiter is an object like Redisson's RRateLimiter: its rate is kept with its state.
+// A permit is back one interval after it was taken. Callers that wait get their permits
+// in the order in which they came, and are never overtaken.
+//
+// It is safe for concurrent use. [Memory] keeps it in this process; redislimiter.Permits
+// keeps it on Redis.
+type RateLimiter interface {
+	// TrySetRate sets the rate if none is set, and reports whether it did.
+	TrySetRate(ctx context.Context, r Rate) (bool, error)
+	// SetRate sets the rate, and all permits are there again.
+	SetRate(ctx context.Context, r Rate) error
+	// UpdateRate changes the rate; what was taken stays taken, unless PerClient changes.
+	// It fails with [ErrRateNotSet] if none is set.
+	UpdateRate(ctx context.Context, r Rate) error
+	// Config returns the rate.
+	Config(ctx context.Context) (Rate, error)
+
+	// TryAcquire takes n permits if there are as many, and reports whether it did. It
+	// fails with [ErrRateNotSet], with [ErrNone] for an n below 1, and with
+	// [ErrTooMany] for one above the rate; so do the next three.
+	TryAcquire(ctx context.Context, n int64) (bool, error)
+	// TryAcquireWithin takes n permits, for which it waits if need be. If that would
+	// take longer than timeout, the answer is false at once.
+	TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error)
+	// Acquire takes n permits, for which it waits. It ends with the context, and then
+	// has taken nothing.
+	Acquire(ctx context.Context, n int64) error
+	// Release gives back n permits, those that were taken last; what is not taken is
+	// not given back.
+	Release(ctx context.Context, n int64) error
+	// AvailablePermits returns how many there are now.
+	AvailablePermits(ctx context.Context) (int64, error)
+
+	// Expire lets the rate and the state go after that time, and reports whether
+	// there is a rate.
+	Expire(ctx context.Context, after time.Duration) (bool, error)
+	// ClearExpire keeps them, and reports whether they would have gone.
+	ClearExpire(ctx context.Context) (bool, error)
+	// Delete makes them go now, and reports whether there was a rate.
+	Delete(ctx context.Context) (bool, error)
+}
+
+// Rate is the number of permits in an interval, and who shares them.
+type Rate struct {
+	Rate      hotparam.Rate
+	PerClient bool // each client has its own permits, rather than all sharing them
+	// KeepAlive is how long rate and state are kept without use, which is to acquire, to
+	// wait or to release. Zero means for ever; otherwise it is at least Rate.Per.
+	KeepAlive time.Duration
+}
+
+// Validate reports what is wrong with r.
+func (r Rate) Validate() error {
+	switch {
+	case r.Rate.N < 1 || r.Rate.Per <= 0 || r.Rate.PerSecond() > hotparam.MaxRate:
+		return fmt.Errorf("permits: %d per %v: both must be positive, and at most %d per second", r.Rate.N, r.Rate.Per, hotparam.MaxRate)
+	case r.Rate.Per > longest:
+		return fmt.Errorf("permits: a rate per %v: at most %v", r.Rate.Per, longest)
+	case r.KeepAlive != 0 && r.KeepAlive < r.Rate.Per:
+		return fmt.Errorf("permits: kept for %v, less than their interval of %v", r.KeepAlive, r.Rate.Per)
+	}
+	return nil
+}
+
+// longest is the longest interval of a rate: 73 years.
+const longest time.Duration = 1 << 61
+
+// Errors of [RateLimiter].
+var (
+	ErrRateNotSet = errors.New("permits: no rate: set one first")
+	ErrTooMany    = errors.New("permits: more than the rate has")
+	ErrNone       = errors.New("permits: less than one permit")
+)

@@ -1,0 +1,179 @@
+package permits
+
+import (
+	"container/list"
+	"context"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// account is the permits of one client, or of all.
+type account struct {
+	log  log
+	line list.List // of *waiter, in order of arrival
+	// plan is log with what those in line will take. Nil means that it is made when it
+	// is needed.
+	plan limiter.State
+}
+
+// waiter stands in line. Only the first in a line, and who has a timeout, has a
+// timer; whoever looks, when it fires, serves all in that line whose turn it is.
+type waiter struct {
+	client string
+	n      int64
+	until  time.Duration // or noEnd
+	came   int64
+	of     *account
+	place  *list.Element
+	wake   chan struct{}
+	// over: it stands in line no more, since it took the permits or never will.
+	over, took bool
+	err        error
+}
+
+// acquire takes n permits or, if they will be there in time, gets in line.
+func (o *object) acquire(client string, n int64, within time.Duration) (took bool, w *waiter, err error) {
+	if err := o.wants(n); err != nil {
+		return false, nil, err
+	}
+	o.used()
+	c := o.of(client)
+	o.serve(c) // whose turn it is already
+	if c.line.Len() == 0 && c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: n}).Allowed {
+		return true, nil, nil
+	}
+	if within == 0 || !c.due(o.now, n, within) {
+		return false, nil, nil
+	}
+	o.came++
+	w = &waiter{client: client, n: n, until: endAfter(o.now, within), came: o.came, of: c, wake: make(chan struct{}, 1)}
+	w.place = c.line.PushBack(w)
+	o.waiting++
+	return false, w, nil
+}
+
+// due plans for n permits for one more in line; false: they would come too late. Who
+// waits for ever needs no plan, unless there is one.
+func (c *account) due(now time.Duration, n int64, within time.Duration) bool {
+	if c.plan == nil {
+		if within == noEnd {
+			return true
+		}
+		c.plan = c.log.Clone()
+		for e := c.line.Front(); e != nil; e = e.Next() {
+			c.plan.Do(now, limiter.Ask{Kind: limiter.Reserve, N: e.Value.(*waiter).n, Within: noEnd})
+		}
+	}
+	if c.plan.Do(now, limiter.Ask{Kind: limiter.Reserve, N: n, Within: within}).Allowed || within == noEnd {
+		return true
+	}
+	if c.line.Len() == 0 {
+		c.plan = nil // for nobody
+	}
+	return false
+}
+
+// wait waits until the wait is over.
+func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
+	var timer *time.Timer
+	var fired <-chan time.Time
+	for {
+		again := o.turn(ctx, w)
+		switch {
+		case again == 0:
+			if timer != nil {
+				timer.Stop()
+			}
+			return w.took, w.err
+		case again == noEnd: // whoever is before wakes it
+			fired = nil
+		case timer == nil:
+			timer = time.NewTimer(again)
+			fired = timer.C
+		default:
+			timer.Reset(again)
+			fired = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-w.wake:
+		case <-fired:
+		}
+	}
+}
+
+// turn looks whether the wait is over, and tells when to look again; 0: it is.
+func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tick()
+	first := o.serve(w.of)
+	switch {
+	case w.over:
+		return 0
+	case ctx.Err() != nil:
+		o.end(w, false, ctx.Err())
+		return 0
+	case w.of.line.Front() == w.place:
+		return first
+	case w.until == noEnd:
+		return noEnd
+	case w.until <= o.now:
+		o.end(w, false, nil)
+		return 0
+	}
+	return w.until - o.now
+}
+
+// serve ends the wait of those in line, from the first on, who need not or cannot wait
+// any longer, and tells how long the next one has to.
+func (o *object) serve(c *account) time.Duration {
+	for c.line.Len() > 0 {
+		w := c.line.Front().Value.(*waiter)
+		if err := o.wants(w.n); err != nil { // the rate is another now
+			o.end(w, false, err)
+			continue
+		}
+		d := c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: w.n})
+		if !d.Allowed && d.RetryAfter <= w.until-o.now {
+			return d.RetryAfter
+		}
+		o.end(w, d.Allowed, nil)
+	}
+	return noEnd
+}
+
+// end ends a wait.
+func (o *object) end(w *waiter, took bool, err error) {
+	w.over, w.took, w.err = true, took, err
+	w.of.line.Remove(w.place)
+	w.wakeUp()
+	w.of.changed()
+	o.waiting--
+	if took {
+		o.used()
+	}
+}
+
+// tell makes it look.
+func (w *waiter) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// changed makes the first in line look: its turn may come at another time now.
+func (c *account) changed() {
+	c.plan = nil
+	if first := c.line.Front(); first != nil {
+		first.Value.(*waiter).wakeUp()
+	}
+}
+
+// release gives back the newest n permits.
+func (c *account) release(now time.Duration, n int64) {
+	c.log.ReleaseNewest(now, n)
+	c.changed()
+}

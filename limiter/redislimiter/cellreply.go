@@ -1,0 +1,31 @@
+package redislimiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// CellReply returns a decision in the form of a reply to redis-cell's CL.THROTTLE: 1 if it
+// is limited and 0 if not, the limit (max_burst + 1), the remaining permits, the seconds
+// until a retry passes, or −1 if it was allowed or none ever does, and the seconds until all
+// permits are back. Seconds are rounded up as the module does, which drops what is less than
+// a millisecond beyond a whole second: src/lib.rs of github.com/brandur/redis-cell.
+func CellReply(d hotparam.Decision) [5]int64 {
+	limited, retry := int64(1), int64(-1)
+	switch {
+	case d.Allowed:
+		limited = 0
+	case d.RetryAfter > 0:
+		retry = cellSeconds(d.RetryAfter)
+	}
+	return [5]int64{limited, d.Limit, d.Remaining, retry, cellSeconds(d.ResetAfter)}
+}
+
+func cellSeconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d%time.Second >= time.Millisecond {
+		s++
+	}
+	return s
+}

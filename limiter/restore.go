@@ -1,0 +1,191 @@
+package limiter
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Restore adds the keys of a snapshot that are not known yet. It returns how many states it
+// restored, and how many it left out: those in their initial state by now, those of keys
+// that are known or for which there is no room, and those of algorithms that this Memory
+// does not have. With an error, which is [ErrSnapshot] if the bytes are at fault, the keys
+// before that place were restored.
+func (m *Memory) Restore(r io.Reader) (restored, left int, err error) {
+	s := &snapshotReader{m: m, r: bufio.NewReader(r), now: m.clock()}
+	if err := s.read(); err != nil {
+		return s.counts.keys, s.counts.left, fmt.Errorf("limiter: restore a snapshot: %w", err)
+	}
+	return s.counts.keys, s.counts.left, nil
+}
+
+type snapshotReader struct {
+	m      *Memory
+	r      *bufio.Reader
+	now    time.Duration
+	quotas []*hotparam.Quota
+	last   *node[guarded] // of the key that was read last; nil: it was left out
+	counts snapshotCounts
+}
+
+func (s *snapshotReader) read() error {
+	header := make([]byte, len(snapshotHeader))
+	if _, err := io.ReadFull(s.r, header); err != nil {
+		return cut(err)
+	}
+	if string(header) != snapshotHeader {
+		return fmt.Errorf("it does not begin with %q: %w", snapshotHeader, ErrSnapshot)
+	}
+	for {
+		kind, body, err := s.frame()
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case 'q':
+			err = s.quota(body)
+		case 'k':
+			err = s.key(body)
+		case 'e':
+			return s.end(body)
+		default:
+			err = fmt.Errorf("a frame of kind %q: %w", kind, ErrSnapshot)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// frame reads the next frame. It takes no more memory than there are bytes.
+func (s *snapshotReader) frame() (kind byte, body []byte, err error) {
+	size, err := binary.ReadUvarint(s.r)
+	if err != nil {
+		return 0, nil, cut(err)
+	}
+	if size < 1 || size > maxFrame {
+		return 0, nil, fmt.Errorf("a frame of %d bytes: %w", size, ErrSnapshot)
+	}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, s.r, int64(size)+4); err != nil {
+		return 0, nil, cut(err)
+	}
+	frame, sum := b.Bytes()[:size], b.Bytes()[size:]
+	if crc32.Checksum(frame, castagnoli) != binary.BigEndian.Uint32(sum) {
+		return 0, nil, fmt.Errorf("a frame whose checksum is wrong: %w", ErrSnapshot)
+	}
+	return frame[0], frame[1:], nil
+}
+
+// cut is an error of reading, where an end is one of the bytes.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("it ends too early: %w", ErrSnapshot)
+	}
+	return err
+}
+
+func (s *snapshotReader) quota(body []byte) error {
+	if len(s.quotas) >= maxSnapshotQuotas {
+		return fmt.Errorf("over %d quotas: %w", maxSnapshotQuotas, ErrSnapshot)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	q := &hotparam.Quota{}
+	if err := d.Decode(q); err != nil {
+		return fmt.Errorf("a quota: %w: %w", err, ErrSnapshot)
+	}
+	s.quotas = append(s.quotas, q)
+	return nil
+}
+
+func (s *snapshotReader) key(body []byte) error {
+	number, n := binary.Uvarint(body)
+	if n <= 0 || number >= uint64(len(s.quotas)) {
+		return fmt.Errorf("a key without its quota: %w", ErrSnapshot)
+	}
+	name, rest, ok := counted(body[n:])
+	key, rest, ok2 := counted(rest)
+	if !ok || !ok2 {
+		return fmt.Errorf("a key cut short: %w", ErrSnapshot)
+	}
+	q := s.quotas[number]
+	a, err := s.m.plans.of(q)
+	switch {
+	case errors.Is(err, ErrUnsupported):
+		s.counts.left++
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %w", err, ErrSnapshot)
+	}
+	state := a.New(q, s.now)
+	if _, ok := encodeState(nil, state); !ok {
+		s.counts.left++
+		return nil
+	}
+	if !state.(storable).restoreState(rest) {
+		return fmt.Errorf("a state that cannot be: %w", ErrSnapshot)
+	}
+	id, o := named(string(name), string(key)), side{familyOf(q), q, state}
+	if s.last == nil || s.last.key != id || !s.last.kept.restore(o, s.now) {
+		s.last = s.m.states.restore(s.now, s.m.hash(string(name), string(key)), id, o)
+	}
+	if s.last != nil {
+		s.counts.keys++
+	} else {
+		s.counts.left++
+	}
+	return nil
+}
+
+// counted takes a length and as many bytes, 1 at least, off the front.
+func counted(b []byte) (text, rest []byte, ok bool) {
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size < 1 || size > maxSnapshotKey || size > uint64(len(b)-n) {
+		return nil, nil, false
+	}
+	return b[n : n+int(size)], b[n+int(size):], true
+}
+
+func (s *snapshotReader) end(body []byte) error {
+	if count, n := binary.Uvarint(body); n <= 0 || count != uint64(s.counts.keys+s.counts.left) {
+		return fmt.Errorf("it has %d keys, not as many as it says: %w", s.counts.keys+s.counts.left, ErrSnapshot)
+	}
+	return nil
+}
+
+// restore puts a state in, unless its key is known or there is no need or room for it; nil:
+// it did not.
+func (k *states) restore(now time.Duration, hash uint64, key string, o side) *node[guarded] {
+	s := k.table.stripe(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.state.FreshAfter(now) == 0 || k.table.find(hash, []byte(key)) != nil {
+		return nil
+	}
+	if !k.table.room(s, instant(now)) {
+		return nil
+	}
+	n := newGuarded(hash, key, o)
+	k.table.put(n)
+	return n
+}
+
+// restore adds another state of a key that was restored just now; false: it was dropped.
+func (g *guarded) restore(o side, now time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dropped {
+		return false
+	}
+	g.put(o, now)
+	return true
+}

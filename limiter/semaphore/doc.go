@@ -1,0 +1,12 @@
+// Package semaphore bounds how many requests are in flight at a time, for each of many
+// keys: slow calls, connections, workers. Those beyond the permits wait in a queue that
+// is bounded, with a deadline, or are denied at once.
+//
+//	Acquire ─► stripe ─► key: permits held ─► Lease ─► Release
+//	                      └► queue, by class ──┘  ▲       │
+//	                                              └───────┘ handed over
+//
+// The files, in that order: semaphore.go the interface · memory.go [Memory] and its
+// counters · stripe.go the keys under one lock · key.go what is held of one key ·
+// queue.go who waits · lease.go what is held and comes back.
+package semaphore

@@ -1,0 +1,138 @@
+package semaphore
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held.
+// It starts no goroutine: callers wait in their own.
+//
+// The line is fair: nobody takes a permit while one of the same or a better class
+// waits, and who wants several permits holds up those behind until it has them, so it
+// is not starved. A permit that comes back is handed over, not put down to be raced
+// for: no wake-up can be lost.
+//
+// An Unfair one serves the newest of a class first, so who comes takes what is free
+// past those of its class who want more. That is for overload, when all wait: the oldest in
+// a full line have waited so long that their callers are about to give up, and to serve
+// them is to serve nobody in time, while the newest can still be served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Without
+// overload the line is empty and the order no matter.
+type Memory struct {
+	unfair   bool
+	max      int64
+	keys     atomic.Int64
+	draining atomic.Bool // written before, and read under, each stripe's lock
+	start    time.Time
+	seed     maphash.Seed
+	stripes  [stripeCount]stripe
+}
+
+// Config configures a [Memory]. The zero value is valid.
+type Config struct {
+	// MaxKeys is the number of keys whose permits may be held at a time. Zero means
+	// DefaultKeys. A key beyond it passes, with [hotparam.ReasonOpen], and is counted
+	// in Stats.Open.
+	MaxKeys int
+	// Unfair serves the newest first.
+	Unfair bool
+}
+
+// DefaultKeys is the default of Config.MaxKeys.
+const DefaultKeys = 1 << 16
+
+// mostKeys keeps a typing error from reserving all memory.
+const mostKeys = 1 << 24
+
+// While it drains, nobody knows for how long: who is denied is told to come back then.
+const drainRetry = time.Second
+
+// New makes a semaphore, which starts nothing.
+func New(c Config) (*Memory, error) {
+	if c.MaxKeys == 0 {
+		c.MaxKeys = DefaultKeys
+	}
+	if c.MaxKeys < 1 || c.MaxKeys > mostKeys {
+		return nil, fmt.Errorf("semaphore: MaxKeys %d: must be 1 to %d", c.MaxKeys, mostKeys)
+	}
+	s := &Memory{unfair: c.Unfair, max: int64(c.MaxKeys), start: time.Now(), seed: maphash.MakeSeed()}
+	for i := range s.stripes {
+		s.stripes[i].semaphore = s
+		s.stripes[i].keys = make(map[string]*keyState)
+	}
+	return s, nil
+}
+
+// openLease is held by who passes for want of room.
+type openLease struct{}
+
+func (openLease) Release() {}
+
+// Acquire is [Acquirer].Acquire. A key whose permits are held costs no allocation of
+// its own: leases are made by the dozen.
+func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (Lease, hotparam.Decision, error) {
+	if err := ask.validate(key); err != nil {
+		return nil, hotparam.Decision{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, hotparam.Decision{}, err
+	}
+	ask.Class = min(max(ask.Class, 0), hotparam.MaxClasses-1)
+	st := &s.stripes[maphash.String(s.seed, key)%stripeCount]
+	l, w, d := st.acquire(key, &ask)
+	if w != nil {
+		var err error
+		if l, d, err = st.wait(ctx, w, &ask); err != nil {
+			return nil, hotparam.Decision{}, err
+		}
+	}
+	switch {
+	case l != nil:
+		return l, d, nil
+	case d.Allowed:
+		return openLease{}, d, nil
+	}
+	return nil, d, nil
+}
+
+// Drain denies all who wait and all who come, until Resume: on overload, or before a
+// shutdown. Leases stay with whom they are; Stats has their number.
+func (s *Memory) Drain() {
+	s.draining.Store(true)
+	for i := range s.stripes {
+		s.stripes[i].drain()
+	}
+}
+
+// Resume ends a Drain.
+func (s *Memory) Resume() { s.draining.Store(false) }
+
+// Stats is what is held, and counters of what became of the calls of Acquire.
+type Stats struct {
+	Keys    int64 // of which permits are held
+	Held    int64 // permits
+	Waiting int64
+
+	Admitted  uint64
+	Busy      uint64 // denied at once: they would not wait
+	Full      uint64 // denied at once: the line was full
+	Late      uint64 // denied: they waited in vain
+	TooMany   uint64 // denied: they wanted more permits than there are
+	Drained   uint64 // denied by Drain
+	Cancelled uint64 // their contexts ended while they waited
+	Open      uint64 // passed for want of room for their key
+}
+
+// Stats is a snapshot, of one stripe of keys after the other.
+func (s *Memory) Stats() Stats {
+	all := Stats{Keys: s.keys.Load()}
+	for i := range s.stripes {
+		s.stripes[i].addTo(&all)
+	}
+	return all
+}

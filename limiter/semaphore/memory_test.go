@@ -1,0 +1,527 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
+)
+
+func newSemaphore(t testing.TB, c semaphore.Config) *semaphore.Memory {
+	t.Helper()
+	s, err := semaphore.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// semaphoreAsk asks for one of the permits, and would wait for an hour.
+func semaphoreAsk(permits int64) semaphore.Ask {
+	return semaphore.Ask{Permits: permits, Queue: 100, N: 1, Within: time.Hour}
+}
+
+func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) semaphore.Lease {
+	t.Helper()
+	l, d, err := s.Acquire(t.Context(), key, ask)
+	if err != nil || !d.Allowed || l == nil {
+		t.Fatalf("Acquire(%q, %+v): %+v, %v", key, ask, d, err)
+	}
+	return l
+}
+
+func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) hotparam.Decision {
+	t.Helper()
+	l, d, err := s.Acquire(t.Context(), key, ask)
+	if err != nil || d.Allowed || d.Reason != hotparam.ReasonBusy || l != nil {
+		t.Fatalf("Acquire(%q, %+v): %v, %+v, %v; want it denied", key, ask, l, d, err)
+	}
+	return d
+}
+
+// semaphoreLine tells in which order those who wait are served: each holds its
+// permits for good.
+type semaphoreLine struct {
+	t      *testing.T
+	s      *semaphore.Memory
+	mu     sync.Mutex
+	served []string
+	leases []semaphore.Lease
+}
+
+// come waits in a goroutine of its own; it stands in the line when come returns. The
+// test runs in a bubble.
+func (l *semaphoreLine) come(ctx context.Context, name string, ask semaphore.Ask) {
+	go func() {
+		lease, d, err := l.s.Acquire(ctx, "k", ask)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch {
+		case err != nil:
+			name += " " + err.Error()
+		case !d.Allowed:
+			name += " denied"
+		}
+		l.served = append(l.served, name)
+		l.leases = append(l.leases, lease)
+	}()
+	synctest.Wait()
+}
+
+func (l *semaphoreLine) want(names ...string) {
+	l.t.Helper()
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if fmt.Sprint(l.served) != fmt.Sprint(names) {
+		l.t.Fatalf("served %q, want %q", l.served, names)
+	}
+}
+
+// release gives back what the i-th who was served got.
+func (l *semaphoreLine) release(i int) {
+	l.mu.Lock()
+	lease := l.leases[i]
+	l.mu.Unlock()
+	lease.Release()
+	synctest.Wait()
+}
+
+func TestSemaphore(t *testing.T) {
+	s := newSemaphore(t, semaphore.Config{})
+	ask := semaphore.Ask{Permits: 2, N: 1}
+	a := mustHold(t, s, "k", ask)
+	b, d, err := s.Acquire(t.Context(), "k", ask)
+	if want := (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2}); d != want || err != nil {
+		t.Errorf("the second: %+v, %v, want %+v", d, err, want)
+	}
+	if d := mustBeBusy(t, s, "k", ask); d.Limit != 2 || d.Remaining != 0 || d.RetryAfter < time.Millisecond {
+		t.Errorf("the third: %+v", d)
+	}
+	mustHold(t, s, "other", ask).Release()
+	a.Release()
+	a.Release() // nothing more
+	a = mustHold(t, s, "k", ask)
+	mustBeBusy(t, s, "k", ask)
+	a.Release()
+	b.Release()
+	if got, want := s.Stats(), (semaphore.Stats{Admitted: 4, Busy: 2}); got != want {
+		t.Errorf("Stats() = %+v, want %+v", got, want)
+	}
+}
+
+func TestSemaphoreArguments(t *testing.T) {
+	s := newSemaphore(t, semaphore.Config{})
+	for _, tc := range []struct {
+		key string
+		ask semaphore.Ask
+	}{
+		{"", semaphore.Ask{Permits: 1, N: 1}},
+		{"k", semaphore.Ask{Permits: 0, N: 1}},
+		{"k", semaphore.Ask{Permits: math.MinInt64, N: 1}},
+		{"k", semaphore.Ask{Permits: 1, N: 0}},
+		{"k", semaphore.Ask{Permits: 1, N: math.MinInt64}},
+	} {
+		if l, d, err := s.Acquire(t.Context(), tc.key, tc.ask); err == nil || l != nil || d.Allowed {
+			t.Errorf("Acquire(%q, %+v): %v, %+v, %v; want an error", tc.key, tc.ask, l, d, err)
+		}
+	}
+	if _, _, err := s.Acquire(t.Context(), "", semaphoreAsk(1)); !errors.Is(err, limiter.ErrNoKey) {
+		t.Errorf("no key: %v", err)
+	}
+	d := mustBeBusy(t, s, "k", semaphore.Ask{Permits: 3, N: 4, Within: time.Hour, Queue: 1})
+	if d.Limit != 3 || d.Remaining != 3 || d.RetryAfter != 0 {
+		t.Errorf("more than there are: %+v", d)
+	}
+	huge := semaphore.Ask{Permits: math.MaxInt64, N: math.MaxInt64, Queue: math.MinInt, Class: math.MaxInt, Within: math.MinInt64}
+	l := mustHold(t, s, "k", huge)
+	mustBeBusy(t, s, "k", huge)
+	huge.Class, huge.Within = math.MinInt, math.MaxInt64
+	mustBeBusy(t, s, "k", huge)
+	l.Release()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := s.Acquire(ended, "k", semaphoreAsk(1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	if got := s.Stats(); got.Held != 0 || got.Keys != 0 || got.Waiting != 0 {
+		t.Errorf("left: %+v", got)
+	}
+	for _, keys := range []int{-1, 1<<24 + 1} {
+		if _, err := semaphore.New(semaphore.Config{MaxKeys: keys}); err == nil {
+			t.Errorf("MaxKeys %d: no error", keys)
+		}
+	}
+}
+
+// A key beyond the bound passes, and what passed so holds nothing.
+func TestSemaphoreFull(t *testing.T) {
+	s := newSemaphore(t, semaphore.Config{MaxKeys: 2})
+	ask := semaphore.Ask{Permits: 1, N: 1}
+	a, b := mustHold(t, s, "a", ask), mustHold(t, s, "b", ask)
+	for range 2 {
+		l, d, err := s.Acquire(t.Context(), "c", ask)
+		if err != nil || !d.Allowed || d.Reason != hotparam.ReasonOpen {
+			t.Fatalf("a third key: %+v, %v", d, err)
+		}
+		l.Release()
+		l.Release()
+	}
+	mustBeBusy(t, s, "a", ask)
+	if got, want := s.Stats(), (semaphore.Stats{Keys: 2, Held: 2, Admitted: 2, Busy: 1, Open: 2}); got != want {
+		t.Errorf("Stats() = %+v, want %+v", got, want)
+	}
+	a.Release()
+	mustHold(t, s, "c", ask).Release()
+	b.Release()
+}
+
+func TestSemaphoreOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := semaphoreAsk(3)
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		var held []semaphore.Lease
+		for range 3 {
+			held = append(held, mustHold(t, line.s, "k", ask))
+		}
+		low, two := ask, ask
+		low.Class, two.N = 2, 2
+		line.come(t.Context(), "low", low)
+		line.come(t.Context(), "two", two)
+		line.come(t.Context(), "third", ask)
+		line.want()
+		held[0].Release() // one is free, and two are wanted
+		line.want()
+		now := ask
+		now.Within = 0
+		if d := mustBeBusy(t, line.s, "k", now); d.Remaining != 1 { // no way past those who wait
+			t.Errorf("barging: %+v", d)
+		}
+		held[1].Release()
+		line.want("two")
+		held[2].Release()
+		line.want("two", "third")
+		all := ask
+		all.Class, all.N = 1, 3
+		line.come(t.Context(), "all", all)
+		line.release(0) // two are free; who wants all three comes before "low"
+		line.want("two", "third")
+		line.release(1)
+		line.want("two", "third", "all")
+		line.release(2)
+		line.want("two", "third", "all", "low")
+	})
+}
+
+// The newest of a class first, also past those of it who need more than is free.
+func TestSemaphoreUnfair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := semaphoreAsk(2)
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{Unfair: true})}
+		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
+		low, two := ask, ask
+		low.Class, two.N = 1, 2
+		line.come(t.Context(), "low", low)
+		line.come(t.Context(), "first", ask)
+		line.come(t.Context(), "second", ask)
+		line.come(t.Context(), "two", two)
+		a.Release()
+		line.want()
+		c := mustHold(t, line.s, "k", ask) // past those of its class
+		b.Release()
+		c.Release()
+		line.want("two")
+		line.s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 1, N: 1}) // one after the other
+		line.release(0)
+		line.want("two", "second")
+		line.release(1)
+		line.release(2)
+		line.want("two", "second", "first", "low")
+	})
+}
+
+// Who leaves the line makes way for those behind.
+func TestSemaphoreLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := semaphoreAsk(2)
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		mustHold(t, line.s, "k", ask)
+		two, three := ask, ask
+		two.N, two.Within = 2, time.Second
+		three.N = 2
+		line.come(t.Context(), "two", two)
+		ctx, cancel := context.WithCancel(t.Context())
+		line.come(ctx, "three", three)
+		line.come(t.Context(), "one", ask)
+		time.Sleep(time.Second - 1)
+		line.want()
+		time.Sleep(time.Nanosecond)
+		line.want("two denied")
+		cancel()
+		synctest.Wait()
+		line.mu.Lock()
+		slices.Sort(line.served) // two went on at once
+		line.mu.Unlock()
+		line.want("one", "three context canceled", "two denied")
+		got := line.s.Stats()
+		if want := (semaphore.Stats{Keys: 1, Held: 2, Admitted: 2, Late: 1, Cancelled: 1}); got != want {
+			t.Errorf("Stats() = %+v, want %+v", got, want)
+		}
+	})
+}
+
+func TestSemaphoreQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := semaphoreAsk(1)
+		ask.Queue = 2
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		a := mustHold(t, line.s, "k", ask)
+		line.come(t.Context(), "first", ask)
+		line.come(t.Context(), "second", ask)
+		mustBeBusy(t, line.s, "k", ask)
+		ask.Class = -1 // as 0: no better than they
+		mustBeBusy(t, line.s, "k", ask)
+		a.Release()
+		line.want("first")
+		line.come(t.Context(), "third", ask)
+		if got, want := line.s.Stats(), (semaphore.Stats{Keys: 1, Held: 1, Waiting: 2, Admitted: 2, Full: 2}); got != want {
+			t.Errorf("Stats() = %+v, want %+v", got, want)
+		}
+		line.s.Drain()
+	})
+}
+
+// A reload changes how many permits there are; leases stay with whom they are.
+func TestSemaphoreResize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := semaphoreAsk(2)
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
+		two := ask
+		two.N = 2
+		line.come(t.Context(), "two", two)
+		line.come(t.Context(), "one", ask)
+		line.come(t.Context(), "uno", ask)
+
+		fewer := semaphoreAsk(1)
+		fewer.Within = 0
+		if d := mustBeBusy(t, line.s, "k", fewer); d.Limit != 1 || d.Remaining != 0 {
+			t.Errorf("fewer: %+v", d)
+		}
+		line.want("two denied") // it would have stood there for ever
+		a.Release()
+		line.want("two denied")
+		b.Release()
+		line.want("two denied", "one")
+
+		more := semaphoreAsk(3)
+		l, d, err := line.s.Acquire(t.Context(), "k", more)
+		if err != nil || !d.Allowed || d.Limit != 3 || d.Remaining != 0 {
+			t.Errorf("more: %+v, %v", d, err)
+		}
+		line.want("two denied", "one", "uno") // they came first
+		l.Release()
+		line.release(1)
+		line.release(2)
+		if got := line.s.Stats(); got.Held != 0 || got.Keys != 0 {
+			t.Errorf("Stats() = %+v", got)
+		}
+	})
+}
+
+func TestSemaphoreDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := semaphoreAsk(1)
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		a := mustHold(t, line.s, "k", ask)
+		line.come(t.Context(), "waiter", ask)
+		line.s.Drain()
+		line.want("waiter denied")
+		if d := mustBeBusy(t, line.s, "new", ask); d.RetryAfter != time.Second || d.Remaining != 1 {
+			t.Errorf("drained: %+v", d)
+		}
+		mustBeBusy(t, line.s, "k", ask)
+		a.Release()
+		if got, want := line.s.Stats(), (semaphore.Stats{Admitted: 1, Drained: 3}); got != want {
+			t.Errorf("Stats() = %+v, want %+v", got, want)
+		}
+		line.s.Resume()
+		mustHold(t, line.s, "k", ask).Release()
+	})
+}
+
+// The estimate: how long leases are held × the place in the line / permits.
+func TestSemaphoreEstimate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := semaphoreAsk(2)
+		now := ask
+		now.Within = 0
+		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		retry := func(n int64, class int, want time.Duration) {
+			t.Helper()
+			ask := now
+			ask.N, ask.Class = n, class
+			if d := mustBeBusy(t, line.s, "k", ask); d.RetryAfter != want {
+				t.Errorf("RetryAfter of %d in class %d: %v, want %v", n, class, d.RetryAfter, want)
+			}
+		}
+		a := mustHold(t, line.s, "k", ask)
+		mustHold(t, line.s, "k", ask)
+		retry(1, 0, time.Millisecond)
+		time.Sleep(800 * time.Millisecond) // none is back: that long at least
+		retry(1, 0, 400*time.Millisecond)
+		a.Release()
+		a = mustHold(t, line.s, "k", ask)
+		time.Sleep(1600 * time.Millisecond)
+		a.Release() // 800 ms + (1600 ms - 800 ms) / 8
+		a = mustHold(t, line.s, "k", ask)
+		retry(1, 0, 450*time.Millisecond)
+		retry(2, 0, 900*time.Millisecond)
+		better := ask
+		better.Class = 1
+		line.come(t.Context(), "one", better)
+		line.come(t.Context(), "two", better)
+		retry(1, 0, 450*time.Millisecond)
+		retry(1, 1, 3*450*time.Millisecond)
+		line.s.Drain()
+		line.s.Resume()
+		time.Sleep(100 * 24 * time.Hour)
+		a.Release()
+		mustHold(t, line.s, "k", ask)
+		retry(1, 0, time.Hour) // and no more
+	})
+}
+
+// What is handed over in the instant in which the context ends goes to the next.
+func TestSemaphoreCancelAtHandover(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSemaphore(t, semaphore.Config{})
+			a := mustHold(t, s, "k", semaphoreAsk(1))
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				if l, _, err := s.Acquire(ctx, "k", semaphoreAsk(1)); err == nil {
+					l.Release()
+				}
+			}()
+			next := make(chan semaphore.Lease)
+			synctest.Wait()
+			go func() {
+				l, _, _ := s.Acquire(t.Context(), "k", semaphoreAsk(1))
+				next <- l
+			}()
+			synctest.Wait()
+			go cancel()
+			a.Release()
+			(<-next).Release()
+			synctest.Wait()
+			if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Keys != 0 {
+				t.Errorf("left: %+v", got)
+			}
+		})
+	}
+}
+
+// Nobody ever sees more permits held than there are, and none is lost.
+func TestSemaphoreConcurrent(t *testing.T) {
+	const keys, permits, workers, rounds = 3, 4, 32, 300
+	for _, unfair := range []bool{false, true} {
+		s := newSemaphore(t, semaphore.Config{Unfair: unfair})
+		var held [keys]atomic.Int64
+		var wg sync.WaitGroup
+		for i := range workers {
+			wg.Go(func() {
+				for j := range rounds {
+					k, ask := (i+j)%keys, semaphoreAsk(permits)
+					ask.N, ask.Class, ask.Within = int64(1+j%3), i%3, time.Duration(j%5)*time.Millisecond
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+j%7)*time.Millisecond)
+					l, d, err := s.Acquire(ctx, fmt.Sprint("k", k), ask)
+					cancel()
+					if err != nil || !d.Allowed {
+						continue
+					}
+					if n := held[k].Add(ask.N); n > permits {
+						t.Errorf("%d held of %d", n, permits)
+					}
+					if j%4 == 0 {
+						time.Sleep(10 * time.Microsecond)
+					}
+					held[k].Add(-ask.N)
+					for range 2 {
+						wg.Go(l.Release)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Keys != 0 || got.Admitted == 0 {
+			t.Errorf("unfair %v: left %+v", unfair, got)
+		}
+	}
+}
+
+// A key that comes and goes costs nothing but a sixteenth of an allocation, its lease's.
+func TestSemaphoreAllocations(t *testing.T) {
+	s := newSemaphore(t, semaphore.Config{})
+	ask := semaphore.Ask{Permits: 10, N: 1}
+	mustHold(t, s, "known", ask)
+	for _, key := range []string{"known", "new"} {
+		if n := testing.AllocsPerRun(1000, func() { mustHold(t, s, key, ask).Release() }); n != 0 {
+			t.Errorf("%s key: %v allocations", key, n)
+		}
+	}
+}
+
+// Keys that are free again take no memory.
+func TestSemaphoreMemory(t *testing.T) {
+	s := newSemaphore(t, semaphore.Config{MaxKeys: 40_000})
+	var leases []semaphore.Lease
+	before := heapInUse()
+	for i := range 40_000 {
+		leases = append(leases, mustHold(t, s, fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1}))
+	}
+	for _, l := range leases {
+		l.Release()
+	}
+	clear(leases)
+	left := int64(heapInUse()) - int64(before)
+	t.Logf("%d bytes are left", left)
+	if left > 700<<10 {
+		t.Errorf("%d bytes are left of 40,000 keys", left)
+	}
+	if got := s.Stats(); got.Keys != 0 || got.Held != 0 {
+		t.Errorf("left: %+v", got)
+	}
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func BenchmarkSemaphore(b *testing.B) {
+	s := newSemaphore(b, semaphore.Config{})
+	ask := semaphore.Ask{Permits: math.MaxInt64, N: 1}
+	mustHold(b, s, "k", ask)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			l, _, _ := s.Acquire(context.Background(), "k", ask)
+			l.Release()
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package semaphore
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// semaphoreModel is one key of a semaphore, told as simply as can be: a list that is
+// sorted and walked at each step.
+type semaphoreModel struct {
+	unfair        bool
+	permits, held int64
+	line          []*modelWaiter
+	arrivals      int
+}
+
+type modelWaiter struct {
+	real    *waiter
+	n       int64
+	class   int
+	arrival int
+}
+
+func (m *semaphoreModel) sort() {
+	slices.SortFunc(m.line, func(a, b *modelWaiter) int {
+		order := a.arrival - b.arrival
+		if m.unfair {
+			order = -order
+		}
+		return cmp.Or(a.class-b.class, order)
+	})
+}
+
+// serve is who gets permits now.
+func (m *semaphoreModel) serve() (served []*modelWaiter) {
+	m.sort()
+	for len(m.line) > 0 && m.line[0].n <= m.permits-m.held {
+		m.held += m.line[0].n
+		served = append(served, m.line[0])
+		m.line = m.line[1:]
+	}
+	return served
+}
+
+func (m *semaphoreModel) passes(ask *Ask) bool {
+	if ask.N > m.permits-m.held {
+		return false
+	}
+	return !slices.ContainsFunc(m.line, func(w *modelWaiter) bool {
+		return w.class < ask.Class || w.class == ask.Class && !m.unfair
+	})
+}
+
+func isReady(w *waiter) bool {
+	select {
+	case <-w.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// Whatever comes and goes, a key serves whom the model serves, in that order; it never
+// grants more than there are, and all that is given back is there again.
+func TestSemaphoreIsItsModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &semaphoreModel{unfair: rapid.Bool().Draw(rt, "unfair"), permits: 3}
+		s, err := New(Config{Unfair: m.unfair})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		st := &s.stripes[0]
+		var leases []*lease
+		// settle lets the model serve, and holds the semaphore to that.
+		settle := func() {
+			for _, w := range m.serve() {
+				if !isReady(w.real) || w.real.lease == nil {
+					rt.Fatalf("%+v is not served", w)
+				}
+				leases = append(leases, w.real.lease)
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"acquire": func(rt *rapid.T) {
+				ask := &Ask{
+					Permits: rapid.SampledFrom([]int64{m.permits, m.permits, m.permits, 1, 3, 6}).Draw(rt, "permits"),
+					N:       rapid.Int64Range(1, 4).Draw(rt, "n"),
+					Class:   rapid.IntRange(0, 3).Draw(rt, "class"),
+					Queue:   rapid.IntRange(0, 6).Draw(rt, "queue"),
+					Within:  time.Duration(rapid.IntRange(0, 3).Draw(rt, "within")) * time.Hour,
+				}
+				l, w, d := st.acquire("k", ask)
+				if m.held > 0 || len(m.line) > 0 {
+					m.line = slices.DeleteFunc(m.line, func(w *modelWaiter) bool {
+						gone := w.n > ask.Permits
+						if gone && (!isReady(w.real) || w.real.lease != nil || w.real.decision.Allowed) {
+							rt.Fatalf("%+v waits for more than there are", w)
+						}
+						return gone
+					})
+				}
+				m.permits = ask.Permits
+				settle()
+				switch {
+				case ask.N <= ask.Permits && m.passes(ask):
+					m.held += ask.N
+					if l == nil || d.Remaining != m.permits-m.held {
+						rt.Fatalf("%+v: %+v, want it to pass", ask, d)
+					}
+					leases = append(leases, l)
+				case ask.N <= ask.Permits && ask.Within > 0 && len(m.line) < ask.Queue:
+					if w == nil {
+						rt.Fatalf("%+v: %+v, want it to wait", ask, d)
+					}
+					m.arrivals++
+					m.line = append(m.line, &modelWaiter{real: w, n: ask.N, class: ask.Class, arrival: m.arrivals})
+				case l != nil || w != nil || d.Allowed || d.Remaining != max(0, m.permits-m.held):
+					rt.Fatalf("%+v: %+v, want it denied", ask, d)
+				}
+			},
+			"release": func(rt *rapid.T) {
+				if len(leases) == 0 {
+					rt.Skip("nothing is held")
+				}
+				i := rapid.IntRange(0, len(leases)-1).Draw(rt, "lease")
+				m.held -= leases[i].n
+				leases[i].Release()
+				leases[i].Release()
+				leases = slices.Delete(leases, i, i+1)
+				settle()
+			},
+			"leave": func(rt *rapid.T) {
+				if len(m.line) == 0 {
+					rt.Skip("nobody waits")
+				}
+				i := rapid.IntRange(0, len(m.line)-1).Draw(rt, "waiter")
+				w := m.line[i].real
+				m.line = slices.Delete(m.line, i, i+1)
+				if rapid.Bool().Draw(rt, "late") {
+					st.late(w, &Ask{Permits: m.permits, N: w.n})
+				} else {
+					st.cancel(w)
+				}
+				settle()
+			},
+			"cancel at the handover": func(rt *rapid.T) {
+				m.sort()
+				if len(m.line) == 0 || len(leases) == 0 || m.line[0].n > m.permits-m.held+leases[0].n {
+					rt.Skip("nobody would be served")
+				}
+				w := m.line[0]
+				m.held -= leases[0].n
+				leases[0].Release()
+				leases = leases[1:]
+				settle()
+				if !slices.Contains(leases, w.real.lease) {
+					rt.Fatalf("%+v is not served", w)
+				}
+				leases = slices.DeleteFunc(leases, func(l *lease) bool { return l == w.real.lease })
+				st.cancel(w.real)
+				m.held -= w.n
+				settle()
+			},
+			"drain": func(rt *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(rt, "seldom") > 0 {
+					rt.Skip("not now")
+				}
+				s.Drain()
+				s.Resume()
+				for _, w := range m.line {
+					if !isReady(w.real) || w.real.lease != nil {
+						rt.Fatalf("%+v still waits", w)
+					}
+				}
+				m.line = nil
+			},
+			"": func(rt *rapid.T) {
+				for _, w := range m.line {
+					if isReady(w.real) {
+						rt.Fatalf("%+v was served or denied out of turn", w)
+					}
+				}
+				keys := int64(0)
+				if m.held > 0 {
+					keys = 1
+				}
+				if got := s.Stats(); got.Held != m.held || got.Waiting != int64(len(m.line)) || got.Keys != keys {
+					rt.Fatalf("Stats() = %+v, want %d held, %d waiting", got, m.held, len(m.line))
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,98 @@
+package semaphore
+
+import "github.com/hotparam/hotparam"
+
+// queue is the waiting line of one key of a [Memory]: a list for each class,
+// so that nobody's place costs a walk past the others. The semaphore's lock guards it.
+type queue struct {
+	classes [hotparam.MaxClasses]queueClass
+	len     int
+	newest  bool // within a class the newest comes first, not the oldest
+}
+
+type queueClass struct {
+	first, last *waiter // in order of arrival
+	len         int
+}
+
+// waiter is a place in a queue. Who takes it out of there to serve or to deny it fills
+// in what it came to, and closes ready. The one who waits may take it out as well, and
+// then nobody else has anything to do with it any more.
+type waiter struct {
+	key        *keyState // while it is queued
+	n          int64
+	class      int
+	queued     bool
+	prev, next *waiter
+
+	ready    chan struct{}
+	lease    *lease // nil: denied
+	decision hotparam.Decision
+}
+
+func (q *queue) push(w *waiter) {
+	c := &q.classes[w.class]
+	w.prev, w.queued = c.last, true
+	if c.last == nil {
+		c.first = w
+	} else {
+		c.last.next = w
+	}
+	c.last = w
+	c.len++
+	q.len++
+}
+
+func (q *queue) remove(w *waiter) {
+	c := &q.classes[w.class]
+	if w.prev == nil {
+		c.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		c.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next, w.queued = nil, nil, false
+	c.len--
+	q.len--
+}
+
+// head is who is served next; nil: nobody waits.
+func (q *queue) head() *waiter {
+	for i := range q.classes {
+		c := &q.classes[i]
+		if c.len == 0 {
+			continue
+		}
+		if q.newest {
+			return c.last
+		}
+		return c.first
+	}
+	return nil
+}
+
+// ahead is how many are served before one of the class who comes now.
+func (q *queue) ahead(class int) (n int) {
+	for i := range class {
+		n += q.classes[i].len
+	}
+	if q.newest {
+		return n
+	}
+	return n + q.classes[class].len
+}
+
+// each calls f for all who wait; f may remove the one that it is called with.
+func (q *queue) each(f func(*waiter)) {
+	for i := range q.classes {
+		for w := q.classes[i].first; w != nil; {
+			next := w.next
+			f(w)
+			w = next
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package semaphore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Acquirer bounds the requests in flight, for each of many keys. It is safe for
+// concurrent use. [Memory] keeps the permits in this process; package redislimiter has
+// one that all instances share.
+type Acquirer interface {
+	// Acquire takes ask.N of the key's permits. It waits for them for at most
+	// ask.Within. If it is denied the Lease is nil and the reason is
+	// [hotparam.ReasonBusy]: RetryAfter is then an estimate, since nothing tells how
+	// long the holders work, or 0 if there are never as many permits. Remaining is the
+	// number of free permits.
+	//
+	// An error means that nothing was taken: the arguments are wrong, the context has
+	// ended, or it is unknown who holds the permits. An empty key is
+	// [limiter.ErrNoKey].
+	Acquire(ctx context.Context, key string, ask Ask) (Lease, hotparam.Decision, error)
+}
+
+// Ask is what an Acquire wants. Permits and Queue are part of it, so that a reload needs
+// no call of its own: the latest Ask holds for the key.
+type Ask struct {
+	// Permits is the number of permits of the key, at least 1. A changed number takes
+	// effect at once: with more, waiters are served; with fewer, nobody is served until
+	// enough have come back. Leases that are held stay valid.
+	Permits int64
+	// Queue is how many may wait; whoever comes beyond it is denied at once.
+	Queue int
+	// N is how many permits are taken, at least 1. More than Permits are denied.
+	N int64
+	// Class is the priority in the queue: 0 comes before 1, and so on up to
+	// [hotparam.MaxClasses]-1. Within a class the first to come is the first served.
+	Class int
+	// Within is the longest wait. Zero means no wait.
+	Within time.Duration
+}
+
+// Lease is permits that are held.
+type Lease interface {
+	// Release gives the permits back. Only the first call does; it may come from any
+	// goroutine. Defer it, so that a panic keeps no permit.
+	Release()
+}
+
+func (a *Ask) validate(key string) error {
+	switch {
+	case key == "":
+		return limiter.ErrNoKey
+	case a.Permits < 1:
+		return fmt.Errorf("semaphore: %d permits: must be at least 1", a.Permits)
+	case a.N < 1:
+		return fmt.Errorf("semaphore: %d permits asked for: must be at least 1", a.N)
+	}
+	return nil
+}
