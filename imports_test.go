@@ -24,14 +24,15 @@ var arrows = map[string][]string{
 	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
 	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
-	"hotkeys":             {"hotparam", "wire", "internal/secret"},
+	"hotset":              {"hotparam"},
+	"hotkeys":             {"hotparam", "wire", "hotset", "internal/secret"},
 
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
 	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},
 	"limiter/internal/breaker":  nil,
-	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter"},
+	"middleware":                {"hotparam", "wire", "collector", "hotset", "limiter"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -79,12 +80,12 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/internal/breaker", "kafka"}
+var standardOnly = []string{"hotparam", "wire", "hotset", "limiter", "limiter/internal/breaker", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or

@@ -127,7 +127,7 @@ func BenchmarkRequest(b *testing.B) {
 func BenchmarkRequestRefused(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
 		g := newGuard(b, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}, nil)
-		g.HotSet().Replace("", []hotparam.Hot{{Key: hotparam.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}})
+		g.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{{Key: hotparam.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}}})
 		g.Check(search("q=1&b=2")) // the one that passes
 		b.ReportAllocs()
 		for b.Loop() {

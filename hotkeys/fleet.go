@@ -119,7 +119,7 @@ func (w *Watcher) showFleet(now time.Time) {
 		w.told = t
 		w.stats.instances.Store(int64(known.instances))
 		w.stats.suspects.Store(int64(len(known.suspects)))
-		w.target.Fleet(known.list())
+		w.target.UpdateFleet(known.list())
 	}
 }
 

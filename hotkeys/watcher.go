@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -59,18 +60,7 @@ func (c WatcherConfig) validate() error {
 	return nil
 }
 
-// Target is what a watcher keeps up to date: a [Local].
-type Target interface {
-	// Update makes a change to the keys that are hot: at first none is. Their
-	// Until is on the local clock; those that cool may have nothing but their
-	// key. Calls do not overlap, those of Fleet included.
-	Update(version string, change hotparam.Change)
-	// Fleet tells how many instances there are and what the suspects are, when
-	// either has changed. The target may keep the slice.
-	Fleet(hotparam.Fleet)
-}
-
-// Watcher follows the published set and keeps a [Target] up to date. Pushes
+// Watcher follows the published set and keeps a [hotset.Writer] up to date. Pushes
 // bring a change at once; the poll makes up for pushes that were lost, renews
 // the entries' ends, and reads the clock and the heartbeat. While Redis cannot
 // be reached, or has lost its state, what is hot stays so until its end. Safe
@@ -79,7 +69,7 @@ type Watcher struct {
 	cfg    WatcherConfig
 	client redis.UniversalClient
 	layout Layout
-	target Target
+	target hotset.Writer
 
 	pushes     chan string   // payloads; full: the poll makes up
 	kick       chan struct{} // poll now
@@ -136,7 +126,7 @@ const maxPushes = 256
 // NewWatcher checks the configuration. It starts nothing; the client stays the
 // caller's. Make the client with [NewClient], or set ContextTimeoutEnabled and
 // MaxRetries -1, so that calls keep to their deadlines.
-func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target Target) (*Watcher, error) {
+func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.Writer) (*Watcher, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("watcher: %w", err)

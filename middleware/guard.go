@@ -12,7 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
 )
 
@@ -20,7 +20,7 @@ import (
 type Guard struct {
 	rules    atomic.Pointer[ruleSet]
 	counts   *collector.Collector
-	hot      *hotkeys.Local[*held]
+	hot      *hotset.Set[*held]
 	locals   *locals
 	failover *limiter.Failover // nil: there is no backend
 	cached   *limiter.Cached   // what it asks; nil: there is none of ours
@@ -73,7 +73,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	g.tickets.New = func() any { return &Ticket{guard: g} }
 	g.passages.New = func() any { return &passage{guard: g} }
 	g.locals = newLocals(g)
-	g.hot = hotkeys.NewLocal(g.hold, hotkeys.LocalConfig[*held]{
+	g.hot = hotset.New(g.hold, hotset.Config[*held]{
 		KeepFor: func(h *held) time.Duration { return h.timeToFull(g.opts.clock()) },
 		OnSwap: func(version string, hot []hotparam.Hot) {
 			g.locals.swapped(hot)
@@ -95,8 +95,9 @@ func sinceEpoch(start time.Time) func() time.Duration {
 	return func() time.Duration { return time.Duration(start.UnixNano()) + time.Since(start) }
 }
 
-// HotSet is the set of keys that are hot, to be filled by a watcher.
-func (g *Guard) HotSet() *hotkeys.Local[*held] { return g.hot }
+// HotSet returns the writing side of the guard's set of hot keys, to be filled by a
+// hotkeys.Watcher.
+func (g *Guard) HotSet() hotset.Writer { return g.hot }
 
 // HotKey is a key that is hot, with what this process made of its requests
 // since it has been so.
@@ -188,7 +189,7 @@ func (g *Guard) Stats() Stats {
 		Withheld:  g.withheld.load(),
 	}
 	s.Local, s.Refuted = g.locals.stats()
-	_, unmarked := g.hot.Marks()
+	_, unmarked := g.hot.MarkStats()
 	s.Unmarked = int64(unmarked)
 	if g.cached != nil {
 		s.Remembered = int64(g.cached.Stats().Saved)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
 )
 
@@ -179,7 +179,7 @@ func (g *Guard) useKeyed(s *scratch, c *candidate, t *terms, hash uint64, d *hot
 }
 
 // useHot asks the bucket of a hot key, unless it is spared.
-func (g *Guard) useHot(s *scratch, c *candidate, t *terms, entry *hotkeys.Entry[*held], d *hotparam.Decision) {
+func (g *Guard) useHot(s *scratch, c *candidate, t *terms, entry *hotset.Entry[*held], d *hotparam.Decision) {
 	h := entry.Payload
 	h.origins.note(c.name, s.req.Caller)
 	if t.limit == nil {

@@ -76,9 +76,9 @@ func (a *alone) want(t *testing.T, state string) {
 	}
 }
 
-func (a *alone) publish(hot ...hotparam.Hot) { a.HotSet().Replace("v", hot) }
+func (a *alone) publish(hot ...hotparam.Hot) { a.hot.Replace("v", hot) }
 
-func (a *alone) fleet(instances int) { a.HotSet().Fleet(hotparam.Fleet{Instances: instances}) }
+func (a *alone) fleet(instances int) { a.HotSet().UpdateFleet(hotparam.Fleet{Instances: instances}) }
 
 // With no aggregator in sight a key that is hot here is limited here, at the next
 // flush at the latest, until it cools here.

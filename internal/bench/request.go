@@ -211,9 +211,9 @@ func (l *RequestLoad) start(ctx context.Context) error {
 			l.counting.Flush(ctx, time.Now())
 		}
 	}
-	l.guard.HotSet().Replace("", []hotparam.Hot{{
+	l.guard.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{{
 		Key: hotparam.Key{Rule: "terms", Text: route + "?b=2&q=hot"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit,
-	}})
+	}}})
 	return nil
 }
 

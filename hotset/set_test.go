@@ -1,4 +1,4 @@
-package hotkeys
+package hotset
 
 import (
 	"fmt"
@@ -14,6 +14,26 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
+// hot is a key that is hot at 100/s, its rate and its limit given.
+func hot(text string, rate float64, limit int64) hotparam.Hot {
+	return hotparam.Hot{
+		Key:   hotparam.Key{Rule: "search-terms", Text: text},
+		Low:   int64(rate),
+		High:  int64(rate) + 10,
+		Rate:  rate,
+		Ratio: rate / 100,
+		Since: time.UnixMilli(1732172445123),
+		Limit: hotparam.Rate{N: limit, Per: time.Second},
+		Burst: 2 * limit,
+		Mode:  hotparam.ModeLimit,
+	}
+}
+
+func hots(h ...hotparam.Hot) hotparam.Change  { return hotparam.Change{Hot: h} }
+func cools(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Cool: h} }
+
+func text(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
+
 // bucket stands in for a limiter.
 type bucket struct {
 	limit int64
@@ -28,21 +48,21 @@ func keepBucket(h hotparam.Hot, old *bucket, had bool) *bucket {
 	return old
 }
 
-func newBuckets(cfg LocalConfig[*bucket]) *Local[*bucket] {
+func newBuckets(cfg Config[*bucket]) *Set[*bucket] {
 	if cfg.KeepFor == nil {
 		cfg.KeepFor = func(b *bucket) time.Duration { return b.full }
 	}
-	return NewLocal(keepBucket, cfg)
+	return New(keepBucket, cfg)
 }
 
-func find[P any](l *Local[P], h hotparam.Hot) *Entry[P] {
+func find[P any](l *Set[P], h hotparam.Hot) *Entry[P] {
 	member := []byte(h.Key.String())
 	return l.Lookup(hotparam.Hash(member), member)
 }
 
-func TestLocalPayloads(t *testing.T) {
+func TestSetPayloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newBuckets(LocalConfig[*bucket]{})
+		l := newBuckets(Config[*bucket]{})
 		a, b := hot("a", 100, 50), hot("b", 100, 50)
 		if find(l, a) != nil {
 			t.Fatal("hot from the start")
@@ -86,9 +106,9 @@ func TestLocalPayloads(t *testing.T) {
 	})
 }
 
-func TestLocalCooledIsBounded(t *testing.T) {
+func TestSetCooledIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newBuckets(LocalConfig[*bucket]{MaxCooled: 10})
+		l := newBuckets(Config[*bucket]{MaxCooled: 10})
 		var all []hotparam.Hot
 		for i := range 100 {
 			all = append(all, hot(text(i), 100, 50))
@@ -107,10 +127,10 @@ func TestLocalCooledIsBounded(t *testing.T) {
 	})
 }
 
-func TestLocalUpdateAndHook(t *testing.T) {
+func TestSetUpdateAndHook(t *testing.T) {
 	var swaps []string
-	var l *Local[*bucket]
-	l = newBuckets(LocalConfig[*bucket]{OnSwap: func(version string, now []hotparam.Hot) {
+	var l *Set[*bucket]
+	l = newBuckets(Config[*bucket]{OnSwap: func(version string, now []hotparam.Hot) {
 		for _, h := range now {
 			if find(l, h) == nil {
 				t.Errorf("%s: told of %v before it is in force", version, h.Key)
@@ -118,7 +138,7 @@ func TestLocalUpdateAndHook(t *testing.T) {
 		}
 		swaps = append(swaps, fmt.Sprint(version, len(now)))
 	}})
-	l.Fleet(hotparam.Fleet{Instances: 1}) // nobody wants to know
+	l.UpdateFleet(hotparam.Fleet{Instances: 1}) // nobody wants to know
 	l.Replace("x:1", []hotparam.Hot{hot("a", 100, 50), hot("b", 300, 50)})
 	l.Update("x:2", hotparam.Change{Hot: []hotparam.Hot{hot("c", 200, 50)}, Cool: []hotparam.Hot{hot("a", 1, 50)}})
 	l.Update("x:3", hots(hot("b", 150, 60)))
@@ -133,10 +153,10 @@ func TestLocalUpdateAndHook(t *testing.T) {
 
 // A key that is marked is in force beside what is published, under one bucket,
 // whichever comes and goes first.
-func TestLocalMarks(t *testing.T) {
+func TestSetMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		swaps := 0
-		l := newBuckets(LocalConfig[*bucket]{OnSwap: func(string, []hotparam.Hot) { swaps++ }})
+		l := newBuckets(Config[*bucket]{OnSwap: func(string, []hotparam.Hot) { swaps++ }})
 		a, b := hot("a", 100, 50), hot("b", 100, 60)
 		in := func(h hotparam.Hot, local bool) *Entry[*bucket] {
 			t.Helper()
@@ -185,14 +205,14 @@ func TestLocalMarks(t *testing.T) {
 	})
 }
 
-func TestLocalMarksAreBounded(t *testing.T) {
-	l := newBuckets(LocalConfig[*bucket]{MaxMarks: 10})
+func TestSetMarksAreBounded(t *testing.T) {
+	l := newBuckets(Config[*bucket]{MaxMarks: 10})
 	for range 2 {
 		for i := range 12 {
 			l.Mark(hot(text(i), 100, 50))
 		}
 	}
-	if marked, refused := l.Marks(); marked != 10 || refused != 4 || len(l.All()) != 10 {
+	if marked, refused := l.MarkStats(); marked != 10 || refused != 4 || len(l.All()) != 10 {
 		t.Errorf("%d marked, %d refused, %d hot", marked, refused, len(l.All()))
 	}
 	l.Unmark(hot(text(3), 0, 1).Key)
@@ -204,10 +224,10 @@ func TestLocalMarksAreBounded(t *testing.T) {
 
 // Whatever is published, changed, marked and taken back: what is in force is
 // what is published, and of the rest what is marked; a bucket stays with its key.
-func TestLocalAgreesWithItsModel(t *testing.T) {
+func TestSetAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var swapped map[string]hotparam.Hot
-		l := newBuckets(LocalConfig[*bucket]{MaxMarks: 3, OnSwap: func(_ string, hot []hotparam.Hot) {
+		l := newBuckets(Config[*bucket]{MaxMarks: 3, OnSwap: func(_ string, hot []hotparam.Hot) {
 			swapped = make(map[string]hotparam.Hot)
 			for _, h := range hot {
 				swapped[h.Text] = h
@@ -315,7 +335,7 @@ func TestTableFindsAllDespiteCollisions(t *testing.T) {
 // Readers always see one whole snapshot: of each pair, both keys or none, never
 // a key under another's name.
 func TestLookupDuringSwaps(t *testing.T) {
-	l := newBuckets(LocalConfig[*bucket]{})
+	l := newBuckets(Config[*bucket]{})
 	const pairs = 20
 	var swapping sync.WaitGroup
 	done := make(chan struct{})
@@ -350,7 +370,7 @@ func TestLookupDuringSwaps(t *testing.T) {
 }
 
 func TestLookupDoesNotAllocate(t *testing.T) {
-	l := newBuckets(LocalConfig[*bucket]{})
+	l := newBuckets(Config[*bucket]{})
 	l.Replace("", []hotparam.Hot{hot("a", 1, 1)})
 	hit, miss := []byte(hot("a", 1, 1).Key.String()), []byte("r b")
 	hitHash, missHash := hotparam.Hash(hit), hotparam.Hash(miss)
@@ -365,7 +385,7 @@ func TestLookupDoesNotAllocate(t *testing.T) {
 
 func BenchmarkLookup(b *testing.B) {
 	for _, keys := range []int{0, 10, 1000} {
-		l := newBuckets(LocalConfig[*bucket]{})
+		l := newBuckets(Config[*bucket]{})
 		var all []hotparam.Hot
 		for i := range keys {
 			all = append(all, hot(text(i), 100, 50))
@@ -389,7 +409,7 @@ func BenchmarkLookup(b *testing.B) {
 }
 
 func BenchmarkReplace(b *testing.B) {
-	l := newBuckets(LocalConfig[*bucket]{})
+	l := newBuckets(Config[*bucket]{})
 	var all []hotparam.Hot
 	for i := range 1000 {
 		all = append(all, hot(text(i), 100, 50))

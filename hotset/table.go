@@ -1,4 +1,4 @@
-package hotkeys
+package hotset
 
 import (
 	"math/bits"
@@ -20,8 +20,8 @@ type slot[P any] struct {
 	entry *Entry[P]
 }
 
-// tableSize is how many slots a table of n entries has at least; up to four
-// times as many will do.
+// tableSize returns how many slots a table of n entries has at least. A table is kept
+// until it has more than four times as many.
 func tableSize(n int) int { return 1 << bits.Len(uint(max(4, 2*n)-1)) }
 
 func newTable[P any](entries map[string]*Entry[P]) *table[P] {
@@ -33,8 +33,8 @@ func newTable[P any](entries map[string]*Entry[P]) *table[P] {
 	return t
 }
 
-// with is a table of the entries, of which those that changed differ from what
-// is in t. Copying the slots costs less than to look at every entry again.
+// with returns a table of the entries, of which only those that changed differ from
+// t. Copying the slots costs less than looking at every entry again.
 func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *table[P] {
 	least := tableSize(len(entries))
 	if size := len(t.slots); size < least || size > 4*least || len(changed) > len(entries)/4 {
@@ -59,8 +59,8 @@ func (t *table[P]) put(e *Entry[P]) {
 	t.slots[i] = slot[P]{hash: e.hash, entry: e}
 }
 
-// remove takes the entry of the same member out, if there is one, and moves those
-// up that are behind it for want of its place (Knuth, TAOCP 3, algorithm 6.4R).
+// remove removes the entry of the same member, if there is one, and moves up the
+// entries that were displaced by it (Knuth, TAOCP 3, algorithm 6.4R).
 func (t *table[P]) remove(e *Entry[P]) {
 	i := e.hash & t.mask
 	for t.slots[i].hash != e.hash || t.slots[i].entry.member != e.member {
@@ -78,6 +78,7 @@ func (t *table[P]) remove(e *Entry[P]) {
 	t.slots[i] = slot[P]{}
 }
 
+// lookup returns the entry of a member, or nil.
 func (t *table[P]) lookup(hash uint64, member []byte) *Entry[P] {
 	slots := t.slots
 	for i := hash & t.mask; i < uint64(len(slots)); i = (i + 1) & t.mask { // always true: it spares the bounds check
