@@ -27,6 +27,7 @@ var arrows = map[string][]string{
 	"hotset":              {"hotparam"},
 	"hotkeys":             {"hotparam", "wire", "hotset", "internal/secret"},
 
+	"collector/statsdsink":      {"hotparam", "wire", "collector"},
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
@@ -55,10 +56,10 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
-	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "internal/accesslog", "internal/exact"},
+	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
@@ -80,7 +81,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -156,7 +157,7 @@ func search(query string) middleware.Request {
 func newGuard(b *testing.B, limit *hotparam.Limit, queries []string) *middleware.Guard {
 	b.Helper()
 	rules := rules(b, "GET /search", unreachable, limit)
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{socket(b)}})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{socket(b)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -39,6 +39,24 @@ type Flush struct {
 	HeldBack []HeldBack
 }
 
+// SendTime returns the instant at which packets of f are sent as they state it, in
+// nanoseconds since the Unix epoch: Now, or 0 if Now is zero. A packet that is signed
+// always states one, since who verifies it refuses packets that are old.
+func (f *Flush) SendTime(signed bool) int64 {
+	switch {
+	case !f.Now.IsZero():
+		return f.Now.UnixNano()
+	case signed:
+		return time.Now().UnixNano()
+	}
+	return 0
+}
+
+// BeatEvery is the longest time in which an instance sends nothing: its receivers
+// learn that it lives, and notice the loss of the last packet. A sink with several
+// receivers keeps to it for each of them.
+const BeatEvery = time.Second
+
 // Sink is where counts go. The collector calls it from one goroutine.
 type Sink interface {
 	// Send sends one flush. It returns how many counts (the sum of their N) it

@@ -10,10 +10,6 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// beatEvery is how often a partition gets a record at least: its watermark moves
-// by that, and the loss of its last record is noticed.
-const beatEvery = time.Second
-
 // packer puts the lines of one flush into records. It belongs to the goroutine
 // that sends.
 type packer struct {
@@ -73,7 +69,7 @@ func newPacker(c *Config) packer {
 // begin begins a flush to n partitions.
 func (p *packer) begin(f collector.Flush, now time.Time, n int) {
 	p.told, p.now = f, now
-	p.head.Partitions, p.head.Held, p.head.Sent = n, f.Held, f.Now.UnixNano()
+	p.head.Partitions, p.head.Held, p.head.Sent = n, f.Held, f.SendTime(p.mac != nil)
 	for len(p.homes) < n {
 		p.homes = append(p.homes, home{sums: wire.Sums{Told: true}})
 	}
@@ -215,7 +211,7 @@ func (p *packer) beat(all bool) {
 			}
 			p.close(int32(i)) // of before: what is to be told is of this flush
 		}
-		due := p.now.Add(hotparam.FlushEvery).Sub(h.last) > beatEvery // the next flush would be late
+		due := p.now.Add(hotparam.FlushEvery).Sub(h.last) > collector.BeatEvery // the next flush would be late
 		if all || due || p.told.Unsent > 0 || p.told.Held != h.held || p.told.Aged > 0 && i == 0 {
 			h.open = newRecord(0)
 			h.open.start = start
@@ -267,9 +263,6 @@ func (p *packer) seal(r *record, topic string) {
 	h.sums.Loose += uint64(r.mass - r.booked)
 	h.sums.Parts += uint64(r.parts)
 	h.sums.HeldBack += uint64(r.heldBack)
-	if p.mac != nil {
-		p.head.Sent = p.now.UnixNano()
-	}
 	p.headers = wire.AppendRecordHead(p.headers[:0], &p.head)
 	if p.mac != nil {
 		p.headers = p.mac.AppendRecordMAC(p.headers, r.partition, r.value)

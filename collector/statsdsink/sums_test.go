@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,11 +19,11 @@ func TestPacketsTellSums(t *testing.T) {
 		{ID: "static"}, {ID: "a", Hot: []hotparam.Threshold{over(40, time.Second)}}, {ID: "b", Hot: []hotparam.Threshold{share}},
 	}}
 	out := &packets{}
-	sink, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, Instance: "api-1"})
+	sink, err := New(Config{Rules: rules, Sender: out, Instance: "api-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCollector(t, Config{Sink: sink, Rules: rules, Budget: 60})
+	c := newCollector(t, collector.Config{Sink: sink, Rules: rules, Budget: 60})
 	rng, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1_700_000_000, 0)
 	sums, heldBack, told := make([]uint64, 4), uint64(0), 0
 	for range 50 {
@@ -67,41 +68,5 @@ func TestPacketsTellSums(t *testing.T) {
 	}
 	if told == 0 || sums[0] == 0 || sums[1] == 0 || sums[2] == 0 {
 		t.Errorf("%d lines of groups, sums of %d: the test tests too little", told, sums)
-	}
-}
-
-// The keys of a rule with a jump are told on accounts before they rise, as far as that
-// goes; those of other rules are not, nor any while something is held back.
-func TestColdKeysHaveAccounts(t *testing.T) {
-	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.NewFraction(8, 1), Rate: hotparam.Rate{N: 400, Per: time.Second}}.WithDefaults()
-	for name, test := range map[string]struct {
-		hot    hotparam.Threshold
-		budget int
-		want   uint64
-	}{
-		"jump":              {jump, -1, coldAccounts},
-		"rate":              {over(400, time.Second), -1, 0},
-		"jump and no lines": {jump, 100, 0},
-	} {
-		rules := ruled(test.hot)
-		out := &packets{}
-		sink, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, Instance: "api-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := newCollector(t, Config{Sink: sink, Rules: rules, Budget: test.budget})
-		now := time.Unix(1_700_000_000, 0)
-		for range 2 {
-			for i := range 300 {
-				member := fmt.Appendf(nil, "%s k%d", rules.Rules[0].ID, i)
-				c.Add(hotparam.Hash(member), member, 1)
-			}
-			out.all = nil
-			c.Flush(t.Context(), now)
-			now = now.Add(hotparam.FlushEvery)
-		}
-		if got := c.opened; got > test.want || test.want > 0 && got < test.want {
-			t.Errorf("%s: %d accounts, want %d", name, got, test.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -76,9 +77,9 @@ func TestRendezvousGolden(t *testing.T) {
 }
 
 // spreadTo makes a sink that sends to fakes.
-func spreadTo(t testing.TB, spread Spread, rules *hotparam.Rules, n int) (*StatsD, []*packets) {
+func spreadTo(t testing.TB, spread Spread, rules *hotparam.Rules, n int) (*Sink, []*packets) {
 	t.Helper()
-	c := StatsDConfig{Rules: rules, Spread: spread, Instance: "api-1"}
+	c := Config{Rules: rules, Spread: spread, Instance: "api-1"}
 	var fakes []*packets
 	var senders []statsd.Sender
 	for i := range n {
@@ -86,7 +87,7 @@ func spreadTo(t testing.TB, spread Spread, rules *hotparam.Rules, n int) (*Stats
 		fakes = append(fakes, &packets{})
 		senders = append(senders, fakes[i])
 	}
-	s, err := newStatsDTo(senders, c)
+	s, err := newWithSenders(senders, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,12 +144,12 @@ func TestSpreadByHash(t *testing.T) {
 		var unsent, aged, sum, told int64
 		for range rapid.IntRange(1, 60).Draw(t, "flushes") {
 			start = start.Add(hotparam.FlushEvery)
-			f := Flush{Start: start, Held: int64(rapid.SampledFrom([]int{1, 1, 1, 4}).Draw(t, "h"))}
+			f := collector.Flush{Start: start, Held: int64(rapid.SampledFrom([]int{1, 1, 1, 4}).Draw(t, "h"))}
 			if rapid.IntRange(0, 9).Draw(t, "dropped") == 0 {
 				f.Unsent, f.Aged = 3, 5
 				unsent, aged = unsent+3, aged+5
 			}
-			var counts []Count
+			var counts []collector.Count
 			for range rapid.IntRange(1, 3).Draw(t, "counts") {
 				rule := rapid.SampledFrom([]string{"each", "whole"}).Draw(t, "rule")
 				text := fmt.Sprint("GET /", rapid.IntRange(0, 5).Draw(t, "key"))
@@ -218,7 +219,7 @@ func TestSpreadByHash(t *testing.T) {
 func TestSpreadHeartbeatGoesToAll(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 3)
 	for i := range 3 {
-		if sent := s.Send(t.Context(), Flush{Start: time.Unix(int64(i), 0), Held: 1}, nil); sent != (Sent{Packets: 3}) {
+		if sent := s.Send(t.Context(), collector.Flush{Start: time.Unix(int64(i), 0), Held: 1}, nil); sent != (collector.Sent{Packets: 3}) {
 			t.Errorf("%+v", sent)
 		}
 	}
@@ -232,14 +233,14 @@ func TestSpreadHeartbeatGoesToAll(t *testing.T) {
 // Origins go where the key's counts go.
 func TestOriginsFollowTheirKeys(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 3)
-	var counts []Count
-	var origins []Origin
+	var counts []collector.Count
+	var origins []collector.Origin
 	for i := range 30 {
 		c := count([]string{"each", "whole"}[i%2], fmt.Sprint("GET /search?q=", i), 1)
 		counts = append(counts, c)
-		origins = append(origins, Origin{Rule: c.Rule, Text: c.Text, Kind: wire.Route, Name: []byte("r"), N: 1})
+		origins = append(origins, collector.Origin{Rule: c.Rule, Text: c.Text, Kind: wire.Route, Name: []byte("r"), N: 1})
 	}
-	s.Send(t.Context(), Flush{Start: time.Unix(1, 0), Held: 2}, counts)
+	s.Send(t.Context(), collector.Flush{Start: time.Unix(1, 0), Held: 2}, counts)
 	sent := s.SendOrigins(t.Context(), time.Unix(2, 0), origins)
 	if sent.Lines != 30 || sent.Err != nil {
 		t.Errorf("%+v", sent)
@@ -268,23 +269,23 @@ func TestOriginsFollowTheirKeys(t *testing.T) {
 // address that takes nothing is told of either way.
 func TestSpreadToAll(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadAll, statsdRules(), 3)
-	counts := []Count{count("terms", "a", 5), count("article", "b", 7)}
+	counts := []collector.Count{count("terms", "a", 5), count("article", "b", 7)}
 	away := errors.New("away")
 	for i, test := range []struct {
 		away []int
-		want Sent
+		want collector.Sent
 	}{
-		{nil, Sent{Lines: 2, Packets: 3}},
-		{[]int{1}, Sent{Lines: 2, Packets: 3, Err: away}},
-		{[]int{0, 1, 2}, Sent{Packets: 3, Failed: 12, Err: away}},
-		{nil, Sent{Lines: 2, Packets: 3}},
+		{nil, collector.Sent{Lines: 2, Packets: 3}},
+		{[]int{1}, collector.Sent{Lines: 2, Packets: 3, Err: away}},
+		{[]int{0, 1, 2}, collector.Sent{Packets: 3, Failed: 12, Err: away}},
+		{nil, collector.Sent{Lines: 2, Packets: 3}},
 	} {
 		for at, fake := range fakes {
 			if fake.err = nil; slices.Contains(test.away, at) {
 				fake.err = away
 			}
 		}
-		if got := s.Send(t.Context(), Flush{Start: time.Unix(int64(i), 0), Held: 1}, counts); got != test.want {
+		if got := s.Send(t.Context(), collector.Flush{Start: time.Unix(int64(i), 0), Held: 1}, counts); got != test.want {
 			t.Errorf("%v away: %+v, want %+v", test.away, got, test.want)
 		}
 	}
@@ -297,7 +298,7 @@ func TestSpreadToAll(t *testing.T) {
 // of in each flush until it takes something: the log has one line per outage.
 func TestSpreadOneAddressAway(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 2)
-	var mine, other Count
+	var mine, other collector.Count
 	for i := 0; mine.N == 0 || other.N == 0; i++ {
 		text := fmt.Sprint("k", i)
 		if s.homes.pick([]byte(text)) == 0 {
@@ -307,21 +308,21 @@ func TestSpreadOneAddressAway(t *testing.T) {
 		}
 	}
 	start := time.Unix(1, 0)
-	send := func(counts ...Count) Sent {
+	send := func(counts ...collector.Count) collector.Sent {
 		start = start.Add(10 * time.Millisecond)
-		return s.Send(t.Context(), Flush{Start: start, Held: 1}, counts)
+		return s.Send(t.Context(), collector.Flush{Start: start, Held: 1}, counts)
 	}
 	send() // both have heard
 	fakes[0].err = errors.New("away")
-	if got, want := send(mine, other), (Sent{Lines: 1, Packets: 2, Failed: 5, Err: fakes[0].err}); got != want {
+	if got, want := send(mine, other), (collector.Sent{Lines: 1, Packets: 2, Failed: 5, Err: fakes[0].err}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	send(other) // the first is told that nothing more comes
-	if got, want := send(other), (Sent{Lines: 1, Packets: 1, Err: fakes[0].err}); got != want {
+	if got, want := send(other), (collector.Sent{Lines: 1, Packets: 1, Err: fakes[0].err}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	fakes[0].err = nil
-	if got, want := send(mine, other), (Sent{Lines: 2, Packets: 2}); got != want {
+	if got, want := send(mine, other), (collector.Sent{Lines: 2, Packets: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -343,11 +344,11 @@ func TestSpreadOverSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, spread := range []Spread{SpreadHash, SpreadAll} {
-		s, err := NewStatsD(StatsDConfig{Rules: statsdRules(), Addrs: addrs, Spread: spread})
+		s, err := New(Config{Rules: statsdRules(), Addrs: addrs, Spread: spread})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var counts []Count
+		var counts []collector.Count
 		want := int64(0)
 		for i := range 90 {
 			c := count("terms", fmt.Sprint("GET /search?q=", i), 1)
@@ -358,7 +359,7 @@ func TestSpreadOverSockets(t *testing.T) {
 		}
 		lines := int64(0)
 		for range 10 {
-			lines += s.Send(t.Context(), Flush{Start: time.Now(), Held: 1}, counts).Lines
+			lines += s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: 1}, counts).Lines
 		}
 		if lines < want {
 			t.Errorf("%v: %d lines were sent, want %d at least", spread, lines, want)
@@ -379,20 +380,20 @@ func TestSpreadOverSockets(t *testing.T) {
 }
 
 func BenchmarkStatsDSendSpread(b *testing.B) {
-	counts := make([]Count, 1000)
+	counts := make([]collector.Count, 1000)
 	for i := range counts {
 		counts[i] = count("terms", fmt.Sprint("GET /search?q=", i), int64(i))
 	}
 	for _, spread := range []Spread{SpreadHash, SpreadAll} {
 		b.Run(spread.String(), func(b *testing.B) {
-			c := StatsDConfig{Rules: statsdRules(), Spread: spread, Instance: "i", Addrs: []string{"a:1", "b:1", "c:1"}}
-			s, err := newStatsDTo([]statsd.Sender{discard{}, discard{}, discard{}}, c)
+			c := Config{Rules: statsdRules(), Spread: spread, Instance: "i", Addrs: []string{"a:1", "b:1", "c:1"}}
+			s, err := newWithSenders([]statsd.Sender{discard{}, discard{}, discard{}}, c)
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				s.Send(context.Background(), Flush{Held: 1}, counts)
+				s.Send(context.Background(), collector.Flush{Held: 1}, counts)
 			}
 			b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 		})

@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"cmp"
@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/cactus/go-statsd-client/v5/statsd"
+
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -21,25 +23,25 @@ type packer struct {
 	mac    *wire.MAC // nil: packets are not signed
 	only   bool      // there is no other packer
 	head   wire.Meta
-	sums   wire.Sums // of all lines so far
-	byRule []uint64  // the loose and the booked ones of each rule with thresholds; nil: not told
-	mark   uint32    // of these rules
-	before int64     // the start of the flush of the packet before
-	told   Flush     // what is to be told of the flush
-	quiet  bool      // the last flush had no counts
-	last   time.Time // the start of the last flush that sent a packet,
-	heard  int64     // and its h
+	sums   wire.Sums       // of all lines so far
+	byRule []uint64        // the loose and the booked ones of each rule with thresholds; nil: not told
+	mark   uint32          // of these rules
+	before int64           // the start of the flush of the packet before
+	told   collector.Flush // what is to be told of the flush
+	quiet  bool            // the last flush had no counts
+	last   time.Time       // the start of the last flush that sent a packet,
+	heard  int64           // and its h
 
 	buf   []byte
-	first int   // length of its meta line
-	open  bool  // buf is a packet that has begun
-	lines int64 // in buf
-	mass  int64 // of the lines in buf
-	count Count // of the line to come
-	held  int64 // what that line tells as held back
-	rule  int   // its rule, among those with thresholds; -1: it counts for none
-	ruled bool  // buf begins with the rules' sums, which are told once a flush
-	sent  Sent
+	first int             // length of its meta line
+	open  bool            // buf is a packet that has begun
+	lines int64           // in buf
+	mass  int64           // of the lines in buf
+	count collector.Count // of the line to come
+	held  int64           // what that line tells as held back
+	rule  int             // its rule, among those with thresholds; -1: it counts for none
+	ruled bool            // buf begins with the rules' sums, which are told once a flush
+	sent  collector.Sent
 }
 
 func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Sender) (*packer, error) {
@@ -55,19 +57,16 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 	return p, nil
 }
 
-func (p *packer) begin(f Flush) {
-	p.sent, p.told, p.ruled = Sent{}, f, false
-	p.head.Sent = f.Now.UnixNano()
-	if p.mac != nil && f.Now.IsZero() { // as of origins; who verifies wants to know
-		p.head.Sent = time.Now().UnixNano()
-	}
+func (p *packer) begin(f collector.Flush) {
+	p.sent, p.told, p.ruled = collector.Sent{}, f, false
+	p.head.Sent = f.SendTime(p.mac != nil)
 	p.head.Sums.Opened, p.head.Sums.Shed = f.Opened, f.Shed
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }
 
 // next prepares for the line of a count: one with another start needs a packet
 // of its own.
-func (p *packer) next(c *Count) {
+func (p *packer) next(c *collector.Count) {
 	p.count, p.held, p.rule = *c, 0, -1
 	start := c.Start
 	if start.IsZero() {
@@ -187,8 +186,8 @@ func (p *packer) connect() {
 // due tells whether the receivers must hear of a flush that has no counts for
 // them, but for others: of another h; after counts, which are known to be lost
 // when the next number comes; and once a second.
-func (p *packer) due(f *Flush) bool {
-	return p.only || f.Held != p.heard || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > beatEvery
+func (p *packer) due(f *collector.Flush) bool {
+	return p.only || f.Held != p.heard || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > collector.BeatEvery
 }
 
 // begun tells whether something of the flush has been packed.
@@ -197,9 +196,9 @@ func (p *packer) begun() bool { return p.open || p.sent.Packets > 0 }
 // end sends what is left, and a packet of a meta line alone where there is
 // something to tell that no other told, or the receivers must hear of the flush
 // and there was no other.
-func (p *packer) end(must bool) Sent {
+func (p *packer) end(must bool) collector.Sent {
 	if p.told.Unsent > 0 || p.told.Aged > 0 || must && !p.begun() {
-		p.next(&Count{})
+		p.next(&collector.Count{})
 		p.start()
 	}
 	if p.open {

@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"maps"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 )
 
 // A StatsD that is not ours gets a crowd's counts each 100 ms, all of them; what is
@@ -16,11 +17,11 @@ func TestNothingIsUrgentToAPatientSink(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			k, out, epoch := newKeys(3), &packets{}, time.Now()
 			rules := ruled(over(1000, time.Second))
-			s, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, NoMeta: patient, Instance: "i"})
+			s, err := New(Config{Rules: rules, Sender: out, NoMeta: patient, Instance: "i"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := newCollector(t, Config{Sink: s, Rules: rules})
+			c := newCollector(t, collector.Config{Sink: s, Rules: rules})
 			hot := time.Duration(0)
 			c.OnLocal(func(h hotparam.Hot, is bool) {
 				if is && hot == 0 {

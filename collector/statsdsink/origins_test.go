@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"strings"
@@ -7,29 +7,33 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/wire"
 )
+
+// maxOrigins is how many origins a collector sends at a time.
+const maxOrigins = 500
 
 func TestOriginsGoOutOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "r", Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})}}}}
 		out := &packets{}
-		sink, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, Instance: "i"})
+		sink, err := New(Config{Rules: rules, Sender: out, Instance: "i"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCollector(t, Config{Sink: sink, Rules: rules})
+		c := newCollector(t, collector.Config{Sink: sink, Rules: rules})
 		asked := 0
-		c.OnOrigins(func(tell func(Origin) bool) {
+		c.OnOrigins(func(tell func(collector.Origin) bool) {
 			asked++
 			told := 0
-			for tell(Origin{Rule: []byte("r"), Text: []byte("GET /s?q=1"), Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 3}) {
+			for tell(collector.Origin{Rule: []byte("r"), Text: []byte("GET /s?q=1"), Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 3}) {
 				told++
 			}
 			if told != maxOrigins-1 {
 				t.Errorf("%d origins were taken and more wanted, want %d", told, maxOrigins-1)
 			}
-			tell(Origin{Rule: []byte("unknown"), Text: []byte("x"), Kind: wire.Caller, Name: []byte("y"), N: 1})
+			tell(collector.Origin{Rule: []byte("unknown"), Text: []byte("x"), Kind: wire.Caller, Name: []byte("y"), N: 1})
 		})
 		run(t, c, func() { time.Sleep(3*time.Second + 50*time.Millisecond) })
 		if asked < 3 || asked > 4 {

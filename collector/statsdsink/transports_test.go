@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -103,7 +104,10 @@ func (r *receiver) add(text string) {
 		r.packets = append(r.packets, text)
 	}
 	r.mu.Unlock()
-	wake(r.received)
+	select {
+	case r.received <- struct{}{}:
+	default:
+	}
 }
 
 // stop ends the listener and its connections, as a process that ends does.
@@ -178,17 +182,17 @@ func TestStatsDSendsOverEachTransport(t *testing.T) {
 	eachListener(t, func(t *testing.T, addr wire.Address) {
 		for _, plain := range []bool{false, true} {
 			r := listen(t, addr)
-			s := newStatsD(t, StatsDConfig{Addrs: []string{r.addr.String()}, NoMeta: plain})
+			s := newSink(t, Config{Addrs: []string{r.addr.String()}, NoMeta: plain})
 			want, sum := make(map[string]int64), int64(0)
 			for flush := range 20 {
-				counts := make([]Count, 400) // several packets, of either size
+				counts := make([]collector.Count, 400) // several packets, of either size
 				for i := range counts {
 					name := fmt.Sprintf("key-%d-%d", flush, i)
 					want[name] = int64(i + 1)
 					counts[i] = count("terms", name, want[name])
 					sum += want[name]
 				}
-				sent := s.Send(t.Context(), Flush{Start: time.Now(), Held: 1}, counts)
+				sent := s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: 1}, counts)
 				sum -= sent.Failed
 				if sent.Err != nil { // a reader that does not run is stuck
 					time.Sleep(stuckFor)
@@ -229,8 +233,8 @@ func TestStatsDOutlivesItsAggregator(t *testing.T) {
 		}
 		r := listen(t, addr)
 		var log strings.Builder
-		sink := newStatsD(t, StatsDConfig{Addrs: []string{r.addr.String()}})
-		c := newCollector(t, Config{Sink: sink, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		sink := newSink(t, Config{Addrs: []string{r.addr.String()}})
+		c := newCollector(t, collector.Config{Sink: sink, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		flush := func(text string) {
 			c.Add(hotparam.Hash([]byte(text)), []byte("terms "+text), 1)
 			c.Flush(t.Context(), time.Now())
@@ -389,21 +393,21 @@ func readDatagrams(conn net.PacketConn, out chan<- []string) {
 func TestStatsDWithoutMetaConnectsBeforeThereAreCounts(t *testing.T) {
 	eachListener(t, func(t *testing.T, addr wire.Address) {
 		r := listen(t, addr)
-		s := newStatsD(t, StatsDConfig{Addrs: []string{r.addr.String()}, NoMeta: true})
+		s := newSink(t, Config{Addrs: []string{r.addr.String()}, NoMeta: true})
 		defer s.Close()
 		for range 3 {
-			if sent := s.Send(t.Context(), Flush{Start: time.Now(), Held: 7, Unsent: 5, Aged: 3}, nil); sent.Packets != 0 {
+			if sent := s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: 7, Unsent: 5, Aged: 3}, nil); sent.Packets != 0 {
 				t.Errorf("%+v", sent)
 			}
 		}
 		if s.packers[0].outs[0].(*socket).conn == nil {
 			t.Error("there is no connection")
 		}
-		s.Send(t.Context(), Flush{Start: time.Now(), Held: 1}, []Count{count("terms", "k", 1)})
+		s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: 1}, []collector.Count{count("terms", "k", 1)})
 		r.await(t, "a count", func(got map[string]int64) bool { return got["k"] == 1 })
 		r.stop()
 		if network := addr.Network; network == "tcp" || network == "unix" {
-			for late := time.Now().Add(30 * time.Second); s.Send(t.Context(), Flush{Held: 1}, nil).Err == nil; time.Sleep(time.Millisecond) {
+			for late := time.Now().Add(30 * time.Second); s.Send(t.Context(), collector.Flush{Held: 1}, nil).Err == nil; time.Sleep(time.Millisecond) {
 				if time.Now().After(late) {
 					t.Fatal("that the StatsD has gone is not told before there are counts")
 				}

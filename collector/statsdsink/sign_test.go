@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -15,12 +16,12 @@ var signKey = []byte("0123456789abcdef0123456789abcdef")
 // costs no allocation.
 func TestStatsDSignsEachPacket(t *testing.T) {
 	out := &packets{}
-	s := newStatsD(t, StatsDConfig{Sender: out, Key: signKey})
+	s := newSink(t, Config{Sender: out, Key: signKey})
 	verifier := wire.NewMAC(signKey)
 	longest, seq := 0, uint64(0)
 	for f := range 20 {
 		out.all = nil
-		var counts []Count
+		var counts []collector.Count
 		for i := range f * 11 {
 			c := count("terms", strings.Repeat("x", (f*7+i*13)%300)+fmt.Sprint(i), 3)
 			if i < f*3 {
@@ -28,7 +29,7 @@ func TestStatsDSignsEachPacket(t *testing.T) {
 			}
 			counts = append(counts, c)
 		}
-		sent := s.Send(t.Context(), Flush{Start: time.Unix(int64(f), 0), Now: time.Unix(int64(f), 1e8), Held: 1}, counts)
+		sent := s.Send(t.Context(), collector.Flush{Start: time.Unix(int64(f), 0), Now: time.Unix(int64(f), 1e8), Held: 1}, counts)
 		if sent.Packets == 0 || sent.Failed+sent.TooLong > 0 {
 			t.Fatalf("sent %+v", sent)
 		}
@@ -45,7 +46,7 @@ func TestStatsDSignsEachPacket(t *testing.T) {
 		}
 	}
 	out.all = nil
-	s.SendOrigins(t.Context(), time.Now(), []Origin{{Rule: []byte("terms"), Text: []byte("q=1"), Kind: 'r', Name: []byte("GET /s"), N: 3}})
+	s.SendOrigins(t.Context(), time.Now(), []collector.Origin{{Rule: []byte("terms"), Text: []byte("q=1"), Kind: 'r', Name: []byte("GET /s"), N: 3}})
 	if len(out.all) != 1 {
 		t.Fatalf("%d packets of origins", len(out.all))
 	}
@@ -59,11 +60,11 @@ func TestStatsDSignsEachPacket(t *testing.T) {
 }
 
 func TestStatsDRefusesBadKeys(t *testing.T) {
-	for want, c := range map[string]StatsDConfig{
+	for want, c := range map[string]Config{
 		"31 bytes: want 32": {Key: signKey[1:]}, "0 bytes": {Key: []byte{}}, "NoMeta": {Key: signKey, NoMeta: true},
 	} {
 		c.Rules, c.Sender = statsdRules(), &packets{}
-		if _, err := NewStatsD(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want an error with %q", c, err, want)
 		}
 	}

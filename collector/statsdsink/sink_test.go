@@ -1,4 +1,4 @@
-package collector
+package statsdsink
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -39,46 +40,46 @@ func statsdRules() *hotparam.Rules {
 	return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "terms"}, {ID: "article", Prefix: "shop"}}}
 }
 
-func newStatsD(t testing.TB, c StatsDConfig) *StatsD {
+func newSink(t testing.TB, c Config) *Sink {
 	t.Helper()
 	c.Rules, c.Instance = statsdRules(), "api-1"
-	s, err := NewStatsD(c)
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func count(rule, text string, n int64) Count {
-	return Count{Rule: []byte(rule), Text: []byte(text), N: n}
+func count(rule, text string, n int64) collector.Count {
+	return collector.Count{Rule: []byte(rule), Text: []byte(text), N: n}
 }
 
 func TestStatsDGolden(t *testing.T) {
 	start := time.Unix(1_700_000_000, 100_000_000)
-	counts := []Count{
+	counts := []collector.Count{
 		count("article", "b=2&q=1", 1),
 		count("terms", "GET /search?q=a.b", 20),
 	}
 	for _, test := range []struct {
 		name   string
-		config StatsDConfig
+		config Config
 		want   string
 	}{
-		{"plain", StatsDConfig{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7,w:1700000000200000000,b:0.0.0.0.0.0.0\n" +
+		{"plain", Config{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7,w:1700000000200000000,b:0.0.0.0.0.0.0\n" +
 			"shop.hot_param.b=2&q=1:1|c\nshop.terms.hot_param.GET%20/search?q=a%2Eb:20|c"},
-		{"strict, for a StatsD that is not ours", StatsDConfig{Encoding: wire.Strict, NoMeta: true},
+		{"strict, for a StatsD that is not ours", Config{Encoding: wire.Strict, NoMeta: true},
 			"shop.hot_param.b=2_26q=1:1|c\nshop.terms.hot_param.GET_20_2Fsearch_3Fq=a_2Eb:20|c"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out := &packets{}
 			test.config.Sender = out
-			s := newStatsD(t, test.config)
+			s := newSink(t, test.config)
 			s.packers[0].head.Incarnation = 0xabc
-			sent := s.Send(t.Context(), Flush{Start: start, Now: start.Add(100 * time.Millisecond), Held: 1, Unsent: 7}, counts)
+			sent := s.Send(t.Context(), collector.Flush{Start: start, Now: start.Add(100 * time.Millisecond), Held: 1, Unsent: 7}, counts)
 			if len(out.all) != 1 || out.all[0] != test.want {
 				t.Errorf("sent\n%q\nwant\n%q", out.all, test.want)
 			}
-			if want := (Sent{Lines: 2, Packets: 1}); sent != want {
+			if want := (collector.Sent{Lines: 2, Packets: 1}); sent != want {
 				t.Errorf("%+v, want %+v", sent, want)
 			}
 			if err := s.Close(); err != nil || !out.closed {
@@ -96,7 +97,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 		out := &packets{}
 		meta := rapid.Bool().Draw(t, "meta")
 		e := rapid.SampledFrom([]wire.Encoding{wire.Plain, wire.Strict}).Draw(t, "encoding")
-		s, err := NewStatsD(StatsDConfig{Rules: statsdRules(), Sender: out, Encoding: e, NoMeta: !meta, Instance: "i"})
+		s, err := New(Config{Rules: statsdRules(), Sender: out, Encoding: e, NoMeta: !meta, Instance: "i"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 			if rapid.IntRange(0, 5).Draw(t, "broken") == 0 {
 				out.err = errors.New("broken")
 			}
-			var counts []Count
+			var counts []collector.Count
 			var sum int64
 			for range rapid.IntRange(0, 40).Draw(t, "counts") {
 				text := strings.Repeat(rapid.SampledFrom([]string{"a", "%", "/"}).Draw(t, "byte"), rapid.IntRange(1, 1500).Draw(t, "length"))
@@ -115,7 +116,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 				sum += n
 			}
 			unsent := rapid.Int64Range(0, 1).Draw(t, "unsent") * 9
-			sent := s.Send(context.Background(), Flush{Start: time.Unix(int64(f), 0), Held: 1, Unsent: unsent}, counts)
+			sent := s.Send(context.Background(), collector.Flush{Start: time.Unix(int64(f), 0), Held: 1, Unsent: unsent}, counts)
 			var arrived, told, lines int64
 			for _, packet := range out.all {
 				if len(packet) > wire.MaxPacket {
@@ -158,14 +159,14 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		out := &packets{}
-		s := newStatsD(t, StatsDConfig{Sender: out, Encoding: e})
+		s := newSink(t, Config{Sender: out, Encoding: e})
 		s.packers[0].head.Instance = bytes.Repeat([]byte("i"), wire.MaxInstance)
 		s.packers[0].head.Incarnation, s.packers[0].head.Seq = 1<<64-1, 1<<63
-		s.rules[strings.Repeat("r", 64)] = &statsdRule{prefix: strings.Repeat("n", 64) + "." + strings.Repeat("r", 64), home: s.packers[0]}
+		s.rules[strings.Repeat("r", 64)] = &sinkRule{prefix: strings.Repeat("n", 64) + "." + strings.Repeat("r", 64), home: s.packers[0]}
 		for _, b := range []string{"a", "%", "\x00"} {
 			text := s.Fit(bytes.Repeat([]byte(b), 5000))
-			sent := s.Send(t.Context(), Flush{Start: time.Now(), Held: wire.MaxCount, Unsent: wire.MaxCount},
-				[]Count{{Rule: bytes.Repeat([]byte("r"), 64), Text: text, N: 1<<32 - 1}})
+			sent := s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: wire.MaxCount, Unsent: wire.MaxCount},
+				[]collector.Count{{Rule: bytes.Repeat([]byte("r"), 64), Text: text, N: 1<<32 - 1}})
 			if sent.TooLong != 0 || sent.Lines != 1 {
 				t.Errorf("%v: a fitted text of %q gives %+v", e, b, sent)
 			}
@@ -179,9 +180,9 @@ func (discard) Send(p []byte) (int, error) { return len(p), nil }
 func (discard) Close() error               { return nil }
 
 func TestStatsDTellsAnAddressThatCannotBeResolved(t *testing.T) {
-	s := newStatsD(t, StatsDConfig{Addrs: []string{"no such host:8125"}})
+	s := newSink(t, Config{Addrs: []string{"no such host:8125"}})
 	for range 2 { // the second does not dial again, and still tells why
-		if sent := s.Send(t.Context(), Flush{Held: 1}, []Count{count("terms", "k", 5)}); sent.Failed != 5 || sent.Err == nil {
+		if sent := s.Send(t.Context(), collector.Flush{Held: 1}, []collector.Count{count("terms", "k", 5)}); sent.Failed != 5 || sent.Err == nil {
 			t.Errorf("%+v", sent)
 		}
 	}
@@ -192,35 +193,35 @@ func TestStatsDTellsAnAddressThatCannotBeResolved(t *testing.T) {
 
 func TestNewStatsDRefusesBadConfigs(t *testing.T) {
 	for _, test := range []struct {
-		config StatsDConfig
+		config Config
 		want   string
 	}{
-		{StatsDConfig{Addrs: []string{"a:1"}}, "Rules"},
-		{StatsDConfig{Rules: statsdRules()}, "Addrs or Sender"},
-		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}, Sender: discard{}}, "Addrs or Sender"},
-		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"nonsense"}}, "host:port"},
-		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}, Instance: "a b"}, "Instance"},
-		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1", "b:1", "a:1"}}, "twice"},
-		{StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}, Spread: 7}, "Spread"},
+		{Config{Addrs: []string{"a:1"}}, "Rules"},
+		{Config{Rules: statsdRules()}, "Addrs or Sender"},
+		{Config{Rules: statsdRules(), Addrs: []string{"a:1"}, Sender: discard{}}, "Addrs or Sender"},
+		{Config{Rules: statsdRules(), Addrs: []string{"nonsense"}}, "host:port"},
+		{Config{Rules: statsdRules(), Addrs: []string{"a:1"}, Instance: "a b"}, "Instance"},
+		{Config{Rules: statsdRules(), Addrs: []string{"a:1", "b:1", "a:1"}}, "twice"},
+		{Config{Rules: statsdRules(), Addrs: []string{"a:1"}, Spread: 7}, "Spread"},
 	} {
-		if _, err := NewStatsD(test.config); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("NewStatsD gives %v, want an error about %s", err, test.want)
+		if _, err := New(test.config); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("New gives %v, want an error about %s", err, test.want)
 		}
 	}
-	if s, err := NewStatsD(StatsDConfig{Rules: statsdRules(), Addrs: []string{"a:1"}}); err != nil || !wire.ValidInstance(s.packers[0].head.Instance) {
+	if s, err := New(Config{Rules: statsdRules(), Addrs: []string{"a:1"}}); err != nil || !wire.ValidInstance(s.packers[0].head.Instance) {
 		t.Errorf("the default instance: %v", err)
 	}
 }
 
 func BenchmarkStatsDSend(b *testing.B) {
-	counts := make([]Count, 1000)
+	counts := make([]collector.Count, 1000)
 	for i := range counts {
 		counts[i] = count("terms", fmt.Sprint("GET /search?q=", i), int64(i))
 	}
-	s := newStatsD(b, StatsDConfig{Sender: discard{}})
+	s := newSink(b, Config{Sender: discard{}})
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Send(context.Background(), Flush{Held: 1}, counts)
+		s.Send(context.Background(), collector.Flush{Held: 1}, counts)
 	}
 	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
@@ -229,7 +230,7 @@ func BenchmarkStatsDSend(b *testing.B) {
 // the drop is counted.
 func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
 	out := &packets{}
-	c, err := New(Config{Sink: newStatsD(t, StatsDConfig{Sender: out})})
+	c, err := collector.New(collector.Config{Sink: newSink(t, Config{Sender: out})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
 // packet all the same.
 func TestStatsDPacketsKeepToOneStart(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
-	part := func(text string, n int64, age time.Duration) Count {
+	part := func(text string, n int64, age time.Duration) collector.Count {
 		c := count("terms", text, n)
 		c.Start = start.Add(-age)
 		return c
@@ -256,24 +257,24 @@ func TestStatsDPacketsKeepToOneStart(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		flush  Flush
-		counts []Count
+		flush  collector.Flush
+		counts []collector.Count
 		want   []string
 	}{
-		{"old, older and new ones", Flush{Start: start, Held: 3, Unsent: 7, Aged: 9},
-			[]Count{part("a", 1, 2*time.Second), part("b", 2, time.Second), part("c", 1, time.Second), part("d", 4, 0), count("terms", "b", 5)},
+		{"old, older and new ones", collector.Flush{Start: start, Held: 3, Unsent: 7, Aged: 9},
+			[]collector.Count{part("a", 1, 2*time.Second), part("b", 2, time.Second), part("c", 1, time.Second), part("d", 4, 0), count("terms", "b", 5)},
 			[]string{meta(1, 2*time.Second, "0,b:0.0.0.0.0.77359400.0") + "\nshop.terms.hot_param.a:1|c",
 				meta(2, time.Second, "0,b:0.1.0.0.0.3b9aca00.0") + "\nshop.terms.hot_param.b:2|c\nshop.terms.hot_param.c:1|c",
 				meta(3, 0, "7,a:9,b:0.4.0.0.0.0.0") + "\nshop.terms.hot_param.d:4|c\nshop.terms.hot_param.b:5|c"}},
-		{"old ones alone", Flush{Start: start, Held: 3, Aged: 9}, []Count{part("a", 1, time.Second)},
+		{"old ones alone", collector.Flush{Start: start, Held: 3, Aged: 9}, []collector.Count{part("a", 1, time.Second)},
 			[]string{meta(1, time.Second, "0,b:0.0.0.0.0.3b9aca00.0") + "\nshop.terms.hot_param.a:1|c", meta(2, 0, "0,a:9,b:0.1.0.0.0.0.0")}},
-		{"old ones, and nothing to tell", Flush{Start: start, Held: 3}, []Count{part("a", 1, time.Second)},
+		{"old ones, and nothing to tell", collector.Flush{Start: start, Held: 3}, []collector.Count{part("a", 1, time.Second)},
 			[]string{meta(1, time.Second, "0,b:0.0.0.0.0.3b9aca00.0") + "\nshop.terms.hot_param.a:1|c"}},
-		{"none", Flush{Start: start, Held: 3}, nil, []string{meta(1, 0, "0,b:0.0.0.0.0.0.0")}},
+		{"none", collector.Flush{Start: start, Held: 3}, nil, []string{meta(1, 0, "0,b:0.0.0.0.0.0.0")}},
 	} {
 		for _, plain := range []bool{false, true} {
 			out := &packets{}
-			s := newStatsD(t, StatsDConfig{Sender: out, NoMeta: plain})
+			s := newSink(t, Config{Sender: out, NoMeta: plain})
 			s.packers[0].head.Incarnation = 0xabc
 			want := test.want
 			if plain { // the same lines, in one packet if there are any
