@@ -52,7 +52,7 @@ type Ticket struct {
 // owed is one key of a rule that counts costs.
 type owed struct {
 	rule     *rule
-	terms    *terms
+	spec     *limitSpec
 	hash     uint64
 	from, to int // the key in the ticket's keys; empty: the rule has one bucket
 }
@@ -73,16 +73,7 @@ type owed struct {
 // A request that was refused has cost nothing: unlike a key of which requests are
 // counted, one that is held far below its threshold cools in time, and comes back.
 func (g *Guard) Begin(req Request) (d hotparam.Decision, t *Ticket) {
-	return d, g.pass(&req, true, &d).ticket
-}
-
-// unless is the ticket, if it is still wanted.
-func (t *Ticket) unless(refused bool) *Ticket {
-	if t != nil && refused {
-		t.reuse()
-		return nil
-	}
-	return t
+	return d, g.check(&req, true, &d).ticket
 }
 
 // reuse keeps the ticket for another request. One that had leases is not kept: who
@@ -97,18 +88,27 @@ func (t *Ticket) reuse() {
 	}
 }
 
-// owe notes that the key's cost is to be told.
-func (s *scratch) owe(g *Guard, c *candidate, t *terms, hash uint64, key []byte) {
-	if !s.holds || c.Count == hotparam.Requests {
-		return
+// needTicket returns the request's ticket, made when it is first needed.
+func (r *request) needTicket() *Ticket {
+	if r.ticket == nil {
+		r.ticket = r.guard.tickets.Get().(*Ticket)
 	}
-	ticket := s.ticketOf(g)
-	from := len(ticket.keys)
-	ticket.keys = append(ticket.keys, key...)
-	ticket.owed = append(ticket.owed, owed{rule: c.rule, terms: t, hash: hash, from: from, to: len(ticket.keys)})
+	return r.ticket
 }
 
-// counts tells whether some rule wants the cost in this unit.
+// owe adds the key to those that the request's cost is charged to at its end, if the rule
+// counts costs.
+func (r *request) owe(cl claim, hash uint64, key []byte) {
+	if !r.holds || cl.rule.Count == hotparam.Requests {
+		return
+	}
+	t := r.needTicket()
+	from := len(t.keys)
+	t.keys = append(t.keys, key...)
+	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
+}
+
+// counts reports whether some rule counts the cost in this unit.
 func (t *Ticket) counts(u hotparam.Unit) bool {
 	for i := range t.owed {
 		if t.owed[i].rule.Count == u {
@@ -158,18 +158,18 @@ func (t *Ticket) charge(cost Cost) {
 
 func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	ask := limiter.Ask{Kind: limiter.Charge, N: n}
-	switch t := o.terms; {
-	case t.single != nil:
-		t.single.Do(now, ask)
-	case t.keyed != nil:
-		t.keyed.Do(now, o.hash, key, ask)
+	switch spec := o.spec; {
+	case spec.single != nil:
+		spec.single.Do(now, ask)
+	case spec.keyed != nil:
+		spec.keyed.Do(now, o.hash, key, ask)
 	default:
 		const most = 1<<32 - 1 // of one Add
 		for left := n; left > 0; left -= most {
 			g.counts.Add(o.hash, key, uint64(min(left, most)))
 		}
-		if entry := g.hot.Lookup(o.hash, key); entry != nil && t.limit != nil && !entry.Hot.Spared {
-			if b := entry.Payload.bucketFor(t, g.opts.clock); b != nil {
+		if entry := g.hot.Lookup(o.hash, key); entry != nil && spec.limit != nil && !entry.Hot.Spared {
+			if b := entry.Payload.bucketFor(spec, g.opts.clock); b != nil {
 				b.Do(now, ask)
 			}
 		}

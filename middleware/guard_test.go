@@ -341,11 +341,10 @@ func TestMonsterIsNotKept(t *testing.T) {
 		"escaped": "junk=" + strings.Repeat("%20", 100_000),
 		"long":    "q=" + strings.Repeat("x", 100_000),
 	} {
-		s := f.begin()
-		s.req, s.route = Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.Load().unknown
-		f.decide(s, new(hotparam.Decision))
-		f.end(s)
-		if s.route == nil {
+		r := f.newRequest(&Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.Load().unknown, false)
+		r.applyRules()
+		r.recycle()
+		if r.route == nil {
 			t.Errorf("%s: its buffers went back to the pool", name)
 		}
 	}

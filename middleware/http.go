@@ -22,10 +22,10 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, o := g.examine(r, route)
-		g.opts.headers.write(w.Header(), &d, o.terms)
+		g.opts.headers.write(w.Header(), &d, o.spec)
 		switch {
 		case d.Reason == hotparam.ReasonServed:
-			g.answer(w, r, d, o.terms)
+			g.answer(w, r, d, o.spec)
 		case !d.Allowed:
 			g.opts.limited(w, r, d)
 		case o.ticket != nil:
@@ -50,17 +50,17 @@ func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d ho
 	if route != nil { // it knows better than a mux further out, which may have set a pattern too
 		req.Pattern = route(r)
 	}
-	o = g.pass(&req, true, &d)
+	o = g.check(&req, true, &d)
 	return d, o
 }
 
 // answer answers in place of the handler.
-func (g *Guard) answer(w http.ResponseWriter, r *http.Request, d hotparam.Decision, t *terms) {
+func (g *Guard) answer(w http.ResponseWriter, r *http.Request, d hotparam.Decision, spec *limitSpec) {
 	if h := g.opts.serve[d.Rule]; h != nil {
 		h.ServeHTTP(w, r)
 		return
 	}
-	a := t.limit.Serve
+	a := spec.limit.Serve
 	if a == nil { // neither the rules nor the program have one
 		g.opts.limited(w, r, d)
 		return

@@ -11,17 +11,17 @@ import (
 // key is hot which this instance alone has found so.
 const agreeWithin = 2 * time.Second
 
-// locals are the keys that this instance alone has found hot: they are limited
-// here at once, and until the aggregator has had the time to agree. What it
-// publishes takes the place of a mark; what it does not is refuted, and the mark
-// taken back until the collector finds the key hot anew. While no aggregator
-// answers a mark stays until the key cools here.
+// localHot are the keys that this instance alone has found hot. They are limited here at
+// once, until the aggregator has had the time to agree. What it publishes takes the
+// place of a mark; what it does not is refuted, and the mark removed until the collector
+// finds the key hot anew. While no aggregator answers, a mark stays until the key cools
+// here.
 //
-// It is told of events by others and owns no goroutine but that of its timer.
-type locals struct {
+// Others call it with events; it owns no goroutine but that of its timer.
+type localHot struct {
 	guard *Guard
 
-	// marking is held while marks are made and taken back, so that the hot set has
+	// marking is held while marks are made and removed, so that the hot set has
 	// them in the order in which they are decided. It comes before the hot set's
 	// own lock, and that before mu.
 	marking sync.Mutex
@@ -30,7 +30,7 @@ type locals struct {
 	marks     map[hotparam.Key]*mark
 	published map[hotparam.Key]struct{}
 	fleet     hotparam.Fleet
-	alive     time.Time // since when the aggregator answers; zero: it does not
+	alive     time.Time // since when the aggregator answers; zero if it does not
 	timer     *time.Timer
 
 	found, refuted int64
@@ -42,15 +42,15 @@ type mark struct {
 	published bool
 }
 
-func newLocals(g *Guard) *locals {
-	l := &locals{guard: g, marks: make(map[hotparam.Key]*mark)}
-	l.timer = time.AfterFunc(time.Hour, l.review)
+func newLocalHot(g *Guard) *localHot {
+	l := &localHot{guard: g, marks: make(map[hotparam.Key]*mark)}
+	l.timer = time.AfterFunc(time.Hour, l.refuteMarks)
 	l.timer.Stop()
 	return l
 }
 
-// tell hears from the collector of a key that is hot here, or has cooled.
-func (l *locals) tell(h hotparam.Hot, hot bool) {
+// set records that a key is hot by this instance's own count, or has cooled.
+func (l *localHot) set(h hotparam.Hot, hot bool) {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	if !hot {
@@ -64,13 +64,14 @@ func (l *locals) tell(h hotparam.Hot, hot bool) {
 	_, published := l.published[h.Key]
 	l.marks[h.Key] = &mark{since: time.Now(), published: published}
 	l.found++
-	l.arm()
+	l.armTimer()
 	l.mu.Unlock()
 	l.guard.hot.Mark(h)
 }
 
-// swapped hears what is hot now. It is called under the hot set's lock.
-func (l *locals) swapped(hot []hotparam.Hot) {
+// updatePublished records the keys that are hot now. It is called under the hot set's
+// lock.
+func (l *localHot) updatePublished(hot []hotparam.Hot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.published = make(map[hotparam.Key]struct{}, len(hot))
@@ -87,11 +88,11 @@ func (l *locals) swapped(hot []hotparam.Hot) {
 		m.published = published
 	}
 	l.steer()
-	l.arm()
+	l.armTimer()
 }
 
-// heard hears what the aggregator tells of the fleet.
-func (l *locals) heard(f hotparam.Fleet) {
+// updateFleet records what the aggregator knows of the fleet.
+func (l *localHot) updateFleet(f hotparam.Fleet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fleet = f
@@ -102,12 +103,12 @@ func (l *locals) heard(f hotparam.Fleet) {
 		l.alive = time.Now()
 	}
 	l.steer()
-	l.arm()
+	l.armTimer()
 }
 
-// steer tells the collector what it needs to know to send the right counts in
-// time. The caller holds mu.
-func (l *locals) steer() {
+// steer passes on to the collector which keys' counts are needed in full. The caller
+// holds mu.
+func (l *localHot) steer() {
 	hot := make([]hotparam.Key, 0, len(l.published))
 	for key := range l.published {
 		hot = append(hot, key)
@@ -115,9 +116,9 @@ func (l *locals) steer() {
 	l.guard.counts.Steer(l.fleet, hot)
 }
 
-// due is when a mark will be refuted unless something happens; zero: never. The
-// caller holds mu.
-func (l *locals) due(m *mark) time.Time {
+// refutedAt returns when a mark will be refuted unless something happens; zero means
+// never. The caller holds mu.
+func (l *localHot) refutedAt(m *mark) time.Time {
 	if l.alive.IsZero() || m.published {
 		return time.Time{}
 	}
@@ -128,11 +129,11 @@ func (l *locals) due(m *mark) time.Time {
 	return since.Add(agreeWithin)
 }
 
-// arm sets the timer to the next mark that is due. The caller holds mu.
-func (l *locals) arm() {
+// armTimer sets the timer to the next mark that will be refuted. The caller holds mu.
+func (l *localHot) armTimer() {
 	var next time.Time
 	for _, m := range l.marks {
-		if due := l.due(m); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+		if due := l.refutedAt(m); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}
@@ -143,30 +144,30 @@ func (l *locals) arm() {
 	}
 }
 
-// review takes back the marks that the aggregator has not agreed to in time.
-func (l *locals) review() {
+// refuteMarks removes the marks that the aggregator has not agreed to in time.
+func (l *localHot) refuteMarks() {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	l.mu.Lock()
 	now := time.Now()
 	var over []hotparam.Key
 	for key, m := range l.marks {
-		if due := l.due(m); !due.IsZero() && !due.After(now) {
+		if due := l.refutedAt(m); !due.IsZero() && !due.After(now) {
 			delete(l.marks, key)
 			over = append(over, key)
 		}
 	}
 	l.refuted += int64(len(over))
-	l.arm()
+	l.armTimer()
 	l.mu.Unlock()
 	for _, key := range over {
 		l.guard.hot.Unmark(key)
 	}
 }
 
-// stats are how many keys were found hot here alone, and how many of these the
+// stats returns how many keys were found hot here alone, and how many of these the
 // aggregator did not agree to.
-func (l *locals) stats() (found, refuted int64) {
+func (l *localHot) stats() (found, refuted int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.found, l.refuted

@@ -215,7 +215,7 @@ func TestSteers(t *testing.T) {
 		a.burst()
 		a.publish(hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=2"}})
 		synctest.Wait()
-		l := a.locals
+		l := a.localHot
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if _, ok := l.published[hotparam.Key{Rule: "r", Text: "GET /s?q=2"}]; !ok || len(l.published) != 1 || l.fleet.Instances != 2 {
