@@ -23,6 +23,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"

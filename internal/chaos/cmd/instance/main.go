@@ -24,6 +24,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
