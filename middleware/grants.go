@@ -13,11 +13,13 @@ type grants struct {
 	keys []byte // of the grants, one after the other
 }
 
-// grant is what one limit has granted. It is given back by the Ask back, whose N is 0
-// if nothing was taken, as by a rule that counts costs: then only state is put right.
+// grant is what one limit has granted: n permits, as Result.Return gives them back. If n
+// is 0, as for a rule that counts costs, only state is put right.
 type grant struct {
-	back  limiter.Ask
-	state *hotState // of the hot key, or nil
+	n      int64
+	mark   int64
+	origin limiter.Origin
+	state  *hotState // of the hot key, or nil
 
 	bucket   limiter.Bucket // or, if nil,
 	keyed    limiter.Keys   // by
@@ -27,14 +29,14 @@ type grant struct {
 
 // addBucket notes what a bucket has granted.
 func (g *grants) addBucket(b limiter.Bucket, state *hotState, got *limiter.Result) {
-	g.list = append(g.list, grant{bucket: b, state: state, back: got.Return()})
+	g.list = append(g.list, grant{bucket: b, state: state, n: got.Taken, mark: got.Mark, origin: got.Origin})
 }
 
 // addKeyed notes what a table of keys has granted.
 func (g *grants) addKeyed(keyed limiter.Keys, hash uint64, key []byte, got *limiter.Result) {
 	from := len(g.keys)
 	g.keys = append(g.keys, key...)
-	g.list = append(g.list, grant{keyed: keyed, hash: hash, from: from, to: len(g.keys), back: got.Return()})
+	g.list = append(g.list, grant{keyed: keyed, hash: hash, from: from, to: len(g.keys), n: got.Taken, mark: got.Mark, origin: got.Origin})
 }
 
 // reset forgets all grants and keeps the memory.
@@ -60,11 +62,12 @@ func (r *request) giveBack() {
 
 func (g *grant) giveBack(now time.Duration, keys []byte) {
 	g.state.revoke()
+	back := limiter.Ask{Kind: limiter.Return, N: g.n, Mark: g.mark, Origin: g.origin}
 	switch {
-	case g.back.N == 0:
+	case g.n == 0:
 	case g.bucket != nil:
-		g.bucket.Do(now, g.back)
+		g.bucket.Do(now, back)
 	default:
-		g.keyed.Do(now, g.hash, keys[g.from:g.to], g.back)
+		g.keyed.Do(now, g.hash, keys[g.from:g.to], back)
 	}
 }

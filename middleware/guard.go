@@ -68,7 +68,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := g.install(rules, nil); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g.requests.New = func() any { return &request{guard: g} }
+	g.requests.New = func() any { return &request{guard: g, verdict: allowed} }
 	g.tickets.New = func() any { return &Ticket{guard: g} }
 	g.localHot = newLocalHot(g)
 	g.hot = hotset.New(g.newHotState, hotset.Config[*hotState]{

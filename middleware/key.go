@@ -12,11 +12,10 @@ func (r *request) useKeys(c *candidate) {
 	if c.overlaps {
 		r.countTotal(c)
 	}
-	secrets := &r.route.set.Secrets
 	switch c.By.Kind {
 	case hotparam.ByEach:
 		params := r.loadParams(c.values)
-		each := params.Singles(nil, secrets)
+		each := params.Singles(nil, &r.route.set.Secrets)
 		r.guard.withheld.add(each.Hidden)
 		r.beginKeys(c, each.Len())
 		for i := range each.Len() {
@@ -27,7 +26,7 @@ func (r *request) useKeys(c *candidate) {
 		r.endKeys(c, each.More)
 	case hotparam.ByCombinations:
 		params := r.loadParams(c.values)
-		all := params.Combine(c.By.Names, secrets)
+		all := params.Combine(c.By.Names, &r.route.set.Secrets)
 		r.guard.withheld.add(all.Hidden)
 		r.beginKeys(c, all.Len())
 		for set := all.Next(0); set != 0; set = all.Next(set) {

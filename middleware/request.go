@@ -59,7 +59,6 @@ type claim struct {
 func (g *Guard) newRequest(in *Request, route *route, holds bool) *request {
 	r := g.requests.Get().(*request)
 	r.in, r.route, r.holds = *in, route, holds
-	r.verdict.decision.Allowed = true
 	return r
 }
 
@@ -79,7 +78,8 @@ func (r *request) recycle() {
 	r.grants.reset()
 	r.pending.reset()
 	r.in, r.route, r.ticket = Request{}, nil, nil
-	r.clock.read, r.verdict = false, verdict{}
+	r.clock.read = false
+	r.verdict.reset()
 	r.guard.requests.Put(r)
 }
 

@@ -41,6 +41,16 @@ func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
 	v.denied = true
 }
 
+// allowed is the verdict on a request of which no limit has said anything.
+var allowed = verdict{decision: hotparam.Decision{Allowed: true}}
+
+// reset makes the verdict allowed again, and writes nothing if it still is.
+func (v *verdict) reset() {
+	if v.decision.Reason != hotparam.ReasonNone {
+		*v = allowed
+	}
+}
+
 // pass ends the verdict with a decision that lets the request pass.
 func (v *verdict) pass(reason hotparam.Reason, rule string) {
 	v.decision = hotparam.Decision{Allowed: true, Reason: reason, Rule: rule}
