@@ -55,7 +55,7 @@ type Config[P any] struct {
 // Defaults of a [Config].
 const (
 	defaultMaxCooled = 4096 // four times what one publisher publishes
-	defaultMaxMarks  = 4096 // collector.maxLocals
+	defaultMaxMarks  = 4096 // collector.maxLocalKeys
 )
 
 // Set is the set of hot keys of one process. It holds the keys that are published,

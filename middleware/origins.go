@@ -70,14 +70,14 @@ func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int
 
 // yieldOrigins calls yield with the origins of hot keys, the hottest first, until it
 // returns false.
-func (g *Guard) yieldOrigins(yield func(collector.Origin) bool) {
+func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
 	for _, h := range g.hot.All() {
 		member := []byte(h.Key.String())
 		entry := g.hot.Lookup(hotparam.Hash(member), member)
 		if entry == nil {
 			continue // it has cooled since
 		}
-		o := collector.Origin{Rule: member[:len(h.Rule)], Text: member[len(h.Rule)+1:]}
+		o := collector.KeyOrigin{Rule: member[:len(h.Rule)], Text: member[len(h.Rule)+1:]}
 		more := entry.Payload.origins.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
 			o.Kind, o.Name, o.N = kind, append([]byte(nil), name...), n
 			return yield(o)

@@ -19,7 +19,7 @@ type dialer struct {
 	pause  time.Duration      // after that, where there is no connection
 	failed int                // dials in a row
 	wait   time.Duration      // how long the next connection is worth waiting for
-	done   chan dialed        // of the dial that is under way; nil: none is
+	done   chan dialed        // of the dial that is under way, or nil
 	cancel context.CancelFunc // of the same
 }
 
@@ -55,10 +55,10 @@ const (
 func (d *dialer) dial(connected bool) (dialed, bool) {
 	if d.done == nil {
 		now := time.Now()
-		if now.Sub(d.begun) < d.every(connected) {
+		if now.Sub(d.begun) < d.interval(connected) {
 			return dialed{}, false
 		}
-		d.begin(now)
+		d.startDial(now)
 	}
 	if !connected && d.wait > 0 {
 		timer := time.NewTimer(d.wait)
@@ -66,22 +66,22 @@ func (d *dialer) dial(connected bool) (dialed, bool) {
 		d.wait = 0
 		select {
 		case r := <-d.done:
-			d.ended(r)
+			d.recordDial(r)
 			return r, true
 		case <-timer.C:
 		}
 	}
 	select {
 	case r := <-d.done:
-		d.ended(r)
+		d.recordDial(r)
 		return r, true
 	default:
 		return dialed{}, false
 	}
 }
 
-// every is how long after a dial the next one may begin.
-func (d *dialer) every(connected bool) time.Duration {
+// interval returns how long after a dial the next one may begin.
+func (d *dialer) interval(connected bool) time.Duration {
 	switch {
 	case connected && d.addr.Network == "udp":
 		return redial
@@ -91,9 +91,9 @@ func (d *dialer) every(connected bool) time.Duration {
 	return d.pause
 }
 
-// ended takes note of a dial's outcome.
-func (d *dialer) ended(r dialed) {
-	d.end()
+// recordDial records a dial's outcome, and how long to back off.
+func (d *dialer) recordDial(r dialed) {
+	d.clearDial()
 	least := redialLocal
 	if d.addr.Network == "tcp" || d.addr.Network == "udp" {
 		least = redialFailed
@@ -105,7 +105,7 @@ func (d *dialer) ended(r dialed) {
 	}
 }
 
-func (d *dialer) begin(now time.Time) {
+func (d *dialer) startDial(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialDeadline)
 	d.begun, d.done, d.cancel = now, make(chan dialed, 1), cancel
 	go func(done chan<- dialed) {
@@ -117,7 +117,7 @@ func (d *dialer) begin(now time.Time) {
 	}(d.done)
 }
 
-func (d *dialer) end() {
+func (d *dialer) clearDial() {
 	d.cancel()
 	d.done, d.cancel = nil, nil
 }
@@ -131,5 +131,5 @@ func (d *dialer) stop() {
 	if r := <-d.done; r.conn != nil {
 		_ = r.conn.Close()
 	}
-	d.end()
+	d.clearDial()
 }

@@ -24,16 +24,16 @@ func TestOriginsGoOutOnceASecond(t *testing.T) {
 		}
 		c := newCollector(t, collector.Config{Sink: sink, Rules: rules})
 		asked := 0
-		c.OnOrigins(func(tell func(collector.Origin) bool) {
+		c.OnOrigins(func(tell func(collector.KeyOrigin) bool) {
 			asked++
 			told := 0
-			for tell(collector.Origin{Rule: []byte("r"), Text: []byte("GET /s?q=1"), Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 3}) {
+			for tell(collector.KeyOrigin{Rule: []byte("r"), Text: []byte("GET /s?q=1"), Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 3}) {
 				told++
 			}
 			if told != maxOrigins-1 {
 				t.Errorf("%d origins were taken and more wanted, want %d", told, maxOrigins-1)
 			}
-			tell(collector.Origin{Rule: []byte("unknown"), Text: []byte("x"), Kind: wire.Caller, Name: []byte("y"), N: 1})
+			tell(collector.KeyOrigin{Rule: []byte("unknown"), Text: []byte("x"), Kind: wire.Caller, Name: []byte("y"), N: 1})
 		})
 		run(t, c, func() { time.Sleep(3*time.Second + 50*time.Millisecond) })
 		if asked < 3 || asked > 4 {

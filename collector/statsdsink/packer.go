@@ -12,36 +12,35 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// packer joins lines to packets, each with a meta line at its head, for the
-// receivers that get the same. It is its client's sender; what is sent when is
-// up to us.
+// packer joins lines to packets, each with a meta line at its head, for the receivers
+// that get the same. It is its client's sender, and decides when a packet is sent.
 type packer struct {
-	client *statsd.Client // formats lines
-	outs   []statsd.Sender
-	errs   []error // what became of each out's last packet
-	meta   bool
-	mac    *wire.MAC // nil: packets are not signed
-	only   bool      // there is no other packer
-	head   wire.Meta
-	sums   wire.Sums       // of all lines so far
-	byRule []uint64        // the loose and the booked ones of each rule with thresholds; nil: not told
-	mark   uint32          // of these rules
-	before int64           // the start of the flush of the packet before
-	told   collector.Flush // what is to be told of the flush
-	quiet  bool            // the last flush had no counts
-	last   time.Time       // the start of the last flush that sent a packet,
-	heard  int64           // and its h
+	client          *statsd.Client // formats lines
+	outs            []statsd.Sender
+	errs            []error // what became of each out's last packet
+	meta            bool
+	mac             *wire.MAC // nil if packets are not signed
+	soleDestination bool      // no other packer has other receivers
+	head            wire.Meta
+	sums            wire.Sums       // of all lines so far
+	byRule          []uint64        // the loose and the booked ones of each rule with thresholds, or nil
+	mark            uint32          // of these rules
+	before          int64           // the start of the flush of the packet before
+	flush           collector.Flush // what its packets state
+	quiet           bool            // the last flush had no counts
+	last            time.Time       // the start of the last flush that sent a packet,
+	lastHeld        int64           // and its h
 
-	buf   []byte
-	first int             // length of its meta line
-	open  bool            // buf is a packet that has begun
-	lines int64           // in buf
-	mass  int64           // of the lines in buf
-	count collector.Count // of the line to come
-	held  int64           // what that line tells as held back
-	rule  int             // its rule, among those with thresholds; -1: it counts for none
-	ruled bool            // buf begins with the rules' sums, which are told once a flush
-	sent  collector.Sent
+	buf          []byte
+	metaLen      int             // length of its meta line
+	open         bool            // buf is a packet that has begun
+	lines        int64           // in buf
+	mass         int64           // of the lines in buf
+	line         collector.Count // of the line to come
+	lineHeldBack int64           // what that line says is held back
+	lineRule     int             // its rule, among those with thresholds; -1 if it counts for none
+	ruled        bool            // buf begins with the rules' sums, which are stated once a flush
+	sent         collector.Sent
 }
 
 func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Sender) (*packer, error) {
@@ -57,24 +56,24 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 	return p, nil
 }
 
-func (p *packer) begin(f collector.Flush) {
-	p.sent, p.told, p.ruled = collector.Sent{}, f, false
+func (p *packer) beginFlush(f collector.Flush) {
+	p.sent, p.flush, p.ruled = collector.Sent{}, f, false
 	p.head.Sent = f.SendTime(p.mac != nil)
 	p.head.Sums.Opened, p.head.Sums.Shed = f.Opened, f.Shed
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }
 
-// next prepares for the line of a count: one with another start needs a packet
+// prepareLine prepares for the line of a count: one with another start needs a packet
 // of its own.
-func (p *packer) next(c *collector.Count) {
-	p.count, p.held, p.rule = *c, 0, -1
+func (p *packer) prepareLine(c *collector.Count) {
+	p.line, p.lineHeldBack, p.lineRule = *c, 0, -1
 	start := c.Start
 	if start.IsZero() {
-		start = p.told.Start
+		start = p.flush.Start
 	}
 	if ns := start.UnixNano(); p.meta && ns != p.head.Start {
 		if p.open {
-			p.emit()
+			p.sendPacket()
 		}
 		p.head.Start = ns
 	}
@@ -83,11 +82,11 @@ func (p *packer) next(c *collector.Count) {
 // Send takes one line from the client.
 func (p *packer) Send(line []byte) (int, error) {
 	if p.open && (p.lines > 0 || p.ruled) && len(p.buf)+1+len(line) > wire.MaxPacket {
-		p.emit()
+		p.sendPacket()
 	}
-	p.start()
+	p.openPacket()
 	if len(p.buf)+1+len(line) > wire.MaxPacket {
-		p.sent.TooLong += p.count.N
+		p.sent.TooLong += p.line.N
 		return 0, nil
 	}
 	if len(p.buf) > 0 {
@@ -95,29 +94,29 @@ func (p *packer) Send(line []byte) (int, error) {
 	}
 	p.buf = append(p.buf, line...)
 	p.lines++
-	p.mass += p.count.N
-	p.sums.HeldBack += uint64(p.held)
-	if p.count.Account.Number != 0 {
-		p.sums.Booked += uint64(p.count.N)
+	p.mass += p.line.N
+	p.sums.HeldBack += uint64(p.lineHeldBack)
+	if p.line.Account.Number != 0 {
+		p.sums.Booked += uint64(p.line.N)
 		p.countByRule(1)
-		if !p.count.Start.IsZero() {
+		if !p.line.Start.IsZero() {
 			p.sums.Parts++
 		}
 	} else {
-		p.sums.Loose += uint64(p.count.N)
+		p.sums.Loose += uint64(p.line.N)
 		p.countByRule(0)
 	}
 	return len(line), nil
 }
 
 func (p *packer) countByRule(booked int) {
-	if p.rule >= 0 && p.byRule != nil {
-		p.byRule[2*p.rule+booked] += uint64(p.count.N)
+	if p.lineRule >= 0 && p.byRule != nil {
+		p.byRule[2*p.lineRule+booked] += uint64(p.line.N)
 	}
 }
 
-// start begins a packet unless one has begun.
-func (p *packer) start() {
+// openPacket begins a packet unless one has begun.
+func (p *packer) openPacket() {
 	if p.open {
 		return
 	}
@@ -125,16 +124,16 @@ func (p *packer) start() {
 	if p.meta {
 		p.head.Seq++
 		p.head.Unsent, p.head.Aged = 0, 0
-		if p.head.Start == p.told.Start.UnixNano() { // what was dropped was so lately
-			p.head.Unsent, p.head.Aged = p.told.Unsent, p.told.Aged
-			p.told.Unsent, p.told.Aged = 0, 0 // told once
+		if p.head.Start == p.flush.Start.UnixNano() { // what was dropped was so lately
+			p.head.Unsent, p.head.Aged = p.flush.Unsent, p.flush.Aged
+			p.flush.Unsent, p.flush.Aged = 0, 0 // stated once
 		}
 		p.head.Sums.Booked, p.head.Sums.Loose, p.head.Sums.Parts = p.sums.Booked, p.sums.Loose, p.sums.Parts
 		p.head.Sums.HeldBack = p.sums.HeldBack
 		if p.head.Sums.Since = 0; p.head.Seq > 1 {
-			p.head.Sums.Since = p.told.Start.UnixNano() - p.before
+			p.head.Sums.Since = p.flush.Start.UnixNano() - p.before
 		}
-		p.before = p.told.Start.UnixNano()
+		p.before = p.flush.Start.UnixNano()
 		p.head.Sums.Age = p.before - p.head.Start
 		p.head.Rules = p.head.Rules[:0]
 		if p.ruled = p.byRule != nil && p.sent.Packets == 0; p.ruled {
@@ -144,19 +143,20 @@ func (p *packer) start() {
 		if p.mac != nil {
 			p.buf = wire.AppendMACField(p.buf)
 		}
-		p.first = len(p.buf)
+		p.metaLen = len(p.buf)
 	}
 }
 
-// emit sends the packet that has begun. Its counts have failed if nobody took it.
-func (p *packer) emit() {
+// sendPacket sends the packet that has begun. Its counts have failed if no receiver
+// took it.
+func (p *packer) sendPacket() {
 	p.open = false
 	if len(p.buf) == 0 { // a flush that has nothing to say; but the next may have
-		p.connect()
+		p.connectOuts()
 		return
 	}
 	if p.mac != nil {
-		p.mac.Sign(p.buf, p.first)
+		p.mac.Sign(p.buf, p.metaLen)
 	}
 	taken := false
 	for i, out := range p.outs {
@@ -174,8 +174,8 @@ func (p *packer) emit() {
 	}
 }
 
-// connect sees to it that the outs are ready, where nothing else does.
-func (p *packer) connect() {
+// connectOuts has the sockets connect, which they else do when they send.
+func (p *packer) connectOuts() {
 	for i, out := range p.outs {
 		if s, ok := out.(*socket); ok {
 			p.errs[i] = s.connect()
@@ -183,29 +183,28 @@ func (p *packer) connect() {
 	}
 }
 
-// due tells whether the receivers must hear of a flush that has no counts for
-// them, but for others: of another h; after counts, which are known to be lost
-// when the next number comes; and once a second.
-func (p *packer) due(f *collector.Flush) bool {
-	return p.only || f.Held != p.heard || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > collector.BeatEvery
+// mustHear reports whether the receivers must get a packet of a flush that has no counts
+// for them, but for others: if h is another; after counts, whose loss they notice by the
+// next number; and once a second.
+func (p *packer) mustHear(f *collector.Flush) bool {
+	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > collector.BeatEvery
 }
 
-// begun tells whether something of the flush has been packed.
-func (p *packer) begun() bool { return p.open || p.sent.Packets > 0 }
+// hasBegun reports whether something of the flush has been packed.
+func (p *packer) hasBegun() bool { return p.open || p.sent.Packets > 0 }
 
-// end sends what is left, and a packet of a meta line alone where there is
-// something to tell that no other told, or the receivers must hear of the flush
-// and there was no other.
-func (p *packer) end(must bool) collector.Sent {
-	if p.told.Unsent > 0 || p.told.Aged > 0 || must && !p.begun() {
-		p.next(&collector.Count{})
-		p.start()
+// endFlush sends what is left, and a packet of a meta line alone if there is something to
+// state that no other packet stated, or must is set and there was no other.
+func (p *packer) endFlush(must bool) collector.Sent {
+	if p.flush.Unsent > 0 || p.flush.Aged > 0 || must && !p.hasBegun() {
+		p.prepareLine(&collector.Count{})
+		p.openPacket()
 	}
 	if p.open {
-		p.emit()
+		p.sendPacket()
 	}
 	if p.sent.Packets > 0 {
-		p.last, p.heard = p.told.Start, p.told.Held
+		p.last, p.lastHeld = p.flush.Start, p.flush.Held
 	}
 	p.sent.Err = cmp.Or(p.sent.Err, cmp.Or(p.errs...))
 	return p.sent

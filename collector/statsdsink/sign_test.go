@@ -46,7 +46,7 @@ func TestStatsDSignsEachPacket(t *testing.T) {
 		}
 	}
 	out.all = nil
-	s.SendOrigins(t.Context(), time.Now(), []collector.Origin{{Rule: []byte("terms"), Text: []byte("q=1"), Kind: 'r', Name: []byte("GET /s"), N: 3}})
+	s.SendOrigins(t.Context(), time.Now(), []collector.KeyOrigin{{Rule: []byte("terms"), Text: []byte("q=1"), Kind: 'r', Name: []byte("GET /s"), N: 3}})
 	if len(out.all) != 1 {
 		t.Fatalf("%d packets of origins", len(out.all))
 	}

@@ -26,23 +26,23 @@ type Sink struct {
 	name     []byte
 }
 
-// sinkRule is how a rule's counts are written, and where they go.
+// sinkRule is how a rule's counts are written, and which packer gets them.
 type sinkRule struct {
 	prefix string
 	head   int     // length of what comes before the key in a line's name
-	home   *packer // of all keys; nil: each key has its own
+	home   *packer // of all keys; nil if each key has its own
 	// overlaps: the rule has totals.
 	overlaps bool
-	number   int // among those with thresholds, -1: none
+	number   int // among those with thresholds; -1 if it has none
 }
 
-// takes reports whether a count is sent: it is of a key, or our own listener reads the
-// lines. Another would make a series of what is no key's.
-func (s *Sink) takes(r *sinkRule, c *collector.Count) bool {
+// sends reports whether a count is sent: it is a key's, or our own listener reads the
+// lines. Another one would make a series of it.
+func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
 	return s.packers[0].meta && s.encoding != wire.Strict || !hotparam.IsAgain(c.Text) && !(r.overlaps && hotparam.IsTotal(c.Text))
 }
 
-// New makes the sink. Addresses are dialled at the first send, and again after
+// New returns a sink. Addresses are dialled at the first send, and again after
 // errors and, over UDP, from time to time, so they need not exist yet.
 func New(c Config) (*Sink, error) {
 	if c.Instance == "" {
@@ -66,7 +66,7 @@ func New(c Config) (*Sink, error) {
 	return newWithSenders(senders, c)
 }
 
-// newWithSenders makes the sink with these senders, one for each address.
+// newWithSenders returns a sink with these senders, one for each address.
 func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 	s := &Sink{encoding: c.Encoding, rules: make(map[string]*sinkRule), homes: newRendezvous(c.Addrs)}
 	parts := [][]statsd.Sender{senders}
@@ -79,7 +79,7 @@ func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 		if err != nil {
 			return nil, fmt.Errorf("statsdsink: client: %w", err)
 		}
-		p.only = len(parts) == 1
+		p.soleDestination = len(parts) == 1
 		if c.Key != nil {
 			p.mac = wire.NewMAC(c.Key)
 		}
@@ -102,13 +102,13 @@ func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 		}
 		s.rules[rule.ID] = r
 	}
-	s.agree(c.Rules, ruled)
+	s.markRules(c.Rules, ruled)
 	return s, nil
 }
 
-// agree has packets tell for which rules something is told; ruled is how many have
-// thresholds.
-func (s *Sink) agree(rules *hotparam.Rules, ruled int) {
+// markRules has packets state the rules by which they were made. ruled is how many rules
+// have thresholds.
+func (s *Sink) markRules(rules *hotparam.Rules, ruled int) {
 	for _, p := range s.packers {
 		if s.Groups() {
 			p.head.Groups = wire.GroupsMark(rules)
@@ -119,12 +119,12 @@ func (s *Sink) agree(rules *hotparam.Rules, ruled int) {
 	}
 }
 
-// Send implements [collector.Sink]. With several addresses what is told of the flush is
-// told to all of them, but Aged, which is a sum, to one. With SpreadAll counts
-// have failed when no address took them; Err tells of any address that takes
-// nothing, whether or not counts were lost by that.
+// Send implements [collector.Sink]. With several addresses all of them get what the flush
+// states, but Aged, which is a sum, goes to one. With SpreadAll counts have failed if no
+// address took them; Err is of any address that takes nothing, whether or not counts were
+// lost by that.
 func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
-	s.begin(flush)
+	s.beginFlush(flush)
 	var sent collector.Sent
 	for i := range counts {
 		c := &counts[i]
@@ -134,14 +134,14 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 			sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
 			continue
 		}
-		if !s.takes(r, c) {
+		if !s.sends(r, c) {
 			continue
 		}
 		s.name = append(s.name[:0], r.prefix...)
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
-		p := s.home(r, s.name[r.head:])
-		p.next(c)
-		p.rule = r.number
+		p := s.packerOf(r, s.name[r.head:])
+		p.prepareLine(c)
+		p.lineRule = r.number
 		if c.Account.Number != 0 {
 			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
 			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // it keeps what goes wrong to itself
@@ -153,9 +153,9 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 	}
 	s.sendHeldBack(flush.HeldBack)
 	for _, p := range s.packers {
-		must := len(counts) == 0 || p.due(&flush)
-		p.quiet = !p.begun()
-		addSent(&sent, p.end(must))
+		must := len(counts) == 0 || p.mustHear(&flush)
+		p.quiet = !p.hasBegun()
+		addSent(&sent, p.endFlush(must))
 	}
 	return sent
 }
@@ -168,8 +168,8 @@ func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
 		if r == nil || r.home == nil {
 			continue // all keys of a rule with a share have one home
 		}
-		r.home.next(&collector.Count{})
-		r.home.held = g.N
+		r.home.prepareLine(&collector.Count{})
+		r.home.lineHeldBack = g.N
 		s.name = wire.AppendHeldBack(s.name[:0], s.encoding, r.prefix, g.Group, g.N)
 		_, _ = r.home.Send(s.name) // it keeps what goes wrong to itself
 	}
@@ -177,40 +177,40 @@ func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
 
 // SendOrigins implements [collector.OriginSink]: origins go where the key's counts go. A
 // StatsD that is not ours gets none.
-func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.Origin) collector.Sent {
+func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
 	var sent collector.Sent
 	if !s.packers[0].meta {
 		return sent
 	}
 	head := &s.packers[0].head
-	s.begin(collector.Flush{Start: start, Now: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
+	s.beginFlush(collector.Flush{Start: start, Now: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
 	for i := range origins {
 		o := &origins[i]
 		r, ok := s.rules[string(o.Rule)]
 		if !ok {
-			continue // its counts tell of that
+			continue // Send has reported that
 		}
 		s.name = s.encoding.Append(s.name[:0], o.Text)
-		p := s.home(r, s.name)
+		p := s.packerOf(r, s.name)
 		s.name = wire.AppendOrigin(s.name[:0], s.encoding, r.prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
-		p.next(&collector.Count{})
+		p.prepareLine(&collector.Count{})
 		_, _ = p.Send(s.name) // it keeps what goes wrong to itself
 	}
 	for _, p := range s.packers {
-		addSent(&sent, p.end(false))
+		addSent(&sent, p.endFlush(false))
 	}
 	return sent
 }
 
-func (s *Sink) begin(f collector.Flush) {
+func (s *Sink) beginFlush(f collector.Flush) {
 	for _, p := range s.packers {
-		p.begin(f)
+		p.beginFlush(f)
 		f.Aged = 0
 	}
 }
 
-// home is where the counts of an encoded key go.
-func (s *Sink) home(r *sinkRule, key []byte) *packer {
+// packerOf returns the packer that gets the counts of an encoded key.
+func (s *Sink) packerOf(r *sinkRule, key []byte) *packer {
 	if r.home != nil {
 		return r.home
 	}

@@ -40,7 +40,7 @@ type socket struct {
 	conn net.Conn
 	made time.Time       // when conn was
 	gone <-chan struct{} // closed when the other side has closed its end of a stream
-	err  error           // why there is no conn, or why it takes nothing; nil: all is well
+	err  error           // why there is no conn, or why it takes nothing; nil if all is well
 
 	rest   time.Time     // until when nothing is sent
 	doubt  time.Time     // until when what is sent is told as failed
@@ -74,7 +74,7 @@ func (s *socket) Send(packet []byte) (n int, err error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			s.rest = time.Now().Add(stuckFor)
 		}
-		if !s.breaks(err) {
+		if !s.isBroken(err) {
 			return n, s.err
 		}
 		if s.drop(); n > 0 {
@@ -92,13 +92,13 @@ func (s *socket) write(packet []byte) (int, error) {
 	if s.addr.IsStream() {
 		return s.writeLines(packet)
 	}
-	n, err := s.put(packet)
+	n, err := s.writeWithin(packet)
 	if s.addr.Network == "udp" && errors.Is(err, syscall.ECONNREFUSED) {
 		// That nobody listens is the answer to the packet before, which was lost and
 		// told as sent; so this one goes out and is told as failed in its stead:
 		// while nobody listens every packet but the first is, and the failure does
 		// not come and go with each packet.
-		_, _ = s.put(packet)
+		_, _ = s.writeWithin(packet)
 	}
 	return n, err
 }
@@ -111,7 +111,7 @@ func (s *socket) writeLines(packet []byte) (int, error) {
 		return 0, err
 	}
 	s.buf = append(append(s.buf[:0], packet...), '\n')
-	n, err := s.put(s.buf)
+	n, err := s.writeWithin(s.buf)
 	if n > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 		s.left, err = s.buf[n:], nil
 	}
@@ -123,15 +123,15 @@ func (s *socket) finish() error {
 	if len(s.left) == 0 {
 		return nil
 	}
-	n, err := s.put(s.left)
+	n, err := s.writeWithin(s.left)
 	s.left = s.left[n:]
 	return err
 }
 
-// put writes bytes within the deadline. Where that has passed without a byte they
-// are tried again: it may have been we who were not running, and a socket that has
+// writeWithin writes bytes within the deadline. If that has passed without a byte it
+// tries again: it may have been we who were not running, and a socket that has
 // room takes them at once.
-func (s *socket) put(b []byte) (int, error) {
+func (s *socket) writeWithin(b []byte) (int, error) {
 	start := time.Now()
 	if start.Sub(s.since) >= stuckFor {
 		s.since, s.waited = start, 0
@@ -149,15 +149,15 @@ func (s *socket) put(b []byte) (int, error) {
 	return n, err
 }
 
-// breaks tells whether a connection is of no use after an error. A UDP socket is
+// isBroken reports whether a connection is of no use after an error. A UDP socket is
 // of use whatever happens; of the others one that is full is: some systems say so
 // of a Unix socket by ENOBUFS.
-func (s *socket) breaks(err error) bool {
+func (s *socket) isBroken(err error) bool {
 	return s.addr.Network != "udp" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, syscall.ENOBUFS)
 }
 
-// connect sees to it that there is a connection, and over UDP in time a new one. It
-// tells why packets are not taken, as far as is known.
+// connect dials if there is no connection, and over UDP from time to time a new one. It
+// returns why packets are not taken, as far as is known.
 func (s *socket) connect() error {
 	select {
 	case <-s.gone:
@@ -166,14 +166,14 @@ func (s *socket) connect() error {
 	default: // or a nil channel
 	}
 	if d, ok := s.dialer.dial(s.conn != nil); ok {
-		s.took(d)
+		s.adopt(d)
 	}
 	return s.err
 }
 
-// took takes what came of a dial; the old connection stays where there is no new
+// adopt takes over the connection that was dialled; the old one stays if there is no new
 // one.
-func (s *socket) took(d dialed) {
+func (s *socket) adopt(d dialed) {
 	if d.err != nil {
 		if s.conn == nil {
 			s.err = fmt.Errorf("statsd %s: %w", s.addr, d.err)

@@ -234,11 +234,11 @@ func TestSpreadHeartbeatGoesToAll(t *testing.T) {
 func TestOriginsFollowTheirKeys(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 3)
 	var counts []collector.Count
-	var origins []collector.Origin
+	var origins []collector.KeyOrigin
 	for i := range 30 {
 		c := count([]string{"each", "whole"}[i%2], fmt.Sprint("GET /search?q=", i), 1)
 		counts = append(counts, c)
-		origins = append(origins, collector.Origin{Rule: c.Rule, Text: c.Text, Kind: wire.Route, Name: []byte("r"), N: 1})
+		origins = append(origins, collector.KeyOrigin{Rule: c.Rule, Text: c.Text, Kind: wire.Route, Name: []byte("r"), N: 1})
 	}
 	s.Send(t.Context(), collector.Flush{Start: time.Unix(1, 0), Held: 2}, counts)
 	sent := s.SendOrigins(t.Context(), time.Unix(2, 0), origins)

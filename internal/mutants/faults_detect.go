@@ -229,7 +229,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "the sum of accounts is that of all", File: "collector/statsdsink/packer.go",
-		Old: "p.sums.Loose += uint64(p.count.N)", New: "p.sums.Booked += uint64(p.count.N)",
+		Old: "p.sums.Loose += uint64(p.line.N)", New: "p.sums.Booked += uint64(p.line.N)",
 		Test: "TestAccountsAreTold",
 	},
 }
