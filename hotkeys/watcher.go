@@ -82,11 +82,11 @@ type Watcher struct {
 	lostSince  time.Time     // polls have found changes missing in Redis since; likewise
 	rearm      chan struct{} // the next end has changed
 
-	mu    sync.Mutex // guards the rest; held while the target is changed, never during a call
-	state state
-	shown wire.HotVersion // what the target was told last
-	told  told            // likewise, of the fleet
-	next  time.Time       // when what is in force changes by itself
+	mu         sync.Mutex // guards the rest; held while the target is changed, never during a call
+	state      state
+	shown      wire.HotVersion // what the target has
+	shownFleet fleetMark       // likewise, of the fleet
+	next       time.Time       // when what is in force changes by itself
 
 	stats watcherStats
 }
@@ -144,7 +144,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 		deaf:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
 		hints:  hints{seed: maphash.MakeSeed()},
-		state:  state{entries: make(map[string]*held)},
+		state:  state{entries: make(map[string]*heldEntry)},
 	}, nil
 }
 
@@ -161,7 +161,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer w.mu.Unlock()
 	w.state.beat = time.Time{}
 	w.show()
-	w.state = state{entries: make(map[string]*held)}
+	w.state = state{entries: make(map[string]*heldEntry)}
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (w *Watcher) fade(ctx context.Context) {
 // show makes the target agree with the state as it is now. The caller holds mu.
 func (w *Watcher) show() {
 	now := time.Now()
-	change, next := w.state.step(now)
+	change, next := w.state.nextChange(now)
 	if version := w.state.version; version != w.shown || !change.Empty() {
 		w.shown = version
 		s := version.String()
