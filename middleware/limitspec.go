@@ -73,27 +73,24 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 	if l.Algorithm.Custom() && s.algorithms[l.Algorithm] == nil {
 		return nil, fmt.Errorf("limit.algorithm %q: the guard has none of this name: give it by WithAlgorithm", l.Algorithm)
 	}
-	quota := b.quotaOf(s)
-	s.quota.Store(quota)
+	s.quota.Store(b.quotaOf(s))
 	switch {
-	case s.isExact() && b.opts.backend == nil:
+	case !s.isExact():
+		return s, b.makeBuckets(s, r)
+	case b.opts.backend == nil:
 		return nil, errNoBackend
-	case s.isExact():
-		return s, nil
-	case len(r.Hot) > 0:
-		_, err := s.newBucket(quota) // as each of its keys will have
-		return s, err
 	}
-	return s, b.makeBuckets(s, r.keyless())
+	return s, nil
 }
 
 // quotaOf returns the limit's quota, or this instance's part of it. If it has not changed
 // it is the very same, so that buckets need not.
 func (b *specBuilder) quotaOf(s *limitSpec) *hotparam.Quota {
-	quota := s.limit.Quota.WithDefaults()
+	instances := 1
 	if s.limit.Scope == hotparam.ScopeShare {
-		quota, _ = limiter.Share(&s.limit.Quota, b.instances)
+		instances = b.instances
 	}
+	quota, _ := limiter.Share(&s.limit.Quota, instances)
 	if old := b.old[s.name]; old != nil {
 		if q := old.quota.Load(); q != nil && *q == quota {
 			return q
@@ -118,31 +115,34 @@ func (b *specBuilder) makePermits(s *limitSpec) (err error) {
 
 // makeBuckets makes the buckets of a rule without hot, or takes over the old ones, unless
 // they are of another kind. An old one changes its quota only when all rules are made.
-func (b *specBuilder) makeBuckets(s *limitSpec, keyless bool) error {
+// For a rule with hot it checks that the buckets of its keys can be made.
+func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 	quota := s.quota.Load()
 	fresh := func() (err error) {
-		if keyless {
+		if r.keyless() {
 			s.single, err = s.newBucket(quota)
 		} else {
 			s.keyed, err = limiter.NewKeys(quota, b.opts.maxKeys, s.algorithms)
 		}
 		return err
 	}
-	old := b.old[s.name]
-	if old == nil || keyless && old.single == nil || !keyless && old.keyed == nil {
-		return fresh()
-	}
-	if keyless {
+	if old := b.old[s.name]; old != nil && r.keyless() {
 		s.single = old.single
-	} else {
+	} else if old != nil {
 		s.keyed = old.keyed
 	}
-	b.adopt = append(b.adopt, func(now time.Duration) error {
-		if s.setQuota(quota, now) == nil {
-			return nil
-		}
+	switch {
+	case len(r.Hot) > 0:
+	case s.single != nil || s.keyed != nil:
+		b.adopt = append(b.adopt, func(now time.Duration) error {
+			if s.setQuota(quota, now) == nil {
+				return nil
+			}
+			return fresh()
+		})
+	default:
 		return fresh()
-	})
+	}
 	_, err := s.newBucket(quota)
 	return err
 }
