@@ -9,10 +9,10 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// Cost is what a request turned out to cost. A rule takes of it what it counts.
+// Cost is what a request turned out to cost. Each rule uses the part that it counts.
 type Cost struct {
 	Bytes int64         // of the response's body
-	Units int64         // as the handler reckons
+	Units int64         // as the handler counts them
 	Time  time.Duration // that the handler took
 }
 
@@ -20,8 +20,8 @@ type Cost struct {
 // as many units or milliseconds.
 const maxCost = 1 << 40
 
-// in is the cost in a rule's unit: whole milliseconds rounded up.
-func (c *Cost) in(u hotparam.Unit) int64 {
+// inUnit returns the cost in a rule's unit, in whole milliseconds rounded up.
+func (c *Cost) inUnit(u hotparam.Unit) int64 {
 	n := int64(0)
 	switch u {
 	case hotparam.Requests:
@@ -39,9 +39,9 @@ func (c *Cost) in(u hotparam.Unit) int64 {
 	return min(max(n, 0), maxCost)
 }
 
-// Ticket is a request that passed, and of which [Ticket.End] tells that it is done,
-// and what it cost. One that is never ended costs nothing, but keeps its permits for
-// ever, where rules have concurrency. A nil *Ticket costs and holds nothing.
+// Ticket is a request that passed and is not done: [Ticket.End] ends it and charges what
+// it cost. A ticket that is never ended costs nothing, but if rules have concurrency it
+// keeps its permits for ever. A nil *Ticket costs and holds nothing.
 type Ticket struct {
 	guard  *Guard
 	owed   []owed
@@ -76,8 +76,8 @@ func (g *Guard) Begin(req Request) (d hotparam.Decision, t *Ticket) {
 	return d, g.check(&req, true, &d).ticket
 }
 
-// reuse keeps the ticket for another request. One that had leases is not kept: who
-// ends it twice would give back another's.
+// reuse returns the ticket to the pool. One that had leases is dropped: ending it twice
+// would give back another request's.
 func (t *Ticket) reuse() {
 	const keep = 64 << 10
 	held := len(t.leases) > 0
@@ -146,7 +146,7 @@ func (t *Ticket) charge(cost Cost) {
 	charged := false
 	for i := range t.owed {
 		o := &t.owed[i]
-		if n := cost.in(o.rule.Count); n > 0 {
+		if n := cost.inUnit(o.rule.Count); n > 0 {
 			g.charge(o, now, t.keys[o.from:o.to], n)
 			charged = true
 		}
@@ -179,7 +179,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 // spent is what a handler says that its request costs, by way of the context.
 type spent struct {
 	units atomic.Int64
-	outer *spent // of a guard further out; nil: there is none
+	outer *spent // of a guard further out, or nil
 }
 
 type spentKey struct{}

@@ -124,7 +124,7 @@ type Stats struct {
 	Limited int64 // requests that were refused
 	Blocked int64 // of these, those with a value that a rule blocks
 	Busy    int64 // of these, those that found as many being served as may be
-	Away    int64 // of these, those that no backend could decide on
+	Away    int64 // of these, those refused because the backend was away
 	Served  int64 // of these, those that were answered in place of the handler
 	// Undecided is asks of a backend that it could not answer, though it is there:
 	// requests that had gone, or what it cannot do.

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// HeaderStyle is how a response tells of the limit that its request was held to.
+// HeaderStyle is how a response states the limit that its request was held to.
 type HeaderStyle uint8
 
 // Header styles.
@@ -24,9 +24,9 @@ const (
 // headers are the styles that are in use.
 type headers struct{ draft, legacy bool }
 
-// WithHeaders has responses tell of the limit that decided: the tightest of those
-// that allowed the request, or the one that refused it. Its name is the rule's id. No
-// style: RateLimitHeaders.
+// WithHeaders has responses state the limit that decided: the tightest of those that
+// allowed the request, or the one that refused it. Its name is the rule's id. Without
+// styles it is RateLimitHeaders.
 //
 //	RateLimit-Policy: "search";q=100;w=60
 //	RateLimit: "search";r=50;t=30

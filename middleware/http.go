@@ -99,13 +99,13 @@ const (
 
 // Refuse answers a request that was refused, with a problem body (RFC 9457):
 //
-//   - 429 (RFC 6585) for one over its limit: it asks too often;
-//   - 503 (RFC 9110, 15.6.4) where as many as may be are being served, or who decides
-//     is away: whoever asks, the service has no room now;
-//   - 403 where no rule matches, or a rule blocks a value.
+//   - 429 (RFC 6585): the client exceeded its limit;
+//   - 503 (RFC 9110, 15.6.4): as many requests are being served as may be, or the backend
+//     that decides is away;
+//   - 403: no rule matches, or a rule blocks a value.
 //
-// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3); there is none where
-// no retry can pass. It tells the rule's id but no parameter.
+// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3). There is none if no
+// retry can pass. The body has the rule's id but no parameter.
 func Refuse(w http.ResponseWriter, _ *http.Request, d hotparam.Decision) {
 	p := problem{Type: quotaExceeded, Status: http.StatusTooManyRequests, Violated: []string{d.Rule}}
 	seconds := wholeSeconds(d.RetryAfter)
