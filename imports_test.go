@@ -27,15 +27,17 @@ var arrows = map[string][]string{
 	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
 	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
-	"hotkeys":             {"hotparam", "wire", "internal/secret"},
+	"hotset":              {"hotparam"},
+	"hotkeys":             {"hotparam", "wire", "hotset", "internal/secret"},
 
+	"collector/statsdsink":      {"hotparam", "wire", "collector"},
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
 	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/internal/breaker":  nil,
 	"limiter/internal/calendar": {"hotparam"},
-	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter", "limiter/semaphore"},
+	"middleware":                {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -58,10 +60,10 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
-	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "internal/accesslog", "internal/exact"},
+	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
@@ -83,30 +85,42 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 
-// standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "kafka"}
+// standardOnly are the packages that, with all that they import, bring nothing but the
+// standard library and our own packages into a build. So an API that is guarded takes no
+// Redis, no Kafka and no StatsD client with it until its program asks for one.
+var standardOnly = []string{"hotparam", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
 
-// testOnly are import paths, with all below them, that only tests may import, and
-// the packages which are excepted because they are themselves made for tests, or
-// are a program that runs without a real server.
+// testOnly are import paths, with all below them, that only tests and the demo may
+// import, and the packages which are excepted because they are themselves made for
+// tests, or are a program that runs without a real server. No public package has them
+// among all that it imports, by whatever way.
 var testOnly = map[string][]string{
 	"testing":                            {"internal/testenv", "internal/chaos", "limiter/limitertest"},
 	"pgregory.net/rapid":                 {"limiter/limitertest"},
 	"go.uber.org/goleak":                 {"internal/testenv"},
 	"github.com/testcontainers":          {"internal/testenv"},
 	"github.com/moby":                    {"internal/testenv"},
+	"github.com/docker":                  nil,
 	"github.com/alicebob/miniredis":      {"internal/demo"},
+	"charm.land/bubbletea":               {"cmd/hotparam"},
+	"charm.land/lipgloss":                {"cmd/hotparam"},
 	"github.com/twmb/franz-go/pkg/kfake": {"internal/kafkafake"},
 	module + "/internal/testenv":         {"internal/chaos"},
 	module + "/limiter/limitertest":      nil,
 }
 
+// mainOnly are import paths that only a main package may import, since they are the
+// program's to choose: time/tzdata is 450 KB of a binary.
+var mainOnly = []string{"time/tzdata"}
+
 type goPackage struct {
 	ImportPath string
+	Name       string
+	Standard   bool
 	Imports    []string
 }
 
@@ -130,14 +144,35 @@ func TestImportsPointOneWay(t *testing.T) {
 			if inModule(imported) && !slices.Contains(allowed, shortName(imported)) {
 				t.Errorf("%s imports %s; it may import only %q (see arrows in imports_test.go)", p.name(), shortName(imported), allowed)
 			}
-			if !isStandard(imported) && !inModule(imported) && slices.Contains(standardOnly, p.name()) {
-				t.Errorf("%s imports %s; it may import only the standard library", p.name(), imported)
+			if p.Name != "main" && slices.Contains(mainOnly, imported) {
+				t.Errorf("%s imports %s, which is for a main package to choose", p.name(), imported)
+			}
+		}
+	}
+}
+
+func TestRequestPathIsStandardLibrary(t *testing.T) {
+	all := listAll(t)
+	for _, name := range standardOnly {
+		for imported, by := range all.reach(t, name) {
+			if p := all[imported]; !p.Standard && !inModule(imported) {
+				t.Errorf("%s brings %s, which %s imports; it may bring only the standard library and our own packages", name, imported, by)
 			}
 		}
 	}
 }
 
 func TestTestLibrariesStayInTests(t *testing.T) {
+	all := listAll(t)
+	for _, name := range everythingPublic {
+		for imported, by := range all.reach(t, name) {
+			for library := range testOnly {
+				if library != "testing" && isBelow(imported, library) { // a client may import testing
+					t.Errorf("%s brings %s, which %s imports and only tests may", name, imported, by)
+				}
+			}
+		}
+	}
 	for _, p := range listPackages(t) {
 		for _, imported := range p.Imports {
 			for library, excepted := range testOnly {
@@ -149,9 +184,53 @@ func TestTestLibrariesStayInTests(t *testing.T) {
 	}
 }
 
+// packageGraph are packages by their import paths.
+type packageGraph map[string]goPackage
+
+// listAll lists the module's packages and all that they import.
+func listAll(t *testing.T) packageGraph {
+	t.Helper()
+	all := make(packageGraph)
+	for _, p := range list(t, "-deps", "./...") {
+		all[p.ImportPath] = p
+	}
+	return all
+}
+
+// reach returns the packages that one of ours imports, by whatever way, each with one
+// that imports it.
+func (g packageGraph) reach(t *testing.T, name string) map[string]string {
+	t.Helper()
+	path := module + "/" + name
+	if name == "hotparam" {
+		path = module
+	}
+	if _, ok := g[path]; !ok {
+		t.Fatalf("there is no package %s", name)
+	}
+	by := make(map[string]string)
+	for next := []string{path}; len(next) > 0; {
+		from := next[0]
+		next = next[1:]
+		for _, imported := range g[from].Imports {
+			if _, seen := by[imported]; !seen && imported != "C" {
+				by[imported] = from
+				next = append(next, imported)
+			}
+		}
+	}
+	return by
+}
+
+// listPackages lists the module's packages.
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	return list(t, "./...")
+}
+
+func list(t *testing.T, args ...string) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Standard,Imports"}, args...)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -180,11 +259,4 @@ func inModule(path string) bool { return isBelow(path, module) }
 
 func isBelow(path, parent string) bool {
 	return path == parent || strings.HasPrefix(path, parent+"/")
-}
-
-// isStandard uses what the go command promises: only paths outside of the standard
-// library have a dot in their first element.
-func isStandard(path string) bool {
-	first, _, _ := strings.Cut(path, "/")
-	return !strings.Contains(first, ".")
 }

@@ -187,7 +187,7 @@ func (q *param) among(names []Param) bool { return q.indexIn(names) >= 0 }
 // indexIn returns which of names has the parameter's source and name; -1 if none has.
 func (q *param) indexIn(names []Param) int {
 	for i := range names {
-		if q.name() == names[i].Name && q.source == names[i].Source {
+		if q.source == names[i].Source && q.name() == names[i].Name {
 			return i
 		}
 	}

@@ -143,7 +143,7 @@ func (r Route) Matches(method, path string) bool {
 	return r.pathMatches(path)
 }
 
-func (r Route) pathMatches(path string) bool {
+func (r *Route) pathMatches(path string) bool {
 	if r.exact != "" {
 		return path == r.exact
 	}
@@ -187,19 +187,23 @@ func (r Route) Values(path string, f func(name, value string)) bool {
 	return r.walk(path, f)
 }
 
-func (r Route) walk(path string, f func(name, value string)) bool {
+func (r *Route) walk(path string, f func(name, value string)) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false
 	}
 	rest := path[1:]
-	for i, s := range r.segments {
+	for i := range r.segments {
+		s := &r.segments[i]
 		if r.subtree && s.name != "" && i == len(r.segments)-1 && !strings.HasSuffix(r.path, "/") {
 			if f != nil {
 				f(s.name, rest)
 			}
 			return true
 		}
-		part, tail, more := strings.Cut(rest, "/")
+		part, tail, more := rest, "", false
+		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+			part, tail, more = rest[:slash], rest[slash+1:], true
+		}
 		switch {
 		case s.name == "" && part != s.literal, s.name != "" && part == "":
 			return false

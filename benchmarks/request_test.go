@@ -20,6 +20,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -127,7 +128,7 @@ func BenchmarkRequest(b *testing.B) {
 func BenchmarkRequestRefused(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
 		g := newGuard(b, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}, nil)
-		g.HotSet().Replace("", []hotparam.Hot{{Key: hotparam.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}})
+		g.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{{Key: hotparam.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}}})
 		g.Check(search("q=1&b=2")) // the one that passes
 		b.ReportAllocs()
 		for b.Loop() {
@@ -156,7 +157,7 @@ func search(query string) middleware.Request {
 func newGuard(b *testing.B, limit *hotparam.Limit, queries []string) *middleware.Guard {
 	b.Helper()
 	rules := rules(b, "GET /search", unreachable, limit)
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{socket(b)}})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{socket(b)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// AccountSink is a [Sink] whose receiver reads accounts: hot keys and candidates are
-// told with what they have counted in all, so that it makes up for lost packets.
+// AccountSink is a [Sink] whose receiver reads accounts: hot keys and candidates are sent
+// with what they have counted in all, so that it makes up for lost packets.
 type AccountSink interface {
+	// Accounts reports whether the receiver reads accounts.
 	Accounts() bool
 }
 
-// account is a key's [wire.Account], and when it was told last.
+// account is a key's [wire.Account], and when it was sent last.
 type account struct {
 	wire.Account
 	spoke   int64  // the start of the last line
@@ -41,8 +42,8 @@ func (c *Collector) isKept(a *account) bool {
 	return a.Number != 0 && c.start-a.spoke < int64(keepAccount)
 }
 
-// accountOf returns the account of a slot's key, which is new if it has been opened
-// now; nil: it has none.
+// accountOf returns the account of a slot's key, or nil if it has none, and whether it has
+// been opened now.
 func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 	if !c.accounts {
 		return nil, false
@@ -83,20 +84,20 @@ func (a *account) book(n uint64) wire.Account {
 	return a.Account
 }
 
-// toldAccount notes that a slot's account is told with its counts.
-func (c *Collector) toldAccount(s *shard, at int, a *account) {
+// recordAccount records that a slot's account is sent with its counts.
+func (c *Collector) recordAccount(s *shard, at int, a *account) {
 	if a != nil {
 		a.spoke, a.flush, a.repeats = c.start, c.flushes, accountRepeats
 		s.repeats.set(at)
 	}
 }
 
-// repeat tells the accounts again that are due, as far as there are lines left.
-func (c *Collector) repeat() {
+// repeatAccounts sends the accounts again that are due, as far as there are lines left.
+func (c *Collector) repeatAccounts() {
 	if !c.accounts {
 		return
 	}
-	c.remind()
+	c.remindAccounts()
 	left := c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -117,9 +118,9 @@ func (c *Collector) repeat() {
 	}
 }
 
-// remind has the accounts told of all keys that are hot or suspect and were not told
-// of late. One that never came here gets an account too.
-func (c *Collector) remind() {
+// remindAccounts sends the accounts of all keys that are hot or suspect and whose account
+// was not sent of late. A key that never came here gets an account too.
+func (c *Collector) remindAccounts() {
 	since := c.start - c.reminded
 	if 0 <= since && since < int64(remindEvery) {
 		return

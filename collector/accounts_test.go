@@ -1,153 +1,33 @@
 package collector
 
 import (
+	"context"
 	"fmt"
-	"maps"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/wire"
 )
 
-// accountsOf are the accounts that packets tell, by key, and what they and other lines
-// add up to.
-func accountsOf(t *testing.T, sent []string) (told map[string]wire.Account, booked, loose uint64) {
-	t.Helper()
-	told = make(map[string]wire.Account)
-	for _, packet := range sent {
-		lines := strings.Split(packet, "\n")
-		m, err := wire.ParseMeta([]byte(lines[0]))
-		if err != nil || !m.Sums.Told {
-			t.Fatalf("%q: %v", lines[0], err)
-		}
-		if m.Sums.Booked != booked || m.Sums.Loose != loose {
-			t.Errorf("%q, want %d on accounts and %d on none before it", lines[0], booked, loose)
-		}
-		for _, line := range lines[1:] {
-			rest, a, ok := wire.CutAccount([]byte(line))
-			l, err := wire.ParseLine(rest)
-			if err != nil {
-				t.Fatalf("%q: %v", line, err)
-			}
-			if !ok {
-				loose += uint64(l.N)
-				continue
-			}
-			booked += uint64(l.N)
-			told[string(l.Key)] = a
-		}
-	}
-	return told, booked, loose
+// accountSums is a sink whose receiver reads accounts and adds up groups. It keeps the
+// counts of each flush.
+type accountSums struct{ flushes [][]Count }
+
+func (s *accountSums) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
+	s.flushes = append(s.flushes, append([]Count(nil), counts...))
+	return Sent{Lines: int64(len(counts)), Packets: 1}
 }
 
-// Candidates, hot keys and suspects are told with what they have counted in all, and so
-// again in the next flushes; hot keys and suspects once a second anyhow, also those that
-// never came. Other keys have no account.
-func TestAccountsAreTold(t *testing.T) {
-	rules := ruled(over(400, time.Second))
-	out := &packets{}
-	sink, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, Instance: "api-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCollector(t, Config{Sink: sink, Rules: rules})
-	key := func(text string) hotparam.Key { return hotparam.Key{Rule: rules.Rules[0].ID, Text: text} }
-	add := func(text string, n uint64) {
-		member := []byte(key(text).String())
-		c.Add(hotparam.Hash(member), member, n)
-	}
-	now, all := time.Unix(1_700_000_000, 0), []string(nil)
-	flush := func() map[string]uint64 {
-		now = now.Add(hotparam.FlushEvery)
-		out.all = nil
-		c.Flush(t.Context(), now)
-		all = append(all, out.all...)
-		told := make(map[string]uint64)
-		for _, packet := range out.all {
-			for _, line := range strings.Split(packet, "\n")[1:] {
-				if rest, a, ok := wire.CutAccount([]byte(line)); ok {
-					l, _ := wire.ParseLine(rest)
-					told[string(l.Key)] = a.Total
-				}
-			}
-		}
-		return told
-	}
-	check := func(what string, want map[string]uint64) {
-		t.Helper()
-		if got := flush(); !maps.Equal(got, want) {
-			t.Errorf("%s: told %v, want %v", what, got, want)
-		}
-	}
-	add("candidate", 150)
-	add("cold", 1)
-	check("a candidate", map[string]uint64{"candidate": 150})
-	add("candidate", 5)
-	add("cold", 1)
-	check("once more", map[string]uint64{"candidate": 155})
-	for i := range 3 {
-		check(fmt.Sprint("repeat ", i+1), map[string]uint64{"candidate": 155})
-	}
-	check("silence", nil)
-	c.Steer(hotparam.Fleet{Instances: 1, Suspects: []hotparam.Key{key("suspect")}}, []hotparam.Key{key("candidate")})
-	for range 3 {
-		flush()
-	}
-	check("told that they are hot", nil)
-	told := make(map[string]int)
-	for range 30 {
-		for text := range flush() {
-			told[text]++
-		}
-	}
-	if told["candidate"] < 2 || told["suspect"] < 2 || told["candidate"] > 4 || len(told) != 2 {
-		t.Errorf("in three seconds told are %v, want those that are known to be hot each second", told)
-	}
-	if _, booked, loose := accountsOf(t, all); booked != 155 || loose != 2 {
-		t.Errorf("%d are on accounts and %d are not, want 155 and 2", booked, loose)
-	}
-}
-
-// A StatsD that is not ours gets no accounts: the bytes are as ever.
-func TestNoAccountsWithoutMeta(t *testing.T) {
-	rules := ruled(over(400, time.Second))
-	out := &packets{}
-	sink, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, Instance: "api-1", NoMeta: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCollector(t, Config{Sink: sink, Rules: rules})
-	member := []byte(rules.Rules[0].ID + " k")
-	c.Steer(hotparam.Fleet{Instances: 1}, []hotparam.Key{{Rule: rules.Rules[0].ID, Text: "k"}})
-	now := time.Unix(1_700_000_000, 0)
-	for range 5 {
-		c.Add(hotparam.Hash(member), member, 300)
-		now = now.Add(hotparam.FlushEvery)
-		c.Flush(t.Context(), now)
-		now = now.Add(hotparam.FlushEvery)
-		c.Flush(t.Context(), now)
-	}
-	for _, packet := range out.all {
-		if strings.Contains(packet, "|k:") || strings.Contains(packet, ":0|") {
-			t.Errorf("%q", packet)
-		}
-	}
-	if len(out.all) != 5 {
-		t.Errorf("%d packets, want one for each flush with counts", len(out.all))
-	}
-}
+func (s *accountSums) Fit(text []byte) []byte { return text }
+func (s *accountSums) Close() error           { return nil }
+func (s *accountSums) Accounts() bool         { return true }
+func (s *accountSums) Groups() bool           { return true }
 
 // An account that is closed while repeats of it are due takes these with it.
 func TestAClosedAccountIsNotRepeated(t *testing.T) {
 	rules := ruled(over(400, time.Second))
-	out := &packets{}
-	sink, err := NewStatsD(StatsDConfig{Rules: rules, Sender: out, Instance: "api-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCollector(t, Config{Sink: sink, Rules: rules})
+	out := &accountSums{}
+	c := newCollector(t, Config{Sink: out, Rules: rules})
 	member := []byte(rules.Rules[0].ID + " k")
 	now := time.Unix(1_700_000_000, 0)
 	c.Add(hotparam.Hash(member), member, 300)
@@ -157,9 +37,41 @@ func TestAClosedAccountIsNotRepeated(t *testing.T) {
 		now = now.Add(keepAccount)
 		c.Flush(t.Context(), now)
 	}
-	for _, packet := range out.all[1:] {
-		if strings.Contains(packet, ":0|") {
-			t.Errorf("%q", packet)
+	for i, counts := range out.flushes[1:] {
+		for _, count := range counts {
+			if count.N == 0 {
+				t.Errorf("flush %d repeats %+v", i+1, count)
+			}
+		}
+	}
+}
+
+// The keys of a rule with a jump are told on accounts before they rise, as far as that
+// goes; those of other rules are not, nor any while something is held back.
+func TestColdKeysHaveAccounts(t *testing.T) {
+	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.NewFraction(8, 1), Rate: hotparam.Rate{N: 400, Per: time.Second}}.WithDefaults()
+	for name, test := range map[string]struct {
+		hot    hotparam.Threshold
+		budget int
+		want   uint64
+	}{
+		"jump":              {jump, -1, coldAccounts},
+		"rate":              {over(400, time.Second), -1, 0},
+		"jump and no lines": {jump, 100, 0},
+	} {
+		rules := ruled(test.hot)
+		c := newCollector(t, Config{Sink: &accountSums{}, Rules: rules, Budget: test.budget})
+		now := time.Unix(1_700_000_000, 0)
+		for range 2 {
+			for i := range 300 {
+				member := fmt.Appendf(nil, "%s k%d", rules.Rules[0].ID, i)
+				c.Add(hotparam.Hash(member), member, 1)
+			}
+			c.Flush(t.Context(), now)
+			now = now.Add(hotparam.FlushEvery)
+		}
+		if got := c.opened; got > test.want || test.want > 0 && got < test.want {
+			t.Errorf("%s: %d accounts, want %d", name, got, test.want)
 		}
 	}
 }

@@ -51,8 +51,8 @@ func (b *budget) reset() {
 	clear(b.candidates[:])
 }
 
-// note notes that a key with unsent counts could be sent.
-func (b *budget) note(k *note) {
+// add adds a key with unsent counts, which could be sent.
+func (b *budget) add(k *note) {
 	lines := k.lines()
 	if k.delta > 0 {
 		b.fresh++
@@ -79,7 +79,7 @@ func (b *budget) factor() (factor float32) {
 	return float32(math.Ldexp(1, from))
 }
 
-// judge decides, after note was called for all keys; those whose candidates'
+// judge decides, after add was called for all keys; those whose candidates'
 // mark is above their load have been added to the rest.
 func (b *budget) judge(factor float32) verdict {
 	left := b.left() - b.must

@@ -22,7 +22,7 @@ func (c *Collector) absorb(s *shard, t *table, at int, n uint64) {
 	p, recents := &c.profiles.all[k.profile], c.recents(s, at)
 	k.load = float32(p.count(recents, n, c.start))
 	if k.local != 0 || c.candidate(k) {
-		c.locals.count(c, s, t, at, n)
+		c.local.count(c, s, t, at, n)
 	}
 }
 

@@ -18,26 +18,27 @@ const DefaultMaxKeys = 80_000
 // shards is how many parts the keys are spread over, a power of two.
 const shards = 16
 
-// Config is what a [Collector] needs; Sink is required.
+// Config configures a [Collector]. Sink is required.
 type Config struct {
 	// Sink is where the counts go.
 	Sink Sink
 	// Rules are those that are counted: flushes are cut where the panes of their
-	// windows end, and thresholds tell which counts are urgent. Nil: flushes come
-	// each 100 ms, and nothing is urgent.
+	// windows end, and thresholds decide which counts are urgent. If nil, there is a
+	// flush each 100 ms, and nothing is urgent.
 	Rules *hotparam.Rules
 	// MaxKeys bounds how many keys are held at a time; 0 is [DefaultMaxKeys],
 	// about 28 MB.
 	MaxKeys int
 	// Budget is how many lines are sent in 100 ms: keys with few counts are held
 	// back so that it is kept, whatever keys come. Keys that are hot, or may be,
-	// are sent all the same. 0 is [DefaultBudget], negative: no bound.
+	// are sent all the same. 0 means [DefaultBudget], a negative Budget no bound.
 	Budget int
 	// Urgent is how often the counts of keys that may be hot, and are not known to
-	// be, are looked at and, unless the sink is a [PatientSink], sent. 0 is
-	// [DefaultUrgent], negative: nothing is urgent.
+	// be, are looked at and, unless the sink is a [PatientSink], sent. 0 means
+	// [DefaultUrgent]; if it is negative, nothing is urgent.
 	Urgent time.Duration
-	// Log takes what goes wrong, once per change; nil: nothing is logged.
+	// Log gets one line when counts cannot be sent and one when they can be again. If
+	// nil, nothing is logged.
 	Log *slog.Logger
 }
 
@@ -68,11 +69,11 @@ type Collector struct {
 
 	steering  atomic.Pointer[steering]
 	onLocal   atomic.Pointer[func(hotparam.Hot, bool)]
-	onOrigins atomic.Pointer[func(func(Origin) bool)]
+	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
 
 	dropped struct{ full, tooLong, failed atomic.Int64 }
 	sent    struct{ counts, lines, packets, flushes, urgent atomic.Int64 }
-	told    struct{ aged, raised, unsent, held, candidates, factor, local atomic.Int64 }
+	figures struct{ aged, raised, unsent, held, candidates, factor, local atomic.Int64 }
 
 	flusher
 }
@@ -82,7 +83,7 @@ type flusher struct {
 	profiles *profiles
 	steered  *steering
 	budget   budget
-	locals   locals
+	local    localDetector
 
 	start     int64 // of the counts to be taken, in ns since the Unix epoch
 	now       int64
@@ -114,7 +115,7 @@ type flusher struct {
 	// Kept for their room:
 	counts, parts []Count
 	heldBack      []HeldBack
-	origins       []Origin
+	origins       []KeyOrigin
 	keep          []int32
 	spare         books
 	pool          pool
@@ -159,7 +160,7 @@ func New(c Config) (*Collector, error) {
 		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstMark(), col.accounts)
 	}
 	col.spare = newBooks(len(col.shards[0].notes), col.profiles.levels, col.accounts)
-	col.tell()
+	col.publishFigures()
 	return col, nil
 }
 
@@ -168,15 +169,15 @@ func New(c Config) (*Collector, error) {
 // bytes, and is safe for concurrent use. n must be below 2³².
 func (c *Collector) Add(hash uint64, member []byte, n uint64) {
 	if out := c.shardOf(hash).add(hash, member, n); out != added {
-		c.notice(out, n)
+		c.handleOutcome(out, n)
 	}
 }
 
 // shardOf is the shard of a key; its table uses the hash's low bits.
 func (c *Collector) shardOf(hash uint64) *shard { return &c.shards[hash>>60&(shards-1)] }
 
-// notice acts on what an add brought about.
-func (c *Collector) notice(out outcome, n uint64) {
+// handleOutcome counts what an add dropped, and wakes Run where it asks for it.
+func (c *Collector) handleOutcome(out outcome, n uint64) {
 	if out&full != 0 {
 		c.dropped.full.Add(int64(n))
 	}
@@ -195,8 +196,8 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Fit is the text that a key's long text is counted by and known as to all
-// others; most texts are short and stay as they are. See [Sink].
+// Fit returns the text by which a key with this text is counted and known to all others.
+// Most texts are short and stay as they are. See [Sink].
 func (c *Collector) Fit(text []byte) []byte {
 	if len(text) <= AlwaysFits {
 		return text
@@ -204,5 +205,5 @@ func (c *Collector) Fit(text []byte) []byte {
 	return c.sink.Fit(text)
 }
 
-// AlwaysFits is a length that no sink finds too long, so that it is not asked.
+// AlwaysFits is a length that no sink finds too long, so Fit does not ask it.
 const AlwaysFits = 80

@@ -24,7 +24,7 @@ func (c *Collector) room(ctx context.Context) {
 			c.compact(s)
 		}
 	}
-	c.tell()
+	c.publishFigures()
 }
 
 // compact replaces a table that is about to be full, or that a flood left behind,
@@ -152,7 +152,7 @@ func (c *Collector) move(s *shard, t, old *table, at int) bool {
 		}
 	}
 	if k.local != 0 {
-		c.locals.moved(k.local, s, to)
+		c.local.recordMove(k.local, s, to)
 	}
 	c.mark(s, t, to)
 	return true
@@ -175,13 +175,13 @@ func (c *Collector) shed(s *shard, old *table, from *books) {
 		}
 	}
 	for at := range from.notes {
-		c.locals.release(c, from.notes[at].local)
+		c.local.release(c, from.notes[at].local)
 	}
 }
 
 // again adds what a table that was replaced still held to the present one.
 func (c *Collector) again(s *shard, hash uint64, key []byte, n uint64) {
 	if out := s.add(hash, key, n); out != added {
-		c.notice(out, n)
+		c.handleOutcome(out, n)
 	}
 }

@@ -20,7 +20,7 @@ func (c *Collector) Flush(ctx context.Context, start time.Time) {
 	c.flush(ctx, c.lines, false)
 }
 
-// begin tells when the counts that will be taken are of, and what time it is.
+// begin sets when the counts that will be taken are of, and what time it is.
 func (c *Collector) begin(start, now time.Time) {
 	c.start, c.now = start.UnixNano(), now.UnixNano()
 	c.applySteering()
@@ -61,17 +61,17 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 			}
 		})
 	}
-	c.tellGroups()
-	c.repeat()
+	c.takeGroups()
+	c.repeatAccounts()
 	c.budget.spent += len(c.counts) + len(c.parts) + len(c.heldBack)
-	if unsent := c.untold(); len(c.counts)+len(c.parts)+len(c.heldBack) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
+	if unsent := c.unsentBound(); len(c.counts)+len(c.parts)+len(c.heldBack) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
 		c.send(ctx, unsent)
 	}
-	c.locals.advance(c)
+	c.local.advance(c)
 	for i := range c.shards {
 		c.compact(&c.shards[i])
 	}
-	c.tell()
+	c.publishFigures()
 }
 
 // takeCounts takes what was counted. The marks of keys that cannot be candidates
@@ -95,7 +95,7 @@ func (c *Collector) weigh(s *shard) {
 		if k.total() == 0 {
 			s.unsent.unset(at)
 		} else if c.budget.lines >= 0 {
-			c.budget.note(k)
+			c.budget.add(k)
 		}
 	})
 }
@@ -164,8 +164,8 @@ func (c *Collector) holdOfGroup(k *note, t *table, at int, n uint64) {
 	}
 }
 
-// tellGroups takes what is held back of groups, as far as there are lines left.
-func (c *Collector) tellGroups() {
+// takeGroups takes what is held back of groups, as far as there are lines left.
+func (c *Collector) takeGroups() {
 	c.heldBack = c.heldBack[:0]
 	for _, g := range c.profiles.groups {
 		lines := math.MaxInt
@@ -174,14 +174,14 @@ func (c *Collector) tellGroups() {
 		}
 		before := len(c.heldBack)
 		c.heldBack = g.take(c.heldBack, lines)
-		g.told = len(c.heldBack) - before
+		g.lastLines = len(c.heldBack) - before
 	}
 }
 
 // groupLines is how many lines are kept free for what will be held back of groups.
 func (c *Collector) groupLines() (lines int) {
 	for _, g := range c.profiles.groups {
-		lines += max(leastGroups, g.told)
+		lines += max(leastGroups, g.lastLines)
 	}
 	return lines
 }
@@ -203,7 +203,7 @@ func (c *Collector) emit(s *shard, t *table, at int) {
 	if k.delta > 0 {
 		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta), Account: a.book(k.delta)})
 	}
-	c.toldAccount(s, at, a)
+	c.recordAccount(s, at, a)
 	if c.candidate(k) {
 		c.candidates++
 	}
@@ -225,8 +225,8 @@ func (c *Collector) rounded(k *note) int64 {
 	return min(k.origin, max(k.sent, floorDiv(k.origin, step)*step)) // sent is later if the clock was set back
 }
 
-// untold is what was dropped since the last flush, as a bound for any one key.
-func (c *Collector) untold() int64 {
+// unsentBound returns what was dropped since the last flush, as a bound for any one key.
+func (c *Collector) unsentBound() int64 {
 	c.lost = c.dropped.full.Load() + c.dropped.tooLong.Load()
 	shed := int64(0)
 	for i := range c.shards {
@@ -260,5 +260,5 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 	}
 	c.sent.flushes.Add(1)
 	c.lastSend, c.spoke = c.now, sum > 0
-	c.account(c.sink.Send(ctx, f, counts), sum)
+	c.recordSent(c.sink.Send(ctx, f, counts), sum)
 }

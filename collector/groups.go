@@ -11,6 +11,7 @@ import (
 // GroupSink is a [Sink] whose receiver adds up what is held back of groups
 // ([Flush.HeldBack]).
 type GroupSink interface {
+	// Groups reports whether the receiver adds them up.
 	Groups() bool
 }
 
@@ -28,11 +29,11 @@ type groups struct {
 	rule       string
 	paramsOnly bool
 
-	at   map[string]int // in all
-	all  []groupHeld
-	rest [2]int64 // of groups beyond the bound; and the same of what counts once too often
-	name []byte
-	told int // lines of the last flush
+	at        map[string]int // in all
+	all       []groupHeld
+	rest      [2]int64 // of groups beyond the bound; and the same of what counts once too often
+	name      []byte
+	lastLines int // of the last flush
 }
 
 type groupHeld struct {

@@ -8,18 +8,18 @@ import (
 
 // maxLocals bounds how many keys are counted exactly, by panes. More candidates
 // than these are found by the aggregator only.
-const maxLocals = 4096
+const maxLocalKeys = 4096
 
-// locals counts candidates exactly, by the panes of their absolute thresholds,
+// localDetector counts candidates exactly, by the panes of their absolute thresholds,
 // and finds those that are hot by what this instance alone has counted.
-type locals struct {
-	keys []local // by number - 1
+type localDetector struct {
+	keys []localKey // by number - 1
 	free []uint16
 	hot  int
 }
 
-// local is a key that is counted exactly.
-type local struct {
+// localKey is a key that is counted exactly.
+type localKey struct {
 	shard   *shard
 	at      int
 	profile uint32
@@ -27,22 +27,21 @@ type local struct {
 	hot     bool
 	since   int64
 	level   int   // the threshold that was reached
-	below   int64 // since when the count is below all exits; 0: it is not
+	below   int64 // since when the count is below all exits; 0 if it is not
 }
 
-// OnLocal sets who is told, by true, of each key that has reached an absolute
-// threshold by the count of this instance alone, so that it is hot for certain;
-// and, by false, that it has cooled: the hold is over and the count of a window
-// that is over, and of those before it as the cool-down says, is below the exit.
-// Of what is told Low is the count of this instance, High is not known. f is
-// called by the goroutine that flushes and must not block. OnLocal is safe for
-// concurrent use; nil: nobody is told.
+// OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold
+// by the count of this instance alone, so that it is hot for certain, and with hot=false
+// when it cools: the hold is over and the count of a window that is over, and of those
+// before it as the cool-down says, is below the exit. Low is the count of this instance;
+// High is not known. f is called by the goroutine that flushes and must not block. A nil
+// f disables it. OnLocal is safe for concurrent use.
 func (c *Collector) OnLocal(f func(h hotparam.Hot, hot bool)) {
 	c.onLocal.Store(&f)
 }
 
 // count adds n counts of c.start that were taken from a slot.
-func (l *locals) count(c *Collector, s *shard, t *table, at int, n uint64) {
+func (l *localDetector) count(c *Collector, s *shard, t *table, at int, n uint64) {
 	k := &s.notes[at]
 	if k.local == 0 && !l.begin(c, s, at, n) {
 		return
@@ -60,7 +59,7 @@ func (l *locals) count(c *Collector, s *shard, t *table, at int, n uint64) {
 			if !x.hot {
 				x.hot, x.since, x.level = true, c.now, i
 				l.hot++
-				l.tell(c, x, true)
+				l.report(c, x, true)
 			}
 		}
 	}
@@ -69,20 +68,20 @@ func (l *locals) count(c *Collector, s *shard, t *table, at int, n uint64) {
 // begin begins to count a key. What came in the present stretch of a window
 // before this count came within one window, so it counts from the stretch's
 // first pane on.
-func (l *locals) begin(c *Collector, s *shard, at int, n uint64) bool {
+func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
 	k := &s.notes[at]
 	p := &c.profiles.all[k.profile]
-	if !p.absolute || len(l.free) == 0 && len(l.keys) == maxLocals {
+	if !p.absolute || len(l.free) == 0 && len(l.keys) == maxLocalKeys {
 		return false
 	}
 	if last := len(l.free) - 1; last >= 0 {
 		k.local, l.free = l.free[last], l.free[:last]
 	} else {
-		l.keys = append(l.keys, local{})
+		l.keys = append(l.keys, localKey{})
 		k.local = uint16(len(l.keys))
 	}
 	x := &l.keys[k.local-1]
-	*x = local{shard: s, at: at, profile: k.profile, rings: x.rings[:cap(x.rings)]}
+	*x = localKey{shard: s, at: at, profile: k.profile, rings: x.rings[:cap(x.rings)]}
 	if len(x.rings) < c.profiles.levels {
 		x.rings = make([]ring, c.profiles.levels)
 	}
@@ -96,7 +95,7 @@ func (l *locals) begin(c *Collector, s *shard, at int, n uint64) bool {
 }
 
 // release stops counting a key.
-func (l *locals) release(c *Collector, number uint16) {
+func (l *localDetector) release(c *Collector, number uint16) {
 	if number == 0 {
 		return
 	}
@@ -108,21 +107,21 @@ func (l *locals) release(c *Collector, number uint16) {
 	l.free = append(l.free, number)
 }
 
-// moved tells where a key's slot is now.
-func (l *locals) moved(number uint16, s *shard, at int) {
+// recordMove records where a key's slot is now.
+func (l *localDetector) recordMove(number uint16, s *shard, at int) {
 	x := &l.keys[number-1]
 	x.shard, x.at = s, at
 }
 
 // advance looks at the windows that are over by now: keys cool, and those that
 // have been silent for all of their windows are counted no longer.
-func (l *locals) advance(c *Collector) {
+func (l *localDetector) advance(c *Collector) {
 	for i := range l.keys {
 		x := &l.keys[i]
 		if x.shard == nil {
 			continue
 		}
-		silent, below := x.look(c)
+		silent, below := x.compareWithExits(c)
 		switch {
 		case !below:
 			x.below = 0
@@ -145,9 +144,9 @@ func (l *locals) advance(c *Collector) {
 	}
 }
 
-// look tells whether nothing was counted in any window, and whether the counts
-// of all windows, the present ones and those that are over, are below the exits.
-func (x *local) look(c *Collector) (silent, below bool) {
+// compareWithExits reports whether nothing was counted in any window, and whether the
+// counts of all windows, the present ones and those that are over, are below the exits.
+func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	silent, below = true, true
 	levels := c.profiles.all[x.profile].levels
 	for j := range levels {
@@ -161,14 +160,14 @@ func (x *local) look(c *Collector) (silent, below bool) {
 	return silent, below
 }
 
-func (l *locals) cool(c *Collector, x *local) {
+func (l *localDetector) cool(c *Collector, x *localKey) {
 	x.hot = false
 	l.hot--
-	l.tell(c, x, false)
+	l.report(c, x, false)
 }
 
-// tell tells of a key that became hot or cooled.
-func (l *locals) tell(c *Collector, x *local, hot bool) {
+// report calls the function set by OnLocal with a key that became hot or cooled.
+func (l *localDetector) report(c *Collector, x *localKey, hot bool) {
 	f := c.onLocal.Load()
 	if f == nil || *f == nil {
 		return

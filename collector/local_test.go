@@ -49,10 +49,10 @@ func TestRing(t *testing.T) {
 	})
 }
 
-// told is what OnLocal told, in order.
-type told struct{ lines []string }
+// localLog is what OnLocal reported, in order.
+type localLog struct{ lines []string }
 
-func (l *told) tell(h hotparam.Hot, hot bool) {
+func (l *localLog) add(h hotparam.Hot, hot bool) {
 	state := "cool"
 	if hot {
 		state = "hot"
@@ -74,8 +74,8 @@ func TestLocalHotIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var l told
-		c.OnLocal(l.tell)
+		var l localLog
+		c.OnLocal(l.add)
 		w := hotparam.NewWindow(per)
 		counts := make(map[int64]int64)
 		now := time.Unix(1_700_000_000, 0)
@@ -158,7 +158,7 @@ func TestLocalHotCools(t *testing.T) {
 		!all[1].Until.Equal(epoch.Add(4600*ms)) || all[1].Key != key {
 		t.Errorf("told %+v", all)
 	}
-	if len(c.locals.free) != len(c.locals.keys) {
+	if len(c.local.free) != len(c.local.keys) {
 		t.Error("the silent key is still counted")
 	}
 }
@@ -178,8 +178,8 @@ func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 		{ID: "part", Hot: []hotparam.Threshold{share}},
 	}}
 	c := newCollector(t, Config{Sink: nowhere{}, Rules: rules})
-	var l told
-	c.OnLocal(l.tell)
+	var l localLog
+	c.OnLocal(l.add)
 	k := newKeys(4)
 	part := []byte("part GET /search?q=9")
 	now := time.Unix(1_700_000_000, 0)
@@ -231,7 +231,7 @@ func TestLocalHotIsToldInMilliseconds(t *testing.T) {
 // No more keys are counted exactly than there is room for; the others are sent
 // as ever.
 func TestLocalsAreBounded(t *testing.T) {
-	const n = maxLocals + 100
+	const n = maxLocalKeys + 100
 	k := newKeys(n)
 	c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(8, time.Second)), Budget: -1})
 	now := time.Unix(1_700_000_000, 0)
@@ -240,14 +240,14 @@ func TestLocalsAreBounded(t *testing.T) {
 			k.add(c, i, 8)
 		}
 		c.Flush(t.Context(), now)
-		if s := c.Stats(); s.Local != maxLocals || len(c.locals.keys) != maxLocals {
-			t.Fatalf("%+v, %d counted", s, len(c.locals.keys))
+		if s := c.Stats(); s.Local != maxLocalKeys || len(c.local.keys) != maxLocalKeys {
+			t.Fatalf("%+v, %d counted", s, len(c.local.keys))
 		}
 		now = now.Add(hotparam.FlushEvery)
 	}
 	c.Flush(t.Context(), now.Add(time.Hour))
 	c.Flush(t.Context(), now.Add(2*time.Hour))
-	if s := c.Stats(); s.Local != 0 || len(c.locals.free) != maxLocals || s.Counts != 2*8*n {
-		t.Errorf("%+v, %d free", s, len(c.locals.free))
+	if s := c.Stats(); s.Local != 0 || len(c.local.free) != maxLocalKeys || s.Counts != 2*8*n {
+		t.Errorf("%+v, %d free", s, len(c.local.free))
 	}
 }

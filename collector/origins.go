@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Origin says that about N counts of a hot key had the same route or caller. The
+// KeyOrigin is a route or a caller of a hot key's requests: about N counts had it. The
 // bytes are valid during the call only.
-type Origin struct {
+type KeyOrigin struct {
 	Rule []byte
 	Text []byte
 	Kind wire.OriginKind
@@ -17,11 +17,11 @@ type Origin struct {
 	N    int64
 }
 
-// OriginSink is a [Sink] that can tell where the requests of hot keys come from.
+// OriginSink is a [Sink] that can send where the requests of hot keys come from.
 type OriginSink interface {
 	// SendOrigins sends what became known by start. Nothing depends on it: what
 	// cannot be sent is lost.
-	SendOrigins(ctx context.Context, start time.Time, origins []Origin) Sent
+	SendOrigins(ctx context.Context, start time.Time, origins []KeyOrigin) Sent
 }
 
 const (
@@ -31,11 +31,11 @@ const (
 	maxOrigins = 500
 )
 
-// OnOrigins sets who is asked each second for the origins of hot keys, the
-// hottest first: f calls tell for each of them until that is false. f is called
-// by the goroutine that flushes and must not block. OnOrigins is safe for
-// concurrent use; nil: nobody is asked.
-func (c *Collector) OnOrigins(f func(tell func(Origin) bool)) { c.onOrigins.Store(&f) }
+// OnOrigins sets f, which is called each second for the origins of hot keys: it calls
+// yield for each of them, those of the hottest key first, until yield returns false. f is
+// called by the goroutine that flushes and must not block. A nil f disables it. OnOrigins
+// is safe for concurrent use.
+func (c *Collector) OnOrigins(f func(yield func(KeyOrigin) bool)) { c.onOrigins.Store(&f) }
 
 // sendOrigins sends the origins when they are due.
 func (c *Collector) sendOrigins(ctx context.Context) {
@@ -46,11 +46,11 @@ func (c *Collector) sendOrigins(ctx context.Context) {
 	}
 	c.originsAt = c.now
 	c.origins = c.origins[:0]
-	(*ask)(func(o Origin) bool {
+	(*ask)(func(o KeyOrigin) bool {
 		c.origins = append(c.origins, o)
 		return len(c.origins) < maxOrigins
 	})
 	if len(c.origins) > 0 {
-		c.account(sink.SendOrigins(ctx, instant(c.now), c.origins), 0)
+		c.recordSent(sink.SendOrigins(ctx, instant(c.now), c.origins), 0)
 	}
 }

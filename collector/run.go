@@ -7,10 +7,6 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// beatEvery is the longest time without a packet: it tells that the instance
-// lives.
-const beatEvery = time.Second
-
 // Run flushes at each multiple of 100 ms of the wall clock, and where a rule's
 // panes need it; urgent keys more often. It ends with ctx: then it flushes once
 // more, within the budget, and closes the sink. It returns the error of that
@@ -55,7 +51,7 @@ func (c *Collector) Run(ctx context.Context) error {
 			early(ctx)
 			continue
 		}
-		c.flush(ctx, c.budget.lines, now.Add(hotparam.FlushEvery).Sub(instant(c.lastSend)) > beatEvery)
+		c.flush(ctx, c.budget.lines, now.Add(hotparam.FlushEvery).Sub(instant(c.lastSend)) > BeatEvery)
 		c.sendOrigins(ctx)
 		start = now // not cut: the timer may have been late
 		next := hotparam.NextCut(time.Now(), c.windows)

@@ -48,28 +48,28 @@ func (c *Collector) Stats() Stats {
 			TooLong:   c.dropped.tooLong.Load(),
 			SendError: c.dropped.failed.Load(),
 		},
-		Aged:       c.told.aged.Load(),
-		MarkRaised: c.told.raised.Load(),
-		Unsent:     c.told.unsent.Load(),
-		Held:       c.told.held.Load(),
-		Candidates: c.told.candidates.Load(),
-		MarkFactor: c.told.factor.Load(),
-		Local:      c.told.local.Load(),
+		Aged:       c.figures.aged.Load(),
+		MarkRaised: c.figures.raised.Load(),
+		Unsent:     c.figures.unsent.Load(),
+		Held:       c.figures.held.Load(),
+		Candidates: c.figures.candidates.Load(),
+		MarkFactor: c.figures.factor.Load(),
+		Local:      c.figures.local.Load(),
 	}
 }
 
-// tell publishes the flushing goroutine's figures.
-func (c *Collector) tell() {
-	c.told.aged.Store(c.aged)
-	c.told.raised.Store(c.raised)
-	c.told.unsent.Store(c.unsent)
-	c.told.held.Store(c.held)
-	c.told.candidates.Store(c.candidates)
-	c.told.factor.Store(int64(min(c.factor, 1<<62)))
-	c.told.local.Store(int64(c.locals.hot))
+// publishFigures publishes the flushing goroutine's figures for Stats.
+func (c *Collector) publishFigures() {
+	c.figures.aged.Store(c.aged)
+	c.figures.raised.Store(c.raised)
+	c.figures.unsent.Store(c.unsent)
+	c.figures.held.Store(c.held)
+	c.figures.candidates.Store(c.candidates)
+	c.figures.factor.Store(int64(min(c.factor, 1<<62)))
+	c.figures.local.Store(int64(c.local.hot))
 }
 
-func (c *Collector) account(sent Sent, sum int64) {
+func (c *Collector) recordSent(sent Sent, sum int64) {
 	c.sent.lines.Add(sent.Lines)
 	c.sent.packets.Add(sent.Packets)
 	c.sent.counts.Add(sum - sent.TooLong - sent.Failed)

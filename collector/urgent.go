@@ -35,9 +35,9 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 	}
 	if len(c.counts) > 0 {
 		c.sent.urgent.Add(1)
-		c.send(ctx, c.untold())
+		c.send(ctx, c.unsentBound())
 	}
-	c.tell()
+	c.publishFigures()
 }
 
 // firstMark is the count from which on a key that was never looked at is urgent:

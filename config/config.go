@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/hotparam/hotparam"
 )

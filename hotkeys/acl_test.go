@@ -133,7 +133,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	step(cools(hot(text(2), 100, 50)), p.settle)
 	step(hotparam.Change{}, p.renew)
 	step(hotparam.Change{}, p.renew)
-	step(hotparam.Change{}, p.tell)
+	step(hotparam.Change{}, p.writeSuspects)
 	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
 	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // who lacks a right leaves it there
 	step(hotparam.Change{}, p.prune)

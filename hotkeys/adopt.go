@@ -51,7 +51,7 @@ func (p *Publisher) adopt(ctx context.Context) ([]hotparam.Hot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range hot {
-		p.sent[h.Key.String()] = termsOf(h)
+		p.sent[h.Key.String()] = entryTermsOf(h)
 		p.desired.adopt(h)
 	}
 	p.stats.keys.Store(int64(len(p.sent)))

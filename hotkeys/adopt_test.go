@@ -239,7 +239,7 @@ func TestKeyMovesToAnotherOwner(t *testing.T) {
 		soon := client.Time(ctx).Val().Add(former.cfg.EntryTTL / 3).UnixMilli()
 		must(t, client.HSet(ctx, testLayout.Info, member, fmt.Sprintf(`%s"until":%d,%s`, head, soon, tail)).Err())
 		former.Publish(hots(hot(text(1), 100, 70)))
-		former.sent[member] = termsOf(hot(text(1), 100, 70))
+		former.sent[member] = entryTermsOf(hot(text(1), 100, 70))
 		must(t, former.renew(ctx))
 		owned("left to fade", 100, "kafka-0")
 	})

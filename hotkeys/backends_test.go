@@ -96,7 +96,7 @@ func TestBackends(t *testing.T) {
 		heir.Publish(many)
 		must(t, heir.settle(ctx))
 		must(t, heir.renew(ctx))
-		must(t, heir.tell(ctx))
+		must(t, heir.writeSuspects(ctx))
 		must(t, heir.prune(ctx))
 		must(t, heir.trim(ctx))
 		heir.rewrite = true

@@ -65,7 +65,7 @@ func (p *Publisher) succeeded(name string, answer []string) error {
 		}
 		p.saw(v)
 	}
-	if !p.outage.on() { // else it is over when all that is due is written
+	if !p.outage.isOn() { // else it is over when all that is due is written
 		p.stats.connected.Store(true)
 	}
 	return nil

@@ -17,7 +17,7 @@ type desired struct {
 	shares   map[string]*guarantee // by rule
 	known    map[string]*wanted    // by member
 	cooled   map[string]struct{}   // what was known and is no more, for a take-over
-	told     map[int]toldPart      // by part of the aggregator, as of its last refresh
+	reported map[int]reportedPart  // by part of the aggregator, as of its last refresh
 	overflow map[string]uint64     // rule → times that a key found no place, or lost its own
 
 	stale     bool    // the places have to be given out anew
@@ -26,8 +26,8 @@ type desired struct {
 	lastKnown *ranked // the last key that is kept when there are too many; nil: there is room
 }
 
-// toldPart is how many keys of one part of the aggregator are hot.
-type toldPart struct {
+// reportedPart is how many keys of one part of the aggregator are hot.
+type reportedPart struct {
 	hot           map[string]int // by rule, those that can be published
 	unpublishable int            // that no watcher could read
 }
@@ -36,12 +36,12 @@ type toldPart struct {
 func newDesired(places int, rules []string) desired {
 	return desired{
 		cap: places, shares: newGuarantees(places, rules), known: make(map[string]*wanted),
-		cooled: make(map[string]struct{}), told: make(map[int]toldPart), overflow: make(map[string]uint64),
+		cooled: make(map[string]struct{}), reported: make(map[int]reportedPart), overflow: make(map[string]uint64),
 	}
 }
 
-// terms are what of an entry makes a change when it differs; rates do not.
-type terms struct {
+// entryTerms are the parts of an entry that make a change if they differ; rates do not.
+type entryTerms struct {
 	since int64 // unix milliseconds
 	limit hotparam.Rate
 	burst int64
@@ -50,8 +50,8 @@ type terms struct {
 	usual, spared bool
 }
 
-func termsOf(h hotparam.Hot) terms {
-	return terms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, usual: h.Usual, spared: h.Spared}
+func entryTermsOf(h hotparam.Hot) entryTerms {
+	return entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, usual: h.Usual, spared: h.Spared}
 }
 
 // set takes a key that became hot, or changed. It reports whether what is published may
@@ -153,15 +153,15 @@ func (d *desired) agree(member string, since time.Time) bool {
 // refresh takes the current counts of all keys of a part that are hot. entry makes of one
 // that is not known what is published. It reports as set does.
 func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot) hotparam.Hot) (changed bool) {
-	told := toldPart{hot: make(map[string]int)}
+	report := reportedPart{hot: make(map[string]int)}
 	var strangers []int
 	for i := range hot {
 		h := &hot[i]
 		if !countsMakeSense(*h) {
-			told.unpublishable++
+			report.unpublishable++
 			continue
 		}
-		told.hot[h.Rule]++
+		report.hot[h.Rule]++
 		if !d.update(h) {
 			strangers = append(strangers, i)
 		}
@@ -172,14 +172,14 @@ func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot)
 		switch {
 		case !d.wants(&w):
 		case publishable(w.Hot) != nil:
-			told.hot[w.Rule]--
-			told.unpublishable++
+			report.hot[w.Rule]--
+			report.unpublishable++
 		default:
 			kept := w // so that those of a flood which are not kept stay on the stack
 			d.add(&kept)
 		}
 	}
-	d.told[part] = told
+	d.reported[part] = report
 	if len(strangers) > 0 {
 		d.give()
 	}
@@ -267,7 +267,7 @@ func (d *desired) places() map[string]RulePlaces {
 		all[w.Rule] = p
 	}
 	hot := make(map[string]int)
-	for _, part := range d.told {
+	for _, part := range d.reported {
 		for rule, n := range part.hot {
 			hot[rule] += n
 		}

@@ -1,8 +1,8 @@
 // Package hotkeys holds the published set of hot keys: its layout in Redis, the
-// [Publisher] that writes it, the [Watcher] that follows it, and [Local], the
-// snapshot that the request path reads.
+// [Publisher] that writes it, and the [Watcher] that follows it and fills the
+// [hotset.Set] that the request path reads.
 //
-//	aggregator ─► Publisher ══► Redis ══► Watcher ─► Local ◄─ request path
+//	aggregator ─► Publisher ══► Redis ══► Watcher ─► hotset.Set ◄─ request path
 //
 // A change of the set is one script: it checks that the writer still owns its
 // part of the set (the epoch), writes, raises the version, appends the change

@@ -18,11 +18,11 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// fleet is what the aggregator last told of the fleet. Not safe for concurrent
-// use.
-type fleet struct {
+// fleetState is what the aggregator last published of the fleet. It is not safe for
+// concurrent use.
+type fleetState struct {
 	instances int
-	digest    string // of the suspects that are held; unsure: they are to be read
+	digest    string // of the suspects that are held; if it is unsure they are to be read
 	suspects  map[string]hotparam.Key
 	revision  uint64 // rises with every change of the suspects
 }
@@ -30,10 +30,10 @@ type fleet struct {
 // unsure is the digest of no set: the poll reads the suspects.
 const unsure = "?"
 
-func (f *fleet) unknown() bool { return f.instances == 0 && len(f.suspects) == 0 }
+func (f *fleetState) unknown() bool { return f.instances == 0 && len(f.suspects) == 0 }
 
-// take makes these the suspects.
-func (f *fleet) take(beat wire.Beat, members []string) {
+// replace makes these the suspects.
+func (f *fleetState) replace(beat wire.Beat, members []string) {
 	f.instances, f.digest = beat.Instances, beat.Suspects
 	f.suspects = make(map[string]hotparam.Key, len(members))
 	f.revision++
@@ -46,7 +46,7 @@ func (f *fleet) take(beat wire.Beat, members []string) {
 
 // apply makes a change that was pushed. One that does not follow what is held
 // may be older than that: the poll puts right what it gets wrong.
-func (f *fleet) apply(c *wire.FleetChange) {
+func (f *fleetState) apply(c *wire.FleetChange) {
 	if c.Whole && c.Suspects == f.digest {
 		return // it was read already
 	}
@@ -83,21 +83,21 @@ func digest(suspects map[string]hotparam.Key) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// told is what of a fleet decides whether the target knows it.
-type told struct {
+// fleetMark identifies a state of the fleet: the target has it if its mark is the same.
+type fleetMark struct {
 	instances int
 	revision  uint64 // 0: no suspects
 }
 
-func (f *fleet) told() told {
+func (f *fleetState) mark() fleetMark {
 	if len(f.suspects) == 0 {
-		return told{instances: f.instances}
+		return fleetMark{instances: f.instances}
 	}
-	return told{f.instances, f.revision}
+	return fleetMark{f.instances, f.revision}
 }
 
-// list is the fleet as targets take it, the suspects in the order of their keys.
-func (f *fleet) list() hotparam.Fleet {
+// toFleet returns the fleet, with the suspects in the order of their keys.
+func (f *fleetState) toFleet() hotparam.Fleet {
 	suspects := make([]hotparam.Key, 0, len(f.suspects))
 	for _, key := range f.suspects {
 		suspects = append(suspects, key)
@@ -108,23 +108,23 @@ func (f *fleet) list() hotparam.Fleet {
 	return hotparam.Fleet{Instances: f.instances, Suspects: suspects}
 }
 
-// showFleet makes the target know the fleet; without a heartbeat nothing is
-// known. The caller holds mu.
+// showFleet updates the target's fleet. Without a heartbeat nothing is known of it. The
+// caller holds mu.
 func (w *Watcher) showFleet(now time.Time) {
-	var known fleet
+	var known fleetState
 	if now.Before(w.state.beat) {
 		known = w.state.fleet
 	}
-	if t := known.told(); t != w.told {
-		w.told = t
+	if t := known.mark(); t != w.shownFleet {
+		w.shownFleet = t
 		w.stats.instances.Store(int64(known.instances))
 		w.stats.suspects.Store(int64(len(known.suspects)))
-		w.target.Fleet(known.list())
+		w.target.UpdateFleet(known.toFleet())
 	}
 }
 
-// pollFleet follows what the heartbeat tells of the fleet; the suspects are read
-// where theirs are not ours.
+// pollFleet follows what the heartbeat says of the fleet, and reads the suspects if they
+// have changed.
 func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	beat, err := wire.ParseBeat([]byte(value))
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	if same {
 		w.state.fleet.instances = beat.Instances
 	} else {
-		w.state.fleet.take(beat, members)
+		w.state.fleet.replace(beat, members)
 	}
 	w.show()
 	return nil
@@ -163,7 +163,7 @@ func (w *Watcher) readSuspects(ctx context.Context, instances int) (wire.Beat, [
 	})
 	switch {
 	case errors.Is(err, errForeign): // they are read again by the next poll
-		w.foreign(err)
+		w.reportForeign(err)
 		return wire.Beat{Instances: instances, Suspects: unsure}, nil, nil
 	case err != nil:
 		return wire.Beat{}, nil, fmt.Errorf("read the suspects: %w", err)

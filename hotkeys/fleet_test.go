@@ -44,7 +44,7 @@ func (f *follower) wantFleet(instances int, suspects ...string) {
 }
 
 func (f *follower) renew() { f.t.Helper(); must(f.t, f.p.renew(context.Background())) }
-func (f *follower) tell()  { f.t.Helper(); must(f.t, f.p.tell(context.Background())) }
+func (f *follower) tell()  { f.t.Helper(); must(f.t, f.p.writeSuspects(context.Background())) }
 
 // listened are the messages on the channel from now on.
 func listened(t *testing.T, client redis.UniversalClient) (next func() string) {

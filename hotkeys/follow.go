@@ -57,9 +57,9 @@ func (w *Watcher) poll(ctx context.Context) error {
 	return err
 }
 
-// foreign records that a key of ours in Redis holds what is not ours. The publisher
+// reportForeign records that a key of ours in Redis holds what is not ours. The publisher
 // puts it right, within a second: until then what is held stays in force.
-func (w *Watcher) foreign(err error) {
+func (w *Watcher) reportForeign(err error) {
 	w.stats.foreign.Add(1)
 	if unlogged, ok := w.foreigners.allow(time.Now()); ok {
 		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; what is hot stays so until its end, or until the publisher has put the key right", "err", err, "unlogged", unlogged)
@@ -100,7 +100,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 	w.show() // the heartbeat may have come back, or have less left
 	w.mu.Unlock()
 	if err != nil {
-		w.foreign(err)
+		w.reportForeign(err)
 		return nil
 	}
 	if version.Val() == "" {
@@ -112,7 +112,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 	}
 	theirs, err := wire.ParseHotVersion(version.Val())
 	if err != nil {
-		w.foreign(fmt.Errorf("%w, got %.80q", err, version.Val()))
+		w.reportForeign(fmt.Errorf("%w, got %.80q", err, version.Val()))
 		return nil
 	}
 	verdict := asPushed
@@ -124,7 +124,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 		case asPushed:
 			w.hints.confirm(ours)
 		case notSo:
-			w.bogus()
+			w.reportBogus()
 			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
 		case notKnown:
 			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
@@ -199,9 +199,9 @@ func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
 		return fmt.Errorf("read missed changes: %w", err)
 	}
 	arrival := time.Now()
-	changes := w.following(messages, from)
+	changes := w.changesAfter(messages, from)
 	if n := uint64(len(changes)); n < to.N-from.N {
-		if err := w.spread(ctx); err != nil {
+		if err := w.waitJitter(ctx); err != nil {
 			return err
 		}
 		return w.load(ctx)
@@ -221,9 +221,9 @@ func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
 // maxCatchUp bounds how many changes are read; with more, the whole set is less.
 const maxCatchUp = 1000
 
-// following picks from messages, the newest first, the changes that follow the
+// changesAfter picks from messages, the newest first, the changes that follow the
 // version from without a gap.
-func (w *Watcher) following(messages []redis.XMessage, from wire.HotVersion) []wire.HotChange {
+func (w *Watcher) changesAfter(messages []redis.XMessage, from wire.HotVersion) []wire.HotChange {
 	var changes []wire.HotChange
 	want := from.N + 1
 	for i := len(messages) - 1; i >= 0; i-- {
@@ -240,8 +240,8 @@ func (w *Watcher) following(messages []redis.XMessage, from wire.HotVersion) []w
 	return changes
 }
 
-// spread waits a random part of the jitter.
-func (w *Watcher) spread(ctx context.Context) error {
+// waitJitter waits a random part of the jitter.
+func (w *Watcher) waitJitter(ctx context.Context) error {
 	timer := time.NewTimer(rand.N(w.cfg.Jitter))
 	defer timer.Stop()
 	select {
@@ -261,7 +261,7 @@ func (w *Watcher) load(ctx context.Context) error {
 	set, err := readWholeSet(call, w.client, w.layout)
 	switch {
 	case errors.Is(err, errForeign):
-		w.foreign(err)
+		w.reportForeign(err)
 		return nil
 	case err != nil:
 		return fmt.Errorf("read the whole set: %w", err)
@@ -272,15 +272,15 @@ func (w *Watcher) load(ctx context.Context) error {
 	}
 	version, err := wire.ParseHotVersion(set.version)
 	if err != nil {
-		w.foreign(fmt.Errorf("%w, got %.80q", err, set.version))
+		w.reportForeign(fmt.Errorf("%w, got %.80q", err, set.version))
 		return nil
 	}
 	if n := len(set.unreadable); n > 0 {
-		w.foreign(fmt.Errorf("%d entries cannot be read", n))
+		w.reportForeign(fmt.Errorf("%d entries cannot be read", n))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state.take(version, set, issued)
+	w.state.replace(version, set, issued)
 	w.hints.confirm(version)
 	w.state.clock = redisClock{local: issued, redis: set.at}
 	if set.beat > 0 {
@@ -294,7 +294,7 @@ func (w *Watcher) load(ctx context.Context) error {
 // left, and those again that could not be read.
 func (w *Watcher) renew(ctx context.Context) error {
 	w.mu.Lock()
-	members := w.state.ending(time.Now())
+	members := w.state.dueForRenewal(time.Now())
 	w.mu.Unlock()
 	if len(members) == 0 {
 		return nil
@@ -316,7 +316,7 @@ func (w *Watcher) renew(ctx context.Context) error {
 	})
 	switch {
 	case errors.Is(err, errForeign):
-		w.foreign(err)
+		w.reportForeign(err)
 		return nil
 	case err != nil:
 		return fmt.Errorf("renew entries: %w", err)

@@ -150,10 +150,10 @@ func (w *Watcher) judge(ctx context.Context, theirs wire.HotVersion) (verdict, e
 	return asPushed, nil
 }
 
-// bogus records that a push told of a change that Redis does not have: somebody else
+// reportBogus records a push of a change that Redis does not have: somebody else
 // publishes on the channel, or Redis has lost the change. Nothing that is pushed is
 // applied for a while.
-func (w *Watcher) bogus() {
+func (w *Watcher) reportBogus() {
 	w.stats.bogus.Add(1)
 	now := time.Now()
 	w.hints.distrust = now.Add(distrustTime)
@@ -176,7 +176,7 @@ func (w *Watcher) changes(ctx context.Context, n uint64) ([]redis.XMessage, erro
 		return nil
 	})
 	if aboutCommand(err) {
-		w.foreign(err)
+		w.reportForeign(err)
 		return nil, nil
 	}
 	return messages.Val(), err

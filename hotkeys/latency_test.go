@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// swapped is a Local that tells of each change it has made.
+// swapped is a set that tells of each change it has made.
 type swapped struct {
-	*Local[*bucket]
+	*hotset.Set[int64]
 	swaps chan<- string
 }
 
 func (s swapped) Update(version string, change hotparam.Change) {
-	s.Local.Update(version, change)
+	s.Set.Update(version, change)
 	if !change.Empty() {
 		s.swaps <- version
 	}
@@ -35,7 +36,7 @@ func BenchmarkPublishToSwap(b *testing.B) {
 			swaps := make(chan string, 64*instances) // versions
 			member := func(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
 			for range instances {
-				target := swapped{newBuckets(LocalConfig[*bucket]{}), swaps}
+				target := swapped{hotset.New(func(h hotparam.Hot, _ int64, _ bool) int64 { return h.Limit.N }, hotset.Config[int64]{}), swaps}
 				defer testenv.Running(b, testWatcher(b, testClient(b, server.URL()), target).Run)()
 			}
 			var background hotparam.Change

@@ -126,7 +126,7 @@ func (p *Publisher) standBy(answer []string) error {
 	if p.leaving {
 		return nil
 	}
-	if !p.outage.on() {
+	if !p.outage.isOn() {
 		p.stats.connected.Store(true)
 	}
 	if holder := fmt.Sprintf("%.160q, epoch %.20s", answer[3], answer[2]); answer[0] == statusFenced {
@@ -163,7 +163,7 @@ func (p *Publisher) takeOver(answer []string) error {
 		member := h.Key.String()
 		_, cooled := p.desired.cooled[member]
 		if cooled || p.desired.agree(member, h.Since) {
-			p.sent[member] = termsOf(h)
+			p.sent[member] = entryTermsOf(h)
 		}
 	}
 	p.mu.Unlock()

@@ -129,7 +129,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	before := version(t, client)
 	a.Publish(hots(hot(text(3), 100, 50)))
 	for name, step := range map[string]func(context.Context) error{
-		"lease": a.hold, "renew": a.renew, "prune": a.prune, "trim": a.trim, "change": a.settle, "tell": a.tell,
+		"lease": a.hold, "renew": a.renew, "prune": a.prune, "trim": a.trim, "change": a.settle, "tell": a.writeSuspects,
 		"rewrite": func(ctx context.Context) error { a.rewrite = true; return a.settle(ctx) },
 		"claim":   func(ctx context.Context) error { a.reclaim = true; return a.settle(ctx) },
 	} {

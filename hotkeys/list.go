@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotset"
 )
 
 // List reads the keys of a namespace that are hot in Redis now, the highest
@@ -28,7 +29,7 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 		return nil, nil
 	}
 	hot := slices.DeleteFunc(set.hot, func(h hotparam.Hot) bool { return !h.Until.After(set.at) })
-	sortByRate(hot)
+	hotset.SortByRate(hot)
 	return hot, nil
 }
 
@@ -49,7 +50,7 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 			suspects = append(suspects, hotparam.Hot{Key: key, Rate: z.Score})
 		}
 	}
-	sortByRate(suspects)
+	hotset.SortByRate(suspects)
 	return suspects, nil
 }
 
@@ -80,12 +81,4 @@ func ListInstances(ctx context.Context, client redis.UniversalClient, namespace 
 	}
 	slices.SortFunc(instances, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return instances, nil
-}
-
-// sortByRate puts the highest rate first, and equal ones in the order of their
-// keys.
-func sortByRate(hot []hotparam.Hot) {
-	slices.SortFunc(hot, func(a, b hotparam.Hot) int {
-		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
-	})
 }

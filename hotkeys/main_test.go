@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -64,7 +65,7 @@ func testPublisher(tb testing.TB, client redis.UniversalClient, edit func(*Publi
 	return p
 }
 
-func testWatcher(tb testing.TB, client redis.UniversalClient, target Target) *Watcher {
+func testWatcher(tb testing.TB, client redis.UniversalClient, target hotset.Writer) *Watcher {
 	tb.Helper()
 	w, err := NewWatcher(client, WatcherConfig{Namespace: testNamespace}, target)
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *recorder) Update(version string, change hotparam.Change) {
 	r.tell()
 }
 
-func (r *recorder) Fleet(f hotparam.Fleet) {
+func (r *recorder) UpdateFleet(f hotparam.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fleet = f

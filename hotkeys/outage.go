@@ -25,12 +25,12 @@ const (
 	maxBackoff = time.Second
 )
 
-func (o *outage) on() bool { return o.backoff > 0 }
+func (o *outage) isOn() bool { return o.backoff > 0 }
 
 // failed records a failure. It returns how long to wait before the next try, and
 // whether the outage begins.
 func (o *outage) failed(err error) (wait time.Duration, begins bool) {
-	begins, o.err = !o.on(), err
+	begins, o.err = !o.isOn(), err
 	o.tries++
 	o.backoff = min(max(minBackoff, 2*o.backoff), maxBackoff)
 	return o.backoff/2 + rand.N(o.backoff/2), begins

@@ -120,7 +120,7 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		suspected: newSuspected(cfg.Rules),
 		wake:      make(chan struct{}, 1),
 		suspect:   make(chan struct{}, 1),
-		writer:    writer{reclaim: true, sent: make(map[string]terms), known: make(map[*redis.Script]bool)},
+		writer:    writer{reclaim: true, sent: make(map[string]entryTerms), known: make(map[*redis.Script]bool)},
 	}
 	p.standby, p.silence = cfg.Lease > 0, cfg.Lease
 	p.jobs = []job{
@@ -272,7 +272,7 @@ func (p *Publisher) Stats() PublisherStats {
 		s.Waiting += of.Waiting
 		s.Overflow += of.Overflow
 	}
-	for _, part := range p.desired.told {
+	for _, part := range p.desired.reported {
 		s.Unpublishable += part.unpublishable
 	}
 	s.SuspectsOverflow = p.suspected.overflow

@@ -71,8 +71,8 @@ func (p *Publisher) renew(ctx context.Context) error {
 	return nil
 }
 
-// tell writes the suspects between two renewals.
-func (p *Publisher) tell(ctx context.Context) error {
+// writeSuspects writes the suspects between two renewals.
+func (p *Publisher) writeSuspects(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}

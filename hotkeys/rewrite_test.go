@@ -103,7 +103,7 @@ func TestOwnerNeverRewrites(t *testing.T) {
 // the state are those of its entries, and the target has what is in force.
 func TestStateCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := state{entries: make(map[string]*held)}
+		s := state{entries: make(map[string]*heldEntry)}
 		now := time.Now()
 		s.beat = now.Add(time.Hour)
 		told := make(map[string]bool)
@@ -132,7 +132,7 @@ func TestStateCounts(t *testing.T) {
 					}
 				}
 				began, before := version.Run != s.version.Run, maps.Clone(s.entries)
-				s.take(version, set, now)
+				s.replace(version, set, now)
 				for member, e := range before {
 					lost := s.entries[member] == nil
 					if stays := began && !set.wrote(e.hot.Owner, version.Run) && now.Before(e.hot.Until); lost && stays {
@@ -151,7 +151,7 @@ func TestStateCounts(t *testing.T) {
 				s.clock = redisClock{local: now, redis: now}
 				s.apply(&c, now)
 			}
-			change, next := s.step(now)
+			change, next := s.nextChange(now)
 			for _, h := range change.Hot {
 				told[h.Key.String()] = true
 			}
@@ -176,7 +176,7 @@ func TestStateCounts(t *testing.T) {
 					t.Fatalf("%s: the target has it: %v; its end %v", member, told[member], e.hot.Until.Sub(now))
 				}
 			}
-			for _, member := range s.ending(now) {
+			for _, member := range s.dueForRenewal(now) {
 				if s.entries[member].missed {
 					t.Fatalf("%s is missed, and its renewal would be read", member)
 				}

@@ -11,12 +11,12 @@ import (
 // local monotonic clock. Not safe for concurrent use.
 type state struct {
 	version wire.HotVersion
-	entries map[string]*held // by member
-	fleet   fleet
+	entries map[string]*heldEntry // by member
+	fleet   fleetState
 	beat    time.Time  // the heartbeat is good until then
 	clock   redisClock // as of the last poll
 
-	// What the target was told with the last step, and what came since.
+	// What the target has since the last change, and what came since.
 	inForce int       // entries
 	alive   bool      // the heartbeat was good
 	end     time.Time // until then nothing goes out of force by itself
@@ -25,13 +25,13 @@ type state struct {
 	missed  int       // entries that are missed
 }
 
-// held is one entry: its Until is local. A member of which no value could ever be
+// heldEntry is one entry: its Until is local. A member of which no value could ever be
 // read is held with a zero Until, so that sizes agree; it is never in force.
-type held struct {
+type heldEntry struct {
 	hot   hotparam.Hot
 	ttl   time.Duration // what was left when it was granted
-	fresh bool          // granted since the last step
-	told  bool          // in force in the target
+	fresh bool          // granted since the last change
+	shown bool          // in force in the target
 	// unread: its value in Redis could not be read when it was last. What is held of
 	// it was promised until its end.
 	unread bool
@@ -58,10 +58,10 @@ func (c redisClock) when(at, arrival time.Time) time.Time {
 // rewriteTime is for how long what Redis lost is awaited.
 const rewriteTime = 2 * time.Second
 
-// take makes the whole set the state. After a loss each owner writes its own part
+// replace makes the whole set the state. After a loss each owner writes its own part
 // again, one after the other: what is not there yet of the others' parts was
 // promised, so it stays for now.
-func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
+func (s *state) replace(version wire.HotVersion, set wholeSet, issued time.Time) {
 	began := version.Run != s.version.Run
 	unread := make(map[string]bool, len(set.unreadable))
 	for _, member := range set.unreadable {
@@ -77,13 +77,13 @@ func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
 		case !began && !e.missed, set.wrote(e.hot.Owner, version.Run), !issued.Before(e.hot.Until):
 			s.remove(member)
 		case !e.missed:
-			s.miss(e, issued.Add(rewriteTime))
+			s.markMissing(e, issued.Add(rewriteTime))
 		}
 	}
 	s.version = version
 	for _, member := range set.unreadable {
 		if s.entries[member] == nil {
-			s.entries[member] = &held{unread: true}
+			s.entries[member] = &heldEntry{unread: true}
 		}
 	}
 	for _, h := range set.hot {
@@ -91,8 +91,8 @@ func (s *state) take(version wire.HotVersion, set wholeSet, issued time.Time) {
 	}
 }
 
-// miss holds an entry that Redis does not have until then at most.
-func (s *state) miss(e *held, until time.Time) {
+// markMissing holds an entry that Redis does not have until then at most.
+func (s *state) markMissing(e *heldEntry, until time.Time) {
 	s.missed++
 	e.missed, e.unread, e.ttl = true, false, 0 // there is nothing to be read
 	if until.Before(e.hot.Until) {
@@ -111,7 +111,7 @@ func (s *state) grant(h hotparam.Hot, ttl time.Duration, issued time.Time) {
 	if old != nil && old.missed {
 		s.missed--
 	}
-	s.entries[member] = &held{hot: h, ttl: max(0, ttl), fresh: true, told: old != nil && old.told}
+	s.entries[member] = &heldEntry{hot: h, ttl: max(0, ttl), fresh: true, shown: old != nil && old.shown}
 	s.fresh = append(s.fresh, member)
 }
 
@@ -120,7 +120,7 @@ func (s *state) remove(member string) {
 	if e == nil {
 		return
 	}
-	if e.told {
+	if e.shown {
 		s.gone = append(s.gone, member)
 		s.inForce--
 	}
@@ -139,16 +139,16 @@ func (s *state) apply(c *wire.HotChange, arrival time.Time) {
 	for _, key := range c.Cool {
 		s.remove(key.String())
 	}
-	s.rewritten(c)
+	s.dropRewritten(c)
 	s.version = c.Version
 	if beat := issued.Add(c.Beat); beat.After(s.beat) {
 		s.beat = beat
 	}
 }
 
-// rewritten lets go of what is missed of an owner that makes a change: its first
-// one after a loss has all that it has.
-func (s *state) rewritten(c *wire.HotChange) {
+// dropRewritten drops what is missed of an owner that makes a change: its first one after
+// a loss has all that it has.
+func (s *state) dropRewritten(c *wire.HotChange) {
 	if s.missed == 0 {
 		return
 	}
@@ -163,24 +163,24 @@ func (s *state) rewritten(c *wire.HotChange) {
 	}
 }
 
-// step is what has come into force, has changed or is in force no longer since
-// the last step, and when that changes by itself next (zero: it does not). It
-// costs what has changed, but where something has come to its end.
-func (s *state) step(now time.Time) (change hotparam.Change, next time.Time) {
+// nextChange returns what has come into force, has changed or is in force no longer since
+// the last call, and when that changes by itself next; zero means never. It costs what
+// has changed, unless something has come to its end.
+func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Time) {
 	alive := now.Before(s.beat)
 	if alive != s.alive || !now.Before(s.end) {
 		s.alive, s.end = alive, s.beat
 		for _, e := range s.entries {
-			s.look(e, now, &change)
+			s.updateShown(e, now, &change)
 		}
 	}
 	for _, member := range s.fresh {
 		if e := s.entries[member]; e != nil && e.fresh {
-			s.look(e, now, &change)
+			s.updateShown(e, now, &change)
 		}
 	}
 	for _, member := range s.gone {
-		if e := s.entries[member]; e != nil && e.told {
+		if e := s.entries[member]; e != nil && e.shown {
 			continue // it is back
 		}
 		if key, ok := hotparam.ParseKey(member); ok {
@@ -197,24 +197,24 @@ func (s *state) step(now time.Time) (change hotparam.Change, next time.Time) {
 	return change, next
 }
 
-// look brings one entry into force or out of it.
-func (s *state) look(e *held, now time.Time, change *hotparam.Change) {
+// updateShown brings one entry into force or out of it.
+func (s *state) updateShown(e *heldEntry, now time.Time, change *hotparam.Change) {
 	switch live := s.alive && now.Before(e.hot.Until); {
 	case live:
-		if !e.told {
+		if !e.shown {
 			s.inForce++
 		}
-		if e.fresh || !e.told {
+		if e.fresh || !e.shown {
 			change.Hot = append(change.Hot, e.hot)
 		}
-		e.told = true
+		e.shown = true
 		if e.hot.Until.Before(s.end) {
 			s.end = e.hot.Until
 		}
-	case e.told:
+	case e.shown:
 		s.inForce--
 		change.Cool = append(change.Cool, e.hot)
-		e.told = false
+		e.shown = false
 	}
 	e.fresh = false
 }
@@ -226,9 +226,10 @@ func (s *state) forget(member string) {
 	}
 }
 
-// ending are the members with less than half of their time left, whose renewal is due
-// to be read, and those that could not be read. Without a heartbeat nobody renews.
-func (s *state) ending(now time.Time) []string {
+// dueForRenewal returns the members with less than half of their time left, whose renewal
+// is due to be read, and those that could not be read. Without a heartbeat there are no
+// renewals.
+func (s *state) dueForRenewal(now time.Time) []string {
 	if !now.Before(s.beat) {
 		return nil
 	}

@@ -60,7 +60,7 @@ func (p *Publisher) begin(o *outage, message string, err error) time.Duration {
 }
 
 func (p *Publisher) end(o *outage, message string) {
-	if !o.on() {
+	if !o.isOn() {
 		return
 	}
 	if o.succeeded() {
@@ -73,7 +73,7 @@ func (p *Publisher) end(o *outage, message string) {
 func (p *Publisher) showTrouble() {
 	var words []string
 	for _, o := range []*outage{&p.outage, &p.partial, &p.pruning, &p.trimming} {
-		if o.on() {
+		if o.isOn() {
 			words = append(words, o.err.Error())
 		}
 	}

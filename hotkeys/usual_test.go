@@ -11,7 +11,7 @@ import (
 func TestUsualAndSparedAreTerms(t *testing.T) {
 	var h, usual, spared hotparam.Hot
 	usual.Usual, spared.Usual, spared.Spared = true, true, true
-	if termsOf(h) == termsOf(usual) || termsOf(usual) == termsOf(spared) {
+	if entryTermsOf(h) == entryTermsOf(usual) || entryTermsOf(usual) == entryTermsOf(spared) {
 		t.Error("what is published does not change")
 	}
 }

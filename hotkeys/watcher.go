@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -59,18 +60,7 @@ func (c WatcherConfig) validate() error {
 	return nil
 }
 
-// Target is what a watcher keeps up to date: a [Local].
-type Target interface {
-	// Update makes a change to the keys that are hot: at first none is. Their
-	// Until is on the local clock; those that cool may have nothing but their
-	// key. Calls do not overlap, those of Fleet included.
-	Update(version string, change hotparam.Change)
-	// Fleet tells how many instances there are and what the suspects are, when
-	// either has changed. The target may keep the slice.
-	Fleet(hotparam.Fleet)
-}
-
-// Watcher follows the published set and keeps a [Target] up to date. Pushes
+// Watcher follows the published set and keeps a [hotset.Writer] up to date. Pushes
 // bring a change at once; the poll makes up for pushes that were lost, renews
 // the entries' ends, and reads the clock and the heartbeat. While Redis cannot
 // be reached, or has lost its state, what is hot stays so until its end. Safe
@@ -79,7 +69,7 @@ type Watcher struct {
 	cfg    WatcherConfig
 	client redis.UniversalClient
 	layout Layout
-	target Target
+	target hotset.Writer
 
 	pushes     chan string   // payloads; full: the poll makes up
 	kick       chan struct{} // poll now
@@ -92,11 +82,11 @@ type Watcher struct {
 	lostSince  time.Time     // polls have found changes missing in Redis since; likewise
 	rearm      chan struct{} // the next end has changed
 
-	mu    sync.Mutex // guards the rest; held while the target is changed, never during a call
-	state state
-	shown wire.HotVersion // what the target was told last
-	told  told            // likewise, of the fleet
-	next  time.Time       // when what is in force changes by itself
+	mu         sync.Mutex // guards the rest; held while the target is changed, never during a call
+	state      state
+	shown      wire.HotVersion // what the target has
+	shownFleet fleetMark       // likewise, of the fleet
+	next       time.Time       // when what is in force changes by itself
 
 	stats watcherStats
 }
@@ -136,7 +126,7 @@ const maxPushes = 256
 // NewWatcher checks the configuration. It starts nothing; the client stays the
 // caller's. Make the client with [NewClient], or set ContextTimeoutEnabled and
 // MaxRetries -1, so that calls keep to their deadlines.
-func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target Target) (*Watcher, error) {
+func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.Writer) (*Watcher, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("watcher: %w", err)
@@ -154,7 +144,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target Target) 
 		deaf:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
 		hints:  hints{seed: maphash.MakeSeed()},
-		state:  state{entries: make(map[string]*held)},
+		state:  state{entries: make(map[string]*heldEntry)},
 	}, nil
 }
 
@@ -171,7 +161,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer w.mu.Unlock()
 	w.state.beat = time.Time{}
 	w.show()
-	w.state = state{entries: make(map[string]*held)}
+	w.state = state{entries: make(map[string]*heldEntry)}
 	return nil
 }
 
@@ -205,7 +195,7 @@ func (w *Watcher) fade(ctx context.Context) {
 // show makes the target agree with the state as it is now. The caller holds mu.
 func (w *Watcher) show() {
 	now := time.Now()
-	change, next := w.state.step(now)
+	change, next := w.state.nextChange(now)
 	if version := w.state.version; version != w.shown || !change.Empty() {
 		w.shown = version
 		s := version.String()

@@ -499,7 +499,7 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 // the entry's time to live away.
 func TestNothingOutlivesItsEnd(t *testing.T) {
 	var s state
-	s.entries = make(map[string]*held)
+	s.entries = make(map[string]*heldEntry)
 	now := time.Now()
 	s.beat = now.Add(5 * time.Second)
 	s.grant(hot("a", 1, 1), 15*time.Second, now)
@@ -511,13 +511,13 @@ func TestNothingOutlivesItsEnd(t *testing.T) {
 		want int
 		next time.Duration
 	}{{0, 2, 3 * time.Second}, {3*time.Second - 1, 2, 3 * time.Second}, {3 * time.Second, 1, 5 * time.Second}, {5*time.Second - 1, 1, 5 * time.Second}, {5 * time.Second, 0, 0}} {
-		change, next := s.step(now.Add(tt.at))
+		change, next := s.nextChange(now.Add(tt.at))
 		got := s.inForce
 		if told += len(change.Hot) - len(change.Cool); got != tt.want || told != tt.want || tt.want > 0 && next.Sub(now) != tt.next {
 			t.Errorf("at %v: %d in force until %v and %d told, want %d until %v", tt.at, got, next.Sub(now), told, tt.want, tt.next)
 		}
 	}
-	if got := s.ending(now.Add(2 * time.Second)); len(got) != 1 || !strings.HasSuffix(got[0], " b") {
+	if got := s.dueForRenewal(now.Add(2 * time.Second)); len(got) != 1 || !strings.HasSuffix(got[0], " b") {
 		t.Errorf("ending: %q", got)
 	}
 	s.apply(&wire.HotChange{Version: wire.HotVersion{Run: "x", N: 2}, At: now, Beat: time.Second}, now)

@@ -24,7 +24,7 @@ type writer struct {
 	own     string          // version of our last change; empty: none since the claim
 	// sent is what is in Redis, and what may be, after a call that failed:
 	// that has no terms, so it is written again.
-	sent    map[string]terms
+	sent    map[string]entryTerms
 	untidy  bool                   // there is what only prune takes away
 	strange map[string]time.Time   // entries that cannot be read, and since when; of the last prune
 	known   map[*redis.Script]bool // scripts that Redis knows, unless it has restarted
@@ -61,28 +61,28 @@ func (p *Publisher) Run(ctx context.Context) error {
 				p.recovered()
 			}
 		case <-lease.C:
-			if !p.outage.on() {
+			if !p.outage.isOn() {
 				err = p.hold(ctx)
 			}
 			lease.Reset(p.untilHold())
 		case <-p.wake:
-			if !p.outage.on() { // else the retry will find the change
+			if !p.outage.isOn() { // else the retry will find the change
 				err = p.settle(ctx)
 			}
 		case <-p.suspect:
-			if !p.outage.on() {
-				err = p.tell(ctx)
+			if !p.outage.isOn() {
+				err = p.writeSuspects(ctx)
 			}
 		case <-p.jobs[renewJob].due:
-			if !p.outage.on() {
+			if !p.outage.isOn() {
 				err = p.renew(ctx)
 			}
 		case <-p.jobs[pruneJob].due:
-			if !p.outage.on() {
+			if !p.outage.isOn() {
 				err = p.prune(ctx)
 			}
 		case <-p.jobs[trimJob].due:
-			if !p.outage.on() {
+			if !p.outage.isOn() {
 				err = p.trim(ctx)
 			}
 		}
@@ -191,9 +191,9 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	change := wire.HotChange{Beat: p.cfg.BeatTTL}
 	var cool []any
 	for member, h := range top {
-		if t, ok := p.sent[member]; !ok || t != termsOf(h) {
+		if t, ok := p.sent[member]; !ok || t != entryTermsOf(h) {
 			change.Hot = append(change.Hot, wire.HotEntry{Hot: h, TTL: p.cfg.EntryTTL})
-			p.sent[member] = terms{}
+			p.sent[member] = entryTerms{}
 		}
 	}
 	for member := range p.sent {
@@ -225,7 +225,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	for member, h := range top {
 		change.Hot = append(change.Hot, wire.HotEntry{Hot: h, TTL: p.cfg.EntryTTL})
 		entries = appendEntry(entries, h)
-		p.sent[member] = terms{}
+		p.sent[member] = entryTerms{}
 	}
 	args := []any{newRunID(), wire.AppendHotChange(nil, &change)}
 	answer, err := p.call(ctx, "rewrite", rewriteScript, append(args, entries...)...)
@@ -251,7 +251,7 @@ func (p *Publisher) top() map[string]hotparam.Hot {
 func (p *Publisher) noteSent(top map[string]hotparam.Hot) {
 	clear(p.sent)
 	for member, h := range top {
-		p.sent[member] = termsOf(h)
+		p.sent[member] = entryTermsOf(h)
 	}
 	p.stats.keys.Store(int64(len(p.sent)))
 }

@@ -2,9 +2,9 @@ package middleware
 
 import "net/netip"
 
-// ClientKey is by what to tell clients apart, by an address with or without a port:
-// an IPv4 address as it is, of an IPv6 address its /64, which is what one client has
-// ("2001:db8:1:2::/64"). What is no address is told as it is.
+// ClientKey returns the identity to limit a client by, from an address with or without a
+// port: the IPv4 address, or the IPv6 /64, which is what one client has
+// ("2001:db8:1:2::/64"). What is no address is returned as it is.
 func ClientKey(addr string) string {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil {

@@ -402,7 +402,7 @@ func TestKeep(t *testing.T) {
 		for classes := 2; classes <= hotparam.MaxClasses; classes++ {
 			last := int64(-1)
 			for class := range classes {
-				k := keep(burst, class, classes)
+				k := keepFor(burst, class, classes)
 				if k < last || k < 0 || k >= burst {
 					t.Errorf("class %d of %d leaves %d of %d", class, classes, k, burst)
 				}

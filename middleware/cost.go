@@ -10,10 +10,10 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// Cost is what a request turned out to cost. A rule takes of it what it counts.
+// Cost is what a request turned out to cost. Each rule uses the part that it counts.
 type Cost struct {
 	Bytes int64         // of the response's body
-	Units int64         // as the handler reckons
+	Units int64         // as the handler counts them
 	Time  time.Duration // that the handler took
 }
 
@@ -21,8 +21,8 @@ type Cost struct {
 // as many units or milliseconds.
 const maxCost = 1 << 40
 
-// in is the cost in a rule's unit: whole milliseconds rounded up.
-func (c *Cost) in(u hotparam.Unit) int64 {
+// inUnit returns the cost in a rule's unit, in whole milliseconds rounded up.
+func (c *Cost) inUnit(u hotparam.Unit) int64 {
 	n := int64(0)
 	switch u {
 	case hotparam.Requests:
@@ -40,9 +40,9 @@ func (c *Cost) in(u hotparam.Unit) int64 {
 	return min(max(n, 0), maxCost)
 }
 
-// Ticket is a request that passed, and of which [Ticket.End] tells that it is done,
-// and what it cost. One that is never ended costs nothing, but keeps its permits for
-// ever, where rules have concurrency. A nil *Ticket costs and holds nothing.
+// Ticket is a request that passed and is not done: [Ticket.End] ends it and charges what
+// it cost. A ticket that is never ended costs nothing, but if rules have concurrency it
+// keeps its permits for ever. A nil *Ticket costs and holds nothing.
 type Ticket struct {
 	guard  *Guard
 	owed   []owed
@@ -53,7 +53,7 @@ type Ticket struct {
 // owed is one key of a rule that counts costs.
 type owed struct {
 	rule     *rule
-	terms    *terms
+	spec     *limitSpec
 	hash     uint64
 	from, to int // the key in the ticket's keys; empty: the rule has one bucket
 }
@@ -74,20 +74,11 @@ type owed struct {
 // A request that was refused has cost nothing: unlike a key of which requests are
 // counted, one that is held far below its threshold cools in time, and comes back.
 func (g *Guard) Begin(req Request) (d hotparam.Decision, t *Ticket) {
-	return d, g.pass(&req, true, &d).ticket
+	return d, g.check(&req, true, &d).ticket
 }
 
-// unless is the ticket, if it is still wanted.
-func (t *Ticket) unless(refused bool) *Ticket {
-	if t != nil && refused {
-		t.reuse()
-		return nil
-	}
-	return t
-}
-
-// reuse keeps the ticket for another request. One that had leases is not kept: who
-// ends it twice would give back another's.
+// reuse returns the ticket to the pool. One that had leases is dropped: ending it twice
+// would give back another request's.
 func (t *Ticket) reuse() {
 	const keep = 64 << 10
 	held := len(t.leases) > 0
@@ -98,18 +89,27 @@ func (t *Ticket) reuse() {
 	}
 }
 
-// owe notes that the key's cost is to be told.
-func (s *scratch) owe(g *Guard, c *candidate, t *terms, hash uint64, key []byte) {
-	if !s.holds || c.Count == hotparam.Requests {
-		return
+// needTicket returns the request's ticket, made when it is first needed.
+func (r *request) needTicket() *Ticket {
+	if r.ticket == nil {
+		r.ticket = r.guard.tickets.Get().(*Ticket)
 	}
-	ticket := s.ticketOf(g)
-	from := len(ticket.keys)
-	ticket.keys = append(ticket.keys, key...)
-	ticket.owed = append(ticket.owed, owed{rule: c.rule, terms: t, hash: hash, from: from, to: len(ticket.keys)})
+	return r.ticket
 }
 
-// counts tells whether some rule wants the cost in this unit.
+// owe adds the key to those that the request's cost is charged to at its end, if the rule
+// counts costs.
+func (r *request) owe(cl claim, hash uint64, key []byte) {
+	if !r.holds || cl.rule.Count == hotparam.Requests {
+		return
+	}
+	t := r.needTicket()
+	from := len(t.keys)
+	t.keys = append(t.keys, key...)
+	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
+}
+
+// counts reports whether some rule counts the cost in this unit.
 func (t *Ticket) counts(u hotparam.Unit) bool {
 	for i := range t.owed {
 		if t.owed[i].rule.Count == u {
@@ -147,7 +147,7 @@ func (t *Ticket) charge(cost Cost) {
 	charged := false
 	for i := range t.owed {
 		o := &t.owed[i]
-		if n := cost.in(o.rule.Count); n > 0 {
+		if n := cost.inUnit(o.rule.Count); n > 0 {
 			g.charge(o, now, t.keys[o.from:o.to], n)
 			charged = true
 		}
@@ -159,18 +159,18 @@ func (t *Ticket) charge(cost Cost) {
 
 func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	ask := limiter.Ask{Kind: limiter.Charge, N: n}
-	switch t := o.terms; {
-	case t.single != nil:
-		t.single.Do(now, ask)
-	case t.keyed != nil:
-		t.keyed.Do(now, o.hash, key, ask)
+	switch spec := o.spec; {
+	case spec.single != nil:
+		spec.single.Do(now, ask)
+	case spec.keyed != nil:
+		spec.keyed.Do(now, o.hash, key, ask)
 	default:
 		const most = 1<<32 - 1 // of one Add
 		for left := n; left > 0; left -= most {
 			g.counts.Add(o.hash, key, uint64(min(left, most)))
 		}
-		if entry := g.hot.Lookup(o.hash, key); entry != nil && t.limit != nil && !entry.Hot.Spared {
-			if b := entry.Payload.bucketFor(t, g.opts.clock); b != nil {
+		if entry := g.hot.Lookup(o.hash, key); entry != nil && spec.limit != nil && !entry.Hot.Spared {
+			if b := entry.Payload.bucketFor(spec, g.opts.clock); b != nil {
 				b.Do(now, ask)
 			}
 		}
@@ -180,7 +180,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 // spent is what a handler says that its request costs, by way of the context.
 type spent struct {
 	units atomic.Int64
-	outer *spent // of a guard further out; nil: there is none
+	outer *spent // of a guard further out, or nil
 }
 
 type spentKey struct{}

@@ -21,7 +21,7 @@ func costRule(tb testing.TB, id string, unit hotparam.Unit, perHour, burst int64
 func TestCostIn(t *testing.T) {
 	cost := Cost{Bytes: 5, Units: 7, Time: 1500 * time.Microsecond}
 	for unit, want := range map[hotparam.Unit]int64{hotparam.Requests: 1, hotparam.Bytes: 5, hotparam.Units: 7, hotparam.Millis: 2} {
-		if got := cost.in(unit); got != want {
+		if got := cost.inUnit(unit); got != want {
 			t.Errorf("%v: %d, want %d", unit, got, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestCostIn(t *testing.T) {
 		{Cost{Bytes: -1}, hotparam.Bytes, 0},
 		{Cost{Units: 1 << 62}, hotparam.Units, maxCost},
 	} {
-		if got := c.cost.in(c.unit); got != c.want {
+		if got := c.cost.inUnit(c.unit); got != c.want {
 			t.Errorf("%+v in %v: %d, want %d", c.cost, c.unit, got, c.want)
 		}
 	}

@@ -33,22 +33,21 @@ func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Pa
 		*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
 		return o
 	}
-	req := Request{Context: ctx, Pattern: resource}
-	g.before(&req)
-	s := g.begin()
-	s.req, s.route, s.holds = req, g.rules.Load().ofResource(resource), holds
-	s.loaded = true // there is no query to load
+	in := Request{Context: ctx, Pattern: resource}
+	g.before(&in)
+	r := g.newRequest(&in, g.rules.Load().ofResource(resource), holds)
+	r.params.loaded = true // there is no query to parse
 	for _, p := range params {
-		s.params.Add(p)
+		r.params.list.Add(p)
 	}
-	s.params.Sort()
-	g.decide(s, d)
-	o = g.settle(s, d)
-	g.after(&req, d)
+	r.params.list.Sort()
+	r.applyRules()
+	o = r.finish(d)
+	g.after(&in, d)
 	return o
 }
 
-// IsHot tells whether a key is hot by some rule, for callers that treat hot
+// IsHot reports whether a key is hot by some rule, for callers that treat hot
 // keys in a way of their own, such as by caching them in the process. It
 // neither counts nor takes a token. The key is a canonical text, as
 // [hotparam.Text] makes it.
@@ -59,17 +58,17 @@ func (g *Guard) IsHot(key string) (hot bool) {
 			hot = false
 		}
 	}()
-	s := g.begin()
-	defer g.end(s)
+	r := g.newRequest(&Request{}, nil, false) // for its buffer
+	defer r.recycle()
 	set := g.rules.Load()
 	for i := range set.rules {
-		r := &set.rules[i]
-		if len(r.Hot) == 0 {
+		rule := &set.rules[i]
+		if len(rule.Hot) == 0 {
 			continue
 		}
-		s.key = append(append(s.key[:0], r.prefix...), key...)
-		s.key = g.fit(s.key, len(r.prefix))
-		if g.hot.Lookup(hotparam.Hash(s.key), s.key) != nil {
+		r.key = append(append(r.key[:0], rule.prefix...), key...)
+		r.key = g.fitKey(r.key, len(rule.prefix))
+		if g.hot.Lookup(hotparam.Hash(r.key), r.key) != nil {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ func TestExactDeferredGivesBack(t *testing.T) {
 		time.Sleep(time.Second)
 		stop()
 		<-done
-		first := f.rules.Load().rules[0].terms
+		first := f.rules.Load().rules[0].spec
 		res, err := back.Memory.Do(t.Context(), limiter.Op{Quota: &first.limit.Quota, Name: "first", Key: "*", Ask: limiter.Ask{Kind: limiter.Peek}})
 		if err != nil || res.Remaining != 99 {
 			t.Errorf("%+v, %v", res, err)

@@ -19,7 +19,7 @@ type exceptions struct {
 
 type exception struct {
 	*hotparam.Exception
-	terms *terms // the rule's own where it sets no other limit
+	spec *limitSpec // the rule's own unless it sets another limit
 }
 
 func newExceptions(list []exception) *exceptions {
@@ -44,8 +44,8 @@ func newExceptions(list []exception) *exceptions {
 	return e
 }
 
-// find is the first exception that has the values of a key with this text, not
-// cut; nil: none has.
+// find returns the first exception that has the values of a key with this text, which
+// is not cut, or nil if none has.
 func (e *exceptions) find(text []byte) *exception {
 	first := len(e.list)
 	whole := unsafe.String(unsafe.SliceData(text), len(text)) // for the time of this call
@@ -74,4 +74,20 @@ func (e *exceptions) find(text []byte) *exception {
 		return nil
 	}
 	return &e.list[first]
+}
+
+// except returns the limit that holds for the request's key: that of an exception, or
+// the rule's own. It is nil if the exception allows the key, or blocks it.
+func (r *request) except(c *candidate) *limitSpec {
+	x := c.except.find(r.key[len(c.prefix):])
+	switch {
+	case x == nil:
+		return c.spec
+	case x.Action == hotparam.Allow:
+		return nil
+	case x.Action == hotparam.Block:
+		r.addDenial(c.spec, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+		return nil
+	}
+	return x.spec
 }

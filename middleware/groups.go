@@ -25,45 +25,46 @@ type group struct {
 
 // beginGroups prepares for the keys of one rule, and reports whether the request may have
 // several of a group.
-func (s *scratch) beginGroups() bool {
-	if !s.params.RepeatsNames() {
+func (r *request) beginGroups() bool {
+	if !r.params.list.RepeatsNames() {
 		return false
 	}
-	s.groups.texts, s.groups.all = s.groups.texts[:0], s.groups.all[:0]
+	r.groups.texts, r.groups.all = r.groups.texts[:0], r.groups.all[:0]
 	return true
 }
 
-// add notes a key with this text, which was counted.
-func (s *groups) add(text []byte, paramsOnly bool) {
-	start := len(s.texts)
-	s.texts = hotparam.AppendGroup(s.texts, text, paramsOnly)
+// add adds a key with this text, which was counted, to its group.
+func (g *groups) add(text []byte, paramsOnly bool) {
+	start := len(g.texts)
+	g.texts = hotparam.AppendGroup(g.texts, text, paramsOnly)
 	from := 0
-	for i := range s.all {
-		of := &s.all[i]
-		if bytes.Equal(s.texts[from:of.end], s.texts[start:]) {
-			s.texts = s.texts[:start]
+	for i := range g.all {
+		of := &g.all[i]
+		if bytes.Equal(g.texts[from:of.end], g.texts[start:]) {
+			g.texts = g.texts[:start]
 			of.again++
 			return
 		}
 		from = of.end
 	}
-	s.all = append(s.all, group{end: len(s.texts)})
+	g.all = append(g.all, group{end: len(g.texts)})
 }
 
 // countAgain counts what the groups have beyond their first keys.
-func (g *Guard) countAgain(s *scratch, c *candidate) {
+func (r *request) countAgain(c *candidate) {
+	g, groups := r.guard, &r.groups
 	from := 0
-	for i := range s.groups.all {
-		of := &s.groups.all[i]
-		text := s.groups.texts[from:of.end]
+	for i := range groups.all {
+		of := &groups.all[i]
+		text := groups.texts[from:of.end]
 		from = of.end
 		if of.again == 0 {
 			continue
 		}
-		name := hotparam.AppendAgain(append(s.groups.again[:0], c.prefix...), text)
-		s.groups.again = name
+		name := hotparam.AppendAgain(append(groups.again[:0], c.prefix...), text)
+		groups.again = name
 		size := len(name)
-		if name = g.fit(name, len(c.prefix)); len(name) != size {
+		if name = g.fitKey(name, len(c.prefix)); len(name) != size {
 			continue // cut it would be a key's name; then the total is too high
 		}
 		hash := hotparam.Hash(name)
@@ -72,7 +73,7 @@ func (g *Guard) countAgain(s *scratch, c *candidate) {
 			continue
 		}
 		for range of.again { // each is charged what the request costs
-			s.owe(g, c, c.terms, hash, name)
+			r.owe(claim{rule: c, spec: c.spec}, hash, name)
 		}
 	}
 }

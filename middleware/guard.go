@@ -12,7 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
 )
 
@@ -20,16 +20,15 @@ import (
 type Guard struct {
 	rules    atomic.Pointer[ruleSet]
 	counts   *collector.Collector
-	hot      *hotkeys.Local[*held]
-	locals   *locals
-	failover *limiter.Failover // nil: there is no backend
-	cached   *limiter.Cached   // what it asks; nil: there is none of ours
-	exacts   exacts
-	pool     sync.Pool // of *scratch
+	hot      *hotset.Set[*hotState]
+	localHot *localHot
+	failover *limiter.Failover // nil if there is no backend
+	cached   *limiter.Cached   // what it asks; nil if it is not ours
+	backends backends
+	requests sync.Pool // of *request
 	tickets  sync.Pool // of *Ticket
-	passages sync.Pool // of *passage
 	opts     options
-	fleet    fleet
+	sharing  sharing
 
 	limited, blocked, shadowed, charged, panics atomic.Int64
 	waited, gone, busy, served, away, undecided atomic.Int64
@@ -38,9 +37,9 @@ type Guard struct {
 }
 
 // New makes a guard for rules, which must not change afterwards. What it counts
-// goes to counts, which tells it what is hot here and is steered by it: a
-// collector has one guard. Keys become hot by what is put into [Guard.HotSet],
-// usually by a hotkeys.Watcher, and by what counts tells.
+// goes to counts, which reports what is hot here and is steered by the guard: a
+// collector has one guard. Keys become hot by what is written to [Guard.HotSet],
+// usually by a hotkeys.Watcher, and by what counts reports.
 func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*Guard, error) {
 	if rules == nil || counts == nil {
 		return nil, errors.New("middleware: New needs rules and a collector")
@@ -63,49 +62,49 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if g.opts.log == nil {
 		g.opts.log = slog.New(slog.DiscardHandler)
 	}
-	if err := g.newExacts(); err != nil {
+	if err := g.newBackends(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	if err := g.put(rules, nil); err != nil {
+	if err := g.install(rules, nil); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g.pool.New = func() any { return new(scratch) }
+	g.requests.New = func() any { return &request{guard: g, verdict: allowed} }
 	g.tickets.New = func() any { return &Ticket{guard: g} }
-	g.passages.New = func() any { return &passage{guard: g} }
-	g.locals = newLocals(g)
-	g.hot = hotkeys.NewLocal(g.hold, hotkeys.LocalConfig[*held]{
-		KeepFor: func(h *held) time.Duration { return h.timeToFull(g.opts.clock()) },
+	g.localHot = newLocalHot(g)
+	g.hot = hotset.New(g.newHotState, hotset.Config[*hotState]{
+		KeepFor: func(h *hotState) time.Duration { return h.timeToFull(g.opts.clock()) },
 		OnSwap: func(version string, hot []hotparam.Hot) {
-			g.locals.swapped(hot)
+			g.localHot.updatePublished(hot)
 			if g.opts.onSwap != nil {
 				g.opts.onSwap(version, hot)
 			}
 		},
-		OnFleet: g.locals.heard,
+		OnFleet: g.localHot.updateFleet,
 	})
-	counts.OnOrigins(g.tellOrigins)
+	counts.OnOrigins(g.yieldOrigins)
 	if !g.opts.noLocal {
-		counts.OnLocal(g.locals.tell)
+		counts.OnLocal(g.localHot.set)
 	}
 	return g, nil
 }
 
-// sinceEpoch is the time since the Unix epoch by a clock that never goes back.
+// sinceEpoch returns a clock of the time since the Unix epoch that never goes back.
 func sinceEpoch(start time.Time) func() time.Duration {
 	return func() time.Duration { return time.Duration(start.UnixNano()) + time.Since(start) }
 }
 
-// HotSet is the set of keys that are hot, to be filled by a watcher.
-func (g *Guard) HotSet() *hotkeys.Local[*held] { return g.hot }
+// HotSet returns the writing side of the guard's set of hot keys, to be filled by a
+// hotkeys.Watcher.
+func (g *Guard) HotSet() hotset.Writer { return g.hot }
 
-// HotKey is a key that is hot, with what this process made of its requests
-// since it has been so.
+// HotKey is a key that is hot, with how many of its requests have passed and were refused
+// in this process since it became so.
 type HotKey struct {
 	hotparam.Hot
 	Passed, Refused int64
 }
 
-// HotKeys are the keys that are hot now, the highest rate first. Those that this
+// HotKeys returns the keys that are hot now, the highest rate first. Those that this
 // instance alone has found hot are marked Local.
 func (g *Guard) HotKeys() []HotKey {
 	var keys []HotKey
@@ -125,7 +124,7 @@ type Stats struct {
 	Limited int64 // requests that were refused
 	Blocked int64 // of these, those with a value that a rule blocks
 	Busy    int64 // of these, those that found as many being served as may be
-	Away    int64 // of these, those that nobody could decide on
+	Away    int64 // of these, those refused because the backend was away
 	Served  int64 // of these, those that were answered in place of the handler
 	// Undecided is asks of a backend that it could not answer, though it is there:
 	// requests that had gone, or what it cannot do.
@@ -169,7 +168,7 @@ func (c *spreadCount) load() (sum int64) {
 	return sum
 }
 
-// Stats tells the counters.
+// Stats returns the counters.
 func (g *Guard) Stats() Stats {
 	s := Stats{
 		Limited:   g.limited.Load(),
@@ -187,8 +186,8 @@ func (g *Guard) Stats() Stats {
 		More:      g.more.Load(),
 		Withheld:  g.withheld.load(),
 	}
-	s.Local, s.Refuted = g.locals.stats()
-	_, unmarked := g.hot.Marks()
+	s.Local, s.Refuted = g.localHot.stats()
+	_, unmarked := g.hot.MarkStats()
 	s.Unmarked = int64(unmarked)
 	if g.cached != nil {
 		s.Remembered = int64(g.cached.Stats().Saved)

@@ -49,7 +49,7 @@ func TestBucketIsKept(t *testing.T) {
 	f.Check(search)
 	key, _ := hotparam.ParseKey("r GET /s?q=1")
 	for i := range 20 { // other counts, other keys beside it
-		f.HotSet().Replace(fmt.Sprint(i), []hotparam.Hot{
+		f.hot.Replace(fmt.Sprint(i), []hotparam.Hot{
 			{Key: key, Low: int64(i), Rate: float64(i)},
 			{Key: hotparam.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
 		})
@@ -95,7 +95,7 @@ func TestOnSwap(t *testing.T) {
 	var versions []string
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}},
 		WithOnSwap(func(version string, hot []hotparam.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
-	f.HotSet().Replace("x:", []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "GET /"}}})
+	f.hot.Replace("x:", []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "GET /"}}})
 	if len(versions) != 1 || versions[0] != "x:1" {
 		t.Errorf("%q", versions)
 	}
@@ -305,7 +305,7 @@ func TestConcurrentChecks(t *testing.T) {
 			if i%2 == 0 {
 				hot = append(hot, hotparam.Hot{Key: hotparam.Key{Rule: "each", Text: "GET /s?q=1"}})
 			}
-			f.HotSet().Replace(fmt.Sprint(i), hot)
+			f.hot.Replace(fmt.Sprint(i), hot)
 			f.HotKeys()
 			f.Stats()
 			f.counts.Flush(context.Background(), time.Unix(0, 0))
@@ -341,11 +341,10 @@ func TestMonsterIsNotKept(t *testing.T) {
 		"escaped": "junk=" + strings.Repeat("%20", 100_000),
 		"long":    "q=" + strings.Repeat("x", 100_000),
 	} {
-		s := f.begin()
-		s.req, s.route = Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.Load().unknown
-		f.decide(s, new(hotparam.Decision))
-		f.end(s)
-		if s.route == nil {
+		r := f.newRequest(&Request{Method: http.MethodGet, Path: "/s", Query: query}, f.rules.Load().unknown, false)
+		r.applyRules()
+		r.recycle()
+		if r.route == nil {
 			t.Errorf("%s: its buffers went back to the pool", name)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// HeaderStyle is how a response tells of the limit that its request was held to.
+// HeaderStyle is how a response states the limit that its request was held to.
 type HeaderStyle uint8
 
 // Header styles.
@@ -24,9 +24,9 @@ const (
 // headers are the styles that are in use.
 type headers struct{ draft, legacy bool }
 
-// WithHeaders has responses tell of the limit that decided: the tightest of those
-// that allowed the request, or the one that refused it. Its name is the rule's id. No
-// style: RateLimitHeaders.
+// WithHeaders has responses state the limit that decided: the tightest of those that
+// allowed the request, or the one that refused it. Its name is the rule's id. Without
+// styles it is RateLimitHeaders.
 //
 //	RateLimit-Policy: "search";q=100;w=60
 //	RateLimit: "search";r=50;t=30
@@ -44,13 +44,13 @@ func WithHeaders(styles ...HeaderStyle) Option {
 	}
 }
 
-// write tells of a decision by these terms.
-func (s headers) write(h http.Header, d *hotparam.Decision, t *terms) {
-	if t == nil || d.Rule == "" || d.Limit < 1 {
+// write writes the headers of a decision by this limit, if any.
+func (s headers) write(h http.Header, d *hotparam.Decision, spec *limitSpec) {
+	if spec == nil || d.Rule == "" || d.Limit < 1 {
 		return
 	}
 	if s.draft {
-		h.Set("RateLimit-Policy", policy(d, t))
+		h.Set("RateLimit-Policy", policy(d, spec))
 		limit := `"` + d.Rule + `";r=` + strconv.FormatInt(d.Remaining, 10)
 		if d.ResetAfter > 0 {
 			limit += ";t=" + strconv.FormatInt(wholeSeconds(d.ResetAfter), 10)
@@ -67,15 +67,15 @@ func (s headers) write(h http.Header, d *hotparam.Decision, t *terms) {
 // units are what a quota is in, where it is not requests.
 var units = [...]string{hotparam.Bytes: "content-bytes", hotparam.Millis: "ms", hotparam.Units: "units"}
 
-// policy is the limit with the time in which all of it is earned.
-func policy(d *hotparam.Decision, t *terms) string {
+// policy returns the limit with the time in which all of it is earned.
+func policy(d *hotparam.Decision, spec *limitSpec) string {
 	p := `"` + d.Rule + `";q=` + strconv.FormatInt(d.Limit, 10)
-	q := t.quota.Load()
+	q := spec.quota.Load()
 	switch {
 	case d.Reason == hotparam.ReasonBusy || q == nil:
 		return p + `;qu="concurrent-requests"`
-	case t.unit != hotparam.Requests:
-		p += `;qu="` + units[t.unit] + `"`
+	case spec.unit != hotparam.Requests:
+		p += `;qu="` + units[spec.unit] + `"`
 	}
 	window := q.Rate.Per
 	if !q.Algorithm.Windowed() {

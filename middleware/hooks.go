@@ -2,8 +2,8 @@ package middleware
 
 import "github.com/hotparam/hotparam"
 
-// Hooks are called for each request, in its own goroutine; nil ones are not. They must
-// be quick. One that panics is counted in [Stats].Panics, and changes nothing.
+// Hooks are called for each request, in its own goroutine, unless they are nil. They must
+// be quick. A panic in a hook is counted in [Stats].Panics, and changes nothing.
 type Hooks struct {
 	Before func(Request)                    // before anything is counted
 	After  func(Request, hotparam.Decision) // once it is decided, and has waited
@@ -13,33 +13,34 @@ type Hooks struct {
 
 func (g *Guard) before(req *Request) {
 	if g.opts.hooks.Before != nil {
-		g.tellBefore(*req)
+		g.callBefore(*req)
 	}
 }
 
 func (g *Guard) after(req *Request, d *hotparam.Decision) {
 	if h := &g.opts.hooks; h.After != nil || h.Denied != nil || h.Near != nil {
-		g.tellAfter(*req, *d)
+		g.callAfter(*req, *d)
 	}
 }
 
-// tellBefore has a copy of the request: the caller's stays where it is cheap.
-func (g *Guard) tellBefore(req Request) { g.hook(func() { g.opts.hooks.Before(req) }) }
+// callBefore has a copy of the request: the caller's stays where it is cheap.
+func (g *Guard) callBefore(req Request) { g.callHook(func() { g.opts.hooks.Before(req) }) }
 
-func (g *Guard) tellAfter(req Request, d hotparam.Decision) {
+func (g *Guard) callAfter(req Request, d hotparam.Decision) {
 	h := &g.opts.hooks
 	if h.After != nil {
-		g.hook(func() { h.After(req, d) })
+		g.callHook(func() { h.After(req, d) })
 	}
 	if h.Denied != nil && !d.Allowed {
-		g.hook(func() { h.Denied(req, d) })
+		g.callHook(func() { h.Denied(req, d) })
 	}
 	if h.Near != nil && d.Reason == hotparam.ReasonWithin && d.Remaining < d.Limit/10 {
-		g.hook(func() { h.Near(req, d) })
+		g.callHook(func() { h.Near(req, d) })
 	}
 }
 
-func (g *Guard) hook(f func()) {
+// callHook calls a hook, and counts a panic of it.
+func (g *Guard) callHook(f func()) {
 	defer func() {
 		if recover() != nil {
 			g.panics.Add(1)

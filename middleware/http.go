@@ -22,10 +22,10 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, o := g.examine(r, route)
-		g.opts.headers.write(w.Header(), &d, o.terms)
+		g.opts.headers.write(w.Header(), &d, o.spec)
 		switch {
 		case d.Reason == hotparam.ReasonServed:
-			g.answer(w, r, d, o.terms)
+			g.answer(w, r, d, o.spec)
 		case !d.Allowed:
 			g.opts.limited(w, r, d)
 		case o.ticket != nil:
@@ -50,17 +50,17 @@ func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d ho
 	if route != nil { // it knows better than a mux further out, which may have set a pattern too
 		req.Pattern = route(r)
 	}
-	o = g.pass(&req, true, &d)
+	o = g.check(&req, true, &d)
 	return d, o
 }
 
 // answer answers in place of the handler.
-func (g *Guard) answer(w http.ResponseWriter, r *http.Request, d hotparam.Decision, t *terms) {
+func (g *Guard) answer(w http.ResponseWriter, r *http.Request, d hotparam.Decision, spec *limitSpec) {
 	if h := g.opts.serve[d.Rule]; h != nil {
 		h.ServeHTTP(w, r)
 		return
 	}
-	a := t.limit.Serve
+	a := spec.limit.Serve
 	if a == nil { // neither the rules nor the program have one
 		g.opts.limited(w, r, d)
 		return
@@ -99,13 +99,13 @@ const (
 
 // Refuse answers a request that was refused, with a problem body (RFC 9457):
 //
-//   - 429 (RFC 6585) for one over its limit: it asks too often;
-//   - 503 (RFC 9110, 15.6.4) where as many as may be are being served, or who decides
-//     is away: whoever asks, the service has no room now;
-//   - 403 where no rule matches, or a rule blocks a value.
+//   - 429 (RFC 6585): the client exceeded its limit;
+//   - 503 (RFC 9110, 15.6.4): as many requests are being served as may be, or the backend
+//     that decides is away;
+//   - 403: no rule matches, or a rule blocks a value.
 //
-// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3); there is none where
-// no retry can pass. It tells the rule's id but no parameter.
+// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3). There is none if no
+// retry can pass. The body has the rule's id but no parameter.
 func Refuse(w http.ResponseWriter, _ *http.Request, d hotparam.Decision) {
 	p := problem{Type: quotaExceeded, Status: http.StatusTooManyRequests, Violated: []string{d.Rule}}
 	seconds := wholeSeconds(d.RetryAfter)

@@ -2,144 +2,176 @@ package middleware
 
 import "github.com/hotparam/hotparam"
 
-// A key is built in the scratch's buffer: the rule's id, a space, the route, the
+// A key is built in the request's buffer: the rule's id, a space, the route, the
 // parameters.
 
-// keys builds each of the keys that the rule makes of the request, and has it
-// used. Whatever the order of the parameters, those of all requests come in one order,
-// so that no two requests wait for permits of each other's.
-func (g *Guard) keys(s *scratch, c *candidate, d *hotparam.Decision) {
+// useKeys builds each of the keys that the rule makes of the request, and uses it. The
+// keys of all requests come in one order, whatever the order of the parameters, so that
+// no two requests wait for permits of each other's.
+func (r *request) useKeys(c *candidate) {
 	if c.overlaps {
-		g.countTotal(s, c)
+		r.countTotal(c)
 	}
 	switch c.By.Kind {
 	case hotparam.ByEach:
-		s.load(c.values)
-		each := s.params.Singles(nil, &s.route.set.Secrets)
-		g.withheld.add(each.Hidden)
-		s.beginKeys(c, each.Len())
+		params := r.loadParams(c.values)
+		each := params.Singles(nil, &r.route.set.Secrets)
+		r.guard.withheld.add(each.Hidden)
+		r.beginKeys(c, each.Len())
 		for i := range each.Len() {
-			s.startKey(c)
-			s.key = s.params.AppendSingle(s.key, &each, i)
-			g.use(s, c, d)
+			r.startKey(c)
+			r.key = params.AppendSingle(r.key, &each, i)
+			r.useKey(c)
 		}
-		g.endKeys(s, c, each.More, d)
+		r.endKeys(c, each.More)
 	case hotparam.ByCombinations:
-		s.load(c.values)
-		all := s.params.Combine(c.By.Names, &s.route.set.Secrets)
-		g.withheld.add(all.Hidden)
-		s.beginKeys(c, all.Len())
+		params := r.loadParams(c.values)
+		all := params.Combine(c.By.Names, &r.route.set.Secrets)
+		r.guard.withheld.add(all.Hidden)
+		r.beginKeys(c, all.Len())
 		for set := all.Next(0); set != 0; set = all.Next(set) {
-			s.startKey(c)
-			s.key = s.params.AppendCombination(s.key, &all, set)
-			g.use(s, c, d)
+			r.startKey(c)
+			r.key = params.AppendCombination(r.key, &all, set)
+			r.useKey(c)
 		}
-		g.endKeys(s, c, all.More, d)
+		r.endKeys(c, all.More)
 	default:
-		g.oneKey(s, c, d)
+		r.useOneKey(c)
 	}
 }
 
-// oneKey is keys by all parameters, or by names, which mostly have one value each.
-func (g *Guard) oneKey(s *scratch, c *candidate, d *hotparam.Decision) {
-	s.startKey(c)
-	start := len(s.key)
-	n, ok := g.appendParams(s, c)
+// useOneKey is useKeys by all parameters, or by names, which mostly have one value each.
+func (r *request) useOneKey(c *candidate) {
+	r.startKey(c)
+	start := len(r.key)
+	n, ok := r.appendParams(c)
 	if !ok {
-		g.pairings(s, c, d)
+		r.usePairings(c)
 		return
 	}
 	if n == 0 {
-		if !c.bare() {
+		if !c.allowsBare() {
 			return // no key
 		}
-		s.key = s.key[:start-1] // a route alone, without "?"
+		r.key = r.key[:start-1] // a route alone, without "?"
 	}
-	g.use(s, c, d)
+	r.useKey(c)
 }
 
 // appendParams appends the parameters of a rule that makes one key, and returns how
 // many they are; ok is false if some of them have several values, which makes several
 // keys. A query that needs no decoding need not be parsed for that.
-func (g *Guard) appendParams(s *scratch, c *candidate) (n int, ok bool) {
-	secrets := &s.route.set.Secrets
-	if !s.loaded && c.values == nil {
+func (r *request) appendParams(c *candidate) (n int, ok bool) {
+	secrets := &r.route.set.Secrets
+	if !r.params.loaded && c.values == nil {
 		var hidden int
-		if s.key, n, hidden, ok = hotparam.AppendPlain(s.key, s.req.Query, c.By.Names, secrets); ok {
-			g.withheld.add(hidden)
+		if r.key, n, hidden, ok = hotparam.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
+			r.guard.withheld.add(hidden)
 			return n, true
 		}
 	}
-	s.load(c.values)
+	params := r.loadParams(c.values)
 	if c.By.Kind == hotparam.ByNames {
-		s.key, n, ok = s.params.AppendNamed(s.key, c.By.Names)
+		r.key, n, ok = params.AppendNamed(r.key, c.By.Names)
 		return n, ok
 	}
-	s.key, n = s.params.AppendAll(s.key, secrets)
-	g.withheld.add(s.params.Len() - n)
+	r.key, n = params.AppendAll(r.key, secrets)
+	r.guard.withheld.add(params.Len() - n)
 	return n, true
 }
 
-// pairings is oneKey where names have several values: each pairing of them is a key.
-func (g *Guard) pairings(s *scratch, c *candidate, d *hotparam.Decision) {
-	pairs := s.params.Pair(c.By.Names)
-	s.beginKeys(c, pairs.Len())
+// usePairings is useOneKey where names have several values: each pairing of them is a
+// key.
+func (r *request) usePairings(c *candidate) {
+	params := &r.params.list
+	pairs := params.Pair(c.By.Names)
+	r.beginKeys(c, pairs.Len())
 	for i := range pairs.Len() {
-		s.startKey(c)
-		s.key = s.params.AppendPairing(s.key, i)
-		g.use(s, c, d)
+		r.startKey(c)
+		r.key = params.AppendPairing(r.key, i)
+		r.useKey(c)
 	}
-	g.endKeys(s, c, pairs.More, d)
+	r.endKeys(c, pairs.More)
 }
 
-// beginKeys prepares for so many keys of one rule.
-func (s *scratch) beginKeys(c *candidate, keys int) {
-	s.groups.follow = c.addsUp && keys > 1 && s.beginGroups()
+// beginKeys prepares for n keys of one rule.
+func (r *request) beginKeys(c *candidate, n int) {
+	r.groups.follow = c.addsUp && n > 1 && r.beginGroups()
 }
 
-// endKeys counts what the keys' groups have too much, and uses the key for what a request
-// has beyond its keys, if there is more.
-func (g *Guard) endKeys(s *scratch, c *candidate, more bool, d *hotparam.Decision) {
-	if s.groups.follow {
-		s.groups.follow = false
-		g.countAgain(s, c)
+// endKeys counts what the keys' groups have beyond their first keys, and uses the key for
+// what a request has beyond its keys, if there is more.
+func (r *request) endKeys(c *candidate, more bool) {
+	if r.groups.follow {
+		r.groups.follow = false
+		r.countAgain(c)
 	}
 	if !more {
 		return
 	}
-	g.more.Add(1)
-	s.startKey(c)
-	s.key = hotparam.AppendMore(s.key)
-	g.use(s, c, d)
+	r.guard.more.Add(1)
+	r.startKey(c)
+	r.key = hotparam.AppendMore(r.key)
+	r.useKey(c)
 }
 
-// bare tells whether a request that has none of the rule's parameters makes a
+// useKey counts the key that was built, if the rule is about hot keys, and holds the
+// request to the key's limit, if it has one now. What costs more or less than one is
+// counted when it is done: until then a permit must be there, and is not taken.
+func (r *request) useKey(c *candidate) {
+	cl := claim{rule: c, spec: c.spec}
+	if c.except != nil {
+		if cl.spec = r.except(c); cl.spec == nil {
+			return
+		}
+	}
+	g, size := r.guard, len(r.key)
+	r.key = g.fitKey(r.key, len(c.prefix))
+	hash := hotparam.Hash(r.key)
+	if len(c.Hot) == 0 {
+		r.limitKey(cl, hash)
+		return
+	}
+	if c.Count == hotparam.Requests {
+		g.counts.Add(hash, r.key, 1)
+	} else {
+		r.owe(cl, hash, r.key)
+	}
+	if r.groups.follow && len(r.key) == size { // one that was cut has no group
+		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
+	}
+	if hot := g.hot.Lookup(hash, r.key); hot != nil {
+		r.limitHotKey(cl, hot)
+	}
+}
+
+// allowsBare reports whether a request that has none of the rule's parameters makes a
 // key, of the route alone.
-func (r *rule) bare() bool { return r.By.Kind == hotparam.ByAll && !r.ParamsOnly }
+func (r *rule) allowsBare() bool { return r.By.Kind == hotparam.ByAll && !r.ParamsOnly }
 
 // startKey begins a key's bytes with all that stands before the parameters: the
 // rule's id, a space, the route, "?".
-func (s *scratch) startKey(c *candidate) {
+func (r *request) startKey(c *candidate) {
 	if c.head == nil {
-		s.writeHead(c)
+		r.writeHead(c)
 		return
 	}
-	s.key = append(s.key[:0], c.head...)
+	r.key = append(r.key[:0], c.head...)
 }
 
 // writeHead is startKey on a route that the request itself names.
-func (s *scratch) writeHead(c *candidate) {
-	s.key = append(append(append(s.key[:0], c.prefix...), s.req.Method...), ' ')
+func (r *request) writeHead(c *candidate) {
+	r.key = append(append(append(r.key[:0], c.prefix...), r.in.Method...), ' ')
 	if c.text != "" {
-		s.key = append(s.key, c.text...)
+		r.key = append(r.key, c.text...)
 	} else {
-		s.key = hotparam.AppendPath(s.key, s.req.Path)
+		r.key = hotparam.AppendPath(r.key, r.in.Path)
 	}
-	s.key = append(s.key, '?')
+	r.key = append(r.key, '?')
 }
 
-// fit makes of a key with so long a prefix what it is counted by.
-func (g *Guard) fit(key []byte, prefix int) []byte {
+// fitKey shortens the part of key after its prefix to the form that is counted.
+func (g *Guard) fitKey(key []byte, prefix int) []byte {
 	if len(key)-prefix > hotparam.MaxText {
 		key = append(key[:prefix], hotparam.Cut(key[prefix:], hotparam.MaxText)...)
 	}
@@ -149,23 +181,23 @@ func (g *Guard) fit(key []byte, prefix int) []byte {
 	return key
 }
 
-// countTotal counts the request itself for a rule that makes several keys of it:
-// what a key's count is a part of cannot be told from the counts of the keys. A
-// route whose text is too long has no total, for a cut text would be a key.
-func (g *Guard) countTotal(s *scratch, c *candidate) {
+// countTotal counts the request itself for a rule that makes several keys of it: the
+// counts of the keys do not add up to what each is a part of. A route whose text is too
+// long has no total, for a cut text would be a key.
+func (r *request) countTotal(c *candidate) {
 	t := c.total
 	if t.key == nil {
-		s.startKey(c)
-		s.key = append(s.key, hotparam.Total...)
-		t = total{s.key, hotparam.Hash(s.key)}
+		r.startKey(c)
+		r.key = append(r.key, hotparam.Total...)
+		t = total{r.key, hotparam.Hash(r.key)}
 	}
 	text := t.key[len(c.prefix):]
-	if len(text) > hotparam.MaxText || len(g.counts.Fit(text)) != len(text) {
+	if len(text) > hotparam.MaxText || len(r.guard.counts.Fit(text)) != len(text) {
 		return
 	}
 	if c.Count == hotparam.Requests {
-		g.counts.Add(t.hash, t.key, 1)
+		r.guard.counts.Add(t.hash, t.key, 1)
 	} else {
-		s.owe(g, c, c.terms, t.hash, t.key)
+		r.owe(claim{rule: c, spec: c.spec}, t.hash, t.key)
 	}
 }

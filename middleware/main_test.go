@@ -125,7 +125,7 @@ func (f *fixture) heat(tb testing.TB, members ...string) {
 		}
 		hot[i] = hotparam.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}
 	}
-	f.HotSet().Replace("", hot)
+	f.hot.Replace("", hot)
 }
 
 func parse(tb testing.TB, s string) hotparam.Route {

@@ -23,22 +23,23 @@ func WithMatcher(ruleID string, f func(r *http.Request) (key string, ignore bool
 	return func(o *options) { o.matchers[ruleID] = f }
 }
 
-// match asks the matchers of the scratch's route and reports whether the request is
-// exempt.
-func (g *Guard) match(s *scratch, d *hotparam.Decision) (exempt bool) {
+// askMatchers asks the matchers of the request's route, keeps their keys, and reports
+// whether the request is exempt.
+func (r *request) askMatchers() (exempt bool) {
+	first := r.route.set.Evaluate == hotparam.EvaluateFirst
 	answered := false // a matcher gave a key
-	for i := range s.route.rules {
-		c := &s.route.rules[i]
+	for i := range r.route.rules {
+		c := &r.route.rules[i]
 		key, ignore := "", false
 		isMatch := !c.picks
 		switch {
-		case c.matcher == nil && s.route.set.Evaluate == hotparam.EvaluateFirst:
-			isMatch = isMatch || g.matches(s, c)
+		case c.matcher == nil && first:
+			isMatch = isMatch || r.matches(c)
 		case c.matcher == nil: // all rules count, whatever this one says
-		case s.req.http != nil && g.matches(s, c):
-			key, ignore = c.matcher(s.req.http)
+		case r.in.http != nil && r.matches(c):
+			key, ignore = c.matcher(r.in.http)
 			if ignore && !answered {
-				*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: c.ID}
+				r.verdict.pass(hotparam.ReasonIgnored, c.ID)
 				return true
 			}
 			if ignore {
@@ -47,19 +48,20 @@ func (g *Guard) match(s *scratch, d *hotparam.Decision) (exempt bool) {
 			isMatch = key != ""
 			answered = answered || isMatch
 		}
-		s.matched = append(s.matched, key)
-		if isMatch && s.route.set.Evaluate == hotparam.EvaluateFirst {
+		r.matched = append(r.matched, key)
+		if isMatch && first {
 			return false // the rule decides
 		}
 	}
 	return false
 }
 
-// useMatched is use with a matcher's key.
-func (g *Guard) useMatched(s *scratch, c *candidate, key string, d *hotparam.Decision) {
-	s.own.Reset()
-	s.own.Add(hotparam.Param{Name: "key", Value: key})
-	s.startKey(c)
-	s.key = s.own.AppendOne(s.key, 0)
-	g.use(s, c, d)
+// useMatcherKey is useKey with a matcher's key.
+func (r *request) useMatcherKey(c *candidate, key string) {
+	p := &r.params.custom
+	p.Reset()
+	p.Add(hotparam.Param{Name: "key", Value: key})
+	r.startKey(c)
+	r.key = p.AppendOne(r.key, 0)
+	r.useKey(c)
 }

@@ -55,7 +55,7 @@ func TestMatcher(t *testing.T) {
 		if n := f.Stats().Panics; n != 1 {
 			t.Errorf("%d panics", n)
 		}
-		if left := f.rules.Load().byID("all").terms.single.FreshAfter(f.now); left != 4*time.Hour {
+		if left := f.rules.Load().byID("all").spec.single.FreshAfter(f.now); left != 4*time.Hour {
 			t.Errorf("%v of tokens are taken, want those of alice, bob and two who are nobody", left)
 		}
 		if d := f.Check(search); d.Rule != "all" {

@@ -54,12 +54,12 @@ func WithMux(mux *http.ServeMux) Option {
 func WithRoute(f func(*http.Request) string) Option { return func(o *options) { o.route = f } }
 
 // WithCaller takes from f who sends a request, such as the tenant or the API key's
-// owner; "": not known. The default is the host of its RemoteAddr, which behind a
-// proxy is the proxy. The callers of hot keys leave the process: see
+// owner; "" means not known. The default is the host of its RemoteAddr, which behind a
+// proxy is the proxy. The callers of hot keys leave the process; see
 // [hotparam.Attribution].
 func WithCaller(f func(*http.Request) string) Option { return func(o *options) { o.caller = f } }
 
-// WithSkip lets requests pass that f picks out, uncounted.
+// WithSkip lets requests for which f returns true pass, uncounted.
 func WithSkip(f func(*http.Request) bool) Option { return func(o *options) { o.skip = f } }
 
 // WithLimited answers a request that was refused. The default is [Refuse].
@@ -76,54 +76,53 @@ func WithServe(ruleID string, h http.Handler) Option {
 // WithHooks calls hooks for each request.
 func WithHooks(h Hooks) Option { return func(o *options) { o.hooks = h } }
 
-// WithShadow refuses nothing and has nothing wait: what would have been refused is
+// WithShadow refuses no request and lets none wait: what would have been refused is
 // counted and passes, whatever the rules say.
 func WithShadow() Option { return func(o *options) { o.shadow = true } }
 
-// WithoutLocal limits only what is put into [Guard.HotSet]. By default a key that
-// reaches its rule's whole threshold on this instance alone is limited here at
-// once, before the aggregator has told anybody, and until it has had two seconds
-// to agree; while no aggregator answers, until the key cools here.
+// WithoutLocal limits only the keys that are written to [Guard.HotSet]. By default a key
+// that reaches its rule's whole threshold on this instance alone is limited here at once,
+// before the aggregator has published it, and until the aggregator has had two seconds to
+// agree; while no aggregator answers, until the key cools here.
 func WithoutLocal() Option { return func(o *options) { o.noLocal = true } }
 
-// WithoutWaiting has nothing wait: a decision's Delay tells for how long the request
-// should, which is left to the caller.
+// WithoutWaiting lets no request wait: the Delay of a decision is how long the request
+// should, and waiting is left to the caller.
 func WithoutWaiting() Option { return func(o *options) { o.noWait = true } }
 
-// WithClock gives the time that limits are reckoned by: monotonic, since any fixed
-// instant; since the Unix epoch where limits go by the calendar. Waits are by the
-// system's clock.
+// WithClock sets the clock of the limits: monotonic, since any fixed instant, or since the
+// Unix epoch if limits follow the calendar. Waits use the system's clock.
 func WithClock(now func() time.Duration) Option { return func(o *options) { o.clock = now } }
 
 // DefaultMaxKeys is how many keys a rule without hot holds at a time.
 const DefaultMaxKeys = 1 << 16
 
-// WithMaxKeys bounds how many keys each rule without hot holds at a time, and in how
-// many of its keys requests are counted that are being served.
+// WithMaxKeys bounds how many keys each rule without hot holds at a time, and for how
+// many keys of a rule with concurrency the requests being served are counted.
 func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
-// WithOnSwap calls f each time that another set of hot keys has come into force
-// in this process. It must be quick, and must not keep or change the slice.
+// WithOnSwap calls f whenever another set of hot keys has come into force in this
+// process. f must be quick, and must not keep or change the slice.
 func WithOnSwap(f func(version string, hot []hotparam.Hot)) Option {
 	return func(o *options) { o.onSwap = f }
 }
 
-// WithLog takes what an operator should know, never for each request: that an
-// instance's part of a limit is less than one permit. Nil: nothing is logged.
+// WithLog logs what an operator should know, never once per request: that an instance's
+// part of a limit is less than one permit. If log is nil, nothing is logged.
 func WithLog(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithAlgorithm gives the algorithm that limits have by this name, which begins with
-// "x_".
+// WithAlgorithm registers the algorithm that limits select by this name, which begins
+// with "x_".
 func WithAlgorithm(name hotparam.Algorithm, a limiter.Algorithm) Option {
 	return func(o *options) { o.algorithms[name] = a }
 }
 
-// WithBackend gives what is asked for limits with scope: exact, such as a store on
-// Redis. While it is away each limit's when_redis_is_away holds: the guard puts a
+// WithBackend sets the backend of limits with scope: exact, such as a store on Redis.
+// While it is away each limit's when_redis_is_away decides: the guard puts a
 // [limiter.Failover] around it, with its defaults, unless it is one, and within that a
-// [limiter.Cached]: what it has denied until some time is denied here until then, for a
-// second at most, without a call. See [Guard.Run].
+// [limiter.Cached]: what the backend has denied until some time is denied here until
+// then, for at most a second, without a call. See [Guard.Run].
 func WithBackend(b limiter.Backend) Option { return func(o *options) { o.backend = b } }
 
-// WithSemaphore gives what is asked for the concurrency of limits with scope: exact.
+// WithSemaphore sets the semaphore for the concurrency of limits with scope: exact.
 func WithSemaphore(s semaphore.Acquirer) Option { return func(o *options) { o.semaphore = s } }

@@ -317,7 +317,7 @@ func TestDecidesAsTheOracle(t *testing.T) {
 				}
 			}
 		}
-		f.HotSet().Replace("", heat)
+		f.hot.Replace("", heat)
 		for range rapid.IntRange(1, 15).Draw(rt, "calls") {
 			params := rapid.SampledFrom(requests).Draw(rt, "request")
 			var query []string

@@ -11,22 +11,22 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// origins samples where the requests of one hot key go to and who sends them:
+// originSample samples where the requests of one hot key go to and who sends them:
 // for each a summary of a few names in the manner of Space-Saving (Metwally,
 // Agrawal, El Abbadi 2005), emptied about each second. It costs a key that is hot
 // some nanoseconds a request, and any other key nothing.
-type origins struct {
-	notes   atomic.Int32 // since it was emptied
+type originSample struct {
+	samples atomic.Int32 // since the last drain
 	mu      sync.Mutex
 	routes  tally
 	callers tally
 }
 
 const (
-	// noteAll is how many requests are noted one by one; of those that follow
-	// until the next emptying one in noteOne is, and counts for so many.
-	noteAll = 64
-	noteOne = 16
+	// The first sampleAll requests are counted one by one. Of those that follow until
+	// the next drain one in sampleOne is, and counts for as many.
+	sampleAll = 64
+	sampleOne = 16
 	// tallied is how many names are counted at a time, maxName how much of each
 	// is kept.
 	tallied = 8
@@ -41,45 +41,46 @@ type tally struct {
 	names  [tallied][maxName]byte // kept in place, so that a new name allocates nothing
 }
 
-// note notes one request. Where others are at it, it passes over this one: no
+// sample counts one request. If another one is being counted it skips this one: no
 // request waits for statistics, and most write nothing that all processors share.
-func (o *origins) note(route, caller string) {
+func (o *originSample) sample(route, caller string) {
 	weight := int64(1)
-	if o.notes.Load() >= noteAll {
-		if rand.Uint32()%noteOne != 0 {
+	if o.samples.Load() >= sampleAll {
+		if rand.Uint32()%sampleOne != 0 {
 			return
 		}
-		weight = noteOne
+		weight = sampleOne
 	}
 	if !o.mu.TryLock() {
 		return
 	}
 	defer o.mu.Unlock()
-	o.notes.Add(1)
+	o.samples.Add(1)
 	o.routes.add(route, weight)
 	o.callers.add(caller, weight)
 }
 
-// empty hands what was noted to tell, until that is false, and begins anew.
-func (o *origins) empty(tell func(kind wire.OriginKind, name []byte, n int64) bool) bool {
+// drain calls yield with what was sampled, until it returns false, and begins anew.
+func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.notes.Store(0)
-	return o.routes.empty(wire.Route, tell) && o.callers.empty(wire.Caller, tell)
+	o.samples.Store(0)
+	return o.routes.drain(wire.Route, yield) && o.callers.drain(wire.Caller, yield)
 }
 
-// tellOrigins tells the origins of hot keys, the hottest first.
-func (g *Guard) tellOrigins(tell func(collector.Origin) bool) {
+// yieldOrigins calls yield with the origins of hot keys, the hottest first, until it
+// returns false.
+func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
 	for _, h := range g.hot.All() {
 		member := []byte(h.Key.String())
 		entry := g.hot.Lookup(hotparam.Hash(member), member)
 		if entry == nil {
 			continue // it has cooled since
 		}
-		o := collector.Origin{Rule: member[:len(h.Rule)], Text: member[len(h.Rule)+1:]}
-		more := entry.Payload.origins.empty(func(kind wire.OriginKind, name []byte, n int64) bool {
+		o := collector.KeyOrigin{Rule: member[:len(h.Rule)], Text: member[len(h.Rule)+1:]}
+		more := entry.Payload.origins.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
 			o.Kind, o.Name, o.N = kind, append([]byte(nil), name...), n
-			return tell(o)
+			return yield(o)
 		})
 		if !more {
 			return
@@ -110,10 +111,10 @@ func (t *tally) add(name string, n int64) {
 	t.sizes[least] = uint8(copy(t.names[least][:], name))
 }
 
-func (t *tally) empty(kind wire.OriginKind, tell func(kind wire.OriginKind, name []byte, n int64) bool) bool {
+func (t *tally) drain(kind wire.OriginKind, yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
 	more := true
 	for i := 0; i < t.used && more; i++ {
-		more = tell(kind, t.names[i][:t.sizes[i]], t.counts[i])
+		more = yield(kind, t.names[i][:t.sizes[i]], t.counts[i])
 	}
 	t.used = 0
 	clear(t.counts[:])

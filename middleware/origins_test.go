@@ -10,9 +10,9 @@ import (
 )
 
 // noted is what an emptying tells, by kind and name.
-func noted(o *origins) map[string]int64 {
+func noted(o *originSample) map[string]int64 {
 	got := map[string]int64{}
-	o.empty(func(kind wire.OriginKind, name []byte, n int64) bool {
+	o.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
 		got[string(kind)+" "+string(name)] += n
 		return true
 	})
@@ -20,12 +20,12 @@ func noted(o *origins) map[string]int64 {
 }
 
 func TestOriginsNoteTheFirstExactly(t *testing.T) {
-	var o origins
-	for i := range noteAll {
-		o.note("GET /s", fmt.Sprint(i%4))
+	var o originSample
+	for i := range sampleAll {
+		o.sample("GET /s", fmt.Sprint(i%4))
 	}
 	got := noted(&o)
-	if len(got) != 5 || got["r GET /s"] != noteAll || got["c 0"] != noteAll/4 || got["c 3"] != noteAll/4 {
+	if len(got) != 5 || got["r GET /s"] != sampleAll || got["c 0"] != sampleAll/4 || got["c 3"] != sampleAll/4 {
 		t.Errorf("got %v", got)
 	}
 	if again := noted(&o); len(again) != 0 {
@@ -34,14 +34,14 @@ func TestOriginsNoteTheFirstExactly(t *testing.T) {
 }
 
 func TestOriginsEstimateTheRest(t *testing.T) {
-	var o origins
+	var o originSample
 	const n = 64_000
 	for i := range n {
 		caller := "rare" + fmt.Sprint(i)
 		if i%2 == 0 {
 			caller = "half"
 		}
-		o.note("", caller)
+		o.sample("", caller)
 	}
 	got := noted(&o)
 	if len(got) != tallied {
@@ -53,14 +53,14 @@ func TestOriginsEstimateTheRest(t *testing.T) {
 }
 
 func TestOriginsCutNames(t *testing.T) {
-	var o origins
-	o.note(strings.Repeat("é", 100), "")
+	var o originSample
+	o.sample(strings.Repeat("é", 100), "")
 	for name, n := range noted(&o) {
 		if n != 1 || name != "r "+strings.Repeat("é", maxName/2) {
 			t.Errorf("%q: %d", name, n)
 		}
 	}
-	o.note("", strings.Repeat("x", maxName-1)+"é")
+	o.sample("", strings.Repeat("x", maxName-1)+"é")
 	for name := range noted(&o) {
 		if name != "c "+strings.Repeat("x", maxName-1) {
 			t.Errorf("%q was cut within a character", name)
@@ -69,24 +69,24 @@ func TestOriginsCutNames(t *testing.T) {
 }
 
 func TestOriginsAllocateNothing(t *testing.T) {
-	var o origins
+	var o originSample
 	names := make([]string, 1000)
 	for i := range names {
 		names[i] = fmt.Sprint("caller-", i)
 	}
 	i := 0
-	if n := testing.AllocsPerRun(5000, func() { o.note("GET /s", names[i%len(names)]); i++ }); n != 0 {
+	if n := testing.AllocsPerRun(5000, func() { o.sample("GET /s", names[i%len(names)]); i++ }); n != 0 {
 		t.Errorf("%v allocations a note", n)
 	}
 }
 
 func TestOriginsByManyAtOnce(t *testing.T) {
-	var o origins
+	var o originSample
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
 			for i := range 10_000 {
-				o.note("GET /s", "a")
+				o.sample("GET /s", "a")
 				if i%100 == 0 {
 					noted(&o)
 				}

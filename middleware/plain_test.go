@@ -27,13 +27,13 @@ func TestPlainIsCheck(t *testing.T) {
 		for i := range 8 {
 			req := get("GET /s", "/s", queries[i%len(queries)])
 			var want hotparam.Decision
-			long.check(&req, long.routeOf(&req), false, &want)
+			long.checkAny(long.routeOf(&req), &req, false, &want)
 			if got := short.Check(req); got != want {
 				rt.Fatalf("%q: %+v, want %+v", req.Query, got, want)
 			}
-			if _, done := short.plain(short.routeOf(&req), &req, false, new(hotparam.Decision)); done {
+			if _, done := short.checkPlain(short.routeOf(&req), &req, false, new(hotparam.Decision)); done {
 				plain++
-				long.check(&req, long.routeOf(&req), false, new(hotparam.Decision))
+				long.checkAny(long.routeOf(&req), &req, false, new(hotparam.Decision))
 			}
 			if want.Reason == hotparam.ReasonLimited {
 				hot++

@@ -26,24 +26,24 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 	if err := rules.Validate(); err != nil {
 		return fmt.Errorf("middleware: %w", err)
 	}
-	g.fleet.mu.Lock()
-	defer g.fleet.mu.Unlock()
+	g.sharing.mu.Lock()
+	defer g.sharing.mu.Unlock()
 	old := g.rules.Load()
 	if err := reloadable(old.Rules, rules); err != nil {
 		return fmt.Errorf("middleware: reload: %w", err)
 	}
-	if err := g.put(rules, old); err != nil {
+	if err := g.install(rules, old); err != nil {
 		return fmt.Errorf("middleware: reload: %w", err)
 	}
 	return nil
 }
 
-// put puts rules in force, with the state of the old ones.
-func (g *Guard) put(rules *hotparam.Rules, old *ruleSet) error {
-	b := &builder{opts: &g.opts, instances: g.instances(), old: make(map[string]*terms)}
+// install puts rules in force, with the state of the old ones.
+func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
+	b := &specBuilder{opts: &g.opts, instances: g.instances(), old: make(map[string]*limitSpec)}
 	if old != nil {
-		old.allTerms(func(_ *rule, t *terms) bool {
-			b.old[t.name] = t
+		old.allSpecs(func(_ *rule, s *limitSpec) bool {
+			b.old[s.name] = s
 			return true
 		})
 	}
@@ -66,9 +66,9 @@ func (g *Guard) put(rules *hotparam.Rules, old *ruleSet) error {
 		}
 	}
 	g.rules.Store(set)
-	g.warn(set)
+	g.warnOfSmallParts(set)
 	if old != nil {
-		g.forget(old, set)
+		g.keepOverflows(old, set)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (o *options) validate(set *ruleSet) error {
 	return nil
 }
 
-// reloadable tells what of the rules with hot cannot change.
+// reloadable returns an error about what cannot change of rules with hot.
 func reloadable(old, rules *hotparam.Rules) error {
 	if old.Namespace != rules.Namespace {
 		return fmt.Errorf("namespace %q was %q: that takes a restart", rules.Namespace, old.Namespace)
@@ -116,7 +116,7 @@ func reloadable(old, rules *hotparam.Rules) error {
 	return nil
 }
 
-// sameCounts tells whether two versions of a rule with hot differ in nothing but what
+// sameCounts reports whether two versions of a rule with hot differ in nothing but what
 // they match and what they hold keys to.
 func sameCounts(a, b *hotparam.Rule) bool {
 	return slices.Equal(a.Hot, b.Hot) && a.Count == b.Count && a.Prefix == b.Prefix && a.ParamsOnly == b.ParamsOnly &&

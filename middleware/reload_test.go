@@ -171,7 +171,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	if s.Panics != 0 || s.Limited != 0 || s.Overflow != 0 {
 		t.Errorf("%+v", s)
 	}
-	if left := f.rules.Load().byID("single").terms.single.FreshAfter(f.now); left != 801*time.Second {
+	if left := f.rules.Load().byID("single").spec.single.FreshAfter(f.now); left != 801*time.Second {
 		t.Errorf("%v of tokens are taken, want 801 s", left)
 	}
 }

@@ -2,8 +2,6 @@ package middleware
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/hotparam/hotparam"
 )
@@ -14,25 +12,26 @@ type ruleSet struct {
 	rules     []rule
 	routes    routeCache // by method and pattern
 	resources routeCache // by name
-	unknown   *route     // of requests whose router told nothing
+	unknown   *route     // of requests whose pattern is not known
 }
 
 // rule is one rule with what it needs to decide.
 type rule struct {
 	*hotparam.Rule
 	prefix  []byte // "id ", what a key's bytes begin with
-	terms   *terms
-	except  *exceptions // nil: there are none
-	matcher matcher     // nil: the rule's own match and by alone
+	spec    *limitSpec
+	except  *exceptions // nil if there are none
+	matcher matcher     // nil if the rule's own match and by decide
 
 	overlaps bool // a request makes several keys, and counts for a total besides
-	addsUp   bool // the aggregator adds up its keys: so it is, or some threshold is a share
+	addsUp   bool // the aggregator adds up its keys, because of that or for a share
 }
 
-// keyless tells whether one bucket holds all of the rule's requests.
+// keyless reports whether one bucket holds all of the rule's requests.
 func (r *rule) keyless() bool { return r.By.Kind == hotparam.ByNone && r.matcher == nil }
 
-func compile(rules *hotparam.Rules, b *builder) (*ruleSet, error) {
+// compile makes rules ready, with the state of those that they take the place of.
+func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
 	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules))}
 	for i := range rules.Rules {
 		r := &set.rules[i]
@@ -51,16 +50,17 @@ func compile(rules *hotparam.Rules, b *builder) (*ruleSet, error) {
 	return set, nil
 }
 
-func (r *rule) compile(b *builder) (err error) {
-	if r.terms, err = b.terms(r, r.Limit, r.ID); err != nil {
+// compile makes the rule's limit and those of its exceptions.
+func (r *rule) compile(b *specBuilder) (err error) {
+	if r.spec, err = b.newSpec(r, r.Limit, r.ID); err != nil {
 		return err
 	}
 	list := make([]exception, len(r.Except))
 	for i := range r.Except {
 		x := &r.Except[i]
-		list[i] = exception{Exception: x, terms: r.terms}
+		list[i] = exception{Exception: x, spec: r.spec}
 		if x.Limit != nil {
-			if list[i].terms, err = b.terms(r, x.Limit, exceptionName(r, x)); err != nil {
+			if list[i].spec, err = b.newSpec(r, x.Limit, exceptionName(r, x)); err != nil {
 				return fmt.Errorf("exception %d: %w", i+1, err)
 			}
 		}
@@ -71,24 +71,25 @@ func (r *rule) compile(b *builder) (err error) {
 	return nil
 }
 
-// allTerms are those of all rules and their exceptions.
-func (s *ruleSet) allTerms(yield func(*rule, *terms) bool) {
+// allSpecs are the limits of all rules and their exceptions.
+func (s *ruleSet) allSpecs(yield func(*rule, *limitSpec) bool) {
 	for i := range s.rules {
 		r := &s.rules[i]
-		if !yield(r, r.terms) {
+		if !yield(r, r.spec) {
 			return
 		}
 		if r.except == nil {
 			continue
 		}
 		for j := range r.except.list {
-			if t := r.except.list[j].terms; t != r.terms && !yield(r, t) {
+			if spec := r.except.list[j].spec; spec != r.spec && !yield(r, spec) {
 				return
 			}
 		}
 	}
 }
 
+// byID returns the rule with this id, or nil.
 func (s *ruleSet) byID(id string) *rule {
 	for i := range s.rules {
 		if s.rules[i].ID == id {
@@ -96,160 +97,4 @@ func (s *ruleSet) byID(id string) *rule {
 		}
 	}
 	return nil
-}
-
-// makeHead is what the rule's keys begin with on a route of this text.
-func (r *rule) makeHead(route string) []byte {
-	if r.ParamsOnly {
-		return r.prefix
-	}
-	return append(hotparam.AppendRoute(slices.Clip(r.prefix), route), '?')
-}
-
-// nameOf is the route's name if the rule's keys do not tell it.
-func (r *rule) nameOf(route string) string {
-	if r.ParamsOnly {
-		return route
-	}
-	return ""
-}
-
-// route is what is known of one route before its requests come.
-type route struct {
-	set      *ruleSet
-	pattern  hotparam.Route // the router's
-	rules    []candidate    // in order; those to ignore first where all rules count
-	byPath   bool           // some of them look at the request's path
-	plain    *candidate     // the only rule, if it is a plain one
-	matchers bool           // some of them have one
-}
-
-// candidate is a rule that may match a request of the route.
-type candidate struct {
-	*rule
-	head   []byte          // of keys: the rule's id, a space, the route, "?"; nil: the request's method, and
-	text   string          // the path of the rule's pattern; empty: of the request
-	name   string          // of the route, where keys do not tell it
-	values *hotparam.Route // gives the path values; nil: there are none
-	byPath bool            // the path decides whether it matches
-	picks  bool            // not all requests of the route match
-	total  total           // of the route's requests; empty: there is none, or no head
-}
-
-// total is a key that all requests of a route count for.
-type total struct {
-	key  []byte
-	hash uint64
-}
-
-func newTotal(head []byte) total {
-	key := append(slices.Clip(head), hotparam.Total...)
-	return total{key, hotparam.Hash(key)}
-}
-
-// ofPattern is the route of a request whose router told its pattern.
-func (s *ruleSet) ofPattern(method, pattern string) *route {
-	if r := s.routes.find(method, pattern); r != nil {
-		return r
-	}
-	r := s.makeRoute(method, pattern)
-	s.routes.add(method, pattern, r)
-	return r
-}
-
-func (s *ruleSet) makeRoute(method, pattern string) *route {
-	own, path := method, pattern // a GET pattern serves HEAD too
-	if space := strings.IndexAny(pattern, " \t"); space >= 0 {
-		own, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
-	}
-	text := own + " " + path
-	r := &route{set: s}
-	if slash := strings.IndexByte(path, '/'); slash > 0 {
-		path = path[slash:] // the host is part of the key, not of the match
-	}
-	r.pattern, _ = hotparam.ParseRoute(path)
-	for i := range s.rules {
-		c := candidate{rule: &s.rules[i], head: s.rules[i].makeHead(text), name: s.rules[i].nameOf(text), values: wildcards(&r.pattern)}
-		switch match := &c.Match.Route; {
-		case match.IsAny(), match.SamePattern(method, path), match.SamePattern(own, path):
-		case !match.MayMatch(method, r.pattern):
-			continue
-		default:
-			c.byPath = true
-			if own := wildcards(match); own != nil {
-				c.values = own // the names that the rule knows
-			}
-		}
-		r.rules = append(r.rules, c)
-	}
-	r.byPath = slices.ContainsFunc(r.rules, func(c candidate) bool { return c.byPath || c.values != nil })
-	s.finish(r)
-	return r
-}
-
-// ofResource is the route of something that has a name and no path.
-func (s *ruleSet) ofResource(name string) *route {
-	if r := s.resources.find("", name); r != nil {
-		return r
-	}
-	r := &route{set: s}
-	for i := range s.rules {
-		if s.rules[i].Match.Route.Resource(name) {
-			r.rules = append(r.rules, candidate{rule: &s.rules[i], head: s.rules[i].makeHead(name), name: s.rules[i].nameOf(name)})
-		}
-	}
-	s.finish(r)
-	s.resources.add("", name, r)
-	return r
-}
-
-// makeUnknown is the route of requests whose router told nothing: the path
-// decides on every rule.
-func (s *ruleSet) makeUnknown() *route {
-	r := &route{set: s, byPath: true}
-	for i := range s.rules {
-		match := &s.rules[i].Match.Route
-		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: true}
-		if c.ParamsOnly {
-			c.head, c.name = c.makeHead(""), c.text
-		}
-		r.rules = append(r.rules, c)
-	}
-	s.finish(r)
-	return r
-}
-
-// wildcards is the pattern if it has path values to give.
-func wildcards(pattern *hotparam.Route) *hotparam.Route {
-	if len(pattern.Names()) == 0 {
-		return nil
-	}
-	return pattern
-}
-
-// finish tells what there is to know of the route's rules, and puts those to
-// ignore first where all rules count.
-func (s *ruleSet) finish(r *route) {
-	for i := range r.rules {
-		c := &r.rules[i]
-		if c.overlaps && c.head != nil {
-			c.total = newTotal(c.head)
-		}
-		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil
-		r.matchers = r.matchers || c.matcher != nil
-	}
-	if len(r.rules) == 1 && r.rules[0].isPlain() {
-		r.plain = &r.rules[0]
-	}
-	if s.Evaluate == hotparam.EvaluateAll {
-		slices.SortStableFunc(r.rules, func(a, b candidate) int {
-			switch {
-			case a.Ignore == b.Ignore:
-				return 0
-			case a.Ignore:
-				return -1
-			}
-			return 1
-		})
-	}
 }

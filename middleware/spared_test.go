@@ -16,7 +16,7 @@ func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 		return hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: text}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit, Usual: usual, Spared: spared}
 	}
 	const en, phone = "GET /s?lang=en", "GET /s?q=phone"
-	f.HotSet().Replace("", []hotparam.Hot{hot(en, true, true), hot(phone, false, false)})
+	f.hot.Replace("", []hotparam.Hot{hot(en, true, true), hot(phone, false, false)})
 	check := func(query string, n int) (allowed int) {
 		for range n {
 			if f.Check(get("GET /s", "/s", query)).Allowed {
@@ -51,7 +51,7 @@ func TestASparedKeyIsNotCharged(t *testing.T) {
 	rule.Count = hotparam.Units
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
 	h := hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: "GET /s?lang=en"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit, Usual: true, Spared: true}
-	f.HotSet().Replace("", []hotparam.Hot{h})
+	f.hot.Replace("", []hotparam.Hot{h})
 	for range 10 {
 		d, ticket := f.Begin(get("GET /s", "/s", "lang=en"))
 		if !d.Allowed {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -251,7 +252,7 @@ func TestGraphiteRulesCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := &lineSink{}
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: f.Rules, Sender: out, Encoding: encoding, NoMeta: !*s.Meta})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: f.Rules, Sender: out, Encoding: encoding, NoMeta: !*s.Meta})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
@@ -71,7 +72,7 @@ func TestDaemonBelievesWhatIsSigned(t *testing.T) {
 	}
 	addresses := strings.Split(d.find(`statsd=(\S+)`), ",")
 	for i, address := range addresses {
-		sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: []string{address}, Instance: fmt.Sprint("api-", i), Key: []byte(signingKey)})
+		sink, err := statsdsink.New(statsdsink.Config{Rules: file.Rules, Addrs: []string{address}, Instance: fmt.Sprint("api-", i), Key: []byte(signingKey)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/redis/go-redis/v9/logging"
 )

@@ -10,22 +10,18 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// beatEvery is how often a partition gets a record at least: its watermark moves
-// by that, and the loss of its last record is noticed.
-const beatEvery = time.Second
-
 // packer puts the lines of one flush into records. It belongs to the goroutine
 // that sends.
 type packer struct {
 	encoding wire.Encoding
 	rules    map[string]*packRule // by id
 	head     wire.RecordHead
-	mac      *wire.MAC // nil: records are not signed
+	mac      *wire.MAC // nil if records are not signed
 
-	now   time.Time
-	told  collector.Flush // what is to be told of the flush
-	homes []home          // by partition
-	out   []*record       // complete, in order
+	now        time.Time
+	flush      collector.Flush  // what its records state
+	partitions []partitionState // by partition
+	out        []*record        // complete, in order
 	// Of flushes that could not be sent at all.
 	unsent, aged int64
 
@@ -33,14 +29,14 @@ type packer struct {
 	headers []wire.Header
 }
 
-// home is a partition's place in the packer.
-type home struct {
-	seq  uint64
-	open *record // that lines are added to
-	held int64   // as last told
-	last time.Time
-	told bool // of this flush
-	sums wire.Sums
+// partitionState is what the packer keeps of a partition.
+type partitionState struct {
+	seq       uint64
+	open      *record // that lines are added to
+	held      int64   // as last told
+	last      time.Time
+	toldFlush bool // of this flush
+	sums      wire.Sums
 	// before is the start of the flush of the record before.
 	before int64
 }
@@ -70,52 +66,52 @@ func newPacker(c *Config) packer {
 	return p
 }
 
-// begin begins a flush to n partitions.
-func (p *packer) begin(f collector.Flush, now time.Time, n int) {
-	p.told, p.now = f, now
-	p.head.Partitions, p.head.Held, p.head.Sent = n, f.Held, f.Now.UnixNano()
-	for len(p.homes) < n {
-		p.homes = append(p.homes, home{sums: wire.Sums{Told: true}})
+// beginFlush begins a flush to n partitions.
+func (p *packer) beginFlush(f collector.Flush, now time.Time, n int) {
+	p.flush, p.now = f, now
+	p.head.Partitions, p.head.Held, p.head.Sent = n, f.Held, f.SendTime(p.mac != nil)
+	for len(p.partitions) < n {
+		p.partitions = append(p.partitions, partitionState{sums: wire.Sums{Told: true}})
 	}
-	for i := range p.homes {
-		p.homes[i].told = false
+	for i := range p.partitions {
+		p.partitions[i].toldFlush = false
 	}
 	p.out = p.out[:0]
 }
 
-// missed is a flush that nobody gets: its counts are unsent, so that the next tells
-// of them.
-func (p *packer) missed(f collector.Flush, mass int64) {
+// recordMissed records a flush that no partition gets: its counts are unsent, and the
+// next flush says so.
+func (p *packer) recordMissed(f collector.Flush, mass int64) {
 	p.unsent += f.Unsent + mass
 	p.aged += f.Aged
 }
 
-// owed adds to a flush what those that nobody got had to tell.
-func (p *packer) owed(f *collector.Flush) {
+// addMissed adds to a flush what the flushes that were missed had to state.
+func (p *packer) addMissed(f *collector.Flush) {
 	f.Unsent += p.unsent
 	f.Aged += p.aged
 	p.unsent, p.aged = 0, 0
 }
 
-// heldBefore is h as of the last flush.
-func (p *packer) heldBefore() int64 { return max(1, p.head.Held) }
+// lastHeld returns h as of the last flush.
+func (p *packer) lastHeld() int64 { return max(1, p.head.Held) }
 
-// verdict is what becomes of a line.
-type verdict int
+// lineOutcome is what becomes of a line.
+type lineOutcome int
 
 const (
-	lineTaken verdict = iota
+	lineTaken lineOutcome = iota
 	lineTooLong
 	lineUnknown // no such rule
 )
 
-func (p *packer) count(c *collector.Count) verdict {
+func (p *packer) addCount(c *collector.Count) lineOutcome {
 	rule, ok := p.rules[string(c.Rule)]
 	if !ok {
 		return lineUnknown
 	}
 	p.line = p.encoding.Append(append(p.line[:0], rule.head...), c.Text)
-	at := p.home(rule, p.line[len(rule.head):])
+	at := p.partitionOf(rule, p.line[len(rule.head):])
 	p.line = strconv.AppendInt(append(p.line, ':'), c.N, 10)
 	p.line = append(p.line, "|c"...)
 	if c.Account.Number != 0 {
@@ -123,59 +119,59 @@ func (p *packer) count(c *collector.Count) verdict {
 	}
 	start := c.Start
 	if start.IsZero() {
-		start = p.told.Start
+		start = p.flush.Start
 	}
 	booked := int64(0)
 	if c.Account.Number != 0 {
 		booked = c.N
 	}
-	v := p.add(at, start.UnixNano(), c.N, booked)
-	if r := p.homes[at].open; v == lineTaken && booked > 0 && !c.Start.IsZero() {
+	v := p.addLine(at, start.UnixNano(), c.N, booked)
+	if r := p.partitions[at].open; v == lineTaken && booked > 0 && !c.Start.IsZero() {
 		r.parts++
 	}
 	return v
 }
 
-// heldBack adds what is held back of a group, whose keys are all of one partition.
-func (p *packer) heldBack(g *collector.HeldBack) {
+// addHeldBack adds what is held back of a group, whose keys are all of one partition.
+func (p *packer) addHeldBack(g *collector.HeldBack) {
 	rule, ok := p.rules[g.Rule]
 	if !ok {
 		return
 	}
-	at := p.home(rule, nil)
+	at := p.partitionOf(rule, nil)
 	p.line = wire.AppendHeldBack(p.line[:0], p.encoding, rule.prefix, g.Group, g.N)
-	if p.add(at, p.told.Start.UnixNano(), 0, 0) == lineTaken {
-		p.homes[at].open.heldBack += g.N
+	if p.addLine(at, p.flush.Start.UnixNano(), 0, 0) == lineTaken {
+		p.partitions[at].open.heldBack += g.N
 	}
 }
 
-func (p *packer) origin(o *collector.Origin) {
+func (p *packer) addOrigin(o *collector.KeyOrigin) {
 	rule, ok := p.rules[string(o.Rule)]
 	if !ok {
 		return // its counts tell of that
 	}
-	at := p.home(rule, p.encoding.Append(p.line[:0], o.Text))
+	at := p.partitionOf(rule, p.encoding.Append(p.line[:0], o.Text))
 	p.line = wire.AppendOrigin(p.line[:0], p.encoding, rule.prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
-	p.add(at, p.told.Start.UnixNano(), 0, 0)
+	p.addLine(at, p.flush.Start.UnixNano(), 0, 0)
 }
 
-// home is the partition of an encoded key.
-func (p *packer) home(rule *packRule, key []byte) int32 {
+// partitionOf returns the partition of an encoded key.
+func (p *packer) partitionOf(rule *packRule, key []byte) int32 {
 	if rule.whole {
 		return wire.Partition([]byte(rule.prefix), p.head.Partitions)
 	}
 	return wire.Partition(key, p.head.Partitions)
 }
 
-// add adds the line to its partition's record. One of another start, or that does
-// not fit any more, needs another record.
-func (p *packer) add(at int32, start, mass, booked int64) verdict {
+// addLine adds the line to its partition's record. A line of another start, or one that
+// does not fit any more, needs another record.
+func (p *packer) addLine(at int32, start, mass, booked int64) lineOutcome {
 	if len(p.line) > wire.MaxRecord {
 		return lineTooLong
 	}
-	h := &p.homes[at]
+	h := &p.partitions[at]
 	if r := h.open; r != nil && (r.start != start || len(r.value)+1+len(p.line) > wire.MaxRecord) {
-		p.close(at)
+		p.closeRecord(at)
 	}
 	r := h.open
 	if r == nil {
@@ -193,41 +189,41 @@ func (p *packer) add(at int32, start, mass, booked int64) verdict {
 	return lineTaken
 }
 
-// close completes the partition's record.
-func (p *packer) close(at int32) {
-	h := &p.homes[at]
+// closeRecord completes the partition's record.
+func (p *packer) closeRecord(at int32) {
+	h := &p.partitions[at]
 	r := h.open
 	h.open = nil
 	r.partition, r.born = at, p.now
 	p.out = append(p.out, r)
 }
 
-// beat adds a record without lines for each partition that needs to know something
+// addBeats adds a record without lines for each partition that needs to know something
 // and gets no other: that the instance lives, what may have been dropped of any one
 // key, what is held back of each.
-func (p *packer) beat(all bool) {
-	start := p.told.Start.UnixNano()
+func (p *packer) addBeats(all bool) {
+	start := p.flush.Start.UnixNano()
 	for i := range p.head.Partitions {
-		h := &p.homes[i]
+		h := &p.partitions[i]
 		if r := h.open; r != nil {
 			if r.start == start {
 				continue
 			}
-			p.close(int32(i)) // of before: what is to be told is of this flush
+			p.closeRecord(int32(i)) // of before: what is to be told is of this flush
 		}
-		due := p.now.Add(hotparam.FlushEvery).Sub(h.last) > beatEvery // the next flush would be late
-		if all || due || p.told.Unsent > 0 || p.told.Held != h.held || p.told.Aged > 0 && i == 0 {
+		due := p.now.Add(hotparam.FlushEvery).Sub(h.last) > collector.BeatEvery // the next flush would be late
+		if all || due || p.flush.Unsent > 0 || p.flush.Held != h.held || p.flush.Aged > 0 && i == 0 {
 			h.open = newRecord(0)
 			h.open.start = start
 		}
 	}
 }
 
-// sealed are the records of the flush, ready to go. Whoever takes one has it.
+// sealed returns the records of the flush, ready to go. Whoever takes one owns it.
 func (p *packer) sealed(topic string) iter.Seq[*record] {
-	for i := range p.homes {
-		if p.homes[i].open != nil {
-			p.close(int32(i))
+	for i := range p.partitions {
+		if p.partitions[i].open != nil {
+			p.closeRecord(int32(i))
 		}
 	}
 	return func(yield func(*record) bool) {
@@ -240,25 +236,24 @@ func (p *packer) sealed(topic string) iter.Seq[*record] {
 	}
 }
 
-// seal numbers a record and writes its headers. What is told of the flush is told
-// to each partition once, in a record that has its start; Aged, which is a sum, to
-// one.
+// seal numbers a record and writes its headers. What a flush states is stated to each
+// partition once, in a record that has its start; Aged, which is a sum, to one.
 func (p *packer) seal(r *record, topic string) {
-	h := &p.homes[r.partition]
+	h := &p.partitions[r.partition]
 	h.seq++
-	h.held = p.told.Held
+	h.held = p.flush.Held
 	p.head.Seq, p.head.Start = h.seq, r.start
 	p.head.Unsent, p.head.Aged = 0, 0
-	if r.start == p.told.Start.UnixNano() {
+	if r.start == p.flush.Start.UnixNano() {
 		h.last = p.now
-		p.head.Aged, p.told.Aged = p.told.Aged, 0
-		if !h.told {
-			h.told, p.head.Unsent = true, p.told.Unsent
+		p.head.Aged, p.flush.Aged = p.flush.Aged, 0
+		if !h.toldFlush {
+			h.toldFlush, p.head.Unsent = true, p.flush.Unsent
 		}
 	}
 	p.head.Sums = h.sums
-	p.head.Sums.Opened, p.head.Sums.Shed = p.told.Opened, p.told.Shed
-	flush := p.told.Start.UnixNano()
+	p.head.Sums.Opened, p.head.Sums.Shed = p.flush.Opened, p.flush.Shed
+	flush := p.flush.Start.UnixNano()
 	if p.head.Sums.Age = flush - r.start; h.seq > 1 {
 		p.head.Sums.Since = flush - h.before
 	}
@@ -267,9 +262,6 @@ func (p *packer) seal(r *record, topic string) {
 	h.sums.Loose += uint64(r.mass - r.booked)
 	h.sums.Parts += uint64(r.parts)
 	h.sums.HeldBack += uint64(r.heldBack)
-	if p.mac != nil {
-		p.head.Sent = p.now.UnixNano()
-	}
 	p.headers = wire.AppendRecordHead(p.headers[:0], &p.head)
 	if p.mac != nil {
 		p.headers = p.mac.AppendRecordMAC(p.headers, r.partition, r.value)

@@ -89,15 +89,15 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 	now := time.Now()
 	sent := collector.Sent{}
 	if n := s.ready(); n > 0 {
-		s.pack.owed(&flush)
-		s.pack.begin(flush, now, n)
+		s.pack.addMissed(&flush)
+		s.pack.beginFlush(flush, now, n)
 		for i := range counts {
 			s.count(&counts[i], &sent)
 		}
 		for i := range flush.HeldBack {
-			s.pack.heldBack(&flush.HeldBack[i])
+			s.pack.addHeldBack(&flush.HeldBack[i])
 		}
-		s.pack.beat(len(counts) == 0)
+		s.pack.addBeats(len(counts) == 0)
 		s.enqueue(&sent)
 	} else {
 		mass, owed := int64(0), int64(0)
@@ -107,7 +107,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 		for i := range flush.HeldBack {
 			owed += flush.HeldBack[i].N
 		}
-		s.pack.missed(flush, mass+owed)
+		s.pack.recordMissed(flush, mass+owed)
 		s.tally.fail(notConnected, mass, s.reach.why(), now)
 	}
 	sent.Failed, sent.Err = s.tally.tell(now)
@@ -115,7 +115,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 }
 
 func (s *Sink) count(c *collector.Count, sent *collector.Sent) {
-	switch s.pack.count(c) {
+	switch s.pack.addCount(c) {
 	case lineTooLong:
 		s.tally.failed[tooLong].Add(c.N)
 		sent.TooLong += c.N
@@ -126,14 +126,14 @@ func (s *Sink) count(c *collector.Count, sent *collector.Sent) {
 
 // SendOrigins implements [collector.OriginSink]: origins go where the key's counts
 // go.
-func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.Origin) collector.Sent {
+func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
 	now := time.Now()
 	sent := collector.Sent{}
 	if n := s.ready(); n > 0 {
-		last := &s.pack.told
-		s.pack.begin(collector.Flush{Start: start, Now: start, Held: s.pack.heldBefore(), Opened: last.Opened, Shed: last.Shed}, now, n)
+		last := &s.pack.flush
+		s.pack.beginFlush(collector.Flush{Start: start, Now: start, Held: s.pack.lastHeld(), Opened: last.Opened, Shed: last.Shed}, now, n)
 		for i := range origins {
-			s.pack.origin(&origins[i])
+			s.pack.addOrigin(&origins[i])
 		}
 		s.enqueue(&sent)
 	}

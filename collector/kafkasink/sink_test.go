@@ -153,7 +153,7 @@ func TestOrigins(t *testing.T) {
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs()))}
 	g.connect()
 	now := time.Now()
-	sent := g.sink.SendOrigins(t.Context(), now, []collector.Origin{
+	sent := g.sink.SendOrigins(t.Context(), now, []collector.KeyOrigin{
 		{Rule: []byte("terms"), Text: []byte("GET /search?q=a"), Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 12},
 		{Rule: []byte("unknown"), Text: []byte("x"), Kind: wire.Caller, Name: []byte("y"), N: 1},
 	})

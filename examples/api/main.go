@@ -23,12 +23,14 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
@@ -179,7 +181,7 @@ func newSink(file *config.File) (collector.Sink, error) {
 		})
 	}
 	s := file.StatsD.WithDefaults(file.Aggregator)
-	spread, err := collector.ParseSpread(s.Spread)
+	spread, err := statsdsink.ParseSpread(s.Spread)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +189,7 @@ func newSink(file *config.File) (collector.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collector.NewStatsD(collector.StatsDConfig{
+	return statsdsink.New(statsdsink.Config{
 		Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Encoding: encoding, NoMeta: !*s.Meta, Key: key,
 	})
 }

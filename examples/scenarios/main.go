@@ -17,6 +17,7 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"

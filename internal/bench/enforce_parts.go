@@ -11,6 +11,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
 )
@@ -124,7 +125,7 @@ func runInstance(ctx context.Context, l *link) (err error) {
 		return err
 	}
 	rules := c.rules()
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{c.Aggregator}, Instance: c.Name})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{c.Aggregator}, Instance: c.Name})
 	if err != nil {
 		return err
 	}

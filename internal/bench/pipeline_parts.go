@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
 )
@@ -120,7 +121,7 @@ func (c *pipelineInstanceConfig) sink(rules *hotparam.Rules) (collector.Sink, er
 	if c.Transport == TransportKafka {
 		return c.kafkaSink(rules)
 	}
-	return collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{c.StatsD}, Instance: c.Name})
+	return statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{c.StatsD}, Instance: c.Name})
 }
 
 // connected waits until a watcher is.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -150,7 +151,7 @@ type RequestLoad struct {
 
 	guard           *middleware.Guard
 	counting        *collector.Collector
-	sink            *collector.StatsD
+	sink            *statsdsink.Sink
 	socket          net.PacketConn
 	wrong           int // cold requests that were refused
 	passed, refused int // hot requests
@@ -195,7 +196,7 @@ func (l *RequestLoad) start(ctx context.Context) error {
 	if l.socket, err = lc.ListenPacket(ctx, "udp", "127.0.0.1:0"); err != nil {
 		return err
 	}
-	l.sink, err = collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{l.socket.LocalAddr().String()}, Instance: "bench"})
+	l.sink, err = statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{l.socket.LocalAddr().String()}, Instance: "bench"})
 	if err != nil {
 		return errors.Join(err, l.socket.Close())
 	}
@@ -211,9 +212,9 @@ func (l *RequestLoad) start(ctx context.Context) error {
 			l.counting.Flush(ctx, time.Now())
 		}
 	}
-	l.guard.HotSet().Replace("", []hotparam.Hot{{
+	l.guard.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{{
 		Key: hotparam.Key{Rule: "terms", Text: route + "?b=2&q=hot"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit,
-	}})
+	}}})
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/wire"
@@ -125,7 +126,7 @@ func newKinds(c KindsCase) (*kinds, error) {
 	}
 	rules := parsed.Rules
 	for i := range c.Instances {
-		sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Sender: &kindsTap{kinds: k, instance: i, through: true}, Instance: fmt.Sprintf("i%d", i)})
+		sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Sender: &kindsTap{kinds: k, instance: i, through: true}, Instance: fmt.Sprintf("i%d", i)})
 		if err != nil {
 			return nil, err
 		}

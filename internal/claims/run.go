@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -89,7 +90,7 @@ func (r *run) assemble() (err error) {
 		}
 	}
 	for i := range r.Instances {
-		sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Sender: &tap{net: r.net, instance: i}, Instance: fmt.Sprintf("i%d", i)})
+		sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Sender: &tap{net: r.net, instance: i}, Instance: fmt.Sprintf("i%d", i)})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -67,7 +68,7 @@ func publisherConfig(log *slog.Logger) hotkeys.PublisherConfig {
 }
 
 func (s *statsd) sink(_ context.Context, instance string) (collector.Sink, error) {
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: s.rules, Addrs: []string{s.aggregator.Addr().String()}, Instance: instance})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: s.rules, Addrs: []string{s.aggregator.Addr().String()}, Instance: instance})
 	if err != nil {
 		return nil, err
 	}

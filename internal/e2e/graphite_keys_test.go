@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -52,7 +53,7 @@ func TestRandomKeysByGraphite(t *testing.T) {
 	for i := range keyParts {
 		rules.Rules = append(rules.Rules, hotparam.Rule{ID: fmt.Sprintf("part-%d", i)})
 	}
-	sink, err := collector.NewStatsD(collector.StatsDConfig{
+	sink, err := statsdsink.New(statsdsink.Config{
 		Rules: rules, Addrs: []string{counter.Addr()}, Encoding: wire.Strict, NoMeta: true,
 	})
 	if err != nil {
@@ -164,7 +165,7 @@ func checkIdentity(t *testing.T, k *sentKey) {
 
 // sendKeys counts each key some times more. It waits for StatsD, whose socket holds
 // little.
-func sendKeys(t *testing.T, sink *collector.StatsD, counter *testenv.StatsDServer, random *rand.Rand, rules *hotparam.Rules, parts []map[string]*sentKey) {
+func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *testenv.StatsDServer, random *rand.Rand, rules *hotparam.Rules, parts []map[string]*sentKey) {
 	t.Helper()
 	const atOnce = 250 // at most 250 packets: that many lines
 	for i, part := range parts {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
@@ -126,7 +127,7 @@ func newWorker(addr, rulesText string, lease time.Duration, handler http.Handler
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	w := &worker{}
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: rules, Addrs: []string{"127.0.0.1:9"}})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{"127.0.0.1:9"}})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
@@ -60,7 +61,7 @@ func (s *sender) run(ctx context.Context) error {
 		return err
 	}
 	targets := file.StatsD.WithDefaults(file.Aggregator).Addresses
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: targets, Instance: fmt.Sprint("sender-", s.Instance)})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: file.Rules, Addrs: targets, Instance: fmt.Sprint("sender-", s.Instance)})
 	if err != nil {
 		return err
 	}

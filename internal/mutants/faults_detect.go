@@ -218,16 +218,18 @@ var accountFaults = []Fault{
 	{
 		Name: "an account forgets what it had", File: "collector/accounts.go",
 		Old: "a.Total += n", New: "a.Total = n",
-		Test: "TestAccountsAreTold",
+		Package: "collector/statsdsink",
+		Test:    "TestAccountsAreTold",
 	},
 	{
 		Name: "an account is told once", File: "collector/accounts.go",
 		Old: "c.start, c.flushes, accountRepeats", New: "c.start, c.flushes, 0",
-		Test: "TestAccountsAreTold",
+		Package: "collector/statsdsink",
+		Test:    "TestAccountsAreTold",
 	},
 	{
-		Name: "the sum of accounts is that of all", File: "collector/packer.go",
-		Old: "p.sums.Loose += uint64(p.count.N)", New: "p.sums.Booked += uint64(p.count.N)",
+		Name: "the sum of accounts is that of all", File: "collector/statsdsink/packer.go",
+		Old: "p.sums.Loose += uint64(p.line.N)", New: "p.sums.Booked += uint64(p.line.N)",
 		Test: "TestAccountsAreTold",
 	},
 }

@@ -53,12 +53,12 @@ var limitFaults = []Fault{
 		Test: "TestBucketConforms",
 	},
 	{
-		Name: "tokens are not given back", File: "middleware/check.go",
-		Old: "g.giveBack(&s.course)", New: "",
+		Name: "tokens are not given back", File: "middleware/request.go",
+		Old: "r.giveBack()", New: "",
 		Test: "TestEachGivesBack",
 	},
 	{
-		Name: "an allowed value is counted", File: "middleware/limit.go",
+		Name: "an allowed value is counted", File: "middleware/except.go",
 		Old: "case x.Action == hotparam.Allow:", New: "case false:",
 		Test: "TestExceptions",
 	},

@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/wire"
@@ -125,7 +126,7 @@ func TestCostsOfAllKinds(t *testing.T) {
 			Rules: parsed.Rules, Publisher: p, Memory: 1 << 30,
 			Explain: hotparam.Key{Text: key}, OnAccount: func(a aggregator.Account) { accounts = append(accounts, a) },
 		})
-		sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: parsed.Rules, Sender: p, Instance: "costs"})
+		sink, err := statsdsink.New(statsdsink.Config{Rules: parsed.Rules, Sender: p, Instance: "costs"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
@@ -142,7 +143,7 @@ func (r *replay) assemble() error {
 		r.Memory = 1 << 30
 	}
 	r.bytes = slices.ContainsFunc(r.Rules.Rules, func(rule hotparam.Rule) bool { return rule.Count == hotparam.Bytes })
-	sink, err := collector.NewStatsD(collector.StatsDConfig{Rules: r.Rules, Sender: r, Instance: "replay"})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: r.Rules, Sender: r, Instance: "replay"})
 	if err != nil {
 		return err
 	}

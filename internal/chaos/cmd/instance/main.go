@@ -24,12 +24,14 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	_ "time/tzdata" // for limit.zone, where the system has none
 
 	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/limiter"
@@ -205,11 +207,11 @@ func newSink(file *config.File) (collector.Sink, error) {
 		})
 	}
 	s := file.StatsD.WithDefaults(file.Aggregator)
-	spread, err := collector.ParseSpread(s.Spread)
+	spread, err := statsdsink.ParseSpread(s.Spread)
 	if err != nil {
 		return nil, err
 	}
-	return collector.NewStatsD(collector.StatsDConfig{Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Key: key})
+	return statsdsink.New(statsdsink.Config{Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Key: key})
 }
 
 func serve(ctx context.Context, addr string, handler http.Handler) error {

@@ -1,0 +1,50 @@
+package statsdsink
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// keptPackets is a sender that keeps what it is given.
+type keptPackets struct{ strings.Builder }
+
+func (k *keptPackets) Send(packet []byte) (int, error) { return k.Write(packet) }
+func (k *keptPackets) Close() error                    { return nil }
+
+// What a share has too much is for our own listener: others, who would make a series
+// of it, get the lines that they always got.
+func TestWhatAShareHasTooMuchIsForOurListener(t *testing.T) {
+	share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 5, Per: time.Second}}.WithDefaults()
+	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{
+		{ID: "r", By: hotparam.By{Kind: hotparam.ByEach}, Hot: []hotparam.Threshold{share, hotparam.NewThreshold(hotparam.Rate{N: 5, Per: time.Second})}},
+	}}
+	again, key := []byte("GET /s?~again&q"), []byte("GET /s?q=1")
+	for name, test := range map[string]struct {
+		config Config
+		want   bool
+	}{
+		"plain":   {Config{}, true},
+		"strict":  {Config{Encoding: wire.Strict}, false},
+		"no meta": {Config{NoMeta: true}, false},
+	} {
+		var out keptPackets
+		test.config.Rules, test.config.Sender, test.config.Instance = rules, &out, "i"
+		sink, err := New(test.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := sink.Send(context.Background(), collector.Flush{}, []collector.Count{{Rule: []byte("r"), Text: again, N: 7}, {Rule: []byte("r"), Text: key, N: 3}})
+		if sent.Err != nil || sent.Failed != 0 {
+			t.Errorf("%s: %+v", name, sent)
+		}
+		if got := strings.Contains(out.String(), ":7|c"); got != test.want || !strings.Contains(out.String(), ":3|c") {
+			t.Errorf("%s: sent %q", name, out.String())
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package statsdsink
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cactus/go-statsd-client/v5/statsd"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Config configures a [Sink]. Rules and one of Addrs and Sender are required.
+type Config struct {
+	// Rules have each rule's prefix and the namespace.
+	Rules *hotparam.Rules
+	// Addrs are the addresses of the aggregators, or of any StatsD, as
+	// [wire.ParseAddress] reads them: UDP, TCP or a Unix socket, of datagrams or a
+	// stream; mostly one. Each has a socket of its own: one that cannot be reached,
+	// or takes nothing, neither holds up the others nor makes them fail. Except over
+	// UDP, an aggregator that is slow holds up its senders for at most a fifth of the
+	// time: they add up more before they send. Counts beyond that fail, and are
+	// reported as failed.
+	Addrs []string
+	// Spread selects which of several addresses a key's counts go to.
+	Spread Spread
+	// Sender takes whole packets instead of sockets.
+	Sender statsd.Sender
+	// Encoding is how keys are written; the receiver must be set the same.
+	Encoding wire.Encoding
+	// NoMeta is for a StatsD other than hotparam's aggregator: there are no meta lines
+	// and no origins, and a flush without counts sends nothing. Such a StatsD counts
+	// a line when it arrives. It does not learn what was lost or dropped, nor what is
+	// held back while there are more keys than the collector's budget has lines: those
+	// counts arrive late by up to the longest window, so a window's count of a key may
+	// be too high by less than the quarter of a threshold that makes a candidate.
+	// [collector.Collector.Stats] reports all of it in the instance.
+	NoMeta bool
+	// Instance names this process among the senders. If empty, it is
+	// [collector.DefaultInstance].
+	Instance string
+	// Key signs each packet, for an aggregator that accepts only signed ones. It has
+	// at least [wire.MinKey] bytes. If nil, packets are not signed. A StatsD in between
+	// sends packets of its own, which it cannot sign.
+	Key []byte
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Rules == nil:
+		return errors.New("statsdsink: Config.Rules is missing")
+	case (len(c.Addrs) == 0) == (c.Sender == nil):
+		return errors.New("statsdsink: Config needs either Addrs or Sender")
+	case c.Spread != SpreadHash && c.Spread != SpreadAll:
+		return fmt.Errorf("statsdsink: Config.Spread is %v: want SpreadHash or SpreadAll", c.Spread)
+	case c.Key != nil && len(c.Key) < wire.MinKey:
+		return fmt.Errorf("statsdsink: Config.Key has %d bytes: want %d at least", len(c.Key), wire.MinKey)
+	case c.Key != nil && c.NoMeta:
+		return errors.New("statsdsink: Config.Key signs meta lines, and NoMeta leaves them out")
+	case !wire.ValidInstance(c.Instance):
+		return fmt.Errorf("statsdsink: Config.Instance %q: want 1 to %d of A-Z a-z 0-9 _ . -", c.Instance, wire.MaxInstance)
+	}
+	return nil
+}
+
+// parseAddrs parses Addrs and normalises their spelling, since the choice of a key's
+// address must not depend on how the address was written.
+func (c *Config) parseAddrs() (addrs []wire.Address, names []string, err error) {
+	for _, text := range c.Addrs {
+		addr, err := wire.ParseAddress(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("statsdsink: %w", err)
+		}
+		name := addr.String()
+		if slices.Contains(names, name) {
+			return nil, nil, fmt.Errorf("statsdsink: address %q is given twice", text)
+		}
+		addrs, names = append(addrs, addr), append(names, name)
+	}
+	return addrs, names, nil
+}

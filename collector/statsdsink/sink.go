@@ -1,0 +1,250 @@
+package statsdsink
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"github.com/cactus/go-statsd-client/v5/statsd"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Sink is a [collector.Sink] that writes StatsD lines.
+type Sink struct {
+	packers  []*packer // one for each address; one for all of them with SpreadAll
+	homes    rendezvous
+	encoding wire.Encoding
+	rules    map[string]*sinkRule // by id
+	name     []byte
+}
+
+// sinkRule is how a rule's counts are written, and which packer gets them.
+type sinkRule struct {
+	prefix string
+	head   int     // length of what comes before the key in a line's name
+	home   *packer // of all keys; nil if each key has its own
+	// overlaps: the rule has totals.
+	overlaps bool
+	number   int // among those with thresholds; -1 if it has none
+}
+
+// sends reports whether a count is sent: it is a key's, or our own listener reads the
+// lines. Another one would make a series of it.
+func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
+	return s.packers[0].meta && s.encoding != wire.Strict || !hotparam.IsAgain(c.Text) && !(r.overlaps && hotparam.IsTotal(c.Text))
+}
+
+// New returns a sink. Addresses are dialled at the first send, and again after
+// errors and, over UDP, from time to time, so they need not exist yet.
+func New(c Config) (*Sink, error) {
+	if c.Instance == "" {
+		c.Instance = collector.DefaultInstance()
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	addrs, names, err := c.parseAddrs()
+	if err != nil {
+		return nil, err
+	}
+	c.Addrs = names
+	var senders []statsd.Sender
+	for _, addr := range addrs {
+		senders = append(senders, newSocket(addr))
+	}
+	if c.Sender != nil {
+		senders = append(senders, c.Sender)
+	}
+	return newWithSenders(senders, c)
+}
+
+// newWithSenders returns a sink with these senders, one for each address.
+func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
+	s := &Sink{encoding: c.Encoding, rules: make(map[string]*sinkRule), homes: newRendezvous(c.Addrs)}
+	parts := [][]statsd.Sender{senders}
+	if c.Spread == SpreadHash {
+		parts = slices.Collect(slices.Chunk(senders, 1))
+	}
+	incarnation := collector.NewIncarnation()
+	for _, outs := range parts {
+		p, err := newPacker(c.Instance, incarnation, !c.NoMeta, outs...)
+		if err != nil {
+			return nil, fmt.Errorf("statsdsink: client: %w", err)
+		}
+		p.soleDestination = len(parts) == 1
+		if c.Key != nil {
+			p.mac = wire.NewMAC(c.Key)
+		}
+		s.packers = append(s.packers, p)
+	}
+	ruled := 0
+	for i := range c.Rules.Rules {
+		rule := &c.Rules.Rules[i]
+		prefix := rule.CountPrefix(c.Rules.Namespace)
+		r := &sinkRule{overlaps: rule.Overlaps(), number: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
+		switch {
+		case len(parts) == 1:
+			r.home = s.packers[0]
+		case rule.Whole():
+			r.home = s.packers[s.homes.pick([]byte(prefix))]
+		}
+		if len(rule.Hot) > 0 {
+			r.number = ruled
+			ruled++
+		}
+		s.rules[rule.ID] = r
+	}
+	s.markRules(c.Rules, ruled)
+	return s, nil
+}
+
+// markRules has packets state the rules by which they were made. ruled is how many rules
+// have thresholds.
+func (s *Sink) markRules(rules *hotparam.Rules, ruled int) {
+	for _, p := range s.packers {
+		if s.Groups() {
+			p.head.Groups = wire.GroupsMark(rules)
+		}
+		if p.mark = wire.RulesMark(rules); p.meta && p.mark != 0 {
+			p.byRule = make([]uint64, 2*ruled)
+		}
+	}
+}
+
+// Send implements [collector.Sink]. With several addresses all of them get what the flush
+// states, but Aged, which is a sum, goes to one. With SpreadAll counts have failed if no
+// address took them; Err is of any address that takes nothing, whether or not counts were
+// lost by that.
+func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
+	s.beginFlush(flush)
+	var sent collector.Sent
+	for i := range counts {
+		c := &counts[i]
+		r, ok := s.rules[string(c.Rule)]
+		if !ok {
+			sent.Failed += c.N
+			sent.Err = fmt.Errorf("statsd: the sink has no rule %q: it was made with other rules than the guard", c.Rule)
+			continue
+		}
+		if !s.sends(r, c) {
+			continue
+		}
+		s.name = append(s.name[:0], r.prefix...)
+		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
+		p := s.packerOf(r, s.name[r.head:])
+		p.prepareLine(c)
+		p.lineRule = r.number
+		if c.Account.Number != 0 {
+			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
+			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // it keeps what goes wrong to itself
+			continue
+		}
+		// The client formats the line and hands it to the packer before it
+		// returns, so the name need not be copied.
+		_ = p.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
+	}
+	s.sendHeldBack(flush.HeldBack)
+	for _, p := range s.packers {
+		must := len(counts) == 0 || p.mustHear(&flush)
+		p.quiet = !p.hasBegun()
+		addSent(&sent, p.endFlush(must))
+	}
+	return sent
+}
+
+// sendHeldBack sends what is held back of groups, with the counts of the flush itself.
+func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
+	for i := range groups {
+		g := &groups[i]
+		r := s.rules[g.Rule]
+		if r == nil || r.home == nil {
+			continue // all keys of a rule with a share have one home
+		}
+		r.home.prepareLine(&collector.Count{})
+		r.home.lineHeldBack = g.N
+		s.name = wire.AppendHeldBack(s.name[:0], s.encoding, r.prefix, g.Group, g.N)
+		_, _ = r.home.Send(s.name) // it keeps what goes wrong to itself
+	}
+}
+
+// SendOrigins implements [collector.OriginSink]: origins go where the key's counts go. A
+// StatsD that is not ours gets none.
+func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
+	var sent collector.Sent
+	if !s.packers[0].meta {
+		return sent
+	}
+	head := &s.packers[0].head
+	s.beginFlush(collector.Flush{Start: start, Now: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
+	for i := range origins {
+		o := &origins[i]
+		r, ok := s.rules[string(o.Rule)]
+		if !ok {
+			continue // Send has reported that
+		}
+		s.name = s.encoding.Append(s.name[:0], o.Text)
+		p := s.packerOf(r, s.name)
+		s.name = wire.AppendOrigin(s.name[:0], s.encoding, r.prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
+		p.prepareLine(&collector.Count{})
+		_, _ = p.Send(s.name) // it keeps what goes wrong to itself
+	}
+	for _, p := range s.packers {
+		addSent(&sent, p.endFlush(false))
+	}
+	return sent
+}
+
+func (s *Sink) beginFlush(f collector.Flush) {
+	for _, p := range s.packers {
+		p.beginFlush(f)
+		f.Aged = 0
+	}
+}
+
+// packerOf returns the packer that gets the counts of an encoded key.
+func (s *Sink) packerOf(r *sinkRule, key []byte) *packer {
+	if r.home != nil {
+		return r.home
+	}
+	return s.packers[s.homes.pick(key)]
+}
+
+// addSent adds what one packer sent to the sum of all.
+func addSent(sum *collector.Sent, more collector.Sent) {
+	sum.Lines += more.Lines
+	sum.Packets += more.Packets
+	sum.TooLong += more.TooLong
+	sum.Failed += more.Failed
+	sum.Err = cmp.Or(sum.Err, more.Err)
+}
+
+// Patient implements [collector.PatientSink]: a StatsD that is not ours sums up a second or
+// more. One on Node loses packets of one line from some tens of thousands a second
+// on, and a crowd brings 200 of them from each instance.
+func (s *Sink) Patient() bool { return !s.packers[0].meta }
+
+// Accounts implements [collector.AccountSink]: a StatsD that is not ours would add lines of 0.
+func (s *Sink) Accounts() bool { return s.packers[0].meta }
+
+// Groups implements [collector.GroupSink].
+func (s *Sink) Groups() bool { return s.packers[0].meta && s.encoding != wire.Strict }
+
+// Fit implements [collector.Sink].
+func (s *Sink) Fit(text []byte) []byte { return s.encoding.Fit(text) }
+
+// Close implements [collector.Sink].
+func (s *Sink) Close() error {
+	var errs []error
+	for _, p := range s.packers {
+		errs = append(errs, p.client.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,23 @@
+package statsdsink
+
+import (
+	"net"
+	"syscall"
+	"time"
+)
+
+// tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, the same on all processors;
+// package syscall lacks it.
+const tcpUserTimeout = 18
+
+// boundUnacked ends a connection with an error when the other side has acknowledged
+// nothing for so long; the system's own bound is a quarter of an hour.
+func boundUnacked(conn *net.TCPConn, d time.Duration) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(d.Milliseconds()))
+	})
+}

@@ -1,0 +1,3 @@
+package config
+
+import _ "time/tzdata" // the tests' zones, wherever they run

@@ -1,0 +1,51 @@
+package hotset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// cooled is the payload of a key that is no longer hot, kept until its time is over.
+type cooled[P any] struct {
+	payload P
+	until   time.Time
+}
+
+// keepCooled keeps the payload of an entry that cooled, for as long as KeepFor says.
+func (s *Set[P]) keepCooled(e *Entry[P], now time.Time) {
+	if s.cfg.KeepFor != nil {
+		s.cooled[e.member] = cooled[P]{payload: e.Payload, until: now.Add(s.cfg.KeepFor(e.Payload))}
+	}
+}
+
+// takeCooled returns the payload that is kept for a key that is hot again, and
+// whether there is one.
+func (s *Set[P]) takeCooled(member string, now time.Time) (payload P, kept bool) {
+	c, ok := s.cooled[member]
+	delete(s.cooled, member)
+	if !ok || !now.Before(c.until) {
+		return payload, false
+	}
+	return c.payload, true
+}
+
+// evictCooled removes the payloads whose time is over, and those beyond MaxCooled.
+func (s *Set[P]) evictCooled(now time.Time) {
+	for member, c := range s.cooled {
+		if !now.Before(c.until) {
+			delete(s.cooled, member)
+		}
+	}
+	excess := len(s.cooled) - s.cfg.MaxCooled
+	if excess <= 0 {
+		return
+	}
+	members := slices.SortedFunc(maps.Keys(s.cooled), func(a, b string) int {
+		return cmp.Or(s.cooled[a].until.Compare(s.cooled[b].until), cmp.Compare(a, b))
+	})
+	for _, member := range members[:excess] {
+		delete(s.cooled, member)
+	}
+}

@@ -1,0 +1,262 @@
+package hotset
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Writer is the side of a [Set] that follows the published set of hot keys. At first
+// no key is hot.
+type Writer interface {
+	// Update applies a change to the published keys. Until is on the local clock; keys
+	// that cool may have nothing but their key. version names the set after the
+	// change. Calls must not overlap with each other or with those of UpdateFleet.
+	Update(version string, change hotparam.Change)
+	// UpdateFleet sets the number of instances and the suspects, whenever either has
+	// changed. The Writer may keep the slice.
+	UpdateFleet(fleet hotparam.Fleet)
+}
+
+// Entry is a hot key in a snapshot. It is read, never changed.
+type Entry[P any] struct {
+	Hot     hotparam.Hot
+	Payload P
+	member  string
+	hash    uint64 // of the member
+}
+
+// Config configures a [Set]. Its zero value is usable.
+type Config[P any] struct {
+	// KeepFor returns how long the payload of a key that cooled is kept: a limiter's
+	// time to full, so that a key which comes back within it does not find a fresh
+	// burst. If nil, payloads are not kept.
+	KeepFor func(P) time.Duration
+	// MaxCooled bounds how many payloads of cooled keys are kept; those that are due
+	// first are evicted. Default 4,096.
+	MaxCooled int
+	// MaxMarks bounds how many keys are marked at a time. Default 4,096: as many as a
+	// collector counts exactly, so that there is room for each key that it reports. It
+	// reports a key once, so a mark that was refused would never be made.
+	MaxMarks int
+	// OnSwap is called after each new snapshot, with all keys that are hot, published
+	// or marked. Calls do not overlap. OnSwap must be quick, must not change the Set,
+	// and must not keep or change the slice.
+	OnSwap func(version string, hot []hotparam.Hot)
+	// OnFleet is called by [Set.UpdateFleet]. It must be quick. It may keep the
+	// suspects.
+	OnFleet func(hotparam.Fleet)
+}
+
+// Defaults of a [Config].
+const (
+	defaultMaxCooled = 4096 // four times what one publisher publishes
+	defaultMaxMarks  = 4096 // collector.maxLocalKeys
+)
+
+// Set is the set of hot keys of one process. It holds the keys that are published,
+// and those that this process has marked. Each hot key carries a payload, such as its
+// limiter, which stays with it from snapshot to snapshot. A Set implements [Writer].
+// It is safe for concurrent use.
+type Set[P any] struct {
+	fill func(h hotparam.Hot, old P, had bool) P
+	cfg  Config[P]
+
+	table atomic.Pointer[table[P]] // the snapshot
+
+	mu      sync.Mutex // guards the rest, which only writers use
+	version string     // of the published set
+	entries map[string]*Entry[P]
+	marks   map[string]hotparam.Hot // by member, also while they are published
+	refused uint64                  // marks for which there was no room
+	cooled  map[string]cooled[P]
+	changed []*Entry[P] // put or dropped since the last snapshot
+}
+
+// New returns an empty set. fill makes the payload of a key that became hot. For a
+// key that stays hot with other counts or another limit, or comes back within its
+// KeepFor, had is true and old is the payload that it had. fill must not use the Set.
+func New[P any](fill func(h hotparam.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
+	if cfg.MaxCooled <= 0 {
+		cfg.MaxCooled = defaultMaxCooled
+	}
+	if cfg.MaxMarks <= 0 {
+		cfg.MaxMarks = defaultMaxMarks
+	}
+	s := &Set[P]{
+		fill:    fill,
+		cfg:     cfg,
+		entries: make(map[string]*Entry[P]),
+		marks:   make(map[string]hotparam.Hot),
+		cooled:  make(map[string]cooled[P]),
+	}
+	s.table.Store(newTable(s.entries))
+	return s
+}
+
+// Lookup returns the entry of a key by its member ([hotparam.Key.String]) and the
+// member's [hotparam.Hash], or nil if the key is not hot. It neither allocates nor
+// blocks.
+func (s *Set[P]) Lookup(hash uint64, member []byte) *Entry[P] {
+	return s.table.Load().lookup(hash, member)
+}
+
+// All returns the keys that are hot, published or marked, the highest rate first.
+func (s *Set[P]) All() []hotparam.Hot {
+	var hot []hotparam.Hot
+	for _, slot := range s.table.Load().slots {
+		if slot.hash != 0 {
+			hot = append(hot, slot.entry.Hot)
+		}
+	}
+	SortByRate(hot)
+	return hot
+}
+
+// SortByRate sorts keys by falling rate, and equal rates in the order of their keys.
+func SortByRate(hot []hotparam.Hot) {
+	slices.SortFunc(hot, func(a, b hotparam.Hot) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	})
+}
+
+// Replace makes hot the published keys. version is passed on to OnSwap.
+func (s *Set[P]) Replace(version string, hot []hotparam.Hot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	published := make(map[string]struct{}, len(hot))
+	for _, h := range hot {
+		h.Local = false
+		published[s.put(h, now)] = struct{}{}
+	}
+	for member, e := range s.entries {
+		if _, ok := published[member]; !ok && !e.Hot.Local {
+			s.drop(member, now)
+		}
+	}
+	s.version = version
+	s.swap(now)
+}
+
+// Update implements [Writer]. It costs what changes and a copy of the table.
+func (s *Set[P]) Update(version string, change hotparam.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, h := range change.Hot {
+		h.Local = false
+		s.put(h, now)
+	}
+	for _, h := range change.Cool {
+		member := h.Key.String()
+		if e, ok := s.entries[member]; ok && !e.Hot.Local {
+			s.drop(member, now)
+		}
+	}
+	s.version = version
+	s.swap(now)
+}
+
+// UpdateFleet implements [Writer].
+func (s *Set[P]) UpdateFleet(fleet hotparam.Fleet) {
+	if s.cfg.OnFleet != nil {
+		s.cfg.OnFleet(fleet)
+	}
+}
+
+// Mark makes a key hot that this process alone has found so, until Unmark. While the
+// key is published the published entry is in force, and the mark again when it is
+// published no longer. A mark beyond MaxMarks is counted and not made.
+func (s *Set[P]) Mark(h hotparam.Hot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	member := h.Key.String()
+	if _, ok := s.marks[member]; !ok && len(s.marks) >= s.cfg.MaxMarks {
+		s.refused++
+		return
+	}
+	h.Local = true
+	s.marks[member] = h
+	if e, ok := s.entries[member]; ok && (!e.Hot.Local || e.Hot == h) {
+		return
+	}
+	now := time.Now()
+	s.put(h, now)
+	s.swap(now)
+}
+
+// Unmark removes a mark.
+func (s *Set[P]) Unmark(key hotparam.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	member := key.String()
+	delete(s.marks, member)
+	if e, ok := s.entries[member]; ok && e.Hot.Local {
+		now := time.Now()
+		s.drop(member, now)
+		s.swap(now)
+	}
+}
+
+// MarkStats returns how many keys are marked, published or not, and for how many marks
+// there was no room since the start.
+func (s *Set[P]) MarkStats() (marked int, refused uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.marks), s.refused
+}
+
+// put makes an entry of a key, with the payload that it has, or had before it cooled
+// not long ago. It returns the key's member.
+func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
+	member := h.Key.String()
+	old, had := s.entries[member]
+	if had && old.Hot == h {
+		return member
+	}
+	e := &Entry[P]{Hot: h, member: member}
+	if had {
+		e.hash = old.hash
+		e.Payload = s.fill(h, old.Payload, true)
+	} else {
+		e.hash = hotparam.Hash([]byte(member))
+		payload, kept := s.takeCooled(member, now)
+		e.Payload = s.fill(h, payload, kept)
+	}
+	s.entries[member] = e
+	s.changed = append(s.changed, e)
+	return member
+}
+
+// drop removes an entry: the mark of its key takes its place, or the key cools.
+func (s *Set[P]) drop(member string, now time.Time) {
+	if mark, ok := s.marks[member]; ok {
+		s.put(mark, now)
+		return
+	}
+	e := s.entries[member]
+	delete(s.entries, member)
+	s.changed = append(s.changed, e)
+	s.keepCooled(e, now)
+}
+
+// swap publishes a new snapshot to readers.
+func (s *Set[P]) swap(now time.Time) {
+	s.evictCooled(now)
+	s.table.Store(s.table.Load().with(s.entries, s.changed))
+	clear(s.changed) // or what was dropped would stay alive
+	s.changed = s.changed[:0]
+	if s.cfg.OnSwap == nil {
+		return
+	}
+	hot := make([]hotparam.Hot, 0, len(s.entries))
+	for _, e := range s.entries {
+		hot = append(hot, e.Hot)
+	}
+	s.cfg.OnSwap(s.version, hot)
+}

@@ -1,0 +1,422 @@
+package hotset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// hot is a key that is hot at 100/s, its rate and its limit given.
+func hot(text string, rate float64, limit int64) hotparam.Hot {
+	return hotparam.Hot{
+		Key:   hotparam.Key{Rule: "search-terms", Text: text},
+		Low:   int64(rate),
+		High:  int64(rate) + 10,
+		Rate:  rate,
+		Ratio: rate / 100,
+		Since: time.UnixMilli(1732172445123),
+		Limit: hotparam.Rate{N: limit, Per: time.Second},
+		Burst: 2 * limit,
+		Mode:  hotparam.ModeLimit,
+	}
+}
+
+func hots(h ...hotparam.Hot) hotparam.Change  { return hotparam.Change{Hot: h} }
+func cools(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Cool: h} }
+
+func text(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
+
+// bucket stands in for a limiter.
+type bucket struct {
+	limit int64
+	full  time.Duration
+}
+
+func keepBucket(h hotparam.Hot, old *bucket, had bool) *bucket {
+	if !had {
+		return &bucket{limit: h.Limit.N, full: 10 * time.Second}
+	}
+	old.limit = h.Limit.N
+	return old
+}
+
+func newBuckets(cfg Config[*bucket]) *Set[*bucket] {
+	if cfg.KeepFor == nil {
+		cfg.KeepFor = func(b *bucket) time.Duration { return b.full }
+	}
+	return New(keepBucket, cfg)
+}
+
+func find[P any](l *Set[P], h hotparam.Hot) *Entry[P] {
+	member := []byte(h.Key.String())
+	return l.Lookup(hotparam.Hash(member), member)
+}
+
+func TestSetPayloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newBuckets(Config[*bucket]{})
+		a, b := hot("a", 100, 50), hot("b", 100, 50)
+		if find(l, a) != nil {
+			t.Fatal("hot from the start")
+		}
+		l.Replace("x:1", []hotparam.Hot{a, b})
+		first := find(l, a)
+		if first == nil || first.Hot != a || first.Payload.limit != 50 {
+			t.Fatalf("got %+v", first)
+		}
+		bucketA := first.Payload
+
+		l.Replace("x:2", []hotparam.Hot{a}) // b cools
+		if find(l, b) != nil {
+			t.Error("b is still hot")
+		}
+		if find(l, a) != first {
+			t.Error("an entry that did not change was made anew")
+		}
+		changed := a
+		changed.Limit.N = 70
+		l.Replace("x:3", []hotparam.Hot{changed})
+		if e := find(l, a); e.Payload != bucketA || e.Payload.limit != 70 || e.Hot.Limit.N != 70 {
+			t.Errorf("another limit: %+v", e)
+		}
+
+		l.Replace("x:4", nil)
+		time.Sleep(10*time.Second - 1)
+		l.Replace("x:5", []hotparam.Hot{a})
+		if e := find(l, a); e.Payload != bucketA {
+			t.Error("a flap within the time to full granted a fresh bucket")
+		}
+		l.Replace("x:6", nil)
+		time.Sleep(10 * time.Second)
+		l.Replace("x:7", []hotparam.Hot{a})
+		if e := find(l, a); e.Payload == bucketA {
+			t.Error("the bucket was kept beyond its time to full")
+		}
+		if len(l.cooled) != 0 {
+			t.Errorf("%d cooled buckets are held", len(l.cooled))
+		}
+	})
+}
+
+func TestSetCooledIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newBuckets(Config[*bucket]{MaxCooled: 10})
+		var all []hotparam.Hot
+		for i := range 100 {
+			all = append(all, hot(text(i), 100, 50))
+		}
+		l.Replace("", all)
+		kept := find(l, all[7]).Payload
+		kept.full = time.Hour // the last that could be forgotten
+		l.Replace("", nil)
+		if len(l.cooled) != 10 {
+			t.Errorf("%d are kept, want 10", len(l.cooled))
+		}
+		l.Replace("", all[7:8])
+		if find(l, all[7]).Payload != kept {
+			t.Error("forgot the one that takes longest to fill")
+		}
+	})
+}
+
+func TestSetUpdateAndHook(t *testing.T) {
+	var swaps []string
+	var l *Set[*bucket]
+	l = newBuckets(Config[*bucket]{OnSwap: func(version string, now []hotparam.Hot) {
+		for _, h := range now {
+			if find(l, h) == nil {
+				t.Errorf("%s: told of %v before it is in force", version, h.Key)
+			}
+		}
+		swaps = append(swaps, fmt.Sprint(version, len(now)))
+	}})
+	l.UpdateFleet(hotparam.Fleet{Instances: 1}) // nobody wants to know
+	l.Replace("x:1", []hotparam.Hot{hot("a", 100, 50), hot("b", 300, 50)})
+	l.Update("x:2", hotparam.Change{Hot: []hotparam.Hot{hot("c", 200, 50)}, Cool: []hotparam.Hot{hot("a", 1, 50)}})
+	l.Update("x:3", hots(hot("b", 150, 60)))
+	all := l.All()
+	if len(all) != 2 || all[0].Text != "c" || all[1].Text != "b" || all[1].Limit.N != 60 {
+		t.Errorf("all: %+v", all)
+	}
+	if want := []string{"x:12", "x:22", "x:32"}; !slices.Equal(swaps, want) {
+		t.Errorf("swaps %q, want %q", swaps, want)
+	}
+}
+
+// A key that is marked is in force beside what is published, under one bucket,
+// whichever comes and goes first.
+func TestSetMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		swaps := 0
+		l := newBuckets(Config[*bucket]{OnSwap: func(string, []hotparam.Hot) { swaps++ }})
+		a, b := hot("a", 100, 50), hot("b", 100, 60)
+		in := func(h hotparam.Hot, local bool) *Entry[*bucket] {
+			t.Helper()
+			h.Local = local
+			e := find(l, h)
+			if e == nil || e.Hot != h {
+				t.Fatalf("in force: %+v, want %+v", e, h)
+			}
+			return e
+		}
+		l.Mark(a)
+		own := in(a, true).Payload
+		l.Mark(a)
+		if swaps != 1 {
+			t.Errorf("%d snapshots, want one: nothing changed", swaps)
+		}
+		published := a
+		published.Rate = 400
+		l.Update("x:1", hots(published, b)) // the aggregator agrees
+		if in(published, false).Payload != own {
+			t.Error("a fresh bucket when the mark was published")
+		}
+		in(b, false)
+		l.Replace("x:2", []hotparam.Hot{b})
+		if in(a, true).Payload != own {
+			t.Error("a fresh bucket when the mark was in force again")
+		}
+		l.Update("x:3", hotparam.Change{Cool: []hotparam.Hot{{Key: a.Key}}}) // it is not published
+		in(a, true)
+		l.Update("x:4", hots(published))
+		l.Unmark(a.Key)
+		in(published, false)
+		l.Unmark(a.Key)
+		l.Update("x:5", cools(published))
+		if find(l, a) != nil {
+			t.Error("hot, and neither published nor marked")
+		}
+		l.Mark(a)
+		if in(a, true).Payload != own {
+			t.Error("a fresh bucket within its time to full")
+		}
+		l.Unmark(a.Key)
+		if find(l, a) != nil || len(l.All()) != 1 {
+			t.Errorf("hot: %v, want b", l.All())
+		}
+	})
+}
+
+func TestSetMarksAreBounded(t *testing.T) {
+	l := newBuckets(Config[*bucket]{MaxMarks: 10})
+	for range 2 {
+		for i := range 12 {
+			l.Mark(hot(text(i), 100, 50))
+		}
+	}
+	if marked, refused := l.MarkStats(); marked != 10 || refused != 4 || len(l.All()) != 10 {
+		t.Errorf("%d marked, %d refused, %d hot", marked, refused, len(l.All()))
+	}
+	l.Unmark(hot(text(3), 0, 1).Key)
+	l.Mark(hot(text(11), 100, 50))
+	if find(l, hot(text(11), 0, 1)) == nil {
+		t.Error("no room, though one was unmarked")
+	}
+}
+
+// Whatever is published, changed, marked and taken back: what is in force is
+// what is published, and of the rest what is marked; a bucket stays with its key.
+func TestSetAgreesWithItsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var swapped map[string]hotparam.Hot
+		l := newBuckets(Config[*bucket]{MaxMarks: 3, OnSwap: func(_ string, hot []hotparam.Hot) {
+			swapped = make(map[string]hotparam.Hot)
+			for _, h := range hot {
+				swapped[h.Text] = h
+			}
+		}})
+		published, marks, buckets := map[string]hotparam.Hot{}, map[string]hotparam.Hot{}, map[string]*bucket{}
+		texts := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+		key := func() hotparam.Hot { return hot(texts.Draw(t, "key"), rapid.Float64Range(1, 9).Draw(t, "rate"), 50) }
+		steps := map[string]func(*rapid.T){
+			"replace": func(t *rapid.T) {
+				var hot []hotparam.Hot
+				clear(published)
+				for range rapid.IntRange(0, 4).Draw(t, "keys") {
+					if h := key(); published[h.Text] == (hotparam.Hot{}) {
+						published[h.Text] = h
+						hot = append(hot, h)
+					}
+				}
+				l.Replace("", hot)
+			},
+			"update": func(t *rapid.T) {
+				h, c := key(), key()
+				published[h.Text] = h
+				delete(published, c.Text)
+				l.Update("", hotparam.Change{Hot: []hotparam.Hot{h}, Cool: []hotparam.Hot{c}})
+			},
+			"mark": func(t *rapid.T) {
+				h := key()
+				l.Mark(h)
+				if _, ok := marks[h.Text]; ok || len(marks) < 3 {
+					h.Local = true
+					marks[h.Text] = h
+				}
+			},
+			"unmark": func(t *rapid.T) {
+				h := key()
+				l.Unmark(h.Key)
+				delete(marks, h.Text)
+			},
+			"": func(t *rapid.T) {
+				want := maps.Clone(marks)
+				maps.Copy(want, published)
+				got := make(map[string]hotparam.Hot)
+				for _, h := range l.All() {
+					got[h.Text] = h
+					e := find(l, h)
+					if old := buckets[h.Text]; old != nil && old != e.Payload {
+						t.Fatalf("%s has another bucket", h.Text)
+					}
+					buckets[h.Text] = e.Payload
+				}
+				if !maps.Equal(got, want) || swapped != nil && !maps.Equal(swapped, want) {
+					t.Fatalf("in force %v, told %v, want %v", got, swapped, want)
+				}
+			},
+		}
+		t.Repeat(steps)
+	})
+}
+
+// Equal hashes hide nothing: the members decide, whatever the hash function.
+func TestTableFindsAllDespiteCollisions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bits := rapid.Uint64Range(1, 8).Draw(t, "different hashes")
+		hash := func(member []byte) uint64 { return hotparam.Hash(member)%bits + 1 }
+		members := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-d]{1,4}`), 0, 40, rapid.ID).Draw(t, "members")
+		entries := make(map[string]*Entry[int])
+		for i, m := range members {
+			entries[m] = &Entry[int]{Payload: i, member: m, hash: hash([]byte(m))}
+		}
+		table := newTable(entries)
+		agree := func() {
+			for m, want := range entries {
+				if e := table.lookup(hash([]byte(m)), []byte(m)); e != want {
+					t.Fatalf("%q: found %+v, want %+v", m, e, want)
+				}
+			}
+			stranger := rapid.StringMatching(`[a-e]{1,5}`).Draw(t, "stranger")
+			if e := table.lookup(hash([]byte(stranger)), []byte(stranger)); e != entries[stranger] {
+				t.Fatalf("%q: found %+v", stranger, e)
+			}
+		}
+		agree()
+		for range rapid.IntRange(0, 10).Draw(t, "changes") {
+			var changed []*Entry[int]
+			for _, m := range rapid.SliceOfN(rapid.StringMatching(`[a-d]{1,4}`), 0, 6).Draw(t, "changed") {
+				e := &Entry[int]{Payload: 100, member: m, hash: hash([]byte(m))}
+				if changed = append(changed, e); rapid.Bool().Draw(t, "removed") {
+					delete(entries, m)
+				} else {
+					entries[m] = e
+				}
+			}
+			before := slices.Clone(table.slots)
+			next := table.with(entries, changed)
+			if !slices.Equal(before, table.slots) {
+				t.Fatal("readers saw a snapshot change")
+			}
+			table = next
+			agree()
+		}
+	})
+}
+
+// Readers always see one whole snapshot: of each pair, both keys or none, never
+// a key under another's name.
+func TestLookupDuringSwaps(t *testing.T) {
+	l := newBuckets(Config[*bucket]{})
+	const pairs = 20
+	var swapping sync.WaitGroup
+	done := make(chan struct{})
+	swapping.Go(func() {
+		defer close(done)
+		for i := range 3000 {
+			h := hot(text(i%pairs), float64(i), int64(i%7+1))
+			l.Replace("", []hotparam.Hot{h, hot(text(pairs+i%pairs), 1, 1)})
+		}
+	})
+	for range 2 {
+		swapping.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				want := hot(text(i%pairs), 0, 1)
+				if e := find(l, want); e != nil && e.Hot.Key != want.Key {
+					t.Errorf("looked for %v, found %v", want.Key, e.Hot.Key)
+					return
+				}
+				if all := l.All(); len(all) != 0 && len(all) != 2 {
+					t.Errorf("half a snapshot: %v", all)
+					return
+				}
+			}
+		})
+	}
+	swapping.Wait()
+}
+
+func TestLookupDoesNotAllocate(t *testing.T) {
+	l := newBuckets(Config[*bucket]{})
+	l.Replace("", []hotparam.Hot{hot("a", 1, 1)})
+	hit, miss := []byte(hot("a", 1, 1).Key.String()), []byte("r b")
+	hitHash, missHash := hotparam.Hash(hit), hotparam.Hash(miss)
+	if n := testing.AllocsPerRun(1000, func() {
+		if l.Lookup(hitHash, hit) == nil || l.Lookup(missHash, miss) != nil {
+			t.Fatal("wrong answer")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, keys := range []int{0, 10, 1000} {
+		l := newBuckets(Config[*bucket]{})
+		var all []hotparam.Hot
+		for i := range keys {
+			all = append(all, hot(text(i), 100, 50))
+		}
+		l.Replace("", all)
+		run := func(member string) func(*testing.B) {
+			return func(b *testing.B) {
+				m := []byte(member)
+				hash := hotparam.Hash(m)
+				b.ReportAllocs()
+				for b.Loop() {
+					l.Lookup(hash, m)
+				}
+			}
+		}
+		b.Run(fmt.Sprintf("miss/%d", keys), run("search-terms GET /search?q=none"))
+		if keys > 0 {
+			b.Run(fmt.Sprintf("hit/%d", keys), run(all[keys/2].Key.String()))
+		}
+	}
+}
+
+func BenchmarkReplace(b *testing.B) {
+	l := newBuckets(Config[*bucket]{})
+	var all []hotparam.Hot
+	for i := range 1000 {
+		all = append(all, hot(text(i), 100, 50))
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		all[i%1000].Low++ // one entry differs
+		l.Replace("", all)
+	}
+}

@@ -1,0 +1,94 @@
+package hotset
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// table is an immutable open-addressing hash table from a key's 64-bit hash and
+// member to its entry. At most half of its slots are taken, so a search ends
+// soon, and there is always an empty slot to end at.
+type table[P any] struct {
+	mask  uint64
+	slots []slot[P] // a power of two
+}
+
+// slot holds one entry beside its hash, so that a search reads an entry only
+// when the hash is equal. Hashes are never 0: that is an empty slot.
+type slot[P any] struct {
+	hash  uint64
+	entry *Entry[P]
+}
+
+// tableSize returns how many slots a table of n entries has at least. A table is kept
+// until it has more than four times as many.
+func tableSize(n int) int { return 1 << bits.Len(uint(max(4, 2*n)-1)) }
+
+func newTable[P any](entries map[string]*Entry[P]) *table[P] {
+	size := tableSize(len(entries))
+	t := &table[P]{mask: uint64(size - 1), slots: make([]slot[P], size)}
+	for _, e := range entries {
+		t.put(e)
+	}
+	return t
+}
+
+// with returns a table of the entries, of which only those that changed differ from
+// t. Copying the slots costs less than looking at every entry again.
+func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *table[P] {
+	least := tableSize(len(entries))
+	if size := len(t.slots); size < least || size > 4*least || len(changed) > len(entries)/4 {
+		return newTable(entries)
+	}
+	next := &table[P]{mask: t.mask, slots: slices.Clone(t.slots)}
+	for _, e := range changed {
+		next.remove(e)
+		if now := entries[e.member]; now != nil {
+			next.put(now)
+		}
+	}
+	return next
+}
+
+// put adds an entry whose member is not there.
+func (t *table[P]) put(e *Entry[P]) {
+	i := e.hash & t.mask
+	for t.slots[i].hash != 0 {
+		i = (i + 1) & t.mask
+	}
+	t.slots[i] = slot[P]{hash: e.hash, entry: e}
+}
+
+// remove removes the entry of the same member, if there is one, and moves up the
+// entries that were displaced by it (Knuth, TAOCP 3, algorithm 6.4R).
+func (t *table[P]) remove(e *Entry[P]) {
+	i := e.hash & t.mask
+	for t.slots[i].hash != e.hash || t.slots[i].entry.member != e.member {
+		if t.slots[i].hash == 0 {
+			return
+		}
+		i = (i + 1) & t.mask
+	}
+	for j := (i + 1) & t.mask; t.slots[j].hash != 0; j = (j + 1) & t.mask {
+		home := t.slots[j].hash & t.mask
+		if (j-home)&t.mask >= (j-i)&t.mask { // a search for it passes i
+			t.slots[i], i = t.slots[j], j
+		}
+	}
+	t.slots[i] = slot[P]{}
+}
+
+// lookup returns the entry of a member, or nil.
+func (t *table[P]) lookup(hash uint64, member []byte) *Entry[P] {
+	slots := t.slots
+	for i := hash & t.mask; i < uint64(len(slots)); i = (i + 1) & t.mask { // always true: it spares the bounds check
+		s := &slots[i]
+		if s.hash == 0 {
+			return nil
+		}
+		if s.hash == hash && s.entry.member == string(member) {
+			return s.entry
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package middleware
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// grants are what limits of this process have granted a request, to be given back if
+// another one refuses.
+type grants struct {
+	list []grant
+	keys []byte // of the grants, one after the other
+}
+
+// grant is what one limit has granted: n permits, as Result.Return gives them back. If n
+// is 0, as for a rule that counts costs, only state is put right.
+type grant struct {
+	n       int64
+	mark    int64
+	receipt limiter.Receipt
+	state   *hotState // of the hot key, or nil
+
+	bucket   limiter.Bucket // or, if nil,
+	keyed    limiter.Keys   // by
+	hash     uint64
+	from, to int // the key in grants.keys
+}
+
+// addBucket notes what a bucket has granted.
+func (g *grants) addBucket(b limiter.Bucket, state *hotState, got *limiter.Result) {
+	g.list = append(g.list, grant{bucket: b, state: state, n: got.Taken, mark: got.Mark, receipt: got.Receipt})
+}
+
+// addKeyed notes what a table of keys has granted.
+func (g *grants) addKeyed(keyed limiter.Keys, hash uint64, key []byte, got *limiter.Result) {
+	from := len(g.keys)
+	g.keys = append(g.keys, key...)
+	g.list = append(g.list, grant{keyed: keyed, hash: hash, from: from, to: len(g.keys), n: got.Taken, mark: got.Mark, receipt: got.Receipt})
+}
+
+// reset forgets all grants and keeps the memory.
+func (g *grants) reset() {
+	if len(g.list) > 0 {
+		clear(g.list)
+		g.list, g.keys = g.list[:0], g.keys[:0]
+	}
+}
+
+// giveBack returns all that the request was granted.
+func (r *request) giveBack() {
+	if len(r.grants.list) > 0 {
+		now := r.guard.opts.clock()
+		for i := range r.grants.list {
+			r.grants.list[i].giveBack(now, r.grants.keys)
+		}
+	}
+	if len(r.pending.exact) > 0 {
+		r.giveBackExact()
+	}
+}
+
+func (g *grant) giveBack(now time.Duration, keys []byte) {
+	g.state.revoke()
+	back := limiter.Ask{Kind: limiter.Return, N: g.n, Mark: g.mark, Receipt: g.receipt}
+	switch {
+	case g.n == 0:
+	case g.bucket != nil:
+		g.bucket.Do(now, back)
+	default:
+		g.keyed.Do(now, g.hash, keys[g.from:g.to], back)
+	}
+}

@@ -1,0 +1,97 @@
+package middleware
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// hotState is what the guard keeps for a hot key. A key that stays hot, or comes back
+// soon, keeps its state, whether it is published or marked here.
+type hotState struct {
+	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none here
+	passed, refused atomic.Int64
+	origins         originSample
+}
+
+// hotBucket is a bucket with the quota that it was last given.
+type hotBucket struct {
+	limiter.Bucket
+	quota *hotparam.Quota
+}
+
+// record counts a request that passed or was refused. A nil hotState counts nothing.
+func (h *hotState) record(allowed bool) {
+	switch {
+	case h == nil:
+	case allowed:
+		h.passed.Add(1)
+	default:
+		h.refused.Add(1)
+	}
+}
+
+// revoke counts a request that was recorded as passed as refused. A nil hotState counts
+// nothing.
+func (h *hotState) revoke() {
+	if h != nil {
+		h.passed.Add(-1)
+		h.refused.Add(1)
+	}
+}
+
+// newHotState returns the state of a key that became hot, by the rule as this process
+// has it, or the one that the key had.
+func (g *Guard) newHotState(h hotparam.Hot, old *hotState, had bool) *hotState {
+	if had {
+		return old
+	}
+	fresh := &hotState{}
+	if r := g.rules.Load().byID(h.Rule); r != nil && r.except == nil && r.spec.limit != nil {
+		fresh.bucketFor(r.spec, g.opts.clock)
+	}
+	return fresh
+}
+
+// bucketFor returns the key's bucket by the limit that holds for it, which is always the
+// same until the rules change, or nil if there is none here. If the rule has exceptions
+// the bucket is made for the first request, whose parameters say which limit holds: the
+// key's text may have been cut.
+func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) limiter.Bucket {
+	quota := spec.quota.Load()
+	if quota == nil || spec.isExact() {
+		return nil
+	}
+	b := h.bucket.Load()
+	if b == nil || b.quota != quota {
+		h.changeBucket(b, spec, quota, clock)
+		b = h.bucket.Load()
+	}
+	return b.Bucket
+}
+
+// changeBucket makes the first bucket, or sets another quota on the present one, b.
+func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *hotparam.Quota, clock func() time.Duration) {
+	if b != nil && h.bucket.CompareAndSwap(b, &hotBucket{b.Bucket, quota}) && b.SetQuota(quota, clock()) == nil {
+		return
+	}
+	made, err := spec.newBucket(quota)
+	if err != nil { // compile has made one such
+		panic(err)
+	}
+	if b == nil {
+		h.bucket.CompareAndSwap(nil, &hotBucket{made, quota})
+	} else if now := h.bucket.Load(); now.Bucket == b.Bucket && now.quota == quota {
+		h.bucket.CompareAndSwap(now, &hotBucket{made, quota})
+	}
+}
+
+// timeToFull returns how long until the key's bucket is full again.
+func (h *hotState) timeToFull(now time.Duration) time.Duration {
+	if b := h.bucket.Load(); b != nil {
+		return b.FreshAfter(now)
+	}
+	return 0
+}

@@ -1,0 +1,181 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
+)
+
+// limitSpec is the limit of a rule, or of an exception of it, with the buckets and permits
+// of those that it limits. Hot keys have buckets of their own, see hotState.
+type limitSpec struct {
+	limit *hotparam.Limit // nil if there is none
+	unit  hotparam.Unit
+	// name identifies the limit to a backend, and from one version of the rules to the
+	// next.
+	name       string
+	algorithms map[hotparam.Algorithm]limiter.Algorithm // the user's
+	// quota is this instance's: the limit's, or its part of it. Nil means any rate.
+	quota atomic.Pointer[hotparam.Quota]
+
+	single  limiter.Bucket    // of a rule with neither hot nor a key; nil if it is not here
+	keyed   limiter.Keys      // of a rule with a key but not hot
+	permits *semaphore.Memory // nil if any number may be served at a time
+}
+
+func (s *limitSpec) isExact() bool { return s.limit.Scope == hotparam.ScopeExact }
+func (s *limitSpec) waits() bool   { return s.limit.Mode == hotparam.ModeWait }
+
+// needsKey reports whether the key's text is needed for what is asked later.
+func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && s.quota.Load() != nil }
+
+// whenAway returns what the limit says is done while the backend is away.
+func (s *limitSpec) whenAway() hotparam.Away {
+	if s.limit.Away == "" {
+		return hotparam.AwayLocal
+	}
+	return s.limit.Away
+}
+
+// specBuilder makes the limits of a version of the rules, with the state of those that
+// they take the place of.
+type specBuilder struct {
+	opts      *options
+	instances int
+	old       map[string]*limitSpec           // by name
+	adopt     []func(now time.Duration) error // what is done once all are made
+}
+
+var (
+	errNoBackend   = errors.New("limit.scope exact: the guard has no backend: give one by WithBackend")
+	errNoSemaphore = errors.New("limit.scope exact with concurrency: the guard has no semaphore: give one by WithSemaphore")
+)
+
+// newSpec makes a limit with its permits and, unless the rule has hot, its buckets.
+func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSpec, error) {
+	s := &limitSpec{limit: l, unit: r.Count, name: name, algorithms: b.opts.algorithms}
+	if l == nil {
+		return s, nil
+	}
+	if l.Concurrency > 0 {
+		if err := b.makePermits(s); err != nil {
+			return nil, err
+		}
+	}
+	if l.Burst == hotparam.Unlimited || l.Rate.IsZero() {
+		return s, nil
+	}
+	if l.Algorithm.Custom() && s.algorithms[l.Algorithm] == nil {
+		return nil, fmt.Errorf("limit.algorithm %q: the guard has none of this name: give it by WithAlgorithm", l.Algorithm)
+	}
+	s.quota.Store(b.quotaOf(s))
+	switch {
+	case !s.isExact():
+		return s, b.makeBuckets(s, r)
+	case b.opts.backend == nil:
+		return nil, errNoBackend
+	}
+	return s, nil
+}
+
+// quotaOf returns the limit's quota, or this instance's part of it. If it has not changed
+// it is the very same, so that buckets need not.
+func (b *specBuilder) quotaOf(s *limitSpec) *hotparam.Quota {
+	instances := 1
+	if s.limit.Scope == hotparam.ScopeShare {
+		instances = b.instances
+	}
+	quota, _ := limiter.Share(&s.limit.Quota, instances)
+	if old := b.old[s.name]; old != nil {
+		if q := old.quota.Load(); q != nil && *q == quota {
+			return q
+		}
+	}
+	return &quota
+}
+
+// makePermits makes the semaphore of a limit with concurrency, or takes over the old one:
+// whoever holds its permits gives them back to it.
+func (b *specBuilder) makePermits(s *limitSpec) (err error) {
+	if s.isExact() && b.opts.semaphore == nil {
+		return errNoSemaphore
+	}
+	if old := b.old[s.name]; old != nil && old.permits != nil {
+		s.permits = old.permits
+		return nil
+	}
+	s.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.opts.maxKeys})
+	return err
+}
+
+// makeBuckets makes the buckets of a rule without hot, or takes over the old ones, unless
+// they are of another kind. An old one changes its quota only when all rules are made.
+// For a rule with hot it checks that the buckets of its keys can be made.
+func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
+	quota := s.quota.Load()
+	fresh := func() (err error) {
+		if r.keyless() {
+			s.single, err = s.newBucket(quota)
+		} else {
+			s.keyed, err = limiter.NewKeys(quota, b.opts.maxKeys, s.algorithms)
+		}
+		return err
+	}
+	if old := b.old[s.name]; old != nil && r.keyless() {
+		s.single = old.single
+	} else if old != nil {
+		s.keyed = old.keyed
+	}
+	switch {
+	case len(r.Hot) > 0:
+	case s.single != nil || s.keyed != nil:
+		b.adopt = append(b.adopt, func(now time.Duration) error {
+			if s.setQuota(quota, now) == nil {
+				return nil
+			}
+			return fresh()
+		})
+	default:
+		return fresh()
+	}
+	_, err := s.newBucket(quota)
+	return err
+}
+
+// newBucket makes a bucket of one key.
+func (s *limitSpec) newBucket(quota *hotparam.Quota) (limiter.Bucket, error) {
+	return limiter.NewBucket(quota, s.algorithms)
+}
+
+// setQuota has the buckets of a rule without hot go on with another quota. Those of hot
+// keys follow when they are next asked.
+func (s *limitSpec) setQuota(quota *hotparam.Quota, now time.Duration) error {
+	switch {
+	case s.single != nil:
+		return s.single.SetQuota(quota, now)
+	case s.keyed != nil:
+		return s.keyed.SetQuota(quota, now)
+	}
+	return nil
+}
+
+// exceptionName returns the name of an exception's limit.
+func exceptionName(r *rule, x *hotparam.Exception) string {
+	name := strings.Builder{}
+	name.WriteString(r.ID)
+	for i, v := range x.Values {
+		sep := byte('&')
+		if i == 0 {
+			sep = '?'
+		}
+		name.WriteByte(sep)
+		name.WriteString(v.Name + "=" + v.Value)
+	}
+	return name.String()
+}

@@ -1,0 +1,174 @@
+package middleware
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// agreeWithin is how long the aggregator, while it answers, has to agree that a
+// key is hot which this instance alone has found so.
+const agreeWithin = 2 * time.Second
+
+// localHot are the keys that this instance alone has found hot. They are limited here at
+// once, until the aggregator has had the time to agree. What it publishes takes the
+// place of a mark; what it does not is refuted, and the mark removed until the collector
+// finds the key hot anew. While no aggregator answers, a mark stays until the key cools
+// here.
+//
+// Others call it with events; it owns no goroutine but that of its timer.
+type localHot struct {
+	guard *Guard
+
+	// marking is held while marks are made and removed, so that the hot set has
+	// them in the order in which they are decided. It comes before the hot set's
+	// own lock, and that before mu.
+	marking sync.Mutex
+
+	mu        sync.Mutex
+	marks     map[hotparam.Key]*mark
+	published map[hotparam.Key]struct{}
+	fleet     hotparam.Fleet
+	alive     time.Time // since when the aggregator answers; zero if it does not
+	timer     *time.Timer
+
+	found, refuted int64
+}
+
+// mark is one key.
+type mark struct {
+	since     time.Time // that it is hot here, and not published
+	published bool
+}
+
+func newLocalHot(g *Guard) *localHot {
+	l := &localHot{guard: g, marks: make(map[hotparam.Key]*mark)}
+	l.timer = time.AfterFunc(time.Hour, l.refuteMarks)
+	l.timer.Stop()
+	return l
+}
+
+// set records that a key is hot by this instance's own count, or has cooled.
+func (l *localHot) set(h hotparam.Hot, hot bool) {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	if !hot {
+		l.mu.Lock()
+		delete(l.marks, h.Key)
+		l.mu.Unlock()
+		l.guard.hot.Unmark(h.Key)
+		return
+	}
+	l.mu.Lock()
+	_, published := l.published[h.Key]
+	l.marks[h.Key] = &mark{since: time.Now(), published: published}
+	l.found++
+	l.armTimer()
+	l.mu.Unlock()
+	l.guard.hot.Mark(h)
+}
+
+// updatePublished records the keys that are hot now. It is called under the hot set's
+// lock.
+func (l *localHot) updatePublished(hot []hotparam.Hot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.published = make(map[hotparam.Key]struct{}, len(hot))
+	for i := range hot {
+		if !hot[i].Local {
+			l.published[hot[i].Key] = struct{}{}
+		}
+	}
+	for key, m := range l.marks {
+		_, published := l.published[key]
+		if m.published && !published {
+			m.since = time.Now()
+		}
+		m.published = published
+	}
+	l.steer()
+	l.armTimer()
+}
+
+// updateFleet records what the aggregator knows of the fleet.
+func (l *localHot) updateFleet(f hotparam.Fleet) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fleet = f
+	switch {
+	case f.Instances == 0:
+		l.alive = time.Time{}
+	case l.alive.IsZero():
+		l.alive = time.Now()
+	}
+	l.steer()
+	l.armTimer()
+}
+
+// steer passes on to the collector which keys' counts are needed in full. The caller
+// holds mu.
+func (l *localHot) steer() {
+	hot := make([]hotparam.Key, 0, len(l.published))
+	for key := range l.published {
+		hot = append(hot, key)
+	}
+	l.guard.counts.Steer(l.fleet, hot)
+}
+
+// refutedAt returns when a mark will be refuted unless something happens; zero means
+// never. The caller holds mu.
+func (l *localHot) refutedAt(m *mark) time.Time {
+	if l.alive.IsZero() || m.published {
+		return time.Time{}
+	}
+	since := m.since
+	if l.alive.After(since) {
+		since = l.alive
+	}
+	return since.Add(agreeWithin)
+}
+
+// armTimer sets the timer to the next mark that will be refuted. The caller holds mu.
+func (l *localHot) armTimer() {
+	var next time.Time
+	for _, m := range l.marks {
+		if due := l.refutedAt(m); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	if next.IsZero() {
+		l.timer.Stop()
+	} else {
+		l.timer.Reset(time.Until(next))
+	}
+}
+
+// refuteMarks removes the marks that the aggregator has not agreed to in time.
+func (l *localHot) refuteMarks() {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	l.mu.Lock()
+	now := time.Now()
+	var over []hotparam.Key
+	for key, m := range l.marks {
+		if due := l.refutedAt(m); !due.IsZero() && !due.After(now) {
+			delete(l.marks, key)
+			over = append(over, key)
+		}
+	}
+	l.refuted += int64(len(over))
+	l.armTimer()
+	l.mu.Unlock()
+	for _, key := range over {
+		l.guard.hot.Unmark(key)
+	}
+}
+
+// stats returns how many keys were found hot here alone, and how many of these the
+// aggregator did not agree to.
+func (l *localHot) stats() (found, refuted int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.found, l.refuted
+}

@@ -1,0 +1,76 @@
+package middleware
+
+import (
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+// canonicalPath unescapes what a client need not have escaped: a router takes /%75/7 for
+// /u/7, and so must the rules.
+func (r *request) canonicalPath() {
+	if strings.IndexByte(r.in.Path, '%') < 0 {
+		return
+	}
+	r.path = hotparam.AppendPath(r.path[:0], r.in.Path)
+	if string(r.path) != r.in.Path {
+		r.in.Path = string(r.path)
+	}
+}
+
+// picked reports whether rule i of the route, which does not take all of the route's
+// requests, takes this one.
+func (r *request) picked(c *candidate, i int) bool {
+	if c.matcher != nil {
+		return i < len(r.matched) && r.matched[i] != "" // as askMatchers has seen
+	}
+	return r.matches(c)
+}
+
+// matches reports whether the request has the path and the parameters that a rule wants.
+func (r *request) matches(c *candidate) bool {
+	if c.byPath && !c.Match.Route.Matches(r.in.Method, r.in.Path) {
+		return false
+	}
+	for _, want := range c.Match.Query {
+		if !hasParam(r.loadParams(c.values), want) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasParam reports whether the query has a parameter of this name and value.
+func hasParam(params *hotparam.Params, want hotparam.QueryMatch) bool {
+	for i := range params.Len() {
+		p := params.At(i)
+		if p.Source == hotparam.Query && p.Name == want.Name && matchesWildcard(want.Value, p.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchesWildcard matches a value against a pattern in which "*" stands for any run of
+// bytes.
+func matchesWildcard(pattern, value string) bool {
+	head, rest, found := strings.Cut(pattern, "*")
+	if !found {
+		return value == pattern
+	}
+	if !strings.HasPrefix(value, head) {
+		return false
+	}
+	value = value[len(head):]
+	for {
+		part, more, found := strings.Cut(rest, "*")
+		if !found {
+			return strings.HasSuffix(value, part)
+		}
+		at := strings.Index(value, part)
+		if at < 0 {
+			return false
+		}
+		value, rest = value[at+len(part):], more
+	}
+}

@@ -1,0 +1,163 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter/semaphore"
+)
+
+// request is one request on its way through the guard: what it is, what the rules make
+// of it, what the limits said, what it has got and what it has yet to get. Its steps are
+// methods; doc.go has them in order. Requests are pooled: one belongs to the goroutine
+// that serves it, from newRequest to recycle.
+type request struct {
+	guard *Guard
+	in    Request
+	route *route
+
+	params  params
+	key     []byte // of the rule that is applied, in its form in the hot set
+	groups  groups
+	path    []byte // backs in.Path where that was made canonical
+	matched []string
+	clock   instant
+
+	verdict verdict
+	grants  grants
+	pending pending
+
+	holds  bool    // permits, and owes costs, until its ticket ends
+	ticket *Ticket // nil until there is something to do at the end
+}
+
+// verdict is what the limits said of a request, merged.
+type verdict struct {
+	decision hotparam.Decision
+	denied   bool
+	decider  *limitSpec // the limit that decided, or nil
+}
+
+// pending is what a request does after this process's limits have allowed it.
+type pending struct {
+	exact   []exactClaim
+	delay   time.Duration // to wait before it goes on
+	permits []permitClaim
+	leases  []semaphore.Lease // the permits that it has got
+	waited  bool
+}
+
+// claim is one limit that a request is held to.
+type claim struct {
+	rule  *candidate
+	spec  *limitSpec // the rule's limit, or an exception's
+	state *hotState  // of the hot key; nil if it is no hot key's, or counted otherwise
+}
+
+// newRequest returns a request on route.
+func (g *Guard) newRequest(in *Request, route *route, holds bool) *request {
+	r := g.requests.Get().(*request)
+	r.in, r.route, r.holds = *in, route, holds
+	return r
+}
+
+// recycle returns the request to the pool, without any of its strings, and drops it if
+// its buffers have grown far beyond the usual.
+func (r *request) recycle() {
+	const keep = 64 << 10
+	if cap(r.key) > keep || cap(r.grants.keys) > keep || len(r.in.Query)+len(r.in.Path) > keep || r.params.list.Len() > keep/64 {
+		return
+	}
+	r.params.reset()
+	if len(r.matched) > 0 {
+		r.params.custom.Reset()
+		clear(r.matched)
+		r.matched = r.matched[:0]
+	}
+	r.grants.reset()
+	r.pending.reset()
+	r.in, r.route, r.ticket = Request{}, nil, nil
+	r.clock.read = false
+	r.verdict.reset()
+	r.guard.requests.Put(r)
+}
+
+// reset keeps the memory, and writes only where something was written: nearly all
+// requests have nothing pending.
+func (p *pending) reset() {
+	if len(p.exact) > 0 {
+		clear(p.exact)
+		p.exact = p.exact[:0]
+	}
+	if len(p.permits) > 0 {
+		clear(p.permits)
+		p.permits = p.permits[:0]
+	}
+	p.delay, p.waited = 0, false
+}
+
+// instant is the time of a request's limits. It is read once, and only by a request
+// that meets a limit.
+type instant struct {
+	now  time.Duration
+	read bool
+}
+
+func (r *request) now() time.Duration {
+	if !r.clock.read {
+		r.clock.now, r.clock.read = r.guard.opts.clock(), true
+	}
+	return r.clock.now
+}
+
+// context returns the request's context, or one that never ends.
+func (r *request) context() context.Context {
+	if r.in.Context == nil {
+		return context.Background()
+	}
+	return r.in.Context
+}
+
+// maxWait returns how long the request may wait, at most limit.
+func (r *request) maxWait(limit time.Duration) time.Duration {
+	if r.in.Context == nil {
+		return limit
+	}
+	if end, ok := r.in.Context.Deadline(); ok {
+		return max(0, min(limit, time.Until(end)))
+	}
+	return limit
+}
+
+// outcome is what a request leaves besides its decision.
+type outcome struct {
+	ticket *Ticket    // nil if there is nothing to do at its end
+	spec   *limitSpec // the limit that decided, or nil
+}
+
+// finish does what is left to do once the limits of this process have said what they
+// say, writes the decision to d, and recycles the request.
+func (r *request) finish(d *hotparam.Decision) outcome {
+	if !r.verdict.denied && len(r.pending.exact) > 0 {
+		r.askBackend()
+	}
+	passed := !r.verdict.denied
+	if passed && (r.pending.delay > 0 || len(r.pending.permits) > 0) {
+		passed = r.waitForTurn()
+	}
+	if !passed {
+		r.giveBack()
+		if r.verdict.denied {
+			r.refuse()
+		}
+	}
+	o := outcome{r.ticket, r.verdict.decider}
+	if o.ticket != nil && !r.verdict.decision.Allowed {
+		o.ticket.reuse()
+		o.ticket = nil
+	}
+	r.verdict.copyTo(d)
+	r.recycle()
+	return o
+}

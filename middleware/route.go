@@ -1,0 +1,164 @@
+package middleware
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+// makeHead returns what the rule's keys begin with on a route of this text.
+func (r *rule) makeHead(route string) []byte {
+	if r.ParamsOnly {
+		return r.prefix
+	}
+	return append(hotparam.AppendRoute(slices.Clip(r.prefix), route), '?')
+}
+
+// nameOf returns the route's name if the rule's keys do not have it.
+func (r *rule) nameOf(route string) string {
+	if r.ParamsOnly {
+		return route
+	}
+	return ""
+}
+
+// route is what is known of one route before its requests come.
+type route struct {
+	set      *ruleSet
+	pattern  hotparam.Route // the router's
+	rules    []candidate    // in order; those to ignore first where all rules count
+	byPath   bool           // some of them look at the request's path
+	plain    *candidate     // the only rule, if checkPlain can take it
+	matchers bool           // some of them have one
+}
+
+// candidate is a rule that may match a request of the route.
+type candidate struct {
+	*rule
+	head   []byte          // of keys: the rule's id, a space, the route, "?"; nil: the request's method, and
+	text   string          // the path of the rule's pattern; empty: of the request
+	name   string          // of the route, if keys do not have it
+	values *hotparam.Route // has the path values; nil if there are none
+	byPath bool            // the path decides whether it matches
+	picks  bool            // not all requests of the route match
+	total  total           // of the route's requests; empty if there is none, or no head
+}
+
+// total is a key that all requests of a route count for.
+type total struct {
+	key  []byte
+	hash uint64
+}
+
+func newTotal(head []byte) total {
+	key := append(slices.Clip(head), hotparam.Total...)
+	return total{key, hotparam.Hash(key)}
+}
+
+// ofPattern returns the route of a request with a pattern.
+func (s *ruleSet) ofPattern(method, pattern string) *route {
+	if r := s.routes.find(method, pattern); r != nil {
+		return r
+	}
+	r := s.makeRoute(method, pattern)
+	s.routes.add(method, pattern, r)
+	return r
+}
+
+func (s *ruleSet) makeRoute(method, pattern string) *route {
+	own, path := method, pattern // a GET pattern serves HEAD too
+	if space := strings.IndexAny(pattern, " \t"); space >= 0 {
+		own, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
+	}
+	text := own + " " + path
+	r := &route{set: s}
+	if slash := strings.IndexByte(path, '/'); slash > 0 {
+		path = path[slash:] // the host is part of the key, not of the match
+	}
+	r.pattern, _ = hotparam.ParseRoute(path)
+	for i := range s.rules {
+		c := candidate{rule: &s.rules[i], head: s.rules[i].makeHead(text), name: s.rules[i].nameOf(text), values: wildcards(&r.pattern)}
+		switch match := &c.Match.Route; {
+		case match.IsAny(), match.SamePattern(method, path), match.SamePattern(own, path):
+		case !match.MayMatch(method, r.pattern):
+			continue
+		default:
+			c.byPath = true
+			if own := wildcards(match); own != nil {
+				c.values = own // the names that the rule knows
+			}
+		}
+		r.rules = append(r.rules, c)
+	}
+	r.byPath = slices.ContainsFunc(r.rules, func(c candidate) bool { return c.byPath || c.values != nil })
+	s.finish(r)
+	return r
+}
+
+// ofResource returns the route of something that has a name and no path.
+func (s *ruleSet) ofResource(name string) *route {
+	if r := s.resources.find("", name); r != nil {
+		return r
+	}
+	r := &route{set: s}
+	for i := range s.rules {
+		if s.rules[i].Match.Route.Resource(name) {
+			r.rules = append(r.rules, candidate{rule: &s.rules[i], head: s.rules[i].makeHead(name), name: s.rules[i].nameOf(name)})
+		}
+	}
+	s.finish(r)
+	s.resources.add("", name, r)
+	return r
+}
+
+// makeUnknown makes the route of requests whose pattern is not known: the path decides
+// on every rule.
+func (s *ruleSet) makeUnknown() *route {
+	r := &route{set: s, byPath: true}
+	for i := range s.rules {
+		match := &s.rules[i].Match.Route
+		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: true}
+		if c.ParamsOnly {
+			c.head, c.name = c.makeHead(""), c.text
+		}
+		r.rules = append(r.rules, c)
+	}
+	s.finish(r)
+	return r
+}
+
+// wildcards returns the pattern if it has path values, or nil.
+func wildcards(pattern *hotparam.Route) *hotparam.Route {
+	if len(pattern.Names()) == 0 {
+		return nil
+	}
+	return pattern
+}
+
+// finish fills in what follows from the route's rules, and puts those to ignore first if
+// all rules count.
+func (s *ruleSet) finish(r *route) {
+	for i := range r.rules {
+		c := &r.rules[i]
+		if c.overlaps && c.head != nil {
+			c.total = newTotal(c.head)
+		}
+		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil
+		r.matchers = r.matchers || c.matcher != nil
+	}
+	if len(r.rules) == 1 && r.rules[0].isPlain() {
+		r.plain = &r.rules[0]
+	}
+	if s.Evaluate == hotparam.EvaluateAll {
+		slices.SortStableFunc(r.rules, func(a, b candidate) int {
+			switch {
+			case a.Ignore == b.Ignore:
+				return 0
+			case a.Ignore:
+				return -1
+			}
+			return 1
+		})
+	}
+}

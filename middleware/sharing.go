@@ -1,0 +1,115 @@
+package middleware
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// sharing is how many instances share the limits with scope: share, and what follows.
+type sharing struct {
+	mu     sync.Mutex // held to change what rules or instances there are
+	count  atomic.Int64
+	warned map[string]bool // limits of which this instance's part is less than a permit, by name
+	gone   uint64          // Overflow of limits that are no longer in use
+}
+
+// instances returns how many instances there are, at least 1.
+func (g *Guard) instances() int { return int(max(1, g.sharing.count.Load())) }
+
+// SetInstances sets how many instances share the limits with scope: share, from now on,
+// as redislimiter's Members counts them: each instance then has its part of them, and
+// what was taken stays taken. An instance has at least one permit of each limit; that its
+// part is less is logged once. 0 means not known, and counts as one.
+func (g *Guard) SetInstances(n int) {
+	g.sharing.mu.Lock()
+	defer g.sharing.mu.Unlock()
+	if n = max(n, 0); g.sharing.count.Swap(int64(n)) == int64(n) {
+		return
+	}
+	set := g.rules.Load()
+	set.allSpecs(func(_ *rule, s *limitSpec) bool {
+		if s.limit != nil && s.limit.Scope == hotparam.ScopeShare && s.quota.Load() != nil {
+			part, _ := limiter.Share(&s.limit.Quota, n)
+			g.setQuota(s, &part)
+		}
+		return true
+	})
+	g.warnOfSmallParts(set)
+}
+
+// setQuota sets this instance's quota of a limit.
+func (g *Guard) setQuota(s *limitSpec, quota *hotparam.Quota) {
+	if *s.quota.Load() == *quota {
+		return
+	}
+	s.quota.Store(quota)
+	if err := s.setQuota(quota, g.opts.clock()); err != nil { // a part is of the same kind as the whole
+		g.opts.log.Error("an instance's part of a limit cannot be set", "limit", s.name, "error", err)
+	}
+}
+
+// warnOfSmallParts logs, once for each, the limits of which an instance's part is less than one
+// permit. The caller holds the lock of sharing.
+func (g *Guard) warnOfSmallParts(set *ruleSet) {
+	n := g.instances()
+	set.allSpecs(func(r *rule, s *limitSpec) bool {
+		if s.limit == nil || s.limit.Scope != hotparam.ScopeShare || g.sharing.warned[s.name] {
+			return true
+		}
+		below := s.limit.Concurrency > 0 && s.limit.Concurrency < n
+		if s.quota.Load() != nil {
+			_, less := limiter.Share(&s.limit.Quota, n)
+			below = below || less
+		}
+		if below {
+			if g.sharing.warned == nil {
+				g.sharing.warned = make(map[string]bool)
+			}
+			g.sharing.warned[s.name] = true
+			g.opts.log.Warn("an instance's part of the limit is less than one permit, and it takes one all the same: all instances may let pass more than the limit says; use scope: exact, or a higher limit",
+				"rule", r.ID, "instances", n)
+		}
+		return true
+	})
+}
+
+// overflow returns how many requests passed a rule without hot, or one with concurrency,
+// for want of room.
+func (g *Guard) overflow() int64 {
+	g.sharing.mu.Lock()
+	defer g.sharing.mu.Unlock()
+	n := g.sharing.gone
+	for _, more := range overflows(g.rules.Load()) {
+		n += more
+	}
+	return int64(n)
+}
+
+// overflows returns those of a set's buckets and semaphores.
+func overflows(set *ruleSet) map[any]uint64 {
+	n := make(map[any]uint64)
+	set.allSpecs(func(_ *rule, s *limitSpec) bool {
+		if s.keyed != nil {
+			n[s.keyed] = s.keyed.Stats().Overflow
+		}
+		if s.permits != nil {
+			n[s.permits] = s.permits.Stats().Open
+		}
+		return true
+	})
+	return n
+}
+
+// keepOverflows keeps what was counted by limits that are no longer in use. The caller
+// holds the lock of sharing.
+func (g *Guard) keepOverflows(old, set *ruleSet) {
+	kept := overflows(set)
+	for store, n := range overflows(old) {
+		if _, ok := kept[store]; !ok {
+			g.sharing.gone += n
+		}
+	}
+}

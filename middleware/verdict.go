@@ -1,0 +1,114 @@
+package middleware
+
+import "github.com/hotparam/hotparam"
+
+// addResult merges what one limit said into the verdict and reports whether the request
+// is within that limit. Any denial denies, and the longest wait wins. Of limits that
+// allow, the tightest is reported, and only if there is none, what let the request pass
+// otherwise.
+func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
+	got.Rule = c.rule.ID
+	if !got.Allowed {
+		r.addDenial(c.spec, got)
+		return false
+	}
+	within = got.Reason == hotparam.ReasonWithin
+	r.pending.delay = max(r.pending.delay, got.Delay)
+	v := &r.verdict
+	switch d := &v.decision; {
+	case v.denied:
+	case d.Reason == hotparam.ReasonNone, within && (d.Reason != hotparam.ReasonWithin || got.Remaining < d.Remaining):
+		v.set(c.spec, got)
+	}
+	return within
+}
+
+// addDenial merges a denial into the verdict. A limit in shadow mode denies nothing. The
+// longest wait is reported, and that of a blocked value is the longest of all.
+func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
+	v := &r.verdict
+	d := &v.decision
+	if spec.limit != nil && spec.limit.Mode == hotparam.ModeShadow {
+		r.guard.shadowed.Add(1)
+		if d.Reason == hotparam.ReasonNone {
+			d.Reason, d.Rule = hotparam.ReasonShadow, got.Rule
+		}
+		return
+	}
+	if !v.denied || d.Reason != hotparam.ReasonBlocked && (got.Reason == hotparam.ReasonBlocked || got.RetryAfter > d.RetryAfter) {
+		v.set(spec, got)
+	}
+	v.denied = true
+}
+
+// allowed is the verdict on a request of which no limit has said anything.
+var allowed = verdict{decision: hotparam.Decision{Allowed: true}}
+
+// reset makes the verdict allowed again, and writes nothing if it still is.
+func (v *verdict) reset() {
+	if v.decision.Reason != hotparam.ReasonNone {
+		*v = allowed
+	}
+}
+
+// pass ends the verdict with a decision that lets the request pass.
+func (v *verdict) pass(reason hotparam.Reason, rule string) {
+	v.decision = hotparam.Decision{Allowed: true, Reason: reason, Rule: rule}
+}
+
+// set makes got the decision, by this limit. Its Delay is waited for, and so not
+// reported.
+func (v *verdict) set(spec *limitSpec, got *hotparam.Decision) {
+	v.decider = spec
+	copyDecision(&v.decision, got)
+}
+
+// copyTo writes the decision to d, which is zero.
+func (v *verdict) copyTo(d *hotparam.Decision) {
+	if v.decision.Reason == hotparam.ReasonNone {
+		d.Allowed = v.decision.Allowed
+		return
+	}
+	copyDecision(d, &v.decision)
+	d.Delay = v.decision.Delay
+}
+
+// copyDecision copies all but the Delay, field by field: a copy of the whole right after
+// its bytes were written waits until they have left the processor's buffer.
+func copyDecision(d, from *hotparam.Decision) {
+	d.Allowed, d.Reason = from.Allowed, from.Reason
+	d.Limit, d.Remaining = from.Limit, from.Remaining
+	d.RetryAfter, d.ResetAfter = from.RetryAfter, from.ResetAfter
+	d.Rule = from.Rule
+}
+
+// refuse turns the verdict on a request that was denied into its decision: shadowed,
+// answered in place of the handler, or refused.
+func (r *request) refuse() {
+	g, d := r.guard, &r.verdict.decision
+	if g.opts.shadow {
+		g.shadowed.Add(1)
+		r.verdict.pass(hotparam.ReasonShadow, d.Rule)
+		return
+	}
+	g.limited.Add(1)
+	switch d.Reason {
+	case hotparam.ReasonBlocked:
+		g.blocked.Add(1)
+	case hotparam.ReasonBusy:
+		g.busy.Add(1)
+	case hotparam.ReasonAway:
+		g.away.Add(1)
+	}
+	if r.verdict.serves() {
+		g.served.Add(1)
+		d.Reason = hotparam.ReasonServed
+	}
+}
+
+// serves reports whether the rule that denied has an answer in place of the handler's. A
+// blocked value gets none.
+func (v *verdict) serves() bool {
+	return v.decider != nil && v.decider.limit != nil && v.decider.limit.Mode == hotparam.ModeServe &&
+		v.decision.Reason != hotparam.ReasonBlocked
+}

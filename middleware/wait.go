@@ -1,0 +1,157 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter/semaphore"
+)
+
+// permitClaim is a permit that a request needs.
+type permitClaim struct {
+	claim
+	key   string
+	class int
+}
+
+// waitForTurn waits for the request's delay, and then for its permits, and reports
+// whether it got them. It waits once, for the longest of its delays, and gets the
+// permits in the order of the rules, which is the same for all requests, so that no two
+// wait for each other. Meanwhile it holds nothing that others need but permits. If it
+// panics, the request keeps nothing.
+func (r *request) waitForTurn() (passed bool) {
+	settled := false
+	defer func() {
+		if !settled {
+			r.releasePermits()
+			r.giveBack()
+		}
+	}()
+	passed = r.waitForDelay() && r.acquirePermits()
+	settled = true
+	if r.pending.waited {
+		r.guard.waited.Add(1)
+	}
+	if passed && r.holds && len(r.pending.leases) > 0 {
+		t := r.needTicket()
+		t.leases = append(t.leases, r.pending.leases...)
+		r.pending.leases = r.pending.leases[:0]
+	}
+	r.releasePermits()
+	return passed
+}
+
+// releasePermits releases the permits that the request has got, unless its ticket has
+// them.
+func (r *request) releasePermits() {
+	leases := r.pending.leases
+	for _, lease := range leases {
+		lease.Release()
+	}
+	clear(leases[:cap(leases)]) // the ticket's, too
+	r.pending.leases = leases[:0]
+}
+
+// waitForDelay waits until the request may go on, and reports whether its context is
+// still alive.
+func (r *request) waitForDelay() bool {
+	p := &r.pending
+	switch {
+	case p.delay <= 0 || r.guard.opts.shadow:
+		return true
+	case r.guard.opts.noWait:
+		r.verdict.decision.Delay = p.delay
+		return true
+	}
+	p.waited = true
+	timer := time.NewTimer(p.delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.context().Done():
+		r.endGone(hotparam.ReasonLimited)
+		return false
+	}
+}
+
+// endGone refuses a request whose context has ended. It is not denied by a limit.
+func (r *request) endGone(reason hotparam.Reason) {
+	r.guard.gone.Add(1)
+	r.pending.waited = true
+	d := &r.verdict.decision
+	d.Allowed, d.Reason = false, reason
+	d.RetryAfter = r.pending.delay
+}
+
+// waitedFrom is how long it takes to get a permit if that counts as a wait.
+const waitedFrom = time.Millisecond
+
+// acquirePermits gets the permits that the request needs, and reports whether it got all
+// of them.
+func (r *request) acquirePermits() bool {
+	p, v := &r.pending, &r.verdict
+	for i := range p.permits {
+		c := &p.permits[i]
+		start := time.Now()
+		lease, got, err := r.acquire(c)
+		p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom
+		if err != nil { // its context has ended
+			v.decision.Rule = c.rule.ID
+			r.endGone(hotparam.ReasonBusy)
+			return false
+		}
+		if lease != nil {
+			p.leases = append(p.leases, lease)
+		}
+		c.state.record(got.Allowed)
+		got.Rule = c.rule.ID
+		switch {
+		case !got.Allowed:
+			r.addDenial(c.spec, &got)
+		case v.decision.Reason == hotparam.ReasonNone:
+			v.set(c.spec, &got)
+		}
+		if v.denied {
+			for j := range p.permits[:i] {
+				p.permits[j].state.revoke()
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// acquire gets one permit. While the semaphore of all instances is away the limit's
+// when_redis_is_away decides. An error means that the context of a request that may wait
+// has ended.
+func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, error) {
+	g, l := r.guard, c.spec.limit
+	ask := semaphore.Ask{Permits: int64(l.Concurrency), N: 1, Class: c.class}
+	if l.Mode == hotparam.ModeWait && !g.opts.shadow && !g.opts.noWait {
+		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
+		if ask.Queue == 0 {
+			ask.Queue = hotparam.DefaultQueue
+		}
+	}
+	ctx := r.context()
+	if ask.Within == 0 { // that a client goes away ends a wait, and refuses nobody else
+		ctx = context.WithoutCancel(ctx)
+	}
+	if l.Scope == hotparam.ScopeExact {
+		lease, got, err := g.opts.semaphore.Acquire(ctx, c.spec.name+" "+c.key, ask)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return lease, got, err
+		case c.spec.whenAway() == hotparam.AwayOpen:
+			return nil, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
+		case c.spec.whenAway() == hotparam.AwayClosed:
+			return nil, hotparam.Decision{Reason: hotparam.ReasonAway}, nil
+		}
+	}
+	if l.Scope == hotparam.ScopeExact || l.Scope == hotparam.ScopeShare {
+		ask.Permits = max(1, ask.Permits/int64(g.instances()))
+	}
+	return c.spec.permits.Acquire(ctx, c.key, ask)
+}
