@@ -76,8 +76,7 @@ func (c *Config) validate() error {
 type Aggregator struct {
 	listener *listener
 	decoders []*Decoder // by reader
-	spreads  []*spread
-	shards   []*shard
+	shards   *Shards
 
 	publisher Publisher
 	clocks    *ClockLog
@@ -117,21 +116,11 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 			a.decoders[0].Believe(c.Trust)
 			a.decoders[0].LimitAccounts(accounts)
 		} else {
-			a.decoders[i].share(a.decoders[0])
+			a.decoders[i].ShareSenders(a.decoders[0])
 		}
 		a.decoders[i].Canonical = c.Canonical
 	}
-	for part := range c.Shards {
-		a.shards = append(a.shards, newShard(NewDetector(DetectorConfig{
-			Rules:     c.Rules,
-			Publisher: c.Publisher,
-			Memory:    windows,
-			Lag:       c.Lag,
-			Part:      part,
-			Parts:     c.Shards,
-		}), readers))
-	}
-	a.spreads = newSpreads(a.shards, c.Rules)
+	a.shards = NewShards(DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag}, c.Shards, readers)
 	return a, nil
 }
 
@@ -145,17 +134,13 @@ func (a *Aggregator) Addrs() []net.Addr { return slices.Clone(a.listener.addrs) 
 // sockets and returns.
 func (a *Aggregator) Run(ctx context.Context) error {
 	var shards, telling sync.WaitGroup
-	for _, s := range a.shards {
-		shards.Go(s.run)
-	}
+	shards.Go(a.shards.Run)
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	telling.Go(func() { a.tellInstances(reading) })
-	err := a.listener.run(ctx, a.decoders, a.spreads)
+	err := a.listener.run(ctx, a.decoders, a.shards)
 	stop()
 	telling.Wait()
-	for _, s := range a.shards {
-		close(s.queue)
-	}
+	a.shards.Close()
 	shards.Wait()
 	return errors.Join(err, a.listener.close())
 }
@@ -188,14 +173,10 @@ type Stats struct {
 
 // Stats tells the counters and figures. It is safe for concurrent use.
 func (a *Aggregator) Stats() Stats {
-	s := Stats{Listener: a.listener.stats.load()}
+	s := Stats{Listener: a.listener.stats.load(), Detector: a.shards.Stats()}
 	for _, d := range a.decoders {
 		of := d.Stats()
 		s.Decoder.Merge(&of)
-	}
-	for _, shard := range a.shards {
-		d := shard.stats.Load()
-		s.Detector.Merge(d)
 	}
 	return s
 }

@@ -35,7 +35,7 @@ func underAttack(trust *Trust) *attacked {
 
 // packet is one datagram, as a reader takes it.
 func (a *attacked) packet(from netip.Addr, text string, now time.Time) {
-	if a.from = from; a.decoder.lists() {
+	if a.from = from; a.decoder.AdmitsPacket() {
 		a.decoder.Packet([]byte(text), now, a.detector)
 	}
 	a.decoder.Advance(now, a.detector)
@@ -111,7 +111,7 @@ func TestNamesOfASpoofedSender(t *testing.T) {
 		const seconds, perSecond = 5, 20_000
 		for i := range seconds * perSecond {
 			after := time.Duration(i) * time.Second / perSecond
-			if a.from = outside; a.decoder.lists() {
+			if a.from = outside; a.decoder.AdmitsPacket() {
 				a.decoder.Packet([]byte("hotparam.meta:1|c|#v:1,"+fields(fmt.Sprint("n", i), 1, 1, after)), noon.Add(after), a.detector)
 			}
 		}

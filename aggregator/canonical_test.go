@@ -21,7 +21,7 @@ func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var connection stream
+	var connection header
 	for name, test := range map[string]struct {
 		canonical bool
 		read      func(d *Decoder, h Handler)
@@ -33,12 +33,12 @@ func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 		"a packet that is believed":        {true, func(d *Decoder, h Handler) { d.Packet([]byte(foreign), noon, h) }, asWritten},
 		"a record":                         {false, func(d *Decoder, h Handler) { d.Record(nil, []byte(foreign), noon, true, h) }, made},
 		"a record of ours":                 {false, func(d *Decoder, h Handler) { d.Record(&meta, []byte(foreign), noon, true, h) }, asWritten},
-		"a stream":                         {false, func(d *Decoder, h Handler) { d.stream(new(stream), []byte(foreign), noon, h) }, made},
-		"a stream of ours":                 {false, func(d *Decoder, h Handler) { d.stream(&connection, []byte(ours), noon, h) }, asWritten},
+		"a stream":                         {false, func(d *Decoder, h Handler) { d.streamLines(new(header), []byte(foreign), noon, h) }, made},
+		"a stream of ours":                 {false, func(d *Decoder, h Handler) { d.streamLines(&connection, []byte(ours), noon, h) }, asWritten},
 		"a stream with a broken meta line": {false, func(d *Decoder, h Handler) {
-			d.stream(new(stream), []byte("hotparam.meta:1|c|#v:2\n"+foreign), noon, h)
+			d.streamLines(new(header), []byte("hotparam.meta:1|c|#v:2\n"+foreign), noon, h)
 		}, made},
-		"a stream that is believed": {true, func(d *Decoder, h Handler) { d.stream(new(stream), []byte(foreign), noon, h) }, asWritten},
+		"a stream that is believed": {true, func(d *Decoder, h Handler) { d.streamLines(new(header), []byte(foreign), noon, h) }, asWritten},
 		"a packet of too many senders": {false, func(d *Decoder, h Handler) {
 			d.senders.byName = make(map[string]*sender)
 			for i := range maxSenders {
@@ -66,7 +66,7 @@ func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 	}
 	// What comes long after a meta line is another's.
 	d, got := NewDecoder(decoderRules(), wire.Plain), heard{}
-	d.stream(&connection, []byte(foreign), noon.Add(packetLife+1), &got)
+	d.streamLines(&connection, []byte(foreign), noon.Add(packetLife+1), &got)
 	if d.Stats().Uncanonical != 2 {
 		t.Errorf("much later: %q", got)
 	}

@@ -33,8 +33,8 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 		}
 	}
 	d := NewDecoder(decoderRules(), wire.Plain)
-	out := newSpreads(newTestShards(1, newRecorder(), decoderRules()), decoderRules())[0]
-	out.begin()
+	out := newFeeds(newTestShards(1, newRecorder(), decoderRules()), decoderRules())[0]
+	out.Begin()
 	d.Packet([]byte("any:1|c"), time.Now(), out) // of a sender that would not tell
 	taken := int64(0)
 	for began := time.Now(); taken+l.stats.dropped.Load() < packets && time.Since(began) < time.Minute; {

@@ -120,7 +120,7 @@ func TestShardsHearOfSamples(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		out, rules := newRecorder(), testRules(hotRule("terms", 10, time.Second))
 		shards := newTestShards(2, out, rules)
-		s, d := newSpreads(shards, rules)[0], NewDecoder(rules, wire.Plain)
+		s, d := newFeeds(shards, rules)[0], NewDecoder(rules, wire.Plain)
 		var lines strings.Builder
 		for k := range 20 {
 			rate := ""
@@ -129,9 +129,9 @@ func TestShardsHearOfSamples(t *testing.T) {
 			}
 			fmt.Fprintf(&lines, "shop.terms.hot_param.k%d:%d|c%s\n", k, 10+k, rate)
 		}
-		s.begin()
+		s.Begin()
 		d.Packet([]byte(lines.String()), noon, s)
-		s.end(noon, noon, behind)
+		s.End(noon, noon, behind)
 		for _, shard := range shards {
 			close(shard.queue)
 			shard.run()

@@ -100,7 +100,7 @@ func (h *held) note(s *sender, value int64, untold bool, now time.Time) {
 
 // decay lets go of what is too old to matter.
 func (h *held) decay(now time.Time) {
-	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < tick { // readers are not all at the same time
+	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < Tick { // readers are not all at the same time
 		return
 	}
 	h.decayed = now

@@ -56,9 +56,9 @@ func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
 }
 
 // HeldBack implements [Handler].
-func (s *spread) HeldBack(x HeldBack) {
+func (f *Feed) HeldBack(x HeldBack) {
 	x.Group = bytes.Clone(x.Group)
-	b := s.batches[max(0, s.homes[x.Rule])] // a rule with a share has a home
+	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
 	b.heldBack = append(b.heldBack, x)
 }
 

@@ -2,9 +2,16 @@ package aggregator
 
 import "net/netip"
 
-// lists reports whether the datagram at hand is from an address that is listed, if it has
-// to be. It is asked before anything of the packet is looked at.
-func (d *Decoder) lists() bool {
+// WantsPeer reports whether the decoder uses the addresses that packets come from, so that
+// a source calls [Decoder.SetPeer].
+func (d *Decoder) WantsPeer() bool { return d.trust != nil }
+
+// SetPeer sets f, which returns the address that the packet at hand came from.
+func (d *Decoder) SetPeer(f func() netip.Addr) { d.peer = f }
+
+// AdmitsPacket reports whether the datagram at hand comes from an address that is believed.
+// It is called before [Decoder.Packet], so that a packet of anyone else costs no more.
+func (d *Decoder) AdmitsPacket() bool {
 	if d.trust == nil || d.trust.Mode != TrustListed || d.peer == nil {
 		return true
 	}
@@ -12,9 +19,10 @@ func (d *Decoder) lists() bool {
 	return d.believes(from, d.trust.isListed(from))
 }
 
-// listsAddress reports the same of the other end of a connection. Unix sockets have no
-// addresses: who may write to one is a matter of the rights of its directory.
-func (d *Decoder) listsAddress(from netip.Addr) bool {
+// AdmitsConnection reports whether a connection from an address is believed. The zero
+// address is that of a Unix socket: who may write to one is a matter of the rights of its
+// directory.
+func (d *Decoder) AdmitsConnection(from netip.Addr) bool {
 	if d.trust == nil || d.trust.Mode != TrustListed || !from.IsValid() {
 		return true
 	}

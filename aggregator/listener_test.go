@@ -76,7 +76,7 @@ func (l *listening) write(conn io.Writer, p string) {
 // counts are what the shards' windows hold, by key, when all is over.
 func (l *listening) counts() map[string]int64 {
 	l.end()
-	return shardCounts(l.t, l.shards)
+	return shardCounts(l.t, l.shards.shards)
 }
 
 // shardCounts are what the windows of the first rule hold of keys that are hot.

@@ -17,13 +17,13 @@ type lossSlot struct {
 	when time.Time
 }
 
-// lossSlots times [tick] is how late a packet may come and still make up for a
+// lossSlots times [Tick] is how late a packet may come and still make up for a
 // loss: longer than its counts would be taken.
 const lossSlots = 64
 
 // miss notes n packets that are missing, and tells what found needs to know.
 func (l *losses) miss(n int64, now time.Time) (at int64) {
-	at = floorDiv(now.UnixNano(), int64(tick))
+	at = floorDiv(now.UnixNano(), int64(Tick))
 	s := &l.noticed[slot(at, lossSlots)]
 	if s.at != at {
 		if s.n > 0 && s.when.After(l.settled) {

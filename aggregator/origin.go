@@ -69,9 +69,9 @@ func (d *Decoder) headOf(prefix []byte, err error) (head lineHead, ok bool) {
 }
 
 // Origin implements [OriginHandler].
-func (s *spread) Origin(o Origin) {
+func (f *Feed) Origin(o Origin) {
 	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
-	b := s.batches[s.place(o.Rule, o.Hash)]
+	b := f.batches[f.place(o.Rule, o.Hash)]
 	b.origins = append(b.origins, o)
 }
 

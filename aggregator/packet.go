@@ -19,9 +19,9 @@ func (d *Decoder) Advance(now time.Time, h Handler) {
 	d.senders.advance(now, h)
 }
 
-// dropped tells that the system has dropped packets by now, whose senders are not
-// known. Where all tell their sums these will say what is missing.
-func (d *Decoder) dropped(now time.Time, h Handler) {
+// Dropped records that the system has dropped packets by now, of unknown senders. It does
+// nothing where all senders report their sums, which will say what is missing.
+func (d *Decoder) Dropped(now time.Time, h Handler) {
 	if last := d.senders.plain.Load(); last == 0 || now.Sub(time.Unix(0, last)) > senderLife {
 		return
 	}

@@ -42,19 +42,19 @@ func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, erro
 }
 
 // run implements reader. Each read's packets are decoded and spread over the shards.
-func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
+func (r *packetReader) run(ctx context.Context, d *Decoder, out *Feed) error {
 	stop := context.AfterFunc(ctx, func() { _ = r.conn.SetReadDeadline(time.Now()) })
 	defer stop()
-	if _, isUDP := r.conn.(*net.UDPConn); isUDP && d.trust != nil {
+	if _, isUDP := r.conn.(*net.UDPConn); isUDP && d.WantsPeer() {
 		r.receiver.askSources()
-		d.peer = func() netip.Addr { return r.receiver.source(r.at) }
+		d.SetPeer(func() netip.Addr { return r.receiver.source(r.at) })
 	}
 	r.wait(ctx)
 	failures, checked := 0, time.Time{}
 	before, emptied := r.opened, r.opened // the last read, and when no packet waited
 	var end time.Time                     // of the draining
 	for {
-		out.begin()
+		out.Begin()
 		n, err := r.receiver.read()
 		now := time.Now()
 		first, last := now, now // the socket was empty
@@ -64,19 +64,19 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 			if size == 0 {
 				first = when
 			}
-			if r.at = i; d.lists() {
+			if r.at = i; d.AdmitsPacket() {
 				d.Packet(r.whole(packet), when, out)
 			}
 			if i == readBatch-1 {
 				last = when
 			}
 			if size += len(packet) + 1; size >= maxBatch && i < n-1 {
-				out.end(first, when, now.Sub(first) > behindBy)
-				out.begin()
+				out.End(first, when, now.Sub(first) > behindBy)
+				out.Begin()
 				size = 0
 			}
 		}
-		if now.Sub(checked).Abs() >= tick {
+		if now.Sub(checked).Abs() >= Tick {
 			checked = now
 			r.check(d, now, out)
 		}
@@ -85,7 +85,7 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 		}
 		before = now
 		d.Advance(last, out)
-		out.end(first, last, now.Sub(first) > behindBy)
+		out.End(first, last, now.Sub(first) > behindBy)
 		switch {
 		case err == nil:
 			failures = 0
@@ -114,7 +114,7 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *spread) error {
 // wait sets how long reads wait, unless ctx has ended: the shards hear of the
 // time when no packets come, too.
 func (r *packetReader) wait(ctx context.Context) {
-	_ = r.conn.SetReadDeadline(time.Now().Add(tick))
+	_ = r.conn.SetReadDeadline(time.Now().Add(Tick))
 	if ctx.Err() != nil {
 		_ = r.conn.SetReadDeadline(time.Now())
 	}
@@ -131,9 +131,9 @@ func (r *packetReader) whole(packet []byte) []byte {
 
 // check asks the system what it has dropped. Senders of other makes number nothing,
 // so that it is not known in any other way that counts are missing.
-func (r *packetReader) check(d *Decoder, now time.Time, out *spread) {
+func (r *packetReader) check(d *Decoder, now time.Time, out *Feed) {
 	if n := r.drops.since(r.conn); n > 0 {
 		r.stats.dropped.Add(n)
-		d.dropped(now, out)
+		d.Dropped(now, out)
 	}
 }

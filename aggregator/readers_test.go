@@ -32,9 +32,9 @@ func TestReadersShareTheShards(t *testing.T) {
 		for _, s := range shards {
 			running.Go(s.run)
 		}
-		spreads := newSpreads(shards, rules)
+		feeds := newFeeds(shards, rules)
 		var decoders []*Decoder
-		for range spreads {
+		for range feeds {
 			decoders = append(decoders, NewDecoder(rules, wire.Plain))
 		}
 		// What comes in each 100 ms for 4 s is read by one reader or another, and at
@@ -70,18 +70,18 @@ func TestReadersShareTheShards(t *testing.T) {
 			i := at[r]
 			at[r]++
 			now := noon.Add(time.Duration(i) * step)
-			spreads[r].begin()
+			feeds[r].Begin()
 			if by[i] == r {
 				for _, line := range brought[i] {
-					decoders[r].Packet([]byte(line), now, spreads[r])
+					decoders[r].Packet([]byte(line), now, feeds[r])
 				}
 			}
-			spreads[r].end(now, now, rapid.Bool().Draw(t, "behind"))
+			feeds[r].End(now, now, rapid.Bool().Draw(t, "behind"))
 		}
 		over := noon.Add(steps*step + 2*time.Second)
-		for i := range spreads {
-			spreads[i].begin()
-			spreads[i].end(over, over, false)
+		for i := range feeds {
+			feeds[i].Begin()
+			feeds[i].End(over, over, false)
 		}
 		for _, s := range shards {
 			close(s.queue)
@@ -130,18 +130,18 @@ func TestReadersAtTheSameTime(t *testing.T) {
 		running.Go(s.run)
 	}
 	first := NewDecoder(rules, wire.Plain)
-	for r, spread := range newSpreads(shards, rules) {
+	for r, feed := range newFeeds(shards, rules) {
 		d := NewDecoder(rules, wire.Plain)
 		d.senders = first.senders
 		reading.Go(func() {
 			for i := range rounds {
 				now := noon.Add(time.Duration(i) * time.Millisecond)
-				spread.begin()
+				feed.Begin()
 				packet := fmt.Appendf(nil, "%s\nshop.terms.hot_param.k%d:%d|c", wire.AppendMeta(nil, wire.Meta{
 					Instance: fmt.Append(nil, "i", r), Incarnation: 1, Seq: uint64(i + 1), Start: now.UnixNano(), Held: int64(i%3) + 1,
 				}), i%keys, r+1)
-				d.Packet(packet, now, spread)
-				spread.end(now, now, i%5 == r)
+				d.Packet(packet, now, feed)
+				feed.End(now, now, i%5 == r)
 			}
 		})
 	}
@@ -170,13 +170,13 @@ func TestReaderThatHasNotBegun(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
 	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
-	spreads := newSpreads([]*shard{s}, rules)
-	spreads[0].begin()
-	spreads[0].Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: noon})
-	spreads[0].end(noon, noon, false)
+	feeds := newFeeds([]*shard{s}, rules)
+	feeds[0].Begin()
+	feeds[0].Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: noon})
+	feeds[0].End(noon, noon, false)
 	for _, late := range []time.Duration{time.Minute, 2 * time.Minute} {
-		spreads[0].begin()
-		spreads[0].end(noon.Add(late), noon.Add(late), false)
+		feeds[0].Begin()
+		feeds[0].End(noon.Add(late), noon.Add(late), false)
 	}
 	if events := out.events(); len(events) != 1 {
 		t.Errorf("told %q, want the key hot", events)
@@ -189,16 +189,16 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	rules := decoderRules()
 	shards := newTestShards(1, newRecorder(), rules)
 	shards[0].read = make([]time.Time, 2)
-	spreads := newSpreads(shards, rules)
-	for _, s := range spreads {
-		s.begin()
+	feeds := newFeeds(shards, rules)
+	for _, s := range feeds {
+		s.Begin()
 	}
-	spreads[0].Held(0, 9, 9)
-	spreads[0].Lost(noon)
-	spreads[1].Held(0, 4, 4) // by then
-	spreads[1].Found(time.Time{})
-	spreads[1].end(noon, noon, false)
-	spreads[0].end(noon, noon, false)
+	feeds[0].Held(0, 9, 9)
+	feeds[0].Lost(noon)
+	feeds[1].Held(0, 4, 4) // by then
+	feeds[1].Found(time.Time{})
+	feeds[1].End(noon, noon, false)
+	feeds[0].End(noon, noon, false)
 	if w := shards[0].detector.rules[0].views[0].window; w.held != 4 || w.lost != never {
 		t.Errorf("held %d, lost at %d", w.held, w.lost)
 	}
@@ -209,13 +209,13 @@ func TestReaderThatLagsRestartsNothing(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
 	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
-	spreads := newSpreads([]*shard{s}, rules)
+	feeds := newFeeds([]*shard{s}, rules)
 	read := func(reader int, after time.Duration, n int64) {
-		spreads[reader].begin()
+		feeds[reader].Begin()
 		if n > 0 {
-			spreads[reader].Count(Count{Hash: 1, Text: []byte("k"), N: n, When: noon.Add(after)})
+			feeds[reader].Count(Count{Hash: 1, Text: []byte("k"), N: n, When: noon.Add(after)})
 		}
-		spreads[reader].end(noon.Add(after), noon.Add(after), false)
+		feeds[reader].End(noon.Add(after), noon.Add(after), false)
 	}
 	read(0, 0, 0)
 	read(1, 0, 0)
@@ -230,11 +230,11 @@ func TestReaderThatLagsRestartsNothing(t *testing.T) {
 // What a reader brings stays in its order: nothing overtakes what is queued.
 func TestReadersWaitTheirTurn(t *testing.T) {
 	s := newTestShards(1, newRecorder(), decoderRules())[0]
-	spread := newSpreads([]*shard{s}, decoderRules())[0]
+	feed := newFeeds([]*shard{s}, decoderRules())[0]
 	for i, behind := range []bool{false, true, false} {
-		spread.begin()
-		spread.Count(Count{Hash: 1, Text: []byte("k"), N: 1, When: noon})
-		spread.end(noon, noon, behind)
+		feed.Begin()
+		feed.Count(Count{Hash: 1, Text: []byte("k"), N: 1, When: noon})
+		feed.End(noon, noon, behind)
 		if len(s.queue) != i {
 			t.Errorf("after read %d %d are queued, want %d", i, len(s.queue), i)
 		}
@@ -268,11 +268,11 @@ func TestLongPacketsNeedLittleMemory(t *testing.T) {
 		t.Fatalf("%d are counted of %d", n, packets)
 	}
 	most := 0
-	if b := a.spreads[0].batches[0]; b != nil {
+	if b := a.shards.feeds[0].batches[0]; b != nil {
 		most = cap(b.text)
 	}
-	for len(a.shards[0].free) > 0 {
-		most = max(most, cap((<-a.shards[0].free).text))
+	for len(a.shards.shards[0].free) > 0 {
+		most = max(most, cap((<-a.shards.shards[0].free).text))
 	}
 	if most > packets*size*9/10 {
 		t.Errorf("a batch holds %d bytes", most)

@@ -171,7 +171,7 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 // noSums notes a packet of a sender that does not tell what it has sent: what the system
 // drops of its packets may be missed by nobody.
 func (s *senders) noSums(now time.Time) {
-	if ns := now.UnixNano(); ns-s.plain.Load() > int64(tick) {
+	if ns := now.UnixNano(); ns-s.plain.Load() > int64(Tick) {
 		s.plain.Store(ns)
 	}
 }

@@ -65,7 +65,7 @@ func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 		if lost != want {
 			t.Fatalf("%v: lost %d, want %d", arrive, lost, want)
 		}
-		if n := missing.noticed[slot(floorDiv(noon.UnixNano(), int64(tick)), lossSlots)].n; n != want {
+		if n := missing.noticed[slot(floorDiv(noon.UnixNano(), int64(Tick)), lossSlots)].n; n != want {
 			t.Fatalf("%v: %d are missing, want %d", arrive, n, want)
 		}
 	})
@@ -158,10 +158,10 @@ func TestLossesAreTakenBack(t *testing.T) {
 	l.found(first)
 	l.tell(&got)
 	l.miss(1, noon.Add(2*time.Second))
-	l.miss(1, noon.Add(2*time.Second+lossSlots*tick)) // the one before comes no more
+	l.miss(1, noon.Add(2*time.Second+lossSlots*Tick)) // the one before comes no more
 	l.tell(&got)
-	l.found(floorDiv(noon.Add(2*time.Second).UnixNano(), int64(tick)))
-	l.found(floorDiv(noon.Add(2*time.Second+lossSlots*tick).UnixNano(), int64(tick)))
+	l.found(floorDiv(noon.Add(2*time.Second).UnixNano(), int64(Tick)))
+	l.found(floorDiv(noon.Add(2*time.Second+lossSlots*Tick).UnixNano(), int64(Tick)))
 	l.tell(&got)
 	if want := (heard{"lost 0s", "lost 1s", "found all since 0s", "found all", "lost 5.2s", "found all since 2s"}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)

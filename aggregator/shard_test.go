@@ -30,18 +30,18 @@ func TestSpreadGivesEachKeyToOneShard(t *testing.T) {
 func testSpread(t *testing.T, behind bool) {
 	const n, keys = 3, 500
 	shards := newTestShards(n, newRecorder(), decoderRules())
-	s := newSpreads(shards, decoderRules())[0]
-	s.begin()
+	s := newFeeds(shards, decoderRules())[0]
+	s.Begin()
 	for i := range 2 * keys {
 		text := fmt.Append(nil, "key ", i%keys)
 		s.Count(Count{Rule: 0, Hash: hotparam.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
-		clear(text) // the spread must have kept its own
+		clear(text) // the feed must have kept its own
 	}
 	s.Hidden(noon, 7)
 	s.Held(0, 9, 9)
 	s.Lost(noon.Add(time.Hour))
 	s.Found(noon)
-	s.end(noon, noon, behind)
+	s.End(noon, noon, behind)
 
 	found := make(map[string]int)
 	for _, shard := range shards {
@@ -87,7 +87,7 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 		out := newRecorder()
 		rules := testRules(hotRule("terms", 10, time.Second))
 		shards := newTestShards(n, out, rules)
-		s, d := newSpreads(shards, rules)[0], NewDecoder(rules, wire.Plain)
+		s, d := newFeeds(shards, rules)[0], NewDecoder(rules, wire.Plain)
 		var done []chan struct{}
 		for _, shard := range shards {
 			end := make(chan struct{})
@@ -95,13 +95,13 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 			go func() { defer close(end); shard.run() }()
 		}
 		for round := range 10 {
-			s.begin()
+			s.Begin()
 			for k := range 40 {
 				if k%4 == 0 || round == 0 { // every fourth key comes ten times
 					d.Packet(fmt.Appendf(nil, "shop.terms.hot_param.k%d:1|c", k), noon, s)
 				}
 			}
-			s.end(noon, noon, round%3 == 0) // the reader works for the shards in between
+			s.End(noon, noon, round%3 == 0) // the reader works for the shards in between
 		}
 		for i, shard := range shards {
 			close(shard.queue)
@@ -123,15 +123,15 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
 	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
-	spread := newSpreads([]*shard{s}, testRules(rule))[0]
+	feed := newFeeds([]*shard{s}, testRules(rule))[0]
 	done := make(chan struct{})
 	go func() { defer close(done); s.run() }()
-	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(tick) {
-		spread.begin()
+	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(Tick) {
+		feed.Begin()
 		if now.Equal(noon) {
-			spread.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
+			feed.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
 		}
-		spread.end(now, now, true)
+		feed.End(now, now, true)
 	}
 	close(s.queue)
 	<-done
@@ -149,16 +149,16 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 
 // Between batches a shard is told the time at each tick, not more often.
 func TestSpreadTellsTheTime(t *testing.T) {
-	s := newSpreads(newTestShards(2, newRecorder(), decoderRules()), decoderRules())[0]
+	s := newFeeds(newTestShards(2, newRecorder(), decoderRules()), decoderRules())[0]
 	told := func(after time.Duration) int {
-		s.begin()
-		s.end(noon.Add(after), noon.Add(after), true)
+		s.Begin()
+		s.End(noon.Add(after), noon.Add(after), true)
 		return len(s.shards[0].queue) + len(s.shards[1].queue)
 	}
 	for _, step := range []struct {
 		after time.Duration
 		want  int
-	}{{0, 2}, {tick - 1, 2}, {tick, 4}, {tick + 1, 4}, {0, 6}} { // at last the clock was set back
+	}{{0, 2}, {Tick - 1, 2}, {Tick, 4}, {Tick + 1, 4}, {0, 6}} { // at last the clock was set back
 		if got := told(step.after); got != step.want {
 			t.Errorf("after %v the shards were told the time %d times, want %d", step.after, got, step.want)
 		}
@@ -172,13 +172,13 @@ func TestShardThatWasHeldUpCoolsNothing(t *testing.T) {
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
 	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
-	spread := newSpreads([]*shard{s}, testRules(rule))[0]
+	feed := newFeeds([]*shard{s}, testRules(rule))[0]
 	read := func(first, last time.Time, now time.Time) {
-		spread.begin()
+		feed.Begin()
 		for when := first; !when.After(last); when = when.Add(100 * time.Millisecond) {
-			spread.Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: when})
+			feed.Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: when})
 		}
-		spread.end(first, now, false)
+		feed.End(first, now, false)
 	}
 	read(noon, noon.Add(500*time.Millisecond), noon.Add(500*time.Millisecond))
 	later := noon.Add(4 * time.Second)

@@ -76,10 +76,10 @@ func (s *listenerStats) load() ListenerStats {
 	}
 }
 
-// reader reads packets and gives them to the shards by a spread and a decoder of its
-// own, until ctx ends; then what is on its way still.
+// reader reads packets and gives them to the shards by a decoder and a feed of its own,
+// until ctx ends; then what is on its way still.
 type reader interface {
-	run(ctx context.Context, d *Decoder, out *spread) error
+	run(ctx context.Context, d *Decoder, out *Feed) error
 }
 
 // listener takes StatsD lines from all addresses: a reader for each socket of packets,
@@ -146,7 +146,7 @@ func (l *listener) readers() []reader {
 }
 
 // run reads until ctx ends or a reader fails, and returns when all have ended.
-func (l *listener) run(ctx context.Context, decoders []*Decoder, out []*spread) error {
+func (l *listener) run(ctx context.Context, decoders []*Decoder, shards *Shards) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers := l.readers()
@@ -155,7 +155,7 @@ func (l *listener) run(ctx context.Context, decoders []*Decoder, out []*spread) 
 	for i, r := range readers {
 		running.Go(func() {
 			defer cancel()
-			errs[i] = r.run(ctx, decoders[i], out[i])
+			errs[i] = r.run(ctx, decoders[i], shards.Feed(i))
 		})
 	}
 	running.Wait()

@@ -49,9 +49,9 @@ func TestStreamPackets(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d := NewDecoder(decoderRules(), wire.Plain)
 			var got heard
-			var s stream
+			var s header
 			for _, p := range test.pieces {
-				d.stream(&s, []byte(p.lines), noon.Add(p.after), &got)
+				d.streamLines(&s, []byte(p.lines), noon.Add(p.after), &got)
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("told\n%q\nwant\n%q", got, test.want)
@@ -71,14 +71,14 @@ func FuzzStream(f *testing.F) {
 		begin := []byte(head(7, -time.Second, 1, 0) + "\n")
 		var packets, streamed heard
 		p, s := NewDecoder(decoderRules(), wire.Plain), NewDecoder(decoderRules(), wire.Plain)
-		var state stream
+		var state header
 		for _, lines := range [][]byte{a, b} {
 			if untilMeta(lines) < len(lines) {
 				return // it is several packets
 			}
 			packet := slices.Concat(begin, lines, []byte{'\n'})
 			p.Packet(packet, noon, &packets)
-			s.stream(&state, packet, noon, &streamed)
+			s.streamLines(&state, packet, noon, &streamed)
 		}
 		if !slices.Equal(packets, streamed) || p.Stats() != s.Stats() {
 			t.Errorf("streamed %q %+v, packets %q %+v", streamed, s.Stats(), packets, p.Stats())

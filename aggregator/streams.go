@@ -63,7 +63,7 @@ type streamReader struct {
 	stats     *listenerStats
 	most      int // connections
 
-	turn    sync.Mutex   // guards the decoder and the spread
+	turn    sync.Mutex   // guards the decoder and the feed
 	waiting atomic.Int32 // for their turn
 
 	mu       sync.Mutex
@@ -84,7 +84,7 @@ func newStreamReader(stats *listenerStats) *streamReader {
 }
 
 // run implements reader.
-func (r *streamReader) run(ctx context.Context, d *Decoder, out *spread) error {
+func (r *streamReader) run(ctx context.Context, d *Decoder, out *Feed) error {
 	ticking, stopTicking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTicking()
 	var reading, telling sync.WaitGroup
@@ -107,8 +107,8 @@ func (r *streamReader) run(ctx context.Context, d *Decoder, out *spread) error {
 }
 
 // tell tells the shards the time while nothing comes, too.
-func (r *streamReader) tell(ctx context.Context, d *Decoder, out *spread) {
-	ticker := time.NewTicker(tick)
+func (r *streamReader) tell(ctx context.Context, d *Decoder, out *Feed) {
+	ticker := time.NewTicker(Tick)
 	defer ticker.Stop()
 	for {
 		r.take(d, out, func(time.Time) {})
@@ -120,18 +120,18 @@ func (r *streamReader) tell(ctx context.Context, d *Decoder, out *spread) {
 	}
 }
 
-// take gives f its turn at the decoder and the spread. What comes is of the time at
+// take gives f its turn at the decoder and the feed. What comes is of the time at
 // which it gets that: before, it may have waited for shards that were behind.
-func (r *streamReader) take(d *Decoder, out *spread, f func(now time.Time)) {
+func (r *streamReader) take(d *Decoder, out *Feed, f func(now time.Time)) {
 	r.waiting.Add(1)
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	r.waiting.Add(-1)
-	out.begin()
+	out.Begin()
 	now := time.Now()
 	f(now)
 	d.Advance(now, out)
-	out.end(now, now, r.waiting.Load() > 0)
+	out.End(now, now, r.waiting.Load() > 0)
 }
 
 // drain wakes up all that wait for something to come: each goes on for a while.
@@ -149,14 +149,14 @@ func (r *streamReader) drain() {
 }
 
 // accept takes connections until ctx has ended and all is over.
-func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *Decoder, out *spread) error {
+func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *Decoder, out *Feed) error {
 	pause, draining := acceptPause, false
 	for {
 		accepted, err := l.Accept()
 		switch {
 		case err == nil:
 			pause = acceptPause
-			if !d.listsAddress(remote(accepted)) {
+			if !d.AdmitsConnection(remote(accepted)) {
 				_ = accepted.Close()
 			} else if c := r.admit(accepted); c != nil {
 				reading.Go(func() {
@@ -257,16 +257,16 @@ func (r *streamReader) leave(c *conn) {
 }
 
 // read reads a connection to its end.
-func (r *streamReader) read(c *conn, d *Decoder, out *spread) {
+func (r *streamReader) read(c *conn, d *Decoder, out *Feed) {
 	f := framer{}
-	s := stream{peer: func() netip.Addr { return c.from }}
+	s := d.NewStream(c.from)
 	draining := false
 	for {
 		n, err := c.Read(f.room())
 		if n > 0 {
 			c.heard.Store(time.Now().UnixNano())
 			f.filled(n)
-			r.decode(&f, &s, d, out)
+			r.decode(&f, s, d, out)
 		}
 		r.stats.tooLong.Add(f.takeTooLong())
 		switch {
@@ -285,11 +285,7 @@ func (r *streamReader) read(c *conn, d *Decoder, out *spread) {
 		}
 		if len(rest) > 0 {
 			r.take(d, out, func(now time.Time) {
-				if d.peer = s.peer; d.mac != nil {
-					d.signedStream(rest, true, now, out)
-				} else {
-					d.stream(&s, rest, now, out)
-				}
+				s.Lines(rest, true, now, out)
 			})
 		}
 		return
@@ -305,21 +301,17 @@ func (r *streamReader) goesOn(c *conn) bool {
 }
 
 // decode decodes what is whole by now.
-func (r *streamReader) decode(f *framer, s *stream, d *Decoder, out *spread) {
+func (r *streamReader) decode(f *framer, s *Stream, d *Decoder, out *Feed) {
 	packet, ok := f.next()
 	if !ok {
 		return
 	}
 	r.take(d, out, func(now time.Time) {
-		d.peer = s.peer
 		for ; ok; packet, ok = f.next() {
-			switch {
-			case f.framing == framingLengths:
-				d.Packet(packet, now, out)
-			case d.mac != nil:
-				f.keep(len(d.signedStream(packet, false, now, out)))
-			default:
-				d.stream(s, packet, now, out)
+			if f.framing == framingLengths {
+				s.Packet(packet, now, out)
+			} else {
+				f.keep(s.Lines(packet, false, now, out))
 			}
 		}
 	})

@@ -186,7 +186,7 @@ func streaming(t *testing.T, failures int32) (r *streamReader, a *acceptor, d *D
 	ran := make(chan error, 1)
 	var working sync.WaitGroup
 	working.Go(shards[0].run)
-	go func() { ran <- r.run(ctx, d, newSpreads(shards, rules)[0]) }()
+	go func() { ran <- r.run(ctx, d, newFeeds(shards, rules)[0]) }()
 	return r, a, d, func() {
 		cancel()
 		if err := <-ran; err != nil {

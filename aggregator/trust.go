@@ -103,8 +103,10 @@ func (d *Decoder) Believe(t *Trust) {
 	d.believe()
 }
 
-// share has the decoder know of the senders what another one knows.
-func (d *Decoder) share(other *Decoder) {
+// ShareSenders makes the decoder one of several that follow the same senders, with those of
+// other: an instance that dials anew comes to another socket, and that is no loss. It is
+// called before the first packet.
+func (d *Decoder) ShareSenders(other *Decoder) {
 	d.senders, d.trust = other.senders, other.trust
 	d.believe()
 }

@@ -166,11 +166,11 @@ func TestSignedStreams(t *testing.T) {
 			rest = rest[n:]
 			f.filled(n)
 			for p, ok := f.next(); ok; p, ok = f.next() {
-				f.keep(len(d.signedStream(p, false, noon, &got)))
+				f.keep(len(d.signedLines(p, false, noon, &got)))
 			}
 		}
 		rest, _ := f.last()
-		if left := d.signedStream(rest, true, noon, &got); len(left) > 0 {
+		if left := d.signedLines(rest, true, noon, &got); len(left) > 0 {
 			t.Errorf("%q is left", left)
 		}
 		s := d.Stats()
@@ -184,7 +184,7 @@ func TestSignedStreams(t *testing.T) {
 func TestSignedStreamDoesNotWait(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard
-	if rest := d.signedStream([]byte(sign(trustKey, fields("a", 1, 1, 0), innocent)+"\n"), false, noon, &got); len(rest) > 0 || len(got) != 1 {
+	if rest := d.signedLines([]byte(sign(trustKey, fields("a", 1, 1, 0), innocent)+"\n"), false, noon, &got); len(rest) > 0 || len(got) != 1 {
 		t.Errorf("%q is left, told %q", rest, got)
 	}
 }
@@ -196,11 +196,11 @@ func FuzzSignedStream(f *testing.F) {
 		d := NewDecoder(decoderRules(), wire.Plain)
 		d.Believe(&Trust{Mode: TrustSigned, Keys: [][]byte{newKey}})
 		var got heard
-		rest := d.signedStream(text, false, noon, &got)
+		rest := d.signedLines(text, false, noon, &got)
 		if !bytes.HasSuffix(text, rest) {
 			t.Errorf("%q is left of %q", rest, text)
 		}
-		if rest = d.signedStream(rest, true, noon, &got); len(rest) > 0 || len(got) > 0 {
+		if rest = d.signedLines(rest, true, noon, &got); len(rest) > 0 || len(got) > 0 {
 			t.Errorf("%q is left, told %q", rest, got)
 		}
 	})

@@ -43,10 +43,9 @@ func (d *Decoder) fresh(m *wire.Meta, arrived time.Time) bool {
 	return true
 }
 
-// Admits reports whether a Kafka record is believed; m is what its headers say, nil if
-// they are not ours. arrived is when a broker took it. Who is to be believed is what
-// [Decoder.Believe] was told.
-func (d *Decoder) Admits(m *wire.Meta, headers []wire.Header, partition int32, value []byte, arrived time.Time) bool {
+// AdmitsRecord reports whether a Kafka record is believed, as [Decoder.Believe] has it. m is
+// what its headers say, nil if they are not ours; arrived is when a broker took it.
+func (d *Decoder) AdmitsRecord(m *wire.Meta, headers []wire.Header, partition int32, value []byte, arrived time.Time) bool {
 	if d.mac == nil {
 		return true
 	}
@@ -56,10 +55,10 @@ func (d *Decoder) Admits(m *wire.Meta, headers []wire.Header, partition int32, v
 	return d.isSigned(d.mac.VerifyRecord(headers, partition, value)) && d.fresh(m, arrived)
 }
 
-// signedStream decodes the packets among whole lines of a connection, each with the lines
+// signedLines decodes the packets among whole lines of a connection, each with the lines
 // that it was signed with, and returns what is left: the beginning of one whose end is
 // still to come. last: nothing is.
-func (d *Decoder) signedStream(lines []byte, last bool, now time.Time, h Handler) (rest []byte) {
+func (d *Decoder) signedLines(lines []byte, last bool, now time.Time, h Handler) (rest []byte) {
 	for len(lines) > 0 {
 		meta, behind, _ := bytes.Cut(lines, []byte{'\n'})
 		size, ok := wire.SignedLength(meta)
