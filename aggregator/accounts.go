@@ -56,8 +56,8 @@ const (
 	// accountSize is about what an account takes that is remembered. A key whose account
 	// is not is bounded by what is missing of all keys.
 	accountSize = 128
-	// accountsPart is the part of the memory that accounts have: the eighth.
-	accountsPart = 8
+	// DefaultAccountsMemory is what accounts may hold without [Decoder.LimitAccounts].
+	DefaultAccountsMemory = 8 << 20
 	// keptHeals is of how many accounts of a sender the heals of some time are known, and
 	// healTime that time: what comes later than windows wait for is placed nowhere.
 	keptHeals = 4096
@@ -68,14 +68,8 @@ const (
 	idleAccount = time.Minute
 )
 
-// SplitMemory divides an aggregator's memory, in bytes, between its windows and the
-// accounts of keys, which replace lost counts.
-func SplitMemory(bytes int64) (windows, accounts int64) {
-	return bytes - bytes/accountsPart, bytes / accountsPart
-}
-
-// LimitAccounts bounds how many bytes the accounts of keys may hold, all senders together:
-// without it, that of [DefaultMemory]. It is for before the first packet.
+// LimitAccounts bounds how many bytes the accounts of keys may hold, of all senders together.
+// It is called before the first packet.
 func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(bytes / accountSize) }
 
 // entry is a line with an account.

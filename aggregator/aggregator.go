@@ -44,9 +44,6 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// MinMemory is the least memory that windows can work in.
-const MinMemory = 1 << 20
-
 func (c *Config) validate() error {
 	switch {
 	case c.Rules == nil:

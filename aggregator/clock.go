@@ -3,6 +3,8 @@ package aggregator
 import (
 	"math"
 	"time"
+
+	"github.com/hotparam/hotparam"
 )
 
 // clock is what is known of a sender's clock. The age of a packet, its arrival less
@@ -63,7 +65,7 @@ func (c *clock) note(sent int64, arrived time.Time, life bool) {
 		c.slot = 0 // it may run on another machine now
 	}
 	c.sent = sent
-	c.add(age, floorDiv(at, int64(clockSlot)))
+	c.add(age, hotparam.Window{Pane: clockSlot}.Index(arrived))
 	over := c.least - c.offset
 	switch {
 	case over < -clockSlack, over > clockSlack && (wasSet || c.full || c.isSteady(age, at)):

@@ -20,9 +20,6 @@ type Feed struct {
 	told    time.Time // when all shards were last told the time
 }
 
-// Tick is how often at least a source brings the time, to a [Decoder] and to a [Feed].
-const Tick = 50 * time.Millisecond
-
 // newFeeds returns a feed for each reader of the shards.
 func newFeeds(shards []*shard, rules *hotparam.Rules) []*Feed {
 	feeds, turns := make([]*Feed, len(shards[0].read)), new(atomic.Int64)
@@ -111,6 +108,13 @@ func (f *Feed) Held(rule int, n, untold int64) {
 	}
 }
 
+// HeldBack implements [Handler].
+func (f *Feed) HeldBack(x HeldBack) {
+	x.Group = bytes.Clone(x.Group)
+	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
+	b.heldBack = append(b.heldBack, x)
+}
+
 // Lost implements [Handler].
 func (f *Feed) Lost(when time.Time) {
 	turn := f.turns.Add(1)
@@ -152,4 +156,11 @@ func (f *Feed) Moved(c Count, from, to time.Time) {
 	b := f.batches[f.place(c.Rule, c.Hash)]
 	c.Text = bytes.Clone(c.Text)
 	b.moved = append(b.moved, moved{c, from, to})
+}
+
+// Origin implements [OriginHandler].
+func (f *Feed) Origin(o Origin) {
+	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
+	b := f.batches[f.place(o.Rule, o.Hash)]
+	b.origins = append(b.origins, o)
 }

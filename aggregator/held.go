@@ -53,14 +53,7 @@ func newHeld(rules *hotparam.Rules) held {
 	h := held{rules: make([]int, len(rules.Rules))}
 	known := make(map[time.Duration]int)
 	for i := range rules.Rules {
-		longest := time.Duration(0)
-		for j := range rules.Rules[i].Hot {
-			d := rules.Rules[i].Hot[j].Rate.Per
-			if rules.Rules[i].Hot[j].Kind == hotparam.Jump {
-				d *= 11 // with the ten windows of the baseline
-			}
-			longest = max(longest, d)
-		}
+		longest := lookback(&rules.Rules[i])
 		if h.rules[i] = -1; longest == 0 {
 			continue
 		}
@@ -125,7 +118,7 @@ func (h *held) decay(now time.Time) {
 func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 	m := &o.maxima[i]
 	was := m.bound
-	m.bound = 2 * (m.raise(floorDiv(now.UnixNano(), int64(span.slot)), value) - 1)
+	m.bound = 2 * (m.raise(hotparam.Window{Pane: span.slot}.Index(now), value) - 1)
 	span.bound += m.bound - was
 	if o.untold {
 		span.untold += m.bound - was

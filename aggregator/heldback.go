@@ -1,10 +1,8 @@
 package aggregator
 
 import (
-	"bytes"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -53,30 +51,4 @@ func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
 		return MaybeInGroup
 	}
 	return SurelyInGroup
-}
-
-// HeldBack implements [Handler].
-func (f *Feed) HeldBack(x HeldBack) {
-	x.Group = bytes.Clone(x.Group)
-	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
-	b.heldBack = append(b.heldBack, x)
-}
-
-// HeldBack implements [Handler].
-func (d *Detector) HeldBack(x HeldBack) {
-	r := d.rules[x.Rule]
-	if r == nil {
-		return
-	}
-	for _, v := range r.views {
-		if v.groups == nil {
-			continue
-		}
-		pane := v.pane(x.When)
-		if hotparam.IsAgain(x.Group) {
-			v.groups.takeOff(x.Group, pane, x.N)
-		} else {
-			v.groups.addNamed(x.Group, pane, x.N)
-		}
-	}
 }

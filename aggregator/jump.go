@@ -7,25 +7,6 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// baselineWindows is how many windows before the present one a key's baseline is
-// the mean of.
-const baselineWindows = 10
-
-// Lookback is how far back counts matter: the longest window, with the ten before
-// it where a rule compares with them.
-func Lookback(rules *hotparam.Rules) time.Duration {
-	d := time.Duration(0)
-	for i := range rules.Rules {
-		for _, t := range rules.Rules[i].Hot {
-			if t.Kind == hotparam.Jump {
-				d = max(d, (baselineWindows+1)*t.Rate.Per)
-			}
-			d = max(d, t.Rate.Per)
-		}
-	}
-	return d
-}
-
 // history is what keys counted in the windows before the present one, in panes
 // that are wider than the window's: some ten to a window.
 type history struct {
@@ -39,10 +20,10 @@ type history struct {
 }
 
 func newHistory(w hotparam.Window, grace, budget int64) *history {
-	h := &history{of: int64(w.Panes), per: int64(w.Panes+baselineWindows-1) / baselineWindows, began: math.MaxInt64}
+	h := &history{of: int64(w.Panes), per: int64(w.Panes+BaselineWindows-1) / BaselineWindows, began: math.MaxInt64}
 	wide := hotparam.Window{
 		Pane:  w.Pane * time.Duration(h.per),
-		Panes: int((baselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
+		Panes: int((BaselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
 	}
 	h.window = newWindow(wide, (grace+h.per-1)/h.per+1, budget)
 	h.nameFrom(math.MaxInt64) // its keys are found by their hash
@@ -77,7 +58,7 @@ func (h *history) straddle() int64 { return h.of + h.of/8 + 1 }
 // no claim. Then what a flood can hide of a key is what it counted just before.
 func (h *history) baseline(w *window, i int32, text []byte, last int64, over bool) (low, high int64, windows hotparam.Fraction) {
 	to := last - h.of
-	from := max(to-baselineWindows*h.of+1, h.began, w.lost+1)
+	from := max(to-BaselineWindows*h.of+1, h.began, w.lost+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.of {
 		return 0, hotparam.Unknown, hotparam.Fraction{Num: 1, Den: 1}
 	}

@@ -11,6 +11,14 @@ type lateness struct {
 	ends          time.Time     // of the slot
 }
 
+// How late counts come, and how late they may be.
+const (
+	// DefaultLag is how long counts are on their way.
+	DefaultLag = 250 * time.Millisecond
+	// DefaultGrace is how much later than a window counts may come and still be placed.
+	DefaultGrace = 2 * time.Second
+)
+
 const (
 	latenessSlot = 1500 * time.Millisecond
 	// lateAfter is how old counts may be when they come and be placed in any window.

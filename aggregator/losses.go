@@ -1,6 +1,10 @@
 package aggregator
 
-import "time"
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
 
 // losses are the packets that went missing, by when that was noticed: what comes
 // after all, late and out of turn, makes up for it.
@@ -23,7 +27,7 @@ const lossSlots = 64
 
 // miss notes n packets that are missing, and tells what found needs to know.
 func (l *losses) miss(n int64, now time.Time) (at int64) {
-	at = floorDiv(now.UnixNano(), int64(Tick))
+	at = tickOf(now)
 	s := &l.noticed[slot(at, lossSlots)]
 	if s.at != at {
 		if s.n > 0 && s.when.After(l.settled) {
@@ -37,6 +41,9 @@ func (l *losses) miss(n int64, now time.Time) (at int64) {
 	}
 	return at
 }
+
+// tickOf returns the number of the tick that holds an instant.
+func tickOf(t time.Time) int64 { return hotparam.Window{Pane: Tick}.Index(t) }
 
 // found notes that a packet came after all.
 func (l *losses) found(at int64) {

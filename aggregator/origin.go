@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -66,37 +65,4 @@ func (d *Decoder) headOf(prefix []byte, err error) (head lineHead, ok bool) {
 		d.stats.noRule.Add(1)
 	}
 	return head, ok
-}
-
-// Origin implements [OriginHandler].
-func (f *Feed) Origin(o Origin) {
-	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
-	b := f.batches[f.place(o.Rule, o.Hash)]
-	b.origins = append(b.origins, o)
-}
-
-// minSpan is the least time over which routes and callers are counted: they are
-// told for about a second at a time.
-const minSpan = 2 * time.Second
-
-// Origin implements [OriginHandler]. What is told of a key that is not hot, no more or
-// not yet, is passed over.
-func (d *Detector) Origin(o Origin) {
-	r := d.rules[o.Rule]
-	if r == nil {
-		return
-	}
-	w := r.keys[string(o.Text)]
-	if w == nil || w.by == nil {
-		return
-	}
-	of := &w.callers
-	if o.Kind == wire.Route {
-		of = &w.routes
-	}
-	if *of == nil {
-		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), minSpan)
-		*of = &origins{every: span / 2, stretches: [stretches]stretch{{began: o.When}}}
-	}
-	(*of).add(string(o.Name), o.When, o.N)
 }

@@ -30,6 +30,10 @@ type stretch struct {
 // stretches of half a window cover a window, wherever it ends.
 const stretches = 3
 
+// minSpan is the least time over which routes and callers are counted: they are
+// told for about a second at a time.
+const minSpan = 2 * time.Second
+
 // maxOrigins is how many names a summary keeps.
 const maxOrigins = 32
 

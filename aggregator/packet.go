@@ -11,6 +11,10 @@ import (
 // safe for concurrent use.
 func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
 
+// Tick is how often at least a source brings the time to a [Decoder], and to what is behind
+// it.
+const Tick = 50 * time.Millisecond
+
 // Advance tells what time it is when no packet tells it: what instances hold
 // back matters less and less.
 func (d *Decoder) Advance(now time.Time, h Handler) {

@@ -41,7 +41,7 @@ type senders struct {
 }
 
 func newSenders(rules *hotparam.Rules) *senders {
-	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), ruled: newRuled(rules), accountsLeft: DefaultMemory / accountsPart / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
+	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), ruled: newRuled(rules), accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
 }
 
 type sender struct {

@@ -65,7 +65,7 @@ func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 		if lost != want {
 			t.Fatalf("%v: lost %d, want %d", arrive, lost, want)
 		}
-		if n := missing.noticed[slot(floorDiv(noon.UnixNano(), int64(Tick)), lossSlots)].n; n != want {
+		if n := missing.noticed[slot(tickOf(noon), lossSlots)].n; n != want {
 			t.Fatalf("%v: %d are missing, want %d", arrive, n, want)
 		}
 	})
@@ -160,8 +160,8 @@ func TestLossesAreTakenBack(t *testing.T) {
 	l.miss(1, noon.Add(2*time.Second))
 	l.miss(1, noon.Add(2*time.Second+lossSlots*Tick)) // the one before comes no more
 	l.tell(&got)
-	l.found(floorDiv(noon.Add(2*time.Second).UnixNano(), int64(Tick)))
-	l.found(floorDiv(noon.Add(2*time.Second+lossSlots*Tick).UnixNano(), int64(Tick)))
+	l.found(tickOf(noon.Add(2 * time.Second)))
+	l.found(tickOf(noon.Add(2*time.Second + lossSlots*Tick)))
 	l.tell(&got)
 	if want := (heard{"lost 0s", "lost 1s", "found all since 0s", "found all", "lost 5.2s", "found all since 2s"}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)

@@ -24,7 +24,7 @@ const usualShare, usualOf = 9, 10
 
 // habit is what is known of a hot key's windows before the present one.
 type habit struct {
-	windows    [baselineWindows + 2]habitWindow // by number, modulo their number
+	windows    [BaselineWindows + 2]habitWindow // by number, modulo their number
 	hotSince   time.Time
 	usual      bool
 	byShare    bool // on nine tenths of the route's requests when that was looked at last
@@ -104,7 +104,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 	var low, high, seen, shared int64
 	m.highKnown, m.byShare = true, true
 	end := v.wholeBefore(pane)
-	for range baselineWindows {
+	for range BaselineWindows {
 		if v.began == never || end-panes+1 < v.began {
 			break
 		}

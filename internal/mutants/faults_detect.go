@@ -19,12 +19,12 @@ var windowFaults = []Fault{
 		Test: "TestWindowBoundsHoldTheTruth",
 	},
 	{
-		Name: "high without what was dropped", File: "aggregator/detector.go",
+		Name: "high without what was dropped", File: "aggregator/handler.go",
 		Old: "v.conceal(v.Index(when), n)", New: "",
 		Test: "TestDetectorIsExactInOrder",
 	},
 	{
-		Name: "high without what is held back", File: "aggregator/detector.go",
+		Name: "high without what is held back", File: "aggregator/handler.go",
 		Old: "v.held, v.untold = bound, untold", New: "v.held, v.untold = 0*bound, untold",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
@@ -44,7 +44,7 @@ var windowFaults = []Fault{
 		Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
 	{
-		Name: "a late count is put into the newest pane", File: "aggregator/detector.go",
+		Name: "a late count is put into the newest pane", File: "aggregator/handler.go",
 		Old: "pane := v.pane(c.When)", New: "pane := max(v.now, v.pane(c.When))",
 		Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
@@ -133,7 +133,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a jump's baseline is one window short", File: "aggregator/jump.go",
-		Old: "max(to-baselineWindows*h.of+1,", New: "max(to-(baselineWindows-1)*h.of+1,",
+		Old: "max(to-BaselineWindows*h.of+1,", New: "max(to-(BaselineWindows-1)*h.of+1,",
 		Test: "TestJumpComparesWithTenWindows",
 	},
 	{

@@ -40,7 +40,7 @@ var trustFaults = []Fault{
 	},
 	{
 		Name: "datagrams of anybody are read", File: "aggregator/reader.go",
-		Old: "r.at = i; d.lists()", New: "r.at = i; true || d.lists()",
+		Old: "r.at = i; d.AdmitsPacket()", New: "r.at = i; true || d.AdmitsPacket()",
 		Test: "TestListedSenders",
 	},
 	{

@@ -1,0 +1,213 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Count implements [Handler].
+func (d *Detector) Count(c Count) { d.count(&c) }
+
+func (d *Detector) count(c *Count) {
+	r := d.rules[c.Rule]
+	if r == nil || (r.shares || r.overlaps) && r.takeOff(c) {
+		return
+	}
+	if r.overlaps && hotparam.IsTotal(c.Text) {
+		r.countTotal(c)
+		return
+	}
+	if d.account != nil {
+		d.account.see(r, c)
+	}
+	for _, v := range r.views {
+		pane := v.pane(c.When)
+		v.newest = max(v.newest, pane)
+		i, low, end := v.add(c.Hash, c.Text, pane, c.N)
+		if c.Estimated && i >= 0 {
+			v.guess(i, pane, c.N-c.Seen)
+			i = v.find(c.Hash, c.Text)
+		}
+		if v.compares {
+			v.compare(c, pane)
+		}
+		switch {
+		case i < 0:
+			if v.bound >= v.least {
+				d.overlooked(r, v, c)
+			}
+		case low >= v.level || v.pinned > 0:
+			d.reached(r, v, c, reach{i, low, end})
+		}
+	}
+}
+
+// countTotal counts requests of a route.
+func (r *ruleWatch) countTotal(c *Count) {
+	for _, v := range r.views {
+		v.totals.add(c.Text, v.pane(c.When), c.N)
+	}
+}
+
+// Hidden implements [Handler].
+func (d *Detector) Hidden(when time.Time, n int64) {
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			v.conceal(v.Index(when), n)
+			if v.history != nil {
+				v.history.conceal(v.history.Index(when), n)
+			}
+			d.suspects.hide(r, v, v.bound+n)
+		}
+	}
+}
+
+// Held implements [Handler].
+func (d *Detector) Held(rule int, bound, untold int64) {
+	r := d.rules[rule]
+	if r == nil {
+		return
+	}
+	for _, v := range r.views {
+		grown := max(0, bound-v.held)
+		v.held, v.untold = bound, untold
+		if v.history != nil {
+			v.history.held = bound // it is of the baseline's windows, too
+		}
+		d.suspects.hide(r, v, v.bound+grown)
+	}
+}
+
+// HeldBack implements [Handler].
+func (d *Detector) HeldBack(x HeldBack) {
+	r := d.rules[x.Rule]
+	if r == nil {
+		return
+	}
+	for _, v := range r.views {
+		if v.groups == nil {
+			continue
+		}
+		pane := v.pane(x.When)
+		if hotparam.IsAgain(x.Group) {
+			v.groups.takeOff(x.Group, pane, x.N)
+		} else {
+			v.groups.addNamed(x.Group, pane, x.N)
+		}
+	}
+}
+
+// Lost implements [Handler].
+func (d *Detector) Lost(when time.Time) {
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			v.miss(v.Index(when))
+		}
+	}
+}
+
+// Found implements [Handler].
+func (d *Detector) Found(newest time.Time) {
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			if newest.IsZero() {
+				v.found(never)
+			} else {
+				v.found(v.Index(newest))
+			}
+		}
+	}
+}
+
+// Missing implements [Handler].
+func (d *Detector) Missing(g Gap) { d.missing.add(g) }
+
+// Spare implements [Handler].
+func (d *Detector) Spare(gap uint64, rule int, hash uint64, known bool) {
+	if d.rules[rule] != nil {
+		d.missing.spare(gap, missingKey{hash, rule}, known)
+	}
+}
+
+// Healed implements [Handler].
+func (d *Detector) Healed(c Count, until time.Time) {
+	r := d.rules[c.Rule]
+	if r == nil {
+		return
+	}
+	kept := true
+	for _, v := range r.views {
+		kept = kept && v.keeps(c.When)
+	}
+	key := missingKey{c.Hash, c.Rule}
+	switch {
+	case !kept: // it may be of a pane that is kept, all the same
+		d.missing.lack(key, c.When, until, c.N)
+	case d.missing.heal(key, c.When, until, c.N):
+		d.count(&c)
+	}
+}
+
+// Moved implements [Handler].
+func (d *Detector) Moved(c Count, from, to time.Time) {
+	r := d.rules[c.Rule]
+	if r == nil {
+		return
+	}
+	key := missingKey{c.Hash, c.Rule}
+	if d.missing.unheal(key, from, to, c.N, false) {
+		d.count(&c)
+		return
+	}
+	for _, v := range r.views { // what is in a cell by now stays where it is
+		if !v.holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.holds(c.Hash, c.Text, v.history.Index(from), c.N) {
+			return
+		}
+	}
+	if !d.missing.unheal(key, from, to, c.N, true) {
+		return
+	}
+	for _, v := range r.views {
+		v.take(c.Hash, c.Text, v.Index(from), c.N)
+		if v.history != nil {
+			v.history.take(c.Hash, c.Text, v.history.Index(from), c.N)
+		}
+		if v.groups != nil {
+			v.groups.add(c.Text, v.Index(from), -c.N, NotInGroup)
+		}
+	}
+	d.count(&c)
+}
+
+// Origin implements [OriginHandler]. What is told of a key that is not hot, no more or
+// not yet, is passed over.
+func (d *Detector) Origin(o Origin) {
+	r := d.rules[o.Rule]
+	if r == nil {
+		return
+	}
+	w := r.keys[string(o.Text)]
+	if w == nil || w.by == nil {
+		return
+	}
+	of := &w.callers
+	if o.Kind == wire.Route {
+		of = &w.routes
+	}
+	if *of == nil {
+		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), minSpan)
+		*of = &origins{every: span / 2, stretches: [stretches]stretch{{began: o.When}}}
+	}
+	(*of).add(string(o.Name), o.When, o.N)
+}
