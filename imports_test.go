@@ -23,10 +23,11 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
-	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
+	"aggregator":          {"hotparam", "wire", "aggregator/internal/ring", "internal/openfiles"},
 	"hotkeys":             {"hotparam", "wire", "internal/secret"},
 
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
+	"aggregator/internal/ring":  nil,
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
 	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},

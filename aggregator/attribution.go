@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // Of the hot keys of one rule and route, one is more general than another if its
@@ -437,7 +438,7 @@ func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 // isOver tells whether the window that made the key hot is over.
 func (w *watched) isOver() bool {
 	v := w.by.view
-	return v.closed != never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
+	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
 }
 
 // mayYield tells whether a key need not stay listed. What was published before

@@ -30,7 +30,7 @@ func (w *window) bound(hash uint64, sum, end, panes int64) (low, high int64) {
 		later += w.held / 2 // see near
 	}
 	if w.lost <= end-panes && lacks != hotparam.Unknown {
-		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.sum(end, panes) + w.held
+		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
 	}
 	return max(0, low-later), high
 }
@@ -58,7 +58,7 @@ func (w *window) floor() int64 { return w.floorAt(w.now) }
 
 // floorAt is the floor of the window that ends with a pane.
 func (w *window) floorAt(end int64) int64 {
-	return w.cells.worst(end) + w.hidden.sum(end, int64(w.Panes)) + w.held
+	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.held
 }
 
 // lose makes what is hidden in a pane unknown for good, miss until found tells of
@@ -73,4 +73,4 @@ func (w *window) miss(pane int64) { w.lost = max(w.lost, pane) }
 func (w *window) found(newest int64) { w.lost = max(w.overflow, newest) }
 
 // conceal notes that collectors dropped n in a pane, of any key.
-func (w *window) conceal(pane, n int64) { w.hidden.add(pane, n) }
+func (w *window) conceal(pane, n int64) { w.hidden.Add(pane, n) }

@@ -1,6 +1,9 @@
 package aggregator
 
-import "math"
+import (
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"math"
+)
 
 // cells hold what was counted of keys that have no entry: all keys of one cell
 // share a bound. They are those of Filtered Space-Saving (Homem & Carvalho 2010)
@@ -46,7 +49,7 @@ func newCells(panes, ring, budget int64) cells {
 
 // spans are the first and the last span of some panes that end with a pane.
 func (c *cells) spans(end, panes int64) (from, to int64) {
-	return max(0, floorDiv(end-panes+1, c.span)-c.base), floorDiv(end, c.span) - c.base
+	return max(0, ring.FloorDiv(end-panes+1, c.span)-c.base), ring.FloorDiv(end, c.span) - c.base
 }
 
 func (c *cells) of(hash uint64) *cell {
@@ -58,7 +61,7 @@ func (c *cells) reset() { c.all = nil }
 
 // add adds n to the cell of a hash; false if the cell cannot hold so much.
 func (c *cells) add(hash uint64, pane, n int64) bool {
-	span := floorDiv(pane, c.span) - c.base
+	span := ring.FloorDiv(pane, c.span) - c.base
 	if c.all == nil {
 		c.all = make([]cell, c.most)
 		c.base += span - 3*cellSpans
@@ -137,12 +140,4 @@ func (c *cells) refresh(end int64) {
 	}
 	mean := float64(sum) / float64(len(c.all))
 	c.bar = mean + 2*math.Sqrt(mean)
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // clock is what is known of a sender's clock. The age of a packet, its arrival less
@@ -86,15 +87,15 @@ func (c *clock) add(age time.Duration, at int64) {
 	case at > c.slot:
 		for c.slot < at {
 			c.slot++
-			c.ages[slot(c.slot, clockSlots)] = noAge
+			c.ages[ring.Slot(c.slot, clockSlots)] = noAge
 		}
 		c.least, c.full = noAge, true
 		for i, of := range c.ages {
 			c.least = min(c.least, of)
-			c.full = c.full && (of != noAge || i == int(slot(c.slot, clockSlots)))
+			c.full = c.full && (of != noAge || i == int(ring.Slot(c.slot, clockSlots)))
 		}
 	}
-	newest := &c.ages[slot(c.slot, clockSlots)]
+	newest := &c.ages[ring.Slot(c.slot, clockSlots)]
 	*newest, c.least = min(*newest, age), min(c.least, age)
 }
 

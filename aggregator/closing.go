@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // moveTo brings a rule's windows to a time and closes the panes of which all
@@ -19,7 +20,7 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	for {
 		step := complete
 		for _, v := range r.views {
-			if v.closed == never || v.isIdle() && !d.account.follows(v) {
+			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
 				continue
 			}
 			if next := v.Start(v.closed + 2); next.Before(step) {
@@ -29,7 +30,7 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 		for _, v := range r.views {
 			at := step.Add(ahead)
 			v.advance(v.Index(at))
-			if v.began == never {
+			if v.began == ring.Never {
 				v.began = v.Index(at) + 1
 			}
 			if v.history != nil {
@@ -50,7 +51,7 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 		var next *view
 		for _, v := range r.views {
 			over := v.Index(complete) - 1
-			if v.closed == never || v.isIdle() && !d.account.follows(v) {
+			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
 				v.closed = max(v.closed, over)
 			}
 			d.passOver(r, v, over)
@@ -70,7 +71,7 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 // much later came before them. What cannot be looked at cools nothing.
 func (d *Detector) passOver(r *ruleWatch, v *view, over int64) {
 	kept := min(over, v.now-v.ring+int64(v.Panes)-1) // the newest pane of which that is so
-	if v.now == never || v.closed >= kept {
+	if v.now == ring.Never || v.closed >= kept {
 		return
 	}
 	v.closed = kept

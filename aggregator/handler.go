@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -122,7 +123,7 @@ func (d *Detector) Found(newest time.Time) {
 		}
 		for _, v := range r.views {
 			if newest.IsZero() {
-				v.found(never)
+				v.found(ring.Never)
 			} else {
 				v.found(v.Index(newest))
 			}

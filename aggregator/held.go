@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -76,7 +77,7 @@ func (h *held) note(s *sender, value int64, untold bool, now time.Time) {
 		}
 		s.holding = &holding{sender: s, maxima: make([]maxima, len(h.spans))}
 		for i := range s.holding.maxima {
-			s.holding.maxima[i].newest = never
+			s.holding.maxima[i].newest = ring.Never
 		}
 		h.holding = append(h.holding, s.holding)
 	}
@@ -131,9 +132,9 @@ func (m *maxima) raise(at, value int64) (highest int64) {
 	}
 	for m.newest = max(m.newest, at-heldSlots); m.newest < at; {
 		m.newest++
-		m.values[slot(m.newest, heldSlots)] = 1
+		m.values[ring.Slot(m.newest, heldSlots)] = 1
 	}
-	newest := &m.values[slot(m.newest, heldSlots)]
+	newest := &m.values[ring.Slot(m.newest, heldSlots)]
 	*newest = max(*newest, value)
 	for _, v := range m.values {
 		highest = max(highest, v)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // history is what keys counted in the windows before the present one, in panes
@@ -64,14 +65,14 @@ func (h *history) baseline(w *window, i int32, text []byte, last int64, over boo
 	}
 	windows = hotparam.Fraction{Num: to - from + 1, Den: h.of}
 	hash := w.hash(i)
-	first, end := floorDiv(from, h.per), floorDiv(to, h.per)
+	first, end := ring.FloorDiv(from, h.per), ring.FloorDiv(to, h.per)
 	// For low, only what lies between the two ends for certain.
-	if inner, outer := -floorDiv(-from, h.per), floorDiv(to+1, h.per)-1; outer >= inner {
+	if inner, outer := -ring.FloorDiv(-from, h.per), ring.FloorDiv(to+1, h.per)-1; outer >= inner {
 		low, _ = h.span(hash, text, outer, outer-inner+1)
 	}
 	_, most := h.span(hash, text, end, end-first+1)
 	if over && h.longest && h.held > 0 && most != hotparam.Unknown {
-		early := floorDiv(from-h.straddle(), h.per)
+		early := ring.FloorDiv(from-h.straddle(), h.per)
 		if _, all := h.span(hash, text, end, end-early+1); all != hotparam.Unknown {
 			most = min(most, all-h.held)
 		}

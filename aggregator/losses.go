@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // losses are the packets that went missing, by when that was noticed: what comes
@@ -28,7 +29,7 @@ const lossSlots = 64
 // miss notes n packets that are missing, and tells what found needs to know.
 func (l *losses) miss(n int64, now time.Time) (at int64) {
 	at = tickOf(now)
-	s := &l.noticed[slot(at, lossSlots)]
+	s := &l.noticed[ring.Slot(at, lossSlots)]
 	if s.at != at {
 		if s.n > 0 && s.when.After(l.settled) {
 			l.settled = s.when
@@ -47,7 +48,7 @@ func tickOf(t time.Time) int64 { return hotparam.Window{Pane: Tick}.Index(t) }
 
 // found notes that a packet came after all.
 func (l *losses) found(at int64) {
-	if s := &l.noticed[slot(at, lossSlots)]; s.at == at && s.n > 0 {
+	if s := &l.noticed[ring.Slot(at, lossSlots)]; s.at == at && s.n > 0 {
 		s.n--
 	}
 }

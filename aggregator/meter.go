@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // meter counts a hot key by the tenth of a second, for its rate of late. A window tells
@@ -42,7 +43,7 @@ func (m *meter) turn(at int64) {
 	}
 	for m.newest < at {
 		m.newest++
-		m.counts[slot(m.newest, int64(len(m.counts)))] = 0
+		m.counts[ring.Slot(m.newest, int64(len(m.counts)))] = 0
 	}
 }
 
@@ -51,7 +52,7 @@ func (m *meter) add(when time.Time, n int64) {
 	at := meterSlots.Index(when)
 	m.turn(at)
 	if m.newest-at < int64(len(m.counts)) {
-		m.counts[slot(at, int64(len(m.counts)))] += n
+		m.counts[ring.Slot(at, int64(len(m.counts)))] += n
 	}
 }
 
@@ -66,7 +67,7 @@ func (m *meter) perSecond(complete time.Time) (float64, bool) {
 	sum := int64(0)
 	for at := end - m.span; at < min(end, m.newest+1); at++ {
 		if m.newest-at < int64(len(m.counts)) {
-			sum += m.counts[slot(at, int64(len(m.counts)))]
+			sum += m.counts[ring.Slot(at, int64(len(m.counts)))]
 		}
 	}
 	return float64(sum) / m.length().Seconds(), true

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -199,7 +200,7 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	feeds[1].Found(time.Time{})
 	feeds[1].End(noon, noon, false)
 	feeds[0].End(noon, noon, false)
-	if w := shards[0].detector.rules[0].views[0].window; w.held != 4 || w.lost != never {
+	if w := shards[0].detector.rules[0].views[0].window; w.held != 4 || w.lost != ring.Never {
 		t.Errorf("held %d, lost at %d", w.held, w.lost)
 	}
 }

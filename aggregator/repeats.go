@@ -1,6 +1,9 @@
 package aggregator
 
-import "github.com/hotparam/hotparam"
+import (
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+)
 
 // repeats are, by group, the requests that keys of overlapping rules count once too
 // often when their counts are added up. Keys of one group have the same names, so a
@@ -9,7 +12,7 @@ import "github.com/hotparam/hotparam"
 type repeats struct {
 	panes   int64
 	max     int
-	byGroup map[string]*ring
+	byGroup map[string]*ring.Counts
 	untold  int64 // the newest pane with a count of a group that has no room
 }
 
@@ -17,11 +20,11 @@ type repeats struct {
 const repeatSize = 192
 
 func newRepeats(panes, budget int64) *repeats {
-	return &repeats{panes: panes, max: int(max(1, budget/(repeatSize+8*panes))), byGroup: make(map[string]*ring), untold: never}
+	return &repeats{panes: panes, max: int(max(1, budget/(repeatSize+8*panes))), byGroup: make(map[string]*ring.Counts), untold: ring.Never}
 }
 
 func (r *repeats) restart() *repeats {
-	return &repeats{panes: r.panes, max: r.max, byGroup: make(map[string]*ring), untold: never}
+	return &repeats{panes: r.panes, max: r.max, byGroup: make(map[string]*ring.Counts), untold: ring.Never}
 }
 
 func (r *repeats) used() int64 { return int64(len(r.byGroup)) * (repeatSize + 8*r.panes) }
@@ -38,17 +41,17 @@ func (r *repeats) add(name []byte, pane, n int64) {
 			r.untold = max(r.untold, pane)
 			return
 		}
-		fresh := newRing(r.panes)
+		fresh := ring.New(r.panes)
 		of = &fresh
 		r.byGroup[string(group)] = of
 	}
-	of.add(pane, n)
+	of.Add(pane, n)
 }
 
 // sweep forgets the groups that have no count left.
 func (r *repeats) sweep(now int64) {
 	for group, of := range r.byGroup {
-		if of.last <= now-r.panes {
+		if of.Last <= now-r.panes {
 			delete(r.byGroup, group)
 		}
 	}
@@ -64,9 +67,9 @@ func (r *repeats) most(w *window, group []byte, last int64) int64 {
 	if of == nil && r.untold > last-panes || w.lost > last-panes || lacks == hotparam.Unknown {
 		return hotparam.Unknown
 	}
-	most := lacks + w.hidden.sum(last, panes) + w.held
+	most := lacks + w.hidden.Sum(last, panes) + w.held
 	if of != nil {
-		most += of.sum(last, panes)
+		most += of.Sum(last, panes)
 	}
 	return most
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -65,7 +66,7 @@ func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 		if lost != want {
 			t.Fatalf("%v: lost %d, want %d", arrive, lost, want)
 		}
-		if n := missing.noticed[slot(tickOf(noon), lossSlots)].n; n != want {
+		if n := missing.noticed[ring.Slot(tickOf(noon), lossSlots)].n; n != want {
 			t.Fatalf("%v: %d are missing, want %d", arrive, n, want)
 		}
 	})

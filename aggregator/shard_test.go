@@ -51,8 +51,8 @@ func testSpread(t *testing.T, behind bool) {
 		close(shard.queue)
 		shard.run()
 		w := shard.detector.rules[0].views[0].window
-		if w.hidden.sum(w.now, 1) != 7 || w.held != 9 || w.lost != w.now {
-			t.Errorf("a shard knows of %d hidden, %d held, loss at pane %d", w.hidden.sum(w.now, 1), w.held, w.lost)
+		if w.hidden.Sum(w.now, 1) != 7 || w.held != 9 || w.lost != w.now {
+			t.Errorf("a shard knows of %d hidden, %d held, loss at pane %d", w.hidden.Sum(w.now, 1), w.held, w.lost)
 		}
 		for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
 			text, sum := string(w.name(int32(i))), w.sum(int32(i), w.now)

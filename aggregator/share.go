@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -25,12 +26,12 @@ type groups struct {
 // group is the counts of one group's keys, and how many of them are of requests that
 // have another key of the group: a request counts once.
 type group struct {
-	ring
-	again ring // without panes until there are some
+	ring.Counts
+	again ring.Counts // without panes until there are some
 }
 
-func (g *group) sum(last, panes int64) int64 {
-	return max(0, g.ring.sum(last, panes)-g.again.sum(last, panes))
+func (g *group) Sum(last, panes int64) int64 {
+	return max(0, g.Counts.Sum(last, panes)-g.again.Sum(last, panes))
 }
 
 // groupSize is about what a group takes besides its panes.
@@ -39,7 +40,7 @@ const groupSize = 192
 func newGroups(panes, budget int64, paramsOnly bool) *groups {
 	return &groups{
 		panes: panes, budget: budget, paramsOnly: paramsOnly,
-		byName: make(map[string]*group), all: group{ring: newRing(panes)}, strays: group{ring: newRing(panes), again: newRing(panes)},
+		byName: make(map[string]*group), all: group{Counts: ring.New(panes)}, strays: group{Counts: ring.New(panes), again: ring.New(panes)},
 	}
 }
 
@@ -55,8 +56,8 @@ func (g *groups) add(text []byte, pane, n int64, in InGroup) {
 	switch in {
 	case SurelyInGroup:
 	case MaybeInGroup:
-		g.all.add(pane, n)
-		g.strays.add(pane, n)
+		g.all.Add(pane, n)
+		g.strays.Add(pane, n)
 	default:
 		g.addTo(g.of(text, true), pane, n)
 	}
@@ -73,11 +74,11 @@ func (g *groups) addNamed(name []byte, pane, n int64) {
 }
 
 func (g *groups) addTo(of *group, pane, n int64) {
-	g.all.add(pane, n)
+	g.all.Add(pane, n)
 	if of == nil {
 		of = &g.strays
 	}
-	of.add(pane, n)
+	of.Add(pane, n)
 }
 
 // of is the group of a key; nil if it has none, which create may help.
@@ -93,7 +94,7 @@ func (g *groups) of(text []byte, create bool) *group {
 func (g *groups) named(create bool) *group {
 	of := g.byName[string(g.name)]
 	if of == nil && create && (len(g.byName) == 0 || g.used()+groupSize+8*g.panes <= g.budget) {
-		of = &group{ring: newRing(g.panes)}
+		of = &group{Counts: ring.New(g.panes)}
 		g.byName[string(g.name)] = of
 	}
 	return of
@@ -104,7 +105,7 @@ func (g *groups) takeOffCount(name []byte, pane, n int64, in InGroup) {
 	switch in {
 	case SurelyInGroup:
 	case MaybeInGroup:
-		g.strays.again.add(pane, n)
+		g.strays.again.Add(pane, n)
 	default:
 		g.takeOff(name, pane, n)
 	}
@@ -118,34 +119,34 @@ func (g *groups) takeOff(name []byte, pane, n int64) {
 	if g.name, ok = hotparam.CutAgain(g.name[:0], name); !ok {
 		return
 	}
-	if g.all.again.panes == nil {
-		g.all.again = newRing(g.panes)
+	if g.all.again.IsZero() {
+		g.all.again = ring.New(g.panes)
 	}
-	g.all.again.add(pane, n)
+	g.all.again.Add(pane, n)
 	if string(g.name) == wire.Rest { // of some group, nobody knows which
-		g.strays.again.add(pane, n)
+		g.strays.again.Add(pane, n)
 		return
 	}
 	of := g.named(true)
 	if of == nil {
 		return
 	}
-	if of.again.panes == nil {
+	if of.again.IsZero() {
 		if g.used()+8*g.panes > g.budget {
 			return
 		}
-		of.again = newRing(g.panes)
+		of.again = ring.New(g.panes)
 		g.again++
 	}
-	of.again.add(pane, n)
+	of.again.Add(pane, n)
 }
 
 // sweep forgets the groups that have no count left.
 func (g *groups) sweep(now int64) {
 	for name, of := range g.byName {
-		if of.last <= now-g.panes {
+		if of.Last <= now-g.panes {
 			delete(g.byName, name)
-			if of.again.panes != nil {
+			if !of.again.IsZero() {
 				g.again--
 			}
 		}
@@ -158,21 +159,21 @@ func (g *groups) sweep(now int64) {
 // beyond their keys has the total of all groups on its route.
 func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
-	of, most := g.of(text, false), g.all.sum(last, panes)
-	hidden := w.hidden.sum(last, panes)
+	of, most := g.of(text, false), g.all.Sum(last, panes)
+	hidden := w.hidden.Sum(last, panes)
 	known := true
 	switch {
 	case hotparam.IsMore(text):
 		most = g.onRoute(text, last, panes)
 	case of != nil:
-		most = of.sum(last, panes)
+		most = of.Sum(last, panes)
 	default:
 		known = false
 	}
 	s := w.lacksOfAny(last)
 	if known {
-		low = most - g.strays.again.sum(last, panes)
-		hidden += g.strays.ring.sum(last, panes)
+		low = most - g.strays.again.Sum(last, panes)
+		hidden += g.strays.Counts.Sum(last, panes)
 	}
 	if g.again > 0 { // what takes off a total may be among these
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
@@ -190,7 +191,7 @@ func (g *groups) onRoute(text []byte, last, panes int64) (sum int64) {
 	route := bytes.TrimSuffix(text, hotparam.AppendMore(nil))
 	for name, of := range g.byName {
 		if strings.HasPrefix(name, string(route)) && name != string(text) {
-			sum += of.sum(last, panes)
+			sum += of.Sum(last, panes)
 		}
 	}
 	return sum

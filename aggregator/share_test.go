@@ -94,10 +94,10 @@ func TestTakenOffIsForgotten(t *testing.T) {
 	g.add([]byte("GET /s?p=1"), 1, 8, NotInGroup)
 	g.takeOff([]byte("GET /s?~again&p"), 1, 5) // no room
 	g.takeOff([]byte("GET /s?~again&o"), 1, 5)
-	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.sum(5, 10) != 3 || of.sum(12, 10) != 0 {
+	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.Sum(5, 10) != 3 || of.Sum(12, 10) != 0 {
 		t.Errorf("%+v", of)
 	}
-	if of := g.of([]byte("GET /s?p=2"), false); of == nil || of.sum(5, 10) != 8 {
+	if of := g.of([]byte("GET /s?p=2"), false); of == nil || of.Sum(5, 10) != 8 {
 		t.Errorf("%+v", of)
 	}
 	if len(g.byName) != 2 || g.used() != budget {

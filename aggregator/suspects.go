@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // suspects are the keys that may be hot and cannot be told yet: what was
@@ -77,7 +78,7 @@ func (t *threshold) unseen(x *hotparam.Exception) int64 {
 	if t.Kind != hotparam.Absolute {
 		return t.Rate.N
 	}
-	return t.needs(x, -1, nil, never).maybe
+	return t.needs(x, -1, nil, ring.Never).maybe
 }
 
 // suspect notes that a key may have passed a threshold, and returns what is now

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // totals are the requests of each route, whatever their parameters, that keys of
@@ -18,7 +19,7 @@ type totals struct {
 }
 
 type total struct {
-	ring
+	ring.Counts
 	began int64 // the first pane with a count
 }
 
@@ -43,11 +44,11 @@ func (t *totals) add(text []byte, pane, n int64) {
 		if len(t.byRoute) >= t.max {
 			return
 		}
-		of = &total{newRing(t.panes), pane}
+		of = &total{ring.New(t.panes), pane}
 		t.byRoute[string(route)] = of
 	}
 	of.began = min(of.began, pane)
-	of.ring.add(pane, n)
+	of.Counts.Add(pane, n)
 }
 
 // of returns the total of a key's route; nil: it has none.
@@ -58,7 +59,7 @@ func (t *totals) of(text []byte) *total {
 // sweep forgets the routes that have no count left.
 func (t *totals) sweep(now int64) {
 	for route, of := range t.byRoute {
-		if of.last <= now-t.panes {
+		if of.Last <= now-t.panes {
 			delete(t.byRoute, route)
 		}
 	}
@@ -70,10 +71,10 @@ func (t *total) bounds(w *window, last int64) (low, high int64) {
 	if t == nil {
 		return 0, hotparam.Unknown
 	}
-	low = t.sum(last, int64(w.Panes))
+	low = t.Sum(last, int64(w.Panes))
 	lacks := w.lacksOfAny(last).lacks
 	if w.lost > last-int64(w.Panes) || lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}
-	return low, low + lacks + w.hidden.sum(last, int64(w.Panes)) + w.held
+	return low, low + lacks + w.hidden.Sum(last, int64(w.Panes)) + w.held
 }

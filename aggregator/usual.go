@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // A parameter that is on nearly all requests, or whose count is what it always
@@ -46,7 +47,7 @@ type habitWindow struct {
 // window that ends with a pane.
 func (w *watched) recall(v *view, pane int64) {
 	panes := int64(v.Panes)
-	for end := v.wholeBefore(pane); end-panes+1 > v.now-v.ring && end-panes+1 >= v.began && v.began != never; end -= panes {
+	for end := v.wholeBefore(pane); end-panes+1 > v.now-v.ring && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
 		w.learnWindow(v, end)
 	}
 }
@@ -63,21 +64,21 @@ func (w *watched) learnWindow(v *view, end int64) {
 
 // window is the place of the whole window that ends with a pane.
 func (h *habit) window(v *view, end int64) *habitWindow {
-	number, size := floorDiv(end, int64(v.Panes)), int64(len(h.windows))
-	return &h.windows[number-floorDiv(number, size)*size]
+	number := ring.FloorDiv(end, int64(v.Panes))
+	return &h.windows[ring.Slot(number, int64(len(h.windows)))]
 }
 
 // isWhole reports whether the window that ends with a pane lies between multiples
 // of its length.
 func (v *view) isWhole(end int64) bool {
-	return floorDiv(end+1, int64(v.Panes))*int64(v.Panes) == end+1
+	return ring.FloorDiv(end+1, int64(v.Panes))*int64(v.Panes) == end+1
 }
 
 // wholeBefore is the last pane of the newest whole window before the one that
 // ends with a pane.
 func (v *view) wholeBefore(end int64) int64 {
 	panes := int64(v.Panes)
-	return floorDiv(end-panes+1, panes)*panes - 1
+	return ring.FloorDiv(end-panes+1, panes)*panes - 1
 }
 
 // isOnNearlyAll reports whether low counts are nine tenths of the route's requests
@@ -97,7 +98,7 @@ type mean struct {
 }
 
 func (w *watched) mean(v *view, pane int64) (m mean) {
-	panes, began := int64(v.Panes), int64(never)
+	panes, began := int64(v.Panes), int64(ring.Never)
 	if t := v.totals.of([]byte(w.text)); t != nil {
 		began = t.began
 	}
@@ -105,7 +106,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 	m.highKnown, m.byShare = true, true
 	end := v.wholeBefore(pane)
 	for range BaselineWindows {
-		if v.began == never || end-panes+1 < v.began {
+		if v.began == ring.Never || end-panes+1 < v.began {
 			break
 		}
 		seen++
@@ -174,7 +175,7 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	case byShare && m.known:
 		return w.byShare && m.byShare
 	case byShare: // nothing was seen before the present window
-		return w.byShare && v.began != never && pane-int64(v.Panes)+1 >= v.began
+		return w.byShare && v.began != ring.Never && pane-int64(v.Panes)+1 >= v.began
 	}
 	return m.known && high != hotparam.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // Decision is what a detector decides about a key.
@@ -102,7 +103,7 @@ func (a *accountant) see(r *ruleWatch, c *Count) {
 		if last, ok := a.busy[v]; !ok || pane > last {
 			a.busy[v] = pane
 		}
-		if v.closed == never {
+		if v.closed == ring.Never {
 			v.closed = v.Index(c.When) - 1
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // ruleWatch finds the hot keys of one rule.
@@ -141,7 +142,7 @@ func (v *view) open(budget int64, late time.Duration) {
 	for _, t := range v.thresholds {
 		v.least = min(v.least, t.least())
 	}
-	v.began, v.newest, v.closed, v.busy = never, never, never, never
+	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	v.hide(0)
 }
 
@@ -157,13 +158,13 @@ func (v *view) restart() {
 	if v.totals != nil {
 		v.totals, v.repeats = v.totals.restart(), v.repeats.restart()
 	}
-	v.began, v.newest, v.closed, v.busy = never, never, never, never
+	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	v.hide(0)
 }
 
 // isSetBack tells whether the clock went back by more than all that is kept.
 func (v *view) isSetBack(now time.Time) bool {
-	return v.now != never && v.Index(now) <= v.now-v.ring
+	return v.now != ring.Never && v.Index(now) <= v.now-v.ring
 }
 
 // hide notes how much can be hidden of a key, and so from which count on one may
@@ -187,7 +188,7 @@ func (w *window) hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
 // atMost is the most that a key can have in the window that ends with a pane, of
 // what was not lost on the way.
 func (w *window) atMost(hash uint64, text []byte, end int64) int64 {
-	most := w.held + w.hidden.sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
+	most := w.held + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
 	if at := w.lookup(hash, text); at != 0 {
 		most += w.total(w.arena.unit(at), end, int64(w.Panes))
 	}

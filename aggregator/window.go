@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // window counts the keys of one rule in one shard over the rule's window. Every
@@ -24,11 +25,11 @@ type window struct {
 	names names
 	cells cells
 
-	now    int64 // newest pane, by the clock or by a count
-	hidden ring  // what collectors dropped of any key
-	held   int64 // what collectors hold back of any key in a window, for now
-	untold int64 // part of it that they do not tell of groups
-	lost   int64 // newest pane of which something is not known
+	now    int64       // newest pane, by the clock or by a count
+	hidden ring.Counts // what collectors dropped of any key
+	held   int64       // what collectors hold back of any key in a window, for now
+	untold int64       // part of it that they do not tell of groups
+	lost   int64       // newest pane of which something is not known
 
 	missing *missing // what was lost on the way and is bounded; nil: nothing
 	rule    int      // in it
@@ -54,7 +55,6 @@ const (
 	victims = 16
 	// sweeps is in how many seconds all entries are looked at for what is over.
 	sweeps = 16
-	never  = -1 << 62
 )
 
 // paneCache remembers the pane of an instant: packets have many counts of one.
@@ -66,8 +66,8 @@ type paneCache struct {
 // newWindow makes a window that holds at most budget bytes. grace is how many
 // panes a count may come late beyond the window.
 func newWindow(shape hotparam.Window, grace int64, budget int64) *window {
-	w := &window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: never, lost: never, overflow: never}
-	w.hidden = newRing(w.ring)
+	w := &window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, overflow: ring.Never}
+	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)
 	w.cache = paneCache{pane: w.Index(time.Time{})}
 	// A quarter of the budget is set aside for the cells, which are needed when
@@ -108,7 +108,7 @@ func (w *window) advance(pane int64) {
 	if pane <= w.now {
 		return
 	}
-	if pane-w.now > 1<<31 && w.now != never {
+	if pane-w.now > 1<<31 && w.now != ring.Never {
 		w.forget(pane)
 	}
 	w.now = pane

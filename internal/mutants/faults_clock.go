@@ -20,7 +20,7 @@ var clockFaults = []Fault{
 	},
 	{
 		Name: "a clock's offset is never forgotten", File: "aggregator/clock.go",
-		Old: "\t\t\tc.ages[slot(c.slot, clockSlots)] = noAge\n", New: "",
+		Old: "\t\t\tc.ages[ring.Slot(c.slot, clockSlots)] = noAge\n", New: "",
 		Test: "TestClocks",
 	},
 	{

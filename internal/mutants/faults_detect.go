@@ -93,7 +93,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a share's total forgets strays", File: "aggregator/share.go",
-		Old: "hidden += g.strays.ring.sum(last, panes)", New: "",
+		Old: "hidden += g.strays.Counts.Sum(last, panes)", New: "",
 		Test: "TestSharesCountWhatHasNoGroup",
 	},
 	{
@@ -128,7 +128,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a share's total is forgotten", File: "aggregator/share.go",
-		Old: "of.add(pane, n)", New: "",
+		Old: "of.Add(pane, n)", New: "",
 		Test: "TestEnterIsExact",
 	},
 	{
