@@ -23,13 +23,14 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
-	"aggregator":          {"hotparam", "wire", "aggregator/internal/ring", "internal/openfiles"},
+	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/openfiles"},
 	"hotkeys":             {"hotparam", "wire", "internal/secret"},
 
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
+	"aggregator/decode":         {"hotparam", "wire", "aggregator/internal/ring"},
 	"aggregator/internal/ring":  nil,
-	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
-	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
+	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode"},
+	"aggregator/graphitesource": {"hotparam", "wire", "aggregator", "aggregator/decode"},
 	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},
 	"limiter/internal/breaker":  nil,
 	"middleware":                {"hotparam", "wire", "collector", "hotkeys", "limiter"},
@@ -55,10 +56,10 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
-	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "internal/accesslog", "internal/exact"},
+	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
@@ -80,7 +81,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 

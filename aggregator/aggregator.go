@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -28,7 +29,7 @@ type Config struct {
 	Readers int
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
-	// Canonical is [Decoder.Canonical].
+	// Canonical is [decode.Decoder.Canonical].
 	Canonical bool
 	// Memory is how many bytes the windows of all shards and the accounts of keys may
 	// hold; 0 is [DefaultMemory].
@@ -36,10 +37,10 @@ type Config struct {
 	// Shards is how many goroutines share the keys; 0: one for each processor,
 	// at most 8.
 	Shards int
-	// Lag is how long counts are on their way; 0 is [DefaultLag].
+	// Lag is how long counts are on their way; 0 is [decode.DefaultLag].
 	Lag time.Duration
 	// Trust is whose packets are believed; nil: all.
-	Trust *Trust
+	Trust *decode.Trust
 	// Log gets a line for each instance whose clock is off; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -72,11 +73,11 @@ func (c *Config) validate() error {
 // Aggregator reads counts from all instances and publishes which keys are hot.
 type Aggregator struct {
 	listener *listener
-	decoders []*Decoder // by reader
+	decoders []*decode.Decoder // by reader
 	shards   *Shards
 
 	publisher Publisher
-	clocks    *ClockLog
+	clocks    *decode.ClockLog
 }
 
 // New makes an aggregator and opens its sockets, so that counts queue from now
@@ -95,7 +96,7 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 		c.Shards = min(8, runtime.GOMAXPROCS(0))
 	}
 	if c.Lag == 0 {
-		c.Lag = DefaultLag
+		c.Lag = decode.DefaultLag
 	}
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -104,11 +105,11 @@ func New(ctx context.Context, c Config) (*Aggregator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Aggregator{listener: listener, publisher: c.Publisher, clocks: NewClockLog(c.Log)}
+	a := &Aggregator{listener: listener, publisher: c.Publisher, clocks: decode.NewClockLog(c.Log)}
 	readers := len(listener.readers())
 	windows, accounts := SplitMemory(c.Memory)
 	for i := range readers {
-		a.decoders = append(a.decoders, NewDecoder(c.Rules, c.Encoding))
+		a.decoders = append(a.decoders, decode.NewDecoder(c.Rules, c.Encoding))
 		if i == 0 {
 			a.decoders[0].Believe(c.Trust)
 			a.decoders[0].LimitAccounts(accounts)
@@ -164,7 +165,7 @@ func (a *Aggregator) tellInstances(ctx context.Context) {
 // most a second old.
 type Stats struct {
 	Listener ListenerStats
-	Decoder  DecoderStats
+	Decoder  decode.Stats
 	Detector DetectorStats
 }
 

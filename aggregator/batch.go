@@ -1,6 +1,9 @@
 package aggregator
 
-import "time"
+import (
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"time"
+)
 
 // batch is what one read of the source brings a shard. What the counts of a
 // packet have in common is kept once, the texts in one buffer.
@@ -12,12 +15,12 @@ type batch struct {
 	counts   []count
 	samples  []sample // of the counts
 	text     []byte
-	origins  []Origin
-	heldBack []HeldBack
+	origins  []decode.Origin
+	heldBack []decode.HeldBack
 	hidden   []hidden
 	held     []bound
 	losses   []loss
-	missing  []Gap
+	missing  []decode.Gap
 	spared   []spared
 	healed   []healed
 	moved    []moved
@@ -27,7 +30,7 @@ type batch struct {
 type packet struct {
 	when     time.Time
 	instance string
-	inGroup  InGroup
+	inGroup  decode.InGroup
 	start    int // its first count
 }
 
@@ -73,13 +76,13 @@ type spared struct {
 
 // healed is a count of a packet that is missing; its text is its own.
 type healed struct {
-	Count
+	decode.Count
 	until time.Time // it can be of
 }
 
 // moved is a count that was healed between two times before.
 type moved struct {
-	Count
+	decode.Count
 	from, to time.Time
 }
 
@@ -99,14 +102,14 @@ func (b *batch) empty() bool {
 }
 
 // begin makes ready for the counts of a packet.
-func (b *batch) begin(c *Count) {
+func (b *batch) begin(c *decode.Count) {
 	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
 		b.packets = b.packets[:n-1] // it had none here
 	}
 	b.packets = append(b.packets, packet{c.When, c.Instance, c.InGroup, len(b.counts)})
 }
 
-func (b *batch) add(c *Count) {
+func (b *batch) add(c *decode.Count) {
 	if c.Estimated {
 		b.samples = append(b.samples, sample{len(b.counts), c.Seen})
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Publisher takes what the detector finds. Its methods are called from several
@@ -30,7 +31,7 @@ type DetectorConfig struct {
 	// by the rules; 0 is [DefaultMemory].
 	Memory int64
 	// Grace is how much later than a window counts may come and still be
-	// placed; 0 is [DefaultGrace].
+	// placed; 0 is [decode.DefaultGrace].
 	Grace time.Duration
 	// Lag is how long counts are on their way: a key cools by what is known of
 	// the time before the lag. 0 is for callers that bring counts in order.
@@ -80,7 +81,7 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.Memory = DefaultMemory
 	}
 	if c.Grace == 0 {
-		c.Grace = DefaultGrace
+		c.Grace = decode.DefaultGrace
 	}
 	if c.RateSpan == 0 {
 		c.RateSpan = DefaultRateSpan
@@ -92,7 +93,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	d := &Detector{
 		publisher: c.Publisher, lag: c.Lag, rateSpan: c.RateSpan, onVerdict: c.OnVerdict,
 		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
-		missing: newMissing(), keep: Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
+		missing: newMissing(), keep: decode.Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
 	}
 	hot := int64(0)
 	for i := range c.Rules.Rules {

@@ -5,7 +5,7 @@
 //	source ─► decoder ─► shard by key hash ─► windows ─► detector ─► Publisher
 //
 // A source (our own StatsD listener, with a reader for each socket) reads packets,
-// the decoder turns them into [Count]s with the time that their meta line names, by
+// the decoder turns them into [decode.Count]s with the time that their meta line names, by
 // our clock, and whoever has a shard of the keys, for a batch at a time, keeps each
 // key's window in panes and evaluates the key's rule on every add.
 //

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -32,7 +33,7 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := NewDecoder(decoderRules(), wire.Plain)
+	d := decode.NewDecoder(decoderRules(), wire.Plain)
 	out := newFeeds(newTestShards(1, newRecorder(), decoderRules()), decoderRules())[0]
 	out.Begin()
 	d.Packet([]byte("any:1|c"), time.Now(), out) // of a sender that would not tell

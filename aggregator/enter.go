@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // reach is an entry that a count was added to, its highest count of the windows
@@ -15,7 +16,7 @@ type reach struct {
 
 // reached looks at a key whose count is near a threshold, or that is hot or
 // suspect.
-func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
+func (d *Detector) reached(r *ruleWatch, v *view, c *decode.Count, at reach) {
 	w := v.watched(at.i)
 	if w == nil {
 		if at.low < v.level {

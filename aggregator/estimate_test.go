@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,7 +19,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	rule := hotRule("terms", 100, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out, rules := newRecorder(), testRules(rule)
-	detector, d := NewDetector(DetectorConfig{Rules: rules, Publisher: out}), NewDecoder(rules, wire.Plain)
+	detector, d := NewDetector(DetectorConfig{Rules: rules, Publisher: out}), decode.NewDecoder(rules, wire.Plain)
 	key := hotparam.Key{Rule: "terms", Text: "k"}
 	line := func(text string, at time.Duration) {
 		d.Packet([]byte("shop.terms.hot_param."+text), noon.Add(at), detector)
@@ -120,7 +121,7 @@ func TestShardsHearOfSamples(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		out, rules := newRecorder(), testRules(hotRule("terms", 10, time.Second))
 		shards := newTestShards(2, out, rules)
-		s, d := newFeeds(shards, rules)[0], NewDecoder(rules, wire.Plain)
+		s, d := newFeeds(shards, rules)[0], decode.NewDecoder(rules, wire.Plain)
 		var lines strings.Builder
 		for k := range 20 {
 			rate := ""

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Feed is the [Handler] of one reader: it gives each shard its part of what that reads. What
+// Feed is the [decode.Handler] of one reader: it gives each shard its part of what that reads. What
 // a reader hands over stands between Begin and End. A Feed is used by one goroutine at a
 // time, and shares the shards with the others.
 type Feed struct {
@@ -43,10 +44,10 @@ func (f *Feed) Begin() {
 // End hands over what one read brought. Its first packet arrived at arrived, and
 // nothing that came to the reader before now is missing. The caller works it off
 // itself, unless it is behind or the shard has work still. It is to be called at least
-// each [Tick], with nothing if nothing came, so that all shards know the time.
+// each [decode.Tick], with nothing if nothing came, so that all shards know the time.
 func (f *Feed) End(arrived, now time.Time, behind bool) {
 	since := now.Sub(f.told)
-	all := since >= Tick || since < 0
+	all := since >= decode.Tick || since < 0
 	if all {
 		f.told = now
 	}
@@ -67,11 +68,11 @@ func (f *Feed) End(arrived, now time.Time, behind bool) {
 	}
 }
 
-// Count implements [Handler].
-func (f *Feed) Count(c Count) { f.packet([]Count{c}) }
+// Count implements [decode.Handler].
+func (f *Feed) Count(c decode.Count) { f.Counts([]decode.Count{c}) }
 
-// packet takes the counts of a packet.
-func (f *Feed) packet(counts []Count) {
+// Counts takes the counts of a packet.
+func (f *Feed) Counts(counts []decode.Count) {
 	if len(counts) == 0 {
 		return
 	}
@@ -92,14 +93,14 @@ func (f *Feed) place(rule int, hash uint64) int {
 	return int(hash>>56) * len(f.shards) >> 8 // the windows' indexes and cells take lower bits
 }
 
-// Hidden implements [Handler].
+// Hidden implements [decode.Handler].
 func (f *Feed) Hidden(when time.Time, n int64) {
 	for _, b := range f.batches {
 		b.hidden = append(b.hidden, hidden{when, n})
 	}
 }
 
-// Held implements [Handler]. As Lost and Found it is called with the senders' lock
+// Held implements [decode.Handler]. As Lost and Found it is called with the senders' lock
 // held, so turns are the order in which things became known.
 func (f *Feed) Held(rule int, n, untold int64) {
 	turn := f.turns.Add(1)
@@ -108,14 +109,14 @@ func (f *Feed) Held(rule int, n, untold int64) {
 	}
 }
 
-// HeldBack implements [Handler].
-func (f *Feed) HeldBack(x HeldBack) {
+// HeldBack implements [decode.Handler].
+func (f *Feed) HeldBack(x decode.HeldBack) {
 	x.Group = bytes.Clone(x.Group)
 	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
 	b.heldBack = append(b.heldBack, x)
 }
 
-// Lost implements [Handler].
+// Lost implements [decode.Handler].
 func (f *Feed) Lost(when time.Time) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {
@@ -123,7 +124,7 @@ func (f *Feed) Lost(when time.Time) {
 	}
 }
 
-// Found implements [Handler].
+// Found implements [decode.Handler].
 func (f *Feed) Found(newest time.Time) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {
@@ -131,35 +132,35 @@ func (f *Feed) Found(newest time.Time) {
 	}
 }
 
-// Missing implements [Handler]. A gap only becomes smaller, so the order does not matter.
-func (f *Feed) Missing(g Gap) {
+// Missing implements [decode.Handler]. A gap only becomes smaller, so the order does not matter.
+func (f *Feed) Missing(g decode.Gap) {
 	for _, b := range f.batches {
 		b.missing = append(b.missing, g)
 	}
 }
 
-// Spare implements [Handler].
+// Spare implements [decode.Handler].
 func (f *Feed) Spare(gap uint64, rule int, hash uint64, known bool) {
 	b := f.batches[f.place(rule, hash)]
 	b.spared = append(b.spared, spared{gap, hash, rule, known})
 }
 
-// Healed implements [Handler].
-func (f *Feed) Healed(c Count, until time.Time) {
+// Healed implements [decode.Handler].
+func (f *Feed) Healed(c decode.Count, until time.Time) {
 	b := f.batches[f.place(c.Rule, c.Hash)]
 	c.Text = bytes.Clone(c.Text)
 	b.healed = append(b.healed, healed{c, until})
 }
 
-// Moved implements [Handler].
-func (f *Feed) Moved(c Count, from, to time.Time) {
+// Moved implements [decode.Handler].
+func (f *Feed) Moved(c decode.Count, from, to time.Time) {
 	b := f.batches[f.place(c.Rule, c.Hash)]
 	c.Text = bytes.Clone(c.Text)
 	b.moved = append(b.moved, moved{c, from, to})
 }
 
-// Origin implements [OriginHandler].
-func (f *Feed) Origin(o Origin) {
+// Origin implements [decode.OriginHandler].
+func (f *Feed) Origin(o decode.Origin) {
 	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
 	b := f.batches[f.place(o.Rule, o.Hash)]
 	b.origins = append(b.origins, o)

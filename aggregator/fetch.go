@@ -1,5 +1,7 @@
 package aggregator
 
+import "github.com/hotparam/hotparam/aggregator/decode"
+
 const (
 	// fetchAhead is how many counts' places in memory are read before they are
 	// counted: the places do not depend on each other, so the processor waits for
@@ -23,8 +25,8 @@ func (d *Detector) fetch(rule int, hash uint64, from int) {
 	}
 }
 
-// packet takes the counts of a packet.
-func (d *Detector) packet(counts []Count) {
+// Counts takes the counts of a packet.
+func (d *Detector) Counts(counts []decode.Count) {
 	for len(counts) > 0 {
 		n := min(len(counts), fetchAhead)
 		for i := range counts[:n] {

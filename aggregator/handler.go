@@ -4,14 +4,15 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Count implements [Handler].
-func (d *Detector) Count(c Count) { d.count(&c) }
+// Count implements [decode.Handler].
+func (d *Detector) Count(c decode.Count) { d.count(&c) }
 
-func (d *Detector) count(c *Count) {
+func (d *Detector) count(c *decode.Count) {
 	r := d.rules[c.Rule]
 	if r == nil || (r.shares || r.overlaps) && r.takeOff(c) {
 		return
@@ -46,13 +47,13 @@ func (d *Detector) count(c *Count) {
 }
 
 // countTotal counts requests of a route.
-func (r *ruleWatch) countTotal(c *Count) {
+func (r *ruleWatch) countTotal(c *decode.Count) {
 	for _, v := range r.views {
 		v.totals.add(c.Text, v.pane(c.When), c.N)
 	}
 }
 
-// Hidden implements [Handler].
+// Hidden implements [decode.Handler].
 func (d *Detector) Hidden(when time.Time, n int64) {
 	for _, r := range d.rules {
 		if r == nil {
@@ -68,7 +69,7 @@ func (d *Detector) Hidden(when time.Time, n int64) {
 	}
 }
 
-// Held implements [Handler].
+// Held implements [decode.Handler].
 func (d *Detector) Held(rule int, bound, untold int64) {
 	r := d.rules[rule]
 	if r == nil {
@@ -84,8 +85,8 @@ func (d *Detector) Held(rule int, bound, untold int64) {
 	}
 }
 
-// HeldBack implements [Handler].
-func (d *Detector) HeldBack(x HeldBack) {
+// HeldBack implements [decode.Handler].
+func (d *Detector) HeldBack(x decode.HeldBack) {
 	r := d.rules[x.Rule]
 	if r == nil {
 		return
@@ -103,7 +104,7 @@ func (d *Detector) HeldBack(x HeldBack) {
 	}
 }
 
-// Lost implements [Handler].
+// Lost implements [decode.Handler].
 func (d *Detector) Lost(when time.Time) {
 	for _, r := range d.rules {
 		if r == nil {
@@ -115,7 +116,7 @@ func (d *Detector) Lost(when time.Time) {
 	}
 }
 
-// Found implements [Handler].
+// Found implements [decode.Handler].
 func (d *Detector) Found(newest time.Time) {
 	for _, r := range d.rules {
 		if r == nil {
@@ -131,18 +132,18 @@ func (d *Detector) Found(newest time.Time) {
 	}
 }
 
-// Missing implements [Handler].
-func (d *Detector) Missing(g Gap) { d.missing.add(g) }
+// Missing implements [decode.Handler].
+func (d *Detector) Missing(g decode.Gap) { d.missing.add(g) }
 
-// Spare implements [Handler].
+// Spare implements [decode.Handler].
 func (d *Detector) Spare(gap uint64, rule int, hash uint64, known bool) {
 	if d.rules[rule] != nil {
 		d.missing.spare(gap, missingKey{hash, rule}, known)
 	}
 }
 
-// Healed implements [Handler].
-func (d *Detector) Healed(c Count, until time.Time) {
+// Healed implements [decode.Handler].
+func (d *Detector) Healed(c decode.Count, until time.Time) {
 	r := d.rules[c.Rule]
 	if r == nil {
 		return
@@ -160,8 +161,8 @@ func (d *Detector) Healed(c Count, until time.Time) {
 	}
 }
 
-// Moved implements [Handler].
-func (d *Detector) Moved(c Count, from, to time.Time) {
+// Moved implements [decode.Handler].
+func (d *Detector) Moved(c decode.Count, from, to time.Time) {
 	r := d.rules[c.Rule]
 	if r == nil {
 		return
@@ -185,15 +186,15 @@ func (d *Detector) Moved(c Count, from, to time.Time) {
 			v.history.take(c.Hash, c.Text, v.history.Index(from), c.N)
 		}
 		if v.groups != nil {
-			v.groups.add(c.Text, v.Index(from), -c.N, NotInGroup)
+			v.groups.add(c.Text, v.Index(from), -c.N, decode.NotInGroup)
 		}
 	}
 	d.count(&c)
 }
 
-// Origin implements [OriginHandler]. What is told of a key that is not hot, no more or
+// Origin implements [decode.OriginHandler]. What is told of a key that is not hot, no more or
 // not yet, is passed over.
-func (d *Detector) Origin(o Origin) {
+func (d *Detector) Origin(o decode.Origin) {
 	r := d.rules[o.Rule]
 	if r == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
@@ -21,10 +22,10 @@ type history struct {
 }
 
 func newHistory(w hotparam.Window, grace, budget int64) *history {
-	h := &history{of: int64(w.Panes), per: int64(w.Panes+BaselineWindows-1) / BaselineWindows, began: math.MaxInt64}
+	h := &history{of: int64(w.Panes), per: int64(w.Panes+decode.BaselineWindows-1) / decode.BaselineWindows, began: math.MaxInt64}
 	wide := hotparam.Window{
 		Pane:  w.Pane * time.Duration(h.per),
-		Panes: int((BaselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
+		Panes: int((decode.BaselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
 	}
 	h.window = newWindow(wide, (grace+h.per-1)/h.per+1, budget)
 	h.nameFrom(math.MaxInt64) // its keys are found by their hash
@@ -37,7 +38,7 @@ func (h *history) restart() *history {
 	return &fresh
 }
 
-func (h *history) count(c *Count) { h.add(c.Hash, c.Text, h.pane(c.When), c.N) }
+func (h *history) count(c *decode.Count) { h.add(c.Hash, c.Text, h.pane(c.When), c.N) }
 
 // tick tells what time it is; pane is that of the window.
 func (h *history) tick(now time.Time, pane int64) {
@@ -59,7 +60,7 @@ func (h *history) straddle() int64 { return h.of + h.of/8 + 1 }
 // no claim. Then what a flood can hide of a key is what it counted just before.
 func (h *history) baseline(w *window, i int32, text []byte, last int64, over bool) (low, high int64, windows hotparam.Fraction) {
 	to := last - h.of
-	from := max(to-BaselineWindows*h.of+1, h.began, w.lost+1)
+	from := max(to-decode.BaselineWindows*h.of+1, h.began, w.lost+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.of {
 		return 0, hotparam.Unknown, hotparam.Fraction{Num: 1, Den: 1}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
@@ -24,7 +25,7 @@ var meterSlots = hotparam.Window{Pane: meterSlot}
 
 // meterSlack is how many slots are kept besides the span: counts come late, and what is
 // looked at is over by the lag.
-const meterSlack = int64(DefaultGrace / meterSlot)
+const meterSlack = int64(decode.DefaultGrace / meterSlot)
 
 func newMeter(span time.Duration, now time.Time) *meter {
 	slots := max(1, int64((span+meterSlot-1)/meterSlot))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // missing is what is known of counts that were lost on the way, in one shard: how many
@@ -48,15 +49,15 @@ type missingGap struct {
 	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
 	loose, booked int64
 	heldBack      int64 // of groups
-	byRule        []RuleGap
+	byRule        []decode.RuleGap
 }
 
 // of is how much of a rule is missing.
-func (x *missingGap) of(rule int) RuleGap {
+func (x *missingGap) of(rule int) decode.RuleGap {
 	if x.byRule == nil {
-		return RuleGap{x.loose, x.booked}
+		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
 	}
-	return RuleGap{min(x.loose, x.byRule[rule].Loose), min(x.booked, x.byRule[rule].Booked)}
+	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
 }
 
 type missingKey struct {
@@ -93,7 +94,7 @@ func newMissing() *missing {
 }
 
 // add takes a gap, or that it is smaller than it was.
-func (m *missing) add(g Gap) {
+func (m *missing) add(g decode.Gap) {
 	m.changes++
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
@@ -125,7 +126,7 @@ func (m *missing) add(g Gap) {
 }
 
 // lessByRule notes how much is missing of each rule at most.
-func (x *missingGap) lessByRule(of []RuleGap) {
+func (x *missingGap) lessByRule(of []decode.RuleGap) {
 	switch {
 	case of == nil:
 		return
@@ -133,9 +134,9 @@ func (x *missingGap) lessByRule(of []RuleGap) {
 		x.byRule = of
 		return
 	}
-	less := make([]RuleGap, len(of)) // what was told is others' too
+	less := make([]decode.RuleGap, len(of)) // what was told is others' too
 	for rule, was := range x.byRule {
-		less[rule] = RuleGap{min(was.Loose, of[rule].Loose), min(was.Booked, of[rule].Booked)}
+		less[rule] = was.Min(of[rule])
 	}
 	x.byRule = less
 }
@@ -261,7 +262,7 @@ func (m *missing) unheal(key missingKey, from, to time.Time, n int64, placed boo
 // lose notes n counts that are missing, of whatever key.
 func (m *missing) lose(from, to time.Time, n int64) {
 	m.unnamed--
-	m.add(Gap{ID: m.unnamed, From: from, To: to, Loose: n})
+	m.add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
 }
 
 // lacks is how many counts of a key a window from start to before end may lack, or

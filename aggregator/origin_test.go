@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,7 +19,7 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 1, Parts: 2}), 1),
 	}
 	feed := newFeeds(shards, rules)[0]
-	d := NewDecoder(rules, wire.Plain)
+	d := decode.NewDecoder(rules, wire.Plain)
 	prefix := rules.Rules[0].CountPrefix(rules.Namespace)
 	packet := func(now time.Time, lines ...string) {
 		feed.Begin()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // origins are the instances that a hot key's counts come from, by the Space-
@@ -75,7 +76,7 @@ func (s summary) count(name string) (count, over int64) {
 }
 
 // tally notes a count of a hot key, and where it comes from.
-func (w *watched) tally(c *Count) {
+func (w *watched) tally(c *decode.Count) {
 	if w.by == nil {
 		return
 	}

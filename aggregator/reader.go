@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"net"
 	"net/netip"
 	"os"
@@ -42,7 +43,7 @@ func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, erro
 }
 
 // run implements reader. Each read's packets are decoded and spread over the shards.
-func (r *packetReader) run(ctx context.Context, d *Decoder, out *Feed) error {
+func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out *Feed) error {
 	stop := context.AfterFunc(ctx, func() { _ = r.conn.SetReadDeadline(time.Now()) })
 	defer stop()
 	if _, isUDP := r.conn.(*net.UDPConn); isUDP && d.WantsPeer() {
@@ -76,7 +77,7 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *Feed) error {
 				size = 0
 			}
 		}
-		if now.Sub(checked).Abs() >= Tick {
+		if now.Sub(checked).Abs() >= decode.Tick {
 			checked = now
 			r.check(d, now, out)
 		}
@@ -114,7 +115,7 @@ func (r *packetReader) run(ctx context.Context, d *Decoder, out *Feed) error {
 // wait sets how long reads wait, unless ctx has ended: the shards hear of the
 // time when no packets come, too.
 func (r *packetReader) wait(ctx context.Context) {
-	_ = r.conn.SetReadDeadline(time.Now().Add(Tick))
+	_ = r.conn.SetReadDeadline(time.Now().Add(decode.Tick))
 	if ctx.Err() != nil {
 		_ = r.conn.SetReadDeadline(time.Now())
 	}
@@ -131,7 +132,7 @@ func (r *packetReader) whole(packet []byte) []byte {
 
 // check asks the system what it has dropped. Senders of other makes number nothing,
 // so that it is not known in any other way that counts are missing.
-func (r *packetReader) check(d *Decoder, now time.Time, out *Feed) {
+func (r *packetReader) check(d *decode.Decoder, now time.Time, out *Feed) {
 	if n := r.drops.since(r.conn); n > 0 {
 		r.stats.dropped.Add(n)
 		d.Dropped(now, out)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -27,16 +28,16 @@ func TestReadersShareTheShards(t *testing.T) {
 		out := newRecorder()
 		var shards []*shard
 		for range parts {
-			shards = append(shards, newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), readers))
+			shards = append(shards, newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: decode.DefaultLag}), readers))
 		}
 		var running sync.WaitGroup
 		for _, s := range shards {
 			running.Go(s.run)
 		}
 		feeds := newFeeds(shards, rules)
-		var decoders []*Decoder
+		var decoders []*decode.Decoder
 		for range feeds {
-			decoders = append(decoders, NewDecoder(rules, wire.Plain))
+			decoders = append(decoders, decode.NewDecoder(rules, wire.Plain))
 		}
 		// What comes in each 100 ms for 4 s is read by one reader or another, and at
 		// most 1.5 s after what another has read.
@@ -130,10 +131,10 @@ func TestReadersAtTheSameTime(t *testing.T) {
 	for _, s := range shards {
 		running.Go(s.run)
 	}
-	first := NewDecoder(rules, wire.Plain)
+	first := decode.NewDecoder(rules, wire.Plain)
 	for r, feed := range newFeeds(shards, rules) {
-		d := NewDecoder(rules, wire.Plain)
-		d.senders = first.senders
+		d := decode.NewDecoder(rules, wire.Plain)
+		d.ShareSenders(first)
 		reading.Go(func() {
 			for i := range rounds {
 				now := noon.Add(time.Duration(i) * time.Millisecond)
@@ -158,7 +159,7 @@ func TestReadersAtTheSameTime(t *testing.T) {
 		}
 	}
 	// All have heard the last word about what is held back.
-	want := first.senders.held.spans[0].told[0]
+	const want = readers * 2 * (3 - 1)
 	for _, s := range shards {
 		if held := s.detector.rules[0].views[0].held; held != want {
 			t.Errorf("a shard takes %d to be held back, want %d", held, want)
@@ -170,10 +171,10 @@ func TestReadersAtTheSameTime(t *testing.T) {
 func TestReaderThatHasNotBegun(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
+	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: decode.DefaultLag}), 2)
 	feeds := newFeeds([]*shard{s}, rules)
 	feeds[0].Begin()
-	feeds[0].Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: noon})
+	feeds[0].Count(decode.Count{Hash: 1, Text: []byte("k"), N: 5, When: noon})
 	feeds[0].End(noon, noon, false)
 	for _, late := range []time.Duration{time.Minute, 2 * time.Minute} {
 		feeds[0].Begin()
@@ -209,12 +210,12 @@ func TestShardsHearTheLastWord(t *testing.T) {
 func TestReaderThatLagsRestartsNothing(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
+	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: decode.DefaultLag}), 2)
 	feeds := newFeeds([]*shard{s}, rules)
 	read := func(reader int, after time.Duration, n int64) {
 		feeds[reader].Begin()
 		if n > 0 {
-			feeds[reader].Count(Count{Hash: 1, Text: []byte("k"), N: n, When: noon.Add(after)})
+			feeds[reader].Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: noon.Add(after)})
 		}
 		feeds[reader].End(noon.Add(after), noon.Add(after), false)
 	}
@@ -234,7 +235,7 @@ func TestReadersWaitTheirTurn(t *testing.T) {
 	feed := newFeeds([]*shard{s}, decoderRules())[0]
 	for i, behind := range []bool{false, true, false} {
 		feed.Begin()
-		feed.Count(Count{Hash: 1, Text: []byte("k"), N: 1, When: noon})
+		feed.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 1, When: noon})
 		feed.End(noon, noon, behind)
 		if len(s.queue) != i {
 			t.Errorf("after read %d %d are queued, want %d", i, len(s.queue), i)

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,7 +161,7 @@ func (s *shard) count(b *batch) {
 		if i+1 < len(b.packets) {
 			end = b.packets[i+1].start
 		}
-		c := Count{When: p.when, Instance: p.instance, InGroup: p.inGroup}
+		c := decode.Count{When: p.when, Instance: p.instance, InGroup: p.inGroup}
 		for ; next < end; next++ {
 			if next == fetched {
 				fetched = min(next+fetchAhead, len(b.counts))

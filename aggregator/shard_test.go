@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -34,7 +35,7 @@ func testSpread(t *testing.T, behind bool) {
 	s.Begin()
 	for i := range 2 * keys {
 		text := fmt.Append(nil, "key ", i%keys)
-		s.Count(Count{Rule: 0, Hash: hotparam.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
+		s.Count(decode.Count{Rule: 0, Hash: hotparam.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
 		clear(text) // the feed must have kept its own
 	}
 	s.Hidden(noon, 7)
@@ -87,7 +88,7 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 		out := newRecorder()
 		rules := testRules(hotRule("terms", 10, time.Second))
 		shards := newTestShards(n, out, rules)
-		s, d := newFeeds(shards, rules)[0], NewDecoder(rules, wire.Plain)
+		s, d := newFeeds(shards, rules)[0], decode.NewDecoder(rules, wire.Plain)
 		var done []chan struct{}
 		for _, shard := range shards {
 			end := make(chan struct{})
@@ -122,14 +123,14 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	rule := hotRule("terms", 10, 2*time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag}), 1)
 	feed := newFeeds([]*shard{s}, testRules(rule))[0]
 	done := make(chan struct{})
 	go func() { defer close(done); s.run() }()
-	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(Tick) {
+	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(decode.Tick) {
 		feed.Begin()
 		if now.Equal(noon) {
-			feed.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
+			feed.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
 		}
 		feed.End(now, now, true)
 	}
@@ -158,7 +159,7 @@ func TestSpreadTellsTheTime(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		want  int
-	}{{0, 2}, {Tick - 1, 2}, {Tick, 4}, {Tick + 1, 4}, {0, 6}} { // at last the clock was set back
+	}{{0, 2}, {decode.Tick - 1, 2}, {decode.Tick, 4}, {decode.Tick + 1, 4}, {0, 6}} { // at last the clock was set back
 		if got := told(step.after); got != step.want {
 			t.Errorf("after %v the shards were told the time %d times, want %d", step.after, got, step.want)
 		}
@@ -171,12 +172,12 @@ func TestShardThatWasHeldUpCoolsNothing(t *testing.T) {
 	rule := hotRule("terms", 10, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag}), 1)
 	feed := newFeeds([]*shard{s}, testRules(rule))[0]
 	read := func(first, last time.Time, now time.Time) {
 		feed.Begin()
 		for when := first; !when.After(last); when = when.Add(100 * time.Millisecond) {
-			feed.Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: when})
+			feed.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 5, When: when})
 		}
 		feed.End(first, now, false)
 	}
@@ -207,10 +208,10 @@ func BenchmarkShard(b *testing.B) {
 			batches := make([]*batch, keys/perBatch)
 			for i := range batches {
 				batches[i] = new(batch)
-				batches[i].begin(&Count{When: noon})
+				batches[i].begin(&decode.Count{When: noon})
 				for j := range perBatch {
 					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))
-					batches[i].add(&Count{Hash: hotparam.Hash(text), Text: text, N: 1})
+					batches[i].add(&decode.Count{Hash: hotparam.Hash(text), Text: text, N: 1})
 				}
 			}
 			now := noon

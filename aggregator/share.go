@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -52,10 +53,10 @@ func (g *groups) used() int64 {
 
 // add counts n of a key. What surely is in its group already is not counted again, and
 // what may be is as if its group were not known.
-func (g *groups) add(text []byte, pane, n int64, in InGroup) {
+func (g *groups) add(text []byte, pane, n int64, in decode.InGroup) {
 	switch in {
-	case SurelyInGroup:
-	case MaybeInGroup:
+	case decode.SurelyInGroup:
+	case decode.MaybeInGroup:
 		g.all.Add(pane, n)
 		g.strays.Add(pane, n)
 	default:
@@ -101,10 +102,10 @@ func (g *groups) named(create bool) *group {
 }
 
 // takeOffCount is as takeOff, but for what has been taken off already.
-func (g *groups) takeOffCount(name []byte, pane, n int64, in InGroup) {
+func (g *groups) takeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 	switch in {
-	case SurelyInGroup:
-	case MaybeInGroup:
+	case decode.SurelyInGroup:
+	case decode.MaybeInGroup:
 		g.strays.again.Add(pane, n)
 	default:
 		g.takeOff(name, pane, n)

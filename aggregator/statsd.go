@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -79,7 +80,7 @@ func (s *listenerStats) load() ListenerStats {
 // reader reads packets and gives them to the shards by a decoder and a feed of its own,
 // until ctx ends; then what is on its way still.
 type reader interface {
-	run(ctx context.Context, d *Decoder, out *Feed) error
+	run(ctx context.Context, d *decode.Decoder, out *Feed) error
 }
 
 // listener takes StatsD lines from all addresses: a reader for each socket of packets,
@@ -146,7 +147,7 @@ func (l *listener) readers() []reader {
 }
 
 // run reads until ctx ends or a reader fails, and returns when all have ended.
-func (l *listener) run(ctx context.Context, decoders []*Decoder, shards *Shards) error {
+func (l *listener) run(ctx context.Context, decoders []*decode.Decoder, shards *Shards) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers := l.readers()

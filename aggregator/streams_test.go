@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 	"pgregory.net/rapid"
 )
@@ -174,14 +175,14 @@ func (*acceptor) Addr() net.Addr { return nil }
 func (*acceptor) Close() error   { return nil }
 
 // streaming runs a stream reader on an acceptor in a bubble; end stops it.
-func streaming(t *testing.T, failures int32) (r *streamReader, a *acceptor, d *Decoder, end func()) {
+func streaming(t *testing.T, failures int32) (r *streamReader, a *acceptor, d *decode.Decoder, end func()) {
 	rules := testRules(hotRule("terms", 1, time.Hour))
 	shards := newTestShards(1, newRecorder(), rules)
 	a = &acceptor{conns: make(chan net.Conn), wake: make(chan struct{}, 1)}
 	a.failures.Store(failures)
 	r = newStreamReader(new(listenerStats))
 	r.listeners = []streamListener{a}
-	d = NewDecoder(rules, wire.Plain)
+	d = decode.NewDecoder(rules, wire.Plain)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	var working sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
@@ -59,7 +60,7 @@ func (s *suspects) drop(w *watched) {
 }
 
 // overlooked looks at a key that has no entry. Its cell may hide a threshold.
-func (d *Detector) overlooked(r *ruleWatch, v *view, c *Count) {
+func (d *Detector) overlooked(r *ruleWatch, v *view, c *decode.Count) {
 	if d.suspects.full(r) {
 		return
 	}

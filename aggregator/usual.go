@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
@@ -25,7 +26,7 @@ const usualShare, usualOf = 9, 10
 
 // habit is what is known of a hot key's windows before the present one.
 type habit struct {
-	windows    [BaselineWindows + 2]habitWindow // by number, modulo their number
+	windows    [decode.BaselineWindows + 2]habitWindow // by number, modulo their number
 	hotSince   time.Time
 	usual      bool
 	byShare    bool // on nine tenths of the route's requests when that was looked at last
@@ -105,7 +106,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 	var low, high, seen, shared int64
 	m.highKnown, m.byShare = true, true
 	end := v.wholeBefore(pane)
-	for range BaselineWindows {
+	for range decode.BaselineWindows {
 		if v.began == ring.Never || end-panes+1 < v.began {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	reference "github.com/hotparam/hotparam/internal/exact"
 )
 
@@ -69,7 +70,7 @@ func (o *overlapping) others(n int64, param string) {
 
 func (o *overlapping) count(params string, n int64) {
 	text := "GET /s?" + params
-	o.Count(Count{Hash: hotparam.Hash([]byte(text)), Text: []byte(text), N: n, When: o.now, Instance: "i"})
+	o.Count(decode.Count{Hash: hotparam.Hash([]byte(text)), Text: []byte(text), N: n, When: o.now, Instance: "i"})
 }
 
 // run has requests come for some time, pane by pane.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
@@ -90,7 +91,7 @@ type accountant struct {
 }
 
 // see notes a count.
-func (a *accountant) see(r *ruleWatch, c *Count) {
+func (a *accountant) see(r *ruleWatch, c *decode.Count) {
 	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
@@ -98,7 +99,7 @@ func (v *view) looksAt(t *threshold) bool {
 
 // takeOff notes what the counts of a group have too much, and reports whether a count
 // is of the name for that, and of no key.
-func (r *ruleWatch) takeOff(c *Count) bool {
+func (r *ruleWatch) takeOff(c *decode.Count) bool {
 	if !hotparam.IsAgain(c.Text) {
 		return false
 	}
@@ -196,7 +197,7 @@ func (w *window) atMost(hash uint64, text []byte, end int64) int64 {
 }
 
 // compare counts for what keys are compared with.
-func (v *view) compare(c *Count, pane int64) {
+func (v *view) compare(c *decode.Count, pane int64) {
 	if v.history != nil {
 		v.history.count(c)
 	}

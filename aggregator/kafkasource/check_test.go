@@ -22,7 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -223,7 +223,7 @@ func TestConfig(t *testing.T) {
 	}
 	jump := hotRule("j", 10, time.Minute)
 	jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, hotparam.Percent(200)
-	if got := aggregator.Lookback(&hotparam.Rules{Rules: []hotparam.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
+	if got := decode.Lookback(&hotparam.Rules{Rules: []hotparam.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
 		t.Errorf("a jump over a minute looks back %v, want its baseline, too", got)
 	}
 	if got := homes(&hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 1, time.Minute)}}, 3); fmt.Sprint(got) != "[-1]" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -28,7 +29,7 @@ type worker struct {
 	isLost   atomic.Bool   // out of the group: the partition is not read
 	drain    atomic.Bool   // what is queued is worked off at the end
 	done     chan struct{} // closed when all is over
-	decoder  *aggregator.Decoder
+	decoder  *decode.Decoder
 	detector *aggregator.Detector
 	in       *intake
 	gate     *gate
@@ -51,7 +52,7 @@ type worker struct {
 	publisher atomic.Pointer[Publisher]            // once it has the partition's part
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
-	clocks    atomic.Pointer[[]aggregator.SenderClock] // of these that are off
+	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
 }
 
 // batch is what one fetch brought of a partition.
@@ -120,7 +121,7 @@ func (w *worker) open(n int, publisher Publisher) {
 	c := &w.source.cfg
 	w.parts = n
 	w.gate = &gate{to: publisher}
-	w.decoder = aggregator.NewDecoder(c.Rules, c.Encoding)
+	w.decoder = decode.NewDecoder(c.Rules, c.Encoding)
 	w.decoder.Canonical = c.Canonical
 	w.decoder.Believe(c.Trust)
 	windows, accounts := aggregator.SplitMemory(c.Memory)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Kinds of receiver.
@@ -85,7 +86,7 @@ type whole struct{ *aggregator.Aggregator }
 
 func newWhole(ctx context.Context) (whole, error) {
 	a, err := aggregator.New(ctx, aggregator.Config{
-		Trust: &aggregator.Trust{Caps: aggregator.DefaultCaps}, // as the daemon
+		Trust: &decode.Trust{Caps: decode.DefaultCaps}, // as the daemon
 		Rules: lineRules(hotparam.NewThreshold(unreachable)), Publisher: nobody{}, Listen: []string{"127.0.0.1:0"},
 	})
 	return whole{a}, err

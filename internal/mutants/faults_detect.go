@@ -97,24 +97,24 @@ var thresholdFaults = []Fault{
 		Test: "TestSharesCountWhatHasNoGroup",
 	},
 	{
-		Name: "what is missing of one rule is of no rule", File: "aggregator/rulesums.go",
+		Name: "what is missing of one rule is of no rule", File: "aggregator/decode/rulesums.go",
 		Old: "between[i] = sent - s.got[i] - s.missing[i]", New: "between[i] = 0",
-		Test: "TestRuleSumsBoundWhatIsMissing|TestLossIsOfItsRule",
+		Test: "TestRuleSumsBoundWhatIsMissing",
 	},
 	{
-		Name: "what came late is missing of its rule for ever", File: "aggregator/rulesums.go",
+		Name: "what came late is missing of its rule for ever", File: "aggregator/decode/rulesums.go",
 		Old: "s.missing[i] -= min(n, s.missing[i])", New: "",
 		Test: "TestRuleSumsBoundWhatIsMissing",
 	},
 	{
-		Name: "what was held back of a group counts again when it comes", File: "aggregator/heldback.go",
+		Name: "what was held back of a group counts again when it comes", File: "aggregator/decode/heldback.go",
 		Old: "return SurelyInGroup", New: "return NotInGroup",
-		Test: "TestHeldBackIsInItsGroup",
+		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
-		Name: "what was told before a sender was heard of counts as told", File: "aggregator/heldback.go",
+		Name: "what was told before a sender was heard of counts as told", File: "aggregator/decode/heldback.go",
 		Old: "case m.Start <= from.accounts.since:", New: "case false:",
-		Test: "TestHeldBackIsInItsGroup",
+		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
 		Name: "a lost line of what is held back is forgotten", File: "aggregator/share.go",
@@ -122,9 +122,9 @@ var thresholdFaults = []Fault{
 		Test: "TestHeldBackIsInItsGroup",
 	},
 	{
-		Name: "a sender of other rules is believed to tell groups", File: "aggregator/packet.go",
+		Name: "a sender of other rules is believed to tell groups", File: "aggregator/decode/packet.go",
 		Old: "m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "!m.Sums.Told, now)",
-		Test: "TestHeldBackIsInItsGroup",
+		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
 		Name: "a share's total is forgotten", File: "aggregator/share.go",
@@ -133,7 +133,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a jump's baseline is one window short", File: "aggregator/jump.go",
-		Old: "max(to-BaselineWindows*h.of+1,", New: "max(to-(BaselineWindows-1)*h.of+1,",
+		Old: "max(to-decode.BaselineWindows*h.of+1,", New: "max(to-(decode.BaselineWindows-1)*h.of+1,",
 		Test: "TestJumpComparesWithTenWindows",
 	},
 	{
@@ -196,22 +196,22 @@ var accountFaults = []Fault{
 		Test: "TestHealedBounds",
 	},
 	{
-		Name: "what was found of a gap is missing still", File: "aggregator/gaps.go",
+		Name: "what was found of a gap is missing still", File: "aggregator/decode/gaps.go",
 		Old: "g.Booked > 0 && g.Booked >= 2*owed", New: "g.Booked > 0 && owed == 0",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "a line that was made up for is counted again", File: "aggregator/accounts.go",
+		Name: "a line that was made up for is counted again", File: "aggregator/decode/accounts.go",
 		Old: "a.move(m, e, h)\n\t\te.N = 0", New: "a.move(m, e, h)",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "what was made up for is owed still", File: "aggregator/accounts.go",
+		Name: "what was made up for is owed still", File: "aggregator/decode/accounts.go",
 		Old: "a.pay(missing)", New: "",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "an account begins with what was never heard", File: "aggregator/accounts.go",
+		Name: "an account begins with what was never heard", File: "aggregator/decode/accounts.go",
 		Old: "e.Number <= a.opened && before > k.high", New: "false",
 		Test: "TestAccounts",
 	},
@@ -234,42 +234,42 @@ var accountFaults = []Fault{
 
 var packetFaults = []Fault{
 	{
-		Name: "a duplicate packet is counted", File: "aggregator/senders.go",
+		Name: "a duplicate packet is counted", File: "aggregator/decode/senders.go",
 		Old: " || !s.turns.mark(m.Seq) {", New: " {",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
-		Name: "a gap is not noticed", File: "aggregator/senders.go",
+		Name: "a gap is not noticed", File: "aggregator/decode/senders.go",
 		Old: "lost = int64(m.Seq - s.last - 1)", New: "lost = 0",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
-		Name: "a packet that comes after all is still missing", File: "aggregator/senders.go",
+		Name: "a packet that comes after all is still missing", File: "aggregator/decode/senders.go",
 		Old: "l.found(g.noticed)", New: "",
 		Test: "TestDecoder",
 	},
 	{
-		Name: "held bounds are forgotten", File: "aggregator/packet.go",
+		Name: "held bounds are forgotten", File: "aggregator/decode/packet.go",
 		Old: "d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "",
 		Test: "TestDecoder",
 	},
 	{
-		Name: "of what is held back the part before the window is forgotten", File: "aggregator/held.go",
+		Name: "of what is held back the part before the window is forgotten", File: "aggregator/decode/held.go",
 		Old: "m.bound = 2 * (", New: "m.bound = 1 * (",
 		Test: "TestHeldIsABoundOverEachRulesWindow",
 	},
 	{
-		Name: "what a sender dropped hides nothing", File: "aggregator/packet.go",
+		Name: "what a sender dropped hides nothing", File: "aggregator/decode/packet.go",
 		Old: "h.Hidden(c.When, unsent)", New: "",
 		Test: "TestDecoder|TestDecoderHiddenMassDoesNotOverflow",
 	},
 	{
-		Name: "a sender's fast clock moves the windows", File: "aggregator/packet.go",
+		Name: "a sender's fast clock moves the windows", File: "aggregator/decode/packet.go",
 		Old: "start.Before(now) {", New: "m.Start != 0 {",
 		Test: "TestDecoder",
 	},
 	{
-		Name: "fractions of sampled counts do not add up", File: "aggregator/decoder.go",
+		Name: "fractions of sampled counts do not add up", File: "aggregator/decode/decoder.go",
 		Old: "c.N += d.parts.carry(c.Hash, part)", New: "",
 		Test: "TestDecoderConservesParts",
 	},

@@ -19,22 +19,22 @@ var trustFaults = []Fault{
 		Test: "TestRecordMAC",
 	},
 	{
-		Name: "a MAC is not verified", File: "aggregator/verify.go",
+		Name: "a MAC is not verified", File: "aggregator/decode/verify.go",
 		Old: "d.mac == nil || d.isSigned(", New: "d.mac == nil || true || d.isSigned(",
 		Test: "TestSignedPacketsAreBelieved",
 	},
 	{
-		Name: "a packet may be as old as it likes", File: "aggregator/verify.go",
+		Name: "a packet may be as old as it likes", File: "aggregator/decode/verify.go",
 		Old: "age.Abs() > t.window", New: "false && age.Abs() > t.window",
 		Test: "TestSignedPacketsAreBelieved",
 	},
 	{
-		Name: "a packet of an earlier life is new", File: "aggregator/replay.go",
+		Name: "a packet of an earlier life is new", File: "aggregator/decode/replay.go",
 		Old: "s := r.lives[life{string(m.Instance), m.Incarnation}]", New: "s := r.lives[life{string(m.Instance), m.Incarnation + 1}]",
 		Test: "TestSignedPacketsAreBelieved",
 	},
 	{
-		Name: "what has come is forgotten too soon", File: "aggregator/replay.go",
+		Name: "what has come is forgotten too soon", File: "aggregator/decode/replay.go",
 		Old: "> 2*window", New: "> window/2",
 		Test: "TestSignedPacketsAreBelieved",
 	},
@@ -44,17 +44,17 @@ var trustFaults = []Fault{
 		Test: "TestListedSenders",
 	},
 	{
-		Name: "what is over a cap is missing", File: "aggregator/caps.go",
+		Name: "what is over a cap is missing", File: "aggregator/decode/caps.go",
 		Old: "from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)", New: "from.accounts.finish(m, when, packetSums{byRule: d.byRule}, &d.senders.ruled, h)",
 		Test: "TestGapAfterACapIsTheGap",
 	},
 	{
-		Name: "a name over the cap tells what it dropped", File: "aggregator/packet.go",
+		Name: "a name over the cap tells what it dropped", File: "aggregator/decode/packet.go",
 		Old: "s == nil && d.senders.names != nil", New: "false && d.senders.names != nil",
 		Test: "TestCapOnNames",
 	},
 	{
-		Name: "a sender may say that it lost anything", File: "aggregator/senders.go",
+		Name: "a sender may say that it lost anything", File: "aggregator/decode/senders.go",
 		Old: "s.mostClaimed > 0 && claimed(", New: "false && claimed(",
 		Test: "TestCapOnClaims",
 	},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Explanation tells why a key was hot or not.
@@ -110,7 +111,7 @@ func (x *explainer) newKey(key hotparam.Key) {
 	}
 }
 
-func (x *explainer) count(c *aggregator.Count) {
+func (x *explainer) count(c *decode.Count) {
 	rule := &x.rules.Rules[c.Rule]
 	if !x.is(rule.ID, string(c.Text)) {
 		return
