@@ -23,12 +23,13 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
-	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/openfiles"},
+	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring"},
 	"hotkeys":             {"hotparam", "wire", "internal/secret"},
 
 	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
 	"aggregator/decode":         {"hotparam", "wire", "aggregator/internal/ring"},
 	"aggregator/internal/ring":  nil,
+	"aggregator/statsdsource":   {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
 	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator", "aggregator/decode"},
 	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},
@@ -56,7 +57,7 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
 	"internal/claims":                  {"hotparam", "wire", "collector", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
@@ -81,7 +82,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/redislimiter", "kafka", "config", "collector", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 

@@ -59,6 +59,13 @@ func fields(instance string, life, seq int, sent time.Duration) string {
 
 const innocent = "shop.terms.hot_param.q=innocent:200|c"
 
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, s := range texts {
+		all = append(all, netip.MustParsePrefix(s))
+	}
+	return all
+}
+
 // packet is one datagram, as a reader takes it.
 func (a *attacked) packet(from netip.Addr, text string, now time.Time) {
 	if a.from = from; a.decoder.AdmitsPacket() {

@@ -1,10 +1,7 @@
 package aggregator
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -243,40 +240,19 @@ func TestReadersWaitTheirTurn(t *testing.T) {
 	}
 }
 
-// Many packets of almost 64 KiB in one read come to the shards in parts.
-func TestLongPacketsNeedLittleMemory(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	a, err := New(ctx, Config{
-		Rules: testRules(hotRule("terms", 1, time.Hour)), Publisher: newRecorder(), Shards: 1,
-		Listen: []string{"unix://" + socketPath(t)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const packets, size = 9, 60_000 // a Unix socket holds some ten
-	for range packets {
-		conn, err := net.Dial(a.Addr().Network(), a.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+// shardCounts are what the windows of the first rule hold of keys that are hot.
+func shardCounts(t *testing.T, shards []*shard) map[string]int64 {
+	t.Helper()
+	sums := make(map[string]int64)
+	for _, s := range shards {
+		w := s.detector.rules[0].views[0].window
+		for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
+			name := string(w.name(int32(i)))
+			if _, twice := sums[name]; twice {
+				t.Errorf("%q is in two shards", name)
+			}
+			sums[name] += w.sum(int32(i), w.now)
 		}
-		defer conn.Close()
-		send(t, conn, prefixOfTerms+strings.Repeat("k", size)+":1|c")
 	}
-	cancel() // before Run has read anything
-	if err := a.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if n := a.Stats().Decoder.Counts; n != packets {
-		t.Fatalf("%d are counted of %d", n, packets)
-	}
-	most := 0
-	if b := a.shards.feeds[0].batches[0]; b != nil {
-		most = cap(b.text)
-	}
-	for len(a.shards.shards[0].free) > 0 {
-		most = max(most, cap((<-a.shards.shards[0].free).text))
-	}
-	if most > packets*size*9/10 {
-		t.Errorf("a batch holds %d bytes", most)
-	}
+	return sums
 }

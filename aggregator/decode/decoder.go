@@ -103,9 +103,14 @@ type Decoder struct {
 	stats    decoderStats
 }
 
-// PacketHandler is a Handler of this package that takes many counts of a packet at
-// once; they have the time and the instance in common.
-type PacketHandler interface{ Counts([]Count) }
+// PacketHandler is a [Handler] that takes the counts of a packet together: then its Count is
+// not called.
+type PacketHandler interface {
+	Handler
+	// Counts takes counts that have the time and the instance in common; they and their
+	// texts are valid during the call only.
+	Counts([]Count)
+}
 
 // lineHead is what the lines of a rule begin with.
 type lineHead struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
@@ -100,9 +100,9 @@ func (k *kafka) stages() []func(context.Context) error {
 	return []func(context.Context) error{k.source.Run}
 }
 
-func (k *kafka) stats() aggregator.Stats {
+func (k *kafka) stats() statsdsource.Stats {
 	s := k.source.Stats()
-	return aggregator.Stats{Decoder: s.Decoder, Detector: s.Detector}
+	return statsdsource.Stats{Decoder: s.Decoder, Detector: s.Detector}
 }
 
 func (k *kafka) overflow() (n int64) {

@@ -1,4 +1,4 @@
-package aggregator
+package statsdsource
 
 import (
 	"context"
@@ -11,13 +11,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // listening is an aggregator that runs, with a socket of each kind.
 type listening struct {
-	*Aggregator
-	t   *testing.T
-	end func() // stops it, when what was sent has come
+	*Source
+	t     *testing.T
+	feeds []*recordedFeed
+	end   func() // stops it, when what was sent has come
 }
 
 // listen runs an aggregator of one rule, all of whose keys are hot, on all kinds of
@@ -32,6 +36,7 @@ func listen(t *testing.T, readers, shards int) *listening {
 	if err != nil {
 		t.Fatal(err)
 	}
+	feeds := record(a)
 	ran := make(chan error, 1)
 	go func() { ran <- a.Run(ctx) }()
 	end := sync.OnceFunc(func() {
@@ -41,7 +46,7 @@ func listen(t *testing.T, readers, shards int) *listening {
 		}
 	})
 	t.Cleanup(end)
-	return &listening{a, t, end}
+	return &listening{a, t, feeds, end}
 }
 
 // dial connects to the nth address.
@@ -73,27 +78,57 @@ func (l *listening) write(conn io.Writer, p string) {
 	}
 }
 
-// counts are what the shards' windows hold, by key, when all is over.
+// counts are what came to the shards, by key, when all is over. No key is in two of them.
 func (l *listening) counts() map[string]int64 {
 	l.end()
-	return shardCounts(l.t, l.shards.shards)
-}
-
-// shardCounts are what the windows of the first rule hold of keys that are hot.
-func shardCounts(t *testing.T, shards []*shard) map[string]int64 {
-	t.Helper()
 	sums := make(map[string]int64)
-	for _, s := range shards {
-		w := s.detector.rules[0].views[0].window
-		for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
-			name := string(w.name(int32(i)))
-			if _, twice := sums[name]; twice {
-				t.Errorf("%q is in two shards", name)
-			}
-			sums[name] += w.sum(int32(i), w.now)
+	for _, f := range l.feeds {
+		for key, n := range f.sums {
+			sums[key] += n
 		}
 	}
+	if n := l.Stats().Detector.Keys; n != int64(len(sums)) {
+		l.t.Errorf("the shards have %d keys of %d", n, len(sums))
+	}
 	return sums
+}
+
+// recordedFeed is a feed that writes down what it brings.
+type recordedFeed struct {
+	*aggregator.Feed
+	sums map[string]int64 // of the counts, by key
+	size int              // of the texts since Begin,
+	most int              // and at most
+	lost []time.Time
+}
+
+// record puts recorded feeds in the place of those of an aggregator that does not run yet.
+func record(a *Source) (all []*recordedFeed) {
+	for i := range a.feeds {
+		f := &recordedFeed{Feed: a.shards.Feed(i), sums: make(map[string]int64)}
+		a.feeds[i] = f
+		all = append(all, f)
+	}
+	return all
+}
+
+func (f *recordedFeed) Begin() {
+	f.size = 0
+	f.Feed.Begin()
+}
+
+func (f *recordedFeed) Counts(counts []decode.Count) {
+	for i := range counts {
+		f.sums[string(counts[i].Text)] += counts[i].N
+		f.size += len(counts[i].Text)
+	}
+	f.most = max(f.most, f.size)
+	f.Feed.Counts(counts)
+}
+
+func (f *recordedFeed) Lost(when time.Time) {
+	f.lost = append(f.lost, when)
+	f.Feed.Lost(when)
 }
 
 const prefixOfTerms = "shop.terms.hot_param."
@@ -302,5 +337,38 @@ func TestInstancesOfAllReaders(t *testing.T) {
 	l.await("all instances", func(s Stats) bool { return s.Decoder.Senders == 4 })
 	if got := l.decoders[2].Instances(time.Now()); len(got) != 4 || got[3].Name != "api-3" {
 		t.Errorf("instances %v", got)
+	}
+}
+
+// Many packets of almost 64 KiB in one read come to the shards in parts.
+func TestLongPacketsNeedLittleMemory(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := New(ctx, Config{
+		Rules: testRules(hotRule("terms", 1, time.Hour)), Publisher: newRecorder(), Shards: 1,
+		Listen: []string{"unix://" + socketPath(t)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := record(a)
+	const packets, size = 9, 60_000 // a Unix socket holds some ten
+	for range packets {
+		conn, err := net.Dial(a.Addr().Network(), a.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		send(t, conn, prefixOfTerms+strings.Repeat("k", size)+":1|c")
+	}
+	cancel() // before Run has read anything
+	if err := a.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := a.Stats().Decoder.Counts; n != packets {
+		t.Fatalf("%d are counted of %d", n, packets)
+	}
+	most := recorded[0].most
+	if most > packets*size*9/10 {
+		t.Errorf("a batch holds %d bytes", most)
 	}
 }

@@ -1,4 +1,4 @@
-package aggregator
+package statsdsource
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 	"pgregory.net/rapid"
@@ -177,7 +178,7 @@ func (*acceptor) Close() error   { return nil }
 // streaming runs a stream reader on an acceptor in a bubble; end stops it.
 func streaming(t *testing.T, failures int32) (r *streamReader, a *acceptor, d *decode.Decoder, end func()) {
 	rules := testRules(hotRule("terms", 1, time.Hour))
-	shards := newTestShards(1, newRecorder(), rules)
+	shards := aggregator.NewShards(aggregator.DetectorConfig{Rules: rules, Publisher: newRecorder(), Memory: 4 << 20}, 1, 1)
 	a = &acceptor{conns: make(chan net.Conn), wake: make(chan struct{}, 1)}
 	a.failures.Store(failures)
 	r = newStreamReader(new(listenerStats))
@@ -186,14 +187,14 @@ func streaming(t *testing.T, failures int32) (r *streamReader, a *acceptor, d *d
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	var working sync.WaitGroup
-	working.Go(shards[0].run)
-	go func() { ran <- r.run(ctx, d, newFeeds(shards, rules)[0]) }()
+	working.Go(shards.Run)
+	go func() { ran <- r.run(ctx, d, shards.Feed(0)) }()
 	return r, a, d, func() {
 		cancel()
 		if err := <-ran; err != nil {
 			t.Error(err)
 		}
-		close(shards[0].queue)
+		shards.Close()
 		working.Wait()
 	}
 }

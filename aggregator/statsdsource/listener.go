@@ -1,4 +1,4 @@
-package aggregator
+package statsdsource
 
 import (
 	"context"
@@ -80,7 +80,14 @@ func (s *listenerStats) load() ListenerStats {
 // reader reads packets and gives them to the shards by a decoder and a feed of its own,
 // until ctx ends; then what is on its way still.
 type reader interface {
-	run(ctx context.Context, d *decode.Decoder, out *Feed) error
+	run(ctx context.Context, d *decode.Decoder, out feed) error
+}
+
+// feed is where a reader brings what it reads: an [aggregator.Feed].
+type feed interface {
+	decode.PacketHandler
+	Begin()
+	End(arrived, now time.Time, behind bool)
 }
 
 // listener takes StatsD lines from all addresses: a reader for each socket of packets,
@@ -102,7 +109,7 @@ func listenStatsD(ctx context.Context, addresses []string, readers int) (*listen
 			err = l.open(ctx, addr, readers)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("aggregator: StatsD listener on %s: %w", a, err), l.close())
+			return nil, errors.Join(fmt.Errorf("statsd source: listener on %s: %w", a, err), l.close())
 		}
 	}
 	return l, nil
@@ -147,7 +154,7 @@ func (l *listener) readers() []reader {
 }
 
 // run reads until ctx ends or a reader fails, and returns when all have ended.
-func (l *listener) run(ctx context.Context, decoders []*decode.Decoder, shards *Shards) error {
+func (l *listener) run(ctx context.Context, decoders []*decode.Decoder, feeds []feed) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers := l.readers()
@@ -156,7 +163,7 @@ func (l *listener) run(ctx context.Context, decoders []*decode.Decoder, shards *
 	for i, r := range readers {
 		running.Go(func() {
 			defer cancel()
-			errs[i] = r.run(ctx, decoders[i], shards.Feed(i))
+			errs[i] = r.run(ctx, decoders[i], feeds[i])
 		})
 	}
 	running.Wait()

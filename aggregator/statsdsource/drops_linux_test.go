@@ -1,10 +1,11 @@
-package aggregator
+package statsdsource
 
 import (
 	"net"
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -33,8 +34,10 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := decode.NewDecoder(decoderRules(), wire.Plain)
-	out := newFeeds(newTestShards(1, newRecorder(), decoderRules()), decoderRules())[0]
+	rules := testRules(hotRule("terms", 1, time.Second))
+	d := decode.NewDecoder(rules, wire.Plain)
+	shards := aggregator.NewShards(aggregator.DetectorConfig{Rules: rules, Publisher: newRecorder()}, 1, 1)
+	out := &recordedFeed{Feed: shards.Feed(0), sums: make(map[string]int64)}
 	out.Begin()
 	d.Packet([]byte("any:1|c"), time.Now(), out) // of a sender that would not tell
 	taken := int64(0)
@@ -47,7 +50,7 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 	if dropped := l.stats.dropped.Load(); taken+dropped != packets || dropped == 0 {
 		t.Errorf("%d were taken, %d dropped of %d", taken, dropped, packets)
 	}
-	if losses := out.batches[0].losses; len(losses) == 0 || losses[0].found {
-		t.Errorf("told %+v", losses)
+	if len(out.lost) == 0 {
+		t.Error("no loss was told")
 	}
 }

@@ -1,4 +1,4 @@
-package aggregator
+package statsdsource
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, erro
 }
 
 // run implements reader. Each read's packets are decoded and spread over the shards.
-func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out *Feed) error {
+func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
 	stop := context.AfterFunc(ctx, func() { _ = r.conn.SetReadDeadline(time.Now()) })
 	defer stop()
 	if _, isUDP := r.conn.(*net.UDPConn); isUDP && d.WantsPeer() {
@@ -92,7 +92,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out *Feed) er
 			failures = 0
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
-				return fmt.Errorf("aggregator: StatsD listener on %s: %w", r.conn.LocalAddr(), err)
+				return fmt.Errorf("statsd source: listener on %s: %w", r.conn.LocalAddr(), err)
 			}
 			select {
 			case <-ctx.Done():
@@ -132,7 +132,7 @@ func (r *packetReader) whole(packet []byte) []byte {
 
 // check asks the system what it has dropped. Senders of other makes number nothing,
 // so that it is not known in any other way that counts are missing.
-func (r *packetReader) check(d *decode.Decoder, now time.Time, out *Feed) {
+func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
 	if n := r.drops.since(r.conn); n > 0 {
 		r.stats.dropped.Add(n)
 		d.Dropped(now, out)

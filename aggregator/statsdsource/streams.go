@@ -1,4 +1,4 @@
-package aggregator
+package statsdsource
 
 import (
 	"context"
@@ -85,7 +85,7 @@ func newStreamReader(stats *listenerStats) *streamReader {
 }
 
 // run implements reader.
-func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out *Feed) error {
+func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
 	ticking, stopTicking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTicking()
 	var reading, telling sync.WaitGroup
@@ -108,7 +108,7 @@ func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out *Feed) er
 }
 
 // tell tells the shards the time while nothing comes, too.
-func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out *Feed) {
+func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
 	ticker := time.NewTicker(decode.Tick)
 	defer ticker.Stop()
 	for {
@@ -123,7 +123,7 @@ func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out *Feed) {
 
 // take gives f its turn at the decoder and the feed. What comes is of the time at
 // which it gets that: before, it may have waited for shards that were behind.
-func (r *streamReader) take(d *decode.Decoder, out *Feed, f func(now time.Time)) {
+func (r *streamReader) take(d *decode.Decoder, out feed, f func(now time.Time)) {
 	r.waiting.Add(1)
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -150,7 +150,7 @@ func (r *streamReader) drain() {
 }
 
 // accept takes connections until ctx has ended and all is over.
-func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out *Feed) error {
+func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out feed) error {
 	pause, draining := acceptPause, false
 	for {
 		accepted, err := l.Accept()
@@ -258,7 +258,7 @@ func (r *streamReader) leave(c *conn) {
 }
 
 // read reads a connection to its end.
-func (r *streamReader) read(c *conn, d *decode.Decoder, out *Feed) {
+func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 	f := framer{}
 	s := d.NewStream(c.from)
 	draining := false
@@ -302,7 +302,7 @@ func (r *streamReader) goesOn(c *conn) bool {
 }
 
 // decode decodes what is whole by now.
-func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, out *Feed) {
+func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, out feed) {
 	packet, ok := f.next()
 	if !ok {
 		return

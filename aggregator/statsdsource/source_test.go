@@ -1,4 +1,4 @@
-package aggregator
+package statsdsource
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // start runs an aggregator on a free port; end stops it and tells Run's error.
-func start(t *testing.T, c Config) (a *Aggregator, conn net.Conn, end func() error) {
+func start(t *testing.T, c Config) (a *Source, conn net.Conn, end func() error) {
 	t.Helper()
 	c.Listen = []string{"127.0.0.1:0"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func liveHead(seq uint64) string {
 	}))
 }
 
-func TestAggregatorFindsHotKeysInPackets(t *testing.T) {
+func TestSourceFindsHotKeysInPackets(t *testing.T) {
 	out := newRecorder()
 	a, conn, end := start(t, Config{Rules: testRules(hotRule("terms", 30, 10*time.Second)), Publisher: out, Shards: 2})
 	for i := range 3 {
@@ -71,7 +71,7 @@ func TestAggregatorFindsHotKeysInPackets(t *testing.T) {
 
 // What the socket holds when the end is asked for is still worked off, and the
 // stats tell of all of it.
-func TestAggregatorDrainsWhenItsContextEnds(t *testing.T) {
+func TestSourceDrainsWhenItsContextEnds(t *testing.T) {
 	out := newRecorder()
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := New(ctx, Config{
@@ -110,7 +110,7 @@ func TestAggregatorDrainsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-func TestAggregatorCoolsKeysThatGoSilent(t *testing.T) {
+func TestSourceCoolsKeysThatGoSilent(t *testing.T) {
 	out := newRecorder()
 	rule := hotRule("terms", 10, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
@@ -122,7 +122,7 @@ func TestAggregatorCoolsKeysThatGoSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(out.hot()) != 0 || len(out.changes) != 2 {
-		t.Fatalf("changes %q", out.events())
+		t.Fatalf("changes %+v", out.changes)
 	}
 	hot, cool := out.changes[0].Hot[0], out.changes[1].Cool[0]
 	if lasted := cool.Until.Sub(hot.Since); lasted <= 900*time.Millisecond || lasted > 1100*time.Millisecond {
@@ -130,7 +130,7 @@ func TestAggregatorCoolsKeysThatGoSilent(t *testing.T) {
 	}
 }
 
-func TestAggregatorRefusesBadConfigs(t *testing.T) {
+func TestSourceRefusesBadConfigs(t *testing.T) {
 	good := Config{Rules: testRules(hotRule("r", 1, time.Second)), Publisher: newRecorder(), Listen: []string{"127.0.0.1:0"}}
 	for _, test := range []struct {
 		name  string

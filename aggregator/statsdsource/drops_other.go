@@ -1,6 +1,6 @@
 //go:build !linux
 
-package aggregator
+package statsdsource
 
 import "syscall"
 
