@@ -41,7 +41,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 	}
 	first := w.hots == 0
 	for _, v := range r.views {
-		pane := v.pane(now)
+		pane := v.PaneOf(now)
 		if !r.enrol(v, w, pane) {
 			d.unnamed++
 			continue
@@ -78,12 +78,10 @@ func (r *ruleWatch) enrol(v *view, w *watched, pane int64) bool {
 		return true
 	}
 	text := []byte(w.text)
-	i, _, _ := v.add(w.hash, text, pane, 0)
+	i, _, _ := v.Add(w.hash, text, pane, 0)
 	if i < 0 {
 		return false
 	}
-	if v.name(i) == nil {
-		v.call(uint32(i), v.arena.unit(uint32(i)), text, v.least)
-	}
+	v.GiveName(i, text, v.least)
 	return r.pin(v, i, w)
 }

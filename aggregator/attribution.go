@@ -143,7 +143,7 @@ func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 // a pane.
 func (w *watched) highIn(v *view, pane int64) int64 {
 	if i := w.at[v.number]; i >= 0 {
-		_, high := v.bounds(i, pane)
+		_, high := v.Bounds(i, pane)
 		return high
 	}
 	return v.least - 1 + v.bound // else it had an entry
@@ -164,8 +164,8 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 			}
 		}
 		i := g.at[v.number]
-		low, _ := v.bounds(i, v.newest)
-		if heir != hotparam.Unknown && low-heir >= g.by.needs(g.exception, i, v.name(i), v.newest).exit {
+		low, _ := v.Bounds(i, v.newest)
+		if heir != hotparam.Unknown && low-heir >= g.by.needs(g.exception, i, v.Name(i), v.newest).exit {
 			by = g
 		}
 		return by == nil
@@ -344,8 +344,8 @@ func (r *ruleWatch) hasOthers(w, without *watched) bool {
 func (w *watched) standing(listed bool) (low, least int64) {
 	v := w.by.view
 	i := w.at[v.number]
-	low, _ = v.bounds(i, v.closed)
-	n := w.by.needs(w.exception, i, v.name(i), v.closed)
+	low, _ = v.Bounds(i, v.closed)
+	n := w.by.needs(w.exception, i, v.Name(i), v.closed)
 	if listed {
 		return low, n.exit
 	}

@@ -63,9 +63,9 @@ func TestHealedBounds(t *testing.T) {
 	d.Healed(decode.Count{Hash: hash, Text: []byte("k"), N: 7, When: noon.Add(200 * time.Millisecond)}, noon.Add(400*time.Millisecond))
 	d.Missing(decode.Gap{ID: 1, From: noon, To: noon.Add(300 * time.Millisecond), Loose: 20, Booked: 3})
 	d.Advance(noon.Add(1500 * time.Millisecond))
-	w := d.rules[0].views[0].window
+	w := d.rules[0].views[0].Window
 	bounds := func(end time.Duration) [2]int64 {
-		low, high := w.span(hash, []byte("k"), w.Index(noon.Add(end))-1, int64(w.Panes))
+		low, high := w.Span(hash, []byte("k"), w.Index(noon.Add(end))-1, int64(w.Panes))
 		return [2]int64{low, high}
 	}
 	check := func(want map[time.Duration][2]int64) {
@@ -116,7 +116,7 @@ func TestLossIsOfItsRule(t *testing.T) {
 	}
 	high := func(rule int) int64 {
 		v := d.rules[rule].views[0]
-		_, high := v.span(hotparam.Hash([]byte("k")), []byte("k"), v.now, int64(v.Panes))
+		_, high := v.Span(hotparam.Hash([]byte("k")), []byte("k"), v.Now(), int64(v.Panes))
 		return high
 	}
 	packet(0, "a", 1, false, true)

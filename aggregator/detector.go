@@ -5,6 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
 // Publisher takes what the detector finds. Its methods are called from several
@@ -67,7 +68,7 @@ type Detector struct {
 	lag       time.Duration
 	rateSpan  time.Duration
 	suspects  suspects
-	missing   *missing
+	missing   *window.Missing
 	keep      time.Duration // for so long what is missing matters
 	onVerdict func(Verdict)
 	account   *accountant // nil: of no key
@@ -93,7 +94,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	d := &Detector{
 		publisher: c.Publisher, lag: c.Lag, rateSpan: c.RateSpan, onVerdict: c.OnVerdict,
 		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
-		missing: newMissing(), keep: decode.Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
+		missing: window.NewMissing(), keep: decode.Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
 	}
 	hot := int64(0)
 	for i := range c.Rules.Rules {
@@ -114,9 +115,9 @@ func NewDetector(c DetectorConfig) *Detector {
 		}
 		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
 		for _, v := range d.rules[i].views {
-			v.window.missing, v.window.rule = d.missing, i
+			v.Window.SetMissing(d.missing, i)
 			if v.history != nil {
-				v.history.missing, v.history.rule = d.missing, i
+				v.history.SetMissing(d.missing, i)
 			}
 		}
 	}
@@ -152,7 +153,7 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 		d.moveTo(r, now, complete)
 	}
 	d.watchSuspects(now)
-	d.missing.sweep(now, d.keep)
+	d.missing.Sweep(now, d.keep)
 }
 
 // restart begins anew after the clock was set back by more than a window: all
@@ -215,7 +216,7 @@ func (d *Detector) Floor(rule int) int64 {
 	}
 	floor := int64(0)
 	for _, v := range r.views {
-		floor = max(floor, v.floor())
+		floor = max(floor, v.Floor())
 	}
 	return floor
 }
@@ -260,9 +261,9 @@ func (d *Detector) Stats() DetectorStats {
 		s.Floor = max(s.Floor, s.Floors[i])
 		var keys, late int64 // each view has the same keys and counts
 		for _, v := range r.views {
-			keys, late = max(keys, int64(v.live-v.guesses)), max(late, v.late)
+			keys, late = max(keys, int64(v.Keys())), max(late, v.Late())
 			s.Memory += v.memory()
-			s.Evicted += v.evicted
+			s.Evicted += v.Evicted()
 		}
 		s.Keys += keys
 		s.Late += late

@@ -26,7 +26,7 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *decode.Count, at reach) {
 			r.pin(v, at.i, w)
 		}
 	}
-	v.busy = max(v.busy, max(at.end, v.now)+int64(v.Panes))
+	v.busy = max(v.busy, max(at.end, v.Now())+int64(v.Panes))
 	if w != nil && w.by != nil && w.by.view == v {
 		w.tally(c)
 	}
@@ -50,7 +50,7 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *decode.Count, at reach) {
 				d.publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 			}
 		} else if (w == nil || w.suspect == nil) && !d.suspects.full(r) {
-			if v.atMost(c.Hash, c.Text, at.end) >= n.maybe {
+			if v.AtMost(c.Hash, c.Text, at.end) >= n.maybe {
 				w = d.suspect(r, t, w, at.i, c.Text, c.Hash, c.When)
 			}
 		}
@@ -110,7 +110,7 @@ func (d *Detector) enter(r *ruleWatch, t *threshold, w *watched, e entered) (_ *
 
 // leave ends that a key is hot by a threshold.
 func (d *Detector) leave(r *ruleWatch, t *threshold, w *watched, pane int64, end time.Time, exit int64) {
-	low, _ := t.view.bounds(w.at[t.view.number], pane)
+	low, _ := t.view.Bounds(w.at[t.view.number], pane)
 	d.tell(r, w, t, Verdict{Decision: Left, At: end, Low: low, Against: exit}, pane)
 	w.marks[t.number] = mark{}
 	t.view.marked--
@@ -153,12 +153,12 @@ func (r *ruleWatch) takeCooled(v *view, pane int64, end time.Time) (cooled []hot
 // it hot, that ends with a pane.
 func (r *ruleWatch) describe(w *watched, pane int64) hotparam.Hot {
 	t := w.by
-	low, high := t.view.bounds(w.at[t.view.number], pane)
+	low, high := t.view.Bounds(w.at[t.view.number], pane)
 	h := r.terms(w)
 	h.Cause, h.Low, h.High = t.cause(w.exception), low, high
 	h.Rate = float64(low) / t.Rate.Per.Seconds()
 	h.Ratio = w.marks[t.number].ratio(low)
-	t.view.tellSeen(&h, w.at[t.view.number], pane)
+	t.view.SetSeen(&h, w.at[t.view.number], pane)
 	h.Since = w.since
 	h.Usual, h.Spared = w.usual, w.spared
 	h.Top = w.top
@@ -173,7 +173,7 @@ func (r *ruleWatch) present(w *watched) hotparam.Hot {
 	v := w.by.view
 	w.top = w.attribution()
 	h := r.describe(w, v.closed)
-	if present := r.describe(w, v.now); present.Low > h.Low {
+	if present := r.describe(w, v.Now()); present.Low > h.Low {
 		h = present
 	}
 	if w.by.Rate.Per > w.meter.length() { // a shorter window is of now itself

@@ -18,9 +18,7 @@ const (
 func (d *Detector) fetch(rule int, hash uint64, from int) {
 	if r := d.rules[rule]; r != nil {
 		for _, v := range r.views {
-			if v.arena.used >= from {
-				v.fetched += v.fetch(hash)
-			}
+			v.Fetch(hash, from)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/aggregator/internal/window"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -25,12 +26,12 @@ func (d *Detector) count(c *decode.Count) {
 		d.account.see(r, c)
 	}
 	for _, v := range r.views {
-		pane := v.pane(c.When)
+		pane := v.PaneOf(c.When)
 		v.newest = max(v.newest, pane)
-		i, low, end := v.add(c.Hash, c.Text, pane, c.N)
+		i, low, end := v.Add(c.Hash, c.Text, pane, c.N)
 		if c.Estimated && i >= 0 {
-			v.guess(i, pane, c.N-c.Seen)
-			i = v.find(c.Hash, c.Text)
+			v.AddGuess(i, pane, c.N-c.Seen)
+			i = v.Find(c.Hash, c.Text)
 		}
 		if v.compares {
 			v.compare(c, pane)
@@ -49,7 +50,7 @@ func (d *Detector) count(c *decode.Count) {
 // countTotal counts requests of a route.
 func (r *ruleWatch) countTotal(c *decode.Count) {
 	for _, v := range r.views {
-		v.totals.add(c.Text, v.pane(c.When), c.N)
+		v.totals.Add(c.Text, v.PaneOf(c.When), c.N)
 	}
 }
 
@@ -60,9 +61,9 @@ func (d *Detector) Hidden(when time.Time, n int64) {
 			continue
 		}
 		for _, v := range r.views {
-			v.conceal(v.Index(when), n)
+			v.Conceal(v.Index(when), n)
 			if v.history != nil {
-				v.history.conceal(v.history.Index(when), n)
+				v.history.Conceal(v.history.Index(when), n)
 			}
 			d.suspects.hide(r, v, v.bound+n)
 		}
@@ -76,10 +77,10 @@ func (d *Detector) Held(rule int, bound, untold int64) {
 		return
 	}
 	for _, v := range r.views {
-		grown := max(0, bound-v.held)
-		v.held, v.untold = bound, untold
+		grown := max(0, bound-v.Held())
+		v.SetHeld(bound, untold)
 		if v.history != nil {
-			v.history.held = bound // it is of the baseline's windows, too
+			v.history.SetHeld(bound, 0) // it is of the baseline's windows, too
 		}
 		d.suspects.hide(r, v, v.bound+grown)
 	}
@@ -95,11 +96,11 @@ func (d *Detector) HeldBack(x decode.HeldBack) {
 		if v.groups == nil {
 			continue
 		}
-		pane := v.pane(x.When)
+		pane := v.PaneOf(x.When)
 		if hotparam.IsAgain(x.Group) {
-			v.groups.takeOff(x.Group, pane, x.N)
+			v.groups.TakeOff(x.Group, pane, x.N)
 		} else {
-			v.groups.addNamed(x.Group, pane, x.N)
+			v.groups.AddNamed(x.Group, pane, x.N)
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (d *Detector) Lost(when time.Time) {
 			continue
 		}
 		for _, v := range r.views {
-			v.miss(v.Index(when))
+			v.Lost(v.Index(when))
 		}
 	}
 }
@@ -124,21 +125,21 @@ func (d *Detector) Found(newest time.Time) {
 		}
 		for _, v := range r.views {
 			if newest.IsZero() {
-				v.found(ring.Never)
+				v.Found(ring.Never)
 			} else {
-				v.found(v.Index(newest))
+				v.Found(v.Index(newest))
 			}
 		}
 	}
 }
 
 // Missing implements [decode.Handler].
-func (d *Detector) Missing(g decode.Gap) { d.missing.add(g) }
+func (d *Detector) Missing(g decode.Gap) { d.missing.Add(g) }
 
 // Spare implements [decode.Handler].
 func (d *Detector) Spare(gap uint64, rule int, hash uint64, known bool) {
 	if d.rules[rule] != nil {
-		d.missing.spare(gap, missingKey{hash, rule}, known)
+		d.missing.Spare(gap, window.MissingKey{Hash: hash, Rule: rule}, known)
 	}
 }
 
@@ -150,13 +151,13 @@ func (d *Detector) Healed(c decode.Count, until time.Time) {
 	}
 	kept := true
 	for _, v := range r.views {
-		kept = kept && v.keeps(c.When)
+		kept = kept && v.Keeps(c.When)
 	}
-	key := missingKey{c.Hash, c.Rule}
+	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
 	switch {
 	case !kept: // it may be of a pane that is kept, all the same
-		d.missing.lack(key, c.When, until, c.N)
-	case d.missing.heal(key, c.When, until, c.N):
+		d.missing.Lack(key, c.When, until, c.N)
+	case d.missing.Heal(key, c.When, until, c.N):
 		d.count(&c)
 	}
 }
@@ -167,26 +168,26 @@ func (d *Detector) Moved(c decode.Count, from, to time.Time) {
 	if r == nil {
 		return
 	}
-	key := missingKey{c.Hash, c.Rule}
-	if d.missing.unheal(key, from, to, c.N, false) {
+	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
+	if d.missing.Unheal(key, from, to, c.N, false) {
 		d.count(&c)
 		return
 	}
 	for _, v := range r.views { // what is in a cell by now stays where it is
-		if !v.holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.holds(c.Hash, c.Text, v.history.Index(from), c.N) {
+		if !v.Holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.Holds(c.Hash, c.Text, v.history.Index(from), c.N) {
 			return
 		}
 	}
-	if !d.missing.unheal(key, from, to, c.N, true) {
+	if !d.missing.Unheal(key, from, to, c.N, true) {
 		return
 	}
 	for _, v := range r.views {
-		v.take(c.Hash, c.Text, v.Index(from), c.N)
+		v.Take(c.Hash, c.Text, v.Index(from), c.N)
 		if v.history != nil {
-			v.history.take(c.Hash, c.Text, v.history.Index(from), c.N)
+			v.history.Take(c.Hash, c.Text, v.history.Index(from), c.N)
 		}
 		if v.groups != nil {
-			v.groups.add(c.Text, v.Index(from), -c.N, decode.NotInGroup)
+			v.groups.Add(c.Text, v.Index(from), -c.N, decode.NotInGroup)
 		}
 	}
 	d.count(&c)

@@ -60,7 +60,7 @@ const heldKey = "shop.r.hot_param.GET%20/s?q="
 func (r *heldBackRun) total(end time.Time) (low, high int64) {
 	r.detector.Advance(end)
 	v := r.detector.rules[0].views[0]
-	return v.groups.bounds(v.window, []byte("GET /s?q=a"), v.Index(noon.Add(500*time.Millisecond)))
+	return v.groups.Bounds(v.Window, []byte("GET /s?q=a"), v.Index(noon.Add(500*time.Millisecond)))
 }
 
 func TestHeldBackIsInItsGroup(t *testing.T) {

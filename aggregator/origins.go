@@ -89,7 +89,7 @@ func (w *watched) tally(c *decode.Count) {
 		d := v.Pane * time.Duration(v.Panes)
 		w.origins = &origins{
 			every: d / 2, stretches: [stretches]stretch{{began: c.When}},
-			unseen: max(0, v.sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
+			unseen: max(0, v.Sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
 		}
 	}
 	w.origins.add(c.Instance, c.When, c.N)
@@ -168,7 +168,7 @@ func (o *origins) isOver(i int, from time.Time) bool {
 // nothing of it changed; nil if nothing is known.
 func (w *watched) attribution() *hotparam.Attribution {
 	v := w.by.view
-	from, to := v.Start(v.now-int64(v.Panes)+1), v.Start(v.now+1)
+	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
 	long := to.Add(-max(minSpan, to.Sub(from)))
 	a := hotparam.Attribution{
 		Routes:    w.routes.top(long, to),

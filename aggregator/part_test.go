@@ -28,7 +28,7 @@ func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 		for part, d := range detectors {
 			if r := d.rules[i]; r != nil {
 				at = append(at, part)
-				budget += r.views[0].budget
+				budget += r.views[0].Budget()
 			}
 		}
 		want := "[0 1 2]"

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -88,8 +88,8 @@ func TestReadersShareTheShards(t *testing.T) {
 		running.Wait()
 		late, counted := int64(0), int64(0)
 		for _, s := range shards {
-			w := s.detector.rules[0].views[0].window
-			late, counted = late+w.late, counted+w.counted
+			w := s.detector.rules[0].views[0].Window
+			late, counted = late+w.Late(), counted+w.Counted()
 		}
 		if late != 0 || counted != sum {
 			t.Fatalf("%d of %d are counted, %d late", counted, sum, late)
@@ -158,7 +158,7 @@ func TestReadersAtTheSameTime(t *testing.T) {
 	// All have heard the last word about what is held back.
 	const want = readers * 2 * (3 - 1)
 	for _, s := range shards {
-		if held := s.detector.rules[0].views[0].held; held != want {
+		if held := s.detector.rules[0].views[0].Held(); held != want {
 			t.Errorf("a shard takes %d to be held back, want %d", held, want)
 		}
 	}
@@ -198,8 +198,9 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	feeds[1].Found(time.Time{})
 	feeds[1].End(noon, noon, false)
 	feeds[0].End(noon, noon, false)
-	if w := shards[0].detector.rules[0].views[0].window; w.held != 4 || w.lost != ring.Never {
-		t.Errorf("held %d, lost at %d", w.held, w.lost)
+	w := shards[0].detector.rules[0].views[0].Window
+	if _, high := w.Span(0, nil, w.Now(), int64(w.Panes)); w.Held() != 4 || high == hotparam.Unknown {
+		t.Errorf("held %d, high is %d", w.Held(), high)
 	}
 }
 
@@ -245,14 +246,14 @@ func shardCounts(t *testing.T, shards []*shard) map[string]int64 {
 	t.Helper()
 	sums := make(map[string]int64)
 	for _, s := range shards {
-		w := s.detector.rules[0].views[0].window
-		for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
-			name := string(w.name(int32(i)))
+		w := s.detector.rules[0].views[0].Window
+		w.Each(0, func(i int32) {
+			name := string(w.Name(i))
 			if _, twice := sums[name]; twice {
 				t.Errorf("%q is in two shards", name)
 			}
-			sums[name] += w.sum(int32(i), w.now)
-		}
+			sums[name] += w.Sum(i, w.Now())
+		})
 	}
 	return sums
 }

@@ -51,18 +51,22 @@ func testSpread(t *testing.T, behind bool) {
 		}
 		close(shard.queue)
 		shard.run()
-		w := shard.detector.rules[0].views[0].window
-		if w.hidden.Sum(w.now, 1) != 7 || w.held != 9 || w.lost != w.now {
-			t.Errorf("a shard knows of %d hidden, %d held, loss at pane %d", w.hidden.Sum(w.now, 1), w.held, w.lost)
+		w := shard.detector.rules[0].views[0].Window
+		most := w.AtMost(0, nil, w.Now())
+		if _, high := w.Span(0, nil, w.Now(), 1); most != 7+9 || w.Held() != 9 || high != hotparam.Unknown {
+			t.Errorf("a shard knows of %d hidden and held, %d held, high is %d", most, w.Held(), high)
 		}
-		for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
-			text, sum := string(w.name(int32(i))), w.sum(int32(i), w.now)
+		if _, high := w.Span(0, nil, w.Now()+1, 1); high == hotparam.Unknown {
+			t.Error("a shard takes a later pane to lack something")
+		}
+		w.Each(0, func(i int32) {
+			text, sum := string(w.Name(i)), w.Sum(i, w.Now())
 			found[text]++
 			var k int64
 			if _, err := fmt.Sscanf(text, "key %d", &k); err != nil || sum != 2*(k+1) {
 				t.Errorf("%q counts %d (%v)", text, sum, err)
 			}
-		}
+		})
 		held := 0
 		if s.batches[0] != nil {
 			held = 1

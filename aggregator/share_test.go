@@ -85,27 +85,3 @@ func TestShareIsOfRequests(t *testing.T) {
 		}
 	}
 }
-
-// What is taken off leaves the window with the counts, and takes room that is counted.
-func TestTakenOffIsForgotten(t *testing.T) {
-	const budget = 2*(groupSize+8*10) + 8*10
-	g := newGroups(10, budget, false)
-	g.takeOff([]byte("GET /s?~again&q"), 1, 5)
-	g.add([]byte("GET /s?q=1"), 1, 8, decode.NotInGroup)
-	g.add([]byte("GET /s?p=1"), 1, 8, decode.NotInGroup)
-	g.takeOff([]byte("GET /s?~again&p"), 1, 5) // no room
-	g.takeOff([]byte("GET /s?~again&o"), 1, 5)
-	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.Sum(5, 10) != 3 || of.Sum(12, 10) != 0 {
-		t.Errorf("%+v", of)
-	}
-	if of := g.of([]byte("GET /s?p=2"), false); of == nil || of.Sum(5, 10) != 8 {
-		t.Errorf("%+v", of)
-	}
-	if len(g.byName) != 2 || g.used() != budget {
-		t.Errorf("%d groups, %d bytes", len(g.byName), g.used())
-	}
-	g.sweep(20)
-	if len(g.byName) != 0 || g.used() != 0 {
-		t.Errorf("%d groups, %d bytes after all is over", len(g.byName), g.used())
-	}
-}

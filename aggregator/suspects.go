@@ -65,7 +65,7 @@ func (d *Detector) overlooked(r *ruleWatch, v *view, c *decode.Count) {
 		return
 	}
 	w := r.keys[string(c.Text)]
-	most := v.atMost(c.Hash, c.Text, v.now)
+	most := v.AtMost(c.Hash, c.Text, v.Now())
 	for _, t := range v.thresholds {
 		if most >= t.unseen(r.exceptionOf(w, c.Text)) {
 			d.suspect(r, t, w, -1, c.Text, c.Hash, c.When)
@@ -129,11 +129,11 @@ func (s *suspects) describe() []hotparam.Hot {
 	for _, w := range s.list {
 		t := w.suspect
 		h := w.rule.terms(w)
-		h.Low, h.High = t.view.span(w.hash, []byte(w.text), t.view.now, int64(t.view.Panes))
+		h.Low, h.High = t.view.Span(w.hash, []byte(w.text), t.view.Now(), int64(t.view.Panes))
 		h.Rate = float64(h.Low) / t.Rate.Per.Seconds()
 		h.Ratio = t.nearness(h.Low, w.exception)
 		if i := w.at[t.view.number]; i >= 0 {
-			t.view.tellSeen(&h, i, t.view.now)
+			t.view.SetSeen(&h, i, t.view.Now())
 		}
 		h.Since = w.suspected
 		told = append(told, h)
@@ -170,7 +170,7 @@ func (d *Detector) scanSuspects(now time.Time) {
 			continue
 		}
 		for _, v := range r.views {
-			bound := v.floor()
+			bound := v.Floor()
 			if bound > 0 || v.bound > 0 {
 				v.hide(bound)
 			}
@@ -181,8 +181,8 @@ func (d *Detector) scanSuspects(now time.Time) {
 	}
 	for _, w := range s.list {
 		t := w.suspect
-		if v := t.view; w.at[v.number] < 0 && v.atMost(w.hash, []byte(w.text), v.now) >= t.unseen(w.exception) {
-			low, _ := v.span(w.hash, []byte(w.text), v.now, int64(v.Panes))
+		if v := t.view; w.at[v.number] < 0 && v.AtMost(w.hash, []byte(w.text), v.Now()) >= t.unseen(w.exception) {
+			low, _ := v.Span(w.hash, []byte(w.text), v.Now(), int64(v.Panes))
 			found = append(found, suspicion{t, -1, w, low, t.nearness(low, w.exception)})
 		}
 	}
@@ -204,12 +204,12 @@ func (d *Detector) scanSuspects(now time.Time) {
 		}
 		since := now
 		if w == nil {
-			w = r.keys[string(v.name(f.i))]
+			w = r.keys[string(v.Name(f.i))]
 		}
 		if w != nil && !w.suspected.IsZero() {
 			since = w.suspected
 		}
-		d.suspect(r, f.threshold, w, f.i, v.name(f.i), v.hash(f.i), since)
+		d.suspect(r, f.threshold, w, f.i, v.Name(f.i), v.Hash(f.i), since)
 	}
 	s.added = false // all are told now
 	for _, w := range before {
@@ -236,19 +236,19 @@ func (d *Detector) scanSuspects(now time.Time) {
 
 // scan appends the suspects among the keys of a view.
 func (r *ruleWatch) scan(v *view, found []suspicion, share int) []suspicion {
-	v.each(v.level, func(i int32) {
+	v.Each(v.level, func(i int32) {
 		w := v.watched(i)
 		if w != nil && w.hots > 0 {
 			return
 		}
-		low, _ := v.bounds(i, v.now)
-		most := v.atMost(v.hash(i), v.name(i), v.now)
+		low, _ := v.Bounds(i, v.Now())
+		most := v.AtMost(v.Hash(i), v.Name(i), v.Now())
 		if most < v.least {
 			return
 		}
 		for _, t := range v.thresholds {
-			x := r.exceptionOf(w, v.name(i))
-			if most >= t.needs(x, i, v.name(i), v.now).maybe {
+			x := r.exceptionOf(w, v.Name(i))
+			if most >= t.needs(x, i, v.Name(i), v.Now()).maybe {
 				found = append(found, suspicion{t, i, w, low, t.nearness(low, x)})
 				break
 			}

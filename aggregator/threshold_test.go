@@ -189,7 +189,7 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 					x.rank(pane)
 				}
 				want := max(1, (compared*percent+99)/100)
-				if got := x.needs(r.rule.Exception(string(text)), x.view.find(0, text), text, pane).exit; got != max(want, x.ExitCount(least)) && rule < 2 || got != want && rule == 2 {
+				if got := x.needs(r.rule.Exception(string(text)), x.view.Find(0, text), text, pane).exit; got != max(want, x.ExitCount(least)) && rule < 2 || got != want && rule == 2 {
 					t.Fatalf("%s, min %d, exit %d%%: cool below %d, want %d", r.rule.ID, least, percent, got, want)
 				}
 			}

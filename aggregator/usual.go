@@ -48,7 +48,7 @@ type habitWindow struct {
 // window that ends with a pane.
 func (w *watched) recall(v *view, pane int64) {
 	panes := int64(v.Panes)
-	for end := v.wholeBefore(pane); end-panes+1 > v.now-v.ring && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
+	for end := v.wholeBefore(pane); end-panes+1 > v.Now()-v.Kept() && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
 		w.learnWindow(v, end)
 	}
 }
@@ -59,7 +59,7 @@ func (w *watched) learnWindow(v *view, end int64) {
 	if i < 0 {
 		return
 	}
-	low, high := v.bounds(i, end)
+	low, high := v.Bounds(i, end)
 	*w.window(v, end) = habitWindow{seen: true, end: end, low: low, high: high, byShare: w.isOnNearlyAll(v, end, low)}
 }
 
@@ -85,7 +85,7 @@ func (v *view) wholeBefore(end int64) int64 {
 // isOnNearlyAll reports whether low counts are nine tenths of the route's requests
 // for certain, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
-	_, high := v.totals.of([]byte(w.text)).bounds(v.window, end)
+	_, high := v.totals.Of([]byte(w.text)).Bounds(v.Window, end)
 	return high != hotparam.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
 }
 
@@ -100,8 +100,8 @@ type mean struct {
 
 func (w *watched) mean(v *view, pane int64) (m mean) {
 	panes, began := int64(v.Panes), int64(ring.Never)
-	if t := v.totals.of([]byte(w.text)); t != nil {
-		began = t.began
+	if t := v.totals.Of([]byte(w.text)); t != nil {
+		began = t.Began()
 	}
 	var low, high, seen, shared int64
 	m.highKnown, m.byShare = true, true
@@ -146,7 +146,7 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 		}
 		w.byShare = false
 		if r.parse(w) {
-			low, _ := v.bounds(w.at[v.number], pane)
+			low, _ := v.Bounds(w.at[v.number], pane)
 			w.byShare = w.isOnNearlyAll(v, pane, low)
 		}
 	}
@@ -167,8 +167,8 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 // nobody to protect.
 func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	v := w.by.view
-	low, high := v.bounds(w.at[v.number], pane)
-	n := w.by.needs(w.exception, w.at[v.number], v.name(w.at[v.number]), pane)
+	low, high := v.Bounds(w.at[v.number], pane)
+	n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
 	m := w.mean(v, pane)
 	switch {
 	case n.enter == hotparam.Unknown || low-w.unusualPart() < n.enter:
@@ -203,8 +203,8 @@ func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time
 		if w.by.view != v || !w.usual {
 			continue
 		}
-		_, high := v.bounds(w.at[v.number], pane)
-		n := w.by.needs(w.exception, w.at[v.number], v.name(w.at[v.number]), pane)
+		_, high := v.Bounds(w.at[v.number], pane)
+		n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
 		excess, known := w.excess(v, pane)
 		switch {
 		case high == hotparam.Unknown || n.enter == hotparam.Unknown:
@@ -243,8 +243,8 @@ func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time)
 func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	v := w.by.view
 	i := w.at[v.number]
-	_, high := v.bounds(i, pane)
-	n := w.by.needs(w.exception, i, v.name(i), pane)
+	_, high := v.Bounds(i, pane)
+	n := w.by.needs(w.exception, i, v.Name(i), pane)
 	if high == hotparam.Unknown || n.enter == hotparam.Unknown {
 		return w.spared
 	}
@@ -261,6 +261,6 @@ func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	if !m.highKnown || w.explained == hotparam.Unknown {
 		return 0, false
 	}
-	low, _ := v.bounds(w.at[v.number], pane)
+	low, _ := v.Bounds(w.at[v.number], pane)
 	return float64(max(0, low-w.explained)) - m.high, true
 }

@@ -58,7 +58,7 @@ func (d *Detector) tell(r *ruleWatch, w *watched, t *threshold, v Verdict, pane 
 	v.Key = hotparam.Key{Rule: r.rule.ID, Text: w.text}
 	v.Threshold = t.Threshold
 	v.Hold = w.marks[t.number].hold
-	low, high := t.view.bounds(w.at[t.view.number], pane)
+	low, high := t.view.Bounds(w.at[t.view.number], pane)
 	v.Low, v.High = max(v.Low, low), high
 	d.onVerdict(v)
 }
@@ -129,7 +129,7 @@ func (a *accountant) tellOf(r *ruleWatch, v *view, pane int64) {
 		return
 	}
 	text := []byte(a.key.Text)
-	i := v.find(a.hash, text)
+	i := v.Find(a.hash, text)
 	if i < 0 || pane > last && !a.hot[v] {
 		return
 	}
@@ -141,8 +141,8 @@ func (a *accountant) tellOf(r *ruleWatch, v *view, pane int64) {
 			Rule: r.rule.ID, Threshold: t.Threshold, Start: v.Start(pane), End: v.Start(pane + 1),
 			Enter: n.enter, Exit: n.exit,
 		}
-		x.Counted, _ = v.span(a.hash, text, pane, 1)
-		x.Low, x.High = v.bounds(i, pane)
+		x.Counted, _ = v.Span(a.hash, text, pane, 1)
+		x.Low, x.High = v.Bounds(i, pane)
 		if w != nil {
 			x.Hot, x.Listed = w.marks[t.number].hot, w.listed
 		}

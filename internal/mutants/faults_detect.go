@@ -4,57 +4,57 @@ package mutants
 
 var windowFaults = []Fault{
 	{
-		Name: "bounds are of a window a pane too long", File: "aggregator/bounds.go",
+		Name: "bounds are of a window a pane too long", File: "aggregator/internal/window/bounds.go",
 		Old: "w.total(e, end, int64(w.Panes)), end", New: "w.total(e, end, int64(w.Panes)+1), end",
-		Test: "TestCoolingIsExact",
+		Package: "aggregator", Test: "TestCoolingIsExact",
 	},
 	{
-		Name: "bounds are of a window a pane too short", File: "aggregator/bounds.go",
+		Name: "bounds are of a window a pane too short", File: "aggregator/internal/window/bounds.go",
 		Old: "w.total(e, end, int64(w.Panes)), end", New: "w.total(e, end, int64(w.Panes)-1), end",
-		Test: "TestCoolingIsExact",
+		Package: "aggregator", Test: "TestCoolingIsExact",
 	},
 	{
-		Name: "high without what cells hide", File: "aggregator/bounds.go",
+		Name: "high without what cells hide", File: "aggregator/internal/window/bounds.go",
 		Old: "+ w.cells.bound(hash, end, panes) +", New: "+",
 		Test: "TestWindowBoundsHoldTheTruth",
 	},
 	{
 		Name: "high without what was dropped", File: "aggregator/handler.go",
-		Old: "v.conceal(v.Index(when), n)", New: "",
+		Old: "v.Conceal(v.Index(when), n)", New: "",
 		Test: "TestDetectorIsExactInOrder",
 	},
 	{
 		Name: "high without what is held back", File: "aggregator/handler.go",
-		Old: "v.held, v.untold = bound, untold", New: "v.held, v.untold = 0*bound, untold",
+		Old: "v.SetHeld(bound, untold)", New: "v.SetHeld(0*bound, untold)",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
-		Name: "high is known after a loss", File: "aggregator/bounds.go",
+		Name: "high is known after a loss", File: "aggregator/internal/window/bounds.go",
 		Old: "w.lost <= end-panes &&", New: "",
-		Test: "TestDetectorIsExactInOrder|TestDetectorFreezesWhileCountsAreMissing",
+		Package: "aggregator", Test: "TestDetectorIsExactInOrder|TestDetectorFreezesWhileCountsAreMissing",
 	},
 	{
-		Name: "what made room for another key is forgotten", File: "aggregator/window.go",
+		Name: "what made room for another key is forgotten", File: "aggregator/internal/window/window.go",
 		Old: "w.hide(hash, pane, n)\n\t\t\thad", New: "w.hide(hash, pane, 0*n)\n\t\t\thad",
 		Test: "TestWindowBoundsHoldTheTruth",
 	},
 	{
-		Name: "a late count is dropped", File: "aggregator/window.go",
+		Name: "a late count is dropped", File: "aggregator/internal/window/window.go",
 		Old: "} else if pane <= w.now-w.ring {", New: "} else if pane <= w.now-int64(w.Panes) {",
-		Test: "TestDetectorIsExactReorderedWithinTheGrace",
+		Package: "aggregator", Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
 	{
 		Name: "a late count is put into the newest pane", File: "aggregator/handler.go",
-		Old: "pane := v.pane(c.When)", New: "pane := max(v.now, v.pane(c.When))",
+		Old: "pane := v.PaneOf(c.When)", New: "pane := max(v.Now(), v.PaneOf(c.When))",
 		Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
 	{
-		Name: "what is too late is not told", File: "aggregator/window.go",
+		Name: "what is too late is not told", File: "aggregator/internal/window/window.go",
 		Old: "w.late += n\n", New: "",
 		Test: "TestWindowCountsWhatComesTooLate",
 	},
 	{
-		Name: "a cell has the maximum of what it hides", File: "aggregator/cells.go",
+		Name: "a cell has the maximum of what it hides", File: "aggregator/internal/window/cells.go",
 		Old: "return addTo(&l[1+span%cellSpans], n)", New: "l[1+span%cellSpans] = max(l[1+span%cellSpans], uint32(n)); return true",
 		Test: "TestCellsBoundWhatTheyHide",
 	},
@@ -92,9 +92,9 @@ var thresholdFaults = []Fault{
 		Test: "TestDetectorDoesNotCoolBeforeABurstThatHasCome",
 	},
 	{
-		Name: "a share's total forgets strays", File: "aggregator/share.go",
+		Name: "a share's total forgets strays", File: "aggregator/internal/window/groups.go",
 		Old: "hidden += g.strays.Counts.Sum(last, panes)", New: "",
-		Test: "TestSharesCountWhatHasNoGroup",
+		Package: "aggregator", Test: "TestSharesCountWhatHasNoGroup",
 	},
 	{
 		Name: "what is missing of one rule is of no rule", File: "aggregator/decode/rulesums.go",
@@ -117,9 +117,9 @@ var thresholdFaults = []Fault{
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
-		Name: "a lost line of what is held back is forgotten", File: "aggregator/share.go",
+		Name: "a lost line of what is held back is forgotten", File: "aggregator/internal/window/groups.go",
 		Old: "most + hidden + s.lacks + s.heldBack + s.before", New: "most + hidden + s.lacks + s.before",
-		Test: "TestHeldBackIsInItsGroup",
+		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
 		Name: "a sender of other rules is believed to tell groups", File: "aggregator/decode/packet.go",
@@ -127,19 +127,19 @@ var thresholdFaults = []Fault{
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
-		Name: "a share's total is forgotten", File: "aggregator/share.go",
+		Name: "a share's total is forgotten", File: "aggregator/internal/window/groups.go",
 		Old: "of.Add(pane, n)", New: "",
-		Test: "TestEnterIsExact",
+		Package: "aggregator", Test: "TestEnterIsExact",
 	},
 	{
-		Name: "a jump's baseline is one window short", File: "aggregator/jump.go",
+		Name: "a jump's baseline is one window short", File: "aggregator/internal/window/history.go",
 		Old: "max(to-decode.BaselineWindows*h.of+1,", New: "max(to-(decode.BaselineWindows-1)*h.of+1,",
-		Test: "TestJumpComparesWithTenWindows",
+		Package: "aggregator", Test: "TestJumpComparesWithTenWindows",
 	},
 	{
-		Name: "a jump's baseline has the present window", File: "aggregator/jump.go",
+		Name: "a jump's baseline has the present window", File: "aggregator/internal/window/history.go",
 		Old: "to := last - h.of", New: "to := last",
-		Test: "TestJumpLeavesOutThePresentWindow",
+		Package: "aggregator", Test: "TestJumpLeavesOutThePresentWindow",
 	},
 	{
 		Name: "the top has one key more", File: "aggregator/top.go",
@@ -163,7 +163,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "what may be hot is no suspect", File: "aggregator/enter.go",
-		Old: "if v.atMost(c.Hash, c.Text, at.end) >= n.maybe {", New: "if false {",
+		Old: "if v.AtMost(c.Hash, c.Text, at.end) >= n.maybe {", New: "if false {",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
@@ -176,24 +176,24 @@ var thresholdFaults = []Fault{
 // accountFaults are of what makes up for lost packets.
 var accountFaults = []Fault{
 	{
-		Name: "the counts of a gap are no bound", File: "aggregator/missing.go",
+		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/missing.go",
 		Old: "lacks += of.Loose", New: "",
-		Test: "TestHealedBounds",
+		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
-		Name: "a request that repeats a parameter is several", File: "aggregator/repeats.go",
+		Name: "a request that repeats a parameter is several", File: "aggregator/kin.go",
 		Old: "t.sum-repeated", New: "t.sum",
 		Test: "TestRepeatedParametersAreOneRequest",
 	},
 	{
-		Name: "the counts on accounts of a gap are no bound", File: "aggregator/missing.go",
+		Name: "the counts on accounts of a gap are no bound", File: "aggregator/internal/window/missing.go",
 		Old: "lacks += of.Booked", New: "",
-		Test: "TestHealedBounds",
+		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
-		Name: "what may be of later is claimed", File: "aggregator/bounds.go",
+		Name: "what may be of later is claimed", File: "aggregator/internal/window/bounds.go",
 		Old: "return max(0, low-later), high", New: "return max(0, low), high",
-		Test: "TestHealedBounds",
+		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
 		Name: "what was found of a gap is missing still", File: "aggregator/decode/gaps.go",

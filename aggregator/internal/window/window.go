@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import (
 	"time"
@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// window counts the keys of one rule in one shard over the rule's window. Every
+// Window counts the keys of one rule in one shard over the rule's window. Every
 // key is counted exactly until the memory budget is full. From then on a key
 // without an entry is counted in a cell that it shares with others, and gets an
 // entry when its cell stands out; what was counted of the one that makes room
@@ -16,7 +16,7 @@ import (
 //	counted ≤ truth ≤ counted + bound of its cell
 //
 // of which counted is the low count, exact for keys that were never displaced.
-type window struct {
+type Window struct {
 	hotparam.Window
 	ring int64 // panes kept: the window, and the grace that late counts get
 
@@ -31,7 +31,7 @@ type window struct {
 	untold int64       // part of it that they do not tell of groups
 	lost   int64       // newest pane of which something is not known
 
-	missing *missing // what was lost on the way and is bounded; nil: nothing
+	missing *Missing // what was lost on the way and is bounded; nil: nothing
 	rule    int      // in it
 
 	overflow int64 // newest pane of which something was too much to hold
@@ -63,10 +63,10 @@ type paneCache struct {
 	pane int64
 }
 
-// newWindow makes a window that holds at most budget bytes. grace is how many
+// New returns a window that holds at most budget bytes. grace is how many
 // panes a count may come late beyond the window.
-func newWindow(shape hotparam.Window, grace int64, budget int64) *window {
-	w := &window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, overflow: ring.Never}
+func New(shape hotparam.Window, grace int64, budget int64) *Window {
+	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)
 	w.cache = paneCache{pane: w.Index(time.Time{})}
@@ -82,29 +82,29 @@ func newWindow(shape hotparam.Window, grace int64, budget int64) *window {
 	return w
 }
 
-// restart is an empty window of the same size.
-func (w *window) restart() *window {
-	fresh := newWindow(w.Window, w.ring-int64(w.Panes), w.budget)
+// Restart returns an empty window of the same size.
+func (w *Window) Restart() *Window {
+	fresh := New(w.Window, w.ring-int64(w.Panes), w.budget)
 	fresh.names.from, fresh.held, fresh.untold = w.names.from, w.held, w.untold
 	fresh.missing, fresh.rule = w.missing, w.rule
 	return fresh
 }
 
-// used is how many bytes the keys hold.
-func (w *window) used() int64 {
+// Used returns how many bytes the keys hold.
+func (w *Window) Used() int64 {
 	return int64(w.arena.used)*unitSize + w.names.bytes + int64(len(w.cells.all))*cellSize
 }
 
-// pane is the pane that holds an instant.
-func (w *window) pane(when time.Time) int64 {
+// PaneOf returns the pane that holds an instant.
+func (w *Window) PaneOf(when time.Time) int64 {
 	if when != w.cache.when {
 		w.cache = paneCache{when, w.Index(when)}
 	}
 	return w.cache.pane
 }
 
-// advance tells what time it is.
-func (w *window) advance(pane int64) {
+// Advance moves the clock on to a pane; it never goes back.
+func (w *Window) Advance(pane int64) {
 	if pane <= w.now {
 		return
 	}
@@ -116,7 +116,7 @@ func (w *window) advance(pane int64) {
 
 // forget empties the entries when the clock jumps so far ahead that the low half
 // of a pane's number does not tell it any more.
-func (w *window) forget(pane int64) {
+func (w *Window) forget(pane int64) {
 	for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
 		e := w.arena.unit(i)
 		w.dropBlocks(e)
@@ -126,13 +126,13 @@ func (w *window) forget(pane int64) {
 	w.cells.reset()
 }
 
-// add counts n for a key in a pane and returns its entry and the highest count
+// Add counts n for a key in a pane and returns its entry and the highest count
 // that a window with this pane now has, with the pane where that window ends;
 // -1 when the pane is no longer kept or the key has no entry and gets none.
 // Below the count at which keys have texts, it may be told lower.
-func (w *window) add(hash uint64, text []byte, pane, n int64) (i int32, low, end int64) {
+func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end int64) {
 	if pane > w.now {
-		w.advance(pane)
+		w.Advance(pane)
 	} else if pane <= w.now-w.ring {
 		w.late += n
 		return -1, 0, 0
@@ -166,7 +166,7 @@ func (w *window) add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 }
 
 // addAside adds to a pane that is not the entry's newest so far.
-func (w *window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
+func (w *Window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
 	newest := w.recent(e[entryLast])
 	if pane > newest {
 		w.roll(at, e, pane)
@@ -189,7 +189,7 @@ func (w *window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
 // what collectors held back is not taken for counts of a window that was over
 // before it was sent. (It is placed where its oldest part is, so a window that
 // ends now holds all of it, and one that ended before now may hold too much.)
-func (w *window) near(at uint32, e *unit, text []byte, low, end int64) (int64, int64) {
+func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, int64) {
 	if uint32(end) == e[entryLast] {
 		w.settle(e)
 		low = e.sum()
@@ -207,11 +207,11 @@ func (w *window) near(at uint32, e *unit, text []byte, low, end int64) (int64, i
 	return low, end
 }
 
-// keeps tells whether an instant's pane is kept.
-func (w *window) keeps(when time.Time) bool { return w.Index(when) > w.now-w.ring }
+// Keeps reports whether an instant's pane is kept.
+func (w *Window) Keeps(when time.Time) bool { return w.Index(when) > w.now-w.ring }
 
 // holding is where an entry counts at least n in a pane; nil: it does not.
-func (w *window) holding(e *unit, pane, n int64) *uint32 {
+func (w *Window) holding(e *unit, pane, n int64) *uint32 {
 	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
 		return &e[entryCur]
 	}
@@ -225,14 +225,14 @@ func (w *window) holding(e *unit, pane, n int64) *uint32 {
 	return nil
 }
 
-// holds tells whether a key's entry counts at least n in a pane that is kept.
-func (w *window) holds(hash uint64, text []byte, pane, n int64) bool {
+// Holds reports whether a key's entry counts at least n in a pane that is kept.
+func (w *Window) Holds(hash uint64, text []byte, pane, n int64) bool {
 	at := w.lookup(hash, text)
 	return at != 0 && pane > w.now-w.ring && w.holding(w.arena.unit(at), pane, n) != nil
 }
 
-// take takes n off a pane that holds as many.
-func (w *window) take(hash uint64, text []byte, pane, n int64) {
+// Take takes n off what a key counts in a pane, of which Holds has said that it is as much.
+func (w *Window) Take(hash uint64, text []byte, pane, n int64) {
 	e := w.arena.unit(w.lookup(hash, text))
 	c := w.holding(e, pane, n)
 	*c -= uint32(n)
@@ -244,15 +244,15 @@ func (w *window) take(hash uint64, text []byte, pane, n int64) {
 	}
 }
 
-// find is the entry of a key, -1 if there is none.
-func (w *window) find(hash uint64, text []byte) int32 {
+// Find returns the entry of a key, -1 if there is none.
+func (w *Window) Find(hash uint64, text []byte) int32 {
 	if at := w.lookup(hash, text); at != 0 {
 		return int32(at)
 	}
 	return -1
 }
 
-func (w *window) lookup(hash uint64, text []byte) uint32 {
+func (w *Window) lookup(hash uint64, text []byte) uint32 {
 	places := w.index.places
 	for at := w.index.home(uint32(hash)); ; {
 		p := places[at]
@@ -271,8 +271,15 @@ func (w *window) lookup(hash uint64, text []byte) uint32 {
 	}
 }
 
-// fetch reads what add is about to touch for a hash.
-func (w *window) fetch(hash uint64) (sum uint32) {
+// Fetch reads the memory that Add is about to touch for a hash, if the window has at least from
+// units. Reading ahead for several keys lets the processor wait for them together.
+func (w *Window) Fetch(hash uint64, from int) {
+	if w.arena.used >= from {
+		w.fetched += w.touch(hash)
+	}
+}
+
+func (w *Window) touch(hash uint64) (sum uint32) {
 	if p := w.index.places[w.index.home(uint32(hash))]; p != 0 {
 		e := w.arena.unit(uint32(p))
 		if sum = e[entryLast]; sum != uint32(w.now) && e.hist() != 0 {
@@ -287,7 +294,7 @@ func (w *window) fetch(hash uint64) (sum uint32) {
 
 // insert makes an entry for a key, in the place of another if need be; 0 if
 // there is none to be had for so little.
-func (w *window) insert(hash uint64, pane, n int64) uint32 {
+func (w *Window) insert(hash uint64, pane, n int64) uint32 {
 	at := w.arena.take()
 	if at == 0 {
 		v := w.victim(0)
@@ -311,7 +318,7 @@ func (w *window) insert(hash uint64, pane, n int64) uint32 {
 
 // victim is an entry of a small count, other than except and none that must
 // stay: the better of the last candidate and the next few; 0 if there is none.
-func (w *window) victim(except uint32) uint32 {
+func (w *Window) victim(except uint32) uint32 {
 	best, least := uint32(0), int64(0)
 	look := func(i uint32) {
 		e := w.arena.unit(i)
@@ -339,7 +346,7 @@ func (w *window) victim(except uint32) uint32 {
 const looks = 4
 
 // evict puts what an entry counted into its cell and frees it.
-func (w *window) evict(at uint32) {
+func (w *Window) evict(at uint32) {
 	e := w.arena.unit(at)
 	hash, had := e.hash(), false
 	w.panes(e, func(pane, n int64) {
@@ -360,7 +367,7 @@ func (w *window) evict(at uint32) {
 }
 
 // drop frees an entry.
-func (w *window) drop(at uint32, e *unit) {
+func (w *Window) drop(at uint32, e *unit) {
 	if e.isGuess() {
 		w.guesses--
 	}
@@ -372,10 +379,10 @@ func (w *window) drop(at uint32, e *unit) {
 	w.live--
 }
 
-// tidy frees entries of which nothing is kept, a part of them each time, and
+// Tidy frees entries of which nothing is kept, a part of them each time, and
 // takes the texts of keys whose count is far from a threshold in the windows that
 // end now and at the end of the grace.
-func (w *window) tidy() {
+func (w *Window) Tidy() {
 	for range w.arena.made/sweeps + 1 {
 		if w.sweep = w.arena.next(w.sweep + 1); w.sweep == 0 {
 			break
@@ -385,7 +392,7 @@ func (w *window) tidy() {
 		}
 	}
 	for k := range w.names.all {
-		if n := &w.names.all[k]; n.entry != 0 && n.watched == nil {
+		if n := &w.names.all[k]; n.entry != 0 && n.tag == nil {
 			e := w.arena.unit(n.entry)
 			oldest := w.total(e, w.now-w.ring+int64(w.Panes), int64(w.Panes))
 			if 4*max(w.present(e), oldest) < w.names.from {
@@ -396,8 +403,52 @@ func (w *window) tidy() {
 }
 
 // hide counts n for a key that has no entry, or no room for it.
-func (w *window) hide(hash uint64, pane, n int64) {
+func (w *Window) hide(hash uint64, pane, n int64) {
 	if !w.cells.add(hash, pane, n) {
 		w.lose(pane)
 	}
 }
+
+// Now returns the newest pane, by the clock or by a count.
+func (w *Window) Now() int64 { return w.now }
+
+// SetHeld sets what collectors hold back of any key in a window by now, and which part of
+// it they do not report by group.
+func (w *Window) SetHeld(bound, untold int64) { w.held, w.untold = bound, untold }
+
+// Held returns what collectors hold back of any key in a window by now.
+func (w *Window) Held() int64 { return w.held }
+
+// SetMissing sets m, which knows what was lost on the way, and the number of the window's
+// rule in it.
+func (w *Window) SetMissing(m *Missing, rule int) { w.missing, w.rule = m, rule }
+
+// Keys returns how many keys have a count of their own.
+func (w *Window) Keys() int { return w.live - w.guesses }
+
+// Late returns how many counts came too late for any pane.
+func (w *Window) Late() int64 { return w.late }
+
+// Counted returns the sum of all counts that came in time.
+func (w *Window) Counted() int64 { return w.counted }
+
+// Evicted returns how many keys made room for others.
+func (w *Window) Evicted() int64 { return w.evicted }
+
+// Budget returns how many bytes the window may hold.
+func (w *Window) Budget() int64 { return w.budget }
+
+// Kept returns how many panes are kept.
+func (w *Window) Kept() int64 { return w.ring }
+
+// GiveName gives an entry a text, if it has none and there is room beside those of keys that
+// count at least sum.
+func (w *Window) GiveName(i int32, text []byte, sum int64) {
+	if w.Name(i) == nil {
+		w.call(uint32(i), w.arena.unit(uint32(i)), text, sum)
+	}
+}
+
+// LacksAny returns how many counts, of all keys together, the window that ends with a pane
+// may lack, or [hotparam.Unknown].
+func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }

@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 // index finds entries by hash: open addressing with linear probing, at most two
 // thirds full. A place holds the low half of the hash, which is also where the

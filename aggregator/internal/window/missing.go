@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import (
 	"math"
@@ -9,19 +9,19 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// missing is what is known of counts that were lost on the way, in one shard: how many
-// of any key a window may lack, and of whose keys it lacks none. It is of all rules, as
-// senders tell their sums.
+// Missing is what is known of counts that were lost on the way: how many of any key a
+// window may lack, and of which keys it lacks none. It covers all rules of a detector, as
+// senders report their sums.
 //
 // What a lost packet held of a key is known when the key's account tells. Then it is
 // counted at the earliest time that it can be of: a window that ends now has it for
 // certain if it has that time. One that begins in between may have it, and does not
 // count it; one that ended in between counts it, and may not have it.
-type missing struct {
+type Missing struct {
 	gaps  [maxMissing]missingGap // a ring; unused ones are of no time
 	next  int
 	byID  map[uint64]int
-	keys  map[missingKey]*missingOf
+	keys  map[MissingKey]*missingOf
 	swept time.Time
 	from  int64 // what is kept is not all of before
 
@@ -60,9 +60,10 @@ func (x *missingGap) of(rule int) decode.RuleGap {
 	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
 }
 
-type missingKey struct {
-	hash uint64
-	rule int
+// MissingKey is a key of a rule, by its number.
+type MissingKey struct {
+	Hash uint64
+	Rule int
 }
 
 // missingOf is what is known of one key.
@@ -89,12 +90,13 @@ const (
 	maxHealed = 64
 )
 
-func newMissing() *missing {
-	return &missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[missingKey]*missingOf), from: math.MinInt64}
+// NewMissing returns a Missing of which nothing is missing.
+func NewMissing() *Missing {
+	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), from: math.MinInt64}
 }
 
-// add takes a gap, or that it is smaller than it was.
-func (m *missing) add(g decode.Gap) {
+// Add records a gap. A gap that is known is made smaller.
+func (m *Missing) Add(g decode.Gap) {
 	m.changes++
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
@@ -141,9 +143,9 @@ func (x *missingGap) lessByRule(of []decode.RuleGap) {
 	x.byRule = less
 }
 
-// spare notes that a key lacks nothing of a gap but what its account will tell; known:
-// that has been told.
-func (m *missing) spare(gap uint64, key missingKey, known bool) {
+// Spare records that a key lacks nothing of a gap but what its account will reveal. known
+// says that it has revealed it.
+func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
 	at, ok := m.byID[gap]
 	if !ok {
 		return
@@ -158,7 +160,7 @@ func (m *missing) spare(gap uint64, key missingKey, known bool) {
 }
 
 // of is what is known of a key, made if there is room.
-func (m *missing) of(key missingKey, when int64) *missingOf {
+func (m *Missing) of(key MissingKey, when int64) *missingOf {
 	k := m.keys[key]
 	if k == nil {
 		if len(m.keys) >= maxMissingKeys && !m.evict() {
@@ -173,9 +175,9 @@ func (m *missing) of(key missingKey, when int64) *missingOf {
 
 // evict makes room for a key, in the place of one of a few of which nothing was healed: the
 // one that matters for the least time. Then that may lack what it was spared.
-func (m *missing) evict() bool {
+func (m *Missing) evict() bool {
 	const looks = 16
-	var victim missingKey
+	var victim MissingKey
 	oldest, looked := int64(math.MaxInt64), 0
 	for key, k := range m.keys {
 		if len(k.healed) == 0 && k.newest < oldest {
@@ -189,9 +191,10 @@ func (m *missing) evict() bool {
 	return oldest < math.MaxInt64
 }
 
-// heal notes n counts of a key that are placed at from and may be of up to to. It is
-// false if there is no room: then they must not be counted, and are missing of any key.
-func (m *missing) heal(key missingKey, since, until time.Time, n int64) bool {
+// Heal records n counts of a key that were missing, are counted at since and may be of up
+// to until. It returns false if there is no room: then they must not be counted, and are
+// missing of any key.
+func (m *Missing) Heal(key MissingKey, since, until time.Time, n int64) bool {
 	m.changes++
 	if m.of(key, until.UnixNano()) == nil {
 		m.lose(since, until, n)
@@ -202,7 +205,7 @@ func (m *missing) heal(key missingKey, since, until time.Time, n int64) bool {
 }
 
 // note notes counts of a key that is known.
-func (m *missing) note(key missingKey, x healedCount) {
+func (m *Missing) note(key MissingKey, x healedCount) {
 	k := m.keys[key]
 	m.changes++
 	for i := range k.healed {
@@ -231,8 +234,8 @@ func (k *missingOf) join() {
 	}
 }
 
-// lack notes n counts of a key that are missing and are not placed.
-func (m *missing) lack(key missingKey, since, until time.Time, n int64) {
+// Lack records n counts of a key that are missing and are not counted.
+func (m *Missing) Lack(key MissingKey, since, until time.Time, n int64) {
 	if m.of(key, until.UnixNano()) == nil {
 		m.lose(since, until, n)
 		return
@@ -240,9 +243,9 @@ func (m *missing) lack(key missingKey, since, until time.Time, n int64) {
 	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
 }
 
-// unheal notes that n of the counts that were of from up to to have come. It is false if
-// nobody knows of so many that were placed, or were not.
-func (m *missing) unheal(key missingKey, from, to time.Time, n int64, placed bool) bool {
+// Unheal records that n of the counts between two times have come after all; placed says
+// whether they were counted. It returns false if not so many are known.
+func (m *Missing) Unheal(key MissingKey, from, to time.Time, n int64, placed bool) bool {
 	k := m.keys[key]
 	if k == nil {
 		return false
@@ -260,38 +263,23 @@ func (m *missing) unheal(key missingKey, from, to time.Time, n int64, placed boo
 }
 
 // lose notes n counts that are missing, of whatever key.
-func (m *missing) lose(from, to time.Time, n int64) {
+func (m *Missing) lose(from, to time.Time, n int64) {
 	m.unnamed--
-	m.add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
+	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
 }
 
 // lacks is how many counts of a key a window from start to before end may lack, or
 // [hotparam.Unknown]; and how many of those that it counts may be of later.
-func (m *missing) lacks(key missingKey, start, end int64) (lacks, later int64) {
-	return m.lacksOf(m.keys[key], key.rule, start, end), m.later(key, end)
+func (m *Missing) lacks(key MissingKey, start, end int64) (lacks, later int64) {
+	return m.lacksOf(m.keys[key], key.Rule, start, end), m.later(key, end)
 }
 
 // lacksOf is how many counts of a rule's key a window may lack; nil: of any key.
-func (m *missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
+func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
 	if start <= m.from {
 		return hotparam.Unknown
 	}
-	for i := range m.gaps {
-		x := &m.gaps[i]
-		if len(m.byID) == 0 {
-			break
-		}
-		if x.id == 0 || x.to < start || x.from >= end {
-			continue
-		}
-		bit, of := uint64(1)<<(i%64), x.of(rule)
-		if k == nil || k.known[i/64]&bit == 0 {
-			lacks += of.Booked
-		}
-		if k == nil || k.spared[i/64]&bit == 0 {
-			lacks += of.Loose
-		}
-	}
+	lacks, _ = m.inGaps(k, rule, start, end)
 	if k != nil {
 		for _, h := range k.healed {
 			if (h.from < start || !h.placed) && h.to >= start {
@@ -302,8 +290,31 @@ func (m *missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64
 	return lacks
 }
 
+// inGaps returns how many counts of a rule's key, or of any key if k is nil, gaps lack in
+// some time, and how many of those that were told as held back of groups.
+func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldBack int64) {
+	if len(m.byID) == 0 {
+		return 0, 0
+	}
+	for i := range m.gaps {
+		x := &m.gaps[i]
+		if x.id == 0 || x.to < start || x.from >= end {
+			continue
+		}
+		heldBack += x.heldBack
+		bit, of := uint64(1)<<(i%64), x.of(rule)
+		if k == nil || k.known[i/64]&bit == 0 {
+			lacks += of.Booked
+		}
+		if k == nil || k.spared[i/64]&bit == 0 {
+			lacks += of.Loose
+		}
+	}
+	return lacks, heldBack
+}
+
 // later is how many healed counts of a key that are placed before end may be of later.
-func (m *missing) later(key missingKey, end int64) (n int64) {
+func (m *Missing) later(key MissingKey, end int64) (n int64) {
 	if k := m.keys[key]; k != nil {
 		for _, h := range k.healed {
 			if h.placed && h.from < end && h.to >= end {
@@ -315,18 +326,15 @@ func (m *missing) later(key missingKey, end int64) (n int64) {
 }
 
 // any is what a window of a rule, from start to before end, may lack.
-func (m *missing) any(rule int, start, end int64) (s shortfall) {
+func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
 		return last.shortfall
 	}
-	s.lacks = m.lacksOf(nil, rule, start, end)
-	for i := range m.gaps {
-		if x := &m.gaps[i]; len(m.byID) > 0 && x.id != 0 && x.to >= start && x.from < end {
-			s.heldBack += x.heldBack
-		}
+	if s.lacks, s.heldBack = m.inGaps(nil, rule, start, end); start <= m.from {
+		s.lacks = hotparam.Unknown
 	}
 	for key, k := range m.keys {
-		if key.rule != rule {
+		if key.Rule != rule {
 			continue
 		}
 		for _, h := range k.healed {
@@ -343,12 +351,13 @@ func (m *missing) any(rule int, start, end int64) (s shortfall) {
 }
 
 // isNothing reports whether nothing is missing, nor was.
-func (m *missing) isNothing() bool {
+func (m *Missing) isNothing() bool {
 	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }
 
-// sweep forgets what is older than any window, once a second.
-func (m *missing) sweep(now time.Time, keep time.Duration) {
+// Sweep forgets what is older than keep. It does so once a second, however often it is
+// called.
+func (m *Missing) Sweep(now time.Time, keep time.Duration) {
 	if since := now.Sub(m.swept); 0 <= since && since < time.Second || m.isNothing() {
 		return
 	}

@@ -1,6 +1,10 @@
-package aggregator
+package window
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/hotparam/hotparam"
+)
 
 // names hold the texts of keys whose count came near a threshold, in a share of
 // the memory of their own: an entry gets its text from the line at hand, and
@@ -17,58 +21,64 @@ type names struct {
 
 // named is one text.
 type named struct {
-	text    []byte
-	watched *watched
-	entry   uint32 // 0: not in use
+	text  []byte
+	tag   *Tag
+	entry uint32 // 0: not in use
 }
 
 // nameSize is what a text takes beside its bytes: its named, its number among the
 // free ones, and what slices have in reserve.
 const nameSize = 56
 
-// nameFrom sets from which count on keys have their text.
-func (w *window) nameFrom(n int64) { w.names.from = max(1, n) }
+// NameFrom sets from which count on keys have their text.
+func (w *Window) NameFrom(n int64) { w.names.from = max(1, n) }
 
-// name is an entry's text, nil if it has none. It is not changed, and valid
-// until the next add or tidy.
-func (w *window) name(i int32) []byte {
+// Name returns an entry's text, nil if it has none. It must not be changed, and is valid
+// until the next Add or Tidy.
+func (w *Window) Name(i int32) []byte {
 	if k := w.arena.unit(uint32(i))[entryName]; k != 0 {
 		return w.names.all[k-1].text
 	}
 	return nil
 }
 
-// watched is what was attached to an entry, nil if there is nothing.
-func (w *window) watched(i int32) *watched {
+// Tag is what a caller ties to an entry. While it is Pinned the entry is not evicted, and
+// keeps its text and its number.
+type Tag struct {
+	Pinned bool
+	Owner  any // whatever the caller wants to find by the entry
+}
+
+// Tag returns what was tied to an entry, nil if there is nothing.
+func (w *Window) Tag(i int32) *Tag {
 	if k := w.arena.unit(uint32(i))[entryName]; k != 0 {
-		return w.names.all[k-1].watched
+		return w.names.all[k-1].tag
 	}
 	return nil
 }
 
-// watch attaches something to an entry. While it is pinned the entry is not
-// evicted and keeps its text and number. It is false if the entry has no text,
-// and so no place for it.
-func (w *window) watch(i int32, s *watched) bool {
+// Tie ties a tag to an entry; nil unties it. It reports whether the entry has a text, and so
+// a place for it.
+func (w *Window) Tie(i int32, t *Tag) bool {
 	k := w.arena.unit(uint32(i))[entryName]
 	if k != 0 {
-		w.names.all[k-1].watched = s
+		w.names.all[k-1].tag = t
 	}
 	return k != 0
 }
 
 func (n *named) size() int64 { return nameSize + int64(cap(n.text)) }
 
-func (n *named) pinned() bool { return n.watched != nil && n.watched.pinned }
+func (n *named) pinned() bool { return n.tag != nil && n.tag.Pinned }
 
 // pinned tells whether an entry must stay.
-func (w *window) pinned(e *unit) bool {
+func (w *Window) pinned(e *unit) bool {
 	return e[entryName] != 0 && w.names.all[e[entryName]-1].pinned()
 }
 
-// each calls f for the entries that have a text and count at least from in the
-// window that ends now. f may watch, but not add.
-func (w *window) each(from int64, f func(i int32)) {
+// Each calls f for the entries that have a text and count at least from in the
+// window that ends now. f may call Tie, but not Add.
+func (w *Window) Each(from int64, f func(i int32)) {
 	for k := range w.names.all {
 		if n := &w.names.all[k]; n.entry != 0 {
 			if e := w.arena.unit(n.entry); w.present(e) >= from && w.total(e, w.now, int64(w.Panes)) >= from {
@@ -80,7 +90,7 @@ func (w *window) each(from int64, f func(i int32)) {
 
 // call gives an entry its text, if there is room or some with smaller counts
 // can be dropped for it.
-func (w *window) call(i uint32, e *unit, text []byte, sum int64) {
+func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
 	n := &w.names
 	size := int64(len(text)*9/8 + nameSize + 16) // clones are rounded up
 	if size > n.most {
@@ -106,7 +116,7 @@ func (w *window) call(i uint32, e *unit, text []byte, sum int64) {
 
 // leastNamed is the text of the smallest count below sum among the next few,
 // -1 if there is none.
-func (w *window) leastNamed(sum int64) int {
+func (w *Window) leastNamed(sum int64) int {
 	n := &w.names
 	best := -1
 	for looked := 0; looked < victims && looked < len(n.all); looked++ {
@@ -125,7 +135,7 @@ func (w *window) leastNamed(sum int64) int {
 }
 
 // unname takes an entry's text, if it has one.
-func (w *window) unname(e *unit) {
+func (w *Window) unname(e *unit) {
 	k := e[entryName]
 	if k == 0 {
 		return
@@ -135,4 +145,10 @@ func (w *window) unname(e *unit) {
 	*n = named{}
 	w.names.free = append(w.names.free, k)
 	e[entryName] = 0
+}
+
+// NamesRanOut reports whether there may be keys of high counts that had no room for
+// their text.
+func (w *Window) NamesRanOut() bool {
+	return w.names.bytes+hotparam.MaxText+nameSize > w.names.most
 }

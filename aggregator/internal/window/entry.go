@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import "math"
 
@@ -44,11 +44,11 @@ func (e *unit) loose() bool { return e[entryHist]&loose != 0 }
 
 // recent is the number of a pane that is not newer than the newest, by its low
 // half.
-func (w *window) recent(low uint32) int64 { return w.now - int64(uint32(w.now)-low) }
+func (w *Window) recent(low uint32) int64 { return w.now - int64(uint32(w.now)-low) }
 
 // present is what an entry counts in the window that ends now, or more: what left
 // since the entry's newest pane is in it.
-func (w *window) present(e *unit) int64 {
+func (w *Window) present(e *unit) int64 {
 	if w.recent(e[entryLast]) <= w.now-int64(w.Panes) {
 		return 0
 	}
@@ -57,7 +57,7 @@ func (w *window) present(e *unit) int64 {
 }
 
 // settle makes a loose sum exact.
-func (w *window) settle(e *unit) {
+func (w *Window) settle(e *unit) {
 	if !e.loose() {
 		return
 	}
@@ -73,7 +73,7 @@ func (w *window) settle(e *unit) {
 }
 
 // dropOver frees an entry's blocks of which nothing is kept any more.
-func (w *window) dropOver(e *unit) (dropped bool) {
+func (w *Window) dropOver(e *unit) (dropped bool) {
 	for at, ok := w.oldest(e); ok && w.isOver(at); at, ok = w.oldest(e) {
 		w.dropOldest(e, at)
 		dropped = true
@@ -82,12 +82,12 @@ func (w *window) dropOver(e *unit) (dropped bool) {
 }
 
 // isOver tells whether no pane of a block is kept any more.
-func (w *window) isOver(at uint32) bool {
+func (w *Window) isOver(at uint32) bool {
 	return w.recent(w.arena.unit(at)[blockStart])+blockPanes <= w.now-w.ring+1
 }
 
 // roll moves an entry on to a newer pane.
-func (w *window) roll(i uint32, e *unit, pane int64) {
+func (w *Window) roll(i uint32, e *unit, pane int64) {
 	newest, n := w.recent(e[entryLast]), e[entryCur]
 	e[entryLast], e[entryCur] = uint32(pane), 0
 	if pane-newest >= w.ring {
@@ -112,7 +112,7 @@ func (w *window) roll(i uint32, e *unit, pane int64) {
 }
 
 // leave takes the panes after from, up to to, off an entry's sum.
-func (w *window) leave(e *unit, from, to int64) {
+func (w *Window) leave(e *unit, from, to int64) {
 	sum := e.sum()
 	for at, more := w.oldest(e); more; {
 		b := w.arena.unit(at)
@@ -137,7 +137,7 @@ func (w *window) leave(e *unit, from, to int64) {
 // keep adds n to a pane that is not an entry's newest; if there is no room the
 // cell takes it. counted tells that the sum holds n; it is true of n that was the
 // newest pane's and is in the window. keep tells how much was kept.
-func (w *window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
+func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	c := w.place(i, e, pane)
 	kept := int64(0)
 	if c != nil {
@@ -157,7 +157,7 @@ func (w *window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 
 // place is where an entry counts a pane that is not its newest; nil if a block
 // is needed for it and there is none for a key of so few counts.
-func (w *window) place(i uint32, e *unit, pane int64) *uint32 {
+func (w *Window) place(i uint32, e *unit, pane int64) *uint32 {
 	newest := e.hist()
 	after, first := newest, pane+1 // the block that a new one would come behind
 	if newest != 0 {
@@ -197,7 +197,7 @@ func (w *window) place(i uint32, e *unit, pane int64) *uint32 {
 
 // room is a unit for a block of an entry, in the place of an entry that counts
 // less if need be; 0 if there is none.
-func (w *window) room(i uint32, e *unit) uint32 {
+func (w *Window) room(i uint32, e *unit) uint32 {
 	if at := w.arena.take(); at != 0 {
 		return at
 	}
@@ -210,14 +210,14 @@ func (w *window) room(i uint32, e *unit) uint32 {
 }
 
 // oldest is the number of an entry's oldest block, if it has one.
-func (w *window) oldest(e *unit) (at uint32, ok bool) {
+func (w *Window) oldest(e *unit) (at uint32, ok bool) {
 	if e.hist() == 0 {
 		return 0, false
 	}
 	return w.arena.unit(e.hist())[blockNext], true
 }
 
-func (w *window) dropOldest(e *unit, at uint32) {
+func (w *Window) dropOldest(e *unit, at uint32) {
 	if at == e.hist() {
 		e.setHist(0)
 	} else {
@@ -228,7 +228,7 @@ func (w *window) dropOldest(e *unit, at uint32) {
 }
 
 // dropBlocks leaves an entry with its newest pane alone.
-func (w *window) dropBlocks(e *unit) {
+func (w *Window) dropBlocks(e *unit) {
 	for at, ok := w.oldest(e); ok; at, ok = w.oldest(e) {
 		w.dropOldest(e, at)
 	}
@@ -237,7 +237,7 @@ func (w *window) dropBlocks(e *unit) {
 
 // panes calls f with what an entry counts in each pane that has a count, the
 // newest last. Of one pane it may be told in parts.
-func (w *window) panes(e *unit, f func(pane, n int64)) {
+func (w *Window) panes(e *unit, f func(pane, n int64)) {
 	for at, more := w.oldest(e); more; {
 		b := w.arena.unit(at)
 		for k, n := range b[blockCounts:] {
@@ -253,7 +253,7 @@ func (w *window) panes(e *unit, f func(pane, n int64)) {
 }
 
 // total is an entry's count in some panes that end with pane end.
-func (w *window) total(e *unit, end, panes int64) (sum int64) {
+func (w *Window) total(e *unit, end, panes int64) (sum int64) {
 	if panes == int64(w.Panes) && uint32(end) == e[entryLast] && end <= w.now {
 		w.settle(e)
 		return e.sum()
@@ -268,7 +268,7 @@ func (w *window) total(e *unit, end, panes int64) (sum int64) {
 
 // highest is the highest count of the windows that hold a pane, and where that
 // window ends.
-func (w *window) highest(e *unit, pane int64) (best, end int64) {
+func (w *Window) highest(e *unit, pane int64) (best, end int64) {
 	newest := w.recent(e[entryLast])
 	kept := w.kept // by pane, from the oldest that is kept on
 	clear(kept)

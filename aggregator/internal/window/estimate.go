@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import "github.com/hotparam/hotparam"
 
@@ -25,9 +25,9 @@ const guessHash = 0x9e3779b97f4a7c15
 func (e *unit) isSampled() bool { return e[entryHist]&sampled != 0 }
 func (e *unit) isGuess() bool   { return e[entryHist]&guessed != 0 }
 
-// guess notes that n of what was added to an entry in a pane was not seen. The entry may
+// AddGuess records that n of what was added to an entry in a pane was not seen. The entry may
 // have to make room for that.
-func (w *window) guess(i int32, pane, n int64) {
+func (w *Window) AddGuess(i int32, pane, n int64) {
 	e := w.arena.unit(uint32(i))
 	e[entryHist] |= sampled
 	hash := e.hash() ^ guessHash
@@ -52,9 +52,9 @@ func (w *window) guess(i int32, pane, n int64) {
 
 // seen is what was really seen of what an entry counts in the window that ends with a
 // pane, or less. isEstimate: the others stand for what was not seen.
-func (w *window) seen(i int32, end int64) (low int64, isEstimate bool) {
+func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 	e := w.arena.unit(uint32(i))
-	low, _ = w.bounds(i, end)
+	low, _ = w.Bounds(i, end)
 	if !e.isSampled() {
 		return low, false
 	}
@@ -72,9 +72,9 @@ func (w *window) seen(i int32, end int64) (low int64, isEstimate bool) {
 	return max(0, low-most), true
 }
 
-// tellSeen lowers what is told of entry i of the window that ends with a pane to what
+// SetSeen lowers the counts of h, of entry i of the window that ends with a pane to what
 // was really seen. What was not seen of an estimate has no upper bound.
-func (w *window) tellSeen(h *hotparam.Hot, i int32, end int64) {
+func (w *Window) SetSeen(h *hotparam.Hot, i int32, end int64) {
 	if low, isEstimate := w.seen(i, end); isEstimate {
 		h.Low, h.High, h.Estimated = low, hotparam.Unknown, true
 	}

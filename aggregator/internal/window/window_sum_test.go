@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import (
 	"fmt"
@@ -14,22 +14,22 @@ import (
 // and however long the key was silent.
 func TestSumIsThatOfThePanes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWindow(hotparam.NewWindow(10*time.Second), 14, 1<<20)
+		w := New(hotparam.NewWindow(10*time.Second), 14, 1<<20)
 		log := ""
 		now := int64(10_000_000)
 		for range 60 {
 			switch rapid.IntRange(0, 5).Draw(t, "op") {
 			case 0:
-				w.nameFrom(rapid.Int64Range(1, 100).Draw(t, "from"))
+				w.NameFrom(rapid.Int64Range(1, 100).Draw(t, "from"))
 			case 1:
 				now += rapid.Int64Range(0, 30).Draw(t, "ahead")
-				w.advance(now)
+				w.Advance(now)
 			default:
 				now += rapid.Int64Range(0, 3).Draw(t, "step")
-				w.advance(now)
+				w.Advance(now)
 				pane := now - rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 5, 20, 55, 59, 60, 70}).Draw(t, "back")
 				n := rapid.Int64Range(1, 40).Draw(t, "n")
-				i, low, end := w.add(7, []byte("x"), pane, n)
+				i, low, end := w.Add(7, []byte("x"), pane, n)
 				log += fmt.Sprintf("add %d n %d -> low %d end %d; ", pane-10_000_000, n, low, end-10_000_000)
 				if i >= 0 {
 					e := w.arena.unit(uint32(i))

@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// groups are the totals that shares are of: of all keys on one route that have
+// Groups are the totals that shares are of: of all keys on one route that have
 // the same parameters' names. There are at most so many as their part of the
 // memory holds; what has no room is in all alone, and is compared with that.
-type groups struct {
+type Groups struct {
 	panes      int64
 	budget     int64 // of byName
 	paramsOnly bool
@@ -38,22 +38,26 @@ func (g *group) Sum(last, panes int64) int64 {
 // groupSize is about what a group takes besides its panes.
 const groupSize = 192
 
-func newGroups(panes, budget int64, paramsOnly bool) *groups {
-	return &groups{
+// NewGroups returns totals of groups that keep a number of panes and hold at most budget
+// bytes.
+func NewGroups(panes, budget int64, paramsOnly bool) *Groups {
+	return &Groups{
 		panes: panes, budget: budget, paramsOnly: paramsOnly,
 		byName: make(map[string]*group), all: group{Counts: ring.New(panes)}, strays: group{Counts: ring.New(panes), again: ring.New(panes)},
 	}
 }
 
-func (g *groups) restart() *groups { return newGroups(g.panes, g.budget, g.paramsOnly) }
+// Restart returns empty groups of the same size.
+func (g *Groups) Restart() *Groups { return NewGroups(g.panes, g.budget, g.paramsOnly) }
 
-func (g *groups) used() int64 {
+// Used returns how many bytes the groups hold.
+func (g *Groups) Used() int64 {
 	return int64(len(g.byName))*(groupSize+8*g.panes) + g.again*8*g.panes
 }
 
-// add counts n of a key. What surely is in its group already is not counted again, and
+// Add counts n of a key. What surely is in its group already is not counted again, and
 // what may be is as if its group were not known.
-func (g *groups) add(text []byte, pane, n int64, in decode.InGroup) {
+func (g *Groups) Add(text []byte, pane, n int64, in decode.InGroup) {
 	switch in {
 	case decode.SurelyInGroup:
 	case decode.MaybeInGroup:
@@ -64,8 +68,8 @@ func (g *groups) add(text []byte, pane, n int64, in decode.InGroup) {
 	}
 }
 
-// addNamed counts n of a group.
-func (g *groups) addNamed(name []byte, pane, n int64) {
+// AddNamed counts n of a group.
+func (g *Groups) AddNamed(name []byte, pane, n int64) {
 	if string(name) == wire.Rest {
 		g.addTo(nil, pane, n)
 		return
@@ -74,7 +78,7 @@ func (g *groups) addNamed(name []byte, pane, n int64) {
 	g.addTo(g.named(true), pane, n)
 }
 
-func (g *groups) addTo(of *group, pane, n int64) {
+func (g *Groups) addTo(of *group, pane, n int64) {
 	g.all.Add(pane, n)
 	if of == nil {
 		of = &g.strays
@@ -83,7 +87,7 @@ func (g *groups) addTo(of *group, pane, n int64) {
 }
 
 // of is the group of a key; nil if it has none, which create may help.
-func (g *groups) of(text []byte, create bool) *group {
+func (g *Groups) of(text []byte, create bool) *group {
 	if hotparam.IsCut(text) {
 		return nil
 	}
@@ -92,30 +96,31 @@ func (g *groups) of(text []byte, create bool) *group {
 }
 
 // named is the group of g.name. There is always room for one.
-func (g *groups) named(create bool) *group {
+func (g *Groups) named(create bool) *group {
 	of := g.byName[string(g.name)]
-	if of == nil && create && (len(g.byName) == 0 || g.used()+groupSize+8*g.panes <= g.budget) {
+	if of == nil && create && (len(g.byName) == 0 || g.Used()+groupSize+8*g.panes <= g.budget) {
 		of = &group{Counts: ring.New(g.panes)}
 		g.byName[string(g.name)] = of
 	}
 	return of
 }
 
-// takeOffCount is as takeOff, but for what has been taken off already.
-func (g *groups) takeOffCount(name []byte, pane, n int64, in decode.InGroup) {
+// TakeOffCount is as TakeOff, for a count: what a [decode.HeldBack] has taken off already is
+// not taken off again.
+func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 	switch in {
 	case decode.SurelyInGroup:
 	case decode.MaybeInGroup:
 		g.strays.again.Add(pane, n)
 	default:
-		g.takeOff(name, pane, n)
+		g.TakeOff(name, pane, n)
 	}
 }
 
-// takeOff takes n off the total of a group, whose keys had so many counts too much by a
+// TakeOff takes n off the total of a group, whose keys had so many counts too much by a
 // name of [hotparam.AppendAgain], which comes with the same flush. A group that has no
 // room for that keeps too high a total.
-func (g *groups) takeOff(name []byte, pane, n int64) {
+func (g *Groups) TakeOff(name []byte, pane, n int64) {
 	var ok bool
 	if g.name, ok = hotparam.CutAgain(g.name[:0], name); !ok {
 		return
@@ -133,7 +138,7 @@ func (g *groups) takeOff(name []byte, pane, n int64) {
 		return
 	}
 	if of.again.IsZero() {
-		if g.used()+8*g.panes > g.budget {
+		if g.Used()+8*g.panes > g.budget {
 			return
 		}
 		of.again = ring.New(g.panes)
@@ -142,8 +147,8 @@ func (g *groups) takeOff(name []byte, pane, n int64) {
 	of.again.Add(pane, n)
 }
 
-// sweep forgets the groups that have no count left.
-func (g *groups) sweep(now int64) {
+// Sweep forgets the groups that have no count left.
+func (g *Groups) Sweep(now int64) {
 	for name, of := range g.byName {
 		if of.Last <= now-g.panes {
 			delete(g.byName, name)
@@ -154,11 +159,11 @@ func (g *groups) sweep(now int64) {
 	}
 }
 
-// bounds are the low and high total of a key's group, in the window that ends with
+// Bounds returns the low and high total of a key's group, in the window that ends with
 // pane last; high is [hotparam.Unknown] if it is not known, as where collectors hold
 // counts back and do not tell of which group. The key for what requests have
 // beyond their keys has the total of all groups on its route.
-func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
+func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
 	of, most := g.of(text, false), g.all.Sum(last, panes)
 	hidden := w.hidden.Sum(last, panes)
@@ -188,7 +193,7 @@ func (g *groups) bounds(w *window, text []byte, last int64) (low, high int64) {
 
 // onRoute is the total of the other groups on the route of a key of
 // [hotparam.AppendMore].
-func (g *groups) onRoute(text []byte, last, panes int64) (sum int64) {
+func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
 	route := bytes.TrimSuffix(text, hotparam.AppendMore(nil))
 	for name, of := range g.byName {
 		if strings.HasPrefix(name, string(route)) && name != string(text) {

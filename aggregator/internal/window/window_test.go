@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 // trial is a window beside every count that it was given.
 type trial struct {
 	*rapid.T
-	*window
+	*Window
 	shape  hotparam.Window
 	grace  int64
 	truth  map[string][]stamped
@@ -27,20 +27,20 @@ type trial struct {
 func newTrial(t *rapid.T, budget int64) *trial {
 	const grace = 3
 	shape := hotparam.NewWindow(rapid.SampledFrom(testWindows).Draw(t, "window"))
-	x := &trial{T: t, window: newWindow(shape, grace, budget), shape: shape, grace: grace,
+	x := &trial{T: t, Window: New(shape, grace, budget), shape: shape, grace: grace,
 		truth: make(map[string][]stamped), pinned: make(map[string]int32)}
-	x.nameFrom(rapid.SampledFrom([]int64{1, 3, 20}).Draw(t, "names from"))
+	x.NameFrom(rapid.SampledFrom([]int64{1, 3, 20}).Draw(t, "names from"))
 	return x
 }
 
 func (x *trial) count(text string, at, n int64) {
 	x.truth[text] = append(x.truth[text], stamped{x.shape.Start(at), n})
-	i, low, end := x.add(testHash(text), []byte(text), at, n)
+	i, low, end := x.Add(testHash(text), []byte(text), at, n)
 	if exact := sumPanes(x.shape, x.truth[text], end); i >= 0 && low > exact {
 		x.Fatalf("%s: low %d passes the truth %d", text, low, exact)
 	}
-	if i >= 0 && low >= x.names.from && x.name(i) != nil && string(x.name(i)) != text {
-		x.Fatalf("%s is called %q", text, x.name(i))
+	if i >= 0 && low >= x.names.from && x.Name(i) != nil && string(x.Name(i)) != text {
+		x.Fatalf("%s is called %q", text, x.Name(i))
 	}
 	if was, ok := x.pinned[text]; ok && was != i {
 		x.Fatalf("%s was pinned as entry %d, and is %d", text, was, i)
@@ -50,18 +50,18 @@ func (x *trial) count(text string, at, n int64) {
 // check holds each key against its bounds in the window that ends with a pane.
 func (x *trial) check(end int64) {
 	x.Helper()
-	floor := x.floorAt(end)
+	floor := x.FloorAt(end)
 	for text, counts := range x.truth {
 		exact := sumPanes(x.shape, counts, end)
-		low, high := x.span(testHash(text), []byte(text), end, int64(x.shape.Panes))
+		low, high := x.Span(testHash(text), []byte(text), end, int64(x.shape.Panes))
 		if low > exact || exact > high {
 			x.Fatalf("%s: truth %d is not within %d to %d", text, exact, low, high)
 		}
 		if exact-low > floor {
 			x.Fatalf("%s: low %d, truth %d: more is hidden than the floor %d", text, low, exact, floor)
 		}
-		if i := x.find(testHash(text), []byte(text)); i >= 0 {
-			if l, h := x.bounds(i, end); l != low || h != high {
+		if i := x.Find(testHash(text), []byte(text)); i >= 0 {
+			if l, h := x.Bounds(i, end); l != low || h != high {
 				x.Fatalf("%s: bounds %d to %d, span %d to %d", text, l, h, low, high)
 			}
 		} else if low > 0 {
@@ -97,8 +97,8 @@ func (x *trial) checkParts() {
 	if texts+len(x.names.free) != len(x.names.all) || bytes != x.names.bytes || bytes > x.names.most {
 		x.Fatalf("%d texts of %d bytes; %d free of %d, %d bytes of %d", texts, bytes, len(x.names.free), len(x.names.all), x.names.bytes, x.names.most)
 	}
-	if x.used() > x.budget {
-		x.Fatalf("%d bytes used of a budget of %d", x.used(), x.budget)
+	if x.Used() > x.budget {
+		x.Fatalf("%d bytes used of a budget of %d", x.Used(), x.budget)
 	}
 }
 
@@ -120,24 +120,24 @@ func TestWindowBoundsHoldTheTruth(t *testing.T) {
 			case 8:
 				pane += int64(rnd.IntN(3 * x.shape.Panes))
 			case 9:
-				x.tidy()
+				x.Tidy()
 			case 10:
-				x.nameFrom([]int64{1, 3, 20}[rnd.IntN(3)])
+				x.NameFrom([]int64{1, 3, 20}[rnd.IntN(3)])
 			case 11:
 				for text, i := range x.pinned {
-					x.watch(i, nil)
+					x.Tie(i, nil)
 					delete(x.pinned, text)
 					break
 				}
 			}
 			text := strings.Repeat("k", rnd.IntN(3)+1) + fmt.Sprint(zipf.Uint64())
 			x.count(text, pane-int64(rnd.IntN(int(x.grace)+1)), int64(rnd.IntN(5)+1))
-			if i := x.find(testHash(text), []byte(text)); i >= 0 && len(x.pinned) < 5 && rnd.IntN(20) == 0 && x.watch(i, &watched{pinned: true}) {
+			if i := x.Find(testHash(text), []byte(text)); i >= 0 && len(x.pinned) < 5 && rnd.IntN(20) == 0 && x.Tie(i, &Tag{Pinned: true}) {
 				x.pinned[text] = i
 			}
 			for text, i := range x.pinned {
-				if string(x.name(i)) != text || x.watched(i) == nil {
-					x.Fatalf("%s was pinned, and its entry is %q now", text, x.name(i))
+				if string(x.Name(i)) != text || x.Tag(i) == nil {
+					x.Fatalf("%s was pinned, and its entry is %q now", text, x.Name(i))
 				}
 			}
 		}
@@ -166,7 +166,7 @@ func TestWindowIsExactWhileThereIsRoom(t *testing.T) {
 		for end := x.now - x.grace; end < x.now+int64(x.shape.Panes); end++ {
 			for text, counts := range x.truth {
 				panes := int64(1 + rnd.IntN(x.shape.Panes))
-				low, high := x.span(testHash(text), []byte(text), end, panes)
+				low, high := x.Span(testHash(text), []byte(text), end, panes)
 				exact := sumPanes(hotparam.Window{Pane: x.shape.Pane, Panes: int(panes)}, counts, end)
 				if low != exact || high != exact {
 					t.Fatalf("%s: %d to %d in %d panes, want %d", text, low, high, panes, exact)
@@ -183,7 +183,7 @@ func TestWindowTellsTheHighestCountOfLateCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := hotparam.NewWindow(rapid.SampledFrom(testWindows).Draw(t, "window"))
 		grace := rapid.Int64Range(1, 40).Draw(t, "grace")
-		w := newWindow(shape, grace, 1<<20)
+		w := New(shape, grace, 1<<20)
 		var counts []stamped
 		newest := rapid.Int64Range(-100, 100).Draw(t, "start")
 		for range rapid.IntRange(1, 80).Draw(t, "counts") {
@@ -191,7 +191,7 @@ func TestWindowTellsTheHighestCountOfLateCounts(t *testing.T) {
 			at := newest - rapid.Int64Range(0, grace).Draw(t, "late")
 			n := rapid.Int64Range(1, 9).Draw(t, "n")
 			counts = append(counts, stamped{shape.Start(at), n})
-			_, low, end := w.add(1, []byte("k"), at, n)
+			_, low, end := w.Add(1, []byte("k"), at, n)
 			want := int64(0)
 			for last := at; last < at+int64(shape.Panes); last++ {
 				want = max(want, sumPanes(shape, counts, last))
@@ -210,7 +210,7 @@ func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := hotparam.NewWindow(time.Second)
 		const grace, instances = 12, 3
-		w := newWindow(shape, grace, 1<<20)
+		w := New(shape, grace, 1<<20)
 		h := rapid.Int64Range(2, 8).Draw(t, "h")
 		w.held = instances * 2 * (h - 1)
 		type unsent struct{ since, n int64 }
@@ -218,13 +218,13 @@ func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 		var truth []stamped
 		hash, text := testHash("k"), []byte("k")
 		tell := func(at, n int64) {
-			_, low, end := w.add(hash, text, at, n)
+			_, low, end := w.Add(hash, text, at, n)
 			if exact := sumPanes(shape, truth, end); low > exact {
 				t.Fatalf("low %d at %d passes the truth %d", low, end, exact)
 			}
 		}
 		for pane := int64(0); pane < 60; pane++ {
-			w.advance(pane)
+			w.Advance(pane)
 			for i := range held {
 				n := rapid.Int64Range(0, 5).Draw(t, "n")
 				truth = append(truth, stamped{shape.Start(pane), n})
@@ -246,7 +246,7 @@ func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 			}
 			for end := pane - 3; end <= pane; end++ {
 				exact := sumPanes(shape, truth, end)
-				if low, high := w.span(hash, text, end, int64(shape.Panes)); low > exact || exact > high {
+				if low, high := w.Span(hash, text, end, int64(shape.Panes)); low > exact || exact > high {
 					t.Fatalf("at %d, window to %d: truth %d is not within %d to %d", pane, end, exact, low, high)
 				}
 			}
@@ -255,14 +255,14 @@ func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 }
 
 func TestWindowCountsWhatComesTooLate(t *testing.T) {
-	w := newWindow(hotparam.NewWindow(time.Second), 5, 1<<20)
-	w.add(1, []byte("k"), 100, 1)
+	w := New(hotparam.NewWindow(time.Second), 5, 1<<20)
+	w.Add(1, []byte("k"), 100, 1)
 	for _, pane := range []int64{100 - 15, 3, -1_000_000} {
-		if i, _, _ := w.add(1, []byte("k"), pane, 2); i >= 0 {
+		if i, _, _ := w.Add(1, []byte("k"), pane, 2); i >= 0 {
 			t.Errorf("a count of pane %d was taken at pane 100", pane)
 		}
 	}
-	if i, low, _ := w.add(1, []byte("k"), 100-14, 1); i < 0 || low != 1 {
+	if i, low, _ := w.Add(1, []byte("k"), 100-14, 1); i < 0 || low != 1 {
 		t.Errorf("the oldest pane that is kept was not taken: low %d", low)
 	}
 	if w.late != 6 || w.counted != 2 {
@@ -273,15 +273,15 @@ func TestWindowCountsWhatComesTooLate(t *testing.T) {
 // A pane that is full stays full, so that low stays below the truth, and high is
 // not known.
 func TestWindowPaneDoesNotOverflow(t *testing.T) {
-	w := newWindow(hotparam.NewWindow(time.Second), 5, 1<<20)
+	w := New(hotparam.NewWindow(time.Second), 5, 1<<20)
 	for range 3 {
-		w.add(1, []byte("k"), 7, 1<<32-2)
+		w.Add(1, []byte("k"), 7, 1<<32-2)
 	}
-	i, low, _ := w.add(1, []byte("k"), 7, 1<<40)
+	i, low, _ := w.Add(1, []byte("k"), 7, 1<<40)
 	if low != 1<<32-1 {
 		t.Errorf("low is %d, want %d", low, int64(1<<32-1))
 	}
-	if _, high := w.bounds(i, 7); high != hotparam.Unknown {
+	if _, high := w.Bounds(i, 7); high != hotparam.Unknown {
 		t.Errorf("high is %d, want it unknown", high)
 	}
 }
@@ -290,21 +290,21 @@ func TestWindowPaneDoesNotOverflow(t *testing.T) {
 // nothing of before is taken for something of now.
 func TestWindowForgetsAfterAJumpOfTheClock(t *testing.T) {
 	for _, jump := range []int64{1<<31 + 1, 1 << 32, 1<<32 + 3, 1 << 40} {
-		w := newWindow(hotparam.NewWindow(time.Second), 5, 3_000)
-		i, _, _ := w.add(1, []byte("k"), 7, 5)
-		w.add(1, []byte("k"), 9, 5)
-		w.watch(i, &watched{pinned: true})
+		w := New(hotparam.NewWindow(time.Second), 5, 3_000)
+		i, _, _ := w.Add(1, []byte("k"), 7, 5)
+		w.Add(1, []byte("k"), 9, 5)
+		w.Tie(i, &Tag{Pinned: true})
 		for k := range uint64(200) {
-			w.add(k+2, []byte("x"), 9, 1)
+			w.Add(k+2, []byte("x"), 9, 1)
 		}
-		if w.floor() == 0 {
+		if w.Floor() == 0 {
 			t.Fatal("nothing is hidden: the test shows little")
 		}
-		w.advance(9 + jump)
-		if low, high := w.bounds(i, w.now); low != 0 || high != 0 || w.floor() != 0 || w.watched(i) == nil {
-			t.Errorf("a jump of %d: %d to %d, floor %d, watched %v", jump, low, high, w.floor(), w.watched(i))
+		w.Advance(9 + jump)
+		if low, high := w.Bounds(i, w.now); low != 0 || high != 0 || w.Floor() != 0 || w.Tag(i) == nil {
+			t.Errorf("a jump of %d: %d to %d, floor %d, watched %v", jump, low, high, w.Floor(), w.Tag(i))
 		}
-		if _, low, _ := w.add(1, []byte("k"), 10+jump, 2); low != 2 {
+		if _, low, _ := w.Add(1, []byte("k"), 10+jump, 2); low != 2 {
 			t.Errorf("a jump of %d: low is %d, want 2", jump, low)
 		}
 	}
@@ -312,12 +312,12 @@ func TestWindowForgetsAfterAJumpOfTheClock(t *testing.T) {
 
 // Two keys of one hash are told apart by their texts.
 func TestWindowTellsKeysOfOneHashApart(t *testing.T) {
-	w := newWindow(hotparam.NewWindow(time.Second), 5, 1<<20)
+	w := New(hotparam.NewWindow(time.Second), 5, 1<<20)
 	for n := range int64(5) {
 		for k := range 20 {
-			i, low, _ := w.add(7, fmt.Append(nil, "key", k), 3, int64(k+1))
-			if want := (n + 1) * int64(k+1); low != want || string(w.name(i)) != fmt.Sprint("key", k) {
-				t.Fatalf("key%d is %q and counts %d, want %d", k, w.name(i), low, want)
+			i, low, _ := w.Add(7, fmt.Append(nil, "key", k), 3, int64(k+1))
+			if want := (n + 1) * int64(k+1); low != want || string(w.Name(i)) != fmt.Sprint("key", k) {
+				t.Fatalf("key%d is %q and counts %d, want %d", k, w.Name(i), low, want)
 			}
 		}
 	}
@@ -326,47 +326,47 @@ func TestWindowTellsKeysOfOneHashApart(t *testing.T) {
 // A key has its text from the line that brings it near a threshold until it is
 // far from it, or another needs the room.
 func TestWindowNames(t *testing.T) {
-	w := newWindow(hotparam.NewWindow(time.Second), 5, 80_000)
-	w.nameFrom(10)
-	i, _, _ := w.add(1, []byte("a"), 0, 9)
-	if w.name(i) != nil || w.watch(i, &watched{}) {
+	w := New(hotparam.NewWindow(time.Second), 5, 80_000)
+	w.NameFrom(10)
+	i, _, _ := w.Add(1, []byte("a"), 0, 9)
+	if w.Name(i) != nil || w.Tie(i, &Tag{}) {
 		t.Error("a key far from the threshold has a text")
 	}
-	w.add(1, []byte("a"), 1, 1)
-	if string(w.name(i)) != "a" {
-		t.Errorf("it is called %q, want a", w.name(i))
+	w.Add(1, []byte("a"), 1, 1)
+	if string(w.Name(i)) != "a" {
+		t.Errorf("it is called %q, want a", w.Name(i))
 	}
-	w.tidy()
-	if w.name(i) == nil {
+	w.Tidy()
+	if w.Name(i) == nil {
 		t.Error("the text is gone while the count is there")
 	}
 	var near []int32
-	w.each(10, func(i int32) { near = append(near, i) })
+	w.Each(10, func(i int32) { near = append(near, i) })
 	if !slices.Equal(near, []int32{i}) {
 		t.Errorf("near are %v, want %d", near, i)
 	}
-	w.each(11, func(i int32) { t.Errorf("%q counts 11", w.name(i)) })
+	w.Each(11, func(i int32) { t.Errorf("%q counts 11", w.Name(i)) })
 
 	long := strings.Repeat("x", 500)
 	for k := range uint64(100) { // more than there is room for, and busier
-		w.add(k+2, fmt.Append(nil, long, k), 2, 20)
+		w.Add(k+2, fmt.Append(nil, long, k), 2, 20)
 	}
-	if w.name(i) != nil || w.names.bytes < w.names.most/2 {
+	if w.Name(i) != nil || w.names.bytes < w.names.most/2 {
 		t.Errorf("the least key has a text; %d bytes of %d are used", w.names.bytes, w.names.most)
 	}
-	w.advance(14)
-	w.tidy()
+	w.Advance(14)
+	w.Tidy()
 	if w.names.bytes == 0 {
 		t.Error("texts are gone while a window of the grace holds the counts")
 	}
-	w.advance(17)
-	w.tidy()
+	w.Advance(17)
+	w.Tidy()
 	if w.names.bytes != 0 {
 		t.Errorf("%d bytes of texts after all counts are gone", w.names.bytes)
 	}
-	w.advance(40)
+	w.Advance(40)
 	for range sweeps + 1 {
-		w.tidy()
+		w.Tidy()
 	}
 	if w.live != 0 || w.arena.used != 0 {
 		t.Errorf("%d entries, %d units after all is over", w.live, w.arena.used)
@@ -385,15 +385,15 @@ func TestWindowMemoryStaysWithinTheBudget(t *testing.T) {
 	}
 	for _, per := range []time.Duration{time.Second, time.Hour} {
 		before := heap()
-		w := newWindow(hotparam.NewWindow(per), 21, budget)
+		w := New(hotparam.NewWindow(per), 21, budget)
 		long := strings.Repeat("x", 480)
 		worst := int64(0)
 		for phase := range 6 {
 			tail := long[:phase%2*len(long)]
 			for i := range 100_000 {
 				text := fmt.Appendf(nil, "%d %d %s", phase%4, i%(100_000>>(3*(phase%3))), tail)
-				w.add(testHash(string(text)), text, int64(5*phase+i/20_000), 1)
-				if used := w.used(); used > budget {
+				w.Add(testHash(string(text)), text, int64(5*phase+i/20_000), 1)
+				if used := w.Used(); used > budget {
 					t.Fatalf("%d bytes used", used)
 				}
 			}
@@ -411,24 +411,24 @@ func TestWindowMemoryStaysWithinTheBudget(t *testing.T) {
 // neighbours are not.
 func TestWindowFindsAKeyInAFlood(t *testing.T) {
 	const budget = 256 << 10
-	w := newWindow(hotparam.NewWindow(time.Second), 21, budget)
+	w := New(hotparam.NewWindow(time.Second), 21, budget)
 	var best int64
 	for i := range 200_000 {
 		text := fmt.Appendf(nil, "GET /search?q=%d", i)
-		w.add(testHash(string(text)), text, int64(i/20_000), 1)
+		w.Add(testHash(string(text)), text, int64(i/20_000), 1)
 		if i > 100_000 && i%50 == 0 {
-			_, low, _ := w.add(testHash("hot"), []byte("hot"), int64(i/20_000), 1)
+			_, low, _ := w.Add(testHash("hot"), []byte("hot"), int64(i/20_000), 1)
 			best = max(best, low)
 		}
 	}
-	if w.evicted == 0 || w.used() > budget {
-		t.Fatalf("evicted %d, used %d of %d", w.evicted, w.used(), budget)
+	if w.evicted == 0 || w.Used() > budget {
+		t.Fatalf("evicted %d, used %d of %d", w.evicted, w.Used(), budget)
 	}
-	if floor := w.floor(); best < 2_000-floor || floor > 250 {
+	if floor := w.Floor(); best < 2_000-floor || floor > 250 {
 		t.Errorf("the busy key was counted %d times of 2,000, the floor is %d", best, floor)
 	}
 	for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
-		if n := w.sum(int32(i), w.now); n != 1 && string(w.name(int32(i))) != "hot" {
+		if n := w.Sum(int32(i), w.now); n != 1 && string(w.Name(int32(i))) != "hot" {
 			t.Fatalf("a key that came once counts %d", n)
 		}
 	}

@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"

@@ -1,4 +1,4 @@
-package aggregator
+package window
 
 import (
 	"math/rand/v2"
