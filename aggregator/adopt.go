@@ -63,7 +63,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 	if first {
 		w.since, w.listed, w.meter = h.Since, true, newMeter(d.rateSpan, now)
 		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // and usual since long ago
-		w.told = told{true, w.usual, w.spared}
+		w.published = listing{true, w.usual, w.spared}
 		d.suspects.drop(w)
 		r.hot = append(r.hot, w)
 	} else if h.Since.Before(w.since) {

@@ -12,13 +12,13 @@ type batch struct {
 	arrived  time.Time // the first of it
 	now      time.Time // whatever the reader got before is in it, or was in one before
 	packets  []packet
-	counts   []count
+	counts   []batchCount
 	samples  []sample // of the counts
 	text     []byte
-	origins  []decode.Origin
+	origins  []decode.OriginCount
 	heldBack []decode.HeldBack
-	hidden   []hidden
-	held     []bound
+	hidden   []hiddenCount
+	held     []heldBound
 	losses   []loss
 	missing  []decode.Gap
 	spared   []spared
@@ -34,7 +34,7 @@ type packet struct {
 	start    int // its first count
 }
 
-type count struct {
+type batchCount struct {
 	hash uint64
 	n    int64
 	rule int32
@@ -47,7 +47,7 @@ type sample struct {
 	seen int64
 }
 
-type hidden struct {
+type hiddenCount struct {
 	when time.Time
 	n    int64
 }
@@ -59,8 +59,8 @@ type loss struct {
 	turn  int64
 }
 
-// bound is what is hidden of any key of a rule by holding small counts back.
-type bound struct {
+// heldBound is what is hidden of any key of a rule by holding small counts back.
+type heldBound struct {
 	rule   int
 	n      int64
 	untold int64 // part of it
@@ -114,5 +114,5 @@ func (b *batch) add(c *decode.Count) {
 		b.samples = append(b.samples, sample{len(b.counts), c.Seen})
 	}
 	b.text = append(b.text, c.Text...)
-	b.counts = append(b.counts, count{hash: c.Hash, n: c.N, rule: int32(c.Rule), end: int32(len(b.text))})
+	b.counts = append(b.counts, batchCount{hash: c.Hash, n: c.N, rule: int32(c.Rule), end: int32(len(b.text))})
 }

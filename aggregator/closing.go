@@ -103,7 +103,7 @@ func (d *Detector) closePane(r *ruleWatch, v *view, pane int64) {
 	if r.overlaps {
 		d.attribute(r, v, pane, end, &change)
 	}
-	d.account.tellOf(r, v, pane)
+	d.account.closePane(r, v, pane)
 	d.publish(change)
 }
 

@@ -129,7 +129,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	}
 	d.suspects.share = maxSuspects / max(1, watches)
 	if c.OnAccount != nil {
-		d.account = &accountant{key: c.Explain, tell: c.OnAccount}
+		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
 	}
 	return d
 }

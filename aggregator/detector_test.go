@@ -166,7 +166,7 @@ func testDetectorIsExact(t *testing.T, late time.Duration, follows bool) {
 		}
 		var entered []Verdict
 		p.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: lag, OnVerdict: func(v Verdict) {
-			if v.Decision == Entered {
+			if v.Kind == Entered {
 				entered = append(entered, v)
 			}
 		}})

@@ -26,8 +26,8 @@
 //   - detector.go handler.go fetch.go what a detector takes in · view.go the windows of a
 //     rule, which are those of internal/window · watched.go a key that is hot or suspect
 //   - threshold.go top.go what a key needs, ratio.go by how much it has that
-//   - enter.go closing.go what a count, and a pane's end, change · suspects.go what may be hot
-//   - attribution.go which hot keys are listed · usual.go kin.go which are as always ·
+//   - enter.go closing.go what a count, and a pane's end, change, hot.go what is published of it · suspects.go what may be hot
+//   - family.go heirs.go attribution.go which hot keys are listed · usual.go kin.go which are as always ·
 //     origins.go where they come from · meter.go their rate
 //   - verdict.go the account of it · adopt.go keys that another detector found
 package aggregator

@@ -18,7 +18,7 @@ type Feed struct {
 	shards  []*shard
 	homes   []int // by rule: the one shard that has all its keys, -1: each key its own
 	batches []*batch
-	told    time.Time // when all shards were last told the time
+	ticked  time.Time // when all shards were last told the time
 }
 
 // newFeeds returns a feed for each reader of the shards.
@@ -46,10 +46,10 @@ func (f *Feed) Begin() {
 // itself, unless it is behind or the shard has work still. It is to be called at least
 // each [decode.Tick], with nothing if nothing came, so that all shards know the time.
 func (f *Feed) End(arrived, now time.Time, behind bool) {
-	since := now.Sub(f.told)
+	since := now.Sub(f.ticked)
 	all := since >= decode.Tick || since < 0
 	if all {
-		f.told = now
+		f.ticked = now
 	}
 	for k := range f.shards {
 		i := (k + f.reader) % len(f.shards) // readers begin at different ones
@@ -96,7 +96,7 @@ func (f *Feed) place(rule int, hash uint64) int {
 // Hidden implements [decode.Handler].
 func (f *Feed) Hidden(when time.Time, n int64) {
 	for _, b := range f.batches {
-		b.hidden = append(b.hidden, hidden{when, n})
+		b.hidden = append(b.hidden, hiddenCount{when, n})
 	}
 }
 
@@ -105,7 +105,7 @@ func (f *Feed) Hidden(when time.Time, n int64) {
 func (f *Feed) Held(rule int, n, untold int64) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {
-		b.held = append(b.held, bound{rule, n, untold, turn})
+		b.held = append(b.held, heldBound{rule, n, untold, turn})
 	}
 }
 
@@ -160,7 +160,7 @@ func (f *Feed) Moved(c decode.Count, from, to time.Time) {
 }
 
 // Origin implements [decode.OriginHandler].
-func (f *Feed) Origin(o decode.Origin) {
+func (f *Feed) Origin(o decode.OriginCount) {
 	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
 	b := f.batches[f.place(o.Rule, o.Hash)]
 	b.origins = append(b.origins, o)

@@ -75,8 +75,8 @@ func (s summary) count(name string) (count, over int64) {
 	return least, least // it may have been there, and have lost its place
 }
 
-// tally notes a count of a hot key, and where it comes from.
-func (w *watched) tally(c *decode.Count) {
+// recordCount notes a count of a hot key, and where it comes from.
+func (w *watched) recordCount(c *decode.Count) {
 	if w.by == nil {
 		return
 	}

@@ -15,13 +15,13 @@ import (
 // what was lost on the way counts for nothing, or all keys were suspect.
 // They are looked for on every count, and once a second among all keys.
 type suspects struct {
-	part    int
-	share   int // of maxSuspects, that each rule is guaranteed
-	list    []*watched
-	added   bool // since they were told
-	any     bool // were told last
-	told    time.Time
-	scanned time.Time
+	part      int
+	share     int // of maxSuspects, that each rule is guaranteed
+	list      []*watched
+	added     bool // since they were told
+	hadSome   bool // were told last
+	published time.Time
+	scanned   time.Time
 }
 
 const (
@@ -113,13 +113,13 @@ func (d *Detector) watchSuspects(now time.Time) {
 	case since >= scanEvery || since < 0:
 		s.scanned = now
 		d.scanSuspects(now)
-	case !s.added || now.Sub(s.told) < tellEvery:
+	case !s.added || now.Sub(s.published) < tellEvery:
 		return
 	}
-	if len(s.list) == 0 && !s.any {
+	if len(s.list) == 0 && !s.hadSome {
 		return
 	}
-	s.told, s.added, s.any = now, false, len(s.list) > 0
+	s.published, s.added, s.hadSome = now, false, len(s.list) > 0
 	d.publisher.Suspects(s.part, s.describe())
 }
 
@@ -128,7 +128,7 @@ func (s *suspects) describe() []hotparam.Hot {
 	told := make([]hotparam.Hot, 0, len(s.list))
 	for _, w := range s.list {
 		t := w.suspect
-		h := w.rule.terms(w)
+		h := w.rule.newHot(w)
 		h.Low, h.High = t.view.Span(w.hash, []byte(w.text), t.view.Now(), int64(t.view.Panes))
 		h.Rate = float64(h.Low) / t.Rate.Per.Seconds()
 		h.Ratio = t.nearness(h.Low, w.exception)

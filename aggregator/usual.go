@@ -156,7 +156,7 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 		for _, w := range r.hot {
 			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
 				w.usual, w.usualSince = true, end
-				d.tell(r, w, w.by, Verdict{Decision: Usual, At: end}, pane)
+				d.report(r, w, w.by, Verdict{Kind: Usual, At: end}, pane)
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time
 			continue
 		}
 		w.usual, w.exceeds = false, false
-		d.tell(r, w, w.by, Verdict{Decision: Unusual, At: end}, pane)
+		d.report(r, w, w.by, Verdict{Kind: Unusual, At: end}, pane)
 	}
 }
 
@@ -236,7 +236,7 @@ func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time)
 		if spared {
 			decision = Spared
 		}
-		d.tell(r, w, w.by, Verdict{Decision: decision, At: end}, pane)
+		d.report(r, w, w.by, Verdict{Kind: decision, At: end}, pane)
 	}
 }
 

@@ -398,7 +398,7 @@ func TestSeveralKeysOnAllRequests(t *testing.T) {
 func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	o := newOverlapping(hotparam.ByCombinations, 100)
 	o.onVerdict = func(v Verdict) {
-		if v.Decision == Unusual && v.Text == "GET /s?lang=en" {
+		if v.Kind == Unusual && v.Text == "GET /s?lang=en" {
 			t.Errorf("usual no longer at %v", v.At.Sub(noon))
 		}
 	}

@@ -8,25 +8,25 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// Decision is what a detector decides about a key.
-type Decision uint8
+// VerdictKind is what a detector decides about a key.
+type VerdictKind uint8
 
-// Decisions.
+// Kinds of verdicts.
 const (
-	Entered   Decision = iota // a threshold was passed
-	Left                      // a threshold no longer says that the key is hot
-	Explained                 // hot, but not listed: another key explains its traffic
-	Listed                    // listed after all
-	Usual                     // listed, or to be, as usual: its count is what it always is
-	Unusual                   // usual no longer
-	Spared                    // usual and not limited, as another key explains what is unusual
-	Unspared                  // limited again
+	Entered   VerdictKind = iota // a threshold was passed
+	Left                         // a threshold no longer says that the key is hot
+	Explained                    // hot, but not listed: another key explains its traffic
+	Listed                       // listed after all
+	Usual                        // listed, or to be, as usual: its count is what it always is
+	Unusual                      // usual no longer
+	Spared                       // usual and not limited, as another key explains what is unusual
+	Unspared                     // limited again
 )
 
 var decisionNames = [...]string{"entered", "left", "explained", "listed", "usual", "unusual", "spared", "unspared"}
 
-// String is the decision in one word.
-func (d Decision) String() string {
+// String returns the kind in one word.
+func (d VerdictKind) String() string {
 	if int(d) < len(decisionNames) {
 		return decisionNames[d]
 	}
@@ -36,7 +36,7 @@ func (d Decision) String() string {
 // Verdict is one decision about a key, with what it was made from.
 type Verdict struct {
 	hotparam.Key
-	Decision  Decision
+	Kind      VerdictKind
 	Threshold *hotparam.Threshold // of the rule
 	At        time.Time
 	// Low and High bound the count in the threshold's window; High may be
@@ -50,8 +50,8 @@ type Verdict struct {
 	By string
 }
 
-// tell tells of a decision by the window that ends with a pane.
-func (d *Detector) tell(r *ruleWatch, w *watched, t *threshold, v Verdict, pane int64) {
+// report reports a decision, by the window that ends with a pane, to OnVerdict.
+func (d *Detector) report(r *ruleWatch, w *watched, t *threshold, v Verdict, pane int64) {
 	if d.onVerdict == nil {
 		return
 	}
@@ -83,11 +83,11 @@ type Account struct {
 
 // accountant accounts for one key.
 type accountant struct {
-	key  hotparam.Key // of any rule, if none is named
-	tell func(Account)
-	hash uint64
-	busy map[*view]int64 // newest pane at whose end there is something to account for
-	hot  map[*view]bool  // the key was so at the end of the pane before
+	key       hotparam.Key // of any rule, if none is named
+	onAccount func(Account)
+	hash      uint64
+	busy      map[*view]int64 // newest pane at whose end there is something to account for
+	hot       map[*view]bool  // the key was so at the end of the pane before
 }
 
 // see notes a count.
@@ -119,8 +119,8 @@ func (a *accountant) follows(v *view) bool {
 	return ok && v.closed < last
 }
 
-// tellOf accounts for the key when a pane was closed.
-func (a *accountant) tellOf(r *ruleWatch, v *view, pane int64) {
+// closePane accounts for the key when a pane was closed.
+func (a *accountant) closePane(r *ruleWatch, v *view, pane int64) {
 	if a == nil {
 		return
 	}
@@ -146,6 +146,6 @@ func (a *accountant) tellOf(r *ruleWatch, v *view, pane int64) {
 		if w != nil {
 			x.Hot, x.Listed = w.marks[t.number].hot, w.listed
 		}
-		a.tell(x)
+		a.onAccount(x)
 	}
 }

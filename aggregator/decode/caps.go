@@ -59,7 +59,7 @@ func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (wh
 	if d.inBytes {
 		sum = d.weight(counts)
 	}
-	sum += d.held
+	sum += d.heldInGroups
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at := now.Unix(); at > t.second || at < t.second-1 { // readers are not all at the same time

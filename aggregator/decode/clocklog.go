@@ -35,9 +35,9 @@ func NewClockLog(log *slog.Logger) *ClockLog {
 	return &ClockLog{log: log, named: make(map[string]time.Duration)}
 }
 
-// Tell takes which instances are live and which of their clocks are off. It is to be
+// Log takes which instances are live and which of their clocks are off. It is to be
 // called about once a second.
-func (l *ClockLog) Tell(now time.Time, live []hotparam.Instance, off []SenderClock) {
+func (l *ClockLog) Log(now time.Time, live []hotparam.Instance, off []SenderClock) {
 	isOff := make(map[string]bool, len(off))
 	var news []SenderClock
 	for _, c := range off {

@@ -25,7 +25,7 @@ func saidOfClocks(live int, seconds ...[]SenderClock) []string {
 		all = append(all, hotparam.Instance{Name: fmt.Sprintf("api-%d", i)})
 	}
 	for i, off := range seconds {
-		l.Tell(noon.Add(time.Duration(i)*time.Second), all, off)
+		l.Log(noon.Add(time.Duration(i)*time.Second), all, off)
 	}
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
 }
@@ -90,7 +90,7 @@ func TestClockLogIsBounded(t *testing.T) {
 	}
 	l := NewClockLog(nil)
 	for i, all := range flood {
-		l.Tell(noon.Add(time.Duration(i)*time.Minute), make([]hotparam.Instance, 3), all)
+		l.Log(noon.Add(time.Duration(i)*time.Minute), make([]hotparam.Instance, 3), all)
 	}
 	if len(l.named) > maxNamed {
 		t.Errorf("%d are remembered", len(l.named))

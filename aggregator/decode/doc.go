@@ -17,7 +17,7 @@
 //   - packet.go a packet and its meta line, stream.go the same on a connection
 //   - senders.go the instances, by sequence; clock.go offsets.go clocklog.go how far their
 //     clocks are off; lateness.go which are late; held.go what they hold back
-//   - decoder.go lines to counts: canonical.go fractions.go, heldback.go origin.go the lines
+//   - handler.go what a decoder finds; decoder.go stats.go lines to counts: canonical.go fractions.go, heldback.go origin.go the lines
 //     that are no counts
 //   - losses.go gaps.go rulesums.go accounts.go what was lost, and what later lines make up
 //     for

@@ -70,8 +70,8 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	return &a.gaps[len(a.gaps)-1]
 }
 
-// told returns a copy of the gap for handlers, which may keep it.
-func (g *openGap) told() Gap {
+// snapshot returns a copy of the gap for handlers, which may keep it.
+func (g *openGap) snapshot() Gap {
 	of := g.Gap
 	of.ByRule = slices.Clone(g.ByRule)
 	return of
@@ -102,7 +102,7 @@ func (a *accounts) refine(ruled *ruled, between []uint64, since uint64, h Handle
 	for i := range a.gaps {
 		if g := &a.gaps[i]; g.from > since && g.ByRule == nil {
 			g.ByRule = ruled.byRule(between)
-			h.Missing(g.told())
+			h.Missing(g.snapshot())
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *r
 			g := &a.gaps[i]
 			if g.from <= m.Seq && m.Seq <= g.to && of.booked+of.loose+of.heldBack > 0 {
 				g.found(&of, ruled)
-				h.Missing(g.told())
+				h.Missing(g.snapshot())
 			}
 			unheard += g.unheard
 		}
@@ -171,7 +171,7 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *r
 	for i := range a.gaps {
 		if g := &a.gaps[i]; g.Booked > 0 && g.Booked >= 2*owed { // a little less is not worth telling
 			g.Booked = owed
-			h.Missing(g.told())
+			h.Missing(g.snapshot())
 		}
 	}
 	if owed > 0 || len(a.gaps) == 0 {

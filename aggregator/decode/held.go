@@ -8,14 +8,14 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// held adds up what the instances hide of any key by holding small counts back.
+// heldTotals adds up what the instances hide of any key by holding small counts back.
 // Of a window, and of one instance whose h was at most h while it lasted, that is
 // at most 2(h-1): less than h that is not sent by now, and less than h of one
 // send whose oldest part is from before the window, where all of it is placed.
 // (The sends of one key cover times that do not overlap, so no more than one
 // straddles the window's first instant.) Only instances with h above 1 lately
 // are followed: their maxima, in eighths of the time that matters to a window.
-type held struct {
+type heldTotals struct {
 	spans   []heldSpan
 	rules   []int // of each rule the span of its longest window, -1: none
 	holding []*holding
@@ -24,10 +24,10 @@ type held struct {
 
 // heldSpan is the time for which an h matters to some windows.
 type heldSpan struct {
-	slot   time.Duration
-	bound  int64 // of all instances
-	untold int64 // of those that do not tell of groups what they hold back
-	told   [2]int64
+	slot     time.Duration
+	bound    int64 // of all instances
+	untold   int64 // of those that do not tell of groups what they hold back
+	reported [2]int64
 }
 
 // holding is what one instance holds back, by span.
@@ -50,8 +50,8 @@ const heldSlots = 8
 // come late, and windows are looked at when they are over by the lag.
 const heldGrace = 2 * DefaultGrace
 
-func newHeld(rules *hotparam.Rules) held {
-	h := held{rules: make([]int, len(rules.Rules))}
+func newHeld(rules *hotparam.Rules) heldTotals {
+	h := heldTotals{rules: make([]int, len(rules.Rules))}
 	known := make(map[time.Duration]int)
 	for i := range rules.Rules {
 		longest := lookback(&rules.Rules[i])
@@ -70,7 +70,7 @@ func newHeld(rules *hotparam.Rules) held {
 }
 
 // note takes what a packet of a sender says; untold: not what is held back of groups.
-func (h *held) note(s *sender, value int64, untold bool, now time.Time) {
+func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
 	if s.holding == nil {
 		if value <= 1 {
 			return
@@ -93,7 +93,7 @@ func (h *held) note(s *sender, value int64, untold bool, now time.Time) {
 }
 
 // decay lets go of what is too old to matter.
-func (h *held) decay(now time.Time) {
+func (h *heldTotals) decay(now time.Time) {
 	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < Tick { // readers are not all at the same time
 		return
 	}
@@ -142,15 +142,15 @@ func (m *maxima) raise(at, value int64) (highest int64) {
 	return highest
 }
 
-// tell calls f for each rule whose bound changed since the last time.
-func (h *held) tell(f func(rule int, bound, untold int64)) {
+// report calls f for each rule whose bound changed since the last time.
+func (h *heldTotals) report(f func(rule int, bound, untold int64)) {
 	for i := range h.spans {
 		span := &h.spans[i]
 		now := [2]int64{span.bound, span.untold}
-		if now == span.told {
+		if now == span.reported {
 			continue
 		}
-		span.told = now
+		span.reported = now
 		for rule, at := range h.rules {
 			if at == i {
 				f(rule, span.bound, span.untold)

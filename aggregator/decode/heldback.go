@@ -33,7 +33,7 @@ func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	}
 	d.text = text
 	d.stats.heldBack.Add(1)
-	d.held += l.N
+	d.heldInGroups += l.N
 	if d.groups { // else its sender has other rules, and its counts come later
 		d.heldBack = append(d.heldBack, HeldBack{Rule: head.rule, Group: text[start:], N: l.N, When: when})
 	}

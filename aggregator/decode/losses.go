@@ -10,9 +10,9 @@ import (
 // losses are the packets that went missing, by when that was noticed: what comes
 // after all, late and out of turn, makes up for it.
 type losses struct {
-	noticed [lossSlots]lossSlot
-	settled time.Time // newest of those that come no more
-	told    time.Time
+	noticed  [lossSlots]lossSlot
+	settled  time.Time // newest of those that come no more
+	reported time.Time
 }
 
 // lossSlot is a short time.
@@ -53,18 +53,18 @@ func (l *losses) found(at int64) {
 	}
 }
 
-// tell tells a handler when the newest loss was, if that has changed.
-func (l *losses) tell(h Handler) {
+// report tells a handler when the newest loss was, if that has changed.
+func (l *losses) report(h Handler) {
 	newest := l.settled
 	for i := range l.noticed {
 		if s := &l.noticed[i]; s.n > 0 && s.when.After(newest) {
 			newest = s.when
 		}
 	}
-	if newest.After(l.told) {
+	if newest.After(l.reported) {
 		h.Lost(newest)
-	} else if newest.Before(l.told) {
+	} else if newest.Before(l.reported) {
 		h.Found(newest)
 	}
-	l.told = newest
+	l.reported = newest
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Origin says that about N of a key's counts, at When or soon after, had the same
+// OriginCount says that about N of a key's counts, at When or soon after, had the same
 // route or caller. Senders tell it of hot keys alone.
-type Origin struct {
+type OriginCount struct {
 	Rule int
 	Hash uint64 // hotparam.Hash of the text
 	Text []byte
@@ -23,7 +23,7 @@ type Origin struct {
 type OriginHandler interface {
 	// Origin takes where counts of a hot key come from; its bytes are valid during
 	// the call only.
-	Origin(Origin)
+	Origin(OriginCount)
 }
 
 // origin reads an origin line. It is false if the line is none.
@@ -49,7 +49,7 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 	text, d.text, key = text[start:], text, key-start
 	d.stats.origins.Add(1)
 	if h, wants := h.(OriginHandler); wants {
-		h.Origin(Origin{Rule: head.rule, Hash: hotparam.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
+		h.Origin(OriginCount{Rule: head.rule, Hash: hotparam.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
 	}
 	return true
 }

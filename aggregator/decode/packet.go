@@ -35,7 +35,7 @@ func (d *Decoder) Dropped(now time.Time, h Handler) {
 	if now.After(l.settled) {
 		l.settled = now
 	}
-	l.tell(h)
+	l.report(h)
 }
 
 // Packet decodes one packet that arrived now. Counts are of the time that the
@@ -144,7 +144,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		}
 	}
 	if changed {
-		d.senders.losses.tell(h)
+		d.senders.losses.report(h)
 	}
 	d.senders.advance(now, h)
 	d.stats.aged.Add(m.Aged)

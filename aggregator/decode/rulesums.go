@@ -12,7 +12,7 @@ type ruled struct {
 	mark    uint32
 	numbers []int // of the rules
 	place   []int // by rule number, -1: none
-	told    []uint64
+	sums    []uint64
 }
 
 func newRuled(rules *hotparam.Rules) ruled {
@@ -24,7 +24,7 @@ func newRuled(rules *hotparam.Rules) ruled {
 			r.numbers = append(r.numbers, i)
 		}
 	}
-	r.told = make([]uint64, 2*len(r.numbers))
+	r.sums = make([]uint64, 2*len(r.numbers))
 	return r
 }
 

@@ -25,7 +25,7 @@ type senders struct {
 	late   map[string]time.Duration // of these, how old the counts of those are that come late
 	off    map[string]clockOffset   // and those whose clocks are off
 	swept  time.Time
-	held   held
+	held   heldTotals
 	losses losses
 	names  *nameCaps         // nil: as many as are followed
 	peer   func() netip.Addr // where the packet at hand came from; nil: that is not known
@@ -209,7 +209,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		if between != nil { // no other is so new
 			g.ByRule = s.ruled.byRule(between)
 		}
-		h.Missing(g.told())
+		h.Missing(g.snapshot())
 		a.spare(&g.Gap, h)
 	}
 }
@@ -217,10 +217,10 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 // betweenRules is what is missing of each rule since the packet of a sender that told its
 // rules' sums before this one; nil: that is not known.
 func (s *senders) betweenRules(a *accounts, m *wire.Meta) (between []uint64, since uint64) {
-	if s.ruled.mark == 0 || !wire.ParseRuleSums(s.ruled.told, m.Rules, s.ruled.mark) {
+	if s.ruled.mark == 0 || !wire.ParseRuleSums(s.ruled.sums, m.Rules, s.ruled.mark) {
 		return nil, 0
 	}
-	return a.rules.take(m.Seq, s.ruled.told)
+	return a.rules.take(m.Seq, s.ruled.sums)
 }
 
 // mark notes that a sequence was seen; false if it had been before.
@@ -250,7 +250,7 @@ func (t *turns) note(g gap) {
 // advance tells what time it is.
 func (s *senders) advance(now time.Time, h Handler) {
 	s.held.decay(now)
-	s.held.tell(h.Held)
+	s.held.report(h.Held)
 }
 
 func (s *senders) sweep(now time.Time) {

@@ -149,21 +149,21 @@ func TestLossesAreTakenBack(t *testing.T) {
 	var l losses
 	var got heard
 	first := l.miss(2, noon)
-	l.tell(&got)
+	l.report(&got)
 	l.found(first)
-	l.tell(&got)
+	l.report(&got)
 	second := l.miss(1, noon.Add(time.Second))
-	l.tell(&got)
+	l.report(&got)
 	l.found(second)
-	l.tell(&got)
+	l.report(&got)
 	l.found(first)
-	l.tell(&got)
+	l.report(&got)
 	l.miss(1, noon.Add(2*time.Second))
 	l.miss(1, noon.Add(2*time.Second+lossSlots*Tick)) // the one before comes no more
-	l.tell(&got)
+	l.report(&got)
 	l.found(tickOf(noon.Add(2 * time.Second)))
 	l.found(tickOf(noon.Add(2*time.Second + lossSlots*Tick)))
-	l.tell(&got)
+	l.report(&got)
 	if want := (heard{"lost 0s", "lost 1s", "found all since 0s", "found all", "lost 5.2s", "found all since 2s"}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}

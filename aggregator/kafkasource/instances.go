@@ -51,7 +51,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 		if p := lowest.publisher.Load(); p != nil {
 			(*p).Instances(all)
 		}
-		clocks.Tell(time.Now(), all, offClocks(workers))
+		clocks.Log(time.Now(), all, offClocks(workers))
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Publisher is where the hot keys of one partition go. A source makes one each
+// PartitionPublisher is where the hot keys of one partition go. A source makes one each
 // time that it gets the partition, and runs it while it has it.
-type Publisher interface {
+type PartitionPublisher interface {
 	aggregator.Publisher
 	// Adopt takes the partition's part of the hot set over, so that nobody who had
 	// it before writes it any more, and returns the keys that are in it. Nothing
@@ -67,7 +67,7 @@ type Config struct {
 	// [decode.TrustListed] is of addresses, which records have none of.
 	Trust *decode.Trust
 	// Publisher makes the publisher of a partition.
-	Publisher func(partition int32) (Publisher, error)
+	Publisher func(partition int32) (PartitionPublisher, error)
 	// Log gets one line per event and outage; nil: nothing is logged.
 	Log *slog.Logger
 }

@@ -85,7 +85,7 @@ func TestSignedRecords(t *testing.T) {
 func TestTrustOfASource(t *testing.T) {
 	c := Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}}, Rules: bench(t).source.cfg.Rules,
-		Publisher: func(int32) (Publisher, error) { return nil, nil },
+		Publisher: func(int32) (PartitionPublisher, error) { return nil, nil },
 	}
 	for want, trust := range map[string]*decode.Trust{
 		"Keys is missing": {Mode: decode.TrustSigned}, "no addresses": {Mode: decode.TrustListed},

@@ -49,7 +49,7 @@ type worker struct {
 	report    report
 	shown     atomic.Pointer[report]
 	toldAt    atomic.Int64                         // when the leader last told its end, in nanoseconds since the Unix epoch
-	publisher atomic.Pointer[Publisher]            // once it has the partition's part
+	publisher atomic.Pointer[PartitionPublisher]   // once it has the partition's part
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
 	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
@@ -117,7 +117,7 @@ func (w *worker) end(drain bool) {
 }
 
 // open makes what the worker needs in a topic of n partitions.
-func (w *worker) open(n int, publisher Publisher) {
+func (w *worker) open(n int, publisher PartitionPublisher) {
 	c := &w.source.cfg
 	w.parts = n
 	w.gate = &gate{to: publisher}
@@ -150,7 +150,7 @@ func homes(rules *hotparam.Rules, n int) []int {
 	return all
 }
 
-func (w *worker) run(ctx context.Context, publisher Publisher) {
+func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
 	adopted, published := make(chan []hotparam.Hot, 1), make(chan struct{})
 	go func() {

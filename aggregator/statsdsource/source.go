@@ -157,7 +157,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 		now := time.Now()
 		live := s.decoders[0].Instances(now)
 		s.publisher.Instances(live)
-		s.clocks.Tell(now, live, s.decoders[0].Clocks(now))
+		s.clocks.Log(now, live, s.decoders[0].Clocks(now))
 		select {
 		case <-ctx.Done():
 			return

@@ -31,7 +31,7 @@ func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes)
 		Topic:      c.Topic,
 		Group:      c.Topic,
 		Rules:      c.rules(true),
-		Publisher: func(partition int32) (kafkasource.Publisher, error) {
+		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) {
 			publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{
 				Namespace: c.Namespace, Owner: fmt.Sprintf("kafka-%d", partition),
 			})

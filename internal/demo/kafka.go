@@ -59,7 +59,7 @@ func (k *kafka) connection() kafkaconn.Connection {
 }
 
 // publisher makes that of a partition.
-func (k *kafka) publisher(partition int32) (kafkasource.Publisher, error) {
+func (k *kafka) publisher(partition int32) (kafkasource.PartitionPublisher, error) {
 	c := publisherConfig(k.log)
 	c.Owner = fmt.Sprintf("kafka-%d", partition)
 	p, err := hotkeys.NewPublisher(k.client, c)

@@ -34,7 +34,7 @@ var windowFaults = []Fault{
 		Package: "aggregator", Test: "TestDetectorIsExactInOrder|TestDetectorFreezesWhileCountsAreMissing",
 	},
 	{
-		Name: "what made room for another key is forgotten", File: "aggregator/internal/window/window.go",
+		Name: "what made room for another key is forgotten", File: "aggregator/internal/window/room.go",
 		Old: "w.hide(hash, pane, n)\n\t\t\thad", New: "w.hide(hash, pane, 0*n)\n\t\t\thad",
 		Test: "TestWindowBoundsHoldTheTruth",
 	},

@@ -166,8 +166,8 @@ func (x *explainer) decided(v aggregator.Verdict) {
 		return
 	}
 	e := x.byRule[v.Rule]
-	s := Step{Decision: v.Decision.String(), Time: v.At.UTC(), Low: v.Low, High: known(v.High), Against: v.Against, By: v.By}
-	switch v.Decision {
+	s := Step{Decision: v.Kind.String(), Time: v.At.UTC(), Low: v.Low, High: known(v.High), Against: v.Against, By: v.By}
+	switch v.Kind {
 	case aggregator.Entered:
 		hold := v.Hold.UTC()
 		s.Hold = &hold

@@ -9,11 +9,11 @@
 //
 // where high is [hotparam.Unknown] when nothing bounds what was lost.
 //
-// The files: window.go a rule's keys over the length of a window, what is added and what
-// makes room · entry.go arena.go index.go one key · cells.go keys without an entry · names.go
-// texts of those near a threshold · estimate.go of samples · bounds.go what is asked of a
-// window · missing.go what was lost on the way · groups.go totals.go repeats.go all keys of
-// a group, or of a route, together · history.go the windows before the present one.
+// The files: window.go a rule's keys over the length of a window, room.go what makes room ·
+// entry.go arena.go index.go one key · cells.go keys without an entry · names.go texts of
+// those near a threshold · estimate.go of samples · bounds.go what is asked of a window ·
+// missing.go healed.go what was lost on the way · groups.go totals.go repeats.go all keys of a
+// group, or of a route, together · history.go the windows before the present one.
 //
 // Nothing here is safe for concurrent use.
 package window
