@@ -6,12 +6,11 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Adopt makes keys hot that another detector found to be so: they stay hot until
-// this one's own counts say otherwise, by all thresholds of their rule, since it
-// is not known which it was. What was counted before now is not known either
-// unless it is still to come: tell [Detector.Lost] how far back that is.
-// It returns the keys that it cannot take: of a rule that is not there, or not in
-// this part, or whose value is allowed.
+// Adopt makes keys hot that another detector found. They stay hot until this detector's own
+// counts say otherwise, by all thresholds of their rule, as it is not known which one they
+// passed. What was counted before now is unknown unless it is still to arrive: call
+// [Detector.Lost] with how far back that is. Adopt returns the keys that it refuses: of a
+// rule that does not exist or is of another part, or with a value that is allowed.
 func (d *Detector) Adopt(hot []hotparam.Hot, now time.Time) (refused []hotparam.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)

@@ -16,11 +16,10 @@ type Publisher interface {
 	// Refresh takes the present counts of all keys of one part that are hot: a key
 	// that the publisher had no place for gets another chance.
 	Refresh(part int, hot []hotparam.Hot)
-	// Suspects takes the keys that may be hot and cannot be told yet, all of one
-	// part of the keys: they take the place of what that part told before.
+	// Suspects takes all keys of one part that may be hot and are not yet known to be. They
+	// replace those that the part reported before.
 	Suspects(part int, suspects []hotparam.Hot)
-	// Instances takes the instances that send counts, and when each was last
-	// heard of.
+	// Instances takes the live instances, with the arrival of the last packet of each.
 	Instances([]hotparam.Instance)
 }
 
@@ -34,21 +33,22 @@ type DetectorConfig struct {
 	// Grace is how much later than a window counts may come and still be
 	// placed; 0 is [decode.DefaultGrace].
 	Grace time.Duration
-	// Lag is how long counts are on their way: a key cools by what is known of
-	// the time before the lag. 0 is for callers that bring counts in order.
+	// Lag is how long counts take to arrive: a key cools by what is known of the time
+	// before the lag. Zero is for callers that bring counts in order.
 	Lag time.Duration
-	// RateSpan is how long a time the rate that is told of a hot key is taken over; 0 is
-	// [DefaultRateSpan]. It is the step of a source whose counts come in longer ones.
+	// RateSpan is the time over which the published rate of a hot key is taken; 0 is
+	// [DefaultRateSpan]. A source whose counts come in longer steps sets it to its step.
 	RateSpan time.Duration
-	// Part is which part of the keys this detector has, of Parts; 0 of 0 is all.
-	// Homes tell, by rule number, which part has the rules that need all their
-	// keys in one place ([hotparam.Rule.Whole]), -1 for others; nil: the parts in
-	// turn.
+	// Part is the number of this detector's part of the keys, of Parts; 0 of 0 is all.
+	// Homes names, by rule number, the part that has a rule which needs all its keys in one
+	// place ([hotparam.Rule.Whole]), and is -1 for other rules. A nil Homes assigns the
+	// parts in turn.
 	Part, Parts int
 	Homes       []int
-	// OnVerdict is told of each decision, before it is published; nil: nobody is.
+	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
-	// Explain is a key to account for at the end of each pane, to OnAccount.
+	// Explain is a key that OnAccount is called for at the end of each pane. A nil OnAccount
+	// disables it.
 	Explain   hotparam.Key
 	OnAccount func(Account)
 }
@@ -57,9 +57,9 @@ type DetectorConfig struct {
 // be zero as soon as people look again.
 const DefaultRateSpan = time.Second
 
-// Detector tells which keys are hot. Counts and jumps are looked at on every
-// count, shares and ranks when a pane is over by the lag, for the counts of the
-// other keys are on their way until then. A key cools when what could have been
+// Detector finds which keys are hot. Thresholds on counts and jumps are evaluated on every
+// count, those on shares and ranks when a pane is over by the lag, as the counts of the
+// other keys may still arrive until then. A key cools when what could have been
 // counted in a whole window is below the exit for the cool-down, and it has been
 // hot for the hold. A Detector is used by one goroutine.
 type Detector struct {
@@ -76,7 +76,7 @@ type Detector struct {
 	refreshed bool // keys were told by the last refresh
 }
 
-// NewDetector makes a detector.
+// NewDetector returns a detector.
 func NewDetector(c DetectorConfig) *Detector {
 	if c.Memory == 0 {
 		c.Memory = DefaultMemory
@@ -134,12 +134,12 @@ func NewDetector(c DetectorConfig) *Detector {
 	return d
 }
 
-// Advance tells what time it is: panes that are over by the lag are closed, the
-// keys that are hot no longer cool, and suspects are told.
+// Advance moves the clock on to now: it closes the panes that are over by the lag, cools
+// the keys that are no longer hot, and reports suspects.
 func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
 
-// AdvanceTo is as [Detector.Advance] where it is known which counts have come:
-// all of before complete, instead of before the lag.
+// AdvanceTo is like [Detector.Advance] for a caller that knows that all counts of before
+// complete have arrived.
 func (d *Detector) AdvanceTo(now, complete time.Time) {
 	for _, r := range d.rules {
 		if r == nil {
@@ -207,8 +207,8 @@ func (d *Detector) publish(change hotparam.Change) {
 	}
 }
 
-// Floor is the most that can be hidden of any key of a rule in one of its
-// windows, by their number in the rules.
+// Floor returns the most that can be hidden of any key in one of the windows of a rule,
+// which is given by its number.
 func (d *Detector) Floor(rule int) int64 {
 	r := d.rules[rule]
 	if r == nil {
@@ -237,7 +237,7 @@ type DetectorStats struct {
 	Floors    []int64 // the same by the rules' numbers
 }
 
-// Stats tells the figures.
+// Stats returns the figures.
 func (d *Detector) Stats() DetectorStats {
 	s := DetectorStats{Suspects: int64(len(d.suspects.list)), Unnamed: d.unnamed, Floors: make([]int64, len(d.rules))}
 	for i, r := range d.rules {

@@ -44,7 +44,7 @@ type Verdict struct {
 	Low, High int64
 	// Against is the count that the low count reached, or the high one is below.
 	Against int64
-	// Hold is until when an entered key stays hot at least.
+	// Hold is the earliest time at which an entered key can cool.
 	Hold time.Time
 	// By is the text of the key that explains this one.
 	By string
@@ -63,8 +63,7 @@ func (d *Detector) report(r *ruleWatch, w *watched, t *threshold, v Verdict, pan
 	d.onVerdict(v)
 }
 
-// Account is how a key stands with one threshold of its rule when a pane of the
-// window is over.
+// Account is how a key stands with one threshold of its rule at the end of a pane.
 type Account struct {
 	Rule      string
 	Threshold *hotparam.Threshold
@@ -74,10 +73,11 @@ type Account struct {
 	// Low and High bound the count in the window that ends with the pane; High
 	// may be [hotparam.Unknown].
 	Low, High int64
-	// Enter is the count from which on the key is hot, [hotparam.Unknown] when
-	// that cannot be told; Exit the one below which it cools.
+	// Enter is the count from which on the key is hot, or [hotparam.Unknown]. Exit is the
+	// count below which it cools.
 	Enter, Exit int64
-	// Hot: this threshold says so. Listed: and the key is published.
+	// Hot reports whether the key is hot by this threshold, and Listed whether it is
+	// published.
 	Hot, Listed bool
 }
 

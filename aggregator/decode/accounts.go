@@ -56,7 +56,8 @@ const (
 	// accountSize is about what an account takes that is remembered. A key whose account
 	// is not is bounded by what is missing of all keys.
 	accountSize = 128
-	// DefaultAccountsMemory is what accounts may hold without [Decoder.LimitAccounts].
+	// DefaultAccountsMemory is how many bytes accounts may hold by default; see
+	// [Decoder.LimitAccounts].
 	DefaultAccountsMemory = 8 << 20
 	// keptHeals is of how many accounts of a sender the heals of some time are known, and
 	// healTime that time: what comes later than windows wait for is placed nowhere.

@@ -13,7 +13,8 @@ import (
 
 // Caps bound what one sender can do: an instance, or an address whose packets name none.
 // They are far above what any sender of ours does. What is over them is dropped, packet by
-// packet, and counted; it is no loss, so no key's high count rises by it. Zero: no bound.
+// packet, and counted; it is no loss, so no key's high count rises by it. A zero field
+// means no bound.
 type Caps struct {
 	// Counts is how much one sender may count in a second, of all keys; of rules that
 	// count bytes, in KiB. What it says that it lost or dropped may be a minute's worth.

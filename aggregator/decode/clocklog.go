@@ -27,7 +27,7 @@ const (
 	namedAtOnce   = 5
 )
 
-// NewClockLog makes one that writes to log; nil: nothing is logged.
+// NewClockLog returns a ClockLog that writes to log. A nil log disables it.
 func NewClockLog(log *slog.Logger) *ClockLog {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -35,8 +35,8 @@ func NewClockLog(log *slog.Logger) *ClockLog {
 	return &ClockLog{log: log, named: make(map[string]time.Duration)}
 }
 
-// Log takes which instances are live and which of their clocks are off. It is to be
-// called about once a second.
+// Log logs what has changed, given the live instances and those of their clocks that are
+// off. It is called about once a second.
 func (l *ClockLog) Log(now time.Time, live []hotparam.Instance, off []SenderClock) {
 	isOff := make(map[string]bool, len(off))
 	var news []SenderClock
@@ -100,7 +100,7 @@ func clockNames(all []SenderClock) string {
 	return strings.Join(names, ", ")
 }
 
-// Words tells by how much the clock is off: "4s slow".
+// Words returns how far the clock is off: "4s slow".
 func (c SenderClock) Words() string {
 	if c.Behind < 0 {
 		return c.Behind.Abs().Round(100*time.Millisecond).String() + " fast"

@@ -14,8 +14,8 @@ import (
 // Decoder turns packets of StatsD lines into counts. A malformed line is
 // counted and passed over. One goroutine uses a Decoder; Stats is safe for all.
 type Decoder struct {
-	// Canonical has it take all keys for canonical, as those of instances are. Set it
-	// before the first packet.
+	// Canonical makes the decoder take all keys as canonical, as those of instances are. It
+	// is set before the first packet.
 	Canonical bool
 
 	encoding     wire.Encoding
@@ -51,7 +51,7 @@ type lineHead struct {
 	of    *hotparam.Rule
 }
 
-// NewDecoder makes a decoder for the rules that have a threshold.
+// NewDecoder returns a decoder for the rules that have a threshold.
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
 	d.senders = newSenders(rules)

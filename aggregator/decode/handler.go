@@ -12,17 +12,17 @@ type Count struct {
 	Text []byte
 	N    int64
 	When time.Time
-	// Estimated tells that N is an estimate, made of samples: Seen of it were seen.
+	// Estimated reports whether N is an estimate from samples, of which Seen were counted.
 	Estimated bool
 	Seen      int64
-	// Instance is the sender's name, if its packet told.
+	// Instance is the sender's name, empty if its packet has none.
 	Instance string
-	// InGroup tells whether a [HeldBack] has already added the count to the total of the
+	// InGroup says whether a [HeldBack] has already added the count to the total of the
 	// key's group.
 	InGroup InGroup
 }
 
-// InGroup is whether a count has been told as held back of its group before.
+// InGroup says whether a count was reported as held back of its group before.
 type InGroup uint8
 
 // Values of InGroup.
@@ -34,31 +34,32 @@ const (
 
 // Handler takes what a decoder finds in packets.
 type Handler interface {
-	// Count takes one count; its text is valid during the call only.
+	// Count takes one count. Its text is valid only during the call.
 	Count(Count)
-	// Hidden tells that counts of n in sum, of any keys, at when or soon after
-	// will never come.
+	// Hidden reports that counts of n in sum, of any keys, at when or soon after, will
+	// never arrive.
 	Hidden(when time.Time, n int64)
-	// Held tells what, by now, the collectors together hide of any key of a rule
-	// by holding small counts back, over the rule's windows, and how much of that those
-	// do who do not tell of groups what they hold back.
+	// Held reports the most that all collectors together hide of any one key of a rule, in
+	// its windows, by holding small counts back. untold is the part of collectors that do
+	// not report what they hold back by group. Each call replaces the one before.
 	Held(rule int, bound, untold int64)
 	// HeldBack takes what is held back of a group.
 	HeldBack(HeldBack)
-	// Lost tells that packets of when or before went missing.
+	// Lost reports that packets of when or before are missing.
 	Lost(when time.Time)
-	// Found tells that packets that went missing came after all: those that are
-	// missing still are of newest or before. Zero: none is missing.
+	// Found reports that missing packets arrived after all: those that are still missing
+	// are of newest or before. The zero time means that none is.
 	Found(newest time.Time)
-	// Missing tells how much is missing where the sender tells what it had sent. A gap
-	// is told again when less is missing.
+	// Missing reports a gap, how much is missing, where senders report their sums. A gap is
+	// reported again when less is missing.
 	Missing(Gap)
-	// Spare tells of a key that it had no count in a gap but on its account; known: nor
-	// there one that was not counted.
+	// Spare reports that a key has no count in a gap except on its account, and with
+	// known=true none there either that is not counted yet.
 	Spare(gap uint64, rule int, hash uint64, known bool)
-	// Healed takes counts that were missing, and are of When or later, up to until.
+	// Healed takes counts that were missing: they are of some time from c.When to until.
 	Healed(c Count, until time.Time)
-	// Moved takes counts that were healed as of from, up to, and came after all.
+	// Moved takes counts that were reported by Healed, as of some time between from and to,
+	// and whose packet arrived after all: they are of c.When.
 	Moved(c Count, from, to time.Time)
 }
 
@@ -66,7 +67,7 @@ type Handler interface {
 // not called.
 type PacketHandler interface {
 	Handler
-	// Counts takes counts that have the time and the instance in common; they and their
-	// texts are valid during the call only.
+	// Counts takes counts that share their time and instance. They and their texts are valid
+	// only during the call.
 	Counts([]Count)
 }

@@ -11,11 +11,12 @@ type lateness struct {
 	ends          time.Time     // of the slot
 }
 
-// How late counts come, and how late they may be.
+// How late counts arrive, and how late they may be.
 const (
-	// DefaultLag is how long counts are on their way.
+	// DefaultLag is how long counts take to arrive.
 	DefaultLag = 250 * time.Millisecond
-	// DefaultGrace is how much later than a window counts may come and still be placed.
+	// DefaultGrace is how much later than its window a count may arrive and still be
+	// placed in it.
 	DefaultGrace = 2 * time.Second
 )
 
@@ -54,12 +55,12 @@ func (s *senders) noteAge(from *sender, age time.Duration, now time.Time) {
 	s.late[from.name] = age
 }
 
-// LateSenders are instances all of whose counts are older than [DefaultGrace] when they
-// come: their clocks are slow, or they are on their way for so long.
+// LateSenders are the instances all of whose counts are older than [DefaultGrace] when they
+// arrive: their clocks are slow, or their packets take that long.
 type LateSenders struct {
-	N      int64         // how many they are
-	Latest string        // the one of which they are the oldest
-	Age    time.Duration // how old
+	N      int64         // number of instances
+	Latest string        // the one whose counts are oldest
+	Age    time.Duration // of its counts
 }
 
 // merge adds those of another decoder, which may be the same ones.

@@ -83,15 +83,14 @@ func (s *senders) show(name string, is clockOffset) {
 // SenderClock is the clock of an instance that is off.
 type SenderClock struct {
 	Name string
-	// Behind is by how much it is behind the clock by which packets arrive: negative, it is
-	// ahead.
+	// Behind is how far it is behind the clock that stamps arrivals. Negative means ahead.
 	Behind time.Duration
-	// Corrected tells that counts are placed as if the clock were right.
+	// Corrected reports whether counts are placed as if the clock were right.
 	Corrected bool
 }
 
-// Clocks are those that are off of instances whose packets came lately, by name. It is
-// safe for concurrent use.
+// Clocks returns the clocks that are off, of instances whose packets arrived lately, by
+// name. It is safe for concurrent use.
 func (d *Decoder) Clocks(now time.Time) []SenderClock {
 	s := d.senders
 	s.mu.Lock()
@@ -108,8 +107,8 @@ func (d *Decoder) Clocks(now time.Time) []SenderClock {
 
 // OffClocks are the instances whose clocks are off by more than [DefaultLag].
 type OffClocks struct {
-	N     int64       // how many they are
-	Worst SenderClock // the one that is off by most
+	N     int64       // number of instances
+	Worst SenderClock // the clock that is furthest off
 }
 
 // merge adds those of another decoder, which may be the same ones.

@@ -8,7 +8,7 @@ import (
 )
 
 // OriginCount says that about N of a key's counts, at When or soon after, had the same
-// route or caller. Senders tell it of hot keys alone.
+// route or caller. Senders report it of hot keys alone.
 type OriginCount struct {
 	Rule int
 	Hash uint64 // hotparam.Hash of the text
@@ -21,8 +21,8 @@ type OriginCount struct {
 
 // OriginHandler is a [Handler] that wants to know where counts come from.
 type OriginHandler interface {
-	// Origin takes where counts of a hot key come from; its bytes are valid during
-	// the call only.
+	// Origin takes where counts of a hot key come from. Its bytes are valid only during
+	// the call.
 	Origin(OriginCount)
 }
 

@@ -7,16 +7,16 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Instances are those whose packets came in the last ten seconds, by name. It is
-// safe for concurrent use.
+// Instances returns the instances whose packets arrived in the last ten seconds, by name. It
+// is safe for concurrent use.
 func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
 
-// Tick is how often at least a source brings the time to a [Decoder], and to what is behind
-// it.
+// Tick is the longest time between two calls of [Decoder.Advance], or of a handler's own
+// clock.
 const Tick = 50 * time.Millisecond
 
-// Advance tells what time it is when no packet tells it: what instances hold
-// back matters less and less.
+// Advance moves the clock on while no packets arrive, so that what instances have held back
+// goes out of account.
 func (d *Decoder) Advance(now time.Time, h Handler) {
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
@@ -38,9 +38,9 @@ func (d *Decoder) Dropped(now time.Time, h Handler) {
 	l.report(h)
 }
 
-// Packet decodes one packet that arrived now. Counts are of the time that the
-// packet's meta line names, less what the sender's clock is off, but never later
-// than now; without a meta line they are of now. A meta line alone is a heartbeat.
+// Packet decodes one packet that arrived now. Its counts get the time that its meta line
+// names, corrected by the sender's clock offset and never later than now. Without a meta
+// line they get now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.packets.Add(1)
 	if !d.authentic(packet) {
@@ -69,11 +69,11 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	}
 }
 
-// Record decodes lines whose meta stands beside them; nil: they have none. now is
-// when they were taken in for them to be read, for example by a broker. stamped: the
-// broker says when that was; else clocks that are off are only told, as records may
-// have waited. It is as Packet otherwise. It returns of when the counts are, and false
-// if they had come before.
+// Record decodes lines whose meta line stands beside them, as in the headers of a Kafka
+// record; a nil m means that they have none. now is when a broker took them. stamped
+// reports whether the broker set that time: without it clock offsets are reported but not
+// corrected, as the record may have waited. Otherwise Record is like Packet. It returns the
+// time of the counts, and ok=false for a record that was decoded before.
 func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool, h Handler) (when time.Time, ok bool) {
 	d.stats.packets.Add(1)
 	d.now = now

@@ -26,7 +26,7 @@ const (
 
 var refusalWords = [Refusals]string{"unlisted", "unsigned", "bad_mac", "time", "replayed", "counts", "keys", "names"}
 
-// String is the reason's name in metrics.
+// String returns the reason's name in metrics.
 func (r Refusal) String() string { return refusalWords[r] }
 
 // hints are what to do, as far as the sender is one of ours.

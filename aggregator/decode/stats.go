@@ -22,8 +22,8 @@ type Stats struct {
 	Late LateSenders
 	// Off are those of the senders whose clocks are off.
 	Off OffClocks
-	// Origins are lines that tell where counts of a hot key come from, HeldBack those
-	// that tell what is held back of a group.
+	// Origins are lines about where counts of a hot key come from, HeldBack those about
+	// what is held back of a group.
 	Origins, HeldBack int64
 	// Aged is what instances held back until it was older than any window.
 	Aged int64
@@ -41,13 +41,14 @@ type Stats struct {
 	LastRefused LastRefused
 }
 
-// LastRefused is when something was not believed, by the clock, and why; zero: never.
+// LastRefused is when, by the clock, something was not believed last, and why. The zero
+// value means never.
 type LastRefused struct {
 	When time.Time
 	Why  Refusal
 }
 
-// Stats tells the counters. It is safe for concurrent use.
+// Stats returns the counters. It is safe for concurrent use.
 func (d *Decoder) Stats() Stats {
 	s := &d.stats
 	all := Stats{

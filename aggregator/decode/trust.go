@@ -92,7 +92,8 @@ type trust struct {
 	sets    keySets
 }
 
-// Believe sets whose packets the decoder believes, before the first comes; nil: all.
+// Believe sets whose packets the decoder believes. It is called before the first packet. A
+// nil t believes all.
 func (d *Decoder) Believe(t *Trust) {
 	if t == nil {
 		return
