@@ -9,16 +9,15 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Feed is the [decode.Handler] of one reader: it gives each shard its part of what that reads. What
-// a reader hands over stands between Begin and End. A Feed is used by one goroutine at a
-// time, and shares the shards with the others.
+// Feed is the [decode.Handler] of one reader: it gives each shard its part of what that
+// reader brings, between Begin and End. A Feed is used by one goroutine at a time.
 type Feed struct {
 	reader  int
-	turns   *atomic.Int64 // the order in which all readers tell what is missing
+	turns   *atomic.Int64 // the order in which all readers report what is missing
 	shards  []*shard
 	homes   []int // by rule: the one shard that has all its keys, -1: each key its own
 	batches []*batch
-	ticked  time.Time // when all shards were last told the time
+	ticked  time.Time // when all shards last got the time
 }
 
 // newFeeds returns a feed for each reader of the shards.

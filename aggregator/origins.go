@@ -75,7 +75,7 @@ func (s summary) count(name string) (count, over int64) {
 	return least, least // it may have been there, and have lost its place
 }
 
-// recordCount notes a count of a hot key, and where it comes from.
+// recordCount adds a count of a hot key to its rate and to where it comes from.
 func (w *watched) recordCount(c *decode.Count) {
 	if w.by == nil {
 		return

@@ -21,8 +21,8 @@ type shard struct {
 	mu        sync.Mutex // guards what follows
 	detector  *Detector
 	read      []time.Time // by reader: it has brought all that came to it before
-	bounds    []int64     // by rule: the turn of the last bound that was told
-	losses    int64       // the turn of the last loss that was told
+	bounds    []int64     // by rule: the turn of the newest bound
+	losses    int64       // the turn of the newest loss
 	refreshed time.Time
 }
 

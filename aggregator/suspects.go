@@ -18,8 +18,8 @@ type suspects struct {
 	part      int
 	share     int // of maxSuspects, that each rule is guaranteed
 	list      []*watched
-	added     bool // since they were told
-	hadSome   bool // were told last
+	added     bool // since they were published
+	hadSome   bool // when they were published
 	published time.Time
 	scanned   time.Time
 }

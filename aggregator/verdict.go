@@ -110,7 +110,7 @@ func (a *accountant) see(r *ruleWatch, c *decode.Count) {
 	}
 }
 
-// follows tells whether the pane that is closed next is to be accounted for.
+// follows reports whether the pane that is closed next is to be accounted for.
 func (a *accountant) follows(v *view) bool {
 	if a == nil {
 		return false
