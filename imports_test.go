@@ -26,18 +26,22 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
 	"collector":           {"hotparam", "wire"},
-	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
+	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring"},
 	"hotset":              {"hotparam"},
 	"hotkeys":             {"hotparam", "wire", "hotset", "internal/secret"},
 
-	"collector/statsdsink":      {"hotparam", "wire", "collector"},
-	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
-	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
-	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
-	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
-	"limiter/internal/breaker":  nil,
-	"limiter/internal/calendar": {"hotparam"},
-	"middleware":                {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore"},
+	"collector/statsdsink":       {"hotparam", "wire", "collector"},
+	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector"},
+	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring"},
+	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring"},
+	"aggregator/internal/ring":   nil,
+	"aggregator/statsdsource":    {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
+	"aggregator/kafkasource":     {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode"},
+	"aggregator/graphitesource":  {"hotparam", "wire", "aggregator", "aggregator/decode"},
+	"limiter/redislimiter":       {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
+	"limiter/internal/breaker":   nil,
+	"limiter/internal/calendar":  {"hotparam"},
+	"middleware":                 {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -60,10 +64,10 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
-	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "internal/accesslog", "internal/exact"},
+	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
@@ -85,7 +89,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
 )
 

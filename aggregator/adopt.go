@@ -6,12 +6,11 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Adopt makes keys hot that another detector found to be so: they stay hot until
-// this one's own counts say otherwise, by all thresholds of their rule, since it
-// is not known which it was. What was counted before now is not known either
-// unless it is still to come: tell [Detector.Lost] how far back that is.
-// It returns the keys that it cannot take: of a rule that is not there, or not in
-// this part, or whose value is allowed.
+// Adopt makes keys hot that another detector found. They stay hot until this detector's own
+// counts say otherwise, by all thresholds of their rule, as it is not known which one they
+// passed. What was counted before now is unknown unless it is still to arrive: call
+// [Detector.Lost] with how far back that is. Adopt returns the keys that it refuses: of a
+// rule that does not exist or is of another part, or with a value that is allowed.
 func (d *Detector) Adopt(hot []hotparam.Hot, now time.Time) (refused []hotparam.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
@@ -41,7 +40,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 	}
 	first := w.hots == 0
 	for _, v := range r.views {
-		pane := v.pane(now)
+		pane := v.PaneOf(now)
 		if !r.enrol(v, w, pane) {
 			d.unnamed++
 			continue
@@ -63,7 +62,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 	if first {
 		w.since, w.listed, w.meter = h.Since, true, newMeter(d.rateSpan, now)
 		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // and usual since long ago
-		w.told = told{true, w.usual, w.spared}
+		w.published = listing{true, w.usual, w.spared}
 		d.suspects.drop(w)
 		r.hot = append(r.hot, w)
 	} else if h.Since.Before(w.since) {
@@ -78,12 +77,10 @@ func (r *ruleWatch) enrol(v *view, w *watched, pane int64) bool {
 		return true
 	}
 	text := []byte(w.text)
-	i, _, _ := v.add(w.hash, text, pane, 0)
+	i, _, _ := v.Add(w.hash, text, pane, 0)
 	if i < 0 {
 		return false
 	}
-	if v.name(i) == nil {
-		v.call(uint32(i), v.arena.unit(uint32(i)), text, v.least)
-	}
+	v.GiveName(i, text, v.least)
 	return r.pin(v, i, w)
 }

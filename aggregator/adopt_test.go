@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 func adopted(text string, since time.Time) hotparam.Hot {
@@ -31,7 +32,7 @@ func TestDetectorAdopts(t *testing.T) {
 		at := time.Duration(0)
 		for ; at < time.Minute; at += 100 * time.Millisecond {
 			d.Advance(noon.Add(at))
-			d.Count(Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 2, When: noon.Add(at)})
+			d.Count(decode.Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 2, When: noon.Add(at)})
 		}
 		d.Refresh()
 		if len(out.changes) > 0 || len(out.refreshed()) != 1 {
@@ -74,7 +75,7 @@ func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
 	rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "ok"}}, Action: hotparam.Allow}}
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Advance(noon)
-	d.Count(Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 5, When: noon})
+	d.Count(decode.Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 5, When: noon})
 	refused := d.Adopt([]hotparam.Hot{adopted("k", noon.Add(-time.Hour)), adopted("GET /s?q=ok", noon)}, noon)
 	if len(refused) != 1 || refused[0].Text != "GET /s?q=ok" {
 		t.Errorf("refused %v, want what is allowed", refused)

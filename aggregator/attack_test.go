@@ -1,12 +1,16 @@
 package aggregator
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -14,28 +18,57 @@ import (
 type attacked struct {
 	out      *recorder
 	detector *Detector
-	decoder  *Decoder
+	decoder  *decode.Decoder
 	from     netip.Addr
 	seq      int
 }
 
 var inside, outside = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("192.0.2.1")
 
-func underAttack(trust *Trust) *attacked {
+func underAttack(trust *decode.Trust) *attacked {
 	rule := hotRule("terms", 100, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = time.Second, time.Second
 	rules := testRules(rule)
 	a := &attacked{out: newRecorder()}
-	a.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: a.out, Lag: DefaultLag})
-	a.decoder = NewDecoder(rules, wire.Plain)
+	a.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: a.out, Lag: decode.DefaultLag})
+	a.decoder = decode.NewDecoder(rules, wire.Plain)
 	a.decoder.Believe(trust)
-	a.decoder.peer = func() netip.Addr { return a.from }
+	a.decoder.SetPeer(func() netip.Addr { return a.from })
 	return a
+}
+
+var trustKey = []byte("0123456789abcdef0123456789abcdef")
+
+// sign makes a signed packet as docs/PRODUCERS.md says, without our own code.
+func sign(key []byte, fields, lines string) string {
+	meta := fmt.Sprintf("hotparam.meta:1|c|#v:1,%s,m:%04x.", fields, len(lines))
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(meta + lines))
+	packet := meta + hex.EncodeToString(h.Sum(nil))[:32]
+	if lines != "" {
+		packet += "\n" + lines
+	}
+	return packet
+}
+
+// fields are those of an instance's packet that is sent some time after noon.
+func fields(instance string, life, seq int, sent time.Duration) string {
+	at := noon.Add(sent).UnixNano()
+	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, life, seq, at, at)
+}
+
+const innocent = "shop.terms.hot_param.q=innocent:200|c"
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, s := range texts {
+		all = append(all, netip.MustParsePrefix(s))
+	}
+	return all
 }
 
 // packet is one datagram, as a reader takes it.
 func (a *attacked) packet(from netip.Addr, text string, now time.Time) {
-	if a.from = from; a.decoder.lists() {
+	if a.from = from; a.decoder.AdmitsPacket() {
 		a.decoder.Packet([]byte(text), now, a.detector)
 	}
 	a.decoder.Advance(now, a.detector)
@@ -61,12 +94,12 @@ func (a *attacked) isHot(text string) bool {
 	return hot
 }
 
-func trustModes() map[string]*Trust {
-	return map[string]*Trust{
+func trustModes() map[string]*decode.Trust {
+	return map[string]*decode.Trust{
 		"nobody bounded": nil,
-		"all":            {Caps: DefaultCaps},
-		"listed":         {Mode: TrustListed, Senders: prefixes("10.0.0.0/8"), Caps: DefaultCaps},
-		"signed":         {Mode: TrustSigned, Keys: [][]byte{trustKey}, Caps: DefaultCaps},
+		"all":            {Caps: decode.DefaultCaps},
+		"listed":         {Mode: decode.TrustListed, Senders: prefixes("10.0.0.0/8"), Caps: decode.DefaultCaps},
+		"signed":         {Mode: decode.TrustSigned, Keys: [][]byte{trustKey}, Caps: decode.DefaultCaps},
 	}
 }
 
@@ -79,7 +112,7 @@ func TestOneSpoofedLine(t *testing.T) {
 		if !a.isHot("q=phone") {
 			t.Errorf("%s: what an instance counts is not hot", name)
 		}
-		if open := trust == nil || trust.Mode == TrustAll; a.isHot("q=innocent") != open {
+		if open := trust == nil || trust.Mode == decode.TrustAll; a.isHot("q=innocent") != open {
 			t.Errorf("%s: what is spoofed is hot: %v", name, !open)
 		}
 	}
@@ -97,7 +130,7 @@ func TestGapsOfASpoofedSender(t *testing.T) {
 			n := int(after / (100 * time.Millisecond))
 			a.packet(outside, fmt.Sprintf("hotparam.meta:1|c|#v:1,%s,b:0.%x.0.0.0.0.0", fields("evil", 1, 2*n, after), 200*n), noon.Add(after))
 		}
-		if open := trust == nil || trust.Mode == TrustAll; a.isHot("q=phone") != open {
+		if open := trust == nil || trust.Mode == decode.TrustAll; a.isHot("q=phone") != open {
 			t.Errorf("%s: it is hot after %v: %v", name, span, !open)
 		}
 	}
@@ -111,13 +144,13 @@ func TestNamesOfASpoofedSender(t *testing.T) {
 		const seconds, perSecond = 5, 20_000
 		for i := range seconds * perSecond {
 			after := time.Duration(i) * time.Second / perSecond
-			if a.from = outside; a.decoder.lists() {
+			if a.from = outside; a.decoder.AdmitsPacket() {
 				a.decoder.Packet([]byte("hotparam.meta:1|c|#v:1,"+fields(fmt.Sprint("n", i), 1, 1, after)), noon.Add(after), a.detector)
 			}
 		}
 		a.honest("", seconds*time.Second)
 		names := a.decoder.Instances(noon.Add(seconds * time.Second))
-		want := map[string]int{"nobody bounded": maxSenders, "all": DefaultCaps.NewNames + 1, "listed": 1, "signed": 1}[name]
+		want := map[string]int{"nobody bounded": 100_000, "all": decode.DefaultCaps.NewNames + 1, "listed": 1, "signed": 1}[name]
 		if len(names) != want {
 			t.Errorf("%s: %d instances, want %d", name, len(names), want)
 		}

@@ -3,10 +3,10 @@ package aggregator
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // Of the hot keys of one rule and route, one is more general than another if its
@@ -20,121 +20,6 @@ import (
 // key is no more specific: on nearly all requests, "lang=en&q=phone" is q=phone.
 // No key makes way for one that is not listed.
 
-// family is what a hot key has to do with others of its rule.
-type family struct {
-	parsed    bool
-	route     string   // what stands before the parameters
-	params    []string // escaped; none: they cannot be told, or are too many
-	names     string   // of the parameters
-	general   []general
-	heir      *watched // of the more specific ones that are hot: which has most of its traffic
-	heirHigh  int64    // and how much that is at most; hotparam.Unknown: cannot be told
-	yields    bool     // its traffic is its heir's
-	keeps     bool     // is to be listed, as far as is decided
-	explains  int      // more specific ones that are hot and not listed
-	confirmed bool     // listed by a window that is over
-	listedAt  time.Time
-	told      told // as it was published last
-}
-
-// told is how a key is listed.
-type told struct{ listed, usual, spared bool }
-
-// general is a key that is more general than another.
-type general struct {
-	text   string
-	set    uint   // of the other's parameters
-	others string // names of those that it has not
-}
-
-// generalized is how many parameters a key can have whose more general ones are
-// looked for: 2 to the power of it texts.
-const generalized = hotparam.MaxCombined
-
-// parse reports whether a key's parameters can be told.
-func (r *ruleWatch) parse(w *watched) bool {
-	if w.parsed {
-		return len(w.params) > 0
-	}
-	w.parsed = true
-	at := strings.LastIndexByte(w.text, '?') + 1
-	if r.rule.ParamsOnly {
-		at = 0
-	}
-	w.route = w.text[:at]
-	if hotparam.IsCut([]byte(w.text)) || at == 0 && !r.rule.ParamsOnly {
-		return false
-	}
-	params := strings.Split(w.text[at:], "&")
-	if len(params) > generalized {
-		return false
-	}
-	w.params, w.names = params, nameSet(params, 1<<len(params)-1)
-	return true
-}
-
-// nameOf is the name of a parameter, with its source.
-func nameOf(param string) string {
-	name, _, _ := strings.Cut(param, "=")
-	return name
-}
-
-// nameSet is the names of a set of parameters.
-func nameSet(params []string, set uint) string {
-	var b strings.Builder
-	for i, p := range params {
-		if set&(1<<i) != 0 {
-			b.WriteString(nameOf(p))
-			b.WriteByte('&')
-		}
-	}
-	return b.String()
-}
-
-// generals are the keys that are more general than w.
-func (r *ruleWatch) generals(w *watched) []general {
-	if !r.combines || w.parsed && (w.general != nil || len(w.params) < 2) || !r.parse(w) {
-		return w.general
-	}
-	for set := uint(1); set < 1<<len(w.params)-1; set++ {
-		var b strings.Builder
-		b.WriteString(w.route)
-		for i, p := range w.params {
-			if set&(1<<i) == 0 {
-				continue
-			}
-			if b.Len() > len(w.route) {
-				b.WriteByte('&')
-			}
-			b.WriteString(p)
-		}
-		text := b.String()
-		if !slices.ContainsFunc(w.general, func(g general) bool { return g.text == text }) {
-			w.general = append(w.general, general{text, set, nameSet(w.params, ^set)})
-		}
-	}
-	return w.general
-}
-
-// hotKey is the hot key with this text; nil: there is none.
-func (r *ruleWatch) hotKey(text string) *watched {
-	if w := r.keys[text]; w != nil && w.hots > 0 {
-		return w
-	}
-	return nil
-}
-
-// hotGenerals calls f with each hot key that is more general than w, until it
-// is false.
-func (r *ruleWatch) hotGenerals(w *watched, f func(*watched) bool) {
-	all := r.generals(w)
-	for i := range all {
-		if g := r.hotKey(all[i].text); g != nil && !f(g) {
-			return
-		}
-	}
-}
-
 // isHiddenBy reports whether a more general key explains w if it is listed.
 func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 
@@ -142,7 +27,7 @@ func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 // a pane.
 func (w *watched) highIn(v *view, pane int64) int64 {
 	if i := w.at[v.number]; i >= 0 {
-		_, high := v.bounds(i, pane)
+		_, high := v.Bounds(i, pane)
 		return high
 	}
 	return v.least - 1 + v.bound // else it had an entry
@@ -163,8 +48,8 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 			}
 		}
 		i := g.at[v.number]
-		low, _ := v.bounds(i, v.newest)
-		if heir != hotparam.Unknown && low-heir >= g.by.needs(g.exception, i, v.name(i), v.newest).exit {
+		low, _ := v.Bounds(i, v.newest)
+		if heir != hotparam.Unknown && low-heir >= g.by.needs(g.exception, i, v.Name(i), v.newest).exit {
 			by = g
 		}
 		return by == nil
@@ -185,10 +70,10 @@ func (d *Detector) attribute(r *ruleWatch, v *view, pane int64, end time.Time, c
 	}
 	d.judgeSpared(r, v, pane, end)
 	for _, w := range r.hot {
-		if told := (told{w.listed, w.usual, w.spared}); told != w.told && w.listed {
+		if told := (listing{w.listed, w.usual, w.spared}); told != w.published && w.listed {
 			change.Hot = append(change.Hot, r.describe(w, w.by.view.closed))
 		}
-		w.told = told{w.listed, w.usual, w.spared}
+		w.published = listing{w.listed, w.usual, w.spared}
 	}
 }
 
@@ -207,7 +92,7 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
 		case w.keeps:
 			w.listed, w.listedAt, w.confirmed = true, end, false
 			w.since = end
-			d.tell(r, w, w.by, Verdict{Decision: Listed, At: end}, w.by.view.closed)
+			d.report(r, w, w.by, Verdict{Kind: Listed, At: end}, w.by.view.closed)
 		case w.mayYield(end):
 			h := r.describe(w, w.by.view.closed)
 			h.Until = end
@@ -216,7 +101,7 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
 			if by == nil {
 				by = r.makesWayFor(w)
 			}
-			d.tell(r, w, w.by, Verdict{Decision: Explained, At: end, By: by.text}, w.by.view.closed)
+			d.report(r, w, w.by, Verdict{Kind: Explained, At: end, By: by.text}, w.by.view.closed)
 			change.Cool = append(change.Cool, h)
 		}
 		if w.listed {
@@ -343,101 +228,18 @@ func (r *ruleWatch) hasOthers(w, without *watched) bool {
 func (w *watched) standing(listed bool) (low, least int64) {
 	v := w.by.view
 	i := w.at[v.number]
-	low, _ = v.bounds(i, v.closed)
-	n := w.by.needs(w.exception, i, v.name(i), v.closed)
+	low, _ = v.Bounds(i, v.closed)
+	n := w.by.needs(w.exception, i, v.Name(i), v.closed)
 	if listed {
 		return low, n.exit
 	}
 	return low, n.enter
 }
 
-// end is the key that has a key's traffic in the end: its heir, or that one's.
-func (w *watched) end() *watched {
-	for w.yields && w.heir != nil {
-		w = w.heir
-	}
-	return w
-}
-
-// findHeirs finds which of the more specific keys has most of each key's
-// traffic. Of equals it is the one that was so before, or the most general one,
-// so that nothing changes for nothing.
-func (r *ruleWatch) findHeirs() {
-	before := make(map[*watched]*watched)
-	for _, w := range r.hot {
-		if w.heir != nil {
-			before[w] = w.heir
-		}
-		w.heir, w.heirHigh = nil, 0
-	}
-	for _, w := range r.hot {
-		all := r.generals(w)
-		for i := range all {
-			g := r.hotKey(all[i].text)
-			if g == nil || !g.usual && r.completes(w, all[i].set, isUsual) {
-				continue // beside a usual key it is the same one
-			}
-			v := g.by.view
-			high := w.highIn(v, v.closed)
-			if high == hotparam.Unknown || g.heirHigh == hotparam.Unknown {
-				g.heir, g.heirHigh = w, hotparam.Unknown
-				continue
-			}
-			c := cmp.Compare(high, g.heirHigh)
-			if g.heir != nil && c == 0 {
-				c = cmp.Or(cmp.Compare(len(g.heir.params), len(w.params)), cmp.Compare(g.heir.text, w.text))
-			}
-			if g.heir == nil || c > 0 {
-				g.heir, g.heirHigh = w, high
-			}
-		}
-	}
-	for g, old := range before {
-		if g.hots == 0 || g.heir == nil || old.hots == 0 || g.heirHigh == hotparam.Unknown || !g.usual && r.addsUsual(old, g) {
-			continue
-		}
-		high := old.highIn(g.by.view, g.by.view.closed)
-		if high >= hotparam.Portion(g.heirHigh, g.by.Exit) {
-			g.heir, g.heirHigh = old, max(high, g.heirHigh)
-		}
-	}
-}
-
-// related tells whether one of two keys is more general than the other.
-func (r *ruleWatch) related(a, b *watched) bool {
-	return r.isMoreGeneral(a, b) || r.isMoreGeneral(b, a)
-}
-
-func (r *ruleWatch) isMoreGeneral(a, b *watched) bool {
-	return slices.ContainsFunc(r.generals(b), func(g general) bool { return g.text == a.text })
-}
-
-// addsUsual reports whether w is a more general key g and a usual key besides.
-func (r *ruleWatch) addsUsual(w, g *watched) bool {
-	all := r.generals(w)
-	at := slices.IndexFunc(all, func(x general) bool { return x.text == g.text })
-	return at >= 0 && r.completes(w, all[at].set, isUsual)
-}
-
-func isUsual(w *watched) bool { return w.usual }
-
-// yieldsToHeir tells whether a key's traffic is that of one more specific key.
-// As long as it cannot be told, all stays as it is.
-func (r *ruleWatch) yieldsToHeir(w *watched) bool {
-	if w.heir == nil {
-		return false
-	}
-	low, least := w.standing(w.listed)
-	if !w.isOver() || w.heirHigh == hotparam.Unknown || least == hotparam.Unknown {
-		return !w.listed
-	}
-	return low-w.heirHigh < least
-}
-
 // isOver tells whether the window that made the key hot is over.
 func (w *watched) isOver() bool {
 	v := w.by.view
-	return v.closed != never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
+	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
 }
 
 // mayYield tells whether a key need not stay listed. What was published before

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // combined feeds a detector all combinations of each request's parameters.
@@ -40,7 +41,7 @@ func (c *combined) requests(n int64, params ...string) {
 			continue
 		}
 		text := "GET /s?" + strings.Join(some, "&")
-		c.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: c.now, Instance: "i"})
+		c.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: n, When: c.now, Instance: "i"})
 	}
 }
 

@@ -1,6 +1,9 @@
 package aggregator
 
-import "time"
+import (
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"time"
+)
 
 // batch is what one read of the source brings a shard. What the counts of a
 // packet have in common is kept once, the texts in one buffer.
@@ -9,15 +12,15 @@ type batch struct {
 	arrived  time.Time // the first of it
 	now      time.Time // whatever the reader got before is in it, or was in one before
 	packets  []packet
-	counts   []count
+	counts   []batchCount
 	samples  []sample // of the counts
 	text     []byte
-	origins  []Origin
-	heldBack []HeldBack
-	hidden   []hidden
-	held     []bound
+	origins  []decode.OriginCount
+	heldBack []decode.HeldBack
+	hidden   []hiddenCount
+	held     []heldBound
 	losses   []loss
-	missing  []Gap
+	missing  []decode.Gap
 	spared   []spared
 	healed   []healed
 	moved    []moved
@@ -27,11 +30,11 @@ type batch struct {
 type packet struct {
 	when     time.Time
 	instance string
-	inGroup  InGroup
+	inGroup  decode.InGroup
 	start    int // its first count
 }
 
-type count struct {
+type batchCount struct {
 	hash uint64
 	n    int64
 	rule int32
@@ -44,7 +47,7 @@ type sample struct {
 	seen int64
 }
 
-type hidden struct {
+type hiddenCount struct {
 	when time.Time
 	n    int64
 }
@@ -56,8 +59,8 @@ type loss struct {
 	turn  int64
 }
 
-// bound is what is hidden of any key of a rule by holding small counts back.
-type bound struct {
+// heldBound is what is hidden of any key of a rule by holding small counts back.
+type heldBound struct {
 	rule   int
 	n      int64
 	untold int64 // part of it
@@ -73,13 +76,13 @@ type spared struct {
 
 // healed is a count of a packet that is missing; its text is its own.
 type healed struct {
-	Count
+	decode.Count
 	until time.Time // it can be of
 }
 
 // moved is a count that was healed between two times before.
 type moved struct {
-	Count
+	decode.Count
 	from, to time.Time
 }
 
@@ -99,17 +102,17 @@ func (b *batch) empty() bool {
 }
 
 // begin makes ready for the counts of a packet.
-func (b *batch) begin(c *Count) {
+func (b *batch) begin(c *decode.Count) {
 	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
 		b.packets = b.packets[:n-1] // it had none here
 	}
 	b.packets = append(b.packets, packet{c.When, c.Instance, c.InGroup, len(b.counts)})
 }
 
-func (b *batch) add(c *Count) {
+func (b *batch) add(c *decode.Count) {
 	if c.Estimated {
 		b.samples = append(b.samples, sample{len(b.counts), c.Seen})
 	}
 	b.text = append(b.text, c.Text...)
-	b.counts = append(b.counts, count{hash: c.Hash, n: c.N, rule: int32(c.Rule), end: int32(len(b.text))})
+	b.counts = append(b.counts, batchCount{hash: c.Hash, n: c.N, rule: int32(c.Rule), end: int32(len(b.text))})
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // moveTo brings a rule's windows to a time and closes the panes of which all
@@ -19,7 +20,7 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	for {
 		step := complete
 		for _, v := range r.views {
-			if v.closed == never || v.isIdle() && !d.account.follows(v) {
+			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
 				continue
 			}
 			if next := v.Start(v.closed + 2); next.Before(step) {
@@ -28,12 +29,12 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 		}
 		for _, v := range r.views {
 			at := step.Add(ahead)
-			v.advance(v.Index(at))
-			if v.began == never {
+			v.Advance(v.Index(at))
+			if v.began == ring.Never {
 				v.began = v.Index(at) + 1
 			}
 			if v.history != nil {
-				v.history.tick(at, v.Index(at))
+				v.history.AdvanceTo(at, v.Index(at))
 			}
 		}
 		d.closePanes(r, step)
@@ -50,7 +51,7 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 		var next *view
 		for _, v := range r.views {
 			over := v.Index(complete) - 1
-			if v.closed == never || v.isIdle() && !d.account.follows(v) {
+			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
 				v.closed = max(v.closed, over)
 			}
 			d.passOver(r, v, over)
@@ -69,8 +70,8 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 // passOver leaves out panes whose window is no longer kept whole, since counts of
 // much later came before them. What cannot be looked at cools nothing.
 func (d *Detector) passOver(r *ruleWatch, v *view, over int64) {
-	kept := min(over, v.now-v.ring+int64(v.Panes)-1) // the newest pane of which that is so
-	if v.now == never || v.closed >= kept {
+	kept := min(over, v.Now()-v.Kept()+int64(v.Panes)-1) // the newest pane of which that is so
+	if v.Now() == ring.Never || v.closed >= kept {
 		return
 	}
 	v.closed = kept
@@ -102,7 +103,7 @@ func (d *Detector) closePane(r *ruleWatch, v *view, pane int64) {
 	if r.overlaps {
 		d.attribute(r, v, pane, end, &change)
 	}
-	d.account.tellOf(r, v, pane)
+	d.account.closePane(r, v, pane)
 	d.publish(change)
 }
 
@@ -116,32 +117,32 @@ func (d *Detector) compareAll(r *ruleWatch, v *view, pane int64, end time.Time) 
 			t.rank(pane)
 		}
 	}
-	v.each(0, func(i int32) {
-		if v.sum(i, pane) >= v.least {
+	v.Each(0, func(i int32) {
+		if v.Sum(i, pane) >= v.least {
 			passed = append(passed, i)
 		}
 	})
-	slices.SortFunc(passed, func(a, b int32) int { return bytes.Compare(v.name(a), v.name(b)) })
+	slices.SortFunc(passed, func(a, b int32) int { return bytes.Compare(v.Name(a), v.Name(b)) })
 	var hot []hotparam.Hot
 	for _, i := range passed {
 		w := v.watched(i)
 		if w == nil {
-			w = r.keys[string(v.name(i))]
+			w = r.keys[string(v.Name(i))]
 		}
 		for _, t := range v.thresholds {
 			if !v.looksAt(t) || w != nil && w.marks[t.number].hot {
 				continue
 			}
-			low, _ := v.bounds(i, pane)
-			n := t.needs(r.exceptionOf(w, v.name(i)), i, v.name(i), pane)
+			low, _ := v.Bounds(i, pane)
+			n := t.needs(r.exceptionOf(w, v.Name(i)), i, v.Name(i), pane)
 			switch {
 			case n.enter != hotparam.Unknown && low >= n.enter:
 				var first bool
-				if w, first = d.enter(r, t, w, entered{i: i, text: v.name(i), hash: v.hash(i), when: end, low: low, pane: pane, needs: n}); first && w.listed {
+				if w, first = d.enter(r, t, w, entered{i: i, text: v.Name(i), hash: v.Hash(i), when: end, low: low, pane: pane, needs: n}); first && w.listed {
 					hot = append(hot, r.describe(w, pane))
 				}
-			case v.atMost(v.hash(i), v.name(i), pane) >= n.maybe:
-				w = d.suspect(r, t, w, i, v.name(i), v.hash(i), end)
+			case v.AtMost(v.Hash(i), v.Name(i), pane) >= n.maybe:
+				w = d.suspect(r, t, w, i, v.Name(i), v.Hash(i), end)
 			}
 		}
 	}
@@ -168,8 +169,8 @@ func (d *Detector) stays(r *ruleWatch, t *threshold, w *watched, pane int64, end
 		return
 	}
 	i := w.at[v.number]
-	_, high := v.bounds(i, pane)
-	n := t.needs(w.exception, i, v.name(i), pane)
+	_, high := v.Bounds(i, pane)
+	n := t.needs(w.exception, i, v.Name(i), pane)
 	m.learn(n)
 	exit := n.exit
 	if high == hotparam.Unknown || high >= exit || t.risesAgain(i, pane, exit) {
@@ -192,7 +193,7 @@ func asString(text []byte) string { return unsafe.String(unsafe.SliceData(text),
 // known of it by now, is at the exit already: no further count need come to tell.
 func (t *threshold) risesAgain(i int32, last, exit int64) bool {
 	for pane := t.view.newest; pane > last; pane-- {
-		if low, _ := t.view.bounds(i, pane); low >= exit {
+		if low, _ := t.view.Bounds(i, pane); low >= exit {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // A part of whose counts some are missing closes no panes; when it goes on, what
@@ -19,9 +20,9 @@ func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
 		d.AdvanceTo(noon, noon)
 		for at := noon; at.Before(end); at = at.Add(100 * time.Millisecond) {
 			d.AdvanceTo(at, noon.Add(500*time.Millisecond))
-			c := Count{Hash: 1, Text: []byte("k"), N: 20, When: at}
+			c := decode.Count{Hash: 1, Text: []byte("k"), N: 20, When: at}
 			if end.Sub(at) < 5*time.Second {
-				c = Count{Hash: 2, Text: []byte("other"), N: 1, When: at}
+				c = decode.Count{Hash: 2, Text: []byte("other"), N: 1, When: at}
 			}
 			d.Count(c)
 		}
@@ -29,7 +30,7 @@ func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
 			t.Fatalf("within a stall of %v: %+v, want the key hot and no more", stall, out.changes)
 		}
 		d.AdvanceTo(end, end)
-		if len(out.changes) != 2 || len(out.changes[1].Cool) != 1 || out.changes[1].Cool[0].Until.Before(end.Add(-DefaultGrace-100*time.Millisecond)) {
+		if len(out.changes) != 2 || len(out.changes[1].Cool) != 1 || out.changes[1].Cool[0].Until.Before(end.Add(-decode.DefaultGrace-100*time.Millisecond)) {
 			t.Errorf("after a stall of %v: %+v, want the key cool by a window that is known", stall, out.changes)
 		}
 	}
@@ -48,7 +49,7 @@ func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 			n  int64
 		}{{0, 5}, {9 * time.Second, 6}, {19 * time.Second, 1}} {
 			d.Advance(noon.Add(c.at))
-			d.Count(Count{Hash: 1, Text: []byte("k"), N: c.n, When: noon.Add(c.at)})
+			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: c.n, When: noon.Add(c.at)})
 		}
 		// Below the exit from 24.25 s on, when the six have left the window.
 		cools := noon.Add(29*time.Second + 250*time.Millisecond)
@@ -69,14 +70,14 @@ func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	rule := hotRule("r", 200, time.Second)
 	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = hotparam.Percent(95), 0, 0
 	out := newRecorder()
-	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag})
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	d.Advance(noon)
 	d.Held(0, 80, 80) // of any key, half of it in a window that is not the newest
 	for at := time.Duration(0); at < 1500*time.Millisecond; at += hotparam.FlushEvery {
 		now := noon.Add(at)
 		d.Advance(now)
 		if at == time.Second {
-			d.Count(Count{Hash: 1, Text: []byte("k"), N: 200, When: now})
+			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 200, When: now})
 		}
 	}
 	if len(out.changes) != 1 || len(out.changes[0].Hot) != 1 {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
 // Publisher takes what the detector finds. Its methods are called from several
@@ -14,11 +16,10 @@ type Publisher interface {
 	// Refresh takes the present counts of all keys of one part that are hot: a key
 	// that the publisher had no place for gets another chance.
 	Refresh(part int, hot []hotparam.Hot)
-	// Suspects takes the keys that may be hot and cannot be told yet, all of one
-	// part of the keys: they take the place of what that part told before.
+	// Suspects takes all keys of one part that may be hot and are not yet known to be. They
+	// replace those that the part reported before.
 	Suspects(part int, suspects []hotparam.Hot)
-	// Instances takes the instances that send counts, and when each was last
-	// heard of.
+	// Instances takes the live instances, with the arrival of the last packet of each.
 	Instances([]hotparam.Instance)
 }
 
@@ -30,40 +31,35 @@ type DetectorConfig struct {
 	// by the rules; 0 is [DefaultMemory].
 	Memory int64
 	// Grace is how much later than a window counts may come and still be
-	// placed; 0 is [DefaultGrace].
+	// placed; 0 is [decode.DefaultGrace].
 	Grace time.Duration
-	// Lag is how long counts are on their way: a key cools by what is known of
-	// the time before the lag. 0 is for callers that bring counts in order.
+	// Lag is how long counts take to arrive: a key cools by what is known of the time
+	// before the lag. Zero is for callers that bring counts in order.
 	Lag time.Duration
-	// RateSpan is how long a time the rate that is told of a hot key is taken over; 0 is
-	// [DefaultRateSpan]. It is the step of a source whose counts come in longer ones.
+	// RateSpan is the time over which the published rate of a hot key is taken; 0 is
+	// [DefaultRateSpan]. A source whose counts come in longer steps sets it to its step.
 	RateSpan time.Duration
-	// Part is which part of the keys this detector has, of Parts; 0 of 0 is all.
-	// Homes tell, by rule number, which part has the rules that need all their
-	// keys in one place ([hotparam.Rule.Whole]), -1 for others; nil: the parts in
-	// turn.
+	// Part is the number of this detector's part of the keys, of Parts; 0 of 0 is all.
+	// Homes names, by rule number, the part that has a rule which needs all its keys in one
+	// place ([hotparam.Rule.Whole]), and is -1 for other rules. A nil Homes assigns the
+	// parts in turn.
 	Part, Parts int
 	Homes       []int
-	// OnVerdict is told of each decision, before it is published; nil: nobody is.
+	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
-	// Explain is a key to account for at the end of each pane, to OnAccount.
+	// Explain is a key that OnAccount is called for at the end of each pane. A nil OnAccount
+	// disables it.
 	Explain   hotparam.Key
 	OnAccount func(Account)
 }
 
-// Defaults of a detector and of the daemon.
-const (
-	DefaultMemory = 64 << 20
-	DefaultGrace  = 2 * time.Second
-	DefaultLag    = 250 * time.Millisecond
-	// DefaultRateSpan evens out what comes in flushes, and is short enough for a rate to
-	// be zero as soon as people look again.
-	DefaultRateSpan = time.Second
-)
+// DefaultRateSpan evens out what comes in flushes, and is short enough for a rate to
+// be zero as soon as people look again.
+const DefaultRateSpan = time.Second
 
-// Detector tells which keys are hot. Counts and jumps are looked at on every
-// count, shares and ranks when a pane is over by the lag, for the counts of the
-// other keys are on their way until then. A key cools when what could have been
+// Detector finds which keys are hot. Thresholds on counts and jumps are evaluated on every
+// count, those on shares and ranks when a pane is over by the lag, as the counts of the
+// other keys may still arrive until then. A key cools when what could have been
 // counted in a whole window is below the exit for the cool-down, and it has been
 // hot for the hold. A Detector is used by one goroutine.
 type Detector struct {
@@ -72,7 +68,7 @@ type Detector struct {
 	lag       time.Duration
 	rateSpan  time.Duration
 	suspects  suspects
-	missing   *missing
+	missing   *window.Missing
 	keep      time.Duration // for so long what is missing matters
 	onVerdict func(Verdict)
 	account   *accountant // nil: of no key
@@ -80,13 +76,13 @@ type Detector struct {
 	refreshed bool // keys were told by the last refresh
 }
 
-// NewDetector makes a detector.
+// NewDetector returns a detector.
 func NewDetector(c DetectorConfig) *Detector {
 	if c.Memory == 0 {
 		c.Memory = DefaultMemory
 	}
 	if c.Grace == 0 {
-		c.Grace = DefaultGrace
+		c.Grace = decode.DefaultGrace
 	}
 	if c.RateSpan == 0 {
 		c.RateSpan = DefaultRateSpan
@@ -98,7 +94,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	d := &Detector{
 		publisher: c.Publisher, lag: c.Lag, rateSpan: c.RateSpan, onVerdict: c.OnVerdict,
 		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
-		missing: newMissing(), keep: Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
+		missing: window.NewMissing(), keep: decode.Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
 	}
 	hot := int64(0)
 	for i := range c.Rules.Rules {
@@ -119,9 +115,9 @@ func NewDetector(c DetectorConfig) *Detector {
 		}
 		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
 		for _, v := range d.rules[i].views {
-			v.window.missing, v.window.rule = d.missing, i
+			v.Window.SetMissing(d.missing, i)
 			if v.history != nil {
-				v.history.missing, v.history.rule = d.missing, i
+				v.history.SetMissing(d.missing, i)
 			}
 		}
 	}
@@ -133,181 +129,17 @@ func NewDetector(c DetectorConfig) *Detector {
 	}
 	d.suspects.share = maxSuspects / max(1, watches)
 	if c.OnAccount != nil {
-		d.account = &accountant{key: c.Explain, tell: c.OnAccount}
+		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
 	}
 	return d
 }
 
-// Count implements [Handler].
-func (d *Detector) Count(c Count) { d.count(&c) }
-
-func (d *Detector) count(c *Count) {
-	r := d.rules[c.Rule]
-	if r == nil || (r.shares || r.overlaps) && r.takeOff(c) {
-		return
-	}
-	if r.overlaps && hotparam.IsTotal(c.Text) {
-		r.countTotal(c)
-		return
-	}
-	if d.account != nil {
-		d.account.see(r, c)
-	}
-	for _, v := range r.views {
-		pane := v.pane(c.When)
-		v.newest = max(v.newest, pane)
-		i, low, end := v.add(c.Hash, c.Text, pane, c.N)
-		if c.Estimated && i >= 0 {
-			v.guess(i, pane, c.N-c.Seen)
-			i = v.find(c.Hash, c.Text)
-		}
-		if v.compares {
-			v.compare(c, pane)
-		}
-		switch {
-		case i < 0:
-			if v.bound >= v.least {
-				d.overlooked(r, v, c)
-			}
-		case low >= v.level || v.pinned > 0:
-			d.reached(r, v, c, reach{i, low, end})
-		}
-	}
-}
-
-// countTotal counts requests of a route.
-func (r *ruleWatch) countTotal(c *Count) {
-	for _, v := range r.views {
-		v.totals.add(c.Text, v.pane(c.When), c.N)
-	}
-}
-
-// Hidden implements [Handler].
-func (d *Detector) Hidden(when time.Time, n int64) {
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
-		for _, v := range r.views {
-			v.conceal(v.Index(when), n)
-			if v.history != nil {
-				v.history.conceal(v.history.Index(when), n)
-			}
-			d.suspects.hide(r, v, v.bound+n)
-		}
-	}
-}
-
-// Held implements [Handler].
-func (d *Detector) Held(rule int, bound, untold int64) {
-	r := d.rules[rule]
-	if r == nil {
-		return
-	}
-	for _, v := range r.views {
-		grown := max(0, bound-v.held)
-		v.held, v.untold = bound, untold
-		if v.history != nil {
-			v.history.held = bound // it is of the baseline's windows, too
-		}
-		d.suspects.hide(r, v, v.bound+grown)
-	}
-}
-
-// Lost implements [Handler].
-func (d *Detector) Lost(when time.Time) {
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
-		for _, v := range r.views {
-			v.miss(v.Index(when))
-		}
-	}
-}
-
-// Found implements [Handler].
-func (d *Detector) Found(newest time.Time) {
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
-		for _, v := range r.views {
-			if newest.IsZero() {
-				v.found(never)
-			} else {
-				v.found(v.Index(newest))
-			}
-		}
-	}
-}
-
-// Missing implements [Handler].
-func (d *Detector) Missing(g Gap) { d.missing.add(g) }
-
-// Spare implements [Handler].
-func (d *Detector) Spare(gap uint64, rule int, hash uint64, known bool) {
-	if d.rules[rule] != nil {
-		d.missing.spare(gap, missingKey{hash, rule}, known)
-	}
-}
-
-// Healed implements [Handler].
-func (d *Detector) Healed(c Count, until time.Time) {
-	r := d.rules[c.Rule]
-	if r == nil {
-		return
-	}
-	kept := true
-	for _, v := range r.views {
-		kept = kept && v.keeps(c.When)
-	}
-	key := missingKey{c.Hash, c.Rule}
-	switch {
-	case !kept: // it may be of a pane that is kept, all the same
-		d.missing.lack(key, c.When, until, c.N)
-	case d.missing.heal(key, c.When, until, c.N):
-		d.count(&c)
-	}
-}
-
-// Moved implements [Handler].
-func (d *Detector) Moved(c Count, from, to time.Time) {
-	r := d.rules[c.Rule]
-	if r == nil {
-		return
-	}
-	key := missingKey{c.Hash, c.Rule}
-	if d.missing.unheal(key, from, to, c.N, false) {
-		d.count(&c)
-		return
-	}
-	for _, v := range r.views { // what is in a cell by now stays where it is
-		if !v.holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.holds(c.Hash, c.Text, v.history.Index(from), c.N) {
-			return
-		}
-	}
-	if !d.missing.unheal(key, from, to, c.N, true) {
-		return
-	}
-	for _, v := range r.views {
-		v.take(c.Hash, c.Text, v.Index(from), c.N)
-		if v.history != nil {
-			v.history.take(c.Hash, c.Text, v.history.Index(from), c.N)
-		}
-		if v.groups != nil {
-			v.groups.add(c.Text, v.Index(from), -c.N, NotInGroup)
-		}
-	}
-	d.count(&c)
-}
-
-// Advance tells what time it is: panes that are over by the lag are closed, the
-// keys that are hot no longer cool, and suspects are told.
+// Advance moves the clock on to now: it closes the panes that are over by the lag, cools
+// the keys that are no longer hot, and reports suspects.
 func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
 
-// AdvanceTo is as [Detector.Advance] where it is known which counts have come:
-// all of before complete, instead of before the lag.
+// AdvanceTo is like [Detector.Advance] for a caller that knows that all counts of before
+// complete have arrived.
 func (d *Detector) AdvanceTo(now, complete time.Time) {
 	for _, r := range d.rules {
 		if r == nil {
@@ -321,7 +153,7 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 		d.moveTo(r, now, complete)
 	}
 	d.watchSuspects(now)
-	d.missing.sweep(now, d.keep)
+	d.missing.Sweep(now, d.keep)
 }
 
 // restart begins anew after the clock was set back by more than a window: all
@@ -375,8 +207,8 @@ func (d *Detector) publish(change hotparam.Change) {
 	}
 }
 
-// Floor is the most that can be hidden of any key of a rule in one of its
-// windows, by their number in the rules.
+// Floor returns the most that can be hidden of any key in one of the windows of a rule,
+// which is given by its number.
 func (d *Detector) Floor(rule int) int64 {
 	r := d.rules[rule]
 	if r == nil {
@@ -384,7 +216,7 @@ func (d *Detector) Floor(rule int) int64 {
 	}
 	floor := int64(0)
 	for _, v := range r.views {
-		floor = max(floor, v.floor())
+		floor = max(floor, v.Floor())
 	}
 	return floor
 }
@@ -405,7 +237,7 @@ type DetectorStats struct {
 	Floors    []int64 // the same by the rules' numbers
 }
 
-// Stats tells the figures.
+// Stats returns the figures.
 func (d *Detector) Stats() DetectorStats {
 	s := DetectorStats{Suspects: int64(len(d.suspects.list)), Unnamed: d.unnamed, Floors: make([]int64, len(d.rules))}
 	for i, r := range d.rules {
@@ -429,9 +261,9 @@ func (d *Detector) Stats() DetectorStats {
 		s.Floor = max(s.Floor, s.Floors[i])
 		var keys, late int64 // each view has the same keys and counts
 		for _, v := range r.views {
-			keys, late = max(keys, int64(v.live-v.guesses)), max(late, v.late)
+			keys, late = max(keys, int64(v.Keys())), max(late, v.Late())
 			s.Memory += v.memory()
-			s.Evicted += v.evicted
+			s.Evicted += v.Evicted()
 		}
 		s.Keys += keys
 		s.Late += late

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // starts are instants where the arithmetic of panes is at its edges.
@@ -119,7 +120,7 @@ func (p *pair) step(d time.Duration) {
 func (p *pair) count(rule int, text string, n int64) {
 	when := p.when()
 	p.model.count(rule, text, when, n)
-	p.detector.Count(Count{Rule: rule, Hash: testHash(text), Text: []byte(text), N: n, When: when})
+	p.detector.Count(decode.Count{Rule: rule, Hash: testHash(text), Text: []byte(text), N: n, When: when})
 }
 
 // act does something at random to both.
@@ -156,7 +157,7 @@ func (p *pair) act() {
 func testDetectorIsExact(t *testing.T, late time.Duration, follows bool) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := drawRules(t)
-		lag := rapid.SampledFrom([]time.Duration{0, DefaultLag, DefaultGrace, 5 * time.Second}).Draw(t, "lag")
+		lag := rapid.SampledFrom([]time.Duration{0, decode.DefaultLag, decode.DefaultGrace, 5 * time.Second}).Draw(t, "lag")
 		out := newRecorder()
 		p := &pair{
 			T: t, rules: rules, out: out, late: late, follows: follows,
@@ -165,7 +166,7 @@ func testDetectorIsExact(t *testing.T, late time.Duration, follows bool) {
 		}
 		var entered []Verdict
 		p.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: lag, OnVerdict: func(v Verdict) {
-			if v.Decision == Entered {
+			if v.Kind == Entered {
 				entered = append(entered, v)
 			}
 		}})
@@ -234,11 +235,11 @@ func (p *pair) checkContinuous(entered []Verdict) {
 func TestDetectorIsExactInOrder(t *testing.T) { testDetectorIsExact(t, 0, false) }
 
 func TestDetectorIsExactReorderedWithinTheGrace(t *testing.T) {
-	testDetectorIsExact(t, DefaultGrace, false)
+	testDetectorIsExact(t, decode.DefaultGrace, false)
 }
 
 func TestDetectorIsExactWhereItIsToldWhatIsComplete(t *testing.T) {
-	testDetectorIsExact(t, DefaultGrace, true)
+	testDetectorIsExact(t, decode.DefaultGrace, true)
 }
 
 // Late counts find all panes that a window of the past needs, however long the
@@ -252,7 +253,7 @@ func TestDetectorKeepsASteadyKeyHotUnderALongLag(t *testing.T) {
 		step := rule.Hot[0].Window().Pane / 3
 		for now := noon; now.Before(noon.Add(2*window + 10*time.Second)); now = now.Add(step) {
 			d.Advance(now)
-			d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
+			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
 		}
 		if got := len(out.changes); got != 1 {
 			t.Errorf("window of %v: %d changes, want the key hot once: %q", window, got, out.events())
@@ -282,7 +283,7 @@ func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
 			before := len(out.changes)
 			key := exactKey{0, text}
 			model.counts[key] = append(model.counts[key], stamped{now, n})
-			d.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: now})
+			d.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: n, When: now})
 			truth, _ := model.low(rule.Hot[0].Window(), key, now)
 			for _, change := range out.changes[before:] {
 				for _, h := range change.Hot {
@@ -310,7 +311,7 @@ func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Advance(noon)
-	d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: noon})
+	d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 10, When: noon})
 	lost := noon.Add(700 * time.Millisecond)
 	d.Lost(lost)
 	d.Advance(lost.Add(time.Second)) // the window that ends here still holds the pane of the loss
@@ -329,7 +330,7 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("other", 1, time.Second), rule), Publisher: out})
 	d.Hidden(noon, 3)
-	d.Count(Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
+	d.Count(decode.Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
 	want := hotparam.Hot{
 		Key: hotparam.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
 		Cause: hotparam.Cause{Rate: hotparam.Rate{N: 20, Per: 10 * time.Second}},
@@ -359,9 +360,9 @@ func TestDetectorFindsAHotKeyInAFloodOfDistinctOnes(t *testing.T) {
 		}
 		for rule := range rules.Rules {
 			text = fmt.Appendf(text[:0], "GET /search?q=%d", i)
-			d.Count(Count{Rule: rule, Hash: hotparam.Hash(text), Text: text, N: 1, When: now})
+			d.Count(decode.Count{Rule: rule, Hash: hotparam.Hash(text), Text: text, N: 1, When: now})
 			if i > 50_000 && i%20 == 0 {
-				d.Count(Count{Rule: rule, Hash: 42, Text: []byte("hot"), N: 1, When: now})
+				d.Count(decode.Count{Rule: rule, Hash: 42, Text: []byte("hot"), N: 1, When: now})
 			}
 		}
 	}
@@ -383,12 +384,12 @@ func TestDetectorFindsAHotKeyInAFloodOfDistinctOnes(t *testing.T) {
 func TestDetectorCountDoesNotAllocateForKnownKeys(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 1<<40, time.Second)), Publisher: newRecorder()})
 	now, text := noon, []byte("GET /search?q=phone")
-	d.Count(Count{Hash: 1, Text: text, N: 1, When: now})
+	d.Count(decode.Count{Hash: 1, Text: text, N: 1, When: now})
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(30 * time.Millisecond)
 		d.Advance(now)
-		d.Count(Count{Hash: 1, Text: text, N: 1, When: now})
-		d.Count(Count{Hash: 1, Text: text, N: 1, When: now.Add(-time.Second)})
+		d.Count(decode.Count{Hash: 1, Text: text, N: 1, When: now})
+		d.Count(decode.Count{Hash: 1, Text: text, N: 1, When: now.Add(-time.Second)})
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -429,7 +430,7 @@ func BenchmarkDetectorCount(b *testing.B) {
 				if i&1 == 1 {
 					when = now.Add(-bench.late)
 				}
-				d.Count(Count{Hash: hashes[k], Text: texts[k], N: 1, When: when})
+				d.Count(decode.Count{Hash: hashes[k], Text: texts[k], N: 1, When: when})
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // reach is an entry that a count was added to, its highest count of the windows
@@ -15,7 +16,7 @@ type reach struct {
 
 // reached looks at a key whose count is near a threshold, or that is hot or
 // suspect.
-func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
+func (d *Detector) reached(r *ruleWatch, v *view, c *decode.Count, at reach) {
 	w := v.watched(at.i)
 	if w == nil {
 		if at.low < v.level {
@@ -25,9 +26,9 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
 			r.pin(v, at.i, w)
 		}
 	}
-	v.busy = max(v.busy, max(at.end, v.now)+int64(v.Panes))
+	v.busy = max(v.busy, max(at.end, v.Now())+int64(v.Panes))
 	if w != nil && w.by != nil && w.by.view == v {
-		w.tally(c)
+		w.recordCount(c)
 	}
 	for _, t := range v.thresholds {
 		if t.Kind == hotparam.Share || t.Kind == hotparam.Top || w != nil && w.marks[t.number].hot || at.low < v.level {
@@ -38,7 +39,7 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
 			var first bool
 			w, first = d.enter(r, t, w, entered{i: at.i, text: c.Text, hash: c.Hash, when: c.When, low: at.low, pane: at.end, needs: n})
 			if first {
-				w.tally(c)
+				w.recordCount(c)
 			}
 			if first && w.listed {
 				h := r.describe(w, at.end)
@@ -49,7 +50,7 @@ func (d *Detector) reached(r *ruleWatch, v *view, c *Count, at reach) {
 				d.publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 			}
 		} else if (w == nil || w.suspect == nil) && !d.suspects.full(r) {
-			if v.atMost(c.Hash, c.Text, at.end) >= n.maybe {
+			if v.AtMost(c.Hash, c.Text, at.end) >= n.maybe {
 				w = d.suspect(r, t, w, at.i, c.Text, c.Hash, c.When)
 			}
 		}
@@ -94,23 +95,23 @@ func (d *Detector) enter(r *ruleWatch, t *threshold, w *watched, e entered) (_ *
 			w.recall(v, e.pane)
 		}
 	}
-	d.tell(r, w, t, Verdict{Decision: Entered, At: e.when, Low: e.low, Against: e.needs.enter}, e.pane)
+	d.report(r, w, t, Verdict{Kind: Entered, At: e.when, Low: e.low, Against: e.needs.enter}, e.pane)
 	if first && r.combines {
 		if by := r.explainer(w); by != nil {
 			w.listed = false
-			d.tell(r, w, t, Verdict{Decision: Explained, At: e.when, Low: e.low, By: by.text}, e.pane)
+			d.report(r, w, t, Verdict{Kind: Explained, At: e.when, Low: e.low, By: by.text}, e.pane)
 		}
 	}
 	if first {
-		w.told = told{listed: w.listed}
+		w.published = listing{listed: w.listed}
 	}
 	return w, first
 }
 
 // leave ends that a key is hot by a threshold.
 func (d *Detector) leave(r *ruleWatch, t *threshold, w *watched, pane int64, end time.Time, exit int64) {
-	low, _ := t.view.bounds(w.at[t.view.number], pane)
-	d.tell(r, w, t, Verdict{Decision: Left, At: end, Low: low, Against: exit}, pane)
+	low, _ := t.view.Bounds(w.at[t.view.number], pane)
+	d.report(r, w, t, Verdict{Kind: Left, At: end, Low: low, Against: exit}, pane)
 	w.marks[t.number] = mark{}
 	t.view.marked--
 	w.hots--
@@ -146,51 +147,4 @@ func (r *ruleWatch) takeCooled(v *view, pane int64, end time.Time) (cooled []hot
 	clear(r.hot[len(kept):])
 	r.hot = kept
 	return cooled
-}
-
-// describe is a hot key with its counts in the window of the threshold that made
-// it hot, that ends with a pane.
-func (r *ruleWatch) describe(w *watched, pane int64) hotparam.Hot {
-	t := w.by
-	low, high := t.view.bounds(w.at[t.view.number], pane)
-	h := r.terms(w)
-	h.Cause, h.Low, h.High = t.cause(w.exception), low, high
-	h.Rate = float64(low) / t.Rate.Per.Seconds()
-	h.Ratio = w.marks[t.number].ratio(low)
-	t.view.tellSeen(&h, w.at[t.view.number], pane)
-	h.Since = w.since
-	h.Usual, h.Spared = w.usual, w.spared
-	h.Top = w.top
-	return h
-}
-
-// present is a hot key with its present counts, and its highest ratio by all
-// thresholds that hold it hot. What came within the lag is not in the window that
-// is over, and what is on its way is not in the present one: the fuller one tells
-// more of both.
-func (r *ruleWatch) present(w *watched) hotparam.Hot {
-	v := w.by.view
-	w.top = w.attribution()
-	h := r.describe(w, v.closed)
-	if present := r.describe(w, v.now); present.Low > h.Low {
-		h = present
-	}
-	if w.by.Rate.Per > w.meter.length() { // a shorter window is of now itself
-		if rate, ok := w.meter.perSecond(r.complete); ok {
-			h.Rate = rate
-		}
-	}
-	h.Ratio = r.ratio(w)
-	return h
-}
-
-// terms are what a key is held to.
-func (r *ruleWatch) terms(w *watched) hotparam.Hot {
-	h := hotparam.Hot{Key: hotparam.Key{Rule: r.rule.ID, Text: w.text}}
-	limit := r.rule.Limit
-	if w.exception != nil && w.exception.Limit != nil {
-		limit = w.exception.Limit
-	}
-	h.Limit, h.Burst, h.Mode = limit.Told()
-	return h
 }

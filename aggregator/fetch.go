@@ -1,5 +1,7 @@
 package aggregator
 
+import "github.com/hotparam/hotparam/aggregator/decode"
+
 const (
 	// fetchAhead is how many counts' places in memory are read before they are
 	// counted: the places do not depend on each other, so the processor waits for
@@ -16,15 +18,13 @@ const (
 func (d *Detector) fetch(rule int, hash uint64, from int) {
 	if r := d.rules[rule]; r != nil {
 		for _, v := range r.views {
-			if v.arena.used >= from {
-				v.fetched += v.fetch(hash)
-			}
+			v.Fetch(hash, from)
 		}
 	}
 }
 
-// packet takes the counts of a packet.
-func (d *Detector) packet(counts []Count) {
+// Counts takes the counts of a packet.
+func (d *Detector) Counts(counts []decode.Count) {
 	for len(counts) > 0 {
 		n := min(len(counts), fetchAhead)
 		for i := range counts[:n] {

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // heldBackRun is a detector with a share of half the requests of a group, of at least 10,
 // and one sender that holds counts back.
 type heldBackRun struct {
-	decoder  *Decoder
+	decoder  *decode.Decoder
 	detector *Detector
 	out      *recorder
 	mark     uint32
@@ -25,7 +26,7 @@ func newHeldBackRun() *heldBackRun {
 	rule := hotRule("r", 10, time.Second)
 	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
 	rules := testRules(rule)
-	r := &heldBackRun{out: newRecorder(), mark: wire.GroupsMark(rules), decoder: NewDecoder(rules, wire.Plain)}
+	r := &heldBackRun{out: newRecorder(), mark: wire.GroupsMark(rules), decoder: decode.NewDecoder(rules, wire.Plain)}
 	r.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: r.out})
 	r.detector.Advance(noon)
 	r.sums.Told = true
@@ -59,7 +60,7 @@ const heldKey = "shop.r.hot_param.GET%20/s?q="
 func (r *heldBackRun) total(end time.Time) (low, high int64) {
 	r.detector.Advance(end)
 	v := r.detector.rules[0].views[0]
-	return v.groups.bounds(v.window, []byte("GET /s?q=a"), v.Index(noon.Add(500*time.Millisecond)))
+	return v.groups.Bounds(v.Window, []byte("GET /s?q=a"), v.Index(noon.Add(500*time.Millisecond)))
 }
 
 func TestHeldBackIsInItsGroup(t *testing.T) {

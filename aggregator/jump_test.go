@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // The baseline of a jump is the mean of all ten windows before: what came in the
@@ -33,7 +34,7 @@ func TestJumpComparesWithTenWindows(t *testing.T) {
 				n = c.n
 			}
 			if n > 0 {
-				d.Count(Count{Hash: 1, Text: []byte("GET /s?k=a"), N: n, When: now})
+				d.Count(decode.Count{Hash: 1, Text: []byte("GET /s?k=a"), N: n, When: now})
 			}
 		}
 		if hot := len(out.hot()) == 1; hot != c.want {

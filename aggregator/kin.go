@@ -66,7 +66,7 @@ func (k *kin) unusualPart() (low int64) {
 // pane.
 func (w *watched) lowIn(v *view, pane int64) int64 {
 	if i := w.at[v.number]; i >= 0 {
-		low, _ := v.bounds(i, pane)
+		low, _ := v.Bounds(i, pane)
 		return low
 	}
 	return 0
@@ -75,7 +75,7 @@ func (w *watched) lowIn(v *view, pane int64) int64 {
 // repeatedIn is how often requests of the window of a view that ends with a pane count
 // for a key's group once more, at most.
 func (w *watched) repeatedIn(v *view, pane int64) int64 {
-	return v.repeats.most(v.window, hotparam.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
+	return v.repeats.Most(v.Window, hotparam.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
 // findParts finds, for the hot keys of a view, which parts of their counts other
@@ -107,7 +107,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 	groups := r.groupsOf(v, pane, func(w *watched) bool { return !w.usual && !w.byShare })
 	for _, u := range shared {
 		low := u.lowIn(v, pane)
-		_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)
+		_, total := v.totals.Of([]byte(u.text)).Bounds(v.Window, pane)
 		for i := range groups {
 			if g := &groups[i]; total != hotparam.Unknown && g.key.isApart(u) {
 				both := groupTally{highest: g.low - (total - low)}
@@ -245,7 +245,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 		}
 	}
 	low := u.lowIn(v, pane)
-	_, total := v.totals.of([]byte(u.text)).bounds(v.window, pane)
+	_, total := v.totals.Of([]byte(u.text)).Bounds(v.Window, pane)
 	return total != hotparam.Unknown && g.low > total-low
 }
 
@@ -303,4 +303,20 @@ func (w *watched) isApart(other *watched) bool {
 		}
 	}
 	return true
+}
+
+// groupTally adds up the low counts of keys of one group to what their requests are at least.
+type groupTally struct {
+	sum, highest int64
+}
+
+func (t *groupTally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
+
+// atLeast returns how many requests have one of the keys at least, when so many count
+// for another of the group as well; [hotparam.Unknown] leaves those of one key.
+func (t *groupTally) atLeast(repeated int64) int64 {
+	if repeated == hotparam.Unknown {
+		return t.highest
+	}
+	return max(t.highest, t.sum-repeated)
 }

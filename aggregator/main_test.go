@@ -20,6 +20,8 @@ func testHash(text string) uint64 {
 	return h.Sum64() * 0x9e3779b97f4a7c15
 }
 
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
 // hotRule is a rule that finds hot keys: threshold n in a window of per.
 func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
 	route, err := hotparam.ParseRoute("*")
@@ -36,6 +38,14 @@ func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
 
 func testRules(rules ...hotparam.Rule) *hotparam.Rules {
 	return &hotparam.Rules{Namespace: "shop", Rules: rules}
+}
+
+func decoderRules() *hotparam.Rules {
+	custom := hotRule("custom", 1, time.Second)
+	custom.Prefix = "web.front"
+	limit := hotRule("limit-only", 1, time.Second)
+	limit.Hot, limit.Limit = nil, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit}
+	return testRules(hotRule("terms", 1, time.Second), limit, custom)
 }
 
 // recorder is a Publisher that keeps what it is given.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // meter counts a hot key by the tenth of a second, for its rate of late. A window tells
@@ -18,13 +20,16 @@ type meter struct {
 
 const meterSlot = hotparam.FlushEvery
 
+// meterSlots are the slots of time.
+var meterSlots = hotparam.Window{Pane: meterSlot}
+
 // meterSlack is how many slots are kept besides the span: counts come late, and what is
 // looked at is over by the lag.
-const meterSlack = int64(DefaultGrace / meterSlot)
+const meterSlack = int64(decode.DefaultGrace / meterSlot)
 
 func newMeter(span time.Duration, now time.Time) *meter {
 	slots := max(1, int64((span+meterSlot-1)/meterSlot))
-	at := floorDiv(now.UnixNano(), int64(meterSlot))
+	at := meterSlots.Index(now)
 	return &meter{span: slots, began: at + 1, newest: at, counts: make([]int64, slots+meterSlack)}
 }
 
@@ -39,31 +44,31 @@ func (m *meter) turn(at int64) {
 	}
 	for m.newest < at {
 		m.newest++
-		m.counts[slot(m.newest, int64(len(m.counts)))] = 0
+		m.counts[ring.Slot(m.newest, int64(len(m.counts)))] = 0
 	}
 }
 
 // add counts n at an instant; what is too old is left out.
 func (m *meter) add(when time.Time, n int64) {
-	at := floorDiv(when.UnixNano(), int64(meterSlot))
+	at := meterSlots.Index(when)
 	m.turn(at)
 	if m.newest-at < int64(len(m.counts)) {
-		m.counts[slot(at, int64(len(m.counts)))] += n
+		m.counts[ring.Slot(at, int64(len(m.counts)))] += n
 	}
 }
 
 // perSecond returns the rate over the span that is over before an instant of which all
 // counts have come. It is false while the meter has not run for so long.
 func (m *meter) perSecond(complete time.Time) (float64, bool) {
-	end := floorDiv(complete.UnixNano(), int64(meterSlot)) // the slot after the last
-	end = max(end, m.newest+1-meterSlack)                  // time that stands still
+	end := meterSlots.Index(complete)     // the slot after the last
+	end = max(end, m.newest+1-meterSlack) // time that stands still
 	if end-m.span < m.began {
 		return 0, false
 	}
 	sum := int64(0)
 	for at := end - m.span; at < min(end, m.newest+1); at++ {
 		if m.newest-at < int64(len(m.counts)) {
-			sum += m.counts[slot(at, int64(len(m.counts)))]
+			sum += m.counts[ring.Slot(at, int64(len(m.counts)))]
 		}
 	}
 	return float64(sum) / m.length().Seconds(), true

@@ -8,13 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // However long the window of a threshold is, the rate that is told of a hot key falls
 // when the traffic stops.
 func TestRateFallsWhenTrafficStops(t *testing.T) {
 	for _, per := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
-		for _, lag := range []time.Duration{0, DefaultLag} {
+		for _, lag := range []time.Duration{0, decode.DefaultLag} {
 			t.Run(fmt.Sprint(per, lag), func(t *testing.T) {
 				rule := hotRule("r", 100, per)
 				out := newRecorder()
@@ -31,7 +32,7 @@ func TestRateFallsWhenTrafficStops(t *testing.T) {
 				now := noon
 				for range 30 * 10 { // 200 a second
 					d.Advance(now)
-					d.Count(Count{Hash: 1, Text: []byte("k"), N: 20, When: now})
+					d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 20, When: now})
 					now = now.Add(100 * time.Millisecond)
 				}
 				if h := told(now); h.Rate != 200 {
@@ -95,7 +96,7 @@ func TestCauseOfAnException(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	for i, text := range []string{"GET /s?q=a", "GET /s?q=b"} {
-		d.Count(Count{Hash: uint64(i), Text: []byte(text), N: 50, When: noon})
+		d.Count(decode.Count{Hash: uint64(i), Text: []byte(text), N: 50, When: noon})
 	}
 	for text, n := range map[string]int64{"GET /s?q=a": 30, "GET /s?q=b": 10} {
 		want := hotparam.Cause{Rate: hotparam.Rate{N: n, Per: time.Second}, Unit: hotparam.Bytes}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // exact is what a detector must tell while its memory suffices: it keeps every
@@ -337,7 +338,7 @@ func (x *exact) closedOf(rule int, w hotparam.Window) (int64, bool) {
 	w.Panes += 1000 * rule
 	closed, ok := x.closed[w]
 	if !ok {
-		return never, false
+		return ring.Never, false
 	}
 	return closed, true
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // What instances tell of a hot key's routes and callers, as bytes through the
-// decoder and the spread, is in its attribution; of other keys it is passed over.
+// decoder and the feed, is in its attribution; of other keys it is passed over.
 func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 	rules := testRules(hotRule("terms", 10, time.Second))
 	out := newRecorder()
@@ -17,15 +18,15 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 0, Parts: 2}), 1),
 		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 1, Parts: 2}), 1),
 	}
-	spread := newSpreads(shards, rules)[0]
-	d := NewDecoder(rules, wire.Plain)
+	feed := newFeeds(shards, rules)[0]
+	d := decode.NewDecoder(rules, wire.Plain)
 	prefix := rules.Rules[0].CountPrefix(rules.Namespace)
 	packet := func(now time.Time, lines ...string) {
-		spread.begin()
+		feed.Begin()
 		for _, line := range lines {
-			d.Packet([]byte(line), now, spread)
+			d.Packet([]byte(line), now, feed)
 		}
-		spread.end(now, now, false)
+		feed.End(now, now, false)
 	}
 	origin := func(text string, kind wire.OriginKind, name string, n int64) string {
 		return string(wire.AppendOrigin(nil, wire.Plain, prefix, []byte(text), wire.Origin{Kind: kind, Name: []byte(name), N: n}))

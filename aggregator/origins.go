@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // origins are the instances that a hot key's counts come from, by the Space-
@@ -29,6 +30,10 @@ type stretch struct {
 
 // stretches of half a window cover a window, wherever it ends.
 const stretches = 3
+
+// minSpan is the least time over which routes and callers are counted: they are
+// told for about a second at a time.
+const minSpan = 2 * time.Second
 
 // maxOrigins is how many names a summary keeps.
 const maxOrigins = 32
@@ -70,8 +75,8 @@ func (s summary) count(name string) (count, over int64) {
 	return least, least // it may have been there, and have lost its place
 }
 
-// tally notes a count of a hot key, and where it comes from.
-func (w *watched) tally(c *Count) {
+// recordCount adds a count of a hot key to its rate and to where it comes from.
+func (w *watched) recordCount(c *decode.Count) {
 	if w.by == nil {
 		return
 	}
@@ -84,7 +89,7 @@ func (w *watched) tally(c *Count) {
 		d := v.Pane * time.Duration(v.Panes)
 		w.origins = &origins{
 			every: d / 2, stretches: [stretches]stretch{{began: c.When}},
-			unseen: max(0, v.sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
+			unseen: max(0, v.Sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
 		}
 	}
 	w.origins.add(c.Instance, c.When, c.N)
@@ -163,7 +168,7 @@ func (o *origins) isOver(i int, from time.Time) bool {
 // nothing of it changed; nil if nothing is known.
 func (w *watched) attribution() *hotparam.Attribution {
 	v := w.by.view
-	from, to := v.Start(v.now-int64(v.Panes)+1), v.Start(v.now+1)
+	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
 	long := to.Add(-max(minSpan, to.Sub(from)))
 	a := hotparam.Attribution{
 		Routes:    w.routes.top(long, to),

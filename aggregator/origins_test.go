@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Of each instance that is told, the bounds hold what it sent in the window, and
@@ -32,7 +33,7 @@ func TestOriginsAreBounded(t *testing.T) {
 				name string
 				stamped
 			}{name, stamped{now, n}})
-			d.Count(Count{Hash: 1, Text: []byte("k"), N: n, When: now, Instance: name})
+			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: now, Instance: name})
 		}
 		d.Refresh()
 		if len(out.refresh) == 0 {
@@ -61,14 +62,14 @@ func TestOriginsAreBounded(t *testing.T) {
 func TestAttributionIsSharedWhileItIsTheSame(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Minute)), Publisher: out})
-	d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: noon, Instance: "a"})
+	d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 10, When: noon, Instance: "a"})
 	d.Advance(noon)
 	d.Refresh()
 	d.Refresh()
 	if first, second := out.refresh[0][0], out.refresh[1][0]; first != second || first.Top == nil {
 		t.Errorf("told %+v, then %+v", first, second)
 	}
-	d.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: noon, Instance: "b"})
+	d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 10, When: noon, Instance: "b"})
 	d.Refresh()
 	if h := out.refresh[2][0]; len(h.Top.Instances) != 2 || len(out.refresh[0][0].Top.Instances) != 1 {
 		t.Errorf("told %+v; what was told before must not change", h.Top)

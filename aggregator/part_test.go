@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Rules whose keys are compared with each other are whole in one part, and the
@@ -27,7 +28,7 @@ func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 		for part, d := range detectors {
 			if r := d.rules[i]; r != nil {
 				at = append(at, part)
-				budget += r.views[0].budget
+				budget += r.views[0].Budget()
 			}
 		}
 		want := "[0 1 2]"
@@ -55,7 +56,7 @@ func TestExceptionsSetTheLimitOfAHotKey(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	for _, text := range []string{"GET /s?q=red%20shoes", "GET /s?q=blue", "GET /s?q=ours"} {
 		for range 60 {
-			d.Count(Count{Hash: testHash(text), Text: []byte(text), N: 2, When: noon})
+			d.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: 2, When: noon})
 		}
 	}
 	hot := out.hot()

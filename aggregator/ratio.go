@@ -26,8 +26,8 @@ func (r *ruleWatch) ratio(w *watched) (highest float64) {
 			continue
 		}
 		i := w.at[v.number]
-		over, _ := v.bounds(i, v.closed)
-		now, _ := v.bounds(i, v.now)
+		over, _ := v.Bounds(i, v.closed)
+		now, _ := v.Bounds(i, v.Now())
 		highest = max(highest, m.ratio(max(over, now)))
 	}
 	return highest

@@ -1,16 +1,15 @@
 package aggregator
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -26,16 +25,16 @@ func TestReadersShareTheShards(t *testing.T) {
 		out := newRecorder()
 		var shards []*shard
 		for range parts {
-			shards = append(shards, newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), readers))
+			shards = append(shards, newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: decode.DefaultLag}), readers))
 		}
 		var running sync.WaitGroup
 		for _, s := range shards {
 			running.Go(s.run)
 		}
-		spreads := newSpreads(shards, rules)
-		var decoders []*Decoder
-		for range spreads {
-			decoders = append(decoders, NewDecoder(rules, wire.Plain))
+		feeds := newFeeds(shards, rules)
+		var decoders []*decode.Decoder
+		for range feeds {
+			decoders = append(decoders, decode.NewDecoder(rules, wire.Plain))
 		}
 		// What comes in each 100 ms for 4 s is read by one reader or another, and at
 		// most 1.5 s after what another has read.
@@ -70,18 +69,18 @@ func TestReadersShareTheShards(t *testing.T) {
 			i := at[r]
 			at[r]++
 			now := noon.Add(time.Duration(i) * step)
-			spreads[r].begin()
+			feeds[r].Begin()
 			if by[i] == r {
 				for _, line := range brought[i] {
-					decoders[r].Packet([]byte(line), now, spreads[r])
+					decoders[r].Packet([]byte(line), now, feeds[r])
 				}
 			}
-			spreads[r].end(now, now, rapid.Bool().Draw(t, "behind"))
+			feeds[r].End(now, now, rapid.Bool().Draw(t, "behind"))
 		}
 		over := noon.Add(steps*step + 2*time.Second)
-		for i := range spreads {
-			spreads[i].begin()
-			spreads[i].end(over, over, false)
+		for i := range feeds {
+			feeds[i].Begin()
+			feeds[i].End(over, over, false)
 		}
 		for _, s := range shards {
 			close(s.queue)
@@ -89,8 +88,8 @@ func TestReadersShareTheShards(t *testing.T) {
 		running.Wait()
 		late, counted := int64(0), int64(0)
 		for _, s := range shards {
-			w := s.detector.rules[0].views[0].window
-			late, counted = late+w.late, counted+w.counted
+			w := s.detector.rules[0].views[0].Window
+			late, counted = late+w.Late(), counted+w.Counted()
 		}
 		if late != 0 || counted != sum {
 			t.Fatalf("%d of %d are counted, %d late", counted, sum, late)
@@ -129,19 +128,19 @@ func TestReadersAtTheSameTime(t *testing.T) {
 	for _, s := range shards {
 		running.Go(s.run)
 	}
-	first := NewDecoder(rules, wire.Plain)
-	for r, spread := range newSpreads(shards, rules) {
-		d := NewDecoder(rules, wire.Plain)
-		d.senders = first.senders
+	first := decode.NewDecoder(rules, wire.Plain)
+	for r, feed := range newFeeds(shards, rules) {
+		d := decode.NewDecoder(rules, wire.Plain)
+		d.ShareSenders(first)
 		reading.Go(func() {
 			for i := range rounds {
 				now := noon.Add(time.Duration(i) * time.Millisecond)
-				spread.begin()
+				feed.Begin()
 				packet := fmt.Appendf(nil, "%s\nshop.terms.hot_param.k%d:%d|c", wire.AppendMeta(nil, wire.Meta{
 					Instance: fmt.Append(nil, "i", r), Incarnation: 1, Seq: uint64(i + 1), Start: now.UnixNano(), Held: int64(i%3) + 1,
 				}), i%keys, r+1)
-				d.Packet(packet, now, spread)
-				spread.end(now, now, i%5 == r)
+				d.Packet(packet, now, feed)
+				feed.End(now, now, i%5 == r)
 			}
 		})
 	}
@@ -157,9 +156,9 @@ func TestReadersAtTheSameTime(t *testing.T) {
 		}
 	}
 	// All have heard the last word about what is held back.
-	want := first.senders.held.spans[0].told[0]
+	const want = readers * 2 * (3 - 1)
 	for _, s := range shards {
-		if held := s.detector.rules[0].views[0].held; held != want {
+		if held := s.detector.rules[0].views[0].Held(); held != want {
 			t.Errorf("a shard takes %d to be held back, want %d", held, want)
 		}
 	}
@@ -169,14 +168,14 @@ func TestReadersAtTheSameTime(t *testing.T) {
 func TestReaderThatHasNotBegun(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
-	spreads := newSpreads([]*shard{s}, rules)
-	spreads[0].begin()
-	spreads[0].Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: noon})
-	spreads[0].end(noon, noon, false)
+	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: decode.DefaultLag}), 2)
+	feeds := newFeeds([]*shard{s}, rules)
+	feeds[0].Begin()
+	feeds[0].Count(decode.Count{Hash: 1, Text: []byte("k"), N: 5, When: noon})
+	feeds[0].End(noon, noon, false)
 	for _, late := range []time.Duration{time.Minute, 2 * time.Minute} {
-		spreads[0].begin()
-		spreads[0].end(noon.Add(late), noon.Add(late), false)
+		feeds[0].Begin()
+		feeds[0].End(noon.Add(late), noon.Add(late), false)
 	}
 	if events := out.events(); len(events) != 1 {
 		t.Errorf("told %q, want the key hot", events)
@@ -189,18 +188,19 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	rules := decoderRules()
 	shards := newTestShards(1, newRecorder(), rules)
 	shards[0].read = make([]time.Time, 2)
-	spreads := newSpreads(shards, rules)
-	for _, s := range spreads {
-		s.begin()
+	feeds := newFeeds(shards, rules)
+	for _, s := range feeds {
+		s.Begin()
 	}
-	spreads[0].Held(0, 9, 9)
-	spreads[0].Lost(noon)
-	spreads[1].Held(0, 4, 4) // by then
-	spreads[1].Found(time.Time{})
-	spreads[1].end(noon, noon, false)
-	spreads[0].end(noon, noon, false)
-	if w := shards[0].detector.rules[0].views[0].window; w.held != 4 || w.lost != never {
-		t.Errorf("held %d, lost at %d", w.held, w.lost)
+	feeds[0].Held(0, 9, 9)
+	feeds[0].Lost(noon)
+	feeds[1].Held(0, 4, 4) // by then
+	feeds[1].Found(time.Time{})
+	feeds[1].End(noon, noon, false)
+	feeds[0].End(noon, noon, false)
+	w := shards[0].detector.rules[0].views[0].Window
+	if _, high := w.Span(0, nil, w.Now(), int64(w.Panes)); w.Held() != 4 || high == hotparam.Unknown {
+		t.Errorf("held %d, high is %d", w.Held(), high)
 	}
 }
 
@@ -208,14 +208,14 @@ func TestShardsHearTheLastWord(t *testing.T) {
 func TestReaderThatLagsRestartsNothing(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: DefaultLag}), 2)
-	spreads := newSpreads([]*shard{s}, rules)
+	s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: decode.DefaultLag}), 2)
+	feeds := newFeeds([]*shard{s}, rules)
 	read := func(reader int, after time.Duration, n int64) {
-		spreads[reader].begin()
+		feeds[reader].Begin()
 		if n > 0 {
-			spreads[reader].Count(Count{Hash: 1, Text: []byte("k"), N: n, When: noon.Add(after)})
+			feeds[reader].Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: noon.Add(after)})
 		}
-		spreads[reader].end(noon.Add(after), noon.Add(after), false)
+		feeds[reader].End(noon.Add(after), noon.Add(after), false)
 	}
 	read(0, 0, 0)
 	read(1, 0, 0)
@@ -230,51 +230,30 @@ func TestReaderThatLagsRestartsNothing(t *testing.T) {
 // What a reader brings stays in its order: nothing overtakes what is queued.
 func TestReadersWaitTheirTurn(t *testing.T) {
 	s := newTestShards(1, newRecorder(), decoderRules())[0]
-	spread := newSpreads([]*shard{s}, decoderRules())[0]
+	feed := newFeeds([]*shard{s}, decoderRules())[0]
 	for i, behind := range []bool{false, true, false} {
-		spread.begin()
-		spread.Count(Count{Hash: 1, Text: []byte("k"), N: 1, When: noon})
-		spread.end(noon, noon, behind)
+		feed.Begin()
+		feed.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 1, When: noon})
+		feed.End(noon, noon, behind)
 		if len(s.queue) != i {
 			t.Errorf("after read %d %d are queued, want %d", i, len(s.queue), i)
 		}
 	}
 }
 
-// Many packets of almost 64 KiB in one read come to the shards in parts.
-func TestLongPacketsNeedLittleMemory(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	a, err := New(ctx, Config{
-		Rules: testRules(hotRule("terms", 1, time.Hour)), Publisher: newRecorder(), Shards: 1,
-		Listen: []string{"unix://" + socketPath(t)},
-	})
-	if err != nil {
-		t.Fatal(err)
+// shardCounts are what the windows of the first rule hold of keys that are hot.
+func shardCounts(t *testing.T, shards []*shard) map[string]int64 {
+	t.Helper()
+	sums := make(map[string]int64)
+	for _, s := range shards {
+		w := s.detector.rules[0].views[0].Window
+		w.Each(0, func(i int32) {
+			name := string(w.Name(i))
+			if _, twice := sums[name]; twice {
+				t.Errorf("%q is in two shards", name)
+			}
+			sums[name] += w.Sum(i, w.Now())
+		})
 	}
-	const packets, size = 9, 60_000 // a Unix socket holds some ten
-	for range packets {
-		conn, err := net.Dial(a.Addr().Network(), a.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		send(t, conn, prefixOfTerms+strings.Repeat("k", size)+":1|c")
-	}
-	cancel() // before Run has read anything
-	if err := a.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if n := a.Stats().Decoder.Counts; n != packets {
-		t.Fatalf("%d are counted of %d", n, packets)
-	}
-	most := 0
-	if b := a.spreads[0].batches[0]; b != nil {
-		most = cap(b.text)
-	}
-	for len(a.shards[0].free) > 0 {
-		most = max(most, cap((<-a.shards[0].free).text))
-	}
-	if most > packets*size*9/10 {
-		t.Errorf("a batch holds %d bytes", most)
-	}
+	return sums
 }

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +21,8 @@ type shard struct {
 	mu        sync.Mutex // guards what follows
 	detector  *Detector
 	read      []time.Time // by reader: it has brought all that came to it before
-	bounds    []int64     // by rule: the turn of the last bound that was told
-	losses    int64       // the turn of the last loss that was told
+	bounds    []int64     // by rule: the turn of the newest bound
+	losses    int64       // the turn of the newest loss
 	refreshed time.Time
 }
 
@@ -160,7 +161,7 @@ func (s *shard) count(b *batch) {
 		if i+1 < len(b.packets) {
 			end = b.packets[i+1].start
 		}
-		c := Count{When: p.when, Instance: p.instance, InGroup: p.inGroup}
+		c := decode.Count{When: p.when, Instance: p.instance, InGroup: p.inGroup}
 		for ; next < end; next++ {
 			if next == fetched {
 				fetched = min(next+fetchAhead, len(b.counts))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -30,18 +31,18 @@ func TestSpreadGivesEachKeyToOneShard(t *testing.T) {
 func testSpread(t *testing.T, behind bool) {
 	const n, keys = 3, 500
 	shards := newTestShards(n, newRecorder(), decoderRules())
-	s := newSpreads(shards, decoderRules())[0]
-	s.begin()
+	s := newFeeds(shards, decoderRules())[0]
+	s.Begin()
 	for i := range 2 * keys {
 		text := fmt.Append(nil, "key ", i%keys)
-		s.Count(Count{Rule: 0, Hash: hotparam.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
-		clear(text) // the spread must have kept its own
+		s.Count(decode.Count{Rule: 0, Hash: hotparam.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
+		clear(text) // the feed must have kept its own
 	}
 	s.Hidden(noon, 7)
 	s.Held(0, 9, 9)
 	s.Lost(noon.Add(time.Hour))
 	s.Found(noon)
-	s.end(noon, noon, behind)
+	s.End(noon, noon, behind)
 
 	found := make(map[string]int)
 	for _, shard := range shards {
@@ -50,18 +51,22 @@ func testSpread(t *testing.T, behind bool) {
 		}
 		close(shard.queue)
 		shard.run()
-		w := shard.detector.rules[0].views[0].window
-		if w.hidden.sum(w.now, 1) != 7 || w.held != 9 || w.lost != w.now {
-			t.Errorf("a shard knows of %d hidden, %d held, loss at pane %d", w.hidden.sum(w.now, 1), w.held, w.lost)
+		w := shard.detector.rules[0].views[0].Window
+		most := w.AtMost(0, nil, w.Now())
+		if _, high := w.Span(0, nil, w.Now(), 1); most != 7+9 || w.Held() != 9 || high != hotparam.Unknown {
+			t.Errorf("a shard knows of %d hidden and held, %d held, high is %d", most, w.Held(), high)
 		}
-		for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
-			text, sum := string(w.name(int32(i))), w.sum(int32(i), w.now)
+		if _, high := w.Span(0, nil, w.Now()+1, 1); high == hotparam.Unknown {
+			t.Error("a shard takes a later pane to lack something")
+		}
+		w.Each(0, func(i int32) {
+			text, sum := string(w.Name(i)), w.Sum(i, w.Now())
 			found[text]++
 			var k int64
 			if _, err := fmt.Sscanf(text, "key %d", &k); err != nil || sum != 2*(k+1) {
 				t.Errorf("%q counts %d (%v)", text, sum, err)
 			}
-		}
+		})
 		held := 0
 		if s.batches[0] != nil {
 			held = 1
@@ -87,7 +92,7 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 		out := newRecorder()
 		rules := testRules(hotRule("terms", 10, time.Second))
 		shards := newTestShards(n, out, rules)
-		s, d := newSpreads(shards, rules)[0], NewDecoder(rules, wire.Plain)
+		s, d := newFeeds(shards, rules)[0], decode.NewDecoder(rules, wire.Plain)
 		var done []chan struct{}
 		for _, shard := range shards {
 			end := make(chan struct{})
@@ -95,13 +100,13 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 			go func() { defer close(end); shard.run() }()
 		}
 		for round := range 10 {
-			s.begin()
+			s.Begin()
 			for k := range 40 {
 				if k%4 == 0 || round == 0 { // every fourth key comes ten times
 					d.Packet(fmt.Appendf(nil, "shop.terms.hot_param.k%d:1|c", k), noon, s)
 				}
 			}
-			s.end(noon, noon, round%3 == 0) // the reader works for the shards in between
+			s.End(noon, noon, round%3 == 0) // the reader works for the shards in between
 		}
 		for i, shard := range shards {
 			close(shard.queue)
@@ -122,16 +127,16 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	rule := hotRule("terms", 10, 2*time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
-	spread := newSpreads([]*shard{s}, testRules(rule))[0]
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag}), 1)
+	feed := newFeeds([]*shard{s}, testRules(rule))[0]
 	done := make(chan struct{})
 	go func() { defer close(done); s.run() }()
-	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(tick) {
-		spread.begin()
+	for now := noon; now.Before(noon.Add(2500 * time.Millisecond)); now = now.Add(decode.Tick) {
+		feed.Begin()
 		if now.Equal(noon) {
-			spread.Count(Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
+			feed.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 10, When: now})
 		}
-		spread.end(now, now, true)
+		feed.End(now, now, true)
 	}
 	close(s.queue)
 	<-done
@@ -149,16 +154,16 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 
 // Between batches a shard is told the time at each tick, not more often.
 func TestSpreadTellsTheTime(t *testing.T) {
-	s := newSpreads(newTestShards(2, newRecorder(), decoderRules()), decoderRules())[0]
+	s := newFeeds(newTestShards(2, newRecorder(), decoderRules()), decoderRules())[0]
 	told := func(after time.Duration) int {
-		s.begin()
-		s.end(noon.Add(after), noon.Add(after), true)
+		s.Begin()
+		s.End(noon.Add(after), noon.Add(after), true)
 		return len(s.shards[0].queue) + len(s.shards[1].queue)
 	}
 	for _, step := range []struct {
 		after time.Duration
 		want  int
-	}{{0, 2}, {tick - 1, 2}, {tick, 4}, {tick + 1, 4}, {0, 6}} { // at last the clock was set back
+	}{{0, 2}, {decode.Tick - 1, 2}, {decode.Tick, 4}, {decode.Tick + 1, 4}, {0, 6}} { // at last the clock was set back
 		if got := told(step.after); got != step.want {
 			t.Errorf("after %v the shards were told the time %d times, want %d", step.after, got, step.want)
 		}
@@ -171,14 +176,14 @@ func TestShardThatWasHeldUpCoolsNothing(t *testing.T) {
 	rule := hotRule("terms", 10, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
-	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag}), 1)
-	spread := newSpreads([]*shard{s}, testRules(rule))[0]
+	s := newShard(NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag}), 1)
+	feed := newFeeds([]*shard{s}, testRules(rule))[0]
 	read := func(first, last time.Time, now time.Time) {
-		spread.begin()
+		feed.Begin()
 		for when := first; !when.After(last); when = when.Add(100 * time.Millisecond) {
-			spread.Count(Count{Hash: 1, Text: []byte("k"), N: 5, When: when})
+			feed.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 5, When: when})
 		}
-		spread.end(first, now, false)
+		feed.End(first, now, false)
 	}
 	read(noon, noon.Add(500*time.Millisecond), noon.Add(500*time.Millisecond))
 	later := noon.Add(4 * time.Second)
@@ -207,10 +212,10 @@ func BenchmarkShard(b *testing.B) {
 			batches := make([]*batch, keys/perBatch)
 			for i := range batches {
 				batches[i] = new(batch)
-				batches[i].begin(&Count{When: noon})
+				batches[i].begin(&decode.Count{When: noon})
 				for j := range perBatch {
 					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))
-					batches[i].add(&Count{Hash: hotparam.Hash(text), Text: text, N: 1})
+					batches[i].add(&decode.Count{Hash: hotparam.Hash(text), Text: text, N: 1})
 				}
 			}
 			now := noon

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // A key whose text was cut tells no group: it may be of any, so it counts for the
@@ -23,7 +24,7 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 		d.Advance(noon)
 		count := func(text []byte, n int64) {
-			d.Count(Count{Hash: testHash(string(text)), Text: text, N: n, When: noon})
+			d.Count(decode.Count{Hash: testHash(string(text)), Text: text, N: n, When: noon})
 		}
 		count([]byte("GET /s?k=a"), 30)
 		for i := range 6 { // none has a quarter itself
@@ -67,7 +68,7 @@ func TestShareIsOfRequests(t *testing.T) {
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 		d.Advance(noon)
 		for text, n := range counts {
-			d.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(50 * time.Millisecond)})
+			d.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(50 * time.Millisecond)})
 		}
 		d.Advance(noon.Add(500 * time.Millisecond))
 		var got []string
@@ -82,29 +83,5 @@ func TestShareIsOfRequests(t *testing.T) {
 		if keys := d.Stats().Keys; keys != 6 {
 			t.Errorf("%d keys, want the 6 that are some", keys)
 		}
-	}
-}
-
-// What is taken off leaves the window with the counts, and takes room that is counted.
-func TestTakenOffIsForgotten(t *testing.T) {
-	const budget = 2*(groupSize+8*10) + 8*10
-	g := newGroups(10, budget, false)
-	g.takeOff([]byte("GET /s?~again&q"), 1, 5)
-	g.add([]byte("GET /s?q=1"), 1, 8, NotInGroup)
-	g.add([]byte("GET /s?p=1"), 1, 8, NotInGroup)
-	g.takeOff([]byte("GET /s?~again&p"), 1, 5) // no room
-	g.takeOff([]byte("GET /s?~again&o"), 1, 5)
-	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.sum(5, 10) != 3 || of.sum(12, 10) != 0 {
-		t.Errorf("%+v", of)
-	}
-	if of := g.of([]byte("GET /s?p=2"), false); of == nil || of.sum(5, 10) != 8 {
-		t.Errorf("%+v", of)
-	}
-	if len(g.byName) != 2 || g.used() != budget {
-		t.Errorf("%d groups, %d bytes", len(g.byName), g.used())
-	}
-	g.sweep(20)
-	if len(g.byName) != 0 || g.used() != 0 {
-		t.Errorf("%d groups, %d bytes after all is over", len(g.byName), g.used())
 	}
 }

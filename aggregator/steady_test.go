@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // stateChanges feeds a detector one key at a rate per second that changes with
@@ -19,7 +20,7 @@ func changesOf(th hotparam.Threshold, lasts time.Duration, rate func(at time.Dur
 	out := newRecorder()
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = []hotparam.Threshold{th}
-	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: DefaultLag})
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	due := 0.0
 	for at := time.Duration(0); at < lasts; at += hotparam.FlushEvery {
 		now := noon.Add(at)
@@ -27,7 +28,7 @@ func changesOf(th hotparam.Threshold, lasts time.Duration, rate func(at time.Dur
 		due += rate(at) * hotparam.FlushEvery.Seconds()
 		if n := int64(due); n > 0 {
 			due -= float64(n)
-			d.Count(Count{Hash: 1, Text: []byte("k"), N: n, When: now})
+			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: now})
 		}
 	}
 	return out.changes

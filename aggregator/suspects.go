@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // suspects are the keys that may be hot and cannot be told yet: what was
@@ -13,13 +15,13 @@ import (
 // what was lost on the way counts for nothing, or all keys were suspect.
 // They are looked for on every count, and once a second among all keys.
 type suspects struct {
-	part    int
-	share   int // of maxSuspects, that each rule is guaranteed
-	list    []*watched
-	added   bool // since they were told
-	any     bool // were told last
-	told    time.Time
-	scanned time.Time
+	part      int
+	share     int // of maxSuspects, that each rule is guaranteed
+	list      []*watched
+	added     bool // since they were published
+	hadSome   bool // when they were published
+	published time.Time
+	scanned   time.Time
 }
 
 const (
@@ -58,12 +60,12 @@ func (s *suspects) drop(w *watched) {
 }
 
 // overlooked looks at a key that has no entry. Its cell may hide a threshold.
-func (d *Detector) overlooked(r *ruleWatch, v *view, c *Count) {
+func (d *Detector) overlooked(r *ruleWatch, v *view, c *decode.Count) {
 	if d.suspects.full(r) {
 		return
 	}
 	w := r.keys[string(c.Text)]
-	most := v.atMost(c.Hash, c.Text, v.now)
+	most := v.AtMost(c.Hash, c.Text, v.Now())
 	for _, t := range v.thresholds {
 		if most >= t.unseen(r.exceptionOf(w, c.Text)) {
 			d.suspect(r, t, w, -1, c.Text, c.Hash, c.When)
@@ -77,7 +79,7 @@ func (t *threshold) unseen(x *hotparam.Exception) int64 {
 	if t.Kind != hotparam.Absolute {
 		return t.Rate.N
 	}
-	return t.needs(x, -1, nil, never).maybe
+	return t.needs(x, -1, nil, ring.Never).maybe
 }
 
 // suspect notes that a key may have passed a threshold, and returns what is now
@@ -111,13 +113,13 @@ func (d *Detector) watchSuspects(now time.Time) {
 	case since >= scanEvery || since < 0:
 		s.scanned = now
 		d.scanSuspects(now)
-	case !s.added || now.Sub(s.told) < tellEvery:
+	case !s.added || now.Sub(s.published) < tellEvery:
 		return
 	}
-	if len(s.list) == 0 && !s.any {
+	if len(s.list) == 0 && !s.hadSome {
 		return
 	}
-	s.told, s.added, s.any = now, false, len(s.list) > 0
+	s.published, s.added, s.hadSome = now, false, len(s.list) > 0
 	d.publisher.Suspects(s.part, s.describe())
 }
 
@@ -126,12 +128,12 @@ func (s *suspects) describe() []hotparam.Hot {
 	told := make([]hotparam.Hot, 0, len(s.list))
 	for _, w := range s.list {
 		t := w.suspect
-		h := w.rule.terms(w)
-		h.Low, h.High = t.view.span(w.hash, []byte(w.text), t.view.now, int64(t.view.Panes))
+		h := w.rule.newHot(w)
+		h.Low, h.High = t.view.Span(w.hash, []byte(w.text), t.view.Now(), int64(t.view.Panes))
 		h.Rate = float64(h.Low) / t.Rate.Per.Seconds()
 		h.Ratio = t.nearness(h.Low, w.exception)
 		if i := w.at[t.view.number]; i >= 0 {
-			t.view.tellSeen(&h, i, t.view.now)
+			t.view.SetSeen(&h, i, t.view.Now())
 		}
 		h.Since = w.suspected
 		told = append(told, h)
@@ -168,7 +170,7 @@ func (d *Detector) scanSuspects(now time.Time) {
 			continue
 		}
 		for _, v := range r.views {
-			bound := v.floor()
+			bound := v.Floor()
 			if bound > 0 || v.bound > 0 {
 				v.hide(bound)
 			}
@@ -179,8 +181,8 @@ func (d *Detector) scanSuspects(now time.Time) {
 	}
 	for _, w := range s.list {
 		t := w.suspect
-		if v := t.view; w.at[v.number] < 0 && v.atMost(w.hash, []byte(w.text), v.now) >= t.unseen(w.exception) {
-			low, _ := v.span(w.hash, []byte(w.text), v.now, int64(v.Panes))
+		if v := t.view; w.at[v.number] < 0 && v.AtMost(w.hash, []byte(w.text), v.Now()) >= t.unseen(w.exception) {
+			low, _ := v.Span(w.hash, []byte(w.text), v.Now(), int64(v.Panes))
 			found = append(found, suspicion{t, -1, w, low, t.nearness(low, w.exception)})
 		}
 	}
@@ -202,12 +204,12 @@ func (d *Detector) scanSuspects(now time.Time) {
 		}
 		since := now
 		if w == nil {
-			w = r.keys[string(v.name(f.i))]
+			w = r.keys[string(v.Name(f.i))]
 		}
 		if w != nil && !w.suspected.IsZero() {
 			since = w.suspected
 		}
-		d.suspect(r, f.threshold, w, f.i, v.name(f.i), v.hash(f.i), since)
+		d.suspect(r, f.threshold, w, f.i, v.Name(f.i), v.Hash(f.i), since)
 	}
 	s.added = false // all are told now
 	for _, w := range before {
@@ -234,19 +236,19 @@ func (d *Detector) scanSuspects(now time.Time) {
 
 // scan appends the suspects among the keys of a view.
 func (r *ruleWatch) scan(v *view, found []suspicion, share int) []suspicion {
-	v.each(v.level, func(i int32) {
+	v.Each(v.level, func(i int32) {
 		w := v.watched(i)
 		if w != nil && w.hots > 0 {
 			return
 		}
-		low, _ := v.bounds(i, v.now)
-		most := v.atMost(v.hash(i), v.name(i), v.now)
+		low, _ := v.Bounds(i, v.Now())
+		most := v.AtMost(v.Hash(i), v.Name(i), v.Now())
 		if most < v.least {
 			return
 		}
 		for _, t := range v.thresholds {
-			x := r.exceptionOf(w, v.name(i))
-			if most >= t.needs(x, i, v.name(i), v.now).maybe {
+			x := r.exceptionOf(w, v.Name(i))
+			if most >= t.needs(x, i, v.Name(i), v.Now()).maybe {
 				found = append(found, suspicion{t, i, w, low, t.nearness(low, x)})
 				break
 			}

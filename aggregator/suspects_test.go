@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 func suspectTexts(out *recorder) (texts []string) {
@@ -23,7 +24,7 @@ func TestDetectorSuspectsWhatMayBeHot(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, time.Second)), Publisher: out, Part: 0})
 	count := func(text string, n int64, at time.Duration) {
-		d.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(at)})
+		d.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(at)})
 	}
 	d.Advance(noon)
 	count("before", 80, 0)
@@ -56,11 +57,11 @@ func TestDetectorLooksForSuspectsAmongAllKeys(t *testing.T) {
 	d.Advance(noon)
 	d.Held(0, 1, 1) // keys near the threshold have their text from now on
 	for _, n := range []int64{75, 99, 90} {
-		d.Count(Count{Hash: uint64(n), Text: fmt.Appendf(nil, "k%d", n), N: n, When: noon})
+		d.Count(decode.Count{Hash: uint64(n), Text: fmt.Appendf(nil, "k%d", n), N: n, When: noon})
 	}
 	d.Hidden(noon, 29)
 	for _, n := range []int64{75, 90} { // counted once more, they get their text
-		d.Count(Count{Hash: uint64(n), Text: fmt.Appendf(nil, "k%d", n), N: 1, When: noon})
+		d.Count(decode.Count{Hash: uint64(n), Text: fmt.Appendf(nil, "k%d", n), N: 1, When: noon})
 	}
 	d.Advance(noon.Add(time.Second))
 	if got := fmt.Sprint(suspectTexts(out)); got != "[k99 k90 k75]" {
@@ -81,13 +82,13 @@ func TestDetectorBoundsItsSuspects(t *testing.T) {
 	d.Advance(noon)
 	d.Held(0, 10_000, 10_000)
 	for i := range 3000 {
-		d.Count(Count{Hash: testHash(fmt.Sprint(i)), Text: fmt.Append(nil, i), N: int64(i + 1), When: noon})
+		d.Count(decode.Count{Hash: testHash(fmt.Sprint(i)), Text: fmt.Append(nil, i), N: int64(i + 1), When: noon})
 	}
 	d.Advance(noon.Add(10 * time.Millisecond))
 	first := len(out.suspects)
 	d.Advance(noon.Add(900 * time.Millisecond))
 	for i := range 3000 {
-		d.Count(Count{Hash: testHash(fmt.Sprint(i)), Text: fmt.Append(nil, i), N: 1, When: noon.Add(900 * time.Millisecond)})
+		d.Count(decode.Count{Hash: testHash(fmt.Sprint(i)), Text: fmt.Append(nil, i), N: 1, When: noon.Add(900 * time.Millisecond)})
 	}
 	d.Advance(noon.Add(1010 * time.Millisecond)) // all are looked at
 	if n := len(out.suspects); first > maxSuspects || n != maxSuspects || d.Stats().Suspects != maxSuspects {
@@ -109,10 +110,10 @@ func TestDetectorSharesItsSuspects(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: rules, Publisher: out})
 	count := func(at time.Duration, keys ...int) {
 		for i := range 3000 {
-			d.Count(Count{Hash: testHash(fmt.Sprint("f", i)), Text: fmt.Append(nil, "f", i), N: int64(60_000 + i), When: noon.Add(at)})
+			d.Count(decode.Count{Hash: testHash(fmt.Sprint("f", i)), Text: fmt.Append(nil, "f", i), N: int64(60_000 + i), When: noon.Add(at)})
 		}
 		for _, i := range keys {
-			d.Count(Count{Rule: 1, Hash: testHash(fmt.Sprint("t", i)), Text: fmt.Append(nil, "t", i), N: int64(80 + i%10), When: noon.Add(at)})
+			d.Count(decode.Count{Rule: 1, Hash: testHash(fmt.Sprint("t", i)), Text: fmt.Append(nil, "t", i), N: int64(80 + i%10), When: noon.Add(at)})
 		}
 	}
 	of := func() (files, terms int) {
@@ -171,7 +172,7 @@ func TestDetectorSuspectsKeysWithoutAnEntry(t *testing.T) {
 		}
 		text := fmt.Sprint("k", i%2000)
 		truth[text]++
-		d.Count(Count{Hash: testHash(text), Text: []byte(text), N: 1, When: now})
+		d.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: 1, When: now})
 	}
 	if d.Stats().Floor < 40 {
 		t.Fatalf("the floor is %d: the test shows nothing", d.Stats().Floor)

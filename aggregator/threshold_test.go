@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // scripted feeds a detector of one rule what comes at certain times, pane by pane,
@@ -33,7 +34,7 @@ func (s *scripted) run(from, to time.Duration, each func(at time.Duration)) {
 
 func (s *scripted) count(key string, n int64, at time.Duration) {
 	text := "GET /s?k=" + key
-	s.Count(Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(at)})
+	s.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(at)})
 }
 
 // hotKeys are the keys that are hot, sorted.
@@ -177,7 +178,7 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 			d := NewDetector(DetectorConfig{Rules: testRules(share, top, except), Publisher: newRecorder()})
 			for rule := range 3 {
 				for i, n := range []int64{100, others} {
-					d.Count(Count{Rule: rule, Hash: uint64(i), Text: fmt.Appendf(nil, "%s%c", group, 'a'+i), N: n, When: noon})
+					d.Count(decode.Count{Rule: rule, Hash: uint64(i), Text: fmt.Appendf(nil, "%s%c", group, 'a'+i), N: n, When: noon})
 				}
 			}
 			for rule, compared := range []int64{(100 + others) / 10, others, 1000} {
@@ -188,7 +189,7 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 					x.rank(pane)
 				}
 				want := max(1, (compared*percent+99)/100)
-				if got := x.needs(r.rule.Exception(string(text)), x.view.find(0, text), text, pane).exit; got != max(want, x.ExitCount(least)) && rule < 2 || got != want && rule == 2 {
+				if got := x.needs(r.rule.Exception(string(text)), x.view.Find(0, text), text, pane).exit; got != max(want, x.ExitCount(least)) && rule < 2 || got != want && rule == 2 {
 					t.Fatalf("%s, min %d, exit %d%%: cool below %d, want %d", r.rule.ID, least, percent, got, want)
 				}
 			}
@@ -206,7 +207,7 @@ func TestShareOfManyBytes(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Advance(noon)
 	for i, text := range []string{"GET /s?q=a", "GET /s?q=b", "GET /s?q=c"} {
-		d.Count(Count{Hash: uint64(i), Text: []byte(text), N: []int64{4e9, 3e9, 1e9}[i], When: noon})
+		d.Count(decode.Count{Hash: uint64(i), Text: []byte(text), N: []int64{4e9, 3e9, 1e9}[i], When: noon})
 	}
 	d.Advance(noon.Add(2 * time.Minute))
 	h, hot := out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?q=a"}]

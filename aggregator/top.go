@@ -19,11 +19,11 @@ type ranking struct {
 // rank ranks the keys by the window that ends with a pane.
 func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
-	lacks := v.lacksOfAny(pane).lacks
-	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.floorAt(pane)+max(0, lacks)
-	k.unknown = v.namesRanOut() || lacks == hotparam.Unknown
-	v.each(0, func(i int32) {
-		low, high := v.bounds(i, pane)
+	lacks := v.LacksAny(pane)
+	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.FloorAt(pane)+max(0, lacks)
+	k.unknown = v.NamesRanOut() || lacks == hotparam.Unknown
+	v.Each(0, func(i int32) {
+		low, high := v.Bounds(i, pane)
 		if low < t.Rate.N {
 			return
 		}
@@ -35,19 +35,13 @@ func (t *threshold) rank(pane int64) {
 	slices.SortFunc(k.highs, descending)
 }
 
-// namesRanOut tells whether there may be keys of high counts that had no room for
-// their text.
-func (w *window) namesRanOut() bool {
-	return w.names.bytes+hotparam.MaxText+nameSize > w.names.most
-}
-
 func descending(a, b int64) int { return cmp.Compare(b, a) }
 
 // ranked raises what entry i needs to what tells it from the others: it is among
 // the top for certain if fewer keys than those can have as many.
 func (t *threshold) ranked(n *needs, i int32) {
 	k := &t.ranking
-	low, high := t.view.bounds(i, k.pane)
+	low, high := t.view.Bounds(i, k.pane)
 	own := low >= t.Rate.N // it is in the ranking itself
 	if k.unknown {
 		n.enter = hotparam.Unknown

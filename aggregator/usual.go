@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // A parameter that is on nearly all requests, or whose count is what it always
@@ -24,7 +26,7 @@ const usualShare, usualOf = 9, 10
 
 // habit is what is known of a hot key's windows before the present one.
 type habit struct {
-	windows    [baselineWindows + 2]habitWindow // by number, modulo their number
+	windows    [decode.BaselineWindows + 2]habitWindow // by number, modulo their number
 	hotSince   time.Time
 	usual      bool
 	byShare    bool // on nine tenths of the route's requests when that was looked at last
@@ -46,7 +48,7 @@ type habitWindow struct {
 // window that ends with a pane.
 func (w *watched) recall(v *view, pane int64) {
 	panes := int64(v.Panes)
-	for end := v.wholeBefore(pane); end-panes+1 > v.now-v.ring && end-panes+1 >= v.began && v.began != never; end -= panes {
+	for end := v.wholeBefore(pane); end-panes+1 > v.Now()-v.Kept() && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
 		w.learnWindow(v, end)
 	}
 }
@@ -57,33 +59,33 @@ func (w *watched) learnWindow(v *view, end int64) {
 	if i < 0 {
 		return
 	}
-	low, high := v.bounds(i, end)
+	low, high := v.Bounds(i, end)
 	*w.window(v, end) = habitWindow{seen: true, end: end, low: low, high: high, byShare: w.isOnNearlyAll(v, end, low)}
 }
 
 // window is the place of the whole window that ends with a pane.
 func (h *habit) window(v *view, end int64) *habitWindow {
-	number, size := floorDiv(end, int64(v.Panes)), int64(len(h.windows))
-	return &h.windows[number-floorDiv(number, size)*size]
+	number := ring.FloorDiv(end, int64(v.Panes))
+	return &h.windows[ring.Slot(number, int64(len(h.windows)))]
 }
 
 // isWhole reports whether the window that ends with a pane lies between multiples
 // of its length.
 func (v *view) isWhole(end int64) bool {
-	return floorDiv(end+1, int64(v.Panes))*int64(v.Panes) == end+1
+	return ring.FloorDiv(end+1, int64(v.Panes))*int64(v.Panes) == end+1
 }
 
 // wholeBefore is the last pane of the newest whole window before the one that
 // ends with a pane.
 func (v *view) wholeBefore(end int64) int64 {
 	panes := int64(v.Panes)
-	return floorDiv(end-panes+1, panes)*panes - 1
+	return ring.FloorDiv(end-panes+1, panes)*panes - 1
 }
 
 // isOnNearlyAll reports whether low counts are nine tenths of the route's requests
 // for certain, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
-	_, high := v.totals.of([]byte(w.text)).bounds(v.window, end)
+	_, high := v.totals.Of([]byte(w.text)).Bounds(v.Window, end)
 	return high != hotparam.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
 }
 
@@ -97,15 +99,15 @@ type mean struct {
 }
 
 func (w *watched) mean(v *view, pane int64) (m mean) {
-	panes, began := int64(v.Panes), int64(never)
-	if t := v.totals.of([]byte(w.text)); t != nil {
-		began = t.began
+	panes, began := int64(v.Panes), int64(ring.Never)
+	if t := v.totals.Of([]byte(w.text)); t != nil {
+		began = t.Began()
 	}
 	var low, high, seen, shared int64
 	m.highKnown, m.byShare = true, true
 	end := v.wholeBefore(pane)
-	for range baselineWindows {
-		if v.began == never || end-panes+1 < v.began {
+	for range decode.BaselineWindows {
+		if v.began == ring.Never || end-panes+1 < v.began {
 			break
 		}
 		seen++
@@ -144,7 +146,7 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 		}
 		w.byShare = false
 		if r.parse(w) {
-			low, _ := v.bounds(w.at[v.number], pane)
+			low, _ := v.Bounds(w.at[v.number], pane)
 			w.byShare = w.isOnNearlyAll(v, pane, low)
 		}
 	}
@@ -154,7 +156,7 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 		for _, w := range r.hot {
 			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
 				w.usual, w.usualSince = true, end
-				d.tell(r, w, w.by, Verdict{Decision: Usual, At: end}, pane)
+				d.report(r, w, w.by, Verdict{Kind: Usual, At: end}, pane)
 			}
 		}
 	}
@@ -165,8 +167,8 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 // nobody to protect.
 func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	v := w.by.view
-	low, high := v.bounds(w.at[v.number], pane)
-	n := w.by.needs(w.exception, w.at[v.number], v.name(w.at[v.number]), pane)
+	low, high := v.Bounds(w.at[v.number], pane)
+	n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
 	m := w.mean(v, pane)
 	switch {
 	case n.enter == hotparam.Unknown || low-w.unusualPart() < n.enter:
@@ -174,7 +176,7 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	case byShare && m.known:
 		return w.byShare && m.byShare
 	case byShare: // nothing was seen before the present window
-		return w.byShare && v.began != never && pane-int64(v.Panes)+1 >= v.began
+		return w.byShare && v.began != ring.Never && pane-int64(v.Panes)+1 >= v.began
 	}
 	return m.known && high != hotparam.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
 }
@@ -201,8 +203,8 @@ func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time
 		if w.by.view != v || !w.usual {
 			continue
 		}
-		_, high := v.bounds(w.at[v.number], pane)
-		n := w.by.needs(w.exception, w.at[v.number], v.name(w.at[v.number]), pane)
+		_, high := v.Bounds(w.at[v.number], pane)
+		n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
 		excess, known := w.excess(v, pane)
 		switch {
 		case high == hotparam.Unknown || n.enter == hotparam.Unknown:
@@ -213,7 +215,7 @@ func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time
 			continue
 		}
 		w.usual, w.exceeds = false, false
-		d.tell(r, w, w.by, Verdict{Decision: Unusual, At: end}, pane)
+		d.report(r, w, w.by, Verdict{Kind: Unusual, At: end}, pane)
 	}
 }
 
@@ -234,15 +236,15 @@ func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time)
 		if spared {
 			decision = Spared
 		}
-		d.tell(r, w, w.by, Verdict{Decision: decision, At: end}, pane)
+		d.report(r, w, w.by, Verdict{Kind: decision, At: end}, pane)
 	}
 }
 
 func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	v := w.by.view
 	i := w.at[v.number]
-	_, high := v.bounds(i, pane)
-	n := w.by.needs(w.exception, i, v.name(i), pane)
+	_, high := v.Bounds(i, pane)
+	n := w.by.needs(w.exception, i, v.Name(i), pane)
 	if high == hotparam.Unknown || n.enter == hotparam.Unknown {
 		return w.spared
 	}
@@ -259,6 +261,6 @@ func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	if !m.highKnown || w.explained == hotparam.Unknown {
 		return 0, false
 	}
-	low, _ := v.bounds(w.at[v.number], pane)
+	low, _ := v.Bounds(w.at[v.number], pane)
 	return float64(max(0, low-w.explained)) - m.high, true
 }

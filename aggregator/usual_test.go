@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	reference "github.com/hotparam/hotparam/internal/exact"
 )
 
@@ -69,7 +70,7 @@ func (o *overlapping) others(n int64, param string) {
 
 func (o *overlapping) count(params string, n int64) {
 	text := "GET /s?" + params
-	o.Count(Count{Hash: hotparam.Hash([]byte(text)), Text: []byte(text), N: n, When: o.now, Instance: "i"})
+	o.Count(decode.Count{Hash: hotparam.Hash([]byte(text)), Text: []byte(text), N: n, When: o.now, Instance: "i"})
 }
 
 // run has requests come for some time, pane by pane.
@@ -160,37 +161,6 @@ func TestRepeatedParametersAreOneRequest(t *testing.T) {
 				t.Errorf("when they are over, listed: %s", got)
 			}
 		})
-	}
-}
-
-// Beyond its room, what is repeated of a group is not known, and of its keys the one
-// with the highest count tells.
-func TestRepeatsAreBounded(t *testing.T) {
-	r := newRepeats(30, 2*(repeatSize+8*30))
-	w := newWindow(hotparam.NewWindow(time.Second), 3, 1<<20)
-	w.missing = newMissing()
-	for i := range 3 {
-		r.add(fmt.Appendf(nil, "GET /%d?~again&q", i), 5, 7)
-	}
-	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": hotparam.Unknown, "GET /0?p": hotparam.Unknown} {
-		if got := r.most(w, []byte(group), 6); got != want {
-			t.Errorf("%s: %d repeats, want %d", group, got, want)
-		}
-	}
-	if got := r.most(w, []byte("GET /0?p"), 5+int64(w.Panes)); got != 0 {
-		t.Errorf("%d repeats once it is over", got)
-	}
-	if r.sweep(40); r.used() != 0 {
-		t.Errorf("%d bytes are left after all is over", r.used())
-	}
-	var low groupTally
-	for _, n := range []int64{5, 7, 3} {
-		low.add(n)
-	}
-	for repeated, want := range map[int64]int64{0: 15, 6: 9, 10: 7, hotparam.Unknown: 7} {
-		if got := low.atLeast(repeated); got != want {
-			t.Errorf("of %d repeats: at least %d requests, want %d", repeated, got, want)
-		}
 	}
 }
 
@@ -378,22 +348,6 @@ func TestAdoptedKeysStayUsual(t *testing.T) {
 	})
 }
 
-// Without room for more, a route has no total, and its keys are not taken for all
-// of it.
-func TestTotalsAreBounded(t *testing.T) {
-	totals := newTotals(30, 3*(totalSize+8*30))
-	for i := range 10 {
-		totals.add([]byte(fmt.Sprintf("GET /%d?*", i)), 5, 7)
-	}
-	if len(totals.byRoute) != 3 || totals.of([]byte("GET /2?q=1")) == nil || totals.of([]byte("GET /7?q=1")) != nil {
-		t.Errorf("%d totals, want the first three", len(totals.byRoute))
-	}
-	totals.sweep(40)
-	if totals.used() != 0 {
-		t.Errorf("%d bytes are left after all is over", totals.used())
-	}
-}
-
 // A total is no key: it is neither hot nor suspect, nor a part of the rule's figures.
 func TestATotalIsNoKey(t *testing.T) {
 	for name, kind := range overlaps {
@@ -444,7 +398,7 @@ func TestSeveralKeysOnAllRequests(t *testing.T) {
 func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	o := newOverlapping(hotparam.ByCombinations, 100)
 	o.onVerdict = func(v Verdict) {
-		if v.Decision == Unusual && v.Text == "GET /s?lang=en" {
+		if v.Kind == Unusual && v.Text == "GET /s?lang=en" {
 			t.Errorf("usual no longer at %v", v.At.Sub(noon))
 		}
 	}
@@ -467,6 +421,19 @@ func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 		})
 		if got := o.listing(); got != step.want {
 			t.Errorf("%s: listed: %s, want %s", step.name, got, step.want)
+		}
+	}
+}
+
+// Of keys of a group of which something is not known the one with the highest count tells.
+func TestGroupTally(t *testing.T) {
+	var low groupTally
+	for _, n := range []int64{5, 7, 3} {
+		low.add(n)
+	}
+	for repeated, want := range map[int64]int64{0: 15, 6: 9, 10: 7, hotparam.Unknown: 7} {
+		if got := low.atLeast(repeated); got != want {
+			t.Errorf("of %d repeats: at least %d requests, want %d", repeated, got, want)
 		}
 	}
 }

@@ -4,27 +4,29 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// Decision is what a detector decides about a key.
-type Decision uint8
+// VerdictKind is what a detector decides about a key.
+type VerdictKind uint8
 
-// Decisions.
+// Kinds of verdicts.
 const (
-	Entered   Decision = iota // a threshold was passed
-	Left                      // a threshold no longer says that the key is hot
-	Explained                 // hot, but not listed: another key explains its traffic
-	Listed                    // listed after all
-	Usual                     // listed, or to be, as usual: its count is what it always is
-	Unusual                   // usual no longer
-	Spared                    // usual and not limited, as another key explains what is unusual
-	Unspared                  // limited again
+	Entered   VerdictKind = iota // a threshold was passed
+	Left                         // a threshold no longer says that the key is hot
+	Explained                    // hot, but not listed: another key explains its traffic
+	Listed                       // listed after all
+	Usual                        // listed, or to be, as usual: its count is what it always is
+	Unusual                      // usual no longer
+	Spared                       // usual and not limited, as another key explains what is unusual
+	Unspared                     // limited again
 )
 
 var decisionNames = [...]string{"entered", "left", "explained", "listed", "usual", "unusual", "spared", "unspared"}
 
-// String is the decision in one word.
-func (d Decision) String() string {
+// String returns the kind in one word.
+func (d VerdictKind) String() string {
 	if int(d) < len(decisionNames) {
 		return decisionNames[d]
 	}
@@ -34,7 +36,7 @@ func (d Decision) String() string {
 // Verdict is one decision about a key, with what it was made from.
 type Verdict struct {
 	hotparam.Key
-	Decision  Decision
+	Kind      VerdictKind
 	Threshold *hotparam.Threshold // of the rule
 	At        time.Time
 	// Low and High bound the count in the threshold's window; High may be
@@ -42,27 +44,26 @@ type Verdict struct {
 	Low, High int64
 	// Against is the count that the low count reached, or the high one is below.
 	Against int64
-	// Hold is until when an entered key stays hot at least.
+	// Hold is the earliest time at which an entered key can cool.
 	Hold time.Time
 	// By is the text of the key that explains this one.
 	By string
 }
 
-// tell tells of a decision by the window that ends with a pane.
-func (d *Detector) tell(r *ruleWatch, w *watched, t *threshold, v Verdict, pane int64) {
+// report reports a decision, by the window that ends with a pane, to OnVerdict.
+func (d *Detector) report(r *ruleWatch, w *watched, t *threshold, v Verdict, pane int64) {
 	if d.onVerdict == nil {
 		return
 	}
 	v.Key = hotparam.Key{Rule: r.rule.ID, Text: w.text}
 	v.Threshold = t.Threshold
 	v.Hold = w.marks[t.number].hold
-	low, high := t.view.bounds(w.at[t.view.number], pane)
+	low, high := t.view.Bounds(w.at[t.view.number], pane)
 	v.Low, v.High = max(v.Low, low), high
 	d.onVerdict(v)
 }
 
-// Account is how a key stands with one threshold of its rule when a pane of the
-// window is over.
+// Account is how a key stands with one threshold of its rule at the end of a pane.
 type Account struct {
 	Rule      string
 	Threshold *hotparam.Threshold
@@ -72,24 +73,25 @@ type Account struct {
 	// Low and High bound the count in the window that ends with the pane; High
 	// may be [hotparam.Unknown].
 	Low, High int64
-	// Enter is the count from which on the key is hot, [hotparam.Unknown] when
-	// that cannot be told; Exit the one below which it cools.
+	// Enter is the count from which on the key is hot, or [hotparam.Unknown]. Exit is the
+	// count below which it cools.
 	Enter, Exit int64
-	// Hot: this threshold says so. Listed: and the key is published.
+	// Hot reports whether the key is hot by this threshold, and Listed whether it is
+	// published.
 	Hot, Listed bool
 }
 
 // accountant accounts for one key.
 type accountant struct {
-	key  hotparam.Key // of any rule, if none is named
-	tell func(Account)
-	hash uint64
-	busy map[*view]int64 // newest pane at whose end there is something to account for
-	hot  map[*view]bool  // the key was so at the end of the pane before
+	key       hotparam.Key // of any rule, if none is named
+	onAccount func(Account)
+	hash      uint64
+	busy      map[*view]int64 // newest pane at whose end there is something to account for
+	hot       map[*view]bool  // the key was so at the end of the pane before
 }
 
 // see notes a count.
-func (a *accountant) see(r *ruleWatch, c *Count) {
+func (a *accountant) see(r *ruleWatch, c *decode.Count) {
 	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
 		return
 	}
@@ -102,13 +104,13 @@ func (a *accountant) see(r *ruleWatch, c *Count) {
 		if last, ok := a.busy[v]; !ok || pane > last {
 			a.busy[v] = pane
 		}
-		if v.closed == never {
+		if v.closed == ring.Never {
 			v.closed = v.Index(c.When) - 1
 		}
 	}
 }
 
-// follows tells whether the pane that is closed next is to be accounted for.
+// follows reports whether the pane that is closed next is to be accounted for.
 func (a *accountant) follows(v *view) bool {
 	if a == nil {
 		return false
@@ -117,8 +119,8 @@ func (a *accountant) follows(v *view) bool {
 	return ok && v.closed < last
 }
 
-// tellOf accounts for the key when a pane was closed.
-func (a *accountant) tellOf(r *ruleWatch, v *view, pane int64) {
+// closePane accounts for the key when a pane was closed.
+func (a *accountant) closePane(r *ruleWatch, v *view, pane int64) {
 	if a == nil {
 		return
 	}
@@ -127,7 +129,7 @@ func (a *accountant) tellOf(r *ruleWatch, v *view, pane int64) {
 		return
 	}
 	text := []byte(a.key.Text)
-	i := v.find(a.hash, text)
+	i := v.Find(a.hash, text)
 	if i < 0 || pane > last && !a.hot[v] {
 		return
 	}
@@ -139,11 +141,11 @@ func (a *accountant) tellOf(r *ruleWatch, v *view, pane int64) {
 			Rule: r.rule.ID, Threshold: t.Threshold, Start: v.Start(pane), End: v.Start(pane + 1),
 			Enter: n.enter, Exit: n.exit,
 		}
-		x.Counted, _ = v.span(a.hash, text, pane, 1)
-		x.Low, x.High = v.bounds(i, pane)
+		x.Counted, _ = v.Span(a.hash, text, pane, 1)
+		x.Low, x.High = v.Bounds(i, pane)
 		if w != nil {
 			x.Hot, x.Listed = w.marks[t.number].hot, w.listed
 		}
-		a.tell(x)
+		a.onAccount(x)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
 // ruleWatch finds the hot keys of one rule.
@@ -23,15 +26,15 @@ type ruleWatch struct {
 
 // view is one window of a rule, with what its thresholds need of it.
 type view struct {
-	*window
+	*window.Window
 	number     int
 	thresholds []*threshold
-	history    *history // of a jump; nil: none
-	groups     *groups  // of a share; nil: none
-	totals     *totals  // of a rule whose keys overlap; nil: none
-	repeats    *repeats // of such a rule; nil: none
-	compares   bool     // has one of them
-	ranks      bool     // some threshold compares keys with others when panes close
+	history    *window.History // of a jump; nil: none
+	groups     *window.Groups  // of a share; nil: none
+	totals     *window.Totals  // of a rule whose keys overlap; nil: none
+	repeats    *window.Repeats // of such a rule; nil: none
+	compares   bool            // has one of them
+	ranks      bool            // some threshold compares keys with others when panes close
 
 	least  int64 // the lowest count at which a key can be hot
 	bound  int64 // what can be hidden of a key, or more: the floor as it was lately
@@ -73,7 +76,7 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 	}
 	for _, v := range r.views {
 		if v.history != nil {
-			v.history.longest = v.thresholds[0].Rate.Per == longest
+			v.history.Longest = v.thresholds[0].Rate.Per == longest
 		}
 	}
 	return r
@@ -81,7 +84,7 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 
 // comparesAll reports whether keys are looked at when a pane is over that no threshold
 // holds hot.
-func (v *view) comparesAll() bool { return v.ranks || v.history != nil && v.held > 0 }
+func (v *view) comparesAll() bool { return v.ranks || v.history != nil && v.Held() > 0 }
 
 // looksAt reports whether that is for this threshold: a share and a rank are of all keys
 // then, and a baseline is known by then although counts were held back.
@@ -90,23 +93,23 @@ func (v *view) looksAt(t *threshold) bool {
 	case hotparam.Share, hotparam.Top:
 		return true
 	case hotparam.Jump:
-		return v.held > 0
+		return v.Held() > 0
 	}
 	return false
 }
 
 // takeOff notes what the counts of a group have too much, and reports whether a count
 // is of the name for that, and of no key.
-func (r *ruleWatch) takeOff(c *Count) bool {
+func (r *ruleWatch) takeOff(c *decode.Count) bool {
 	if !hotparam.IsAgain(c.Text) {
 		return false
 	}
 	for _, v := range r.views {
 		if v.groups != nil {
-			v.groups.takeOffCount(c.Text, v.pane(c.When), c.N, c.InGroup)
+			v.groups.TakeOffCount(c.Text, v.PaneOf(c.When), c.N, c.InGroup)
 		}
 		if v.repeats != nil {
-			v.repeats.add(c.Text, v.pane(c.When), c.N)
+			v.repeats.Add(c.Text, v.PaneOf(c.When), c.N)
 		}
 	}
 	return true
@@ -123,47 +126,47 @@ func (v *view) open(budget int64, late time.Duration) {
 	// the present one a lag ago.
 	grace := int64((late+w.Pane-1)/w.Pane) + 1
 	if v.has(hotparam.Jump) {
-		v.history = newHistory(w, grace, budget)
+		v.history = window.NewHistory(w, grace, budget)
 	}
 	if v.has(hotparam.Share) {
-		v.groups = newGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
+		v.groups = window.NewGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
 		budget -= budget / 8
 	}
 	if v.thresholds[0].rule.Overlaps() {
-		v.totals = newTotals(int64(w.Panes)+grace, budget/64)
-		v.repeats = newRepeats(int64(w.Panes)+grace, budget/64)
+		v.totals = window.NewTotals(int64(w.Panes)+grace, budget/64)
+		v.repeats = window.NewRepeats(int64(w.Panes)+grace, budget/64)
 		budget -= budget / 32
 	}
-	v.window = newWindow(w, grace, budget)
+	v.Window = window.New(w, grace, budget)
 	v.compares = v.history != nil || v.groups != nil
 	v.ranks = v.groups != nil || v.has(hotparam.Top)
 	v.least = v.thresholds[0].least()
 	for _, t := range v.thresholds {
 		v.least = min(v.least, t.least())
 	}
-	v.began, v.newest, v.closed, v.busy = never, never, never, never
+	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	v.hide(0)
 }
 
 // restart begins anew.
 func (v *view) restart() {
-	v.window = v.window.restart()
+	v.Window = v.Window.Restart()
 	if v.history != nil {
-		v.history = v.history.restart()
+		v.history = v.history.Restart()
 	}
 	if v.groups != nil {
-		v.groups = v.groups.restart()
+		v.groups = v.groups.Restart()
 	}
 	if v.totals != nil {
-		v.totals, v.repeats = v.totals.restart(), v.repeats.restart()
+		v.totals, v.repeats = v.totals.Restart(), v.repeats.Restart()
 	}
-	v.began, v.newest, v.closed, v.busy = never, never, never, never
+	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	v.hide(0)
 }
 
 // isSetBack tells whether the clock went back by more than all that is kept.
 func (v *view) isSetBack(now time.Time) bool {
-	return v.now != never && v.Index(now) <= v.now-v.ring
+	return v.Now() != ring.Never && v.Index(now) <= v.Now()-v.Kept()
 }
 
 // hide notes how much can be hidden of a key, and so from which count on one may
@@ -171,63 +174,50 @@ func (v *view) isSetBack(now time.Time) bool {
 func (v *view) hide(bound int64) {
 	v.bound = bound
 	v.level = max(1, v.least-bound)
-	v.nameFrom(v.level)
+	v.NameFrom(v.level)
 }
 
 // overlook looks at keys from the least count on only, and names those from a
 // lower one on: there are suspects enough.
 func (v *view) overlook(lowest int64) {
 	v.level = v.least
-	v.nameFrom(max(1, min(v.least, lowest)))
-}
-
-// hash is that of an entry's key.
-func (w *window) hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
-
-// atMost is the most that a key can have in the window that ends with a pane, of
-// what was not lost on the way.
-func (w *window) atMost(hash uint64, text []byte, end int64) int64 {
-	most := w.held + w.hidden.sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
-	if at := w.lookup(hash, text); at != 0 {
-		most += w.total(w.arena.unit(at), end, int64(w.Panes))
-	}
-	return most
+	v.NameFrom(max(1, min(v.least, lowest)))
 }
 
 // compare counts for what keys are compared with.
-func (v *view) compare(c *Count, pane int64) {
+func (v *view) compare(c *decode.Count, pane int64) {
 	if v.history != nil {
-		v.history.count(c)
+		v.history.Count(c)
 	}
 	if v.groups != nil {
-		v.groups.add(c.Text, pane, c.N, c.InGroup)
+		v.groups.Add(c.Text, pane, c.N, c.InGroup)
 	}
 }
 
 func (v *view) memory() int64 {
-	used := v.used()
+	used := v.Used()
 	if v.history != nil {
-		used += v.history.used()
+		used += v.history.Used()
 	}
 	if v.groups != nil {
-		used += v.groups.used()
+		used += v.groups.Used()
 	}
 	if v.totals != nil {
-		used += v.totals.used() + v.repeats.used()
+		used += v.totals.Used() + v.repeats.Used()
 	}
 	return used
 }
 
 func (v *view) tidyUp() {
-	v.tidy()
+	v.Tidy()
 	if v.history != nil {
-		v.history.tidy()
+		v.history.Tidy()
 	}
 	if v.groups != nil {
-		v.groups.sweep(v.now)
+		v.groups.Sweep(v.Now())
 	}
 	if v.totals != nil {
-		v.totals.sweep(v.now)
-		v.repeats.sweep(v.now)
+		v.totals.Sweep(v.Now())
+		v.repeats.Sweep(v.Now())
 	}
 }

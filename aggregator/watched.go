@@ -4,17 +4,18 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
 // watched is what is known of a key that is hot or suspect, besides its counts.
 type watched struct {
-	rule   *ruleWatch
-	text   string
-	hash   uint64
-	pinned bool    // no window makes room for another key with it
-	at     []int32 // its entry in each of the rule's views; -1: none
-	marks  []mark  // by threshold
-	hots   int     // marks that are hot
+	rule  *ruleWatch
+	text  string
+	hash  uint64
+	tag   window.Tag // no window makes room for another key with it
+	at    []int32    // its entry in each of the rule's views; -1: none
+	marks []mark     // by threshold
+	hots  int        // marks that are hot
 
 	since  time.Time
 	by     *threshold // the one that made the key hot, as long as it says so
@@ -43,7 +44,8 @@ type mark struct {
 }
 
 func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
-	w := &watched{rule: r, text: string(text), hash: hash, pinned: true, at: make([]int32, len(r.views)), marks: make([]mark, len(r.thresholds))}
+	w := &watched{rule: r, text: string(text), hash: hash, at: make([]int32, len(r.views)), marks: make([]mark, len(r.thresholds))}
+	w.tag = window.Tag{Pinned: true, Owner: w}
 	for i := range w.at {
 		w.at[i] = -1
 	}
@@ -58,7 +60,7 @@ func (r *ruleWatch) pin(v *view, i int32, w *watched) bool {
 	if w.at[v.number] >= 0 {
 		return true
 	}
-	if !v.watch(i, w) {
+	if !v.Tie(i, &w.tag) {
 		return false
 	}
 	w.at[v.number] = i
@@ -70,7 +72,7 @@ func (r *ruleWatch) pin(v *view, i int32, w *watched) bool {
 // unpin lets go of a key's entry in a view.
 func (r *ruleWatch) unpin(v *view, w *watched) {
 	if i := w.at[v.number]; i >= 0 {
-		v.watch(i, nil)
+		v.Tie(i, nil)
 		w.at[v.number] = -1
 		v.pinned--
 	}
@@ -84,6 +86,14 @@ func (r *ruleWatch) release(w *watched) {
 	for _, v := range r.views {
 		r.unpin(v, w)
 	}
-	w.pinned = false
+	w.tag.Pinned = false
 	delete(r.keys, w.text)
+}
+
+// watched returns the key that is tied to an entry; nil: none is.
+func (v *view) watched(i int32) *watched {
+	if t := v.Tag(i); t != nil {
+		return t.Owner.(*watched)
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 const (
@@ -149,7 +150,7 @@ func (d *detector) add(k *accuracyKey) {
 	if d.events++; d.events%1000 == 0 {
 		d.Advance(d.now)
 	}
-	d.Count(aggregator.Count{Hash: hotparam.Hash(k.raw), Text: k.raw, N: 1, When: d.now})
+	d.Count(decode.Count{Hash: hotparam.Hash(k.raw), Text: k.raw, N: 1, When: d.now})
 }
 
 func (d *detector) hot() []string { return d.published.hot }

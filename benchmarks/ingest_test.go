@@ -16,6 +16,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -31,7 +32,7 @@ const (
 func BenchmarkParse(b *testing.B) {
 	packets := packetsOf(texts("b=2&q=%d", zipf(distinct)))
 	b.Run("hotparam", func(b *testing.B) {
-		d := aggregator.NewDecoder(rules(b, "*", unreachable, nil), wire.Plain)
+		d := decode.NewDecoder(rules(b, "*", unreachable, nil), wire.Plain)
 		var sum total
 		now := time.Now()
 		ingest(b, packets, func(p []byte) { d.Packet(p, now, &sum) })
@@ -93,8 +94,8 @@ func count(b *testing.B, packets [][]byte) {
 	b.Run("hotparam", func(b *testing.B) {
 		before := heap()
 		r := rules(b, "*", hotparam.Rate{N: 9 * hotparam.MaxRate, Per: 10 * time.Second}, nil)
-		decoder := aggregator.NewDecoder(r, wire.Plain)
-		detector := aggregator.NewDetector(aggregator.DetectorConfig{Rules: r, Publisher: &published{}, Lag: aggregator.DefaultLag})
+		decoder := decode.NewDecoder(r, wire.Plain)
+		detector := aggregator.NewDetector(aggregator.DetectorConfig{Rules: r, Publisher: &published{}, Lag: decode.DefaultLag})
 		now := time.Now()
 		n := 0
 		ingest(b, packets, func(p []byte) {
@@ -202,14 +203,14 @@ func minimal(packet []byte, f func(key []byte, n int64)) {
 // total is a handler that adds up counts.
 type total int64
 
-func (t *total) Count(c aggregator.Count)                   { *t += total(c.N) }
-func (*total) Hidden(time.Time, int64)                      {}
-func (*total) Lost(time.Time)                               {}
-func (*total) Found(time.Time)                              {}
-func (*total) Missing(aggregator.Gap)                       {}
-func (*total) Spare(uint64, int, uint64, bool)              {}
-func (*total) Healed(aggregator.Count, time.Time)           {}
-func (*total) Moved(aggregator.Count, time.Time, time.Time) {}
+func (t *total) Count(c decode.Count)                   { *t += total(c.N) }
+func (*total) Hidden(time.Time, int64)                  {}
+func (*total) Lost(time.Time)                           {}
+func (*total) Found(time.Time)                          {}
+func (*total) Missing(decode.Gap)                       {}
+func (*total) Spare(uint64, int, uint64, bool)          {}
+func (*total) Healed(decode.Count, time.Time)           {}
+func (*total) Moved(decode.Count, time.Time, time.Time) {}
 
 // statsdExporter is what the daemon makes of a line, without the daemon.
 type statsdExporter struct {
@@ -248,4 +249,4 @@ func (e *statsdExporter) lines(packet []byte, f func(event.Events)) {
 
 func (*total) Held(int, int64, int64) {}
 
-func (*total) HeldBack(aggregator.HeldBack) {}
+func (*total) HeldBack(decode.HeldBack) {}

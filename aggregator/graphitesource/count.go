@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // extent is what an answer knows.
@@ -172,7 +172,7 @@ func (j *job) apply(x extent, counts []one) {
 			at = c.point
 			j.advance(at)
 		}
-		j.detector.Count(aggregator.Count{
+		j.detector.Count(decode.Count{
 			Rule: j.watches[c.entry.watch].number, Hash: c.entry.hash, Text: c.entry.text, N: c.n, When: j.when(c.point),
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // job is what is done at each poll. One goroutine uses it at a time.
@@ -63,7 +64,7 @@ func newJob(c *Config, api *client, patience time.Duration) *job {
 			keep = max(keep, w.span+j.reread)
 		}
 	}
-	j.lookback = max(keep, min(int64(aggregator.Lookback(c.Rules)/c.Step)+j.reread, int64(longestLookback/c.Step)))
+	j.lookback = max(keep, min(int64(decode.Lookback(c.Rules)/c.Step)+j.reread, int64(longestLookback/c.Step)))
 	scale := 1.0
 	if c.Rate {
 		scale = c.Step.Seconds()

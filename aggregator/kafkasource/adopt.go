@@ -21,7 +21,7 @@ const (
 
 // publish takes the partition's part of the hot set over, however long that
 // takes, and then publishes until the second context ends.
-func (w *worker) publish(ctx, publishing context.Context, publisher Publisher, adopted chan<- []hotparam.Hot) {
+func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPublisher, adopted chan<- []hotparam.Hot) {
 	log, failures, isLogged := w.source.cfg.Log, 0, false
 	for {
 		try, cancel := context.WithTimeout(ctx, adoptTimeout)

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
 )
 
@@ -185,7 +185,7 @@ func (s *Source) checkSetting(name, value string) {
 				"topic", s.cfg.Topic, "hint", change+"message.timestamp.type=LogAppendTime")
 		}
 	case "retention.ms":
-		least := 2 * aggregator.Lookback(s.cfg.Rules)
+		least := 2 * decode.Lookback(s.cfg.Rules)
 		if ms, err := strconv.ParseInt(value, 10, 64); err == nil && ms >= 0 && ms < least.Milliseconds() {
 			s.cfg.Log.Warn("the topic keeps records for less than twice the longest window: after a rebalance counts may be missing",
 				"topic", s.cfg.Topic, "retention", time.Duration(ms)*time.Millisecond, "least", least,

@@ -22,7 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 			c := Config{
 				Connection: kafka.Connection{Brokers: cluster.ListenAddrs(), Timeout: 10 * time.Second},
 				Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
-				Publisher:  func(int32) (Publisher, error) { return nil, nil },
+				Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 				Log:        slog.New(slog.NewTextHandler(&log, nil)),
 			}
 			if test.change != nil {
@@ -157,7 +157,7 @@ func TestCheckTellsReasonWhenItEnds(t *testing.T) {
 				s, err := New(Config{
 					Connection: kafka.Connection{Brokers: []string{"127.0.0.1:9092"}, TLS: &kafka.TLS{}},
 					Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
-					Publisher:  func(int32) (Publisher, error) { return nil, nil },
+					Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -188,7 +188,7 @@ func TestConfig(t *testing.T) {
 	good := Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:9092"}},
 		Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
-		Publisher:  func(int32) (Publisher, error) { return nil, nil },
+		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	}
 	s, err := New(good)
 	if err != nil {
@@ -223,7 +223,7 @@ func TestConfig(t *testing.T) {
 	}
 	jump := hotRule("j", 10, time.Minute)
 	jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, hotparam.Percent(200)
-	if got := aggregator.Lookback(&hotparam.Rules{Rules: []hotparam.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
+	if got := decode.Lookback(&hotparam.Rules{Rules: []hotparam.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
 		t.Errorf("a jump over a minute looks back %v, want its baseline, too", got)
 	}
 	if got := homes(&hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 1, time.Minute)}}, 3); fmt.Sprint(got) != "[-1]" {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Where brokers stamp records, an instance whose clock is off is counted when its records
@@ -62,11 +62,11 @@ func TestClocksOfRecords(t *testing.T) {
 				if len(off) > 0 {
 					t.Errorf("told %v", off)
 				}
-			} else if len(off) != 1 || (off[0].Behind-test.off).Abs() > aggregator.DefaultLag || off[0].Corrected == test.create {
+			} else if len(off) != 1 || (off[0].Behind-test.off).Abs() > decode.DefaultLag || off[0].Corrected == test.create {
 				t.Errorf("told %v, want %v", off, test.off)
 			}
 			newest := noon.Add(3900 * time.Millisecond) // the newest record's counts begin
-			if behind := newest.Sub(w.mark.complete); !test.create && behind > aggregator.DefaultLag {
+			if behind := newest.Sub(w.mark.complete); !test.create && behind > decode.DefaultLag {
 				t.Errorf("the partition is complete up to %v before its newest record", behind)
 			}
 		})
@@ -79,7 +79,7 @@ func TestClocksOfPartitions(t *testing.T) {
 	var workers []*worker
 	for _, behind := range []time.Duration{time.Second, -4 * time.Second, 0} {
 		w := bench(t)
-		if clocks := []aggregator.SenderClock{{Name: "b", Behind: behind}, {Name: "a", Behind: time.Second}}; behind != 0 {
+		if clocks := []decode.SenderClock{{Name: "b", Behind: behind}, {Name: "a", Behind: time.Second}}; behind != 0 {
 			w.clocks.Store(&clocks)
 		}
 		workers = append(workers, w)

@@ -11,7 +11,7 @@ import (
 // opens: the keys that are hot then, and the newest suspects. One goroutine uses
 // it.
 type gate struct {
-	to       Publisher
+	to       PartitionPublisher
 	isOpen   bool
 	whole    bool // counts are of whole windows: they may take the place of those of before
 	asked    bool // what the detector refreshes is for take

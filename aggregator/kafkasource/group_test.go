@@ -430,7 +430,7 @@ func TestSlowPartitionIsPaused(t *testing.T) {
 		free := make(chan struct{})
 		m := w.join(func(c *Config) {
 			make := c.Publisher
-			c.Publisher = func(p int32) (Publisher, error) {
+			c.Publisher = func(p int32) (PartitionPublisher, error) {
 				if p == 1 {
 					<-free
 				}
@@ -467,7 +467,7 @@ func TestRefusalEndsTheSource(t *testing.T) {
 	})
 	inWorld(t, 1, 1, func(w *world) {
 		m := w.join(func(c *Config) {
-			c.Publisher = func(int32) (Publisher, error) { return nil, errAway }
+			c.Publisher = func(int32) (PartitionPublisher, error) { return nil, errAway }
 		})
 		time.Sleep(5 * time.Second)
 		m.stop()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // instancesEvery is how often the instances are told.
@@ -19,7 +19,7 @@ const instancesEvery = time.Second
 // it, and one publisher, as they are the same in all. It names those whose clocks are
 // off.
 func (s *Source) tellInstances(ctx context.Context) {
-	clocks := aggregator.NewClockLog(s.cfg.Log)
+	clocks := decode.NewClockLog(s.cfg.Log)
 	ticker := time.NewTicker(instancesEvery)
 	defer ticker.Stop()
 	for {
@@ -51,14 +51,14 @@ func (s *Source) tellInstances(ctx context.Context) {
 		if p := lowest.publisher.Load(); p != nil {
 			(*p).Instances(all)
 		}
-		clocks.Tell(time.Now(), all, offClocks(workers))
+		clocks.Log(time.Now(), all, offClocks(workers))
 	}
 }
 
 // offClocks are the clocks that are off in any partition, by name: as far as in the
 // partition where they are most.
-func offClocks(workers []*worker) []aggregator.SenderClock {
-	worst := make(map[string]aggregator.SenderClock)
+func offClocks(workers []*worker) []decode.SenderClock {
+	worst := make(map[string]decode.SenderClock)
 	for _, w := range workers {
 		if clocks := w.clocks.Load(); clocks != nil {
 			for _, c := range *clocks {
@@ -68,7 +68,7 @@ func offClocks(workers []*worker) []aggregator.SenderClock {
 			}
 		}
 	}
-	var all []aggregator.SenderClock
+	var all []decode.SenderClock
 	for _, name := range slices.Sorted(maps.Keys(worst)) {
 		all = append(all, worst[name])
 	}

@@ -15,13 +15,13 @@ type intake struct {
 	unread  time.Time // what is unknown as it is still to be read; zero: nothing is
 }
 
-// Lost implements [aggregator.Handler].
+// Lost implements [decode.Handler].
 func (i *intake) Lost(when time.Time) {
 	i.decoder = when
 	i.Detector.Lost(i.newest())
 }
 
-// Found implements [aggregator.Handler].
+// Found implements [decode.Handler].
 func (i *intake) Found(newest time.Time) {
 	i.decoder = newest
 	i.Detector.Found(i.newest())

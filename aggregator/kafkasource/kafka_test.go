@@ -292,7 +292,7 @@ type entry struct {
 	owner int32
 }
 
-func (r *redis) publisher(partition int32) (Publisher, error) {
+func (r *redis) publisher(partition int32) (PartitionPublisher, error) {
 	return &publisher{redis: r, partition: partition}, nil
 }
 

@@ -67,7 +67,7 @@ func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *
 	if !ours {
 		m = nil
 	}
-	return w.decoder.Admits(m, all, w.partition, r.Value, arrived)
+	return w.decoder.AdmitsRecord(m, all, w.partition, r.Value, arrived)
 }
 
 // headed counts a record whose sender tells about it.

@@ -21,7 +21,7 @@ func bench(t testing.TB, rules ...hotparam.Rule) *worker {
 	s, err := New(Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}},
 		Rules:      &hotparam.Rules{Namespace: "shop", Rules: rules},
-		Publisher:  func(int32) (Publisher, error) { return nil, nil },
+		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 	s, err := New(Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}},
 		Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick(), whole}},
-		Publisher:  func(int32) (Publisher, error) { return nil, nil },
+		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	})
 	if err != nil {
 		t.Fatal(err)

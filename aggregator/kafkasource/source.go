@@ -13,13 +13,14 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Publisher is where the hot keys of one partition go. A source makes one each
+// PartitionPublisher is where the hot keys of one partition go. A source makes one each
 // time that it gets the partition, and runs it while it has it.
-type Publisher interface {
+type PartitionPublisher interface {
 	aggregator.Publisher
 	// Adopt takes the partition's part of the hot set over, so that nobody who had
 	// it before writes it any more, and returns the keys that are in it. Nothing
@@ -49,7 +50,7 @@ type Config struct {
 	Rules   *hotparam.Rules
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
-	// Canonical is [aggregator.Decoder.Canonical].
+	// Canonical is [decode.Decoder.Canonical].
 	Canonical bool
 	// Memory is how many bytes the windows of all partitions of the topic may
 	// hold; 0 is [aggregator.DefaultMemory]. Each gets the same part of it,
@@ -60,13 +61,13 @@ type Config struct {
 	// [DefaultGrace].
 	Grace time.Duration
 	// Lag is how long counts of programs that send lines alone may be on their
-	// way; 0 is [aggregator.DefaultLag].
+	// way; 0 is [decode.DefaultLag].
 	Lag time.Duration
 	// Trust is whose records are believed; nil: all. Its caps hold for each partition.
-	// [aggregator.TrustListed] is of addresses, which records have none of.
-	Trust *aggregator.Trust
+	// [decode.TrustListed] is of addresses, which records have none of.
+	Trust *decode.Trust
 	// Publisher makes the publisher of a partition.
-	Publisher func(partition int32) (Publisher, error)
+	Publisher func(partition int32) (PartitionPublisher, error)
 	// Log gets one line per event and outage; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -96,7 +97,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		value *time.Duration
 		or    time.Duration
-	}{{&c.Session, DefaultSession}, {&c.Grace, DefaultGrace}, {&c.Lag, aggregator.DefaultLag}, {&c.Connection.Timeout, 5 * time.Second}} {
+	}{{&c.Session, DefaultSession}, {&c.Grace, DefaultGrace}, {&c.Lag, decode.DefaultLag}, {&c.Connection.Timeout, 5 * time.Second}} {
 		if *d.value == 0 {
 			*d.value = d.or
 		}
@@ -135,7 +136,7 @@ func (c *Config) validate() error {
 		if err := t.Validate(); err != nil {
 			return fmt.Errorf("kafka source: Config.%w", err)
 		}
-		if t.Mode == aggregator.TrustListed {
+		if t.Mode == decode.TrustListed {
 			return errors.New("kafka source: Config.Trust is TrustListed: records have no addresses, want TrustAll or TrustSigned")
 		}
 	}
@@ -183,7 +184,7 @@ func New(c Config) (*Source, error) {
 	}
 	return &Source{
 		cfg:      c,
-		lookback: aggregator.Lookback(c.Rules) + c.Grace + c.Session + outageSpan,
+		lookback: decode.Lookback(c.Rules) + c.Grace + c.Session + outageSpan,
 		workers:  make(map[int32]*worker),
 		ended:    make(map[int32]*worker),
 		running:  make(map[*worker]struct{}),

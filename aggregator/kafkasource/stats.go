@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // counters are those of a source.
@@ -24,7 +25,7 @@ type counters struct {
 type Stats struct {
 	// Decoder and Detector are the sums over the partitions; the counters among
 	// them over those that it had before, too.
-	Decoder  aggregator.DecoderStats
+	Decoder  decode.Stats
 	Detector aggregator.DetectorStats
 
 	Records    int64 // read, in all
@@ -96,13 +97,13 @@ type report struct {
 	moved            time.Time // when that last went on
 	read             time.Time // all that was in the partition then has come
 	covered, adopted bool
-	decoder          aggregator.DecoderStats
+	decoder          decode.Stats
 	detector         aggregator.DetectorStats
 }
 
 // pastStats are those of partitions that we do not have any longer.
 type pastStats struct {
-	decoder  aggregator.DecoderStats
+	decoder  decode.Stats
 	detector aggregator.DetectorStats
 }
 
@@ -121,7 +122,7 @@ func (s *Source) retire(w *worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.running, w)
-	r.decoder.Senders, r.decoder.Late, r.decoder.Off = 0, aggregator.LateSenders{}, aggregator.OffClocks{}
+	r.decoder.Senders, r.decoder.Late, r.decoder.Off = 0, decode.LateSenders{}, decode.OffClocks{}
 	s.past.decoder.Merge(&r.decoder)
 	s.past.detector.Merge(&aggregator.DetectorStats{Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -37,21 +37,21 @@ func TestSignedRecords(t *testing.T) {
 		record  *kgo.Record
 		twice   bool
 		hot     bool
-		refused []aggregator.Refusal
+		refused []decode.Refusal
 	}{
 		{"signed", signed(trustKey, head(1, at), at, 0, many), false, true, nil},
-		{"twice", signed(trustKey, head(1, at), at, 0, line("q=1", 60)), true, false, []aggregator.Refusal{aggregator.RefusedReplay}},
-		{"lines alone", &kgo.Record{Value: []byte(many)}, false, false, []aggregator.Refusal{aggregator.RefusedUnsigned}},
-		{"headers alone", headed(head(1, at), 0, many), false, false, []aggregator.Refusal{aggregator.RefusedUnsigned}},
-		{"by another key", signed([]byte(strings.Repeat("k", 32)), head(1, at), at, 0, many), false, false, []aggregator.Refusal{aggregator.RefusedMAC}},
-		{"another value", changed, false, false, []aggregator.Refusal{aggregator.RefusedMAC}},
-		{"of another partition", signed(trustKey, head(1, at), at, 1, many), false, false, []aggregator.Refusal{aggregator.RefusedMAC}},
-		{"sent long ago", signed(trustKey, head(1, at), at.Add(-31*time.Second), 0, many), false, false, []aggregator.Refusal{aggregator.RefusedTime}},
-		{"an old one, stamped by who sends it again", stampedBySender, false, false, []aggregator.Refusal{aggregator.RefusedTime}},
+		{"twice", signed(trustKey, head(1, at), at, 0, line("q=1", 60)), true, false, []decode.Refusal{decode.RefusedReplay}},
+		{"lines alone", &kgo.Record{Value: []byte(many)}, false, false, []decode.Refusal{decode.RefusedUnsigned}},
+		{"headers alone", headed(head(1, at), 0, many), false, false, []decode.Refusal{decode.RefusedUnsigned}},
+		{"by another key", signed([]byte(strings.Repeat("k", 32)), head(1, at), at, 0, many), false, false, []decode.Refusal{decode.RefusedMAC}},
+		{"another value", changed, false, false, []decode.Refusal{decode.RefusedMAC}},
+		{"of another partition", signed(trustKey, head(1, at), at, 1, many), false, false, []decode.Refusal{decode.RefusedMAC}},
+		{"sent long ago", signed(trustKey, head(1, at), at.Add(-31*time.Second), 0, many), false, false, []decode.Refusal{decode.RefusedTime}},
+		{"an old one, stamped by who sends it again", stampedBySender, false, false, []decode.Refusal{decode.RefusedTime}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := bench(t)
-			w.decoder.Believe(&aggregator.Trust{Mode: aggregator.TrustSigned, Keys: [][]byte{trustKey}})
+			w.decoder.Believe(&decode.Trust{Mode: decode.TrustSigned, Keys: [][]byte{trustKey}})
 			r := test.record
 			if r.Timestamp.IsZero() {
 				stamped(r, 0, at)
@@ -62,7 +62,7 @@ func TestSignedRecords(t *testing.T) {
 				w.record(r, 0, at)
 			}
 			w.turn(at.Add(20 * time.Millisecond))
-			var want [aggregator.Refusals]int64
+			var want [decode.Refusals]int64
 			for _, why := range test.refused {
 				want[why]++
 			}
@@ -85,13 +85,13 @@ func TestSignedRecords(t *testing.T) {
 func TestTrustOfASource(t *testing.T) {
 	c := Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}}, Rules: bench(t).source.cfg.Rules,
-		Publisher: func(int32) (Publisher, error) { return nil, nil },
+		Publisher: func(int32) (PartitionPublisher, error) { return nil, nil },
 	}
-	for want, trust := range map[string]*aggregator.Trust{
-		"Keys is missing": {Mode: aggregator.TrustSigned}, "no addresses": {Mode: aggregator.TrustListed},
+	for want, trust := range map[string]*decode.Trust{
+		"Keys is missing": {Mode: decode.TrustSigned}, "no addresses": {Mode: decode.TrustListed},
 	} {
 		c.Trust = trust
-		if trust.Mode == aggregator.TrustListed {
+		if trust.Mode == decode.TrustListed {
 			trust.Senders = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 		}
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {

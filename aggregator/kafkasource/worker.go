@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -28,7 +29,7 @@ type worker struct {
 	isLost   atomic.Bool   // out of the group: the partition is not read
 	drain    atomic.Bool   // what is queued is worked off at the end
 	done     chan struct{} // closed when all is over
-	decoder  *aggregator.Decoder
+	decoder  *decode.Decoder
 	detector *aggregator.Detector
 	in       *intake
 	gate     *gate
@@ -48,10 +49,10 @@ type worker struct {
 	report    report
 	shown     atomic.Pointer[report]
 	toldAt    atomic.Int64                         // when the leader last told its end, in nanoseconds since the Unix epoch
-	publisher atomic.Pointer[Publisher]            // once it has the partition's part
+	publisher atomic.Pointer[PartitionPublisher]   // once it has the partition's part
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
-	clocks    atomic.Pointer[[]aggregator.SenderClock] // of these that are off
+	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
 }
 
 // batch is what one fetch brought of a partition.
@@ -116,11 +117,11 @@ func (w *worker) end(drain bool) {
 }
 
 // open makes what the worker needs in a topic of n partitions.
-func (w *worker) open(n int, publisher Publisher) {
+func (w *worker) open(n int, publisher PartitionPublisher) {
 	c := &w.source.cfg
 	w.parts = n
 	w.gate = &gate{to: publisher}
-	w.decoder = aggregator.NewDecoder(c.Rules, c.Encoding)
+	w.decoder = decode.NewDecoder(c.Rules, c.Encoding)
 	w.decoder.Canonical = c.Canonical
 	w.decoder.Believe(c.Trust)
 	windows, accounts := aggregator.SplitMemory(c.Memory)
@@ -149,7 +150,7 @@ func homes(rules *hotparam.Rules, n int) []int {
 	return all
 }
 
-func (w *worker) run(ctx context.Context, publisher Publisher) {
+func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
 	adopted, published := make(chan []hotparam.Hot, 1), make(chan struct{})
 	go func() {

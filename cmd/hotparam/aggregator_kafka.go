@@ -57,7 +57,7 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
 		Member: set.file.Aggregator.Name,
 		Rules:  rules, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
-		Publisher: func(partition int32) (kafkasource.Publisher, error) { return p.publishers.of(partition) },
+		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) { return p.publishers.of(partition) },
 		Trust:     trust,
 		Log:       set.log,
 	})

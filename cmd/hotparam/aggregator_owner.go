@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -94,7 +94,7 @@ func placesWords(stats *hotkeys.PublisherStats) string {
 }
 
 // lateWords names the instance whose counts arrive latest, or is empty if none are late.
-func lateWords(stats *aggregator.DecoderStats) string {
+func lateWords(stats *decode.Stats) string {
 	late := &stats.Late
 	if late.N == 0 {
 		return ""
@@ -104,7 +104,7 @@ func lateWords(stats *aggregator.DecoderStats) string {
 }
 
 // clockWords names the instance whose clock is off by most, or is empty if all are right.
-func clockWords(stats *aggregator.DecoderStats) string {
+func clockWords(stats *decode.Stats) string {
 	off := &stats.Off
 	if off.N == 0 {
 		return ""

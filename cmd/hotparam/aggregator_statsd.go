@@ -7,14 +7,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // statsdPipeline is our own StatsD listener, with one publisher.
 type statsdPipeline struct {
 	owner
-	agg *aggregator.Aggregator
+	agg *statsdsource.Source
 }
 
 func newStatsDPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*statsdPipeline, error) {
@@ -27,7 +27,7 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 		return nil, err
 	}
 	conf := set.file.Aggregator
-	agg, err := aggregator.New(ctx, aggregator.Config{
+	agg, err := statsdsource.New(ctx, statsdsource.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
 		Trust: trust, Log: set.log,
 	})

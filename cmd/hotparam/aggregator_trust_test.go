@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
@@ -19,8 +19,8 @@ const signingKey = "0123456789abcdef0123456789abcdef"
 
 // The defaults of the file are those of the library.
 func TestCapsAgree(t *testing.T) {
-	c, want := config.Caps{}.WithDefaults(), aggregator.DefaultCaps
-	if got := (aggregator.Caps{Counts: c.Counts, Keys: c.Keys, Names: c.Names, NewNames: c.NewNames}); got != want {
+	c, want := config.Caps{}.WithDefaults(), decode.DefaultCaps
+	if got := (decode.Caps{Counts: c.Counts, Keys: c.Keys, Names: c.Names, NewNames: c.NewNames}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

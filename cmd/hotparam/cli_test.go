@@ -181,14 +181,14 @@ func TestVersion(t *testing.T) {
 	r = hotparamCommand(t, "version", "--json")
 	r.exits(t, exitOK)
 	var v versionInfo
-	decode(t, r.out, &v)
+	decodeJSON(t, r.out, &v)
 	if v.Go == "" || v.Platform == "" || v.Version == "" {
 		t.Errorf("version --json: %+v, want all of version, go and platform", v)
 	}
 }
 
 // decode reads one JSON value, behind which nothing stands.
-func decode(t *testing.T, text string, into any) {
+func decodeJSON(t *testing.T, text string, into any) {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()

@@ -79,7 +79,7 @@ func TestList(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--json")
 		r.exits(t, exitOK)
 		var keys []listed
-		decode(t, r.out, &keys)
+		decodeJSON(t, r.out, &keys)
 		if len(keys) != 2 {
 			t.Fatalf("%d keys, want 2:\n%s", len(keys), r.out)
 		}
@@ -121,7 +121,7 @@ func TestList(t *testing.T) {
 		r = hotparamCommand(t, "list", "--namespace", "shop", "--suspects", "--json")
 		r.exits(t, exitOK)
 		var suspects []listedSuspect
-		if decode(t, r.out, &suspects); len(suspects) != 1 || suspects[0] != (listedSuspect{"GET /browse/?q=y", "watch", 150}) {
+		if decodeJSON(t, r.out, &suspects); len(suspects) != 1 || suspects[0] != (listedSuspect{"GET /browse/?q=y", "watch", 150}) {
 			t.Errorf("got %+v", suspects)
 		}
 	})
@@ -134,7 +134,7 @@ func TestList(t *testing.T) {
 		r = hotparamCommand(t, "list", "--namespace", "shop", "--instances", "--json")
 		r.exits(t, exitOK)
 		var instances []listedInstance
-		if decode(t, r.out, &instances); len(instances) != 2 || instances[1].Name != "api-2" || time.Since(instances[1].Heard) > 10*time.Second {
+		if decodeJSON(t, r.out, &instances); len(instances) != 2 || instances[1].Name != "api-2" || time.Since(instances[1].Heard) > 10*time.Second {
 			t.Errorf("got %+v", instances)
 		}
 	})

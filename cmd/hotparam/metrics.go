@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
@@ -97,7 +98,7 @@ func newDecoderDescs(source, unit string) decoderDescs {
 	}
 }
 
-func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
+func (c *decoderDescs) collect(s samples, d *decode.Stats) {
 	s.counter(c.units, d.Packets)
 	s.counter(c.lines, d.Lines)
 	s.counter(c.counts, d.Counts)
@@ -118,7 +119,7 @@ func (c *decoderDescs) collect(s samples, d *aggregator.DecoderStats) {
 	s.counter(c.heldBack, d.HeldBack)
 	s.counter(c.written, d.Uncanonical)
 	s.counter(c.samples, d.Samples)
-	for why := range aggregator.Refusal(aggregator.Refusals) {
+	for why := range decode.Refusal(decode.Refusals) {
 		s.counter(c.refused, d.Refused[why], why.String())
 	}
 	s.gauge(c.senders, float64(d.Senders))

@@ -1,6 +1,8 @@
 package main
 
-import "github.com/hotparam/hotparam/aggregator"
+import (
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
+)
 
 var (
 	statsdDescs = newDecoderDescs("statsd", "packets")
@@ -18,7 +20,7 @@ var (
 )
 
 // statsd gives the figures of our own listener.
-func (s samples) statsd(a *aggregator.Stats) {
+func (s samples) statsd(a *statsdsource.Stats) {
 	statsdDescs.collect(s, &a.Decoder)
 	s.counter(statsdEventsDesc, a.Decoder.Events)
 	l := &a.Listener

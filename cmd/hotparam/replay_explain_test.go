@@ -46,7 +46,7 @@ func TestReplayExplain(t *testing.T) {
 		r := hotparamCommand(t, append(flags, "--json", "--explain", "GET /search?q=phone", log)...)
 		r.exits(t, exitOK)
 		var x replay.Explanation
-		decode(t, r.out, &x)
+		decodeJSON(t, r.out, &x)
 		if x.Event != "explanation" || x.Counted != 50 || x.Hot != 1 || len(x.Thresholds) != 1 || len(x.Thresholds[0].Panes) != 50 {
 			t.Errorf("%+v", x)
 		}
@@ -78,7 +78,7 @@ func TestReplayWhatIf(t *testing.T) {
 				keys[d.Rule+" "+d.Key] = d
 				continue
 			}
-			decode(t, line, &sum)
+			decodeJSON(t, line, &sum)
 		}
 		if sum.Event != "summary" || sum.Requests != 55 || sum.Changed != len(keys) || sum.Before.Hot != 1 || sum.After.Hot != 2 {
 			t.Errorf("summary %+v", sum)

@@ -47,10 +47,10 @@ func TestReplay(t *testing.T) {
 			case summary.Event != "":
 				t.Errorf("%q comes behind the summary", line)
 			case kind.Event == "summary":
-				decode(t, line, &summary)
+				decodeJSON(t, line, &summary)
 			case kind.Event == "hot":
 				hot = append(hot, replay.Event{})
-				decode(t, line, &hot[len(hot)-1])
+				decodeJSON(t, line, &hot[len(hot)-1])
 			}
 		}
 		// The tenth request within a second is that of 0.9 s.

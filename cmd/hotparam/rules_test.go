@@ -43,7 +43,7 @@ func TestLint(t *testing.T) {
 			t.Errorf("exit code %d, stderr %q, want %d and none", r.code, r.err, exitConfig)
 		}
 		var problems config.Problems
-		decode(t, r.out, &problems)
+		decodeJSON(t, r.out, &problems)
 		if len(problems) != 1 || problems[0].File != bad || problems[0].Line != 3 || problems[0].Column == 0 ||
 			!strings.Contains(problems[0].Message, "hot.rate") {
 			t.Errorf("problems: %+v, want hot.rate in line 3", problems)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -82,8 +83,8 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 		return DetectResult{}, err
 	}
 	defer close()
-	exact, lines := newReference(window), aggregator.NewDecoder(c.Rules, wire.Plain)
-	d := &detection{decoder: aggregator.NewDecoder(c.Rules, wire.Plain), hot: make(map[string]struct{}), judging: newJudging(exact, &c.Rules.Rules[0].Hot[0])}
+	exact, lines := newReference(window), decode.NewDecoder(c.Rules, wire.Plain)
+	d := &detection{decoder: decode.NewDecoder(c.Rules, wire.Plain), hot: make(map[string]struct{}), judging: newJudging(exact, &c.Rules.Rules[0].Hot[0])}
 	d.detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: c.Rules, Publisher: d, Memory: c.Memory})
 
 	result := DetectResult{Threshold: threshold.N}
@@ -187,7 +188,7 @@ func nearBucket(buckets []Near, multiple float64) *Near {
 
 // detection is what is measured, and the publisher that it tells.
 type detection struct {
-	decoder  *aggregator.Decoder
+	decoder  *decode.Decoder
 	detector *aggregator.Detector
 	hot      map[string]struct{}
 	advanced time.Time

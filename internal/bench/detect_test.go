@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 func detect(t *testing.T, memory int64, threshold int64, g Generate) DetectResult {
@@ -72,7 +72,7 @@ func TestJudgingFindsWhatIsWrong(t *testing.T) {
 	} {
 		exact := newReference(th.Window())
 		for range 9 {
-			exact.Count(aggregator.Count{Text: []byte("k"), N: 1, When: start})
+			exact.Count(decode.Count{Text: []byte("k"), N: 1, When: start})
 		}
 		j := newJudging(exact, &th)
 		j.hot["k"] = start

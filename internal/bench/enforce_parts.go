@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
@@ -48,7 +48,7 @@ func runAggregator(ctx context.Context, l *link) (err error) {
 	if err != nil {
 		return err
 	}
-	a, err := aggregator.New(ctx, aggregator.Config{Rules: c.rules(), Publisher: publisher, Listen: []string{"127.0.0.1:0"}})
+	a, err := statsdsource.New(ctx, statsdsource.Config{Rules: c.rules(), Publisher: publisher, Listen: []string{"127.0.0.1:0"}})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 )
 
 // Kinds of receiver.
@@ -81,11 +82,11 @@ func (l *link) sendReading(r receiver) error {
 
 // whole is the aggregator as the daemon runs it, with a publisher that keeps
 // nothing: no key reaches the threshold.
-type whole struct{ *aggregator.Aggregator }
+type whole struct{ *statsdsource.Source }
 
 func newWhole(ctx context.Context) (whole, error) {
-	a, err := aggregator.New(ctx, aggregator.Config{
-		Trust: &aggregator.Trust{Caps: aggregator.DefaultCaps}, // as the daemon
+	a, err := statsdsource.New(ctx, statsdsource.Config{
+		Trust: &decode.Trust{Caps: decode.DefaultCaps}, // as the daemon
 		Rules: lineRules(hotparam.NewThreshold(unreachable)), Publisher: nobody{}, Listen: []string{"127.0.0.1:0"},
 	})
 	return whole{a}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -33,7 +34,7 @@ type pipelineSource interface {
 	// ready returns the address to send to, if there is one, when what is sent will
 	// be counted.
 	ready(ctx context.Context) (string, error)
-	stats() aggregator.Stats
+	stats() statsdsource.Stats
 	// loops are to be run.
 	loops() []func(context.Context) error
 }
@@ -138,7 +139,7 @@ func others(hot []hotparam.Hot) []hotparam.Hot {
 
 // statsdSource is the aggregator over UDP.
 type statsdSource struct {
-	aggregator *aggregator.Aggregator
+	aggregator *statsdsource.Source
 	publisher  *hotkeys.Publisher
 }
 
@@ -147,7 +148,7 @@ func (c *pipelineConfig) statsdSource(ctx context.Context, client redis.Universa
 	if err != nil {
 		return nil, err
 	}
-	a, err := aggregator.New(ctx, aggregator.Config{
+	a, err := statsdsource.New(ctx, statsdsource.Config{
 		Rules: c.rules(true), Publisher: &probed{Publisher: publisher, probes: seen}, Listen: []string{"127.0.0.1:0"},
 	})
 	return &statsdSource{a, publisher}, err
@@ -156,7 +157,7 @@ func (c *pipelineConfig) statsdSource(ctx context.Context, client redis.Universa
 func (s *statsdSource) ready(context.Context) (string, error) {
 	return s.aggregator.Addr().String(), nil
 }
-func (s *statsdSource) stats() aggregator.Stats { return s.aggregator.Stats() }
+func (s *statsdSource) stats() statsdsource.Stats { return s.aggregator.Stats() }
 
 func (s *statsdSource) loops() []func(context.Context) error {
 	return []func(context.Context) error{s.aggregator.Run, s.publisher.Run}

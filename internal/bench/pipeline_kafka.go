@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
@@ -31,7 +31,7 @@ func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes)
 		Topic:      c.Topic,
 		Group:      c.Topic,
 		Rules:      c.rules(true),
-		Publisher: func(partition int32) (kafkasource.Publisher, error) {
+		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) {
 			publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{
 				Namespace: c.Namespace, Owner: fmt.Sprintf("kafka-%d", partition),
 			})
@@ -72,9 +72,9 @@ func (s *kafkaSource) ready(ctx context.Context) (string, error) {
 	}
 }
 
-func (s *kafkaSource) stats() aggregator.Stats {
+func (s *kafkaSource) stats() statsdsource.Stats {
 	all := s.Source.Stats()
-	return aggregator.Stats{Decoder: all.Decoder, Detector: all.Detector}
+	return statsdsource.Stats{Decoder: all.Decoder, Detector: all.Detector}
 }
 
 func (s *kafkaSource) loops() []func(context.Context) error {

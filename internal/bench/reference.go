@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // reference counts every key in every window, exactly, without a bound on memory:
@@ -27,8 +27,8 @@ func newReference(w hotparam.Window) *reference {
 	return &reference{pane: int64(w.Pane), panes: w.Panes, ids: make(map[string]int32)}
 }
 
-// Count implements [aggregator.Handler]. Times must not go back.
-func (r *reference) Count(c aggregator.Count) {
+// Count implements [decode.Handler]. Times must not go back.
+func (r *reference) Count(c decode.Count) {
 	pane := c.When.UnixNano() / r.pane
 	id, ok := r.ids[string(c.Text)]
 	if !ok {
@@ -67,29 +67,29 @@ func (r *reference) count(text string, pane int64) (sum int64) {
 	return sum
 }
 
-// Hidden implements [aggregator.Handler].
+// Hidden implements [decode.Handler].
 func (*reference) Hidden(time.Time, int64) {}
 
-// Held implements [aggregator.Handler].
+// Held implements [decode.Handler].
 func (*reference) Held(int, int64, int64) {}
 
-// HeldBack implements [aggregator.Handler].
-func (*reference) HeldBack(aggregator.HeldBack) {}
+// HeldBack implements [decode.Handler].
+func (*reference) HeldBack(decode.HeldBack) {}
 
-// Lost implements [aggregator.Handler].
+// Lost implements [decode.Handler].
 func (*reference) Lost(time.Time) {}
 
-// Found implements [aggregator.Handler].
+// Found implements [decode.Handler].
 func (*reference) Found(time.Time) {}
 
-// Missing implements [aggregator.Handler].
-func (*reference) Missing(aggregator.Gap) {}
+// Missing implements [decode.Handler].
+func (*reference) Missing(decode.Gap) {}
 
-// Spare implements [aggregator.Handler].
+// Spare implements [decode.Handler].
 func (*reference) Spare(uint64, int, uint64, bool) {}
 
-// Healed implements [aggregator.Handler].
-func (*reference) Healed(aggregator.Count, time.Time) {}
+// Healed implements [decode.Handler].
+func (*reference) Healed(decode.Count, time.Time) {}
 
-// Moved implements [aggregator.Handler].
-func (*reference) Moved(aggregator.Count, time.Time, time.Time) {}
+// Moved implements [decode.Handler].
+func (*reference) Moved(decode.Count, time.Time, time.Time) {}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // The peak of each key is what counting all events over again for each event says.
@@ -33,7 +33,7 @@ func TestReferenceIsExact(t *testing.T) {
 		r := newReference(w)
 		peaks := make(map[string]int64)
 		for i, e := range events {
-			r.Count(aggregator.Count{Text: []byte(e.key), N: e.n, When: w.Start(e.pane).Add(w.Pane / 2)})
+			r.Count(decode.Count{Text: []byte(e.key), N: e.n, When: w.Start(e.pane).Add(w.Pane / 2)})
 			sum := int64(0)
 			for _, before := range events[:i+1] {
 				if before.key == e.key && before.pane > e.pane-int64(w.Panes) {

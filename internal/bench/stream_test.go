@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/exact"
@@ -21,8 +21,8 @@ import (
 )
 
 // drain reads a stream and checks each batch.
-func drain(t *rapid.T, source stream, w hotparam.Window, rules *hotparam.Rules) (counts []aggregator.Count) {
-	d := aggregator.NewDecoder(rules, wire.Plain)
+func drain(t *rapid.T, source stream, w hotparam.Window, rules *hotparam.Rules) (counts []decode.Count) {
+	d := decode.NewDecoder(rules, wire.Plain)
 	last := time.Time{}
 	for b := new(batch); ; {
 		b.reset()
@@ -64,10 +64,10 @@ func drain(t *rapid.T, source stream, w hotparam.Window, rules *hotparam.Rules) 
 // gathered keeps counts.
 type gathered struct {
 	reference
-	counts []aggregator.Count
+	counts []decode.Count
 }
 
-func (g *gathered) Count(c aggregator.Count) {
+func (g *gathered) Count(c decode.Count) {
 	c.Text = slices.Clone(c.Text)
 	g.counts = append(g.counts, c)
 }
@@ -81,7 +81,7 @@ func TestGeneratedStream(t *testing.T) {
 		}
 		c := DetectConfig{Rules: LineRules(hotparam.Rate{N: 5, Per: window}), Generate: &g}
 		w := hotparam.NewWindow(window)
-		read := func() []aggregator.Count {
+		read := func() []decode.Count {
 			source, closeStream, err := c.stream(t.Context(), w)
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func TestGeneratedStream(t *testing.T) {
 		if first, last := counts[0].When, counts[len(counts)-1].When; first.UnixNano() != streamStart || !last.Before(end) {
 			t.Fatalf("from %v to %v", first, last)
 		}
-		if !slices.EqualFunc(counts, read(), func(a, b aggregator.Count) bool {
+		if !slices.EqualFunc(counts, read(), func(a, b decode.Count) bool {
 			return string(a.Text) == string(b.Text) && a.When.Equal(b.When)
 		}) {
 			t.Fatal("the same seed gives another stream")

@@ -3,11 +3,11 @@ package claims
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Count implements [aggregator.Handler]; it spreads counts as the daemon does.
-func (r *run) Count(c aggregator.Count) {
+// Count implements [decode.Handler]; it spreads counts as the daemon does.
+func (r *run) Count(c decode.Count) {
 	r.counted += c.N
 	key, ok := r.stream.ID(c.Text)
 	if !ok {
@@ -40,61 +40,61 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Hidden implements [aggregator.Handler].
+// Hidden implements [decode.Handler].
 func (r *run) Hidden(when time.Time, n int64) {
 	for _, d := range r.parts {
 		d.Hidden(when, n)
 	}
 }
 
-// Held implements [aggregator.Handler].
+// Held implements [decode.Handler].
 func (r *run) Held(rule int, bound, untold int64) {
 	for _, d := range r.parts {
 		d.Held(rule, bound, untold)
 	}
 }
 
-// HeldBack implements [aggregator.Handler].
-func (r *run) HeldBack(aggregator.HeldBack) {} // of rules with a share
+// HeldBack implements [decode.Handler].
+func (r *run) HeldBack(decode.HeldBack) {} // of rules with a share
 
-// Lost implements [aggregator.Handler].
+// Lost implements [decode.Handler].
 func (r *run) Lost(when time.Time) {
 	for _, d := range r.parts {
 		d.Lost(when)
 	}
 }
 
-// Found implements [aggregator.Handler].
+// Found implements [decode.Handler].
 func (r *run) Found(newest time.Time) {
 	for _, d := range r.parts {
 		d.Found(newest)
 	}
 }
 
-// Missing implements [aggregator.Handler].
-func (r *run) Missing(g aggregator.Gap) {
+// Missing implements [decode.Handler].
+func (r *run) Missing(g decode.Gap) {
 	for _, d := range r.parts {
 		d.Missing(g)
 	}
 }
 
-// Spare implements [aggregator.Handler].
+// Spare implements [decode.Handler].
 func (r *run) Spare(gap uint64, rule int, hash uint64, known bool) {
 	if key, ok := r.keys[hash]; ok { // else nothing was counted of it
 		r.parts[r.part(key)].Spare(gap, rule, r.hash(key, anyRule), known)
 	}
 }
 
-// Healed implements [aggregator.Handler].
-func (r *run) Healed(c aggregator.Count, until time.Time) {
+// Healed implements [decode.Handler].
+func (r *run) Healed(c decode.Count, until time.Time) {
 	if key, ok := r.stream.ID(c.Text); ok {
 		c.Hash = r.hash(key, anyRule)
 		r.parts[r.part(key)].Healed(c, until)
 	}
 }
 
-// Moved implements [aggregator.Handler].
-func (r *run) Moved(c aggregator.Count, from, to time.Time) {
+// Moved implements [decode.Handler].
+func (r *run) Moved(c decode.Count, from, to time.Time) {
 	if key, ok := r.stream.ID(c.Text); ok {
 		c.Hash = r.hash(key, anyRule)
 		r.parts[r.part(key)].Moved(c, from, to)

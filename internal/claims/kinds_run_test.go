@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
@@ -92,7 +93,7 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 type kinds struct {
 	KindsCase
 	collectors []*collector.Collector
-	decoder    *aggregator.Decoder
+	decoder    *decode.Decoder
 	detector   *aggregator.Detector
 	counters   []*exact.Counter
 	members    [][]byte
@@ -140,7 +141,7 @@ func newKinds(c KindsCase) (*kinds, error) {
 		}
 		k.collectors = append(k.collectors, one)
 	}
-	k.decoder = aggregator.NewDecoder(rules, wire.Plain)
+	k.decoder = decode.NewDecoder(rules, wire.Plain)
 	k.detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: rules, Publisher: k, Grace: grace, Lag: lag})
 	return k, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/wire"
@@ -21,7 +22,7 @@ type run struct {
 	net        *network
 	clocks     *clocks
 	collectors []*collector.Collector
-	decoder    *aggregator.Decoder
+	decoder    *decode.Decoder
 	parts      []*aggregator.Detector
 
 	keys map[uint64]int32 // that were counted, by hotparam.Hash of their texts
@@ -105,7 +106,7 @@ func (r *run) assemble() (err error) {
 		r.collectors = append(r.collectors, col)
 	}
 	r.lines = make([]int64, r.Instances)
-	r.decoder = aggregator.NewDecoder(rules, wire.Plain)
+	r.decoder = decode.NewDecoder(rules, wire.Plain)
 	for part := range r.Parts {
 		text := r.watched(part)
 		r.parts = append(r.parts, aggregator.NewDetector(aggregator.DetectorConfig{
@@ -265,5 +266,5 @@ func (r *run) advance(now int64) {
 	r.judge.close()
 }
 
-var _ aggregator.Handler = (*run)(nil)
+var _ decode.Handler = (*run)(nil)
 var _ aggregator.Publisher = (*judge)(nil)

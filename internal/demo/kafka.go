@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
@@ -59,7 +59,7 @@ func (k *kafka) connection() kafkaconn.Connection {
 }
 
 // publisher makes that of a partition.
-func (k *kafka) publisher(partition int32) (kafkasource.Publisher, error) {
+func (k *kafka) publisher(partition int32) (kafkasource.PartitionPublisher, error) {
 	c := publisherConfig(k.log)
 	c.Owner = fmt.Sprintf("kafka-%d", partition)
 	p, err := hotkeys.NewPublisher(k.client, c)
@@ -100,9 +100,9 @@ func (k *kafka) stages() []func(context.Context) error {
 	return []func(context.Context) error{k.source.Run}
 }
 
-func (k *kafka) stats() aggregator.Stats {
+func (k *kafka) stats() statsdsource.Stats {
 	s := k.source.Stats()
-	return aggregator.Stats{Decoder: s.Decoder, Detector: s.Detector}
+	return statsdsource.Stats{Decoder: s.Decoder, Detector: s.Detector}
 }
 
 func (k *kafka) overflow() (n int64) {

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
@@ -24,7 +24,7 @@ type transport interface {
 	sink(ctx context.Context, instance string) (collector.Sink, error)
 	// stages are to be run, and end one after the other.
 	stages() []func(context.Context) error
-	stats() aggregator.Stats
+	stats() statsdsource.Stats
 	// overflow is how many hot keys found no room in Redis.
 	overflow() int64
 	// over says what it is, and where.
@@ -47,7 +47,7 @@ func newTransport(ctx context.Context, name string, rules *hotparam.Rules, redis
 type statsd struct {
 	rules      *hotparam.Rules
 	publisher  *hotkeys.Publisher
-	aggregator *aggregator.Aggregator
+	aggregator *statsdsource.Source
 }
 
 func newStatsD(ctx context.Context, rules *hotparam.Rules, redis *redisServer, log *slog.Logger) (_ *statsd, err error) {
@@ -59,7 +59,7 @@ func newStatsD(ctx context.Context, rules *hotparam.Rules, redis *redisServer, l
 	if s.publisher, err = hotkeys.NewPublisher(client, publisherConfig(log)); err != nil {
 		return nil, err
 	}
-	s.aggregator, err = aggregator.New(ctx, aggregator.Config{Rules: rules, Publisher: s.publisher, Listen: []string{"127.0.0.1:0"}})
+	s.aggregator, err = statsdsource.New(ctx, statsdsource.Config{Rules: rules, Publisher: s.publisher, Listen: []string{"127.0.0.1:0"}})
 	return s, err
 }
 
@@ -79,7 +79,7 @@ func (s *statsd) stages() []func(context.Context) error {
 	return []func(context.Context) error{s.aggregator.Run, s.publisher.Run}
 }
 
-func (s *statsd) stats() aggregator.Stats { return s.aggregator.Stats() }
-func (s *statsd) overflow() int64         { return int64(s.publisher.Stats().Overflow) }
-func (s *statsd) over() string            { return "StatsD lines over UDP, to " + s.aggregator.Addr().String() }
-func (s *statsd) close()                  {}
+func (s *statsd) stats() statsdsource.Stats { return s.aggregator.Stats() }
+func (s *statsd) overflow() int64           { return int64(s.publisher.Stats().Overflow) }
+func (s *statsd) over() string              { return "StatsD lines over UDP, to " + s.aggregator.Addr().String() }
+func (s *statsd) close()                    {}

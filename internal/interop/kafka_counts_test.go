@@ -55,7 +55,7 @@ func runSource(t *testing.T, k *testenv.KafkaCluster, hot *hotSet) {
 	source, err := kafkasource.New(kafkasource.Config{
 		Connection: kafka.Connection{Brokers: k.Addrs()},
 		Rules:      file.Rules,
-		Publisher:  func(int32) (kafkasource.Publisher, error) { return hot, nil },
+		Publisher:  func(int32) (kafkasource.PartitionPublisher, error) { return hot, nil },
 	})
 	if err != nil {
 		t.Fatal(err)

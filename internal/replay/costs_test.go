@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
@@ -29,7 +30,7 @@ type cost struct {
 // pipeline is what a replay is without a guard: costs go through collector, lines, decoder
 // and detector. An access log does not tell them all.
 type pipeline struct {
-	decoder  *aggregator.Decoder
+	decoder  *decode.Decoder
 	detector *aggregator.Detector
 	now      time.Time
 	events   []exact.Event
@@ -119,7 +120,7 @@ func TestCostsOfAllKinds(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, file.String())
 		}
-		p := &pipeline{decoder: aggregator.NewDecoder(parsed.Rules, wire.Plain)}
+		p := &pipeline{decoder: decode.NewDecoder(parsed.Rules, wire.Plain)}
 		key := rapid.SampledFrom(costKeys).Draw(t, "explained")
 		var accounts []aggregator.Account
 		p.detector = aggregator.NewDetector(aggregator.DetectorConfig{

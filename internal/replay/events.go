@@ -5,6 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Event tells that a key became hot or cooled; or, to OnRelisted, how a hot key is
@@ -38,7 +39,7 @@ func (r *replay) Send(packet []byte) (int, error) {
 func (r *replay) Close() error { return nil }
 
 // Count takes a count from the decoder.
-func (r *replay) Count(c aggregator.Count) {
+func (r *replay) Count(c decode.Count) {
 	if hotparam.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && hotparam.IsTotal(c.Text) {
 		r.detector.Count(c) // it is no key
 		return
@@ -62,8 +63,8 @@ func (r *replay) Hidden(when time.Time, n int64) { r.detector.Hidden(when, n) }
 // Held passes on what the decoder says.
 func (r *replay) Held(rule int, bound, untold int64) { r.detector.Held(rule, bound, untold) }
 
-// HeldBack implements [aggregator.Handler].
-func (r *replay) HeldBack(x aggregator.HeldBack) { r.detector.HeldBack(x) }
+// HeldBack implements [decode.Handler].
+func (r *replay) HeldBack(x decode.HeldBack) { r.detector.HeldBack(x) }
 
 // Lost passes on what the decoder says.
 func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
@@ -72,7 +73,7 @@ func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
 func (r *replay) Found(newest time.Time) { r.detector.Found(newest) }
 
 // Missing passes on what the decoder says.
-func (r *replay) Missing(g aggregator.Gap) { r.detector.Missing(g) }
+func (r *replay) Missing(g decode.Gap) { r.detector.Missing(g) }
 
 // Spare passes on what the decoder says.
 func (r *replay) Spare(gap uint64, rule int, hash uint64, known bool) {
@@ -88,10 +89,10 @@ func (r *replay) decided(v aggregator.Verdict) {
 }
 
 // Healed passes on what the decoder says.
-func (r *replay) Healed(c aggregator.Count, until time.Time) { r.detector.Healed(c, until) }
+func (r *replay) Healed(c decode.Count, until time.Time) { r.detector.Healed(c, until) }
 
 // Moved passes on what the decoder says.
-func (r *replay) Moved(c aggregator.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
+func (r *replay) Moved(c decode.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
 
 // Publish takes a change from the detector.
 func (r *replay) Publish(change hotparam.Change) {

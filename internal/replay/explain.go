@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Explanation tells why a key was hot or not.
@@ -110,7 +111,7 @@ func (x *explainer) newKey(key hotparam.Key) {
 	}
 }
 
-func (x *explainer) count(c *aggregator.Count) {
+func (x *explainer) count(c *decode.Count) {
 	rule := &x.rules.Rules[c.Rule]
 	if !x.is(rule.ID, string(c.Text)) {
 		return
@@ -165,8 +166,8 @@ func (x *explainer) decided(v aggregator.Verdict) {
 		return
 	}
 	e := x.byRule[v.Rule]
-	s := Step{Decision: v.Decision.String(), Time: v.At.UTC(), Low: v.Low, High: known(v.High), Against: v.Against, By: v.By}
-	switch v.Decision {
+	s := Step{Decision: v.Kind.String(), Time: v.At.UTC(), Low: v.Low, High: known(v.High), Against: v.Against, By: v.By}
+	switch v.Kind {
 	case aggregator.Entered:
 		hold := v.Hold.UTC()
 		s.Hold = &hold

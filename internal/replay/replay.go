@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/accesslog"
@@ -88,7 +89,7 @@ type replay struct {
 	Config
 	counts   *collector.Collector
 	guard    *middleware.Guard
-	decoder  *aggregator.Decoder
+	decoder  *decode.Decoder
 	detector *aggregator.Detector
 
 	now     time.Time // of the newest request; late ones do not turn it back
@@ -153,7 +154,7 @@ func (r *replay) assemble() error {
 	if r.guard, err = r.newGuard(); err != nil {
 		return err
 	}
-	r.decoder = aggregator.NewDecoder(r.Rules, wire.Plain)
+	r.decoder = decode.NewDecoder(r.Rules, wire.Plain)
 	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnVerdict: r.decided}
 	if r.OnKey != nil || r.OnExplained != nil {
 		r.reports = newReports(r.Rules, r.guard)

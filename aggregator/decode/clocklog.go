@@ -1,0 +1,109 @@
+package decode
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// ClockLog names instances whose clocks are off: each once, and again if it changes
+// much or comes anew after the clock was right. It is used by one goroutine.
+type ClockLog struct {
+	log   *slog.Logger
+	named map[string]time.Duration // by how much each was behind then
+	from  time.Time
+	lines int // since from
+}
+
+// Bounds of what a [ClockLog] says and remembers: an instance that is not named for want
+// of a line is named when there is one.
+const (
+	maxClockLines = 10
+	clockLines    = 10 * time.Second
+	maxNamed      = 10_000
+	namedAtOnce   = 5
+)
+
+// NewClockLog returns a ClockLog that writes to log. A nil log disables it.
+func NewClockLog(log *slog.Logger) *ClockLog {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &ClockLog{log: log, named: make(map[string]time.Duration)}
+}
+
+// Log logs what has changed, given the live instances and those of their clocks that are
+// off. It is called about once a second.
+func (l *ClockLog) Log(now time.Time, live []hotparam.Instance, off []SenderClock) {
+	isOff := make(map[string]bool, len(off))
+	var news []SenderClock
+	for _, c := range off {
+		isOff[c.Name] = true
+		if was, is := l.named[c.Name]; !is || (c.Behind-was).Abs() > max(time.Second, was.Abs()/4) {
+			news = append(news, c)
+		}
+	}
+	for _, i := range live {
+		if _, was := l.named[i.Name]; was && !isOff[i.Name] {
+			delete(l.named, i.Name)
+			l.log.Info("the clock of an instance is right again", "instance", i.Name)
+		}
+	}
+	if most := len(off)*2 > len(live) && len(live) > 2; most && len(news) > 1 && l.allows(now) {
+		l.log.Warn("the clocks of most instances differ from the one that their counts are placed by: is that one off?",
+			"instances", clockNames(news), "off", len(off), "live", len(live), "hint", "run chrony or another NTP client here, or on the brokers; then on the instances")
+		for _, c := range news {
+			l.name(c)
+		}
+		return
+	}
+	for _, c := range news {
+		if !l.allows(now) {
+			return
+		}
+		l.log.Warn("the clock of an instance is off", "instance", c.Name, "by", c.Words(), "corrected", c.Corrected,
+			"hint", "run chrony or another NTP client there; if the clock is right, what the instance sends is on its way for that long")
+		l.name(c)
+	}
+}
+
+func (l *ClockLog) name(c SenderClock) {
+	for name := range l.named {
+		if len(l.named) < maxNamed {
+			break
+		}
+		delete(l.named, name)
+	}
+	l.named[c.Name] = c.Behind
+}
+
+// allows reports whether one more line may be logged.
+func (l *ClockLog) allows(now time.Time) bool {
+	if since := now.Sub(l.from); since >= clockLines || since < 0 {
+		l.from, l.lines = now, 0
+	}
+	l.lines++
+	return l.lines <= maxClockLines
+}
+
+func clockNames(all []SenderClock) string {
+	var names []string
+	for _, c := range all[:min(namedAtOnce, len(all))] {
+		names = append(names, c.Name+" ("+c.Words()+")")
+	}
+	if more := len(all) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Words returns how far the clock is off: "4s slow".
+func (c SenderClock) Words() string {
+	if c.Behind < 0 {
+		return c.Behind.Abs().Round(100*time.Millisecond).String() + " fast"
+	}
+	return c.Behind.Round(100*time.Millisecond).String() + " slow"
+}

@@ -1,0 +1,198 @@
+package decode
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Gap describes the counts of one sender that were lost on the way, as far as they are
+// known. A gap is reported again under the same ID when some of its counts are found.
+type Gap struct {
+	ID       uint64
+	From, To time.Time // of the missing counts
+	// Loose is how many counts are missing that stood on no account, of any keys, and
+	// Booked how many that did. Keys that are spared have none of the former.
+	Loose, Booked int64
+	// HeldBack is how much is missing of what was told as held back of groups.
+	HeldBack int64
+	// ByRule is how many of them may be of each rule, by its number; nil: any may be of any.
+	ByRule []RuleGap
+}
+
+// packetSums are what a packet held, as [wire.Sums] have it.
+type packetSums struct {
+	booked, loose, heldBack uint64
+	byRule                  []uint64 // as [ruleSums] have them
+}
+
+// openGap is a gap that may become smaller still.
+type openGap struct {
+	Gap
+	from, to uint64 // sequences
+	opened   uint64 // accounts, when the next packet was made
+	unheard  int64  // counts on accounts in those of its packets that have not come
+}
+
+// gap compares the sums of a packet, the newest so far, with what came before it, and
+// returns what is missing in between; nil if no counts are. Its flush began at start.
+func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
+	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
+		return nil
+	}
+	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
+	wasSet := last.Before(a.start) || last.After(start)
+	if wasSet { // the sender's clock, in between
+		last = start
+	}
+	g := openGap{
+		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked), HeldBack: toCount(m.Sums.HeldBack - min(m.Sums.HeldBack, a.sums.HeldBack))},
+		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
+	}
+	if g.Loose+g.Booked+g.HeldBack == 0 {
+		return nil // they told of accounts alone, or that the sender lives
+	}
+	if m.Sums.Parts != a.sums.Parts { // some were held back, nobody knows since when
+		g.From = time.Unix(0, 0)
+	} else if g.from == g.to && !wasSet {
+		g.From = last
+	} else if g.To.Before(g.From) { // or is taken for another
+		g.From, g.To = g.To, g.From
+	}
+	if len(a.gaps) == maxOpenGaps { // the oldest stays as large as it is
+		a.pruned = a.gaps[0]
+		a.gaps = slices.Delete(a.gaps, 0, 1)
+	}
+	g.unheard = g.Booked
+	a.gaps = append(a.gaps, g)
+	a.owed += uint64(g.Booked)
+	return &a.gaps[len(a.gaps)-1]
+}
+
+// snapshot returns a copy of the gap for handlers, which may keep it.
+func (g *openGap) snapshot() Gap {
+	of := g.Gap
+	of.ByRule = slices.Clone(g.ByRule)
+	return of
+}
+
+// found notes what a packet of the gap held that has come. Of its counts on accounts some
+// may have been made up for before: what has not come is a bound of its own.
+func (g *openGap) found(of *packetSums, ruled *ruled) {
+	g.Loose = max(0, g.Loose-toCount(of.loose))
+	g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
+	g.unheard = max(0, g.unheard-toCount(of.booked))
+	g.Booked = min(g.Booked, g.unheard)
+	if g.ByRule == nil {
+		return
+	}
+	for place, number := range ruled.numbers {
+		left := &g.ByRule[number]
+		left.Loose = max(0, left.Loose-toCount(of.byRule[2*place]))
+		left.Booked = max(0, left.Booked-toCount(of.byRule[2*place+1]))
+	}
+}
+
+// refine tells of the gaps since a packet how much of each rule they can lack.
+func (a *accounts) refine(ruled *ruled, between []uint64, since uint64, h Handler) {
+	if between == nil {
+		return
+	}
+	for i := range a.gaps {
+		if g := &a.gaps[i]; g.from > since && g.ByRule == nil {
+			g.ByRule = ruled.byRule(between)
+			h.Missing(g.snapshot())
+		}
+	}
+}
+
+// spare tells which keys had no count in a gap but on their accounts.
+func (a *accounts) spare(g *Gap, h Handler) {
+	if g.Loose == 0 {
+		return
+	}
+	for key, k := range a.keys {
+		if g.To.UnixNano()-k.heard <= int64(wire.AccountLife) {
+			h.Spare(g.ID, int(key.rule), key.hash, false)
+		}
+	}
+}
+
+// missed is of when counts on accounts are missing between two sequences; zero: none are.
+func (a *accounts) missed(after, before uint64) (from, to time.Time) {
+	for i := range a.gaps {
+		g := &a.gaps[i]
+		if g.Booked == 0 || g.to <= after || g.from >= before {
+			continue
+		}
+		if from.IsZero() || g.From.Before(from) {
+			from = g.From
+		}
+		if g.To.After(to) {
+			to = g.To
+		}
+	}
+	return from, to
+}
+
+// isOwed reports whether a packet fills part of an open gap.
+func (a *accounts) isOwed(seq uint64) bool {
+	return slices.ContainsFunc(a.gaps, func(g openGap) bool { return g.from <= seq && seq <= g.to })
+}
+
+// pay takes off what is owed.
+func (a *accounts) pay(n uint64) { a.owed -= min(n, a.owed) }
+
+// finish notes what a packet held, and tells of gaps that are smaller now: none lacks more
+// counts on accounts than are owed in all.
+func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *ruled, h Handler) {
+	a.rules.note(m.Seq, of.byRule)
+	if m.Seq >= a.seq {
+		if m.Seq > a.seq {
+			a.seq, a.start, a.sums = m.Seq, start.Add(time.Duration(m.Sums.Age)), m.Sums
+		}
+		a.sums.Booked += of.booked // those of a stream may come in parts
+		a.sums.Loose += of.loose
+		a.sums.HeldBack += of.heldBack
+	} else {
+		unheard := int64(0)
+		for i := range a.gaps {
+			g := &a.gaps[i]
+			if g.from <= m.Seq && m.Seq <= g.to && of.booked+of.loose+of.heldBack > 0 {
+				g.found(&of, ruled)
+				h.Missing(g.snapshot())
+			}
+			unheard += g.unheard
+		}
+		a.owed = min(a.owed, uint64(unheard))
+	}
+	owed := toCount(a.owed)
+	for i := range a.gaps {
+		if g := &a.gaps[i]; g.Booked > 0 && g.Booked >= 2*owed { // a little less is not worth telling
+			g.Booked = owed
+			h.Missing(g.snapshot())
+		}
+	}
+	if owed > 0 || len(a.gaps) == 0 {
+		return
+	}
+	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose+g.HeldBack == 0 || a.start.Sub(g.To) > idleAccount })
+}
+
+// prune forgets gaps that are out of all windows: their counts are owed no more.
+func (a *accounts) prune(keep time.Duration) {
+	if len(a.gaps) == 0 || a.start.Sub(a.gaps[0].To) <= keep {
+		return
+	}
+	owed := uint64(0)
+	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool {
+		if a.start.Sub(g.To) > keep {
+			a.pruned = g
+			return true
+		}
+		owed += uint64(g.Booked)
+		return false
+	})
+	a.owed = min(a.owed, owed)
+}

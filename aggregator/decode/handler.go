@@ -1,0 +1,73 @@
+package decode
+
+import (
+	"time"
+)
+
+// Count is what one line says: rule number Rule of the rules saw the key with
+// this text N times, at When or soon after.
+type Count struct {
+	Rule int
+	Hash uint64 // hotparam.Hash of the text
+	Text []byte
+	N    int64
+	When time.Time
+	// Estimated reports whether N is an estimate from samples, of which Seen were counted.
+	Estimated bool
+	Seen      int64
+	// Instance is the sender's name, empty if its packet has none.
+	Instance string
+	// InGroup says whether a [HeldBack] has already added the count to the total of the
+	// key's group.
+	InGroup InGroup
+}
+
+// InGroup says whether a count was reported as held back of its group before.
+type InGroup uint8
+
+// Values of InGroup.
+const (
+	NotInGroup InGroup = iota
+	MaybeInGroup
+	SurelyInGroup
+)
+
+// Handler takes what a decoder finds in packets.
+type Handler interface {
+	// Count takes one count. Its text is valid only during the call.
+	Count(Count)
+	// Hidden reports that counts of n in sum, of any keys, at when or soon after, will
+	// never arrive.
+	Hidden(when time.Time, n int64)
+	// Held reports the most that all collectors together hide of any one key of a rule, in
+	// its windows, by holding small counts back. untold is the part of collectors that do
+	// not report what they hold back by group. Each call replaces the one before.
+	Held(rule int, bound, untold int64)
+	// HeldBack takes what is held back of a group.
+	HeldBack(HeldBack)
+	// Lost reports that packets of when or before are missing.
+	Lost(when time.Time)
+	// Found reports that missing packets arrived after all: those that are still missing
+	// are of newest or before. The zero time means that none is.
+	Found(newest time.Time)
+	// Missing reports a gap, how much is missing, where senders report their sums. A gap is
+	// reported again when less is missing.
+	Missing(Gap)
+	// Spare reports that a key has no count in a gap except on its account, and with
+	// known=true none there either that is not counted yet.
+	Spare(gap uint64, rule int, hash uint64, known bool)
+	// Healed takes counts that were missing: they are of some time from c.When to until.
+	Healed(c Count, until time.Time)
+	// Moved takes counts that were reported by Healed, as of some time between from and to,
+	// and whose packet arrived after all: they are of c.When.
+	Moved(c Count, from, to time.Time)
+}
+
+// PacketHandler is a [Handler] that takes the counts of a packet together: then its Count is
+// not called.
+type PacketHandler interface {
+	Handler
+	// Counts takes counts that share their time and instance. They and their texts are valid
+	// only during the call.
+	Counts([]Count)
+}

@@ -1,0 +1,96 @@
+package decode
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+type nobody struct{}
+
+func (nobody) Count(Count)                       {}
+func (nobody) Hidden(time.Time, int64)           {}
+func (nobody) Held(int, int64, int64)            {}
+func (nobody) HeldBack(HeldBack)                 {}
+func (nobody) Lost(time.Time)                    {}
+func (nobody) Found(time.Time)                   {}
+func (nobody) Missing(Gap)                       {}
+func (nobody) Spare(uint64, int, uint64, bool)   {}
+func (nobody) Healed(Count, time.Time)           {}
+func (nobody) Moved(Count, time.Time, time.Time) {}
+
+// A sender whose clock is slow is named within three seconds, and no longer once the clock
+// is right. A sender is not named for single packets that are late, a clock that is fast,
+// or counts that it held back.
+func TestSlowClocksAreNamed(t *testing.T) {
+	const step = 100 * time.Millisecond
+	offsets := map[string]time.Duration{"right": 0, "slow": -12 * time.Second, "slower": -time.Minute, "fast": time.Minute, "within": -1900 * time.Millisecond}
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		d := NewDecoder(&hotparam.Rules{}, wire.Encoding(0))
+		seqs := make(map[string]uint64)
+		send := func(name string, start, now time.Time) {
+			seqs[name]++
+			m := meta(name, 1, seqs[name])
+			m.Start = start.UnixNano()
+			d.Record(m, nil, now, true, nobody{})
+		}
+		now := noon
+		run := func(lasts time.Duration, offset func(string) time.Duration) {
+			for end := now.Add(lasts); now.Before(end); now = now.Add(step) {
+				for name := range offsets {
+					flush := now.Add(offset(name))
+					send(name, flush.Add(-time.Duration(rng.IntN(100))*time.Millisecond), now)
+					if rng.IntN(3) == 0 { // counts that were held back
+						send(name, flush.Add(-time.Duration(rng.IntN(60))*time.Second), now)
+					}
+				}
+			}
+		}
+		right := func(string) time.Duration { return 0 }
+		run(5*time.Second, right)
+		if s := d.Stats(); s.Late.N != 0 {
+			t.Fatalf("seed %d: before: %+v", seed, s)
+		}
+		run(3*time.Second, func(name string) time.Duration { return offsets[name] })
+		for range 20 {
+			run(step, func(name string) time.Duration { return offsets[name] })
+			if s := d.Stats(); s.Late.N != 2 || s.Late.Latest != "slower" || s.Late.Age < time.Minute || s.Late.Age > 61*time.Second {
+				t.Fatalf("seed %d: %+v", seed, s)
+			}
+		}
+		run(step, right)
+		if s := d.Stats(); s.Late != (LateSenders{}) {
+			t.Fatalf("seed %d: after: %+v", seed, s)
+		}
+	}
+}
+
+// Who falls silent while it is late is forgotten with the other senders.
+func TestLateSendersAreForgotten(t *testing.T) {
+	d := NewDecoder(&hotparam.Rules{}, wire.Encoding(0))
+	for i := range uint64(40) {
+		now := noon.Add(time.Duration(i) * 100 * time.Millisecond)
+		for j := range 3 {
+			m := meta(fmt.Sprint("api-", j), 1, i+1)
+			m.Start = now.Add(-time.Hour).UnixNano()
+			d.Record(m, nil, now, true, nobody{})
+		}
+	}
+	if s := d.Stats(); s.Late.N != 3 {
+		t.Fatalf("%+v", s)
+	}
+	for i := range uint64(3) {
+		now := noon.Add(2*time.Minute + time.Duration(i)*senderLife)
+		m := meta("another", 1, i+1)
+		m.Start = now.UnixNano()
+		d.Record(m, nil, now, true, nobody{})
+	}
+	if s := d.Stats(); s.Late.N != 0 || len(d.senders.late) != 0 {
+		t.Fatalf("%+v", s)
+	}
+}

@@ -1,0 +1,31 @@
+package decode
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// BaselineWindows is how many windows before the present one a key's baseline is the mean of.
+const BaselineWindows = 10
+
+// Lookback returns how far back counts matter: the longest window, with the ten before it
+// where a rule compares with them.
+func Lookback(rules *hotparam.Rules) time.Duration {
+	d := time.Duration(0)
+	for i := range rules.Rules {
+		d = max(d, lookback(&rules.Rules[i]))
+	}
+	return d
+}
+
+func lookback(rule *hotparam.Rule) time.Duration {
+	d := time.Duration(0)
+	for _, t := range rule.Hot {
+		if t.Kind == hotparam.Jump {
+			d = max(d, (BaselineWindows+1)*t.Rate.Per)
+		}
+		d = max(d, t.Rate.Per)
+	}
+	return d
+}

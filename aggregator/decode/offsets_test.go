@@ -1,0 +1,137 @@
+package decode
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Whatever a sender says of its times, nothing is of a time to come: that would move all
+// windows.
+func TestNothingIsOfATimeToCome(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := NewDecoder(decoderRules(), wire.Plain)
+		now := noon
+		stamp := func(name string) int64 {
+			off := rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, time.Hour, 1 << 61}).Draw(t, name)
+			return max(0, now.UnixNano()-int64(off)*rapid.SampledFrom([]int64{1, -1}).Draw(t, name+" sign"))
+		}
+		for seq := range uint64(rapid.IntRange(1, 30).Draw(t, "packets")) {
+			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "later")) * time.Millisecond)
+			m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Seq: seq + 1, Start: stamp("start"), Sent: stamp("sent"), Held: 1, Unsent: 3, Sums: wire.Sums{Told: true}}
+			var got placed
+			d.Record(&m, []byte(oneCount), now, true, &got)
+			for _, when := range append(got.hidden, got.when) {
+				if when.After(now) {
+					t.Fatalf("packet %d that starts at %v and was sent at %v has counts of %v after it came", m.Seq, time.Unix(0, m.Start).Sub(now), time.Unix(0, m.Sent).Sub(now), when.Sub(now))
+				}
+			}
+		}
+	})
+}
+
+// What was lost is missing where it was counted, even if the clock was set meanwhile.
+func TestGapsAreByTheRightClock(t *testing.T) {
+	const second = time.Second
+	for name, clock := range map[string]func(time.Duration) time.Duration{
+		"right": always(0), "slow": always(-4 * second), "fast": always(4 * second), "slow by an hour": always(-time.Hour),
+		"set right from slow": from(20*second, -4*second, 0), "set right from fast": from(20*second, 4*second, 0),
+		"set back": from(20*second, 0, -4*second), "set forward": from(20*second, 0, 4*second), "set forward by an hour": from(20*second, 0, time.Hour),
+	} {
+		for i := range 54 {
+			lost := 1 + i%6
+			begins := 20*second + time.Duration(i/6-6)*flushEvery
+			last := begins + time.Duration(lost)*flushEvery
+			d := NewDecoder(decoderRules(), wire.Plain)
+			var got placed
+			for _, p := range arrivals(25*second, &instance{name: "api-1", clock: clock, delay: always(time.Millisecond)}) {
+				if p.start >= begins && p.start < last {
+					continue
+				}
+				d.Record(&p.meta, []byte(oneCount), noon.Add(p.at), true, &got)
+			}
+			if len(got.gaps) != 1 || got.gaps[0].Loose != int64(lost) {
+				t.Fatalf("%s: of %d flushes lost: %+v", name, lost, got.gaps)
+			}
+			from, to := got.gaps[0].From.Sub(noon), got.gaps[0].To.Sub(noon)
+			if from > begins+5*time.Millisecond || to < begins+time.Duration(lost-1)*flushEvery || from < begins-2*flushEvery || to > last+2*flushEvery {
+				t.Errorf("%s: %d flushes from %v on are missing from %v to %v", name, lost, begins, from, to)
+			}
+		}
+	}
+}
+
+// Our own clock is set, by as much as it may be: no instance's counts are lost for it, and
+// each is told to be off by as much as it is.
+func TestOwnClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{4 * time.Second, -4 * time.Second, 50 * time.Second, -50 * time.Second} {
+		d := NewDecoder(decoderRules(), wire.Plain)
+		set := time.Duration(0)
+		d.senders.steady = func(now time.Time) (time.Time, time.Duration) { return now.Add(-set), set }
+		var got placed
+		all := []*instance{{name: "right", clock: always(0)}, {name: "fast", clock: always(10 * time.Second)}, {name: "slow", clock: always(-10 * time.Second)}}
+		for _, i := range all {
+			i.delay = always(time.Millisecond)
+		}
+		var now time.Time
+		for _, p := range arrivals(60*time.Second, all...) {
+			if set = 0; p.at > 20*time.Second && p.at < 40*time.Second {
+				set = by
+			}
+			now = noon.Add(p.at + set)
+			d.Record(&p.meta, []byte(oneCount), now, true, &got)
+			if wrong := got.when.Sub(noon.Add(p.start + set)); p.at > 2*time.Second && wrong.Abs() > clockSlack {
+				t.Fatalf("set by %v: at %v counts of %s are placed %v wrong", by, p.at, p.from.name, wrong)
+			}
+			if off := d.Clocks(now); p.at > 30*time.Second && p.at < 39*time.Second && (len(off) != 3 || (off[1].Behind-by).Abs() > clockSlack) {
+				t.Fatalf("set by %v: told %v", by, off)
+			}
+		}
+		if off := d.Clocks(now); len(off) != 2 || off[0].Name != "fast" || off[1].Name != "slow" {
+			t.Errorf("set by %v and back: told %v", by, off)
+		}
+	}
+}
+
+// The steady clock goes as ours does, and is known of instants with and without a
+// monotonic reading.
+func TestSteadyTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steady := steadyTime()
+		time.Sleep(time.Minute)
+		for _, now := range []time.Time{time.Now(), time.Now().Round(0), noon} {
+			if at, set := steady(now); !at.Equal(now) || set != 0 {
+				t.Errorf("%v is %v on the steady clock, which was set by %v", now, at, set)
+			}
+		}
+	})
+}
+
+// Whether a group has had counts that were held back since before their sender was heard
+// of is not known, whatever its clock.
+func TestHeldBackBeforeAClockWasKnown(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
+		d := NewDecoder(decoderRules(), wire.Plain)
+		i := &instance{name: "api-1", clock: always(ahead), delay: always(time.Millisecond)}
+		packets := arrivals(3*time.Second, i)[3:]
+		for _, p := range packets {
+			d.Record(&p.meta, nil, noon.Add(p.at), true, nobody{})
+		}
+		m := packets[len(packets)-1].meta
+		flush := m.Start
+		for _, test := range []struct {
+			start time.Duration
+			want  InGroup
+		}{{2800 * time.Millisecond, SurelyInGroup}, {500 * time.Millisecond, SurelyInGroup}, {300 * time.Millisecond, MaybeInGroup}, {0, MaybeInGroup}} {
+			m.Start = i.stamp(test.start)
+			m.Sums.Age = max(1, flush-m.Start)
+			if got := d.senders.inGroup(d.senders.byName["api-1"], &m); got != test.want {
+				t.Errorf("%v ahead, held back since %v: %v, want %v", ahead, test.start, got, test.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package decode
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Instances returns the instances whose packets arrived in the last ten seconds, by name. It
+// is safe for concurrent use.
+func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
+
+// Tick is the longest time between two calls of [Decoder.Advance], or of a handler's own
+// clock.
+const Tick = 50 * time.Millisecond
+
+// Advance moves the clock on while no packets arrive, so that what instances have held back
+// goes out of account.
+func (d *Decoder) Advance(now time.Time, h Handler) {
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	d.senders.advance(now, h)
+}
+
+// Dropped records that the system has dropped packets by now, of unknown senders. It does
+// nothing where all senders report their sums, which will say what is missing.
+func (d *Decoder) Dropped(now time.Time, h Handler) {
+	if last := d.senders.plain.Load(); last == 0 || now.Sub(time.Unix(0, last)) > senderLife {
+		return
+	}
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	l := &d.senders.losses
+	if now.After(l.settled) {
+		l.settled = now
+	}
+	l.report(h)
+}
+
+// Packet decodes one packet that arrived now. Its counts get the time that its meta line
+// names, corrected by the sender's clock offset and never later than now. Without a meta
+// line they get now. A meta line alone is a heartbeat.
+func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
+	d.stats.packets.Add(1)
+	if !d.authentic(packet) {
+		return
+	}
+	d.now = now
+	common := Count{When: now}
+	line, rest := cutLine(packet)
+	if !wire.IsMeta(line) {
+		d.senders.noSums(now)
+		d.lines(packet, common, nil, nil, false, h)
+		return
+	}
+	m, err := wire.ParseMeta(line)
+	if err == nil && !d.fresh(&m, now) {
+		return
+	}
+	if err != nil && d.mac != nil { // it cannot be told from one that came before
+		d.stats.malformed.Add(1)
+	} else if err != nil {
+		d.stats.malformed.Add(1)
+		d.senders.noSums(now)
+		d.lines(rest, common, nil, nil, false, h)
+	} else if from, ok := d.meta(&m, now, true, &common, h); ok {
+		d.lines(rest, common, &m, from, true, h)
+	}
+}
+
+// Record decodes lines whose meta line stands beside them, as in the headers of a Kafka
+// record; a nil m means that they have none. now is when a broker took them. stamped
+// reports whether the broker set that time: without it clock offsets are reported but not
+// corrected, as the record may have waited. Otherwise Record is like Packet. It returns the
+// time of the counts, and ok=false for a record that was decoded before.
+func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool, h Handler) (when time.Time, ok bool) {
+	d.stats.packets.Add(1)
+	d.now = now
+	common := Count{When: now}
+	var from *sender
+	if m != nil {
+		if from, ok = d.meta(m, now, stamped, &common, h); !ok {
+			return common.When, false
+		}
+	}
+	d.lines(lines, common, m, from, m != nil, h)
+	return common.When, true
+}
+
+// meta takes what a packet says of itself: the sender and the time of the counts.
+// It is not ok for a packet that has been seen. The sender is nil if there are too many.
+// stamped: now is when the packet came, by one clock for all senders.
+func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Handler) (_ *sender, ok bool) {
+	if most := d.senders.mostClaimed; most > 0 && uint64(max(m.Unsent, m.Held)) > most {
+		d.refuse(RefusedCounts, d.source(), "")
+		return nil, false
+	}
+	crowded := false
+	defer func() {
+		if crowded { // and the lock is given back
+			d.refuse(RefusedNames, d.source(), "")
+		}
+	}()
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	d.senders.peer = d.peer
+	s, changed := d.senders.find(m, now), true
+	if s == nil && d.senders.names != nil {
+		crowded = true
+		return nil, false
+	}
+	start := time.Unix(0, m.Start)
+	if s != nil {
+		start = d.senders.start(s, m, now, stamped)
+	}
+	if start.Before(now) {
+		c.When = start
+	}
+	if s == nil { // one too many to follow
+		if m.Held > 1 {
+			d.senders.losses.settled = now
+		}
+	} else {
+		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
+		c.Instance = s.name
+		lost, duplicate := s.packet(m, now, &d.senders.losses)
+		if duplicate {
+			d.stats.duplicates.Add(1)
+			return nil, false
+		}
+		// A loss is of now: the time of those that came is not that of those
+		// that did not.
+		d.stats.lostPackets.Add(max(0, lost))
+		d.stats.recovered.Add(max(0, -lost))
+		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
+		d.senders.noteAge(s, now.Sub(c.When), now)
+		changed = lost != 0
+		if m.Sums.Told {
+			d.senders.sums(s, m, c.When, h)
+			c.InGroup = d.senders.inGroup(s, m)
+		} else {
+			d.senders.noSums(now)
+		}
+	}
+	if changed {
+		d.senders.losses.report(h)
+	}
+	d.senders.advance(now, h)
+	d.stats.aged.Add(m.Aged)
+	// Bounded, so that no claim wraps around to nothing.
+	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
+		h.Hidden(c.When, unsent)
+		if s != nil && s.doubt > 0 {
+			h.Hidden(c.When.Add(s.doubt), unsent)
+		}
+	}
+	return s, true
+}

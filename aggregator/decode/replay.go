@@ -1,0 +1,88 @@
+package decode
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// replays are the signed packets that have come, so that none is believed twice. A packet
+// counts only within the window around the time at which it was sent, so it is enough to
+// remember what came lately. Each life of an instance is remembered for itself: to the
+// senders a packet of an earlier life would be the beginning of another one.
+type replays struct {
+	mu    sync.Mutex
+	lives map[life]*sequence
+	swept time.Time
+}
+
+type life struct {
+	instance    string
+	incarnation uint64
+}
+
+// maxLives bounds those that are remembered. When there are more, new ones are refused:
+// only who has the key can bring that about.
+const maxLives = 100_000
+
+// isNew notes a packet, and reports whether it had not come before.
+func (r *replays) isNew(m *wire.Meta, now time.Time, window time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sweep(now, window)
+	s := r.lives[life{string(m.Instance), m.Incarnation}]
+	if s == nil {
+		if len(r.lives) >= maxLives {
+			return false
+		}
+		if r.lives == nil {
+			r.lives = make(map[life]*sequence)
+		}
+		r.lives[life{string(m.Instance), m.Incarnation}] = &sequence{first: m.Seq, last: m.Seq, heard: now}
+		return true
+	}
+	s.heard = now
+	return s.isNew(m.Seq)
+}
+
+// sweep forgets lives of which no packet can be within the window any more: the last one
+// came at most a window before it was sent.
+func (r *replays) sweep(now time.Time, window time.Duration) {
+	if now.Sub(r.swept).Abs() < window {
+		return
+	}
+	r.swept = now
+	for l, s := range r.lives {
+		if now.Sub(s.heard) > 2*window {
+			delete(r.lives, l)
+		}
+	}
+}
+
+// sequence is which numbers have come: from first to last all, while there is no seen.
+type sequence struct {
+	first, last uint64
+	seen        *seen
+	heard       time.Time
+}
+
+// isNew notes a number; false if it had come, or is too far behind the newest to know.
+func (s *sequence) isNew(seq uint64) bool {
+	if s.seen == nil {
+		if seq == s.last+1 { // as nearly always
+			s.last++
+			return true
+		}
+		s.seen = new(seen)
+		for q := s.last; q >= s.first && s.last-q < reorder; q-- {
+			s.seen.mark(q)
+		}
+	}
+	if seq > s.last {
+		s.seen.skip(s.last+1, seq)
+		s.last = seq
+		return true
+	}
+	return s.last-seq < reorder && s.seen.mark(seq)
+}

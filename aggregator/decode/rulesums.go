@@ -1,0 +1,91 @@
+package decode
+
+import (
+	"slices"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// ruled are the rules of which senders tell sums, in their order.
+type ruled struct {
+	mark    uint32
+	numbers []int // of the rules
+	place   []int // by rule number, -1: none
+	sums    []uint64
+}
+
+func newRuled(rules *hotparam.Rules) ruled {
+	r := ruled{mark: wire.RulesMark(rules), place: make([]int, len(rules.Rules))}
+	for i := range rules.Rules {
+		r.place[i] = -1
+		if r.mark != 0 && len(rules.Rules[i].Hot) > 0 {
+			r.place[i] = len(r.numbers)
+			r.numbers = append(r.numbers, i)
+		}
+	}
+	r.sums = make([]uint64, 2*len(r.numbers))
+	return r
+}
+
+// ruleSums tell of which rules the counts are that a sender has sent, and of which those
+// that came: between two packets that tell, what is missing of each rule is known. Values
+// are two for each place in [ruled]: of loose counts, and of those on accounts.
+type ruleSums struct {
+	first, last uint64   // sequences of packets that told; 0: none did
+	base        []uint64 // what had been sent before the first
+	got         []uint64 // and what has come since
+	missing     []uint64 // what had not, before the last
+}
+
+// take takes the sums of the newest packet. between is how much is missing of each rule
+// since the one that told before; nil: that is not known.
+func (s *ruleSums) take(seq uint64, told []uint64) (between []uint64, since uint64) {
+	if s.first == 0 {
+		n := len(told)
+		*s = ruleSums{first: seq, last: seq, base: slices.Clone(told), got: make([]uint64, n), missing: make([]uint64, n)}
+		return nil, 0
+	}
+	between, since = make([]uint64, len(told)), s.last
+	for i := range told {
+		sent := told[i] - s.base[i]
+		if sent < s.got[i]+s.missing[i] || told[i] < s.base[i] {
+			*s = ruleSums{} // it contradicts itself: it begins anew with the next
+			return nil, 0
+		}
+		between[i] = sent - s.got[i] - s.missing[i]
+		s.missing[i] += between[i]
+	}
+	s.last = seq
+	return between, since
+}
+
+// note notes the counts of a packet.
+func (s *ruleSums) note(seq uint64, counts []uint64) {
+	if s.first == 0 || seq < s.first {
+		return
+	}
+	for i, n := range counts {
+		s.got[i] += n
+		if seq < s.last { // it was missing
+			s.missing[i] -= min(n, s.missing[i])
+		}
+	}
+}
+
+// RuleGap is how many counts of one rule a [Gap] can lack.
+type RuleGap struct{ Loose, Booked int64 }
+
+// Min returns the lower of each.
+func (g RuleGap) Min(o RuleGap) RuleGap {
+	return RuleGap{min(g.Loose, o.Loose), min(g.Booked, o.Booked)}
+}
+
+// byRule is what is missing of each rule, by its number.
+func (r *ruled) byRule(between []uint64) []RuleGap {
+	of := make([]RuleGap, len(r.place))
+	for place, number := range r.numbers {
+		of[number] = RuleGap{toCount(between[2*place]), toCount(between[2*place+1])}
+	}
+	return of
+}

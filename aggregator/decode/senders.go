@@ -1,0 +1,285 @@
+package decode
+
+import (
+	"cmp"
+	"math"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// senders follows the sequence of each instance's packets, so that loss is
+// known, and what each holds back. Several decoders can share it: an instance that
+// dials anew comes to another socket, and that is no loss.
+type senders struct {
+	known atomic.Int64 // how many there are, for Stats
+	plain atomic.Int64 // when the last packet came that told no sums, in ns since the Unix epoch
+
+	mu     sync.Mutex // guards what follows, while handlers are told of it, too
+	byName map[string]*sender
+	late   map[string]time.Duration // of these, how old the counts of those are that come late
+	off    map[string]clockOffset   // and those whose clocks are off
+	swept  time.Time
+	held   heldTotals
+	losses losses
+	names  *nameCaps         // nil: as many as are followed
+	peer   func() netip.Addr // where the packet at hand came from; nil: that is not known
+
+	gaps         uint64 // told so far: their IDs
+	accountsLeft int    // how many more are remembered
+	groups       uint32 // the mark of the rules with a share
+	ruled        ruled
+	keep         time.Duration // for so long gaps matter
+	mostClaimed  uint64        // a packet may say that so much is missing; 0: no bound
+
+	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
+}
+
+func newSenders(rules *hotparam.Rules) *senders {
+	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), ruled: newRuled(rules), accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
+}
+
+type sender struct {
+	name        string
+	incarnation uint64
+	first       uint64 // sequence that was heard first: what came before is not missed
+	last        uint64 // highest sequence seen
+	turns       *turns // nil while each packet came in its turn
+	heard       time.Time
+	clock       clock
+	doubt       time.Duration // see clock; 0 if it is not corrected
+	lateness    lateness
+	holding     *holding // nil while nothing is held back
+	accounts    accounts
+	tally       tally
+}
+
+// turns are what is known of packets that come out of their turn.
+type turns struct {
+	seen
+	gaps [maxGaps]gap
+	next int // the oldest gap
+}
+
+// seen are sequences that came, the newest ones.
+type seen [reorder / 64]uint64
+
+// gap is a run of sequences that was missing when a later one came.
+type gap struct {
+	from, to uint64
+	noticed  int64 // see losses; known: it is told how much is missing
+}
+
+const (
+	// senderLife is how long an instance that has gone silent is remembered: a
+	// gap is told when it speaks again.
+	senderLife = time.Minute
+	// liveFor is how long after its last packet an instance is told as live.
+	liveFor = 10 * time.Second
+	// maxSenders bounds the table; packets of further instances are counted,
+	// but their losses are not known.
+	maxSenders = 100_000
+	// reorder is how far behind the newest a packet may come and still be told
+	// from one that came twice: more than what an instance sends in the time
+	// that counts may come late.
+	reorder = 4096
+	// maxGaps is how many gaps of a sender may be filled later.
+	maxGaps = 256
+	// known is when a gap was noticed of which it is told how much is missing.
+	known = math.MinInt64
+)
+
+// find is the sender of a packet; nil if there are too many.
+func (s *senders) find(m *wire.Meta, now time.Time) *sender {
+	s.sweep(now)
+	known := s.byName[string(m.Instance)]
+	if known == nil {
+		if len(s.byName) >= maxSenders || s.names != nil && !s.names.admit(s.from(), len(s.byName), now) {
+			return nil
+		}
+		if s.byName == nil {
+			s.byName = make(map[string]*sender)
+		}
+		known = &sender{name: string(m.Instance)}
+		s.byName[known.name] = known
+	}
+	known.heard = now
+	s.known.Store(int64(len(s.byName)))
+	return known
+}
+
+// from is where the packet at hand came from.
+func (s *senders) from() netip.Addr {
+	if s.peer == nil {
+		return netip.Addr{}
+	}
+	return s.peer()
+}
+
+// packet notes a packet. lost is how many packets before it are missing by what
+// is known now; -1 when one that had been counted as missing came after all.
+func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
+	if s.incarnation != m.Incarnation || s.last == 0 {
+		// A new life. Sequences begin at 1, but this aggregator may have
+		// started later than the instance, so nothing before counts as lost.
+		s.incarnation, s.first, s.last = m.Incarnation, m.Seq, m.Seq
+		s.turns = nil
+		return 0, false
+	}
+	if s.turns == nil {
+		if m.Seq == s.last+1 { // as nearly always
+			s.last++
+			return 0, false
+		}
+		s.turns = new(turns)
+		for q := s.last; q >= s.first && s.last-q < reorder; q-- {
+			s.turns.mark(q)
+		}
+	}
+	if m.Seq > s.last {
+		lost = int64(m.Seq - s.last - 1)
+		s.turns.skip(s.last+1, m.Seq)
+		if lost > 0 {
+			noticed := int64(known)
+			if !m.Sums.Told || !s.accounts.sums.Told {
+				noticed = l.miss(lost, now)
+			}
+			s.turns.note(gap{s.last + 1, m.Seq - 1, noticed})
+		}
+		s.last = m.Seq
+		return lost, false
+	}
+	if s.last-m.Seq >= reorder || !s.turns.mark(m.Seq) {
+		return 0, true
+	}
+	if m.Seq < s.first {
+		return 0, false // overtaken by the first one heard, and never missed
+	}
+	for _, g := range s.turns.gaps {
+		if g.from <= m.Seq && m.Seq <= g.to && g.noticed != known {
+			l.found(g.noticed)
+		}
+	}
+	return -1, false
+}
+
+// noSums notes a packet of a sender that does not tell what it has sent: what the system
+// drops of its packets may be missed by nobody.
+func (s *senders) noSums(now time.Time) {
+	if ns := now.UnixNano(); ns-s.plain.Load() > int64(Tick) {
+		s.plain.Store(ns)
+	}
+}
+
+// sums takes what a packet says was sent before it, and tells what is missing.
+func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
+	a := &from.accounts
+	switch {
+	case a.life != m.Incarnation:
+		s.accountsLeft += len(a.keys)
+		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
+		s.betweenRules(a, m)
+		if m.Seq == 1 {
+			a.since = math.MinInt64 // nothing came before
+		}
+		return
+	case m.Seq <= a.seq:
+		return
+	case a.sums.Shed != m.Sums.Shed:
+		a.begin(m, &s.accountsLeft)
+	}
+	if s.mostClaimed > 0 && claimed(a, m) > s.mostClaimed { // no sender of ours could have sent so much
+		a.begin(m, &s.accountsLeft)
+		return
+	}
+	a.prune(s.keep)
+	s.gaps++
+	between, since := s.betweenRules(a, m)
+	a.refine(&s.ruled, between, since, h)
+	flush := start.Add(time.Duration(m.Sums.Age))
+	if g := a.gap(m, flush, s.gaps); g != nil {
+		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
+			g.To = latest
+		}
+		if between != nil { // no other is so new
+			g.ByRule = s.ruled.byRule(between)
+		}
+		h.Missing(g.snapshot())
+		a.spare(&g.Gap, h)
+	}
+}
+
+// betweenRules is what is missing of each rule since the packet of a sender that told its
+// rules' sums before this one; nil: that is not known.
+func (s *senders) betweenRules(a *accounts, m *wire.Meta) (between []uint64, since uint64) {
+	if s.ruled.mark == 0 || !wire.ParseRuleSums(s.ruled.sums, m.Rules, s.ruled.mark) {
+		return nil, 0
+	}
+	return a.rules.take(m.Seq, s.ruled.sums)
+}
+
+// mark notes that a sequence was seen; false if it had been before.
+func (s *seen) mark(seq uint64) bool {
+	word, bit := &s[seq%reorder/64], uint64(1)<<(seq%64)
+	was := *word
+	*word |= bit
+	return was&bit == 0
+}
+
+// skip goes on to a sequence; those before it, from one on, were not seen.
+func (s *seen) skip(from, to uint64) {
+	if to-from >= reorder {
+		*s = seen{}
+	}
+	for q := from; q < to && to-from < reorder; q++ {
+		s[q%reorder/64] &^= 1 << (q % 64)
+	}
+	s[to%reorder/64] |= 1 << (to % 64)
+}
+
+func (t *turns) note(g gap) {
+	t.gaps[t.next] = g
+	t.next = (t.next + 1) % maxGaps
+}
+
+// advance tells what time it is.
+func (s *senders) advance(now time.Time, h Handler) {
+	s.held.decay(now)
+	s.held.report(h.Held)
+}
+
+func (s *senders) sweep(now time.Time) {
+	if now.Sub(s.swept).Abs() < senderLife { // readers are not all at the same time
+		return
+	}
+	s.swept = now
+	for name, known := range s.byName {
+		known.accounts.expire(idleAccount, &s.accountsLeft)
+		if now.Sub(known.heard) > senderLife && known.holding == nil {
+			s.accountsLeft += len(known.accounts.keys)
+			delete(s.byName, name)
+			delete(s.late, name)
+			delete(s.off, name)
+		}
+	}
+	s.known.Store(int64(len(s.byName)))
+}
+
+// instances are those that were heard of lately, by name.
+func (s *senders) instances(now time.Time) []hotparam.Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := make([]hotparam.Instance, 0, len(s.byName))
+	for _, known := range s.byName {
+		if now.Sub(known.heard) <= liveFor {
+			live = append(live, hotparam.Instance{Name: known.name, Heard: known.heard})
+		}
+	}
+	slices.SortFunc(live, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return live
+}

@@ -1,0 +1,104 @@
+package decode
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Stream decodes what one connection brings. It uses its decoder, so the streams of a
+// decoder take turns.
+type Stream struct {
+	decoder *Decoder
+	peer    func() netip.Addr
+	header  header
+}
+
+// NewStream returns a stream for a connection from an address; the zero address is that
+// of a Unix socket.
+func (d *Decoder) NewStream(from netip.Addr) *Stream {
+	return &Stream{decoder: d, peer: func() netip.Addr { return from }}
+}
+
+// Packet decodes one packet, of a connection that sends the length of each, as
+// [Decoder.Packet] does.
+func (s *Stream) Packet(packet []byte, now time.Time, h Handler) {
+	s.decoder.peer = s.peer
+	s.decoder.Packet(packet, now, h)
+}
+
+// Lines decodes whole lines that arrived now. It returns how many bytes at their end are the
+// beginning of a signed packet whose rest has not come: the caller passes them again, in
+// front of what follows. last says that nothing follows.
+func (s *Stream) Lines(lines []byte, last bool, now time.Time, h Handler) (unread int) {
+	s.decoder.peer = s.peer
+	if s.decoder.mac != nil {
+		return len(s.decoder.signedLines(lines, last, now, h))
+	}
+	s.decoder.streamLines(&s.header, lines, now, h)
+	return 0
+}
+
+// header is what the meta line that came last on a connection says of the lines after
+// it: packets that are sent as lines keep what they have in common.
+type header struct {
+	common    Count
+	meta      *wire.Meta // nil: it could not be read
+	from      *sender
+	came      time.Time // when the meta line came; zero: there is none
+	ours      bool      // it could be read
+	duplicate bool      // the packet had come before
+}
+
+// packetLife is how long after its meta line the lines of a packet may come: it is
+// sent at once, and what comes later is somebody else's, by way of a relay.
+const packetLife = 5 * time.Second
+
+// streamLines decodes whole lines of a connection, of which s is the newest header. A meta
+// line describes the lines up to the next one; else it is as Packet.
+func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler) {
+	d.now = now
+	for len(lines) > 0 {
+		d.stats.packets.Add(1)
+		if line, rest := cutLine(lines); wire.IsMeta(line) {
+			lines = rest
+			*s = header{common: Count{When: now}, came: now}
+			m, err := wire.ParseMeta(line)
+			if s.ours = err == nil; !s.ours {
+				d.stats.malformed.Add(1)
+			} else {
+				var ok bool
+				s.from, ok = d.meta(&m, now, true, &s.common, h)
+				s.meta, s.duplicate = &m, !ok
+			}
+		}
+		packet := lines[:untilMeta(lines)]
+		lines = lines[len(packet):]
+		common := Count{When: now}
+		var m *wire.Meta
+		var from *sender
+		if age := now.Sub(s.came); 0 <= age && age <= packetLife {
+			if s.duplicate {
+				continue
+			}
+			common, m, from = s.common, s.meta, s.from
+		}
+		if m == nil {
+			d.senders.noSums(now)
+		}
+		d.lines(packet, common, m, from, m != nil, h)
+	}
+}
+
+// untilMeta is where the first meta line begins.
+func untilMeta(lines []byte) int {
+	for rest := lines; len(rest) > 0; {
+		at := len(lines) - len(rest)
+		var line []byte
+		if line, rest = cutLine(rest); wire.IsMeta(line) {
+			return at
+		}
+	}
+	return len(lines)
+}

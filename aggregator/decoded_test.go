@@ -1,0 +1,226 @@
+package aggregator
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// What decoders find in packets, as far as it makes a key hot or bounds its counts.
+
+// The spellings of a key make it hot together.
+func TestSpellingsOfAKeyMakeItHot(t *testing.T) {
+	rules := testRules(hotRule("terms", 100, time.Second))
+	detector, d := NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()}), decode.NewDecoder(rules, wire.Plain)
+	d.Packet([]byte("shop.terms.hot_param.GET%20/s?a=1&b=2:50|c\nshop.terms.hot_param.GET%20/s?b=2&a=1:50|c"), noon, detector)
+	if got := detector.Stats(); got.Hot != 1 || got.Keys != 1 {
+		t.Errorf("%+v, want one key, hot", got)
+	}
+}
+
+// Nothing of a flood that is over the caps makes a key suspect or hot, so nothing is
+// published and no instance is asked for more.
+func TestFloodOverCapsStirsNobody(t *testing.T) {
+	out := newRecorder()
+	rules := testRules(hotRule("terms", 100, time.Second))
+	detector := NewDetector(DetectorConfig{Rules: rules, Publisher: out, Lag: decode.DefaultLag})
+	d := decode.NewDecoder(rules, wire.Plain)
+	d.Believe(&decode.Trust{Caps: decode.Caps{Counts: 90, Keys: 50, Names: 5, NewNames: 5}})
+	d.SetPeer(func() netip.Addr { return netip.MustParseAddr("192.0.2.1") })
+	for i := range 5_000 {
+		now := noon.Add(time.Duration(i) * time.Millisecond)
+		m := wire.Meta{Instance: fmt.Appendf(nil, "n%d", i), Incarnation: 1, Seq: uint64(i + 1), Start: now.UnixNano(), Held: 1 << 20, Unsent: 1 << 20}
+		d.Packet(append(wire.AppendMeta(nil, m), "\nshop.terms.hot_param.q=innocent:200|c"...), now, detector)
+		d.Packet(fmt.Appendf(nil, "shop.terms.hot_param.k%d:200|c", i%7), now, detector)
+		d.Advance(now, detector)
+		detector.AdvanceTo(now, now.Add(-decode.DefaultLag))
+	}
+	if len(out.changes) > 0 {
+		t.Errorf("published %+v", out.changes[0])
+	}
+	if texts := suspectTexts(out); len(texts) > 0 || detector.Stats().Suspects > 0 {
+		t.Errorf("suspects %q", texts)
+	}
+	if s := d.Stats(); s.Refused[decode.RefusedNames]+s.Refused[decode.RefusedCounts] != 10_000 {
+		t.Errorf("refused %v", s.Refused)
+	}
+}
+
+// A key that has been healed is where its bounds hold: a window that has the whole time
+// counts it, one that has a part of it may lack it, or counts it and says that it may be
+// of later.
+func TestHealedBounds(t *testing.T) {
+	rule := hotRule("r", 1000, time.Second)
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
+	hash := hotparam.Hash([]byte("k"))
+	d.Advance(noon)
+	d.Healed(decode.Count{Hash: hash, Text: []byte("k"), N: 7, When: noon.Add(200 * time.Millisecond)}, noon.Add(400*time.Millisecond))
+	d.Missing(decode.Gap{ID: 1, From: noon, To: noon.Add(300 * time.Millisecond), Loose: 20, Booked: 3})
+	d.Advance(noon.Add(1500 * time.Millisecond))
+	w := d.rules[0].views[0].Window
+	bounds := func(end time.Duration) [2]int64 {
+		low, high := w.Span(hash, []byte("k"), w.Index(noon.Add(end))-1, int64(w.Panes))
+		return [2]int64{low, high}
+	}
+	check := func(want map[time.Duration][2]int64) {
+		t.Helper()
+		for end, want := range want {
+			if got := bounds(end); got != want {
+				t.Errorf("the window that ends at %v has %v, want %v", end, got, want)
+			}
+		}
+	}
+	check(map[time.Duration][2]int64{
+		1000 * time.Millisecond: {7, 7 + 23}, 300 * time.Millisecond: {0, 7 + 23}, 1200 * time.Millisecond: {7, 7 + 23},
+		1300 * time.Millisecond: {0, 7 + 23}, 1400 * time.Millisecond: {0, 7}, 1500 * time.Millisecond: {0, 0},
+	})
+	d.Spare(1, 0, hash, false)
+	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7 + 3}})
+	d.Spare(1, 0, hash, true)
+	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}})
+	d.Moved(decode.Count{Hash: hash, Text: []byte("k"), N: 2, When: noon.Add(400 * time.Millisecond)}, noon.Add(200*time.Millisecond), noon.Add(400*time.Millisecond))
+	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}, 1300 * time.Millisecond: {2, 7}, 300 * time.Millisecond: {0, 5}})
+}
+
+// What is lost of one rule is no bound for the keys of another.
+func TestLossIsOfItsRule(t *testing.T) {
+	rules := testRules(hotRule("a", 100, time.Second), hotRule("b", 100, time.Second))
+	decoder := decode.NewDecoder(rules, wire.Plain)
+	d := NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()})
+	d.Advance(noon)
+	mark := wire.RulesMark(rules)
+	byRule, sums := make([]uint64, 4), wire.Sums{Told: true}
+	seq := uint64(0)
+	packet := func(at time.Duration, rule string, n uint64, lost, tells bool) {
+		seq++
+		m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: seq, Start: noon.Add(at).UnixNano(), Held: 1, Sums: sums}
+		if tells {
+			m.Rules = wire.AppendRuleSums(nil, mark, byRule)
+		}
+		line := wire.AppendKey([]byte("shop."+rule), wire.Plain, []byte("k"))
+		bytes := append(append(wire.AppendMeta(nil, m), '\n'), line...)
+		bytes = append(bytes, []byte(":"+string(rune('0'+n))+"|c")...)
+		sums.Loose += n
+		byRule[2*(rule[0]-'a')] += n
+		if !lost {
+			now := noon.Add(at + hotparam.FlushEvery)
+			d.Advance(now)
+			decoder.Packet(bytes, now, d)
+		}
+	}
+	high := func(rule int) int64 {
+		v := d.rules[rule].views[0]
+		_, high := v.Span(hotparam.Hash([]byte("k")), []byte("k"), v.Now(), int64(v.Panes))
+		return high
+	}
+	packet(0, "a", 1, false, true)
+	packet(0, "b", 2, false, false)
+	packet(100*time.Millisecond, "b", 7, true, true)
+	packet(100*time.Millisecond, "a", 3, false, false) // which does not tell of whom the seven were
+	if a, b := high(0), high(1); a != 4+7 || b != 2+7 {
+		t.Errorf("high is %d and %d, want 11 and 9", a, b)
+	}
+	packet(200*time.Millisecond, "a", 1, false, true) // which does
+	if a, b := high(0), high(1); a != 5 || b != 9 {
+		t.Errorf("high is %d and %d, want 5 and 9", a, b)
+	}
+	packet(300*time.Millisecond, "a", 4, true, true)
+	packet(400*time.Millisecond, "b", 1, false, true)
+	if a, b := high(0), high(1); a != 9 || b != 10 {
+		t.Errorf("high is %d and %d, want 9 and 10", a, b)
+	}
+}
+
+// A key that only all instances together make hot becomes hot, and cool again, when it
+// does with clocks that are right.
+func TestKeysAreHotAtTheSameTimeWhateverTheClocks(t *testing.T) {
+	rules := testRules(hotRule("terms", 45, time.Second))
+	out := newRecorder()
+	d, detector := decode.NewDecoder(rules, wire.Plain), NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: 1 << 20, Parts: 1})
+	var all []*instance
+	for name, ahead := range map[string]time.Duration{"right": 0, "slow": -4 * time.Second, "fast": 4 * time.Second, "an hour slow": -time.Hour, "an hour fast": time.Hour} {
+		delay := always(3 * time.Millisecond)
+		all = append(all, &instance{name: "x " + name, clock: always(ahead), delay: delay}, &instance{name: "y " + name, clock: always(0), delay: delay})
+	}
+	for _, p := range arrivals(40*time.Second, all...) {
+		lines := ""
+		if p.start > 3*time.Second && p.start < 6*time.Second {
+			lines = "shop.terms.hot_param." + p.from.name[:1] + ":1|c"
+		}
+		now := noon.Add(p.at)
+		d.Record(&p.meta, []byte(lines), now, true, detector)
+		detector.Advance(now)
+	}
+	since, until := make(map[string]time.Time), make(map[string]time.Time)
+	for _, c := range out.changes {
+		for _, h := range c.Hot {
+			since[h.Text] = h.Since
+		}
+		for _, h := range c.Cool {
+			until[h.Text] = h.Until
+		}
+	}
+	if len(since) != 2 || len(until) != 2 || since["x"].Sub(since["y"]).Abs() > decode.DefaultLag || until["x"].Sub(until["y"]).Abs() > decode.DefaultLag {
+		t.Errorf("hot since %v, until %v", since, until)
+	}
+	if s := detector.Stats(); s.Late != 0 {
+		t.Errorf("%d counts came too late", s.Late)
+	}
+	if off := d.Clocks(noon.Add(40 * time.Second)); len(off) != 4 {
+		t.Errorf("told %v", off)
+	}
+}
+
+// instance is a sender whose clock may be off, and its link to the aggregator.
+type instance struct {
+	name   string
+	clock  func(at time.Duration) time.Duration // how far ahead its clock is, as time goes by
+	delay  func(at time.Duration) time.Duration // how long a packet that is sent then is on its way
+	silent func(at time.Duration) bool
+	plain  bool // its version does not tell when it sends
+}
+
+// stamp is an instant on the instance's clock.
+func (i *instance) stamp(at time.Duration) int64 { return noon.Add(at + i.clock(at)).UnixNano() }
+
+type arrival struct {
+	from  *instance
+	start time.Duration // of its counts
+	at    time.Duration
+	meta  wire.Meta
+}
+
+const flushEvery = 100 * time.Millisecond
+
+// arrivals are the packets that instances send for some time, in the order in which they
+// come.
+func arrivals(lasts time.Duration, all ...*instance) (packets []arrival) {
+	for _, i := range all {
+		seq, before := uint64(0), i.stamp(-flushEvery)
+		for at := flushEvery; at < lasts; at += flushEvery {
+			if i.silent != nil && i.silent(at) {
+				continue
+			}
+			seq++
+			m := wire.Meta{Instance: []byte(i.name), Incarnation: 1, Seq: seq, Start: i.stamp(at - flushEvery), Sent: i.stamp(at), Held: 1}
+			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
+			before = m.Start
+			if i.plain {
+				m.Sent = 0
+			}
+			packets = append(packets, arrival{i, at - flushEvery, at + i.delay(at), m})
+		}
+	}
+	slices.SortStableFunc(packets, func(a, b arrival) int { return int(a.at - b.at) })
+	return packets
+}
+
+func always(d time.Duration) func(time.Duration) time.Duration {
+	return func(time.Duration) time.Duration { return d }
+}

@@ -1,0 +1,124 @@
+package aggregator
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// family is what a hot key has to do with others of its rule.
+type family struct {
+	parsed    bool
+	route     string   // what stands before the parameters
+	params    []string // escaped; none: they cannot be told, or are too many
+	names     string   // of the parameters
+	general   []general
+	heir      *watched // of the more specific ones that are hot: which has most of its traffic
+	heirHigh  int64    // and how much that is at most; hotparam.Unknown: cannot be told
+	yields    bool     // its traffic is its heir's
+	keeps     bool     // is to be listed, as far as is decided
+	explains  int      // more specific ones that are hot and not listed
+	confirmed bool     // listed by a window that is over
+	listedAt  time.Time
+	published listing // as it was published last
+}
+
+// listing is how a key is listed.
+type listing struct{ listed, usual, spared bool }
+
+// general is a key that is more general than another.
+type general struct {
+	text   string
+	set    uint   // of the other's parameters
+	others string // names of those that it has not
+}
+
+// generalized is how many parameters a key can have whose more general ones are
+// looked for: 2 to the power of it texts.
+const generalized = hotparam.MaxCombined
+
+// parse reports whether a key's parameters can be told.
+func (r *ruleWatch) parse(w *watched) bool {
+	if w.parsed {
+		return len(w.params) > 0
+	}
+	w.parsed = true
+	at := strings.LastIndexByte(w.text, '?') + 1
+	if r.rule.ParamsOnly {
+		at = 0
+	}
+	w.route = w.text[:at]
+	if hotparam.IsCut([]byte(w.text)) || at == 0 && !r.rule.ParamsOnly {
+		return false
+	}
+	params := strings.Split(w.text[at:], "&")
+	if len(params) > generalized {
+		return false
+	}
+	w.params, w.names = params, nameSet(params, 1<<len(params)-1)
+	return true
+}
+
+// nameOf is the name of a parameter, with its source.
+func nameOf(param string) string {
+	name, _, _ := strings.Cut(param, "=")
+	return name
+}
+
+// nameSet is the names of a set of parameters.
+func nameSet(params []string, set uint) string {
+	var b strings.Builder
+	for i, p := range params {
+		if set&(1<<i) != 0 {
+			b.WriteString(nameOf(p))
+			b.WriteByte('&')
+		}
+	}
+	return b.String()
+}
+
+// generals are the keys that are more general than w.
+func (r *ruleWatch) generals(w *watched) []general {
+	if !r.combines || w.parsed && (w.general != nil || len(w.params) < 2) || !r.parse(w) {
+		return w.general
+	}
+	for set := uint(1); set < 1<<len(w.params)-1; set++ {
+		var b strings.Builder
+		b.WriteString(w.route)
+		for i, p := range w.params {
+			if set&(1<<i) == 0 {
+				continue
+			}
+			if b.Len() > len(w.route) {
+				b.WriteByte('&')
+			}
+			b.WriteString(p)
+		}
+		text := b.String()
+		if !slices.ContainsFunc(w.general, func(g general) bool { return g.text == text }) {
+			w.general = append(w.general, general{text, set, nameSet(w.params, ^set)})
+		}
+	}
+	return w.general
+}
+
+// hotKey is the hot key with this text; nil: there is none.
+func (r *ruleWatch) hotKey(text string) *watched {
+	if w := r.keys[text]; w != nil && w.hots > 0 {
+		return w
+	}
+	return nil
+}
+
+// hotGenerals calls f with each hot key that is more general than w, until it
+// is false.
+func (r *ruleWatch) hotGenerals(w *watched, f func(*watched) bool) {
+	all := r.generals(w)
+	for i := range all {
+		if g := r.hotKey(all[i].text); g != nil && !f(g) {
+			return
+		}
+	}
+}

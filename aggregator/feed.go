@@ -1,0 +1,166 @@
+package aggregator
+
+import (
+	"bytes"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+)
+
+// Feed is the [decode.Handler] of one reader: it gives each shard its part of what that
+// reader brings, between Begin and End. A Feed is used by one goroutine at a time.
+type Feed struct {
+	reader  int
+	turns   *atomic.Int64 // the order in which all readers report what is missing
+	shards  []*shard
+	homes   []int // by rule: the one shard that has all its keys, -1: each key its own
+	batches []*batch
+	ticked  time.Time // when all shards last got the time
+}
+
+// newFeeds returns a feed for each reader of the shards.
+func newFeeds(shards []*shard, rules *hotparam.Rules) []*Feed {
+	feeds, turns := make([]*Feed, len(shards[0].read)), new(atomic.Int64)
+	for i := range feeds {
+		feeds[i] = &Feed{
+			reader: i, turns: turns, shards: shards, homes: homes(rules, len(shards)), batches: make([]*batch, len(shards)),
+		}
+	}
+	return feeds
+}
+
+// Begin makes ready for what one read brings. It waits while a shard is too far behind.
+func (f *Feed) Begin() {
+	for i, shard := range f.shards {
+		if f.batches[i] == nil {
+			f.batches[i] = <-shard.free
+		}
+	}
+}
+
+// End hands over what one read brought. Its first packet arrived at arrived, and
+// nothing that came to the reader before now is missing. The caller works it off
+// itself, unless it is behind or the shard has work still. It is to be called at least
+// each [decode.Tick], with nothing if nothing came, so that all shards know the time.
+func (f *Feed) End(arrived, now time.Time, behind bool) {
+	since := now.Sub(f.ticked)
+	all := since >= decode.Tick || since < 0
+	if all {
+		f.ticked = now
+	}
+	for k := range f.shards {
+		i := (k + f.reader) % len(f.shards) // readers begin at different ones
+		shard, b := f.shards[i], f.batches[i]
+		if !all && b.empty() {
+			continue
+		}
+		b.reader, b.arrived, b.now = f.reader, arrived, now
+		if !behind && shard.tryWork(b) {
+			b.reset()
+			continue
+		}
+		shard.pending.Add(1)
+		shard.queue <- b // has room: there are no more batches than that
+		f.batches[i] = nil
+	}
+}
+
+// Count implements [decode.Handler].
+func (f *Feed) Count(c decode.Count) { f.Counts([]decode.Count{c}) }
+
+// Counts takes the counts of a packet.
+func (f *Feed) Counts(counts []decode.Count) {
+	if len(counts) == 0 {
+		return
+	}
+	for _, b := range f.batches {
+		b.begin(&counts[0])
+	}
+	for i := range counts {
+		c := &counts[i]
+		f.batches[f.place(c.Rule, c.Hash)].add(c)
+	}
+}
+
+// place is the shard that has a key.
+func (f *Feed) place(rule int, hash uint64) int {
+	if at := f.homes[rule]; at >= 0 {
+		return at
+	}
+	return int(hash>>56) * len(f.shards) >> 8 // the windows' indexes and cells take lower bits
+}
+
+// Hidden implements [decode.Handler].
+func (f *Feed) Hidden(when time.Time, n int64) {
+	for _, b := range f.batches {
+		b.hidden = append(b.hidden, hiddenCount{when, n})
+	}
+}
+
+// Held implements [decode.Handler]. As Lost and Found it is called with the senders' lock
+// held, so turns are the order in which things became known.
+func (f *Feed) Held(rule int, n, untold int64) {
+	turn := f.turns.Add(1)
+	for _, b := range f.batches {
+		b.held = append(b.held, heldBound{rule, n, untold, turn})
+	}
+}
+
+// HeldBack implements [decode.Handler].
+func (f *Feed) HeldBack(x decode.HeldBack) {
+	x.Group = bytes.Clone(x.Group)
+	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
+	b.heldBack = append(b.heldBack, x)
+}
+
+// Lost implements [decode.Handler].
+func (f *Feed) Lost(when time.Time) {
+	turn := f.turns.Add(1)
+	for _, b := range f.batches {
+		b.losses = append(b.losses, loss{when, false, turn})
+	}
+}
+
+// Found implements [decode.Handler].
+func (f *Feed) Found(newest time.Time) {
+	turn := f.turns.Add(1)
+	for _, b := range f.batches {
+		b.losses = append(b.losses, loss{newest, true, turn})
+	}
+}
+
+// Missing implements [decode.Handler]. A gap only becomes smaller, so the order does not matter.
+func (f *Feed) Missing(g decode.Gap) {
+	for _, b := range f.batches {
+		b.missing = append(b.missing, g)
+	}
+}
+
+// Spare implements [decode.Handler].
+func (f *Feed) Spare(gap uint64, rule int, hash uint64, known bool) {
+	b := f.batches[f.place(rule, hash)]
+	b.spared = append(b.spared, spared{gap, hash, rule, known})
+}
+
+// Healed implements [decode.Handler].
+func (f *Feed) Healed(c decode.Count, until time.Time) {
+	b := f.batches[f.place(c.Rule, c.Hash)]
+	c.Text = bytes.Clone(c.Text)
+	b.healed = append(b.healed, healed{c, until})
+}
+
+// Moved implements [decode.Handler].
+func (f *Feed) Moved(c decode.Count, from, to time.Time) {
+	b := f.batches[f.place(c.Rule, c.Hash)]
+	c.Text = bytes.Clone(c.Text)
+	b.moved = append(b.moved, moved{c, from, to})
+}
+
+// Origin implements [decode.OriginHandler].
+func (f *Feed) Origin(o decode.OriginCount) {
+	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
+	b := f.batches[f.place(o.Rule, o.Hash)]
+	b.origins = append(b.origins, o)
+}

@@ -1,0 +1,216 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Count implements [decode.Handler].
+func (d *Detector) Count(c decode.Count) { d.count(&c) }
+
+func (d *Detector) count(c *decode.Count) {
+	r := d.rules[c.Rule]
+	if r == nil || (r.shares || r.overlaps) && r.takeOff(c) {
+		return
+	}
+	if r.overlaps && hotparam.IsTotal(c.Text) {
+		r.countTotal(c)
+		return
+	}
+	if d.account != nil {
+		d.account.see(r, c)
+	}
+	for _, v := range r.views {
+		pane := v.PaneOf(c.When)
+		v.newest = max(v.newest, pane)
+		i, low, end := v.Add(c.Hash, c.Text, pane, c.N)
+		if c.Estimated && i >= 0 {
+			v.AddGuess(i, pane, c.N-c.Seen)
+			i = v.Find(c.Hash, c.Text)
+		}
+		if v.compares {
+			v.compare(c, pane)
+		}
+		switch {
+		case i < 0:
+			if v.bound >= v.least {
+				d.overlooked(r, v, c)
+			}
+		case low >= v.level || v.pinned > 0:
+			d.reached(r, v, c, reach{i, low, end})
+		}
+	}
+}
+
+// countTotal counts requests of a route.
+func (r *ruleWatch) countTotal(c *decode.Count) {
+	for _, v := range r.views {
+		v.totals.Add(c.Text, v.PaneOf(c.When), c.N)
+	}
+}
+
+// Hidden implements [decode.Handler].
+func (d *Detector) Hidden(when time.Time, n int64) {
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			v.Conceal(v.Index(when), n)
+			if v.history != nil {
+				v.history.Conceal(v.history.Index(when), n)
+			}
+			d.suspects.hide(r, v, v.bound+n)
+		}
+	}
+}
+
+// Held implements [decode.Handler].
+func (d *Detector) Held(rule int, bound, untold int64) {
+	r := d.rules[rule]
+	if r == nil {
+		return
+	}
+	for _, v := range r.views {
+		grown := max(0, bound-v.Held())
+		v.SetHeld(bound, untold)
+		if v.history != nil {
+			v.history.SetHeld(bound, 0) // it is of the baseline's windows, too
+		}
+		d.suspects.hide(r, v, v.bound+grown)
+	}
+}
+
+// HeldBack implements [decode.Handler].
+func (d *Detector) HeldBack(x decode.HeldBack) {
+	r := d.rules[x.Rule]
+	if r == nil {
+		return
+	}
+	for _, v := range r.views {
+		if v.groups == nil {
+			continue
+		}
+		pane := v.PaneOf(x.When)
+		if hotparam.IsAgain(x.Group) {
+			v.groups.TakeOff(x.Group, pane, x.N)
+		} else {
+			v.groups.AddNamed(x.Group, pane, x.N)
+		}
+	}
+}
+
+// Lost implements [decode.Handler].
+func (d *Detector) Lost(when time.Time) {
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			v.Lost(v.Index(when))
+		}
+	}
+}
+
+// Found implements [decode.Handler].
+func (d *Detector) Found(newest time.Time) {
+	for _, r := range d.rules {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.views {
+			if newest.IsZero() {
+				v.Found(ring.Never)
+			} else {
+				v.Found(v.Index(newest))
+			}
+		}
+	}
+}
+
+// Missing implements [decode.Handler].
+func (d *Detector) Missing(g decode.Gap) { d.missing.Add(g) }
+
+// Spare implements [decode.Handler].
+func (d *Detector) Spare(gap uint64, rule int, hash uint64, known bool) {
+	if d.rules[rule] != nil {
+		d.missing.Spare(gap, window.MissingKey{Hash: hash, Rule: rule}, known)
+	}
+}
+
+// Healed implements [decode.Handler].
+func (d *Detector) Healed(c decode.Count, until time.Time) {
+	r := d.rules[c.Rule]
+	if r == nil {
+		return
+	}
+	kept := true
+	for _, v := range r.views {
+		kept = kept && v.Keeps(c.When)
+	}
+	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
+	switch {
+	case !kept: // it may be of a pane that is kept, all the same
+		d.missing.Lack(key, c.When, until, c.N)
+	case d.missing.Heal(key, c.When, until, c.N):
+		d.count(&c)
+	}
+}
+
+// Moved implements [decode.Handler].
+func (d *Detector) Moved(c decode.Count, from, to time.Time) {
+	r := d.rules[c.Rule]
+	if r == nil {
+		return
+	}
+	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
+	if d.missing.Unheal(key, from, to, c.N, false) {
+		d.count(&c)
+		return
+	}
+	for _, v := range r.views { // what is in a cell by now stays where it is
+		if !v.Holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.Holds(c.Hash, c.Text, v.history.Index(from), c.N) {
+			return
+		}
+	}
+	if !d.missing.Unheal(key, from, to, c.N, true) {
+		return
+	}
+	for _, v := range r.views {
+		v.Take(c.Hash, c.Text, v.Index(from), c.N)
+		if v.history != nil {
+			v.history.Take(c.Hash, c.Text, v.history.Index(from), c.N)
+		}
+		if v.groups != nil {
+			v.groups.Add(c.Text, v.Index(from), -c.N, decode.NotInGroup)
+		}
+	}
+	d.count(&c)
+}
+
+// Origin implements [decode.OriginHandler]. What is told of a key that is not hot, no more or
+// not yet, is passed over.
+func (d *Detector) Origin(o decode.OriginCount) {
+	r := d.rules[o.Rule]
+	if r == nil {
+		return
+	}
+	w := r.keys[string(o.Text)]
+	if w == nil || w.by == nil {
+		return
+	}
+	of := &w.callers
+	if o.Kind == wire.Route {
+		of = &w.routes
+	}
+	if *of == nil {
+		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), minSpan)
+		*of = &origins{every: span / 2, stretches: [stretches]stretch{{began: o.When}}}
+	}
+	(*of).add(string(o.Name), o.When, o.N)
+}

@@ -1,0 +1,91 @@
+package aggregator
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hotparam/hotparam"
+)
+
+// end is the key that has a key's traffic in the end: its heir, or that one's.
+func (w *watched) end() *watched {
+	for w.yields && w.heir != nil {
+		w = w.heir
+	}
+	return w
+}
+
+// findHeirs finds which of the more specific keys has most of each key's
+// traffic. Of equals it is the one that was so before, or the most general one,
+// so that nothing changes for nothing.
+func (r *ruleWatch) findHeirs() {
+	before := make(map[*watched]*watched)
+	for _, w := range r.hot {
+		if w.heir != nil {
+			before[w] = w.heir
+		}
+		w.heir, w.heirHigh = nil, 0
+	}
+	for _, w := range r.hot {
+		all := r.generals(w)
+		for i := range all {
+			g := r.hotKey(all[i].text)
+			if g == nil || !g.usual && r.completes(w, all[i].set, isUsual) {
+				continue // beside a usual key it is the same one
+			}
+			v := g.by.view
+			high := w.highIn(v, v.closed)
+			if high == hotparam.Unknown || g.heirHigh == hotparam.Unknown {
+				g.heir, g.heirHigh = w, hotparam.Unknown
+				continue
+			}
+			c := cmp.Compare(high, g.heirHigh)
+			if g.heir != nil && c == 0 {
+				c = cmp.Or(cmp.Compare(len(g.heir.params), len(w.params)), cmp.Compare(g.heir.text, w.text))
+			}
+			if g.heir == nil || c > 0 {
+				g.heir, g.heirHigh = w, high
+			}
+		}
+	}
+	for g, old := range before {
+		if g.hots == 0 || g.heir == nil || old.hots == 0 || g.heirHigh == hotparam.Unknown || !g.usual && r.addsUsual(old, g) {
+			continue
+		}
+		high := old.highIn(g.by.view, g.by.view.closed)
+		if high >= hotparam.Portion(g.heirHigh, g.by.Exit) {
+			g.heir, g.heirHigh = old, max(high, g.heirHigh)
+		}
+	}
+}
+
+// related tells whether one of two keys is more general than the other.
+func (r *ruleWatch) related(a, b *watched) bool {
+	return r.isMoreGeneral(a, b) || r.isMoreGeneral(b, a)
+}
+
+func (r *ruleWatch) isMoreGeneral(a, b *watched) bool {
+	return slices.ContainsFunc(r.generals(b), func(g general) bool { return g.text == a.text })
+}
+
+// addsUsual reports whether w is a more general key g and a usual key besides.
+func (r *ruleWatch) addsUsual(w, g *watched) bool {
+	all := r.generals(w)
+	at := slices.IndexFunc(all, func(x general) bool { return x.text == g.text })
+	return at >= 0 && r.completes(w, all[at].set, isUsual)
+}
+
+func isUsual(w *watched) bool { return w.usual }
+
+// yieldsToHeir tells whether a key's traffic is that of one more specific key.
+// As long as it cannot be told, all stays as it is.
+func (r *ruleWatch) yieldsToHeir(w *watched) bool {
+	if w.heir == nil {
+		return false
+	}
+	low, least := w.standing(w.listed)
+	if !w.isOver() || w.heirHigh == hotparam.Unknown || least == hotparam.Unknown {
+		return !w.listed
+	}
+	return low-w.heirHigh < least
+}

@@ -1,0 +1,65 @@
+// Package ring holds counts by pane in a ring of the newest panes, and the arithmetic of
+// such rings. Panes are numbered by time ([hotparam.Window.Index]); those before 1970 are
+// negative.
+package ring
+
+// Never is the number of a pane before all others.
+const Never = -1 << 62
+
+// Counts are counts by pane, of the newest panes alone. They are of many keys together:
+// 32 bits, as single keys have, would be full of bytes at 71 MB/s in the panes of an hour.
+type Counts struct {
+	Last  int64 // the newest pane with a count, or Never
+	panes []int64
+}
+
+// New returns empty counts that keep a number of panes.
+func New(panes int64) Counts { return Counts{Last: Never, panes: make([]int64, panes)} }
+
+// Add adds n to a pane; one that is too old is not kept.
+func (r *Counts) Add(pane, n int64) {
+	size := int64(len(r.panes))
+	if n == 0 || pane <= r.Last-size {
+		return
+	}
+	if pane-r.Last >= size {
+		clear(r.panes)
+		r.Last = pane
+	}
+	for r.Last < pane {
+		r.Last++
+		r.panes[Slot(r.Last, size)] = 0
+	}
+	r.panes[Slot(pane, size)] += n
+}
+
+// Sum returns the count of the given number of panes that end with last.
+func (r *Counts) Sum(last, panes int64) int64 {
+	size := int64(len(r.panes))
+	sum := int64(0)
+	for p := max(last-panes, r.Last-size) + 1; p <= min(last, r.Last); p++ {
+		sum += r.panes[Slot(p, size)]
+	}
+	return sum
+}
+
+// IsZero reports whether r is the zero value, which keeps no panes.
+func (r *Counts) IsZero() bool { return r.panes == nil }
+
+// Slot returns a pane's place in a ring of size panes.
+func Slot(pane, size int64) int64 {
+	at := pane % size
+	if at < 0 {
+		at += size
+	}
+	return at
+}
+
+// FloorDiv returns a/b rounded down. b is positive.
+func FloorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

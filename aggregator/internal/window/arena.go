@@ -1,0 +1,91 @@
+package window
+
+import "math/bits"
+
+// unit is 32 bytes of a window's memory: an entry, or a block of an entry's
+// panes. Both are the same size and come from one arena, so that room flows
+// from many keys of few panes to few keys of many, and back.
+//
+//	entry: hash (2 words) · sum (2) · last · cur · hist · name
+//	block: start · next · counts of 6 panes
+//	free:  – · next
+type unit [8]uint32
+
+// unitSize is what a unit takes, with its bit and its part of the index.
+const unitSize = 32 + indexShare + 1
+
+// arena hands out units by number, up to a bound, and takes them back. Number 0
+// is none.
+type arena struct {
+	chunks  [][]unit
+	entries []uint64 // bit i: unit i is an entry
+	made    int      // units that were ever handed out
+	most    int
+	free    uint32 // the first of those that came back
+	used    int
+}
+
+const (
+	chunkBits = 10
+	chunkSize = 1 << chunkBits
+)
+
+func newArena(most int) arena {
+	return arena{most: most, entries: make([]uint64, most/64+1)}
+}
+
+func (a *arena) unit(i uint32) *unit { return &a.chunks[i>>chunkBits][i&(chunkSize-1)] }
+
+// take is the number of a unit to be used, 0 if there is none left.
+func (a *arena) take() uint32 {
+	if i := a.free; i != 0 {
+		a.free = a.unit(i)[1]
+		a.used++
+		return i
+	}
+	if a.made >= a.most {
+		return 0
+	}
+	a.made++
+	a.used++
+	i := uint32(a.made)
+	if int(i>>chunkBits) >= len(a.chunks) {
+		from := len(a.chunks) << chunkBits
+		a.chunks = append(a.chunks, make([]unit, min(chunkSize, a.most+1-from)))
+	}
+	return i
+}
+
+// give takes a unit back.
+func (a *arena) give(i uint32) {
+	a.unit(i)[1] = a.free
+	a.free = i
+	a.used--
+}
+
+func (a *arena) setEntry(i uint32, is bool) {
+	if is {
+		a.entries[i/64] |= 1 << (i % 64)
+	} else {
+		a.entries[i/64] &^= 1 << (i % 64)
+	}
+}
+
+func (a *arena) isEntry(i uint32) bool { return a.entries[i/64]&(1<<(i%64)) != 0 }
+
+// next is the first entry from number i on, 0 if there is none.
+func (a *arena) next(i uint32) uint32 {
+	word := int(i / 64)
+	if word >= len(a.entries) {
+		return 0
+	}
+	rest := a.entries[word] >> (i % 64) << (i % 64)
+	for end := a.made / 64; ; rest = a.entries[word] {
+		if rest != 0 {
+			return uint32(word*64 + bits.TrailingZeros64(rest))
+		}
+		if word++; word > end {
+			return 0
+		}
+	}
+}

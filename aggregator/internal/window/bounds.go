@@ -1,0 +1,91 @@
+package window
+
+import "github.com/hotparam/hotparam"
+
+// Sum returns what an entry has in the window that ends with a pane.
+func (w *Window) Sum(i int32, end int64) int64 {
+	return w.total(w.arena.unit(uint32(i)), end, int64(w.Panes))
+}
+
+// Bounds returns the low and high count of an entry in the window that ends with a
+// pane; high is hotparam.Unknown if something of the window was lost.
+func (w *Window) Bounds(i int32, end int64) (low, high int64) {
+	e := w.arena.unit(uint32(i))
+	return w.bound(e.hash(), w.total(e, end, int64(w.Panes)), end, int64(w.Panes))
+}
+
+// Span is as Bounds, for a key with or without an entry and a number of panes
+// that end with a pane.
+func (w *Window) Span(hash uint64, text []byte, end, panes int64) (low, high int64) {
+	if at := w.lookup(hash, text); at != 0 {
+		low = w.total(w.arena.unit(at), end, panes)
+	}
+	return w.bound(hash, low, end, panes)
+}
+
+func (w *Window) bound(hash uint64, sum, end, panes int64) (low, high int64) {
+	low, high = sum, hotparam.Unknown
+	lacks, later := w.lacks(hash, end, panes)
+	if end < w.now {
+		later += w.held / 2 // see near
+	}
+	if w.lost <= end-panes && lacks != hotparam.Unknown {
+		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
+	}
+	return max(0, low-later), high
+}
+
+// lacks is how many counts of a key some panes that end with a pane may lack since
+// packets are missing, or hotparam.Unknown, and how many that they have may be of later.
+func (w *Window) lacks(hash uint64, end, panes int64) (lacks, later int64) {
+	if w.missing.isNothing() {
+		return 0, 0
+	}
+	return w.missing.lacks(MissingKey{hash, w.rule}, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
+}
+
+// lacksOfAny is as lacks of the window that ends with a pane, for all keys together.
+func (w *Window) lacksOfAny(end int64) shortfall {
+	if w.missing.isNothing() {
+		return shortfall{}
+	}
+	return w.missing.any(w.rule, w.Start(end-int64(w.Panes)+1).UnixNano(), w.Start(end+1).UnixNano())
+}
+
+// Floor returns the most that the summary and the collectors can hide of any key in
+// the window that ends now. It looks at every cell.
+func (w *Window) Floor() int64 { return w.FloorAt(w.now) }
+
+// FloorAt returns the floor of the window that ends with a pane.
+func (w *Window) FloorAt(end int64) int64 {
+	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.held
+}
+
+// lose makes what is hidden in a pane unknown for good, Lost until Found names
+// an older one.
+func (w *Window) lose(pane int64) {
+	w.overflow = max(w.overflow, pane)
+	w.Lost(pane)
+}
+
+// Lost makes what is hidden in a pane, and in those before it, unknown.
+func (w *Window) Lost(pane int64) { w.lost = max(w.lost, pane) }
+
+// Found makes what is hidden after the pane newest known again.
+func (w *Window) Found(newest int64) { w.lost = max(w.overflow, newest) }
+
+// Conceal records that collectors dropped n in a pane, of any key.
+func (w *Window) Conceal(pane, n int64) { w.hidden.Add(pane, n) }
+
+// Hash returns the hash of an entry's key.
+func (w *Window) Hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
+
+// AtMost returns the most that a key can have in the window that ends with a pane, of
+// what was not lost on the way.
+func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
+	most := w.held + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
+	if at := w.lookup(hash, text); at != 0 {
+		most += w.total(w.arena.unit(at), end, int64(w.Panes))
+	}
+	return most
+}

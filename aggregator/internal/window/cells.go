@@ -1,0 +1,143 @@
+package window
+
+import (
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"math"
+)
+
+// cells hold what was counted of keys that have no entry: all keys of one cell
+// share a bound. They are those of Filtered Space-Saving (Homem & Carvalho 2010)
+// over time: there a cell takes the maximum of what it hides, which is no bound
+// when keys come and go; here it takes the sum. A cell's time is coarser than the
+// window's panes, seven spans for all that is kept: a bound that leaves up to a
+// span late is worth less than the cells that room makes, since what a cell hides
+// goes down with their number.
+type cells struct {
+	all   []cell
+	most  int   // cells, once there are any
+	panes int64 // of the window
+	span  int64 // panes
+	base  int64 // spans are counted from here: a cell that was never used is old
+	sum   cell64
+	bar   float64 // what a cell has to pass to stand out
+	stale int     // additions until it is computed anew
+}
+
+// cell is the newest span, by the low half of its number, and counts by span.
+type cell [1 + cellSpans]uint32
+
+// cell64 is the same of all cells together.
+type cell64 struct {
+	newest int64
+	counts [cellSpans]int64
+}
+
+const (
+	cellSpans = 7
+	cellSize  = 4 * (1 + cellSpans)
+	// refreshBar is how many additions go by before the bar is computed anew.
+	refreshBar = 64
+)
+
+func newCells(panes, ring, budget int64) cells {
+	return cells{
+		most:  max(1, int(budget/cellSize)),
+		panes: panes,
+		span:  max(1, (ring+cellSpans-3)/(cellSpans-1)), // the kept panes touch seven spans at most
+	}
+}
+
+// spans are the first and the last span of some panes that end with a pane.
+func (c *cells) spans(end, panes int64) (from, to int64) {
+	return max(0, ring.FloorDiv(end-panes+1, c.span)-c.base), ring.FloorDiv(end, c.span) - c.base
+}
+
+func (c *cells) of(hash uint64) *cell {
+	return &c.all[uint64(uint32(hash>>16))*uint64(len(c.all))>>32]
+}
+
+// reset forgets everything.
+func (c *cells) reset() { c.all = nil }
+
+// add adds n to the cell of a hash; false if the cell cannot hold so much.
+func (c *cells) add(hash uint64, pane, n int64) bool {
+	span := ring.FloorDiv(pane, c.span) - c.base
+	if c.all == nil {
+		c.all = make([]cell, c.most)
+		c.base += span - 3*cellSpans
+		c.sum, c.stale, span = cell64{}, 0, 3*cellSpans
+	}
+	c.sum.add(span, n)
+	if c.stale--; c.stale < 0 {
+		c.refresh(pane)
+	}
+	return c.of(hash).add(span, n)
+}
+
+func (l *cell) add(span, n int64) bool {
+	ahead := int64(int32(uint32(span) - l[0]))
+	if ahead >= cellSpans {
+		*l = cell{uint32(span)}
+	} else if ahead > 0 {
+		for s := span - ahead + 1; s <= span; s++ {
+			l[1+s%cellSpans] = 0
+		}
+		l[0] = uint32(span)
+	}
+	return addTo(&l[1+span%cellSpans], n)
+}
+
+func (l *cell64) add(span, n int64) {
+	for l.newest = max(l.newest, span-cellSpans); l.newest < span; {
+		l.newest++
+		l.counts[l.newest%cellSpans] = 0
+	}
+	l.counts[span%cellSpans] += n
+}
+
+// bound is the most that a key of the hash can have in some panes that end with
+// a pane, and that is not in its entry.
+func (c *cells) bound(hash uint64, end, panes int64) int64 {
+	if c.all == nil {
+		return 0
+	}
+	from, to := c.spans(end, panes)
+	return c.of(hash).bound(from, to)
+}
+
+func (l *cell) bound(from, to int64) (sum int64) {
+	for span := from; span <= to; span++ {
+		if l[0]-uint32(span) < cellSpans {
+			sum += int64(l[1+span%cellSpans])
+		}
+	}
+	return sum
+}
+
+// worst is the highest bound of all keys in the window that ends with a pane.
+func (c *cells) worst(end int64) (worst int64) {
+	from, to := c.spans(end, c.panes)
+	for i := range c.all {
+		worst = max(worst, c.all[i].bound(from, to))
+	}
+	return worst
+}
+
+// stands tells whether a key that adds n now stands out from what cells hide
+// anyway, by more than a count: its cell has more than the mean of the cells and
+// twice the deviation that many small keys make by chance.
+func (c *cells) stands(hash uint64, end, n, count int64) bool {
+	return c.all != nil && float64(c.bound(hash, end, c.panes)+n)-c.bar > float64(count)
+}
+
+// refresh computes the bar of the window that ends with a pane.
+func (c *cells) refresh(end int64) {
+	c.stale = refreshBar
+	from, to := c.spans(end, c.panes)
+	sum := int64(0)
+	for span := max(from, c.sum.newest-cellSpans+1); span <= min(to, c.sum.newest); span++ {
+		sum += c.sum.counts[span%cellSpans]
+	}
+	mean := float64(sum) / float64(len(c.all))
+	c.bar = mean + 2*math.Sqrt(mean)
+}

@@ -1,0 +1,81 @@
+package window
+
+import "github.com/hotparam/hotparam"
+
+// A sampled line, @0.1, stands for more counts than were seen. A key is judged by what
+// they stand for, as it could not be found otherwise, and told by what was seen. So of
+// such a key the window counts twice: all of it, and besides the part of it that was
+// only guessed, under a hash of its own, in an entry as any other. Guesses have
+// their room in the window's memory, and make room as keys do: what was displaced is
+// in a cell, and bounds the guess. A key without samples has no second entry,
+// and none is looked for.
+
+// Marks of entries, beside the number in entryHist.
+const (
+	sampled = 1 << 30 // some of its counts may be guessed: there was a second entry
+	guessed = 1 << 29 // it is a second entry
+	marks   = sampled | guessed
+
+	maxUnits = guessed - 1
+)
+
+// guessHash makes a key's hash that of its guesses.
+const guessHash = 0x9e3779b97f4a7c15
+
+func (e *unit) isSampled() bool { return e[entryHist]&sampled != 0 }
+func (e *unit) isGuess() bool   { return e[entryHist]&guessed != 0 }
+
+// AddGuess records that n of what was added to an entry in a pane was not seen. The entry may
+// have to make room for that.
+func (w *Window) AddGuess(i int32, pane, n int64) {
+	e := w.arena.unit(uint32(i))
+	e[entryHist] |= sampled
+	hash := e.hash() ^ guessHash
+	at := w.lookup(hash, nil)
+	if at == 0 {
+		if at = w.insert(hash, pane, n); at == 0 {
+			w.hide(hash, pane, max(1, n)) // so that it is known to be a guess
+			return
+		}
+		w.arena.unit(at)[entryHist] |= guessed
+		w.guesses++
+	}
+	g := w.arena.unit(at)
+	if g[entryLast] != uint32(pane) {
+		w.addAside(at, g, pane, n)
+		return
+	}
+	before := g[entryCur]
+	addTo(&g[entryCur], n)
+	g.setSum(g.sum() + int64(g[entryCur]-before))
+}
+
+// seen is what was really seen of what an entry counts in the window that ends with a
+// pane, or less. isEstimate: the others stand for what was not seen.
+func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
+	e := w.arena.unit(uint32(i))
+	low, _ = w.Bounds(i, end)
+	if !e.isSampled() {
+		return low, false
+	}
+	hash, panes := e.hash()^guessHash, int64(w.Panes)
+	most := w.cells.bound(hash, end, panes)
+	isEstimate = most > 0
+	if at := w.lookup(hash, nil); at != 0 {
+		g := w.arena.unit(at)
+		most += w.total(g, end, panes)
+		isEstimate = isEstimate || w.recent(g[entryLast]) > end-panes
+	}
+	if !isEstimate {
+		return low, false
+	}
+	return max(0, low-most), true
+}
+
+// SetSeen lowers the counts of h, of entry i of the window that ends with a pane to what
+// was really seen. What was not seen of an estimate has no upper bound.
+func (w *Window) SetSeen(h *hotparam.Hot, i int32, end int64) {
+	if low, isEstimate := w.seen(i, end); isEstimate {
+		h.Low, h.High, h.Estimated = low, hotparam.Unknown, true
+	}
+}

@@ -1,0 +1,204 @@
+package window
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Groups are the totals that shares are of: of all keys on one route that have
+// the same parameters' names. There are at most so many as their part of the
+// memory holds; what has no room is in all alone, and is compared with that.
+type Groups struct {
+	panes      int64
+	budget     int64 // of byName
+	paramsOnly bool
+	byName     map[string]*group
+	again      int64 // groups that hold such panes, too
+	all        group // every count
+	strays     group // those whose group is not known, or had no room
+	name       []byte
+}
+
+// group is the counts of one group's keys, and how many of them are of requests that
+// have another key of the group: a request counts once.
+type group struct {
+	ring.Counts
+	again ring.Counts // without panes until there are some
+}
+
+func (g *group) Sum(last, panes int64) int64 {
+	return max(0, g.Counts.Sum(last, panes)-g.again.Sum(last, panes))
+}
+
+// groupSize is about what a group takes besides its panes.
+const groupSize = 192
+
+// NewGroups returns totals of groups that keep a number of panes and hold at most budget
+// bytes.
+func NewGroups(panes, budget int64, paramsOnly bool) *Groups {
+	return &Groups{
+		panes: panes, budget: budget, paramsOnly: paramsOnly,
+		byName: make(map[string]*group), all: group{Counts: ring.New(panes)}, strays: group{Counts: ring.New(panes), again: ring.New(panes)},
+	}
+}
+
+// Restart returns empty groups of the same size.
+func (g *Groups) Restart() *Groups { return NewGroups(g.panes, g.budget, g.paramsOnly) }
+
+// Used returns how many bytes the groups hold.
+func (g *Groups) Used() int64 {
+	return int64(len(g.byName))*(groupSize+8*g.panes) + g.again*8*g.panes
+}
+
+// Add counts n of a key. What surely is in its group already is not counted again, and
+// what may be is as if its group were not known.
+func (g *Groups) Add(text []byte, pane, n int64, in decode.InGroup) {
+	switch in {
+	case decode.SurelyInGroup:
+	case decode.MaybeInGroup:
+		g.all.Add(pane, n)
+		g.strays.Add(pane, n)
+	default:
+		g.addTo(g.of(text, true), pane, n)
+	}
+}
+
+// AddNamed counts n of a group.
+func (g *Groups) AddNamed(name []byte, pane, n int64) {
+	if string(name) == wire.Rest {
+		g.addTo(nil, pane, n)
+		return
+	}
+	g.name = append(g.name[:0], name...)
+	g.addTo(g.named(true), pane, n)
+}
+
+func (g *Groups) addTo(of *group, pane, n int64) {
+	g.all.Add(pane, n)
+	if of == nil {
+		of = &g.strays
+	}
+	of.Add(pane, n)
+}
+
+// of is the group of a key; nil if it has none, which create may help.
+func (g *Groups) of(text []byte, create bool) *group {
+	if hotparam.IsCut(text) {
+		return nil
+	}
+	g.name = hotparam.AppendGroup(g.name[:0], text, g.paramsOnly)
+	return g.named(create)
+}
+
+// named is the group of g.name. There is always room for one.
+func (g *Groups) named(create bool) *group {
+	of := g.byName[string(g.name)]
+	if of == nil && create && (len(g.byName) == 0 || g.Used()+groupSize+8*g.panes <= g.budget) {
+		of = &group{Counts: ring.New(g.panes)}
+		g.byName[string(g.name)] = of
+	}
+	return of
+}
+
+// TakeOffCount is as TakeOff, for a count: what a [decode.HeldBack] has taken off already is
+// not taken off again.
+func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
+	switch in {
+	case decode.SurelyInGroup:
+	case decode.MaybeInGroup:
+		g.strays.again.Add(pane, n)
+	default:
+		g.TakeOff(name, pane, n)
+	}
+}
+
+// TakeOff takes n off the total of a group, whose keys had so many counts too much by a
+// name of [hotparam.AppendAgain], which comes with the same flush. A group that has no
+// room for that keeps too high a total.
+func (g *Groups) TakeOff(name []byte, pane, n int64) {
+	var ok bool
+	if g.name, ok = hotparam.CutAgain(g.name[:0], name); !ok {
+		return
+	}
+	if g.all.again.IsZero() {
+		g.all.again = ring.New(g.panes)
+	}
+	g.all.again.Add(pane, n)
+	if string(g.name) == wire.Rest { // of some group, nobody knows which
+		g.strays.again.Add(pane, n)
+		return
+	}
+	of := g.named(true)
+	if of == nil {
+		return
+	}
+	if of.again.IsZero() {
+		if g.Used()+8*g.panes > g.budget {
+			return
+		}
+		of.again = ring.New(g.panes)
+		g.again++
+	}
+	of.again.Add(pane, n)
+}
+
+// Sweep forgets the groups that have no count left.
+func (g *Groups) Sweep(now int64) {
+	for name, of := range g.byName {
+		if of.Last <= now-g.panes {
+			delete(g.byName, name)
+			if !of.again.IsZero() {
+				g.again--
+			}
+		}
+	}
+}
+
+// Bounds returns the low and high total of a key's group, in the window that ends with
+// pane last; high is [hotparam.Unknown] if it is not known, as where collectors hold
+// counts back and do not tell of which group. The key for what requests have
+// beyond their keys has the total of all groups on its route.
+func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
+	panes := int64(w.Panes)
+	of, most := g.of(text, false), g.all.Sum(last, panes)
+	hidden := w.hidden.Sum(last, panes)
+	known := true
+	switch {
+	case hotparam.IsMore(text):
+		most = g.onRoute(text, last, panes)
+	case of != nil:
+		most = of.Sum(last, panes)
+	default:
+		known = false
+	}
+	s := w.lacksOfAny(last)
+	if known {
+		low = most - g.strays.again.Sum(last, panes)
+		hidden += g.strays.Counts.Sum(last, panes)
+	}
+	if g.again > 0 { // what takes off a total may be among these
+		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
+	}
+	low = max(0, low-s.later)
+	if w.untold > 0 || w.lost > last-panes || s.lacks == hotparam.Unknown {
+		return low, hotparam.Unknown
+	}
+	return low, most + hidden + s.lacks + s.heldBack + s.before
+}
+
+// onRoute is the total of the other groups on the route of a key of
+// [hotparam.AppendMore].
+func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
+	route := bytes.TrimSuffix(text, hotparam.AppendMore(nil))
+	for name, of := range g.byName {
+		if strings.HasPrefix(name, string(route)) && name != string(text) {
+			sum += of.Sum(last, panes)
+		}
+	}
+	return sum
+}

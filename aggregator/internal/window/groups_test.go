@@ -1,0 +1,72 @@
+package window
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+)
+
+// What is taken off leaves the window with the counts, and takes room that is counted.
+func TestTakenOffIsForgotten(t *testing.T) {
+	const budget = 2*(groupSize+8*10) + 8*10
+	g := NewGroups(10, budget, false)
+	g.TakeOff([]byte("GET /s?~again&q"), 1, 5)
+	g.Add([]byte("GET /s?q=1"), 1, 8, decode.NotInGroup)
+	g.Add([]byte("GET /s?p=1"), 1, 8, decode.NotInGroup)
+	g.TakeOff([]byte("GET /s?~again&p"), 1, 5) // no room
+	g.TakeOff([]byte("GET /s?~again&o"), 1, 5)
+	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.Sum(5, 10) != 3 || of.Sum(12, 10) != 0 {
+		t.Errorf("%+v", of)
+	}
+	if of := g.of([]byte("GET /s?p=2"), false); of == nil || of.Sum(5, 10) != 8 {
+		t.Errorf("%+v", of)
+	}
+	if len(g.byName) != 2 || g.Used() != budget {
+		t.Errorf("%d groups, %d bytes", len(g.byName), g.Used())
+	}
+	g.Sweep(20)
+	if len(g.byName) != 0 || g.Used() != 0 {
+		t.Errorf("%d groups, %d bytes after all is over", len(g.byName), g.Used())
+	}
+}
+
+// Beyond its room, what is repeated of a group is not known, and of its keys the one
+// with the highest count tells.
+func TestRepeatsAreBounded(t *testing.T) {
+	r := NewRepeats(30, 2*(repeatSize+8*30))
+	w := New(hotparam.NewWindow(time.Second), 3, 1<<20)
+	w.missing = NewMissing()
+	for i := range 3 {
+		r.Add(fmt.Appendf(nil, "GET /%d?~again&q", i), 5, 7)
+	}
+	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": hotparam.Unknown, "GET /0?p": hotparam.Unknown} {
+		if got := r.Most(w, []byte(group), 6); got != want {
+			t.Errorf("%s: %d repeats, want %d", group, got, want)
+		}
+	}
+	if got := r.Most(w, []byte("GET /0?p"), 5+int64(w.Panes)); got != 0 {
+		t.Errorf("%d repeats once it is over", got)
+	}
+	if r.Sweep(40); r.Used() != 0 {
+		t.Errorf("%d bytes are left after all is over", r.Used())
+	}
+}
+
+// Without room for more, a route has no total, and its keys are not taken for all
+// of it.
+func TestTotalsAreBounded(t *testing.T) {
+	totals := NewTotals(30, 3*(totalSize+8*30))
+	for i := range 10 {
+		totals.Add([]byte(fmt.Sprintf("GET /%d?*", i)), 5, 7)
+	}
+	if len(totals.byRoute) != 3 || totals.Of([]byte("GET /2?q=1")) == nil || totals.Of([]byte("GET /7?q=1")) != nil {
+		t.Errorf("%d totals, want the first three", len(totals.byRoute))
+	}
+	totals.Sweep(40)
+	if totals.Used() != 0 {
+		t.Errorf("%d bytes are left after all is over", totals.Used())
+	}
+}

@@ -1,0 +1,94 @@
+package window
+
+import (
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+)
+
+// History is what keys counted in the windows before the present one, in panes
+// that are wider than the window's: some ten to a window.
+type History struct {
+	*Window
+	of    int64 // panes of the window
+	per   int64 // so many of them are one of these
+	began int64 // first pane of the window that was seen from its start on; none: MaxInt64
+	// Longest says that the rule has no longer window, so that collectors hold nothing back
+	// for longer than this one.
+	Longest bool
+}
+
+// NewHistory returns the history of a window: grace is how many of its panes a count may
+// come late, and budget how many bytes the history may hold.
+func NewHistory(w hotparam.Window, grace, budget int64) *History {
+	h := &History{of: int64(w.Panes), per: int64(w.Panes+decode.BaselineWindows-1) / decode.BaselineWindows, began: math.MaxInt64}
+	wide := hotparam.Window{
+		Pane:  w.Pane * time.Duration(h.per),
+		Panes: int((decode.BaselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
+	}
+	h.Window = New(wide, (grace+h.per-1)/h.per+1, budget)
+	h.NameFrom(math.MaxInt64) // its keys are found by their hash
+	return h
+}
+
+// Restart returns an empty history of the same size.
+func (h *History) Restart() *History {
+	fresh := *h
+	fresh.Window, fresh.began = h.Window.Restart(), math.MaxInt64
+	return &fresh
+}
+
+// Count adds a count.
+func (h *History) Count(c *decode.Count) { h.Add(c.Hash, c.Text, h.PaneOf(c.When), c.N) }
+
+// AdvanceTo moves the clock on to now; pane is that of the window.
+func (h *History) AdvanceTo(now time.Time, pane int64) {
+	h.Advance(h.Index(now))
+	if h.began == math.MaxInt64 {
+		h.began = pane + 1
+	}
+}
+
+// straddle is how many panes before its time a count is placed at most that was held back:
+// a window, and an eighth of that since collectors round.
+func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
+
+// Baseline bounds the count of entry i of the window in the ten windows before the one
+// that ends with pane last, or as much of them as was seen with no loss since, but at
+// least one: windows is how many that is. high is [hotparam.Unknown] if it is not known.
+//
+// When the window is over, all of the baseline that was held back has come, or is part of
+// no claim. Then what a flood can hide of a key is what it counted just before.
+func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows hotparam.Fraction) {
+	to := last - h.of
+	from := max(to-decode.BaselineWindows*h.of+1, h.began, w.lost+1)
+	if h.began == math.MaxInt64 || to-from+1 < h.of {
+		return 0, hotparam.Unknown, hotparam.Fraction{Num: 1, Den: 1}
+	}
+	windows = hotparam.Fraction{Num: to - from + 1, Den: h.of}
+	hash := w.Hash(i)
+	first, end := ring.FloorDiv(from, h.per), ring.FloorDiv(to, h.per)
+	// For low, only what lies between the two ends for certain.
+	if inner, outer := -ring.FloorDiv(-from, h.per), ring.FloorDiv(to+1, h.per)-1; outer >= inner {
+		low, _ = h.Span(hash, text, outer, outer-inner+1)
+	}
+	_, most := h.Span(hash, text, end, end-first+1)
+	if over && h.Longest && h.held > 0 && most != hotparam.Unknown {
+		early := ring.FloorDiv(from-h.straddle(), h.per)
+		if _, all := h.Span(hash, text, end, end-early+1); all != hotparam.Unknown {
+			most = min(most, all-h.held)
+		}
+	}
+	if most == hotparam.Unknown {
+		return low, hotparam.Unknown, windows
+	}
+	// The newest pane reaches into the present window, which is no baseline.
+	if over := (end+1)*h.per - 1; over > to {
+		present, _ := w.Span(hash, text, over, over-to)
+		most = max(0, most-present)
+	}
+	return low, most, windows
+}

@@ -1,0 +1,91 @@
+package window
+
+// index finds entries by hash: open addressing with linear probing, at most two
+// thirds full. A place holds the low half of the hash, which is also where the
+// entry's place is looked for, and the entry's number; 0 is free. So probing,
+// growing and taking out touch no entry.
+type index struct {
+	places []uint64
+	n      int
+	most   int // entries
+}
+
+// indexShare is what each entry adds to the index when that is as large as it
+// can be.
+const indexShare = 12
+
+const firstPlaces = 64
+
+func newIndex(most int) index {
+	return index{most: most, places: make([]uint64, min(firstPlaces, placesFor(most)))}
+}
+
+func placesFor(entries int) int { return entries + entries/2 + 2 }
+
+// home is where the search for a hash begins: its low half as a fraction.
+func (x *index) home(tag uint32) int { return int(uint64(tag) * uint64(len(x.places)) >> 32) }
+
+// put adds an entry.
+func (x *index) put(hash uint64, i uint32) {
+	if placesFor(x.n+1) > len(x.places) {
+		x.grow()
+	}
+	x.n++
+	x.place(uint64(uint32(hash))<<32 | uint64(i))
+}
+
+func (x *index) place(p uint64) {
+	at := x.home(uint32(p >> 32))
+	for x.places[at] != 0 {
+		if at++; at == len(x.places) {
+			at = 0
+		}
+	}
+	x.places[at] = p
+}
+
+func (x *index) grow() {
+	old := x.places
+	x.places = make([]uint64, min(2*len(old), placesFor(x.most)))
+	for _, p := range old {
+		if p != 0 {
+			x.place(p)
+		}
+	}
+}
+
+// remove takes an entry out and moves those behind it up (Knuth, TAOCP 6.4,
+// algorithm R), so that no grave marks are needed.
+func (x *index) remove(hash uint64, i uint32) {
+	size := len(x.places)
+	p := uint64(uint32(hash))<<32 | uint64(i)
+	at := x.home(uint32(hash))
+	for x.places[at] != p {
+		if at++; at == size {
+			at = 0
+		}
+	}
+	for next := at; ; {
+		if next++; next == size {
+			next = 0
+		}
+		p := x.places[next]
+		if p == 0 {
+			break
+		}
+		if behind(x.home(uint32(p>>32)), next, size) >= behind(at, next, size) {
+			x.places[at] = p
+			at = next
+		}
+	}
+	x.places[at] = 0
+	x.n--
+}
+
+// behind is how many places from one to another, around the end.
+func behind(from, to, size int) int {
+	if to < from {
+		to += size
+	}
+	return to - from
+}

@@ -1,0 +1,311 @@
+package window
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+)
+
+// Missing is what is known of counts that were lost on the way: how many of any key a
+// window may lack, and of which keys it lacks none. It covers all rules of a detector, as
+// senders report their sums.
+//
+// What a lost packet held of a key is known when the key's account tells. Then it is
+// counted at the earliest time that it can be of: a window that ends now has it for
+// certain if it has that time. One that begins in between may have it, and does not
+// count it; one that ended in between counts it, and may not have it.
+type Missing struct {
+	gaps  [maxMissing]missingGap // a ring; unused ones are of no time
+	next  int
+	byID  map[uint64]int
+	keys  map[MissingKey]*missingOf
+	swept time.Time
+	from  int64 // what is kept is not all of before
+
+	unnamed uint64 // IDs of its own, downwards from the highest
+	changes int64  // how often any of it was changed
+	last    sums   // as any computed them last
+}
+
+// sums are what any tells of a rule's window.
+type sums struct {
+	rule                int
+	start, end, changes int64
+	shortfall
+}
+
+// shortfall is what a window of a rule may lack of all keys together.
+type shortfall struct {
+	lacks         int64 // of any key, or [hotparam.Unknown]
+	heldBack      int64 // of what was told as held back of groups
+	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
+}
+
+type missingGap struct {
+	id            uint64
+	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
+	loose, booked int64
+	heldBack      int64 // of groups
+	byRule        []decode.RuleGap
+}
+
+// of is how much of a rule is missing.
+func (x *missingGap) of(rule int) decode.RuleGap {
+	if x.byRule == nil {
+		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
+	}
+	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
+}
+
+// MissingKey is a key of a rule, by its number.
+type MissingKey struct {
+	Hash uint64
+	Rule int
+}
+
+// missingOf is what is known of one key.
+type missingOf struct {
+	spared [maxMissing / 64]uint64 // gaps in which it has no loose count, by place
+	known  [maxMissing / 64]uint64 // and none on its account that is not counted
+	healed []healedCount
+	newest int64 // instant for which it matters
+}
+
+// healedCount is a count that is of from up to to; if it is placed, it is counted at from.
+type healedCount struct {
+	from, to, n int64
+	placed      bool
+}
+
+const (
+	// maxMissing bounds the gaps that are told apart, a multiple of 64. With more,
+	// as of many instances over a long window, what the oldest lacks is not known.
+	maxMissing = 2048
+	// maxMissingKeys bounds the keys of which more is known, at some 600 bytes each.
+	maxMissingKeys = 8192
+	// maxHealed bounds the healed counts of a key that are told apart.
+	maxHealed = 64
+)
+
+// NewMissing returns a Missing of which nothing is missing.
+func NewMissing() *Missing {
+	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), from: math.MinInt64}
+}
+
+// Add records a gap. A gap that is known is made smaller.
+func (m *Missing) Add(g decode.Gap) {
+	m.changes++
+	if at, ok := m.byID[g.ID]; ok {
+		x := &m.gaps[at]
+		x.lessByRule(g.ByRule)
+		if x.loose, x.booked, x.heldBack = min(x.loose, g.Loose), min(x.booked, g.Booked), min(x.heldBack, g.HeldBack); x.loose+x.booked+x.heldBack == 0 {
+			delete(m.byID, g.ID)
+			*x = missingGap{}
+		}
+		return
+	}
+	if g.Loose+g.Booked+g.HeldBack == 0 {
+		return
+	}
+	for len(m.byID) < maxMissing && m.gaps[m.next].id != 0 {
+		m.next = (m.next + 1) % maxMissing
+	}
+	x := &m.gaps[m.next]
+	if x.id != 0 {
+		delete(m.byID, x.id)
+		m.from = max(m.from, x.to)
+	}
+	for _, k := range m.keys {
+		k.spared[m.next/64] &^= 1 << (m.next % 64)
+		k.known[m.next/64] &^= 1 << (m.next % 64)
+	}
+	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack, byRule: g.ByRule}
+	m.byID[g.ID] = m.next
+	m.next = (m.next + 1) % maxMissing
+}
+
+// lessByRule notes how much is missing of each rule at most.
+func (x *missingGap) lessByRule(of []decode.RuleGap) {
+	switch {
+	case of == nil:
+		return
+	case x.byRule == nil:
+		x.byRule = of
+		return
+	}
+	less := make([]decode.RuleGap, len(of)) // what was told is others' too
+	for rule, was := range x.byRule {
+		less[rule] = was.Min(of[rule])
+	}
+	x.byRule = less
+}
+
+// Spare records that a key lacks nothing of a gap but what its account will reveal. known
+// says that it has revealed it.
+func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
+	at, ok := m.byID[gap]
+	if !ok {
+		return
+	}
+	if k := m.of(key, m.gaps[at].to); k != nil {
+		k.spared[at/64] |= 1 << (at % 64)
+		if known {
+			k.known[at/64] |= 1 << (at % 64)
+		}
+		m.changes++
+	}
+}
+
+// of is what is known of a key, made if there is room.
+func (m *Missing) of(key MissingKey, when int64) *missingOf {
+	k := m.keys[key]
+	if k == nil {
+		if len(m.keys) >= maxMissingKeys && !m.evict() {
+			return nil
+		}
+		k = &missingOf{newest: when}
+		m.keys[key] = k
+	}
+	k.newest = max(k.newest, when)
+	return k
+}
+
+// evict makes room for a key, in the place of one of a few of which nothing was healed: the
+// one that matters for the least time. Then that may lack what it was spared.
+func (m *Missing) evict() bool {
+	const looks = 16
+	var victim MissingKey
+	oldest, looked := int64(math.MaxInt64), 0
+	for key, k := range m.keys {
+		if len(k.healed) == 0 && k.newest < oldest {
+			victim, oldest = key, k.newest
+		}
+		if looked++; looked == looks {
+			break
+		}
+	}
+	delete(m.keys, victim)
+	return oldest < math.MaxInt64
+}
+
+// lose notes n counts that are missing, of whatever key.
+func (m *Missing) lose(from, to time.Time, n int64) {
+	m.unnamed--
+	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
+}
+
+// lacks is how many counts of a key a window from start to before end may lack, or
+// [hotparam.Unknown]; and how many of those that it counts may be of later.
+func (m *Missing) lacks(key MissingKey, start, end int64) (lacks, later int64) {
+	return m.lacksOf(m.keys[key], key.Rule, start, end), m.later(key, end)
+}
+
+// lacksOf is how many counts of a rule's key a window may lack; nil: of any key.
+func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
+	if start <= m.from {
+		return hotparam.Unknown
+	}
+	lacks, _ = m.inGaps(k, rule, start, end)
+	if k != nil {
+		for _, h := range k.healed {
+			if (h.from < start || !h.placed) && h.to >= start {
+				lacks += h.n
+			}
+		}
+	}
+	return lacks
+}
+
+// inGaps returns how many counts of a rule's key, or of any key if k is nil, gaps lack in
+// some time, and how many of those that were told as held back of groups.
+func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldBack int64) {
+	if len(m.byID) == 0 {
+		return 0, 0
+	}
+	for i := range m.gaps {
+		x := &m.gaps[i]
+		if x.id == 0 || x.to < start || x.from >= end {
+			continue
+		}
+		heldBack += x.heldBack
+		bit, of := uint64(1)<<(i%64), x.of(rule)
+		if k == nil || k.known[i/64]&bit == 0 {
+			lacks += of.Booked
+		}
+		if k == nil || k.spared[i/64]&bit == 0 {
+			lacks += of.Loose
+		}
+	}
+	return lacks, heldBack
+}
+
+// later is how many healed counts of a key that are placed before end may be of later.
+func (m *Missing) later(key MissingKey, end int64) (n int64) {
+	if k := m.keys[key]; k != nil {
+		for _, h := range k.healed {
+			if h.placed && h.from < end && h.to >= end {
+				n += h.n
+			}
+		}
+	}
+	return n
+}
+
+// any is what a window of a rule, from start to before end, may lack.
+func (m *Missing) any(rule int, start, end int64) (s shortfall) {
+	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
+		return last.shortfall
+	}
+	if s.lacks, s.heldBack = m.inGaps(nil, rule, start, end); start <= m.from {
+		s.lacks = hotparam.Unknown
+	}
+	for key, k := range m.keys {
+		if key.Rule != rule {
+			continue
+		}
+		for _, h := range k.healed {
+			if (h.from < start || !h.placed) && h.to >= start {
+				s.before += h.n
+			}
+			if h.placed && h.from < end && h.to >= end {
+				s.later += h.n
+			}
+		}
+	}
+	m.last = sums{rule, start, end, m.changes, s}
+	return s
+}
+
+// isNothing reports whether nothing is missing, nor was.
+func (m *Missing) isNothing() bool {
+	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
+}
+
+// Sweep forgets what is older than keep. It does so once a second, however often it is
+// called.
+func (m *Missing) Sweep(now time.Time, keep time.Duration) {
+	if since := now.Sub(m.swept); 0 <= since && since < time.Second || m.isNothing() {
+		return
+	}
+	m.swept = now
+	m.changes++
+	oldest := now.Add(-keep).UnixNano()
+	if m.from < oldest {
+		m.from = math.MinInt64
+	}
+	for i := range m.gaps {
+		if x := &m.gaps[i]; x.id != 0 && x.to < oldest {
+			delete(m.byID, x.id)
+			*x = missingGap{}
+		}
+	}
+	for key, k := range m.keys {
+		if k.newest < oldest {
+			delete(m.keys, key)
+		}
+		k.healed = slices.DeleteFunc(k.healed, func(h healedCount) bool { return h.to < oldest })
+	}
+}

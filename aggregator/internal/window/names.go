@@ -1,0 +1,154 @@
+package window
+
+import (
+	"bytes"
+
+	"github.com/hotparam/hotparam"
+)
+
+// names hold the texts of keys whose count came near a threshold, in a share of
+// the memory of their own: an entry gets its text from the line at hand, and
+// loses it when its count is far below or another's needs the room. A key that
+// has a text is found by its bytes, one that has none by its keyed hash.
+type names struct {
+	from  int64 // the count from which on a key has its text
+	all   []named
+	free  []uint32
+	hand  int // where the search for one to drop goes on
+	bytes int64
+	most  int64
+}
+
+// named is one text.
+type named struct {
+	text  []byte
+	tag   *Tag
+	entry uint32 // 0: not in use
+}
+
+// nameSize is what a text takes beside its bytes: its named, its number among the
+// free ones, and what slices have in reserve.
+const nameSize = 56
+
+// NameFrom sets from which count on keys have their text.
+func (w *Window) NameFrom(n int64) { w.names.from = max(1, n) }
+
+// Name returns an entry's text, nil if it has none. It must not be changed, and is valid
+// until the next Add or Tidy.
+func (w *Window) Name(i int32) []byte {
+	if k := w.arena.unit(uint32(i))[entryName]; k != 0 {
+		return w.names.all[k-1].text
+	}
+	return nil
+}
+
+// Tag is what a caller ties to an entry. While it is Pinned the entry is not evicted, and
+// keeps its text and its number.
+type Tag struct {
+	Pinned bool
+	Owner  any // whatever the caller wants to find by the entry
+}
+
+// Tag returns what was tied to an entry, nil if there is nothing.
+func (w *Window) Tag(i int32) *Tag {
+	if k := w.arena.unit(uint32(i))[entryName]; k != 0 {
+		return w.names.all[k-1].tag
+	}
+	return nil
+}
+
+// Tie ties a tag to an entry; nil unties it. It reports whether the entry has a text, and so
+// a place for it.
+func (w *Window) Tie(i int32, t *Tag) bool {
+	k := w.arena.unit(uint32(i))[entryName]
+	if k != 0 {
+		w.names.all[k-1].tag = t
+	}
+	return k != 0
+}
+
+func (n *named) size() int64 { return nameSize + int64(cap(n.text)) }
+
+func (n *named) pinned() bool { return n.tag != nil && n.tag.Pinned }
+
+// pinned tells whether an entry must stay.
+func (w *Window) pinned(e *unit) bool {
+	return e[entryName] != 0 && w.names.all[e[entryName]-1].pinned()
+}
+
+// Each calls f for the entries that have a text and count at least from in the
+// window that ends now. f may call Tie, but not Add.
+func (w *Window) Each(from int64, f func(i int32)) {
+	for k := range w.names.all {
+		if n := &w.names.all[k]; n.entry != 0 {
+			if e := w.arena.unit(n.entry); w.present(e) >= from && w.total(e, w.now, int64(w.Panes)) >= from {
+				f(int32(n.entry))
+			}
+		}
+	}
+}
+
+// call gives an entry its text, if there is room or some with smaller counts
+// can be dropped for it.
+func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
+	n := &w.names
+	size := int64(len(text)*9/8 + nameSize + 16) // clones are rounded up
+	if size > n.most {
+		return
+	}
+	for n.bytes+size > n.most {
+		k := w.leastNamed(sum)
+		if k < 0 {
+			return
+		}
+		w.unname(w.arena.unit(n.all[k].entry))
+	}
+	if len(n.free) == 0 {
+		n.all = append(n.all, named{})
+		n.free = append(n.free, uint32(len(n.all)))
+	}
+	k := n.free[len(n.free)-1]
+	n.free = n.free[:len(n.free)-1]
+	n.all[k-1] = named{text: bytes.Clone(text), entry: i}
+	n.bytes += n.all[k-1].size()
+	e[entryName] = k
+}
+
+// leastNamed is the text of the smallest count below sum among the next few,
+// -1 if there is none.
+func (w *Window) leastNamed(sum int64) int {
+	n := &w.names
+	best := -1
+	for looked := 0; looked < victims && looked < len(n.all); looked++ {
+		if n.hand++; n.hand >= len(n.all) {
+			n.hand = 0
+		}
+		k := &n.all[n.hand]
+		if k.entry == 0 || k.pinned() {
+			continue
+		}
+		if c := w.present(w.arena.unit(k.entry)); c < sum {
+			best, sum = n.hand, c
+		}
+	}
+	return best
+}
+
+// unname takes an entry's text, if it has one.
+func (w *Window) unname(e *unit) {
+	k := e[entryName]
+	if k == 0 {
+		return
+	}
+	n := &w.names.all[k-1]
+	w.names.bytes -= n.size()
+	*n = named{}
+	w.names.free = append(w.names.free, k)
+	e[entryName] = 0
+}
+
+// NamesRanOut reports whether there may be keys of high counts that had no room for
+// their text.
+func (w *Window) NamesRanOut() bool {
+	return w.names.bytes+hotparam.MaxText+nameSize > w.names.most
+}

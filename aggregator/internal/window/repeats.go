@@ -1,0 +1,78 @@
+package window
+
+import (
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+)
+
+// Repeats are, by group, the requests that keys of overlapping rules count once too
+// often when their counts are added up. Keys of one group have the same names, so a
+// request counts for one of them, unless it repeats a parameter: "q=1&q=2" is a request
+// of two. Instances count those beyond the first ([hotparam.AppendAgain]).
+type Repeats struct {
+	panes   int64
+	max     int
+	byGroup map[string]*ring.Counts
+	untold  int64 // the newest pane with a count of a group that has no room
+}
+
+// repeatSize is about what a group takes besides its panes.
+const repeatSize = 192
+
+// NewRepeats returns repeats that keep a number of panes and hold at most budget bytes.
+func NewRepeats(panes, budget int64) *Repeats {
+	return &Repeats{panes: panes, max: int(max(1, budget/(repeatSize+8*panes))), byGroup: make(map[string]*ring.Counts), untold: ring.Never}
+}
+
+// Restart returns empty repeats of the same size.
+func (r *Repeats) Restart() *Repeats {
+	return &Repeats{panes: r.panes, max: r.max, byGroup: make(map[string]*ring.Counts), untold: ring.Never}
+}
+
+// Used returns how many bytes the repeats hold.
+func (r *Repeats) Used() int64 { return int64(len(r.byGroup)) * (repeatSize + 8*r.panes) }
+
+// Add counts n under a name of [hotparam.AppendAgain].
+func (r *Repeats) Add(name []byte, pane, n int64) {
+	group, ok := hotparam.CutAgain(nil, name)
+	if !ok {
+		return
+	}
+	of := r.byGroup[string(group)]
+	if of == nil {
+		if len(r.byGroup) >= r.max {
+			r.untold = max(r.untold, pane)
+			return
+		}
+		fresh := ring.New(r.panes)
+		of = &fresh
+		r.byGroup[string(group)] = of
+	}
+	of.Add(pane, n)
+}
+
+// Sweep forgets the groups that have no count left.
+func (r *Repeats) Sweep(now int64) {
+	for group, of := range r.byGroup {
+		if of.Last <= now-r.panes {
+			delete(r.byGroup, group)
+		}
+	}
+}
+
+// Most returns how many counts of a group's keys are of requests that count for another
+// key of the group as well, at most, in the window that ends with pane last. It returns
+// [hotparam.Unknown] if some of them may not have come.
+func (r *Repeats) Most(w *Window, group []byte, last int64) int64 {
+	panes := int64(w.Panes)
+	of := r.byGroup[string(group)]
+	lacks := w.lacksOfAny(last).lacks
+	if of == nil && r.untold > last-panes || w.lost > last-panes || lacks == hotparam.Unknown {
+		return hotparam.Unknown
+	}
+	most := lacks + w.hidden.Sum(last, panes) + w.held
+	if of != nil {
+		most += of.Sum(last, panes)
+	}
+	return most
+}

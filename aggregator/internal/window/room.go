@@ -1,0 +1,118 @@
+package window
+
+// insert makes an entry for a key, in the place of another if need be; 0 if
+// there is none to be had for so little.
+func (w *Window) insert(hash uint64, pane, n int64) uint32 {
+	at := w.arena.take()
+	if at == 0 {
+		v := w.victim(0)
+		if v == 0 {
+			return 0
+		}
+		if c := w.present(w.arena.unit(v)); c > 0 && !w.cells.stands(hash, w.now, n, c) {
+			return 0
+		}
+		w.evict(v)
+		at = w.arena.take()
+	}
+	e := w.arena.unit(at)
+	*e = unit{entryLast: uint32(pane)}
+	e.setHash(hash)
+	w.arena.setEntry(at, true)
+	w.index.put(hash, at)
+	w.live++
+	return at
+}
+
+// victim is an entry of a small count, other than except and none that must
+// stay: the better of the last candidate and the next few; 0 if there is none.
+func (w *Window) victim(except uint32) uint32 {
+	best, least := uint32(0), int64(0)
+	look := func(i uint32) {
+		e := w.arena.unit(i)
+		if i == except || w.pinned(e) {
+			return
+		}
+		if c := w.present(e); best == 0 || c < least {
+			best, least = i, c
+		}
+	}
+	if v := w.victimAt; v != 0 && w.arena.isEntry(v) {
+		look(v)
+	}
+	for looked := 0; looked < looks && (best == 0 || least > 0); looked++ {
+		w.hand = w.arena.next(w.hand + 1)
+		if w.hand != 0 {
+			look(w.hand)
+		}
+	}
+	w.victimAt = best
+	return best
+}
+
+// looks is how many entries are looked at to find one that makes room.
+const looks = 4
+
+// evict puts what an entry counted into its cell and frees it.
+func (w *Window) evict(at uint32) {
+	e := w.arena.unit(at)
+	hash, had := e.hash(), false
+	w.panes(e, func(pane, n int64) {
+		if pane > w.now-w.ring {
+			w.hide(hash, pane, n)
+			had = true
+		}
+	})
+	switch {
+	case !e.isGuess():
+		if had {
+			w.evicted++
+		}
+	case !had && w.recent(e[entryLast]) > w.now-w.ring:
+		w.hide(hash, w.recent(e[entryLast]), 1) // as guess does
+	}
+	w.drop(at, e)
+}
+
+// drop frees an entry.
+func (w *Window) drop(at uint32, e *unit) {
+	if e.isGuess() {
+		w.guesses--
+	}
+	w.dropBlocks(e)
+	w.unname(e)
+	w.index.remove(e.hash(), at)
+	w.arena.setEntry(at, false)
+	w.arena.give(at)
+	w.live--
+}
+
+// Tidy frees entries of which nothing is kept, a part of them each time, and
+// takes the texts of keys whose count is far from a threshold in the windows that
+// end now and at the end of the grace.
+func (w *Window) Tidy() {
+	for range w.arena.made/sweeps + 1 {
+		if w.sweep = w.arena.next(w.sweep + 1); w.sweep == 0 {
+			break
+		}
+		if e := w.arena.unit(w.sweep); w.recent(e[entryLast]) <= w.now-w.ring && !w.pinned(e) {
+			w.drop(w.sweep, e)
+		}
+	}
+	for k := range w.names.all {
+		if n := &w.names.all[k]; n.entry != 0 && n.tag == nil {
+			e := w.arena.unit(n.entry)
+			oldest := w.total(e, w.now-w.ring+int64(w.Panes), int64(w.Panes))
+			if 4*max(w.present(e), oldest) < w.names.from {
+				w.unname(e)
+			}
+		}
+	}
+}
+
+// hide counts n for a key that has no entry, or no room for it.
+func (w *Window) hide(hash uint64, pane, n int64) {
+	if !w.cells.add(hash, pane, n) {
+		w.lose(pane)
+	}
+}

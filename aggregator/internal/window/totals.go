@@ -1,0 +1,88 @@
+package window
+
+import (
+	"bytes"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+)
+
+// Totals are the requests of each route, whatever their parameters, that keys of
+// which a request makes several are parts of. Instances count them
+// ([hotparam.Total]), so they cost the ingest a line a route and flush. A route
+// that has no room, or of which instances of earlier versions count no total, has
+// none, and what part of it a key is cannot be told.
+type Totals struct {
+	panes   int64
+	max     int
+	byRoute map[string]*Total
+}
+
+// Total is the counts of one route.
+type Total struct {
+	ring.Counts
+	began int64 // the first pane with a count
+}
+
+// totalSize is about what a total takes besides its panes.
+const totalSize = 192
+
+// NewTotals returns totals that keep a number of panes and hold at most budget bytes.
+func NewTotals(panes, budget int64) *Totals {
+	return &Totals{panes: panes, max: int(max(1, budget/(totalSize+8*panes))), byRoute: make(map[string]*Total)}
+}
+
+// Restart returns empty totals of the same size.
+func (t *Totals) Restart() *Totals {
+	return &Totals{panes: t.panes, max: t.max, byRoute: make(map[string]*Total)}
+}
+
+// Used returns how many bytes the totals hold.
+func (t *Totals) Used() int64 { return int64(len(t.byRoute)) * (totalSize + 8*t.panes) }
+
+// Add counts n of the total with this text.
+func (t *Totals) Add(text []byte, pane, n int64) {
+	route := text[:len(text)-len(hotparam.Total)]
+	of := t.byRoute[string(route)]
+	if of == nil {
+		if len(t.byRoute) >= t.max {
+			return
+		}
+		of = &Total{ring.New(t.panes), pane}
+		t.byRoute[string(route)] = of
+	}
+	of.began = min(of.began, pane)
+	of.Counts.Add(pane, n)
+}
+
+// Of returns the total of a key's route, nil if it has none. A nil Total has
+// bounds: nothing is known of it.
+func (t *Totals) Of(text []byte) *Total {
+	return t.byRoute[string(text[:bytes.LastIndexByte(text, '?')+1])]
+}
+
+// Sweep forgets the routes that have no count left.
+func (t *Totals) Sweep(now int64) {
+	for route, of := range t.byRoute {
+		if of.Last <= now-t.panes {
+			delete(t.byRoute, route)
+		}
+	}
+}
+
+// Began returns the first pane with a count.
+func (t *Total) Began() int64 { return t.began }
+
+// Bounds returns the low and high total in the window that ends with pane last; high
+// is [hotparam.Unknown] if there is no total or something was lost.
+func (t *Total) Bounds(w *Window, last int64) (low, high int64) {
+	if t == nil {
+		return 0, hotparam.Unknown
+	}
+	low = t.Sum(last, int64(w.Panes))
+	lacks := w.lacksOfAny(last).lacks
+	if w.lost > last-int64(w.Panes) || lacks == hotparam.Unknown {
+		return low, hotparam.Unknown
+	}
+	return low, low + lacks + w.hidden.Sum(last, int64(w.Panes)) + w.held
+}

@@ -1,0 +1,13 @@
+// Package statsdsource listens for StatsD lines, over UDP, TCP and Unix sockets, and finds
+// the hot keys in what all instances send.
+//
+//	socket ─► reader ─► decoder ─► feed ─► shards of detectors ─► Publisher
+//
+// Each socket of packets has a reader, and all connections together have one. As long as
+// it keeps up, a reader works for the shards itself.
+//
+// The files: source.go Config, Run · listener.go the addresses and their readers ·
+// listen_packets.go listen_share_*.go listen_unix.go sockets · reader.go receive_*.go
+// drops_*.go packets, many at a time, and what the system dropped · streams.go framer.go
+// connections
+package statsdsource

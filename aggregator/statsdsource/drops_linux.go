@@ -1,0 +1,35 @@
+package statsdsource
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// drops follows the system's count of the packets that it dropped at a socket: its
+// buffer was full, or a checksum was wrong.
+type drops struct{ seen uint32 }
+
+// since is how many were dropped since it was asked before. A system that does not
+// tell has dropped none. (SO_RXQ_OVFL tells with a packet what was dropped before it:
+// nothing of a burst's end.)
+func (d *drops) since(conn syscall.Conn) int64 {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	var info [unix.SK_MEMINFO_VARS]uint32
+	size := uint32(unsafe.Sizeof(info))
+	errno := syscall.ENOTSUP
+	_ = raw.Control(func(fd uintptr) {
+		_, _, errno = syscall.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	})
+	if errno != 0 || size < uint32(unsafe.Sizeof(info)) {
+		return 0
+	}
+	n := info[unix.SK_MEMINFO_DROPS] - d.seen // of 32 bits, and wraps around
+	d.seen += n
+	return int64(n)
+}

@@ -1,0 +1,33 @@
+package statsdsource
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// canSharePort tells whether several sockets can share a port, among which the system
+// spreads the senders.
+const canSharePort = true
+
+// sharePort lets other sockets of this user have the port, too. The system gives all
+// packets of a sender's socket to the same one of them.
+func sharePort(conn syscall.Conn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return controlSharePort("", "", raw)
+}
+
+// controlSharePort is the same for a socket that is not bound yet.
+func controlSharePort(_, _ string, raw syscall.RawConn) error {
+	var err error
+	if controlErr := raw.Control(func(fd uintptr) {
+		err = os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+	}); controlErr != nil {
+		return controlErr
+	}
+	return err
+}

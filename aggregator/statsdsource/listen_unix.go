@@ -1,0 +1,138 @@
+package statsdsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// socketMode lets every user of the machine write to a Unix socket, as the Datadog
+// agent's does: who may is a matter of the directory that it is in.
+const socketMode = 0o722
+
+// dialPatience is how long it may take to learn whether a socket is in use.
+const dialPatience = time.Second
+
+// unixSocket is the file of a Unix socket that is ours.
+type unixSocket struct {
+	path string
+	file fs.FileInfo
+}
+
+// listenUnix opens a socket at a path by listen, in the place of one that nobody
+// listens at any more.
+func listenUnix(ctx context.Context, network, path string, listen func() error) (unixSocket, error) {
+	if err := removeStale(ctx, network, path); err != nil {
+		return unixSocket{}, err
+	}
+	err := listen()
+	if errors.Is(err, fs.ErrNotExist) {
+		return unixSocket{}, fmt.Errorf("%w: make its directory first", err)
+	}
+	if err != nil {
+		return unixSocket{}, err
+	}
+	file, err := os.Lstat(path)
+	if err == nil {
+		err = os.Chmod(path, socketMode)
+	}
+	return unixSocket{path, file}, err
+}
+
+// removeStale removes the file of a socket that nobody listens at.
+func removeStale(ctx context.Context, network, path string) error {
+	file, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case file.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is there and is no socket: remove it, or choose another path", path)
+	}
+	dialer := net.Dialer{Timeout: dialPatience}
+	conn, err := dialer.DialContext(ctx, network, path)
+	if err == nil {
+		_ = conn.Close()
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return os.Remove(path)
+	}
+	if err == nil || errors.Is(err, syscall.EPROTOTYPE) { // of the other kind, and as much in use
+		return fmt.Errorf("%s is in use: another process listens there", path)
+	}
+	return err
+}
+
+// remove removes the file, unless it is another's by now.
+func (s unixSocket) remove() error {
+	if s.file == nil {
+		return nil
+	}
+	now, err := os.Lstat(s.path)
+	if err == nil && os.SameFile(s.file, now) {
+		err = os.Remove(s.path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// unixPackets is a Unix socket of packets, whose file goes with it.
+type unixPackets struct {
+	*net.UnixConn
+	socket unixSocket
+}
+
+func listenUnixPackets(ctx context.Context, path string) (*unixPackets, error) {
+	p := new(unixPackets)
+	var lc net.ListenConfig
+	var err error
+	p.socket, err = listenUnix(ctx, "unixgram", path, func() error {
+		conn, err := lc.ListenPacket(ctx, "unixgram", path)
+		if err == nil {
+			p.UnixConn = conn.(*net.UnixConn)
+		}
+		return err
+	})
+	if err != nil && p.UnixConn != nil {
+		err = errors.Join(err, p.Close())
+	}
+	return p, err
+}
+
+// Close closes the socket and removes its file.
+func (p *unixPackets) Close() error { return errors.Join(p.socket.remove(), p.UnixConn.Close()) }
+
+// unixStream is a Unix socket of connections, whose file goes with it.
+type unixStream struct {
+	*net.UnixListener
+	socket unixSocket
+}
+
+func listenUnixStream(ctx context.Context, path string) (*unixStream, error) {
+	s := new(unixStream)
+	var lc net.ListenConfig
+	var err error
+	s.socket, err = listenUnix(ctx, "unix", path, func() error {
+		l, err := lc.Listen(ctx, "unix", path)
+		if err == nil {
+			s.UnixListener = l.(*net.UnixListener)
+			s.SetUnlinkOnClose(false) // the path may be another's by then
+		}
+		return err
+	})
+	if err != nil && s.UnixListener != nil {
+		err = errors.Join(err, s.Close())
+	}
+	return s, err
+}
+
+// Close closes the socket and removes its file.
+func (s *unixStream) Close() error { return errors.Join(s.socket.remove(), s.UnixListener.Close()) }

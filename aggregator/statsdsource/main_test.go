@@ -1,0 +1,70 @@
+package statsdsource
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hotparam/hotparam"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hotRule is a rule that finds hot keys: threshold n in a window of per.
+func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
+	route, err := hotparam.ParseRoute("*")
+	if err != nil {
+		panic(err)
+	}
+	return hotparam.Rule{
+		ID:    id,
+		Match: hotparam.Match{Route: route},
+		By:    hotparam.By{Kind: hotparam.ByAll},
+		Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})},
+	}
+}
+
+func testRules(rules ...hotparam.Rule) *hotparam.Rules {
+	return &hotparam.Rules{Namespace: "shop", Rules: rules}
+}
+
+// recorder is a Publisher that keeps what it is given.
+type recorder struct {
+	mu      sync.Mutex
+	changes []hotparam.Change
+	told    chan struct{} // gets a value for each change, if there is room
+}
+
+func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 1)} }
+
+func (r *recorder) Publish(c hotparam.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes = append(r.changes, c)
+	select {
+	case r.told <- struct{}{}:
+	default:
+	}
+}
+
+// hot is the set of keys that are hot after all changes.
+func (r *recorder) hot() map[hotparam.Key]hotparam.Hot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set := make(map[hotparam.Key]hotparam.Hot)
+	for _, c := range r.changes {
+		for _, h := range c.Hot {
+			set[h.Key] = h
+		}
+		for _, h := range c.Cool {
+			delete(set, h.Key)
+		}
+	}
+	return set
+}
+
+func (*recorder) Refresh(int, []hotparam.Hot)   {}
+func (*recorder) Suspects(int, []hotparam.Hot)  {}
+func (*recorder) Instances([]hotparam.Instance) {}

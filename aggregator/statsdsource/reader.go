@@ -1,0 +1,140 @@
+package statsdsource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+)
+
+// packetConn is a socket of packets, UDP or Unix.
+type packetConn interface {
+	net.Conn
+	syscall.Conn
+	SetReadBuffer(bytes int) error
+}
+
+// maxBatch is after how many bytes the shards get what was read, so that packets of
+// 64 KiB need not much more memory than others.
+const maxBatch = 256 << 10
+
+// packetReader reads packets from a socket.
+type packetReader struct {
+	conn     packetConn
+	receiver *receiver
+	drops    drops
+	stats    *listenerStats
+	at       int // of the packet at hand, among those that were read
+	opened   time.Time
+}
+
+func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, error) {
+	r := &packetReader{conn: conn, stats: stats, opened: time.Now()}
+	_ = conn.SetReadBuffer(socketBuffer) // what it grants is good enough
+	var err error
+	r.receiver, err = newReceiver(conn)
+	return r, err
+}
+
+// run implements reader. Each read's packets are decoded and spread over the shards.
+func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
+	stop := context.AfterFunc(ctx, func() { _ = r.conn.SetReadDeadline(time.Now()) })
+	defer stop()
+	if _, isUDP := r.conn.(*net.UDPConn); isUDP && d.WantsPeer() {
+		r.receiver.askSources()
+		d.SetPeer(func() netip.Addr { return r.receiver.source(r.at) })
+	}
+	r.wait(ctx)
+	failures, checked := 0, time.Time{}
+	before, emptied := r.opened, r.opened // the last read, and when no packet waited
+	var end time.Time                     // of the draining
+	for {
+		out.Begin()
+		n, err := r.receiver.read()
+		now := time.Now()
+		first, last := now, now // the socket was empty
+		size := 0
+		for i := range n {
+			packet, when := r.receiver.packet(i, now, emptied)
+			if size == 0 {
+				first = when
+			}
+			if r.at = i; d.AdmitsPacket() {
+				d.Packet(r.whole(packet), when, out)
+			}
+			if i == readBatch-1 {
+				last = when
+			}
+			if size += len(packet) + 1; size >= maxBatch && i < n-1 {
+				out.End(first, when, now.Sub(first) > behindBy)
+				out.Begin()
+				size = 0
+			}
+		}
+		if now.Sub(checked).Abs() >= decode.Tick {
+			checked = now
+			r.check(d, now, out)
+		}
+		if err == nil && n < readBatch {
+			emptied = before
+		}
+		before = now
+		d.Advance(last, out)
+		out.End(first, last, now.Sub(first) > behindBy)
+		switch {
+		case err == nil:
+			failures = 0
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("statsd source: listener on %s: %w", r.conn.LocalAddr(), err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(failurePause):
+			}
+		case ctx.Err() == nil:
+			r.wait(ctx)
+		case end.IsZero():
+			end = now.Add(drainFor)
+			_ = r.conn.SetReadDeadline(end)
+		case now.Before(end): // ctx's own deadline came after that of draining
+			_ = r.conn.SetReadDeadline(end)
+		default:
+			r.check(d, now, out)
+			return nil
+		}
+	}
+}
+
+// wait sets how long reads wait, unless ctx has ended: the shards hear of the
+// time when no packets come, too.
+func (r *packetReader) wait(ctx context.Context) {
+	_ = r.conn.SetReadDeadline(time.Now().Add(decode.Tick))
+	if ctx.Err() != nil {
+		_ = r.conn.SetReadDeadline(time.Now())
+	}
+}
+
+// whole is a packet without a line that was cut since there was no room for it.
+func (r *packetReader) whole(packet []byte) []byte {
+	if len(packet) <= maxDatagram {
+		return packet
+	}
+	r.stats.tooLong.Add(1)
+	return packet[:bytes.LastIndexByte(packet, '\n')+1]
+}
+
+// check asks the system what it has dropped. Senders of other makes number nothing,
+// so that it is not known in any other way that counts are missing.
+func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
+	if n := r.drops.since(r.conn); n > 0 {
+		r.stats.dropped.Add(n)
+		d.Dropped(now, out)
+	}
+}

@@ -1,0 +1,133 @@
+package statsdsource
+
+import (
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// readBatch is how many packets are read at a time.
+const readBatch = 64
+
+// receiver reads packets many at a time (recvmmsg), each with the instant at
+// which the system took it: while the reader is held up packets wait in the
+// socket, and are not of the time at which they are read. Senders' addresses
+// are asked for if somebody wants to know them, and are read when he does: x/net's
+// ReadBatch makes an allocation of each.
+type receiver struct {
+	raw      syscall.RawConn
+	recv     func(fd uintptr) bool // made once, so that a read allocates nothing
+	messages [readBatch]message
+	iovecs   [readBatch]syscall.Iovec
+	control  [readBatch]control
+	buffers  [readBatch][]byte
+	sources  *[readBatch]syscall.RawSockaddrInet6 // nil: they are not asked for
+	n        int
+	errno    syscall.Errno
+}
+
+// message is struct mmsghdr.
+type message struct {
+	header syscall.Msghdr
+	n      uint32
+}
+
+// control is what comes with a packet: a struct cmsghdr and a struct timespec.
+type control struct {
+	header syscall.Cmsghdr
+	when   syscall.Timespec
+}
+
+func newReceiver(conn packetConn) (*receiver, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	// Without stamps packets are of the instant at which they are read.
+	_ = raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
+	})
+	r := &receiver{raw: raw}
+	for i := range r.messages {
+		r.buffers[i] = make([]byte, maxDatagram+1) // a longer one fills it
+		r.iovecs[i].Base = &r.buffers[i][0]
+		r.iovecs[i].SetLen(maxDatagram + 1)
+		h := &r.messages[i].header
+		h.Iov, h.Iovlen = &r.iovecs[i], 1
+		h.Control = (*byte)(unsafe.Pointer(&r.control[i]))
+	}
+	r.recv = r.receive
+	return r, nil
+}
+
+// askSources asks for the senders' addresses from now on.
+func (r *receiver) askSources() {
+	r.sources = new([readBatch]syscall.RawSockaddrInet6) // room for one of IPv4, too
+	for i := range r.messages {
+		r.messages[i].header.Name = (*byte)(unsafe.Pointer(&r.sources[i]))
+	}
+}
+
+// source is the address that a packet of those that were read came from; the zero address
+// if it was not asked for.
+func (r *receiver) source(i int) netip.Addr {
+	if r.sources == nil || r.messages[i].header.Namelen == 0 {
+		return netip.Addr{}
+	}
+	switch a := &r.sources[i]; a.Family {
+	case syscall.AF_INET:
+		return netip.AddrFrom4((*syscall.RawSockaddrInet4)(unsafe.Pointer(a)).Addr)
+	case syscall.AF_INET6:
+		return netip.AddrFrom16(a.Addr).Unmap()
+	}
+	return netip.Addr{}
+}
+
+// read waits for packets and tells how many there are, until the next read.
+func (r *receiver) read() (n int, err error) {
+	r.n, r.errno = 0, 0
+	if err := r.raw.Read(r.recv); err != nil {
+		return 0, err
+	}
+	if r.errno != 0 {
+		return 0, os.NewSyscallError("recvmmsg", r.errno)
+	}
+	return r.n, nil
+}
+
+func (r *receiver) receive(fd uintptr) (done bool) {
+	for i := range r.messages[:] {
+		r.messages[i].header.Controllen = 0
+		r.messages[i].header.SetControllen(int(unsafe.Sizeof(control{})))
+		if r.sources != nil {
+			r.messages[i].header.Namelen = syscall.SizeofSockaddrInet6
+		}
+	}
+	for {
+		n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages)), readBatch, syscall.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			r.n = int(n)
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return false
+		default:
+			r.errno = errno
+		}
+		return true
+	}
+}
+
+// packet is one of those that were read, and when it came: not before the instant since
+// which it can have waited. The clock may have been set while it did.
+func (r *receiver) packet(i int, now, since time.Time) ([]byte, time.Time) {
+	m, c := &r.messages[i], &r.control[i]
+	if m.header.Controllen > 0 && c.header.Level == syscall.SOL_SOCKET && c.header.Type == syscall.SCM_TIMESTAMPNS {
+		waited := now.Sub(time.Unix(c.when.Unix()))
+		now = now.Add(-min(max(0, waited), max(0, now.Sub(since))))
+	}
+	return r.buffers[i][:m.n], now
+}

@@ -1,0 +1,50 @@
+//go:build !linux
+
+package statsdsource
+
+import (
+	"net"
+	"net/netip"
+	"time"
+)
+
+// readBatch is how many packets are read at a time.
+const readBatch = 1
+
+// receiver reads packets.
+type receiver struct {
+	conn   packetConn
+	buffer []byte
+	n      int
+	udp    *net.UDPConn // nil: senders' addresses are not asked for
+	from   netip.Addr
+}
+
+func newReceiver(conn packetConn) (*receiver, error) {
+	return &receiver{conn: conn, buffer: make([]byte, maxDatagram+1)}, nil
+}
+
+// read waits for packets and tells how many there are, until the next read.
+func (r *receiver) read() (n int, err error) {
+	if r.udp != nil {
+		var from netip.AddrPort
+		r.n, from, err = r.udp.ReadFromUDPAddrPort(r.buffer)
+		r.from = from.Addr().Unmap()
+	} else {
+		r.n, err = r.conn.Read(r.buffer)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// askSources asks for the senders' addresses from now on.
+func (r *receiver) askSources() { r.udp, _ = r.conn.(*net.UDPConn) }
+
+// source is the address that a packet of those that were read came from; the zero address
+// if it was not asked for.
+func (r *receiver) source(int) netip.Addr { return r.from }
+
+// packet is one of those that were read, and when it came.
+func (r *receiver) packet(_ int, now, _ time.Time) ([]byte, time.Time) { return r.buffer[:r.n], now }
