@@ -16,12 +16,12 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            nil,
+	"hotparam":            {"internal/spelling"},
 	"wire":                {"hotparam"},
 	"limiter":             {"hotparam", "limiter/internal/breaker"},
 	"limiter/limitertest": {"hotparam", "limiter"},
 	"kafka":               {"internal/secret"},
-	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
+	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
 	"collector":           {"hotparam", "wire"},
 	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
 	"hotkeys":             {"hotparam", "wire", "internal/secret"},
@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"internal/httpserve":              {"internal/openfiles"},
 	"internal/openfiles":              nil,
 	"internal/secret":                 nil,
+	"internal/spelling":               nil,
 	"internal/termshot":               nil,
 	"internal/overlay":                nil,
 	"internal/mutants":                {"internal/overlay"},
@@ -84,7 +85,7 @@ var (
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "wire", "limiter", "limiter/internal/breaker", "kafka"}
+var standardOnly = []string{"hotparam", "internal/spelling", "wire", "limiter", "limiter/internal/breaker", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or
