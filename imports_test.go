@@ -16,18 +16,18 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            {"internal/spelling"},
-	"wire":                {"hotparam"},
+	"hotparam":            {"internal/floor", "internal/hexdigit", "internal/spelling"},
+	"wire":                {"hotparam", "internal/hexdigit"},
 	"limiter":             {"hotparam", "limiter/internal/breaker"},
 	"limiter/limitertest": {"hotparam", "limiter"},
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
-	"collector":           {"hotparam", "wire"},
+	"collector":           {"hotparam", "wire", "internal/backoff", "internal/floor"},
 	"aggregator":          {"hotparam", "wire", "internal/openfiles"},
-	"hotkeys":             {"hotparam", "wire", "internal/secret"},
+	"hotkeys":             {"hotparam", "wire", "internal/backoff", "internal/secret"},
 
-	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector"},
-	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator"},
+	"collector/kafkasink":       {"hotparam", "wire", "kafka", "collector", "internal/backoff"},
+	"aggregator/kafkasource":    {"hotparam", "wire", "kafka", "aggregator", "internal/backoff"},
 	"aggregator/graphitesource": {"hotparam", "wire", "aggregator"},
 	"limiter/redislimiter":      {"hotparam", "limiter", "limiter/internal/breaker"},
 	"limiter/internal/breaker":  nil,
@@ -42,6 +42,9 @@ var arrows = map[string][]string{
 	"internal/httpserve":              {"internal/openfiles"},
 	"internal/openfiles":              nil,
 	"internal/secret":                 nil,
+	"internal/backoff":                nil,
+	"internal/floor":                  nil,
+	"internal/hexdigit":               nil,
 	"internal/spelling":               nil,
 	"internal/termshot":               nil,
 	"internal/overlay":                nil,
@@ -85,7 +88,7 @@ var (
 )
 
 // standardOnly are the packages that bring no dependency into anybody's build.
-var standardOnly = []string{"hotparam", "internal/spelling", "wire", "limiter", "limiter/internal/breaker", "kafka"}
+var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/spelling", "wire", "limiter", "limiter/internal/breaker", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests may import, and
 // the packages which are excepted because they are themselves made for tests, or
