@@ -1,5 +1,7 @@
 package hotparam
 
+import "github.com/hotparam/hotparam/internal/hexdigit"
+
 // Canonical text holds the unreserved bytes of RFC 3986 as they are and every
 // other byte as %HH in upper case.
 
@@ -49,21 +51,9 @@ func unhex(s string) (byte, bool) {
 	if len(s) < 3 {
 		return 0, false
 	}
-	hi, ok1 := nibble(s[1])
-	lo, ok2 := nibble(s[2])
+	hi, ok1 := hexdigit.Value(s[1])
+	lo, ok2 := hexdigit.Value(s[2])
 	return hi<<4 | lo, ok1 && ok2
-}
-
-func nibble(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
 }
 
 // pathSafe are the bytes of a path that stay as they are: RFC 3986 pchar and

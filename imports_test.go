@@ -16,27 +16,27 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            nil,
-	"wire":                {"hotparam"},
+	"hotparam":            {"internal/floor", "internal/hexdigit", "internal/spelling"},
+	"wire":                {"hotparam", "internal/hexdigit"},
 	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/semaphore":   {"hotparam", "limiter"},
 	"limiter/adaptive":    {"hotparam"},
 	"limiter/permits":     {"hotparam", "limiter"},
 	"limiter/limitertest": {"hotparam", "limiter", "limiter/semaphore", "limiter/permits"},
 	"kafka":               {"internal/secret"},
-	"config":              {"hotparam", "wire", "kafka", "internal/secret"},
-	"collector":           {"hotparam", "wire"},
+	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
+	"collector":           {"hotparam", "wire", "internal/floor"},
 	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring"},
 	"hotset":              {"hotparam"},
-	"hotkeys":             {"hotparam", "wire", "hotset", "internal/secret"},
+	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/secret"},
 
-	"collector/statsdsink":       {"hotparam", "wire", "collector"},
-	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector"},
+	"collector/statsdsink":       {"hotparam", "wire", "collector", "internal/backoff"},
+	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "internal/backoff"},
 	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring"},
 	"aggregator/internal/ring":   nil,
 	"aggregator/statsdsource":    {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
-	"aggregator/kafkasource":     {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode"},
+	"aggregator/kafkasource":     {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff"},
 	"aggregator/graphitesource":  {"hotparam", "wire", "aggregator", "aggregator/decode"},
 	"limiter/redislimiter":       {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/internal/breaker":   nil,
@@ -52,6 +52,10 @@ var arrows = map[string][]string{
 	"internal/httpserve":              {"internal/openfiles"},
 	"internal/openfiles":              nil,
 	"internal/secret":                 nil,
+	"internal/backoff":                nil,
+	"internal/floor":                  nil,
+	"internal/hexdigit":               nil,
+	"internal/spelling":               nil,
 	"internal/termshot":               nil,
 	"internal/overlay":                nil,
 	"internal/mutants":                {"internal/overlay"},
@@ -96,7 +100,7 @@ var (
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
+var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

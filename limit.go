@@ -2,7 +2,6 @@ package hotparam
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -87,104 +86,114 @@ const (
 	MaxAnswer      = 64 << 10 // bytes of an answer's body
 )
 
-// LimitError tells what is wrong with a limit, by the name of the rules file's field.
-type LimitError struct {
-	Field  string // "burst", "serve.status"
-	Reason string
-}
+// Validate reports what is wrong with a limit of a rule that counts in this unit: the
+// error is [FieldErrors]. A nil limit is good.
+func (l *Limit) Validate(unit Unit) error { return l.validate(unit).err() }
 
-func (e *LimitError) Error() string {
-	if strings.HasPrefix(e.Reason, `"`) || e.Reason != "" && strings.ContainsAny(e.Reason[:1], "-0123456789") {
-		return "limit." + e.Field + " " + e.Reason // it begins with the value
-	}
-	return "limit." + e.Field + ": " + e.Reason
-}
-
-func badLimit(field, format string, args ...any) error {
-	return &LimitError{field, fmt.Sprintf(format, args...)}
-}
-
-// Validate tells what is wrong with a limit of a rule that counts in this unit: a
-// [*LimitError]. Nil is good.
-func (l *Limit) Validate(unit Unit) error {
+func (l *Limit) validate(unit Unit) (bad FieldErrors) {
 	if l == nil {
 		return nil
 	}
 	if l.Quota != (Quota{}) || l.Concurrency == 0 {
-		if err := l.Quota.Validate(); err != nil {
-			return err
-		}
-		if err := l.validateCost(unit); err != nil {
-			return err
-		}
+		bad = l.Quota.validate()
 	}
+	if l.Concurrency < 0 || l.Concurrency > MaxConcurrency {
+		bad.add("limit.concurrency", quoted(fmt.Sprint(l.Concurrency)), "concurrency: 8 serves eight requests at a time", "want a whole number of 1 to %d", MaxConcurrency)
+	}
+	if l.Queue < 0 || l.Queue > MaxQueue {
+		bad.add("limit.queue", quoted(fmt.Sprint(l.Queue)), "queue: 100 lets a hundred requests wait", "want a whole number of 1 to %d", MaxQueue)
+	}
+	if l.Wait < 0 || l.Wait > MaxWait {
+		bad.add("limit.wait", l.Wait.String(), "for example 2s", wantSpan, time.Millisecond, MaxWait)
+	}
+	l.validateWords(&bad)
+	if len(bad) > 0 {
+		return bad // what the fields are together depends on all of them
+	}
+	l.validateTogether(&bad)
+	if len(bad) == 0 && (l.Quota != (Quota{}) || l.Concurrency == 0) {
+		l.validateCost(&bad, unit)
+	}
+	if len(bad) == 0 {
+		l.validateAnswers(&bad)
+	}
+	return bad
+}
+
+func (l *Limit) validateWords(bad *FieldErrors) {
+	switch l.Mode {
+	case ModeLimit, ModeShadow, ModeWait, ModeServe:
+	default:
+		bad.add("limit.on_limit", quoted(string(l.Mode)), "for example reject", "want %q, %q, %q or %q", ModeLimit, ModeWait, ModeServe, ModeShadow)
+	}
+	switch l.Scope {
+	case "", ScopeInstance, ScopeShare, ScopeExact:
+	default:
+		bad.add("limit.scope", quoted(string(l.Scope)), scopeHint, "want %q, %q or %q", ScopeInstance, ScopeShare, ScopeExact)
+	}
+	switch l.Away {
+	case "", AwayLocal, AwayOpen, AwayClosed:
+	default:
+		bad.add("limit.when_redis_is_away", quoted(string(l.Away)), awayHint, "want %q, %q or %q", AwayLocal, AwayOpen, AwayClosed)
+	}
+}
+
+const (
+	scopeHint = "for example {rate: 50/s, scope: share}"
+	awayHint  = "for example {rate: 50/s, scope: exact, when_redis_is_away: local}"
+	waitHint  = "for example {rate: 50/s, wait: 2s}"
+)
+
+// validateTogether reports fields that do not go with the others.
+func (l *Limit) validateTogether(bad *FieldErrors) {
 	switch {
-	case l.Mode != ModeLimit && l.Mode != ModeShadow && l.Mode != ModeWait && l.Mode != ModeServe:
-		return badLimit("on_limit", "%q: want %q, %q, %q or %q", l.Mode, ModeLimit, ModeWait, ModeServe, ModeShadow)
-	case l.Scope != "" && l.Scope != ScopeInstance && l.Scope != ScopeShare && l.Scope != ScopeExact:
-		return badLimit("scope", "%q: want %q, %q or %q", l.Scope, ScopeInstance, ScopeShare, ScopeExact)
 	case l.Away != "" && l.Scope != ScopeExact:
-		return badLimit("when_redis_is_away", "goes with scope: exact")
-	case l.Away != "" && l.Away != AwayLocal && l.Away != AwayOpen && l.Away != AwayClosed:
-		return badLimit("when_redis_is_away", "%q: want %q, %q or %q", l.Away, AwayLocal, AwayOpen, AwayClosed)
+		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: exact").needs("limit")
 	case (l.Mode == ModeWait) != (l.Wait != 0):
-		return badLimit("wait", "%v: goes with on_limit: wait, which needs it", l.Wait)
-	case l.Wait < 0 || l.Wait > MaxWait:
-		return badLimit("wait", "%v: must be positive and at most %v", l.Wait, MaxWait)
-	case l.Concurrency < 0 || l.Concurrency > MaxConcurrency:
-		return badLimit("concurrency", "%d: must be 1 to %d", l.Concurrency, MaxConcurrency)
+		bad.add("limit.wait", l.Wait.String(), waitHint, "goes with on_limit: wait, which needs it").needs("limit")
 	case l.Queue != 0 && (l.Concurrency == 0 || l.Mode != ModeWait):
-		return badLimit("queue", "goes with concurrency and wait")
-	case l.Queue < 0 || l.Queue > MaxQueue:
-		return badLimit("queue", "%d: must be 1 to %d", l.Queue, MaxQueue)
+		bad.add("limit.queue", "", "for example {concurrency: 8, queue: 100, wait: 2s}", "goes with concurrency and wait").needs("limit")
 	case l.Serve != nil && l.Mode != ModeServe:
-		return badLimit("serve", "goes with on_limit: serve")
+		bad.add("limit.serve", "", serveHint, "goes with on_limit: serve").needs("limit")
 	case l.Shape && l.Mode != ModeWait:
-		return badLimit("shape", "goes with wait: what is shaped has to wait for its turn")
+		bad.add("limit.shape", "", shapeHint, "goes with wait: what is shaped has to wait for its turn").needs("limit")
 	}
-	if err := l.Priority.validate(); err != nil {
-		return err
-	}
-	return l.Serve.validate()
 }
 
-// validateCost refuses what cannot be done where a request's cost is known only when
+// validateCost reports what cannot be done where a request's cost is known only when
 // it has been served.
-func (l *Limit) validateCost(unit Unit) error {
+func (l *Limit) validateCost(bad *FieldErrors, unit Unit) {
 	const requests = "goes with count: requests; what a request costs is known when it is done"
+	var e *FieldError
 	switch {
-	case unit == Requests:
+	case unit == Requests, unit > Units: // the latter is reported of the rule
+		return
 	case l.Mode == ModeWait:
-		return badLimit("wait", requests)
+		e = bad.add("limit.wait", "", waitHint, requests)
 	case l.Scope == ScopeExact:
-		return badLimit("scope", "exact "+requests)
+		e = bad.add("limit.scope", "", scopeHint, "exact "+requests)
 	case l.Penalty != 0:
-		return badLimit("penalty", requests)
+		e = bad.add("limit.penalty", "", "for example {rate: 50/s, penalty: 30s}", requests)
 	case l.CountDenied:
-		return badLimit("count_denied", requests)
+		e = bad.add("limit.count_denied", "", deniedHint, requests)
+	default:
+		return
 	}
-	return nil
+	e.needs("limit")
 }
 
-func (p *Priority) validate() error {
-	if p == nil {
-		return nil
-	}
-	if p.Name == "" || len(p.First) < 1 || len(p.First) > MaxClasses-1 {
-		return badLimit("priority", "wants a parameter and 1 to %d of its values", MaxClasses-1)
-	}
-	return nil
-}
+const serveHint = "for example {rate: 50/s, on_limit: serve, serve: {status: 200, body: \"[]\"}}"
 
-func (a *Answer) validate() error {
-	if a == nil {
-		return nil
+// validateAnswers reports what is wrong with who comes first and what others get.
+func (l *Limit) validateAnswers(bad *FieldErrors) {
+	if p := l.Priority; p != nil && (p.Name == "" || len(p.First) < 1 || len(p.First) > MaxClasses-1) {
+		bad.add("limit.priority", "", "for example priority: {by: tier, first: [gold, silver]}", "wants a parameter and 1 to %d of its values", MaxClasses-1).needs("limit")
 	}
-	if a.Status < 200 || a.Status > 599 {
-		return badLimit("serve.status", "%d: must be 200 to 599", a.Status)
+	a := l.Serve
+	if a != nil && (a.Status < 200 || a.Status > 599) {
+		bad.add("limit.serve.status", quoted(fmt.Sprint(a.Status)), `for example serve: {status: 200, type: application/json, body: "[]"}`, "want 200 to 599")
 	}
-	if len(a.Body) > MaxAnswer {
-		return badLimit("serve.body", "%d bytes, at most %d", len(a.Body), MaxAnswer)
+	if a != nil && len(a.Body) > MaxAnswer {
+		bad.add("limit.serve.body", "", serveHint, "%d bytes, at most %d", len(a.Body), MaxAnswer)
 	}
-	return nil
 }

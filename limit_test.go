@@ -97,15 +97,25 @@ func TestLimitValidate(t *testing.T) {
 		{"bytes by turns", Bytes, Limit{Mode: ModeWait, Wait: time.Second, Concurrency: 1}, ""},
 	} {
 		err := c.limit.Validate(c.unit)
-		var bad *LimitError
+		var bad *FieldError
 		switch {
 		case c.field == "" && err == nil:
-		case c.field == "" || !errors.As(err, &bad) || bad.Field != c.field || !strings.HasPrefix(err.Error(), "limit."+c.field):
+		case c.field == "" || !errors.As(err, &bad) || bad.Field != "limit."+c.field || !strings.HasPrefix(err.Error(), "limit."+c.field):
 			t.Errorf("%s: %v, want the field %q to be blamed", c.name, err, c.field)
 		}
 	}
 	if err := (*Limit)(nil).Validate(Requests); err != nil {
 		t.Error(err)
+	}
+}
+
+// Limiters validate quotas while requests wait.
+func TestQuotaValidateDoesNotAllocate(t *testing.T) {
+	for _, a := range Algorithms {
+		q := Quota{Algorithm: a, Rate: Rate{5, time.Second}}.WithDefaults()
+		if n := testing.AllocsPerRun(100, func() { _ = q.Validate() }); n != 0 {
+			t.Errorf("%s: %v allocations", a, n)
+		}
 	}
 }
 

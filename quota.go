@@ -1,6 +1,7 @@
 package hotparam
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -114,79 +115,132 @@ func (q Quota) WithDefaults() Quota {
 	return q
 }
 
-// Validate tells what is wrong with a quota, by the names of the rules file: a
-// [*LimitError].
-func (q *Quota) Validate() error {
+// Validate reports what is wrong with a quota, by the names of the rules file: the error
+// is [FieldErrors]. It allocates nothing for a good one.
+func (q *Quota) Validate() error { return q.validate().err() }
+
+// wantSpan is what a time is to be within.
+const wantSpan = "want %v to %v"
+
+const (
+	limitHint  = "for example limit: 50/s, or limit: {rate: 50/s, burst: 100}"
+	burstHint  = "lower the burst or raise the rate"
+	coldHint   = "3 begins with a third of the rate"
+	blocksHint = "blocks: 10 counts a minute in blocks of 6s"
+	shapeHint  = "for example {algorithm: leaky_bucket, shape: true, rate: 50/s, wait: 2s}"
+	deniedHint = "for example {algorithm: sliding_log, rate: 5/1m, count_denied: true}"
+)
+
+func (q *Quota) validate() (bad FieldErrors) {
 	if q.Burst == Unlimited {
 		return nil
 	}
-	if err := q.validateRate(); err != nil {
-		return err
+	q.validateNumbers(&bad)
+	if len(bad) == 0 {
+		q.validateRate(&bad)
 	}
-	return q.validateExtras()
+	if len(bad) == 0 {
+		q.validateBucket(&bad)
+	}
+	if len(bad) == 0 {
+		q.validateWindow(&bad)
+	}
+	return bad
 }
 
-func (q *Quota) validateRate() error {
-	token := q.Algorithm == "" || q.Algorithm == TokenBucket || q.Algorithm == GCRA
+// validateNumbers reports numbers that are out of their bounds by themselves.
+func (q *Quota) validateNumbers(bad *FieldErrors) {
+	if q.WarmUp < 0 || q.WarmUp > MaxWarmUp {
+		bad.add("limit.warm_up", q.WarmUp.String(), "for example 30s", wantSpan, time.Millisecond, MaxWarmUp)
+	}
+	if q.ColdFactor != 0 && !(q.ColdFactor > 1 && q.ColdFactor <= MaxColdFactor) {
+		bad.add("limit.cold_factor", quoted(fmt.Sprint(q.ColdFactor)), coldHint, "want a number above 1, at most %d", MaxColdFactor)
+	}
+	if q.Blocks < 0 || q.Blocks > MaxBlocks {
+		bad.add("limit.blocks", quoted(fmt.Sprint(q.Blocks)), blocksHint, "want a whole number of 1 to %d", MaxBlocks)
+	}
+	if q.Penalty < 0 || q.Penalty > MaxPenalty {
+		bad.add("limit.penalty", q.Penalty.String(), "for example 30s", wantSpan, time.Millisecond, MaxPenalty)
+	}
+}
+
+func (q *Quota) validateRate(bad *FieldErrors) {
 	switch {
+	case q.Rate.IsZero():
+		bad.addSentence("limit.rate", limitHint, "limit.rate is missing")
 	case q.Rate.N < 0:
-		return badLimit("rate", "%q: must be positive; for no limit at all set Burst to Unlimited", q.Rate)
+		bad.add("limit.rate", quoted(q.Rate.String()), limitHint, "must be positive; for no limit at all set Burst to Unlimited").needs("limit")
 	case q.Rate.N < 1 || q.Rate.Per <= 0 || q.Rate.PerSecond() > MaxRate:
-		return badLimit("rate", "%q: must be positive and at most %d per second", q.Rate, MaxRate)
+		bad.add("limit.rate", quoted(q.Rate.String()), limitHint, "must be positive and at most %d per second", MaxRate).needs("limit")
 	case q.Burst < 1:
-		return badLimit("burst", "%d: must be at least 1", q.Burst)
+		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "must be at least 1").needs("limit")
 	case q.Burst > (1<<61)/tokenInterval(q.Rate):
-		return badLimit("burst", "%d: a bucket of so many tokens takes over 73 years to fill at %s", q.Burst, q.Rate)
+		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "a bucket of so many tokens takes over 73 years to fill at %s", q.Rate).needs("limit")
 	case q.Algorithm.Windowed() && q.Burst != q.Rate.N:
-		return badLimit("burst", "%d: %s has no burst but the rate's count, %d", q.Burst, q.Algorithm, q.Rate.N)
+		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "%s has no burst but the rate's count, %d", q.Algorithm, q.Rate.N).needs("limit")
 	case q.Algorithm == SlidingLog && q.Burst > MaxLog:
-		return badLimit("rate", "%q: a sliding log remembers each permit, at most %d", q.Rate, MaxLog)
-	case !token && q.Algorithm != LeakyBucket && !q.Algorithm.Windowed() && !q.Algorithm.Custom():
-		return badLimit("algorithm", "%q: there is none of this name; one of your own begins with x_", q.Algorithm)
-	case q.Missing != 0 && !token && !q.Algorithm.Custom():
-		return badLimit("initial", "only a token bucket has it, not %s", q.Algorithm)
-	case q.Missing < 0 || q.Missing > q.Burst:
-		return badLimit("initial", "%d: must be 0 to the burst, %d", q.Burst-q.Missing, q.Burst)
-	case q.WarmUp != 0 && !token && !q.Algorithm.Custom():
-		return badLimit("warm_up", "only a token bucket has it, not %s", q.Algorithm)
-	case q.WarmUp < 0 || q.WarmUp > MaxWarmUp:
-		return badLimit("warm_up", "%v: must be positive and at most 24h", q.WarmUp)
-	case q.WarmUp > 0 && q.Missing > 0:
-		return badLimit("warm_up", "a bucket that warms up starts cold, and has no limit.initial")
-	case q.ColdFactor != 0 && (q.WarmUp == 0 || !(q.ColdFactor > 1 && q.ColdFactor <= MaxColdFactor)):
-		return badLimit("cold_factor", "%v: goes with warm_up, above 1 and at most %d", q.ColdFactor, MaxColdFactor)
+		bad.add("limit.rate", quoted(q.Rate.String()), "sliding_blocks counts any number, to a part of the window", "a sliding log remembers each permit, at most %d", MaxLog).needs("limit")
+	case !q.isToken() && q.Algorithm != LeakyBucket && !q.Algorithm.Windowed() && !q.Algorithm.Custom():
+		bad.add("limit.algorithm", quoted(string(q.Algorithm)), "for example token_bucket", "there is none of this name; one of your own begins with x_").needs("limit")
 	}
-	return nil
 }
 
-func (q *Quota) validateExtras() error {
+// isToken reports whether the quota is reckoned in tokens.
+func (q *Quota) isToken() bool {
+	return q.Algorithm == "" || q.Algorithm == TokenBucket || q.Algorithm == GCRA
+}
+
+// validateBucket reports what is wrong with what only buckets have.
+func (q *Quota) validateBucket(bad *FieldErrors) {
 	custom := q.Algorithm.Custom()
+	token := q.isToken() || custom
 	switch {
+	case q.Missing != 0 && !token:
+		bad.add("limit.initial", "", initialHint, "only a token bucket has it, not %s", q.Algorithm).needs("limit")
+	case q.Missing < 0 || q.Missing > q.Burst:
+		bad.add("limit.initial", fmt.Sprint(q.Burst-q.Missing), initialHint, "must be 0 to the burst, %d", q.Burst).needs("limit")
+	case q.WarmUp != 0 && !token:
+		bad.add("limit.warm_up", "", warmUpHint, "only a token bucket has it, not %s", q.Algorithm).needs("limit")
+	case q.WarmUp > 0 && q.Missing > 0:
+		bad.add("limit.warm_up", "", warmUpHint, "a bucket that warms up starts cold, and has no limit.initial").needs("limit")
+	case q.ColdFactor != 0 && q.WarmUp == 0:
+		bad.add("limit.cold_factor", fmt.Sprint(q.ColdFactor), "for example {rate: 50/s, warm_up: 30s, cold_factor: 3}", "goes with warm_up, above 1 and at most %d", MaxColdFactor).needs("limit")
 	case q.Shape && q.Algorithm != LeakyBucket && !custom:
-		return badLimit("shape", "only leaky_bucket has it, not %s", q.Algorithm)
-	case q.Calendar != "" && q.Algorithm != FixedWindow && !custom:
-		return badLimit("calendar", "only fixed_window has it, not %s", q.Algorithm)
-	case q.Calendar != "" && CalendarPeriods[q.Calendar] == 0:
-		return badLimit("calendar", "%q: want second, minute, hour, day, week, month or year", q.Calendar)
-	case q.Calendar != "" && CalendarPeriods[q.Calendar] != q.Rate.Per:
-		return badLimit("calendar", "%q: the rate is over %v, want %v", q.Calendar, q.Rate.Per, CalendarPeriods[q.Calendar])
-	case q.Zone != "" && q.Calendar == "":
-		return badLimit("zone", "%q: goes with calendar", q.Zone)
-	case q.Blocks != 0 && q.Algorithm != SlidingBlocks && !custom:
-		return badLimit("blocks", "only sliding_blocks has them, not %s", q.Algorithm)
-	case q.Blocks < 0 || q.Blocks > MaxBlocks:
-		return badLimit("blocks", "%d: must be 1 to %d", q.Blocks, MaxBlocks)
-	case q.CountDenied && !q.Algorithm.Windowed() && !custom:
-		return badLimit("count_denied", "only algorithms with windows have it, not %s", q.Algorithm)
-	case q.Penalty < 0 || q.Penalty > MaxPenalty:
-		return badLimit("penalty", "%v: must be positive and at most 366 days", q.Penalty)
+		bad.add("limit.shape", "", shapeHint, "only leaky_bucket has it, not %s", q.Algorithm).needs("limit")
 	}
-	if q.Zone != "" {
+}
+
+const (
+	initialHint = "for example {rate: 50/s, burst: 100, initial: 10}"
+	warmUpHint  = "for example {rate: 50/s, warm_up: 30s}"
+)
+
+const (
+	calendarHint = "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day}; a month is 30d, a year 365d"
+	zoneHint     = "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day, zone: Europe/Berlin}"
+)
+
+// validateWindow reports what is wrong with what only windows have.
+func (q *Quota) validateWindow(bad *FieldErrors) {
+	custom := q.Algorithm.Custom()
+	switch period := CalendarPeriods[q.Calendar]; {
+	case q.Calendar != "" && q.Algorithm != FixedWindow && !custom:
+		bad.add("limit.calendar", "", calendarHint, "only fixed_window has it, not %s", q.Algorithm).needs("limit")
+	case q.Calendar != "" && period == 0:
+		bad.add("limit.calendar", quoted(string(q.Calendar)), calendarHint, "want second, minute, hour, day, week, month or year").needs("limit")
+	case q.Calendar != "" && period != q.Rate.Per:
+		bad.add("limit.calendar", quoted(string(q.Calendar)), calendarHint, "the rate is over %v, want %v", q.Rate.Per, period).needs("limit")
+	case q.Zone != "" && q.Calendar == "":
+		bad.add("limit.zone", quoted(q.Zone), zoneHint, "goes with calendar").needs("limit")
+	case q.Blocks != 0 && q.Algorithm != SlidingBlocks && !custom:
+		bad.add("limit.blocks", "", "for example {algorithm: sliding_blocks, rate: 100/1m, blocks: 12}", "only sliding_blocks has them, not %s", q.Algorithm).needs("limit")
+	case q.CountDenied && !q.Algorithm.Windowed() && !custom:
+		bad.add("limit.count_denied", "", deniedHint, "only algorithms with windows have it, not %s", q.Algorithm).needs("limit")
+	case q.Zone != "":
 		if _, err := time.LoadLocation(q.Zone); err != nil {
-			return badLimit("zone", "%q: %v", q.Zone, err)
+			bad.add("limit.zone", quoted(q.Zone), zoneHint, "%v", err).needs("limit")
 		}
 	}
-	return nil
 }
 
 // tokenInterval is the time that earns one token, in nanoseconds.

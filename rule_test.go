@@ -1,6 +1,7 @@
 package hotparam
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -49,11 +50,15 @@ func TestValidate(t *testing.T) {
 		{"id", func(r *Rules) { r.Rules[1].ID = "Terms" }, "rule 2"},
 		{"long id", func(r *Rules) { r.Rules[1].ID = strings.Repeat("a", 65) }, "rule 2"},
 		{"id used twice", func(r *Rules) { r.Rules[2].ID = "terms" }, "twice"},
-		{"no route", func(r *Rules) { r.Rules[0].Match.Route = Route{} }, "match.route"},
+		{"no route", func(r *Rules) { r.Rules[0].Match.Route = Route{} }, "no match"},
+		{"no route but a query", func(r *Rules) { r.Rules[0].Match = Match{Query: []QueryMatch{{"q", "*"}}} }, "match.route is missing"},
+		{"a secret makes no key", func(r *Rules) { r.Rules[1].By.Names[0].Name = "password" }, "by[0] \"password\""},
+		{"the default prefix of another rule", func(r *Rules) { r.Rules[3].Prefix = "Shop_1.terms" }, "rules[1].prefix"},
+		{"the marker as an id", func(r *Rules) { r.Rules[1].ID = "hot_param" }, "stands between"},
 		{"ignore and limit", func(r *Rules) { r.Rules[2].Ignore = true }, "ignore"},
 		{"ignore and hot", func(r *Rules) { r.Rules[1].Ignore = true }, "ignore"},
 		{"nothing to do", func(r *Rules) { r.Rules[2].Limit = nil }, "does nothing"},
-		{"no names", func(r *Rules) { r.Rules[1].By.Names = nil }, "no names"},
+		{"by: the list is empty", func(r *Rules) { r.Rules[1].By.Names = nil }, "by: the list is empty"},
 		{"hot without by", func(r *Rules) { r.Rules[1].By = By{} }, "hot needs by"},
 		{"ignore and exceptions", func(r *Rules) { r.Rules[4].Ignore = true }, "ignore"},
 		{"ignore and count", func(r *Rules) { r.Rules[0].Count = Bytes }, "ignore"},
@@ -63,54 +68,54 @@ func TestValidate(t *testing.T) {
 		{"a name with a value", func(r *Rules) { r.Rules[1].By.Names[0].Value = "x" }, "without a value"},
 		{"no name", func(r *Rules) { r.Rules[1].By.Names[0].Name = "" }, "a name"},
 		{"no such source", func(r *Rules) { r.Rules[1].By.Names[0].Source = sources }, "a source"},
-		{"many names", func(r *Rules) { r.Rules[3].By.Names = append(r.Rules[3].By.Names, Param{Name: "d"}) }, "combined"},
-		{"combinations without hot", func(r *Rules) { r.Rules[3].Hot = nil }, "combinations need hot"},
+		{"many names", func(r *Rules) { r.Rules[3].By.Names = append(r.Rules[3].By.Names, Param{Name: "d"}) }, "by: more than 4 names to combine"},
+		{"combinations without hot", func(r *Rules) { r.Rules[3].Hot = nil }, "by: combinations are for rules with hot"},
 		{"no such unit", func(r *Rules) { r.Rules[2].Count = Units + 1 }, "count: unit 4"},
-		{"nothing to count", func(r *Rules) { r.Rules[4].Count = Millis }, "count ms"},
+		{"nothing to count", func(r *Rules) { r.Rules[4].Count = Millis }, "count: the rule has neither hot nor limit"},
 		{"many thresholds", func(r *Rules) {
 			for i := range MaxThresholds {
 				r.Rules[3].Hot = append(r.Rules[3].Hot, NewThreshold(Rate{10, time.Duration(i+100) * time.Second}))
 			}
-		}, "13 thresholds"},
-		{"the same window twice", func(r *Rules) { r.Rules[3].Hot[1].Rate.Per = time.Second }, "same kind over 1s"},
-		{"cool-down", func(r *Rules) { r.Rules[1].Hot[0].CoolDown = -1 }, "hot.cool_down"},
-		{"no such kind", func(r *Rules) { r.Rules[1].Hot[0].Kind = Top + 1 }, "hot kind"},
+		}, "hot: more than 8 thresholds"},
+		{"the same window twice", func(r *Rules) { r.Rules[3].Hot[1].Rate.Per = time.Second }, "hot: a second rate over 1s"},
+		{"cool-down", func(r *Rules) { r.Rules[1].Hot[0].CoolDown = -1 }, "hot[0].cool_down"},
+		{"no such kind", func(r *Rules) { r.Rules[1].Hot[0].Kind = Top + 1 }, "hot[0].kind"},
 		{"a factor of a rate", func(r *Rules) { r.Rules[1].Hot[0].Factor = Percent(20) }, "factor"},
 		{"a number of a rate", func(r *Rules) { r.Rules[1].Hot[0].Top = 3 }, "for top"},
-		{"no share", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{} }, "hot.share"},
-		{"more than all", func(r *Rules) { r.Rules[3].Hot[2].Factor = Percent(101) }, "hot.share"},
-		{"a share of no number", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{1, 0} }, "hot.share"},
-		{"a share's least count", func(r *Rules) { r.Rules[3].Hot[2].Rate.N = 0 }, "hot.min"},
-		{"no jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Percent(100) }, "hot.jump"},
-		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Fraction{MaxFactor*2 + 1, 2} }, "hot.jump"},
-		{"no top", func(r *Rules) { r.Rules[3].Hot[4].Top = 0 }, "hot.top"},
-		{"too many on top", func(r *Rules) { r.Rules[3].Hot[4].Top = MaxTop + 1 }, "hot.top"},
+		{"no share", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{} }, "hot[2].share"},
+		{"more than all", func(r *Rules) { r.Rules[3].Hot[2].Factor = Percent(101) }, "hot[2].share"},
+		{"a share of no number", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{1, 0} }, "hot[2].share"},
+		{"a share's least count", func(r *Rules) { r.Rules[3].Hot[2].Rate.N = 0 }, "hot[2].min"},
+		{"no jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Percent(100) }, "hot[3].jump"},
+		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Fraction{MaxFactor*2 + 1, 2} }, "hot[3].jump"},
+		{"no top", func(r *Rules) { r.Rules[3].Hot[4].Top = 0 }, "hot[4].top"},
+		{"too many on top", func(r *Rules) { r.Rules[3].Hot[4].Top = MaxTop + 1 }, "hot[4].top"},
 		{"allowed is no effect", func(r *Rules) { r.Rules[4].Except[0].Action = Allow }, "does nothing"},
-		{"an exception without values", func(r *Rules) { r.Rules[3].Except[0].Values = nil }, "exception 1: no values"},
-		{"no such action", func(r *Rules) { r.Rules[3].Except[1].Action = Block + 1 }, "exception 2: action"},
-		{"allowed and limited", func(r *Rules) { r.Rules[3].Except[2].Action = Allow }, "exception 3: to allow or block"},
-		{"an exception that does nothing", func(r *Rules) { r.Rules[3].Except[0].Action = Adjust }, "exception 1: neither"},
-		{"an exception over another window", func(r *Rules) { r.Rules[3].Except[2].Rate.Per = time.Hour }, "no absolute threshold"},
-		{"an exception's window of a share", func(r *Rules) { r.Rules[3].Hot = r.Rules[3].Hot[2:] }, "no absolute threshold"},
-		{"an exception's limit", func(r *Rules) { r.Rules[3].Except[2].Limit.Burst = 0 }, "exception 3: limit.burst"},
-		{"an exception of another name", func(r *Rules) { r.Rules[3].Except[2].Values[0].Name = "id" }, `"id" is none of the names`},
-		{"an exception of no name", func(r *Rules) { r.Rules[4].Except[0].Values[0].Name = "" }, "no name"},
-		{"an exception without by", func(r *Rules) { r.Rules[4].By = By{} }, "needs by"},
+		{"an exception without values", func(r *Rules) { r.Rules[3].Except[0].Values = nil }, "except[0].values: there are no values"},
+		{"no such action", func(r *Rules) { r.Rules[3].Except[1].Action = Block + 1 }, "except[1].action"},
+		{"allowed and limited", func(r *Rules) { r.Rules[3].Except[2].Action = Allow }, "except[2].limit: what is allowed or blocked"},
+		{"an exception that does nothing", func(r *Rules) { r.Rules[3].Except[0].Action = Adjust }, "except[0]: the exception has neither"},
+		{"an exception over another window", func(r *Rules) { r.Rules[3].Except[2].Rate.Per = time.Hour }, "except[2].hot"},
+		{"an exception's window of a share", func(r *Rules) { r.Rules[3].Hot = r.Rules[3].Hot[2:] }, "except[2].hot"},
+		{"an exception's limit", func(r *Rules) { r.Rules[3].Except[2].Limit.Burst = 0 }, "except[2].limit.burst"},
+		{"an exception of another name", func(r *Rules) { r.Rules[3].Except[2].Values[0].Name = "id" }, `except[2].values[0] "id": by does not have`},
+		{"an exception of no name", func(r *Rules) { r.Rules[4].Except[0].Values[0].Name = "" }, "except[0].values[0]"},
+		{"an exception without by", func(r *Rules) { r.Rules[4].By = By{} }, "the rule has no by"},
 		{"an exception of two by each", func(r *Rules) {
 			r.Rules[4].Except[0].Values = []QueryMatch{{"q", "x"}, {"p", "y"}}
-		}, "2 parameters"},
+		}, "one parameter, not 2"},
 		{"an exception of four combined", func(r *Rules) {
 			r.Rules[3].Except[0].Values = append(r.Rules[3].Except[0].Values, QueryMatch{"c", "*"})
-		}, "4 parameters"},
+		}, "at most 3 parameters, not 4"},
 		{"many exceptions", func(r *Rules) {
 			r.Rules[4].Except = slices.Repeat(r.Rules[4].Except, MaxExceptions+1)
 		}, "1001 exceptions"},
 		{"short window", func(r *Rules) { r.Rules[1].Hot[0].Rate.Per = time.Second - 1 }, "window"},
 		{"long window", func(r *Rules) { r.Rules[1].Hot[0].Rate.Per = time.Hour + 1 }, "window"},
-		{"no threshold", func(r *Rules) { r.Rules[1].Hot[0].Rate.N = 0 }, "hot.rate"},
-		{"exit too low", func(r *Rules) { r.Rules[1].Hot[0].Exit = Fraction{} }, "hot.exit"},
-		{"exit too high", func(r *Rules) { r.Rules[1].Hot[0].Exit = Fraction{201, 200} }, "hot.exit"},
-		{"hold", func(r *Rules) { r.Rules[1].Hot[0].Hold = -1 }, "hot.hold"},
+		{"no threshold", func(r *Rules) { r.Rules[1].Hot[0].Rate.N = 0 }, "hot[0].rate"},
+		{"exit too low", func(r *Rules) { r.Rules[1].Hot[0].Exit = Fraction{} }, "hot[0].exit"},
+		{"exit too high", func(r *Rules) { r.Rules[1].Hot[0].Exit = Fraction{201, 200} }, "hot[0].exit"},
+		{"hold", func(r *Rules) { r.Rules[1].Hot[0].Hold = -1 }, "hot[0].hold"},
 		{"no rate", func(r *Rules) { r.Rules[2].Limit.Rate = Rate{} }, "limit.rate"},
 		{"rate too high", func(r *Rules) { r.Rules[2].Limit.Rate.N = MaxRate + 1 }, "limit.rate"},
 		{"no burst", func(r *Rules) { r.Rules[2].Limit.Burst = 0 }, "limit.burst"},
@@ -124,6 +129,34 @@ func TestValidate(t *testing.T) {
 				t.Errorf("Validate gives %v, want an error about %s", err, test.want)
 			}
 		})
+	}
+}
+
+// Whatever is wrong is told at once, each with its path and a hint.
+func TestValidateReportsAll(t *testing.T) {
+	r := goodRules(t)
+	r.Namespace = "a.b"
+	r.Rules[1].ID = "health"
+	r.Rules[2].Limit.Burst = 0
+	r.Rules[3].Hot[2].Factor = Fraction{}
+	r.Rules[3].Except[2].Limit.Rate = Rate{}
+	var all FieldErrors
+	if !errors.As(r.Validate(), &all) {
+		t.Fatal("the rules are good")
+	}
+	var fields []string
+	for _, e := range all {
+		fields = append(fields, e.Field)
+		if e.Hint == "" {
+			t.Errorf("%v has no hint", e)
+		}
+	}
+	want := []string{"namespace", "rules[1].id", "rules[2].limit.burst", "rules[3].hot[2].share", "rules[3].except[2].limit.rate"}
+	if !slices.Equal(fields, want) {
+		t.Errorf("the fields %q are wrong, want %q", fields, want)
+	}
+	if want := `rule 2 ("health"): id "health" is used twice, first in rules[0].id`; all[1].Error() != want {
+		t.Errorf("got  %s\nwant %s", all[1], want)
 	}
 }
 

@@ -6,212 +6,209 @@ import (
 	"strings"
 )
 
-// Validate checks what a rules file cannot get wrong but code can.
+// Validate reports all that is wrong with the rules: the error is [FieldErrors], each
+// with the path of its field and a hint. Whatever builds rules, a file or code, is
+// judged here alone; package config adds what only a file can get wrong, and the lines.
 func (r *Rules) Validate() error {
+	var bad FieldErrors
 	if !validName(r.Namespace, true) {
-		return fmt.Errorf("namespace %q: want one or more of A-Z a-z 0-9 _ -", r.Namespace)
+		bad.add("namespace", quoted(r.Namespace), "for example shop, or shop-eu", "want 1 to %d of A-Z a-z 0-9 _ -", maxName)
 	}
-	seen := make(map[string]bool, len(r.Rules))
-	prefixes := make(map[string]string, len(r.Rules)) // of counts → rule
+	taken := uses{ids: make(map[string]int, len(r.Rules)), prefixes: make(map[string]int, len(r.Rules))}
 	for i := range r.Rules {
 		rule := &r.Rules[i]
-		if err := rule.validate(); err != nil {
-			return fmt.Errorf("rule %d (%q): %w", i+1, rule.ID, err)
+		own := append(taken.add(r.Namespace, i, rule), rule.validate(&r.Secrets)...)
+		for _, e := range own.below(fmt.Sprintf("rules[%d]", i)) {
+			e.rule = fmt.Sprintf("rule %d (%q): ", i+1, rule.ID)
+			bad = append(bad, e)
 		}
-		if seen[rule.ID] {
-			return fmt.Errorf("rule %d: id %q is used twice", i+1, rule.ID)
-		}
-		seen[rule.ID] = true
-		if len(rule.Hot) == 0 {
-			continue
-		}
-		prefix := rule.CountPrefix(r.Namespace)
-		if other, ok := prefixes[prefix]; ok {
-			return fmt.Errorf("rule %d (%q): its counts have the prefix %q, as those of %q: they could not be told apart", i+1, rule.ID, prefix, other)
-		}
-		prefixes[prefix] = rule.ID
 	}
-	return nil
+	return bad.err()
 }
 
-func (r *Rule) validate() error {
+// uses are the ids and the prefixes of counts that rules have, each with the index of
+// its rule.
+type uses struct{ ids, prefixes map[string]int }
+
+// add records the i-th rule's, and returns what is wrong with them.
+func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
+	first, twice := u.ids[rule.ID]
 	switch {
-	case !ValidRuleID(r.ID):
-		return fmt.Errorf("id: want one or more of a-z 0-9 _ -")
+	case rule.ID == "":
+		bad.addSentence("id", "add id: with a name of a-z 0-9 _ -", "the rule has no id")
+	case !ValidRuleID(rule.ID):
+		bad.add("id", quoted(rule.ID), "for example search-terms", "want 1 to %d of a-z 0-9 _ -", maxName)
+	case twice:
+		bad.addSentence("id", "give each rule an id of its own", "id %q is used twice, first in %s", rule.ID, earlier).
+			Earlier = fmt.Sprintf("rules[%d].id", first)
+	default:
+		u.ids[rule.ID] = i
+	}
+	prefix := rule.CountPrefix(namespace)
+	first, twice = u.prefixes[prefix]
+	switch {
+	case rule.Prefix != "" && !isPrefix(rule.Prefix):
+		bad.add("prefix", quoted(rule.Prefix), "for example shop.search", "want parts of A-Z a-z 0-9 _ - with dots between, %d bytes at most", maxPrefix)
+	case len(rule.Hot) == 0 && rule.Prefix == "", rule.Prefix == "" && len(bad) > 0:
+		// There are no counts, or no prefix for them.
+	case slices.Contains(strings.Split(rule.Prefix, "."), marker), strings.Contains(prefix+".", "."+marker+"."):
+		bad.add("prefix", quoted(prefix), "choose another", "%q stands between a prefix and its key", marker).needs("id")
+	case len(rule.Hot) == 0:
+	case twice:
+		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be told apart", prefix, earlier)
+		e.Earlier = fmt.Sprintf("rules[%d].prefix", first)
+	default:
+		u.prefixes[prefix] = i
+	}
+	return bad
+}
+
+const limitOrHot = "add limit: {rate: 50/s}, hot: {rate: 200/s} or action: ignore"
+
+func (r *Rule) validate(secrets *Secrets) (bad FieldErrors) {
+	switch {
+	case r.Match.Route.IsZero() && len(r.Match.Query) == 0:
+		bad.addSentence("match", `add match: {route: "*"} for every request, or a narrower route`, "the rule has no match").needs("match")
 	case r.Match.Route.IsZero():
-		return fmt.Errorf("match.route is missing; use \"*\" for every request")
-	case r.Ignore && (len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests):
-		return fmt.Errorf("an ignore rule takes neither hot nor limit, count or exceptions")
-	case !r.Ignore && len(r.Hot) == 0 && !r.limits() && !slices.ContainsFunc(r.Except, Exception.blocks):
-		return fmt.Errorf("neither hot nor limit, and no exception that blocks: the rule does nothing")
-	case r.Count > Units:
-		return fmt.Errorf("count: unit %d is none", r.Count)
-	case r.Count != Requests && len(r.Hot) == 0 && !r.limits():
-		return fmt.Errorf("count %v: with neither hot nor limit nothing is counted", r.Count)
-	case r.Prefix != "" && !validPrefix(r.Prefix):
-		return fmt.Errorf("prefix %q: want words of A-Z a-z 0-9 _ - joined by dots, none of them hot_param", r.Prefix)
-	case r.By.Kind == ByNone && len(r.Hot) > 0:
-		return fmt.Errorf("hot needs by: without parameters there is no key")
-	case r.By.Kind == ByCombinations && len(r.Hot) == 0:
-		return fmt.Errorf("by: combinations need hot: for a limit alone, by each does the same")
+		bad.addSentence("match.route", `add route: "*" for every request, or "GET /search"`, "match.route is missing")
 	}
-	if err := r.By.validate(); err != nil {
-		return err
+	if r.Ignore {
+		if len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests {
+			bad.addSentence("action", "remove them, or remove action: ignore", "an ignore rule only exempts requests from the others: it takes neither hot nor limit, count or exceptions")
+		}
+		return bad
 	}
-	if err := r.validateHot(); err != nil {
-		return err
+	r.validateEffect(&bad)
+	if r.Count > Units {
+		bad.add("count", "", "want requests, bytes, ms or units", "unit %d is none", r.Count)
 	}
+	r.validateBy(&bad, secrets)
+	r.validateHot(&bad)
 	if len(r.Except) > MaxExceptions {
-		return fmt.Errorf("%d exceptions: at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
+		bad.addSentence("except", "use patterns: a star stands for any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
 	}
 	for i := range r.Except {
-		if err := r.Except[i].validate(r); err != nil {
-			return fmt.Errorf("exception %d: %w", i+1, err)
-		}
+		own := r.Except[i].validate(r, secrets)
+		bad = append(bad, own.below(fmt.Sprintf("except[%d]", i))...)
 	}
-	return r.Limit.Validate(r.Count)
+	return append(bad, r.Limit.validate(r.Count)...)
 }
 
-// limits tells whether the rule holds any request to a limit.
-func (r *Rule) limits() bool {
-	return r.Limit != nil || slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Limit != nil })
-}
-
-func (b *By) validate() error {
-	named := b.Kind == ByNames || b.Kind == ByCombinations
+// validateEffect reports a rule that does nothing, or counts for nothing.
+func (r *Rule) validateEffect(bad *FieldErrors) {
+	limits := r.Limit != nil || slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Limit != nil })
+	blocks := slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Action == Block })
+	var e *FieldError
 	switch {
-	case b.Kind > ByCombinations:
-		return fmt.Errorf("by: kind %d is none", b.Kind)
-	case b.Kind == ByNames && len(b.Names) == 0:
-		return fmt.Errorf("by: no names")
-	case !named && len(b.Names) > 0:
-		return fmt.Errorf("by: names are for ByNames and ByCombinations")
-	case b.Kind == ByCombinations && len(b.Names) > MaxCombined:
-		return fmt.Errorf("by: %d names: at most %d are combined", len(b.Names), MaxCombined)
+	case len(r.Hot) > 0 || limits:
+		return
+	case r.Count != Requests:
+		e = bad.add("count", "", "add hot or limit, or remove count", "the rule has neither hot nor limit, so it counts nothing")
+	case blocks:
+		return
+	case len(r.Except) > 0:
+		e = bad.addSentence("", limitOrHot, "the rule has neither hot nor limit, and none of its exceptions blocks: it does nothing")
+	default:
+		e = bad.addSentence("", limitOrHot, "the rule has neither hot nor limit: it does nothing")
 	}
-	for i, p := range b.Names {
-		switch {
-		case p.Name == "" || p.Value != "" || p.Source >= sources:
-			return fmt.Errorf("by: want a source and a name, without a value: %+v", p)
-		case slices.Contains(b.Names[:i], p):
-			return fmt.Errorf("by: %q is named twice", p.Name)
-		}
-	}
-	return nil
+	e.needs("hot", "limit", "action", "except", "allow", "block")
 }
 
-func (r *Rule) validateHot() error {
+func (r *Rule) validateHot(bad *FieldErrors) {
 	if len(r.Hot) > MaxThresholds {
-		return fmt.Errorf("hot: %d thresholds, at most %d", len(r.Hot), MaxThresholds)
+		bad.addSentence(fmt.Sprintf("hot[%d]", MaxThresholds), "each window of a rule takes memory for every key", "hot: more than %d thresholds", MaxThresholds)
 	}
 	for i := range r.Hot {
-		t := &r.Hot[i]
-		if err := t.validate(); err != nil {
-			return err
-		}
+		t, parent := &r.Hot[i], fmt.Sprintf("hot[%d]", i)
+		own := t.validate()
+		*bad = append(*bad, own.below(parent)...)
 		same := func(other Threshold) bool { return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per }
-		if slices.ContainsFunc(r.Hot[:i], same) {
-			return fmt.Errorf("hot: two thresholds of the same kind over %v", t.Rate.Per)
+		if earlier := slices.IndexFunc(r.Hot[:i], same); earlier >= 0 && own == nil {
+			bad.addSentence(parent, "keep one of them, or give them different windows", "hot: a second %s over %v", t.Kind, t.Rate.Per).
+				needs(parent, fmt.Sprintf("hot[%d]", earlier))
 		}
 	}
-	return nil
 }
 
-func (t *Threshold) validate() error {
-	rate := "hot.rate"
+const (
+	shareHint = "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
+	jumpHint  = "8x is eight times what the key had before, 8x/1m the same within a minute"
+	rateHint  = "200/s is 200 within a second, 60/1m is 60 within a minute"
+	leastHint = "min is the count below which nothing is hot, for example 50/10s"
+)
+
+func (t *Threshold) validate() (bad FieldErrors) {
+	if t.Kind > Top {
+		bad.add("kind", "", "want a rate, a share, a jump or a top", "kind %d is none", t.Kind)
+		return bad
+	}
+	count, countHint, window, windowHint := "rate", rateHint, "rate", rateHint
 	if t.Kind != Absolute {
-		rate = "hot.min"
+		count, countHint, window, windowHint = "min", leastHint, "window", "for example window: 10s"
 	}
 	switch {
-	case t.Rate.N < 1 || t.Rate.Per < MinWindow || t.Rate.Per > MaxWindow:
-		return fmt.Errorf("%s %q: want a count of at least 1, and a window of %v to %v", rate, t.Rate, MinWindow, MaxWindow)
-	case t.Exit.Num < 1 || t.Exit.Den < t.Exit.Num:
-		return fmt.Errorf("hot.exit %d/%d: must be above 0 and at most 1", t.Exit.Num, t.Exit.Den)
-	case t.Hold < 0:
-		return fmt.Errorf("hot.hold %v: must not be negative", t.Hold)
-	case t.CoolDown < 0:
-		return fmt.Errorf("hot.cool_down %v: must not be negative", t.CoolDown)
-	case t.Kind > Top:
-		return fmt.Errorf("hot kind %d is none", t.Kind)
+	case t.Rate.N < 1:
+		bad.add(count, quoted(t.Rate.String()), countHint, "the count must be at least 1")
+	case t.Rate.Per < MinWindow || t.Rate.Per > MaxWindow:
+		bad.add(window, quoted(t.Rate.String()), windowHint, "the window must be 1s to 1h")
+	}
+	if t.Exit.Num < 1 || t.Exit.Den < t.Exit.Num {
+		bad.add("exit", fmt.Sprintf("%d/%d", t.Exit.Num, t.Exit.Den), "80% is four fifths of the threshold", "must be above 0 and at most 1")
+	}
+	if t.Hold < 0 {
+		bad.add("hold", t.Hold.String(), "hold is the least time for which a key stays hot", "must not be negative")
+	}
+	if t.CoolDown < 0 {
+		bad.add("cool_down", t.CoolDown.String(), "cool_down is how long a key must stay below the exit to cool", "must not be negative")
+	}
+	t.validateKind(&bad)
+	return bad
+}
+
+// validateKind reports what is wrong with the number that the kind has besides its rate.
+func (t *Threshold) validateKind(bad *FieldErrors) {
+	factor := fmt.Sprintf("%d/%d", t.Factor.Num, t.Factor.Den)
+	switch {
 	case t.Kind != Share && t.Kind != Jump && t.Factor != Fraction{}:
-		return fmt.Errorf("hot: a factor of %d/%d is for a share or a jump", t.Factor.Num, t.Factor.Den)
+		bad.add("share", factor, "leave it zero", "a factor is for a share or a jump")
 	case t.Kind == Share && (t.Factor.Num < 1 || t.Factor.Den < t.Factor.Num):
-		return fmt.Errorf("hot.share %d/%d: must be above 0 and at most 1", t.Factor.Num, t.Factor.Den)
+		bad.add("share", factor, shareHint, "a share must be above 0%% and at most 100%%")
 	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(MaxFactor) > 0):
-		return fmt.Errorf("hot.jump %d/%d: must be above 1 and at most %d", t.Factor.Num, t.Factor.Den, int64(MaxFactor))
+		bad.add("jump", factor, jumpHint, "a jump must be above 1x and at most %dx", int64(MaxFactor))
+	}
+	switch {
 	case t.Kind != Top && t.Top != 0:
-		return fmt.Errorf("hot: a number of %d is for top", t.Top)
+		bad.add("top", quoted(fmt.Sprint(t.Top)), "leave it zero", "a number of keys is for top")
 	case t.Kind == Top && (t.Top < 1 || t.Top > MaxTop):
-		return fmt.Errorf("hot.top %d: must be 1 to %d", t.Top, MaxTop)
+		bad.add("top", quoted(fmt.Sprint(t.Top)), "top: 10 makes the ten keys with the highest counts hot", "want a whole number of 1 to %d", MaxTop)
 	}
-	return nil
 }
 
-func (x Exception) blocks() bool { return x.Action == Block }
-
-func (x *Exception) validate(r *Rule) error {
-	sameWindow := func(t Threshold) bool { return t.Kind == Absolute && t.Rate.Per == x.Rate.Per }
-	switch {
-	case len(x.Values) == 0:
-		return fmt.Errorf("no values")
-	case x.Action > Block:
-		return fmt.Errorf("action %d is none", x.Action)
-	case x.Action != Adjust && (!x.Rate.IsZero() || x.Limit != nil):
-		return fmt.Errorf("to allow or block takes neither rate nor limit")
-	case x.Action == Adjust && x.Rate.IsZero() && x.Limit == nil:
-		return fmt.Errorf("neither action nor rate nor limit: it does nothing")
-	case !x.Rate.IsZero() && (x.Rate.N < 1 || !slices.ContainsFunc(r.Hot, sameWindow)):
-		return fmt.Errorf("rate %q: the rule has no absolute threshold over that window", x.Rate)
-	}
-	if err := r.By.canHold(x.Values); err != nil {
-		return err
-	}
-	return x.Limit.Validate(r.Count)
-}
-
-// canHold tells why no key can have all of the values; nil if one can.
-func (b *By) canHold(values []QueryMatch) error {
-	var params []Param
-	for i := range values {
-		p := values[i].Param()
-		switch {
-		case p.Name == "":
-			return fmt.Errorf("a value of no name")
-		case len(b.Names) > 0 && !slices.Contains(b.Names, p):
-			return fmt.Errorf("%q is none of the names of by", values[i].Name)
-		case !slices.Contains(params, p):
-			params = append(params, p)
-		}
-	}
-	switch {
-	case b.Kind == ByNone:
-		return fmt.Errorf("it needs by: without parameters there is no key that has values")
-	case b.Kind == ByEach && len(params) > 1:
-		return fmt.Errorf("%d parameters: a key has one of them, by each", len(params))
-	case b.Kind == ByCombinations && len(params) > MaxCombination:
-		return fmt.Errorf("%d parameters: a key combines at most %d", len(params), MaxCombination)
-	}
-	return nil
-}
-
-// ValidNamespace tells whether s can be a namespace: [A-Za-z0-9_-]+.
+// ValidNamespace reports whether s can be a namespace: [A-Za-z0-9_-]+.
 func ValidNamespace(s string) bool { return validName(s, true) }
 
-// ValidRuleID tells whether s can be a rule's id: [a-z0-9_-]+.
+// ValidRuleID reports whether s can be a rule's id: [a-z0-9_-]+.
 func ValidRuleID(s string) bool { return validName(s, false) }
 
-// validPrefix tells whether s can stand before ".hot_param." in a line.
-func validPrefix(s string) bool {
+const (
+	// maxName bounds ids and namespaces, so that a StatsD line has room for a key.
+	maxName = 64
+	// maxPrefix is the length of the longest default prefix, in bytes.
+	maxPrefix = maxName + 1 + maxName
+	// marker stands between a prefix and its key in a StatsD line.
+	marker = "hot_param"
+)
+
+// isPrefix reports whether s is made of words such as may stand before ".hot_param." in
+// a line.
+func isPrefix(s string) bool {
 	for word := range strings.SplitSeq(s, ".") {
-		if !validName(word, true) || word == "hot_param" {
+		if !validName(word, true) {
 			return false
 		}
 	}
-	return len(s) <= 2*maxName+1
+	return len(s) <= maxPrefix
 }
-
-// maxName bounds ids and namespaces, so that a StatsD line has room for a key.
-const maxName = 64
 
 func validName(s string, upper bool) bool {
 	if s == "" || len(s) > maxName {
@@ -228,3 +225,5 @@ func validName(s string, upper bool) bool {
 	}
 	return true
 }
+
+func quoted(s string) string { return fmt.Sprintf("%q", s) }

@@ -1,6 +1,10 @@
 package hotparam
 
-import "time"
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/internal/floor"
+)
 
 // Bounds of a rule's window.
 const (
@@ -28,7 +32,7 @@ func NewWindow(d time.Duration) Window {
 }
 
 // Index is the number of the pane that holds t, counted from the Unix epoch.
-func (w Window) Index(t time.Time) int64 { return floorDiv(t.UnixNano(), int64(w.Pane)) }
+func (w Window) Index(t time.Time) int64 { return floor.Div(t.UnixNano(), int64(w.Pane)) }
 
 // Start is the first instant of pane i.
 func (w Window) Start(i int64) time.Time { return time.Unix(0, i*int64(w.Pane)) }
@@ -49,14 +53,6 @@ func NextCut(t time.Time, windows []Window) time.Time {
 }
 
 func after(t time.Time, step time.Duration) time.Time {
-	n := floorDiv(t.UnixNano(), int64(step)) + 1
+	n := floor.Div(t.UnixNano(), int64(step)) + 1
 	return t.Add(time.Duration(n*int64(step) - t.UnixNano())) // keeps t's monotonic reading
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/floor"
 )
 
 // Flush sends what was counted since the last flush as counts of start and
@@ -222,7 +223,7 @@ func (c *Collector) rounded(k *note) int64 {
 		return k.origin
 	}
 	step := int64(hotparam.FlushEvery) << (bits.Len64(uint64(eighths)) - 1)
-	return min(k.origin, max(k.sent, floorDiv(k.origin, step)*step)) // sent is later if the clock was set back
+	return min(k.origin, max(k.sent, floor.Div(k.origin, step)*step)) // sent is later if the clock was set back
 }
 
 // unsentBound returns what was dropped since the last flush, as a bound for any one key.

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/floor"
 )
 
 // profile is what the collector has to know of a rule, or of a rule as one of
@@ -176,7 +177,7 @@ type recent struct {
 func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 	for i := range p.levels {
 		l, r := &p.levels[i], &recents[i]
-		switch stretch := floorDiv(at, int64(l.Rate.Per)); {
+		switch stretch := floor.Div(at, int64(l.Rate.Per)); {
 		case stretch == r.stretch:
 		case stretch == r.stretch+1:
 			*r = recent{0, r.cur, stretch}
@@ -247,14 +248,6 @@ func toCount(f float64) uint64 {
 		return never
 	}
 	return uint64(f)
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 // instant is a time in nanoseconds since the Unix epoch as a time.

@@ -96,7 +96,7 @@ func (d *decoder) aggregator(n *node) Aggregator {
 func (d *decoder) aggregatorName(n *node) string {
 	s, ok := d.scalar(n, "aggregator.name")
 	if ok && !ValidName(s) {
-		d.report(n.at, "for example agg-1", "aggregator.name %s: want 1 to 64 of A-Z a-z 0-9 . _ -", quote(s))
+		d.reject(n, "for example agg-1", "aggregator.name %s: want 1 to 64 of A-Z a-z 0-9 . _ -", quote(s))
 	}
 	return s
 }
@@ -120,7 +120,7 @@ func (d *decoder) readers(n *node) int {
 	}
 	readers, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || readers < 1 || readers > MaxReaders {
-		d.report(n.at, "one takes some million lines a second; more than there are processors gain nothing",
+		d.reject(n, "one takes some million lines a second; more than there are processors gain nothing",
 			"aggregator.readers %s: want 1 to %d", quote(s), MaxReaders)
 	}
 	return readers
@@ -143,7 +143,7 @@ func (d *decoder) address(n *node, what, example string) string {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		d.report(n.at, "for example "+example, "%s %s: want host:port", what, quote(s))
+		d.reject(n, "for example "+example, "%s %s: want host:port", what, quote(s))
 	}
 	return s
 }

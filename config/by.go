@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/spelling"
 )
 
 // by reads which parameters make the rule's keys.
@@ -18,23 +19,20 @@ func (r *ruleReader) by(v values, route hotparam.Route) hotparam.By {
 	case n == nil:
 		return hotparam.By{}
 	case n.kind == listKind:
-		return hotparam.By{Kind: hotparam.ByNames, Names: r.byNames(n, v.has("hot"), route)}
+		return hotparam.By{Kind: hotparam.ByNames, Names: r.byNames(n, route)}
 	case n.kind == mapKind:
-		return r.byCombinations(n, v.has("hot"), route)
+		return r.byCombinations(n, route)
 	}
 	s, ok := r.scalar(n, "by")
 	if kind, found := byWords[s]; ok && found {
-		if kind == hotparam.ByCombinations {
-			r.needHot(n, v.has("hot"))
-		}
 		return hotparam.By{Kind: kind}
 	}
 	if ok {
 		hint := byForms
-		if near := nearest(s, slices.Sorted(maps.Keys(byWords))); near != "" {
+		if near := spelling.Nearest(s, slices.Sorted(maps.Keys(byWords))); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		r.report(n.at, hint, "by %s: want all, each, combinations or a list of names", quote(s))
+		r.reject(n, hint, "by %s: want all, each, combinations or a list of names", quote(s))
 	}
 	return hotparam.By{}
 }
@@ -50,49 +48,37 @@ var bySection = section{
 }
 
 // byCombinations reads which parameters are combined.
-func (r *ruleReader) byCombinations(n *node, hot bool, route hotparam.Route) hotparam.By {
+func (r *ruleReader) byCombinations(n *node, route hotparam.Route) hotparam.By {
 	v := r.section(n, bySection)
 	if !v.has("combinations") && len(n.fields) == 0 {
-		r.report(n.at, byForms, "by is empty")
+		r.reject(n, byForms, "by is empty")
 	}
 	list := v.get("combinations")
 	if list == nil {
 		return hotparam.By{}
 	}
 	if list.kind != listKind {
-		r.report(list.at, "for example by: {combinations: [q, page]}; by: combinations combines all", "by.combinations: want a list of names, found %s", list.kind)
+		r.reject(list, "for example by: {combinations: [q, page]}; by: combinations combines all", "by.combinations: want a list of names, found %s", list.kind)
 		return hotparam.By{}
 	}
-	r.needHot(n, hot)
-	if len(list.items) > hotparam.MaxCombined {
-		r.report(list.items[hotparam.MaxCombined].at, "name those that matter, or watch the others by a rule of their own", "by: more than %d names to combine", hotparam.MaxCombined)
-	}
-	return hotparam.By{Kind: hotparam.ByCombinations, Names: r.byNames(list, hot, route)}
+	return hotparam.By{Kind: hotparam.ByCombinations, Names: r.byNames(list, route)}
 }
 
-func (r *ruleReader) needHot(n *node, hot bool) {
-	if !hot {
-		r.report(n.at, "add hot, or write by: each, which limits as tightly: a combination is never more frequent than its parts", "by: combinations are for rules with hot")
-	}
-}
-
-func (r *ruleReader) byNames(n *node, hot bool, route hotparam.Route) []hotparam.Param {
+// byNames reads names. One that cannot be read is empty, so that each is where its item
+// is in the list.
+func (r *ruleReader) byNames(n *node, route hotparam.Route) []hotparam.Param {
 	if len(n.items) == 0 {
-		r.report(n.at, "name at least one parameter, or write by: all", "by: the list is empty")
+		r.reject(n, "name at least one parameter, or write by: all", "by: the list is empty")
 	}
 	var names []hotparam.Param
 	for _, item := range n.items {
-		s, ok := r.scalar(item, "by")
-		if !ok {
-			continue
-		}
-		p, err := parseName(s)
-		if err == nil {
-			err = checkName(p, s, names, hot, route, r.rules.Secrets)
-		}
-		if err != nil {
-			r.report(item.at, err.hint, "by %s: %s", quote(s), err.message)
-			continue
+		var p hotparam.Param
+		if s, ok := r.scalar(item, "by"); ok {
+			var err *nameError
+			if p, err = parseName(s, route); err != nil {
+				r.reject(item, err.hint, "by %s: %s", quote(s), err.message)
+				p = hotparam.Param{}
+			}
 		}
 		names = append(names, p)
 	}
@@ -100,10 +86,15 @@ func (r *ruleReader) byNames(n *node, hot bool, route hotparam.Route) []hotparam
 }
 
 // nameError tells what is wrong with a parameter's name.
-type nameError struct{ message, hint string }
+type nameError struct {
+	message, hint string
+	ofRoute       bool // the route does not have, or has, a wildcard of the name
+}
 
-// parseName reads "name" or "source:name".
-func parseName(s string) (hotparam.Param, *nameError) {
+// parseName reads "name" or "source:name" in a rule of the route. A file names wildcards
+// of its routes alone, and a bare name is one of the query and none that the path has,
+// too; code may know more of its paths.
+func parseName(s string, route hotparam.Route) (hotparam.Param, *nameError) {
 	word, name, found := strings.Cut(s, ":")
 	if !found {
 		word, name = "query", s
@@ -113,12 +104,19 @@ func parseName(s string) (hotparam.Param, *nameError) {
 	case !known || word == "":
 		return hotparam.Param{}, &nameError{
 			fmt.Sprintf("unknown source %s", quote(word)),
-			fmt.Sprintf("sources are query and path; a query parameter of that very name is %s", quote("query:"+s)),
+			fmt.Sprintf("sources are query and path; a query parameter of that very name is %s", quote("query:"+s)), false,
 		}
 	case source != hotparam.Query && source != hotparam.Path:
-		return hotparam.Param{}, &nameError{fmt.Sprintf("source %q is not built yet", word), "what works today: query and path"}
+		return hotparam.Param{}, &nameError{fmt.Sprintf("source %q is not built yet", word), "what works today: query and path", false}
 	case name == "":
-		return hotparam.Param{}, &nameError{"the name is empty", "for example q, query:q or path:id"}
+		return hotparam.Param{}, &nameError{"the name is empty", "for example q, query:q or path:id", false}
+	case source == hotparam.Path && !slices.Contains(route.Names(), name) && !open(route):
+		return hotparam.Param{}, &nameError{fmt.Sprintf("the route has no wildcard {%s}", name), fmt.Sprintf("write the route with /{%s}/ in its place", name), true}
+	case !found && slices.Contains(route.Names(), name):
+		return hotparam.Param{}, &nameError{
+			fmt.Sprintf("the route has a wildcard {%s}, but a bare name is one of the query", name),
+			fmt.Sprintf("write path:%s for the wildcard, query:%s for the query", name, name), true,
+		}
 	}
 	return hotparam.Param{Source: source, Name: name}, nil
 }
@@ -134,30 +132,7 @@ func nameText(p hotparam.Param) string {
 	return p.Name
 }
 
-// checkName sees that a name, written s, can make keys next to the names before
-// it.
-func checkName(p hotparam.Param, s string, before []hotparam.Param, hot bool, route hotparam.Route, secrets hotparam.Secrets) *nameError {
-	wildcard := slices.Contains(route.Names(), p.Name)
-	switch {
-	case slices.Contains(before, p):
-		return &nameError{"the parameter is named twice", "keep one of them"}
-	case hot && secrets.Hides(p.Name):
-		return &nameError{
-			"the parameter looks secret and never leaves the process, so it can make no key",
-			"if it holds no secret, add its name to secrets.except in the rules file",
-		}
-	case p.Source == hotparam.Path && !wildcard && !open(route):
-		return &nameError{fmt.Sprintf("the route has no wildcard {%s}", p.Name), fmt.Sprintf("write the route with /{%s}/ in its place", p.Name)}
-	case p.Source == hotparam.Query && wildcard && s == p.Name:
-		return &nameError{
-			fmt.Sprintf("the route has a wildcard {%s}, but a bare name is one of the query", p.Name),
-			fmt.Sprintf("write path:%s for the wildcard, query:%s for the query", p.Name, p.Name),
-		}
-	}
-	return nil
-}
-
-// open tells whether requests of the route can have wildcards that it does not
+// open reports whether requests of the route can have wildcards that it does not
 // name, because the program's router knows narrower patterns. A route that is
 // bad is reported elsewhere.
 func open(route hotparam.Route) bool {

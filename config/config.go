@@ -96,11 +96,7 @@ func (d *decoder) file(data []byte) *File {
 	}
 	rules := &hotparam.Rules{Namespace: DefaultNamespace}
 	if s, ok := d.scalar(top.get("namespace"), "namespace"); ok {
-		if !hotparam.ValidNamespace(s) {
-			d.report(top.get("namespace").at, "for example shop, or shop-eu", "namespace %s: want 1 to 64 of A-Z a-z 0-9 _ -", quote(s))
-		} else {
-			rules.Namespace = s
-		}
+		rules.Namespace = s
 	}
 	if s, ok := d.choice(top.get("evaluate"), "evaluate", "all", "first"); ok && s == "first" {
 		rules.Evaluate = hotparam.EvaluateFirst
@@ -121,6 +117,7 @@ func (d *decoder) file(data []byte) *File {
 			"rules is missing")
 	}
 	d.rules(top.get("rules"), rules)
+	d.validate(rules, root)
 	d.agree(f, top)
 	return f
 }
@@ -148,9 +145,9 @@ func (d *decoder) names(n *node, what string) []string {
 		switch {
 		case !ok:
 		case name == "":
-			d.report(item.at, "give a name or remove it", "%s: a name is empty", what)
+			d.reject(item, "give a name or remove it", "%s: a name is empty", what)
 		case strings.ContainsAny(name, ".[]"):
-			d.report(item.at, "names are compared part by part: give the part alone, such as pin for user[pin]",
+			d.reject(item, "names are compared part by part: give the part alone, such as pin for user[pin]",
 				"%s: %q has parts", what, name)
 		default:
 			names = append(names, name)

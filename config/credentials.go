@@ -61,7 +61,7 @@ func (d *decoder) tlsFiles(v values, prefix string) kafka.TLS {
 		}
 	}
 	if n := v.get("insecure"); t.Insecure && v.has("ca") {
-		d.report(n.at, "remove ca, or better insecure", "%sinsecure takes any certificate, so ca is in vain", prefix)
+		d.reject(n, "remove ca, or better insecure", "%sinsecure takes any certificate, so ca is in vain", prefix)
 	}
 	return t
 }
@@ -70,7 +70,7 @@ func (d *decoder) tlsFiles(v values, prefix string) kafka.TLS {
 func (d *decoder) word(n *node, what string) string {
 	s, ok := d.scalar(n, what)
 	if ok && s == "" {
-		d.report(n.at, "give it a value or remove it", "%s is empty", what)
+		d.reject(n, "give it a value or remove it", "%s is empty", what)
 	}
 	return s
 }

@@ -3,10 +3,13 @@
 //
 // A file is read in steps:
 //
-//	text ─► syntax ─► sections (rule, match, by, hot, …, aggregator, kafka) ─► File or Problems
+//	text ─► syntax ─► sections (rule, match, by, hot, …, aggregator, kafka) ─► validate ─► File or Problems
 //
 // text makes lines of bytes, syntax makes a tree of nodes that know where they
 // stand, and each section turns its node into the words of package hotparam.
+// Package hotparam alone judges rules, by the paths of their fields; validate finds
+// the places of these in the file. The sections report what only a file can get
+// wrong: unknown fields, words, numbers and units that cannot be read.
 // Every scalar is read as its text, whatever YAML takes it for: a value pattern
 // of 1 or true needs no quotes.
 //

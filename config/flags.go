@@ -37,15 +37,33 @@ func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
 			return nil, fmt.Errorf("--limit %s: %w", quote(limit), errors.Unwrap(err))
 		}
 		rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: rate}.WithDefaults(), Mode: hotparam.ModeLimit}
-		if err := rule.Limit.Validate(rule.Count); err != nil {
-			return nil, fmt.Errorf("--limit %s: %w", quote(limit), err)
-		}
 	}
-	return &hotparam.Rules{
+	rules := &hotparam.Rules{
 		Namespace: "replay",
 		Rules:     []hotparam.Rule{rule},
 		Version:   version([]byte(strings.Join([]string{by, hot, limit}, "\n"))),
-	}, nil
+	}
+	var bad *hotparam.FieldError
+	if errors.As(rules.Validate(), &bad) {
+		return nil, flagError(bad, by, hot, limit)
+	}
+	return rules, nil
+}
+
+// flagError names the flag that a field of the rule was read from.
+func flagError(bad *hotparam.FieldError, by, hot, limit string) error {
+	_, field, _ := strings.Cut(bad.Field, ".")
+	switch name, i := cutIndex(field); name {
+	case "hot":
+		return errors.New(bad.Text("--hot", quote(hot), ""))
+	case "by":
+		s := by
+		if names := strings.Split(by, ","); i >= 0 && i < len(names) {
+			s = strings.TrimSpace(names[i])
+		}
+		return fmt.Errorf("%s (%s)", bad.Text("--by", quote(s), ""), bad.Hint)
+	}
+	return fmt.Errorf("--limit %s: %s", quote(limit), bad.Text(field, "", ""))
 }
 
 func byFlag(by string, route hotparam.Route) (hotparam.By, error) {
@@ -58,10 +76,7 @@ func byFlag(by string, route hotparam.Route) (hotparam.By, error) {
 	var names []hotparam.Param
 	for s := range strings.SplitSeq(by, ",") {
 		s = strings.TrimSpace(s)
-		p, bad := parseName(s)
-		if bad == nil {
-			bad = checkName(p, s, names, true, route, hotparam.Secrets{})
-		}
+		p, bad := parseName(s, route)
 		if bad != nil {
 			return hotparam.By{}, fmt.Errorf("--by %s: %s (%s)", quote(s), bad.message, bad.hint)
 		}

@@ -74,7 +74,7 @@ func (d *decoder) graphite(n *node) Graphite {
 	g.Rate = d.flag(v.get("rate"), "graphite.rate")
 	g.Heartbeat = d.series(v.get("heartbeat"), "graphite.heartbeat", 0, "statsd.numStats, or none")
 	if g.Step = d.span(v.get("step"), "graphite.step", "10s", minStep, maxStep); g.Step%time.Second != 0 {
-		d.report(v.get("step").at, "Graphite knows no shorter time", "graphite.step %v: want whole seconds", g.Step)
+		d.reject(v.get("step"), "Graphite knows no shorter time", "graphite.step %v: want whole seconds", g.Step)
 	}
 	g.Timeout = d.span(v.get("timeout"), "graphite.timeout", "5s", minTimeout, maxTimeout)
 	d.graphiteUser(v, &g)
@@ -90,7 +90,7 @@ func (d *decoder) graphiteURL(n *node) string {
 	if err := CheckGraphiteURL(s); err != nil {
 		// It is not shown: it may hold a password in a form that is not known to be
 		// one.
-		d.report(n.at, "for example http://graphite.example:8080; user, password_file and token_file say who we are", "graphite.url: %v", err)
+		d.reject(n, "for example http://graphite.example:8080; user, password_file and token_file say who we are", "graphite.url: %v", err)
 	}
 	return s
 }
@@ -117,7 +117,7 @@ func (d *decoder) schedule(n *node, what string) string {
 		return ""
 	}
 	if err := checkSchedule(s); err != nil {
-		d.report(n.at, `for example "@every 1s", or "*/2 * * * * *" with seconds in front`, "%s %s: %v", what, quote(s), err)
+		d.reject(n, `for example "@every 1s", or "*/2 * * * * *" with seconds in front`, "%s %s: %v", what, quote(s), err)
 	}
 	return s
 }
@@ -146,11 +146,11 @@ func (d *decoder) series(n *node, what string, names int, example string) string
 	switch {
 	case !ok:
 	case !seriesName.MatchString(s) || strings.ContainsAny(strings.ReplaceAll(s, "{name}", ""), "{}"):
-		d.report(n.at, "for example "+example, "%s %s: want words of A-Z a-z 0-9 _ - with dots between", what, quote(s))
+		d.reject(n, "for example "+example, "%s %s: want words of A-Z a-z 0-9 _ - with dots between", what, quote(s))
 	case strings.Count(s, "{name}") != names && names == 0:
-		d.report(n.at, "for example "+example, "%s %s: it is one series, and has no {name}", what, quote(s))
+		d.reject(n, "for example "+example, "%s %s: it is one series, and has no {name}", what, quote(s))
 	case strings.Count(s, "{name}") != names:
-		d.report(n.at, "for example "+example, "%s %s: want {name} in it, once, for the counter's name", what, quote(s))
+		d.reject(n, "for example "+example, "%s %s: want {name} in it, once, for the counter's name", what, quote(s))
 	}
 	return s
 }
@@ -180,7 +180,7 @@ func (d *decoder) graphiteTLS(n *node, url string) *kafka.TLS {
 	}
 	t := d.tls(n, "graphite.tls")
 	if strings.HasPrefix(url, "http://") {
-		d.report(n.at, "want url: https://…, or no tls", "graphite.tls: the url asks for no TLS")
+		d.reject(n, "want url: https://…, or no tls", "graphite.tls: the url asks for no TLS")
 	}
 	return t
 }

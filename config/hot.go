@@ -3,8 +3,6 @@ package config
 import (
 	"cmp"
 	"errors"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,44 +26,32 @@ func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
 	items := []*node{n}
 	if n.kind == listKind {
 		if items = n.items; len(items) == 0 {
-			r.report(n.at, hotSection.example, "hot: the list is empty")
+			r.reject(n, hotSection.example, "hot: the list is empty")
 		}
-	}
-	if len(items) > hotparam.MaxThresholds {
-		r.report(items[hotparam.MaxThresholds].at, "each window of a rule takes memory for every key", "hot: more than %d thresholds", hotparam.MaxThresholds)
 	}
 	var hot []hotparam.Threshold
 	for _, item := range items {
-		t, good := r.threshold(item, unit)
-		if !good {
-			continue
-		}
-		same := func(other hotparam.Threshold) bool { return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per }
-		if slices.ContainsFunc(hot, same) {
-			r.report(item.at, "keep one of them, or give them different windows", "hot: a second %s over %v", t.Kind, t.Rate.Per)
-		}
-		hot = append(hot, t)
+		hot = append(hot, r.threshold(item, unit))
 	}
 	return hot
 }
 
 // threshold reads one threshold, in full or as one word.
-func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshold, good bool) {
-	before := len(r.problems)
+func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshold) {
 	var v values
 	if n.kind == scalarKind {
 		t = r.terms(n, "hot", hotparam.Absolute, unit)
 	} else if v = r.section(n, hotSection); v != nil {
 		t = r.kind(n, v, unit)
 	} else {
-		return t, false
+		return t
 	}
 	r.least(n, v, &t, unit)
 	t = t.WithDefaults()
 	r.exit(v.get("exit"), &t, unit)
 	t.Hold = r.duration(v.get("hold"), "hot.hold", "hold is the least time for which a key stays hot; 10s if it is left out", hotparam.DefaultHold)
 	t.CoolDown = r.duration(v.get("cool_down"), "hot.cool_down", "cool_down is how long a key must stay below the exit to cool; 5s if it is left out", hotparam.DefaultCoolDown)
-	return t, len(r.problems) == before
+	return t
 }
 
 // kind reads the one field that says what a count is compared with.
@@ -78,12 +64,12 @@ func (r *ruleReader) kind(n *node, v values, unit hotparam.Unit) (t hotparam.Thr
 		case kind == none:
 			kind = i
 		case v.get(name) != nil:
-			r.report(v.get(name).at, "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
+			r.reject(v.get(name), "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
 				"hot.%s: the threshold has hot.%s already", name, kindFields[kind])
 		}
 	}
 	if kind == none {
-		r.report(n.at, hotSection.example, "hot has none of %s", strings.Join(kindFields, ", "))
+		r.reject(n, hotSection.example, "hot has none of %s", strings.Join(kindFields, ", "))
 		return t
 	}
 	name := kindFields[kind]
@@ -98,11 +84,7 @@ func (r *ruleReader) terms(n *node, what string, kind hotparam.Kind, unit hotpar
 		return hotparam.Threshold{Kind: kind}
 	}
 	if kind == hotparam.Top {
-		k, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || k < 1 || k > hotparam.MaxTop {
-			r.report(n.at, "top: 10 makes the ten keys with the highest counts hot", "%s %s: want a whole number of 1 to %d", what, quote(s), hotparam.MaxTop)
-		}
-		return hotparam.Threshold{Kind: kind, Top: k}
+		return hotparam.Threshold{Kind: kind, Top: wholeNumber(s)}
 	}
 	t, reason := parseTerms(s, unit)
 	switch {
@@ -111,7 +93,7 @@ func (r *ruleReader) terms(n *node, what string, kind hotparam.Kind, unit hotpar
 		t.Kind = kind
 		fallthrough
 	case reason != "":
-		r.report(n.at, termsHint(s, t.Kind, unit), "%s %s: %s", what, quote(s), reason)
+		r.reject(n, termsHint(s, t.Kind, unit), "%s %s: %s", what, quote(s), reason)
 	}
 	return t
 }
@@ -131,7 +113,7 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 	if t.Kind == hotparam.Absolute {
 		for _, name := range []string{"min", "window"} {
 			if field := v.get(name); field != nil {
-				r.report(field.at, "remove it: 2000/10s is 2000 within a window of 10s", "hot.%s: a rate has its count and its window itself", name)
+				r.reject(field, "remove it: 2000/10s is 2000 within a window of 10s", "hot.%s: a rate has its count and its window itself", name)
 			}
 		}
 		return
@@ -141,12 +123,12 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 		reason := ""
 		rate := hotparam.Rate{Per: t.Rate.Per}
 		if strings.Contains(s, "/") {
-			rate, reason = parseWindowed(s, unit)
+			rate, reason = parseRate(s, unit, quantities[unit].most)
 		} else if rate.N, ok = parseCount(s, unit); !ok {
 			reason = "want " + quantities[unit].want + ", or a rate"
 		}
 		if reason != "" {
-			r.report(min.at, rateHint(s, unit, "min is the count below which nothing is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
+			r.reject(min, rateHint(s, unit, "min is the count below which nothing is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
 			rate = hotparam.Rate{N: 1, Per: t.Rate.Per}
 		}
 		r.sameWindow(min, "hot.min", t, rate.Per)
@@ -154,14 +136,10 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 	}
 	if window != nil {
 		d := r.duration(window, "hot.window", "for example window: 10s", cmp.Or(t.Rate.Per, hotparam.MinWindow))
-		if !isWindow(d) {
-			r.report(window.at, "for example window: 10s", "hot.window %s: %s", quote(window.text), badWindow)
-		} else {
-			r.sameWindow(window, "hot.window", t, d)
-		}
+		r.sameWindow(window, "hot.window", t, cmp.Or(d, invalid)) // 0 is no default here
 	}
 	if t.Rate.N == 0 && unit != hotparam.Requests && unit != anyUnit {
-		r.report(n.at, "min is the count below which nothing is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
+		r.reject(n, "min is the count below which nothing is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
 			"hot.min is missing: it has a default only for count: requests")
 	}
 	withLeast(t)
@@ -170,7 +148,7 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 // sameWindow sets the window of a threshold, and reports another one.
 func (r *ruleReader) sameWindow(n *node, what string, t *hotparam.Threshold, window time.Duration) {
 	if t.Rate.Per != 0 && window != t.Rate.Per {
-		r.report(n.at, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
+		r.reject(n, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
 	}
 	t.Rate.Per = window
 }
@@ -203,16 +181,16 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		exit, err := hotparam.ParseFraction(strings.TrimSpace(percent), 100)
 		switch {
 		case errors.Is(err, hotparam.ErrDigits):
-			r.report(n.at, forms, "hot.exit %s: %v", quote(s), err)
+			r.reject(n, forms, "hot.exit %s: %v", quote(s), err)
 		case err != nil || exit.Cmp(1) > 0 || exit.Num*100 < exit.Den:
-			r.report(n.at, forms, "hot.exit %s: want 1%% to 100%%", quote(s))
+			r.reject(n, forms, "hot.exit %s: want 1%% to 100%%", quote(s))
 		default:
 			t.Exit = exit
 		}
 		return
 	}
 	if t.Kind != hotparam.Absolute {
-		r.report(n.at, forms, "hot.exit %s: want a percentage, as the threshold is no rate", quote(s))
+		r.reject(n, forms, "hot.exit %s: want a percentage, as the threshold is no rate", quote(s))
 		return
 	}
 	count, ok := parseCount(s, unit)
@@ -222,16 +200,16 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 			reason = "the window must be that of hot.rate " + t.Rate.String()
 		}
 		if reason != "" {
-			r.report(n.at, forms, "hot.exit %s: %s", quote(s), reason)
+			r.reject(n, forms, "hot.exit %s: %s", quote(s), reason)
 			return
 		}
 		count, ok = rate.N, true
 	}
 	switch {
 	case !ok:
-		r.report(n.at, forms, "hot.exit %s: want a share, a rate or %s", quote(s), quantities[unit].want)
+		r.reject(n, forms, "hot.exit %s: want a share, a rate or %s", quote(s), quantities[unit].want)
 	case t.Rate.N != 0 && count > t.Rate.N:
-		r.report(n.at, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
+		r.reject(n, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
 	case t.Rate.N != 0:
 		t.Exit = hotparam.NewFraction(count, t.Rate.N)
 	}

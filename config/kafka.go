@@ -91,7 +91,7 @@ func (d *decoder) kafka(n *node) Kafka {
 	k.Acks, _ = d.choice(v.get("acks"), "kafka.acks", AcksOne, AcksAll)
 	k.Idempotent = d.flag(v.get("idempotent"), "kafka.idempotent")
 	if k.Idempotent && k.Acks != AcksAll {
-		d.report(v.get("idempotent").at, "add acks: all, or remove idempotent", "kafka.idempotent needs acks: all")
+		d.reject(v.get("idempotent"), "add acks: all, or remove idempotent", "kafka.idempotent needs acks: all")
 	}
 	k.Compression, _ = d.choice(v.get("compression"), "kafka.compression", "zstd", "lz4", "none")
 	k.Buffer = d.size(v.get("buffer"), "kafka.buffer", "16MiB holds what a busy instance counts in minutes", minBuffer)
@@ -101,7 +101,7 @@ func (d *decoder) kafka(n *node) Kafka {
 
 	if full := k.WithDefaults(); n != nil && len(d.problems) == before {
 		if err := full.Validate(); err != nil { // what it knows better
-			d.report(n.at, kafkaSection.example, "kafka.%v", err)
+			d.reject(n, kafkaSection.example, "kafka.%v", err)
 		}
 	}
 	return k
@@ -113,7 +113,7 @@ var kafkaName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 func (d *decoder) kafkaName(n *node, what, example string) string {
 	s, ok := d.scalar(n, what)
 	if ok && (!kafkaName.MatchString(s) || s == "." || s == "..") {
-		d.report(n.at, "for example "+example, "%s %s: want 1 to 249 of A-Z a-z 0-9 . _ -", what, quote(s))
+		d.reject(n, "for example "+example, "%s %s: want 1 to 249 of A-Z a-z 0-9 . _ -", what, quote(s))
 	}
 	return s
 }
@@ -123,7 +123,7 @@ var release = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$`)
 func (d *decoder) kafkaVersion(n *node) string {
 	s, ok := d.scalar(n, "kafka.version")
 	if ok && !release.MatchString(s) {
-		d.report(n.at, `the oldest release among the brokers; without it they tell`, `kafka.version %s: want a release, for example "3.6"`, quote(s))
+		d.reject(n, `the oldest release among the brokers; without it they tell`, `kafka.version %s: want a release, for example "3.6"`, quote(s))
 	}
 	return s
 }
@@ -161,11 +161,11 @@ func (d *decoder) sasl(n *node) *kafka.SASL {
 	s.PasswordFile, s.PasswordEnv = d.password(v, saslSection.prefix, "password")
 	for _, name := range []string{"mechanism", "user"} {
 		if !v.has(name) {
-			d.report(n.at, saslSection.example, "kafka.sasl.%s is missing", name)
+			d.reject(n, saslSection.example, "kafka.sasl.%s is missing", name)
 		}
 	}
 	if !v.has("password_file") && !v.has("password_env") {
-		d.report(n.at, saslSection.example, "kafka.sasl has neither password_file nor password_env")
+		d.reject(n, saslSection.example, "kafka.sasl has neither password_file nor password_env")
 	}
 	return s
 }

@@ -21,9 +21,9 @@ func (r *ruleReader) priority(n *node) *hotparam.Priority {
 	}
 	p := &hotparam.Priority{}
 	if s, ok := r.scalar(v.get("by"), "limit.priority.by"); ok {
-		param, err := parseName(s)
+		param, err := parseName(s, hotparam.Route{})
 		if err != nil {
-			r.report(v.get("by").at, err.hint, "limit.priority.by %s: %s", quote(s), err.message)
+			r.reject(v.get("by"), err.hint, "limit.priority.by %s: %s", quote(s), err.message)
 		}
 		p.Source, p.Name = param.Source, param.Name
 	}
@@ -34,7 +34,7 @@ func (r *ruleReader) priority(n *node) *hotparam.Priority {
 	}
 	for _, name := range prioritySection.fields {
 		if !v.has(name) {
-			r.report(n.at, prioritySection.example, "limit.priority.%s is missing", name)
+			r.reject(n, prioritySection.example, "limit.priority.%s is missing", name)
 		}
 	}
 	return p
@@ -58,15 +58,15 @@ func (r *ruleReader) answer(n *node) *hotparam.Answer {
 	a := &hotparam.Answer{Status: 200, Type: defaultType}
 	if s, ok := r.scalar(v.get("status"), "limit.serve.status"); ok {
 		status, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || status < 200 || status > 599 {
-			r.report(v.get("status").at, serveSection.example, "limit.serve.status %s: want 200 to 599", quote(s))
+		if err != nil {
+			status = -1
 		}
 		a.Status = status
 	}
 	if s, ok := r.scalar(v.get("type"), "limit.serve.type"); ok {
 		a.Type = strings.TrimSpace(s)
 		if strings.ContainsAny(a.Type, "\r\n") || !strings.Contains(a.Type, "/") {
-			r.report(v.get("type").at, serveSection.example, "limit.serve.type %s: want a media type", quote(s))
+			r.reject(v.get("type"), serveSection.example, "limit.serve.type %s: want a media type", quote(s))
 		}
 	}
 	a.Body, _ = r.scalar(v.get("body"), "limit.serve.body")

@@ -58,19 +58,6 @@ func parseRate(s string, unit hotparam.Unit, most int64) (hotparam.Rate, string)
 	return rate, ""
 }
 
-// parseWindowed reads N/D with D such as windows can be.
-func parseWindowed(s string, unit hotparam.Unit) (hotparam.Rate, string) {
-	rate, reason := parseRate(s, unit, quantities[unit].most)
-	if reason == "" && !isWindow(rate.Per) {
-		return hotparam.Rate{}, badWindow
-	}
-	return rate, reason
-}
-
-const badWindow = "the window must be 1s to 1h"
-
-func isWindow(d time.Duration) bool { return hotparam.MinWindow <= d && d <= hotparam.MaxWindow }
-
 // rateHint is a hint for what is no rate in the unit.
 func rateHint(s string, unit hotparam.Unit, example string) string {
 	count, _, _ := strings.Cut(s, "/")
@@ -85,6 +72,19 @@ func rateHint(s string, unit hotparam.Unit, example string) string {
 		return "sizes are for rules that say count: bytes"
 	}
 	return example
+}
+
+// invalid stands for a number that cannot be read, or that is 0 where 0 would mean that
+// there is none: package hotparam reports it, with the bounds.
+const invalid = -1
+
+// wholeNumber reads a whole number of at least 1, or is invalid.
+func wholeNumber(s string) int {
+	i, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil || i < 1 {
+		return invalid
+	}
+	return i
 }
 
 func parseWhole(s string) (int64, bool) {

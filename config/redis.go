@@ -61,7 +61,7 @@ func (d *decoder) redisURL(n *node, what string) string {
 	if ok && !validRedis(s) {
 		// The URL is not shown: it may hold a password in a form that is not
 		// known to be one.
-		d.report(n.at, "for example redis://host:6379/0; docs/REDIS.md has the forms for Sentinel and Cluster", "%s: want a URL that begins with redis://, rediss:// or unix://", what)
+		d.reject(n, "for example redis://host:6379/0; docs/REDIS.md has the forms for Sentinel and Cluster", "%s: want a URL that begins with redis://, rediss:// or unix://", what)
 	}
 	return s
 }

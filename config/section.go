@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/hotparam/hotparam/internal/spelling"
 )
 
 // node is a value of the file and where it stands.
@@ -15,6 +17,9 @@ type node struct {
 	text   string  // of a scalar
 	fields []field // of a map, in the order of the file, each name once
 	items  []*node // of a list
+
+	bad        bool // it has been reported
+	incomplete bool // a field of it has been reported, and is not among those that are read
 }
 
 type field struct {
@@ -39,8 +44,9 @@ func (k kind) String() string { return kindNames[k] }
 // decoder turns nodes into rules, and gathers what is wrong with them. Its
 // methods take a nil node for one that is absent or was reported.
 type decoder struct {
-	text     *text
-	problems Problems
+	text      *text
+	problems  Problems
+	ruleNodes []ruleNodes // of each rule
 }
 
 // report adds a problem.
@@ -50,6 +56,12 @@ func (d *decoder) report(at position, hint, format string, args ...any) {
 		File: d.text.name, Line: line, Column: at.column,
 		Message: fmt.Sprintf(format, args...), Hint: hint, Source: d.text.shown[line-1],
 	})
+}
+
+// reject reports a value.
+func (d *decoder) reject(n *node, hint, format string, args ...any) {
+	n.bad = true
+	d.report(n.at, hint, format, args...)
 }
 
 // section is a map whose fields are known.
@@ -76,7 +88,7 @@ func (d *decoder) section(n *node, s section) values {
 		return nil
 	}
 	if n.kind != mapKind {
-		d.report(n.at, s.example, "%s: want fields, found %s", s.name, n.kind)
+		d.reject(n, s.example, "%s: want fields, found %s", s.name, n.kind)
 		return nil
 	}
 	found := make(values, len(n.fields))
@@ -86,10 +98,11 @@ func (d *decoder) section(n *node, s section) values {
 		if !isRefused {
 			refused, isRefused = refusedFields[s.prefix+f.name]
 		}
+		n.incomplete = n.incomplete || !slices.Contains(s.fields, f.name)
 		switch {
 		case slices.Contains(s.fields, f.name) && f.value.kind == nullKind:
 			d.report(f.at, "give it a value or remove it", "%s%s is empty", s.prefix, f.name)
-			found[f.name] = nil
+			found[f.name], f.value.bad = nil, true
 		case slices.Contains(s.fields, f.name):
 			found[f.name] = f.value
 		case known:
@@ -98,7 +111,7 @@ func (d *decoder) section(n *node, s section) values {
 			d.report(f.at, refused.hint, "%s%s: %s does not belong into this file", s.prefix, f.name, refused.what)
 		default:
 			hint := "known are " + strings.Join(s.fields, ", ")
-			if near := nearest(f.name, s.fields); near != "" {
+			if near := spelling.Nearest(f.name, s.fields); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			d.report(f.at, hint, "unknown field %s in %s", quote(f.name), s.name)
@@ -113,7 +126,7 @@ func (d *decoder) scalar(n *node, what string) (string, bool) {
 		return "", false
 	}
 	if n.kind != scalarKind {
-		d.report(n.at, "write one word, or a text in quotes", "%s: want text, found %s", what, n.kind)
+		d.reject(n, "write one word, or a text in quotes", "%s: want text, found %s", what, n.kind)
 		return "", false
 	}
 	return n.text, true
@@ -126,10 +139,10 @@ func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
 		return s, ok
 	}
 	hint := "for example " + words[0]
-	if near := nearest(s, words); near != "" {
+	if near := spelling.Nearest(s, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	d.report(n.at, hint, "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
+	d.reject(n, hint, "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
 	return "", false
 }
 
@@ -141,7 +154,7 @@ func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) 
 	}
 	t, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil || t < 0 {
-		d.report(n.at, hint, "%s %s: want a duration, for example 10s or 1m", what, quote(s))
+		d.reject(n, hint, "%s %s: want a duration, for example 10s or 1m", what, quote(s))
 		return otherwise
 	}
 	return t
@@ -154,7 +167,7 @@ func (d *decoder) span(n *node, what, example string, least, most time.Duration)
 	case n == nil:
 		return 0
 	case t < least || t > most:
-		d.report(n.at, "for example "+example, "%s %s: want %v to %v", what, quote(n.text), least, most)
+		d.reject(n, "for example "+example, "%s %s: want %v to %v", what, quote(n.text), least, most)
 	}
 	return t
 }
@@ -167,7 +180,7 @@ func (d *decoder) size(n *node, what, hint string, least int64) int64 {
 	}
 	size, ok := ParseBytes(s)
 	if !ok || size < least {
-		d.report(n.at, hint, "%s %s: want a size of at least %dMiB, for example 64MB or 256MiB", what, quote(s), least>>20)
+		d.reject(n, hint, "%s %s: want a size of at least %dMiB, for example 64MB or 256MiB", what, quote(s), least>>20)
 	}
 	return size
 }
@@ -178,7 +191,7 @@ func (d *decoder) list(n *node, what string) []*node {
 		return nil
 	}
 	if n.kind != listKind {
-		d.report(n.at, "a list is written [a, b]", "%s: want a list, found %s", what, n.kind)
+		d.reject(n, "a list is written [a, b]", "%s: want a list, found %s", what, n.kind)
 		return nil
 	}
 	return n.items

@@ -91,7 +91,7 @@ func (d *decoder) statsdAddress(n *node, what string) string {
 		if strings.HasPrefix(s, "unix") {
 			hint = fmt.Sprintf("for example unix:///run/hotparam/statsd.sock: an absolute path of at most %d bytes", wire.MaxSocketPath)
 		}
-		d.report(n.at, hint, "%s %s: want host:port, tcp://host:port, unix:///path or unixstream:///path", what, quote(s))
+		d.reject(n, hint, "%s %s: want host:port, tcp://host:port, unix:///path or unixstream:///path", what, quote(s))
 		return ""
 	}
 	return address.String()
@@ -102,7 +102,7 @@ func (d *decoder) hosted(read func(*node, string) string) func(*node, string) st
 	return func(n *node, what string) string {
 		s := read(n, what)
 		if _, rest, found := strings.Cut("://"+s, "://:"); found && s != "" {
-			d.report(n.at, "for example 10.0.0.5:"+rest, "%s %s: the host is missing", what, quote(s))
+			d.reject(n, "for example 10.0.0.5:"+rest, "%s %s: the host is missing", what, quote(s))
 		}
 		return s
 	}
@@ -117,7 +117,7 @@ func (d *decoder) servers(n *node, what, example string) []string {
 func (d *decoder) addresses(n *node, what, example string, read func(n *node, what string) string) []string {
 	items := d.list(n, what)
 	if n != nil && n.kind == listKind && (len(items) == 0 || len(items) > maxAddresses) {
-		d.report(n.at, fmt.Sprintf("for example [%s]", example), "%s: want 1 to %d addresses, found %d", what, maxAddresses, len(items))
+		d.reject(n, fmt.Sprintf("for example [%s]", example), "%s: want 1 to %d addresses, found %d", what, maxAddresses, len(items))
 	}
 	var found []string
 	seen := make(map[string]int)
@@ -127,7 +127,7 @@ func (d *decoder) addresses(n *node, what, example string, read func(n *node, wh
 			continue
 		}
 		if line, twice := seen[s]; twice {
-			d.report(item.at, "keep one of them", "%s: %s is there twice, first in line %d", what, quote(s), line)
+			d.reject(item, "keep one of them", "%s: %s is there twice, first in line %d", what, quote(s), line)
 		}
 		seen[s] = item.at.line
 		found = append(found, s)

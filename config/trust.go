@@ -57,7 +57,7 @@ func (d *decoder) caps(n *node) Caps {
 		}
 		number, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
 		if err != nil || number < 1 || number > most {
-			d.report(n.at, "without it the default holds, which no sender of ours comes near; none is no bound", "%s %s: want 1 to %d, or none", what, quote(s), most)
+			d.reject(n, "without it the default holds, which no sender of ours comes near; none is no bound", "%s %s: want 1 to %d, or none", what, quote(s), most)
 			return 0
 		}
 		return number
@@ -82,7 +82,7 @@ func (d *decoder) trust(v values, a *Aggregator) {
 		d.report(at.at, "make one by openssl rand -hex 32, and name its file in key_file, or a variable that holds it in key_env", "aggregator.trust: signed without a key")
 	}
 	if n := v.get("senders"); n != nil && a.Trust != TrustListed {
-		d.report(n.at, "add trust: listed, or remove it", "aggregator.senders is in vain: only trust: listed looks at addresses")
+		d.reject(n, "add trust: listed, or remove it", "aggregator.senders is in vain: only trust: listed looks at addresses")
 	}
 }
 
@@ -94,7 +94,7 @@ func (d *decoder) prefixes(n *node) (all []netip.Prefix) {
 	const what, example = "aggregator.senders", "for example [10.0.0.0/8, 192.0.2.7, 2001:db8::/32]"
 	items := d.list(n, what)
 	if n != nil && n.kind == listKind && (len(items) == 0 || len(items) > maxPrefixes) {
-		d.report(n.at, example, "%s: want 1 to %d networks, found %d", what, maxPrefixes, len(items))
+		d.reject(n, example, "%s: want 1 to %d networks, found %d", what, maxPrefixes, len(items))
 	}
 	for _, item := range items {
 		s, ok := d.scalar(item, what)
@@ -108,11 +108,11 @@ func (d *decoder) prefixes(n *node) (all []netip.Prefix) {
 		}
 		switch {
 		case err != nil:
-			d.report(item.at, example, "%s %s: want a network in CIDR notation, or an address", what, quote(s))
+			d.reject(item, example, "%s %s: want a network in CIDR notation, or an address", what, quote(s))
 		case p.Addr().Is4In6():
-			d.report(item.at, "write it as IPv4: addresses of IPv4 are compared as such, wherever they come in", "%s %s: is IPv4 written as IPv6", what, quote(s))
+			d.reject(item, "write it as IPv4: addresses of IPv4 are compared as such, wherever they come in", "%s %s: is IPv4 written as IPv6", what, quote(s))
 		case p != p.Masked():
-			d.report(item.at, fmt.Sprintf("did you mean %v?", p.Masked()), "%s %s: has bits behind its prefix", what, quote(s))
+			d.reject(item, fmt.Sprintf("did you mean %v?", p.Masked()), "%s %s: has bits behind its prefix", what, quote(s))
 		default:
 			all = append(all, p)
 		}

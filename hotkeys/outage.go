@@ -2,10 +2,10 @@ package hotkeys
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -33,7 +33,7 @@ func (o *outage) failed(err error) (wait time.Duration, begins bool) {
 	begins, o.err = !o.isOn(), err
 	o.tries++
 	o.backoff = min(max(minBackoff, 2*o.backoff), maxBackoff)
-	return o.backoff/2 + rand.N(o.backoff/2), begins
+	return backoff.Jitter(o.backoff), begins
 }
 
 // timeout returns how long the next call may take. In an outage it is longer than

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/hexdigit"
 )
 
 // Encoding is how a key's canonical text is written inside a StatsD line. Both
@@ -118,8 +119,8 @@ func (e Encoding) AppendDecoded(dst, enc []byte) ([]byte, error) {
 			if i+2 >= len(enc) {
 				return dst, ErrEncoding
 			}
-			hi, ok1 := nibble(enc[i+1])
-			lo, ok2 := nibble(enc[i+2])
+			hi, ok1 := hexdigit.Value(enc[i+1])
+			lo, ok2 := hexdigit.Value(enc[i+2])
 			if !ok1 || !ok2 {
 				return dst, ErrEncoding
 			}
@@ -129,18 +130,6 @@ func (e Encoding) AppendDecoded(dst, enc []byte) ([]byte, error) {
 		dst = append(dst, c)
 	}
 	return dst, nil
-}
-
-func nibble(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	}
-	return 0, false
 }
 
 // Fits reports whether the encoding of a text is within the limit: Fit leaves it as it

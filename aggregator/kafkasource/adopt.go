@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // adoptTimeout bounds one try to take the hot set over.
@@ -45,7 +46,7 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(backoffWithin(failures, adoptRetry, adoptRetryMost)):
+		case <-time.After(backoff.After(failures, adoptRetry, adoptRetryMost)):
 		}
 	}
 	if err := publisher.Run(publishing); err != nil && !errors.Is(err, context.Canceled) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/hotparam/hotparam/kafka"
 )
 
@@ -48,7 +48,7 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 		kgo.RequestTimeoutOverhead(c.Timeout),
 		kgo.MetadataMaxAge(knowledgeAge),
 		kgo.MetadataMinAge(staleAge),
-		kgo.RetryBackoffFn(backoff),
+		kgo.RetryBackoffFn(retryBackoff),
 		kgo.DisableClientMetrics(),
 	}
 	if c.Version != "" {
@@ -79,17 +79,9 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 	return client, nil
 }
 
-// backoff is short, as a partition's new leader is there in a second.
-func backoff(failures int) time.Duration {
-	return backoffWithin(failures, 50*time.Millisecond, staleAge)
-}
-
-// backoffWithin returns how long to wait after so many failures: the least doubled
-// that often, at most the longest, less up to a half by chance, so that those who
-// failed together do not come back together.
-func backoffWithin(failures int, least, longest time.Duration) time.Duration {
-	d := min(longest, least<<min(failures, 16))
-	return d/2 + rand.N(d/2)
+// retryBackoff is short, as a partition's new leader is there in a second.
+func retryBackoff(failures int) time.Duration {
+	return backoff.After(failures, 50*time.Millisecond, staleAge)
 }
 
 // retryFor is how long a request of the group's client is tried. A heartbeat is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -51,7 +52,7 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 		out.note(err)
 		if err != nil {
 			s.leaderless.Store(true)
-			timer.Reset(backoffWithin(failures, endsAgain, endsAgainMost))
+			timer.Reset(backoff.After(failures, endsAgain, endsAgainMost))
 			failures++
 			continue
 		}

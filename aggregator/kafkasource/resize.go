@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -41,7 +42,7 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 			return
 		}
 		if out.note(err); err != nil {
-			pause = backoffWithin(failures, sizeRetry, sizeRetryMost)
+			pause = backoff.After(failures, sizeRetry, sizeRetryMost)
 			failures++
 		} else {
 			failures = 0

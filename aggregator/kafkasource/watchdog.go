@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -209,7 +210,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		if !s.abandon(ctx, client) {
 			break
 		}
-		sleep(ctx, backoffWithin(failures, firstRestart, lastRestart))
+		sleep(ctx, backoff.After(failures, firstRestart, lastRestart))
 	}
 	return nil, nil
 }

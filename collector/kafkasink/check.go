@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // Check tells whether the sink could send: whether a broker answers, lets us in, has
@@ -125,7 +126,7 @@ func (k check) idempotently(ctx context.Context, b *sarama.Broker) error {
 		case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
 			return k.mayNot("not write idempotently", b, "--operation IdempotentWrite --cluster")
 		case isOneOf(err, sarama.ErrOffsetsLoadInProgress, sarama.ErrConsumerCoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
-			pause(ctx, backoff(failures, retryAfter, retrySlowly))
+			pause(ctx, backoff.After(failures, retryAfter, retrySlowly))
 			continue
 		}
 		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.Addr(), explain(err))

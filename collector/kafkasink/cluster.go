@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/xdg-go/scram"
 )
@@ -91,17 +91,6 @@ const (
 	tries       = 30
 )
 
-// backoff returns how long to wait after so many failures: the least doubled that
-// often, at most the longest, less up to a half by chance, so that those who failed
-// together do not come back together.
-func backoff(failures int, least, longest time.Duration) time.Duration {
-	d := longest
-	if failures < 16 {
-		d = min(least<<failures, longest)
-	}
-	return d/2 + rand.N(d/2)
-}
-
 // config is sarama's, for a client that lives as long as the context.
 func (k *cluster) config(ctx context.Context) *sarama.Config {
 	c := sarama.NewConfig()
@@ -136,7 +125,7 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 	c.Producer.Timeout = k.Timeout - k.Timeout/5
 	c.Producer.Retry.Max = tries
 	c.Producer.Retry.BackoffFunc = func(failures, _ int) time.Duration {
-		pause(ctx, backoff(failures, retryAfter, retrySlowly)) // not by sleeping, so that Close need not wait
+		pause(ctx, backoff.After(failures, retryAfter, retrySlowly)) // not by sleeping, so that Close need not wait
 		return 0
 	}
 	c.Producer.Transaction.Retry.Max = 0 // of getting a producer's id: connecting is tried again as a whole

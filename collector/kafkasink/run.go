@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // How long to wait before connecting again, doubled from the least to the most. The
@@ -37,7 +38,7 @@ func (s *Sink) run() {
 			s.expire(time.Now().Add(-giveUp), err)
 		}
 		if !s.finished() {
-			s.await(backoff(failures, firstBackoff, longestBackoff))
+			s.await(backoff.After(failures, firstBackoff, longestBackoff))
 			failures++
 		}
 	}
@@ -144,7 +145,7 @@ func (s *Sink) returned(ses *session, e *sarama.ProducerError) (broken bool) {
 		s.failed(r, e.Err, now)
 		return false
 	}
-	s.queue.again(r, now, backoff(r.tries, retryAfter, retrySlowly))
+	s.queue.again(r, now, backoff.After(r.tries, retryAfter, retrySlowly))
 	r.tries++
 	return r.tries > 1 && outOfStep(e.Err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // defaultRefresh is how often the cluster is asked for the topic's partitions.
@@ -118,7 +119,7 @@ func (p *patient) wait(try func() error) error {
 		if err == nil || p.ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
-		pause(p.ctx, backoff(failures, retryAfter, retrySlowly))
+		pause(p.ctx, backoff.After(failures, retryAfter, retrySlowly))
 	}
 }
 

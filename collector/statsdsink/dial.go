@@ -3,10 +3,10 @@ package statsdsink
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"net"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -98,8 +98,7 @@ func (d *dialer) recordDial(r dialed) {
 	if d.addr.Network == "tcp" || d.addr.Network == "udp" {
 		least = redialFailed
 	}
-	pause := min(least<<min(d.failed, 8), redialMost)
-	d.pause = pause/2 + rand.N(pause/2)
+	d.pause = backoff.After(d.failed, least, redialMost)
 	if d.failed++; r.err == nil {
 		d.failed = 0
 	}

@@ -46,8 +46,8 @@ func Faults() []Fault {
 		{
 			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis", "readonly-redis"}, Seed: 39, Invariant: "I4",
 			Edits: []Edit{
-				{"hotkeys/outage.go", "o.backoff/2 + rand.N(o.backoff/2), begins", "time.Microsecond, begins"},
-				{"hotkeys/outage.go", "\t\"math/rand/v2\"\n", ""},
+				{"hotkeys/outage.go", "backoff.Jitter(o.backoff), begins", "time.Microsecond, begins"},
+				{"hotkeys/outage.go", "\t\"github.com/hotparam/hotparam/internal/backoff\"\n", ""},
 			},
 		},
 		{

@@ -1,4 +1,4 @@
-package config
+package spelling
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestNearest(t *testing.T) {
 		"limits": "limit", "limti": "limit", "ruote": "route", "rutes": "rules", "lmt": "limit",
 		"x": "", "": "", "ratelimiter": "", "hold": "",
 	} {
-		if got := nearest(word, []string{"limit", "route", "rules", "by"}); got != want {
+		if got := Nearest(word, []string{"limit", "route", "rules", "by"}); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}

@@ -1,8 +1,9 @@
-package config
+// Package spelling finds the word that was probably meant.
+package spelling
 
-// nearest is the word that was probably meant: the one with the smallest edit
-// distance, if that is small for its length; else "".
-func nearest(word string, words []string) string {
+// Nearest returns the word of words that word was probably meant to be: the one with the
+// smallest edit distance, if that is small for its length, else "".
+func Nearest(word string, words []string) string {
 	best, least := "", 3
 	for _, w := range words {
 		most := min(least, 2+len(w)/4)

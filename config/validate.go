@@ -1,0 +1,283 @@
+package config
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/hotparam/hotparam"
+)
+
+// validate reports what package hotparam finds wrong with the rules, each where it
+// stands in the file. What follows from a field that has been reported already is left
+// out: a rate that cannot be read is not also missing.
+func (d *decoder) validate(rules *hotparam.Rules, top *node) {
+	var found hotparam.FieldErrors
+	if !errors.As(rules.Validate(), &found) {
+		return
+	}
+	type said struct {
+		at      position
+		message string
+	}
+	seen := make(map[said]bool)
+	for _, e := range found {
+		p := d.placeOf(top, e.Field)
+		if p.broken || d.anyBroken(top, e.Needs) {
+			continue
+		}
+		line := ""
+		if e.Earlier != "" {
+			line = "line " + strconv.Itoa(d.placeOf(top, e.Earlier).node.at.line)
+		}
+		message := e.Text(p.name, p.value(e.Value), line)
+		// A list of patterns makes several exceptions of one.
+		if s := (said{p.node.at, message}); !seen[s] {
+			seen[s] = true
+			d.report(p.node.at, printable(e.Hint), "%s", printable(message))
+		}
+	}
+}
+
+// printable is a text on one line, whatever names of parameters it holds.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+func (d *decoder) anyBroken(top *node, paths []string) bool {
+	for _, path := range paths {
+		if p := d.placeOf(top, path); p.broken || p.exact && p.node.anyBad() {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldPlace is where a field stands in the file.
+type fieldPlace struct {
+	node   *node  // the field's value, or what it would stand in
+	name   string // of the field, as the file has it
+	exact  bool   // node is the field's own value
+	broken bool   // it, or what it stands in, has been reported
+}
+
+// value is a field's value as the file has it; code where the file has none.
+func (p *fieldPlace) value(code string) string {
+	switch {
+	case code == "" || !p.exact || p.node.kind != scalarKind:
+		return code
+	case code == strings.TrimSpace(p.node.text):
+		return code
+	}
+	return quote(p.node.text)
+}
+
+// ruleNodes are where a rule stands, and what each of its exceptions was made of.
+type ruleNodes struct {
+	rule       *node
+	exceptions []exceptionNodes
+}
+
+type exceptionNodes struct {
+	item  *node   // in except, or all of the values in allow or block
+	what  string  // "except.values", "allow" or "block"
+	names []*node // of the values, in their order; nil if they cannot be read
+}
+
+// placeOf finds a path of package hotparam in the file. Of what is not there it finds
+// what is to blame for it, or what it would stand in.
+func (d *decoder) placeOf(top *node, path string) fieldPlace {
+	p := fieldPlace{node: top, exact: true}
+	first, rest, _ := strings.Cut(path, ".")
+	name, i := cutIndex(first)
+	if name != "rules" || i >= len(d.ruleNodes) {
+		p.step(name)
+		return p
+	}
+	nodes := &d.ruleNodes[i]
+	p.enter(nodes.rule)
+	first, rest, _ = strings.Cut(rest, ".")
+	switch name, i := cutIndex(first); {
+	case name == "by" && i >= 0:
+		p.step("by")
+		if p.node.kind == mapKind {
+			p.step("combinations")
+			p.name = "by"
+		}
+		p.item(i)
+	case name == "hot" && i >= 0:
+		p.step("hot")
+		if p.node.kind == listKind {
+			p.item(i)
+		}
+		p.threshold(rest)
+	case name == "except" && i >= 0:
+		p.exception(&nodes.exceptions[i], rest)
+	case name == "except":
+		p.oneOf("except", "allow", "block")
+	case name == "prefix":
+		p.or("prefix", "id")
+	case name == "limit":
+		p.limit(rest)
+	case name != "":
+		p.step(name)
+		if rest != "" {
+			p.step(rest)
+		}
+	}
+	return p
+}
+
+// threshold goes on to a field of a threshold.
+func (p *fieldPlace) threshold(name string) {
+	if name == "" || p.node.kind != mapKind {
+		return // the threshold is one word
+	}
+	fields := []string{name}
+	switch min := p.node.child("min"); {
+	case name == "window" && min != nil && strings.Contains(min.text, "/"):
+		fields = append(fields, "min")
+		fallthrough
+	case name == "window":
+		fields = append(fields, kindFields...)
+	case name == "share" || name == "jump":
+		fields = append(fields, "rate") // which may be a share or a jump
+	}
+	p.oneOf(fields...)
+}
+
+// exception goes on to a field of an exception.
+func (p *fieldPlace) exception(nodes *exceptionNodes, rest string) {
+	p.enter(nodes.item)
+	p.name = "except"
+	field, rest, _ := strings.Cut(rest, ".")
+	name, i := cutIndex(field)
+	switch {
+	case name == "values" && nodes.names == nil:
+		p.broken = true
+	case name == "values" && i >= 0:
+		p.enter(nodes.names[i])
+		p.name = nodes.what
+	case name == "values" && nodes.what != "except.values":
+		p.name = nodes.what
+	case name == "values":
+		p.step("values")
+		p.exact = p.exact && p.node.kind != scalarKind
+	case nodes.what != "except.values":
+		// It has no fields but values.
+	case name == "limit" && rest != "":
+		p.limit(rest)
+	case name != "":
+		p.step(name)
+	}
+}
+
+// limit goes on to a field of a limit; the rate is to blame for what is not there.
+func (p *fieldPlace) limit(field string) {
+	p.name = ""
+	p.step("limit")
+	for i, name := range strings.Split(field, ".") {
+		switch {
+		case name == "" || p.node.kind != mapKind:
+			if name != "" && p.node.kind == scalarKind && name != "rate" {
+				p.name, p.exact = "limit."+field, false
+			}
+			return
+		case i == 0:
+			p.or(name, "rate")
+		default:
+			p.step(name)
+		}
+	}
+}
+
+// enter goes on to n.
+func (p *fieldPlace) enter(n *node) {
+	p.node, p.exact = n, true
+	p.broken = p.broken || n.bad || n.kind == nullKind
+}
+
+// step goes on to a field, if it is there.
+func (p *fieldPlace) step(name string) { p.or(name, name) }
+
+// or goes on to a field, else to another one that is to blame for it.
+func (p *fieldPlace) or(name, blamed string) {
+	full := name
+	if p.name != "" {
+		full = p.name + "." + name
+	}
+	child := p.node.child(name)
+	if exact := child != nil; exact {
+		p.enter(child)
+	} else {
+		if child = p.node.child(blamed); child != nil {
+			p.enter(child)
+		}
+		p.exact = false
+	}
+	p.name = full
+}
+
+// oneOf goes on to the first of the fields that is there: they are names of one thing.
+func (p *fieldPlace) oneOf(names ...string) {
+	for _, name := range names {
+		if p.node.child(name) != nil {
+			p.step(name)
+			return
+		}
+	}
+	p.step(names[0])
+}
+
+// item goes on to an item of a list.
+func (p *fieldPlace) item(i int) {
+	if p.node.kind == listKind && i < len(p.node.items) {
+		p.enter(p.node.items[i])
+	} else {
+		p.exact = false
+	}
+}
+
+// child is the value of a map's field, also an empty one; nil if there is none.
+func (n *node) child(name string) *node {
+	for _, f := range n.fields {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return nil
+}
+
+// anyBad reports whether n or something in it has been reported.
+func (n *node) anyBad() bool {
+	if n.bad || n.incomplete || n.kind == nullKind {
+		return true
+	}
+	for _, f := range n.fields {
+		if f.value.anyBad() {
+			return true
+		}
+	}
+	for _, item := range n.items {
+		if item.anyBad() {
+			return true
+		}
+	}
+	return false
+}
+
+// cutIndex cuts "hot[2]" into its name and its index; -1 if it has none.
+func cutIndex(s string) (string, int) {
+	name, rest, ok := strings.Cut(s, "[")
+	i, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	if !ok || err != nil {
+		return name, -1
+	}
+	return name, i
+}

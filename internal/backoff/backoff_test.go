@@ -1,0 +1,40 @@
+package backoff
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestAfterDoublesUpToTheLongest(t *testing.T) {
+	for _, c := range []struct {
+		failures       int
+		least, longest time.Duration
+		want           time.Duration
+	}{
+		{0, time.Second, time.Minute, time.Second},
+		{3, time.Second, time.Minute, 8 * time.Second},
+		{6, time.Second, time.Minute, time.Minute},
+		{1, time.Second, time.Second, time.Second},
+		{50, time.Second, time.Minute, time.Minute},
+		{math.MaxInt, time.Second, time.Minute, time.Minute},
+		{2, time.Second, math.MaxInt64, 4 * time.Second},
+		{61, time.Second, math.MaxInt64, math.MaxInt64},
+	} {
+		for range 100 {
+			if d := After(c.failures, c.least, c.longest); d < c.want/2 || d >= c.want {
+				t.Fatalf("%d failures, %v to %v: %v, want %v to %v", c.failures, c.least, c.longest, d, c.want/2, c.want)
+			}
+		}
+	}
+}
+
+func TestJitterDiffers(t *testing.T) {
+	seen := make(map[time.Duration]bool)
+	for range 10 {
+		seen[Jitter(time.Hour)] = true
+	}
+	if len(seen) < 5 {
+		t.Errorf("only %d waits of 10 differ", len(seen))
+	}
+}
