@@ -150,6 +150,9 @@ func (q *Quota) validate() (bad FieldErrors) {
 
 // validateNumbers reports numbers that are out of their bounds by themselves.
 func (q *Quota) validateNumbers(bad *FieldErrors) {
+	if q.WarmUp == 0 && q.ColdFactor == 0 && q.Blocks == 0 && q.Penalty == 0 {
+		return
+	}
 	if q.WarmUp < 0 || q.WarmUp > MaxWarmUp {
 		bad.add("limit.warm_up", q.WarmUp.String(), "for example 30s", wantSpan, time.Millisecond, MaxWarmUp)
 	}
@@ -192,6 +195,9 @@ func (q *Quota) isToken() bool {
 
 // validateBucket reports what is wrong with what only buckets have.
 func (q *Quota) validateBucket(bad *FieldErrors) {
+	if q.Missing == 0 && q.WarmUp == 0 && q.ColdFactor == 0 && !q.Shape {
+		return // most quotas: limiters validate them while requests wait
+	}
 	custom := q.Algorithm.Custom()
 	token := q.isToken() || custom
 	switch {
@@ -222,6 +228,9 @@ const (
 
 // validateWindow reports what is wrong with what only windows have.
 func (q *Quota) validateWindow(bad *FieldErrors) {
+	if q.Calendar == "" && q.Zone == "" && q.Blocks == 0 && !q.CountDenied {
+		return
+	}
 	custom := q.Algorithm.Custom()
 	switch period := CalendarPeriods[q.Calendar]; {
 	case q.Calendar != "" && q.Algorithm != FixedWindow && !custom:
