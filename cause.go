@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Cause is the threshold that made a key hot, as it is told with the key: an exception's
-// rate stands in place of the rule's. The zero value means that it is not known, as of
-// an entry of an earlier version. Causes can be compared with ==.
+// Cause is the threshold that made a key hot, as it is published with the key: an
+// exception's rate stands in place of the rule's. The zero value means that it is not
+// known, as in an entry of an earlier version. Causes can be compared with ==.
 type Cause struct {
 	Kind Kind
 	// Rate is the count that was reached and the window in which the key's bounds
@@ -21,7 +21,7 @@ type Cause struct {
 	Unit Unit
 }
 
-// Cause returns the threshold as it is told of a key that is hot by it.
+// Cause returns the threshold as it is published with a key that is hot by it.
 func (t *Threshold) Cause(unit Unit) Cause {
 	return Cause{Kind: t.Kind, Rate: t.Rate, Factor: t.Factor, Top: t.Top, Unit: unit}
 }
@@ -29,7 +29,7 @@ func (t *Threshold) Cause(unit Unit) Cause {
 // IsZero reports whether the cause is not known.
 func (c Cause) IsZero() bool { return c.Rate.IsZero() }
 
-// String is the threshold in one word, with counts as plain numbers of the unit: "200/s",
+// String returns the threshold in one word, with counts as plain numbers of the unit: "200/s",
 // "20%/1m" of the route, "8x/1m" over the baseline, "top 3/1m". The zero value has none.
 func (c Cause) String() string {
 	if c.IsZero() {

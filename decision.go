@@ -2,12 +2,12 @@ package hotparam
 
 import "time"
 
-// Reason tells why a decision came out as it did.
+// Reason is why a decision came out as it did.
 type Reason uint8
 
 // Reasons of a decision.
 const (
-	ReasonNone    Reason = iota // no rule had anything to say
+	ReasonNone    Reason = iota // no rule applied
 	ReasonWithin                // within the limit
 	ReasonLimited               // over the limit
 	ReasonNoMatch               // no rule matched, and the rules deny that
@@ -18,12 +18,12 @@ const (
 	ReasonLocked                // the key is locked after an earlier denial
 	ReasonBusy                  // as many as may be are being served, and the line is full or too slow
 	ReasonServed                // over the limit, and answered in place of the handler
-	ReasonAway                  // who decides is away, and the limit says to let nothing pass then
+	ReasonAway                  // the shared limiter is away, and the limit fails closed
 )
 
 var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away"}
 
-// String is the reason in one word, as metrics and logs name it.
+// String returns the reason in one word, as metrics and logs name it.
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
 		return reasonNames[r]
@@ -31,7 +31,7 @@ func (r Reason) String() string {
 	return "invalid"
 }
 
-// Decision is the answer for one request.
+// Decision is the result of checking one request against its rules.
 type Decision struct {
 	Allowed    bool
 	Reason     Reason

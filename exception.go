@@ -2,7 +2,7 @@ package hotparam
 
 import "strings"
 
-// MatchesText tells whether a key with this canonical text, of any rule, has all
+// MatchesText reports whether a key with this canonical text, of any rule, has all
 // of the exception's values. A name is written as by: names it, "q", "query:q"
 // or "path:id"; names and values are compared as decoded, and a "*" in a value
 // stands for any run of bytes. What was cut off a long text matches nothing. It
@@ -18,8 +18,8 @@ func (x *Exception) MatchesText(text string) bool {
 	return len(x.Values) > 0
 }
 
-// Exception is the first exception of the rule that has the values of a key with
-// this text; nil: none has.
+// Exception returns the first exception of the rule that has the values of a key with
+// this text, or nil if none has.
 func (r *Rule) Exception(text string) *Exception {
 	for i := range r.Except {
 		if r.Except[i].MatchesText(text) {
@@ -29,7 +29,7 @@ func (r *Rule) Exception(text string) *Exception {
 	return nil
 }
 
-// hasValue tells whether one of the parameters, in canonical form, is want.
+// hasValue reports whether one of the parameters, in canonical form, is want.
 func hasValue(params string, want *QueryMatch) bool {
 	named := want.Param()
 	for params != "" {
@@ -51,7 +51,7 @@ func hasValue(params string, want *QueryMatch) bool {
 	return false
 }
 
-// Param is the source and the name of the parameter that an exception names.
+// Param returns the source and the name of the parameter that an exception names.
 func (q *QueryMatch) Param() Param {
 	if word, name, ok := strings.Cut(q.Name, ":"); ok && word != "" {
 		if source, known := ParseSource(word); known {
@@ -61,7 +61,7 @@ func (q *QueryMatch) Param() Param {
 	return Param{Name: q.Name}
 }
 
-// matchEscaped tells whether an escaped text is what pattern says. If stars is
+// matchEscaped reports whether an escaped text is what pattern says. If stars is
 // set, a "*" in the pattern stands for any run of bytes.
 func matchEscaped(pattern, s string, stars bool) bool {
 	p, i := 0, 0

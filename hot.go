@@ -2,17 +2,17 @@ package hotparam
 
 import "time"
 
-// Unknown stands for a bound that cannot be told, after a loss on the way.
+// Unknown stands for a bound that is not known, after a loss on the way.
 const Unknown int64 = -1
 
-// Hot is a key that is hot, as the detector tells it and as it is published.
+// Hot is a hot key, as the detector reports it and as it is published.
 type Hot struct {
 	Key
 	// Low and High bound the key's count in the window of Cause: Low was really
 	// reported, High adds what could have been hidden. High may be [Unknown].
 	Low, High int64
-	// Estimated tells that part of the count was sampled (StatsD's @rate): the key is
-	// hot by what the samples stand for, Low is what was seen, and High is unknown,
+	// Estimated reports whether part of the count was sampled (StatsD's @rate): the key
+	// is hot by what the samples stand for, Low is what was seen, and High is unknown,
 	// since chance sets no bound to what was not sampled.
 	Estimated bool
 	// Cause is the threshold in whose window Low and High count: the one that made the
@@ -35,24 +35,24 @@ type Hot struct {
 	Limit Rate
 	Burst int64
 	Mode  Mode
-	// Usual: the count is what it always is. It is on nine tenths of its route's
+	// Usual reports whether the count is what it always is. It is on nine tenths of its route's
 	// requests, or not far above its mean of ten windows. A usual key hides none
 	// that is not.
 	Usual bool
-	// Spared: the key is usual and not limited, as hot keys that are listed beside it
+	// Spared reports whether the key is usual and not limited, as hot keys that are listed beside it
 	// explain what is unusual about its count.
 	Spared bool
-	// Local: this instance alone has counted the threshold, and limits the key
-	// until the aggregator agrees or does not.
+	// Local reports whether this instance alone has counted the threshold. It limits the
+	// key until the aggregator confirms it or not.
 	Local bool
-	// Top is who the traffic comes from; nil: not known.
+	// Top is where the traffic comes from. Nil means not known.
 	Top *Attribution
 	// Owner names the aggregator's shard or partition that published the key.
 	Owner string
 }
 
-// Attribution tells where the requests of a hot key come from and go to: at most
-// [MaxOrigins] each, the highest count first. It is not changed once made.
+// Attribution lists where the requests of a hot key come from and go to: at most
+// [MaxOrigins] each, the highest count first. It is immutable.
 type Attribution struct {
 	Routes, Instances, Callers []Origin
 	// Explains is how many more specific keys of the rule are hot for no other
@@ -60,7 +60,7 @@ type Attribution struct {
 	Explains int
 }
 
-// MaxOrigins is how many routes, instances and callers are told of a hot key.
+// MaxOrigins is how many routes, instances and callers are listed of a hot key.
 const MaxOrigins = 5
 
 // Origin is one place where requests of a key come from: Count of them at most,
@@ -84,12 +84,12 @@ const (
 	ModeWatch  Mode = "watch"  // the rule has no limit
 )
 
-// Fleet is what the aggregator tells all instances besides the hot set, so that
-// each knows what its own counts mean.
+// Fleet is what the aggregator publishes besides the hot set, so that each instance
+// knows what its own counts mean.
 type Fleet struct {
-	// Instances is how many send counts; 0: not known.
+	// Instances is how many send counts. Zero means not known.
 	Instances int
-	// Suspects are keys that may be hot and cannot be told yet.
+	// Suspects are keys that may be hot: the counts do not decide it yet.
 	Suspects []Key
 }
 
@@ -101,9 +101,9 @@ type Instance struct {
 
 // Change is a difference between two states of the hot set.
 type Change struct {
-	Hot  []Hot // became hot, or changed what is held against them
+	Hot  []Hot // became hot, or changed their limit
 	Cool []Hot // are hot no longer, with their last counts
 }
 
-// Empty tells whether nothing changed.
+// Empty reports whether nothing changed.
 func (c Change) Empty() bool { return len(c.Hot) == 0 && len(c.Cool) == 0 }

@@ -22,7 +22,7 @@ type Key struct {
 	Text string
 }
 
-// String is the key as a member of the published set: rule id, space, text.
+// String returns the key as a member of the published set: rule id, space, text.
 // A rule id holds no space, so [ParseKey] reads it back.
 func (k Key) String() string { return k.Rule + " " + k.Text }
 
@@ -32,7 +32,7 @@ func ParseKey(member string) (Key, bool) {
 	return Key{Rule: rule, Text: text}, ok && rule != ""
 }
 
-// Text is the canonical text of a route and its parameters: what a rule with
+// Text returns the canonical text of a route and its parameters: what a rule with
 // "by: all" makes of them, but with nothing left out and nothing cut.
 func Text(route string, params ...Param) string {
 	var p Params
@@ -50,7 +50,7 @@ func Text(route string, params ...Param) string {
 	return string(text)
 }
 
-// CanonicalQuery is a raw query in canonical form.
+// CanonicalQuery returns a raw query in canonical form.
 func CanonicalQuery(raw string) string {
 	var p Params
 	p.AddQuery(raw)
@@ -62,7 +62,7 @@ func CanonicalQuery(raw string) string {
 	return string(text)
 }
 
-// MaxText is how long a key's text can be, in bytes.
+// MaxText is the greatest length of a key's text, in bytes.
 const MaxText = 512
 
 // CutSuffix is the length of what ends a cut text: "~" and 128 bits in hex.

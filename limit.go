@@ -10,25 +10,26 @@ type Limit struct {
 	Quota      // zero: no more than Concurrency holds
 	Mode  Mode // what becomes of a request over the limit: ModeLimit, ModeWait, ModeServe or ModeShadow
 
-	// Scope is whose requests share the limit; empty: ScopeInstance.
+	// Scope is whose requests share the limit. Empty means ScopeInstance.
 	Scope Scope
-	// Away is what happens while the Redis that ScopeExact needs is away; empty:
+	// Away is what happens while the Redis that ScopeExact needs is away. Empty means
 	// AwayLocal.
 	Away Away
 	// Wait is the longest that a request waits, with ModeWait.
 	Wait time.Duration
-	// Concurrency is how many requests are served at a time; 0: any number.
+	// Concurrency is how many requests are served at a time. Zero means any number.
 	Concurrency int
-	// Queue is how many more may wait for that, with ModeWait; 0: DefaultQueue.
+	// Queue is how many more may wait for that, with ModeWait. Zero means DefaultQueue.
 	Queue int
-	// Priority tells which requests come first; nil: all are alike.
+	// Priority orders the requests that wait. A nil Priority treats all alike.
 	Priority *Priority
-	// Serve is what ModeServe answers, unless code gives a handler; nil: code does.
+	// Serve is the response of ModeServe. If it is nil, code gives a handler.
 	Serve *Answer
 }
 
-// Told is what the hot set tells of the limit; nil, or one that holds nobody, only
-// watches. Rate and burst are zero where it is by concurrency alone.
+// Told returns the terms of the limit that are published with a hot key. A nil limit,
+// and one without bounds, only watches. Rate and burst are zero where the limit is of
+// concurrency alone.
 func (l *Limit) Told() (Rate, int64, Mode) {
 	switch {
 	case l == nil, l.Burst == Unlimited && l.Concurrency == 0:
@@ -49,19 +50,19 @@ const (
 	ScopeExact    Scope = "exact"    // all: each request asks Redis
 )
 
-// Away is what becomes of requests under ScopeExact while Redis is away.
+// Away is the policy for requests under ScopeExact while Redis is away.
 type Away string
 
-// What is done while Redis is away.
+// Policies while Redis is away.
 const (
 	AwayLocal  Away = "local"  // each instance decides, with its part of the rate
 	AwayOpen   Away = "open"   // all pass
 	AwayClosed Away = "closed" // none pass
 )
 
-// Priority tells which requests come first where there is not enough for all: those
-// whose parameter has the first of the values, then the second, then all others.
-// In a waiting line they overtake; of a bucket of B permits requests of class i (from
+// Priority orders requests where there is not enough for all: first those whose
+// parameter has the first of the values, then the second, then all others.
+// In a queue they overtake; of a bucket of B permits requests of class i (from
 // 0) of n leave B × i / n untouched.
 type Priority struct {
 	Source Source // of the parameter

@@ -21,7 +21,7 @@ const (
 
 var sourceNames = [sources]string{"", "path", "header", "cookie", "addr", "form", "json", "rpc"}
 
-// String is the source as the grammar writes it; the query is empty.
+// String returns the source as the grammar writes it; the query is empty.
 func (s Source) String() string {
 	if s < sources {
 		return sourceNames[s]

@@ -42,10 +42,10 @@ func (p *Params) Reset() {
 	}
 }
 
-// Len is how many parameters there are.
+// Len returns the number of parameters.
 func (p *Params) Len() int { return len(p.list) }
 
-// At is parameter i, its name and value decoded. Its strings are valid until
+// At returns parameter i, its name and value decoded. Its strings are valid until
 // Reset.
 func (p *Params) At(i int) Param {
 	q := &p.list[i]

@@ -10,10 +10,10 @@ import (
 // given to the limiter in code.
 type Algorithm string
 
-// Algorithms. Package limiter tells what each promises.
+// Algorithms. Package limiter documents what each promises.
 const (
 	TokenBucket   Algorithm = "token_bucket" // the default
-	GCRA          Algorithm = "gcra"         // the token bucket, told as redis-cell tells it
+	GCRA          Algorithm = "gcra"         // the token bucket, with the results of redis-cell
 	LeakyBucket   Algorithm = "leaky_bucket"
 	FixedWindow   Algorithm = "fixed_window"
 	SlidingLog    Algorithm = "sliding_log"
@@ -23,11 +23,11 @@ const (
 // Algorithms are the built-in ones.
 var Algorithms = []Algorithm{TokenBucket, GCRA, LeakyBucket, FixedWindow, SlidingLog, SlidingBlocks}
 
-// Custom tells whether it is one of the user's own.
+// Custom reports whether a is one of the user's own.
 func (a Algorithm) Custom() bool { return strings.HasPrefix(string(a), "x_") && ValidRuleID(string(a)) }
 
-// Windowed tells whether it counts what passed within a window, and so has no
-// burst but the rate's count.
+// Windowed reports whether a counts what passed within a window: its burst is the
+// rate's count.
 func (a Algorithm) Windowed() bool { return a == FixedWindow || a == SlidingLog || a == SlidingBlocks }
 
 // Unlimited as a burst lets everything pass.
@@ -47,42 +47,42 @@ const (
 	CalendarYear   Calendar = "year"
 )
 
-// CalendarPeriods are the nominal lengths of the calendars: what Rate.Per is where
+// CalendarPeriods are the nominal lengths of the calendars: what Rate.Per must be where
 // one is set.
 var CalendarPeriods = map[Calendar]time.Duration{
 	CalendarSecond: time.Second, CalendarMinute: time.Minute, CalendarHour: time.Hour, CalendarDay: 24 * time.Hour,
 	CalendarWeek: 7 * 24 * time.Hour, CalendarMonth: 30 * 24 * time.Hour, CalendarYear: 365 * 24 * time.Hour,
 }
 
-// Quota is how much may pass, and how that is reckoned.
+// Quota is how much may pass, and by which algorithm.
 type Quota struct {
-	Algorithm Algorithm // empty: TokenBucket
+	Algorithm Algorithm // empty means TokenBucket
 	Rate      Rate
 	// Burst is how many permits may be taken at once: tokens of a bucket, places
-	// in a queue. Algorithms with windows have Rate.N of them. Unlimited: no limit.
+	// in a queue. Algorithms with windows have Rate.N of them. Unlimited means no limit.
 	Burst int64
 	// Missing is by how many tokens a token bucket that is new falls short of its
-	// burst; 0: it starts full.
+	// burst. Zero means that it starts full.
 	Missing int64
 	// Shape makes a leaky bucket a queue: what is admitted leaves one by one, at
 	// the rate, and has to wait for its turn. Else the bucket only measures.
 	Shape bool
 	// WarmUp is how long a token bucket that was idle takes to come to its full
-	// rate, from a ColdFactor-th of it; 0: it has it at once.
+	// rate, from a ColdFactor-th of it. Zero means at once.
 	WarmUp     time.Duration
-	ColdFactor float64 // above 1; 0: DefaultColdFactor
-	// Calendar makes fixed windows begin with natural periods of a time zone;
-	// empty: a window begins with the first that is taken in it.
+	ColdFactor float64 // above 1; zero means DefaultColdFactor
+	// Calendar makes fixed windows begin with natural periods of a time zone.
+	// Empty means that a window begins with the first permit that is taken in it.
 	Calendar Calendar
-	Zone     string // an IANA name; empty: UTC
-	// Blocks is the precision of sliding blocks: how many make a window; 0:
-	// DefaultBlocks.
+	Zone     string // an IANA name; empty means UTC
+	// Blocks is the precision of sliding blocks: how many make a window. Zero
+	// means DefaultBlocks.
 	Blocks int
-	// CountDenied counts also what an algorithm with windows denies, so that who
-	// hammers stays out.
+	// CountDenied counts also what an algorithm with windows denies, so that a client
+	// that keeps asking stays out.
 	CountDenied bool
-	// Penalty locks a key after a denial, for so long; what comes meanwhile does
-	// not prolong it. 0: it does not.
+	// Penalty is how long a key is locked after a denial. Requests meanwhile do not
+	// prolong it. Zero means that it is not locked.
 	Penalty time.Duration
 }
 
@@ -97,7 +97,7 @@ const (
 	MaxColdFactor     = 1000
 )
 
-// WithDefaults is the quota with its defaults filled in. A rate that cannot be is no
+// WithDefaults returns the quota with its defaults filled in. An invalid rate makes no
 // burst: one of -1 does not become Unlimited.
 func (q Quota) WithDefaults() Quota {
 	if q.Algorithm == "" {

@@ -69,7 +69,7 @@ func parsePer(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// PerSecond is the rate as counts per second; 0 for the zero value.
+// PerSecond returns the rate as counts per second, 0 for the zero value.
 func (r Rate) PerSecond() float64 {
 	if r.Per <= 0 {
 		return 0
@@ -77,7 +77,7 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.N) / r.Per.Seconds()
 }
 
-// IsZero tells whether no rate was given.
+// IsZero reports whether no rate was given.
 func (r Rate) IsZero() bool { return r == Rate{} }
 
 // String writes the rate so that [ParseRate] reads it back: "200/s", "60/1m".

@@ -111,16 +111,16 @@ func (r *Route) parsePath() error {
 	return nil
 }
 
-// IsZero tells whether no route was given.
+// IsZero reports whether no route was given.
 func (r Route) IsZero() bool { return r.text == "" }
 
-// IsAny tells whether the route is "*".
+// IsAny reports whether the route is "*".
 func (r Route) IsAny() bool { return r.text == "*" }
 
-// String is the route as it was written.
+// String returns the route as it was written.
 func (r Route) String() string { return r.text }
 
-// Names are the names of the path's wildcards, in their order.
+// Names returns the names of the path's wildcards, in their order.
 func (r Route) Names() []string {
 	var names []string
 	for _, s := range r.segments {
@@ -131,7 +131,7 @@ func (r Route) Names() []string {
 	return names
 }
 
-// Matches tells whether a request of this method and escaped path belongs to
+// Matches reports whether a request of this method and escaped path belongs to
 // the route. A route for GET is one for HEAD too, as in http.ServeMux.
 func (r Route) Matches(method, path string) bool {
 	if r.path == "" {
@@ -150,14 +150,14 @@ func (r *Route) pathMatches(path string) bool {
 	return r.walk(path, nil)
 }
 
-// Resource tells whether the route stands for the resource of this name.
+// Resource reports whether the route stands for the resource of this name.
 func (r Route) Resource(name string) bool { return r.IsAny() || r.text == name }
 
-// Path is the route's path pattern, without the method; "" for "*" and for
+// Path returns the route's path pattern, without the method; "" for "*" and for
 // resources.
 func (r Route) Path() string { return r.path }
 
-// SamePattern tells whether the route is this very pattern of a router.
+// SamePattern reports whether the route is this very pattern of a router.
 func (r Route) SamePattern(method, path string) bool {
 	return r.path == path && (r.method == "" || r.method == method)
 }

@@ -11,11 +11,11 @@ type Rules struct {
 	// Namespace keeps the fleets of one Redis or one topic apart:
 	// [A-Za-z0-9_-]+.
 	Namespace string
-	// Evaluate is which of the rules that match apply.
+	// Evaluate selects which of the matching rules apply.
 	Evaluate Evaluate
 	// DenyNoMatch refuses requests that no rule matches.
 	DenyNoMatch bool
-	// Secrets tells which parameters never leave the process.
+	// Secrets are the parameters that never leave the process.
 	Secrets Secrets
 	// Rules in their order.
 	Rules []Rule
@@ -23,7 +23,7 @@ type Rules struct {
 	Version string
 }
 
-// Evaluate is which of the rules that match a request apply to it.
+// Evaluate selects which of the rules that match a request apply to it.
 type Evaluate uint8
 
 // Ways to evaluate.
@@ -32,8 +32,8 @@ const (
 	EvaluateFirst                 // only the first
 )
 
-// Rule says which requests it is for, what makes a key, when a key is hot and
-// what it is then held to.
+// Rule selects requests, makes keys of them, and says when a key is hot and which limit
+// it then has.
 type Rule struct {
 	ID    string // [a-z0-9_-]+, unique
 	Match Match
@@ -46,10 +46,10 @@ type Rule struct {
 	// hot when one of them says so. Empty: Limit holds for every request that
 	// matches.
 	Hot []Threshold
-	// Limit is what a key is held to, in units of Count; nil: hot keys are found
-	// and listed only.
+	// Limit is that of each key, in units of Count. With a nil Limit hot keys are only
+	// found and listed.
 	Limit *Limit
-	// Except sets other terms for some values. The first that matches counts.
+	// Except sets other terms for some values. The first that matches applies.
 	Except []Exception
 	// Prefix is the StatsD prefix of the rule's counts; empty:
 	// "{namespace}.{rule id}".
@@ -58,7 +58,7 @@ type Rule struct {
 	ParamsOnly bool
 }
 
-// Match tells which requests a rule is for.
+// Match selects the requests of a rule.
 type Match struct {
 	// Route is "*" for all, a pattern in the manner of http.ServeMux
 	// ("GET /u/{id}", "/static/"), or the name of a resource.
@@ -71,7 +71,7 @@ type Match struct {
 // QueryMatch is one parameter that the query must have.
 type QueryMatch struct{ Name, Value string }
 
-// By is which parameters make a rule's key.
+// By selects the parameters that make a rule's keys.
 type By struct {
 	Kind  ByKind
 	Names []Param // for ByNames and ByCombinations: sources and names, values empty
@@ -121,7 +121,7 @@ const (
 
 var unitNames = [...]string{"requests", "bytes", "ms", "units"}
 
-// String is the unit as the rules file writes it.
+// String returns the unit as the rules file writes it.
 func (u Unit) String() string {
 	if int(u) < len(unitNames) {
 		return unitNames[u]
@@ -175,7 +175,7 @@ const (
 
 var kindNames = [...]string{"rate", "share", "jump", "top"}
 
-// String is the kind as the rules file names its field.
+// String returns the kind as the rules file names its field.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -199,12 +199,12 @@ type Exception struct {
 	// is "q", "query:q" or "path:id", one that the rule's keys can have; in a value
 	// "*" stands for any run of bytes.
 	Values []QueryMatch
-	// Action is what becomes of the request for this rule.
+	// Action is what the rule does with the request.
 	Action Action
 	// Rate takes the place of the rule's absolute threshold over a window of the
-	// same length, with its exit in proportion; zero: the rule's.
+	// same length, with its exit in proportion. Zero keeps the rule's.
 	Rate Rate
-	// Limit takes the place of the rule's limit; nil: the rule's.
+	// Limit takes the place of the rule's limit. Nil keeps the rule's.
 	Limit *Limit
 }
 
@@ -235,10 +235,10 @@ const (
 	MaxTop        = 1000 // keys
 )
 
-// Window is the window that the threshold is counted over.
+// Window returns the window that the threshold is counted over.
 func (t *Threshold) Window() Window { return NewWindow(t.Rate.Per) }
 
-// Windows are the windows of the rules about hot keys.
+// Windows returns the windows of the rules with thresholds.
 func (r *Rules) Windows() []Window {
 	var windows []Window
 	for i := range r.Rules {
@@ -249,16 +249,16 @@ func (r *Rules) Windows() []Window {
 	return windows
 }
 
-// NewThreshold gives an absolute threshold with the defaults.
+// NewThreshold returns an absolute threshold with the defaults.
 func NewThreshold(rate Rate) Threshold { return Threshold{Rate: rate}.WithDefaults() }
 
-// WithDefaults is the threshold with the default exit, hold and cool-down.
+// WithDefaults returns the threshold with the default exit, hold and cool-down.
 func (t Threshold) WithDefaults() Threshold {
 	t.Exit, t.Hold, t.CoolDown = Percent(DefaultExitPercent), DefaultHold, DefaultCoolDown
 	return t
 }
 
-// Whole tells whether all of the rule's keys must be counted in one place: those
+// Whole reports whether all of the rule's keys must be counted in one place: those
 // that are compared with each other, and those of which one explains another.
 func (r *Rule) Whole() bool {
 	if r.By.Kind == ByCombinations {
@@ -277,7 +277,7 @@ func (r *Rule) HasShare() bool {
 	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share })
 }
 
-// CountPrefix is the StatsD prefix of the rule's counts.
+// CountPrefix returns the StatsD prefix of the rule's counts.
 func (r *Rule) CountPrefix(namespace string) string {
 	if r.Prefix != "" {
 		return r.Prefix

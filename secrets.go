@@ -23,7 +23,7 @@ var (
 	notSecret = []string{"possession", "obsession"}
 )
 
-// Secrets tells which parameters look secret, whatever their source. Such a parameter
+// Secrets decides which parameters look secret, whatever their source. Such a parameter
 // is left out of every key that is counted, so neither its name nor its value is sent,
 // published or logged.
 //

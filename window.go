@@ -25,16 +25,16 @@ type Window struct {
 	Panes int           // how many make the window: ⌊D/Pane⌋, 10 to 60
 }
 
-// NewWindow gives the panes of a window of d, which is 1 s to 1 h.
+// NewWindow returns the panes of a window of d, which is 1 s to 1 h.
 func NewWindow(d time.Duration) Window {
 	pane := max(FlushEvery, d/60)
 	return Window{Pane: pane, Panes: int(d / pane)}
 }
 
-// Index is the number of the pane that holds t, counted from the Unix epoch.
+// Index returns the number of the pane that holds t, counted from the Unix epoch.
 func (w Window) Index(t time.Time) int64 { return floor.Div(t.UnixNano(), int64(w.Pane)) }
 
-// Start is the first instant of pane i.
+// Start returns the first instant of pane i.
 func (w Window) Start(i int64) time.Time { return time.Unix(0, i*int64(w.Pane)) }
 
 // NextCut is the first instant after t at which a flush must be cut so that no

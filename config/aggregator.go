@@ -15,17 +15,17 @@ type Aggregator struct {
 	// Source is how counts travel: [SourceStatsD], [SourceKafka] or
 	// [SourceGraphite].
 	Source string
-	// Name tells this aggregator from others that share the keys; empty: it
-	// is alone, or Kafka tells them apart.
+	// Name identifies this aggregator among others that share the keys. Empty means
+	// that it is alone, or that Kafka assigns the keys.
 	Name string
-	// Lease: of several aggregators that all get everything, one publishes.
+	// Lease makes one of several aggregators that all get everything publish.
 	Lease bool
 	// Listen are the addresses for StatsD lines, as [wire.ParseAddress] reads
 	// them.
 	Listen []string
 	// Readers is how many sockets share each UDP address, and its packets.
 	Readers int
-	// Canonical: the keys of other programs are canonical, and need no look.
+	// Canonical asserts that the keys of other programs are canonical.
 	Canonical bool
 	// Redis holds the hot set.
 	Redis Redis
@@ -56,7 +56,7 @@ var Sources = []string{SourceStatsD, SourceKafka, SourceGraphite}
 // defaultListen is where a StatsD listens, ours as any.
 const defaultListen = "127.0.0.1:8125"
 
-// WithDefaults gives the settings with the default for each that is zero.
+// WithDefaults returns the settings with the default for each that is zero.
 func (a Aggregator) WithDefaults() Aggregator {
 	a.Source = cmp.Or(a.Source, SourceStatsD)
 	if len(a.Listen) == 0 {
@@ -128,7 +128,7 @@ func (d *decoder) readers(n *node) int {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// ValidName tells whether s can be an aggregator's name: 1 to 64 of A-Z a-z
+// ValidName reports whether s can be an aggregator's name: 1 to 64 of A-Z a-z
 // 0-9 . _ -.
 func ValidName(s string) bool { return validName.MatchString(s) }
 

@@ -76,7 +76,7 @@ func (f *File) graphiteConflicts() []conflict {
 	return found
 }
 
-// Agree tells of settings that contradict each other. A file that was read
+// Agree reports settings that contradict each other. A file that was read
 // without problems has none; flags and variables may bring some in.
 func (f *File) Agree() error {
 	if found := f.conflicts(); len(found) > 0 {

@@ -42,7 +42,7 @@ type Graphite struct {
 	TLS *kafka.TLS
 }
 
-// WithDefaults gives the settings with the default for the URL and the step.
+// WithDefaults returns the settings with the default for the URL and the step.
 func (g Graphite) WithDefaults() Graphite {
 	g.URL = cmp.Or(g.URL, "http://127.0.0.1:8080")
 	g.Step = cmp.Or(g.Step, time.Second)
@@ -95,7 +95,7 @@ func (d *decoder) graphiteURL(n *node) string {
 	return s
 }
 
-// CheckGraphiteURL tells what is wrong with the URL of a Graphite. The error does
+// CheckGraphiteURL reports what is wrong with the URL of a Graphite. The error does
 // not show it.
 func CheckGraphiteURL(s string) error {
 	u, err := url.Parse(s)

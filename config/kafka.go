@@ -19,7 +19,7 @@ type Kafka struct {
 
 	// Acks is when a record counts as sent: [AcksOne] or [AcksAll].
 	Acks string
-	// Idempotent: a record that is sent again is not there twice. Needs
+	// Idempotent keeps a record that is sent again from being there twice. It needs
 	// [AcksAll].
 	Idempotent bool
 	// Compression is zstd, lz4 or none.
@@ -44,7 +44,7 @@ const (
 // defaultBroker is a broker on the same machine.
 const defaultBroker = "127.0.0.1:9092"
 
-// WithDefaults gives the settings with the default for the brokers.
+// WithDefaults returns the settings with the default for the brokers.
 func (k Kafka) WithDefaults() Kafka {
 	if len(k.Brokers) == 0 {
 		k.Brokers = []string{defaultBroker}

@@ -50,14 +50,14 @@ func (p Problems) arranged() Problems {
 	return p
 }
 
-// Error is the text of all problems.
+// Error returns the text of all problems.
 func (p Problems) Error() string {
 	var b strings.Builder
 	_ = p.WriteText(&b) // a Builder takes everything
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Unwrap gives what caused the problems, where that was another error.
+// Unwrap returns what caused the problems, where that was another error.
 func (p Problems) Unwrap() []error {
 	var causes []error
 	for _, problem := range p {
@@ -122,7 +122,7 @@ func excerpt(line string, column int) (string, string) {
 	return shown.String(), caret.String()
 }
 
-// isWide tells whether a terminal gives a character two cells: the scripts and
+// isWide reports whether a terminal gives a character two cells: the scripts and
 // blocks of UAX #11 that are wide throughout.
 func isWide(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) ||

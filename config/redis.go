@@ -20,7 +20,7 @@ type Redis struct {
 	// CA, Cert and Key are PEM files for TLS; ServerName is the name in the
 	// server's certificate, if it is not its host.
 	CA, Cert, Key, ServerName string
-	// Insecure: any certificate will do.
+	// Insecure accepts any certificate.
 	Insecure bool
 }
 

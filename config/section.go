@@ -78,7 +78,7 @@ type values map[string]*node
 // get is a field's value; nil if it is absent or empty.
 func (v values) get(name string) *node { return v[name] }
 
-// has tells whether the field is there, be it good or bad.
+// has reports whether the field is there, be it good or bad.
 func (v values) has(name string) bool { _, found := v[name]; return found }
 
 // section reads a map and reports the fields that it must not have; nil when

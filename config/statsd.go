@@ -29,7 +29,7 @@ const (
 	SpreadAll  = "all"
 )
 
-// WithDefaults gives the settings with the default for each that is zero: the
+// WithDefaults returns the settings with the default for each that is zero: the
 // one aggregator of the same file, at the first address where it listens; with
 // [SourceGraphite] a StatsD on the same machine, and what such a one can read.
 func (s StatsD) WithDefaults(a Aggregator) StatsD {

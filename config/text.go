@@ -36,7 +36,7 @@ func newText(name string, data []byte) *text {
 	return t
 }
 
-// isControl tells whether YAML forbids the character in a file (c-printable of
+// isControl reports whether YAML forbids the character in a file (c-printable of
 // YAML 1.2, 5.1). A carriage return alone is one of them here: editors do not
 // agree on whether it ends a line.
 func isControl(r rune) bool {

@@ -35,7 +35,7 @@ var capsSection = section{
 	example: "for example caps: {counts: 1000000, names: 500}",
 }
 
-// WithDefaults gives the caps with the default for each that is zero.
+// WithDefaults returns the caps with the default for each that is zero.
 func (c Caps) WithDefaults() Caps {
 	return Caps{
 		Counts: cmp.Or(c.Counts, 100_000_000), Keys: cmp.Or(c.Keys, 250_000),
@@ -182,7 +182,7 @@ func anyAddress(listen []string) bool {
 	return false
 }
 
-// Warnings are what is good for a machine of one's own and not for a network.
+// Warnings returns the settings that suit a single machine and not a network.
 func (f *File) Warnings() (all []string) {
 	a := f.Aggregator.WithDefaults()
 	if a.Source != SourceStatsD || a.Trust != TrustAll {

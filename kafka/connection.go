@@ -1,4 +1,4 @@
-// Package kafka says how to reach a Kafka cluster: what the sink that writes
+// Package kafka holds the settings to reach a Kafka cluster: what the sink that writes
 // counts and the source that reads them have in common. It imports no client.
 package kafka
 
@@ -7,43 +7,43 @@ import (
 	"time"
 )
 
-// What a [Connection] that does not say is taken to say.
+// Defaults of a [Connection].
 const (
 	DefaultClientID = "hotparam"
 	DefaultTimeout  = 5 * time.Second
 )
 
-// Connection is how to reach a cluster. Only Brokers is required.
+// Connection is the way to a cluster. Only Brokers is required.
 type Connection struct {
 	// Brokers are some of the cluster's host:port, from which the others become
 	// known.
 	Brokers []string
-	// ClientID names this program in the brokers' logs and quotas; empty:
+	// ClientID names this program in the brokers' logs and quotas. Empty means
 	// [DefaultClientID].
 	ClientID string
 	// Version is the oldest release that all brokers have, as "3.6": no newer
-	// protocol is spoken. Empty: as new as the brokers speak, or the client's
+	// protocol is used. Empty means as new as the brokers support, or the client's
 	// default.
 	Version string
-	// TLS is used if it is not nil.
+	// TLS is nil for connections in the clear.
 	TLS *TLS
-	// SASL is used if it is not nil.
+	// SASL is nil for connections without a login.
 	SASL *SASL
-	// Timeout bounds connecting, and each request; 0: [DefaultTimeout].
+	// Timeout bounds connecting, and each request. Zero means [DefaultTimeout].
 	Timeout time.Duration
 }
 
-// WithDefaults is the connection with what it leaves out filled in.
+// WithDefaults returns the connection with its defaults filled in.
 func (c Connection) WithDefaults() Connection {
 	c.ClientID = cmp.Or(c.ClientID, DefaultClientID)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	return c
 }
 
-// TLS says how to talk privately, and to whom.
+// TLS holds the certificates that secure a connection.
 type TLS struct {
-	// CA is a PEM file of the authorities that sign the brokers' certificates;
-	// empty: the system's.
+	// CA is a PEM file of the authorities that sign the brokers' certificates.
+	// Empty means the system's.
 	CA string
 	// Cert and Key are PEM files of our own certificate, where the brokers ask
 	// for one (mTLS): both or none.
@@ -51,7 +51,7 @@ type TLS struct {
 	// ServerName is the name in the brokers' certificates, if it is not their
 	// host.
 	ServerName string
-	// Insecure: any certificate will do. For trials.
+	// Insecure accepts any certificate. For trials.
 	Insecure bool
 }
 
@@ -62,7 +62,7 @@ const (
 	SCRAMSHA512 = "SCRAM-SHA-512"
 )
 
-// SASL says who we are.
+// SASL is the login.
 type SASL struct {
 	// Mechanism is [Plain], [SCRAMSHA256] or [SCRAMSHA512].
 	Mechanism string

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/secret"
 )
 
-// Secret is the password, from where it is. One that is missing or empty is an
-// error, which never holds the password itself.
+// Secret returns the password from its file, its variable or the field. A missing or
+// empty one is an error, which never holds the password itself.
 func (s *SASL) Secret() (string, error) {
 	switch {
 	case s.PasswordFile != "": // it goes before the variable

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Config reads the files and is what a client dials with. The server's name is
+// Config reads the files and returns the configuration that a client dials with. The server's name is
 // left to the client where ServerName is empty: it is each broker's host.
 func (t *TLS) Config() (*tls.Config, error) {
 	if err := t.validate(); err != nil {

@@ -69,5 +69,5 @@ func (a Address) String() string {
 	return a.Network + "://" + a.Addr
 }
 
-// IsStream tells whether bytes come in a stream and not in packets.
+// IsStream reports whether bytes come in a stream and not in packets.
 func (a Address) IsStream() bool { return a.Network == "tcp" || a.Network == "unix" }

@@ -10,5 +10,5 @@
 // with the prefix "{namespace}.{rule id}" unless the rule has its own, and the
 // key's canonical text in one of two encodings. Lines are joined by newlines to
 // packets of at most [MaxPacket] bytes. A packet to hotparam's own listener
-// begins with a meta line, which tells whose counts they are and of when.
+// begins with a meta line, which says whose counts they are and of when.
 package wire

@@ -46,7 +46,7 @@ func ParseEncoding(s string) (Encoding, error) {
 	return 0, fmt.Errorf("encoding %q: want plain or strict", s)
 }
 
-// String is the encoding's name in settings.
+// String returns the encoding's name in settings.
 func (e Encoding) String() string {
 	if e == Strict {
 		return "strict"
@@ -54,7 +54,7 @@ func (e Encoding) String() string {
 	return "plain"
 }
 
-// Limit is how long an encoded key can be, in bytes.
+// Limit returns the greatest length of an encoded key, in bytes.
 func (e Encoding) Limit() int {
 	if e == Strict {
 		return strictLimit
@@ -101,7 +101,7 @@ func (e Encoding) Append(dst, text []byte) []byte {
 	return dst
 }
 
-// Escapes tells whether an encoded key has an escape; one that has none is the
+// Escapes reports whether an encoded key has an escape; one that has none is the
 // text itself.
 func (e Encoding) Escapes(enc []byte) bool {
 	_, escape := e.table()

@@ -24,7 +24,7 @@ type HeldBack struct {
 // Rest stands for the groups that have no line of their own. No key's text is like it.
 const Rest = "~rest"
 
-// MaxGroups is the most groups that a sender tells of a rule in one flush, besides [Rest].
+// MaxGroups is the most groups that a sender reports of a rule in one flush, besides [Rest].
 const MaxGroups = 64
 
 // AppendHeldBack appends a held-back line without a newline, the group encoded by e:

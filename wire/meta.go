@@ -10,7 +10,7 @@ import (
 // know it takes it for some other counter.
 const metaName = "hotparam.meta:1|c|#"
 
-// Meta is what the first line of a packet tells of the lines behind it.
+// Meta is what the first line of a packet says of the lines behind it.
 type Meta struct {
 	// Instance names the sender: [A-Za-z0-9_.-]+. Incarnation tells its lives
 	// apart, Seq numbers its packets from 1 without gaps.
@@ -148,7 +148,7 @@ const (
 	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,g:,b:.......,r:") + maxRuleSums + MaxInstance + 16 + 20 + 3*20 + 2*19 + 8 + 6*16 + 2*17
 )
 
-// IsMeta tells whether a line is a meta line.
+// IsMeta reports whether a line is a meta line.
 func IsMeta(line []byte) bool {
 	return len(line) > len(metaName) && string(line[:len(metaName)]) == metaName
 }
@@ -211,7 +211,7 @@ func ParseMeta(line []byte) (Meta, error) {
 	return m, nil
 }
 
-// ValidInstance tells whether s can name an instance: [A-Za-z0-9_.-]+, at most
+// ValidInstance reports whether s can name an instance: [A-Za-z0-9_.-]+, at most
 // [MaxInstance] bytes.
 func ValidInstance[T string | []byte](s T) bool {
 	if len(s) == 0 || len(s) > MaxInstance {

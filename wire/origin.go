@@ -45,7 +45,7 @@ func AppendOrigin(dst []byte, e Encoding, prefix string, text []byte, o Origin) 
 	return Plain.Append(dst, o.Name[:min(len(o.Name), MaxOrigin)])
 }
 
-// IsOrigin tells whether a line looks like an origin line.
+// IsOrigin reports whether a line looks like an origin line.
 func IsOrigin(line []byte) bool { return bytes.Contains(line, []byte(originMarker)) }
 
 // ParseOrigin reads an origin line. The name is still encoded, by [Plain].

@@ -1,6 +1,6 @@
 package wire
 
-// Partition is the partition of a topic that a key goes to, of n: what Kafka's
+// Partition returns the partition of a topic that a key goes to, of n: what Kafka's
 // own producer in Java and those that follow it do with a record's key, the low
 // 31 bits of its murmur2 (org.apache.kafka.common.utils.Utils). So a key lives in
 // one partition, whichever program counted it.

@@ -13,7 +13,7 @@ const DefaultTopic = "hotparam.counters"
 // default, with room for the headers and for what no codec makes smaller.
 const MaxRecord = 512 << 10
 
-// RecordHead is what the headers of a Kafka record tell of the lines in its
+// RecordHead is what the headers of a Kafka record say of the lines in its
 // value: what a packet's meta line does, and besides whose they are. A record of
 // another program may have none; it holds lines alone.
 type RecordHead struct {

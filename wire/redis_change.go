@@ -38,7 +38,7 @@ type HotEntry struct {
 	TTL time.Duration
 }
 
-// VersionAlone tells whether there is no change of the hot set in the message: it
+// VersionAlone reports whether there is no change of the hot set in the message: it
 // was too long to be pushed, or there was none.
 func (c *HotChange) VersionAlone() bool { return c.At.IsZero() }
 

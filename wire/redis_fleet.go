@@ -60,7 +60,7 @@ type FleetChange struct {
 	Instances int
 	// Was and Suspects are the digests before and after; as in [Beat].
 	Was, Suspects string
-	// Whole tells whether this is all that lies between the digests.
+	// Whole reports whether this is all that lies between the digests.
 	Whole bool
 	// New are suspects, Over are so no longer.
 	New, Over []hotparam.Key

@@ -37,10 +37,10 @@ func notRun(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// IsZero tells whether there is no version: nothing was published yet.
+// IsZero reports whether there is no version: nothing was published yet.
 func (v HotVersion) IsZero() bool { return v == HotVersion{} }
 
-// String is the version as it stands in Redis; empty for the zero value.
+// String returns the version as it stands in Redis; empty for the zero value.
 func (v HotVersion) String() string {
 	if v.IsZero() {
 		return ""

@@ -12,7 +12,7 @@ import (
 // bound for keys of another: of each rule the loose ones, and those on accounts. They are
 // told once a flush, and only between two who have the same rules.
 
-// MaxRuleSums is the most rules with thresholds of which sums are told.
+// MaxRuleSums is the most rules with thresholds whose sums are sent.
 const MaxRuleSums = 16
 
 // maxRuleSums is the most bytes that they take.

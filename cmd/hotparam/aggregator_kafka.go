@@ -79,7 +79,7 @@ func partitionConfig(rules *hotparam.Rules, session time.Duration, log *slog.Log
 	}
 }
 
-// noAnswer tells whether an error is that nobody answers, and not what somebody
+// noAnswer reports whether an error is that nobody answers, and not what somebody
 // answered.
 func noAnswer(err error) bool {
 	var network *net.OpError

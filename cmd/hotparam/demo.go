@@ -64,7 +64,7 @@ per event, for 20 seconds.`,
 	return cmd
 }
 
-// interactive tells whether a person looks at the output and can press keys.
+// interactive reports whether a person looks at the output and can press keys.
 func interactive(s streams) bool {
 	in, ok := s.in.(io.Writer) // as a terminal is
 	return ok && terminal(in) && terminal(s.out)

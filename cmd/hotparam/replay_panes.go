@@ -130,7 +130,7 @@ func fold(t *replay.Trial, around int) []row {
 	return rows
 }
 
-// sameStand tells whether two panes would look the same.
+// sameStand reports whether two panes would look the same.
 func sameStand(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
 
 // window is the count in the window, with its bounds where they differ.

@@ -20,7 +20,7 @@ type streams struct {
 	out, err io.Writer
 }
 
-// terminal tells whether w is a terminal that a person looks at.
+// terminal reports whether w is a terminal that a person looks at.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
