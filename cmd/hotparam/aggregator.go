@@ -20,14 +20,15 @@ func newAggregator(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregator --config FILE",
 		Short: "Run the daemon that finds hot keys and publishes them to Redis",
-		Long: `Run the daemon: it takes counts, as StatsD lines, from Kafka, or from the Graphite that
-a StatsD writes to, finds the keys that are hot by the rules, and publishes them to
-Redis. SIGTERM ends it in order, a second signal at once; SIGHUP does nothing but say
-that a changed file needs a restart. It serves /-/healthy,
-/-/ready and /metrics.
+		Long: `Run the daemon. It receives counts as StatsD lines, from Kafka, or from the Graphite
+that a StatsD writes to, finds the keys that are hot by the rules, and publishes them
+to Redis. It serves /-/healthy, /-/ready and /metrics.
 
-A flag goes before its variable (HOTPARAM_ and the flag's name, as HOTPARAM_REDIS),
-which goes before the file.`,
+SIGTERM shuts it down in order, a second signal at once. SIGHUP only logs that a
+changed file needs a restart.
+
+A flag overrides its variable (HOTPARAM_ and the flag's name, as HOTPARAM_REDIS),
+which overrides the file.`,
 		Example: `  hotparam aggregator --config hotparam.yaml
   hotparam aggregator --config hotparam.yaml --check       # is the file good?
   hotparam aggregator --config hotparam.yaml --source kafka --brokers kafka-1:9092,kafka-2:9092

@@ -27,7 +27,7 @@ type aggregatorFlags struct {
 func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "`file` with the rules and the daemon's settings")
 	flags.StringVar(&f.source, "source", "", "how counts come: statsd, kafka or graphite (default statsd)")
-	flags.StringVar(&f.name, "name", "", "tells this one from other aggregators, for example agg-1 or a host's `name`")
+	flags.StringVar(&f.name, "name", "", "`name` of this aggregator among others, for example agg-1 or the host's name")
 	flags.StringVar(&f.listen, "listen", "", "`addresses` for StatsD, with commas between: host:port, tcp://, unix://, unixstream:// (default 127.0.0.1:8125)")
 	flags.StringVar(&f.brokers, "brokers", "", "`addresses` of Kafka brokers, with commas between (default 127.0.0.1:9092)")
 	flags.StringVar(&f.topic, "topic", "", "Kafka `topic` with the counts (default "+wire.DefaultTopic+")")

@@ -19,7 +19,7 @@ func newBench(s streams) *cobra.Command {
 		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce, the whole chain",
 		Long: `Measure hotparam on this machine. Each measurement ends within 50 seconds, starts
 what it needs and leaves nothing behind. What is compared is measured in the same
-run, in turns, and told as medians: on a busy machine only the ratios mean
+run, in turns, and reported as medians: on a busy machine only the ratios mean
 anything.`,
 		Example: `  hotparam bench request               # what does a request pay?
   hotparam bench ingest --vs minimal   # how many lines does the aggregator take in?
@@ -39,7 +39,7 @@ func newBenchPart(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "part NAME",
 		Hidden:  true,
-		Short:   "Be a part of a measurement: started by the other commands, told by JSON on standard input",
+		Short:   "Be a part of a measurement: started by the other commands, configured by JSON on standard input",
 		Example: "  hotparam bench part sender",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, names []string) error {

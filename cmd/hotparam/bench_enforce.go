@@ -51,7 +51,7 @@ instance.`,
 	flags.IntVar(&f.samples, "samples", 200, "how many bursts are measured")
 	flags.DurationVar(&f.over, "over", 50*time.Millisecond, "how long a burst takes")
 	flags.StringVar(&f.spread, "spread", "even", "requests over instances: even (they take turns) or zipf (by Zipf's law, exponent 1)")
-	flags.BoolVar(&f.urgent, "urgent", true, "flush keys near their threshold each 5 ms; false: each 100 ms as all others")
+	flags.BoolVar(&f.urgent, "urgent", true, "flush keys near their threshold every 5 ms; false means every 100 ms, as all others")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default: a redis-server of its own)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")
 	return cmd

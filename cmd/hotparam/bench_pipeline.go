@@ -42,10 +42,10 @@ waking up a hundred times a second, together less than a tenth of it over UDP. T
 compare the transports, run it with each, at the same rate.
 
 lag_ms is the 99th percentile of the time from an event's count to the detector
-having it in its window, which is told by probes: some events are keys of their own
+having it in its window. Probes measure it: some events are keys of their own
 that say when they were counted, and that the aggregator alone knows to be hot at
 once. lost is how many events no window has in the end, for whatever reason: lost
-on the way, dropped, come too late, or held back by a collector whose budget of
+on the way, dropped, too late, or held back by a collector whose budget of
 lines was full for longer than a window. Below 0 are events counted twice.
 
 Kafka is that of --brokers (plain, without a password), with a topic and a group that
@@ -65,7 +65,7 @@ The JSON object has events, seconds, events_per_second, cpu_seconds, lag_ms, los
 	flags.StringVar(&f.transport, "transport", bench.TransportStatsD, "what counts go over: statsd (UDP) or kafka")
 	flags.IntVar(&f.rate, "rate", 200_000, "how many events per second there are, over all instances")
 	flags.IntVar(&f.instances, "instances", 6, "how many instances there are")
-	flags.DurationVar(&f.length, "for", 10*time.Second, "for how long there are events")
+	flags.DurationVar(&f.length, "for", 10*time.Second, "how long there are events")
 	flags.StringSliceVar(&f.brokers, "brokers", nil, "`host:port` of some brokers (default: an embedded Kafka)")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default: a redis-server of its own)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")

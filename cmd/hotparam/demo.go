@@ -33,7 +33,7 @@ are hot at 10 requests per second over all instances; each instance then serves
 
 On a terminal it shows what is hot until q or Ctrl-C; elsewhere it prints a line
 per event, for 20 seconds.`,
-		Example: `  hotparam demo                     # watch; it tells what to try meanwhile
+		Example: `  hotparam demo                     # watch; it shows what to try meanwhile
   hotparam demo --for 1m            # end after a minute
   hotparam demo --transport kafka   # the same by Kafka, which is embedded, too
   hotparam demo --json | jq .hot    # one object at the end`,

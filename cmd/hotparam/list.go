@@ -46,13 +46,13 @@ func newList(s streams) *cobra.Command {
 		},
 	}
 	// The variables are no defaults of the flags, or help would show a password.
-	cmd.Flags().StringVar(&l.config, "config", "", "rules `file` that says the namespace, and how to reach Redis")
+	cmd.Flags().StringVar(&l.config, "config", "", "rules `file` with the namespace and the way to Redis")
 	cmd.Flags().StringVar(&l.url, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis.URL+")")
 	cmd.Flags().StringVar(&l.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
-	cmd.Flags().BoolVar(&l.suspects, "suspects", false, "the keys that may be hot, instead")
-	cmd.Flags().BoolVar(&l.instances, "instances", false, "the instances that send counts, instead")
-	cmd.Flags().BoolVar(&l.wide, "wide", false, "below each hot key its top routes, instances and callers")
-	cmd.Flags().BoolVar(&l.json, "json", false, "a JSON array, with all that is known")
+	cmd.Flags().BoolVar(&l.suspects, "suspects", false, "list the keys that may be hot instead")
+	cmd.Flags().BoolVar(&l.instances, "instances", false, "list the instances that send counts instead")
+	cmd.Flags().BoolVar(&l.wide, "wide", false, "print below each hot key its top routes, instances and callers")
+	cmd.Flags().BoolVar(&l.json, "json", false, "print a JSON array, with all that is known")
 	return cmd
 }
 

@@ -36,11 +36,11 @@ Logs are in combined format or JSON lines (time, method, uri, status, bytes or
 body_bytes_sent, remote_addr), plain, gzip or zstd; "-" is standard input. Files
 are sorted by time together. Standard input is followed, and sorted within --reorder
 of the log's own time: servers write a line when a request is done, and many stamp it
-with when it began. Events come so much later; requests that come later still are
-told, with the buffer that would be enough.
+with when it began. Events come so much later. Requests that come later still are
+reported, with the buffer that would be enough.
 
 Each event names the threshold that made the key hot. Rules with count: bytes need
-logs that tell them.
+logs that have them.
 
 With --explain KEY, a key as list prints it, with or without the rule's id before
 it: why it was hot or not, pane by pane. --json has one "explanation" object for
@@ -73,12 +73,12 @@ limited).`,
 	flags.StringVar(&f.config, "config", "", "rules `file`")
 	flags.StringVar(&f.by, "by", "", "`parameters` that make a key, by commas; or all, each, combinations")
 	flags.StringVar(&f.hot, "hot", "", "`threshold`: 10/s, 60/1m, 20% of the route, 8x the baseline; 20%/1m with a window")
-	flags.StringVar(&f.limit, "limit", "", "`N/D` that a hot key is held to")
+	flags.StringVar(&f.limit, "limit", "", "limit of a hot key, as `N/D`")
 	flags.StringVar(&f.format, "format", "auto", "`format` of the logs: auto, combined, json")
 	flags.StringVar(&f.explain, "explain", "", "`key` to explain: why was it hot, or not?")
 	flags.StringVar(&f.whatIf, "what-if", "", "rules `file` to compare with: who would be limited by it?")
-	flags.DurationVar(&f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0: it is taken as it comes")
-	flags.Float64Var(&f.speed, "speed", 0, "`times` the log's own speed; 0: as fast as it goes")
+	flags.DurationVar(&f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0 takes it as it comes")
+	flags.Float64Var(&f.speed, "speed", 0, "`times` the log's own speed; 0 means as fast as it goes")
 	flags.BoolVar(&f.json, "json", false, "one JSON object per line: events, a summary at the end")
 	return cmd
 }
@@ -219,7 +219,7 @@ func showNoBytes(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
 	switch {
 	case at < 0 || s.NoBytes == 0:
 	case s.NoBytes == s.Requests:
-		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log tells: it finds nothing; %s\n", rules.Rules[at].ID, hint)
+		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log has: it finds nothing; %s\n", rules.Rules[at].ID, hint)
 	default:
 		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests do not tell: these count nothing; %s\n",
 			rules.Rules[at].ID, s.NoBytes, s.Requests, hint)

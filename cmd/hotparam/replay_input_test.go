@@ -121,7 +121,7 @@ func TestReplayBytes(t *testing.T) {
 		t.Errorf("%s%s", r.out, r.err)
 	}
 	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitOK,
-		`rule "files" counts bytes, which no line of the log tells: it finds nothing`, "body_bytes_sent")
+		`rule "files" counts bytes, which no line of the log has: it finds nothing`, "body_bytes_sent")
 	half := strings.Replace(sized, `","body_bytes_sent":"1234"}`, `"}`, 5)
 	withInput(t, half, "replay", "--config", rules, "-").exits(t, exitOK, `counts bytes, which 5 of 55 requests do not tell`)
 	millis := write(t, strings.NewReplacer("bytes", "ms", "10KB/s, 20KB/1m", "100/s", "3KB/s", "50/s").Replace(byteRules))

@@ -24,9 +24,10 @@ func newLint(s streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "lint FILE",
-		Short: "Check a rules file; exit 3 if it is not good",
-		Long: `Check a rules file. What is wrong is told with line, column and a hint, and the
-exit code is 3; a good file is told in words, rule by rule, defaults included.`,
+		Short: "Check a rules file; exit 3 if it is not valid",
+		Long: `Check a rules file. All errors are reported with line, column and a hint, and the
+exit code is 3. A valid file is printed in plain English, rule by rule, defaults
+included.`,
 		Example: `  hotparam rules lint hotparam.yaml
   hotparam rules lint --json hotparam.yaml | jq -r '.[].message'`,
 		Args: args(cobra.ExactArgs(1)),
