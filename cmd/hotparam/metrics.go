@@ -52,14 +52,6 @@ func (s samples) gauge(d *prometheus.Desc, v float64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
 
-func (s samples) flag(d *prometheus.Desc, v bool) {
-	if v {
-		s.gauge(d, 1)
-	} else {
-		s.gauge(d, 0)
-	}
-}
-
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("hotparam_"+name, help, labels, nil)
 }
@@ -128,93 +120,102 @@ func (c *decoderDescs) collect(s samples, d *decode.Stats) {
 	s.gauge(c.offset, d.Off.Worst.Behind.Seconds())
 }
 
-var (
-	keysDesc    = desc("keys", "Keys with a count of their own.")
-	hotDesc     = desc("hot_keys", "Keys that are hot and listed.")
-	explDesc    = desc("explained_keys", "Keys that are hot for no other reason than one that is listed.")
-	usualDesc   = desc("usual_keys", "Keys that are listed as usual.")
-	sparedDesc  = desc("spared_keys", "Keys that are usual and not limited.")
-	suspectDesc = desc("suspect_keys", "Keys that may be hot and cannot be told yet.")
-	unnamedDesc = desc("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.")
-	memoryDesc  = desc("window_bytes", "Bytes that the windows hold.")
-	evictedDesc = desc("evicted_keys_total", "Keys that made room for others when the memory budget was full.")
-	lateDesc    = desc("late_counts_total", "DATA LOSS: counts that came too late for any window.")
-	floorDesc   = desc("floor", "The most that can be hidden of any key in its window.")
-)
+// detectorMetrics are of the windows.
+var detectorMetrics = []figure[aggregator.DetectorStats]{
+	counterOf("evicted_keys_total", "Keys that made room for others when the memory budget was full.",
+		func(d *aggregator.DetectorStats) int64 { return d.Evicted }),
+	counterOf("late_counts_total", "DATA LOSS: counts that came too late for any window.",
+		func(d *aggregator.DetectorStats) int64 { return d.Late }),
+	gaugeOf("keys", "Keys with a count of their own.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Keys) }),
+	gaugeOf("hot_keys", "Keys that are hot and listed.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Hot) }),
+	gaugeOf("explained_keys", "Keys that are hot for no other reason than one that is listed.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Explained) }),
+	gaugeOf("usual_keys", "Keys that are listed as usual.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Usual) }),
+	gaugeOf("spared_keys", "Keys that are usual and not limited.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Spared) }),
+	gaugeOf("suspect_keys", "Keys that may be hot and cannot be told yet.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Suspects) }),
+	counterOf("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.",
+		func(d *aggregator.DetectorStats) int64 { return d.Unnamed }),
+	gaugeOf("window_bytes", "Bytes that the windows hold.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Memory) }),
+	gaugeOf("floor", "The most that can be hidden of any key in its window.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
+}
 
 // detector gives the figures of the windows.
 func (s samples) detector(d *aggregator.DetectorStats) {
-	s.counter(evictedDesc, d.Evicted)
-	s.counter(lateDesc, d.Late)
-	s.gauge(keysDesc, float64(d.Keys))
-	s.gauge(hotDesc, float64(d.Hot))
-	s.gauge(explDesc, float64(d.Explained))
-	s.gauge(usualDesc, float64(d.Usual))
-	s.gauge(sparedDesc, float64(d.Spared))
-	s.gauge(suspectDesc, float64(d.Suspects))
-	s.counter(unnamedDesc, d.Unnamed)
-	s.gauge(memoryDesc, float64(d.Memory))
-	s.gauge(floorDesc, float64(d.Floor))
+	collect(s, detectorMetrics, d)
 }
 
 var (
-	publishedDesc  = desc("published_keys", "Keys in Redis that are this daemon's.")
-	waitingDesc    = desc("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule")
-	overflowDesc   = desc("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set, or lost its own, by rule.", "rule")
-	illegibleDesc  = desc("unpublishable_keys", "Hot keys that are not published, as no watcher could read them.")
-	refusedDesc    = desc("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.")
-	suspectsDesc   = desc("published_suspects", "Suspects in Redis that are this daemon's.")
-	unlistedDesc   = desc("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.")
-	instancesDesc  = desc("published_instances", "Instances that this daemon told to send counts.")
-	changesDesc    = desc("published_changes_total", "Changes of the set written to Redis.")
-	renewalsDesc   = desc("published_renewals_total", "Renewals of the entries' ends.")
-	rewritesDesc   = desc("published_rewrites_total", "Times the whole set was written, because Redis had lost it.")
-	unreadableDesc = desc("published_unreadable_total", "Entries that were found in Redis when it was taken over, and could not be read.")
-	failuresDesc   = desc("redis_failures_total", "Calls to Redis that failed.")
-	healedDesc     = desc("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key")
-	connectedDesc  = desc("redis_connected", "1 if nothing fails that must be written to Redis.")
-	standbyDesc    = desc("standby", "1 if another daemon publishes, and this one takes over when it dies.")
-	takeoversDesc  = desc("takeovers_total", "Times that this daemon took over from another, or with a lease came to hold it first.")
-	fencedDesc     = desc("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.")
+	waitingDesc  = desc("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule")
+	overflowDesc = desc("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set, or lost its own, by rule.", "rule")
+	healedDesc   = desc("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key")
 )
+
+// publisherMetrics are of what is published.
+var publisherMetrics = []figure[hotkeys.PublisherStats]{
+	gaugeOf("published_keys", "Keys in Redis that are this daemon's.",
+		func(p *hotkeys.PublisherStats) float64 { return float64(p.Keys) }),
+	gaugeOf("unpublishable_keys", "Hot keys that are not published, as no watcher could read them.",
+		func(p *hotkeys.PublisherStats) float64 { return float64(p.Unpublishable) }),
+	counterOf("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.Refused) }),
+	gaugeOf("published_suspects", "Suspects in Redis that are this daemon's.",
+		func(p *hotkeys.PublisherStats) float64 { return float64(p.Suspects) }),
+	counterOf("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }),
+	gaugeOf("published_instances", "Instances that this daemon told to send counts.",
+		func(p *hotkeys.PublisherStats) float64 { return float64(p.Instances) }),
+	counterOf("published_changes_total", "Changes of the set written to Redis.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.Changes) }),
+	counterOf("published_renewals_total", "Renewals of the entries' ends.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.Renewals) }),
+	counterOf("published_rewrites_total", "Times the whole set was written, because Redis had lost it.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.Rewrites) }),
+	counterOf("published_unreadable_total", "Entries that were found in Redis when it was taken over, and could not be read.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.Unreadable) }),
+	counterOf("redis_failures_total", "Calls to Redis that failed.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.Failures) }),
+	flagOf("redis_connected", "1 if nothing fails that must be written to Redis.",
+		func(p *hotkeys.PublisherStats) bool { return p.Connected }),
+	flagOf("standby", "1 if another daemon publishes, and this one takes over when it dies.",
+		func(p *hotkeys.PublisherStats) bool { return p.Standby }),
+	counterOf("takeovers_total", "Times that this daemon took over from another, or with a lease came to hold it first.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.Takeovers) }),
+	flagOf("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.",
+		func(p *hotkeys.PublisherStats) bool { return p.FencedBy != "" }),
+}
 
 // publisher gives the figures of what is published.
 func (s samples) publisher(p hotkeys.PublisherStats) {
-	s.gauge(publishedDesc, float64(p.Keys))
+	collect(s, publisherMetrics, &p)
 	for rule, of := range p.Rules {
 		s.gauge(waitingDesc, float64(of.Waiting), rule)
 		s.counter(overflowDesc, int64(of.Overflow), rule)
 	}
-	s.gauge(illegibleDesc, float64(p.Unpublishable))
-	s.counter(refusedDesc, int64(p.Refused))
-	s.gauge(suspectsDesc, float64(p.Suspects))
-	s.counter(unlistedDesc, int64(p.SuspectsOverflow))
-	s.gauge(instancesDesc, float64(p.Instances))
-	s.counter(changesDesc, int64(p.Changes))
-	s.counter(renewalsDesc, int64(p.Renewals))
-	s.counter(rewritesDesc, int64(p.Rewrites))
-	s.counter(unreadableDesc, int64(p.Unreadable))
-	s.counter(failuresDesc, int64(p.Failures))
 	for key, n := range p.Healed.All() {
 		s.counter(healedDesc, int64(n), key)
 	}
-	s.flag(connectedDesc, p.Connected)
-	s.flag(standbyDesc, p.Standby)
-	s.counter(takeoversDesc, int64(p.Takeovers))
-	s.flag(fencedDesc, p.FencedBy != "")
 }
 
-var (
-	httpOpenDesc    = desc("http_connections", "Connections of this HTTP server that are open.")
-	httpEvictedDesc = desc("http_evicted_connections_total", "Connections without a request that made room for others.")
-	httpRefusedDesc = desc("http_refused_connections_total", "Connections that were closed at once, as all had requests.")
-	httpStarvedDesc = desc("http_accept_failures_total", "Times that there was no file descriptor for a connection.")
-)
+// httpMetrics are of the server that serves them.
+var httpMetrics = []figure[httpserve.Stats]{
+	gaugeOf("http_connections", "Connections of this HTTP server that are open.",
+		func(h *httpserve.Stats) float64 { return float64(h.Connections) }),
+	counterOf("http_evicted_connections_total", "Connections without a request that made room for others.",
+		func(h *httpserve.Stats) int64 { return h.Evicted }),
+	counterOf("http_refused_connections_total", "Connections that were closed at once, as all had requests.",
+		func(h *httpserve.Stats) int64 { return h.Refused }),
+	counterOf("http_accept_failures_total", "Times that there was no file descriptor for a connection.",
+		func(h *httpserve.Stats) int64 { return h.Starved }),
+}
 
 // http gives the figures of the server that serves them.
 func (s samples) http(h httpserve.Stats) {
-	s.gauge(httpOpenDesc, float64(h.Connections))
-	s.counter(httpEvictedDesc, h.Evicted)
-	s.counter(httpRefusedDesc, h.Refused)
-	s.counter(httpStarvedDesc, h.Starved)
+	collect(s, httpMetrics, &h)
 }

@@ -9,57 +9,60 @@ import (
 var (
 	kafkaDescs = newDecoderDescs("kafka", "records")
 
-	kafkaRejectedDesc   = desc("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason")
-	kafkaPlainDesc      = desc("kafka_plain_records_total", "Records of programs that send lines alone, without headers.")
-	kafkaMismatchedDesc = desc("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.")
-	kafkaTruncatedDesc  = desc("kafka_truncations_total", "DATA LOSS: times that brokers lost records which they had taken.")
-	kafkaErrorsDesc     = desc("kafka_fetch_errors_total", "Fetches that failed.")
-	kafkaCommitsDesc    = desc("kafka_commit_errors_total", "Tries to tell the group how far we are that failed.")
-	kafkaPausesDesc     = desc("kafka_pauses_total", "Times that a partition was not read on, as counting was behind.")
-
-	kafkaPartitionsDesc = desc("kafka_partitions", "Partitions that this daemon has.")
-	kafkaRebalancesDesc = desc("kafka_rebalances_total", "Times that the group gave out partitions.")
-	kafkaAssignedDesc   = desc("kafka_assigned_partitions_total", "Partitions that came from the group.")
-	kafkaRevokedDesc    = desc("kafka_revoked_partitions_total", "Partitions that went to another daemon in good order.")
-	kafkaTakenDesc      = desc("kafka_taken_partitions_total", "Partitions that went as the group did not hear of this daemon.")
-	kafkaResizesDesc    = desc("kafka_resizes_total", "Times that the topic got more partitions.")
-	kafkaAdoptionsDesc  = desc("kafka_adopt_failures_total", "Tries to take a partition's hot keys over that failed.")
+	kafkaRejectedDesc = desc("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason")
 
 	kafkaLagDesc       = desc("kafka_lag_records", "Records of a partition that are still to be read.", "partition")
 	kafkaDelayDesc     = desc("kafka_delay_seconds", "Age of the newest counts of a partition that were read.", "partition")
 	kafkaBehindDesc    = desc("kafka_behind_seconds", "Age of the time up to which all counts of a partition have come.", "partition")
 	kafkaUncoveredDesc = desc("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came.")
 	kafkaReplacedDesc  = desc("kafka_replaced_clients_total", "Clients that were replaced as they were stuck, by reason.", "reason")
-	kafkaAbandonedDesc = desc("kafka_abandoned_clients_total", "Clients of those that did not end in time.")
 	kafkaFrozenDesc    = desc("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.")
 )
 
+// kafkaMetrics are of the source.
+var kafkaMetrics = []figure[kafkasource.Stats]{
+	counterOf("kafka_plain_records_total", "Records of programs that send lines alone, without headers.",
+		func(k *kafkasource.Stats) int64 { return k.NoHeaders }),
+	counterOf("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.",
+		func(k *kafkasource.Stats) int64 { return k.Mismatched }),
+	counterOf("kafka_truncations_total", "DATA LOSS: times that brokers lost records which they had taken.",
+		func(k *kafkasource.Stats) int64 { return k.Truncated }),
+	counterOf("kafka_fetch_errors_total", "Fetches that failed.",
+		func(k *kafkasource.Stats) int64 { return k.FetchErrors }),
+	counterOf("kafka_commit_errors_total", "Tries to tell the group how far we are that failed.",
+		func(k *kafkasource.Stats) int64 { return k.CommitErrors }),
+	counterOf("kafka_pauses_total", "Times that a partition was not read on, as counting was behind.",
+		func(k *kafkasource.Stats) int64 { return k.Pauses }),
+	counterOf("kafka_abandoned_clients_total", "Clients of those that did not end in time.",
+		func(k *kafkasource.Stats) int64 { return k.Abandoned }),
+	gaugeOf("kafka_partitions", "Partitions that this daemon has.",
+		func(k *kafkasource.Stats) float64 { return float64(len(k.Partitions)) }),
+	counterOf("kafka_rebalances_total", "Times that the group gave out partitions.",
+		func(k *kafkasource.Stats) int64 { return k.Rebalances }),
+	counterOf("kafka_assigned_partitions_total", "Partitions that came from the group.",
+		func(k *kafkasource.Stats) int64 { return k.Assigned }),
+	counterOf("kafka_revoked_partitions_total", "Partitions that went to another daemon in good order.",
+		func(k *kafkasource.Stats) int64 { return k.Revoked }),
+	counterOf("kafka_taken_partitions_total", "Partitions that went as the group did not hear of this daemon.",
+		func(k *kafkasource.Stats) int64 { return k.Lost }),
+	counterOf("kafka_resizes_total", "Times that the topic got more partitions.",
+		func(k *kafkasource.Stats) int64 { return k.Resizes }),
+	counterOf("kafka_adopt_failures_total", "Tries to take a partition's hot keys over that failed.",
+		func(k *kafkasource.Stats) int64 { return k.AdoptFailures }),
+}
+
 // kafka gives the figures of the source.
 func (s samples) kafka(k *kafkasource.Stats) {
+	collect(s, kafkaMetrics, k)
 	decoder := k.Decoder
 	decoder.Packets = k.Records // those that were not decoded, too
 	kafkaDescs.collect(s, &decoder)
 	s.counter(kafkaRejectedDesc, k.BadHeaders, "bad_headers")
 	s.counter(kafkaRejectedDesc, k.Foreign, "namespace")
-	s.counter(kafkaPlainDesc, k.NoHeaders)
-	s.counter(kafkaMismatchedDesc, k.Mismatched)
-	s.counter(kafkaTruncatedDesc, k.Truncated)
-	s.counter(kafkaErrorsDesc, k.FetchErrors)
-	s.counter(kafkaCommitsDesc, k.CommitErrors)
-	s.counter(kafkaPausesDesc, k.Pauses)
 	s.counter(kafkaReplacedDesc, k.Replaced.Throttled, "throttled")
 	s.counter(kafkaReplacedDesc, k.Replaced.Fetch, "fetch")
 	s.counter(kafkaReplacedDesc, k.Replaced.Ends, "ends")
 	s.counter(kafkaReplacedDesc, k.Replaced.Group, "group")
-	s.counter(kafkaAbandonedDesc, k.Abandoned)
-
-	s.gauge(kafkaPartitionsDesc, float64(len(k.Partitions)))
-	s.counter(kafkaRebalancesDesc, k.Rebalances)
-	s.counter(kafkaAssignedDesc, k.Assigned)
-	s.counter(kafkaRevokedDesc, k.Revoked)
-	s.counter(kafkaTakenDesc, k.Lost)
-	s.counter(kafkaResizesDesc, k.Resizes)
-	s.counter(kafkaAdoptionsDesc, k.AdoptFailures)
 
 	uncovered, frozen := 0, 0
 	for _, p := range k.Partitions {
