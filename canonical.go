@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"strings"
 	"unsafe"
+
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // A Canonicalizer finds the text under which instances count a key of one rule that
@@ -33,20 +35,20 @@ func NewCanonicalizer(r *Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
 //   - a text that was cut, since its hash is of what was cut off, too;
 //   - a text in which no parameters can be told from the rest: a route alone, a
 //     name that a program made up;
-//   - the names of counts that are no parameters', [Total] among them: of these only the
+//   - the names of counts that are no parameters', [keytext.Total] among them: of these only the
 //     route is looked at.
 //
 // It never changes a text that a guard counts, as then no guard would limit the key:
 // unless that is the name of a resource, "why?b=1&a=2", under a rule for any route.
 func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 	s := unsafe.String(unsafe.SliceData(text), len(text)) // kept until the parameters are reset
-	if len(s) <= MaxText && (c.isAlike(s) || c.isCanonical(s) || IsCut(text)) {
+	if len(s) <= MaxText && (c.isAlike(s) || c.isCanonical(s) || keytext.IsCut(text)) {
 		return dst, false
 	}
 	start := len(dst)
 	dst = c.rule.appendCanonical(dst, s, &c.params)
 	if n := len(dst) - start; n > MaxText {
-		dst = append(dst[:start], Cut(dst[start:], MaxText)...)
+		dst = append(dst[:start], keytext.Cut(dst[start:], MaxText)...)
 	}
 	if string(dst[start:]) == s {
 		return dst[:start], false
@@ -67,21 +69,6 @@ func (c *Canonicalizer) isCanonical(s string) bool {
 		c.head = append(c.head[:0], s[:head]...)
 	}
 	return ok
-}
-
-// IsCut reports whether a text was too long and ends in a hash. It is a name then, of
-// which the last parameters cannot be told.
-func IsCut(text []byte) bool {
-	n := len(text) - CutSuffix
-	if n < 0 || text[n] != '~' {
-		return false
-	}
-	for _, c := range text[n+1:] {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }
 
 func (r *Rule) appendCanonical(dst []byte, s string, p *Params) []byte {
@@ -139,7 +126,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 // isReservedText reports whether what stands in place of parameters is a name that
 // senders of counts have for what no request can spell: a parameter has a "=".
 func (r *Rule) isReservedText(params string) bool {
-	return params == Total && r.Overlaps() || params == more || strings.HasPrefix(params, again)
+	return params == keytext.Total && r.Overlaps() || keytext.IsReserved(params)
 }
 
 // areAssignments reports whether all of s is "name=value&…".

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 func canonicalRule(t interface {
@@ -38,7 +39,7 @@ func canonical(r *hotparam.Rule, text string) (string, bool) {
 func TestCanonicalizer(t *testing.T) {
 	long := strings.Repeat("x", 600)
 	cut := hotparam.Text("GET /s", hotparam.Param{Name: "q", Value: long})
-	cut = string(hotparam.Cut([]byte(cut), hotparam.MaxText))
+	cut = string(keytext.Cut([]byte(cut), hotparam.MaxText))
 	for _, test := range []struct{ route, text, want string }{
 		{"*", "GET /s?q=phone", ""},
 		{"*", "GET /s?q=7%20inch&q=%C3%A9", ""},
@@ -162,8 +163,8 @@ func TestHoweverParametersAreWritten(t *testing.T) {
 		if paramsOnly {
 			want, written = want[len(route)+1:], written[len(route)+1:]
 		}
-		want = string(hotparam.Cut([]byte(want), hotparam.MaxText))
-		if len(written) <= hotparam.MaxText && hotparam.IsCut([]byte(written)) {
+		want = string(keytext.Cut([]byte(want), hotparam.MaxText))
+		if len(written) <= hotparam.MaxText && keytext.IsCut([]byte(written)) {
 			return
 		}
 		r := canonicalRule(t2{t}, "*", paramsOnly)
@@ -247,7 +248,7 @@ func FuzzCanonicalizer(f *testing.F) {
 			t.Fatalf("%q is %q, and that is %q", text, got, again)
 		}
 		query, ok := strings.CutPrefix(text, "GET /s?")
-		if !ok || paramsOnly || !parsed.IsAny() || len(text) > 100 || hotparam.IsCut([]byte(text)) || strings.ContainsAny(query, ";:?") ||
+		if !ok || paramsOnly || !parsed.IsAny() || len(text) > 100 || keytext.IsCut([]byte(text)) || strings.ContainsAny(query, ";:?") ||
 			query == "~more" || strings.HasPrefix(query, "~again&") {
 			return
 		}
@@ -302,14 +303,14 @@ func TestCanonicalizerLeavesTotals(t *testing.T) {
 			if got, _ := canonical(r, test.text); got != test.want {
 				t.Errorf("%q is %q, want %q", test.text, got, test.want)
 			}
-			if total := hotparam.IsTotal([]byte(test.text)); total != hotparam.IsTotal([]byte(test.want)) {
+			if total := keytext.IsTotal([]byte(test.text)); total != keytext.IsTotal([]byte(test.want)) {
 				t.Errorf("%q: a total: %v", test.text, total)
 			}
 		}
 	}
 	r := canonicalRule(t, "*", true)
 	r.Hot = make([]hotparam.Threshold, 1)
-	if got, changed := canonical(r, hotparam.Total); changed {
+	if got, changed := canonical(r, keytext.Total); changed {
 		t.Errorf("the total of all requests is %q", got)
 	}
 }

@@ -16,8 +16,8 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            {"internal/floor", "internal/hexdigit", "internal/spelling"},
-	"wire":                {"hotparam", "internal/hexdigit"},
+	"hotparam":            {"internal/floor", "internal/hexdigit", "internal/keytext", "internal/spelling"},
+	"wire":                {"hotparam", "internal/hexdigit", "internal/keytext"},
 	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/semaphore":   {"hotparam", "limiter"},
 	"limiter/adaptive":    {"hotparam"},
@@ -25,15 +25,15 @@ var arrows = map[string][]string{
 	"limiter/limitertest": {"hotparam", "limiter", "limiter/semaphore", "limiter/permits"},
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
-	"collector":           {"hotparam", "wire", "internal/floor"},
-	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring"},
+	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext"},
+	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"hotset":              {"hotparam"},
 	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/secret"},
 
-	"collector/statsdsink":       {"hotparam", "wire", "collector", "internal/backoff"},
+	"collector/statsdsink":       {"hotparam", "wire", "collector", "internal/backoff", "internal/keytext"},
 	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "internal/backoff"},
-	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring"},
-	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring"},
+	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
+	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
 	"aggregator/statsdsource":    {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
 	"aggregator/kafkasource":     {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff"},
@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 	"limiter/redislimiter":       {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/internal/breaker":   nil,
 	"limiter/internal/calendar":  {"hotparam"},
-	"middleware":                 {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore"},
+	"middleware":                 {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/keytext"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -53,6 +53,7 @@ var arrows = map[string][]string{
 	"internal/openfiles":              nil,
 	"internal/secret":                 nil,
 	"internal/backoff":                nil,
+	"internal/keytext":                nil,
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,
 	"internal/spelling":               nil,
@@ -68,7 +69,7 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
 	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
@@ -94,13 +95,13 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/replay", "internal/secret")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
+var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

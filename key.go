@@ -1,10 +1,6 @@
 package hotparam
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
-)
+import "strings"
 
 // Key is what is counted: a rule's id and the canonical text of the parameters
 // that make the key, for example rule "search-terms" and text
@@ -16,7 +12,8 @@ import (
 // no "?". Names and values are decoded as forms are, then every byte except
 // A-Z a-z 0-9 - . _ ~ is written as %HH: two requests have the same text
 // exactly when they have the same route and the same multiset of parameters. A text
-// that ends in "~more" in place of parameters is that of [AppendMore].
+// that ends in "~more" in place of parameters counts requests with more than [MaxKeys]
+// keys of a rule: each of them once, for all keys that it has beyond.
 type Key struct {
 	Rule string
 	Text string
@@ -64,29 +61,3 @@ func CanonicalQuery(raw string) string {
 
 // MaxText is the greatest length of a key's text, in bytes.
 const MaxText = 512
-
-// CutSuffix is the length of what ends a cut text: "~" and 128 bits in hex.
-const CutSuffix = 1 + 2*16
-
-// Cut shortens a text of over limit bytes to at most limit, as [CutAt] does.
-// limit must be at least 64. The text is changed in place.
-func Cut(text []byte, limit int) []byte {
-	if len(text) <= limit {
-		return text
-	}
-	return CutAt(text, limit-CutSuffix)
-}
-
-// CutAt keeps at most the first end bytes of a text, never half of a %HH, and
-// adds "~" and the first 128 bits of the SHA-256 of the whole in lower-case hex,
-// so that different texts stay different. The text is changed in place.
-func CutAt(text []byte, end int) []byte {
-	sum := sha256.Sum256(text)
-	for back := 1; back <= 2 && back <= end; back++ {
-		if text[end-back] == '%' {
-			end -= back
-			break
-		}
-	}
-	return hex.AppendEncode(append(text[:end], '~'), sum[:16])
-}

@@ -272,6 +272,12 @@ func (r *Rule) Whole() bool {
 	return false
 }
 
+// Overlaps reports whether the rule finds hot keys of which a request makes
+// several, so that one request counts for all of them.
+func (r *Rule) Overlaps() bool {
+	return len(r.Hot) > 0 && (r.By.Kind == ByEach || r.By.Kind == ByCombinations)
+}
+
 // HasShare reports whether some threshold compares keys with the others of their group.
 func (r *Rule) HasShare() bool {
 	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share })

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"pgregory.net/rapid"
 )
 
@@ -213,45 +214,23 @@ func TestNoRequestSpellsAReservedText(t *testing.T) {
 		path := rapid.SampledFrom([]string{"/s", "/~more", "/?~more", "/%3F~more", "/~again&q"}).Draw(t, "path")
 		for _, head := range []string{"", "GET " + string(AppendPath(nil, path)) + "?"} {
 			text := []byte(head + CanonicalQuery(strings.Join(raw, "&")))
-			if len(text) > len(head) && (IsMore(text) || IsAgain(text)) {
+			if len(text) > len(head) && keytext.IsReserved(string(text[len(head):])) {
 				t.Fatalf("%q", text)
 			}
 		}
 	})
 }
 
-func TestReservedTexts(t *testing.T) {
-	for _, test := range []struct {
-		text, group, again string
-		paramsOnly         bool
-	}{
-		{"GET /s?page=1&q=2", "GET /s?page&q", "GET /s?~again&page&q", false},
-		{"page=1&path:q=2", "page&path:q", "~again&page&path:q", true},
-		{"GET /s?q=", "GET /s?q", "GET /s?~again&q", false},
-		{"what?now?q=1", "what?now?q", "what?now?~again&q", false},
-		{"GET /s;a=b&c", "GET /s;a=b&c", "", false},
-	} {
-		group := AppendGroup(nil, []byte(test.text), test.paramsOnly)
-		if string(group) != test.group {
-			t.Errorf("%s: group %s, want %s", test.text, group, test.group)
+// No request spells a total.
+func TestNoParameterSpellsATotal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := Param{Name: rapid.SampledFrom([]string{"*", "", "?*", "a"}).Draw(t, "name"), Value: rapid.SampledFrom([]string{"*", "", "?*"}).Draw(t, "value")}
+		var p Params
+		p.Add(q)
+		for _, text := range []string{string(p.AppendOne(nil, 0)), Text("GET /s", q)} {
+			if keytext.IsTotal([]byte(text)) {
+				t.Fatalf("%q of %+v", text, q)
+			}
 		}
-		if test.again == "" {
-			continue
-		}
-		again := AppendAgain(nil, group)
-		if string(again) != test.again || !IsAgain(again) || IsMore(again) || IsAgain([]byte(test.text)) {
-			t.Errorf("%s: %s, want %s", test.text, again, test.again)
-		}
-		if back, ok := CutAgain(nil, again); !ok || string(back) != test.group {
-			t.Errorf("%s is of %s, %v", again, back, ok)
-		}
-	}
-	for text, want := range map[string]bool{"GET /s?~more": true, "~more": true, "GET /s?~more=": false, "GET /s?q=~more": false, "GET /~more": false, "": false} {
-		if IsMore([]byte(text)) != want {
-			t.Errorf("%q is more: %v", text, !want)
-		}
-	}
-	if _, ok := CutAgain(nil, []byte("GET /s?~again=&q=1")); ok {
-		t.Error("a parameter is taken for a reserved name")
-	}
+	})
 }

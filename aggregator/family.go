@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // family is what a hot key has to do with others of its rule.
@@ -50,7 +51,7 @@ func (r *ruleWatch) parse(w *watched) bool {
 		at = 0
 	}
 	w.route = w.text[:at]
-	if hotparam.IsCut([]byte(w.text)) || at == 0 && !r.rule.ParamsOnly {
+	if keytext.IsCut([]byte(w.text)) || at == 0 && !r.rule.ParamsOnly {
 		return false
 	}
 	params := strings.Split(w.text[at:], "&")

@@ -3,10 +3,10 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,7 +18,7 @@ func (d *Detector) count(c *decode.Count) {
 	if r == nil || (r.shares || r.overlaps) && r.takeOff(c) {
 		return
 	}
-	if r.overlaps && hotparam.IsTotal(c.Text) {
+	if r.overlaps && keytext.IsTotal(c.Text) {
 		r.countTotal(c)
 		return
 	}
@@ -97,7 +97,7 @@ func (d *Detector) HeldBack(x decode.HeldBack) {
 			continue
 		}
 		pane := v.PaneOf(x.When)
-		if hotparam.IsAgain(x.Group) {
+		if keytext.IsAgain(x.Group) {
 			v.groups.TakeOff(x.Group, pane, x.N)
 		} else {
 			v.groups.AddNamed(x.Group, pane, x.N)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // Two hot keys of a rule and route are related if requests have both. Where keys
@@ -75,7 +76,7 @@ func (w *watched) lowIn(v *view, pane int64) int64 {
 // repeatedIn is how often requests of the window of a view that ends with a pane count
 // for a key's group once more, at most.
 func (w *watched) repeatedIn(v *view, pane int64) int64 {
-	return v.repeats.Most(v.Window, hotparam.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
+	return v.repeats.Most(v.Window, keytext.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
 // findParts finds, for the hot keys of a view, which parts of their counts other

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // A key whose text was cut tells no group: it may be of any, so it counts for the
@@ -32,7 +33,7 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 		}
 		for i := range c.strays {
 			long := fmt.Sprintf("GET /s?k=%d", i) + strings.Repeat("x", hotparam.MaxText)
-			count(hotparam.Cut([]byte(long), hotparam.MaxText), 1)
+			count(keytext.Cut([]byte(long), hotparam.MaxText), 1)
 		}
 		d.Advance(noon.Add(hotparam.FlushEvery))
 		_, hot := out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?k=a"}]

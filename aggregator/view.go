@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // ruleWatch finds the hot keys of one rule.
@@ -101,7 +102,7 @@ func (v *view) looksAt(t *threshold) bool {
 // takeOff notes what the counts of a group have too much, and reports whether a count
 // is of the name for that, and of no key.
 func (r *ruleWatch) takeOff(c *decode.Count) bool {
-	if !hotparam.IsAgain(c.Text) {
+	if !keytext.IsAgain(c.Text) {
 		return false
 	}
 	for _, v := range r.views {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -51,13 +52,13 @@ func newGroups(r *hotparam.Rule) *groups {
 // hold notes that n counts of a key are held back.
 func (g *groups) hold(text []byte, n int64) {
 	switch {
-	case hotparam.IsAgain(text):
+	case keytext.IsAgain(text):
 		g.name = append(g.name[:0], text...)
-	case hotparam.IsCut(text):
+	case keytext.IsCut(text):
 		g.rest[0] += n
 		return
 	default:
-		g.name = hotparam.AppendGroup(g.name[:0], text, g.paramsOnly)
+		g.name = keytext.AppendGroup(g.name[:0], text, g.paramsOnly)
 	}
 	at, known := g.at[string(g.name)]
 	switch {
@@ -82,7 +83,7 @@ func (g *groups) hold(text []byte, n int64) {
 
 // lump puts a group's counts among the rest.
 func (g *groups) lump(x *groupHeld) {
-	if hotparam.IsAgain(x.name) {
+	if keytext.IsAgain(x.name) {
 		g.rest[1] += x.n
 	} else {
 		g.rest[0] += x.n
@@ -117,7 +118,7 @@ func (g *groups) take(to []HeldBack, lines int) []HeldBack {
 		to = append(to, HeldBack{g.rule, []byte(wire.Rest), g.rest[0]})
 	}
 	if g.rest[1] > 0 {
-		to = append(to, HeldBack{g.rule, hotparam.AppendAgain(nil, []byte(wire.Rest)), g.rest[1]})
+		to = append(to, HeldBack{g.rule, keytext.AppendAgain(nil, []byte(wire.Rest)), g.rest[1]})
 	}
 	g.rest = [2]int64{}
 	for i := range g.all {

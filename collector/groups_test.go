@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -30,8 +31,8 @@ func (g *groupSums) Send(_ context.Context, f Flush, counts []Count) (sent Sent)
 			}
 			continue
 		}
-		name := string(hotparam.AppendGroup(nil, c.Text, false))
-		if hotparam.IsAgain(c.Text) {
+		name := string(keytext.AppendGroup(nil, c.Text, false))
+		if keytext.IsAgain(c.Text) {
 			name = string(c.Text)
 		}
 		g.told[name] += c.N

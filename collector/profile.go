@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // profile is what the collector has to know of a rule, or of a rule as one of
@@ -150,10 +151,10 @@ func (p *profiles) of(rule, text []byte) uint32 {
 	if !ok {
 		return unknown
 	}
-	if hotparam.IsAgain(text) { // which is no key's name, and never hot
+	if keytext.IsAgain(text) { // which is no key's name, and never hot
 		return max(unknown, p.repeated[n])
 	}
-	if total := p.totals[n]; total != 0 && hotparam.IsTotal(text) {
+	if total := p.totals[n]; total != 0 && keytext.IsTotal(text) {
 		return total
 	}
 	if r := p.all[n].rule; len(r.Except) > 0 && len(text) > 0 {

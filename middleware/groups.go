@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // groups are the groups of the keys that a rule makes of one request. Where the rule has
@@ -36,7 +37,7 @@ func (r *request) beginGroups() bool {
 // add adds a key with this text, which was counted, to its group.
 func (g *groups) add(text []byte, paramsOnly bool) {
 	start := len(g.texts)
-	g.texts = hotparam.AppendGroup(g.texts, text, paramsOnly)
+	g.texts = keytext.AppendGroup(g.texts, text, paramsOnly)
 	from := 0
 	for i := range g.all {
 		of := &g.all[i]
@@ -61,7 +62,7 @@ func (r *request) countAgain(c *candidate) {
 		if of.again == 0 {
 			continue
 		}
-		name := hotparam.AppendAgain(append(groups.again[:0], c.prefix...), text)
+		name := keytext.AppendAgain(append(groups.again[:0], c.prefix...), text)
 		groups.again = name
 		size := len(name)
 		if name = g.fitKey(name, len(c.prefix)); len(name) != size {

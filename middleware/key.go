@@ -1,6 +1,9 @@
 package middleware
 
-import "github.com/hotparam/hotparam"
+import (
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
+)
 
 // A key is built in the request's buffer: the rule's id, a space, the route, the
 // parameters.
@@ -111,7 +114,7 @@ func (r *request) endKeys(c *candidate, more bool) {
 	}
 	r.guard.more.Add(1)
 	r.startKey(c)
-	r.key = hotparam.AppendMore(r.key)
+	r.key = keytext.AppendMore(r.key)
 	r.useKey(c)
 }
 
@@ -173,7 +176,7 @@ func (r *request) writeHead(c *candidate) {
 // fitKey shortens the part of key after its prefix to the form that is counted.
 func (g *Guard) fitKey(key []byte, prefix int) []byte {
 	if len(key)-prefix > hotparam.MaxText {
-		key = append(key[:prefix], hotparam.Cut(key[prefix:], hotparam.MaxText)...)
+		key = append(key[:prefix], keytext.Cut(key[prefix:], hotparam.MaxText)...)
 	}
 	if fitted := g.counts.Fit(key[prefix:]); len(fitted) != len(key)-prefix {
 		key = append(key[:prefix], fitted...)
@@ -188,7 +191,7 @@ func (r *request) countTotal(c *candidate) {
 	t := c.total
 	if t.key == nil {
 		r.startKey(c)
-		r.key = append(r.key, hotparam.Total...)
+		r.key = append(r.key, keytext.Total...)
 		t = total{r.key, hotparam.Hash(r.key)}
 	}
 	text := t.key[len(c.prefix):]

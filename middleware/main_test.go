@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,11 +93,11 @@ func newFixtureOf(tb tester, rules hotparam.Rules, counts collector.Config, opts
 // counted returns what was counted of keys since it was called last; totals
 // returns it of totals.
 func (f *fixture) counted() map[string]int64 {
-	return f.flushed(func(key hotparam.Key) bool { return !hotparam.IsTotal([]byte(key.Text)) })
+	return f.flushed(func(key hotparam.Key) bool { return !keytext.IsTotal([]byte(key.Text)) })
 }
 
 func (f *fixture) totals() map[string]int64 {
-	return f.flushed(func(key hotparam.Key) bool { return hotparam.IsTotal([]byte(key.Text)) })
+	return f.flushed(func(key hotparam.Key) bool { return keytext.IsTotal([]byte(key.Text)) })
 }
 
 func (f *fixture) flushed(wanted func(hotparam.Key) bool) map[string]int64 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // makeHead returns what the rule's keys begin with on a route of this text.
@@ -52,7 +53,7 @@ type total struct {
 }
 
 func newTotal(head []byte) total {
-	key := append(slices.Clip(head), hotparam.Total...)
+	key := append(slices.Clip(head), keytext.Total...)
 	return total{key, hotparam.Hash(key)}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hexdigit"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // Encoding is how a key's canonical text is written inside a StatsD line. Both
@@ -159,13 +159,13 @@ func (e Encoding) measure(text []byte, room int) (end, size int) {
 	return end, size
 }
 
-// Fit shortens a text whose encoding would pass the limit by [hotparam.CutAt], so
+// Fit shortens a text whose encoding would pass the limit by [keytext.CutAt], so
 // that it keeps its identity. A
 // text that fits is returned as it is, so Fit(Fit(x)) = Fit(x). Counting and
 // looking up must use the same fitted text. The text is changed in place.
 func (e Encoding) Fit(text []byte) []byte {
 	keeps, _ := e.table()
-	room := e.Limit() - hotparam.CutSuffix
+	room := e.Limit() - keytext.CutSuffix
 	if !keeps['~'] {
 		room -= 2
 	}
@@ -173,5 +173,5 @@ func (e Encoding) Fit(text []byte) []byte {
 	if size <= e.Limit() {
 		return text
 	}
-	return hotparam.CutAt(text, end)
+	return keytext.CutAt(text, end)
 }

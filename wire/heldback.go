@@ -17,7 +17,7 @@ const heldMarker = ".hot_held."
 // hides none of it. The bytes of a parsed one are views into the line.
 type HeldBack struct {
 	Prefix []byte
-	Group  []byte // encoded; as [hotparam.AppendGroup] or [hotparam.AppendAgain] has it
+	Group  []byte // encoded; as [keytext.AppendGroup] or [keytext.AppendAgain] has it
 	N      int64
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -77,7 +78,7 @@ func TestLongKeysOfOtherProgramsAreCut(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		for _, value := range []string{strings.Repeat("x", 700), strings.Repeat("ü", 30), strings.Repeat("%", 150), strings.Repeat("a.", 120)} {
 			full := []byte(hotparam.Text("GET /s", hotparam.Param{Name: "b", Value: "1"}, hotparam.Param{Name: "q", Value: value}))
-			want := string(e.Fit(hotparam.Cut(slices.Clone(full), hotparam.MaxText)))
+			want := string(e.Fit(keytext.Cut(slices.Clone(full), hotparam.MaxText)))
 			d := NewDecoder(decoderRules(), e)
 			var got heard
 			encoded := func(text string) string { return string(e.Append(nil, []byte(text))) }

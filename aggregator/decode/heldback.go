@@ -10,7 +10,7 @@ import (
 // back by their sender: when they come they are in the group's total already.
 type HeldBack struct {
 	Rule  int
-	Group []byte // as [hotparam.AppendGroup], [hotparam.AppendAgain] or [wire.Rest] have it
+	Group []byte // as [keytext.AppendGroup], [keytext.AppendAgain] or [wire.Rest] have it
 	N     int64
 	When  time.Time
 }

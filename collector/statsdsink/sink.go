@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -39,7 +40,7 @@ type sinkRule struct {
 // sends reports whether a count is sent: it is a key's, or our own listener reads the
 // lines. Another one would make a series of it.
 func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
-	return s.packers[0].meta && s.encoding != wire.Strict || !hotparam.IsAgain(c.Text) && !(r.overlaps && hotparam.IsTotal(c.Text))
+	return s.packers[0].meta && s.encoding != wire.Strict || !keytext.IsAgain(c.Text) && !(r.overlaps && keytext.IsTotal(c.Text))
 }
 
 // New returns a sink. Addresses are dialled at the first send, and again after

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -220,7 +221,7 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 // more calls f with the key of what is beyond a request's keys, if there is more.
 func (k *keys) more(more bool, head int, f func(key []byte)) {
 	if more {
-		k.text = hotparam.AppendMore(k.text[:head])
+		k.text = keytext.AppendMore(k.text[:head])
 		f(fit(k.text))
 	}
 }
@@ -228,7 +229,7 @@ func (k *keys) more(more bool, head int, f func(key []byte)) {
 // fit shortens a key as the guard and its sink do.
 func fit(text []byte) []byte {
 	if len(text) > hotparam.MaxText {
-		text = hotparam.Cut(text, hotparam.MaxText)
+		text = keytext.Cut(text, hotparam.MaxText)
 	}
 	return wire.Plain.Fit(text)
 }

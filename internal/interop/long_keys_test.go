@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -23,7 +24,7 @@ func TestLongKeys(t *testing.T) {
 			}
 			cut := 0
 			for i, key := range keys {
-				text := e.Fit(hotparam.Cut([]byte(key), hotparam.MaxText))
+				text := e.Fit(keytext.Cut([]byte(key), hotparam.MaxText))
 				if want := string(e.Append(nil, text)); names[i] != want {
 					t.Errorf("%s is %q, want %q", key, names[i], want)
 				}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // A program can make the keys of a request that repeats parameters as the middleware
@@ -33,7 +34,7 @@ func TestSeveralValues(t *testing.T) {
 		}
 		if pairs.More {
 			more++
-			want = append(want, "GET%20/search?"+string(hotparam.AppendMore(nil)))
+			want = append(want, "GET%20/search?"+string(keytext.AppendMore(nil)))
 		}
 		if len(want) > 1 {
 			several++

@@ -6,6 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // Event tells that a key became hot or cooled; or, to OnRelisted, how a hot key is
@@ -40,7 +41,7 @@ func (r *replay) Close() error { return nil }
 
 // Count takes a count from the decoder.
 func (r *replay) Count(c decode.Count) {
-	if hotparam.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && hotparam.IsTotal(c.Text) {
+	if keytext.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && keytext.IsTotal(c.Text) {
 		r.detector.Count(c) // it is no key
 		return
 	}

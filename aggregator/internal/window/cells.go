@@ -1,8 +1,9 @@
 package window
 
 import (
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"math"
+
+	"github.com/hotparam/hotparam/internal/floor"
 )
 
 // cells hold what was counted of keys that have no entry: all keys of one cell
@@ -49,7 +50,7 @@ func newCells(panes, ring, budget int64) cells {
 
 // spans are the first and the last span of some panes that end with a pane.
 func (c *cells) spans(end, panes int64) (from, to int64) {
-	return max(0, ring.FloorDiv(end-panes+1, c.span)-c.base), ring.FloorDiv(end, c.span) - c.base
+	return max(0, floor.Div(end-panes+1, c.span)-c.base), floor.Div(end, c.span) - c.base
 }
 
 func (c *cells) of(hash uint64) *cell {
@@ -61,7 +62,7 @@ func (c *cells) reset() { c.all = nil }
 
 // add adds n to the cell of a hash; false if the cell cannot hold so much.
 func (c *cells) add(hash uint64, pane, n int64) bool {
-	span := ring.FloorDiv(pane, c.span) - c.base
+	span := floor.Div(pane, c.span) - c.base
 	if c.all == nil {
 		c.all = make([]cell, c.most)
 		c.base += span - 3*cellSpans

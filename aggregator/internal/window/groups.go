@@ -7,6 +7,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -88,10 +89,10 @@ func (g *Groups) addTo(of *group, pane, n int64) {
 
 // of is the group of a key; nil if it has none, which create may help.
 func (g *Groups) of(text []byte, create bool) *group {
-	if hotparam.IsCut(text) {
+	if keytext.IsCut(text) {
 		return nil
 	}
-	g.name = hotparam.AppendGroup(g.name[:0], text, g.paramsOnly)
+	g.name = keytext.AppendGroup(g.name[:0], text, g.paramsOnly)
 	return g.named(create)
 }
 
@@ -118,11 +119,11 @@ func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 }
 
 // TakeOff takes n off the total of a group, whose keys had so many counts too much by a
-// name of [hotparam.AppendAgain], which comes with the same flush. A group that has no
+// name of [keytext.AppendAgain], which comes with the same flush. A group that has no
 // room for that keeps too high a total.
 func (g *Groups) TakeOff(name []byte, pane, n int64) {
 	var ok bool
-	if g.name, ok = hotparam.CutAgain(g.name[:0], name); !ok {
+	if g.name, ok = keytext.CutAgain(g.name[:0], name); !ok {
 		return
 	}
 	if g.all.again.IsZero() {
@@ -169,7 +170,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	hidden := w.hidden.Sum(last, panes)
 	known := true
 	switch {
-	case hotparam.IsMore(text):
+	case keytext.IsMore(text):
 		most = g.onRoute(text, last, panes)
 	case of != nil:
 		most = of.Sum(last, panes)
@@ -192,9 +193,9 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 }
 
 // onRoute is the total of the other groups on the route of a key of
-// [hotparam.AppendMore].
+// [keytext.AppendMore].
 func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
-	route := bytes.TrimSuffix(text, hotparam.AppendMore(nil))
+	route := bytes.TrimSuffix(text, keytext.AppendMore(nil))
 	for name, of := range g.byName {
 		if strings.HasPrefix(name, string(route)) && name != string(text) {
 			sum += of.Sum(last, panes)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/floor"
 )
 
 // History is what keys counted in the windows before the present one, in panes
@@ -70,14 +70,14 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	}
 	windows = hotparam.Fraction{Num: to - from + 1, Den: h.of}
 	hash := w.Hash(i)
-	first, end := ring.FloorDiv(from, h.per), ring.FloorDiv(to, h.per)
+	first, end := floor.Div(from, h.per), floor.Div(to, h.per)
 	// For low, only what lies between the two ends for certain.
-	if inner, outer := -ring.FloorDiv(-from, h.per), ring.FloorDiv(to+1, h.per)-1; outer >= inner {
+	if inner, outer := -floor.Div(-from, h.per), floor.Div(to+1, h.per)-1; outer >= inner {
 		low, _ = h.Span(hash, text, outer, outer-inner+1)
 	}
 	_, most := h.Span(hash, text, end, end-first+1)
 	if over && h.Longest && h.held > 0 && most != hotparam.Unknown {
-		early := ring.FloorDiv(from-h.straddle(), h.per)
+		early := floor.Div(from-h.straddle(), h.per)
 		if _, all := h.Span(hash, text, end, end-early+1); all != hotparam.Unknown {
 			most = min(most, all-h.held)
 		}

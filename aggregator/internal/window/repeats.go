@@ -3,12 +3,13 @@ package window
 import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // Repeats are, by group, the requests that keys of overlapping rules count once too
 // often when their counts are added up. Keys of one group have the same names, so a
 // request counts for one of them, unless it repeats a parameter: "q=1&q=2" is a request
-// of two. Instances count those beyond the first ([hotparam.AppendAgain]).
+// of two. Instances count those beyond the first ([keytext.AppendAgain]).
 type Repeats struct {
 	panes   int64
 	max     int
@@ -32,9 +33,9 @@ func (r *Repeats) Restart() *Repeats {
 // Used returns how many bytes the repeats hold.
 func (r *Repeats) Used() int64 { return int64(len(r.byGroup)) * (repeatSize + 8*r.panes) }
 
-// Add counts n under a name of [hotparam.AppendAgain].
+// Add counts n under a name of [keytext.AppendAgain].
 func (r *Repeats) Add(name []byte, pane, n int64) {
-	group, ok := hotparam.CutAgain(nil, name)
+	group, ok := keytext.CutAgain(nil, name)
 	if !ok {
 		return
 	}

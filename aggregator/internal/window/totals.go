@@ -5,11 +5,12 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // Totals are the requests of each route, whatever their parameters, that keys of
 // which a request makes several are parts of. Instances count them
-// ([hotparam.Total]), so they cost the ingest a line a route and flush. A route
+// ([keytext.Total]), so they cost the ingest a line a route and flush. A route
 // that has no room, or of which instances of earlier versions count no total, has
 // none, and what part of it a key is cannot be told.
 type Totals struct {
@@ -42,7 +43,7 @@ func (t *Totals) Used() int64 { return int64(len(t.byRoute)) * (totalSize + 8*t.
 
 // Add counts n of the total with this text.
 func (t *Totals) Add(text []byte, pane, n int64) {
-	route := text[:len(text)-len(hotparam.Total)]
+	route := text[:len(text)-len(keytext.Total)]
 	of := t.byRoute[string(route)]
 	if of == nil {
 		if len(t.byRoute) >= t.max {

@@ -1,6 +1,9 @@
-package hotparam
+package keytext
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Reserved texts stand where a key's parameters would. No request can spell them: each
 // of its parameters has a "=" before the next "&".
@@ -10,18 +13,22 @@ const (
 )
 
 // AppendMore appends what stands for the parameters of the key that counts requests
-// with more than [MaxKeys] keys of a rule: "GET /search?~more". Each of them counts
+// with more keys of a rule than a request may have: "GET /search?~more". Each of them counts
 // once, for all keys that it has beyond. It becomes hot, and is limited, like any other.
 func AppendMore(dst []byte) []byte { return append(dst, more...) }
 
 // IsMore reports whether a key's text is that of [AppendMore].
 func IsMore(text []byte) bool { return string(text[paramsStart(text):]) == more }
 
+// IsReserved reports whether params stand for no parameters of a request, as AppendMore
+// and AppendAgain write them.
+func IsReserved(params string) bool { return params == more || strings.HasPrefix(params, again) }
+
 // A key's group is its route and the names of its parameters, "GET /search?page&q".
 // The share of a key is its part of the requests of its group. A request that has
 // several keys of one group is one request: what it counts beyond the first is counted
 // once more under the name of [AppendAgain], and taken off the group's total. The same is
-// counted for rules with [Rule.Overlaps], whose keys are added up as well.
+// counted for rules of which a request has overlapping keys, whose keys are added up as well.
 
 // AppendGroup appends the group of a key with this text; paramsOnly is that of its rule.
 func AppendGroup(dst, text []byte, paramsOnly bool) []byte {
