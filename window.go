@@ -36,23 +36,3 @@ func (w Window) Index(t time.Time) int64 { return floor.Div(t.UnixNano(), int64(
 
 // Start returns the first instant of pane i.
 func (w Window) Start(i int64) time.Time { return time.Unix(0, i*int64(w.Pane)) }
-
-// NextCut is the first instant after t at which a flush must be cut so that no
-// count straddles two panes: the next multiple of [FlushEvery] or of a pane of
-// one of the windows, whichever comes first.
-func NextCut(t time.Time, windows []Window) time.Time {
-	cut := after(t, FlushEvery)
-	for _, w := range windows {
-		if w.Pane%FlushEvery != 0 {
-			if c := after(t, w.Pane); c.Before(cut) {
-				cut = c
-			}
-		}
-	}
-	return cut
-}
-
-func after(t time.Time, step time.Duration) time.Time {
-	n := floor.Div(t.UnixNano(), int64(step)) + 1
-	return t.Add(time.Duration(n*int64(step) - t.UnixNano())) // keeps t's monotonic reading
-}

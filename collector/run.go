@@ -17,7 +17,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	start := time.Now()
 	c.begin(start, start)
 	c.send(ctx, 0) // says that the instance lives, and lets a sink connect before counts come
-	cut := hotparam.NextCut(start, c.windows)
+	cut := nextCut(start, c.windows)
 	c.budget.begin(c.share(cut.Sub(start)))
 	timer, fast := time.NewTimer(time.Until(cut)), time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -54,7 +54,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.flush(ctx, c.budget.lines, now.Add(hotparam.FlushEvery).Sub(instant(c.lastSend)) > BeatEvery)
 		c.sendOrigins(ctx)
 		start = now // not cut: the timer may have been late
-		next := hotparam.NextCut(time.Now(), c.windows)
+		next := nextCut(time.Now(), c.windows)
 		c.budget.begin(c.share(next.Sub(cut)))
 		cut = next
 		timer.Reset(time.Until(cut))

@@ -1,0 +1,29 @@
+package collector
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/floor"
+)
+
+// nextCut returns the first instant after t at which a flush must be cut so that no
+// count straddles two panes: the next multiple of [hotparam.FlushEvery] or of a pane of
+// one of the windows, whichever comes first.
+func nextCut(t time.Time, windows []hotparam.Window) time.Time {
+	cut := multipleAfter(t, hotparam.FlushEvery)
+	for _, w := range windows {
+		if w.Pane%hotparam.FlushEvery != 0 {
+			if c := multipleAfter(t, w.Pane); c.Before(cut) {
+				cut = c
+			}
+		}
+	}
+	return cut
+}
+
+// multipleAfter returns the first multiple of step, from the Unix epoch, after t.
+func multipleAfter(t time.Time, step time.Duration) time.Time {
+	n := floor.Div(t.UnixNano(), int64(step)) + 1
+	return t.Add(time.Duration(n*int64(step) - t.UnixNano())) // keeps t's monotonic reading
+}

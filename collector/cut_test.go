@@ -1,0 +1,65 @@
+package collector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"pgregory.net/rapid"
+)
+
+func anyWindow() *rapid.Generator[time.Duration] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}),
+		rapid.Map(rapid.Int64Range(int64(hotparam.MinWindow), int64(hotparam.MaxWindow)), func(d int64) time.Duration { return time.Duration(d) }),
+	)
+}
+
+// anyTime is within a hundred years of 1970, often at the edge of a pane.
+func anyTime(w hotparam.Window) *rapid.Generator[time.Time] {
+	const century = 100 * 365 * 24 * int64(time.Hour)
+	edge := rapid.Custom(func(t *rapid.T) time.Time {
+		most := century / int64(w.Pane)
+		return w.Start(rapid.Int64Range(-most, most).Draw(t, "pane")).Add(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "off")))
+	})
+	free := rapid.Map(rapid.Int64Range(-century, century), func(ns int64) time.Time { return time.Unix(0, ns) })
+	return rapid.OneOf(edge, free)
+}
+
+// The next cut is later than t, at a multiple of 100 ms or a pane's start, and
+// nothing to be cut lies between.
+func TestNextCutIsTheFirstEdgeAfterATime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		windows := []hotparam.Window{hotparam.NewWindow(hotparam.MinWindow)}
+		for _, d := range rapid.SliceOfN(anyWindow(), 0, 4).Draw(t, "windows") {
+			windows = append(windows, hotparam.NewWindow(d))
+		}
+		at := anyTime(windows[len(windows)-1]).Draw(t, "t")
+		cut := nextCut(at, windows[1:])
+		if !cut.After(at) {
+			t.Fatalf("the cut after %v is %v", at, cut)
+		}
+		edge := false
+		for _, w := range windows {
+			edge = edge || w.Start(w.Index(cut)).Equal(cut)
+			if first := w.Start(w.Index(at) + 1); first.Before(cut) {
+				t.Fatalf("between %v and the cut at %v a pane of %v begins at %v", at, cut, w.Pane, first)
+			}
+		}
+		if !edge {
+			t.Fatalf("nothing begins at the cut at %v", cut)
+		}
+	})
+}
+
+// The cut can be waited for by the monotonic clock.
+func TestNextCutKeepsTheMonotonicReading(t *testing.T) {
+	now := time.Now()
+	cut := nextCut(now, nil)
+	if cut.Round(0) == cut { // == tells them apart
+		t.Error("the monotonic reading is gone")
+	}
+	if wait := cut.Sub(now); wait <= 0 || wait > hotparam.FlushEvery {
+		t.Errorf("the next cut is in %v", wait)
+	}
+}
