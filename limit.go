@@ -27,10 +27,10 @@ type Limit struct {
 	Serve *Answer
 }
 
-// Told returns the terms of the limit that are published with a hot key. A nil limit,
+// Published returns the terms of the limit that are published with a hot key. A nil limit,
 // and one without bounds, only watches. Rate and burst are zero where the limit is of
 // concurrency alone.
-func (l *Limit) Told() (Rate, int64, Mode) {
+func (l *Limit) Published() (Rate, int64, Mode) {
 	switch {
 	case l == nil, l.Burst == Unlimited && l.Concurrency == 0:
 		return Rate{}, 0, ModeWatch

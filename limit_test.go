@@ -119,7 +119,7 @@ func TestQuotaValidateDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestLimitTold(t *testing.T) {
+func TestLimitPublished(t *testing.T) {
 	type told struct {
 		rate  Rate
 		burst int64
@@ -136,9 +136,9 @@ func TestLimitTold(t *testing.T) {
 		{&Limit{Concurrency: 3, Mode: ModeWait}, told{mode: ModeWait}},
 		{&Limit{Quota: Quota{Rate: five, Burst: 9}, Mode: ModeServe}, told{five, 9, ModeServe}},
 	} {
-		rate, burst, mode := c.limit.Told()
+		rate, burst, mode := c.limit.Published()
 		if got := (told{rate, burst, mode}); got != c.want {
-			t.Errorf("%+v is told as %+v, want %+v", c.limit, got, c.want)
+			t.Errorf("%+v is published as %+v, want %+v", c.limit, got, c.want)
 		}
 	}
 }

@@ -47,6 +47,6 @@ func (r *ruleWatch) newHot(w *watched) hotparam.Hot {
 	if w.exception != nil && w.exception.Limit != nil {
 		limit = w.exception.Limit
 	}
-	h.Limit, h.Burst, h.Mode = limit.Told()
+	h.Limit, h.Burst, h.Mode = limit.Published()
 	return h
 }

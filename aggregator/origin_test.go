@@ -29,7 +29,7 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 		feed.End(now, now, false)
 	}
 	origin := func(text string, kind wire.OriginKind, name string, n int64) string {
-		return string(wire.AppendOrigin(nil, wire.Plain, prefix, []byte(text), wire.Origin{Kind: kind, Name: []byte(name), N: n}))
+		return string(wire.AppendOrigin(nil, wire.Plain, prefix, []byte(text), wire.OriginLine{Kind: kind, Name: []byte(name), N: n}))
 	}
 	packet(noon, prefix+".hot_param.q=a%2Eb:50|c\n"+prefix+".hot_param.cold:5|c")
 	packet(noon.Add(time.Second/2),

@@ -186,7 +186,7 @@ func (l *localDetector) report(c *Collector, x *localKey, hot bool) {
 		Since: instant(x.since),
 		Local: true,
 	}
-	h.Limit, h.Burst, h.Mode = p.limit.Told()
+	h.Limit, h.Burst, h.Mode = p.limit.Published()
 	if !hot {
 		h.Until = instant(c.now)
 	}

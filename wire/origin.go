@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// OriginKind is what an [Origin] names.
+// OriginKind is what an [OriginLine] names.
 type OriginKind byte
 
 // Kinds of origin.
@@ -20,9 +20,9 @@ const originMarker = ".hot_origin."
 // MaxOrigin is the longest name of an origin, in bytes; a longer one is cut.
 const MaxOrigin = 128
 
-// Origin says that about N of a key's counts have the same route or caller. It
+// OriginLine says that about N of a key's counts have the same route or caller. It
 // is told of hot keys alone. The bytes of a parsed one are views into the line.
-type Origin struct {
+type OriginLine struct {
 	Prefix []byte
 	Key    []byte // encoded
 	Kind   OriginKind
@@ -36,7 +36,7 @@ type Origin struct {
 //	shop.search.hot_origin.GET%20/search?q=phone:12|c|#c:10%2E0%2E0%2E7
 //
 // Its name has another marker than a count's, so nobody takes it for one.
-func AppendOrigin(dst []byte, e Encoding, prefix string, text []byte, o Origin) []byte {
+func AppendOrigin(dst []byte, e Encoding, prefix string, text []byte, o OriginLine) []byte {
 	dst = append(append(dst, prefix...), originMarker...)
 	dst = e.Append(dst, text)
 	dst = strconv.AppendInt(append(dst, ':'), o.N, 10)
@@ -49,20 +49,20 @@ func AppendOrigin(dst []byte, e Encoding, prefix string, text []byte, o Origin) 
 func IsOrigin(line []byte) bool { return bytes.Contains(line, []byte(originMarker)) }
 
 // ParseOrigin reads an origin line. The name is still encoded, by [Plain].
-func ParseOrigin(line []byte) (Origin, error) {
+func ParseOrigin(line []byte) (OriginLine, error) {
 	prefix, rest, found := bytes.Cut(line, []byte(originMarker))
 	if !found {
-		return Origin{}, ErrForeign
+		return OriginLine{}, ErrForeign
 	}
 	key, rest, _ := bytes.Cut(rest, []byte{':'})
 	value, tag, found := bytes.Cut(rest, []byte("|c|#"))
 	n, ok := digits(value)
 	if !found || !ok || n > MaxCount || len(prefix) == 0 || len(key) == 0 || len(tag) < 3 || len(tag) > 2+3*MaxOrigin || tag[1] != ':' {
-		return Origin{}, ErrMalformed
+		return OriginLine{}, ErrMalformed
 	}
 	kind := OriginKind(tag[0])
 	if kind != Route && kind != Caller {
-		return Origin{}, ErrMalformed
+		return OriginLine{}, ErrMalformed
 	}
-	return Origin{Prefix: prefix, Key: key, Kind: kind, Name: tag[2:], N: n}, nil
+	return OriginLine{Prefix: prefix, Key: key, Kind: kind, Name: tag[2:], N: n}, nil
 }

@@ -12,7 +12,7 @@ import (
 
 func TestOriginGolden(t *testing.T) {
 	const want = "shop.search.hot_origin.GET%20/search?q=phone:12|c|#c:10%2E0%2E0%2E7"
-	line := wire.AppendOrigin(nil, wire.Plain, "shop.search", []byte("GET /search?q=phone"), wire.Origin{Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 12})
+	line := wire.AppendOrigin(nil, wire.Plain, "shop.search", []byte("GET /search?q=phone"), wire.OriginLine{Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 12})
 	if string(line) != want {
 		t.Errorf("the line is %q, want %q", line, want)
 	}
@@ -24,7 +24,7 @@ func TestOriginGolden(t *testing.T) {
 func TestOriginRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.Byte(), 1, 60).Draw(t, "text")
-		want := wire.Origin{
+		want := wire.OriginLine{
 			Kind: rapid.SampledFrom([]wire.OriginKind{wire.Route, wire.Caller}).Draw(t, "kind"),
 			Name: rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "name"),
 			N:    rapid.Int64Range(0, wire.MaxCount).Draw(t, "n"),

@@ -151,7 +151,7 @@ func (p *packer) addOrigin(o *collector.KeyOrigin) {
 		return // its counts tell of that
 	}
 	at := p.partitionOf(rule, p.encoding.Append(p.line[:0], o.Text))
-	p.line = wire.AppendOrigin(p.line[:0], p.encoding, rule.prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
+	p.line = wire.AppendOrigin(p.line[:0], p.encoding, rule.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
 	p.addLine(at, p.flush.Start.UnixNano(), 0, 0)
 }
 

@@ -193,7 +193,7 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 		}
 		s.name = s.encoding.Append(s.name[:0], o.Text)
 		p := s.packerOf(r, s.name)
-		s.name = wire.AppendOrigin(s.name[:0], s.encoding, r.prefix, o.Text, wire.Origin{Kind: o.Kind, Name: o.Name, N: o.N})
+		s.name = wire.AppendOrigin(s.name[:0], s.encoding, r.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
 		p.prepareLine(&collector.Count{})
 		_, _ = p.Send(s.name) // it keeps what goes wrong to itself
 	}
