@@ -62,8 +62,11 @@ func (e *FieldError) Error() string {
 	return e.rule + message
 }
 
+// finding is a FieldError that is still written, and so not yet an error.
+type finding FieldError
+
 // needs returns e with the paths of fields that it depends on.
-func (e *FieldError) needs(fields ...string) *FieldError {
+func (e *finding) needs(fields ...string) *finding {
 	e.Needs = append(e.Needs, fields...)
 	return e
 }
@@ -98,14 +101,14 @@ func (all FieldErrors) err() error {
 }
 
 // add appends "FIELD VALUE: reason", or "FIELD: reason" where value is empty.
-func (all *FieldErrors) add(field, value, hint, format string, args ...any) *FieldError {
+func (all *FieldErrors) add(field, value, hint, format string, args ...any) *finding {
 	e := &FieldError{Field: field, Value: value, Hint: hint, Reason: fmt.Sprintf(format, args...)}
 	*all = append(*all, e)
-	return e
+	return (*finding)(e)
 }
 
 // addSentence appends a message that stands without the field's name.
-func (all *FieldErrors) addSentence(field, hint, format string, args ...any) *FieldError {
+func (all *FieldErrors) addSentence(field, hint, format string, args ...any) *finding {
 	e := all.add(field, "", hint, format, args...)
 	e.sentence = true
 	return e

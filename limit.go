@@ -165,7 +165,7 @@ func (l *Limit) validateTogether(bad *FieldErrors) {
 // it has been served.
 func (l *Limit) validateCost(bad *FieldErrors, unit Unit) {
 	const requests = "goes with count: requests; what a request costs is known when it is done"
-	var e *FieldError
+	var e *finding
 	switch {
 	case unit == Requests, unit > Units: // the latter is reported of the rule
 		return

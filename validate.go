@@ -98,7 +98,7 @@ func (r *Rule) validate(secrets *Secrets) (bad FieldErrors) {
 func (r *Rule) validateEffect(bad *FieldErrors) {
 	limits := r.Limit != nil || slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Limit != nil })
 	blocks := slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Action == Block })
-	var e *FieldError
+	var e *finding
 	switch {
 	case len(r.Hot) > 0 || limits:
 		return

@@ -43,7 +43,7 @@ func (r *Rule) validateBy(bad *FieldErrors, secrets *Secrets) {
 
 // addSecret reports a parameter that never leaves the process, and so makes no key that
 // is counted.
-func addSecret(bad *FieldErrors, field string, p Param) *FieldError {
+func addSecret(bad *FieldErrors, field string, p Param) *finding {
 	return bad.add(field, quoted(p.written()), "if it holds no secret, add its name to secrets.except in the rules file",
 		"the parameter looks secret and never leaves the process, so it can make no key")
 }
@@ -126,7 +126,7 @@ func (x *Exception) validateValues(bad *FieldErrors, r *Rule, secrets *Secrets) 
 			params = append(params, p)
 		}
 	}
-	var e *FieldError
+	var e *finding
 	switch {
 	case r.By.Kind == ByNone:
 		e = bad.add("values", "", fmt.Sprintf("add by: [%s]", x.Values[0].Name), "the rule has no by, so it makes no keys that could have values")
