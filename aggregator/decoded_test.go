@@ -88,6 +88,45 @@ func TestHealedBounds(t *testing.T) {
 	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}, 1300 * time.Millisecond: {2, 7}, 300 * time.Millisecond: {0, 5}})
 }
 
+// Counts of packets that come after all are where the packets say, however long the window
+// has left where they were placed, and whatever part of them was never placed.
+func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
+	text := []byte("k")
+	hash, from, to := hotparam.Hash(text), noon.Add(200*time.Millisecond), noon.Add(9900*time.Millisecond)
+	count := func(n int64, when time.Time) decode.Count {
+		return decode.Count{Hash: hash, Text: text, N: n, When: when}
+	}
+	for name, c := range map[string]struct {
+		placed, lacking int64 // before the window has left the place, and behind
+		packets         []int64
+	}{
+		"placed":                      {3, 0, []int64{3}},
+		"lacking":                     {0, 3, []int64{3}},
+		"in two packets":              {3, 0, []int64{1, 2}},
+		"some of both":                {2, 3, []int64{2, 3}},
+		"some of both, the other way": {2, 3, []int64{3, 2}},
+		"all at once":                 {2, 3, []int64{5}},
+	} {
+		d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 1000, time.Second)), Publisher: newRecorder(), Memory: 1 << 20})
+		d.Advance(noon.Add(300 * time.Millisecond))
+		if c.placed > 0 {
+			d.Healed(count(c.placed, from), to)
+		}
+		d.Advance(noon.Add(10 * time.Second))
+		if c.lacking > 0 {
+			d.Healed(count(c.lacking, from), to)
+		}
+		for _, n := range c.packets {
+			d.Moved(count(n, to), from, to)
+		}
+		w := d.rules[0].views[0].Window
+		sum := c.placed + c.lacking
+		if low, high := w.Span(hash, text, w.Index(noon.Add(10*time.Second))-1, int64(w.Panes)); low != sum || high != sum {
+			t.Errorf("%s: the window has %d to %d, want %d", name, low, high, sum)
+		}
+	}
+}
+
 // What is lost of one rule is no bound for the keys of another.
 func TestLossIsOfItsRule(t *testing.T) {
 	rules := testRules(hotRule("a", 100, time.Second), hotRule("b", 100, time.Second))

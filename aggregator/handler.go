@@ -169,28 +169,25 @@ func (d *Detector) Moved(c decode.Count, from, to time.Time) {
 		return
 	}
 	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
-	if d.missing.Unheal(key, from, to, c.N, false) {
-		d.count(&c)
-		return
-	}
-	for _, v := range r.views { // what is in a cell by now stays where it is
-		if !v.Holds(c.Hash, c.Text, v.Index(from), c.N) || v.history != nil && !v.history.Holds(c.Hash, c.Text, v.history.Index(from), c.N) {
-			return
-		}
-	}
-	if !d.missing.Unheal(key, from, to, c.N, true) {
-		return
-	}
+	// Several packets of a gap may have had counts of the key, and not all of these could
+	// be placed: which packet's they were is not known, so those that were not come first.
+	lacking, placed := min(c.N, d.missing.Healed(key, from, to, false)), c
+	placed.N = min(c.N-lacking, d.missing.Healed(key, from, to, true))
 	for _, v := range r.views {
-		v.Take(c.Hash, c.Text, v.Index(from), c.N)
-		if v.history != nil {
-			v.history.Take(c.Hash, c.Text, v.history.Index(from), c.N)
-		}
-		if v.groups != nil {
-			v.groups.Add(c.Text, v.Index(from), -c.N, decode.NotInGroup)
+		if !v.releases(&placed, from) {
+			placed.N = 0 // they are in a cell by now, and stay there
 		}
 	}
-	d.count(&c)
+	if placed.N > 0 {
+		for _, v := range r.views {
+			v.release(&placed, from)
+		}
+	}
+	d.missing.Unheal(key, from, to, lacking, false)
+	d.missing.Unheal(key, from, to, placed.N, true)
+	if c.N = lacking + placed.N; c.N > 0 {
+		d.count(&c)
+	}
 }
 
 // Origin implements [decode.OriginHandler]. What is told of a key that is not hot, no more or

@@ -222,3 +222,28 @@ func (v *view) tidyUp() {
 		v.repeats.Sweep(v.Now())
 	}
 }
+
+// releases reports whether a count that is placed at an instant can be taken from there:
+// from a key's entry, or from no place at all, as the pane is not kept any more.
+func (v *view) releases(c *decode.Count, from time.Time) bool {
+	can := func(w *window.Window) bool {
+		return !w.Keeps(from) || w.Holds(c.Hash, c.Text, w.Index(from), c.N)
+	}
+	return can(v.Window) && (v.history == nil || can(v.history.Window))
+}
+
+// release takes a count from where it is placed. It must follow releases.
+func (v *view) release(c *decode.Count, from time.Time) {
+	take := func(w *window.Window) {
+		if w.Keeps(from) {
+			w.Take(c.Hash, c.Text, w.Index(from), c.N)
+		}
+	}
+	take(v.Window)
+	if v.history != nil {
+		take(v.history.Window)
+	}
+	if v.groups != nil && v.Keeps(from) {
+		v.groups.Add(c.Text, v.Index(from), -c.N, decode.NotInGroup)
+	}
+}

@@ -57,21 +57,38 @@ func (m *Missing) Lack(key MissingKey, since, until time.Time, n int64) {
 	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
 }
 
-// Unheal records that n of the counts between two times have come after all; placed says
-// whether they were counted. It returns false if not so many are known.
-func (m *Missing) Unheal(key MissingKey, from, to time.Time, n int64, placed bool) bool {
+// Healed returns how many counts of a key are known between two times; placed says
+// whether they were counted.
+func (m *Missing) Healed(key MissingKey, from, to time.Time, placed bool) int64 {
+	if h := m.healed(key, from, to, placed); h != nil {
+		return h.n
+	}
+	return 0
+}
+
+// Unheal records that n of the counts that Healed returns have come after all.
+func (m *Missing) Unheal(key MissingKey, from, to time.Time, n int64, placed bool) {
+	h := m.healed(key, from, to, placed)
+	if h == nil || n == 0 {
+		return
+	}
+	if h.n -= n; h.n <= 0 {
+		k := m.keys[key]
+		k.healed = slices.DeleteFunc(k.healed, func(h healedCount) bool { return h.n <= 0 })
+	}
+	m.changes++
+}
+
+func (m *Missing) healed(key MissingKey, from, to time.Time, placed bool) *healedCount {
 	k := m.keys[key]
 	if k == nil {
-		return false
+		return nil
 	}
-	for i := range k.healed {
-		if h := &k.healed[i]; h.from == from.UnixNano() && h.to == to.UnixNano() && h.n >= n && h.placed == placed {
-			if h.n -= n; h.n == 0 {
-				k.healed = slices.Delete(k.healed, i, i+1)
-			}
-			m.changes++
-			return true
-		}
+	at := slices.IndexFunc(k.healed, func(h healedCount) bool {
+		return h.from == from.UnixNano() && h.to == to.UnixNano() && h.placed == placed
+	})
+	if at < 0 {
+		return nil
 	}
-	return false
+	return &k.healed[at]
 }
