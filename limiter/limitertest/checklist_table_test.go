@@ -72,7 +72,7 @@ var checklist = []line{
 	}},
 	{"B9", "regenerating stamina", []string{"examples/stamina TestStaminaComesBack"}},
 
-	{"C1", "requests become counts of their sorted parameters, by StatsD", []string{"internal/e2e TestPlainStatsDLinesMakeAKeyHot", "collector TestStatsDGolden"}},
+	{"C1", "requests become counts of their sorted parameters, by StatsD", []string{"internal/e2e TestPlainStatsDLinesMakeAKeyHot", "collector/statsdsink TestStatsDGolden"}},
 	{"C1 bug", "a parameter that is written twice", []string{". TestTextGolden", "middleware TestRepeatedParameterCountsOnce"}},
 	{"C2", "counts above the threshold reach the middleware, which applies the rule", []string{
 		"internal/e2e TestHotParameterIsLimitedOnAllInstancesAndCools",
