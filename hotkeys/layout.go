@@ -1,7 +1,7 @@
 package hotkeys
 
 // Layout names what a namespace has in Redis. All names share one hash tag, so
-// that one script may touch them all in a cluster. See docs/DESIGN.md for what
+// that one script may touch them all in a cluster. See docs/design/redis.md for what
 // each holds, and package wire for the bytes.
 type Layout struct {
 	Hot       string // ZSET: member "rule key", score requests per second now

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/chaos/oracle"
 )
 
-// writers follows the stream of changes, as docs/DESIGN.md describes it: once an owner's
+// writers follows the stream of changes, as docs/design/redis.md describes it: once an owner's
 // successor has written, nobody writes under an earlier epoch.
 type writers struct {
 	last   string           // id of the last change that was read

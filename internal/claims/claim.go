@@ -1,6 +1,6 @@
 package claims
 
-// Claim is one of those that docs/DESIGN.md makes.
+// Claim is one of those that docs/design/aggregator.md makes.
 type Claim int
 
 // The claims, by what is wrong.

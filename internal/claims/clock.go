@@ -34,7 +34,7 @@ type heard struct {
 }
 
 const (
-	// Told in docs/DESIGN.md: clocks within slack are left alone, a clock's offset is the
+	// Told in docs/design/aggregator.md: clocks within slack are left alone, a clock's offset is the
 	// least delay of forgets, and is known after knownAfter of packets, of which there
 	// have to be some.
 	slack      = 250 * int64(time.Millisecond)

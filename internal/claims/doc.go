@@ -1,5 +1,5 @@
 // Package claims judges the whole pipeline, from the collector's Add to what the
-// detector publishes, by what docs/DESIGN.md claims of its counts:
+// detector publishes, by what docs/design/aggregator.md claims of its counts:
 //
 //	Stream ─► collectors ─► packets ─► network ─► decoder ─► detectors ─► judge
 //	   └─────────────────────────────► reference ───────────────────────────┘

@@ -1,4 +1,4 @@
-// Verifyclaims holds the whole pipeline against what docs/DESIGN.md claims of
+// Verifyclaims holds the whole pipeline against what docs/design/aggregator.md claims of
 // its counts, on generated streams and real traces, over networks that lose,
 // delay and double packets:
 //
