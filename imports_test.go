@@ -35,13 +35,15 @@ var arrows = map[string][]string{
 	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
-	"aggregator/statsdsource":    {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
-	"aggregator/kafkasource":     {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff"},
-	"aggregator/graphitesource":  {"hotparam", "wire", "aggregator", "aggregator/decode"},
-	"limiter/redislimiter":       {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
-	"limiter/internal/breaker":   nil,
-	"limiter/internal/calendar":  {"hotparam"},
-	"middleware":                 {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/keytext"},
+
+	"aggregator/internal/aggregatortest": {"hotparam", "wire"},
+	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
+	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff"},
+	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode"},
+	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
+	"limiter/internal/breaker":           nil,
+	"limiter/internal/calendar":          {"hotparam"},
+	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/keytext"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -57,6 +59,7 @@ var arrows = map[string][]string{
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,
 	"internal/spelling":               nil,
+	"internal/signedpacket":           nil,
 	"internal/termshot":               nil,
 	"internal/overlay":                nil,
 	"internal/mutants":                {"internal/overlay"},
@@ -108,18 +111,20 @@ var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "i
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                            {"internal/testenv", "internal/chaos", "limiter/limitertest"},
-	"pgregory.net/rapid":                 {"limiter/limitertest"},
-	"go.uber.org/goleak":                 {"internal/testenv"},
-	"github.com/testcontainers":          {"internal/testenv"},
-	"github.com/moby":                    {"internal/testenv"},
-	"github.com/docker":                  nil,
-	"github.com/alicebob/miniredis":      {"internal/demo"},
-	"charm.land/bubbletea":               {"cmd/hotparam"},
-	"charm.land/lipgloss":                {"cmd/hotparam"},
-	"github.com/twmb/franz-go/pkg/kfake": {"internal/kafkafake"},
-	module + "/internal/testenv":         {"internal/chaos"},
-	module + "/limiter/limitertest":      nil,
+	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest"},
+	"pgregory.net/rapid":                           {"limiter/limitertest"},
+	"go.uber.org/goleak":                           {"internal/testenv"},
+	"github.com/testcontainers":                    {"internal/testenv"},
+	"github.com/moby":                              {"internal/testenv"},
+	"github.com/docker":                            nil,
+	"github.com/alicebob/miniredis":                {"internal/demo"},
+	"charm.land/bubbletea":                         {"cmd/hotparam"},
+	"charm.land/lipgloss":                          {"cmd/hotparam"},
+	"github.com/twmb/franz-go/pkg/kfake":           {"internal/kafkafake"},
+	module + "/internal/testenv":                   {"internal/chaos"},
+	module + "/limiter/limitertest":                nil,
+	module + "/internal/signedpacket":              nil,
+	module + "/aggregator/internal/aggregatortest": nil,
 }
 
 // mainOnly are import paths that only a main package may import, since they are the

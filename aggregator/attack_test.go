@@ -1,9 +1,6 @@
 package aggregator
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -11,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/signedpacket"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -39,18 +37,6 @@ func underAttack(trust *decode.Trust) *attacked {
 
 var trustKey = []byte("0123456789abcdef0123456789abcdef")
 
-// sign makes a signed packet as docs/PRODUCERS.md says, without our own code.
-func sign(key []byte, fields, lines string) string {
-	meta := fmt.Sprintf("hotparam.meta:1|c|#v:1,%s,m:%04x.", fields, len(lines))
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(meta + lines))
-	packet := meta + hex.EncodeToString(h.Sum(nil))[:32]
-	if lines != "" {
-		packet += "\n" + lines
-	}
-	return packet
-}
-
 // fields are those of an instance's packet that is sent some time after noon.
 func fields(instance string, life, seq int, sent time.Duration) string {
 	at := noon.Add(sent).UnixNano()
@@ -78,7 +64,7 @@ func (a *attacked) packet(from netip.Addr, text string, now time.Time) {
 // honest is a packet of an instance.
 func (a *attacked) honest(lines string, after time.Duration) {
 	a.seq++
-	a.packet(inside, sign(trustKey, fields("api-1", 7, a.seq, after), lines), noon.Add(after))
+	a.packet(inside, signedpacket.Sign(trustKey, fields("api-1", 7, a.seq, after), lines), noon.Add(after))
 }
 
 func (a *attacked) isHot(text string) bool {

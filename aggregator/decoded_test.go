@@ -3,12 +3,12 @@ package aggregator
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -182,18 +182,18 @@ func TestKeysAreHotAtTheSameTimeWhateverTheClocks(t *testing.T) {
 	rules := testRules(hotRule("terms", 45, time.Second))
 	out := newRecorder()
 	d, detector := decode.NewDecoder(rules, wire.Plain), NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: 1 << 20, Parts: 1})
-	var all []*instance
+	var all []*aggregatortest.Instance
 	for name, ahead := range map[string]time.Duration{"right": 0, "slow": -4 * time.Second, "fast": 4 * time.Second, "an hour slow": -time.Hour, "an hour fast": time.Hour} {
-		delay := always(3 * time.Millisecond)
-		all = append(all, &instance{name: "x " + name, clock: always(ahead), delay: delay}, &instance{name: "y " + name, clock: always(0), delay: delay})
+		delay := aggregatortest.Always(3 * time.Millisecond)
+		all = append(all, &aggregatortest.Instance{Name: "x " + name, Clock: aggregatortest.Always(ahead), Delay: delay}, &aggregatortest.Instance{Name: "y " + name, Clock: aggregatortest.Always(0), Delay: delay})
 	}
-	for _, p := range arrivals(40*time.Second, all...) {
+	for _, p := range aggregatortest.Arrivals(40*time.Second, all...) {
 		lines := ""
-		if p.start > 3*time.Second && p.start < 6*time.Second {
-			lines = "shop.terms.hot_param." + p.from.name[:1] + ":1|c"
+		if p.Start > 3*time.Second && p.Start < 6*time.Second {
+			lines = "shop.terms.hot_param." + p.From.Name[:1] + ":1|c"
 		}
-		now := noon.Add(p.at)
-		d.Record(&p.meta, []byte(lines), now, true, detector)
+		now := noon.Add(p.At)
+		d.Record(&p.Meta, []byte(lines), now, true, detector)
 		detector.Advance(now)
 	}
 	since, until := make(map[string]time.Time), make(map[string]time.Time)
@@ -214,52 +214,4 @@ func TestKeysAreHotAtTheSameTimeWhateverTheClocks(t *testing.T) {
 	if off := d.Clocks(noon.Add(40 * time.Second)); len(off) != 4 {
 		t.Errorf("told %v", off)
 	}
-}
-
-// instance is a sender whose clock may be off, and its link to the aggregator.
-type instance struct {
-	name   string
-	clock  func(at time.Duration) time.Duration // how far ahead its clock is, as time goes by
-	delay  func(at time.Duration) time.Duration // how long a packet that is sent then is on its way
-	silent func(at time.Duration) bool
-	plain  bool // its version does not tell when it sends
-}
-
-// stamp is an instant on the instance's clock.
-func (i *instance) stamp(at time.Duration) int64 { return noon.Add(at + i.clock(at)).UnixNano() }
-
-type arrival struct {
-	from  *instance
-	start time.Duration // of its counts
-	at    time.Duration
-	meta  wire.Meta
-}
-
-const flushEvery = 100 * time.Millisecond
-
-// arrivals are the packets that instances send for some time, in the order in which they
-// come.
-func arrivals(lasts time.Duration, all ...*instance) (packets []arrival) {
-	for _, i := range all {
-		seq, before := uint64(0), i.stamp(-flushEvery)
-		for at := flushEvery; at < lasts; at += flushEvery {
-			if i.silent != nil && i.silent(at) {
-				continue
-			}
-			seq++
-			m := wire.Meta{Instance: []byte(i.name), Incarnation: 1, Seq: seq, Start: i.stamp(at - flushEvery), Sent: i.stamp(at), Held: 1}
-			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
-			before = m.Start
-			if i.plain {
-				m.Sent = 0
-			}
-			packets = append(packets, arrival{i, at - flushEvery, at + i.delay(at), m})
-		}
-	}
-	slices.SortStableFunc(packets, func(a, b arrival) int { return int(a.at - b.at) })
-	return packets
-}
-
-func always(d time.Duration) func(time.Duration) time.Duration {
-	return func(time.Duration) time.Duration { return d }
 }

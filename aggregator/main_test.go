@@ -4,11 +4,11 @@ import (
 	"hash/fnv"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,34 +18,6 @@ func testHash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))
 	return h.Sum64() * 0x9e3779b97f4a7c15
-}
-
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-
-// hotRule is a rule that finds hot keys: threshold n in a window of per.
-func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
-	route, err := hotparam.ParseRoute("*")
-	if err != nil {
-		panic(err)
-	}
-	return hotparam.Rule{
-		ID:    id,
-		Match: hotparam.Match{Route: route},
-		By:    hotparam.By{Kind: hotparam.ByAll},
-		Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})},
-	}
-}
-
-func testRules(rules ...hotparam.Rule) *hotparam.Rules {
-	return &hotparam.Rules{Namespace: "shop", Rules: rules}
-}
-
-func decoderRules() *hotparam.Rules {
-	custom := hotRule("custom", 1, time.Second)
-	custom.Prefix = "web.front"
-	limit := hotRule("limit-only", 1, time.Second)
-	limit.Hot, limit.Limit = nil, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit}
-	return testRules(hotRule("terms", 1, time.Second), limit, custom)
 }
 
 // recorder is a Publisher that keeps what it is given.
@@ -110,3 +82,10 @@ func (r *recorder) Suspects(_ int, suspects []hotparam.Hot) {
 	defer r.mu.Unlock()
 	r.suspects = suspects
 }
+
+var (
+	hotRule      = aggregatortest.HotRule
+	testRules    = aggregatortest.Rules
+	decoderRules = aggregatortest.DecoderRules
+	noon         = aggregatortest.Noon
+)

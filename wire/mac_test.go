@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hotparam/hotparam/internal/signedpacket"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,19 +19,6 @@ var (
 	macKey   = []byte("0123456789abcdef0123456789abcdef")
 	otherKey = []byte("fedcba9876543210fedcba9876543210")
 )
-
-// signed makes a signed packet as a producer in another language would: it shares no code
-// with the product.
-func signed(key []byte, fields, lines string) string {
-	meta := fmt.Sprintf("hotparam.meta:1|c|#v:1,%s,m:%04x.", fields, len(lines))
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(meta + lines))
-	packet := meta + hex.EncodeToString(h.Sum(nil))[:32]
-	if lines != "" {
-		packet += "\n" + lines
-	}
-	return packet
-}
 
 const macFields = "i:a,e:ff,s:2,t:3,h:4,u:5,w:6"
 
@@ -43,7 +31,7 @@ func TestSignIsAsDocumented(t *testing.T) {
 		}
 		m := wire.NewMAC(macKey, otherKey)
 		m.Sign(packet, len(meta))
-		if want := signed(macKey, macFields, lines); string(packet) != want {
+		if want := signedpacket.Sign(macKey, macFields, lines); string(packet) != want {
 			t.Errorf("got  %q\nwant %q", packet, want)
 		}
 		if len(meta) != len("hotparam.meta:1|c|#v:1,"+macFields)+wire.MACField {
@@ -72,14 +60,14 @@ func TestSignVector(t *testing.T) {
 
 func TestVerify(t *testing.T) {
 	const lines = "shop.terms.hot_param.q=1:2|c\nshop.terms.hot_param.q=2:3|c"
-	good := signed(macKey, macFields, lines)
+	good := signedpacket.Sign(macKey, macFields, lines)
 	for _, test := range []struct {
 		name, packet string
 		want         error
 	}{
 		{"good", good, nil},
-		{"by the second key", signed(otherKey, macFields, lines), nil},
-		{"by another key", signed([]byte(strings.Repeat("k", 32)), macFields, lines), wire.ErrMAC},
+		{"by the second key", signedpacket.Sign(otherKey, macFields, lines), nil},
+		{"by another key", signedpacket.Sign([]byte(strings.Repeat("k", 32)), macFields, lines), wire.ErrMAC},
 		{"no meta line", lines, wire.ErrUnsigned},
 		{"no field", "hotparam.meta:1|c|#v:1," + macFields + "\n" + lines, wire.ErrUnsigned},
 		{"nothing", "", wire.ErrUnsigned},
@@ -98,7 +86,7 @@ func TestVerify(t *testing.T) {
 // Whatever bit is turned over, the packet is refused; a MAC of which only a part is right
 // is wrong.
 func TestNoBitCanBeTurnedOver(t *testing.T) {
-	packet := []byte(signed(macKey, macFields, "shop.terms.hot_param.q=1:2|c\nshop.terms.hot_param.q=2:3|c"))
+	packet := []byte(signedpacket.Sign(macKey, macFields, "shop.terms.hot_param.q=1:2|c\nshop.terms.hot_param.q=2:3|c"))
 	m := wire.NewMAC(macKey)
 	for i := range packet {
 		for bit := range 8 {
@@ -112,8 +100,8 @@ func TestNoBitCanBeTurnedOver(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	f.Add([]byte(signed(macKey, macFields, "shop.terms.hot_param.q=1:2|c")))
-	f.Add([]byte(signed(macKey, macFields, "")))
+	f.Add([]byte(signedpacket.Sign(macKey, macFields, "shop.terms.hot_param.q=1:2|c")))
+	f.Add([]byte(signedpacket.Sign(macKey, macFields, "")))
 	f.Add([]byte("hotparam.meta:1|c|#v:1,m:ffff.00000000000000000000000000000000\n"))
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		m := wire.NewMAC(macKey)
@@ -122,7 +110,7 @@ func FuzzVerify(f *testing.F) {
 			meta, lines, _ := bytes.Cut(packet, []byte{'\n'})
 			lines = bytes.TrimSuffix(lines, []byte{'\n'})
 			const head = "hotparam.meta:1|c|#v:1,"
-			if !bytes.HasPrefix(meta, []byte(head)) || signed(macKey, string(meta[len(head):len(meta)-wire.MACField]), string(lines)) != strings.TrimSuffix(string(packet), "\n") {
+			if !bytes.HasPrefix(meta, []byte(head)) || signedpacket.Sign(macKey, string(meta[len(head):len(meta)-wire.MACField]), string(lines)) != strings.TrimSuffix(string(packet), "\n") {
 				t.Errorf("%q is verified", packet)
 			}
 		}
@@ -174,7 +162,7 @@ func TestRecordMAC(t *testing.T) {
 
 func TestMACDoesNotAllocate(t *testing.T) {
 	m := wire.NewMAC(macKey, otherKey)
-	packet := []byte(signed(otherKey, macFields, strings.Repeat("shop.terms.hot_param.q=1:2|c\n", 40)+"x"))
+	packet := []byte(signedpacket.Sign(otherKey, macFields, strings.Repeat("shop.terms.hot_param.q=1:2|c\n", 40)+"x"))
 	at := bytes.IndexByte(packet, '\n')
 	_ = m.Verify(packet)
 	if n := testing.AllocsPerRun(100, func() { _ = m.Verify(packet) }); n > 0 {

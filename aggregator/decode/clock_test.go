@@ -22,54 +22,6 @@ func (p *placed) Count(c Count)                  { p.when = c.When }
 func (p *placed) Hidden(when time.Time, _ int64) { p.hidden = append(p.hidden, when) }
 func (p *placed) Missing(g Gap)                  { p.gaps = append(p.gaps, g) }
 
-// instance is a sender whose clock may be off, and its link to the aggregator.
-type instance struct {
-	name   string
-	clock  func(at time.Duration) time.Duration // how far ahead its clock is, as time goes by
-	delay  func(at time.Duration) time.Duration // how long a packet that is sent then is on its way
-	silent func(at time.Duration) bool
-	plain  bool // its version does not tell when it sends
-}
-
-// stamp is an instant on the instance's clock.
-func (i *instance) stamp(at time.Duration) int64 { return noon.Add(at + i.clock(at)).UnixNano() }
-
-type arrival struct {
-	from  *instance
-	start time.Duration // of its counts
-	at    time.Duration
-	meta  wire.Meta
-}
-
-const flushEvery = 100 * time.Millisecond
-
-// arrivals are the packets that instances send for some time, in the order in which they
-// come.
-func arrivals(lasts time.Duration, all ...*instance) (packets []arrival) {
-	for _, i := range all {
-		seq, before := uint64(0), i.stamp(-flushEvery)
-		for at := flushEvery; at < lasts; at += flushEvery {
-			if i.silent != nil && i.silent(at) {
-				continue
-			}
-			seq++
-			m := wire.Meta{Instance: []byte(i.name), Incarnation: 1, Seq: seq, Start: i.stamp(at - flushEvery), Sent: i.stamp(at), Held: 1}
-			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
-			before = m.Start
-			if i.plain {
-				m.Sent = 0
-			}
-			packets = append(packets, arrival{i, at - flushEvery, at + i.delay(at), m})
-		}
-	}
-	slices.SortStableFunc(packets, func(a, b arrival) int { return int(a.at - b.at) })
-	return packets
-}
-
-func always(d time.Duration) func(time.Duration) time.Duration {
-	return func(time.Duration) time.Duration { return d }
-}
-
 // from is one value before an instant, and another from then on.
 func from(at, before, after time.Duration) func(time.Duration) time.Duration {
 	return func(t time.Duration) time.Duration {
@@ -106,63 +58,63 @@ func TestClocks(t *testing.T) {
 		drift               time.Duration // that far the clock runs away in half a minute
 		behind              time.Duration // as it is told at the end
 	}{
-		"right":                          {instance: instance{clock: always(0)}, exact: true},
-		"right, far away":                {instance: instance{clock: always(0), delay: always(200 * time.Millisecond)}, exact: true},
-		"a little slow":                  {instance: instance{clock: always(-200 * time.Millisecond)}, exact: true},
-		"a little fast":                  {instance: instance{clock: always(50 * time.Millisecond)}, exact: true},
-		"slow by 4 s":                    {instance: instance{clock: always(-4 * second)}, sure: 1300 * time.Millisecond, behind: 4 * second},
-		"slow by 700 ms":                 {instance: instance{clock: always(-700 * time.Millisecond)}, sure: 1300 * time.Millisecond, behind: 700 * time.Millisecond},
-		"slow by an hour":                {instance: instance{clock: always(-forever)}, sure: 1300 * time.Millisecond, behind: forever},
-		"fast by 4 s":                    {instance: instance{clock: always(4 * second)}, behind: -4 * second},
-		"fast by an hour":                {instance: instance{clock: always(forever)}, behind: -forever},
-		"runs slow by 1%":                {instance: instance{clock: func(at time.Duration) time.Duration { return -at / 100 }}, drift: 300 * time.Millisecond, behind: 900 * time.Millisecond},
-		"runs fast by 1%":                {instance: instance{clock: func(at time.Duration) time.Duration { return at / 100 }}, behind: -900 * time.Millisecond},
-		"slow, and set right":            {instance: instance{clock: from(20*second, -4*second, 0)}, sure: 1300 * time.Millisecond},
-		"slow by an hour, and set right": {instance: instance{clock: from(20*second, -forever, 0)}, sure: 1300 * time.Millisecond},
-		"fast, and set right":            {instance: instance{clock: from(20*second, 4*second, 0)}},
-		"right, and set back":            {instance: instance{clock: from(20*second, 0, -4*second)}, behind: 4 * second},
-		"right, and set forward":         {instance: instance{clock: from(20*second, 0, forever)}, behind: -forever},
-		"silent, and slow when it is back": {instance: instance{clock: from(60*second, 0, -4*second), silent: func(at time.Duration) bool { return at > 20*second && at < 70*second }},
+		"right":                          {instance: instance{Clock: always(0)}, exact: true},
+		"right, far away":                {instance: instance{Clock: always(0), Delay: always(200 * time.Millisecond)}, exact: true},
+		"a little slow":                  {instance: instance{Clock: always(-200 * time.Millisecond)}, exact: true},
+		"a little fast":                  {instance: instance{Clock: always(50 * time.Millisecond)}, exact: true},
+		"slow by 4 s":                    {instance: instance{Clock: always(-4 * second)}, sure: 1300 * time.Millisecond, behind: 4 * second},
+		"slow by 700 ms":                 {instance: instance{Clock: always(-700 * time.Millisecond)}, sure: 1300 * time.Millisecond, behind: 700 * time.Millisecond},
+		"slow by an hour":                {instance: instance{Clock: always(-forever)}, sure: 1300 * time.Millisecond, behind: forever},
+		"fast by 4 s":                    {instance: instance{Clock: always(4 * second)}, behind: -4 * second},
+		"fast by an hour":                {instance: instance{Clock: always(forever)}, behind: -forever},
+		"runs slow by 1%":                {instance: instance{Clock: func(at time.Duration) time.Duration { return -at / 100 }}, drift: 300 * time.Millisecond, behind: 900 * time.Millisecond},
+		"runs fast by 1%":                {instance: instance{Clock: func(at time.Duration) time.Duration { return at / 100 }}, behind: -900 * time.Millisecond},
+		"slow, and set right":            {instance: instance{Clock: from(20*second, -4*second, 0)}, sure: 1300 * time.Millisecond},
+		"slow by an hour, and set right": {instance: instance{Clock: from(20*second, -forever, 0)}, sure: 1300 * time.Millisecond},
+		"fast, and set right":            {instance: instance{Clock: from(20*second, 4*second, 0)}},
+		"right, and set back":            {instance: instance{Clock: from(20*second, 0, -4*second)}, behind: 4 * second},
+		"right, and set forward":         {instance: instance{Clock: from(20*second, 0, forever)}, behind: -forever},
+		"silent, and slow when it is back": {instance: instance{Clock: from(60*second, 0, -4*second), Silent: func(at time.Duration) bool { return at > 20*second && at < 70*second }},
 			unsure: 70 * second, again: 71300 * time.Millisecond, behind: 4 * second},
-		"right, with a backlog":             {instance: instance{clock: always(0), delay: backlog(20*second, 10*second, 20)}, exact: true},
-		"right, with a long backlog":        {instance: instance{clock: always(0), delay: backlog(20*second, 28*second, 3)}, exact: true},
-		"new, with a backlog":               {instance: instance{clock: always(0), delay: backlog(0, 10*second, 20)}, exact: true},
-		"new, with a backlog that is slow":  {instance: instance{clock: always(0), delay: backlog(0, 10*second, 1.5)}, exact: true},
-		"slow, with a backlog":              {instance: instance{clock: always(-4 * second), delay: backlog(20*second, 10*second, 20)}, sure: 1300 * time.Millisecond, behind: 4 * second},
-		"fast, with a backlog":              {instance: instance{clock: always(4 * second), delay: backlog(20*second, 10*second, 20)}, behind: -4 * second},
-		"set back within a backlog":         {instance: instance{clock: from(25*second, 0, -4*second), delay: backlog(20*second, 10*second, 20)}, unsure: 25 * second, again: 31 * second, behind: 4 * second},
-		"on its way for long for a minute":  {instance: instance{clock: always(0), delay: from(20*second, 0, 3*second)}, unsure: 45 * second, again: forever, behind: 3 * second},
-		"slow, of a version without stamps": {instance: instance{clock: always(-4 * second), plain: true}, sure: forever},
+		"right, with a backlog":             {instance: instance{Clock: always(0), Delay: backlog(20*second, 10*second, 20)}, exact: true},
+		"right, with a long backlog":        {instance: instance{Clock: always(0), Delay: backlog(20*second, 28*second, 3)}, exact: true},
+		"new, with a backlog":               {instance: instance{Clock: always(0), Delay: backlog(0, 10*second, 20)}, exact: true},
+		"new, with a backlog that is slow":  {instance: instance{Clock: always(0), Delay: backlog(0, 10*second, 1.5)}, exact: true},
+		"slow, with a backlog":              {instance: instance{Clock: always(-4 * second), Delay: backlog(20*second, 10*second, 20)}, sure: 1300 * time.Millisecond, behind: 4 * second},
+		"fast, with a backlog":              {instance: instance{Clock: always(4 * second), Delay: backlog(20*second, 10*second, 20)}, behind: -4 * second},
+		"set back within a backlog":         {instance: instance{Clock: from(25*second, 0, -4*second), Delay: backlog(20*second, 10*second, 20)}, unsure: 25 * second, again: 31 * second, behind: 4 * second},
+		"on its way for long for a minute":  {instance: instance{Clock: always(0), Delay: from(20*second, 0, 3*second)}, unsure: 45 * second, again: forever, behind: 3 * second},
+		"slow, of a version without stamps": {instance: instance{Clock: always(-4 * second), Plain: true}, sure: forever},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := test.instance
-			i.name = "api-1"
-			base := i.delay
+			i.Name = "api-1"
+			base := i.Delay
 			if base == nil {
 				base = always(0)
 			}
 			rng := rand.New(rand.NewPCG(1, 2))
-			i.delay = func(at time.Duration) time.Duration {
+			i.Delay = func(at time.Duration) time.Duration {
 				return base(at) + time.Duration(rng.IntN(20))*time.Millisecond
 			}
 			d := NewDecoder(decoderRules(), wire.Plain)
 			var got placed
 			last := time.Time{}
 			for _, p := range arrivals(90*second, &i) {
-				now := noon.Add(p.at)
-				d.Record(&p.meta, []byte(oneCount), now, true, &got)
+				now := noon.Add(p.At)
+				d.Record(&p.Meta, []byte(oneCount), now, true, &got)
 				last = now
-				wrong, bound := got.when.Sub(noon.Add(p.start)), clockSlack+20*time.Millisecond+test.drift
+				wrong, bound := got.when.Sub(noon.Add(p.Start)), clockSlack+20*time.Millisecond+test.drift
 				if test.exact {
 					bound = 0
-					wrong -= min(i.clock(p.start), p.at-p.start)
+					wrong -= min(i.Clock(p.Start), p.At-p.Start)
 				}
-				sure := p.at >= test.sure && (p.at < test.unsure || p.at >= test.again)
+				sure := p.At >= test.sure && (p.At < test.unsure || p.At >= test.again)
 				if test.unsure == 0 {
-					sure = p.at >= test.sure
+					sure = p.At >= test.sure
 				}
 				if sure && wrong.Abs() > bound {
-					t.Fatalf("counts of %v that come at %v are placed %v wrong", p.start, p.at, wrong)
+					t.Fatalf("counts of %v that come at %v are placed %v wrong", p.Start, p.At, wrong)
 				}
 			}
 			off := d.Clocks(last)
@@ -186,19 +138,19 @@ func TestClocks(t *testing.T) {
 // is claimed that would be false of either: its counts may be where they are placed, or
 // as much later as they are late.
 func TestDoubtfulCountsAreHidden(t *testing.T) {
-	slow := &instance{name: "api-1", clock: always(-4 * time.Second), delay: always(time.Millisecond)}
+	slow := &instance{Name: "api-1", Clock: always(-4 * time.Second), Delay: always(time.Millisecond)}
 	d := NewDecoder(decoderRules(), wire.Plain)
 	doubtful := 0
 	for _, p := range arrivals(5*time.Second, slow) {
 		var got placed
-		d.Record(&p.meta, []byte(oneCount), noon.Add(p.at), true, &got)
-		if right := noon.Add(p.start + time.Millisecond); got.when.Equal(right) {
+		d.Record(&p.Meta, []byte(oneCount), noon.Add(p.At), true, &got)
+		if right := noon.Add(p.Start + time.Millisecond); got.when.Equal(right) {
 			if len(got.hidden) > 0 {
-				t.Fatalf("at %v hidden %v", p.at, got.hidden)
+				t.Fatalf("at %v hidden %v", p.At, got.hidden)
 			}
 			continue
 		} else if len(got.hidden) != 1 || !got.hidden[0].Equal(right) {
-			t.Fatalf("at %v placed at %v, hidden %v, want it hidden at %v", p.at, got.when, got.hidden, right)
+			t.Fatalf("at %v placed at %v, hidden %v, want it hidden at %v", p.At, got.when, got.hidden, right)
 		}
 		doubtful++
 	}
@@ -213,13 +165,13 @@ func TestClocksOverRestarts(t *testing.T) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	var got placed
 	run := func(life uint64, begins, lasts, clock time.Duration) (wrong []time.Duration) {
-		i := &instance{name: "api-1", clock: always(clock), delay: always(time.Millisecond)}
+		i := &instance{Name: "api-1", Clock: always(clock), Delay: always(time.Millisecond)}
 		for _, p := range arrivals(lasts, i) {
-			p.meta.Incarnation = life
-			p.meta.Start += int64(begins)
-			p.meta.Sent += int64(begins)
-			d.Record(&p.meta, []byte(oneCount), noon.Add(begins+p.at), true, &got)
-			wrong = append(wrong, got.when.Sub(noon.Add(begins+p.start)).Abs())
+			p.Meta.Incarnation = life
+			p.Meta.Start += int64(begins)
+			p.Meta.Sent += int64(begins)
+			d.Record(&p.Meta, []byte(oneCount), noon.Add(begins+p.At), true, &got)
+			wrong = append(wrong, got.when.Sub(noon.Add(begins+p.Start)).Abs())
 		}
 		return wrong
 	}
@@ -239,7 +191,7 @@ func TestClocksDoNotAllocate(t *testing.T) {
 	now, seq := noon, uint64(0)
 	m := meta("api-1", 1, 1)
 	packet := func() {
-		now, seq = now.Add(flushEvery), seq+1
+		now, seq = now.Add(hotparam.FlushEvery), seq+1
 		m.Seq, m.Start, m.Sent = seq, now.Add(-time.Hour).UnixNano(), now.Add(-time.Hour).UnixNano()
 		d.Record(m, nil, now, true, nobody{})
 	}
@@ -258,9 +210,9 @@ func TestClocksDoNotAllocate(t *testing.T) {
 func TestClocksAreForgotten(t *testing.T) {
 	d := NewDecoder(&hotparam.Rules{}, wire.Plain)
 	var now time.Time
-	for _, p := range arrivals(3*time.Second, &instance{name: "api-1", clock: always(-time.Hour), delay: always(0)}) {
-		now = noon.Add(p.at)
-		d.Record(&p.meta, nil, now, true, nobody{})
+	for _, p := range arrivals(3*time.Second, &instance{Name: "api-1", Clock: always(-time.Hour), Delay: always(0)}) {
+		now = noon.Add(p.At)
+		d.Record(&p.Meta, nil, now, true, nobody{})
 	}
 	if s := d.Stats(); s.Off.N != 1 || len(d.Clocks(now)) != 1 || len(d.Clocks(now.Add(liveFor+time.Second))) != 0 {
 		t.Errorf("%+v", s.Off)

@@ -57,14 +57,6 @@ func (h *heard) Found(newest time.Time) {
 
 func at(t time.Time) string { return t.Sub(noon).String() }
 
-func decoderRules() *hotparam.Rules {
-	custom := hotRule("custom", 1, time.Second)
-	custom.Prefix = "web.front"
-	limit := hotRule("limit-only", 1, time.Second)
-	limit.Hot, limit.Limit = nil, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit}
-	return testRules(hotRule("terms", 1, time.Second), limit, custom)
-}
-
 // head is a meta line of instance a's first life.
 func head(seq uint64, start time.Duration, held, unsent int64) string {
 	return string(wire.AppendMeta(nil, wire.Meta{

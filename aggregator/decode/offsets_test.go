@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -44,21 +45,21 @@ func TestGapsAreByTheRightClock(t *testing.T) {
 	} {
 		for i := range 54 {
 			lost := 1 + i%6
-			begins := 20*second + time.Duration(i/6-6)*flushEvery
-			last := begins + time.Duration(lost)*flushEvery
+			begins := 20*second + time.Duration(i/6-6)*hotparam.FlushEvery
+			last := begins + time.Duration(lost)*hotparam.FlushEvery
 			d := NewDecoder(decoderRules(), wire.Plain)
 			var got placed
-			for _, p := range arrivals(25*second, &instance{name: "api-1", clock: clock, delay: always(time.Millisecond)}) {
-				if p.start >= begins && p.start < last {
+			for _, p := range arrivals(25*second, &instance{Name: "api-1", Clock: clock, Delay: always(time.Millisecond)}) {
+				if p.Start >= begins && p.Start < last {
 					continue
 				}
-				d.Record(&p.meta, []byte(oneCount), noon.Add(p.at), true, &got)
+				d.Record(&p.Meta, []byte(oneCount), noon.Add(p.At), true, &got)
 			}
 			if len(got.gaps) != 1 || got.gaps[0].Loose != int64(lost) {
 				t.Fatalf("%s: of %d flushes lost: %+v", name, lost, got.gaps)
 			}
 			from, to := got.gaps[0].From.Sub(noon), got.gaps[0].To.Sub(noon)
-			if from > begins+5*time.Millisecond || to < begins+time.Duration(lost-1)*flushEvery || from < begins-2*flushEvery || to > last+2*flushEvery {
+			if from > begins+5*time.Millisecond || to < begins+time.Duration(lost-1)*hotparam.FlushEvery || from < begins-2*hotparam.FlushEvery || to > last+2*hotparam.FlushEvery {
 				t.Errorf("%s: %d flushes from %v on are missing from %v to %v", name, lost, begins, from, to)
 			}
 		}
@@ -73,21 +74,21 @@ func TestOwnClockIsSet(t *testing.T) {
 		set := time.Duration(0)
 		d.senders.steady = func(now time.Time) (time.Time, time.Duration) { return now.Add(-set), set }
 		var got placed
-		all := []*instance{{name: "right", clock: always(0)}, {name: "fast", clock: always(10 * time.Second)}, {name: "slow", clock: always(-10 * time.Second)}}
+		all := []*instance{{Name: "right", Clock: always(0)}, {Name: "fast", Clock: always(10 * time.Second)}, {Name: "slow", Clock: always(-10 * time.Second)}}
 		for _, i := range all {
-			i.delay = always(time.Millisecond)
+			i.Delay = always(time.Millisecond)
 		}
 		var now time.Time
 		for _, p := range arrivals(60*time.Second, all...) {
-			if set = 0; p.at > 20*time.Second && p.at < 40*time.Second {
+			if set = 0; p.At > 20*time.Second && p.At < 40*time.Second {
 				set = by
 			}
-			now = noon.Add(p.at + set)
-			d.Record(&p.meta, []byte(oneCount), now, true, &got)
-			if wrong := got.when.Sub(noon.Add(p.start + set)); p.at > 2*time.Second && wrong.Abs() > clockSlack {
-				t.Fatalf("set by %v: at %v counts of %s are placed %v wrong", by, p.at, p.from.name, wrong)
+			now = noon.Add(p.At + set)
+			d.Record(&p.Meta, []byte(oneCount), now, true, &got)
+			if wrong := got.when.Sub(noon.Add(p.Start + set)); p.At > 2*time.Second && wrong.Abs() > clockSlack {
+				t.Fatalf("set by %v: at %v counts of %s are placed %v wrong", by, p.At, p.From.Name, wrong)
 			}
-			if off := d.Clocks(now); p.at > 30*time.Second && p.at < 39*time.Second && (len(off) != 3 || (off[1].Behind-by).Abs() > clockSlack) {
+			if off := d.Clocks(now); p.At > 30*time.Second && p.At < 39*time.Second && (len(off) != 3 || (off[1].Behind-by).Abs() > clockSlack) {
 				t.Fatalf("set by %v: told %v", by, off)
 			}
 		}
@@ -116,18 +117,18 @@ func TestSteadyTime(t *testing.T) {
 func TestHeldBackBeforeAClockWasKnown(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
 		d := NewDecoder(decoderRules(), wire.Plain)
-		i := &instance{name: "api-1", clock: always(ahead), delay: always(time.Millisecond)}
+		i := &instance{Name: "api-1", Clock: always(ahead), Delay: always(time.Millisecond)}
 		packets := arrivals(3*time.Second, i)[3:]
 		for _, p := range packets {
-			d.Record(&p.meta, nil, noon.Add(p.at), true, nobody{})
+			d.Record(&p.Meta, nil, noon.Add(p.At), true, nobody{})
 		}
-		m := packets[len(packets)-1].meta
+		m := packets[len(packets)-1].Meta
 		flush := m.Start
 		for _, test := range []struct {
 			start time.Duration
 			want  InGroup
 		}{{2800 * time.Millisecond, SurelyInGroup}, {500 * time.Millisecond, SurelyInGroup}, {300 * time.Millisecond, MaybeInGroup}, {0, MaybeInGroup}} {
-			m.Start = i.stamp(test.start)
+			m.Start = i.Stamp(test.start)
 			m.Sums.Age = max(1, flush-m.Start)
 			if got := d.senders.inGroup(d.senders.byName["api-1"], &m); got != test.want {
 				t.Errorf("%v ahead, held back since %v: %v, want %v", ahead, test.start, got, test.want)

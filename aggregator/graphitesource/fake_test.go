@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -238,20 +239,12 @@ func (l *log) count(parts ...string) (n int) {
 // hotRule is a rule for keys that are hot from n within a time on. They cool as
 // soon as they may.
 func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
-	route, err := hotparam.ParseRoute("*")
-	if err != nil {
-		panic(err)
-	}
-	t := hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})
-	t.Hold, t.CoolDown = 0, 0
-	return hotparam.Rule{
-		ID: id, Match: hotparam.Match{Route: route}, By: hotparam.By{Kind: hotparam.ByAll}, Hot: []hotparam.Threshold{t},
-	}
+	r := aggregatortest.HotRule(id, n, per)
+	r.Hot[0].Hold, r.Hot[0].CoolDown = 0, 0
+	return r
 }
 
-func rulesOf(rules ...hotparam.Rule) *hotparam.Rules {
-	return &hotparam.Rules{Namespace: "shop", Rules: rules}
-}
+var rulesOf = aggregatortest.Rules
 
 // world is a source that works in a bubble with a StatsD and a Graphite of the
 // test.

@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -82,18 +83,6 @@ func (w *world) newClient() *kgo.Client {
 		w.Fatal(err)
 	}
 	return client
-}
-
-// hotRule is a rule that finds hot keys: n in a window of per.
-func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
-	route, err := hotparam.ParseRoute("*")
-	if err != nil {
-		panic(err)
-	}
-	return hotparam.Rule{
-		ID: id, Match: hotparam.Match{Route: route}, By: hotparam.By{Kind: hotparam.ByAll},
-		Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})},
-	}
 }
 
 // quick is a rule for keys of 100/s that cool 2 s after their end.
@@ -412,3 +401,7 @@ func (p *publisher) Instances(all []hotparam.Instance) {
 	p.heard = slices.Clone(all)
 	p.tellers[p.partition] = true
 }
+
+var (
+	hotRule = aggregatortest.HotRule
+)

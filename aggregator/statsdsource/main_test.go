@@ -3,32 +3,14 @@ package statsdsource
 import (
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// hotRule is a rule that finds hot keys: threshold n in a window of per.
-func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
-	route, err := hotparam.ParseRoute("*")
-	if err != nil {
-		panic(err)
-	}
-	return hotparam.Rule{
-		ID:    id,
-		Match: hotparam.Match{Route: route},
-		By:    hotparam.By{Kind: hotparam.ByAll},
-		Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})},
-	}
-}
-
-func testRules(rules ...hotparam.Rule) *hotparam.Rules {
-	return &hotparam.Rules{Namespace: "shop", Rules: rules}
-}
 
 // recorder is a Publisher that keeps what it is given.
 type recorder struct {
@@ -68,3 +50,8 @@ func (r *recorder) hot() map[hotparam.Key]hotparam.Hot {
 func (*recorder) Refresh(int, []hotparam.Hot)   {}
 func (*recorder) Suspects(int, []hotparam.Hot)  {}
 func (*recorder) Instances([]hotparam.Instance) {}
+
+var (
+	hotRule   = aggregatortest.HotRule
+	testRules = aggregatortest.Rules
+)

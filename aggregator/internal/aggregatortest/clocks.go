@@ -1,0 +1,58 @@
+package aggregatortest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Instance is a sender whose clock may be off, and its link to the aggregator. Times are
+// since [Noon].
+type Instance struct {
+	Name   string
+	Clock  func(at time.Duration) time.Duration // how far ahead its clock is, as time goes by
+	Delay  func(at time.Duration) time.Duration // how long a packet that is sent then is on its way
+	Silent func(at time.Duration) bool          // nil: never
+	Plain  bool                                 // its version does not report when it sends
+}
+
+// Stamp returns an instant on the instance's clock.
+func (i *Instance) Stamp(at time.Duration) int64 { return Noon.Add(at + i.Clock(at)).UnixNano() }
+
+// Arrival is a packet that arrives.
+type Arrival struct {
+	From  *Instance
+	Start time.Duration // of its counts
+	At    time.Duration
+	Meta  wire.Meta
+}
+
+// Arrivals returns the packets that instances send for some time, in the order in which
+// they arrive.
+func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
+	for _, i := range all {
+		seq, before := uint64(0), i.Stamp(-hotparam.FlushEvery)
+		for at := hotparam.FlushEvery; at < lasts; at += hotparam.FlushEvery {
+			if i.Silent != nil && i.Silent(at) {
+				continue
+			}
+			seq++
+			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(at - hotparam.FlushEvery), Sent: i.Stamp(at), Held: 1}
+			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
+			before = m.Start
+			if i.Plain {
+				m.Sent = 0
+			}
+			packets = append(packets, Arrival{i, at - hotparam.FlushEvery, at + i.Delay(at), m})
+		}
+	}
+	slices.SortStableFunc(packets, func(a, b Arrival) int { return int(a.At - b.At) })
+	return packets
+}
+
+// Always returns d whatever the time.
+func Always(d time.Duration) func(time.Duration) time.Duration {
+	return func(time.Duration) time.Duration { return d }
+}
