@@ -220,7 +220,7 @@ func (p *Params) addWritten(s string) {
 	}
 }
 
-// isSurelyCanonical is true of nearly all texts that AppendCanonical leaves as they
+// isSurelyCanonical is true of nearly all texts that [Canonicalizer.Append] leaves as they
 // are: a route without escapes, which may be missing, and behind the first "?"
 // parameters as [Params] writes them. It takes one pass, 64 bytes at a time, of which it
 // looks only at those that do not stand for themselves.

@@ -190,8 +190,7 @@ func (d *Detector) Moved(c decode.Count, from, to time.Time) {
 	}
 }
 
-// Origin implements [decode.OriginHandler]. What is told of a key that is not hot, no more or
-// not yet, is passed over.
+// Origin implements [decode.OriginHandler]. It ignores keys that are not hot.
 func (d *Detector) Origin(o decode.OriginCount) {
 	r := d.rules[o.Rule]
 	if r == nil {

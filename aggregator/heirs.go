@@ -59,7 +59,7 @@ func (r *ruleWatch) findHeirs() {
 	}
 }
 
-// related tells whether one of two keys is more general than the other.
+// related reports whether one of two keys is more general than the other.
 func (r *ruleWatch) related(a, b *watched) bool {
 	return r.isMoreGeneral(a, b) || r.isMoreGeneral(b, a)
 }
@@ -77,8 +77,8 @@ func (r *ruleWatch) addsUsual(w, g *watched) bool {
 
 func isUsual(w *watched) bool { return w.usual }
 
-// yieldsToHeir tells whether a key's traffic is that of one more specific key.
-// As long as it cannot be told, all stays as it is.
+// yieldsToHeir reports whether a key's traffic is that of one more specific key. While
+// that is unknown the key keeps yielding, or not, as before.
 func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 	if w.heir == nil {
 		return false

@@ -22,8 +22,8 @@ func (r *ruleWatch) describe(w *watched, pane int64) hotparam.Hot {
 
 // present is a hot key with its present counts, and its highest ratio by all
 // thresholds that hold it hot. What came within the lag is not in the window that
-// is over, and what is on its way is not in the present one: the fuller one tells
-// more of both.
+// is over, and what is on its way is not in the present one, so the window with the
+// higher low count is used.
 func (r *ruleWatch) present(w *watched) hotparam.Hot {
 	v := w.by.view
 	w.top = w.attribution()

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Packets are lost and come late at random: what is said to be missing of a rule is never
-// less than what is, of all packets since the last that told and before; and when all have
-// come, none is.
+// Packets are lost and come late at random. The reported shortfall of a rule is never less
+// than the true one, and is zero once all packets have arrived.
 func TestRuleSumsBoundWhatIsMissing(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 3))

@@ -31,8 +31,8 @@ func TestGuessesMakeRoom(t *testing.T) {
 	}
 }
 
-// What is told as seen was seen, under any budget, and is all of it while there is
-// room. Keys without samples are counted as if there were none.
+// The reported seen count is never above what was seen, under any budget, and equals it
+// while there is room. Samples do not change how keys without samples are counted.
 func TestSeenIsSeen(t *testing.T) {
 	var evicted, estimates int64
 	rapid.Check(t, func(t *rapid.T) {

@@ -33,8 +33,8 @@ func TestTakenOffIsForgotten(t *testing.T) {
 	}
 }
 
-// Beyond its room, what is repeated of a group is not known, and of its keys the one
-// with the highest count tells.
+// Without room the repeats of a group are unknown, and its key with the highest count
+// bounds them.
 func TestRepeatsAreBounded(t *testing.T) {
 	r := NewRepeats(30, 2*(repeatSize+8*30))
 	w := New(hotparam.NewWindow(time.Second), 3, 1<<20)
