@@ -21,7 +21,4 @@ var (
 	always       = aggregatortest.Always
 )
 
-type (
-	instance = aggregatortest.Instance
-	arrival  = aggregatortest.Arrival
-)
+type instance = aggregatortest.Instance
