@@ -22,6 +22,7 @@ var quickKafka = map[string]string{
 // Whatever goes away, what is hot stays so, and what changes is right again within
 // recovery. Nothing is counted twice, and what is lost is told.
 func TestKafkaFaults(t *testing.T) {
+	t.Parallel()
 	_ = quickCommands(t) // it may skip
 	kafka := testenv.Kafka(t, testenv.KafkaConfig{Brokers: 3, Properties: quickKafka})
 	t.Run("acks=all", func(t *testing.T) {
