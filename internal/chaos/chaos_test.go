@@ -52,6 +52,7 @@ func short(t *testing.T, seed uint64, only ...string) Config {
 // The short part of what "make chaos" does: the most telling events, in an order that
 // is known. No invariant is broken.
 func TestInvariantsHold(t *testing.T) {
+	t.Parallel()
 	c := short(t, 1, "split", "flood-hot-keys", "second-aggregator", "poison-limit")
 	if report := Run(t, c); report.Broken() {
 		t.Error(report)
