@@ -15,6 +15,9 @@ import (
 
 // The same of the parameters of real requests, whatever their route.
 func TestOverlappingKeysOfTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, c := range []struct {
 		trace string
 		n     int64

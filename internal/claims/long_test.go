@@ -13,6 +13,9 @@ import (
 // not days; cmd/verifyclaims has all. The race detector has little to find in what
 // is one goroutine, and takes long over these.
 func TestTracesOfMinutes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, trace := range traces {
 		if trace.span != short {
 			continue
