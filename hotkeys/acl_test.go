@@ -189,6 +189,9 @@ func TestLeastRights(t *testing.T) {
 
 // Where Redis is run in another way the documentation names one more right.
 func TestLeastRightsElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, test := range []struct{ name, more, url string }{
 		{"cluster", "+cluster|slots", testenv.RedisCluster(t).URL()},
 		{"database", "+select", testenv.Redis(t).URL() + "?db=3"},

@@ -308,6 +308,9 @@ func testFailover(t *testing.T, redis failover) {
 // back, and what was cooled goes again, under a new run id.
 func TestFailoverLosesWrites(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	set := testenv.RedisSentinel(t)
 	config := ClientConfig{URL: set.URL()}
 	client := clientOf(t, ClientConfig{URL: testenv.Patient(t, config.URL)})

@@ -60,6 +60,9 @@ func (s *seekers) within(most time.Duration, promoted time.Time) {
 // cluster, like any node: clients find the other one soon all the same.
 func TestClientFindsTheSuccessorOfANodeThatHangs(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	set := testenv.RedisCluster(t)
 	former := set.Master(testLayout.Hot)
 	clients := seek(t, 16, ClientConfig{URL: set.URL()})
@@ -72,6 +75,9 @@ func TestClientFindsTheSuccessorOfANodeThatHangs(t *testing.T) {
 // primary by another.
 func TestClientLeavesASentinelThatHangs(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	set := testenv.RedisSentinel(t)
 	clients := seek(t, 12, ClientConfig{URL: set.URL()})
 	former := set.Primary()

@@ -11,6 +11,9 @@ import (
 // Whoever was put out of office by a process that was started by mistake takes over
 // when that one ends or dies, and while both live nothing changes hands.
 func TestFencedTakesOverAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, end := range []string{"ends", "dies"} {
 		t.Run(end, func(t *testing.T) {
 			server := testenv.Redis(t)

@@ -335,6 +335,9 @@ func TestFleetIsBounded(t *testing.T) {
 
 // What Redis loses of the fleet is told anew with the next renewal.
 func TestFleetSurvivesRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	p := testPublisher(t, client, nil)

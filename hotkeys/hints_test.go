@@ -56,6 +56,9 @@ func (c *channel) next(more uint64, hot []hotparam.Hot, cool ...hotparam.Key) st
 // However much is said on the channel, Redis is read a few times a second, and what
 // the publisher changes is known by the next poll.
 func TestFloodOfPushes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	c := newChannel(t)
 	before, from := c.w.Stats(), time.Now()
 	seed := rand.Uint64()
@@ -105,6 +108,9 @@ func TestFloodOfPushes(t *testing.T) {
 
 // Whoever forges the next change has a poll's worth of it, once.
 func TestForgedChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, name := range []string{"nothing follows", "the change it stands for follows"} {
 		t.Run(name, func(t *testing.T) {
 			c := newChannel(t)
@@ -143,6 +149,9 @@ func TestForgedChange(t *testing.T) {
 // Forged suspects last until the next poll, also where they pretend to lead back to
 // what was.
 func TestForgedSuspects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	c := newChannel(t)
 	c.p.Suspects(0, []hotparam.Hot{hot("suspect", 10, 5)})
 	c.p.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now().Add(time.Hour)}})

@@ -91,6 +91,9 @@ func TestLeaseIsLetGo(t *testing.T) {
 
 // Redis restarts empty, and hangs: then one publishes, and not both.
 func TestLeaseOutlivesRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	p := newPair(t, server.URL(), DefaultLease)

@@ -57,6 +57,9 @@ func linked(tb testing.TB, url string) (redis.UniversalClient, *link) {
 // writes after a later one, and once all is quiet one publisher holds the owner,
 // and what it wants published is what is.
 func TestOwningUnderAnySchedule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	t.Run("leased", func(t *testing.T) { underAnySchedule(t, leased, DefaultLease) })
 	t.Run("without a lease", func(t *testing.T) { underAnySchedule(t, unleased, silenceByDefault) })
 }

@@ -108,6 +108,9 @@ func (p *poisoner) poison(key, kind string) {
 // they publish is what watchers hold, and a key that is hot all the time is so at
 // every watcher all the time.
 func TestPoisonedKeysHeal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	server := testenv.Redis(t)

@@ -510,6 +510,9 @@ func TestLongPush(t *testing.T) {
 }
 
 func TestPruneRemovesWhatIsOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		dead := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1"; c.EntryTTL = time.Second })

@@ -38,6 +38,9 @@ func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, n
 // Whichever right a writer lacks, it backs off, logs little, names what it lacks, and
 // goes on by itself when it has it.
 func TestMissingRights(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	_, commands := documented(t, "hotparam-writer")

@@ -252,6 +252,9 @@ func (c *deafClient) Subscribe(ctx context.Context, channels ...string) *redis.P
 // A subscription at a server that nobody publishes to is given up, and one that
 // is only quiet is not.
 func TestDeafSubscription(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	client := &deafClient{UniversalClient: testClient(t, server.URL()), elsewhere: testClient(t, testenv.Redis(t).URL())}
 	seen := newRecorder()
@@ -452,6 +455,9 @@ func TestOutageIsBridged(t *testing.T) {
 
 // With a real Redis that is killed, restarted, paused and flushed.
 func TestWatcherSurvivesRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	p := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.BeatTTL, c.Timeout = 2*time.Second, 0 })
 	r := newRecorder()

@@ -60,6 +60,9 @@ func makeTopic(t *testing.T, cluster *kfake.Cluster, root bool, settings map[str
 
 // What keeps a source from working is told, with what to do about it.
 func TestCheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	topic := func(op kmsg.ACLOperation) kfake.ACL { return may(kmsg.ACLResourceTypeTopic, wire.DefaultTopic, op) }
 	group := func(op kmsg.ACLOperation) kfake.ACL { return may(kmsg.ACLResourceTypeGroup, "hotparam-shop", op) }
 	user := func(acls ...kfake.ACL) []kfake.Opt {

@@ -190,6 +190,9 @@ func TestAggregatorGraphiteSettings(t *testing.T) {
 
 // A daemon finds what is hot by Graphite, and says so when Graphite gives no answer.
 func TestAggregatorByGraphite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	redis, g := testenv.Redis(t), newFakeGraphite(t)
 	args := []string{"--config", graphiteRules(t, ""), "--graphite", g.URL + "/base", "--redis", redis.URL()}
 	d := startDaemon(t, args...)

@@ -121,6 +121,9 @@ func TestPartitionConfig(t *testing.T) {
 // Two daemons share the partitions, and publish what a program in any language
 // writes; when one ends the other has all, and nothing cools.
 func TestAggregatorsShareKafka(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	redis := testenv.Redis(t)
 	broker := fakeKafka(t, wire.DefaultTopic)
 	args := []string{

@@ -84,6 +84,9 @@ func TestLateInstanceIsNamed(t *testing.T) {
 // Instances whose clocks are off are counted with those that are right, and each is named
 // once.
 func TestOffClocksAreNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, "namespace: shop\naggregator: {listen: '127.0.0.1:0'}\nrules: [{id: terms, match: {route: 'GET /search'}, by: [q], hot: 120/s}]\n"))
 	conn, err := net.Dial("udp", strings.TrimPrefix(d.find(`statsd=(\S+)`), "udp://"))

@@ -49,6 +49,9 @@ func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
 }
 
 func TestBenchRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	r := benchJSON(t, "request --rounds 1", "floor_ns", "cold_ns", "cold_allocs", "hot_ns", "hot_allocs", "flush_ns")
 	if r["floor_ns"] <= 0 || r["cold_ns"] <= 0 || r["hot_ns"] <= 0 || r["flush_ns"] <= 0 {
 		t.Error(r)
@@ -56,6 +59,9 @@ func TestBenchRequest(t *testing.T) {
 }
 
 func TestBenchIngest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	r := benchJSON(t, "ingest --rounds 1", "lines_per_second", "lines_per_cpu_second", "lost")
 	if r["lines_per_second"] <= 0 || r["lines_per_cpu_second"] <= 0 || r["lost"] < 0 {
 		t.Error(r)
@@ -70,6 +76,9 @@ func TestBenchIngest(t *testing.T) {
 var detectFields = []string{"precision", "recall", "missed_above_floor", "false_hot", "floor", "threshold", "bounds", "wrong_bounds", "cooled", "cooled_early", "cooled_late", "events_per_second", "memory_bytes"}
 
 func TestBenchDetect(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	r := benchJSON(t, "detect --keys 1000 --events 20000 --windows 2 --threshold 100", detectFields...)
 	if r["precision"] != 1 || r["recall"] != 1 || r["missed_above_floor"] != 0 || r["false_hot"] != 0 || r["floor"] != 0 || r["events_per_second"] <= 0 || r["memory_bytes"] <= 0 ||
 		r["bounds"] <= 0 || r["wrong_bounds"] != 0 || r["cooled"] <= 0 || r["cooled_early"] != 0 || r["cooled_late"] != 0 {
@@ -103,6 +112,9 @@ func TestBenchDetectText(t *testing.T) {
 }
 
 func TestBenchEnforce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	r := benchJSON(t, "enforce --instances 3 --samples 3 --spread zipf --redis "+server.URL(), "n", "p50_ms", "p99_ms", "max_ms")
 	if r["n"] != 3 || r["p50_ms"] <= 0 || r["p50_ms"] > r["p99_ms"] || r["p99_ms"] > r["max_ms"] {
@@ -111,6 +123,9 @@ func TestBenchEnforce(t *testing.T) {
 }
 
 func TestBenchPipeline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	for _, transport := range []string{"statsd", "kafka"} {
 		r := benchJSON(t, "pipeline --rate 4000 --for 2s --instances 2 --transport "+transport+" --redis "+server.URL(),

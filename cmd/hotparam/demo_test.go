@@ -54,6 +54,9 @@ func TestDemoJSON(t *testing.T) {
 
 // TestDemoKafka: the same over an embedded Kafka, in the same time.
 func TestDemoKafka(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -80,6 +83,9 @@ func TestDemoKafka(t *testing.T) {
 }
 
 func TestDemoLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -38,6 +38,9 @@ func sasl(mechanism, user, password string) func(*kafkasink.Config) {
 }
 
 func TestCheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	ca, server := certificate(t)
 	plain := fake(t)
 	private := fake(t, kfake.TLS(server))

@@ -21,6 +21,9 @@ import (
 // Whatever brokers answer, and whenever they hang up, all that was given is
 // delivered or told as failed.
 func TestNothingIsLostUntold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	errs := []*kerr.Error{
 		kerr.NotLeaderForPartition, kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.RequestTimedOut,
 		kerr.MessageTooLarge, kerr.TopicAuthorizationFailed, kerr.OutOfOrderSequenceNumber, kerr.InvalidProducerEpoch,

@@ -31,6 +31,9 @@ func TestSinksSendAgainAfterGarbledAnswers(t *testing.T) {
 
 // TestSinksSendAgainAfterThrottling has the brokers name throttle times of days.
 func TestSinksSendAgainAfterThrottling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	garbled(t, 1, func(g *testenv.Garbler) { g.StartThrottling(30) })
 }
 
@@ -96,6 +99,9 @@ const bound = 30 * time.Second
 // then nothing ends it, its own Close neither. Another takes its place and its
 // records, and Close does not wait for it.
 func TestStuckSessionIsReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	garbler := testenv.NewGarbler(1)
 	c := fake(t, kfake.ListenFn(garbler.Listen))
 	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))

@@ -16,6 +16,9 @@ import (
 
 // A broker that goes away and comes back on its port.
 func TestOutage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	port := testenv.FreePort(t)
 	addrs := []string{fmt.Sprintf("127.0.0.1:%d", port)}
 	c := fake(t, kfake.Ports(port))
@@ -146,6 +149,9 @@ func acksAll(c *kafkasink.Config)    { c.Acks = kafkasink.AcksAll }
 
 // Errors that brokers answer with while leaders change.
 func TestLeaderChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for name, change := range map[string]func(*kafkasink.Config){
 		"acks 1": func(*kafkasink.Config) {}, "acks all": acksAll, "idempotent": idempotent,
 	} {

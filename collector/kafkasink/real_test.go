@@ -13,6 +13,9 @@ import (
 
 // What the fake cannot tell: whether the real one takes all that we say.
 func TestRealKafka(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	k := testenv.Kafka(t, testenv.KafkaConfig{
 		TLS: true, ClientCerts: true, Users: map[string]string{"alice": "secret", "bob": "secret"}, Authorize: true,
 	})

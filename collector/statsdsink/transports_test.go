@@ -227,6 +227,9 @@ func TestStatsDSendsOverEachTransport(t *testing.T) {
 // the log has it once; when it is back they arrive again, with no change on our
 // side.
 func TestStatsDOutlivesItsAggregator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	eachListener(t, func(t *testing.T, addr wire.Address) {
 		if strings.HasSuffix(addr.Addr, ":0") {
 			addr.Addr = fmt.Sprint("127.0.0.1:", testenv.FreePort(t)) // nobody else's while we are away
@@ -284,6 +287,9 @@ func TestStatsDOutlivesItsAggregator(t *testing.T) {
 // buffers are full, then they are told as failed; all that was told as sent is
 // there when it reads again, and nothing is torn.
 func TestStatsDKeepsStreamsWholeBeforeASlowAggregator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, network := range []string{"tcp", "unix", "unixgram"} {
 		t.Run(network, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "hp")

@@ -13,5 +13,8 @@ worker_class = 'gthread'
 threads = 2
 keepalive = 15
 
+# graphite-web is loaded once, before the workers are forked: they share its memory.
+preload_app = True
+
 # In seconds; a worker that is silent for so long is replaced.
 timeout = 30

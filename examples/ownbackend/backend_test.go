@@ -35,6 +35,9 @@ func connect(t *testing.T, backend limiter.Batcher) *Backend {
 
 // The suite of hotparam's own backends.
 func TestBackend(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	limitertest.TestBackend(t, limitertest.Config{
 		New: func(t *testing.T, now func() time.Duration) limiter.Backend {
 			memory, err := limiter.NewMemory(limiter.MemoryConfig{Clock: now})

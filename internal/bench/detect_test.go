@@ -38,6 +38,9 @@ func TestDetectIsExactWithEnoughMemory(t *testing.T) {
 
 // Where memory is short the claims hold all the same.
 func TestDetectClaimsHoldWithLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	r := detect(t, 3<<19, 100, Generate{Zipf: 0.8, Keys: 1_000_000, Events: 150_000, Windows: 2, Seed: 1})
 	if r.Floor == 0 {
 		t.Errorf("the memory was enough: %+v", r)

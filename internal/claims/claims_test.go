@@ -33,6 +33,9 @@ func holds(t tester, c Case) Result {
 // Each kind of stream, with and without enough memory and lines, over each kind
 // of network. The command has more of all of it.
 func TestClaims(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	size := Size{Rate: 8000, Keys: 5000, Instances: 4, Length: 2 * time.Second}
 	for i, s := range []struct {
 		name   string
@@ -138,6 +141,9 @@ func TestSameEachTime(t *testing.T) {
 
 // A flood of values that each come once, beside some hot keys.
 func TestAttack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	flood := Size{Rate: 10_000, Instances: 5, Length: 5 * time.Second}
 	for _, skewed := range []bool{false, true} {
 		c := Case{
@@ -153,6 +159,9 @@ func TestAttack(t *testing.T) {
 // A key that comes just as often as the threshold says, and one that does so
 // every other second, change little.
 func TestSteady(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	size := Size{Rate: 20, Keys: 50, Instances: 3, Length: 10 * time.Minute}
 	rule := usual(200, time.Second)
 	rule.Changes = 4
@@ -173,6 +182,9 @@ func TestSteady(t *testing.T) {
 
 // The log that is part of the repository.
 func TestDemoLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	holdsTrace(t, "../demo/data/edgar-2017-06-30.access.log.zst", "cik", NewRule(10, time.Second, time.Second))
 }
 

@@ -28,6 +28,9 @@ func randomClocks(t *rapid.T, instances int) (clocks []Clock) {
 
 // Whatever the instances' clocks, the claims hold by the aggregator's.
 func TestClocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	size := Size{Rate: 1500, Keys: 300, Instances: 5, Length: 14 * time.Second}
 	rules := []Rule{NewRule(60, time.Second, time.Second/2), NewRule(300, 10*time.Second, time.Second)}
 	for name, clocks := range map[string][]Clock{

@@ -62,6 +62,9 @@ func allKinds() (rules []exact.Rule) {
 // A flood of distinct values, under a budget of lines, hides none that is hot, of whatever
 // kind; and none is hot by it.
 func TestAFloodBlindsNoKind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, flood := range []int{0, 6000} {
 		for _, network := range []Network{{Most: 20 * time.Millisecond}, {Most: 20 * time.Millisecond, Lost: 0.02, Doubled: 0.02}} {
 			t.Run(fmt.Sprintf("%d/s/%v", flood, network), func(t *testing.T) { blindsNoKind(t, flood, network) })

@@ -12,7 +12,10 @@ import (
 // The traces that are not part of the repository, as far as they span minutes and
 // not days; cmd/verifyclaims has all. The race detector has little to find in what
 // is one goroutine, and takes long over these.
-func TestTraces(t *testing.T) {
+func TestTracesOfMinutes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, trace := range traces {
 		if trace.span != short {
 			continue

@@ -33,6 +33,7 @@
 //
 // TestLossOverTheWire is a small part of what make verify-loss runs.
 //
-// The tests run one after the other, as some measure time, and are left out with
-// -short. They need a Unix.
+// Tests that measure how fast something is run first, one after the other; those that
+// wait most of the time follow, a few at a time. All are left out with -short. They need
+// a Unix.
 package e2e

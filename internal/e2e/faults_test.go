@@ -50,6 +50,7 @@ func (u *faulty) faded() {
 }
 
 func TestRedisIsKilledAndComesBackEmpty(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	u := upset(f, f.startAPIs(2))
 	f.redis.Kill()
@@ -62,6 +63,7 @@ func TestRedisIsKilledAndComesBackEmpty(t *testing.T) {
 // A Redis that hangs is worse than one that is gone: connections stay, and nothing
 // is answered.
 func TestRedisHangs(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	u := upset(f, f.startAPIs(2))
 	f.redis.Pause()
@@ -74,6 +76,7 @@ func TestRedisHangs(t *testing.T) {
 }
 
 func TestAggregatorIsKilled(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	u := upset(f, f.startAPIs(2))
 	var info struct{ Until int64 }
@@ -99,6 +102,7 @@ func TestAggregatorIsKilled(t *testing.T) {
 
 // The link between the instances and Redis breaks, then eats all that is sent.
 func TestLinkToRedis(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []struct {
 		name  string
 		state linkState
@@ -125,6 +129,7 @@ func TestLinkToRedis(t *testing.T) {
 // A link that is silent for a moment leaves dead connections behind, of which
 // nobody tells. What is hot meanwhile must be known soon after all the same.
 func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	link := newTCPLink(t, f.redis.Addr())
 	u := upset(f, []*api{f.startAPIAt(f.statsd, link.addr()), f.startAPI()})
@@ -151,6 +156,7 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 
 // Counts of all instances are lost on the way.
 func TestLinkToAggregator(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	link := newUDPLink(t, f.statsd)
 	u := upset(f, []*api{f.startAPIAt(link.addr(), f.redis.Addr()), f.startAPIAt(link.addr(), f.redis.Addr())})
@@ -165,6 +171,7 @@ func TestLinkToAggregator(t *testing.T) {
 
 // The parts may come up in any order: here each before what it needs.
 func TestAnyOrderOfStart(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	f.redis.Kill()
 	apis := f.startAPIs(2)

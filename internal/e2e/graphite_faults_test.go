@@ -89,6 +89,7 @@ var badAnswers = []struct {
 // is published by mistake, it is logged once and counted, and when Graphite is itself
 // again all goes on by itself.
 func TestGraphiteAnswersBadly(t *testing.T) {
+	t.Parallel()
 	f := newGraphiteFleet(t, searchRule)
 	l := newLens(t, f.graphite.URL())
 	f.settings = fmt.Sprintf("{url: %q, timeout: 2s}", l.url)
@@ -136,6 +137,7 @@ func TestGraphiteAnswersBadly(t *testing.T) {
 // while nobody knows what is counted nothing is taken from the hot set, and then all
 // goes on by itself.
 func TestGraphiteDies(t *testing.T) {
+	t.Parallel()
 	f := newGraphiteFleet(t, searchRule)
 	f.settings = fmt.Sprintf("{url: %q, timeout: 1s}", f.graphite.URL())
 	daemon, apis := f.startAggregator(), f.startAPIs(3)

@@ -44,6 +44,7 @@ type sentKey struct {
 // where it is too long for a file's name, under the name that the request path knows
 // it by.
 func TestRandomKeysByGraphite(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
 	}

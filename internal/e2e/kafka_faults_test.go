@@ -22,13 +22,14 @@ var quickKafka = map[string]string{
 // Whatever goes away, what is hot stays so, and what changes is right again within
 // recovery. Nothing is counted twice, and what is lost is told.
 func TestKafkaFaults(t *testing.T) {
+	t.Parallel()
 	_ = quickCommands(t) // it may skip
 	kafka := testenv.Kafka(t, testenv.KafkaConfig{Brokers: 3, Properties: quickKafka})
 	t.Run("acks=all", func(t *testing.T) {
 		redis := testenv.RedisSentinel(t)
 		f := newKafkaFleet(t, kafka, redis.URL(), "all", crowdRule)
 		aggregators := f.startAggregators("agg-0", "agg-1", "agg-2")
-		s := f.tell(f.startAPIs(6))
+		s := f.tell(f.startAPIs(3))
 		broker := (f.controller() + 1) % 3
 		s.suffer(fault{
 			name: "a broker is killed", begin: func() { kafka.Kill(broker) },

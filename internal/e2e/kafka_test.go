@@ -15,6 +15,7 @@ import (
 // A hot parameter over Kafka, from the first request to the last: as by StatsD, and
 // each partition's part of the set is its own.
 func TestHotParameterOverKafka(t *testing.T) {
+	t.Parallel()
 	_ = quickCommands(t) // it may skip
 	kafka := testenv.Kafka(t, testenv.KafkaConfig{Properties: quickKafka})
 	f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", searchRule)
@@ -34,6 +35,7 @@ func TestHotParameterOverKafka(t *testing.T) {
 // Kafka is away for half a minute. No request notices, what waits is bounded, what
 // is dropped is told, and all is right soon after its return.
 func TestKafkaAway(t *testing.T) {
+	t.Parallel()
 	_ = quickCommands(t) // it may skip
 	kafka := testenv.Kafka(t, testenv.KafkaConfig{Properties: quickKafka})
 	f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", crowdRule)

@@ -33,6 +33,7 @@ const slow = 25 * time.Millisecond
 // Redis hangs, and later dies, under load. No request fails, each limit does what it
 // says, and after it is back all is exact again, without anything being made up for.
 func TestRedisIsAwayFromExactLimits(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), awayRules)
 	apis := f.startAPIs(3)
 	within(t, patience, "each instance knows of three", func() bool {

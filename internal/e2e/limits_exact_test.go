@@ -30,6 +30,7 @@ const exactRules = `
 // too: of each limit passes what it allows in the time that really went by, once more
 // after the loss, and not noticeably less.
 func TestExactLimitsOfThreeInstances(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), exactRules)
 	f.startAggregator()
 	apis := f.startAPIs(3)

@@ -38,6 +38,7 @@ func reloadRules(limit string) string {
 // Limits change under load, one instance after the other. No request fails, the new
 // limit holds, and no permit is lost or given back twice.
 func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 3, reloadRules(reloads[0].limit))
 	stop := c.hammer(6, c.urls("/work?q=load&hold=3ms")...)
 	type phase struct{ from, to time.Time }
@@ -119,6 +120,7 @@ func (c configured) reload(rules string) {
 
 // The same on processes, by a signal: what has passed counts on under a higher limit.
 func TestReloadOfProcesses(t *testing.T) {
+	t.Parallel()
 	rules := func(limit string) string {
 		return fmt.Sprintf(`
   - id: products

@@ -18,6 +18,7 @@ const shareRules = `
 // Instances come, go and crash, and each one's part of a limit follows; while Redis is
 // away it stays.
 func TestSharesFollowTheInstances(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), shareRules)
 	first := f.startAPI()
 	f.sharedBy([]*api{first}, "one alone", time.Now())

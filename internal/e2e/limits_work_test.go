@@ -21,6 +21,7 @@ func workRuleWith(wait string) string { return strings.Replace(workRule, "WAIT",
 // Three instances with a long line each: no more are at work than there are permits,
 // nobody is refused, and in the end all permits are back.
 func TestPermitsOfThreeInstances(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 3, workRuleWith("wait: 1m, queue: 100"))
 	stop := c.hammer(8, c.urls("/work?hold=2ms")...)
 	time.Sleep(time.Second)
@@ -40,6 +41,7 @@ func TestPermitsOfThreeInstances(t *testing.T) {
 // Redis dies under load and comes back with nothing: nobody is refused, meanwhile each
 // instance has its part of the permits, and then all of them together.
 func TestPermitsWithoutRedis(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2, workRuleWith("wait: 1m, queue: 100"))
 	for _, w := range c.workers {
 		w.guard.SetInstances(2)
@@ -78,6 +80,7 @@ func TestPermitsWithoutRedis(t *testing.T) {
 
 // Who waits is refused when his time is over, and who hangs up leaves his place.
 func TestWaitingLineOfInstances(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2, workRuleWith("wait: 300ms, queue: 1"))
 	holder, other := c.workers[0], c.workers[1]
 	var asking sync.WaitGroup
@@ -133,6 +136,7 @@ func TestWaitingLineOfInstances(t *testing.T) {
 
 // A process that holds permits is killed: they are free again after its lease.
 func TestPermitsOfAKilledInstance(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 1, workRuleWith("wait: 1m"))
 	kill, url := c.startWorker()
 	var asking sync.WaitGroup

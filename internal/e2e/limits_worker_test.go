@@ -287,8 +287,6 @@ func (f *fleet) startWorker() (kill func(), url string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Setenv(workerVariable, f.redis.Addr())
-	f.t.Setenv(workerVariable+"_RULES", f.rules)
-	p := f.start(path)
+	p := f.startWith([]string{workerVariable + "=" + f.redis.Addr(), workerVariable + "_RULES=" + f.rules}, path)
 	return func() { p.Kill() }, p.WaitFor(`worker is up: (\S+)`)[1]
 }

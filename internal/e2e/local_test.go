@@ -9,6 +9,7 @@ import (
 // alone, at once and marked as its own finding, and lets go when that has passed;
 // the other instance limits nothing. When an aggregator comes, both limit it.
 func TestLocalFirst(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	apis := f.startAPIs(2)
 	alone := &flow{name: "phone at instance 0", url: apis[0].search("phone"), perSecond: 2 * threshold, hot: true}

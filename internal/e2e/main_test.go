@@ -5,8 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"testing"
 
@@ -60,17 +58,15 @@ func build(name string, flags ...string) (programs, error) {
 	return programs{hotparam: filepath.Join(dir, "hotparam"), api: filepath.Join(dir, "api")}, nil
 }
 
-// raceDetected tells whether the tests run with the race detector.
-func raceDetected() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
+// raceVariable asks for commands built with the race detector.
+const raceVariable = "HOTPARAM_RACE_COMMANDS"
 
-// commands are built with the race detector if the tests are. A process in which
-// it found something exits with 66.
+// commands are built with the race detector if [raceVariable] asks for it. A process in
+// which it found something exits with 66. The tests themselves go without: what they
+// send and watch would cost several times as much.
 func commands(t *testing.T) programs {
 	t.Helper()
-	if raceDetected() {
+	if os.Getenv(raceVariable) != "" {
 		return built(t, checked)
 	}
 	return built(t, quick)

@@ -16,6 +16,7 @@ import (
 // The second signal ends the daemon at once, whatever the first one still waits
 // for: here for a Redis that hangs.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	daemon := f.startAggregator()
 	within(t, patience, "the aggregator ready", daemon.ready)
@@ -33,6 +34,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 
 // The first signal alone ends it in order, and soon, even if Redis hangs.
 func TestSignalEndsInOrderWhileRedisHangs(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	daemon, apis := f.startAggregator(), f.startAPIs(1)
 	within(t, patience, "the aggregator ready", daemon.ready)
@@ -53,6 +55,7 @@ func TestSignalEndsInOrderWhileRedisHangs(t *testing.T) {
 
 // What was counted right before the end is published before it: the daemon drains.
 func TestSignalDrains(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	daemon := f.startAggregator()
 	within(t, patience, "the aggregator ready", daemon.ready)
@@ -67,6 +70,7 @@ func TestSignalDrains(t *testing.T) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	daemon := f.startAggregator()
 	healthy := func() {
@@ -107,6 +111,7 @@ func TestHealthAndReadiness(t *testing.T) {
 // A second daemon that was started by mistake and killed leaves the first one as it
 // was: it publishes again, and what has become hot meanwhile with it.
 func TestFencedDaemonTakesOverAgain(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	first := f.startAggregator()
 	apis := f.startAPIs(1)
@@ -135,6 +140,7 @@ func TestFencedDaemonTakesOverAgain(t *testing.T) {
 
 // /metrics is the text format, whole, and no parameter's value is in it.
 func TestMetricsOverHTTP(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	daemon, apis := f.startAggregator(), f.startAPIs(1)
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:1|c", threshold)
@@ -162,6 +168,7 @@ func TestMetricsOverHTTP(t *testing.T) {
 
 // What the repository shows as an example works as it is.
 func TestExampleConfigurationIsGood(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	path := filepath.Join("..", "..", "deploy", "hotparam.yaml")
 	if _, err := os.Stat(path); err != nil {

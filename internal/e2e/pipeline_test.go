@@ -19,6 +19,7 @@ import (
 // published as documented, limited everywhere and alone, and free again once the
 // demand is over.
 func TestHotParameterIsLimitedOnAllInstancesAndCools(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	f.startAggregator()
 	f.checkStory(f.startAPIs(3))
@@ -173,6 +174,7 @@ func (f *fleet) checkList() {
 // Counts of others: what README shows with printf and nc makes a key hot, with no
 // meta line and one count to a packet.
 func TestPlainStatsDLinesMakeAKeyHot(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
 	daemon := f.startAggregator()
 	apis := f.startAPIs(1)

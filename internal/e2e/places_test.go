@@ -121,6 +121,7 @@ func TestFloodOfHotKeys(t *testing.T) {
 // push out none of the same rule: 1,100 files at 200 kB/s, and 1,000 made-up terms at
 // 500/s, beside a term at 300/s.
 func TestRulesShareThePlaces(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), sharedRules)
 	d, apis := f.startAggregator(), f.startAPIs(1)
 	c := f.counts()

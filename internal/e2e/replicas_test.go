@@ -102,6 +102,7 @@ func (r *replicas) undisturbed() {
 // other is in its place within two seconds, and a key that becomes hot just then
 // is found; what was hot stays, and no request fails.
 func TestReplicatedAggregators(t *testing.T) {
+	t.Parallel()
 	r := newReplicas(t, "all")
 	holder := r.aggregator(0)
 	within(t, patience, "the first publishes", holder.publishes)
@@ -168,6 +169,7 @@ func TestReplicatedAggregators(t *testing.T) {
 // Each has a part of the keys. When one is killed the other's keys are found as
 // ever; its own are found again when it is back.
 func TestSharingAggregators(t *testing.T) {
+	t.Parallel()
 	r := newReplicas(t, "hash")
 	daemons := []*daemon{r.aggregator(0), r.aggregator(1)}
 	apis := r.instances(2)

@@ -8,6 +8,9 @@ import (
 )
 
 func TestProducersInOtherLanguages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	k := testenv.Kafka(t, testenv.KafkaConfig{}) // one for all
 	t.Run("a key's partition", func(t *testing.T) { testPartitions(t, k) })
 	k.CreateTopic(wire.DefaultTopic, 12, 1, nil)

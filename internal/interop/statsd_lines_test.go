@@ -113,6 +113,9 @@ func (p *packets) Send(packet []byte) (int, error) { return p.Write(append(packe
 func (p *packets) Close() error                    { return nil }
 
 func TestLinesOfOtherPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for i := range senders {
 		s := &senders[i]
 		t.Run(s.name, func(t *testing.T) {

@@ -54,6 +54,9 @@ func ways(d *daemon) []way {
 // Whatever clients put beside a count, pack together or send of themselves: each count
 // arrives once, over each transport that they have.
 func TestCountsOfOtherPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	d := startDaemon(t)
 	for i, w := range ways(d) {
 		t.Run(w.name, func(t *testing.T) {

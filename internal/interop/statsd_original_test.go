@@ -18,6 +18,9 @@ import (
 // What programs write in strict goes through the original StatsD as it is, to where a
 // Graphite would be.
 func TestStrictThroughTheOriginalStatsD(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	carbon := newCarbon(t)
 	statsd := testenv.StatsD(t, testenv.StatsDOptions{Carbon: carbon.Addr().String()})
 	want := make(map[string]int)

@@ -9,6 +9,9 @@ import (
 
 // Each program finds a term hot at the threshold, and none that it counted less often.
 func TestHotByOtherPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	d := startDaemon(t)
 	address := "127.0.0.1:" + d.udp
 	want := make(map[string]int64)

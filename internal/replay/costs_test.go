@@ -92,6 +92,9 @@ func drawCosts(t *rapid.T, rules int) (costs []cost) {
 // reference, and so is at the end of every pane what one key counted, what it needed and
 // below what it would cool.
 func TestCostsOfAllKinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		rules := drawRules(t)
 		for i := range rules {

@@ -15,6 +15,9 @@ import (
 // What is explained agrees with what is told: the steps are the events, and the
 // panes hold all counts.
 func TestExplain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	th := exact.NewThreshold(20, time.Second)
 	events := collect{t: t}
 	var keys []KeyReport

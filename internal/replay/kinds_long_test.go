@@ -16,6 +16,9 @@ import (
 // threshold and min from 1 to 20. cmd/verifyreplay does the same with the binary, on all
 // traces. (As with other long traces, the race detector has little to find here.)
 func TestTracesOfAllKinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for _, c := range []struct {
 		trace, by string
 		d         time.Duration

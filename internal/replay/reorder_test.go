@@ -43,6 +43,9 @@ func byCompletion(requests []exact.Request, took func(i int) time.Duration) []ex
 // what an exact count gives: if nothing was later than the buffer. If something was,
 // it is told.
 func TestOrderOfCompletion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	file := filepath.Join(t.TempDir(), "access.log")
 	var sorted, told int
 	rapid.Check(t, func(t *rapid.T) {

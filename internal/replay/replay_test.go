@@ -69,6 +69,9 @@ type traceCase struct{ trace, by, thresholds string }
 // The short ones of the traces that are not part of the repository;
 // cmd/verifyreplay has more.
 func TestTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	checkTraces(t, []traceCase{
 		{"edgar-2017-06-30.access.log.zst", "cik", "5/1s 10/1s 20/1s 60/1m 40/10s 40/15s"},
 		{"semicomplete-apache_logs.log.zst", "each", "2/1s 3/10s 5/1m"},
@@ -178,6 +181,9 @@ func TestRandomLogs(t *testing.T) {
 // What is taken as it comes may be out of order. Whatever comes too late for its
 // window is counted as late; no key is hot that did not reach the threshold in true time.
 func TestUnsortedLogs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		requests, th := randomRequests(t), randomThreshold(t)
 		for i := range requests { // each may be moved some places forward
@@ -260,6 +266,9 @@ func TestHotAtOnce(t *testing.T) {
 // A second value hides none: neither behind others in a key of its own, nor in a share
 // by its requests' counting several times.
 func TestRepeatedParametersEvadeNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	var requests []exact.Request
 	for i := range 600 {
 		at := int64(1_700_000_000)*int64(time.Second) + int64(i)*int64(time.Second)/300
@@ -305,6 +314,9 @@ func TestRepeatedParametersEvadeNothing(t *testing.T) {
 }
 
 func TestSameEachTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	run := func(limit *hotparam.Limit) ([]Event, Summary) {
 		got := collect{t: t}
 		th := exact.NewThreshold(10, time.Second)
@@ -383,6 +395,9 @@ func TestLimitedInOtherWays(t *testing.T) {
 }
 
 func TestSpeed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	start := int64(1_700_000_000e9)
 	requests := []exact.Request{{At: start, Method: "GET", Target: "/s?q=1"}, {At: start + 10e9, Method: "GET", Target: "/s?q=1"},
 		{At: start + 5e9, Method: "GET", Target: "/late"}, {At: start + 60e9, Method: "GET", Target: "/s?q=1"}}

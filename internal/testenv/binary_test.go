@@ -6,6 +6,9 @@ import (
 )
 
 func TestBinaryIsBuiltOnceAndRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	path := Binary(t)
 	if again := Binary(t); again != path {
 		t.Errorf("second call: %s, first: %s", again, path)

@@ -153,7 +153,7 @@ func (g *GraphiteServer) startWeb() error {
 	listening := regexp.MustCompile(`Listening at: ` + regexp.QuoteMeta(g.URL()) + ` `)
 	_, err := g.web.await(g.tb.Context(), listening)
 	if err == nil {
-		// From here on connections wait until a worker has loaded graphite-web.
+		// From here on connections wait until there is a worker.
 		_, err = g.render(g.tb.Context(), "nothing", time.Second)
 	}
 	if err != nil {

@@ -38,6 +38,9 @@ func send(t *testing.T, network, addr, lines string) {
 }
 
 func TestStatsDToGraphite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	g := Graphite(t)
 	for _, test := range []struct {
 		modern bool
@@ -55,6 +58,9 @@ func TestStatsDToGraphite(t *testing.T) {
 }
 
 func TestStatsDRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	s := StatsD(t, StatsDOptions{})
 	addr := s.Addr()
 	s.Kill()
@@ -66,6 +72,9 @@ func TestStatsDRestarts(t *testing.T) {
 }
 
 func TestGraphiteRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	g := Graphite(t)
 	send(t, "tcp", g.Carbon(), fmt.Sprintf("stats.before 7 %d", time.Now().Unix()))
 	graphiteHas(t, g, "stats.before", 7)

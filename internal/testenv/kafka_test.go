@@ -22,6 +22,9 @@ import (
 var quickly = map[string]string{"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 
 func TestKafkaKeepsItsDataOverAKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	k := Kafka(t, KafkaConfig{Properties: quickly})
 	k.CreateTopic("t", 2, 1, map[string]string{"retention.ms": "60000"})
 	produce(t, k, "t", "before")
@@ -47,6 +50,9 @@ func TestKafkaKeepsItsDataOverAKill(t *testing.T) {
 
 // A broker names the address of a relay, and the cluster's own methods need none.
 func TestKafkaAdvertisesARelay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	const relay = "127.0.0.1:1" // nobody is there
 	var broker string
 	k := Kafka(t, KafkaConfig{Advertise: func(addr string) string {
@@ -73,6 +79,9 @@ func TestKafkaAdvertisesARelay(t *testing.T) {
 }
 
 func TestKafkaOfThreeServesOnWithoutOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	k := Kafka(t, KafkaConfig{Brokers: 3, Properties: quickly})
 	k.CreateTopic("t", 3, 3, nil)
 	k.Kill(1)
@@ -86,6 +95,9 @@ func TestKafkaOfThreeServesOnWithoutOne(t *testing.T) {
 var errTLS = errors.New("remote error: tls: ") // an alert has no type
 
 func TestKafkaAsksWhoIsThere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	users := map[string]string{"alice": "alice-secret"}
 	k := Kafka(t, KafkaConfig{TLS: true, ClientCerts: true, Users: users, Authorize: true})
 	k.CreateTopic("t", 1, 1, nil)
@@ -118,6 +130,9 @@ func TestKafkaAsksWhoIsThere(t *testing.T) {
 
 // A port that another process was faster to take means other ports, not a failed test.
 func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	if err := kafkaRunsLocally(t.Context()); err != nil {
 		unavailable(t, err.Error())
 	}
@@ -136,6 +151,9 @@ func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 }
 
 func TestKafkaInDocker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	if os.Getenv("HOTPARAM_TEST_KAFKA") == "local" {
 		t.Skip("testenv: HOTPARAM_TEST_KAFKA=local")
 	}

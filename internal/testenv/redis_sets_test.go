@@ -15,6 +15,9 @@ import (
 )
 
 func TestRedisSentinelFailsOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	from := time.Now()
 	set := RedisSentinel(t)
 	t.Logf("ready after %v", time.Since(from).Round(time.Millisecond))
@@ -36,6 +39,9 @@ func TestRedisSentinelFailsOver(t *testing.T) {
 }
 
 func TestRedisClusterFailsOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	from := time.Now()
 	set := RedisCluster(t)
 	t.Logf("ready after %v", time.Since(from).Round(time.Millisecond))
@@ -100,6 +106,9 @@ func forward(t *testing.T, target string) string {
 
 // Clients see only advertised addresses, before and after a failover and a restart.
 func TestRedisSetsAdvertise(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	relays := make(map[string]string)
 	config := RedisSetConfig{Advertise: func(addr string) string {
 		if relays[addr] == "" {

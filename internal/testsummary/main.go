@@ -1,7 +1,7 @@
 // Command testsummary runs "go test -json" and makes its stream readable: one line
-// per package as it ends, failures in full, skips with their reason, and as the
-// last line the totals over all modules, "N passed, N failed, N skipped", in which
-// each test and each subtest counts.
+// per package as it ends, failures in full, skips with their reason, the slowest
+// tests, and as the last line the totals over all modules, "N passed, N failed, N
+// skipped", in which each test and each subtest counts.
 //
 //	testsummary [-C dir]... [go test flags and packages] [-- …]
 //

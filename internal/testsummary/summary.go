@@ -25,6 +25,7 @@ type summary struct {
 	open     map[string]*pkg // packages without a result yet
 	total    counts
 	failures []string
+	slowest  slowest
 }
 
 type counts struct{ passed, failed, skipped int }
@@ -91,6 +92,7 @@ func (s *summary) addTestEvent(p *pkg, e event) {
 	default: // run, pause, cont, bench
 		return
 	}
+	s.slowest.add(p.path, e.Test, e.Elapsed)
 	delete(p.tests, e.Test)
 }
 
@@ -154,11 +156,12 @@ func (s *summary) endRun(dir string, err error) {
 	}
 }
 
-// end prints the failures and the totals, and reports whether all is well.
+// end prints the slowest tests, the failures and the totals, and reports whether all is well.
 func (s *summary) end() bool {
 	if s.total == (counts{}) {
 		s.fail("no test ran")
 	}
+	s.slowest.print(s.out)
 	if s.total.failed > 0 {
 		fmt.Fprintf(s.out, "\nfailed:\n      %s\n\n", strings.Join(s.failures, "\n      "))
 	}

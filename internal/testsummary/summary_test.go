@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,5 +140,33 @@ not an event
 		if !strings.Contains(text.String(), what) {
 			t.Errorf("does not say %q:\n%s", what, text.String())
 		}
+	}
+}
+
+func TestSlowestTests(t *testing.T) {
+	var text strings.Builder
+	out := bufio.NewWriter(&text)
+	s := newSummary(out)
+	var stream strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&stream, `{"Action":"pass","Package":"example.org/p","Test":"Test%02d","Elapsed":%d.5}`+"\n", i, i)
+	}
+	stream.WriteString(`{"Action":"fail","Package":"example.org/q","Test":"TestBad","Elapsed":9.7}` + "\n")
+	stream.WriteString(`{"Action":"pass","Package":"example.org/q","Test":"TestGood/part","Elapsed":99}` + "\n")
+	if err := readEvents(strings.NewReader(stream.String()), s, out); err != nil {
+		t.Fatal(err)
+	}
+	s.end()
+	out.Flush()
+	var want strings.Builder
+	want.WriteString("\nslowest tests:\n")
+	for i := 19; i >= 6; i-- {
+		fmt.Fprintf(&want, "%8.1fs  example.org/p Test%02d\n", float64(i)+0.5, i)
+		if i == 10 {
+			want.WriteString("     9.7s  example.org/q TestBad\n")
+		}
+	}
+	if want.WriteString("\n"); !strings.Contains(text.String(), want.String()) {
+		t.Errorf("does not list the 15 slowest, the slowest first:\n%s\nwant\n%s", text.String(), want.String())
 	}
 }

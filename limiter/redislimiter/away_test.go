@@ -190,6 +190,9 @@ func TestAwayUntilAWrite(t *testing.T) {
 // decided by Redis, also when all are asked for at once.
 func TestOneMasterLost(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	set := testenv.RedisCluster(t)
 	for _, addr := range set.Addrs() {
 		node := storeClient(t, addr, nil)
@@ -253,6 +256,9 @@ func TestOneMasterLost(t *testing.T) {
 // A replica takes the primary's place: the limits go to it by themselves.
 func TestBackAfterAFailover(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	set := testenv.RedisSentinel(t)
 	s, log := storeOf(t, clientAt(t, set.URL()), nil), new(lines)
 	f := awayOf(t, s, log)

@@ -65,6 +65,9 @@ func wholeSeconds(r limiter.Result) [5]int64 {
 // same instants. The module reads the clock itself; at which instant between two others
 // that was is known from its state where it matters, and else either will do.
 func TestAnswersAsRedisCell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	client := storeClient(t, testenv.RedisCell(t).Addr(), nil)
 	for _, q := range []*hotparam.Quota{
 		quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(100, time.Second), Burst: 5}),

@@ -21,6 +21,9 @@ import (
 const calm = 20 * time.Second
 
 func TestConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	client := redis.NewClient(&redis.Options{
 		Addr: testenv.Redis(t).Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,
 		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,
@@ -31,6 +34,9 @@ func TestConforms(t *testing.T) {
 }
 
 func TestConformsOnCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: testenv.RedisCluster(t).Addrs(), MaxRetries: -1, ContextTimeoutEnabled: true,
 		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,

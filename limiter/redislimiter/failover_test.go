@@ -12,6 +12,9 @@ import (
 // replicated, the count of members does not fall, and all goes on.
 func TestFailover(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	set := testenv.RedisSentinel(t)
 	client := clientAt(t, set.URL())
 	ctx := t.Context()

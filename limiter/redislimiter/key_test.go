@@ -44,6 +44,9 @@ func TestKeysOfAnyBytes(t *testing.T) {
 
 // Braces and all, one decision is in one slot, and what Tag puts together as well.
 func TestNeverAcrossSlots(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	client := clusterClient(t, testenv.RedisCluster(t).Addrs())
 	for name, edit := range map[string]func(*Config){
 		"apart":    nil,
@@ -64,6 +67,9 @@ func TestNeverAcrossSlots(t *testing.T) {
 
 // Ops of one key are done in their order, whatever stands between them.
 func TestResultsAreInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for name, client := range map[string]*Store{
 		"single":  storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil),
 		"cluster": storeOf(t, clusterClient(t, testenv.RedisCluster(t).Addrs()), nil),

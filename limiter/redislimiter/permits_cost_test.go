@@ -39,6 +39,9 @@ func TestPermitsEntriesAreBounded(t *testing.T) {
 // before left an entry for each take: with a hundred times as many it runs no more
 // commands, removes no more entries, and takes not even twenty times as long.
 func TestPermitsCostIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	client := clientAt(t, testenv.Redis(t).URL()).(*redis.Client)
 	ctx := t.Context()
 	cost := func(entries int, over bool, call func(p *Permits)) (commands, removed, usec int64) {

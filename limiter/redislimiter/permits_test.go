@@ -340,6 +340,9 @@ func TestPermitsExpiry(t *testing.T) {
 // Redis away costs the deadline once, and then nothing until it is back.
 func TestPermitsRedisAway(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
 	ctx := t.Context()

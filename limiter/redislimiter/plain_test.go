@@ -18,6 +18,9 @@ import (
 // What lua/plain.lua answers straight on, and leaves behind in Redis, is what the functions
 // of the other files come to, byte for byte.
 func TestPlainTakesAreAsOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	short, whole := bucketScript, newScript(timeLua, headLua, bucketLua, runLua)
 	rate := func(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }

@@ -16,6 +16,9 @@ import (
 // Two instances with different quotas for one key, as in any rolling deploy, admit what
 // the larger one allows; with different algorithms what both do.
 func TestQuotasSideBySide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	of := func(a hotparam.Algorithm, n, burst int64, per time.Duration) *hotparam.Quota {
 		return quota(hotparam.Quota{Algorithm: a, Rate: rate(n, per), Burst: burst})
 	}
@@ -192,6 +195,9 @@ func quotasTold(list []*hotparam.Quota) (s string) {
 // In any window a key's admissions are what the largest quota allows, whatever quotas ask
 // for it, however often they change, and whatever is reserved and cancelled meanwhile.
 func TestMixesOfQuotas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for name, client := range map[string]redis.UniversalClient{
 		"single":  storeClient(t, testenv.Redis(t).Addr(), nil),
 		"cluster": clusterClient(t, testenv.RedisCluster(t).Addrs()),

@@ -106,6 +106,9 @@ func TestOneRoundTrip(t *testing.T) {
 }
 
 func TestOneRoundTripInACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	set := testenv.RedisCluster(t)
 	count := new(trips)
 	client := clusterClient(t, set.Addrs())

@@ -228,6 +228,9 @@ func TestSemaphoreLost(t *testing.T) {
 // before their lease is over, and all goes on when it is back.
 func TestSemaphoreRedisAway(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
 	var log testenv.Log
