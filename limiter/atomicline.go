@@ -112,7 +112,7 @@ func (g *gcra) giveBack(c *atomicLine, t int64, ask *Ask) (Result, bool) {
 		}
 		l := c.line(old)
 		back := l.back
-		g.returned(&l, t, ask.N, ask.Mark, int64(ask.Receipt.At))
+		g.returned(&l, t, ask)
 		if l.word == old || c.word.CompareAndSwap(old, l.word) {
 			if l.back != back {
 				c.beside().back.Add(l.back - back)

@@ -48,7 +48,8 @@ type Ask struct {
 	Kind Kind
 	N    int64
 	// Keep is how many permits must be left afterwards; otherwise nothing is taken. It
-	// applies to Take, Peek, AtMost and Reserve.
+	// applies to Take, Peek, AtMost and Reserve. In a Return it is how many permits of the
+	// Result later Returns may still give back; zero makes this the last one.
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
@@ -77,10 +78,14 @@ const (
 	// Charge takes N permits whether there are as many or not: what is missing is
 	// owed. It is always allowed.
 	Charge
-	// Return gives back N of what one Result took, to where it was taken, whatever the
-	// quota is by then: the Op's quota is the one under which it was taken. What is no
-	// longer missing, since it was earned or has left its window, is not given back again.
-	// It makes no state, and changes no quota.
+	// Return gives back N of the permits that one Result took, to the state they were taken
+	// from, whatever quota is in force by now; the Op's quota is the one under which they
+	// were taken. Permits that were earned, or have left their window, are not given back
+	// again. Return creates no state and changes no quota.
+	//
+	// Takes that are returned in reverse order, or at the instant they were made, come back
+	// in full. In another order a bucket may count a take as earned, and give back less of
+	// it, once one made after it has been returned.
 	Return
 	// Forget puts the key back into its initial state.
 	Forget

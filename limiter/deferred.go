@@ -46,8 +46,8 @@ const stale = 4
 //
 // Goes straight to the backend: a Reserve, a Forget, what takes nothing, and all of
 // quotas that shape. What is given back is returned to the charge that told of it. Where
-// that was more than four charges of the key ago, a bucket still gets it back; a window
-// does not, since it counts in slots, and DeferredStats.Kept counts it.
+// that was more than four charges of the key ago, a bucket still gets back what it has
+// not earned since; a window does not, and DeferredStats.Kept counts it.
 //
 // It is safe for concurrent use, and a [Batcher]. It goes around a [Failover] or into one:
 // around it, what passed while the backend was away is told to the Failover's local one.
@@ -56,6 +56,7 @@ type Deferred struct {
 	every   time.Duration
 	max     int64
 	seed    maphash.Seed
+	began   time.Time
 	shards  [64]deferredShard
 	held    atomic.Int64
 	batches atomic.Int64 // that were begun, of all keys
@@ -92,7 +93,7 @@ func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
 	case cfg.Keys < 1 || cfg.Keys > maxMaxKeys:
 		return nil, fmt.Errorf("limiter: DeferredConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
 	}
-	d := &Deferred{around: aroundOf(backend), every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed()}
+	d := &Deferred{around: aroundOf(backend), every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed(), began: time.Now()}
 	for i := range d.shards {
 		d.shards[i].keys = make(map[deferredKey]*deferredState)
 	}
@@ -227,9 +228,13 @@ func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
 	s.left = max(s.left-n, -maxUnsent)
 	s.unsent = min(s.unsent+n, maxUnsent)
 	res := s.result(now)
-	res.Taken, res.Mark, res.Receipt.path = n, s.batch, path(0).via(pathHere)
+	res.Taken, res.Mark = n, s.batch
+	res.Receipt = Receipt{At: d.since(now), path: path(0).via(pathHere)}
 	return res
 }
+
+// since is the time of a Receipt of what was taken here.
+func (d *Deferred) since(now time.Time) time.Duration { return now.Sub(d.began) }
 
 // DeferredStats counts what a [Deferred] did.
 type DeferredStats struct {

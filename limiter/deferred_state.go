@@ -32,6 +32,14 @@ type deferredBatch struct {
 	charge Ask // a Return of the Charge
 }
 
+// giveBack returns the Ask that gives back n permits of the charge. It is never the last
+// one of the charge, since Returns may overtake each other on their way.
+func (b *deferredBatch) giveBack(n int64) Ask {
+	ask := b.charge
+	ask.N, ask.Keep = min(n, ask.N), ask.N
+	return ask
+}
+
 // deferredReturn is what is given back of a batch.
 type deferredReturn struct{ batch, n int64 }
 
@@ -89,7 +97,7 @@ func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
 	case sent == nil:
 		return d.giveBackOld(a)
 	case !sent.flying:
-		op.Mark, op.Receipt = sent.charge.Mark, sent.charge.Receipt
+		op.Ask = sent.giveBack(op.N)
 		return Result{}, false
 	case len(s.back) < maxReturns:
 		s.back = append(s.back, deferredReturn{op.Mark, op.N})
@@ -99,15 +107,18 @@ func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
 	return s.returned(), true
 }
 
-// giveBackOld returns what was told too long ago for its charge to be known: as far as
-// that needs no mark.
+// giveBackOld gives back permits whose charge is too old to be known. A bucket takes them
+// without a mark, less what it has earned since they were taken: that came back already. A
+// window counts in slots, which only the mark tells, and gets nothing.
 func (d *Deferred) giveBackOld(a *deferredAsk) (Result, bool) {
 	op := &a.op
 	if op.Quota.Algorithm.Windowed() {
 		d.kept.Add(uint64(op.N))
 		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: op.Quota.Burst}}, true
 	}
-	op.Mark, op.Receipt = 0, Receipt{}
+	passed := max(0, d.since(a.now)-op.Receipt.At)
+	earned := float64(passed) * float64(op.Quota.Rate.N) / float64(op.Quota.Rate.Per)
+	op.Ask = Ask{Kind: Return, N: op.N - int64(min(earned, float64(op.N)))}
 	return Result{}, false
 }
 
@@ -153,8 +164,7 @@ func (d *Deferred) returns(s *deferredState, key deferredKey, asks []deferredAsk
 		case sent.flying:
 			rest = append(rest, r)
 		default:
-			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: sent.charge}
-			op.N = r.n
+			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: sent.giveBack(r.n)}
 			asks = append(asks, deferredAsk{op: op, place: len(asks), now: now})
 		}
 	}

@@ -47,10 +47,11 @@ func newWordKeys(r *reckoning, maxKeys int, custom map[hotparam.Algorithm]Algori
 	return k, nil
 }
 
-// dropFull drops a bucket that is full at now.
+// dropFull drops a bucket that is full at now. One with marks after now stays: the key's
+// next bucket has no back, so these marks would name what is taken from it.
 func dropFull(w *keyedWord, now int64) bool {
 	word := w.word.Load()
-	return word <= now && w.word.CompareAndSwap(word, gone)
+	return word+w.back() <= now && word <= now && w.word.CompareAndSwap(word, gone)
 }
 
 // Do implements [Keys].

@@ -16,10 +16,12 @@ type line struct {
 	// if the word alone told. So both words hold, and only by themselves does each go from
 	// quota to quota and back unchanged.
 	due, late int64
-	// back is how much, in ns, was returned from within the line, in all. The place of a
-	// take is its mark, the word after it and back by then, less what back is by now. What
-	// stood before a take that was returned has not moved up, but is reckoned so: a mark
-	// does not tell who stood where, and to give back too little is on the safe side.
+	// back is how many ns were returned from within the line, in all. The place of a take
+	// is its mark (the word after it plus back by then) minus back by now. A return counts
+	// as one from the head of the line, since a mark names a place and not what stands
+	// there: what stood before it appears to have moved up and may get back too little,
+	// never too much. Only the final return of what stands last shortens the line instead,
+	// so takes that are returned in reverse order all come back in full.
 	back int64
 	born int64 // what was taken before is not in it
 	turn
@@ -103,9 +105,9 @@ func (l *line) leap(by, t int64) {
 	l.back, l.born, l.turn = 0, t, turn{}
 }
 
-// returned gives back to l, at t, n of what mark names, which was taken at the instant at;
-// 0: that is not known. A mark of 0 names what stands last.
-func (g *gcra) returned(l *line, t, n, mark, at int64) {
+// returned executes ask, a Return, on l at t. A Mark of 0 names what stands last.
+func (g *gcra) returned(l *line, t int64, ask *Ask) {
+	n, mark, at := ask.N, ask.Mark, int64(ask.Receipt.At)
 	l.word = g.current(l.word, t)
 	missing := l.word - t
 	if n <= 0 || missing <= 0 || 0 < at && (at < l.born || at > t+maxBack) {
@@ -136,7 +138,8 @@ func (g *gcra) returned(l *line, t, n, mark, at int64) {
 	if l.late > 0 {
 		l.late = max(l.late-left, 1)
 	}
-	if !last || l.mark() < l.turn.mark {
+	// What a partial return leaves keeps its mark, which the next take must not get.
+	if !last || ask.Keep > 0 || l.mark() < l.turn.mark {
 		l.back += left
 	}
 }

@@ -84,7 +84,7 @@ func (s *wordState) Do(now time.Duration, ask Ask) Result {
 	ask.clamp()
 	ask.Within -= time.Duration(lag)
 	if ask.Kind == Return && ask.N >= 0 {
-		s.returned(&s.line, t, ask.N, ask.Mark, int64(ask.Receipt.At))
+		s.returned(&s.line, t, &ask)
 		ask = Ask{Kind: Peek}
 	}
 	by := s.lift(t)

@@ -66,6 +66,7 @@ var properties = []property{
 	{"a clock that jumps back and forth grants nothing twice", testClockBounds},
 	{"warm-up follows Guava's arithmetic", testWarmUp},
 	{"any number may be asked for", testExtremes},
+	{returnsInAnyOrder, testReturns},
 	{"quotas in any mix admit what the largest of them allows", testMixes},
 }
 

@@ -33,7 +33,8 @@
 // do not, and on clocks that go back, no window holds more than it may, and a retry
 // passes on time and not a tick before.
 //
-// Several quotas of one key (cases_quotas.go, mix.go) have no model: an account of what was
+// What comes back on a Return, in any order and in parts, is held to a list of takes
+// (returns.go). Several quotas of one key (cases_quotas.go, mix.go) have no model: an account of what was
 // admitted is held to the largest of them.
 //
 // Who tests the tests: the models run the suite themselves, and so do mutants, each with

@@ -12,10 +12,14 @@
 -- was reserved, `slow` units in a microsecond, of which a permit costs `dear`; 0: the
 -- asker's own. A faster one would move what comes next before it.
 --
--- What was taken stands in a line and is earned in its order. `line` counts the permits
--- that ever joined it, so what is missing is the end of the line; a mark is the line's
--- count after a take. What is returned is taken for the head of the line: what is behind it
--- moves up, and what is before it gives back less, but at the instant when it was taken.
+-- Permits stand in a line in the order they were taken, and are earned in that order. `line`
+-- is the place of the last one, and a mark is the place of the last permit of a take. The
+-- permits that are missing are always the end of the line. So a return counts as one from
+-- the head of the line, whatever its place was: later takes move up, and earlier ones may
+-- get back too little, never too much, except at the instant they were made. Only the final
+-- return of the last take shortens the line instead: takes that are returned in reverse
+-- order all come back in full. `keep` above 0 says that more of the same take may be
+-- returned; its mark must then not become that of the next take. A mark of 0 is the last.
 do
   local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, shape = false}
 
@@ -81,13 +85,19 @@ do
 
     charge = function(n)
       local taken = math.min(n, math.floor(math.max(0, b.most - b.owed) / b.cost))
-      b.owed, b.line = math.min(b.owed + n * b.cost, math.max(b.most, b.owed)), b.line + taken
+      local owed = math.min(b.owed + n * b.cost, math.max(b.most, b.owed))
+      -- A permit that is owed in part stands in the line as a whole one: what is before it
+      -- must not get that part back.
+      b.owed, b.line = owed, b.line + math.ceil((owed - b.owed) / b.cost)
       return taken, b.line
     end,
 
-    giveback = function(n, mark, since)
-      local left = since > 0 and since == on.now and b.owed or b.owed - (b.line - mark) * b.cost
-      b.owed = b.owed - math.max(0, math.min(n * b.cost, left, b.owed))
+    giveback = function(n, mark, since, keep)
+      local last = mark == b.line or mark == 0
+      local left = (last or since > 0 and since == on.now) and b.owed or b.owed - (b.line - mark) * b.cost
+      local back = math.max(0, math.min(n * b.cost, left, b.owed))
+      b.owed = b.owed - back
+      if last and keep == 0 then b.line = b.line - math.floor(back / b.cost) end
     end,
 
     fresh = function() return after(b.owed) end,

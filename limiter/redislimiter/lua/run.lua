@@ -87,7 +87,7 @@ local function ask(k)
     if n > 0 then taken, took = a.charge(n) end
   elseif kind == RETURN then
     code, on.dirty = ALLOWED, on.known and (on.dirty or n > 0)
-    if n > 0 and on.known then a.giveback(n, mark, since) end
+    if n > 0 and on.known then a.giveback(n, mark, since, keep) end
   elseif locked > 0 then
     code, retry = LOCKED, seen(locked)
   elseif n == 0 then

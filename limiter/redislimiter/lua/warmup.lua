@@ -113,9 +113,13 @@ do
       return n, math.floor(w.line)
     end,
 
-    giveback = function(n, mark, since)
-      local left = since > 0 and since == on.now and w.lead or w.lead - (w.line - mark)
-      w.lead = w.lead - math.max(0, math.min(n * w.stable, left, w.lead))
+    -- As in bucket.lua.
+    giveback = function(n, mark, since, keep)
+      local last = mark == math.floor(w.line) or mark == 0
+      local left = (last or since > 0 and since == on.now) and w.lead or w.lead - (w.line - mark)
+      local back = math.max(0, math.min(n * w.stable, left, w.lead))
+      w.lead = w.lead - back
+      if last and keep == 0 then w.line = w.line - back end
     end,
 
     fresh = fresh,
