@@ -3,11 +3,11 @@ package redislimiter
 import (
 	"container/heap"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // line is who waits in this process for permits of one key: a heap of [*waiter], the
@@ -186,26 +186,27 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 }
 
 const (
-	// While hints come, the first in line asks without one only in case that it was
-	// lost.
+	// pauseHearing is the longest pause of the first waiter while hints arrive: it asks
+	// without one only because a hint can be lost.
 	pauseHearing = 400 * time.Millisecond
-	// Else it asks more and more seldom, at most so often and at least so often.
+	// minPause and maxPause bound its pauses otherwise, which double from one to the other.
 	minPause = 5 * time.Millisecond
 	maxPause = 100 * time.Millisecond
-	// believed is for how long Redis believes that a process waits, after it asked.
+	// believed is how long Redis counts a process as waiting after it asked.
 	believed = 2 * time.Second
 )
 
-// pause is until when the first in line does not ask again unless it is told to: a
-// lease that runs out is told by nobody. With jitter, as others do likewise.
+// pause returns how long the first waiter waits for a hint before it asks again, at most
+// until the next lease ends: no hint announces that.
 func (s *Semaphore) pause(w *waiter, got semaphoreAnswer) time.Duration {
-	pause := min(minPause<<min(w.asked, 10), maxPause)
-	if s.hearing.Load() && w.asked > 0 { // at first a permit may have come back before it stood in the line
-		pause = pauseHearing
+	least, longest := minPause, maxPause
+	if s.hearing.Load() && w.asked > 0 { // the first time a permit may have come back before w was in the line
+		least, longest = pauseHearing, pauseHearing
 	}
-	w.asked++
 	if got.ends >= 0 {
-		pause = min(pause, got.ends+minPause)
+		longest = min(longest, got.ends+minPause)
 	}
-	return pause/2 + rand.N(pause/2+1)
+	denied := w.asked
+	w.asked++
+	return backoff.After(denied, least, longest)
 }
