@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// askCases are what a backend can be asked for, whatever the algorithm.
+// askCases are asks that every algorithm must answer alike.
 var askCases = []namedCase{
 	{"B4 bug: a denial tells when to ask again, for each algorithm", func(w *world) {
 		for _, q := range oneOfEach(5) {

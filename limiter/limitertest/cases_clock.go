@@ -75,7 +75,7 @@ var clockCases = []namedCase{
 	}},
 }
 
-// denied fails unless it was.
+// denied fails unless a was denied.
 func (k *key) denied(a answer) {
 	k.Helper()
 	if a.Allowed {
@@ -83,8 +83,8 @@ func (k *key) denied(a answer) {
 	}
 }
 
-// usable fails unless what was denied just now, on a clock that was set back, passes
-// within what comes back and a minute.
+// usable fails unless an ask that was denied on a clock that was set back passes within the
+// time that permits take to come back, and a minute.
 func (k *key) usable(a answer) {
 	k.Helper()
 	k.denied(a)

@@ -7,12 +7,11 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// The cases of this file hold a key under several quotas: those of instances that run
-// different versions, of a reload, of another number of instances. In any window the key
-// is admitted at most what the largest quota in force in it allows, and of quotas of
-// different families (see familyOf) their sum.
+// The cases of this file put a key under several quotas: those of instances of different
+// versions, of a reload, of another number of instances. In any window the key is admitted at
+// most what the largest quota in force in it allows, or the sum over families (see familyOf).
 
-// under asks for the key as one whose quota is q does.
+// under asks under q.
 func (k *key) under(q hotparam.Quota, ask limiter.Ask) limiter.Result {
 	k.Helper()
 	q = q.WithDefaults()
@@ -30,7 +29,7 @@ func (k *key) back(q hotparam.Quota, r limiter.Result) {
 	}
 }
 
-// has fails unless so many are left under q.
+// has fails unless left permits remain under q.
 func (k *key) has(q hotparam.Quota, left int64) {
 	k.Helper()
 	if r := k.under(q, peek(0)); r.Remaining != left {
@@ -189,7 +188,7 @@ var quotaCases = []namedCase{
 	}},
 }
 
-// inTurns asks for a permit under one quota and the other, 500 times each at one instant.
+// inTurns asks for a permit under a and b in turn, 500 times each at one instant.
 func (k *key) inTurns(a, b hotparam.Quota, least, most int64) {
 	k.Helper()
 	var sum int64

@@ -9,13 +9,13 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// change gives the key another quota. The model knows of none, and is not asked again.
+// change gives the key another quota. The model has only one, and is not asked again.
 func (k *key) change(q hotparam.Quota) {
 	q = q.WithDefaults()
 	k.quota, k.op.Quota, k.loose = &q, &q, true
 }
 
-// wants fails unless so many remain.
+// wants fails unless left permits remain.
 func (k *key) wants(r limiter.Result, left int64) {
 	k.Helper()
 	if r.Remaining != left || r.Limit != k.quota.Burst {

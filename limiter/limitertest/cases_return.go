@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// returnCases are what comes of a Return under one quota and several.
+// returnCases are Returns under one quota and under several.
 var returnCases = []namedCase{
 	{"what is returned goes to where it was taken, whatever the algorithm is by then", func(w *world) {
 		quotas := oneOfEach(5)

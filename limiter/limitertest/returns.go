@@ -15,11 +15,11 @@ import (
 
 const returnsInAnyOrder = "what is returned, in whatever order, comes back unless it was earned"
 
-// ledger is what returnRun holds a bucket to: a list of all takes, with what of each is not
-// earned yet, in exact fractions. It has no marks and no sums that could go wrong.
+// ledger is the reference of returnRun: a list of all takes, with what is not earned yet of
+// each, in exact fractions. It has no marks and no sums that could go wrong.
 type ledger struct {
 	quota *hotparam.Quota
-	rate  *big.Rat // permits per nanosecond, of the fastest quota: a backend need not know since when another is in force
+	rate  *big.Rat // permits per nanosecond of the fastest quota: a backend need not know since when another one is in force
 	now   time.Duration
 	takes []*ledgerTake // in the order in which they were made, and are earned
 }
@@ -36,7 +36,7 @@ type ledgerTake struct {
 	blurred bool
 }
 
-// pass earns what is earned up to now.
+// pass earns what is due up to now.
 func (l *ledger) pass(now time.Duration) {
 	earned := new(big.Rat).Mul(l.rate, big.NewRat(int64(now-l.now), 1))
 	l.now = now
