@@ -45,7 +45,7 @@ func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
 	p := &CPU{files: files, every: c.Every}
 	p.usage.Store(math.Float64bits(math.NaN()))
 	if _, _, err := p.machine(); err != nil {
-		return nil, fmt.Errorf("adaptive: CPU: only Linux tells how busy it is: %w", err)
+		return nil, fmt.Errorf("adaptive: CPU: only Linux is supported: %w", err)
 	}
 	p.groups = p.limited()
 	return p, nil

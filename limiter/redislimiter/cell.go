@@ -38,7 +38,7 @@ type Cell struct {
 var _ limiter.Clustered = (*Cell)(nil)
 
 // ErrNoCell is returned if the server has not loaded the redis-cell module.
-var ErrNoCell = errors.New(`the Redis has not loaded the module redis-cell (loadmodule libredis_cell.so); Store needs no module`)
+var ErrNoCell = errors.New(`the server has not loaded the module redis-cell (loadmodule libredis_cell.so); Store needs no module`)
 
 // NewCell returns a Cell. It connects on first use, so only a call can return [ErrNoCell]; the
 // caller closes the client. NewCell fails for a client that ignores the deadlines of contexts.
@@ -72,7 +72,7 @@ func (c *Cell) do(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 	case q == nil:
 		return limiter.Result{}, errNoQuota
 	case op.Kind != limiter.Take && op.Kind != limiter.Peek, op.Kind == limiter.Take && op.Keep > 0:
-		return limiter.Result{}, fmt.Errorf("CL.THROTTLE knows Take and Peek, and no Keep: %w", limiter.ErrUnsupported)
+		return limiter.Result{}, fmt.Errorf("CL.THROTTLE supports only Take and Peek, without Keep: %w", limiter.ErrUnsupported)
 	}
 	if err := cellKnows(q); err != nil {
 		return limiter.Result{}, err
@@ -101,11 +101,11 @@ func cellKnows(q *hotparam.Quota) error {
 	case q.Burst == hotparam.Unlimited:
 		return nil
 	case !bucket || q.Missing != 0 || q.WarmUp != 0 || q.Penalty != 0:
-		return fmt.Errorf("CL.THROTTLE knows a full token bucket only: %w", limiter.ErrUnsupported)
+		return fmt.Errorf("CL.THROTTLE supports only a token bucket that starts full: %w", limiter.ErrUnsupported)
 	case q.Rate.Per%time.Second != 0:
-		return fmt.Errorf("limit.rate %q: CL.THROTTLE knows whole seconds only: %w", q.Rate, limiter.ErrUnsupported)
+		return fmt.Errorf("limit.rate %q: CL.THROTTLE supports only whole seconds: %w", q.Rate, limiter.ErrUnsupported)
 	case int64(q.Rate.Per)/q.Rate.N < int64(time.Microsecond):
-		return fmt.Errorf("limit.rate %q: CL.THROTTLE knows at most a million per second: %w", q.Rate, limiter.ErrUnsupported)
+		return fmt.Errorf("limit.rate %q: CL.THROTTLE supports at most a million per second: %w", q.Rate, limiter.ErrUnsupported)
 	}
 	return nil
 }

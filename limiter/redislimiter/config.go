@@ -55,7 +55,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-var errDeadlines = errors.New("the client does not keep to the deadlines of contexts: set ContextTimeoutEnabled in its options")
+var errDeadlines = errors.New("the client ignores the deadlines of contexts: set ContextTimeoutEnabled in its options")
 
 // checkClient returns an error if an option of the client is wrong, as far as options are
 // visible. Without ContextTimeoutEnabled a Redis that is away costs seconds. A client that

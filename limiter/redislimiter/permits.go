@@ -191,7 +191,7 @@ func permitRateOf(fields []string) (permits.Rate, error) {
 		KeepAlive: time.Duration(keep) * time.Millisecond,
 	}
 	if err := r.Validate(); err != nil {
-		return permits.Rate{}, fmt.Errorf("redislimiter: the rate in Redis is none: %w", err)
+		return permits.Rate{}, fmt.Errorf("redislimiter: the rate in Redis is invalid: %w", err)
 	}
 	return r, nil
 }

@@ -89,7 +89,7 @@ func (s *Semaphore) tellLost(lost []*Lease) {
 	}
 	s.mu.Unlock()
 	if n > 0 {
-		s.cfg.Logger.Warn("semaphore: leases were lost: they could not be renewed in time, or Redis has no trace of them", "leases", n)
+		s.cfg.Logger.Warn("semaphore: leases were lost: they could not be renewed in time, or Redis no longer has them", "leases", n)
 	}
 }
 
