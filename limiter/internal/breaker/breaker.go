@@ -6,6 +6,7 @@
 //
 //	node.go  the state of one node
 //	log.go   what is logged, and how often
+//	stats.go a snapshot
 package breaker
 
 import (
@@ -270,31 +271,6 @@ func (s *Set[T]) UntilProbe(name string) time.Duration {
 		return n.due(time.Now())
 	}
 	return 0
-}
-
-// Stats is a snapshot of a [Set].
-type Stats struct {
-	Away   int       // nodes that are away
-	Since  time.Time // when the first of them went away; zero if none is
-	Probes uint64
-}
-
-// Stats returns a snapshot.
-func (s *Set[T]) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	stats := Stats{Probes: s.probes.Load()}
-	if nodes := s.nodes.Load(); nodes != nil {
-		for _, n := range *nodes {
-			if !n.away.Load() {
-				continue
-			}
-			if stats.Away++; stats.Since.IsZero() || n.since.Before(stats.Since) {
-				stats.Since = n.since
-			}
-		}
-	}
-	return stats
 }
 
 // jittered returns 0.75 to 1.25 of d, so that instances do not probe in step. The mean is d,
