@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
 	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff"},
 	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode"},
-	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
+	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "internal/backoff", "limiter/internal/calendar"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"hotparam"},
 	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/keytext"},

@@ -7,21 +7,21 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// builtin is one of our own algorithms: what makes its states.
+// builtin is a built-in algorithm: the function that makes its states.
 type builtin func(q *hotparam.Quota, now time.Duration) State
 
 func (f builtin) New(q *hotparam.Quota, now time.Duration) State { return f(q, now) }
 
-// windowed are the algorithms that count what passed within a window.
+// windowed are the algorithms that count in windows.
 var windowed = map[hotparam.Algorithm]builtin{
 	hotparam.FixedWindow:   newFixedWindow,
 	hotparam.SlidingLog:    newSlidingLog,
 	hotparam.SlidingBlocks: newSlidingBlocks,
 }
 
-// NewAlgorithm returns the algorithm of a quota: a built-in one, or the one of custom under
-// the quota's name for it, with the quota's penalty. It fails for a quota that is not valid,
-// and with [ErrUnsupported] for a name that is not in custom.
+// NewAlgorithm returns the algorithm of a quota, with its penalty: a built-in one, or the one
+// of custom under the quota's name for it. It fails for an invalid quota, and with
+// [ErrUnsupported] for a name that is not in custom.
 func NewAlgorithm(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorithm, error) {
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("limiter: %w", err)
@@ -36,7 +36,7 @@ func NewAlgorithm(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (A
 	return penalized{a}, nil
 }
 
-// inner is the algorithm of a quota with a limit, its penalty aside.
+// inner returns the algorithm of a quota with a limit, its penalty aside.
 func inner(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorithm, error) {
 	switch a := q.Algorithm; {
 	case a.Custom():
@@ -52,9 +52,9 @@ func inner(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorith
 	return newWords(q)
 }
 
-// adapt makes a state go on with another quota of its family; nil: it cannot. A penalty
-// that runs is kept, at most for as long as a new one would be, and bars nobody whose
-// quota has none.
+// adapt puts a state under another quota of its family, or returns nil if it cannot. A running
+// penalty is kept for at most as long as a new one would last, and does not lock under a quota
+// without one.
 func adapt(s State, q *hotparam.Quota, now time.Duration) State {
 	lock, locked := s.(*penalty)
 	if locked {
@@ -75,20 +75,19 @@ func adapt(s State, q *hotparam.Quota, now time.Duration) State {
 
 // storable is a state that a snapshot can hold.
 type storable interface {
-	// appendState appends all that is to be known of the state beside its quota.
+	// appendState appends the state, without its quota.
 	appendState(b []byte) []byte
-	// restoreState makes a new state what appendState wrote; false: these bytes are no
-	// such state, and it is not to be used.
+	// restoreState sets a new state to what appendState appended, and reports whether the
+	// bytes are valid. If not, the state must not be used.
 	restoreState(b []byte) bool
 }
 
-// clock is what a state knows of the clock: the latest instant that it was told.
+// clock is a state's clock: the latest instant it has seen.
 type clock struct{ last int64 }
 
-// tell is the instant to reckon with at now. A clock that went back by up to maxBack
-// stands still, and lag is how far behind it is: what is waited for takes longer by
-// it. One that went back further is another clock: leap is how far all instants that
-// the state has are to be moved.
+// tell returns the instant to use at now. A clock that went back by up to maxBack stands
+// still, and lag is how far it is behind, by which waits are extended. One that went back
+// further is another clock, and leap is how far all instants of the state have to be moved.
 func (c *clock) tell(now time.Duration) (t, lag, leap int64) {
 	t = instant(now)
 	switch behind := c.last - t; {
@@ -102,7 +101,7 @@ func (c *clock) tell(now time.Duration) (t, lag, leap int64) {
 	return t, 0, leap
 }
 
-// unlimited is the state of a quota without a limit: there is none.
+// unlimited is the state of a quota without a limit.
 type unlimited struct{}
 
 func newUnlimited(*hotparam.Quota, time.Duration) State { return unlimited{} }
@@ -122,11 +121,10 @@ func (unlimited) Do(_ time.Duration, ask Ask) Result {
 
 func (unlimited) FreshAfter(time.Duration) time.Duration { return 0 }
 
-// clamp makes what cannot be asked what comes nearest to it.
+// clamp replaces impossible values by the nearest possible ones.
 func (a *Ask) clamp() { a.Keep, a.Within = max(a.Keep, 0), max(a.Within, 0) }
 
-// ofNew is what is asked of a key that is not known: it has nothing to lose, or to get
-// back.
+// ofNew returns what to ask of an unknown key: it has nothing to drop or to return.
 func (a *Ask) ofNew() Ask {
 	switch a.Kind {
 	case Forget:
@@ -137,7 +135,7 @@ func (a *Ask) ofNew() Ask {
 	return *a
 }
 
-// valid tells whether a State can do it at all.
+// valid reports whether a State can execute it at all.
 func (a *Ask) valid() bool { return a.N >= 0 && a.Kind < Forget }
 
 func (k Kind) takes() bool { return k == Take || k == AtMost || k == Reserve || k == Charge }

@@ -20,13 +20,13 @@ type Asked struct {
 	Keep    int64
 }
 
-// AllowAll takes what is asked of each, or nothing at all: all are asked, and if one denies,
-// what the others gave is returned to them. Those on one [Batcher] are asked in one call.
+// AllowAll takes the permits of all limits, or none: it asks all of them, and if one denies,
+// returns what the others granted. Limiters on one [Batcher] are asked in one call.
 //
-// Of several denials it returns the one with the longest RetryAfter, and before all one that
-// no waiting helps. If all allow, it returns the decision with the least Remaining, with the
-// longest Delay of all. An error means that nothing was taken, except by a backend that
-// itself failed: what that one took is unknown.
+// Of several denials it returns one that no waiting helps, or else the one with the longest
+// RetryAfter. If all allow, it returns the decision with the least Remaining, with the longest
+// Delay of all. An error means that nothing was taken, except by a backend that itself failed:
+// what that one took is unknown.
 func AllowAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
 	for i := range asked {
 		switch {
@@ -56,7 +56,7 @@ func AllowAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
 	return r.verdict(), nil
 }
 
-// allRound is one go at several limits. Its slices are used again.
+// allRound is one call of AllowAll. Its slices are reused.
 type allRound struct {
 	items   []allItem
 	ops     []Op // of one call
@@ -73,7 +73,7 @@ type allItem struct {
 
 var allRounds = sync.Pool{New: func() any { return new(allRound) }}
 
-// maxAll is for how many limits a round keeps room.
+// maxAll is the number of limits for which a round keeps its slices.
 const maxAll = 64
 
 func (r *allRound) put() {
@@ -87,7 +87,7 @@ func (r *allRound) put() {
 	allRounds.Put(r)
 }
 
-// do asks all that are not done, in one call for each batcher.
+// do asks all limits that are not done, in one call for each batcher.
 func (r *allRound) do(ctx context.Context) (err error) {
 	for i := range r.items {
 		if r.items[i].done {
@@ -100,7 +100,7 @@ func (r *allRound) do(ctx context.Context) (err error) {
 	return err
 }
 
-// call asks the first item, and with it the later ones on the same batcher.
+// call asks the first item, and with it later ones on the same batcher.
 func (r *allRound) call(ctx context.Context, first int) error {
 	l := r.items[first].limiter
 	r.ops = r.ops[:0]
@@ -138,7 +138,7 @@ func (r *allRound) took() bool {
 	return slices.ContainsFunc(r.items, func(it allItem) bool { return it.res.Taken > 0 })
 }
 
-// giveBack returns what was taken, in as many calls. The items' decisions stay.
+// giveBack returns what was taken, in as many calls. The items keep their decisions.
 func (r *allRound) giveBack(ctx context.Context) error {
 	back := allRound{items: make([]allItem, 0, len(r.items))}
 	for i := range r.items {
@@ -155,7 +155,7 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// verdict is the decision that counts most.
+// verdict returns the decision that counts most.
 func (r *allRound) verdict() hotparam.Decision {
 	told, delay := hotparam.Decision{Allowed: true}, time.Duration(0)
 	for i := range r.items {
@@ -171,7 +171,7 @@ func (r *allRound) verdict() hotparam.Decision {
 	return told
 }
 
-// outweighs tells whether a holds a request back more than b does.
+// outweighs reports whether a holds a request back more than b.
 func outweighs(a, b *hotparam.Decision) bool {
 	switch {
 	case a.Allowed != b.Allowed:

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// atomicLine is a line that is taken from without a lock. What is beside the word is rarely
-// needed, and made when it is. It has one word: where the quota changes while something is
-// reserved, the bucket has a lock from then on.
+// atomicLine is a line that is taken from without a lock. What is kept beside the word is
+// rarely needed, and allocated when it is. It has one word: if the quota changes while
+// something is reserved, the bucket has a lock from then on.
 type atomicLine struct {
 	word atomic.Int64
 	rest atomic.Pointer[lineRest] // nil: all zero
@@ -21,7 +21,7 @@ type lineRest struct {
 	turn
 }
 
-// store makes it l.
+// store sets it to l.
 func (c *atomicLine) store(l *line) {
 	c.word.Store(l.word)
 	if l.back == 0 && l.born == 0 && l.turn == (turn{}) {
@@ -32,7 +32,7 @@ func (c *atomicLine) store(l *line) {
 	c.rest.Store(r)
 }
 
-// line is what it holds, beside a word that was read before.
+// line returns the line whose word was read before.
 func (c *atomicLine) line(word int64) line {
 	l := line{word: word}
 	if r := c.rest.Load(); r != nil {
@@ -41,7 +41,7 @@ func (c *atomicLine) line(word int64) line {
 	return l
 }
 
-// beside is what is kept beside the word.
+// beside returns what is kept beside the word, and allocates it if needed.
 func (c *atomicLine) beside() *lineRest {
 	if c.rest.Load() == nil {
 		c.rest.CompareAndSwap(nil, &lineRest{})
@@ -56,9 +56,9 @@ func (c *atomicLine) back() int64 {
 	return 0
 }
 
-// take steps the word in place; false when the bucket is gone or unborn. It is lock-free:
-// whoever loses the swap has lost it to one who made progress, and a denial,
-// the common case of a hot bucket, swaps nothing.
+// take takes n in place, and reports false when the bucket is gone or unborn. It is lock-free:
+// a swap fails only when another one has succeeded, and a denial, the common case of a hot
+// bucket, swaps nothing.
 func (g *gcra) take(c *atomicLine, t, n int64) (verdict, bool) {
 	for {
 		old := c.word.Load()
@@ -75,7 +75,7 @@ func (g *gcra) take(c *atomicLine, t, n int64) (verdict, bool) {
 	}
 }
 
-// do asks in place, as take does, for all but Return and Forget.
+// do executes ask in place, like take, for all kinds but Return and Forget.
 func (g *gcra) do(c *atomicLine, t int64, ask *Ask) (Result, bool) {
 	for {
 		old := c.word.Load()
@@ -99,11 +99,11 @@ func (g *gcra) do(c *atomicLine, t int64, ask *Ask) (Result, bool) {
 	}
 }
 
-// name notes what names what was taken.
+// name sets the mark and the instant of a take.
 func (r *Result) name(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duration(t) }
 
-// giveBack does a Return; false when the bucket is gone. Its callers come one after the
-// other, so that none sees a word without what has moved it.
+// giveBack executes a Return, and reports false when the bucket is gone. Its callers are
+// serialized, so that none sees a new word with an old back.
 func (g *gcra) giveBack(c *atomicLine, t int64, ask *Ask) (Result, bool) {
 	for {
 		old := c.word.Load()
@@ -112,7 +112,7 @@ func (g *gcra) giveBack(c *atomicLine, t int64, ask *Ask) (Result, bool) {
 		}
 		l := c.line(old)
 		back := l.back
-		g.returned(&l, t, ask.N, ask.Mark, int64(ask.Receipt.At))
+		g.returned(&l, t, ask)
 		if l.word == old || c.word.CompareAndSwap(old, l.word) {
 			if l.back != back {
 				c.beside().back.Add(l.back - back)

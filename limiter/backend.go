@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Backend keeps what was taken of keys, and decides. [New] makes a [Limiter] of any Backend:
-// of [Memory], of those of package redislimiter, and of your own, which package limitertest
-// holds to the same promises.
+// Backend stores what was taken of keys, and decides. [New] makes a [Limiter] of any Backend:
+// a [Memory], those of package redislimiter, and your own, which package limitertest can test
+// for the same promises.
 type Backend interface {
 	// Do executes op and returns its Result. It may be called concurrently. An error means
 	// that op was not decided, or that its decision is unknown. An [OpError] concerns op
@@ -48,7 +48,8 @@ type Ask struct {
 	Kind Kind
 	N    int64
 	// Keep is how many permits must be left afterwards; otherwise nothing is taken. It
-	// applies to Take, Peek, AtMost and Reserve.
+	// applies to Take, Peek, AtMost and Reserve. In a Return it is how many permits of the
+	// Result later Returns may still give back; zero makes this the last one.
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
@@ -64,23 +65,27 @@ type Kind uint8
 // AllowN, AllowAtMost and Reset for Take, AtMost and Forget. Every kind denies an N below 0,
 // and allows one of 0.
 const (
-	// Take takes N permits if there are as many, and none otherwise.
+	// Take takes N permits if they are available, and none otherwise.
 	Take Kind = iota
-	// Peek makes the decision that Take would come to, and takes nothing.
+	// Peek makes the decision that Take would make, and takes nothing.
 	Peek
-	// AtMost takes as many permits as there are, up to N. It is allowed if that is one or
-	// more.
+	// AtMost takes as many permits as are available, up to N. It is allowed if that is at
+	// least one.
 	AtMost
 	// Reserve takes N permits now or, if they are due within Within, in advance: it is then
 	// allowed with a Delay. Reservations are served in the order in which they are made.
 	Reserve
-	// Charge takes N permits whether there are as many or not: what is missing is
-	// owed. It is always allowed.
+	// Charge takes N permits whether they are available or not; the missing ones are owed. It
+	// is always allowed.
 	Charge
-	// Return gives back N of what one Result took, to where it was taken, whatever the
-	// quota is by then: the Op's quota is the one under which it was taken. What is no
-	// longer missing, since it was earned or has left its window, is not given back again.
-	// It makes no state, and changes no quota.
+	// Return gives back N of the permits that one Result took, to the state they were taken
+	// from, whatever quota is in force by now; the Op's quota is the one under which they
+	// were taken. Permits that were earned, or have left their window, are not given back
+	// again. Return creates no state and changes no quota.
+	//
+	// Takes that are returned in reverse order, or at the instant they were made, come back
+	// in full. In another order a bucket may count a take as earned, and give back less of
+	// it, once one made after it has been returned.
 	Return
 	// Forget puts the key back into its initial state.
 	Forget
@@ -95,16 +100,15 @@ type Result struct {
 	Receipt Receipt
 }
 
-// Receipt is where and when something was taken, for the Return of it. The zero value says
-// nothing, and then a Return may give back less. A Receipt is meaningful only in the process
-// that made it.
+// Receipt is where and when permits were taken, for their Return. With the zero value a Return
+// may give back less. A Receipt is meaningful only in the process that made it.
 type Receipt struct {
-	// At is when, by the clock of the backend; 0 if unknown.
+	// At is when they were taken, by the clock of the backend, or 0 if that is unknown.
 	At time.Duration
-	// path is which backend took it.
+	// path is which backend they were taken from.
 	path path
-	// state is where, among the states that one key has of quotas of different families;
-	// 0: in the one of the quota that holds. Bucket and Keys fill it in.
+	// state is which of a key's states they were taken from; 0 means that of the quota in
+	// force. Bucket and Keys set it.
 	state family
 }
 
@@ -128,22 +132,23 @@ type Algorithm interface {
 	New(q *hotparam.Quota, now time.Duration) State
 }
 
-// State is what an algorithm knows of one key. It is called by one goroutine at a time; now is the time since the Unix epoch. A clock may go back: by up
-// to a minute time then stands still until the clock has caught up, and no span of
-// time counts twice; by more it is another clock, and nothing is granted for the leap.
+// State is the state of one key. It is used by one goroutine at a time; now is the time since
+// the Unix epoch. If the clock goes back by up to a minute, time stands still until it has
+// caught up, so nothing is earned twice; by more, it is another clock, and nothing is granted
+// for the jump.
 //
 // A State may have a method
 //
 //	Adapt(q *hotparam.Quota, now time.Duration) bool
 //
-// which goes on with another quota of its algorithm at now, keeps what was taken, and
-// reports whether it could; if not it changes nothing. Without it each quota of a key has a
-// state of its own.
+// that switches to another quota of its algorithm at now, keeps what was taken, and reports
+// whether it could; if not it changes nothing. Without it each quota of a key has its own
+// state.
 type State interface {
 	// Do executes ask at now. It is never called with Forget.
 	Do(now time.Duration, ask Ask) Result
-	// FreshAfter returns how long until the state is a new one's, and may be dropped, if
-	// nothing is taken. Zero means that it is.
+	// FreshAfter returns how long until the state equals a new one, and may be dropped, if
+	// nothing is taken. Zero means that it does.
 	FreshAfter(now time.Duration) time.Duration
 }
 

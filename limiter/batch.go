@@ -2,8 +2,8 @@ package limiter
 
 import "context"
 
-// eachInTurn asks for many with a Do for each. An error is that of one op: the others
-// are asked all the same.
+// eachInTurn executes ops with a Do for each. An error concerns one op; the others are
+// executed all the same.
 func eachInTurn(ctx context.Context, b Backend, ops []Op, results []Result) error {
 	var errs OpErrors
 	for i, op := range ops {

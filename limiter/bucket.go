@@ -11,7 +11,7 @@ import (
 // time since the Unix epoch or, where the quota has no calendar, since any fixed instant,
 // such as time.Since(start).
 type Bucket interface {
-	// Do does what ask says at now.
+	// Do executes ask at now.
 	Do(now time.Duration, ask Ask) Result
 	// FreshAfter returns how long until the bucket is in its initial state again if
 	// nothing is taken.

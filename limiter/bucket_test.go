@@ -115,6 +115,7 @@ func TestKeysAreABucketPerKey(t *testing.T) {
 					ask := drawAsk(rt)
 					if ask.Kind == limiter.Return {
 						ask.N, ask.Mark, took[i].Taken = took[i].Taken, took[i].Mark, 0
+						ask.Keep = 0 // all of it: what a return in parts leaves behind changes the marks of a bucket that is not dropped
 					}
 					got, want := k.Do(now, hotparam.Hash(key), key, ask), buckets[i].Do(now, ask)
 					if got != want {

@@ -8,30 +8,30 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// tokenBucket is a [Bucket] whose state is one word. It is lock-free, and allocates
-// nothing once made.
+// tokenBucket is a [Bucket] whose state is one word. It is lock-free, and allocates nothing
+// once made.
 //
-// Instants before 0 and after 146 years count as the nearest of them. A clock that goes
-// back by up to a minute refills nothing twice; one that goes back by more than that and
-// the deepest debt, or the longest delay of a reservation, is taken for a new clock, on
-// which the bucket starts empty.
+// Instants before 0 and after 146 years count as the nearest of them. A clock that goes back
+// by up to a minute earns nothing twice; one that goes back by more than that and the deepest
+// debt, or the longest delay of a reservation, is taken for a new clock, on which the bucket
+// starts empty.
 type tokenBucket struct {
 	at     atomic.Pointer[quotaWord]
-	heir   atomic.Pointer[lockedBucket] // what goes on in its place, with a quota that takes more than a word; nil: it does
+	heir   atomic.Pointer[lockedBucket] // takes its place under a quota that needs more than a word; nil until then
 	custom map[hotparam.Algorithm]Algorithm
 	mu     sync.Mutex // held while the quota is changed, and for a Return
 	first  quotaWord
 	_      [16]byte // two cache lines of its own: 128 bytes
 }
 
-// quotaWord is a bucket under one quota. Another quota means another one: so whoever
-// has read the arithmetic has read the word that goes with it.
+// quotaWord is a bucket under one quota. Another quota means another quotaWord, so whoever has
+// read the arithmetic has read the word that belongs to it.
 type quotaWord struct {
 	gcra
 	atomicLine
 }
 
-// newBucketed makes a bucket of a quota that bucketed tells to be one.
+// newBucketed returns a bucket of a quota for which bucketed is true.
 func newBucketed(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (*tokenBucket, error) {
 	b := &tokenBucket{custom: custom}
 	b.at.Store(&b.first)
@@ -44,15 +44,15 @@ func newBucketed(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (*t
 	return b, nil
 }
 
-// settled returns the word once a change of the quota is over; one that is unborn starts
-// at t. It is nil where another goes on in its place.
+// settled returns the word once a change of the quota is complete; an unborn one starts at t.
+// It returns nil if an heir has taken its place.
 func (b *tokenBucket) settled(t int64) *quotaWord {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.current(t)
 }
 
-// current is settled for who holds the lock.
+// current is settled for callers that hold the lock.
 func (b *tokenBucket) current(t int64) *quotaWord {
 	if b.heir.Load() != nil {
 		return nil
@@ -62,7 +62,7 @@ func (b *tokenBucket) current(t int64) *quotaWord {
 	return c
 }
 
-// take is Do for the Ask{N: n} of a [Local]: it makes no Result.
+// take is Do for the Ask{N: n} of a [Local], without a Result.
 func (b *tokenBucket) take(now time.Duration, n int64) hotparam.Decision {
 	c, t := b.at.Load(), instant(now)
 	v, ok := c.take(&c.atomicLine, t, n)
@@ -90,7 +90,7 @@ func (b *tokenBucket) Do(now time.Duration, ask Ask) Result {
 	return b.heir.Load().Do(now, ask)
 }
 
-// rewind does a Forget or a Return, one after the other.
+// rewind executes a Forget or a Return. They are serialized.
 func (b *tokenBucket) rewind(now time.Duration, ask *Ask) Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,7 +117,7 @@ func (b *tokenBucket) FreshAfter(now time.Duration) time.Duration {
 	return b.Do(now, Ask{Kind: Peek}).ResetAfter
 }
 
-// SetQuota implements [Bucket]. A quota that takes more than one word gives the bucket a
+// SetQuota implements [Bucket]. Under a quota that needs more than one word the bucket has a
 // lock from then on.
 func (b *tokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	if _, err := NewAlgorithm(q, b.custom); err != nil {
@@ -155,8 +155,7 @@ func (b *tokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	return nil
 }
 
-// bequeath has a bucket with a lock go on with what the word held. The caller holds the
-// lock.
+// bequeath hands the content of the word to a bucket with a lock. The caller holds the lock.
 func (b *tokenBucket) bequeath(c *quotaWord, word int64, q *hotparam.Quota, now time.Duration) error {
 	heir := &lockedBucket{custom: b.custom}
 	if t := instant(now); word != unborn {

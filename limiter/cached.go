@@ -32,24 +32,23 @@ const (
 	DefaultLongest    = time.Second
 )
 
-// Cached is a backend that remembers denials: until the time that its backend named, it
-// denies whatever asks for as much or more of the key, without a call. However far demand is
-// beyond the limit, a key costs one call for each permit that comes back, and one in each
-// Longest.
+// Cached is a backend that remembers denials: until the RetryAfter that its backend returned
+// is over, it denies asks for as many permits of the key or more without a call. However far
+// demand exceeds the limit, a key costs one call for each permit that comes back, and one in
+// each Longest.
 //
-// It allows nothing by itself, and denies what its backend would allow only for what
-// others give back or reset meanwhile, or the other quotas that they have; and that for
-// Longest at most. A Return or Forget that comes through it, or another Quota, ends what
-// is remembered of a key. The RetryAfter of a denial from here is never too long; it is
-// too short for who asks for more than was denied before, or when others have taken
-// meanwhile.
+// It allows nothing by itself. It denies what its backend would allow only if others have
+// returned or reset permits meanwhile, or have other quotas, and only for Longest. A Return, a
+// Forget or another Quota that passes through it ends the denial of a key. Its RetryAfter is
+// never too long; it is too short for an ask for more permits than were denied before, or if
+// others have taken permits meanwhile.
 //
-// Not remembered is what has to reach the backend: denials that count themselves
-// (Quota.CountDenied), or that lock the key (Quota.Penalty; what is denied under the lock
-// is remembered). It goes inside a [Failover], whose denials end when its primary is back.
+// It does not remember what has to reach the backend: denials that count themselves
+// (Quota.CountDenied) or lock the key (Quota.Penalty; denials under the lock are remembered).
+// It goes inside a [Failover], whose denials end when its primary is back.
 //
-// It is safe for concurrent use, lock-free, and a [Batcher]: one call of its backend at
-// most, if that is one too.
+// It is safe for concurrent use, lock-free, and a [Batcher] that makes at most one call of its
+// backend, if that is one too.
 type Cached struct {
 	around
 	seed    maphash.Seed
@@ -193,7 +192,7 @@ func least(op Op) int64 {
 	return n + keep
 }
 
-// remembered is the denial of an ask, if there is one.
+// remembered returns the denial of an ask, if there is one.
 func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Duration) (Result, bool) {
 	d := slot.denial.Load()
 	if d == nil || op.Quota == nil || now >= d.until || *d.quota != *op.Quota || d.key != op.Key || d.name != op.Name {
@@ -209,7 +208,7 @@ func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Duration) (Result,
 	return res, true
 }
 
-// learn takes note of what an op, sent at the time of now, came to.
+// learn records the outcome of an op that was sent at now.
 func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now, longest time.Duration) {
 	if op.Kind == Return || op.Kind == Forget {
 		s.changes.Add(1)
@@ -234,13 +233,13 @@ func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now, lo
 	}
 }
 
-// CachedStats counts what a [Cached] was worth.
+// CachedStats counts the asks of a [Cached].
 type CachedStats struct {
 	Saved uint64 // asks that were denied from memory
 	Asked uint64 // calls of the backend
 }
 
-// Stats is a snapshot of the counters.
+// Stats returns a snapshot of the counters.
 func (c *Cached) Stats() CachedStats {
 	return CachedStats{Saved: c.saved.Load(), Asked: c.asked.Load()}
 }

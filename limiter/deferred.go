@@ -18,8 +18,8 @@ import (
 type DeferredConfig struct {
 	// Every is the time between two refreshes, 1 ms to 10 s. Zero means DefaultEvery.
 	Every time.Duration
-	// Keys is the number of keys that are known at a time; the backend is asked for each
-	// request of another. Zero means DefaultDeferredKeys.
+	// Keys is the number of keys that are known at a time. For other keys the backend is asked
+	// at each request. Zero means DefaultDeferredKeys.
 	Keys int
 }
 
@@ -29,36 +29,38 @@ const (
 	DefaultDeferredKeys = 1 << 16
 )
 
-// stale is after how many refreshes what is known of a key counts no more.
+// stale is after how many refreshes the state of a key is no longer used.
 const stale = 4
 
-// Deferred is a backend that decides by what its backend last reported to remain of a key,
-// and charges the backend in the background with what it allowed: all keys in one call,
-// each Every. It asks the backend at once for a key that it does not know, and when what it
-// knows is used up or older than four times Every; so it never denies by itself. It is for
-// limits where a round trip for each request costs more than some requests over the limit.
+// Deferred is a backend that decides by what its backend last reported to remain of a key, and
+// charges the backend in the background for what it allowed: all keys in one call, each Every.
+// It asks the backend at once for an unknown key, and when the known remainder is used up or
+// older than four times Every, so it never denies by itself. It is for limits for which a
+// round trip at each request costs more than some requests over the limit.
 //
-// Its bound: one instance alone lets pass what the quota allows. Of n instances each may
-// take what remains before it hears of the others: beyond the quota there pass at most
-// n − 1 times what one takes within four times Every, and at most n − 1 bursts. Whatever
-// passed is charged, so that buckets let pass less afterwards, by as much. What is under
-// way when the backend fails is not charged again, and counted as lost.
+// Its bound: a single instance admits what the quota allows. Of n instances each may take what
+// remains before it learns of the others: at most n − 1 times what one takes within four times
+// Every, and at most n − 1 bursts, pass beyond the quota. All of it is charged, so buckets
+// admit less afterwards, by as much. Charges in flight when the backend fails are not
+// repeated, and counted as lost.
 //
-// Goes straight to the backend: a Reserve, a Forget, what takes nothing, and all of
-// quotas that shape. What is given back is returned to the charge that told of it. Where
-// that was more than four charges of the key ago, a bucket still gets it back; a window
-// does not, since it counts in slots, and DeferredStats.Kept counts it.
+// A Reserve, a Forget, what takes nothing, and all asks of quotas that shape go straight to
+// the backend. A Return goes to the charge of its take. If that was more than four charges of
+// the key ago, a bucket still gets back what it has not earned since; a window does not, and
+// DeferredStats.Kept counts it.
 //
-// It is safe for concurrent use, and a [Batcher]. It goes around a [Failover] or into one:
-// around it, what passed while the backend was away is told to the Failover's local one.
+// It is safe for concurrent use, and a [Batcher]. It goes around a [Failover] or inside one.
+// Around it, what passed while the backend was away is charged to the Failover's local
+// backend.
 type Deferred struct {
 	around
 	every   time.Duration
 	max     int64
 	seed    maphash.Seed
+	began   time.Time
 	shards  [64]deferredShard
 	held    atomic.Int64
-	batches atomic.Int64 // that were begun, of all keys
+	batches atomic.Int64 // batches begun, of all keys
 
 	local, lost, kept atomic.Uint64
 }
@@ -75,8 +77,8 @@ var (
 	_ Clustered = (*Deferred)(nil)
 )
 
-// NewDeferred returns a backend that decides ahead of backend. Its Run charges what was
-// allowed; while Run does not run, backend is asked for each key every four times Every.
+// NewDeferred returns a Deferred around backend. Its Run charges what was allowed; without
+// Run, backend is asked for each key every four times Every.
 func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
 	if cfg.Every == 0 {
 		cfg.Every = DefaultEvery
@@ -92,7 +94,7 @@ func NewDeferred(backend Backend, cfg DeferredConfig) (*Deferred, error) {
 	case cfg.Keys < 1 || cfg.Keys > maxMaxKeys:
 		return nil, fmt.Errorf("limiter: DeferredConfig.Keys %d: must be 1 to %d", cfg.Keys, maxMaxKeys)
 	}
-	d := &Deferred{around: aroundOf(backend), every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed()}
+	d := &Deferred{around: aroundOf(backend), every: cfg.Every, max: int64(cfg.Keys), seed: maphash.MakeSeed(), began: time.Now()}
 	for i := range d.shards {
 		d.shards[i].keys = make(map[deferredKey]*deferredState)
 	}
@@ -140,16 +142,16 @@ func (d *Deferred) DoAll(ctx context.Context, ops []Op, results []Result) error 
 // deferredAsk is an op that the backend has to decide.
 type deferredAsk struct {
 	op      Op
-	step    path           // who took what a Return gives back
+	step    path           // of a Return: which backend the permits were taken from
 	place   int            // of its result
-	state   *deferredState // of its key; nil: nothing is to be learnt
-	charged int64          // of what was taken before; is told ahead of the op
-	flying  int64          // of the state's, what this tells
+	state   *deferredState // of its key; nil if the answer is not recorded
+	charged int64          // what was taken before, which is charged ahead of the op
+	flying  int64          // the part of the state's flying that this op charges
 	batch   int64          // its name
 	now     time.Time
 }
 
-// decide decides on an ask, or makes it ready to be sent.
+// decide decides an ask, or prepares it to be sent.
 func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 	op := &a.op
 	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 && op.Kind != Forget {
@@ -194,7 +196,7 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 	return Result{}, false
 }
 
-// lock is what is known of a key, locked; nil if there is no room for it.
+// lock returns the state of a key, locked, or nil if there is no room for it.
 func (d *Deferred) lock(op *Op) *deferredState {
 	key := deferredKey{op.Name, op.Key}
 	sh := &d.shards[(maphash.String(d.seed, op.Key)^bits.RotateLeft64(maphash.String(d.seed, op.Name), 32))%uint64(len(d.shards))]
@@ -227,16 +229,20 @@ func (d *Deferred) take(s *deferredState, n int64, now time.Time) Result {
 	s.left = max(s.left-n, -maxUnsent)
 	s.unsent = min(s.unsent+n, maxUnsent)
 	res := s.result(now)
-	res.Taken, res.Mark, res.Receipt.path = n, s.batch, path(0).via(pathHere)
+	res.Taken, res.Mark = n, s.batch
+	res.Receipt = Receipt{At: d.since(now), path: path(0).via(pathHere)}
 	return res
 }
 
-// DeferredStats counts what a [Deferred] did.
+// since returns the time for the Receipt of what was taken here.
+func (d *Deferred) since(now time.Time) time.Duration { return now.Sub(d.began) }
+
+// DeferredStats counts the asks and permits of a [Deferred].
 type DeferredStats struct {
-	Keys  int64  // that are known
+	Keys  int64  // known keys
 	Local uint64 // asks that were decided here
 	Lost  uint64 // permits that passed and could not be charged
-	Kept  uint64 // permits that were given back here and not to the backend
+	Kept  uint64 // permits that were returned here and not to the backend
 }
 
 // Stats returns a snapshot of the counters.

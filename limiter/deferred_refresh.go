@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// refreshSize is about how many keys are told in one call.
+// refreshSize is about how many keys are charged in one call.
 const refreshSize = 1000
 
 // Run charges the backend, each Every, with what was allowed. It blocks until ctx ends,
@@ -24,7 +24,7 @@ func (d *Deferred) Run(ctx context.Context) error {
 	}
 }
 
-// refresh tells what has not been told, and drops the keys that nobody asked for.
+// refresh charges what has not been charged, and drops keys that are not asked for.
 func (d *Deferred) refresh(ctx context.Context) {
 	var asks []deferredAsk
 	for i := range d.shards {
@@ -38,8 +38,8 @@ func (d *Deferred) refresh(ctx context.Context) {
 	}
 }
 
-// unsent appends a Charge for each key of the shard of which something was taken, and
-// the Returns that had to wait.
+// unsent appends a Charge for each key of the shard with uncharged takes, and the Returns that
+// had to wait.
 func (d *Deferred) unsent(sh *deferredShard, asks []deferredAsk) []deferredAsk {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *Deferred) unsent(sh *deferredShard, asks []deferredAsk) []deferredAsk {
 	return asks
 }
 
-// send asks the backend, in one call if it is a [Batcher], and learns from its answers.
+// send sends the asks, in one call if the backend is a [Batcher], and records the answers.
 func (d *Deferred) send(ctx context.Context, asks []deferredAsk, results []Result) error {
 	ops := make([]Op, 0, 2*len(asks))
 	for i := range asks {

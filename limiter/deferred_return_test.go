@@ -101,3 +101,43 @@ func TestDeferredGivesBackProperty(t *testing.T) {
 		})
 	}
 }
+
+// What a bucket has earned since it was taken is not given back again, however late, also
+// when its charge is no longer known.
+func TestDeferredGivesBackNothingEarned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := limiter.NewMemory(limiter.MemoryConfig{Clock: func() time.Duration { return time.Duration(time.Now().UnixNano()) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newDeferred(t, m, limiter.DeferredConfig{})
+		stop := runInBubble(t, d.Run)
+		defer stop()
+		q := hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 100}.WithDefaults()
+		takes := func(n int64) limiter.Op {
+			t.Helper()
+			op := fakeOp(limiter.Take, "k", n, &q)
+			res, _ := mustDo(t, d, op)
+			if !res.Allowed {
+				t.Fatalf("%+v", res)
+			}
+			op.Ask = res.Return()
+			return op
+		}
+		takes(1) // of which the backend is asked: what follows is taken here
+		old := takes(50)
+		for range 6 {
+			time.Sleep(limiter.DefaultEvery)
+			takes(1)
+		}
+		time.Sleep(20 * time.Second)
+		takes(100)
+		time.Sleep(limiter.DefaultEvery)
+		mustDo(t, d, old)
+		time.Sleep(time.Second)
+		res, err := m.Do(context.Background(), fakeOp(limiter.Peek, "k", 0, &q))
+		if err != nil || res.Remaining > 11 { // a second's, and a tenth's
+			t.Errorf("%d remain of 100 that were taken 1.1s ago: %v", res.Remaining, err)
+		}
+	})
+}

@@ -7,38 +7,45 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// deferredState is what a [Deferred] knows of a key.
+// deferredState is the state of a key in a [Deferred].
 type deferredState struct {
 	mu     sync.Mutex
 	gone   bool // dropped from its shard: look it up again
 	quota  *hotparam.Quota
-	told   hotparam.Decision // by the backend
-	at     time.Time         // when it was asked that; zero: nothing is known
-	left   int64             // of what it told remains; below 0: charged more than that
-	unsent int64             // taken here, and not told to the backend
-	flying int64             // being told
-	batch  int64             // names what is unsent, as the Mark of what was taken; 0: nothing is
+	told   hotparam.Decision // by the backend's last answer
+	at     time.Time         // when that was asked; zero if nothing is known
+	left   int64             // of what remained then; below 0 if more was charged
+	unsent int64             // taken here and not charged yet
+	flying int64             // being charged
+	batch  int64             // the Mark of what is unsent; 0 if nothing is
 
-	sent [4]deferredBatch // the last batches that were told, or are being told
-	next int              // the place in sent of the next one
-	back []deferredReturn // given back while its batch was being told
+	sent [4]deferredBatch // the last batches that were charged, or are being charged
+	next int              // the index in sent of the next one
+	back []deferredReturn // returned while its batch was being charged
 }
 
-// deferredBatch is what was taken here in the time of one refresh, and is told as one
-// Charge.
+// deferredBatch is what was taken here between two refreshes, and is charged in one call.
 type deferredBatch struct {
-	name   int64 // 0: there is none
+	name   int64 // 0 if there is none
 	flying bool
 	charge Ask // a Return of the Charge
 }
 
-// deferredReturn is what is given back of a batch.
+// giveBack returns the Ask that gives back n permits of the charge. It is never the last
+// one of the charge, since Returns may overtake each other on their way.
+func (b *deferredBatch) giveBack(n int64) Ask {
+	ask := b.charge
+	ask.N, ask.Keep = min(n, ask.N), ask.N
+	return ask
+}
+
+// deferredReturn is n permits of a batch to return.
 type deferredReturn struct{ batch, n int64 }
 
 const (
 	// maxUnsent bounds what is charged at once, far from any overflow.
 	maxUnsent = 1 << 40
-	// maxReturns bounds what waits to be returned until its batch has been told.
+	// maxReturns bounds the returns that wait until their batch has been charged.
 	maxReturns = 64
 )
 
@@ -49,12 +56,12 @@ func (s *deferredState) result(now time.Time) Result {
 	return Result{Decision: d}
 }
 
-// knows reports whether what is known is of that quota, and not older than maxAge.
+// knows reports whether there is an answer under q that is not older than maxAge.
 func (s *deferredState) knows(q *hotparam.Quota, now time.Time, maxAge time.Duration) bool {
 	return !s.at.IsZero() && now.Sub(s.at) < maxAge && (s.quota == q || *s.quota == *q)
 }
 
-// fly makes what is unsent a batch that is being told.
+// fly turns what is unsent into a batch that is being charged.
 func (s *deferredState) fly() (n, batch int64) {
 	n, batch = s.unsent, s.batch
 	s.unsent, s.batch = 0, 0
@@ -66,7 +73,7 @@ func (s *deferredState) fly() (n, batch int64) {
 	return n, batch
 }
 
-// find returns the batch of that name among the last ones; nil: it is not among them.
+// find returns the batch of that name if it is among the last ones, else nil.
 func (s *deferredState) find(name int64) *deferredBatch {
 	for i := range s.sent {
 		if s.sent[i].name == name && name != 0 {
@@ -76,8 +83,8 @@ func (s *deferredState) find(name int64) *deferredBatch {
 	return nil
 }
 
-// giveBack returns what was taken here: from what has not been told yet, or else from the
-// charge that told of it. It reports whether that is all, or the ask is to be sent.
+// giveBack executes a Return of what was taken here: from what is not charged yet, or else
+// from its charge. It reports whether it is done, or the ask has to be sent.
 func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
 	op := &a.op
 	sent := s.find(op.Mark)
@@ -89,7 +96,7 @@ func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
 	case sent == nil:
 		return d.giveBackOld(a)
 	case !sent.flying:
-		op.Mark, op.Receipt = sent.charge.Mark, sent.charge.Receipt
+		op.Ask = sent.giveBack(op.N)
 		return Result{}, false
 	case len(s.back) < maxReturns:
 		s.back = append(s.back, deferredReturn{op.Mark, op.N})
@@ -99,26 +106,29 @@ func (d *Deferred) giveBack(s *deferredState, a *deferredAsk) (Result, bool) {
 	return s.returned(), true
 }
 
-// giveBackOld returns what was told too long ago for its charge to be known: as far as
-// that needs no mark.
+// giveBackOld gives back permits whose charge is too old to be known. A bucket takes them
+// without a mark, less what it has earned since they were taken: that came back already. A
+// window counts in slots, which only the mark tells, and gets nothing.
 func (d *Deferred) giveBackOld(a *deferredAsk) (Result, bool) {
 	op := &a.op
 	if op.Quota.Algorithm.Windowed() {
 		d.kept.Add(uint64(op.N))
 		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: op.Quota.Burst}}, true
 	}
-	op.Mark, op.Receipt = 0, Receipt{}
+	passed := max(0, d.since(a.now)-op.Receipt.At)
+	earned := float64(passed) * float64(op.Quota.Rate.N) / float64(op.Quota.Rate.Per)
+	op.Ask = Ask{Kind: Return, N: op.N - int64(min(earned, float64(op.N)))}
 	return Result{}, false
 }
 
-// returned is what a Return comes to here.
+// returned returns the Result of a Return that is executed here.
 func (s *deferredState) returned() Result {
 	return Result{Decision: hotparam.Decision{
 		Allowed: true, Reason: hotparam.ReasonWithin, Limit: s.told.Limit, Remaining: max(s.left, 0),
 	}}
 }
 
-// hear learns what came of an ask, and of the charge that told of what was taken before.
+// hear records the answer to an ask, and that to the charge of what was taken before.
 func (d *Deferred) hear(a *deferredAsk, res Result, err error, charge Result, chargeErr error) {
 	s := a.state
 	s.mu.Lock()
@@ -142,7 +152,7 @@ func (d *Deferred) hear(a *deferredAsk, res Result, err error, charge Result, ch
 	}
 }
 
-// returns appends the Returns that had to wait for their batch to be told.
+// returns appends the Returns that had to wait until their batch was charged.
 func (d *Deferred) returns(s *deferredState, key deferredKey, asks []deferredAsk, now time.Time) []deferredAsk {
 	rest := s.back[:0]
 	for _, r := range s.back {
@@ -153,8 +163,7 @@ func (d *Deferred) returns(s *deferredState, key deferredKey, asks []deferredAsk
 		case sent.flying:
 			rest = append(rest, r)
 		default:
-			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: sent.charge}
-			op.N = r.n
+			op := Op{Quota: s.quota, Name: key.name, Key: key.key, Ask: sent.giveBack(r.n)}
 			asks = append(asks, deferredAsk{op: op, place: len(asks), now: now})
 		}
 	}

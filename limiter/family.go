@@ -8,16 +8,15 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Quotas of one family have one state of a key together, and a quota takes it over from
-// another with all that was taken, reserved and owed. Those of different families stand
-// side by side: what one knows says nothing about the other, so together a key is admitted
-// their sum, and what one had granted is not granted again when it comes back.
+// Quotas of one family share one state of a key, and a quota takes it over from another with
+// all that was taken, reserved and owed. States of different families are kept side by side,
+// since they do not convert: together they admit the sum, and a state that is used again still
+// knows what it granted.
 
-// family is a number, and not a name, since each Result has room for one.
+// family is a number and not a name, since each Result has one.
 type family uint32
 
-// Families of the algorithms that are built in. Those above are of algorithms of the
-// user's own, one each.
+// Families of the built-in algorithms. Higher numbers are custom algorithms, one each.
 const (
 	_ family = iota // none is known
 	unlimitedFamily
@@ -30,14 +29,14 @@ const (
 	customFamily
 )
 
-// customFamilies numbers the algorithms of the user's own. They are never forgotten: a
-// program has as many as its source names.
+// customFamilies numbers the custom algorithms. They are never removed: a program has as many
+// as its source names.
 var customFamilies struct {
 	sync.RWMutex // written once for each name
 	byName       map[hotparam.Algorithm]family
 }
 
-// familyOf returns a valid quota's family: that of its algorithm, in the main.
+// familyOf returns a valid quota's family, which is mostly that of its algorithm.
 func familyOf(q *hotparam.Quota) family {
 	switch {
 	case q.Burst == hotparam.Unlimited:
@@ -80,33 +79,33 @@ func customFamilyOf(a hotparam.Algorithm) family {
 	return f
 }
 
-// side is the state of one family, and the quota that it is held to.
+// side is the state of one family, and the quota it is under.
 type side struct {
 	family family
 	quota  *hotparam.Quota
-	state  State // nil: none yet
+	state  State // nil if there is none yet
 }
 
-// sides are all states of one key. They are one goroutine's at a time.
+// sides are all states of one key, for one goroutine at a time.
 type sides struct {
-	side          // of the quota that holds
-	others []side // of other families, in use still
+	side          // of the quota in force
+	others []side // of other families, still in use
 }
 
-// maxSides is how many other states are kept, which are as many as there are families,
-// unless an algorithm of the user's own cannot adapt.
+// maxSides bounds the other states, which are as many as there are families unless a custom
+// algorithm cannot adapt.
 const maxSides = 16
 
-// isStraight reports whether an ask of that kind under q goes to the state that holds, and
-// changes nothing else: nearly all do, and whoever asks s.state saves a copy of its result.
+// isStraight reports whether an ask of that kind under q concerns only the current state, as
+// nearly all do. Asking s.state directly saves a copy of its result.
 func (s *sides) isStraight(q *hotparam.Quota, k Kind) bool { return s.quota == q && k < Return }
 
-// algorithms tells the algorithm of a quota.
+// algorithms finds the algorithm of a quota.
 type algorithms interface {
 	of(q *hotparam.Quota) (Algorithm, error)
 }
 
-// hold makes q the quota that holds. If it fails nothing has changed.
+// hold puts q in force. If it fails nothing has changed.
 func (s *sides) hold(now time.Duration, q *hotparam.Quota, from algorithms) error {
 	if s.quota != nil && *s.quota == *q {
 		s.quota = q
@@ -150,8 +149,7 @@ func errNoState(q *hotparam.Quota) error {
 	return fmt.Errorf("limiter: algorithm %q makes no state: %w", q.Algorithm, ErrUnsupported)
 }
 
-// push puts the state that held among the others, while it is in use, and drops those of
-// them that are as good as new.
+// push moves the current state to the others if it is in use, and drops those that are as new.
 func (s *sides) push(now time.Duration) {
 	kept := s.others[:0]
 	for _, o := range append(s.others, s.side) {
@@ -166,8 +164,8 @@ func (s *sides) push(now time.Duration) {
 	s.others = kept
 }
 
-// do asks under q, which holds from then on; but what is given back goes to where it was
-// taken, and no quota changes.
+// do executes ask under q, which is in force from then on. A Return goes to the state it was
+// taken from, and changes no quota.
 func (s *sides) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *Ask) (Result, error) {
 	switch {
 	case ask.Kind == Forget:
@@ -199,12 +197,12 @@ func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask *Ask) Result 
 	return s.state.Do(now, Ask{Kind: Peek})
 }
 
-// absorber is a state that can take in what another one of its family knows.
+// absorber is a state that can merge another one of its family.
 type absorber interface {
 	absorb(other State, now time.Duration) bool
 }
 
-// put adds a state that comes from elsewhere.
+// put adds a state that was kept elsewhere.
 func (s *sides) put(o side, now time.Duration) {
 	if s.state == nil {
 		s.side = o
@@ -229,7 +227,7 @@ func (s *sides) put(o side, now time.Duration) {
 	s.others = append(s.others, o)
 }
 
-// freshAfter is how long until all of them are as good as new.
+// freshAfter returns how long until all of them equal new ones.
 func (s *sides) freshAfter(now time.Duration) (d time.Duration) {
 	if s.state != nil {
 		d = s.state.FreshAfter(now)

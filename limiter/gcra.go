@@ -8,38 +8,37 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// gcra is the generic cell rate algorithm as virtual scheduling (ITU-T I.371,
-// annex A). The state of a bucket is one word: the theoretical arrival time,
-// the instant at which the bucket is full again if nobody takes anything. A
-// bucket whose instant has passed is full however long ago that was, so time
-// and a Return alike can never fill it beyond its burst, and the zero word is a
-// full bucket. A word that is further away than an empty bucket's owes tokens:
-// to charges, or to reservations, which are so served in their order. What is to be
-// known beside the word when something is returned, or the quota changes, is in line.go.
+// gcra is the generic cell rate algorithm as virtual scheduling (ITU-T I.371, annex A). The
+// state of a bucket is one word: the theoretical arrival time, which is when the bucket is
+// full again if nobody takes anything. A bucket whose word has passed is full however long ago
+// that was, so neither time nor a Return can fill it beyond its burst, and the zero word is a
+// full bucket. A word that is further away than an empty bucket's owes tokens, to charges or
+// to reservations, which are so served in order. line.go has what is kept beside the word for
+// Returns and changes of the quota.
 //
-// A leaky bucket is the same turned over: what was taken from one is what the
-// other holds, and it has leaked out when the first is full.
+// A leaky bucket is the same upside down: what was taken from one is what the other holds, and
+// it has leaked out when the first is full.
 //
-// A token costs ⌈Per/N⌉ nanoseconds. Rounded up, a bucket never admits more
-// than its rate; it falls short by less than a nanosecond a token, which is 1%
-// at [hotparam.MaxRate] and 1 in 10⁶ at 1,000/s.
+// A token costs ⌈Per/N⌉ nanoseconds. Rounded up, a bucket never admits more than its rate; it
+// falls short by less than a nanosecond a token, which is 1% at [hotparam.MaxRate] and 1 in
+// 10⁶ at 1,000/s.
 type gcra struct {
 	interval int64 // ns in which one token is earned
 	burst    int64 // tokens in a full bucket
 	fill     int64 // ns in which an empty bucket fills: interval × burst
 	debt     int64 // ns in which the deepest debt is paid
 	missing  int64 // ns worth of tokens that a new bucket lacks
-	shape    bool  // what is admitted leaves one by one
-	leaky    bool  // told as a leaky bucket: no other algorithm goes on with it
+	shape    bool  // what is admitted leaves one by one, after a Delay
+	leaky    bool  // a leaky bucket, which no other algorithm takes over
 
-	// A word may be ahead with good reason by the longest delay of a reservation so far
-	// and by what was missing then, if that was more than a burst.
+	// ahead is the longest delay of a reservation so far, and owing what was missing then if
+	// that exceeded a burst: a word may be ahead by both.
 	ahead, owing atomic.Int64
 	// due is the latest instant at which what was reserved without a lock may be used.
 	due atomic.Int64
 }
 
-// With these bounds no sum or difference of instants leaves an int64.
+// Within these bounds no sum or difference of instants overflows an int64.
 const (
 	maxNow   = 1 << 62 // ns, 146 years
 	maxFill  = 1 << 61 // ns, 73 years
@@ -47,26 +46,24 @@ const (
 	maxAhead = 1 << 59 // ns, 18 years: no reservation waits longer
 )
 
-// minDebt is how much time's tokens a charge may leave owed, and a burst if that
-// is more.
+// minDebt is how much time's tokens a charge may leave owed, or a burst if that is more.
 const minDebt = int64(time.Minute)
 
-// maxBack is how far the clock may go back and still be the same clock. Within
-// it the bucket waits until the clock has caught up, and refills nothing twice:
-// that covers a goroutine that was held up between reading the clock and
-// taking. Beyond it, and the deepest debt, the clock was reset, and waiting could
-// mean for ever: the bucket then starts anew, empty.
+// maxBack is how far the clock may go back and still be the same clock. Within it the bucket
+// waits until the clock has caught up, and earns nothing twice; this also covers a goroutine
+// that was suspended between reading the clock and taking. Beyond it and the deepest debt the
+// clock was reset, and waiting could take forever, so the bucket starts anew, empty.
 const maxBack = int64(time.Minute)
 
-// gone is the word of a bucket that its table has dropped, or whose quota was
-// changed: look it up again.
+// gone is the word of a bucket that its table has dropped, or whose quota has changed: look it
+// up again.
 const gone = -1
 
-// unborn is the word of a bucket that starts short of its burst, until it is first
-// asked: only then is it known when it started.
+// unborn is the word of a bucket that starts short of its burst, until it is first asked,
+// which is when it starts.
 const unborn = -2
 
-// set makes it the arithmetic of a rate and a burst.
+// set sets the rate and the burst.
 func (g *gcra) set(rate hotparam.Rate, burst int64) error {
 	switch {
 	case rate.N < 1 || rate.Per <= 0:
@@ -86,7 +83,7 @@ func (g *gcra) set(rate hotparam.Rate, burst int64) error {
 	return nil
 }
 
-// setQuota makes it the arithmetic of a quota that bucketed tells to be one of these.
+// setQuota sets everything from a quota for which bucketed is true.
 func (g *gcra) setQuota(q *hotparam.Quota) error {
 	if err := q.Validate(); err != nil {
 		return fmt.Errorf("limiter: %w", err)
@@ -105,18 +102,17 @@ func ofQuota(q *hotparam.Quota) (*gcra, error) {
 	return g, g.setQuota(q)
 }
 
-// bucketed tells whether one word is all the state that a quota needs, its penalty
-// aside.
+// bucketed reports whether a quota needs no state but one word, its penalty aside.
 func bucketed(q *hotparam.Quota) bool {
 	a := q.Algorithm
 	return q.Burst != hotparam.Unlimited && q.WarmUp == 0 && !a.Windowed() && !a.Custom()
 }
 
-// instant is now as the words tell time.
+// instant converts now to the time of the words.
 func instant(now time.Duration) int64 { return min(max(int64(now), 0), maxNow) }
 
-// first is the word of a bucket that is new at t, after one that may have been
-// dropped at floor.
+// first returns the word of a bucket that is new at t, after one that may have been dropped at
+// floor.
 func (g *gcra) first(floor, t int64) int64 {
 	if g.missing == 0 {
 		return floor
@@ -124,8 +120,8 @@ func (g *gcra) first(floor, t int64) int64 {
 	return max(floor, t) + g.missing
 }
 
-// current is the word as it stands at t: itself, or an empty bucket's when it
-// comes from before a reset of the clock.
+// current returns the word at t: itself, or an empty bucket's if it dates from before a reset
+// of the clock.
 func (g *gcra) current(word, t int64) int64 {
 	if word-t > g.fill+g.debt+maxBack {
 		return g.reset(word, t)
@@ -140,8 +136,8 @@ func (g *gcra) reset(word, t int64) int64 {
 	return word
 }
 
-// verdict is what step finds, in words that stay in registers: a Decision is made
-// of it once, since each copy of one would have to wait for its bytes.
+// verdict is the result of step in words that stay in registers. The Decision is built from it
+// once, since each copy of one would have to wait for its stores.
 type verdict struct {
 	allowed bool
 	free    int64 // ns worth of tokens that remain; below 0 in debt
@@ -149,8 +145,8 @@ type verdict struct {
 	delay   int64 // ns until what was taken may be used
 }
 
-// step is the whole algorithm: from a word to the next one and the verdict on n,
-// where keep are to be left.
+// step is the algorithm itself: it returns the next word and the verdict on n, with keep to be
+// left.
 func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
 	word = g.current(word, t)
 	start := max(word, t)
@@ -171,8 +167,8 @@ func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
 	return start + n*g.interval, v
 }
 
-// ask is step for whatever can be asked but Return: the next word, the verdict, and how
-// many were taken. Ask.Keep and Ask.Within are not negative.
+// ask is step for all kinds but Return. It returns the next word, the verdict, and how many
+// were taken. Ask.Keep and Ask.Within are not negative.
 func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64) {
 	n := ask.N
 	switch {
@@ -204,11 +200,11 @@ func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64)
 	return next, v, n
 }
 
-// free is how many ns worth of tokens a word leaves.
+// free returns how many ns worth of tokens a word leaves.
 func (g *gcra) free(word, t int64) int64 { return g.fill - (max(word, t) - t) }
 
-// reserve takes now or in advance. Of a bucket the tokens are earned after those of
-// all earlier reservations; of a queue they have their turn, which must come in time.
+// reserve takes now or in advance. In a bucket the tokens are earned after those of all
+// earlier reservations; in a queue they have their turn, which must come in time.
 func (g *gcra) reserve(word, t int64, ask *Ask) (int64, verdict) {
 	within := min(int64(ask.Within), maxAhead) // below 0 if the clock is behind
 	next, v := g.step(word, t, ask.N, ask.Keep)
@@ -245,15 +241,15 @@ func (g *gcra) decision(v verdict) hotparam.Decision {
 	}
 }
 
-// charged is the word after n more were taken at t, and how many of them were: the
-// rest is forgiven.
+// charged returns the word after a charge of n at t, and how many were charged: the rest is
+// forgiven.
 func (g *gcra) charged(word, t, n int64) (next, taken int64) {
 	word = g.current(word, t)
 	if n == 0 {
 		return word, 0
 	}
 	start := max(word, t)
-	end := max(t+g.fill+g.debt, start) // the cap bounds what is added, and lowers nothing
+	end := max(t+g.fill+g.debt, start) // the cap bounds what is added, and never lowers the word
 	if most := (end - start) / g.interval; n > most {
 		n = most
 	} else {

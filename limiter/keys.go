@@ -17,15 +17,15 @@ import (
 // use until what was taken is back, so maxKeys should be the number of keys expected within
 // that time.
 type Keys interface {
-	// Do does what ask says to the key at now. Hash is [hotparam.Hash] of key; it only
-	// finds the key, the bytes decide. They are copied if the key is new.
+	// Do executes ask on the key at now. Hash is [hotparam.Hash] of key; it only finds the
+	// key, whose bytes decide. They are copied if the key is new.
 	Do(now time.Duration, hash uint64, key []byte, ask Ask) Result
 	// Stats returns a snapshot of the counters.
 	Stats() Stats
 	// Sweep drops at once all keys in their initial state. It is not needed: every call
 	// sweeps a little.
 	Sweep(now time.Duration)
-	// SetQuota replaces the quota at now, as that of [Bucket] does.
+	// SetQuota replaces the quota at now, like that of [Bucket].
 	SetQuota(q *hotparam.Quota, now time.Duration) error
 }
 

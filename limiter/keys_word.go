@@ -8,15 +8,15 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// wordKeys is [Keys] whose states are one word each. A key that it knows costs no lock and
-// no allocation.
+// wordKeys is [Keys] with states of one word each. A key that it knows costs no lock and no
+// allocation.
 //
-// Only a bucket that is full again is ever dropped, since a new one is just like it. One
-// that starts short of its burst starts so again after it was full and dropped.
+// Only a full bucket is ever dropped, since a new one equals it. One that starts short of its
+// burst starts so again after it was full and dropped.
 //
-// Memory: 16 bytes for each of maxKeys at most, reserved; 64 bytes and the key's own for
-// each key held. Idle keys are dropped as others come, known or new: within half a minute
-// where one call comes for each 512 keys that there is room for.
+// Memory: at most 16 bytes for each of maxKeys, reserved; 64 bytes and the key's own for each
+// key held. Idle keys are dropped as others arrive, known or new: within half a minute if one
+// call arrives for each 512 keys that there is room for.
 type wordKeys struct {
 	at     atomic.Pointer[reckoning]
 	table  *table[keyedWord]
@@ -24,7 +24,7 @@ type wordKeys struct {
 	mu     sync.Mutex // held while the quota is changed
 }
 
-// keyedWord is a key's bucket under one quota: another quota means another node.
+// keyedWord is a key's bucket under one quota. Another quota means another node.
 type keyedWord struct {
 	r *reckoning
 	atomicLine
@@ -47,10 +47,11 @@ func newWordKeys(r *reckoning, maxKeys int, custom map[hotparam.Algorithm]Algori
 	return k, nil
 }
 
-// dropFull drops a bucket that is full at now.
+// dropFull drops a bucket that is full at now, unless it has marks after now: the key's next
+// bucket starts without back, so these marks would name what is taken from it.
 func dropFull(w *keyedWord, now int64) bool {
 	word := w.word.Load()
-	return word <= now && w.word.CompareAndSwap(word, gone)
+	return word+w.back() <= now && word <= now && w.word.CompareAndSwap(word, gone)
 }
 
 // Do implements [Keys].
@@ -68,9 +69,8 @@ func (k *wordKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resul
 	return k.settle(now, hash, key, &ask)
 }
 
-// settle does what is asked of a key that is not in the table, or not under the quota
-// that holds now, and what is done one after the other. Only a bucket that is not full
-// enters the table.
+// settle executes an ask of a key that is not in the table or not under the current quota, and
+// asks that are serialized. Only a bucket that is not full enters the table.
 func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) Result {
 	s := k.table.stripe(hash)
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 		return open(ask, res)
 	}
 	l.word = next
-	if r.since > 0 { // there may be marks of another line, by another quota
+	if r.since > 0 { // there may be marks of another line, under another quota
 		l.born = t
 	}
 	if taken > 0 {
@@ -122,8 +122,8 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 	return res
 }
 
-// open is what becomes of a new key for which there is no room, instead of r. What can
-// never pass does not.
+// open returns the result of an ask of a new key for which there is no room, instead of r.
+// What can never pass does not.
 func open(ask *Ask, r Result) Result {
 	if !r.Allowed && r.RetryAfter == 0 {
 		return r
@@ -135,9 +135,8 @@ func open(ask *Ask, r Result) Result {
 	return r
 }
 
-// locked is the arithmetic that holds now, and the key's bucket under it, or under the one
-// before where the keys are elsewhere from now on; nil: it has none. The caller holds the
-// stripe's lock.
+// locked returns the current arithmetic, and the key's bucket under it, or under the one
+// before if the keys are elsewhere from now on, or nil. The caller holds the stripe's lock.
 func (k *wordKeys) locked(hash uint64, key []byte) (*reckoning, *node[keyedWord]) {
 	r, b := k.at.Load(), k.table.find(hash, key)
 	if b == nil || b.kept.r == r {
@@ -174,8 +173,9 @@ func (k *wordKeys) Sweep(now time.Duration) {
 	}
 }
 
-// SetQuota implements [Keys]: each key lacks as many tokens as before. It costs the same for any number of keys, and a key a lock the next time that it
-// is asked. Where the quota takes more than one word all keys have locks from then on.
+// SetQuota implements [Keys]: each key lacks as many tokens as before. It costs the same for
+// any number of keys, and each key a lock the next time it is asked. If the quota needs more
+// than one word, all keys have locks from then on.
 func (k *wordKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	if _, err := NewAlgorithm(q, k.custom); err != nil {
 		return err

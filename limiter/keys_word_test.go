@@ -263,3 +263,28 @@ func TestNewKeyedErrors(t *testing.T) {
 		}
 	}
 }
+
+// A take that was earned before its key was dropped gives back nothing of what was taken
+// since, whatever else of the key was returned.
+func TestMarksOfDroppedKey(t *testing.T) {
+	q := hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 10}.WithDefaults()
+	k, err := limiter.NewKeys(&q, 8, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []byte("key")
+	do := func(at time.Duration, ask limiter.Ask) limiter.Result {
+		return k.Do(at, hotparam.Hash(key), key, ask)
+	}
+	do(0, limiter.Ask{N: 1})
+	within := do(0, limiter.Ask{N: 5})
+	do(0, limiter.Ask{N: 1})
+	do(0, within.Return())
+	earned := do(0, limiter.Ask{N: 3})
+	k.Sweep(6 * time.Second)
+	do(6*time.Second, limiter.Ask{N: 9})
+	do(6*time.Second, earned.Return())
+	if r := do(6*time.Second, limiter.Ask{Kind: limiter.Peek}); r.Remaining != 1 {
+		t.Errorf("%d remain, want 1", r.Remaining)
+	}
+}

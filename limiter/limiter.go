@@ -37,7 +37,7 @@ func New(backend Backend, name string, quota hotparam.Quota) (*Limiter, error) {
 	case backend == nil:
 		return nil, errors.New("limiter: no backend: give one, such as that of NewMemory")
 	case name == "":
-		return nil, errors.New("limiter: no name: it tells the keys of this limiter from those of others on the backend")
+		return nil, errors.New("limiter: no name: it keeps the keys of this limiter apart from those of others on the backend")
 	}
 	l := &Limiter{backend: backend, name: name}
 	if b, ok := backend.(Batcher); ok && reflect.ValueOf(b).Comparable() {

@@ -5,38 +5,40 @@ import (
 	"math/bits"
 )
 
-// line is what a bucket holds. What was taken stands in a line, from now to the word, and
-// is earned in its order: that tells what of it may still be given back, and what becomes
-// of it under another quota.
+// line is the content of a bucket. Takes stand in a line, from now to the word, and are earned
+// in that order: the line decides what of them may still be returned, and what becomes of them
+// under another quota.
 type line struct {
 	word int64 // see gcra
-	// due is the latest instant at which what was reserved may be used, and late the word
-	// as it was to be then; 0: nothing is to come. Reservations are used when they were
-	// promised: under another quota with a higher rate what comes next would meet them,
-	// if the word alone told. So both words hold, and only by themselves does each go from
-	// quota to quota and back unchanged.
+	// due is the latest instant at which a reservation may be used, and late the word as it
+	// will be then; 0 means that nothing is reserved. Reservations are used when they were
+	// promised. Under a quota with a higher rate the word alone would let later takes be used
+	// at the same time. So both words are in force, and each is converted from quota to quota
+	// on its own.
 	due, late int64
-	// back is how much, in ns, was returned from within the line, in all. The place of a
-	// take is its mark, the word after it and back by then, less what back is by now. What
-	// stood before a take that was returned has not moved up, but is reckoned so: a mark
-	// does not tell who stood where, and to give back too little is on the safe side.
+	// back is how many ns were returned from within the line, in all. The place of a take
+	// is its mark (the word after it plus back by then) minus back by now. A return counts
+	// as one from the head of the line, since a mark names a place and not what stands
+	// there: what stood before it appears to have moved up and may get back too little,
+	// never too much. Only the final return of what stands last shortens the line instead,
+	// so takes that are returned in reverse order all come back in full.
 	back int64
-	born int64 // what was taken before is not in it
+	born int64 // takes before it are not in the line
 	turn
 }
 
-// turn is when the last change of a bucket's quota was; the zero value: none.
+// turn is the last change of a bucket's quota; the zero value means none.
 type turn struct {
 	at      int64 // when
-	mark    int64 // of the end of the line, then: marks up to it are of earlier quotas
+	mark    int64 // of the end of the line then: marks up to it are of earlier quotas
 	fastest int64 // ns, the shortest interval of these
 }
 
-// mark names what was taken last, at t.
+// mark returns the mark of the latest take.
 func (l *line) mark() int64 { return l.word + l.back }
 
-// lift makes the word the one that holds at t; lower undoes that, and keeps what was taken
-// meanwhile.
+// lift makes the word the one in force at t; lower undoes that, and keeps what was taken in
+// between.
 func (l *line) lift(t int64) (lower lifted) {
 	if l.late == 0 { // mostly
 		return lifted{}
@@ -60,16 +62,16 @@ func (l *line) lower(by lifted) {
 	l.word -= by.word
 }
 
-// promise notes that what was taken last may be used at an instant to come; by is what the
-// word was lifted by.
+// promise records that the latest take may be used at a later instant; by is what the word was
+// lifted by.
 func (l *line) promise(at int64, by lifted) {
 	if at >= l.due {
 		l.due, l.late = at, l.word+by.word
 	}
 }
 
-// changed makes it the line of a bucket of g, which was one of old up to t: as many tokens
-// are missing as were, whatever the burst.
+// changed turns the line of a bucket of old into one of g at t: as many tokens are missing as
+// before, whatever the burst.
 func (g *gcra) changed(old *gcra, l *line, t int64) {
 	if l.due <= t {
 		l.word, l.late, l.due = max(l.word, l.late), 0, 0
@@ -88,14 +90,14 @@ func (g *gcra) changed(old *gcra, l *line, t int64) {
 	l.back, l.turn = end-l.word, turn{t, end, fastest}
 }
 
-// inherit makes all words of g that were old's ahead with good reason.
+// inherit lets the words of g be as far ahead as those of old were with reason.
 func (g *gcra) inherit(old *gcra) {
 	g.ahead.Store(old.ahead.Load())
 	g.owing.Store(rescaled(max(old.fill, old.owing.Load()), g.interval, old.interval))
 }
 
-// leap moves all instants of l by so much, to a clock that tells t. What was taken on the
-// clock before is not given back.
+// leap moves all instants of l by so much, to a clock that shows t. Takes on the clock before
+// are not given back.
 func (l *line) leap(by, t int64) {
 	for _, at := range []*int64{&l.word, &l.due, &l.late} {
 		*at = max(0, *at+by)
@@ -103,9 +105,9 @@ func (l *line) leap(by, t int64) {
 	l.back, l.born, l.turn = 0, t, turn{}
 }
 
-// returned gives back to l, at t, n of what mark names, which was taken at the instant at;
-// 0: that is not known. A mark of 0 names what stands last.
-func (g *gcra) returned(l *line, t, n, mark, at int64) {
+// returned executes ask, a Return, on l at t. A Mark of 0 stands for the latest take.
+func (g *gcra) returned(l *line, t int64, ask *Ask) {
+	n, mark, at := ask.N, ask.Mark, int64(ask.Receipt.At)
 	l.word = g.current(l.word, t)
 	missing := l.word - t
 	if n <= 0 || missing <= 0 || 0 < at && (at < l.born || at > t+maxBack) {
@@ -136,12 +138,13 @@ func (g *gcra) returned(l *line, t, n, mark, at int64) {
 	if l.late > 0 {
 		l.late = max(l.late-left, 1)
 	}
-	if !last || l.mark() < l.turn.mark {
+	// What a partial return leaves keeps its mark, which the next take must not get.
+	if !last || ask.Keep > 0 || l.mark() < l.turn.mark {
 		l.back += left
 	}
 }
 
-// rescaled is ns × to / from, rounded up; at most what a word may be ahead.
+// rescaled returns ns × to / from, rounded up, and at most what a word may be ahead.
 func rescaled(ns, to, from int64) int64 {
 	const most = maxFill + maxDebt
 	if to == from {
@@ -158,7 +161,7 @@ func rescaled(ns, to, from int64) int64 {
 	return int64(min(n, uint64(most)))
 }
 
-// appendRest writes what is beside the word: nothing, or all.
+// appendRest appends what is kept beside the word: nothing, or everything.
 func (l *line) appendRest(b []byte) []byte {
 	if *l == (line{word: l.word, born: l.born}) {
 		return b
@@ -169,7 +172,7 @@ func (l *line) appendRest(b []byte) []byte {
 	return b
 }
 
-// restoreRest reads what appendRest wrote; false: it is nothing of the kind.
+// restoreRest reads what appendRest wrote, and reports whether it is valid.
 func (l *line) restoreRest(b []byte) bool {
 	if len(b) == 0 {
 		return true

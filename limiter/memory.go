@@ -49,7 +49,7 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	}
 	for name := range c.Algorithms {
 		if !name.Custom() {
-			return nil, fmt.Errorf("limiter: algorithm %q: the name of one's own begins with x_, and is of lower case letters, digits, _ and -", name)
+			return nil, fmt.Errorf("limiter: algorithm %q: a custom name begins with x_ and has only lower case letters, digits, _ and -", name)
 		}
 	}
 	s, err := newStates(c.MaxKeys)
@@ -63,8 +63,8 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	return m, nil
 }
 
-// anchored is a clock that tells the wall clock's time as it is now, and from then on
-// moves by the monotonic clock.
+// anchored returns a clock that starts at the current wall clock time and then follows the
+// monotonic clock.
 func anchored() func() time.Duration {
 	start := time.Now()
 	epoch := time.Duration(start.UnixNano())
@@ -73,12 +73,12 @@ func anchored() func() time.Duration {
 
 var errNoQuota = errors.New("limiter: the quota of an Op is nil")
 
-// Do does what op asks.
+// Do implements [Backend].
 func (m *Memory) Do(_ context.Context, op Op) (Result, error) {
 	return m.do(m.clock(), &op)
 }
 
-// DoAll does what ops ask, one after the other.
+// DoAll implements [Batcher]. It executes ops one after the other.
 func (m *Memory) DoAll(_ context.Context, ops []Op, results []Result) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("limiter: %d results for %d ops", len(results), len(ops))
@@ -117,18 +117,18 @@ func (m *Memory) hash(name, key string) uint64 {
 	return maphash.String(m.seed, key) ^ bits.RotateLeft64(maphash.String(m.seed, name), 23)
 }
 
-// Stats is a snapshot of the counters.
+// Stats returns a snapshot of the counters.
 func (m *Memory) Stats() Stats { return m.states.table.stats() }
 
-// plans are the algorithms of the quotas that were seen, so that each is validated and
-// worked out once. They are found by value: a quota may be made for each call.
+// plans caches the algorithms of quotas, so that each is validated and computed once. They are
+// found by value, since a caller may make a quota for each call.
 type plans struct {
 	custom map[hotparam.Algorithm]Algorithm
-	mu     sync.RWMutex // of new keys and changed quotas alone
+	mu     sync.RWMutex // taken only for new keys and changed quotas
 	known  map[hotparam.Quota]Algorithm
 }
 
-// maxPlans is how many quotas are kept; when there are more it begins anew.
+// maxPlans bounds the cached quotas; when there are more, the cache is emptied.
 const maxPlans = 1024
 
 func (p *plans) of(q *hotparam.Quota) (Algorithm, error) {

@@ -18,9 +18,8 @@ func (a penalized) New(q *hotparam.Quota, now time.Duration) State {
 	return &penalty{inner: inner, clock: clock{instant(now)}, length: q.Penalty}
 }
 
-// penalty is the lock on a state. It is looked at first, is not prolonged by what comes
-// meanwhile, and ends by itself; the state under it goes on. A denial that could
-// never have been an approval starts none.
+// penalty is the lock on a state. It is checked first, is not extended by asks meanwhile, and
+// ends by itself; the state under it goes on. A denial of what can never pass starts none.
 type penalty struct {
 	inner State
 	clock
@@ -28,7 +27,7 @@ type penalty struct {
 	length time.Duration
 }
 
-// left is for how long the lock still holds at now.
+// left returns how long the lock still lasts at now.
 func (p *penalty) left(now time.Duration) time.Duration {
 	t, lag, leap := p.tell(now)
 	if leap != 0 {
@@ -66,8 +65,7 @@ func (p *penalty) FreshAfter(now time.Duration) time.Duration {
 	return max(p.left(now), p.inner.FreshAfter(now))
 }
 
-// adapt goes on with another penalty: a lock that holds ends no later than one that
-// starts now would.
+// adapt switches to another penalty: a running lock ends no later than one that started now.
 func (p *penalty) adapt(q *hotparam.Quota, now time.Duration) {
 	left := p.left(now)
 	p.length = q.Penalty

@@ -6,28 +6,28 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// reckoning is the arithmetic of all keys of wordKeys under one quota, and what took its
-// place: a key that was not asked for some time goes through all changes since, so that it
-// has earned at each rate while that held.
+// reckoning is the arithmetic of all keys of wordKeys under one quota, and its successor. A
+// key that was not asked for some time goes through all changes since, so that it earns at
+// each rate for as long as that was in force.
 type reckoning struct {
 	gcra
-	successor atomic.Pointer[reckoning] // nil: it holds
-	since     int64                     // when it took the place of the one before
+	successor atomic.Pointer[reckoning] // nil while it is in force
+	since     int64                     // when it replaced the one before
 
-	// Where the keys have states elsewhere from now on, after the last arithmetic.
-	states *stateKeys // nil: they are here
+	// states has the keys from now on, after the last arithmetic of one word.
+	states *stateKeys // nil while the keys are here
 	last   *reckoning
 }
 
-// succeed makes next take the place of r at t.
+// succeed makes next the successor of r at t.
 func (r *reckoning) succeed(next *reckoning, t int64) {
 	next.since = t
 	next.inherit(&r.gcra)
 	r.successor.Store(next)
 }
 
-// descend makes l, which was a bucket's of r, one of heir's, which took its place some
-// time, perhaps after others.
+// descend converts l from a bucket of r to one of heir, a successor of r through any number of
+// others.
 func (r *reckoning) descend(heir *reckoning, l *line) {
 	for r != heir {
 		next := r.successor.Load()
@@ -36,17 +36,17 @@ func (r *reckoning) descend(heir *reckoning, l *line) {
 	}
 }
 
-// same tells whether two reckon alike.
+// same reports whether two have the same arithmetic.
 func (g *gcra) same(h *gcra) bool {
 	return g.interval == h.interval && g.burst == h.burst && g.missing == h.missing && g.shape == h.shape && g.leaky == h.leaky
 }
 
-// plain tells whether a quota of a bucket of this kind can take g's place in one word.
+// plain reports whether a bucket of quota q can replace g in one word.
 func (g *gcra) plain(q *hotparam.Quota) bool {
 	return bucketed(q) && q.Penalty == 0 && (q.Algorithm == hotparam.LeakyBucket) == g.leaky
 }
 
-// equals tells whether q reckons as g does.
+// equals reports whether q has the arithmetic of g.
 func (g *gcra) equals(q *hotparam.Quota) bool {
 	h, err := ofQuota(q)
 	return err == nil && g.same(h)

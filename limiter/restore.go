@@ -132,7 +132,7 @@ func (s *snapshotReader) key(body []byte) error {
 		return nil
 	}
 	if !state.(storable).restoreState(rest) {
-		return fmt.Errorf("a state that cannot be: %w", ErrSnapshot)
+		return fmt.Errorf("an impossible state: %w", ErrSnapshot)
 	}
 	id, o := named(string(name), string(key)), side{familyOf(q), q, state}
 	if s.last == nil || s.last.key != id || !s.last.kept.restore(o, s.now) {
@@ -157,7 +157,7 @@ func counted(b []byte) (text, rest []byte, ok bool) {
 
 func (s *snapshotReader) end(body []byte) error {
 	if count, n := binary.Uvarint(body); n <= 0 || count != uint64(s.counts.keys+s.counts.left) {
-		return fmt.Errorf("it has %d keys, not as many as it says: %w", s.counts.keys+s.counts.left, ErrSnapshot)
+		return fmt.Errorf("it has %d keys, not the number at its end: %w", s.counts.keys+s.counts.left, ErrSnapshot)
 	}
 	return nil
 }

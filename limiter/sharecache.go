@@ -39,7 +39,9 @@ func (p *shareCache) of(op Op, instances int) Op {
 	if op.Quota == nil || instances < 2 {
 		return op
 	}
-	op.Keep /= int64(instances)
+	if op.Kind != Return {
+		op.Keep /= int64(instances)
+	}
 	op.Quota = p.quota(op.Quota, instances)
 	return op
 }

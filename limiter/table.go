@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// table is a bounded hash table of what a limiter keeps for each key: chains that are
-// read without a lock and changed under the lock of their stripe.
+// table is a bounded hash table of what a limiter keeps for each key: chains that are read
+// without a lock and changed under the lock of their stripe.
 //
-// A reader may meet a key while it is dropped. That is settled in what is kept for
-// it: it is marked as gone before it leaves its chain; so whoever takes from it
-// either comes first, and it stays, or sees that it is gone and looks again under
-// the lock. A map under a lock for each shard was the alternative: there the hottest
-// key's lock is what all wait for.
+// A reader may find a key while it is dropped. The kept value settles that: it is marked as
+// gone before it leaves its chain, so a take either comes first, and the key stays, or sees
+// that it is gone and looks again under the lock. The alternative, a map and a lock for each
+// shard, makes everybody wait for the hottest key's lock.
 //
-// Nobody sweeps in the background: new keys sweep some of the table as they enter, and
-// where none come the others do, one of them each pace.
+// There is no sweep in the background: new keys sweep a part of the table as they enter, and
+// where none arrive the known ones do, one call in each pace.
 type table[K any] struct {
 	heads   []atomic.Pointer[node[K]] // a power of two, at least max
 	stripes []stripe[K]               // a power of two
 	max     int64
-	drop    func(kept *K, now int64) bool // marks it as gone if it is as good as new
+	drop    func(kept *K, now int64) bool // marks it as gone if it equals a new one
 	held    atomic.Int64
 
 	pace  int64        // ns between two looks
@@ -35,7 +34,7 @@ type table[K any] struct {
 	overflow atomic.Uint64
 }
 
-// node is one key's; all but kept and next are fixed.
+// node is one key's entry. All but kept and next are fixed.
 type node[K any] struct {
 	hash uint64
 	key  string
@@ -43,15 +42,14 @@ type node[K any] struct {
 	kept K
 }
 
-// stripe is the right to change a run of the heads.
+// stripe is a run of the heads under one lock.
 type stripe[K any] struct {
 	run  []atomic.Pointer[node[K]] // fixed
 	mu   sync.Mutex
 	hand int // the head of the run to sweep next
-	// floor is the latest instant at which a key was dropped. Whatever was
-	// dropped was as good as new by then, so a bucket that starts with this word
-	// has no more tokens than the one that may have been dropped before it, even
-	// when the clock goes back.
+	// floor is the latest instant at which a key was dropped. Whatever was dropped equalled a
+	// new one by then, so a bucket that starts with this word has no more tokens than one that
+	// may have been dropped before it, even if the clock goes back.
 	floor int64
 	_     [16]byte // a cache line of its own
 }
@@ -61,16 +59,16 @@ const (
 	headsPerStripe = 64 // at least, unless there is but one stripe
 )
 
-// How many heads a new key sweeps: a bounded piece of work, whatever the flood.
-// Two on every arrival see the whole table while half as many keys arrive as it
-// has room for. A full table is worth a longer look.
+// How many heads a new key sweeps: a bounded piece of work, whatever the flood. Two for each
+// arrival cover the table while half as many keys arrive as it has room for. A full table is
+// worth a longer look.
 const (
 	lookAlways = 2
 	lookFull   = 16
 )
 
-// Where no new keys come, the whole table is seen each sweepRound, in looks that take
-// some microseconds.
+// Without new keys the whole table is swept each sweepRound, in looks that take some
+// microseconds.
 const (
 	lookIdle   = 512 // heads
 	lookBehind = 16  // looks
@@ -109,8 +107,8 @@ func (t *table[K]) stripe(hash uint64) *stripe[K] {
 	return &t.stripes[head*uint64(len(t.stripes))/uint64(len(t.heads))]
 }
 
-// find needs no lock: it sees every key that was added before and not dropped
-// since. Under the lock of the hash's stripe what it finds is not gone either.
+// find needs no lock: it sees every key that was added before and not dropped since. Under the
+// lock of the hash's stripe its result is not gone either.
 func (t *table[K]) find(hash uint64, key []byte) *node[K] {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.hash == hash && n.key == string(key) {
@@ -120,7 +118,7 @@ func (t *table[K]) find(hash uint64, key []byte) *node[K] {
 	return nil
 }
 
-// findNamed is find for the key that named makes of a name and a key.
+// findNamed is find for the key named(name, key).
 func (t *table[K]) findNamed(hash uint64, name, key string) *node[K] {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.hash == hash && isNamed(n.key, name, key) {
@@ -130,7 +128,7 @@ func (t *table[K]) findNamed(hash uint64, name, key string) *node[K] {
 	return nil
 }
 
-// namedPrefix is how many bytes tell where the name ends.
+// namedPrefix is the length of the prefix that says where the name ends.
 const namedPrefix = 4
 
 func named(name, key string) string {
@@ -147,13 +145,13 @@ func isNamed(k, name, key string) bool {
 	return k[namedPrefix:end] == name && k[end:] == key && binary.BigEndian.Uint32([]byte(k[:namedPrefix])) == uint32(len(name))
 }
 
-// unnamed is what named was given.
+// unnamed returns the arguments of named.
 func unnamed(k string) (name, key string) {
 	end := namedPrefix + binary.BigEndian.Uint32([]byte(k[:namedPrefix]))
 	return k[namedPrefix:end], k[end:]
 }
 
-// room makes room for a new key, after a look for what may go; false if there is none.
+// room makes room for a new key, after sweeping a little, and reports whether there is any.
 // The caller holds the lock of the stripe, and puts the key in.
 func (t *table[K]) room(s *stripe[K], now int64) bool {
 	look := lookAlways
@@ -169,14 +167,14 @@ func (t *table[K]) room(s *stripe[K], now int64) bool {
 	return true
 }
 
-// put lets readers see a new key, for which there is room.
+// put adds a new key, for which there is room.
 func (t *table[K]) put(n *node[K]) {
 	head := t.head(n.hash)
 	n.next.Store(head.Load())
 	head.Store(n)
 }
 
-// replace puts one node in another's place, under the lock of their stripe.
+// replace replaces a node, under the lock of their stripe.
 func (t *table[K]) replace(old, by *node[K]) {
 	link := t.head(old.hash)
 	for link.Load() != old {
@@ -186,7 +184,7 @@ func (t *table[K]) replace(old, by *node[K]) {
 	link.Store(by)
 }
 
-// remove takes a node out, under the lock of its stripe.
+// remove removes a node, under the lock of its stripe.
 func (t *table[K]) remove(n *node[K]) {
 	link := t.head(n.hash)
 	for link.Load() != n {
@@ -196,8 +194,8 @@ func (t *table[K]) remove(n *node[K]) {
 	t.held.Add(-1)
 }
 
-// sweep drops the keys that are as good as new at now under the stripe's next heads.
-// The caller holds the stripe's lock.
+// sweep drops the keys under the stripe's next heads that equal new ones at now. The caller
+// holds the stripe's lock.
 func (t *table[K]) sweep(s *stripe[K], now int64, heads int) {
 	dropped := 0
 	for range min(heads, len(s.run)) {
@@ -219,14 +217,14 @@ func (t *table[K]) sweep(s *stripe[K], now int64, heads int) {
 	}
 }
 
-// due tells whether it is time for another look, which tend takes.
+// due reports whether it is time for another look by tend.
 func (t *table[K]) due(now int64) bool {
 	since := now - t.swept.Load()
 	return since >= t.pace || since < -maxBack
 }
 
-// tend looks at the next piece of the table. One caller does it, the others go on.
-// Looks for which nobody came in time are made up for, some of them.
+// tend sweeps the next piece of the table. One caller does it while the others go on. Some of
+// the looks for which nobody came in time are made up for.
 func (t *table[K]) tend(now int64) {
 	last := t.swept.Load()
 	next := max(last+t.pace, now-lookBehind*t.pace)
@@ -243,7 +241,7 @@ func (t *table[K]) tend(now int64) {
 	}
 }
 
-// sweepAll looks at the whole table.
+// sweepAll sweeps the whole table.
 func (t *table[K]) sweepAll(now int64) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
@@ -253,7 +251,7 @@ func (t *table[K]) sweepAll(now int64) {
 	}
 }
 
-// each calls f for every node, which may be dropped meanwhile, until it says false.
+// each calls f for every node, which may be dropped meanwhile, until f returns false.
 func (t *table[K]) each(f func(*node[K]) bool) {
 	for i := range t.heads {
 		for n := t.heads[i].Load(); n != nil; n = n.next.Load() {

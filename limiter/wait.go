@@ -11,7 +11,7 @@ import (
 // Bounds of a wait.
 const (
 	maxWait = hotparam.MaxPenalty // without a deadline; nothing is reserved further ahead
-	minNap  = time.Millisecond    // between two questions, for backends that cannot reserve
+	minNap  = time.Millisecond    // between two asks, for backends that cannot reserve
 )
 
 // Wait takes one permit of the key and returns when it may be used: see WaitN.
@@ -22,10 +22,9 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // of ctx when that ends: then nothing was taken. If ctx ends while a remote backend is being
 // asked it is unknown whether the permits were taken.
 //
-// The permits are reserved at once, so that callers are served in their order, with one
-// timer each. There is no order, and the backend is asked again when its answer says that a
-// retry can pass, for a key that is locked, with a backend that cannot reserve, and for a
-// queue (a leaky bucket that shapes) all of whose places are taken.
+// The permits are reserved at once, so callers are served in order, with one timer each. There
+// is no order for a key that is locked, a backend that cannot reserve, or a queue (a leaky
+// bucket that shapes) without a free place: WaitN then asks again when a retry can pass.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -56,19 +55,19 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	}
 }
 
-// inTime tells whether a queue only lacks a place: the turn that would come with it, after
-// all that stand there, is within what is left.
+// inTime reports whether a queue only lacks a place: the turn that comes with it, after all
+// that are in it, is within what is left.
 func inTime(op *Op, res *Result, left time.Duration) bool {
 	return op.Quota.Shape && res.ResetAfter <= left
 }
 
-// wait returns when what is reserved may be used, or gives it back.
+// wait returns when the reserved permits may be used, or gives them back.
 func (r *Reservation) wait(ctx context.Context) error {
 	if r.Delay <= 0 {
 		return nil
 	}
 	var err error
-	if left := timeLeft(ctx); r.Delay > left { // the asking itself took too long
+	if left := timeLeft(ctx); r.Delay > left { // the ask itself took too long
 		d := r.Decision
 		d.Allowed, d.Reason, d.Delay, d.RetryAfter = false, hotparam.ReasonLimited, 0, d.Delay-left
 		err = &DeniedError{d}
@@ -83,7 +82,7 @@ func (r *Reservation) wait(ctx context.Context) error {
 	return err
 }
 
-// timeLeft is how long a wait may last.
+// timeLeft returns how long a wait may last.
 func timeLeft(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(max(time.Until(deadline), 0), maxWait)
@@ -91,7 +90,7 @@ func timeLeft(ctx context.Context) time.Duration {
 	return maxWait
 }
 
-// sleep returns after d, or with the context's error. Both at once: it has slept.
+// sleep returns nil after d, or the context's error. If both are due it returns nil.
 func sleep(ctx context.Context, d time.Duration) error {
 	due := time.Now().Add(d)
 	timer := time.NewTimer(d)

@@ -197,7 +197,7 @@ func (s *warmState) do(t int64, ask *Ask, r *Result) {
 		return
 	case ask.Kind == Return:
 		// At the stable interval: what it cost more has warmed the bucket, which stays warm.
-		s.returned(&s.line, t, n, ask.Mark, int64(ask.Receipt.At))
+		s.returned(&s.line, t, ask)
 		r.Allowed = true
 		return
 	case ask.Kind == AtMost:

@@ -7,50 +7,45 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// window is what the algorithms with windows share: a count of the permits that were
-// taken, each with the slot of time in which it counts. Where the slots lie, and when
-// one leaves the window, is the frame's to tell: see fixedwindow.go, slidinglog.go and
-// slidingblocks.go.
+// window is shared by the algorithms with windows: a count of the permits taken, each in the
+// slot of time in which it counts. The frame says where slots are and when one leaves the
+// window: see fixedwindow.go, slidinglog.go and slidingblocks.go.
 //
-// What is reserved lies in a slot to come and counts at once. So all that is in the
-// window, or ahead of it, is at most the limit when something is admitted, and nobody
-// who comes later overtakes: one rule for what is taken now and what in advance.
-// Windows that do not overlap are stricter: while something is reserved in a later one,
-// nothing is taken from an earlier one.
+// A reservation is in a future slot and counts at once. So when something is admitted, all
+// that is in the window or ahead of it is at most the limit, and later asks overtake nothing:
+// one rule for takes now and in advance. Windows that do not overlap are stricter: while a
+// later one has a reservation, nothing is taken from an earlier one.
 //
-// Under quotas whose windows are not alike each has a view of its own: the slots are cut
-// otherwise. All that is taken counts in all views, and each quota goes by its own: so
-// none forgets what another's window is too short for, and nothing is converted to and
-// fro.
+// Quotas with different windows have separate views, since they cut time differently. A take
+// counts in all views, and each quota decides by its own, so none forgets what another's
+// window is too short for, and nothing is converted back and forth.
 type window[F frame[F]] struct {
 	clock
-	view[F]           // of the quota that holds
+	view[F]           // of the quota in force
 	others  []view[F] // of quotas that asked within the length of their windows
 }
 
 const (
-	// maxOwed is how many permits beyond the limit are counted; what is beyond that is
-	// forgotten.
+	// maxOwed is how many permits beyond the limit are counted; the rest is forgiven.
 	maxOwed = 1 << 40
-	// maxReserved is how many slots to come may hold reservations.
+	// maxReserved is how many future slots may hold reservations.
 	maxReserved = 1 << 16
-	// minSlots are not forgotten early, even if they cannot matter any more unless
-	// something is given back.
+	// minSlots are kept even if they can matter only after a Return.
 	minSlots = 64
-	// maxViews is how many other views are kept: those of the longest windows.
+	// maxViews bounds the other views: those of the longest windows are kept.
 	maxViews = 7
 )
 
-// newWindow is a state on a clock that has told now already.
+// newWindow returns a state whose clock has shown now.
 func newWindow[F frame[F]](q *hotparam.Quota, now time.Duration) *window[F] {
 	w := &window[F]{clock: clock{instant(now)}}
 	w.quota, w.frame = q, w.frame.of(q)
 	return w
 }
 
-// advance makes it now, as far as the clock can be believed, and drops what has left
-// the windows; read is what the clock tells. What is taken when the clock is set back
-// stays so for as long as it would have.
+// advance moves the state to now, as far as the clock can be trusted, and drops what has left
+// the windows; read is what the clock shows. If the clock is set back, permits stay taken for
+// as long as they would have been.
 func (w *window[F]) advance(now time.Duration) (t, read int64) {
 	t, lag, leap := w.tell(now)
 	w.view.advance(t, leap)
@@ -60,9 +55,8 @@ func (w *window[F]) advance(now time.Duration) (t, read int64) {
 	return t, t - lag
 }
 
-// Adapt goes on with another quota of the same algorithm: what was taken stays taken,
-// for as long as the new windows are, and for as long as the old ones are where that
-// quota holds again.
+// Adapt switches to another quota of the same algorithm: permits stay taken for as long as the
+// new windows last, and as long as the old ones if that quota is in force again.
 func (w *window[F]) Adapt(q *hotparam.Quota, now time.Duration) bool {
 	t, _ := w.advance(now)
 	frame := w.frame.of(q)
@@ -93,8 +87,8 @@ func (w *window[F]) Adapt(q *hotparam.Quota, now time.Duration) bool {
 	return true
 }
 
-// prune drops the other views whose quota has not asked for a whole window, and where
-// there are too many that of the shortest windows: it is made anew of a longer one.
+// prune drops the other views whose quota has not asked for a whole window and, if there are
+// too many, the one of the shortest windows, which can be rebuilt from a longer one.
 func (w *window[F]) prune(t int64) {
 	w.others = slices.DeleteFunc(w.others, func(o view[F]) bool { return o.frame.leaves(o.asked) <= t })
 	for len(w.others) >= maxViews {
@@ -108,7 +102,7 @@ func (w *window[F]) prune(t int64) {
 	}
 }
 
-// absorb takes the other in as a view of its own.
+// absorb adds the other one as a view.
 func (w *window[F]) absorb(other State, now time.Duration) bool {
 	o, ok := other.(*window[F])
 	if !ok {
@@ -129,7 +123,7 @@ func (w *window[F]) absorb(other State, now time.Duration) bool {
 	return true
 }
 
-// Do does what is asked.
+// Do implements [State].
 func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 	t, read := w.advance(now)
 	keep := min(max(ask.Keep, 0), w.limit()+1)
@@ -154,7 +148,7 @@ func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 		if m := min(ask.N, w.free(t)-keep); m > 0 {
 			return w.take(read, t, t, m)
 		}
-		return w.deny(read, t, 1, keep, ask) // a retry would do with one
+		return w.deny(read, t, 1, keep, ask) // one permit is enough for a retry
 	case Peek, Take, Reserve:
 		switch {
 		case ask.N > w.free(t)-keep:
@@ -167,7 +161,7 @@ func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 	return w.result(read, t, false)
 }
 
-// FreshAfter is how long until all that was taken has left the windows.
+// FreshAfter returns how long until all takes have left the windows.
 func (w *window[F]) FreshAfter(now time.Duration) time.Duration {
 	t, read := w.advance(now)
 	left := w.view.left()
@@ -179,7 +173,7 @@ func (w *window[F]) FreshAfter(now time.Duration) time.Duration {
 	return time.Duration(max(0, left-read))
 }
 
-// take takes n permits at t, or at a later instant, by which they are named.
+// take takes n permits at t or at a later instant, which is also their mark.
 func (w *window[F]) take(read, t, at, n int64) Result {
 	w.count(t, at, n)
 	r := w.result(read, t, true)
@@ -187,9 +181,9 @@ func (w *window[F]) take(read, t, at, n int64) Result {
 	return r
 }
 
-// count counts n permits at the instant `at`, in all views. The others may have less room
-// than that, and forget what cannot matter to them; the view that holds admitted it, so
-// there only what is counted without asking is more than the limit, and is to be trimmed.
+// count counts n permits at the instant `at` in all views. Others may have less room, and drop
+// what cannot matter to them. The current view has admitted the permits, so in it only charges
+// exceed the limit and need trimming.
 func (w *window[F]) count(t, at, n int64) {
 	w.view.count(at, n)
 	for i := range w.others {
@@ -198,8 +192,8 @@ func (w *window[F]) count(t, at, n int64) {
 	}
 }
 
-// deny is what becomes of an ask for which there are not n permits now: a Reserve may
-// get them later.
+// deny returns the result of an ask for which there are not n permits now: a Reserve may get
+// them later.
 func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
 	if n > w.limit()-keep {
 		return w.result(read, t, false) // never
@@ -229,8 +223,8 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
 	return r
 }
 
-// result tells how things stand at t, to one whose clock reads something else if it
-// went back.
+// result returns the state at t, to a caller whose clock shows read, which differs if it went
+// back.
 func (w *window[F]) result(read, t int64, allowed bool) Result {
 	r := Result{Decision: hotparam.Decision{Allowed: allowed, Reason: hotparam.ReasonLimited, Limit: w.limit()}}
 	if allowed {

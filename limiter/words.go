@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// words is the algorithm of a quota whose state is one word: token bucket, GCRA and
-// leaky bucket. Its keys share the arithmetic.
+// words is the algorithm of quotas whose state is one word: token bucket, GCRA and leaky
+// bucket. Its keys share the arithmetic.
 type words struct {
 	quota hotparam.Quota
 	*gcra
@@ -22,7 +22,7 @@ func newWords(q *hotparam.Quota) (Algorithm, error) {
 	return &words{*q, g}, nil
 }
 
-// steady is the arithmetic of words that stand on a clock of their own: no word is from
+// steady returns the arithmetic of words with a clock of their own, so that no word dates from
 // before a reset.
 func steady(q *hotparam.Quota) (*gcra, error) {
 	g, err := ofQuota(q)
@@ -45,15 +45,15 @@ func (a *words) New(q *hotparam.Quota, now time.Duration) State {
 	return &wordState{g, clock{t}, line{word: g.first(0, t), born: t}}
 }
 
-// wordState is one key's line, for one goroutine at a time. As it knows when it was
-// last asked, it tells a clock that was reset at once, and keeps what was taken.
+// wordState is one key's line, for one goroutine at a time. It knows when it was last asked,
+// so it detects a clock that was reset at once, and keeps what was taken.
 type wordState struct {
 	*gcra
 	clock
 	line
 }
 
-// side is a state that goes on with a line of g at t.
+// side returns a state that continues a line of g at t.
 func (g *gcra) side(l line, t int64) side {
 	q := &hotparam.Quota{
 		Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 1, Per: time.Duration(g.interval)}, Burst: g.burst,
@@ -70,7 +70,7 @@ func (g *gcra) side(l line, t int64) side {
 	return side{familyOf(q), q, &wordState{gcra: own, clock: clock{t}, line: l}}
 }
 
-// at is the instant to reckon with, and how far the clock is behind it.
+// at returns the instant to use at now, and how far the clock is behind it.
 func (s *wordState) at(now time.Duration) (t, lag int64) {
 	t, lag, leap := s.tell(now)
 	if leap != 0 {
@@ -84,7 +84,7 @@ func (s *wordState) Do(now time.Duration, ask Ask) Result {
 	ask.clamp()
 	ask.Within -= time.Duration(lag)
 	if ask.Kind == Return && ask.N >= 0 {
-		s.returned(&s.line, t, ask.N, ask.Mark, int64(ask.Receipt.At))
+		s.returned(&s.line, t, &ask)
 		ask = Ask{Kind: Peek}
 	}
 	by := s.lift(t)
@@ -100,14 +100,14 @@ func (s *wordState) Do(now time.Duration, ask Ask) Result {
 	}
 	if lag > 0 {
 		if ask.Kind == Reserve && v.wait > 0 {
-			r.RetryAfter -= time.Duration(lag) // it has been reckoned with
+			r.RetryAfter -= time.Duration(lag) // ask.Within was reduced by it
 		}
 		r.behind(lag)
 	}
 	return r
 }
 
-// behind makes what is waited for take longer by how far the clock is behind.
+// behind extends what is waited for by how far the clock is behind.
 func (r *Result) behind(lag int64) {
 	for _, d := range []*time.Duration{&r.RetryAfter, &r.ResetAfter, &r.Delay} {
 		if *d > 0 {
@@ -125,7 +125,7 @@ func (s *wordState) FreshAfter(now time.Duration) time.Duration {
 	return time.Duration(word - t + lag)
 }
 
-// absorb adds what is missing of the other.
+// absorb adds what the other one lacks.
 func (s *wordState) absorb(other State, now time.Duration) bool {
 	o, ok := other.(*wordState)
 	if !ok {
@@ -150,8 +150,8 @@ func (s *wordState) Adapt(q *hotparam.Quota, now time.Duration) bool {
 	return true
 }
 
-// appendState writes beside the word what it takes to hold what is returned, and another
-// quota, to it; a line that was never bent is two numbers.
+// appendState appends, beside the word, what Returns and another quota need; a line without
+// any of that is two numbers.
 func (s *wordState) appendState(b []byte) []byte {
 	b = binary.AppendVarint(b, s.last)
 	b = binary.AppendVarint(b, s.word)
@@ -167,8 +167,8 @@ func (s *wordState) restoreState(b []byte) bool {
 	return true
 }
 
-// twoInstants decodes the latest instant that a state was told and one that it waits
-// for; false if they can be no state's.
+// twoInstants decodes the latest instant of a state's clock and one that it waits for, and
+// reports whether they are possible.
 func twoInstants(b []byte) (last, until int64, rest []byte, ok bool) {
 	last, n := binary.Varint(b)
 	if n <= 0 {

@@ -53,6 +53,26 @@ var limitFaults = []Fault{
 		Test: "TestBucketConforms",
 	},
 	{
+		Name: "a mark of a part that is left is used again", File: "limiter/line.go",
+		Old: "!last || ask.Keep > 0 ||", New: "!last ||",
+		Test: "TestBucketConforms",
+	},
+	{
+		Name: "what was taken last and returned stays in the line", File: "limiter/redislimiter/lua/bucket.lua",
+		Old: "b.line = b.line - math.floor(back / b.cost)", New: "b.line = b.line",
+		Package: "limiter/redislimiter", Test: "TestReturnsInReverseOrder",
+	},
+	{
+		Name: "a key whose marks are still to come is dropped", File: "limiter/keys_word.go",
+		Old: "word+w.back() <= now && ", New: "",
+		Test: "TestMarksOfDroppedKey",
+	},
+	{
+		Name: "what was earned is given back late", File: "limiter/deferred_state.go",
+		Old: "N: op.N - int64(", New: "N: op.N - 0*int64(",
+		Test: "TestDeferredGivesBackNothingEarned",
+	},
+	{
 		Name: "tokens are not given back", File: "middleware/request.go",
 		Old: "r.giveBack()", New: "",
 		Test: "TestEachGivesBack",

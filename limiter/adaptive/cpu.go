@@ -15,26 +15,24 @@ import (
 	"time"
 )
 
-// CPU measures how busy the processors are that this process runs on, on Linux: those
-// of the machine (/proc/stat), or the share of them that a cgroup of the process is
-// held to (cgroup v2, cpu.max), whichever is the busier. It is an input for
-// [Config].CPU.
+// CPU measures, on Linux, how busy the processors of this process are: those of the machine
+// (/proc/stat) or the share that a cgroup allows it (cgroup v2, cpu.max), whichever is busier.
+// It is an input for [Config].CPU.
 type CPU struct {
-	files  fs.FS // of the machine, from its root
+	files  fs.FS // the root file system
 	every  time.Duration
 	groups []string // directories of the cgroups with a quota
 	usage  atomic.Uint64
 }
 
-// CPUConfig is a [CPU]'s; the zero value will do.
+// CPUConfig configures a [CPU]. The zero value is valid.
 type CPUConfig struct {
-	// Every is how often it measures; Usage is the mean of about twice as long. 0:
-	// 250 ms.
+	// Every is the interval of measurements. Usage is the mean over about twice as long. Zero
+	// means 250 ms.
 	Every time.Duration
 }
 
-// NewCPU makes a measure, which Run begins. It fails where there is no /proc/stat that
-// can be read, such as on another system than Linux.
+// NewCPU returns a CPU. It fails if /proc/stat cannot be read, as on systems other than Linux.
 func NewCPU(c CPUConfig) (*CPU, error) { return newCPU(c, os.DirFS("/")) }
 
 func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
@@ -47,16 +45,16 @@ func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
 	p := &CPU{files: files, every: c.Every}
 	p.usage.Store(math.Float64bits(math.NaN()))
 	if _, _, err := p.machine(); err != nil {
-		return nil, fmt.Errorf("adaptive: CPU: only Linux tells how busy it is: %w", err)
+		return nil, fmt.Errorf("adaptive: CPU: only Linux is supported: %w", err)
 	}
 	p.groups = p.limited()
 	return p, nil
 }
 
-// Usage is how busy they were lately, 0 to 1; not a number until Run has measured.
+// Usage returns how busy they were lately, from 0 to 1, or NaN until Run has measured.
 func (p *CPU) Usage() float64 { return math.Float64frombits(p.usage.Load()) }
 
-// Run measures until the context ends, and then returns nil.
+// Run measures until ctx ends, then returns nil.
 func (p *CPU) Run(ctx context.Context) error {
 	defer p.usage.Store(math.Float64bits(math.NaN()))
 	tick := time.NewTicker(p.every)
@@ -81,14 +79,14 @@ func (p *CPU) Run(ctx context.Context) error {
 	return fmt.Errorf("adaptive: CPU: %w", err)
 }
 
-// cpuReading is what all counters stand at.
+// cpuReading is the values of all counters.
 type cpuReading struct {
 	at          time.Time
 	busy, total float64           // of the machine, in ticks
 	used        map[string]cpuUse // by cgroup
 }
 
-// cpuUse is what a cgroup has used, and may use of each second, in seconds.
+// cpuUse is what a cgroup has used, and may use in each second, in seconds.
 type cpuUse struct{ used, quota float64 }
 
 func (p *CPU) read() (cpuReading, error) {
@@ -102,14 +100,14 @@ func (p *CPU) read() (cpuReading, error) {
 		if err != nil {
 			return cpuReading{}, err
 		}
-		if quota, ok := p.quota(dir); ok { // it may be changed, or lifted
+		if quota, ok := p.quota(dir); ok { // it may have been changed or lifted
 			r.used[dir] = cpuUse{used, quota}
 		}
 	}
 	return r, nil
 }
 
-// since is how busy the busiest was since the last reading.
+// since returns how busy the busiest was since the last reading.
 func (r cpuReading) since(last cpuReading) float64 {
 	usage := share(r.busy-last.busy, r.total-last.total)
 	elapsed := r.at.Sub(last.at).Seconds()
@@ -130,9 +128,9 @@ func share(used, of float64) float64 {
 
 var errCPUForm = errors.New("not in the form that Linux documents")
 
-// machine is the ticks that the processors worked, and those that have passed, from
-// the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq,
-// softirq, steal; what follows is part of these.
+// machine returns the ticks that the processors worked, and all ticks, from the first line of
+// /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal; the rest
+// is included in these.
 func (p *CPU) machine() (busy, total float64, err error) {
 	text, err := fs.ReadFile(p.files, "proc/stat")
 	if err != nil {
@@ -156,11 +154,11 @@ func (p *CPU) machine() (busy, total float64, err error) {
 	return busy, total, nil
 }
 
-// limited is the process's cgroup and those above it, as far as they have a quota
+// limited returns the cgroups with a quota among the process's own and its parents
 // (cgroups(7)).
 func (p *CPU) limited() (dirs []string) {
 	const root = "sys/fs/cgroup"
-	text, _ := fs.ReadFile(p.files, "proc/self/cgroup") // not there: no cgroups
+	text, _ := fs.ReadFile(p.files, "proc/self/cgroup") // no such file without cgroups
 	for line := range strings.Lines(string(text)) {
 		own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
 		if !ok {
@@ -176,7 +174,7 @@ func (p *CPU) limited() (dirs []string) {
 	return dirs
 }
 
-// quota is how many processors a cgroup may use; false: as many as there are.
+// quota returns how many processors a cgroup may use, and whether it is limited.
 func (p *CPU) quota(dir string) (float64, bool) {
 	text, err := fs.ReadFile(p.files, path.Join(dir, "cpu.max"))
 	fields := strings.Fields(string(text)) // "50000 100000", of each period in µs; or "max 100000"
@@ -191,7 +189,7 @@ func (p *CPU) quota(dir string) (float64, bool) {
 	return float64(quota) / float64(period), true
 }
 
-// used is the seconds of processors that a cgroup has used.
+// used returns the processor seconds that a cgroup has used.
 func (p *CPU) used(dir string) (float64, error) {
 	name := path.Join(dir, "cpu.stat")
 	text, err := fs.ReadFile(p.files, name)

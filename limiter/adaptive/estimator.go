@@ -5,32 +5,30 @@ import (
 	"time"
 )
 
-// estimator finds how many requests a server can be given at a time. It is Little's
-// law, read backwards: a server that answers at its highest rate, and each request in
-// the time that it takes alone, holds rate × that time. More than this is a queue, which
-// adds to the latency and to nothing else:
+// estimator finds how many requests a server can work on at a time. By Little's law, a server
+// that answers at its highest rate, each request in the time that it takes alone, holds rate ×
+// that time. Any more is a queue, which only adds latency:
 //
 //	limit = rate × base × tolerance + √limit
 //
-// where base is the latency without a queue, tolerance how much longer an answer may
-// take, and the root the room for chance, which matters when the limit is small. That
-// is BBR's reckoning (Cardwell et al., ACM Queue 14(5), 2016), as Sentinel and kratos
-// took it over from there, and comes to the same as the gradient of Netflix's
-// concurrency-limits and Envoy, limit × base × tolerance / latency; but the rate of a
-// server that is full does not depend on the limit, so that this does not swing when
-// answers are late to tell of a change.
+// where base is the latency without a queue, tolerance the accepted multiple of it, and the
+// root allows for chance, which matters for small limits. This is BBR's estimate (Cardwell et
+// al., ACM Queue 14(5), 2016), which Sentinel and kratos also use. It equals the gradient of
+// Netflix's concurrency-limits and Envoy, limit × base × tolerance / latency; but the rate of
+// a full server does not depend on the limit, so this estimate does not oscillate when answers
+// show a change late.
 //
-// It works in rounds. One whose latency is above base × tolerance lowers the limit; one
-// that met the limit without that raises it; others change nothing, so that a spell
-// without requests does not.
+// It works in rounds. A round with a latency above base × tolerance lowers the limit; one that
+// reached the limit at a lower latency raises it; others change nothing, so a time without
+// requests does not either.
 //
-// What is hard is base: under a lasting overload nobody sees the latency without a
-// queue, and the least that was ever seen is out of date after a change of the server.
-// So the limit is lowered on purpose, every so often, until the rate follows: as long
-// as it does not, what was cut was queue, and costs nothing; once it does, there is none
-// left, and the latency of that round is the base. One round in twenty is then served a
-// third less. Netflix's Gradient2 takes a long mean for the base instead, and goes up
-// with the queue; Envoy lowers the limit to its least each time.
+// The difficulty is base: during a lasting overload no request has the latency without a
+// queue, and the lowest latency ever seen is out of date once the server changes. So every so
+// often the limit is lowered on purpose until the rate follows. While it does not, only queue
+// was cut, which costs nothing; once it does, there is no queue left, and that round's latency
+// is the base. About one round in twenty then serves a third less. Netflix's Gradient2 takes a
+// long mean for the base instead, which rises with the queue; Envoy lowers the limit to its
+// minimum each time.
 type estimator struct {
 	min, max  float64
 	tolerance float64
@@ -38,28 +36,28 @@ type estimator struct {
 	window    time.Duration
 
 	limit float64
-	base  float64    // ns; 0: not known yet
+	base  float64    // ns; 0 until it is known
 	age   int        // rounds since base was last known to be right
-	probe bool       // it is being looked for
-	cut   bool       // the limit was lowered after the last round
-	wary  int        // rounds in which it is raised by one only
-	full  throughput // before it was lowered
+	probe bool       // whether base is being looked for
+	cut   bool       // whether the limit was lowered after the last round
+	wary  int        // rounds in which the limit rises by one only
+	full  throughput // before the limit was lowered
 	round round
 }
 
-// throughput is how much was served in a round.
+// throughput is what was served in a round.
 type throughput struct {
 	rate float64 // answers per ns
 	load float64 // requests at a time: rate × latency
 }
 
-// round is what is seen from one reckoning to the next.
+// round is what is seen between two changes of the limit.
 type round struct {
 	start   time.Duration
 	n       int     // answers
 	sum     float64 // of their latencies, ns
 	dropped int
-	peak    int64 // requests at a time, at most
+	peak    int64 // most requests at a time
 }
 
 const (
@@ -75,8 +73,8 @@ const (
 	maxCut, maxRise = 0.5, 2    // of the limit, by one round
 )
 
-// add adds an answer to a request that began at start; inFlight requests were there
-// until now, itself included. True: the round is complete.
+// add records the answer to a request that began at start, with inFlight requests in flight
+// until now, this one included. It reports whether the round is complete.
 func (a *estimator) add(start, now time.Duration, inFlight int64, outcome Outcome) bool {
 	r := &a.round
 	r.peak = max(r.peak, inFlight)
@@ -105,8 +103,8 @@ func (a *estimator) add(start, now time.Duration, inFlight int64, outcome Outcom
 	return false
 }
 
-// reckon ends the round at now, and sets the limit. Denied tells whether somebody was.
-// Cpu is how busy the server is, 0 to 1; not a number: nobody knows.
+// reckon ends the round at now, and sets the limit. denied says whether a request was denied.
+// cpu is how busy the server is, from 0 to 1, or NaN if unknown.
 func (a *estimator) reckon(now time.Duration, denied bool, cpu float64) {
 	r, limit := a.round, a.limit
 	elapsed := float64(max(now-r.start, 1))
@@ -132,11 +130,11 @@ func (a *estimator) reckon(now time.Duration, denied bool, cpu float64) {
 // learn learns the base from a round.
 func (a *estimator) learn(latency float64, flow throughput, met, light bool) {
 	a.age++
-	// The rate fell with the limit, which so is what holds it down, not the server.
+	// The rate fell with the limit, so the limit holds it down and not the server.
 	follows := met && a.cut && flow.rate < a.full.rate*0.85
 	switch {
 	case a.base == 0:
-		a.base, a.age = latency, probeEvery // it may be of a server that is full
+		a.base, a.age = latency, probeEvery // the server may have been full
 	case follows && a.probe && flow.load < a.full.load*0.6: // after two cuts: one may be chance
 		a.base, a.age, a.probe = latency, 0, false
 	case a.probe && met:
@@ -144,10 +142,10 @@ func (a *estimator) learn(latency float64, flow throughput, met, light bool) {
 	case latency < a.base, light && !met:
 		a.base += (latency - a.base) / 4
 		a.age, a.probe = 0, false
-	case !met: // there is no limit that a probe could lower; a queue may be there
+	case !met: // a probe has no limit to lower; there may be a queue
 		a.base += (min(latency, a.base*a.tolerance) - a.base) / 16
 		a.probe = false
-	case follows && flow.load < a.full.load*0.8: // with a base too low, more than queue is cut
+	case follows && flow.load < a.full.load*0.8: // with a base too low, more than the queue is cut
 		a.age = probeEvery
 	}
 	if !a.probe && !a.cut {
@@ -155,13 +153,13 @@ func (a *estimator) learn(latency float64, flow throughput, met, light bool) {
 	}
 }
 
-// follow sets the limit by the round's flow.
+// follow sets the limit from the round's flow.
 func (a *estimator) follow(latency float64, flow throughput, met bool) {
 	room := math.Sqrt(a.limit)
 	holds := flow.rate*a.base*a.tolerance + room
 	queue := latency > a.base*a.tolerance && flow.load > a.limit/2
 	switch {
-	case met && (a.probe || queue) && a.limit <= a.min: // there is no better latency to be had
+	case met && (a.probe || queue) && a.limit <= a.min: // the latency cannot get better
 		a.base, a.age, a.probe = latency, 0, false
 	case met && (a.probe || queue && a.age >= probeEvery):
 		if !a.probe {

@@ -10,24 +10,24 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Limiter bounds the requests in flight by a limit that it finds by itself, and keeps
-// finding as the server changes: as many as the server works on, and some more, so that
-// it is never idle and no queue makes requests late. It needs nothing but the latencies;
-// estimator.go says how it finds the limit.
+// Limiter bounds the requests in flight by a limit that it finds by itself and adjusts as the
+// server changes: as many as the server works on and a few more, so that it is never idle and
+// no queue delays requests. It needs only the latencies; estimator.go says how it finds the
+// limit.
 //
-// It is safe for concurrent use. Acquire is lock-free, Done takes one short lock, and
-// neither allocates. The now of its methods is the monotonic time since a fixed instant,
-// such as time.Since(start).
+// It is safe for concurrent use. Acquire is lock-free, Done takes one short lock, and neither
+// allocates. The now of its methods is the monotonic time since a fixed instant, such as
+// time.Since(start).
 //
-// A request over the limit is denied at once. To let it wait instead, acquire Limit
-// permits of a semaphore first (package limiter/semaphore), and then the Limiter with
-// the lease: see the example.
+// A request over the limit is denied at once. To let it wait instead, acquire one of Limit
+// permits of a semaphore first (package limiter/semaphore), and then the Limiter with the
+// lease; see the example.
 type Limiter struct {
 	cpu      func() float64
 	inFlight atomic.Int64
 	limit    atomic.Int64
-	denying  atomic.Bool  // somebody was denied in this round
-	leaves   atomic.Int64 // ns after which the next one leaves, about
+	denying  atomic.Bool  // whether a request was denied in this round
+	leaves   atomic.Int64 // about how many ns until the next request ends
 
 	admitted atomic.Uint64
 	denied   atomic.Uint64
@@ -121,7 +121,7 @@ const (
 	maxRetry = time.Hour
 )
 
-// clamp keeps differences of two instants within int64.
+// clamp keeps the difference of two instants within int64.
 func clamp(now time.Duration) time.Duration { return min(max(now, 0), 1<<62) }
 
 // Outcome is how a request ended.
@@ -129,8 +129,8 @@ type Outcome uint8
 
 // Outcomes of requests.
 const (
-	// Success is an answer whose latency says something about the server. Most errors
-	// are that, too.
+	// Success is an answer whose latency says something about the server, which includes most
+	// errors.
 	Success Outcome = iota
 	// Dropped was not answered because the server was overloaded: it timed out, or the
 	// server said so. The limit is lowered.
@@ -187,7 +187,7 @@ func (m *Admission) Done(now time.Duration, outcome Outcome) {
 	}
 }
 
-// publish makes the limit that was found the one of Acquire.
+// publish sets the limit of Acquire to the one that was found.
 func (a *Limiter) publish() {
 	a.limit.Store(int64(a.state.limit))
 	a.leaves.Store(int64(min(a.state.base/a.state.limit, float64(maxRetry))))

@@ -9,12 +9,11 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Schedule raises or lowers limits by the time of day and week in a time zone: more
-// while a campaign runs, less while backups do. It is a pure function of the time, and
-// safe for concurrent use.
+// Schedule scales limits by the time of day and week in a time zone: up while a campaign runs,
+// down while backups do. It is a pure function of the time, and safe for concurrent use.
 //
-// It does nothing by itself: whoever keeps the limit applies it now and at each Next,
-// for example to the quota of a limiter or the Max of a [Limiter]:
+// It does nothing by itself. Apply it now and at each Next, for example to the quota of a
+// limiter or the Max of a [Limiter]:
 //
 //	err := l.SetQuota(schedule.Quota(base, time.Now()))
 type Schedule struct {
@@ -22,31 +21,31 @@ type Schedule struct {
 	hours []Hours
 }
 
-// ScheduleConfig is a [Schedule]'s.
+// ScheduleConfig configures a [Schedule].
 type ScheduleConfig struct {
-	Zone string // an IANA name; empty: UTC
-	// Hours of which the first that a time falls into holds; outside all of them the
-	// factor is 1.
+	Zone string // an IANA name; empty means UTC
+	// Hours are checked in order, and the first that contains the time sets the factor.
+	// Outside all of them the factor is 1.
 	Hours []Hours
 }
 
-// Hours is a span of the clock, on some days.
+// Hours is a span of the clock on some days.
 type Hours struct {
-	// From and To are what the clock shows, as the time since midnight, From included.
-	// A To that is not after From is on the next day.
+	// From and To are times on the clock, as the duration since midnight; From is included. A
+	// To that is not after From is on the next day.
 	From, To time.Duration
-	// Days on which it begins; none: every day.
+	// Days are the days on which it begins. None means every day.
 	Days []time.Weekday
-	// Factor of the limit: a MaxFactor-th to MaxFactor.
+	// Factor scales the limit: 1/MaxFactor to MaxFactor.
 	Factor float64
 }
 
-// MaxFactor is how many times as high a limit a schedule may set, or as low.
+// MaxFactor is the largest factor by which a schedule raises or lowers a limit.
 const MaxFactor = 1000
 
 const minFactor = 1.0 / MaxFactor
 
-// NewSchedule makes a schedule.
+// NewSchedule returns a Schedule.
 func NewSchedule(c ScheduleConfig) (*Schedule, error) {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
@@ -82,10 +81,10 @@ func (h *Hours) validate() error {
 	return nil
 }
 
-// At is the factor that holds at t.
+// At returns the factor at t.
 func (s *Schedule) At(t time.Time) float64 {
 	for i := range s.hours {
-		for day := -1; day <= 0; day++ { // those that began yesterday may last
+		for day := -1; day <= 0; day++ { // hours that began yesterday may last until today
 			if from, to, ok := s.span(&s.hours[i], t, day); ok && !t.Before(from) && t.Before(to) {
 				return s.hours[i].Factor
 			}
@@ -94,8 +93,8 @@ func (s *Schedule) At(t time.Time) float64 {
 	return 1
 }
 
-// Next is the first time after t at which the factor is another one, in the schedule's
-// zone; zero: it never is.
+// Next returns the first time after t at which the factor changes, in the schedule's zone, or
+// the zero time if it never does.
 func (s *Schedule) Next(t time.Time) time.Time {
 	var changes []time.Time
 	for i := range s.hours {
@@ -115,7 +114,8 @@ func (s *Schedule) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// span is the hours that begin so many days after the day of t; false: they do not.
+// span returns the hours that begin the given number of days after t, and whether there are
+// any.
 func (s *Schedule) span(h *Hours, t time.Time, days int) (from, to time.Time, ok bool) {
 	year, month, day := t.In(s.zone).Date()
 	day += days
@@ -129,8 +129,8 @@ func (s *Schedule) span(h *Hours, t time.Time, days int) (from, to time.Time, ok
 	return s.clock(year, month, day, h.From), s.clock(year, month, day, until), true
 }
 
-// clock is when the clock shows that time of a day: the first time when it does so
-// twice, since it was put back, and when it was put forward if it skips that time.
+// clock returns when the clock shows that time of a day: the first instant if it does so
+// twice, or the instant of the change if daylight saving skips that time.
 func (s *Schedule) clock(year int, month time.Month, day int, at time.Duration) time.Time {
 	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Add(at)
 	_, before := shown.Add(-clockDay).In(s.zone).Zone()
@@ -146,25 +146,24 @@ func (s *Schedule) clock(year int, month time.Month, day int, at time.Duration) 
 	return forward
 }
 
-// Scale is the limit n as it is at t, at least 1: a concurrency, or the Max of an
-// [Limiter].
+// Scale returns the limit n at t, at least 1: a concurrency, or the Max of a [Limiter].
 func (s *Schedule) Scale(n int64, t time.Time) int64 { return scaled(n, s.At(t)) }
 
-// Quota is the quota as it is at t: rate and burst times the factor, one permit at
-// least, and no higher than a quota may be.
+// Quota returns the quota at t: rate and burst times the factor, at least one permit and at
+// most what a quota may be.
 func (s *Schedule) Quota(q hotparam.Quota, t time.Time) hotparam.Quota {
 	return scaledQuota(q, s.At(t))
 }
 
-// scaled is n × factor, rounded down, but at least 1.
+// scaled returns n × factor, rounded down, but at least 1.
 func scaled(n int64, factor float64) int64 {
 	product := math.Floor(float64(n) * factor * (1 + 1e-12)) // 10 × 0.7 is 7
 	return int64(min(max(product, 1), 1<<62))
 }
 
-// scaledQuota is the quota with so many times the rate and the burst. Where the rate is
-// then not of whole permits, its period is another: for a bucket only the quotient of
-// the two matters; for a window it is so only below one permit.
+// scaledQuota returns q with rate and burst times factor. If the rate is then not a whole
+// number of permits, its period changes: for a bucket only the quotient matters; for a window
+// this applies only below one permit.
 func scaledQuota(q hotparam.Quota, factor float64) hotparam.Quota {
 	if factor == 1 || q.Burst == hotparam.Unlimited {
 		return q
@@ -178,7 +177,7 @@ func scaledQuota(q hotparam.Quota, factor float64) hotparam.Quota {
 		p.Burst = scaled(p.Burst, factor)
 		p.Missing = min(int64(float64(p.Missing)*factor), p.Burst)
 	}
-	if p.Validate() != nil { // at the edge of what a quota may be
+	if p.Validate() != nil { // at the limits of a quota
 		return q
 	}
 	return p

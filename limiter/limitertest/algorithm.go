@@ -11,9 +11,8 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// TestAlgorithm runs on an algorithm of your own what holds for each, whatever it
-// counts, on random schedules, for each of the quotas. What the built-in ones have to
-// answer is known, and [TestBackend] compares with that.
+// TestAlgorithm checks, on random schedules for each of the quotas, what must hold for any
+// algorithm, whatever it counts. For the built-in ones [TestBackend] compares exact results.
 func TestAlgorithm(t *testing.T, a limiter.Algorithm, quotas ...hotparam.Quota) {
 	for _, q := range quotas {
 		q = q.WithDefaults()
@@ -55,7 +54,7 @@ func (r *stateRun) do(ask limiter.Ask) limiter.Result {
 	return got
 }
 
-// run asks for what can be, and holds each answer to those that come next.
+// run asks at random, and checks each result against the next ones.
 func (r *stateRun) run() {
 	for range r.asks() {
 		r.now += r.pause()
@@ -78,7 +77,7 @@ func (r *stateRun) run() {
 	}
 }
 
-// fresh fails if a state that may be forgotten is not as a new one.
+// fresh fails if a state that may be dropped differs from a new one.
 func (r *stateRun) fresh() {
 	if r.state.FreshAfter(r.now) != 0 {
 		return
@@ -91,7 +90,7 @@ func (r *stateRun) fresh() {
 	}
 }
 
-// back sets the clock back by up to a minute: what was denied is not granted by that.
+// back sets the clock back by up to a minute, which must not grant what was denied.
 func (r *stateRun) back() {
 	for range r.asks() {
 		r.now += r.pause()
@@ -109,7 +108,7 @@ func (r *stateRun) back() {
 	}
 }
 
-// extremes asks for any number: all is within bounds, and nothing panics.
+// extremes asks for any number: results stay within bounds, and nothing panics.
 func (r *stateRun) extremes() {
 	number := rapid.OneOf(rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, 1 << 62, math.MaxInt64}), rapid.Int64(), rapid.Int64Range(0, 2*max(r.q.Burst, 1)))
 	for range r.asks() {
@@ -125,7 +124,7 @@ func (r *stateRun) extremes() {
 	}
 }
 
-// bounded fails for a Result that cannot be.
+// bounded fails for an impossible Result.
 func (r *stateRun) bounded(ask limiter.Ask, got limiter.Result) {
 	if bad := impossible(got.Limit, ask, got); bad != "" {
 		r.Fatalf("%s at %v: %s mark %d: %s: %s", told(r.q), r.now-epoch, toldAsk(ask), ask.Mark, bad, toldResult(got))

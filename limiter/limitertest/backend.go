@@ -8,20 +8,20 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// Config tells the suite about a backend.
+// Config describes a backend to the suite.
 type Config struct {
-	// New makes a backend that knows no key yet, and whose time is now's: since the
-	// Unix epoch, in whole ticks. It is called for each case and for each of the many
-	// random schedules: what is expensive is shared, and only the names of the keys
-	// are fresh. It fails the test if it cannot.
+	// New returns a backend without keys whose clock is now: the time since the Unix epoch, in
+	// whole ticks. It is called for each case and each of the many random schedules, so share
+	// what is expensive and only use fresh names for keys. It fails the test if it cannot make
+	// one.
 	New func(t *testing.T, now func() time.Duration) limiter.Backend
-	// Tick is how fine the backend tells time; 0: a nanosecond.
+	// Tick is the resolution of the backend's time. Zero means a nanosecond.
 	Tick time.Duration
-	// Supports tells what the backend can do; nil: all. The suite asks for nothing
-	// else, and skips a named case that needs it.
+	// Supports reports whether the backend supports an ask. A nil Supports means all. The
+	// suite asks for nothing else, and skips named cases that need it.
 	Supports func(q *hotparam.Quota, kind limiter.Kind) bool
-	// Schedules is how many random schedules each property tries, for backends whose
-	// calls take long; 0: as many as rapid does, 100.
+	// Schedules is the number of random schedules of each property, for backends with slow
+	// calls. Zero means rapid's default, 100.
 	Schedules int
 }
 
@@ -31,8 +31,7 @@ func (c *Config) supports(q *hotparam.Quota, kind limiter.Kind) bool {
 
 func (c *Config) tick() time.Duration { return max(c.Tick, 1) }
 
-// TestBackend runs the suite on a backend. It is meant to be run under the race
-// detector.
+// TestBackend runs the suite on a backend. Run it under the race detector.
 func TestBackend(t *testing.T, c Config) {
 	for _, x := range cases {
 		t.Run(x.name, func(t *testing.T) { x.run(newWorld(t, &c)) })
@@ -42,8 +41,8 @@ func TestBackend(t *testing.T, c Config) {
 	}
 }
 
-// namedCase is a promise, as its name states it. Those that begin with a letter and a
-// number, or with "failure mode", are lines of the checklist: see checklist.go.
+// namedCase is a promise, stated by its name. Names that begin with a letter and a number, or
+// with "failure mode", are lines of the checklist: see checklist_test.go.
 type namedCase struct {
 	name string
 	run  func(*world)
@@ -66,6 +65,7 @@ var properties = []property{
 	{"a clock that jumps back and forth grants nothing twice", testClockBounds},
 	{"warm-up follows Guava's arithmetic", testWarmUp},
 	{"any number may be asked for", testExtremes},
+	{returnsInAnyOrder, testReturns},
 	{"quotas in any mix admit what the largest of them allows", testMixes},
 }
 

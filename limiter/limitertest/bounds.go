@@ -12,15 +12,15 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// used is what was taken: n permits that may be used at an instant.
+// used is n permits that may be used at an instant.
 type used struct {
 	at      time.Duration
 	n       int64
-	delayed bool // to the next whole tick
+	delayed bool // until the next whole tick
 }
 
-// testBounds holds for all quotas, also those whose permits come back between two
-// ticks: what each algorithm promises of any window, and of a retry.
+// testBounds checks what each algorithm promises of any window and of a retry, for all quotas,
+// including those whose permits come back between two ticks.
 func testBounds(t *testing.T, c *Config) {
 	quotas := []variant{
 		{"token_bucket", drawBucket(hotparam.TokenBucket, oddRates)},
@@ -65,8 +65,8 @@ func testBounds(t *testing.T, c *Config) {
 	}
 }
 
-// retried asks and, if it is denied, often asks again as soon as that can pass. It
-// tells what was taken.
+// retried asks and, if denied, often asks again as soon as that can pass. It returns what was
+// taken.
 func (k *key) retried(s schedule, ask limiter.Ask) []used {
 	r := k.ask(ask)
 	if r.RetryAfter > 0 && rapid.Bool().Draw(s.T, "retry") {
@@ -106,7 +106,7 @@ func withinBounds(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 	}
 }
 
-// inAnyWindow: burst + rate × w.
+// inAnyWindow checks burst + rate × w.
 func inAnyWindow(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 	for i := range log {
 		var sum int64
@@ -125,14 +125,14 @@ func inAnyWindow(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 	}
 }
 
-// earns tells whether n permits within a window of w keep to burst + rate × w.
+// earns reports whether n permits in a window of w keep to burst + rate × w.
 func earns(q *hotparam.Quota, n int64, w time.Duration) bool {
 	most := big.NewRat(q.Rate.N, int64(q.Rate.Per))
 	most.Mul(most, big.NewRat(int64(w), 1)).Add(most, big.NewRat(q.Burst, 1))
 	return big.NewRat(n, 1).Cmp(most) <= 0
 }
 
-// inLine: each leaves when those before it have.
+// inLine checks that each permit leaves when those before it have.
 func inLine(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 	for i := 1; i < len(log); i++ {
 		taken := big.NewRat(int64(q.Rate.Per), q.Rate.N)
@@ -143,8 +143,8 @@ func inLine(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 	}
 }
 
-// inFixedWindows: no more than the limit in each, which begins with the first, or
-// with its period.
+// inFixedWindows checks that no window, which begins with its first permit or with its period,
+// holds more than the limit.
 func inFixedWindows(t failer, q *hotparam.Quota, log []used) {
 	windows := newIdealWindows(q)
 	var open fixedWindow
@@ -158,7 +158,7 @@ func inFixedWindows(t failer, q *hotparam.Quota, log []used) {
 	}
 }
 
-// inSpans: no more than the limit in any span, its ends included.
+// inSpans checks that no span, its ends included, holds more than the limit.
 func inSpans(t failer, q *hotparam.Quota, log []used, span time.Duration) {
 	for i := range log {
 		var sum int64
@@ -173,9 +173,9 @@ func inSpans(t failer, q *hotparam.Quota, log []used, span time.Duration) {
 	}
 }
 
-// testCharges: requests that are let in while there is a permit, and charged afterwards,
-// none of them more than can be owed, cost in any window at most burst + rate × w, the
-// last one aside.
+// testCharges checks requests that pass while there is a permit and are charged afterwards,
+// each less than may be owed: in any window they cost at most burst + rate × w, not counting
+// the last one.
 func testCharges(t *testing.T, c *Config) {
 	check(t, c, func(rt *rapid.T) {
 		algorithm := rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA, hotparam.LeakyBucket}).Draw(rt, "algorithm")
@@ -213,8 +213,8 @@ func testCharges(t *testing.T, c *Config) {
 	})
 }
 
-// testClockBounds: a clock that jumps back and forth within a minute earns for no
-// span of time twice, and a denial is not for ever.
+// testClockBounds checks that a clock that jumps back and forth within a minute earns nothing
+// twice, and that a denial ends.
 func testClockBounds(t *testing.T, c *Config) {
 	check(t, c, func(rt *rapid.T) {
 		q := rapid.SampledFrom([]func(*rapid.T) hotparam.Quota{drawAny, drawAny, drawAny, drawWarmUp}).Draw(rt, "of")(rt)
@@ -250,7 +250,7 @@ func testClockBounds(t *testing.T, c *Config) {
 	})
 }
 
-// mostIn is how much may be admitted from the epoch to an instant, it included.
+// mostIn returns how much may be admitted from the epoch up to and including an instant.
 func mostIn(q *hotparam.Quota, tick, to time.Duration) int64 {
 	span := to - epoch
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// bucket is a token bucket of so many a second.
+// bucket returns a token bucket.
 func bucket(rate hotparam.Rate, burst int64) hotparam.Quota {
 	return hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate, Burst: burst}
 }
@@ -232,8 +232,8 @@ var bucketCases = []namedCase{
 	}},
 }
 
-// polls asks for one permit at a steady pace, for long: clocks in whole seconds, lost
-// remainders and intervals that round to nothing all show here.
+// polls asks for one permit at a steady pace for a long time, which reveals clocks in whole
+// seconds, lost remainders and intervals that round to nothing.
 func (w *world) polls(q hotparam.Quota, pace, span time.Duration, want int64) {
 	w.Helper()
 	k := w.key(q)
@@ -247,8 +247,7 @@ func (w *world) polls(q hotparam.Quota, pace, span time.Duration, want int64) {
 	}
 }
 
-// oneOfEach is a quota of n permits for each algorithm: of a leaky bucket that
-// polices.
+// oneOfEach returns a quota of n permits for each algorithm. Its leaky bucket polices.
 func oneOfEach(n int64) (all []hotparam.Quota) {
 	for _, a := range hotparam.Algorithms {
 		q := hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: n, Per: 10 * sec}}

@@ -12,7 +12,7 @@ import (
 
 const goroutines = 8
 
-// rounds is how often each goroutine asks: fewer times where calls take long.
+// rounds returns how often each goroutine asks: less often where calls are slow.
 func (c *Config) rounds() int {
 	if c.Schedules > 0 {
 		return 50
@@ -34,7 +34,7 @@ func together(f func(g int)) {
 	all.Wait()
 }
 
-// try asks in a goroutine, where a test cannot be ended.
+// try asks from a goroutine, which must not end the test.
 func (k *key) try(ask limiter.Ask) limiter.Result {
 	op := k.op
 	op.Ask = ask
@@ -45,7 +45,7 @@ func (k *key) try(ask limiter.Ask) limiter.Result {
 	return r
 }
 
-// ready skips the case if the backend does not do what the goroutines will ask.
+// ready skips the case unless the backend supports what the goroutines ask.
 func (k *key) ready(asked ...limiter.Kind) {
 	for _, kind := range asked {
 		if !k.config.supports(k.quota, kind) {

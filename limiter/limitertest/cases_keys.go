@@ -146,7 +146,7 @@ var batchCases = []namedCase{
 	}},
 }
 
-// batch is a list of asks beside what the model is asked.
+// batch is a list of asks and, beside each, what the model is asked.
 type batch struct {
 	keys   []*key
 	ops    []limiter.Op
@@ -161,7 +161,7 @@ func (b *batch) addBoth(k *key, ask, ideal limiter.Ask) {
 	b.keys, b.ops, b.ideals = append(b.keys, k), append(b.ops, op), append(b.ideals, ideal)
 }
 
-// giveBack adds the return of what was taken last, where that can be told.
+// giveBack adds the return of the latest take, where the model knows its result.
 func (b *batch) giveBack(k *key, held map[*key][]answer) {
 	log, isLog := k.model.ideal.(*idealLog)
 	list := held[k]
@@ -173,7 +173,7 @@ func (b *batch) giveBack(k *key, held map[*key][]answer) {
 	b.addBoth(k, a.Return(), returned(a.Taken, a.ideal))
 }
 
-// send asks for all at once, and fails unless all answers are the model's.
+// send executes the batch and fails unless all results are the model's.
 func (b *batch) send(w *world) []answer {
 	w.Helper()
 	batcher, ok := w.backend.(limiter.Batcher)

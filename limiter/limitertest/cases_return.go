@@ -1,13 +1,14 @@
 package limitertest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// returnCases are what comes of a Return under one quota and several.
+// returnCases are Returns under one quota and under several.
 var returnCases = []namedCase{
 	{"what is returned goes to where it was taken, whatever the algorithm is by then", func(w *world) {
 		quotas := oneOfEach(5)
@@ -81,6 +82,36 @@ var returnCases = []namedCase{
 		k.back(q, b)
 		if r := k.under(q, take(61)); r.Allowed {
 			k.Fatalf("40 and 61 at one instant, of 100")
+		}
+	}},
+	{"takes that are returned in reverse order all come back", func(w *world) {
+		for _, q := range oneOfEach(4) {
+			k := w.named("limit", told(&q), q)
+			var all []limiter.Result
+			for range 4 {
+				all = append(all, k.under(q, take(1)))
+				w.sleep(us)
+			}
+			for _, r := range slices.Backward(all) {
+				k.back(q, r)
+				w.sleep(us)
+			}
+			k.has(q, 4)
+		}
+	}},
+	{"a take that is returned in parts gets no other take back", func(w *world) {
+		for _, q := range []hotparam.Quota{bucket(perSecond(1), 10), leaky(perSecond(1), 10, false)} {
+			k := w.named("limit", told(&q), q)
+			whole := k.under(q, take(10))
+			part := whole.Return()
+			part.N, part.Keep = 5, 5
+			w.sleep(3 * sec)
+			k.under(q, part)
+			k.under(q, take(5))
+			w.sleep(3 * sec)
+			part.Keep = 0
+			k.under(q, part) // it was earned
+			k.has(q, 6)
 		}
 	}},
 	{"what is returned at once is all there again, in whatever order", func(w *world) {

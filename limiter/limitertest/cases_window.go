@@ -16,7 +16,7 @@ func calendar(n int64, c hotparam.Calendar, zone string) hotparam.Quota {
 	return q
 }
 
-// date is an instant as the world's clock tells it.
+// date returns an instant of the world's clock.
 func date(y int, m time.Month, d, hour, minute int) time.Duration {
 	return time.Duration(time.Date(y, m, d, hour, minute, 0, 0, time.UTC).UnixNano()) - epoch
 }

@@ -105,7 +105,7 @@ var wrapperCases = []wrapperCase{
 	}},
 }
 
-// took fails unless so much is missing of op's key in the backend within.
+// took fails unless the inner backend lacks that many permits of op's key.
 func (w *wrapper) took(op limiter.Op, want int64) {
 	w.Helper()
 	if got := w.nodes.taken(op); got != want {

@@ -1,10 +1,11 @@
-// Package limitertest is the suite that every [limiter.Backend] passes: in memory, on
-// Redis, or one of your own. [TestPermits] and [TestSemaphore] are the same for
-// permits.RateLimiter and semaphore.Acquirer.
+// Package limitertest is the conformance suite of [limiter.Backend]: in memory, on Redis, or
+// one of your own. [TestPermits] and [TestSemaphore] do the same for permits.RateLimiter and
+// semaphore.Acquirer, [TestAlgorithm] for an algorithm, and [TestWrapper] for a backend around
+// another one.
 //
 // # A backend of your own
 //
-// Give the suite what makes one, on a clock that the suite sets:
+// Give the suite a function that makes one, on a clock that the suite sets:
 //
 //	func TestMine(t *testing.T) {
 //		limitertest.TestBackend(t, limitertest.Config{
@@ -17,25 +18,25 @@
 //		})
 //	}
 //
-// Supports narrows the suite to what the backend is for; what it says no to is skipped,
-// and all else is held to the promises of package limiter. The tests of this package
-// show one of 60 lines that passes. Run it with -race.
+// Supports narrows the suite to what the backend is for. What it returns false for is skipped;
+// everything else must keep the promises of package limiter. The tests of this package include
+// a backend of 60 lines that passes. Run the suite with -race.
 //
-// # What it consists of
+// # The parts of the suite
 //
-// Named cases (cases_*.go) state in figures what is due, each line of which came from
-// an article, or from a defect of another limiter. All that they ask is also asked of a
-// model (model.go, ideal*.go), in exact fractions and plain lists: every field of every
-// answer has to be the model's.
+// Named cases (cases_*.go) state expected results in figures. Each comes from an article or
+// from a defect of another limiter. Their asks are also put to a model (model.go, ideal*.go)
+// in exact fractions and plain lists, and every field of every result must equal the model's.
 //
 // Properties (schedule.go, bounds.go, mix.go, warmup.go) run random schedules of all kinds of
-// asks. Where permits come back at whole ticks the answers are the model's; where they
-// do not, and on clocks that go back, no window holds more than it may, and a retry
-// passes on time and not a tick before.
+// asks. Where permits come back at whole ticks, the results must equal the model's. Where they
+// do not, and on clocks that go back, no window may hold more than it should, and a retry must
+// pass on time and not a tick before.
 //
-// Several quotas of one key (cases_quotas.go, mix.go) have no model: an account of what was
-// admitted is held to the largest of them.
+// Returns, in any order and in parts, are held to a list of takes (returns.go). Several quotas
+// of one key (cases_quotas.go, cases_reload.go, mix.go) have no model: what was admitted is
+// held to the largest of them.
 //
-// Who tests the tests: the models run the suite themselves, and so do mutants, each with
-// one flaw that the suite must find (model_test.go, mutants_quota_test.go).
+// The suite itself is tested by running it on the models, and on mutants, each with one flaw
+// that it must find (model_test.go, mutants_quota_test.go).
 package limitertest

@@ -7,14 +7,13 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// idealBucket is the token bucket as the textbook has it, in exact fractions: each
-// token counted, refilled before each use. Below 0 it is in debt, for what was
-// charged or reserved. A leaky bucket is the same thing with its places for tokens;
-// one that shapes has what it admits wait until the bucket is empty, which is this
-// one full.
+// idealBucket is the textbook token bucket in exact fractions: tokens are counted, and
+// refilled before each use. Below 0 it is in debt for charges or reservations. A leaky bucket
+// is the same with places for tokens; one that shapes delays what it admits until it is empty,
+// which is this one full.
 //
-// What was taken stands in a line, and is earned in its order: of what is given back only
-// that counts which was not earned yet, and what stands behind it moves up.
+// Takes stand in a line and are earned in its order. Only what is not earned yet of a take can
+// be returned, and those behind it move up.
 type idealBucket struct {
 	rate   *big.Rat // tokens per nanosecond
 	burst  int64
@@ -24,12 +23,13 @@ type idealBucket struct {
 	last   time.Duration
 	line   []taken // the oldest first
 	marks  int64
-	// clipped: of a charge a part was forgiven, and a fraction of a token owed. A backend
-	// that counts whole tokens in its line need not know that of what was taken before.
+	// clipped says that a part of a charge was forgiven, so that a fraction of a token is
+	// owed. A backend that counts whole tokens in its line may then give back less of earlier
+	// takes.
 	clipped bool
 }
 
-// taken is what is still to be earned of a take.
+// taken is what is not earned yet of a take.
 type taken struct {
 	mark   int64
 	tokens *big.Rat
@@ -62,7 +62,7 @@ func (b *idealBucket) refill(now time.Duration) {
 	b.last = now
 }
 
-// join puts what is taken at the end of the line.
+// join adds a take at the end of the line.
 func (b *idealBucket) join(n *big.Rat) (mark int64) {
 	b.tokens = new(big.Rat).Sub(b.tokens, n)
 	b.marks++
@@ -134,12 +134,12 @@ func floor(r *big.Rat) int64 { return new(big.Int).Div(r.Num(), r.Denom()).Int64
 
 func ceil(r *big.Rat) int64 { return -floor(new(big.Rat).Neg(r)) }
 
-// ceilTick is so many nanoseconds, rounded up to whole ticks.
+// ceilTick returns ns rounded up to whole ticks.
 func ceilTick(ns *big.Rat, tick time.Duration) time.Duration {
 	return time.Duration(ceil(new(big.Rat).Quo(ns, big.NewRat(int64(tick), 1)))) * tick
 }
 
-// ceilTo is d/n, rounded up to whole ticks.
+// ceilTo returns d/n rounded up to whole ticks.
 func ceilTo(d time.Duration, n int64, tick time.Duration) time.Duration {
 	return ceilTick(big.NewRat(int64(d), n), tick)
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// idealWindows are the fixed windows from the current one to the last in which
-// something is reserved, with no gap between them.
+// idealWindows are the fixed windows from the current one to the last with a reservation,
+// without gaps.
 type idealWindows struct {
 	q     *hotparam.Quota
 	zone  *time.Location
-	marks map[int64]time.Duration // the beginning of the window of each mark
+	marks map[int64]time.Duration // the begin of the window of each mark
 	list  []fixedWindow
 }
 
@@ -28,7 +28,7 @@ func newIdealWindows(q *hotparam.Quota) *idealWindows {
 	return &idealWindows{q: q, zone: zone, marks: map[int64]time.Duration{}}
 }
 
-// roll forgets the windows that are over, and the empty ones at the end.
+// roll drops windows that have ended, and empty ones at the end.
 func (w *idealWindows) roll(now time.Duration) {
 	for len(w.list) > 0 && w.list[0].end <= now {
 		w.list = w.list[1:]
@@ -38,7 +38,7 @@ func (w *idealWindows) roll(now time.Duration) {
 	}
 }
 
-// window is the one that t lies in, if none is open.
+// window returns the window that t is in if none is open.
 func (w *idealWindows) window(t time.Duration) fixedWindow {
 	if w.q.Calendar == "" {
 		return fixedWindow{begin: t, end: t + w.q.Rate.Per}
@@ -47,7 +47,7 @@ func (w *idealWindows) window(t time.Duration) fixedWindow {
 	return fixedWindow{begin: time.Duration(begin.UnixNano()), end: time.Duration(end.UnixNano())}
 }
 
-// last is the window that permits may be taken from next, and must not overtake.
+// last returns the window from which permits may be taken next.
 func (w *idealWindows) last(now time.Duration) fixedWindow {
 	w.roll(now)
 	if len(w.list) == 0 {
@@ -56,7 +56,7 @@ func (w *idealWindows) last(now time.Duration) fixedWindow {
 	return w.list[len(w.list)-1]
 }
 
-// place is the window that n permits go to.
+// place returns the window that n permits go to.
 func (w *idealWindows) place(now time.Duration, n int64) fixedWindow {
 	last := w.last(now)
 	if last.n+n <= w.q.Rate.N {
@@ -89,7 +89,7 @@ func (w *idealWindows) charge(now time.Duration, n int64) (int64, int64) {
 	return n, w.add(now, n)
 }
 
-// add counts n in the window of at, and opens those up to it.
+// add counts n in the window of at, and opens the windows up to it.
 func (w *idealWindows) add(at time.Duration, n int64) int64 {
 	for i := 0; ; i++ {
 		if i == len(w.list) {
@@ -129,7 +129,7 @@ func (w *idealWindows) reset(now time.Duration) time.Duration {
 	return last
 }
 
-// period is the natural period that t lies in, in the time zone of t.
+// period returns the natural period that t is in, in the time zone of t.
 func period(c hotparam.Calendar, t time.Time) (begin, end time.Time) {
 	y, m, d := t.Date()
 	day := func(m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, t.Location()) }
@@ -144,8 +144,7 @@ func period(c hotparam.Calendar, t time.Time) (begin, end time.Time) {
 	case hotparam.CalendarDay:
 		return day(m, d), day(m, d+1)
 	}
-	// Within a day, what the clock on the wall shows tells how much of the hour, the
-	// minute or the second is over.
+	// Within a day, the wall clock shows how much of the hour, minute or second has passed.
 	into := time.Duration(t.Nanosecond())
 	if c != hotparam.CalendarSecond {
 		into += time.Duration(t.Second()) * time.Second

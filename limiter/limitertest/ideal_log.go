@@ -2,14 +2,14 @@ package limitertest
 
 import "time"
 
-// idealLog is a list of all that was taken, each permit with the instant of its use:
-// at most limit of them lie in any span of per. Sliding blocks are a log whose
-// instants are the beginnings of blocks.
+// idealLog is a list of all takes, each permit with the instant of its use: at most limit of
+// them are in any span of per. Sliding blocks are a log whose instants are the begins of
+// blocks.
 type idealLog struct {
 	limit   int64
 	per     time.Duration
 	block   time.Duration // instants are multiples of it
-	clipped bool          // more was charged than a backend has to remember: it is not given back to
+	clipped bool          // more was charged than a backend must remember, so nothing is returned any more
 	marks   int64
 	entries []logged // oldest first
 }
@@ -24,7 +24,7 @@ func newIdealLog(limit int64, per, block time.Duration) *idealLog {
 	return &idealLog{limit: limit, per: per, block: block}
 }
 
-// count is how many permits stand in the span of per that ends at t, and after it.
+// count returns how many permits are in the span of per that ends at t, and after it.
 func (l *idealLog) count(t time.Duration) int64 {
 	var sum int64
 	for _, e := range l.entries {
@@ -54,11 +54,11 @@ func (l *idealLog) wait(now time.Duration, n int64) time.Duration {
 
 func (l *idealLog) delay(time.Duration) time.Duration { return 0 }
 
-// take is in order: nothing is taken before what is reserved.
+// take keeps the order: nothing is taken before what is reserved.
 func (l *idealLog) take(_, at time.Duration, n int64) int64 { return l.add(at, n) }
 
-// charge may go over the limit. What is beyond the newest permits, as many as the limit,
-// decides nothing, and a backend may drop it.
+// charge may exceed the limit. Permits older than the newest limit of them decide nothing, and
+// a backend may drop them.
 func (l *idealLog) charge(now time.Duration, n int64) (int64, int64) {
 	mark := l.add(now, n)
 	l.clipped = l.clipped || l.count(now) > l.limit
@@ -69,7 +69,7 @@ func (l *idealLog) add(at time.Duration, n int64) int64 {
 	l.marks++
 	e := logged{at: l.begin(at), n: n, mark: l.marks}
 	i := len(l.entries)
-	for i > 0 && l.entries[i-1].at > e.at { // a charge is before what is reserved
+	for i > 0 && l.entries[i-1].at > e.at { // a charge comes before reservations
 		i--
 	}
 	l.entries = append(l.entries[:i], append([]logged{e}, l.entries[i:]...)...)

@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// idealWarmUp is SmoothWarmingUp of Guava's RateLimiter in exact fractions: the more
-// permits are stored, the colder it is, and the longer each takes. What is taken is
-// paid for after it, before the next: free is when that is done.
+// idealWarmUp is SmoothWarmingUp of Guava's RateLimiter in exact fractions: the more permits
+// are stored, the colder it is and the longer each takes. A take is paid for before the next
+// one: free is when that is done.
 //
 // https://github.com/google/guava/blob/master/guava/src/com/google/common/util/concurrent/SmoothRateLimiter.java
 type idealWarmUp struct {
@@ -54,8 +54,8 @@ func (w *idealWarmUp) idle(now time.Duration) {
 	}
 }
 
-// cost is how long n permits take: an integral over those that are stored, of which
-// the coldest go first, and the full rate for the rest.
+// cost returns how long n permits take: an integral over the stored ones, the coldest first,
+// and the full rate for the rest.
 func (w *idealWarmUp) cost(n int64) *big.Rat {
 	stored := least(w.stored, big.NewRat(n, 1))
 	cost := new(big.Rat).Mul(big.NewRat(n, 1), w.stable)
@@ -76,7 +76,7 @@ func (w *idealWarmUp) left(now time.Duration) int64 {
 	return n
 }
 
-// wait is until all that was taken is paid for but what a burst may owe.
+// wait returns how long until all takes are paid for except what a burst may owe.
 func (w *idealWarmUp) wait(now time.Duration, n int64) time.Duration {
 	w.idle(now)
 	burst := new(big.Rat).Mul(big.NewRat(w.burst, 1), w.stable)
@@ -96,9 +96,9 @@ func (w *idealWarmUp) take(now, _ time.Duration, n int64) int64 {
 	return 0
 }
 
-// charge owes, beyond a burst, at most what a burst or a minute earns at the full rate. Of
-// the permit at which that is reached the part counts that is owed: it warms the bucket,
-// too, or one whose cold permits take longer would stay cold for ever.
+// charge owes, beyond a burst, at most what a burst or a minute earns at the full rate. Of the
+// permit that exceeds it only the owed part counts. It also warms the bucket: otherwise one
+// whose cold permits take longer would stay cold forever.
 func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
 	w.idle(now)
 	burst := new(big.Rat).Mul(big.NewRat(w.burst, 1), w.stable)
@@ -123,7 +123,7 @@ func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
 	return taken, 0
 }
 
-// giveBack is not in a schedule of one that warms up.
+// giveBack is not used for a bucket that warms up.
 func (w *idealWarmUp) giveBack(time.Duration, int64, int64) {}
 
 func (w *idealWarmUp) reset(now time.Duration) time.Duration {

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// family names the quotas that have one state together. Quotas of different families
-// for one key keep their states side by side.
+// family names the quotas that share a state. Quotas of different families have separate
+// states of a key.
 type family string
 
 const warmUpFamily family = "warm-up"
@@ -37,7 +37,7 @@ type admission struct {
 	returned bool
 }
 
-// mix is a key under several quotas at once, and an account of what it was admitted.
+// mix is a key under several quotas, and what it was admitted.
 type mix struct {
 	*rapid.T
 	*key
@@ -48,10 +48,10 @@ type mix struct {
 func (m *mix) Fatalf(format string, args ...any) { m.T.Fatalf(format, args...) }
 func (m *mix) Helper()                           { m.T.Helper() }
 
-// testMixes: whatever quotas ask for one key in turns, and whatever is returned, whenever:
-// in any window the key is admitted at most what the largest of each family allows. What
-// is reserved counts when it may be used, what was returned does not count (see before for
-// what is not returned here).
+// testMixes checks that, whatever quotas ask for one key in turn and whatever is returned, the
+// key is admitted in any window at most what the largest quota of each family allows. A
+// reservation counts when it may be used; what was returned does not count. See before for
+// what is not returned here.
 func testMixes(t *testing.T, c *Config) {
 	for _, v := range []variant{
 		{"token bucket and gcra", func(t *rapid.T) hotparam.Quota {
@@ -164,9 +164,8 @@ func (m *mix) step() {
 	}
 }
 
-// before tells whether something is reserved behind a, and not used yet: where that moves up
-// with a's return, it is used all the same when it was promised, and what comes next may
-// meet it.
+// before reports whether a reservation behind a is still unused: when it moves up with a's
+// return, it is still used when it was promised, and what comes next may coincide with it.
 func (m *mix) before(a *admission) bool {
 	behind := false
 	for _, b := range m.log {
@@ -178,8 +177,7 @@ func (m *mix) before(a *admission) bool {
 	return false
 }
 
-// bounded fails if in some window more was admitted than the largest quota of the family
-// allows.
+// bounded fails if in some window more was admitted than the family's largest quota allows.
 func (m *mix) bounded(f family, quotas []*hotparam.Quota) {
 	var log []used
 	for _, a := range m.log {
@@ -189,7 +187,7 @@ func (m *mix) bounded(f family, quotas []*hotparam.Quota) {
 	}
 	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.at-b.at))) })
 	burst, rate := largest(quotas)
-	slack := m.config.tick() // what is reserved is due at a whole tick
+	slack := m.config.tick() // reservations are due at whole ticks
 	if f == warmUpFamily {
 		slack = warmUpTolerance(m.config.tick())
 	}
@@ -210,9 +208,9 @@ func (m *mix) bounded(f family, quotas []*hotparam.Quota) {
 	}
 }
 
-// largest is how much at once, and per nanosecond, the largest of some quotas of a family
-// allows. Windows that begin at fixed instants admit as much again about each border;
-// those of several quotas have borders of their own.
+// largest returns how much at once, and per nanosecond, the largest of some quotas of a family
+// allows. Windows that begin at fixed instants admit as much again around each border; each
+// quota has its own borders.
 func largest(quotas []*hotparam.Quota) (burst int64, rate *big.Rat) {
 	rate = new(big.Rat)
 	borders := map[any]bool{}

@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// model is what a key must answer, written for the reader: slow, for one goroutine,
-// for a clock that never goes back, and of no code that a backend runs. It holds what
-// all algorithms have in common; an ideal is what is an algorithm's own.
+// model is the expected behaviour of a key, written for the reader: slow, for one goroutine
+// and a clock that never goes back, and without any code of a backend. It has what all
+// algorithms share; an ideal is an algorithm's own part.
 type model struct {
 	q     *hotparam.Quota
 	tick  time.Duration
@@ -19,26 +19,25 @@ type model struct {
 
 // ideal is one algorithm in exact arithmetic. Its n is from 1 to the limit.
 type ideal interface {
-	// left is how many permits could be taken at now.
+	// left returns how many permits could be taken at now.
 	left(now time.Duration) int64
-	// wait is how long until n permits may be taken, after all that is reserved.
+	// wait returns how long until n permits may be taken, after all reservations.
 	wait(now time.Duration, n int64) time.Duration
-	// delay is how long what is admitted now has to stand in line.
+	// delay returns how long what is admitted now has to wait in line.
 	delay(now time.Duration) time.Duration
-	// take takes n permits that are used at: now, or when they are due. The mark
-	// names them.
+	// take takes n permits that are used at the instant at, and returns a mark that identifies
+	// them.
 	take(now, at time.Duration, n int64) (mark int64)
-	// charge takes n permits whether they are there or not, and tells how many were
-	// not forgiven.
+	// charge takes n permits whether they are available or not, and returns how many were not
+	// forgiven.
 	charge(now time.Duration, n int64) (taken, mark int64)
-	// giveBack undoes n of what the mark names, as far as it is still missing.
+	// giveBack returns n of the permits of a mark, as far as they are still missing.
 	giveBack(now time.Duration, mark, n int64)
-	// reset is how long until all that was taken is back.
+	// reset returns how long until all permits are back.
 	reset(now time.Duration) time.Duration
 }
 
-// maxCharge is where the model stops to count; no schedule whose answers are compared
-// comes near.
+// maxCharge bounds what the model counts; no compared schedule comes near.
 const maxCharge = 1 << 20
 
 func newModel(q *hotparam.Quota, tick time.Duration) *model {
@@ -98,7 +97,7 @@ func (m *model) do(now time.Duration, ask limiter.Ask) limiter.Result {
 	return m.ask(now, ask)
 }
 
-// ask is Take, Peek, AtMost or Reserve of one permit at least, of a key that is not
+// ask executes a Take, Peek, AtMost or Reserve of at least one permit of a key that is not
 // locked.
 func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
 	keep, within, n := max(0, ask.Keep), max(0, ask.Within), ask.N
@@ -134,7 +133,7 @@ func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
 	return m.penalize(now, wait)
 }
 
-// penalize denies what could be satisfied later, and locks the key.
+// penalize denies what could pass later, and locks the key.
 func (m *model) penalize(now, retry time.Duration) limiter.Result {
 	if m.q.Penalty > 0 {
 		m.until = now + m.q.Penalty
@@ -157,7 +156,7 @@ func (m *model) locked(now time.Duration) limiter.Result {
 	return r
 }
 
-// tell fills in how the key stands.
+// tell fills in the state of the key.
 func (m *model) tell(now time.Duration, r limiter.Result) limiter.Result {
 	if m.ideal == nil {
 		r.Limit, r.Remaining = hotparam.Unlimited, hotparam.Unlimited

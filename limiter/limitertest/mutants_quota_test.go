@@ -107,7 +107,7 @@ var quotaFlaws = []flaw{
 		}
 	}},
 	{name: "what was earned is given back again", found: []string{
-		"what was earned since is not given back again", "what was earned since an earlier return is not given back again", mixes,
+		"what was earned since is not given back again", "what was earned since an earlier return is not given back again", mixes, returnsInAnyOrder,
 	}, before: func(_ *flawed, op *limiter.Op) {
 		if op.Kind == limiter.Return && !op.Quota.Algorithm.Windowed() {
 			op.Mark, op.Receipt = 0, limiter.Receipt{}
@@ -124,6 +124,19 @@ var quotaFlaws = []flaw{
 		before: func(b *flawed, op *limiter.Op) {
 			if was, ok := b.was(op); ok && op.Kind == limiter.Return && was != *op.Quota {
 				op.N = 0
+			}
+		}},
+	{name: "no return is the last of its take", found: []string{"takes that are returned in reverse order all come back", returnsInAnyOrder},
+		before: func(_ *flawed, op *limiter.Op) {
+			if op.Kind == limiter.Return {
+				op.Keep = 1
+				op.Receipt = limiter.Receipt{}
+			}
+		}},
+	{name: "each return is the last of its take", found: []string{"a take that is returned in parts gets no other take back"},
+		before: func(_ *flawed, op *limiter.Op) {
+			if op.Kind == limiter.Return {
+				op.Keep = 0
 			}
 		}},
 	{name: "only what was taken last is given back", found: []string{"what is returned at once is all there again, in whatever order"},

@@ -10,17 +10,16 @@ import (
 	"github.com/hotparam/hotparam/limiter/permits"
 )
 
-// PermitsConfig tells the suite about permits.
+// PermitsConfig describes a [permits.RateLimiter] to the suite.
 type PermitsConfig struct {
-	// New makes one new object, as so many clients see it.
+	// New returns a new object as seen by each of the clients.
 	New func(t *testing.T, clients int) []permits.RateLimiter
-	// Synctest runs each case in a bubble of testing/synctest, where the time of those
-	// who wait is exact. It is for permits that wait for nothing outside of it.
+	// Synctest runs each case in a bubble of testing/synctest, in which waits are exact. It is
+	// for implementations that wait for nothing outside of it.
 	Synctest bool
 }
 
-// TestPermits runs the suite of [permits.RateLimiter]: the lines of the checklist's
-// section E.
+// TestPermits runs the suite of [permits.RateLimiter], section E of the checklist.
 func TestPermits(t *testing.T, c PermitsConfig) {
 	for _, x := range permitCases {
 		if x.exact && !c.Synctest {
@@ -36,10 +35,10 @@ func TestPermits(t *testing.T, c PermitsConfig) {
 	}
 }
 
-// patience is how long something may take on a busy machine that ought to take no time.
+// patience is how long something that should take no time may take on a busy machine.
 const patience = 30 * time.Second
 
-// skew is by how much two clocks of one machine may run apart during a case.
+// skew is how far two clocks of one machine may drift apart during a case.
 const skew = 20 * ms
 
 type permitCase struct {
@@ -69,7 +68,7 @@ func (p *permitsWorld) fails(err, want error) {
 	}
 }
 
-// one is an object with a rate, as one client sees it.
+// one returns an object with a rate, as one client sees it.
 func (p *permitsWorld) one(n int64, per time.Duration) permits.RateLimiter {
 	p.Helper()
 	x := p.config.New(p.T, 1)[0]
@@ -100,7 +99,7 @@ func (p *permitsWorld) left(x permits.RateLimiter, want int64) {
 	}
 }
 
-// soon fails unless it is so before long.
+// soon fails unless is returns true before long.
 func (p *permitsWorld) soon(what string, is func() bool) {
 	p.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(20 * ms) {
@@ -121,7 +120,7 @@ func (p *permitsWorld) answers(want bool) func(bool, error) {
 	}
 }
 
-// gone fails unless the rate goes away before long.
+// gone fails unless the rate expires before long.
 func (p *permitsWorld) gone(x permits.RateLimiter) {
 	p.Helper()
 	p.soon("the rate is gone", func() bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// Rates whose permit costs whole microseconds, or nanoseconds where the backend tells
-// them, and rates whose does not.
+// evenRates are rates whose permit costs a whole number of microseconds, or of nanoseconds for
+// a backend with that resolution; oddRates are others.
 var (
 	evenRates = []hotparam.Rate{
 		perSecond(1), perSecond(10), perSecond(200), perSecond(4000), perSecond(hotparam.MaxRate),
@@ -33,7 +33,7 @@ type variant struct {
 	draw func(t *rapid.T) hotparam.Quota
 }
 
-// plain are those without more to it.
+// plain are the variants without further settings.
 var plain = []variant{
 	{"token_bucket", drawBucket(hotparam.TokenBucket, evenRates)},
 	{startsShort, func(t *rapid.T) hotparam.Quota {
@@ -68,7 +68,7 @@ var plain = []variant{
 	{"sliding_blocks, count_denied", drawBlocks(true)},
 }
 
-// variants are all that the model knows but warm-up.
+// variants are all that the model knows, except warm-up.
 var variants = append(slices.Clone(plain), []variant{
 	{"unlimited", func(t *rapid.T) hotparam.Quota {
 		return hotparam.Quota{Algorithm: rapid.SampledFrom(hotparam.Algorithms).Draw(t, "algorithm"), Burst: hotparam.Unlimited}
@@ -85,7 +85,7 @@ func drawAny(t *rapid.T) hotparam.Quota {
 	return rapid.SampledFrom(anyVariant).Draw(t, "variant").draw(t)
 }
 
-// anyVariant leaves out buckets that start short: what is forgotten of them shows.
+// anyVariant leaves out buckets that start short, since it shows when one is dropped.
 var anyVariant = slices.DeleteFunc(slices.Clone(plain), func(v variant) bool { return v.name == startsShort })
 
 func drawBucket(a hotparam.Algorithm, rates []hotparam.Rate) func(*rapid.T) hotparam.Quota {
@@ -117,8 +117,8 @@ func drawBlocks(countDenied bool) func(*rapid.T) hotparam.Quota {
 	}
 }
 
-// drawn is a quota of the variant that the backend supports and the model is exact
-// for, and the kinds that it supports of it; false if there is none.
+// drawn returns a quota of the variant that the backend supports and the model is exact for,
+// and the kinds of asks that it supports; false if there is none.
 func (v variant) drawn(t *rapid.T, c *Config) (hotparam.Quota, []limiter.Kind, bool) {
 	q := v.draw(t).WithDefaults()
 	if !exact(&q, c.tick()) {
@@ -128,7 +128,7 @@ func (v variant) drawn(t *rapid.T, c *Config) (hotparam.Quota, []limiter.Kind, b
 	return q, known, len(known) > 0
 }
 
-// kinds are those that the backend supports for a quota.
+// kinds returns the kinds of asks that the backend supports for a quota.
 func (c *Config) kinds(q *hotparam.Quota) (known []limiter.Kind) {
 	for k := limiter.Take; k <= limiter.Forget; k++ {
 		if c.supports(q, k) {

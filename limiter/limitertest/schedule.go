@@ -17,7 +17,7 @@ type schedule struct {
 	q     *hotparam.Quota
 	kinds []limiter.Kind
 	tick  time.Duration
-	unit  time.Duration // in which something comes back
+	unit  time.Duration // in which a permit comes back
 }
 
 func newSchedule(t *rapid.T, c *Config, q *hotparam.Quota, known []limiter.Kind) schedule {
@@ -37,8 +37,8 @@ func newSchedule(t *rapid.T, c *Config, q *hotparam.Quota, known []limiter.Kind)
 
 func (s schedule) asks() int { return rapid.IntRange(1, 40).Draw(s.T, "asks") }
 
-// pause is a time to the next ask, in whole ticks: often none, often near an instant
-// at which something comes back.
+// pause returns the time to the next ask, in whole ticks: often none, often close to an
+// instant at which a permit comes back.
 func (s schedule) pause() time.Duration {
 	units := time.Duration(rapid.Int64Range(0, 3).Draw(s.T, "units"))
 	off := time.Duration(rapid.Int64Range(-1, 1).Draw(s.T, "off"))
@@ -76,7 +76,7 @@ func (s schedule) ask() limiter.Ask {
 	return ask
 }
 
-// within is no more than a bucket may owe.
+// within returns a wait that is not longer than a bucket may owe.
 func (s schedule) within() time.Duration {
 	longest := max(s.unit*time.Duration(max(1, s.q.Burst)), time.Minute)
 	if s.q.Algorithm.Windowed() {
@@ -99,9 +99,9 @@ func check(t *testing.T, c *Config, property func(rt *rapid.T)) {
 	})
 }
 
-// testModel: every field of every Result is the model's, whatever is asked for, and
-// whenever. After a denial the same is often asked again when its RetryAfter is over,
-// and a tick before.
+// testModel checks that every field of every Result is the model's, whatever is asked and
+// when. After a denial the same is often asked again when its RetryAfter is over, and a tick
+// before.
 func testModel(t *testing.T, c *Config) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -128,8 +128,8 @@ func testModel(t *testing.T, c *Config) {
 	}
 }
 
-// vague tells whether the key may have been forgotten, and would not be the same
-// then: a bucket that starts short, and is full.
+// vague reports whether the key may have been dropped and would then differ: it is a full
+// bucket that starts short.
 func (m *model) vague(now time.Duration) bool {
 	return m.q.Missing > 0 && m.ideal.reset(now) == 0
 }
@@ -142,7 +142,7 @@ type run struct {
 	backs int    // how often something was given back
 }
 
-// held is what was taken at an instant, after so many returns.
+// held is what was taken at an instant, after that many returns.
 type held struct {
 	answer
 	at    time.Duration
@@ -177,7 +177,7 @@ func (r *run) step() {
 	}
 	if b := r.do(ask); !b.Allowed {
 		if a.Reason == hotparam.ReasonLocked {
-			return // the lock is over, and told nothing of what comes after
+			return // the lock is over; its RetryAfter said nothing about the limit
 		}
 		r.Fatalf("%s: %s: denied for %v, and again after that: %s", told(r.q), toldAsk(ask), a.RetryAfter, toldResult(b.Result))
 	} else if b.Taken > 0 {
@@ -187,12 +187,11 @@ func (r *run) step() {
 
 func (r *run) hold(a answer) { r.held = append(r.held, held{a, r.now(), r.backs}) }
 
-// back gives back a part of what was taken, once. Where something else was returned since,
-// at another instant, a bucket need not know what of it was earned meanwhile: it may give
-// back less.
+// back gives back a part of a take, once. A bucket may give back less of it if something else
+// was returned since, at another instant: see testReturns for what must come back then.
 func (r *run) back(n int64) {
 	if log, ok := r.model.ideal.(*idealLog); ok && log.clipped {
-		return // it is not told what is left of each
+		return // what is left of each take is unknown
 	}
 	if bucket, ok := r.model.ideal.(*idealBucket); ok && bucket.clipped {
 		return
@@ -211,8 +210,8 @@ func (r *run) back(n int64) {
 	r.giveBack(min(n, a.Taken), a.answer)
 }
 
-// testExtremes: nothing overflows, whatever the arguments: an answer stays within its
-// bounds, and the key is usable afterwards.
+// testExtremes checks that nothing overflows, whatever the arguments: results stay within
+// their bounds, and the key is usable afterwards.
 func testExtremes(t *testing.T, c *Config) {
 	extremes := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 1 << 40, 1 << 53, 1<<53 + 1, 1 << 61, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
 	check(t, c, func(rt *rapid.T) {
@@ -249,14 +248,14 @@ func testExtremes(t *testing.T, c *Config) {
 	})
 }
 
-// inBounds fails for a Result that cannot be, whatever happened before.
+// inBounds fails for a Result that is impossible, whatever happened before.
 func inBounds(k *key, ask limiter.Ask, r limiter.Result) {
 	if bad := impossible(k.quota.Burst, ask, r); bad != "" {
 		k.Fatalf("%s at %v: %s mark %d: %s: %s", told(k.quota), k.now()-epoch, toldAsk(ask), ask.Mark, bad, toldResult(r))
 	}
 }
 
-// impossible tells what cannot be in a Result, whatever happened before; empty: nothing.
+// impossible returns what is impossible in a Result, whatever happened before, or "".
 func impossible(limit int64, ask limiter.Ask, r limiter.Result) string {
 	never := ask.N > limit-max(0, min(ask.Keep, limit))
 	takes := ask.Kind == limiter.Take || ask.Kind == limiter.AtMost || ask.Kind == limiter.Reserve

@@ -9,16 +9,16 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// SemaphoreConfig tells the suite about semaphores.
+// SemaphoreConfig describes a [semaphore.Acquirer] to the suite.
 type SemaphoreConfig struct {
-	// New makes a fair semaphore of which nothing is held, at work if it has to be.
+	// New returns a running fair semaphore of which nothing is held.
 	New func(t *testing.T) semaphore.Acquirer
-	// Synctest runs each case in a bubble of testing/synctest, where it is known who
-	// waits. It is for semaphores that wait for nothing outside of it.
+	// Synctest runs each case in a bubble of testing/synctest, in which it is known who waits.
+	// It is for semaphores that wait for nothing outside of it.
 	Synctest bool
 }
 
-// TestSemaphore runs the suite of [semaphore.Acquirer]: line F7 of the checklist.
+// TestSemaphore runs the suite of [semaphore.Acquirer], line F7 of the checklist.
 func TestSemaphore(t *testing.T, c SemaphoreConfig) {
 	for _, x := range semaphoreCases {
 		if x.exact && !c.Synctest {
@@ -59,7 +59,7 @@ func (s *semaphoreWorld) ask(ask semaphore.Ask) (semaphore.Lease, hotparam.Decis
 	return lease, d
 }
 
-// holds fails unless it gets what it asks for.
+// holds fails unless the ask is granted.
 func (s *semaphoreWorld) holds(ask semaphore.Ask) semaphore.Lease {
 	s.Helper()
 	lease, d := s.ask(ask)
@@ -69,7 +69,7 @@ func (s *semaphoreWorld) holds(ask semaphore.Ask) semaphore.Lease {
 	return lease
 }
 
-// denied fails unless it is.
+// denied fails unless the ask is denied.
 func (s *semaphoreWorld) denied(ask semaphore.Ask) hotparam.Decision {
 	s.Helper()
 	lease, d := s.ask(ask)
@@ -83,8 +83,8 @@ func (s *semaphoreWorld) denied(ask semaphore.Ask) hotparam.Decision {
 	return d
 }
 
-// line starts one who waits in line, and writes its name to order when it is served;
-// it returns when it waits.
+// line starts a waiter that sends its name to order when it is served, and returns once it
+// waits.
 func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Ask) {
 	all.Go(func() {
 		lease, d, err := s.Acquire(s.Context(), "key", ask)
@@ -98,7 +98,7 @@ func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name str
 	synctest.Wait()
 }
 
-// inOrder fails unless those who come one after the other are served in that order,
+// inOrder fails unless waiters that arrive one after the other are served in the wanted order
 // once held is released.
 func (s *semaphoreWorld) inOrder(held semaphore.Lease, names string, ask func(i int) semaphore.Ask, want string) {
 	s.Helper()

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// warmUpTolerance is how far an instant of a bucket that warms up may be off: it is
-// reckoned in floating point.
+// warmUpTolerance returns how far an instant of a bucket that warms up may be off: it is
+// computed in floating point.
 func warmUpTolerance(tick time.Duration) time.Duration { return max(us, 3*tick) }
 
 func drawWarmUp(t *rapid.T) hotparam.Quota {
@@ -22,8 +22,8 @@ func drawWarmUp(t *rapid.T) hotparam.Quota {
 	return q
 }
 
-// testWarmUp holds what warms up to the model, as near as floating point comes. Where
-// the two decide differently since it was a matter of that, the schedule ends.
+// testWarmUp compares buckets that warm up with the model, as far as floating point allows. If
+// the two decide differently because of it, the schedule ends.
 func testWarmUp(t *testing.T, c *Config) {
 	near := warmUpTolerance(c.tick())
 	close := func(a, b time.Duration) bool { return max(a-b, b-a) <= near }
@@ -59,7 +59,7 @@ func testWarmUp(t *testing.T, c *Config) {
 	})
 }
 
-// borderline tells whether the model decides otherwise a little earlier or later.
+// borderline reports whether the model decides otherwise a little earlier or later.
 func (k *key) borderline(before idealWarmUp, ask limiter.Ask, near time.Duration) bool {
 	at := func(now time.Duration) (bool, int64) {
 		ideal := before

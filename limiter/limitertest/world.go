@@ -40,7 +40,7 @@ type world struct {
 
 func newWorld(t *testing.T, c *Config) *world { return newWorldIn(t, t, c) }
 
-// newWorldIn is one whose failures are f's.
+// newWorldIn returns a world that fails by f.
 func newWorldIn(t *testing.T, f failer, c *Config) *world {
 	w := &world{failer: f, t: t, config: c}
 	w.at(0)
@@ -53,7 +53,7 @@ func (w *world) now() time.Duration { return time.Duration(w.clock.Load()) }
 // at sets the clock to d after the epoch.
 func (w *world) at(d time.Duration) { w.clock.Store(int64(epoch + d)) }
 
-// sleep moves the clock on.
+// sleep advances the clock.
 func (w *world) sleep(d time.Duration) { w.clock.Add(int64(d)) }
 
 // answer is a backend's Result beside the model's.
@@ -62,7 +62,7 @@ type answer struct {
 	ideal limiter.Result
 }
 
-// key is a key of a world, which knows what it must answer.
+// key is a key of a world, with the model of its answers.
 type key struct {
 	*world
 	quota *hotparam.Quota
@@ -71,7 +71,7 @@ type key struct {
 	loose bool // Results are not compared with the model's
 }
 
-// key is one that is fresh. The defaults of its quota are filled in.
+// key returns a fresh key. The defaults of its quota are filled in.
 func (w *world) key(q hotparam.Quota) *key { return w.named("limit", "key", q) }
 
 func (w *world) named(name, text string, q hotparam.Quota) *key {
@@ -86,8 +86,8 @@ func (w *world) named(name, text string, q hotparam.Quota) *key {
 	}
 }
 
-// exact tells whether all instants that a quota can name are whole ticks, so that the
-// model's answers are the only right ones.
+// exact reports whether all instants of a quota are whole ticks, so that only the model's
+// answers are right.
 func exact(q *hotparam.Quota, tick time.Duration) bool {
 	whole := func(d time.Duration, n int64) bool { return d%(time.Duration(n)*tick) == 0 }
 	switch {
@@ -103,10 +103,10 @@ func exact(q *hotparam.Quota, tick time.Duration) bool {
 	return whole(q.Rate.Per, q.Rate.N)
 }
 
-// do asks, and fails unless the answer is the model's in every field.
+// do asks, and fails unless every field of the answer is the model's.
 func (k *key) do(ask limiter.Ask) answer { return k.both(ask, ask) }
 
-// both asks the backend and the model; they name by different marks what is returned.
+// both asks the backend and the model, whose marks differ.
 func (k *key) both(ask, ideal limiter.Ask) answer {
 	k.Helper()
 	got := answer{Result: k.ask(ask)}
@@ -143,7 +143,7 @@ func (w *world) do(op limiter.Op) limiter.Result {
 	return r
 }
 
-// returned gives back n of what a Result took.
+// returned returns the Ask that gives back n of what a Result took.
 func returned(n int64, r limiter.Result) limiter.Ask {
 	ask := r.Return()
 	ask.N = n
@@ -179,7 +179,7 @@ func (k *key) giveBack(n int64, a answer) answer {
 	return k.both(returned(n, a.Result), returned(n, a.ideal))
 }
 
-// yes fails unless it was allowed at once, and left is what remains.
+// yes fails unless it was allowed at once with left permits remaining.
 func (k *key) yes(a answer, left int64) {
 	k.Helper()
 	if !a.Allowed || a.Reason != hotparam.ReasonWithin || a.Remaining != left || a.RetryAfter != 0 || a.Delay != 0 {
@@ -187,7 +187,7 @@ func (k *key) yes(a answer, left int64) {
 	}
 }
 
-// no fails unless it was denied until a retry after so long.
+// no fails unless it was denied with the given retry.
 func (k *key) no(a answer, left int64, retry time.Duration) {
 	k.Helper()
 	if a.Allowed || a.Reason != hotparam.ReasonLimited || a.Remaining != left || a.RetryAfter != retry || a.Taken != 0 {

@@ -12,18 +12,19 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// WrapperConfig tells the suite about a backend that stands around another one.
+// WrapperConfig describes a backend around another one to the suite.
 type WrapperConfig struct {
-	// New puts one around inner, at work if it has to be: what it starts ends with
-	// t.Context. It is called in a bubble of testing/synctest.
+	// New returns a running backend around inner; what it starts ends with t.Context. It is
+	// called in a bubble of testing/synctest.
 	New func(t *testing.T, inner limiter.Backend) limiter.Backend
-	// Decides tells that it decides itself where inner cannot; else it tells the error.
+	// Decides says that it decides by itself when inner cannot; otherwise it returns the
+	// error.
 	Decides bool
 }
 
-// TestWrapper runs the suite of what every backend around another one keeps: an error
-// concerns its op alone, a node that is lost takes no other's keys, and what is given back
-// comes back to who gave it.
+// TestWrapper checks what every backend around another one must keep: an error concerns its op
+// alone, a lost node takes no other node's keys, and what is returned goes back to the backend
+// it was taken from.
 func TestWrapper(t *testing.T, c WrapperConfig) { testWrapper(t, c, func(string) bool { return true }) }
 
 func testWrapper(t *testing.T, c WrapperConfig, chosen func(name string) bool) {
@@ -45,7 +46,7 @@ type wrapperCase struct {
 	run  func(*wrapper)
 }
 
-// wrapper is the world of one case: the backend to be tested, and the one within.
+// wrapper is the world of one case: the tested backend, and the one inside it.
 type wrapper struct {
 	*testing.T
 	limiter.Backend
@@ -53,17 +54,17 @@ type wrapper struct {
 	nodes  *nodes
 }
 
-// settled is after how long a wrapper has told the backend within what it has to tell,
-// and has found out that a node is back.
+// settled is the time after which a wrapper has passed everything on to its inner backend, and
+// has found out that a node is back.
 const settled = 10 * time.Second
 
-// settle waits until all is told.
+// settle waits until everything is passed on.
 func (w *wrapper) settle() {
 	time.Sleep(settled)
 	synctest.Wait()
 }
 
-// ask asks for one op, and fails on an error unless one is due.
+// ask executes one op, and fails on an error unless one is due.
 func (w *wrapper) ask(op limiter.Op) (limiter.Result, bool) {
 	w.Helper()
 	r, err := w.Do(context.Background(), op)
@@ -71,7 +72,7 @@ func (w *wrapper) ask(op limiter.Op) (limiter.Result, bool) {
 	return r, err == nil
 }
 
-// askAll asks for all ops at once, if the wrapper can.
+// askAll executes all ops at once, if the wrapper can.
 func (w *wrapper) askAll(ops []limiter.Op) []limiter.Result {
 	w.Helper()
 	results := make([]limiter.Result, len(ops))
@@ -89,7 +90,7 @@ func (w *wrapper) askAll(ops []limiter.Op) []limiter.Result {
 	return results
 }
 
-// check fails unless an error is the one that is due.
+// check fails unless err is the one that is due.
 func (w *wrapper) check(op limiter.Op, err error) {
 	w.Helper()
 	due := w.nodes.wrong(op)
@@ -102,8 +103,8 @@ func (w *wrapper) check(op limiter.Op, err error) {
 	}
 }
 
-// nodes is a backend in memory of which keys lie on nodes, by their first letter. A node
-// may be lost, and a key may be poisoned: that is an error of each op for it alone.
+// nodes is a backend in memory whose keys are on nodes, by their first letter. A node may be
+// lost, and a key may be poisoned: each of its ops fails for it alone.
 type nodes struct {
 	t        *testing.T
 	memory   *limiter.Memory
@@ -140,7 +141,7 @@ func (n *nodes) poison(key string, on bool) {
 	n.poisoned[key] = on
 }
 
-// wrong is the error of an op; nil: there is none.
+// wrong returns the error of an op, or nil.
 func (n *nodes) wrong(op limiter.Op) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,7 +180,7 @@ func (n *nodes) Probe(_ context.Context, op limiter.Op) error {
 	return n.wrong(op)
 }
 
-// taken is what is missing of a key, as the backend within has it.
+// taken returns how many permits of a key the inner backend lacks.
 func (n *nodes) taken(op limiter.Op) int64 {
 	n.t.Helper()
 	op.Ask = limiter.Ask{Kind: limiter.Peek}
@@ -190,13 +191,13 @@ func (n *nodes) taken(op limiter.Op) int64 {
 	return r.Limit - r.Remaining
 }
 
-// wrapperQuotas are of all kinds, and earn next to nothing while a case runs.
+// wrapperQuotas are of all kinds, and earn almost nothing while a case runs.
 var wrapperQuotas = []hotparam.Quota{
 	{Algorithm: hotparam.TokenBucket}, {Algorithm: hotparam.GCRA}, {Algorithm: hotparam.LeakyBucket},
 	{Algorithm: hotparam.FixedWindow}, {Algorithm: hotparam.SlidingLog}, {Algorithm: hotparam.SlidingBlocks},
 }
 
-// wrapperOp takes n of a key.
+// wrapperOp returns a take of n permits of a key.
 func wrapperOp(key string, n int64, q hotparam.Quota) limiter.Op {
 	q.Rate = hotparam.Rate{N: 1000, Per: 10_000 * time.Hour}
 	q = q.WithDefaults()

@@ -7,20 +7,21 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// log is what was taken: the state of package limiter's sliding log, which has
-// more methods than other states.
+// log is the takes of an account: the state of package limiter's sliding log, which has more
+// methods than other states.
 type log interface {
 	limiter.State
-	// Adapt makes the log one of another rate at now, and keeps what was taken.
+	// Adapt changes the rate of the log at now, and keeps what was taken.
 	Adapt(q *hotparam.Quota, now time.Duration) bool
-	// Clone returns a copy, in which a schedule of those who wait can be tried.
+	// Clone returns a copy, in which the takes of waiters can be planned.
 	Clone() limiter.State
-	// ReleaseNewest gives back n permits at now, those that were taken last.
+	// ReleaseNewest gives back, at now, the n permits that were taken last.
 	ReleaseNewest(now time.Duration, n int64)
 }
 
-// slidingLog makes logs of any rate: it is asked for once, with a rate that is valid as
-// a quota, since a quota's bound on the permits of a sliding log is not one of [Rate].
+// slidingLog returns the algorithm that makes logs of any rate. It is created with a rate that
+// is valid as a quota, since a quota bounds the permits of a sliding log and a [Rate] does
+// not.
 var slidingLog = func() limiter.Algorithm {
 	a, err := limiter.NewAlgorithm(quotaOf(hotparam.Rate{N: 1, Per: time.Second}), nil)
 	if err != nil {

@@ -36,7 +36,7 @@ func (p *Memory) Client(id string) *Memory {
 	return &Memory{object: p.object, client: id}
 }
 
-// do does f at its time with the lock held, if the context has not ended.
+// do calls f at the object's time with the lock held, unless the context has ended.
 func (p *Memory) do(ctx context.Context, f func(o *object) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

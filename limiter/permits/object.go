@@ -13,19 +13,20 @@ type object struct {
 	clock func() time.Duration
 
 	mu      sync.Mutex
-	read    time.Duration // what the clock told last
-	now     time.Duration // the time that has passed by it, and never goes back
-	rate    Rate          // zero: none is set
-	ends    time.Duration // when rate and state go
-	idle    bool          // ends is by KeepAlive
+	read    time.Duration // last reading of the clock
+	now     time.Duration // the time by that clock, which never goes back
+	rate    Rate          // zero if none is set
+	ends    time.Duration // when rate and state expire
+	idle    bool          // ends was set by KeepAlive
 	clients map[string]*account
 	swept   int // how many clients the last sweep left
 	waiting int // in all lines
 	came    int64
 }
 
-// tick makes it now. By up to a minute the clock may go back and is waited for; by more
-// it is another clock. Who calls it holds the lock, as for all below.
+// tick advances the time to now. If the clock goes back by up to a minute, time stands still
+// until it has caught up; by more, it is another clock. Callers of tick and of all below hold
+// the lock.
 func (o *object) tick() time.Duration {
 	switch passed := o.clock() - o.read; {
 	case passed >= 0:
@@ -40,7 +41,7 @@ func (o *object) tick() time.Duration {
 	return o.now
 }
 
-// reset sets a rate, with all permits there. Those who wait stay in line.
+// reset sets a rate, with all permits available. Waiters stay in line.
 func (o *object) reset(r Rate) {
 	var all []*waiter
 	for _, c := range o.clients {
@@ -59,29 +60,29 @@ func (o *object) reset(r Rate) {
 	o.used()
 }
 
-// changed wakes those who are first in line, since it may be their turn.
+// changed wakes the first waiter of each line, whose turn it may be.
 func (o *object) changed() {
 	for _, c := range o.clients {
 		c.changed()
 	}
 }
 
-// used prolongs the life of what goes without use.
+// used extends the life of an object with KeepAlive.
 func (o *object) used() {
 	if o.rate.KeepAlive > 0 {
 		o.ends, o.idle = endAfter(o.now, o.rate.KeepAlive), true
 	}
 }
 
-// noEnd is when nothing happens, and for how long one may wait for it.
+// noEnd is an instant that never comes, and an unlimited wait.
 const noEnd time.Duration = math.MaxInt64
 
-// endAfter is t and d, neither below 0, or noEnd.
+// endAfter returns t + d, neither below 0, or noEnd.
 func endAfter(t, d time.Duration) time.Duration { return t + min(d, noEnd-t) }
 
 func (o *object) isSet() bool { return o.rate.Rate.N > 0 }
 
-// known are the permits of a client; nil: all are there.
+// known returns the account of a client, or nil if it has taken nothing.
 func (o *object) known(client string) *account {
 	if !o.rate.PerClient {
 		client = ""
@@ -89,7 +90,7 @@ func (o *object) known(client string) *account {
 	return o.clients[client]
 }
 
-// of are the permits of a client, which is known from then on.
+// of returns the account of a client, which it creates if needed.
 func (o *object) of(client string) *account {
 	c := o.known(client)
 	if c == nil {
@@ -103,8 +104,8 @@ func (o *object) of(client string) *account {
 	return c
 }
 
-// sweep forgets clients that have taken nothing lately, once there are twice as many as
-// it left the last time.
+// sweep removes clients that have taken nothing lately, once there are twice as many as the
+// last sweep left.
 func (o *object) sweep() {
 	if len(o.clients) < 2*o.swept+64 {
 		return
@@ -117,7 +118,7 @@ func (o *object) sweep() {
 	o.swept = len(o.clients)
 }
 
-// wants tells what is wrong with wanting n permits.
+// wants returns an error if n permits cannot be wanted.
 func (o *object) wants(n int64) error {
 	switch {
 	case n < 1:

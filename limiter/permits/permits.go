@@ -9,45 +9,44 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// RateLimiter is an object like Redisson's RRateLimiter: its rate is kept with its state.
-// A permit is back one interval after it was taken. Callers that wait get their permits
-// in the order in which they came, and are never overtaken.
+// RateLimiter is an object like Redisson's RRateLimiter: its rate is stored with its state. A
+// permit comes back one interval after it was taken. Waiting callers get their permits in the
+// order of arrival, and are never overtaken.
 //
-// It is safe for concurrent use. [Memory] keeps it in this process; redislimiter.Permits
-// keeps it on Redis.
+// It is safe for concurrent use. [Memory] keeps it in this process; redislimiter.Permits keeps
+// it on Redis.
 type RateLimiter interface {
 	// TrySetRate sets the rate if none is set, and reports whether it did.
 	TrySetRate(ctx context.Context, r Rate) (bool, error)
-	// SetRate sets the rate, and all permits are there again.
+	// SetRate sets the rate and makes all permits available.
 	SetRate(ctx context.Context, r Rate) error
-	// UpdateRate changes the rate; what was taken stays taken, unless PerClient changes.
-	// It fails with [ErrRateNotSet] if none is set.
+	// UpdateRate changes the rate. Permits stay taken, unless PerClient changes. It fails with
+	// [ErrRateNotSet] if none is set.
 	UpdateRate(ctx context.Context, r Rate) error
 	// Config returns the rate.
 	Config(ctx context.Context) (Rate, error)
 
-	// TryAcquire takes n permits if there are as many, and reports whether it did. It
-	// fails with [ErrRateNotSet], with [ErrNone] for an n below 1, and with
-	// [ErrTooMany] for one above the rate; so do the next three.
+	// TryAcquire takes n permits if they are available, and reports whether it did. It fails
+	// with [ErrRateNotSet], with [ErrNone] for an n below 1, and with [ErrTooMany] for one
+	// above the rate; so do the next three.
 	TryAcquire(ctx context.Context, n int64) (bool, error)
-	// TryAcquireWithin takes n permits, for which it waits if need be. If that would
-	// take longer than timeout, the answer is false at once.
+	// TryAcquireWithin takes n permits, and waits for them if needed. If that would take
+	// longer than timeout it returns false at once.
 	TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error)
-	// Acquire takes n permits, for which it waits. It ends with the context, and then
-	// has taken nothing.
+	// Acquire takes n permits, and waits for them if needed. If the context ends first it has
+	// taken nothing.
 	Acquire(ctx context.Context, n int64) error
-	// Release gives back n permits, those that were taken last; what is not taken is
-	// not given back.
+	// Release gives back the n permits that were taken last, or as many as are taken.
 	Release(ctx context.Context, n int64) error
-	// AvailablePermits returns how many there are now.
+	// AvailablePermits returns the number of available permits.
 	AvailablePermits(ctx context.Context) (int64, error)
 
-	// Expire lets the rate and the state go after that time, and reports whether
-	// there is a rate.
+	// Expire makes the rate and the state expire after that time, and reports whether there is
+	// a rate.
 	Expire(ctx context.Context, after time.Duration) (bool, error)
-	// ClearExpire keeps them, and reports whether they would have gone.
+	// ClearExpire removes the expiry, and reports whether there was one.
 	ClearExpire(ctx context.Context) (bool, error)
-	// Delete makes them go now, and reports whether there was a rate.
+	// Delete removes the rate and the state, and reports whether there was a rate.
 	Delete(ctx context.Context) (bool, error)
 }
 
@@ -55,8 +54,8 @@ type RateLimiter interface {
 type Rate struct {
 	Rate      hotparam.Rate
 	PerClient bool // each client has its own permits, rather than all sharing them
-	// KeepAlive is how long rate and state are kept without use, which is to acquire, to
-	// wait or to release. Zero means for ever; otherwise it is at least Rate.Per.
+	// KeepAlive is how long rate and state are kept without use, which is to acquire, to wait
+	// or to release. Zero means forever; otherwise it is at least Rate.Per.
 	KeepAlive time.Duration
 }
 

@@ -8,17 +8,16 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// account is the permits of one client, or of all.
+// account is the permits of one client, or of all clients.
 type account struct {
 	log  log
 	line list.List // of *waiter, in order of arrival
-	// plan is log with what those in line will take. Nil means that it is made when it
-	// is needed.
+	// plan is log with the permits that the waiters will take. It is nil until it is needed.
 	plan limiter.State
 }
 
-// waiter stands in line. Only the first in a line, and who has a timeout, has a
-// timer; whoever looks, when it fires, serves all in that line whose turn it is.
+// waiter is a caller that waits. Only the first in a line, and one with a timeout, has a
+// timer; whichever fires serves all waiters of that line whose turn it is.
 type waiter struct {
 	client string
 	n      int64
@@ -27,19 +26,19 @@ type waiter struct {
 	of     *account
 	place  *list.Element
 	wake   chan struct{}
-	// over: it stands in line no more, since it took the permits or never will.
+	// over says that it has left the line, because it took the permits or never will.
 	over, took bool
 	err        error
 }
 
-// acquire takes n permits or, if they will be there in time, gets in line.
+// acquire takes n permits or, if they will be available in time, joins the line.
 func (o *object) acquire(client string, n int64, within time.Duration) (took bool, w *waiter, err error) {
 	if err := o.wants(n); err != nil {
 		return false, nil, err
 	}
 	o.used()
 	c := o.of(client)
-	o.serve(c) // whose turn it is already
+	o.serve(c) // those whose turn has come
 	if c.line.Len() == 0 && c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: n}).Allowed {
 		return true, nil, nil
 	}
@@ -53,8 +52,8 @@ func (o *object) acquire(client string, n int64, within time.Duration) (took boo
 	return false, w, nil
 }
 
-// due plans for n permits for one more in line; false: they would come too late. Who
-// waits for ever needs no plan, unless there is one.
+// due plans n permits for another waiter, and reports whether they come in time. A waiter
+// without a timeout needs no plan, unless there is one.
 func (c *account) due(now time.Duration, n int64, within time.Duration) bool {
 	if c.plan == nil {
 		if within == noEnd {
@@ -86,7 +85,7 @@ func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 				timer.Stop()
 			}
 			return w.took, w.err
-		case again == noEnd: // whoever is before wakes it
+		case again == noEnd: // the waiter before wakes it
 			fired = nil
 		case timer == nil:
 			timer = time.NewTimer(again)
@@ -103,7 +102,7 @@ func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 	}
 }
 
-// turn looks whether the wait is over, and tells when to look again; 0: it is.
+// turn returns when to look again, or 0 if the wait is over.
 func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,12 +125,12 @@ func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
 	return w.until - o.now
 }
 
-// serve ends the wait of those in line, from the first on, who need not or cannot wait
-// any longer, and tells how long the next one has to.
+// serve ends the waits of those, from the first on, that can be served or cannot wait any
+// longer, and returns how long the next one has to wait.
 func (o *object) serve(c *account) time.Duration {
 	for c.line.Len() > 0 {
 		w := c.line.Front().Value.(*waiter)
-		if err := o.wants(w.n); err != nil { // the rate is another now
+		if err := o.wants(w.n); err != nil { // the rate has changed
 			o.end(w, false, err)
 			continue
 		}
@@ -156,15 +155,15 @@ func (o *object) end(w *waiter, took bool, err error) {
 	}
 }
 
-// tell makes it look.
+// wakeUp makes it look.
 func (w *waiter) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is told already
+	default: // it is awake
 	}
 }
 
-// changed makes the first in line look: its turn may come at another time now.
+// changed makes the first in line look, since its turn may have moved.
 func (c *account) changed() {
 	c.plan = nil
 	if first := c.line.Front(); first != nil {

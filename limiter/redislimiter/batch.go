@@ -11,29 +11,29 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// batch is the ops of one DoAll on their way.
+// batch is the ops of one DoAll.
 type batch struct {
 	store   *Store
 	ops     []limiter.Op
 	results []limiter.Result
 	plans   []*plan
-	about   map[int]int64    // the time of those ops that were told the wrong periods, in µs
-	errs    limiter.OpErrors // nil: there is none
+	about   map[int]int64    // the time, in µs, of ops that were sent the wrong periods
+	errs    limiter.OpErrors // nil if there are none
 }
 
-// part is a script that is run, and the indices of the ops that it is for.
+// part is a script to run, and the indices of its ops.
 type part struct {
 	call call
 	ops  []int
 }
 
-// maxTries is how often an op is asked for: again only where there are calendars, and
-// clocks that differ by more than a period.
+// maxTries is how often an op is sent. It is sent again only if it has a calendar and the
+// clocks differ by more than a period.
 const maxTries = 3
 
-var errClock = errors.New("the clock of Redis leaps: it was never within the periods of a calendar that were about its time")
+var errClock = errors.New("Redis's clock jumps: in each try it was outside the periods of the calendar that were sent")
 
-// do asks for all, and returns the errors of those that could not be decided.
+// do executes all ops, and returns the errors of those that could not be decided.
 func (b *batch) do(ctx context.Context) error {
 	todo := make([]int, 0, len(b.ops))
 	for i := range b.ops {
@@ -76,7 +76,7 @@ func (b *batch) do(ctx context.Context) error {
 	return b.errs
 }
 
-// fail makes err that of the i-th op.
+// fail sets the error of the i-th op.
 func (b *batch) fail(i int, err error) {
 	if b.errs == nil {
 		b.errs = make(limiter.OpErrors, len(b.ops))
@@ -84,8 +84,8 @@ func (b *batch) fail(i int, err error) {
 	b.errs[i] = fmt.Errorf("redislimiter: %w", err)
 }
 
-// take takes the results of a script, and appends the ops that are to be asked for again.
-// An error is that of all its ops.
+// take stores the results of a script, and appends the ops to send again. An error concerns
+// all of its ops.
 func (b *batch) take(p *part, again []int) ([]int, error) {
 	if err := p.call.cmd.Err(); err != nil {
 		return again, err
@@ -117,8 +117,8 @@ func (b *batch) take(p *part, again []int) ([]int, error) {
 	return again, nil
 }
 
-// parts are the scripts to be run: one for all keys of a single server, else one for
-// each tag, since only what has the same is surely in the same slot.
+// parts returns the scripts to run: a single server gets one for all keys, a cluster one per
+// tag, since only keys of the same tag are known to be in the same slot.
 func (b *batch) parts(todo []int) (parts []*part) {
 	_, together := b.store.client.(*redis.Client)
 	byTag := make(map[string]*part)
@@ -148,11 +148,11 @@ func (b *batch) parts(todo []int) (parts []*part) {
 	return parts
 }
 
-// maxAsked is the most that a single ask can count for, whatever the limit.
+// maxAsked is the most permits that a single ask can count for, whatever the limit.
 const maxAsked = 1 << 40
 
-// asked is what lua/run.lua reads of an op. Numbers beyond what can matter are cut, so
-// that no sum of them is beyond what the script can count. now is about the time there.
+// asked encodes an op for lua/run.lua. Numbers beyond what can matter are cut, so that no sum
+// of them exceeds what the script can count. now is about the time that the script will see.
 func (p *plan) asked(ask *limiter.Ask, now int64) string {
 	beyond := p.limit + 1
 	n := max(ask.N, -1)

@@ -6,13 +6,12 @@ import (
 	"github.com/hotparam/hotparam/limiter/internal/calendar"
 )
 
-// maxPeriods is how many periods of a calendar a script is told at most.
+// maxPeriods bounds how many periods of a calendar are sent to a script.
 const maxPeriods = 64
 
-// appendPeriods appends how many edges of a calendar's periods follow, and these: of
-// the one that is about now, the one before, and the one after or as many as a Reserve
-// may reach. Which of them it is, the script finds by Redis's clock. Without a
-// calendar there is none.
+// appendPeriods appends the number of the edges of a calendar's periods, and the edges: those
+// of the current period, the one before, and the one after or as many as a Reserve may reach.
+// The script picks the period by Redis's clock. Without a calendar the number is 0.
 func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 	if p.quota.Calendar == "" {
 		return appendNumbers(b, 0)
@@ -22,7 +21,7 @@ func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 	instant := time.Duration(now) * time.Microsecond
 	start, end := calendar.Window(p.quota, instant)
 	before, _ := calendar.Window(p.quota, start-1)
-	if before < start { // else it is the first of all time
+	if before < start { // else it is the first period there is
 		b = appendNumbers(b, float64(before.Microseconds()))
 	}
 	b = appendNumbers(b, float64(start.Microseconds()), float64(end.Microseconds()))

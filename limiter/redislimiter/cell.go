@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// CellConfig says how a [Cell] keeps its keys, and how it talks to Redis.
+// CellConfig configures a [Cell].
 type CellConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
@@ -21,15 +21,15 @@ type CellConfig struct {
 	Timeout time.Duration
 }
 
-// Cell is limiters that the module redis-cell keeps (https://github.com/brandur/redis-cell):
-// a [limiter.Backend] by the command CL.THROTTLE, for a Redis that has the module
-// loaded already; [Store] needs none. It is safe for concurrent use.
+// Cell is a [limiter.Backend] on the redis-cell module
+// (https://github.com/brandur/redis-cell), by its command CL.THROTTLE. It is for servers that
+// already have the module loaded; [Store] needs none. It is safe for concurrent use.
 //
-// It knows the token bucket, also by the name of gcra, with Take and Peek; what else is
-// asked is [limiter.ErrUnsupported]. Its times are whole seconds: RetryAfter is as
-// long as the module says, which up to version 0.2.2 drops what is below a second, but
-// 1 s at least; ResetAfter is what it says, and 1 s more. The module keeps a bucket's
-// state for up to a millisecond less than until it is full.
+// It supports Take and Peek of token_bucket and gcra, and returns [limiter.ErrUnsupported] for
+// everything else. Its times are whole seconds: RetryAfter is what the module reports, at
+// least 1 s (up to version 0.2.2 the module drops fractions of a second), and ResetAfter is
+// what it reports plus 1 s. The module drops a bucket's state up to a millisecond before the
+// bucket is full.
 type Cell struct {
 	client redis.UniversalClient
 	cfg    CellConfig
@@ -37,12 +37,11 @@ type Cell struct {
 
 var _ limiter.Clustered = (*Cell)(nil)
 
-// ErrNoCell tells that the Redis has no module redis-cell.
-var ErrNoCell = errors.New(`the Redis has not loaded the module redis-cell (loadmodule libredis_cell.so); Store needs no module`)
+// ErrNoCell is returned if the server has not loaded the redis-cell module.
+var ErrNoCell = errors.New(`the server has not loaded the module redis-cell (loadmodule libredis_cell.so); Store needs no module`)
 
-// NewCell makes limiters that the module keeps. It connects on first use, so only a
-// call tells [ErrNoCell]; the client stays the caller's, who closes it. It fails for a
-// client that does not keep to the deadlines of contexts.
+// NewCell returns a Cell. It connects on first use, so only a call can return [ErrNoCell]; the
+// caller closes the client. NewCell fails for a client that ignores the deadlines of contexts.
 func NewCell(client redis.UniversalClient, cfg CellConfig) (*Cell, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
@@ -56,7 +55,7 @@ func NewCell(client redis.UniversalClient, cfg CellConfig) (*Cell, error) {
 	return &Cell{client, cfg}, nil
 }
 
-// Do takes or peeks: one round trip.
+// Do executes a Take or a Peek in one round trip.
 func (c *Cell) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	r, err := c.do(ctx, &op)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *Cell) do(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 	case q == nil:
 		return limiter.Result{}, errNoQuota
 	case op.Kind != limiter.Take && op.Kind != limiter.Peek, op.Kind == limiter.Take && op.Keep > 0:
-		return limiter.Result{}, fmt.Errorf("CL.THROTTLE knows Take and Peek, and no Keep: %w", limiter.ErrUnsupported)
+		return limiter.Result{}, fmt.Errorf("CL.THROTTLE supports only Take and Peek, without Keep: %w", limiter.ErrUnsupported)
 	}
 	if err := cellKnows(q); err != nil {
 		return limiter.Result{}, err
@@ -92,7 +91,7 @@ func (c *Cell) do(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 	return cellResult(op, reply), nil
 }
 
-// cellKnows tells what CL.THROTTLE cannot be told of a quota.
+// cellKnows returns an error if CL.THROTTLE cannot express q.
 func cellKnows(q *hotparam.Quota) error {
 	if err := q.Validate(); err != nil {
 		return err
@@ -102,16 +101,16 @@ func cellKnows(q *hotparam.Quota) error {
 	case q.Burst == hotparam.Unlimited:
 		return nil
 	case !bucket || q.Missing != 0 || q.WarmUp != 0 || q.Penalty != 0:
-		return fmt.Errorf("CL.THROTTLE knows a full token bucket only: %w", limiter.ErrUnsupported)
+		return fmt.Errorf("CL.THROTTLE supports only a token bucket that starts full: %w", limiter.ErrUnsupported)
 	case q.Rate.Per%time.Second != 0:
-		return fmt.Errorf("limit.rate %q: CL.THROTTLE knows whole seconds only: %w", q.Rate, limiter.ErrUnsupported)
+		return fmt.Errorf("limit.rate %q: CL.THROTTLE supports only whole seconds: %w", q.Rate, limiter.ErrUnsupported)
 	case int64(q.Rate.Per)/q.Rate.N < int64(time.Microsecond):
-		return fmt.Errorf("limit.rate %q: CL.THROTTLE knows at most a million per second: %w", q.Rate, limiter.ErrUnsupported)
+		return fmt.Errorf("limit.rate %q: CL.THROTTLE supports at most a million per second: %w", q.Rate, limiter.ErrUnsupported)
 	}
 	return nil
 }
 
-// throttle is the command, and its five numbers.
+// throttle runs the command and returns the five numbers of its reply.
 func (c *Cell) throttle(ctx context.Context, op *limiter.Op, quantity int64) ([5]int64, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -130,7 +129,7 @@ func (c *Cell) throttle(ctx context.Context, op *limiter.Op, quantity int64) ([5
 	return n, nil
 }
 
-// key is that of an op in Redis.
+// key returns the name of an op's key in Redis.
 func (c *Cell) key(op *limiter.Op) string {
 	return redisKey(c.cfg.Namespace, hashOf(op.Name, op.Key)) + ":cell"
 }
@@ -152,8 +151,8 @@ func (c *Cell) Node(ctx context.Context, op limiter.Op) string {
 	return server(ctx, c.client, c.key(&op))
 }
 
-// Probe implements [limiter.Clustered]: it takes one of a thousand permits a second of a
-// key of its own, in the slot of op's.
+// Probe implements [limiter.Clustered]. It takes one permit, at 1,000 a second, of a key of
+// its own in the slot of op's key.
 func (c *Cell) Probe(ctx context.Context, op limiter.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -163,9 +162,9 @@ func (c *Cell) Probe(ctx context.Context, op limiter.Op) error {
 	return nil
 }
 
-// readCell reads what CL.THROTTLE answers: whether it is limited, the limit, what
-// remains, the seconds until a retry (-1: allowed, or never), and until the bucket is
-// full.
+// readCell parses the reply of CL.THROTTLE: whether it is limited, the limit, the remaining
+// permits, the seconds until a retry (-1 if it is allowed or can never pass), and the seconds
+// until the bucket is full.
 func readCell(reply any, limit int64) (n [5]int64, err error) {
 	list, ok := reply.([]any)
 	if !ok || len(list) != len(n) {

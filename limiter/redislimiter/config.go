@@ -10,23 +10,23 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Config says how a [Store] keeps its keys, and how it talks to Redis.
+// Config configures a [Store].
 type Config struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
 	// Timeout bounds a call whose context has no deadline. Default [DefaultTimeout].
 	Timeout time.Duration
-	// Jitter is the most that the expiry of a key is put off, at random, so that keys
-	// that were made at one time do not all go at one time. Default: none.
+	// Jitter is the longest random delay added to the expiry of a key, so that keys created at
+	// one time do not expire at one time. Default 0.
 	Jitter time.Duration
-	// Tag names the slot of a cluster in which a key of a limit is kept: all that have
-	// the same tag are in one, and are asked for by one script. Default: each key has a
-	// tag of its own, which spreads them best. It must not change while keys live.
+	// Tag returns the hash tag of a key. Keys with the same tag are in one slot of a cluster
+	// and are asked for by one script. By default each key has its own tag, which spreads them
+	// best. Tag must not change while keys exist.
 	Tag func(name, key string) string
-	// Clock takes the place of Redis's: the time since the Unix epoch, to the
-	// microsecond. It is for tests and replays: with clocks of their own, instances
-	// would have to agree. State then still expires on Redis's clock, a minute after it
-	// is as new.
+	// Clock replaces Redis's clock. It returns the time since the Unix epoch, to the
+	// microsecond. It is for tests and replays: instances with clocks of their own would have
+	// to agree. States still expire by Redis's clock, a minute after they are those of new
+	// keys.
 	Clock func() time.Duration
 }
 
@@ -40,7 +40,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// maxJitter is a bound for what is not meant.
+// maxJitter catches typing errors.
 const maxJitter = 24 * time.Hour
 
 func (c Config) validate() error {
@@ -55,11 +55,11 @@ func (c Config) validate() error {
 	return nil
 }
 
-var errDeadlines = errors.New("the client does not keep to the deadlines of contexts: set ContextTimeoutEnabled in its options")
+var errDeadlines = errors.New("the client ignores the deadlines of contexts: set ContextTimeoutEnabled in its options")
 
-// checkClient tells what is wrong with the options of a client, as far as they can be
-// seen: without ContextTimeoutEnabled a Redis that is away costs seconds. That a
-// client repeats what timed out does not matter here: see once.
+// checkClient returns an error if an option of the client is wrong, as far as options are
+// visible. Without ContextTimeoutEnabled a Redis that is away costs seconds. A client that
+// repeats calls that timed out does no harm: see once.
 func checkClient(client redis.UniversalClient) error {
 	enabled := true
 	switch c := client.(type) {

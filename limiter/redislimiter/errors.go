@@ -13,17 +13,16 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// awayCodes are the errors by which a server says that it does nothing for anybody now,
-// or nothing that writes. All others concern what was asked.
+// awayCodes are the error codes by which a server says that it serves nobody at the moment, or
+// executes no writes. All other errors concern the command.
 var awayCodes = map[string]bool{
 	"LOADING": true, "READONLY": true, "OOM": true, "MISCONF": true, "NOREPLICAS": true,
 	"MASTERDOWN": true, "CLUSTERDOWN": true, "BUSY": true, "UNKILLABLE": true,
 	"NOAUTH": true, "WRONGPASS": true, "NOPERM": true,
 }
 
-// isAnswer reports whether an error is the answer of a server that could have done what
-// it was asked for. All others mean that nobody was there to answer, or not in time, or
-// that the server refuses whatever writes.
+// isAnswer reports whether err is the reply of a server that could have executed the command.
+// Any other error means that no server answered in time, or that it refuses all writes.
 func isAnswer(err error) bool {
 	var said redis.Error
 	if !errors.As(err, &said) {
@@ -39,8 +38,8 @@ func isAnswer(err error) bool {
 	return !awayCodes[codeOf(text)]
 }
 
-// inScript finds the code of an error in what Redis before 7 makes of it where a script
-// met it.
+// inScript matches the code of an error that a script met, in the text that Redis before 7
+// makes of it.
 var inScript = regexp.MustCompile(`user_script: ?\d+: -?([A-Z]{2,})\b`)
 
 // codeOf returns the code of an error of Redis.
@@ -57,11 +56,11 @@ type scriptError string
 
 func (e scriptError) Error() string { return string(e) }
 
-// RedisError marks it as said by a server.
+// RedisError implements [redis.Error].
 func (scriptError) RedisError() {}
 
-// wrong returns err as a backend tells it: as an error of one op where the server
-// answered, and else as one of the context if that is over.
+// wrong returns err as a backend reports it: as an error of one op if the server replied with
+// it, else as the context's error if that has ended.
 func wrong(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -75,7 +74,7 @@ func wrong(ctx context.Context, err error) error {
 	return err
 }
 
-// ended is the context's error; also when its deadline has passed and only the connection
+// ended returns the context's error, also when its deadline has passed and only the connection
 // has noticed yet.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {

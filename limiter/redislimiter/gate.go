@@ -16,21 +16,21 @@ var probeSetLua string
 
 var probeSet = newScript(probeSetLua)
 
-// gate keeps the calls of a [Semaphore] or a [Permits] from servers that are away. Their
-// keys are sorted sets, and a probe writes to the one whose call failed.
+// gate keeps the calls of a [Semaphore] or a [Permits] from servers that are away. Their keys
+// are sorted sets, and a probe writes to the key whose call failed.
 type gate struct {
 	client   redis.UniversalClient
 	timeout  time.Duration
-	breakers *breaker.Set[string] // to be probed with a key of the server
+	breakers *breaker.Set[string] // a sample is a key on the node
 }
 
-// defaultRetry is how long a server that is away is left alone at first.
+// defaultRetry is how long a server that failed is left alone at first.
 const defaultRetry = 250 * time.Millisecond
 
-// maxRetries is how many times as long it is left alone at last.
+// maxRetries is the factor by which that time grows at most.
 const maxRetries = 4
 
-// newGate makes a gate of which begun and over are the log lines.
+// newGate returns a gate that logs begun and over.
 func newGate(client redis.UniversalClient, timeout, retry time.Duration, logger *slog.Logger, begun, over string) *gate {
 	g := &gate{client: client, timeout: timeout}
 	g.breakers = breaker.New(breaker.Config[string]{
@@ -39,8 +39,8 @@ func newGate(client redis.UniversalClient, timeout, retry time.Duration, logger 
 	return g
 }
 
-// probe writes to the server that has the sorted set key. A set of a foreign type is no
-// fault of the server, which would have refused the write before it looked at the key.
+// probe writes to the server that has the sorted set key. A key of a foreign type is no fault
+// of the server, which would have refused the write before it looked at the key.
 func (g *gate) probe(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (g *gate) probe(ctx context.Context, key string) error {
 	return nil
 }
 
-// lets reports whether the server that has the key may be asked.
+// lets reports whether the server of the key may be asked.
 func (g *gate) lets(ctx context.Context, key string) bool {
 	if !g.breakers.Any() {
 		return true
@@ -60,9 +60,9 @@ func (g *gate) lets(ctx context.Context, key string) bool {
 	return !g.breakers.Away(ctx, "") && !g.breakers.Away(ctx, server(ctx, g.client, key))
 }
 
-// note records what a call for the key came to that began at began. A hasty caller gave up
-// before half of the time-out was over: that tells something only if it waited for a tenth
-// of it at least, and all do so.
+// note records the outcome of a call for the key that began at began. A hasty caller gave up
+// before half of the time-out was over: that counts only if it waited for a tenth of it at
+// least, and if all callers do so.
 func (g *gate) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err == nil || isAnswer(err) {
 		if g.breakers.Uneasy() {

@@ -13,9 +13,9 @@ var healLua string
 
 var healScript = newScript(healLua)
 
-// of returns the script as one whose keys are such that these commands read them, one for
-// each, with an argument or without. A key of another type is deleted when the script
-// meets it, and is as new. The script of limits has none: it heals by itself, key by key.
+// of returns the script with the commands, one per key and each with an argument or without,
+// that read its keys. A key of another type is deleted when the script meets it. The limiters'
+// script has none: it heals each key by itself.
 func (s *script) of(commands ...string) *script {
 	for _, c := range commands {
 		s.reads = append(s.reads, c)
@@ -23,7 +23,7 @@ func (s *script) of(commands ...string) *script {
 	return s
 }
 
-// heal deletes the keys of a foreign type that calls have met, and asks these once more.
+// heal deletes the keys of a foreign type that calls met, and sends these calls once more.
 func heal(ctx context.Context, client redis.UniversalClient, calls []*call) {
 	var hurt, cures []*call
 	for _, c := range calls {

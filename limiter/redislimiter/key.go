@@ -8,12 +8,12 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// letters are those of all algorithms.
+// letters are the letters of all algorithms.
 const letters = "blWfsk"
 
-// appendKeys appends the keys in Redis that lua/run.lua wants for an ask of the key
-// whose name is base. Each algorithm has a state of its own: under base if it was there
-// first, else under base and its letter. The lock of a penalty is for all of them.
+// appendKeys appends the Redis keys that lua/run.lua needs for an ask of the key named base.
+// Each algorithm has its own state: under base for the first one, else under base and its
+// letter. All of them share the lock of a penalty.
 func (p *plan) appendKeys(keys []string, base string, kind limiter.Kind) []string {
 	own := base + ":" + string(p.letter)
 	keys = append(keys, own[:len(base)], own)
@@ -30,9 +30,8 @@ func (p *plan) appendKeys(keys []string, base string, kind limiter.Kind) []strin
 	return keys
 }
 
-// keyName is the key in Redis of one key of a limit, and its hash tag. Names and keys
-// are any bytes, braces too, so none of them stand in it but as a hash, which nobody
-// can make collide.
+// keyName returns the Redis key of one key of a limit, and its hash tag. Names and keys are
+// any bytes, including braces, so only a collision-resistant hash of them appears in it.
 func (s *Store) keyName(name, key string) (full, tag string) {
 	if s.cfg.Tag == nil {
 		tag = hashOf(name, key)
@@ -42,10 +41,10 @@ func (s *Store) keyName(name, key string) (full, tag string) {
 	return redisKey(s.cfg.Namespace, tag) + ":" + hashOf(name, key) + ":limit", tag
 }
 
-// redisKey is what all keys of one hash tag in Redis begin with.
+// redisKey returns the prefix of all Redis keys of one hash tag.
 func redisKey(namespace, tag string) string { return "hotparam:{" + namespace + "/" + tag + "}" }
 
-// hashOf is 128 bits of the hash of some strings, each with its length.
+// hashOf returns 128 bits of a hash of parts, each with its length.
 func hashOf(parts ...string) string {
 	var room [192]byte
 	b := room[:0]

@@ -20,30 +20,30 @@ var membersBeatLua string
 
 var membersBeat = newScript(membersBeatLua).of("ZCARD")
 
-// MembersConfig says which fleet a [Members] belongs to, and as whom.
+// MembersConfig configures a [Members].
 type MembersConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
-	// Name is this instance's, at most 256 bytes. Required. Two processes of one name
-	// are two members all the same.
+	// Name is the name of this instance, at most 256 bytes. Required. Two processes of one
+	// name still count as two members.
 	Name string
-	// Every is how often the instance tells that it lives, and learns how many do.
+	// Every is the interval of heartbeats, each of which also returns the current count.
 	// Default 500 ms; at least 10 ms, at most 10 s.
 	Every time.Duration
-	// Dead is after how much silence it counts as dead for the others. Default four
-	// times Every; at least twice, and at most 1 min.
+	// Dead is how long an instance may be silent before the others stop counting it. Default
+	// four times Every; at least twice Every, at most 1 min.
 	Dead time.Duration
 	// Timeout bounds each call to Redis. Default: Every.
 	Timeout time.Duration
-	// OnChange is called with each new count, by the goroutine of Run; it must not
-	// block. nil: nobody is told.
+	// OnChange is called with each new count, by the goroutine of Run; it must not block. A
+	// nil OnChange disables it.
 	OnChange func(n int)
 	// Logger gets one line when an outage begins and one when it ends. Default: discard.
 	Logger *slog.Logger
 }
 
-// longestDead bounds MembersConfig.Dead: a member that is said to live longer is of
-// before Redis's clock was set back.
+// longestDead bounds MembersConfig.Dead. A member that claims to live longer dates from before
+// Redis's clock was set back.
 const longestDead = time.Minute
 
 func (c MembersConfig) withDefaults() MembersConfig {
@@ -81,14 +81,14 @@ func (c MembersConfig) validate() error {
 	return nil
 }
 
-// Members counts the live instances of a fleet, so that each can take its share of a
-// limit: all send heartbeats into one sorted set, on Redis's clock. With the defaults
-// a join or an orderly leave is known to all within 0.5 s, a death within 2.5 s. It is
-// safe for concurrent use.
+// Members counts the live instances of a fleet, so that each can take its share of a limit.
+// All of them send heartbeats to one sorted set, timed by Redis's clock. With the defaults all
+// instances learn of a join or an orderly leave within 0.5 s, and of a crash within 2.5 s. It
+// is safe for concurrent use.
 //
-// Each instance costs Redis one small script per heartbeat, whatever the traffic. In
-// Redis it needs the rights evalsha, eval, time, zadd, zrem, zcard, zremrangebyscore
-// and pexpire, for the key hotparam:{namespace}:members.
+// Each heartbeat costs Redis one small script, whatever the traffic. The client needs the
+// rights evalsha, eval, time, zadd, zrem, zcard, zremrangebyscore and pexpire, for the key
+// hotparam:{namespace}:members.
 type Members struct {
 	cfg    MembersConfig
 	client redis.UniversalClient
@@ -98,25 +98,25 @@ type Members struct {
 	mu    sync.Mutex
 	stats MembersStats
 
-	// Of Run's goroutine:
-	said    time.Time // when an outage was logged last
-	logged  bool      // that the one that lasts began
-	unsaid  int       // outages since that were not logged
-	joined  bool      // some heartbeat was answered
-	settles time.Time // until then others may not have come back, and the count does not fall
+	// The following fields belong to Run's goroutine.
+	said    time.Time // when the last outage was logged
+	logged  bool      // whether the current outage was logged
+	unsaid  int       // outages since then that were not logged
+	joined  bool      // a heartbeat has been answered
+	settles time.Time // until then others may still be rejoining, and the count must not fall
 }
 
-// MembersStats tells how a [Members] fares.
+// MembersStats is a snapshot of a [Members].
 type MembersStats struct {
-	Count     int    // as of the last answer; 0: there was none yet
-	Connected bool   // the last heartbeat was answered
+	Count     int    // as of the last reply; 0 before the first one
+	Connected bool   // whether the last heartbeat was answered
 	Failures  uint64 // heartbeats that were not answered
-	Rejoins   uint64 // times that Redis had lost this instance: it was silent for too long, or Redis lost its state
-	Healed    uint64 // times that the fleet's key was of a foreign type, and began anew
+	Rejoins   uint64 // times this instance was gone from Redis: it was silent for too long, or Redis lost its state
+	Healed    uint64 // times the fleet's key was of a foreign type and was deleted
 }
 
-// NewMembers makes the count of a fleet. The caller runs it, and closes the client, whose
-// options must have ContextTimeoutEnabled.
+// NewMembers returns a Members. The caller calls Run and closes the client, whose options must
+// have ContextTimeoutEnabled.
 func NewMembers(client redis.UniversalClient, c MembersConfig) (*Members, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -128,26 +128,26 @@ func NewMembers(client redis.UniversalClient, c MembersConfig) (*Members, error)
 	return &Members{cfg: c, client: client, key: "hotparam:{" + c.Namespace + "}:members", member: c.Name + " " + incarnation()}, nil
 }
 
-// incarnation tells one start of a process from all others.
+// incarnation returns an identifier of this start of the process.
 func incarnation() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// Count is how many instances live, this one included; 0: not known yet. While Redis
-// is away it is the last that was known.
+// Count returns the number of live instances, this one included, or 0 while it is unknown.
+// While Redis is away it returns the last known number.
 func (m *Members) Count() int { return m.Stats().Count }
 
-// Stats tells how it fares.
+// Stats returns a snapshot.
 func (m *Members) Stats() MembersStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stats
 }
 
-// Run sends heartbeats until ctx ends, then leaves the fleet and returns nil. It must
-// not run twice at a time.
+// Run sends heartbeats until ctx ends, then removes this instance from the fleet and returns
+// nil. Only one Run may be in progress at a time.
 func (m *Members) Run(ctx context.Context) error {
 	ticker := time.NewTicker(m.cfg.Every)
 	defer ticker.Stop()
@@ -180,16 +180,16 @@ func (m *Members) beat(ctx context.Context) {
 	}
 }
 
-// cured counts the keys of a foreign type that a heartbeat has met.
+// cured counts the keys of a foreign type that c deleted.
 func (m *Members) cured(c *call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Healed += uint64(c.healed)
 }
 
-// heard takes a count. Where Redis has lost this instance it has likely lost the others
-// too, who come back within a heartbeat: until then a lower count would give each too
-// large a share.
+// heard records a count. If Redis lost this instance, it probably lost the others too, and
+// they rejoin within a heartbeat; until then a lower count would give each of them too large a
+// share.
 func (m *Members) heard(n int, isNew bool, now time.Time) {
 	rejoined := isNew && m.joined
 	if rejoined {
@@ -236,11 +236,11 @@ func (m *Members) failed(err error) {
 	m.said, m.logged, m.unsaid = now, true, 0
 }
 
-// quietTime is the shortest time between two outages that are logged, as where Redis
-// flaps each heartbeat may begin one.
+// quietTime is the shortest time between two outages that are logged. If Redis flaps, each
+// heartbeat may begin one.
 const quietTime = 15 * time.Second
 
-// leave tells the others at once that this instance is gone.
+// leave removes this instance, so that the others need not wait until it counts as dead.
 func (m *Members) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Timeout)
 	defer cancel()

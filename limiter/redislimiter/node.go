@@ -15,14 +15,14 @@ var probeLua string
 
 var probeScript = newScript(probeLua)
 
-// probeSuffix follows the hash tag in the name of the key that a probe writes: it is in
-// the slot that the probe is about, and is gone after ten seconds.
+// probeSuffix follows the hash tag in the name of the key that a probe writes. The key is in
+// the slot to probe and expires after ten seconds.
 const probeSuffix = ":probe"
 
 var _ limiter.Clustered = (*Store)(nil)
 
-// Node implements [limiter.Clustered]: of a cluster, the address of the master that has
-// op's key, and else empty.
+// Node implements [limiter.Clustered]. In a cluster it returns the address of the master that
+// holds op's key, else "".
 func (s *Store) Node(ctx context.Context, op limiter.Op) string {
 	if _, ok := s.client.(*redis.ClusterClient); !ok {
 		return ""
@@ -33,7 +33,7 @@ func (s *Store) Node(ctx context.Context, op limiter.Op) string {
 	return server(ctx, s.client, key)
 }
 
-// Probe implements [limiter.Clustered]: it writes a key of its own, in the slot of op's.
+// Probe implements [limiter.Clustered]. It writes a key of its own in the slot of op's key.
 func (s *Store) Probe(ctx context.Context, op limiter.Op) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -45,8 +45,8 @@ func (s *Store) Probe(ctx context.Context, op limiter.Op) error {
 	return nil
 }
 
-// server returns the address of the master that has the key now; empty where there is but
-// one, or it is not known.
+// server returns the address of the master that holds the key, or "" if there is only one or
+// it is unknown.
 func server(ctx context.Context, client redis.UniversalClient, key string) string {
 	if c, ok := client.(*redis.ClusterClient); ok {
 		if node, err := c.MasterForKey(ctx, key); err == nil {

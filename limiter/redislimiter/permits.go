@@ -18,20 +18,19 @@ import (
 	"github.com/hotparam/hotparam/limiter/permits"
 )
 
-// PermitsConfig says which object a [Permits] is, and as whom it is used.
+// PermitsConfig configures a [Permits].
 type PermitsConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
-	// Name is the object's: any bytes. Required.
+	// Name is the name of the object, any bytes. Required.
 	Name string
-	// Client has permits of its own where the rate is PerClient: any bytes. Default: a
-	// client of its own for each NewPermits.
+	// Client identifies the client whose permits are counted if the rate is PerClient, any
+	// bytes. By default each NewPermits is a client of its own.
 	Client string
 	// Timeout bounds each call to Redis. Default [DefaultTimeout].
 	Timeout time.Duration
-	// Retry is how long a Redis that did not answer, or does not write, is left alone
-	// before a call probes it; up to four times as long if it is still away. Meanwhile all
-	// calls fail at once. Default 250 ms.
+	// Retry is how long a server that failed is left alone before a call probes it, up to four
+	// times as long if it is still away. Until then calls fail at once. Default 250 ms.
 	Retry time.Duration
 }
 
@@ -60,32 +59,30 @@ func (c PermitsConfig) validate() error {
 	return nil
 }
 
-// Permits are [permits.RateLimiter] that all instances share, on Redis's clock. Those who
-// wait stand in a line of their process, and only the first one asks Redis, when its
-// permits are due; between processes no order is kept. It starts no goroutine and is
-// safe for concurrent use.
+// Permits is a [permits.RateLimiter] that all instances share, timed by Redis's clock. Waiters
+// queue in their process, and only the first one asks Redis, when its permits are due; there
+// is no order between processes. It starts no goroutine and is safe for concurrent use.
 //
-// A rate or an interval is exact to a microsecond. What is taken costs some 100 bytes in
-// Redis, for an interval, each time that something is acquired, up to 2,000 of them: where
-// there are more than 1,000, what is acquired within a thousandth of the interval is one,
-// and all of it is back with the last. So no call takes Redis longer for 100,000 permits
-// than for 1,000. The rate's hash has no
-// end unless it was given one; a state that got lost, by eviction or otherwise, is as
-// new, and without the hash no rate is set.
+// Rates and intervals are exact to a microsecond. Each acquisition takes some 100 bytes in
+// Redis for one interval, up to 2,000 entries: beyond 1,000, acquisitions within a thousandth
+// of the interval share an entry, which expires with the last of them. So no call takes Redis
+// longer for 100,000 permits than for 1,000. The rate's hash does not expire unless it was
+// told to. A state that was evicted or otherwise lost is that of a new object, and without the
+// hash no rate is set.
 //
-// An error of Redis means that nothing is known. What it may have given all the same is
-// given back if it answers, unless it became one with what others acquired, and is back
-// after an interval in any case.
+// After an error the outcome is unknown. Permits that Redis granted all the same are given
+// back if it answers again, unless their entry was merged with others; all of them are back
+// after an interval.
 //
-// Redis needs the rights evalsha, eval, time, hmget, hset, del, exists, zadd, zrange,
-// zrangebyscore, zrevrangebyscore, zincrby, zrem, zscore, pexpire, pttl
-// and persist, for the keys hotparam:{namespace/…}:permits and what begins with
+// The client needs the rights evalsha, eval, time, hmget, hset, del, exists, zadd, zrange,
+// zrangebyscore, zrevrangebyscore, zincrby, zrem, zscore, pexpire, pttl and persist, for the key
+// hotparam:{namespace/…}:permits and the keys that begin with
 // hotparam:{namespace/…}:permits:taken.
 type Permits struct {
 	cfg    PermitsConfig
 	client redis.UniversalClient
-	keys   []string // the rate; what was taken by all, and by this client
-	id     string   // of this object, for what it takes
+	keys   []string // the rate; the takes of all clients; those of this one
+	id     string   // identifies the takes of this object
 	taken  atomic.Uint64
 	gate   *gate
 
@@ -98,8 +95,8 @@ var _ permits.RateLimiter = (*Permits)(nil)
 // maxPermitRate keeps the sums of the scripts, which are float64, exact.
 const maxPermitRate = 1 << 50
 
-// NewPermits gives a view of one object, which is made by SetRate or TrySetRate. The
-// caller closes the client, whose options must have ContextTimeoutEnabled.
+// NewPermits returns a view of one object, which SetRate or TrySetRate creates. The caller
+// closes the client, whose options must have ContextTimeoutEnabled.
 func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -129,9 +126,9 @@ func (p *Permits) SetRate(ctx context.Context, r permits.Rate) error {
 	return err
 }
 
-// UpdateRate implements [permits.RateLimiter]. With a longer interval what other clients
-// took is remembered as long as it was meant to when they took it, where the rate is
-// PerClient.
+// UpdateRate implements [permits.RateLimiter]. If the rate is PerClient and the interval
+// grows, takes of other clients are still remembered only for the interval in force when they
+// were made.
 func (p *Permits) UpdateRate(ctx context.Context, r permits.Rate) error {
 	done, err := p.set(ctx, "update", r)
 	if err == nil && !done {
@@ -159,7 +156,7 @@ func (p *Permits) set(ctx context.Context, how string, r permits.Rate) (bool, er
 	return done == 1, nil
 }
 
-// ceil is d in units, rounded up.
+// ceil returns d in units, rounded up.
 func ceil(d, unit time.Duration) int64 {
 	n := int64(d / unit)
 	if d%unit > 0 {
@@ -177,7 +174,7 @@ func (p *Permits) Config(ctx context.Context) (permits.Rate, error) {
 	return permitRateOf(fields)
 }
 
-// permitRateOf reads what Redis has as a rate.
+// permitRateOf parses the rate's hash.
 func permitRateOf(fields []string) (permits.Rate, error) {
 	if len(fields) != 4 {
 		return permits.Rate{}, permits.ErrRateNotSet
@@ -194,7 +191,7 @@ func permitRateOf(fields []string) (permits.Rate, error) {
 		KeepAlive: time.Duration(keep) * time.Millisecond,
 	}
 	if err := r.Validate(); err != nil {
-		return permits.Rate{}, fmt.Errorf("redislimiter: the rate in Redis is none: %w", err)
+		return permits.Rate{}, fmt.Errorf("redislimiter: the rate in Redis is invalid: %w", err)
 	}
 	return r, nil
 }
@@ -227,8 +224,8 @@ func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Expire implements [permits.RateLimiter]. What was taken goes with the rate if all share
-// it, and else an interval and a minute after it was taken.
+// Expire implements [permits.RateLimiter]. Takes expire with the rate if all clients share it,
+// else an interval and a minute after they were made.
 func (p *Permits) Expire(ctx context.Context, after time.Duration) (bool, error) {
 	done, err := p.call(ctx, permitsExpire, ceil(max(after, 0), time.Millisecond)).Int64()
 	return done == 1, p.wrong("expire", err)
@@ -240,8 +237,8 @@ func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
 	return done == 1, p.wrong("clear the expiry", err)
 }
 
-// Delete implements [permits.RateLimiter]. What other clients took is void from then on,
-// and goes by itself.
+// Delete implements [permits.RateLimiter]. Takes of other clients are void from then on and
+// expire by themselves.
 func (p *Permits) Delete(ctx context.Context) (bool, error) {
 	done, err := p.call(ctx, permitsDelete).Int64()
 	if err == nil {

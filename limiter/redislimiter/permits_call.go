@@ -41,7 +41,7 @@ func permitsScript(body string) *script {
 	return newScript(permitsHeadLua, body).of("HMGET rate", "ZSCORE 0", "ZSCORE 0")
 }
 
-// call runs a script, unless Redis is away.
+// call runs a script, or fails at once while Redis is away.
 func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.Cmd {
 	start := time.Now()
 	refused := redis.NewCmd(ctx)
@@ -66,7 +66,7 @@ func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.
 	return cmd
 }
 
-// What permitsTake answers.
+// The replies of permitsTake.
 const (
 	permitsTaken   = 1
 	permitsDenied  = 0
@@ -74,8 +74,9 @@ const (
 	permitsTooMany = -2
 )
 
-// take takes n permits if there are as many and nobody stands before, and tells else in
-// how long it would. On an error it has taken nothing, as far as Redis can be told.
+// take takes n permits if they are available and nobody is before the caller; otherwise it
+// returns how long that will take. After an error nothing is taken, as far as Redis can be
+// reached.
 func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
 	id := p.id + strconv.FormatUint(p.taken.Add(1), 36)
 	args := make([]any, 0, 3+len(before))
@@ -106,7 +107,7 @@ func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64)
 	return reply[0] == permitsTaken, time.Duration(reply[1]) * time.Microsecond, nil
 }
 
-// undo gives back what a call may have taken whose answer is not known.
+// undo gives back what a call without a known outcome may have taken.
 func (p *Permits) undo(ctx context.Context, n int64, id string, err error) {
 	if isAnswer(err) {
 		return

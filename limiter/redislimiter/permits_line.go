@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/limiter/permits"
 )
 
-// permitsWaiter stands in line for permits. Only the first one asks Redis.
+// permitsWaiter is a waiter. Only the first one asks Redis.
 type permitsWaiter struct {
 	n     int64
 	wake  chan struct{} // of capacity 1: look again
@@ -17,10 +17,10 @@ type permitsWaiter struct {
 }
 
 const (
-	// permitsRecheck is how often the first in line asks at least: others may release
-	// permits, or change the rate.
+	// permitsRecheck is the longest time between two asks of the first waiter: others may
+	// release permits or change the rate.
 	permitsRecheck = time.Second
-	// maxPermitsAhead is how many of those before one are told to Redis, to plan for.
+	// maxPermitsAhead bounds how many earlier waiters a script is told of.
 	maxPermitsAhead = 1000
 )
 
@@ -56,7 +56,7 @@ func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Du
 		case <-w.wake:
 		case <-again.C:
 		}
-		// The permits are taken though they may be a little late, since they were promised.
+		// Permits that were promised are taken even if they are a little late.
 		left := timeout - time.Since(start)
 		if p.first(w) {
 			took, wait, err = p.take(ctx, n, true, nil)
@@ -72,7 +72,7 @@ func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Du
 	}
 }
 
-// wanted is how many permits those in line want, the first first.
+// wanted returns how many permits each waiter wants, in their order.
 func (p *Permits) wanted() []int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,8 +35,8 @@ var (
 	runLua string
 )
 
-// Each algorithm has a script of its own, so that a call runs no more than it needs;
-// mixedScript has them all, for batches of several.
+// Each algorithm has its own script, so that a call runs no more than it needs. mixedScript
+// has all of them, for batches.
 var (
 	bucketScript = newScript(timeLua, plainLua, headLua, bucketLua, runLua)
 	warmupScript = newScript(timeLua, headLua, warmupLua, runLua)
@@ -44,15 +44,15 @@ var (
 	mixedScript  = newScript(timeLua, plainLua, headLua, bucketLua, warmupLua, framesLua, windowLua, runLua)
 )
 
-// plan is what a script is told of a quota.
+// plan is a quota as the scripts read it.
 type plan struct {
 	quota  *hotparam.Quota
-	script *script // nil: without a limit
-	letter byte    // of the algorithm: each has states of its own, see key.go
+	script *script // nil without a limit
+	letter byte    // of the algorithm, whose states are separate; see key.go
 	limit  int64
-	// numbers are packed: penalty, limit, whether denials count, the algorithm's own.
+	// numbers are the packed penalty, limit, whether denials count, and the algorithm's own.
 	numbers []byte
-	// longest is the longest delay of a Reserve that the numbers bear, in µs.
+	// longest is the longest delay of a Reserve, in µs, that the numbers can represent.
 	longest int64
 }
 
@@ -72,16 +72,16 @@ func appendNumbers(b []byte, numbers ...float64) []byte {
 }
 
 const (
-	// maxWhole is the largest whole number up to which Lua's floats hold all.
+	// maxWhole is the bound up to which Lua's floats hold every whole number.
 	maxWhole = 1 << 53
-	// maxFill bounds what an empty bucket is short of, in units, so that as much may be
-	// owed besides.
+	// maxFill bounds what an empty bucket lacks, in units, so that as much may be owed
+	// besides.
 	maxFill = 1 << 52
-	// fineEnough is how many units a permit costs at least where the rate cannot be
-	// told exactly.
+	// fineEnough is the least number of units per permit if the rate cannot be expressed
+	// exactly.
 	fineEnough = 1 << 19
-	// minDebt is how much time's permits a charge may leave owed, and a burst if that
-	// is more; µs.
+	// minDebt is how many µs' worth of permits a charge may leave owed, or a burst if that is
+	// more.
 	minDebt = 60_000_000
 )
 
@@ -123,7 +123,7 @@ func newPlan(q *hotparam.Quota) (*plan, error) {
 	return p, nil
 }
 
-// micros is a time in whole microseconds, rounded up.
+// micros returns d in whole microseconds, rounded up.
 func micros(d time.Duration) int64 {
 	us := int64(d / time.Microsecond)
 	if d%time.Microsecond > 0 {
@@ -147,10 +147,9 @@ func (p *plan) bucket(letter byte) error {
 	return nil
 }
 
-// units is the rate in whole numbers: a microsecond earns so many units, and a permit
-// costs so many. That is the exact fraction, reduced; where a bucket of these would be
-// beyond what the scripts can count, a permit costs less than two in a million too
-// much, never too little.
+// units returns the rate in whole numbers: the units earned per microsecond and the units per
+// permit. It is the exact reduced fraction, unless the burst would exceed what the scripts can
+// count; then a permit costs less than two in a million too much, never too little.
 func units(r hotparam.Rate, burst int64) (earn, cost int64, err error) {
 	n := new(big.Int).Mul(big.NewInt(r.N), big.NewInt(1000)) // permits in Per ns = n / 1000 in Per µs
 	per := big.NewInt(int64(r.Per))
@@ -177,8 +176,8 @@ func (p *plan) warmUp() {
 	p.setOwn(warmupScript, 'W', float64(q.Rate.Per)/1000, float64(q.Rate.N), float64(q.WarmUp)/1000, q.ColdFactor)
 }
 
-// slots is what lua/frames.lua calls the slots of a fixed window: 0, or a number below
-// that for its calendar and zone.
+// slots returns what lua/frames.lua calls the slots of a fixed window: 0, or a negative number
+// that identifies its calendar and zone.
 func (p *plan) slots() int64 {
 	if p.quota.Calendar == "" {
 		return 0
@@ -188,7 +187,7 @@ func (p *plan) slots() int64 {
 	return -1 - int64(h.Sum32())
 }
 
-// window is that of windows so long, whose slots are so long, or as slots has them.
+// window sets the plan of windows of the given span and slot length; see slots.
 func (p *plan) window(letter byte, span, length int64) {
 	p.setOwn(windowScript, letter, float64(span), float64(length))
 }
@@ -200,8 +199,8 @@ func flag(on bool) float64 {
 	return 0
 }
 
-// plans are those of the quotas that are in use. They are few; if not, as they are made
-// for each call, to make a plan again costs little.
+// plans caches the plans of the quotas in use, by pointer. They are few; if callers make a
+// quota for each call, making its plan again costs little.
 type plans struct {
 	mu sync.RWMutex
 	of map[*hotparam.Quota]*plan

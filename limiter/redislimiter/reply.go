@@ -11,24 +11,24 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// What a script says became of an ask, see lua/run.lua.
+// Outcomes of an ask, as in lua/run.lua.
 const (
 	codeDenied  = 0
 	codeAllowed = 1
 	codeLocked  = 2
-	codeAgain   = 3 // the time, which it tells as a mark, is not within the periods of the calendar that it was told
-	codeFailed  = 4 // an error, which is told beside the numbers
+	codeAgain   = 3 // the time, which takes the place of the mark, is outside the periods of the calendar that were sent
+	codeFailed  = 4 // an error, whose text stands beside the numbers
 )
 
-// answer is what a script said: the packed numbers, the errors of those keys that have
-// codeFailed, in order, and how many keys were of a foreign type and are as new.
+// answer is the reply of a script: the packed numbers, the errors of the keys with codeFailed,
+// in order, and how many keys of a foreign type were deleted.
 type answer struct {
 	packed any
 	errors []any
 	healed int64
 }
 
-// readAnswer reads what lua/run.lua returns. A list is the rare form.
+// readAnswer parses what lua/run.lua returns. A list is the rare form.
 func readAnswer(value any) answer {
 	list, ok := value.([]any)
 	if !ok || len(list) != 2 {
@@ -52,8 +52,8 @@ func (a *answer) failure() error {
 	return scriptError(text)
 }
 
-// reply is what a script answers: its time in µs, then numbers of each op, all as
-// floats of eight bytes.
+// reply is the packed numbers of a reply: the script's time in µs, then the numbers of each
+// op, all as floats of eight bytes.
 type reply string
 
 const (
@@ -61,7 +61,7 @@ const (
 	perOp      = 7 // numbers
 )
 
-// readReply reads the numbers for so many ops, and their time.
+// readReply parses the numbers for the given number of ops, and their time.
 func readReply(packed any, ops int) (r reply, now int64, err error) {
 	text, ok := packed.(string)
 	if !ok || len(text) != numberSize*(1+perOp*ops) {
@@ -74,8 +74,8 @@ func readReply(packed any, ops int) (r reply, now int64, err error) {
 	return r, now, nil
 }
 
-// number is the i-th number, if it is whole and Lua's floats hold it exactly; as µs it
-// is a time.Duration, too.
+// number returns the i-th number, if it is whole and Lua's floats hold it exactly. As µs it
+// also fits a time.Duration.
 func (r reply) number(i int) (int64, bool) {
 	var raw [numberSize]byte
 	copy(raw[:], r[numberSize*i:])
@@ -86,13 +86,13 @@ func (r reply) number(i int) (int64, bool) {
 	return int64(f), true
 }
 
-// errFailed stands for the error of a key, which is told beside the numbers.
+// errFailed stands for the error of a key, whose text stands beside the numbers.
 var errFailed = errors.New("the script failed")
 
 var reasons = [...]hotparam.Reason{codeDenied: hotparam.ReasonLimited, codeAllowed: hotparam.ReasonWithin, codeLocked: hotparam.ReasonLocked}
 
-// result is what came at now, in µs, of the i-th op, or again: then it has to be told the periods of its
-// calendar about that time.
+// result returns the result of the i-th op at now, in µs. If again is set, the op has to be
+// sent again with the periods of its calendar at about.
 func (r reply) result(i int, now, limit int64) (result limiter.Result, about int64, again bool, err error) {
 	var n [perOp]int64
 	for k := range n {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// script is a script, and the name by which Redis knows it; both are strings.
+// script is the source of a script and the hash by which Redis knows it; both are strings.
 type script struct {
 	source, hash any
 	reads        []any // see of
@@ -21,12 +21,12 @@ func newScript(parts ...string) *script {
 	return &script{source: source, hash: redis.NewScript(source).Hash()}
 }
 
-// constant is a line of a script that names a number.
+// constant matches a line of a script that names a number.
 var constant = regexp.MustCompile(`(?m)^ *local ([A-Z_]+) = ([\d.]+)( --.*)?\n`)
 
-// inlined puts the numbers in where the script names them. To Lua a named number is a
-// variable, which each function that uses it has to catch when it is made: at each call.
-// A name stands for one number in all parts of a script, and for nothing else.
+// inlined replaces the names of numbers by the numbers. To Lua a named number is a variable,
+// which each function that uses it captures when it is created, which is at each call. A name
+// stands for one number in all parts of a script, and for nothing else.
 func inlined(source string) string {
 	values := make(map[string]string)
 	for _, m := range constant.FindAllStringSubmatch(source, -1) {
@@ -44,23 +44,23 @@ type call struct {
 	script *script
 	keys   []string
 	args   []any
-	cmd    once  // what came of it
-	healed int64 // keys of a foreign type that it met
+	cmd    once  // the outcome
+	healed int64 // keys of a foreign type that were deleted
 }
 
-// once is a command that no client repeats. One that was lost on the way back was
-// perhaps done, and would be done twice: whoever asks is better off with an error.
+// once is a command that no client repeats. A command whose reply was lost may have been
+// executed, and would be executed twice; an error serves the caller better.
 type once struct{ *redis.Cmd }
 
-// NoRetry tells the client so.
+// NoRetry prevents go-redis from repeating the command.
 func (once) NoRetry() bool { return true }
 
-// Clone is as the client wants it of each kind of command.
+// Clone implements the interface that go-redis requires of a command.
 func (c once) Clone() redis.Cmder { return once{c.Cmd.Clone().(*redis.Cmd)} }
 
-// run runs all calls, in one round trip to each server, and returns the first error;
-// each call's is in its cmd. A server that does not know a script, as it is new, was
-// flushed, or took another's place, gets it in a second one, if there is time for it.
+// run runs all calls in one round trip to each server and returns the first error; each call's
+// error is in its cmd. A server that does not know a script, because it is new, was flushed or
+// has been failed over to, is sent it in a second round trip, if there is time.
 func run(ctx context.Context, client redis.UniversalClient, calls ...*call) error {
 	for _, c := range calls {
 		c.prepare(ctx, "evalsha", c.script.hash)
@@ -92,9 +92,9 @@ func (c *call) prepare(ctx context.Context, command string, name any) {
 	c.cmd = once{redis.NewCmd(ctx, append(args, c.args...)...)}
 }
 
-// send sends what was prepared; each command has its own error. A cluster gets a pipeline
-// for each of its masters: in one for all, go-redis tries again what a dead master did not
-// take, and when the deadline ends that, the answers of the others are lost as well.
+// send sends the prepared commands; each has its own error. A cluster gets a pipeline per
+// master: in a common one go-redis retries what a dead master did not take, and when the
+// deadline ends that, the replies of the others are lost as well.
 func send(ctx context.Context, client redis.UniversalClient, calls []*call) {
 	if _, ok := client.(*redis.ClusterClient); !ok || len(calls) < 2 {
 		sendTogether(ctx, client, calls)

@@ -17,24 +17,23 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// SemaphoreConfig says where a [Semaphore] is, and how it talks to Redis.
+// SemaphoreConfig configures a [Semaphore].
 type SemaphoreConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
-	// Name is this process's, at most 128 bytes without spaces, to be seen in Redis
-	// with the permits that it holds. Default "-".
+	// Name is stored in Redis with the permits of this process, for whoever looks. At most 128
+	// bytes without spaces. Default "-".
 	Name string
-	// Lease is for how long permits are held without being renewed: after so long the
-	// permits of a process that crashed are free. Default 10 s; 300 ms to 10 min.
+	// Lease is how long permits stay taken without being renewed: the permits of a crashed
+	// process are free after it. Default 10 s; 300 ms to 10 min.
 	Lease time.Duration
-	// Timeout bounds each call to Redis that somebody waits for. Default [DefaultTimeout].
+	// Timeout bounds each call to Redis on the request path. Default [DefaultTimeout].
 	Timeout time.Duration
-	// Retry is how long a server of Redis that did not answer, or does not write, is left
-	// alone before it is probed; up to four times as long if it is still away. Meanwhile
-	// all calls to it fail at once. Default 250 ms.
+	// Retry is how long a server that failed is left alone before it is probed, up to four
+	// times as long if it is still away. Until then calls to it fail at once. Default 250 ms.
 	Retry time.Duration
-	// Logger gets one line when an outage of a server begins and one when it ends, at
-	// most one such pair a minute, and one for leases that were lost. Default: discard.
+	// Logger gets one line when an outage of a server begins and one when it ends, at most one
+	// such pair a minute, and one line for lost leases. Default: discard.
 	Logger *slog.Logger
 }
 
@@ -57,7 +56,7 @@ func (c SemaphoreConfig) withDefaults() SemaphoreConfig {
 	return c
 }
 
-// maxLease is known to lua/semaphore_acquire.lua.
+// maxLease is repeated in lua/semaphore_acquire.lua.
 const maxLease = 10 * time.Minute
 
 func (c SemaphoreConfig) validate() error {
@@ -83,22 +82,22 @@ func hasSpace(s string) bool {
 	return false
 }
 
-// Semaphore bounds how many are at work at a time over all instances, for each key. It
-// is a [semaphore.Acquirer] whose permits are kept in Redis as leases, which Run renews:
-// those of a process that crashed, or was cut off, are free after SemaphoreConfig.Lease.
-// It is safe for concurrent use.
+// Semaphore bounds how many requests of a key are in flight over all instances. It is a
+// [semaphore.Acquirer] whose permits are leases in Redis, renewed by Run: if a process crashes
+// or is cut off, its permits are free after SemaphoreConfig.Lease. It is safe for concurrent
+// use.
 //
-// An Acquire costs one round trip and so does a Release. Who has to wait stands in a
-// line of its process, by class, then by arrival, as long as SemaphoreAsk.Queue says;
-// only the first one asks Redis. A permit that is given back is told to the process
-// that has waited longest, over a channel; should that be lost, the first in line asks
-// by itself, within half a second. So lines of several processes are served in turn.
+// Acquire and Release cost one round trip each. Waiters queue in their process, by class and
+// then by arrival, up to the ask's Queue; only the first one asks Redis. When a permit is
+// released, a message over a channel wakes the process that has waited longest, so processes
+// are served in turn. If the message is lost, the first waiter asks by itself within half a
+// second.
 //
-// Leases of its Acquire are of type [*Lease], which tells also when it was lost.
+// The leases of its Acquire are of type [*Lease], whose Lost channel reports a lost lease.
 //
-// Redis needs the rights evalsha, eval, time, zadd, zrem, zcard, zscore, zrange,
-// zrangebyscore, zremrangebyscore, zincrby, pexpire, pttl, publish, subscribe and ping,
-// for the keys hotparam:{namespace/…}:semaphore and …:semaphore:waiting and the channel
+// The client needs the rights evalsha, eval, time, zadd, zrem, zcard, zscore, zrange,
+// zrangebyscore, zremrangebyscore, zincrby, pexpire, pttl, publish, subscribe and ping, for the
+// keys hotparam:{namespace/…}:semaphore and …:semaphore:waiting and the channel
 // hotparam:{namespace}:released.
 type Semaphore struct {
 	cfg     SemaphoreConfig
@@ -107,42 +106,41 @@ type Semaphore struct {
 	channel string
 	gate    *gate
 
-	hearing atomic.Bool  // hints are listened to
-	hold    atomic.Int64 // about how long leases are held, in nanoseconds
+	hearing atomic.Bool  // whether hints are received
+	hold    atomic.Int64 // moving average of how long leases are held, in nanoseconds
 	seq     atomic.Uint64
 
 	mu    sync.Mutex
-	lines map[string]*line // by the key in Redis; those in which somebody waits
+	lines map[string]*line // by the key in Redis; only those with waiters
 	held  map[*Lease]struct{}
-	// owed are leases which Redis may still have, though nobody does: a Release or an
-	// Acquire was not answered. Run gives them back. Bounded by maxOwed: they end by
-	// themselves.
+	// owed are leases that Redis may still have although nobody holds them, because a Release
+	// or an Acquire was not answered. Run gives them back. Bounded by maxOwed, since leases
+	// end by themselves.
 	owed  map[*Lease]struct{}
 	stats SemaphoreStats
 }
 
 const maxOwed = 100_000
 
-// SemaphoreStats tells what this process holds, and counts what became of what it asked
-// for.
+// SemaphoreStats is a snapshot of what this process holds, and of its counters.
 type SemaphoreStats struct {
 	Held    int // leases
-	Waiting int // in the lines of this process
-	Owed    int // leases that are to be given back as soon as Redis answers
+	Waiting int // waiters of this process
+	Owed    int // leases to give back as soon as Redis answers
 
 	Granted  uint64
 	Denied   uint64
 	Lost     uint64 // leases that could not be renewed in time, or that Redis had lost
-	Expired  uint64 // leases of crashed holders, of any process, that were found over and dropped
+	Expired  uint64 // expired leases of crashed holders, of any process, that were dropped
 	Failures uint64 // calls to Redis that failed
-	Refused  uint64 // calls that were not made since Redis did not answer shortly before
-	Healed   uint64 // keys that were of a foreign type, and are as new since
+	Refused  uint64 // calls that were not made because Redis was away
+	Healed   uint64 // keys of a foreign type that were deleted
 }
 
 var _ semaphore.Acquirer = (*Semaphore)(nil)
 
-// NewSemaphore makes a semaphore. The caller runs it, and closes the client, whose
-// options must have ContextTimeoutEnabled.
+// NewSemaphore returns a Semaphore. The caller calls Run and closes the client, whose options
+// must have ContextTimeoutEnabled.
 func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -165,7 +163,7 @@ func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, 
 	return s, nil
 }
 
-// Stats tells how it fares.
+// Stats returns a snapshot.
 func (s *Semaphore) Stats() SemaphoreStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,9 +175,9 @@ func (s *Semaphore) Stats() SemaphoreStats {
 	return stats
 }
 
-// Acquire is [semaphore.Acquirer].Acquire. Within its wait it ends with an error when
-// Redis does not answer: then nothing is known. [ErrAway] tells that Redis was not even
-// asked. RetryAfter is estimated from how long this process's leases are held.
+// Acquire implements [semaphore.Acquirer]. It returns an error if Redis does not answer; the
+// outcome is then unknown. It returns [ErrAway] if Redis was not asked. RetryAfter is
+// estimated from how long this process's leases are held.
 func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
 	switch {
 	case key == "":
@@ -236,8 +234,8 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*Lea
 	return s.wait(ctx, w, pause)
 }
 
-// busy is a denial. How long until there is a permit depends on how long those before
-// this one work, of whom there are as many at a time as there are permits.
+// busy returns a denial. Its RetryAfter assumes that as many waiters are at work at a time as
+// there are permits.
 func (s *Semaphore) busy(w *waiter, permits, free int64) hotparam.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,10 +252,10 @@ func (s *Semaphore) busy(w *waiter, permits, free int64) hotparam.Decision {
 	return d
 }
 
-// ErrAway tells that Redis was not asked, since it did not answer shortly before.
-var ErrAway = errors.New("redislimiter: Redis did not answer shortly before, and is not asked again yet")
+// ErrAway is returned if Redis was not asked because it did not answer shortly before.
+var ErrAway = errors.New("redislimiter: Redis is away, and is not asked until a probe succeeds")
 
-// newLease is a lease that nobody holds yet.
+// newLease returns a lease that is not held yet.
 func (s *Semaphore) newLease(key string, n int64, start time.Time) *Lease {
 	return &Lease{
 		semaphore: s,

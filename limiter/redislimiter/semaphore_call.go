@@ -22,12 +22,12 @@ var (
 	semaphoreRenew   = newScript(semaphoreRenewLua).of("ZCARD")
 )
 
-// semaphoreAnswer is what an ask came to.
+// semaphoreAnswer is the outcome of an ask.
 type semaphoreAnswer struct {
-	lease   *Lease // nil: denied
-	held    int64  // permits, by all processes
+	lease   *Lease // nil if denied
+	held    int64  // permits of all processes
 	permits int64
-	ends    time.Duration // when the next lease is over unless it is renewed; below 0: there is none
+	ends    time.Duration // time until the next lease ends unless it is renewed; below 0 if there is none
 }
 
 func (a semaphoreAnswer) free() int64 { return max(a.permits-a.held, 0) }
@@ -36,8 +36,8 @@ func (a semaphoreAnswer) within() hotparam.Decision {
 	return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: a.permits, Remaining: a.free()}
 }
 
-// ask asks Redis once. Whatever the error, nothing is held: what Redis may have given
-// all the same is given back.
+// ask asks Redis once. After an error nothing is held: what Redis may have granted all the
+// same is given back.
 func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphoreAnswer, error) {
 	now := time.Now()
 	if !s.gate.lets(ctx, w.key) {
@@ -86,8 +86,8 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 	return got, nil
 }
 
-// release gives one lease back and lets those look who come next. It does not fail:
-// what Redis does not take now is owed.
+// release gives a lease back and wakes the next waiter. It does not fail: what Redis does not
+// take now is owed.
 func (s *Semaphore) release(l *Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
@@ -106,14 +106,14 @@ func (s *Semaphore) release(l *Lease) {
 	s.turns(ctx, l.key, turn)
 }
 
-// Whose turn it is after a release.
+// Whose turn it is after a release, as lua/semaphore_release.lua returns it.
 const (
 	turnOurs   = 1
 	turnNobody = 2 // nobody's, as far as Redis knows
 )
 
-// turns heeds whose turn it is. When it is this process's, and nobody waits here any
-// more, it is the next one's.
+// turns acts on whose turn it is. If it is this process's and nobody waits here any more, the
+// turn is passed on.
 func (s *Semaphore) turns(ctx context.Context, key string, turn int64) {
 	for turn != 0 && !s.look(key) && turn == turnOurs {
 		var err error
@@ -151,15 +151,15 @@ func (s *Semaphore) count(add func(*SemaphoreStats)) {
 	add(&s.stats)
 }
 
-// cured counts the keys of a foreign type that a call has met.
+// cured counts the keys of a foreign type that c deleted.
 func (s *Semaphore) cured(c *call) {
 	if c.healed > 0 {
 		s.count(func(stats *SemaphoreStats) { stats.Healed += uint64(c.healed) })
 	}
 }
 
-// note records what a call came to that began at began; hasty: its caller gave up too soon
-// to tell anything.
+// note records the outcome of a call that began at began. A hasty call's caller gave up too
+// soon to say anything about the server.
 func (s *Semaphore) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err != nil && !hasty {
 		s.count(func(stats *SemaphoreStats) { stats.Failures++ })

@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// hintPing is how often a subscription is asked whether it lives; one that says
-	// nothing for three times as long is made anew.
+	// hintPing is the interval of pings on a subscription. A subscription that is silent for
+	// three times as long is replaced.
 	hintPing = time.Second
 	// hintRetry is the pause before the next subscription.
 	hintRetry = 200 * time.Millisecond
 )
 
-// listen hears of permits that came free elsewhere, over one subscription after the
-// other, until ctx ends. What it misses the first in line finds by itself. It is a
-// channel of PUBLISH, not of SPUBLISH, which Redis before 7 has not: there is a message
-// only where somebody waits.
+// listen receives hints, that permits came free elsewhere, until ctx ends. It replaces a
+// failed subscription; the first waiter finds by itself what is missed. The channel uses
+// PUBLISH because Redis has no SPUBLISH before 7; a message is sent only if somebody waits.
 func (s *Semaphore) listen(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -35,7 +34,7 @@ func (s *Semaphore) listen(ctx context.Context) {
 	}
 }
 
-// hear heeds the hints of one subscription until that fails.
+// hear handles the hints of one subscription until it fails.
 func (s *Semaphore) hear(ctx context.Context) {
 	ctx, over := context.WithCancel(ctx)
 	sub := s.client.Subscribe(ctx, s.channel) // an error comes back from Receive
@@ -65,15 +64,15 @@ func (s *Semaphore) hear(ctx context.Context) {
 	}
 }
 
-// hint heeds that it is the turn of a line of this process.
+// hint handles a hint that it is the turn of a line of this process.
 func (s *Semaphore) hint(ctx context.Context, key string) {
 	call, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	s.turns(call, key, turnOurs)
 }
 
-// keepSubscription closes a subscription when ctx ends, which is what makes Receive
-// return, or when it is dead without telling.
+// keepSubscription closes a subscription when ctx ends, so that Receive returns, or when the
+// subscription is silently dead.
 func keepSubscription(ctx context.Context, sub *redis.PubSub, heard <-chan struct{}) {
 	defer sub.Close()
 	ticker := time.NewTicker(hintPing)

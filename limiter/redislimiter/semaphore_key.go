@@ -1,6 +1,6 @@
 package redislimiter
 
-// waitingSuffix is added to a semaphore's key for who waits.
+// waitingSuffix follows a semaphore's key in the name of the set of its waiters.
 const waitingSuffix = ":waiting"
 
 func semaphoreKey(namespace, key string) string {

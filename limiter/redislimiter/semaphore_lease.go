@@ -16,24 +16,24 @@ type Lease struct {
 	since     time.Time
 	lost      chan struct{}
 
-	until time.Time // Redis keeps it so long at least, by all that is known; guarded by the semaphore's lock
+	until time.Time // Redis keeps it until then at least; guarded by the semaphore's lock
 }
 
-// Release gives the permits back, in one round trip; a Redis that does not answer gets
-// them later. Only the first call does anything. It may come from any goroutine.
+// Release gives the permits back in one round trip, or later if Redis does not answer. Only
+// the first call has an effect. It may be called from any goroutine.
 func (l *Lease) Release() {
 	if l.semaphore.drop(l) {
 		l.semaphore.release(l)
 	}
 }
 
-// Lost is closed when the permits may be somebody else's: they could not be renewed in
-// time, Redis has lost them, or Run has ended. Who holds them for the sake of somebody
-// else, as a lock, should stop then; who only shares a load may go on. It is told a
-// little before Redis forgets them, unless this process stood still.
+// Lost is closed when the permits may have been granted to somebody else: they could not be
+// renewed in time, Redis has lost them, or Run has ended. A holder that uses them as a lock
+// should stop then; one that only shares load may go on. It is closed a little before Redis
+// drops the lease, unless this process was suspended.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// keep notes that the lease is held.
+// keep records that the lease is held.
 func (s *Semaphore) keep(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,8 @@ func (s *Semaphore) keep(l *Lease) {
 	s.stats.Granted++
 }
 
-// drop notes that the lease is held no longer; false: it was not, being lost or released.
+// drop records that the lease is no longer held, and reports whether it was: it may have been
+// lost or released before.
 func (s *Semaphore) drop(l *Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,12 +50,12 @@ func (s *Semaphore) drop(l *Lease) bool {
 		return false
 	}
 	delete(s.held, l)
-	// A moving average; what two write at once does not matter.
+	// A moving average; a concurrent write that is lost does not matter.
 	s.hold.Store(s.hold.Load() - s.hold.Load()/8 + int64(min(time.Since(l.since), time.Hour))/8)
 	return true
 }
 
-// owe notes that Redis may have a lease which nobody holds.
+// owe records that Redis may have a lease that nobody holds.
 func (s *Semaphore) owe(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,21 +3,21 @@ package redislimiter
 import (
 	"container/heap"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
-// line is who waits in this process for permits of one key: a heap of [*waiter], the
-// next one first. The semaphore's lock guards it.
+// line is the waiters of this process for permits of one key, as a heap with the next one
+// first. The semaphore's lock guards it.
 type line struct {
 	waiters []*waiter
-	permits int64 // how many there are, as the last ask had it
+	permits int64 // of the key, as of the last ask
 }
 
-// waiter is one that asks. One that does not wait has no wake.
+// waiter is a caller of Acquire. One that does not wait has no wake.
 type waiter struct {
 	key   string // in Redis
 	n     int64
@@ -56,23 +56,23 @@ func (l *line) Pop() any {
 	return w
 }
 
-// look makes the first one ask again.
+// look wakes the first waiter.
 func (l *line) look() {
 	select {
 	case l.waiters[0].wake <- struct{}{}:
-	default: // it will
+	default: // it is awake
 	}
 }
 
 type entry int
 
 const (
-	entryFirst  entry = iota // nobody comes before it: it asks at once, and stands in no line yet
-	entryWaits               // it stands in the line
+	entryFirst  entry = iota // nobody is before it: it asks at once, and is not in the line yet
+	entryWaits               // it is in the line
 	entryDenied              // it would have to wait, and will not or cannot
 )
 
-// enter notes how many permits there are, and tells what one who has just come does.
+// enter records the number of permits, and returns what a new waiter does.
 func (s *Semaphore) enter(w *waiter, permits int64) entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *Semaphore) enter(w *waiter, permits int64) entry {
 	return entryWaits
 }
 
-// join puts one in the line that was denied; false: it does not wait, or the line is
-// full.
+// join puts a waiter that was denied in the line, and reports whether it did: not if it does
+// not wait or the line is full.
 func (s *Semaphore) join(w *waiter, permits int64) bool {
 	if w.wake == nil {
 		return false
@@ -114,8 +114,8 @@ func (s *Semaphore) join(w *waiter, permits int64) bool {
 	return true
 }
 
-// leave takes one out of the line. Who comes after it looks at once: it may have left
-// with a permit and another be free.
+// leave removes a waiter and wakes the one after it: the waiter may have left with a permit
+// while another one is free.
 func (s *Semaphore) leave(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,14 +129,14 @@ func (s *Semaphore) leave(w *waiter) {
 	}
 }
 
-// turn tells whether it is the first, and how many permits there are.
+// turn reports whether w is the first, and returns the number of permits.
 func (s *Semaphore) turn(w *waiter) (first bool, permits int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return w.place == 0, s.lines[w.key].permits
 }
 
-// look makes the first in the line of a key ask again; false: nobody waits.
+// look wakes the first waiter for a key, and reports whether there is one.
 func (s *Semaphore) look(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,9 +148,8 @@ func (s *Semaphore) look(key string) bool {
 	return true
 }
 
-// wait stands in the line until it is served, or w.until, or the context ends. Only
-// the first one asks: when it comes to be it, when a permit may be free, and after
-// a pause in any case.
+// wait waits in the line until w is served, w.until, or the end of the context. Only the first
+// waiter asks: when it becomes the first, when a hint arrives, and after a pause.
 func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*Lease, hotparam.Decision, error) {
 	defer s.leave(w)
 	late := time.NewTimer(time.Until(w.until))
@@ -170,7 +169,7 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 			return nil, s.busy(w, permits, 0), nil
 		}
 		if !first {
-			continue // who comes to be the first is told
+			continue // it is woken when it becomes the first
 		}
 		got, err := s.ask(ctx, w, permits)
 		switch {
@@ -186,26 +185,27 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 }
 
 const (
-	// While hints come, the first in line asks without one only in case that it was
-	// lost.
+	// pauseHearing is the longest pause of the first waiter while hints arrive: it asks
+	// without one only because a hint can be lost.
 	pauseHearing = 400 * time.Millisecond
-	// Else it asks more and more seldom, at most so often and at least so often.
+	// minPause and maxPause bound its pauses otherwise, which double from one to the other.
 	minPause = 5 * time.Millisecond
 	maxPause = 100 * time.Millisecond
-	// believed is for how long Redis believes that a process waits, after it asked.
+	// believed is how long Redis counts a process as waiting after it asked.
 	believed = 2 * time.Second
 )
 
-// pause is until when the first in line does not ask again unless it is told to: a
-// lease that runs out is told by nobody. With jitter, as others do likewise.
+// pause returns how long the first waiter waits for a hint before it asks again, at most
+// until the next lease ends: no hint announces that.
 func (s *Semaphore) pause(w *waiter, got semaphoreAnswer) time.Duration {
-	pause := min(minPause<<min(w.asked, 10), maxPause)
-	if s.hearing.Load() && w.asked > 0 { // at first a permit may have come back before it stood in the line
-		pause = pauseHearing
+	least, longest := minPause, maxPause
+	if s.hearing.Load() && w.asked > 0 { // the first time a permit may have come back before w was in the line
+		least, longest = pauseHearing, pauseHearing
 	}
-	w.asked++
 	if got.ends >= 0 {
-		pause = min(pause, got.ends+minPause)
+		longest = min(longest, got.ends+minPause)
 	}
-	return pause/2 + rand.N(pause/2+1)
+	denied := w.asked
+	w.asked++
+	return backoff.After(denied, least, longest)
 }

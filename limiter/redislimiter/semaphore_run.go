@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// In a lease's length there are so many steps of Run: it is renewed each third of it,
-// and, when that failed, in each step until it is lost, which is two steps before its
-// end.
+// Run takes leaseSteps steps in a lease's length. It renews a lease every renewSteps steps, or
+// in each step after a failure, until the lease counts as lost, lostSteps before its end.
 const (
 	leaseSteps = 12
 	renewSteps = 4
@@ -22,11 +21,11 @@ const (
 	maxCallsPerTrip  = 500 // scripts in one pipeline
 )
 
-// Run renews the leases that this process holds, all in one pipeline per server each
-// third of a lease's length, and listens for permits that came free, until ctx ends.
-// Then it gives back all leases, also those still held: end it after the work. It
-// returns nil, and must not run twice at a time. Without it a lease ends by itself, and
-// nobody is told.
+// Run renews the leases that this process holds, every third of a lease's length and in one
+// pipeline per server, and receives hints of permits that came free, until ctx ends. Then it
+// gives back all leases, including those still held, so it must end after the work. It returns
+// nil. Only one Run may be in progress at a time. Without Run leases end by themselves, and
+// Lost is not closed.
 func (s *Semaphore) Run(ctx context.Context) error {
 	var hints sync.WaitGroup
 	hints.Go(func() { s.listen(ctx) })
@@ -59,11 +58,11 @@ func (s *Semaphore) Run(ctx context.Context) error {
 	}
 }
 
-// step is also how long one call of Run may take: longer than a request would wait, as
-// a lease is at stake.
+// step is also the time limit of a call of Run: longer than a request would wait, since a
+// lease is at stake.
 func (s *Semaphore) step() time.Duration { return s.cfg.Lease / leaseSteps }
 
-// lose tells the holders of leases that are over by then.
+// lose closes Lost of the leases that end by then.
 func (s *Semaphore) lose(by time.Time) {
 	var lost []*Lease
 	s.mu.Lock()
@@ -90,11 +89,11 @@ func (s *Semaphore) tellLost(lost []*Lease) {
 	}
 	s.mu.Unlock()
 	if n > 0 {
-		s.cfg.Logger.Warn("semaphore: leases were lost: they could not be renewed in time, or Redis has no trace of them", "leases", n)
+		s.cfg.Logger.Warn("semaphore: leases were lost: they could not be renewed in time, or Redis no longer has them", "leases", n)
 	}
 }
 
-// leaseBatch is leases of one key.
+// leaseBatch is some leases of one key.
 type leaseBatch struct {
 	key    string
 	leases []*Lease
@@ -108,7 +107,7 @@ func (b leaseBatch) members() []any {
 	return members
 }
 
-// leaseBatches puts leases together by key.
+// leaseBatches groups leases by key.
 func leaseBatches(leases map[*Lease]struct{}) []leaseBatch {
 	var all []leaseBatch
 	open := make(map[string]int) // key → its last batch
@@ -124,7 +123,7 @@ func leaseBatches(leases map[*Lease]struct{}) []leaseBatch {
 	return all
 }
 
-// renew renews all leases that are held, and tells whether Redis answered for all.
+// renew renews all held leases and reports whether Redis answered for all of them.
 func (s *Semaphore) renew(ctx context.Context) bool {
 	s.mu.Lock()
 	all := leaseBatches(s.held)
@@ -154,8 +153,7 @@ func (s *Semaphore) renew(ctx context.Context) bool {
 	return ok
 }
 
-// renewed takes note of what Redis answered for one batch, and returns what it has no
-// trace of.
+// renewed records the reply for one batch, and returns the leases that Redis no longer has.
 func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost []*Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +167,8 @@ func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost 
 	return lost
 }
 
-// takeOwed are the leases that are to be given back; of those that are over by
-// themselves nothing is owed.
+// takeOwed removes and returns the leases to give back, except those that have ended by
+// themselves.
 func (s *Semaphore) takeOwed() map[*Lease]struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +180,7 @@ func (s *Semaphore) takeOwed() map[*Lease]struct{} {
 	return owed
 }
 
-// giveBack gives leases back that nobody holds, and owes again what Redis did not take.
+// giveBack gives back leases that nobody holds; those that Redis does not take are owed again.
 func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases map[*Lease]struct{}) {
 	if len(leases) == 0 {
 		return
@@ -221,8 +219,8 @@ func (s *Semaphore) end(ctx context.Context) {
 	s.giveBack(ctx, max(s.cfg.Timeout, s.step()), all)
 }
 
-// callAll runs a script for each batch, all in one pipeline per server. A reply is nil
-// where it failed; err is one of the failures.
+// callAll runs a script for each batch, in one pipeline per server. The reply of a call that
+// failed is nil, and err is one of the failures.
 func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []leaseBatch, of func(leaseBatch) *call) (replies [][]int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -14,21 +14,21 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// Store is limiters whose state is in Redis, so that all who use the same Redis and
-// namespace share them. It is a [limiter.Batcher] for all algorithms but custom ones.
-// It is safe for concurrent use, and starts nothing.
+// Store keeps the state of limiters in Redis, shared by all that use the same Redis and
+// namespace. It is a [limiter.Batcher] for all algorithms but custom ones. It is safe for
+// concurrent use, and starts no goroutine.
 type Store struct {
 	client redis.UniversalClient
 	cfg    Config
 	plans  plans
-	// ahead is by how much Redis's clock is ahead of ours, in µs, as last seen: it only
-	// says which periods of a calendar are told.
+	// ahead is how many µs Redis's clock is ahead of ours, as last seen. It only chooses which
+	// periods of a calendar are sent.
 	ahead  atomic.Int64
 	healed atomic.Uint64
 }
 
-// New makes a store. It connects on first use; the client stays the caller's, who
-// closes it. It fails for a client that does not keep to the deadlines of contexts.
+// New returns a Store. It connects on first use, and the caller closes the client. It fails
+// for a client that ignores the deadlines of contexts.
 func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -40,18 +40,18 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	return &Store{client: client, cfg: cfg}, nil
 }
 
-// StoreStats tells how a [Store] fares.
+// StoreStats is a snapshot of the counters of a [Store].
 type StoreStats struct {
-	// Healed is how many keys of limits were of a foreign type, and are as new since.
+	// Healed is how many keys of limits were of a foreign type and were deleted.
 	Healed uint64
 }
 
-// Stats is a snapshot of the counters.
+// Stats returns a snapshot of the counters.
 func (s *Store) Stats() StoreStats { return StoreStats{Healed: s.healed.Load()} }
 
-// Do asks for one key: one round trip. An error that Redis answered is a
-// [limiter.OpError], unless the server says that it does not write at all now. An error
-// after the deadline is context.DeadlineExceeded for errors.Is.
+// Do executes op in one round trip. An error reply is a [limiter.OpError], unless the server
+// refuses all writes at the moment. After the deadline the error is context.DeadlineExceeded,
+// for errors.Is.
 func (s *Store) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -62,7 +62,7 @@ func (s *Store) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	return r, nil
 }
 
-// one is what a batch does, for one op, and without what many need.
+// one executes a single op, without what a batch of several needs.
 func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 	p, err := s.plan(op)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 	return limiter.Result{}, &limiter.OpError{Err: errClock}
 }
 
-// read reads what a script said.
+// read parses the reply of a script.
 func (s *Store) read(value any) answer {
 	told := readAnswer(value)
 	if told.healed > 0 {
@@ -109,10 +109,10 @@ func (s *Store) read(value any) answer {
 	return told
 }
 
-// DoAll asks for all of ops: one round trip to one server, and one script for those
-// that share a tag. In a cluster each master that has some is asked at the same time, and
-// one that is away takes none of the others' answers: its ops have errors in a
-// [limiter.OpErrors], as those have that Redis answered with one.
+// DoAll executes all of ops in one round trip to each server, with one script for the ops that
+// share a tag. In a cluster the masters are asked in parallel; if one is away, its ops have
+// errors in a [limiter.OpErrors], as have ops with an error reply, and the others' results are
+// unaffected.
 func (s *Store) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
 	if len(results) < len(ops) {
 		return fmt.Errorf("redislimiter: %d results for %d ops", len(results), len(ops))
@@ -123,7 +123,7 @@ func (s *Store) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.R
 	return b.do(ctx)
 }
 
-// deadline is ctx with a deadline: its own, else the store's.
+// deadline returns ctx with its own deadline, or else the store's.
 func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
@@ -131,7 +131,7 @@ func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, s.cfg.Timeout)
 }
 
-// plan is that of an op's quota, if the op can be asked for.
+// plan returns the plan of an op's quota, or an error if the op cannot be executed.
 func (s *Store) plan(op *limiter.Op) (*plan, error) {
 	if op.Name == "" || op.Key == "" {
 		return nil, limiter.ErrNoKey
@@ -146,12 +146,12 @@ func (s *Store) plan(op *limiter.Op) (*plan, error) {
 	return p, nil
 }
 
-// minSpare is for how long a state is kept after it is as new, in ms: a clock that goes
-// back, as after a failover, finds what was taken.
+// minSpare is how many ms a state is kept after it is that of a new key, so that a clock that
+// goes back, as after a failover, still finds it.
 const minSpare = 60_000
 
-// head is what each script is told first: the time, -1 for Redis's, and for how long a
-// state is kept after it is as new.
+// head returns the first argument of each script: the time, or -1 for Redis's, and how long a
+// state is kept after it is that of a new key.
 func (s *Store) head() any {
 	if s.cfg.Clock == nil && s.cfg.Jitter == 0 {
 		return plainHead
@@ -168,7 +168,7 @@ func (s *Store) head() any {
 
 var plainHead any = string(appendNumbers(nil, -1, minSpare))
 
-// now is about the time that a script will see, in µs.
+// now returns about the time that a script will see, in µs.
 func (s *Store) now() int64 {
 	if s.cfg.Clock != nil {
 		return min(max(s.cfg.Clock().Microseconds(), 0), maxFill)
@@ -176,14 +176,14 @@ func (s *Store) now() int64 {
 	return time.Now().UnixMicro() + s.ahead.Load()
 }
 
-// saw notes what time a script saw.
+// saw records the time that a script saw.
 func (s *Store) saw(now int64) {
 	if s.cfg.Clock == nil {
 		s.ahead.Store(now - time.Now().UnixMicro())
 	}
 }
 
-// unlimited is what a quota without a limit answers.
+// unlimited returns the result of an ask under a quota without a limit.
 func unlimited(ask *limiter.Ask) limiter.Result {
 	r := limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: hotparam.Unlimited, Remaining: hotparam.Unlimited}}
 	if ask.N < 0 && ask.Kind != limiter.Forget {

@@ -6,15 +6,14 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// keyState is what is held of one key's permits, one at least, and who waits for
-// them. The lock of its stripe guards it.
+// keyState is a key with held permits, and its waiters. The lock of its stripe guards it.
 type keyState struct {
 	name    string
 	permits int64
-	held    int64         // more than permits, after they became fewer
-	line    *queue        // nil: nobody has waited yet
-	since   time.Duration // when it began to be held
-	mean    time.Duration // how long a lease was held, lately; 0: none is back yet
+	held    int64         // more than permits after they became fewer
+	line    *queue        // nil until somebody waits
+	since   time.Duration // when the first permit was taken
+	mean    time.Duration // recent time that a lease is held; 0 until one is released
 	next    *keyState     // among the idle ones
 }
 
@@ -31,7 +30,7 @@ func (k *keyState) within() hotparam.Decision {
 	return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: k.permits, Remaining: k.free()}
 }
 
-// denied is a denial; k may be nil, and then all permits are free.
+// denied returns a denial. A nil k means that all permits are free.
 func (k *keyState) denied(ask *Ask, retry time.Duration) hotparam.Decision {
 	d := hotparam.Decision{Reason: hotparam.ReasonBusy, Limit: ask.Permits, Remaining: ask.Permits, RetryAfter: retry}
 	if k != nil {
@@ -46,10 +45,10 @@ const (
 	maxEstimate = time.Hour
 )
 
-// estimate is how long it would take until ask is served, if those ahead are as many
-// as now and like it: as long as a lease was held lately, for each time that all
-// permits have to come back. Before one is back it is known only that they are held
-// longer than they have been.
+// estimate returns how long it would take to serve ask, if the waiters ahead stay as many and
+// are like it: the recent time that a lease is held, for each time that all permits have to
+// come back. Before a lease has been released, it is the time that the permits have been held
+// so far.
 func (k *keyState) estimate(ask *Ask, now time.Duration) time.Duration {
 	mean := k.mean
 	if mean == 0 {
@@ -63,8 +62,8 @@ func (k *keyState) estimate(ask *Ask, now time.Duration) time.Duration {
 	return time.Duration(min(max(wait, float64(minEstimate)), float64(maxEstimate)))
 }
 
-// newKey is a key of which nothing is held yet; nil: there is no room for it. It must
-// be granted to somebody at once.
+// newKey returns a key without held permits, or nil if there is no room for it. Its permits
+// must be granted at once.
 func (st *stripe) newKey(name string, permits int64, now time.Duration) *keyState {
 	if s := st.semaphore; s.keys.Add(1) > s.max {
 		s.keys.Add(-1)
@@ -83,15 +82,14 @@ func (st *stripe) newKey(name string, permits int64, now time.Duration) *keyStat
 	return k
 }
 
-// How many keys of a stripe are kept to be used again, and how big its map may stay
-// when the keys have gone.
+// Bounds of the keys of a stripe that are kept for reuse, and of the map that is kept when its
+// keys have gone.
 const (
 	maxIdleKeys = 16
 	smallMap    = 64
 )
 
-// drop forgets a key of which nothing is held any more, and for which nobody waits:
-// had they waited, they would hold it.
+// drop removes a key without held permits; it has no waiters, who would hold them.
 func (st *stripe) drop(k *keyState) {
 	delete(st.keys, k.name)
 	st.semaphore.keys.Add(-1)

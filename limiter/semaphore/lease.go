@@ -4,19 +4,18 @@ import "time"
 
 // lease is a [Lease] of a Memory. The lock of its stripe guards key.
 //
-// Leases are not pooled: somebody may release one a second time, long after, and must
-// not release another's. They are made by the dozen, since each is small: what they
-// cost beside the lock is not seen.
+// Leases are not pooled: a second Release, long after the first, must not release somebody
+// else's. They are allocated by the dozen, which costs little beside the lock.
 type lease struct {
 	stripe *stripe
-	key    *keyState // nil: released
+	key    *keyState // nil once released
 	n      int64
 	since  time.Duration
 }
 
 const leasesAtOnce = 16
 
-// grant takes n permits, which are free.
+// grant takes n free permits.
 func (st *stripe) grant(k *keyState, n int64, now time.Duration) *lease {
 	if len(st.leases) == 0 {
 		st.leases = make([]lease, leasesAtOnce)
@@ -30,7 +29,7 @@ func (st *stripe) grant(k *keyState, n int64, now time.Duration) *lease {
 	return l
 }
 
-// Release is [Lease].Release.
+// Release implements [Lease].
 func (l *lease) Release() {
 	st := l.stripe
 	now := st.now()
@@ -43,8 +42,8 @@ func (l *lease) Release() {
 	st.giveBack(l, now)
 }
 
-// returned learns from a lease that was held for so long: the mean moves by an eighth,
-// as that of TCP's round trips does (RFC 6298).
+// returned updates the mean by an eighth of the time that a lease was held, as TCP does with
+// round trips (RFC 6298).
 func (k *keyState) returned(held time.Duration) {
 	if k.mean == 0 {
 		k.mean = max(held, 1)
@@ -53,7 +52,7 @@ func (k *keyState) returned(held time.Duration) {
 	k.mean = max(k.mean+(held-k.mean)/8, 1)
 }
 
-// giveBack takes back a lease's permits and hands them to those who wait.
+// giveBack takes back a lease's permits and serves the waiters.
 func (st *stripe) giveBack(l *lease, now time.Duration) {
 	k := l.key
 	l.key = nil

@@ -10,19 +10,18 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held.
-// It starts no goroutine: callers wait in their own.
+// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held. It
+// starts no goroutine: callers wait in their own.
 //
-// The line is fair: nobody takes a permit while one of the same or a better class
-// waits, and who wants several permits holds up those behind until it has them, so it
-// is not starved. A permit that comes back is handed over, not put down to be raced
-// for: no wake-up can be lost.
+// The queue is fair: nobody takes a permit while somebody of the same or a better class waits,
+// and a waiter for several permits holds up those behind it, so it does not starve. A released
+// permit is handed to the next waiter instead of being raced for, so no wake-up is lost.
 //
-// An Unfair one serves the newest of a class first, so who comes takes what is free
-// past those of its class who want more. That is for overload, when all wait: the oldest in
-// a full line have waited so long that their callers are about to give up, and to serve
-// them is to serve nobody in time, while the newest can still be served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Without
-// overload the line is empty and the order no matter.
+// An Unfair one serves the newest of a class first, and a newcomer takes free permits before
+// waiters of its class that want more of them. That is for overload: the callers of the oldest
+// in a full queue are about to give up, and serving them serves nobody in time, while the
+// newest can still be served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8),
+// 2015). Without overload the queue is empty and the order does not matter.
 type Memory struct {
 	unfair   bool
 	max      int64
@@ -49,10 +48,10 @@ const DefaultKeys = 1 << 16
 // mostKeys keeps a typing error from reserving all memory.
 const mostKeys = 1 << 24
 
-// While it drains, nobody knows for how long: who is denied is told to come back then.
+// drainRetry is the RetryAfter of a denial while it drains, whose length is unknown.
 const drainRetry = time.Second
 
-// New makes a semaphore, which starts nothing.
+// New returns a Memory. It starts nothing.
 func New(c Config) (*Memory, error) {
 	if c.MaxKeys == 0 {
 		c.MaxKeys = DefaultKeys
@@ -68,13 +67,13 @@ func New(c Config) (*Memory, error) {
 	return s, nil
 }
 
-// openLease is held by who passes for want of room.
+// openLease is the lease of a caller that passes because there is no room for its key.
 type openLease struct{}
 
 func (openLease) Release() {}
 
-// Acquire is [Acquirer].Acquire. A key whose permits are held costs no allocation of
-// its own: leases are made by the dozen.
+// Acquire implements [Acquirer]. A key whose permits are held costs no allocation of its own:
+// leases are allocated by the dozen.
 func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (Lease, hotparam.Decision, error) {
 	if err := ask.validate(key); err != nil {
 		return nil, hotparam.Decision{}, err
@@ -100,8 +99,8 @@ func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (Lease, hotpa
 	return nil, d, nil
 }
 
-// Drain denies all who wait and all who come, until Resume: on overload, or before a
-// shutdown. Leases stay with whom they are; Stats has their number.
+// Drain denies all waiters and newcomers until Resume, on overload or before a shutdown. Held
+// leases stay valid; Stats has their number.
 func (s *Memory) Drain() {
 	s.draining.Store(true)
 	for i := range s.stripes {
@@ -112,23 +111,23 @@ func (s *Memory) Drain() {
 // Resume ends a Drain.
 func (s *Memory) Resume() { s.draining.Store(false) }
 
-// Stats is what is held, and counters of what became of the calls of Acquire.
+// Stats is a snapshot of what is held, and counters of the outcomes of Acquire.
 type Stats struct {
-	Keys    int64 // of which permits are held
+	Keys    int64 // with held permits
 	Held    int64 // permits
 	Waiting int64
 
 	Admitted  uint64
-	Busy      uint64 // denied at once: they would not wait
-	Full      uint64 // denied at once: the line was full
-	Late      uint64 // denied: they waited in vain
-	TooMany   uint64 // denied: they wanted more permits than there are
+	Busy      uint64 // denied at once without waiting
+	Full      uint64 // denied at once because the queue was full
+	Late      uint64 // denied after waiting in vain
+	TooMany   uint64 // denied because they wanted more permits than there are
 	Drained   uint64 // denied by Drain
-	Cancelled uint64 // their contexts ended while they waited
-	Open      uint64 // passed for want of room for their key
+	Cancelled uint64 // whose context ended while they waited
+	Open      uint64 // passed because there was no room for their key
 }
 
-// Stats is a snapshot, of one stripe of keys after the other.
+// Stats returns a snapshot, taken of one stripe of keys after the other.
 func (s *Memory) Stats() Stats {
 	all := Stats{Keys: s.keys.Load()}
 	for i := range s.stripes {

@@ -2,8 +2,8 @@ package semaphore
 
 import "github.com/hotparam/hotparam"
 
-// queue is the waiting line of one key of a [Memory]: a list for each class,
-// so that nobody's place costs a walk past the others. The semaphore's lock guards it.
+// queue is the waiters of one key of a [Memory]: a list for each class, so that finding a
+// place does not walk past the others. The semaphore's lock guards it.
 type queue struct {
 	classes [hotparam.MaxClasses]queueClass
 	len     int
@@ -15,9 +15,8 @@ type queueClass struct {
 	len         int
 }
 
-// waiter is a place in a queue. Who takes it out of there to serve or to deny it fills
-// in what it came to, and closes ready. The one who waits may take it out as well, and
-// then nobody else has anything to do with it any more.
+// waiter is a place in a queue. Whoever removes it to serve or deny it fills in the outcome
+// and closes ready. The waiter may also remove itself, after which nobody else touches it.
 type waiter struct {
 	key        *keyState // while it is queued
 	n          int64
@@ -26,7 +25,7 @@ type waiter struct {
 	prev, next *waiter
 
 	ready    chan struct{}
-	lease    *lease // nil: denied
+	lease    *lease // nil if denied
 	decision hotparam.Decision
 }
 
@@ -60,7 +59,7 @@ func (q *queue) remove(w *waiter) {
 	q.len--
 }
 
-// head is who is served next; nil: nobody waits.
+// head returns the waiter to serve next, or nil.
 func (q *queue) head() *waiter {
 	for i := range q.classes {
 		c := &q.classes[i]
@@ -75,7 +74,7 @@ func (q *queue) head() *waiter {
 	return nil
 }
 
-// ahead is how many are served before one of the class who comes now.
+// ahead returns how many are served before a newcomer of the class.
 func (q *queue) ahead(class int) (n int) {
 	for i := range class {
 		n += q.classes[i].len
@@ -86,7 +85,7 @@ func (q *queue) ahead(class int) (n int) {
 	return n + q.classes[class].len
 }
 
-// each calls f for all who wait; f may remove the one that it is called with.
+// each calls f for each waiter; f may remove it.
 func (q *queue) each(f func(*waiter)) {
 	for i := range q.classes {
 		for w := q.classes[i].first; w != nil; {

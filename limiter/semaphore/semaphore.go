@@ -32,7 +32,7 @@ type Ask struct {
 	// effect at once: with more, waiters are served; with fewer, nobody is served until
 	// enough have come back. Leases that are held stay valid.
 	Permits int64
-	// Queue is how many may wait; whoever comes beyond it is denied at once.
+	// Queue is how many may wait; a caller beyond it is denied at once.
 	Queue int
 	// N is how many permits are taken, at least 1. More than Permits are denied.
 	N int64
@@ -45,7 +45,7 @@ type Ask struct {
 
 // Lease is permits that are held.
 type Lease interface {
-	// Release gives the permits back. Only the first call does; it may come from any
+	// Release gives the permits back. Only the first call has an effect; it may come from any
 	// goroutine. Defer it, so that a panic keeps no permit.
 	Release()
 }

@@ -11,13 +11,13 @@ import (
 // stripeCount is how many locks the keys of a semaphore share.
 const stripeCount = 64
 
-// stripe is the keys of one lock.
+// stripe is the keys under one lock.
 type stripe struct {
 	semaphore *Memory // fixed
 	mu        sync.Mutex
-	keys      map[string]*keyState // those of which permits are held
+	keys      map[string]*keyState // those with held permits
 	peak      int                  // most keys since the map was made
-	idle      *keyState            // some to use again
+	idle      *keyState            // kept for reuse
 	idles     int
 	leases    []lease  // to be used
 	stats     Stats    // but for Keys
@@ -26,8 +26,8 @@ type stripe struct {
 
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
-// acquire takes permits, or denies them, or gives a place in the line. A pass for want
-// of room has neither lease nor waiter.
+// acquire takes permits, denies them, or queues a waiter. A caller that passes because there
+// is no room has neither lease nor waiter.
 func (st *stripe) acquire(name string, ask *Ask) (*lease, *waiter, hotparam.Decision) {
 	now := st.now()
 	st.mu.Lock()
@@ -68,7 +68,7 @@ func (st *stripe) acquire(name string, ask *Ask) (*lease, *waiter, hotparam.Deci
 	return nil, w, hotparam.Decision{}
 }
 
-// wait waits until it is the waiter's turn, ask.Within is over or the context ends.
+// wait waits until the waiter is served, ask.Within has passed or the context ends.
 func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*lease, hotparam.Decision, error) {
 	timer := time.NewTimer(ask.Within)
 	defer timer.Stop()
@@ -83,7 +83,7 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*lease, hotpar
 	return w.lease, w.decision, nil
 }
 
-// late denies one who waited in vain, unless it was served in the same instant.
+// late denies a waiter whose time is over, unless it was served at the same moment.
 func (st *stripe) late(w *waiter, ask *Ask) {
 	now := st.now()
 	st.mu.Lock()
@@ -96,8 +96,8 @@ func (st *stripe) late(w *waiter, ask *Ask) {
 	w.decision = w.key.denied(ask, w.key.estimate(ask, now))
 }
 
-// cancel takes out one who does not want to wait any longer. What it got in the same
-// instant goes to the next.
+// cancel removes a waiter that gives up. What it was granted at the same moment goes to the
+// next.
 func (st *stripe) cancel(w *waiter) {
 	now := st.now()
 	st.mu.Lock()
@@ -112,14 +112,14 @@ func (st *stripe) cancel(w *waiter) {
 	}
 }
 
-// leave takes a waiter out of the line. Those behind it may fit where it did not.
+// leave removes a waiter from the queue. Those behind it may fit where it did not.
 func (st *stripe) leave(w *waiter, now time.Duration) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
 	st.serve(w.key, now)
 }
 
-// serve hands free permits to those who wait, in their order, until one does not fit.
+// serve grants free permits to the waiters in order, until one does not fit.
 func (st *stripe) serve(k *keyState, now time.Duration) {
 	if k.line == nil {
 		return
@@ -133,7 +133,7 @@ func (st *stripe) serve(k *keyState, now time.Duration) {
 	}
 }
 
-// resize changes how many permits there are, and denies those who want more.
+// resize changes the number of permits, and denies waiters that want more.
 func (st *stripe) resize(k *keyState, permits int64, now time.Duration) {
 	less := permits < k.permits
 	k.permits = permits
@@ -161,7 +161,7 @@ func (st *stripe) drain() {
 	}
 }
 
-// dismiss denies one who waits.
+// dismiss denies a waiter.
 func (st *stripe) dismiss(w *waiter, retry time.Duration) {
 	w.key.line.remove(w)
 	st.stats.Waiting--

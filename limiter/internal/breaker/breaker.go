@@ -6,6 +6,7 @@
 //
 //	node.go  the state of one node
 //	log.go   what is logged, and how often
+//	stats.go a snapshot
 package breaker
 
 import (
@@ -83,9 +84,9 @@ func (s *Set[T]) Away(ctx context.Context, name string) bool {
 	return n.away.Load()
 }
 
-// Failed records that a call to a node failed that began at began: the node is away.
-// sample is what to probe with. A call that began before the last outage ended says
-// nothing.
+// Failed records that a call to a node, which began at began, failed: the node is away from
+// now on. sample is what to probe with. Failed ignores a call that began before the last
+// outage ended.
 func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +96,7 @@ func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 	}
 	now := time.Now()
 	if n.delay = min(2*n.delay, s.Max); n.delay == 0 || now.Sub(n.since) > s.Max {
-		n.delay = s.Min // it was well for a while
+		n.delay = s.Min // the last outage was long ago
 	}
 	n.since, n.next = now, now.Add(jittered(n.delay))
 	n.sample, n.cause = sample, cause
@@ -120,7 +121,7 @@ func (s *Set[T]) known(name string) *node[T] {
 			next[name] = n
 		}
 	}
-	for name, n := range next { // one that is well has but its back-off to lose
+	for name, n := range next { // one that is not away loses only its back-off
 		if len(next) < maxNodes {
 			break
 		}
@@ -194,7 +195,7 @@ func (s *Set[T]) Run(ctx context.Context) {
 			s.probeAll(ctx, due)
 			continue
 		}
-		timer.Reset(max(next, time.Millisecond)) // due, and made by another: not in a loop
+		timer.Reset(max(next, time.Millisecond)) // do not spin while another goroutine makes a probe that is due
 		select {
 		case <-ctx.Done():
 		case <-s.opened:
@@ -245,7 +246,7 @@ func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
 	s.probes.Add(1)
 	err := s.Probe(ctx, n.sample)
 	if err != nil && ctx.Err() != nil {
-		return // who asked has left
+		return // the caller gave up
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,30 +273,6 @@ func (s *Set[T]) UntilProbe(name string) time.Duration {
 	return 0
 }
 
-// Stats is how a [Set] fares.
-type Stats struct {
-	Away   int       // nodes that are away
-	Since  time.Time // since when the first of them is; zero: none
-	Probes uint64
-}
-
-// Stats returns how the set fares.
-func (s *Set[T]) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	stats := Stats{Probes: s.probes.Load()}
-	if nodes := s.nodes.Load(); nodes != nil {
-		for _, n := range *nodes {
-			if !n.away.Load() {
-				continue
-			}
-			if stats.Away++; stats.Since.IsZero() || n.since.Before(stats.Since) {
-				stats.Since = n.since
-			}
-		}
-	}
-	return stats
-}
-
-// jittered is three to five quarters of d, so that instances do not probe in step.
+// jittered returns 0.75 to 1.25 of d, so that instances do not probe in step. The mean is d,
+// since [Set.UntilProbe] tells clients when to come back; internal/backoff draws from below d.
 func jittered(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// quiet is for how long after a line about an outage of a node no other begins one: a
-// node that flaps costs two lines in this time, and the next line says how many outages
-// it had. An outage that lasts longer is told when the time is over.
+// quiet is how long after a log line about an outage of a node no other outage of it is
+// logged. A node that flaps costs two lines in this time, and the next line has the number of
+// outages. An outage that lasts longer is logged when the time is over.
 const quiet = time.Minute
 
 // sayAway logs that a node is away, once for an outage.
@@ -24,7 +24,7 @@ func (s *Set[T]) sayAway(n *node[T], now time.Time) {
 	args := append(n.args(), slog.Any("error", n.cause))
 	if after := now.Sub(n.since); after > 0 {
 		args = append(args, slog.Duration("since", after))
-		n.untold-- // it was counted when it began
+		n.untold-- // counted when it began
 	}
 	if n.untold > 0 {
 		args = append(args, slog.Uint64("outages_not_logged", n.untold))

@@ -11,7 +11,7 @@ type node[T any] struct {
 	name    string
 	away    atomic.Bool
 	left    atomic.Int64 // callers in a row who left before an answer
-	probing atomic.Bool  // held by who probes; sample is not written meanwhile
+	probing atomic.Bool  // held by the goroutine that probes; sample is not written meanwhile
 
 	since  time.Time // when it went away, or came back
 	next   time.Time // when to probe
@@ -19,9 +19,9 @@ type node[T any] struct {
 	sample T     // to probe with: what failed
 	cause  error // why it is away
 
-	logged time.Time // when a line last said that it went away
-	told   bool      // a line says that it is away now
-	untold uint64    // outages since then of which no line speaks
+	logged time.Time // when its going away was last logged
+	told   bool      // whether the current outage was logged
+	untold uint64    // outages since then that were not logged
 }
 
 // due returns how long until the next probe.

@@ -56,7 +56,7 @@ func (c *Calendar) bounds(t int64) (start, end int64) {
 	case hotparam.CalendarDay:
 		return c.midnight(y, m, d), c.midnight(y, m, d+1)
 	}
-	// An hour that comes twice is two, and a change of the clock cuts it off.
+	// An hour that comes twice is two periods, and a change of the clock cuts one off.
 	length := int64(time.Second)
 	if c.kind == hotparam.CalendarMinute || c.kind == hotparam.CalendarHour {
 		length = int64(hotparam.CalendarPeriods[c.kind])
@@ -77,15 +77,15 @@ func (c *Calendar) bounds(t int64) (start, end int64) {
 	return start, end
 }
 
-// zoneOffset is by how many seconds the wall is ahead of UTC.
+// zoneOffset returns how many seconds the zone's clock is ahead of UTC.
 func zoneOffset(t time.Time) int {
 	_, offset := t.Zone()
 	return offset
 }
 
-// midnight is the first instant of a day, or of what follows it where it was left out.
-// On days that begin with a change of the clock, midnight may come twice or never, and
-// [time.Date] then tells one instant or another.
+// midnight returns the first instant of a day, or the instant after the gap if the zone
+// skipped that day. On days that begin with a change of the clock, midnight may come twice or
+// never, and [time.Date] may return either instant.
 func (c *Calendar) midnight(y int, m time.Month, d int) int64 {
 	wall := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
 	at := time.Date(y, m, d, 0, 0, 0, 0, c.zone)
@@ -105,8 +105,8 @@ func (c *Calendar) midnight(y int, m time.Month, d int) int64 {
 	return at.UnixNano()
 }
 
-// zones are the zones by name: to load one reads a file. There are as many as the
-// zone database has.
+// zones caches the zones by name, since loading one reads a file. There are at most as many as
+// the zone database has.
 var zones sync.Map
 
 func zoneNamed(name string) *time.Location {

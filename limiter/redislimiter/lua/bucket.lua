@@ -1,25 +1,28 @@
--- Buckets: of tokens, and leaky ones. What is missing is kept as so many units that a
--- microsecond earns `earn` of them and a permit costs `cost`: the rate as a reduced
--- fraction, without any rounding. A leaky bucket is a token bucket upside down: what
--- is missing of the one has not yet left the other. With `shape` it is a line: what is
--- admitted leaves when all before it has.
+-- Token and leaky buckets. What a bucket lacks is `owed`, in units: a microsecond earns `earn`
+-- of them and a permit costs `cost`, which is the rate as a reduced fraction, without
+-- rounding. A leaky bucket is a token bucket upside down: what one lacks has not yet leaked
+-- out of the other. With `shape` it is a queue: what is admitted leaves after all before it.
 --
--- The state is no quota's: as many permits are missing as were missing, also those beyond
--- the burst, which are owed or reserved; the burst is that of whoever asks, and so is the
--- rate. In units of another quota what is missing is rounded up by less than one of
--- them, which is less than a microsecond earns. What is reserved is used as it was
--- promised, though: up to `due`, when the last of it is, the rate is the one by which it
--- was reserved, `slow` units in a microsecond, of which a permit costs `dear`; 0: the
--- asker's own. A faster one would move what comes next before it.
+-- The state belongs to no quota. The number of missing permits stays, also beyond the burst,
+-- for charges and reservations; burst and rate are those of the quota that asks. Converted to
+-- another quota's units, owed is rounded up by less than one unit, which is less than a
+-- microsecond earns. Reservations are used when they were promised: up to `due`, when the last
+-- of them is, the rate is the one under which they were made, `slow` units in a microsecond at
+-- `dear` units a permit; a slow of 0 means the asker's own. A faster rate would let what comes
+-- next be used before them.
 --
--- What was taken stands in a line and is earned in its order. `line` counts the permits
--- that ever joined it, so what is missing is the end of the line; a mark is the line's
--- count after a take. What is returned is taken for the head of the line: what is behind it
--- moves up, and what is before it gives back less, but at the instant when it was taken.
+-- Permits stand in a line in the order they were taken, and are earned in that order. `line`
+-- is the place of the last one, and a mark is the place of the last permit of a take. The
+-- permits that are missing are always the end of the line. So a return counts as one from the
+-- head of the line, whatever its place was: later takes move up, and earlier ones may get back
+-- too little, never too much, except at the instant they were made. Only the final return of
+-- the last take shortens the line instead: takes that are returned in reverse order all come
+-- back in full. `keep` above 0 says that more of the same take may be returned; its mark must
+-- then not become that of the next take. A mark of 0 is the last.
 do
   local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, shape = false}
 
-  -- What is owed in units of which a permit costs so many, in others.
+  -- Converts units, of which a permit costs `costed`, to those of which it costs `cost`.
   local function converted(owed, costed, cost)
     local rest = owed % costed
     local product = rest * cost
@@ -28,7 +31,7 @@ do
     return owed < WHOLE and owed or owed * (1 + 2 ^ -52)
   end
 
-  -- In what time so many units are earned.
+  -- Returns the time in which that many units are earned.
   local function after(units)
     if b.slow == 0 then return math.ceil(units / b.earn) end
     local rate = b.slow / b.dear * b.cost
@@ -48,8 +51,8 @@ do
         on.dirty = first > 0
         return true
       end
-      -- The version before has a lock for the line, which is after the last instant or 0,
-      -- and always the limit for what is due, which is below 0.
+      -- The previous version stores 0, or an instant after `last`, in place of the line, and
+      -- the limit in place of `due`, which is stored negated.
       local _, line, last, earned, costed, due, owed = struct.unpack('<c1dddddd', state)
       local back = begin(line > last and line or 0, last)
       if back > 0 then last = on.t end
@@ -81,13 +84,19 @@ do
 
     charge = function(n)
       local taken = math.min(n, math.floor(math.max(0, b.most - b.owed) / b.cost))
-      b.owed, b.line = math.min(b.owed + n * b.cost, math.max(b.most, b.owed)), b.line + taken
+      local owed = math.min(b.owed + n * b.cost, math.max(b.most, b.owed))
+      -- A permit that is owed in part stands in the line as a whole one: what is before it
+      -- must not get that part back.
+      b.owed, b.line = owed, b.line + math.ceil((owed - b.owed) / b.cost)
       return taken, b.line
     end,
 
-    giveback = function(n, mark, since)
-      local left = since > 0 and since == on.now and b.owed or b.owed - (b.line - mark) * b.cost
-      b.owed = b.owed - math.max(0, math.min(n * b.cost, left, b.owed))
+    giveback = function(n, mark, since, keep)
+      local last = mark == b.line or mark == 0
+      local left = (last or since > 0 and since == on.now) and b.owed or b.owed - (b.line - mark) * b.cost
+      local back = math.max(0, math.min(n * b.cost, left, b.owed))
+      b.owed = b.owed - back
+      if last and keep == 0 then b.line = b.line - math.floor(back / b.cost) end
     end,
 
     fresh = function() return after(b.owed) end,

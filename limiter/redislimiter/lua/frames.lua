@@ -1,15 +1,15 @@
--- The frames of a state with windows: how long the windows are of the quotas that ask for
--- the key, and where they lie. Slots belong to no quota: each counts those that are in
--- its own window, and they are kept for as long as the longest needs them.
+-- A frame describes the windows of the quotas of one span that ask for the key. Slots belong
+-- to no quota: each quota counts those in its own window, and they are kept as long as the
+-- longest needs them.
 --
--- A frame is a span; what its slots are (a block's length, 1 where each instant is one, 0
--- for fixed windows, below 0 the name of a calendar, whose periods only its callers know);
--- the limit; when one last asked, or what it got is for; and from when to till when its window is, where windows
--- are fixed. For blocks these are by how much, and until when, slots may hold what was
--- taken after they began: those that were made before the frame came.
+-- A frame is: the span; the length of its slots (a block's, 1 for a log, 0 for fixed windows,
+-- or a negative number that identifies a calendar, whose periods only callers know); the
+-- limit; when it last asked, or when what it was granted is used; and, for fixed windows, the
+-- begin and end of the current one. For blocks the last two say by how much, and until when,
+-- slots may hold takes later than their begin: slots that were made before the frame.
 --
--- A frame is dropped when nobody asked for its span. There are at most MOST; beyond that
--- two become one that is as long as either, and whose slots are instants.
+-- A frame is dropped when nobody has asked for its span. There are at most MOST; beyond that,
+-- two become one that is as long as either, with slots of an instant.
 local SPAN = 1
 local LENGTH = 2
 local LIMIT = 3
@@ -21,8 +21,8 @@ do
   local MOST = 4
   local NUMBERS = 6
 
-  -- Reads those that stand behind the head of a state, apart those that are over; by: how
-  -- much the clock was set back.
+  -- Reads the frames behind the head of a state, and sets aside those that have ended. `by` is
+  -- how far the clock was set back.
   function frames.read(text, at, by)
     local list, over = {}, {}
     local count = #text >= at + 8 and -struct.unpack('<d', text, at + 1) or 0
@@ -44,8 +44,8 @@ do
     return packed
   end
 
-  -- Whether the window of a frame is open, or one after it is, since something is
-  -- reserved then: they follow each other back to back.
+  -- Reports whether the window of a frame is open, or a later one is because it holds a
+  -- reservation: these windows follow each other without a gap.
   local function open(f, newest)
     if on.t < f[TILL] then return true end
     if f[LENGTH] < 0 or newest < f[TILL] then return false end
@@ -55,17 +55,17 @@ do
     return true
   end
 
-  -- The time up to which a frame has no need of slots.
+  -- Returns the time up to which a frame needs no slots.
   function frames.past(f, newest)
     if f[LENGTH] >= 1 then return on.t - f[SPAN] - (on.t < f[TILL] and f[FROM] or 0) end
     if open(f, newest) then return f[FROM] - 1 end
     return f[LENGTH] < 0 and f[TILL] - 1 or on.t
   end
 
-  -- Sets the caller's own frame: one of its span, or a new one, which takes over the
-  -- window of another that has the same. If there is none returns in what slots the
-  -- others count: what lies in one was taken up to so long after it began, and until when
-  -- the last of their windows is.
+  -- Sets the caller's frame: the one of its span, or a new one, which takes over the window of
+  -- a frame with the same span and length. If there is none, returns the length of the slots
+  -- of the other frames (a take in a slot may be that much later than the slot's begin) and
+  -- when the last of their windows ends.
   function frames.enter(span, length)
     local own, like, slots, till = nil, nil, WHOLE, 0
     local list = #frames.list > 0 and frames.list or frames.over
@@ -82,7 +82,7 @@ do
     if not like then return slots, till end
   end
 
-  -- Keeps the caller's own frame, as one that asks for something then.
+  -- Keeps the caller's frame, as one that asks at that time.
   function frames.keep(at)
     local list, own = frames.list, frames.own
     own[ASKED] = math.max(own[ASKED], at)
@@ -98,8 +98,8 @@ do
     list[#list + 1] = own
   end
 
-  -- Where that counts which is taken now: in the newest of the slots that the frames have
-  -- for it, so that each finds it in its window. A window that was closed is opened.
+  -- Returns the slot in which a take counts now: the newest of those that the frames have for
+  -- it, so that each finds it in its window. Opens a window that was closed.
   function frames.slot(newest)
     local at = 0
     for i = 1, #frames.list do
@@ -116,7 +116,7 @@ do
     return at
   end
 
-  -- When no frame needs any more what is counted in the newest slot.
+  -- Returns when no frame needs the newest slot any more.
   function frames.ends(newest)
     local ends = 0
     for i = 1, #frames.list do

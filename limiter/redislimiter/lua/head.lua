@@ -1,31 +1,31 @@
--- Head of the limiters' scripts. All numbers but those of a warm-up are whole. Below 2^53
--- Lua's floats hold them exactly; what is owed is beyond that only where quotas of very
--- different rates share a key, and is then rounded up by a part in 2^52.
+-- Head of the limiters' scripts. All numbers except those of a warm-up are whole. Lua's floats
+-- hold them exactly below 2^53; `owed` exceeds that only if quotas of very different rates
+-- share a key, and is then rounded up by a part in 2^52.
 --
--- A script is run as a whole each time, and to make its functions is much of the work.
--- A function costs the more the more locals outside of it it uses; so there are few,
--- and what is known of the key at hand stands in tables.
+-- A script is executed as a whole at each call, and creating its functions is much of the
+-- work. A function costs more for each outer local that it uses, so there are few, and what is
+-- known of the current key stands in tables.
 
--- A state is a string: the letter of its algorithm; the end of the key's penalty, 0:
--- none; the last instant of its time; then what the algorithm keeps.
+-- A state is a string: the letter of its algorithm, the end of the key's penalty or 0, the
+-- last instant of its time, then what the algorithm keeps.
 local HEAD = 17
-local OWN = 74 -- where the algorithm's own begins in what is asked, see below
+local OWN = 74 -- offset of the algorithm's own numbers in an argument, see run.lua
 local MINUTE = 60000000
 local algorithms = {}
 
--- The time, and for how many milliseconds a state is kept after it is as new. The key at
--- hand: the names of its states, the one that is used, what is asked, the letter and the
--- limit of its quota, what time it is for its state, the end of its penalty, whether it
--- has a state, and whether that has to be written.
+-- The time, and how many milliseconds a state is kept after it is that of a new key. Of the
+-- current key: the names of its states and of the one in use, the kind of ask, the letter and
+-- limit of its quota, the time of its state, the end of its penalty, whether it has a state,
+-- and whether the state has to be written.
 local on = {
   now = now, spare = spare, base = '', own = '', key = '', kind = 0, letter = '', limit = 0,
   t = 0, lock = 0, known = false, dirty = false,
 }
 
--- Returns the beginning of the state of the quota's algorithm, '' if there is none, and
--- sets on.key to where it is or would be. Each algorithm has a state of its own: under
--- the key itself if it was there first, which is so wherever there is one alone, else
--- under the key and its letter. Where there is none what stands under the key follows.
+-- Returns the beginning of the state of the quota's algorithm, or '' without one, and sets
+-- on.key to where it is or would be. Each algorithm has its own state: the first one under the
+-- key itself, others under the key and their letter. Without a state, also returns what stands
+-- under the key.
 local function read()
   local state = redis.call('GETRANGE', on.base, 0, 319)
   on.key, on.known = on.base, true
@@ -36,9 +36,9 @@ local function read()
   return own, state
 end
 
--- Begins the time of a state. It goes on from its last instant, where there is one: up
--- to a minute behind that, time stands still. By more it is another clock: then the
--- state's instants are by so much too late, and that is what is returned, else 0.
+-- Sets the time of a state, which continues from its last instant. Up to a minute behind that,
+-- time stands still. Further behind, it is another clock: returns by how much the state's
+-- instants are too late, else 0.
 local function begin(lock, last)
   local now = on.now
   on.t, on.lock, on.dirty = now, lock, false
@@ -52,10 +52,11 @@ local function begin(lock, last)
   return last - now
 end
 
--- How many milliseconds a state is kept that is as new after so many microseconds.
+-- Returns how many milliseconds to keep a state that is a new key's after so many
+-- microseconds.
 local function ttl(after)
   return math.ceil(math.min(math.max(after, on.lock - on.t), WHOLE) / 1000) + on.spare
 end
 
--- A time from the state's on as seen from now, which may be behind.
+-- Converts a time from the state's clock to one from now, which may be behind.
 local function seen(after) return after > 0 and math.min(after + on.t - on.now, WHOLE) or 0 end

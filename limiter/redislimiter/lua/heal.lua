@@ -1,7 +1,6 @@
--- Deletes those of the KEYS that are of a foreign type, which is what the reading command
--- of ARGV that goes with each says of it. They are nobody's: no other program's keys have
--- such names. It needs no right that its callers do not have: an end in the past
--- deletes a key. Answers how many there were.
+-- Deletes the KEYS that are of a foreign type, as the reading command in ARGV for each of them
+-- reports. No other program's keys have such names. It needs no right that its callers lack:
+-- expiring a key in the past deletes it. Returns how many there were.
 local healed = 0
 for i, key in ipairs(KEYS) do
   local command, argument = string.match(ARGV[i], '^(%S+) ?(.*)$')

@@ -1,5 +1,6 @@
--- Gives the object an end. ARGV: in how many milliseconds; empty: it gets none.
--- Answers 1 if that was done, 0 if there is no object, or had no end.
+-- Sets or removes the object's expiry. ARGV: in how many milliseconds, or '' to remove it.
+--
+-- Returns 1 if that was done, 0 if there is no object or it had no expiry.
 local c = config()
 if not c then return 0 end
 local done

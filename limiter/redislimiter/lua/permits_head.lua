@@ -1,17 +1,17 @@
--- Head of the scripts for permits in the manner of Redisson's RRateLimiter. KEYS: the
--- rate, a hash: how many permits (rate), in how many microseconds (interval), whether
--- each client has its own (client: 1), after how many milliseconds without use it goes
--- (keep; 0: never), which rate since it was last set anew it is (epoch), and the
--- interval as it was given, for the reader (per); what was taken by all; what was taken
--- by the caller's own client. What was taken is a sorted set: "permits id" with the
--- instant, and "+epoch" with all permits in it as a negative score, so that a decision
--- does not read them all, and a state of another epoch is seen to be void. Times are
--- microseconds on Redis's clock.
+-- Head of the scripts for permits like those of Redisson's RRateLimiter. KEYS: the rate, the
+-- takes of all clients, the takes of the caller's client.
 --
--- No call reads or removes more than FINE entries or so. Where there are more, what is
--- taken within a FINE-th of the interval is one entry, which is over with the last of it:
--- so there are twice FINE at most. The version before wrote one for each take: of those
--- that are over FINE are removed at a time.
+-- The rate is a hash: permits (rate) per microseconds (interval), whether each client has its
+-- own (client: 1), after how many unused milliseconds it expires (keep, 0 for never), the
+-- number of the rate since it was last set anew (epoch), and the interval as it was given, for
+-- readers (per). Takes are a sorted set: "permits id" scored by the instant, and "+epoch"
+-- scored by minus the sum of permits, so that a decision need not read all of them, and a
+-- state of another epoch is known to be void. Times are microseconds of Redis's clock.
+--
+-- No call reads or removes many more than FINE entries. Beyond that, takes within a FINE-th of
+-- the interval share an entry, which ends with the last of them, so there are at most twice
+-- FINE. The previous version wrote an entry for each take: of those, FINE are removed at a
+-- time.
 local CONFIG, SHARED, OWN = KEYS[1], KEYS[2], KEYS[3]
 local FINE = 1000
 local clock = redis.call('TIME')
@@ -20,7 +20,7 @@ local real = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 local function whole(x) return string.format('%.0f', x) end
 local function count(member) return tonumber(string.match(member, '^%d+')) or 0 end
 
--- What is configured; nil: nothing, or what is left of it is of no use.
+-- Returns the configuration, or nil if there is none or it is damaged.
 local function config()
   local c = redis.call('HMGET', CONFIG, 'rate', 'interval', 'client', 'keep', 'epoch')
   local rate, interval = tonumber(c[1]), tonumber(c[2])
@@ -28,11 +28,11 @@ local function config()
   return {rate = rate, interval = interval, client = c[3], keep = tonumber(c[4]) or 0, epoch = c[5]}
 end
 
--- The state under a configuration, without what was taken an interval ago.
+-- Returns the state under a configuration, without takes older than an interval.
 local function open(c)
   local s = {key = c.client == '1' and OWN or SHARED, total = '+' .. c.epoch, now = real}
   local total = redis.call('ZSCORE', s.key, s.total)
-  if not total then -- nothing was taken, or all of it under another rate
+  if not total then -- nothing was taken, or only under another rate
     redis.call('DEL', s.key)
     s.used = 0
     return s
@@ -40,7 +40,7 @@ local function open(c)
   s.used = -tonumber(total)
   s.newest, s.at = unpack(redis.call('ZRANGE', s.key, -1, -1, 'WITHSCORES'))
   local newest = tonumber(s.at)
-  if newest > real + 60000000 then -- another clock: all that was taken moves with it
+  if newest > real + 60000000 then -- another clock: all takes move with it
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', s.key, '(0', '+inf')) do
       redis.call('ZINCRBY', s.key, whole(real - newest), member)
     end
@@ -65,9 +65,9 @@ local function open(c)
   return s
 end
 
--- The state stays until it is as new, and a minute more for a clock that goes back; one
--- that all share at most as long as its rate, which may get a longer life only by a
--- script that knows its key.
+-- Sets the expiry of the state: a minute after it is a new object's, for clocks that go back.
+-- A state shared by all clients lives at most as long as its rate, whose life only a script
+-- that knows its key can extend.
 local function stay(c, s)
   local life = math.ceil(c.interval / 1000) + 60000
   local left = redis.call('PTTL', CONFIG)
@@ -75,7 +75,7 @@ local function stay(c, s)
   redis.call('PEXPIRE', s.key, whole(life))
 end
 
--- The object is used, for some time yet.
+-- Extends the life of an object in use.
 local function touch(c, s, yet)
   if c.keep > 0 then redis.call('PEXPIRE', CONFIG, whole(c.keep + math.ceil(yet / 1000))) end
   stay(c, s)

@@ -1,6 +1,7 @@
--- Gives permits back. ARGV: how many of those that were taken last, or 0 for those that
--- the call with an id took; the id.
--- Answers how many; -1: no rate is set.
+-- Gives permits back. ARGV: how many of the latest, or 0 for those that the call with an id
+-- took; the id.
+--
+-- Returns how many were given back, or -1 if no rate is set.
 local c = config()
 if not c then return -1 end
 local s = open(c)

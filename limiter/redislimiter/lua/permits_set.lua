@@ -1,6 +1,7 @@
--- Sets the rate. ARGV: try (only where none is set), set, or update (only where one is;
--- what was taken stays taken unless client changes); rate, interval, client, keep, per.
--- Answers 1 if it was set, else 0.
+-- Sets the rate. ARGV: how (try: only if none is set; set; update: only if one is set, and
+-- takes stay unless client changes), rate, interval, client, keep, per.
+--
+-- Returns 1 if it was set, else 0.
 local how, client, keep = ARGV[1], ARGV[4], tonumber(ARGV[5])
 local before = config()
 if (how == 'try' and before) or (how == 'update' and not before) then return 0 end

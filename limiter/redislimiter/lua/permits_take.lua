@@ -1,8 +1,10 @@
--- Takes permits, if there are as many. ARGV: how many, an id of this call's own, 1 if
--- the caller waits on a denial, then how many those want who stand before it: if there
--- are any nothing is taken.
--- Answers 1: taken, 0: denied, and in how long it is the caller's turn if nobody else
--- comes, or sooner where more entries stand before it than are looked at; -1: no rate is set, -2: more than ever are there.
+-- Takes permits, if they are available. ARGV: how many, an id of this call, 1 if the caller
+-- waits after a denial, then how many permits each waiter before it wants: with any of them,
+-- nothing is taken.
+--
+-- Returns 1 if taken, or 0 if denied, and then in how long it is the caller's turn if nobody
+-- else comes, or sooner if more entries are before it than are read; -1 if no rate is set, -2
+-- if it wants more than the rate.
 local c = config()
 if not c then return {-1, 0} end
 local n = tonumber(ARGV[1])
@@ -20,7 +22,8 @@ if #ARGV == 3 and s.used + n <= c.rate then
   return {1, 0}
 end
 
--- Each takes, in turn, what is back first, and what it took is back an interval later.
+-- Each waiter takes, in turn, the permits that come back first, and its own come back an
+-- interval later.
 local free, at, back, first, from = c.rate - s.used, real, {}, 1, 1
 local function next_back()
   if first > #back and from then

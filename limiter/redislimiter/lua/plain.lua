@@ -1,8 +1,7 @@
--- What is asked of a bucket nearly always, straight on: a script is run as a whole each
--- time, and to make the functions that follow is most of the work. It is a take of a
--- bucket that was last asked by a quota of the same rate, without a penalty, a line or
--- anything reserved. Keys are done in their order up to the first of which any of that is
--- not so; the functions of bucket.lua come to the same.
+-- The common case without the functions that follow, since creating them is most of the work
+-- of a call: a take from a bucket that was last asked under the same rate, without a penalty,
+-- shaping or reservations. Keys are handled in order up to the first one that is anything
+-- else. The functions of bucket.lua give the same results.
 for k = 1, #ARGV - 1 do
   local asked = ARGV[k + 1]
   local letter = asked:sub(1, 1)

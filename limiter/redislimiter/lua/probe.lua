@@ -1,3 +1,3 @@
--- Writes, and so tells whether the server does.
+-- Writes a key, which shows whether the server executes writes.
 redis.call('SET', KEYS[1], '1', 'PX', 10000)
 return 1

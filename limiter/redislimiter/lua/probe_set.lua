@@ -1,4 +1,4 @@
--- Writes to a sorted set, which then is as it was, and so tells whether the server does.
+-- Writes to a sorted set without changing it, which shows whether the server executes writes.
 redis.call('ZADD', KEYS[1], 0, 'probe')
 redis.call('ZREM', KEYS[1], 'probe')
 return 1

@@ -1,15 +1,15 @@
--- Does what is asked of the keys that are left, one by one. Of each: the letter of the algorithm, kind, n, keep,
--- within, mark, when that was taken, penalty, limit, whether denials count, then the
--- algorithm's own, packed
--- as floats. The answer is packed likewise: the time, then of each key what came of it,
--- permits that remain, times until a retry and until all is as new, delay, permits
--- taken, and their mark. An error is that of one key: the others are done all the same,
--- and the answer is then a list: how many keys were of a foreign type and are as new, and
--- a list of the packed numbers and each key's error in order.
+-- Executes the asks of the remaining keys, one by one. Each argument packs, as floats after
+-- the letter of the algorithm: kind, n, keep, within, mark, when the marked permits were
+-- taken, penalty, limit, whether denials count, then the algorithm's own numbers. The reply
+-- packs the time, then for each key the outcome, remaining permits, times until a retry and
+-- until a new key's state, delay, permits taken, and their mark. An error concerns one key,
+-- and the others are executed all the same: the reply is then a list of how many keys of a
+-- foreign type were deleted, and of a list of the packed numbers and each key's error in
+-- order.
 --
--- KEYS are, of each: the key itself; the one of the algorithm; to forget, those of the
--- other algorithms; with a penalty, or to forget, the one of the lock. That is when it
--- ends, and when that was written: it is for all algorithms.
+-- KEYS holds for each ask: the key; the key with the algorithm's letter; for FORGET, those of
+-- the other algorithms; and with a penalty, or for FORGET, the lock that all algorithms share:
+-- when it ends, and when that was written.
 local TAKE = 0
 local PEEK = 1
 local ATMOST = 2
@@ -24,8 +24,8 @@ local LOCKED = 2
 local AGAIN = 3
 local FAILED = 4
 
--- Takes n above 0, if that may be: what came of it, retry, delay, taken, mark. No
--- retry: never.
+-- Takes n > 0 permits if possible. Returns the outcome, retry (0 for never), delay, taken,
+-- mark.
 local function take(a, kind, n, keep, within, counts)
   local asked = n
   if kind == ATMOST then n = math.max(1, math.min(n, a.free() - keep)) end
@@ -55,7 +55,7 @@ local function ask(k)
   local letter, kind, n, keep, within, mark, since, penalty, limit, counts = struct.unpack('<c1ddddddddd', asked)
   on.base, on.own, on.kind, on.letter, on.limit = KEYS[at], KEYS[at + 1], kind, letter, limit
   local first, lock = at, KEYS[at + 2]
-  if kind == FORGET then -- an error must not leave the next key where this one begins
+  if kind == FORGET then -- set before anything can fail, so that the next ask finds its keys
     lock, at = KEYS[at + 7], at + 8
     redis.call('DEL', unpack(KEYS, first, first + 7))
   else
@@ -65,7 +65,7 @@ local function ask(k)
   local told = a.open(asked)
   if penalty > 0 then
     local shared = kind ~= FORGET and redis.call('GET', lock)
-    if shared and #shared == 16 then -- the end of the key's lock, as far as the states do not know it
+    if shared and #shared == 16 then -- the key's lock may end after the one in the state
       local ends, written = struct.unpack('<dd', shared)
       if written - on.now > MINUTE then -- another clock
         ends = ends - (written - on.now)
@@ -77,7 +77,7 @@ local function ask(k)
   end
   local code, retry, delay, taken, took = DENIED, 0, 0, 0, 0
   if not told then
-    code, took, on.dirty = AGAIN, on.t, false -- about which time it has to be told periods
+    code, took, on.dirty = AGAIN, on.t, false -- the caller sends the periods about that time
   elseif kind == FORGET then
     code = ALLOWED
   elseif n < 0 then
@@ -87,7 +87,7 @@ local function ask(k)
     if n > 0 then taken, took = a.charge(n) end
   elseif kind == RETURN then
     code, on.dirty = ALLOWED, on.known and (on.dirty or n > 0)
-    if n > 0 and on.known then a.giveback(n, mark, since) end
+    if n > 0 and on.known then a.giveback(n, mark, since, keep) end
   elseif locked > 0 then
     code, retry = LOCKED, seen(locked)
   elseif n == 0 then
@@ -114,8 +114,7 @@ for k = done + 1, #ARGV - 1 do
     local ok, err = pcall(ask, k)
     text = not ok and (type(err) == 'table' and err.err or tostring(err))
     if try == 2 or not text or not text:find('WRONGTYPE', 1, true) then break end
-    -- A key that is of another type than ours is nobody's: no other program's keys have
-    -- such names. It is deleted, and is as new.
+    -- A key of a foreign type is deleted: no other program's keys have such names.
     for i = first, at - 1 do
       local found = redis.pcall('GET', KEYS[i])
       if type(found) == 'table' and found.err then redis.call('DEL', KEYS[i]) end

@@ -1,17 +1,18 @@
--- Takes permits of a semaphore, if there are as many. KEYS: the leases, each with the
--- instant at which it is over; who waits, each with the instant until which that holds.
--- ARGV: the lease, its permits, how many there are in all, how long a lease lasts, the
--- process if it waits on a denial (else empty), for how long its waiting is believed.
--- A lease is called "permits id". The member "+" has what the leases of more than one
--- permit have beyond that, as a negative score, so that ZCARD tells the rest and no
--- lease needs to be read. Times are microseconds on Redis's clock.
--- Answers 1 if taken, the permits held now, how many leases had run out, and in how
--- long the next one does (-1: there is none).
+-- Takes permits of a semaphore, if they are available. KEYS: the leases, each scored by its
+-- end; the waiting processes, each scored by until when it counts as waiting. ARGV: the lease,
+-- its permits, the number of permits in all, how long a lease lasts, the process if it waits
+-- after a denial (else ''), how long it then counts as waiting. A lease is named "permits id".
+-- The member "+" is scored by minus what the leases of more than one permit have beyond one,
+-- so that ZCARD gives the rest and no lease has to be read. Times are microseconds of Redis's
+-- clock.
+--
+-- Returns 1 if taken, the permits held now, how many leases had expired, and in how long the
+-- next one does (-1 if there is none).
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 local leases, waiting, lease = KEYS[1], KEYS[2], ARGV[1]
 local n, permits, length = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local longest = 600000000 -- no lease lasts longer: what claims to is of before the clock was set back
+local longest = 600000000 -- no lease lasts longer, unless it is from before the clock was set back
 
 local function whole(x) return string.format('%.0f', x) end
 
@@ -30,7 +31,7 @@ local dropped = drop('(0', whole(now)) + drop('(' .. whole(now + longest), '+inf
 local held, beyond = redis.call('ZCARD', leases), redis.call('ZSCORE', leases, '+')
 if beyond then held = held - 1 - tonumber(beyond) end
 
-local known = redis.call('ZSCORE', leases, lease) -- of a call whose answer was lost
+local known = redis.call('ZSCORE', leases, lease) -- from a call whose reply was lost
 if not known and held + n > permits then
   if ARGV[5] ~= '' then
     redis.call('ZADD', waiting, whole(now + tonumber(ARGV[6])), ARGV[5])

@@ -1,8 +1,9 @@
--- Gives permits of a semaphore back, and tells those who have waited longest. KEYS: the
--- leases; who waits. ARGV: the channel, the process that calls, then its leases; with
--- none it passes on a word that was meant for it.
--- Answers how many leases were there, and whose turn it is: 1: the caller's, 2: nobody
--- waits, as far as is known here, 0: that of another.
+-- Gives permits of a semaphore back, and sends a hint to the process that has waited longest.
+-- KEYS: the leases; the waiting processes. ARGV: the channel, the calling process, then its
+-- leases; without leases it passes on a hint meant for it.
+--
+-- Returns how many leases there were, and whose turn it is: 1 the caller's, 2 nobody's as far
+-- as Redis knows, 0 another process's.
 local leases, waiting, channel, process = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local there, freed = 0, 0
 for i = 3, #ARGV do
@@ -19,7 +20,7 @@ redis.call('ZREMRANGEBYSCORE', waiting, '-inf', string.format('%.0f', tonumber(c
 local next_ones = redis.call('ZRANGE', waiting, 0, math.min(freed, 16) - 1)
 local turn = #next_ones == 0 and 2 or 0
 for _, other in ipairs(next_ones) do
-  redis.call('ZREM', waiting, other) -- the next permit is for the next one; who is denied again stands last
+  redis.call('ZREM', waiting, other) -- the next permit is for the next one; a process that is denied again goes last
   if other == process then turn = 1 else redis.call('PUBLISH', channel, other .. ' ' .. leases) end
 end
 return {there, turn}

@@ -1,7 +1,8 @@
--- Lets leases of a semaphore begin anew. KEYS: the leases. ARGV: how long a lease lasts,
--- then the leases. One that has run out and that nobody has dropped yet is renewed, too:
--- its permits are still its own. Times are microseconds on Redis's clock.
--- Answers for each lease 1 if it was there, else 0.
+-- Renews leases of a semaphore. KEYS: the leases. ARGV: how long a lease lasts, then the
+-- leases. An expired lease that nobody has dropped yet is renewed as well: its permits are
+-- still its own. Times are microseconds of Redis's clock.
+--
+-- Returns for each lease 1 if it was there, else 0.
 local clock = redis.call('TIME')
 local length = tonumber(ARGV[1])
 local over = string.format('%.0f', tonumber(clock[1]) * 1000000 + tonumber(clock[2]) + length)

@@ -1,6 +1,6 @@
--- What the limiters' scripts begin with. Times are microseconds since the Unix epoch, on
--- Redis's clock unless the caller gives another. `answer` is what came of each key, of
--- which `done` are; `at` is where the names of the next one's states begin in KEYS.
+-- Beginning of the limiters' scripts. Times are microseconds since the Unix epoch, by Redis's
+-- clock unless the caller gives another. `answer` holds the outcome of each key, of which
+-- `done` are complete; `at` is where the names of the next key's states begin in KEYS.
 if redis.replicate_commands then redis.replicate_commands() end -- before Redis 7, for TIME
 local now, spare = struct.unpack('<dd', ARGV[1])
 if now < 0 then

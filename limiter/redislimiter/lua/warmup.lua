@@ -1,21 +1,20 @@
--- The token bucket that warms up: SmoothWarmingUp of Guava, with bursts. Permits that
--- are stored while it idles are dear, the dearer the more there are: to take one of them
--- costs from the cold price (all are stored) down to the stable one (at the threshold
--- and below it), in microseconds. What was taken has to be paid for: `lead` is how much
--- of that is ahead. As much may be ahead as a burst costs at the stable price, or more
--- for one that comes when nothing is. These numbers are fractions, and EASE is for
--- their rounding.
+-- The token bucket that warms up: Guava's SmoothWarmingUp, with bursts. An idle bucket stores
+-- permits, and the more it stores the more the next one costs, in microseconds: from the cold
+-- price with all stored down to the stable price at the threshold and below. Takes are paid
+-- for afterwards: `lead` is the price that is still ahead. It may be as much as a burst costs
+-- at the stable price, or more for a single take when nothing is ahead. These numbers are
+-- fractions; EASE allows for their rounding.
 --
--- What is ahead stays so under another quota: as many permits, at its stable price, and
--- what is stored the same part of all that can be. Up to `due`, when the last of what is
--- reserved is used, what is ahead is paid for at the price by which it was, `slow`; 0: the
--- asker's own. `line` is the instant, ever later,
--- that a mark names, at which what was taken last is paid for, had nothing been returned.
+-- Under another quota the lead stays as many permits at that quota's stable price, and the
+-- stored permits the same fraction of all that can be stored. Up to `due`, when the last
+-- reservation is used, the lead is paid for at the price under which it was made, `slow`; 0
+-- means the asker's own. `line` never goes back except on a final return; it is the instant,
+-- which a mark names, at which the latest take would be paid for if nothing had been returned.
 do
   local EASE = 0.001
   local w = {stable = 0, threshold = 0, most = 0, slope = 0, cool = 0, budget = 0, stored = 0, lead = 0, due = 0, slow = 0, line = 0}
 
-  -- What it costs to take n: the area under the price of what is stored, and the stable
+  -- Returns the price of n permits: the area under the price of what is stored, and the stable
   -- price for the rest.
   local function cost(n)
     local above = math.max(0, w.stored - w.threshold)
@@ -23,7 +22,7 @@ do
     return n * w.stable + dear * w.slope * (above - dear / 2)
   end
 
-  -- How many permits, at most so many, cost no more than there is room for.
+  -- Returns how many permits, at most so many, cost no more than there is room for.
   local function affordable(most, room)
     local low, high = 0, most
     while low < high do
@@ -33,7 +32,7 @@ do
     return low
   end
 
-  -- In what time so much of what is ahead is paid for.
+  -- Returns the time in which so much of the lead is paid for.
   local function after(lead)
     if w.slow == 0 then return math.ceil(lead) end
     local first = (w.due - on.t) * w.stable / w.slow
@@ -69,7 +68,7 @@ do
       local state, before = read()
       if #state == HEAD + 48 then
         _, lock, last, former, priced, stored, lead, due, line = struct.unpack('<c1dddddddd', state)
-      elseif #before == HEAD + 32 and before:sub(1, 1) == 'w' then -- of the version before
+      elseif #before == HEAD + 32 and before:sub(1, 1) == 'w' then -- of the previous version
         _, lock, last, former, _, stored, lead = struct.unpack('<c1dddddd', before)
         line = last + lead
       end
@@ -103,7 +102,8 @@ do
 
     take = take,
 
-    -- Of the permit at which as much is ahead as may be, the part warms that is paid for.
+    -- Of the permit that exceeds what may be owed, only the part that is paid for warms the
+    -- bucket.
     charge = function(n)
       local room = math.max(0, w.budget + math.max(w.budget, MINUTE) - w.lead)
       if cost(n) <= room + EASE then return n, take(n, 0) end
@@ -113,9 +113,13 @@ do
       return n, math.floor(w.line)
     end,
 
-    giveback = function(n, mark, since)
-      local left = since > 0 and since == on.now and w.lead or w.lead - (w.line - mark)
-      w.lead = w.lead - math.max(0, math.min(n * w.stable, left, w.lead))
+    -- As in bucket.lua.
+    giveback = function(n, mark, since, keep)
+      local last = mark == math.floor(w.line) or mark == 0
+      local left = (last or since > 0 and since == on.now) and w.lead or w.lead - (w.line - mark)
+      local back = math.max(0, math.min(n * w.stable, left, w.lead))
+      w.lead = w.lead - back
+      if last and keep == 0 then w.line = w.line - back end
     end,
 
     fresh = fresh,

@@ -1,17 +1,16 @@
--- Algorithms with windows. Permits are counted in slots of time: each instant of a
--- sliding log, a block of sliding blocks, a window of fixed windows. A slot that is
--- reserved lies in the future, and counts at once.
+-- Algorithms with windows. Permits are counted in slots of time: an instant of a sliding log,
+-- a block of sliding blocks, a fixed window. A slot with a reservation lies in the future, and
+-- counts at once.
 --
--- After the head of the state come these numbers, then the frames, and then a record for
--- each slot, in order of time: when it begins, and how many permits were counted up to
--- its end. So what is in a window, and what has left it, is found by bisection, and no
--- call reads or writes more than a few records, however many there are, but for what is
--- given back, or taken ahead of reservations: then the records behind it are written anew.
+-- The head of the state is followed by these numbers, the frames, and a record for each slot
+-- in order of time: its begin, and the count of permits up to its end. So the content of a
+-- window is found by bisection, and a call reads or writes only a few records, however many
+-- there are. Only a return, or a take ahead of reservations, rewrites the records behind it.
 do
   local w = {
     first = 0, last = 0, -- offsets of the oldest record, and of the end of the newest
     base = 0, total = 0, -- permits counted before the first record, and in all
-    newest = 0,          -- when the newest slot begins; 0: there is none
+    newest = 0,          -- begin of the newest slot; 0 without one
     kept = 0,            -- the end for which the key's expiry was set
     mine = 0, gone = 0,  -- offset of the caller's oldest record, and permits before it
     span = 0, length = 0, edges = nil,
@@ -29,15 +28,15 @@ do
     return struct.unpack('<dd', redis.call('GETRANGE', on.key, at, at + RECORD - 1))
   end
 
-  -- The count before a record.
+  -- Returns the count before a record.
   local function before(at)
     if at == w.first then return w.base end
     local _, count = record(at - RECORD)
     return count
   end
 
-  -- The offset of the first record that begins after some time, or counts at least so
-  -- much; nil: whatever.
+  -- Returns the offset of the first record that begins after some time and counts at least so
+  -- many; nil matches any.
   local function find(after, least)
     local low, high = w.first, w.last
     local middle = low
@@ -49,7 +48,8 @@ do
     return low
   end
 
-  -- Writes the records from there on anew, n permits up, by an offset; back by a time.
+  -- Rewrites the records from an offset on: n permits up, moved by an offset, with begins
+  -- mapped by back.
   local function rewrite(from, n, by, back)
     if from < w.last then
       local old, new = redis.call('GETRANGE', on.key, from, w.last - 1), {}
@@ -62,7 +62,7 @@ do
     w.last, w.text = w.last + by, ''
   end
 
-  -- The caller's window, or its slot, that a time is in.
+  -- Returns the caller's window, or slot, at a time.
   local function window(at)
     if w.edges then
       for k = #w.edges, 1, -1 do
@@ -81,7 +81,7 @@ do
     return ends
   end
 
-  -- Counts n permits in the slot that begins then.
+  -- Counts n permits in the slot with that begin.
   local function put(begins, n)
     local at = w.newest > begins and find(begins) or w.last
     w.total = w.total + n
@@ -97,14 +97,14 @@ do
     if w.first == w.last then w.base, w.total, w.newest = 0, 0, 0 end
   end
 
-  -- Finds what the caller counts.
+  -- Finds the records that the caller counts.
   local function mine()
     w.mine = find(frames.past(frames.own, w.newest))
     w.gone = before(w.mine)
   end
 
-  -- Makes one of past slots that are as near to each other as a 64th of their age, the
-  -- later one: so there are at most MANY of them, whatever frames there are.
+  -- Merges past slots that are closer to each other than a 64th of their age into the later
+  -- one, so that there are at most MANY, whatever the frames.
   local function thin()
     local past = find(on.t)
     if past - w.first <= MANY * RECORD then return end
@@ -121,7 +121,7 @@ do
     w.text = ''
   end
 
-  -- The slots of another clock, which is by so much behind.
+  -- Moves the slots of another clock, which is ahead by so much.
   local function set_back(by)
     w.kept = 0
     if w.edges then
@@ -142,14 +142,14 @@ do
     w.newest = back(w.newest)
   end
 
-  -- Sets where the window of a frame is that is new, as far as what was counted for others
-  -- tells, rather too long than too short. slots, till: as frames.enter has it.
+  -- Sets the window of a new frame as far as the counts of others show it, too long rather
+  -- than too short. slots and till are as frames.enter returns them.
   local function enter(own, slots, till)
     if w.length >= 1 then
       if frames.written and w.length % slots ~= 0 then own[FROM], own[TILL] = slots, on.t + w.span + slots end
       return
     end
-    if not frames.written then -- by the version before, for a frame like this
+    if not frames.written then -- by the previous version, for a frame like this
       own[FROM] = on.t - (on.t - w.newest) % w.span
       own[TILL] = w.newest >= own[FROM] and own[FROM] + w.span or on.t
       return
@@ -167,8 +167,8 @@ do
     end
   end
 
-  -- Sets the period of a calendar. What lies in a slot that began before it counts, as it
-  -- may have been taken since, where a frame is new.
+  -- Sets the period of a calendar. For a new frame, a slot that began earlier counts, since
+  -- its takes may be from this period.
   local function period(own, slots)
     local from, ends = window(on.t)
     if slots and frames.written then
@@ -185,8 +185,8 @@ do
     local begins = wait > 0 and on.t + wait or frames.slot(w.newest)
     put(begins, n)
     if w.last - w.first > FEW * RECORD then
-      -- Slots are forgotten that are past and cannot matter: the permits of those that
-      -- follow make up any limit, and until they have left there is no room anyway.
+      -- Forgets past slots that cannot matter: the permits of those after them reach any
+      -- limit, so there is no room until these have left anyway.
       local most = 0
       for i = 1, #frames.list do most = math.max(most, frames.list[i][LIMIT]) end
       if w.total - w.base > most then
@@ -205,7 +205,7 @@ do
       w.edges = nil
       if n > 0 then
         w.edges = {struct.unpack('<' .. string.rep('d', n), asked, OWN + 24)}
-        w.edges[n + 1] = nil -- where it ended
+        w.edges[n + 1] = nil -- the offset that struct.unpack adds
       end
       local lock, last, state = 0, 0, read()
       w.text, w.first, w.last, w.base, w.total, w.newest, w.kept = '', SIZE, SIZE, 0, 0, 0, 0
@@ -214,7 +214,7 @@ do
         _, lock, last, w.first, w.last, w.base, w.total, w.newest, w.kept = struct.unpack('<c1dddddddd', state)
         w.text = state
       end
-      -- A state that remembers nothing knows no time.
+      -- A state without records has no time.
       local some = w.first < w.last
       local behind = begin(lock, (some or lock > 0) and last or 0)
       if n > 0 and (on.t < w.edges[1] or on.t >= w.edges[n]) then return false end
@@ -233,7 +233,7 @@ do
         forget(find(oldest))
         if oldest < past then mine() else w.mine, w.gone = w.first, w.base end
       end
-      -- Others are told of one that is denied, now and then, so that they keep what it counts.
+      -- A denied frame is recorded now and then, so that the others keep what it counts.
       if w.first < w.last and on.kind <= 3 and on.kind ~= 1 and #frames.list > (slots and 0 or 1) and
         (slots or on.t - own[ASKED] > w.span / 4) then
         frames.keep(on.t)
@@ -262,7 +262,7 @@ do
       return leaves((record(find(nil, over)))) - on.t
     end,
 
-    -- The time until the first of the slots to come has begun, if they are as many as may be.
+    -- Returns the time until the first future slot has begun, if there are as many as may be.
     full = function()
       if w.last - w.first < MOST_AHEAD * RECORD then return nil end
       local at = find(on.t)
@@ -306,7 +306,7 @@ do
       local ends, start, records = on.t, SIZE + #packed, nil
       if w.first < w.last then ends = math.max(frames.ends(w.newest), leaves(w.newest)) end
       local dead = w.first - start
-      if dead < 0 or dead >= math.max(w.last - w.first, 1024) then -- as much is of no use as is of use
+      if dead < 0 or dead >= math.max(w.last - w.first, 1024) then -- at least half of it is unused
         records = w.first < w.last and redis.call('GETRANGE', on.key, w.first, w.last - 1) or ''
         w.first, w.last = start, w.last - dead
       end

@@ -1,0 +1,28 @@
+package breaker
+
+import "time"
+
+// Stats is a snapshot of a [Set].
+type Stats struct {
+	Away   int       // nodes that are away
+	Since  time.Time // when the first of them went away; zero if none is
+	Probes uint64
+}
+
+// Stats returns a snapshot.
+func (s *Set[T]) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := Stats{Probes: s.probes.Load()}
+	if nodes := s.nodes.Load(); nodes != nil {
+		for _, n := range *nodes {
+			if !n.away.Load() {
+				continue
+			}
+			if stats.Away++; stats.Since.IsZero() || n.since.Before(stats.Since) {
+				stats.Since = n.since
+			}
+		}
+	}
+	return stats
+}

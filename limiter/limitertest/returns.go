@@ -1,0 +1,233 @@
+package limitertest
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+const returnsInAnyOrder = "what is returned, in whatever order, comes back unless it was earned"
+
+// ledger is the reference of returnRun: a list of all takes, with what is not earned yet of
+// each, in exact fractions. It has no marks and no sums that could go wrong.
+type ledger struct {
+	quota *hotparam.Quota
+	rate  *big.Rat // permits per nanosecond of the fastest quota: a backend need not know since when another one is in force
+	now   time.Duration
+	takes []*ledgerTake // in the order in which they were made, and are earned
+}
+
+// ledgerTake is one take.
+type ledgerTake struct {
+	at       time.Duration
+	quota    *hotparam.Quota
+	result   limiter.Result
+	left     int64    // permits that have not been returned
+	unearned *big.Rat // of them
+	// blurred says that a backend may count more of the take as earned than is: a take
+	// behind it was returned before it, or the quota has changed since.
+	blurred bool
+}
+
+// pass earns what is due up to now.
+func (l *ledger) pass(now time.Duration) {
+	earned := new(big.Rat).Mul(l.rate, big.NewRat(int64(now-l.now), 1))
+	l.now = now
+	for _, e := range l.takes {
+		part := least(earned, e.unearned)
+		e.unearned = new(big.Rat).Sub(e.unearned, part)
+		earned = new(big.Rat).Sub(earned, part)
+	}
+}
+
+// hold makes q the quota.
+func (l *ledger) hold(q *hotparam.Quota) {
+	if *l.quota == *q {
+		return
+	}
+	l.quota = q
+	l.blur(len(l.takes))
+}
+
+// blur blurs the first n takes.
+func (l *ledger) blur(n int) {
+	for _, e := range l.takes[:n] {
+		e.blurred = true
+	}
+}
+
+func (l *ledger) take(r limiter.Result) {
+	l.takes = append(l.takes, &ledgerTake{
+		at: l.now, quota: l.quota, result: r, left: r.Taken, unearned: big.NewRat(r.Taken, 1),
+	})
+}
+
+// giveBack returns n permits of e, and how many a backend has to give back at least: all of
+// them that are not earned, or none if e is blurred.
+func (l *ledger) giveBack(e *ledgerTake, n int64, final bool) (due *big.Rat) {
+	due = new(big.Rat)
+	if !e.blurred || e.at == l.now {
+		due = least(e.unearned, big.NewRat(n, 1))
+	}
+	e.left -= n
+	e.unearned = most(new(big.Rat), new(big.Rat).Sub(e.unearned, big.NewRat(n, 1)))
+	at := slices.Index(l.takes, e)
+	switch {
+	case at < len(l.takes)-1 || !final:
+		l.blur(at)
+	case e.left == 0:
+		l.takes = l.takes[:at]
+	}
+	return due
+}
+
+func (l *ledger) missing() *big.Rat {
+	sum := new(big.Rat)
+	for _, e := range l.takes {
+		sum.Add(sum, e.unearned)
+	}
+	return sum
+}
+
+// returnRun is a schedule of takes and returns of one bucket, and its ledger.
+type returnRun struct {
+	*rapid.T
+	*key
+	ledger ledger
+	quotas []*hotparam.Quota
+	slack  *big.Rat // permits by which rounding may change what is missing
+	order  string   // of the returns
+	last   string
+}
+
+func (r *returnRun) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
+func (r *returnRun) Helper()                           { r.T.Helper() }
+
+// reloadRates differ by so little that what is rounded when one follows another is far below
+// a permit.
+var reloadRates = []hotparam.Rate{perSecond(1), perSecond(2), perSecond(5), perSecond(10), perMinute(60), perMinute(120)}
+
+// testReturns: whatever a bucket is asked, and in whatever order and parts it is given back
+// what it granted, it never gets back a permit that was earned; and it gets back all that
+// was not where the takes are returned in reverse, in their order, or at their instant.
+func testReturns(t *testing.T, c *Config) {
+	for _, algorithm := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA, hotparam.LeakyBucket} {
+		for _, quotas := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s, %d quotas", algorithm, quotas), func(t *testing.T) {
+				check(t, c, func(rt *rapid.T) { runReturns(t, rt, c, algorithm, quotas) })
+			})
+		}
+	}
+}
+
+func runReturns(t *testing.T, rt *rapid.T, c *Config, algorithm hotparam.Algorithm, quotas int) {
+	r := &returnRun{T: rt, slack: new(big.Rat), ledger: ledger{rate: new(big.Rat)}, order: rapid.SampledFrom([]string{"reverse", "in order", "any"}).Draw(rt, "order")}
+	shape := quotas == 1 && algorithm == hotparam.LeakyBucket && rapid.Bool().Draw(rt, "shape")
+	for range quotas {
+		q := drawBucket(algorithm, reloadRates)(rt)
+		q.Shape = shape
+		q = q.WithDefaults()
+		if !slices.Contains(c.kinds(&q), limiter.Return) || len(c.kinds(&q)) <= int(limiter.Return) {
+			return
+		}
+		r.quotas = append(r.quotas, &q)
+		r.ledger.rate = most(r.ledger.rate, big.NewRat(q.Rate.N, int64(q.Rate.Per)))
+	}
+	r.key = newWorldIn(t, rt, c).key(*r.quotas[0])
+	r.ledger.quota, r.ledger.now = r.quotas[0], r.now()
+	for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+		r.step()
+	}
+}
+
+func (r *returnRun) step() {
+	s := newSchedule(r.T, r.config, r.ledger.quota, nil)
+	switch rapid.IntRange(0, 5).Draw(r.T, "time") {
+	case 0:
+		r.sleep(s.pause())
+	case 1, 2:
+		r.sleep(time.Duration(rapid.IntRange(1, 3).Draw(r.T, "steps of a microsecond")) * max(us, s.tick))
+	}
+	r.ledger.pass(r.now())
+	if rapid.IntRange(0, 2).Draw(r.T, "return") == 0 {
+		r.back()
+	} else {
+		r.grab()
+	}
+	if off := new(big.Rat).Sub(r.ledger.missing(), r.missing(r.ledger.quota)); off.Cmp(r.slack) > 0 {
+		r.Fatalf("%s: %s permits came back that were earned", r.last, off.FloatString(7))
+	}
+}
+
+// missing returns how many permits the backend lacks under q.
+func (r *returnRun) missing(q *hotparam.Quota) *big.Rat {
+	return big.NewRat(int64(r.asks(q, peek(0)).ResetAfter)*q.Rate.N, int64(q.Rate.Per))
+}
+
+// asks asks under q. Each answer, and each change of the quota, may be rounded by what is
+// earned in a tick.
+func (r *returnRun) asks(q *hotparam.Quota, ask limiter.Ask) limiter.Result {
+	for _, q := range r.quotas {
+		earned := big.NewRat(q.Rate.N*int64(r.config.tick()), int64(q.Rate.Per))
+		r.slack = new(big.Rat).Add(r.slack, earned)
+	}
+	r.ledger.hold(q)
+	op := r.op
+	op.Quota, op.Ask = q, ask
+	return r.world.do(op)
+}
+
+func (r *returnRun) grab() {
+	q := rapid.SampledFrom(r.quotas).Draw(r.T, "quota")
+	ask := limiter.Ask{
+		Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Charge}).Draw(r.T, "kind"),
+		N:    rapid.Int64Range(1, 4).Draw(r.T, "n"),
+	}
+	// What is reserved is used when it was promised, whatever the quota is by then: that
+	// is more than a ledger knows.
+	if len(r.quotas) == 1 && rapid.IntRange(0, 3).Draw(r.T, "reserve") == 0 {
+		ask.Kind, ask.Within = limiter.Reserve, 10*sec
+	}
+	got := r.asks(q, ask)
+	r.last = toldAsk(ask)
+	if got.Taken > 0 {
+		r.ledger.take(got)
+	}
+}
+
+// back returns a take, or a part of it.
+func (r *returnRun) back() {
+	held := slices.DeleteFunc(slices.Clone(r.ledger.takes), func(e *ledgerTake) bool { return e.left == 0 })
+	if len(held) == 0 {
+		return
+	}
+	i := len(held) - 1
+	switch r.order {
+	case "in order":
+		i = 0
+	case "any":
+		i = rapid.IntRange(0, i).Draw(r.T, "of")
+	}
+	e := held[i]
+	ask := e.result.Return()
+	ask.N = e.left
+	if rapid.IntRange(0, 3).Draw(r.T, "in parts") == 0 {
+		ask.N = rapid.Int64Range(1, e.left).Draw(r.T, "part")
+		ask.Keep = e.left - ask.N
+	}
+	before := r.missing(e.quota)
+	r.asks(e.quota, ask)
+	r.last = fmt.Sprintf("%s of the take at %v", toldAsk(ask), e.at-epoch)
+	lost := r.ledger.giveBack(e, ask.N, ask.Keep == 0)
+	lost = new(big.Rat).Sub(lost, before.Sub(before, r.missing(e.quota)))
+	if lost.Cmp(r.slack) > 0 {
+		r.Fatalf("%s: %s permits did not come back that were not earned", r.last, lost.FloatString(7))
+	}
+}

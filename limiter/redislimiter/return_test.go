@@ -1,0 +1,60 @@
+package redislimiter
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// Takes at one instant and within microseconds all come back when they are returned in
+// reverse order, each at an instant of its own.
+func TestReturnsInReverseOrder(t *testing.T) {
+	client := storeClient(t, testenv.Redis(t).Addr(), nil)
+	for _, every := range everyQuota {
+		t.Run(every.name, func(t *testing.T) {
+			clock := handAt(1_700_000_000 * time.Second)
+			s := storeOf(t, client, clock.of)
+			if every.quota.WarmUp > 0 { // warm: a cold permit costs more than its return gives back
+				for range 400 {
+					take(t, s, every.quota, "reverse "+every.name, 1)
+					clock.pass(100 * time.Millisecond)
+				}
+				clock.pass(950 * time.Millisecond) // nearly all is paid for, and it is still warm
+			}
+			var all []limiter.Ask
+			before := ask(t, s, limiter.Op{Quota: every.quota, Key: "reverse " + every.name, Ask: limiter.Ask{Kind: limiter.Peek}})
+			for i := range 4 {
+				r := take(t, s, every.quota, "reverse "+every.name, 1)
+				if !r.Allowed {
+					t.Fatalf("take %d: %+v", i, r)
+				}
+				all = append(all, r.Return())
+				if i > 0 {
+					clock.pass(time.Microsecond)
+				}
+			}
+			var after limiter.Result
+			for _, back := range slices.Backward(all) {
+				clock.pass(time.Microsecond)
+				after = ask(t, s, limiter.Op{Quota: every.quota, Key: "reverse " + every.name, Ask: back})
+			}
+			if after.Remaining < before.Remaining {
+				t.Errorf("%d remain, want %d as before", after.Remaining, before.Remaining)
+			}
+		})
+	}
+}
+
+// A Return without a mark gives back what was taken last, as it does in memory.
+func TestReturnWithoutMark(t *testing.T) {
+	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), handAt(1_700_000_000*time.Second).of)
+	q := everyQuota[0].quota
+	take(t, s, q, "markless", 3)
+	r := ask(t, s, limiter.Op{Quota: q, Key: "markless", Ask: limiter.Ask{Kind: limiter.Return, N: 2}})
+	if r.Remaining != q.Burst-1 {
+		t.Errorf("%d remain, want %d", r.Remaining, q.Burst-1)
+	}
+}
