@@ -28,7 +28,7 @@
 //
 // The files: source.go Config, Run · client.go the connection · assign.go who has
 // which partition · poll.go batches to workers · worker.go one partition ·
-// adopt.go its take-over · watchdog.go a client that is stuck · record.go one record · intake.go what is unknown ·
+// adopt.go its take-over · watchdog.go replace.go a client that is stuck · record.go one record · intake.go what is unknown ·
 // gate.go the way to the publisher · watermark.go ends.go its time · resize.go
 // more partitions · instances.go commit.go dial.go check.go stats.go
 package kafkasource

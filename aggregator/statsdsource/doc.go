@@ -8,6 +8,6 @@
 //
 // The files: source.go Config, Run · listener.go the addresses and their readers ·
 // listen_packets.go listen_share_*.go listen_unix.go sockets · reader.go receive_*.go
-// drops_*.go packets, many at a time, and what the system dropped · streams.go framer.go
-// connections
+// drops_*.go packets, many at a time, and what the system dropped · accept.go
+// streams.go framer.go connections
 package statsdsource
