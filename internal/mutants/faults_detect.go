@@ -176,7 +176,7 @@ var thresholdFaults = []Fault{
 // accountFaults are of what makes up for lost packets.
 var accountFaults = []Fault{
 	{
-		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/missing.go",
+		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
 		Old: "lacks += of.Loose", New: "",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
@@ -186,7 +186,7 @@ var accountFaults = []Fault{
 		Test: "TestRepeatedParametersAreOneRequest",
 	},
 	{
-		Name: "the counts on accounts of a gap are no bound", File: "aggregator/internal/window/missing.go",
+		Name: "the counts on accounts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
 		Old: "lacks += of.Booked", New: "",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},

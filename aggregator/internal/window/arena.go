@@ -2,15 +2,6 @@ package window
 
 import "math/bits"
 
-// unit is 32 bytes of a window's memory: an entry, or a block of an entry's
-// panes. Both are the same size and come from one arena, so that room flows
-// from many keys of few panes to few keys of many, and back.
-//
-//	entry: hash (2 words) · sum (2) · last · cur · hist · name
-//	block: start · next · counts of 6 panes
-//	free:  – · next
-type unit [8]uint32
-
 // unitSize is what a unit takes, with its bit and its part of the index.
 const unitSize = 32 + indexShare + 1
 

@@ -10,20 +10,8 @@ import "github.com/hotparam/hotparam"
 // in a cell, and bounds the guess. A key without samples has no second entry,
 // and none is looked for.
 
-// Marks of entries, beside the number in entryHist.
-const (
-	sampled = 1 << 30 // some of its counts may be guessed: there was a second entry
-	guessed = 1 << 29 // it is a second entry
-	marks   = sampled | guessed
-
-	maxUnits = guessed - 1
-)
-
 // guessHash makes a key's hash that of its guesses.
 const guessHash = 0x9e3779b97f4a7c15
-
-func (e *unit) isSampled() bool { return e[entryHist]&sampled != 0 }
-func (e *unit) isGuess() bool   { return e[entryHist]&guessed != 0 }
 
 // AddGuess records that n of what was added to an entry in a pane was not seen. The entry may
 // have to make room for that.

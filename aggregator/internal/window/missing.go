@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
@@ -30,34 +29,12 @@ type Missing struct {
 	last    sums   // as any computed them last
 }
 
-// sums are what any tells of a rule's window.
-type sums struct {
-	rule                int
-	start, end, changes int64
-	shortfall
-}
-
-// shortfall is what a window of a rule may lack of all keys together.
-type shortfall struct {
-	lacks         int64 // of any key, or [hotparam.Unknown]
-	heldBack      int64 // of what was told as held back of groups
-	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
-}
-
 type missingGap struct {
 	id            uint64
 	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
 	loose, booked int64
 	heldBack      int64 // of groups
 	byRule        []decode.RuleGap
-}
-
-// of is how much of a rule is missing.
-func (x *missingGap) of(rule int) decode.RuleGap {
-	if x.byRule == nil {
-		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
-	}
-	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
 }
 
 // MissingKey is a key of a rule, by its number.
@@ -195,93 +172,6 @@ func (m *Missing) evict() bool {
 func (m *Missing) lose(from, to time.Time, n int64) {
 	m.unnamed--
 	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
-}
-
-// lacks is how many counts of a key a window from start to before end may lack, or
-// [hotparam.Unknown]; and how many of those that it counts may be of later.
-func (m *Missing) lacks(key MissingKey, start, end int64) (lacks, later int64) {
-	return m.lacksOf(m.keys[key], key.Rule, start, end), m.later(key, end)
-}
-
-// lacksOf is how many counts of a rule's key a window may lack; nil: of any key.
-func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
-	if start <= m.from {
-		return hotparam.Unknown
-	}
-	lacks, _ = m.inGaps(k, rule, start, end)
-	if k != nil {
-		for _, h := range k.healed {
-			if (h.from < start || !h.placed) && h.to >= start {
-				lacks += h.n
-			}
-		}
-	}
-	return lacks
-}
-
-// inGaps returns how many counts of a rule's key, or of any key if k is nil, gaps lack in
-// some time, and how many of those that were told as held back of groups.
-func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldBack int64) {
-	if len(m.byID) == 0 {
-		return 0, 0
-	}
-	for i := range m.gaps {
-		x := &m.gaps[i]
-		if x.id == 0 || x.to < start || x.from >= end {
-			continue
-		}
-		heldBack += x.heldBack
-		bit, of := uint64(1)<<(i%64), x.of(rule)
-		if k == nil || k.known[i/64]&bit == 0 {
-			lacks += of.Booked
-		}
-		if k == nil || k.spared[i/64]&bit == 0 {
-			lacks += of.Loose
-		}
-	}
-	return lacks, heldBack
-}
-
-// later is how many healed counts of a key that are placed before end may be of later.
-func (m *Missing) later(key MissingKey, end int64) (n int64) {
-	if k := m.keys[key]; k != nil {
-		for _, h := range k.healed {
-			if h.placed && h.from < end && h.to >= end {
-				n += h.n
-			}
-		}
-	}
-	return n
-}
-
-// any is what a window of a rule, from start to before end, may lack.
-func (m *Missing) any(rule int, start, end int64) (s shortfall) {
-	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
-		return last.shortfall
-	}
-	if s.lacks, s.heldBack = m.inGaps(nil, rule, start, end); start <= m.from {
-		s.lacks = hotparam.Unknown
-	}
-	for key, k := range m.keys {
-		if key.Rule != rule {
-			continue
-		}
-		for _, h := range k.healed {
-			if (h.from < start || !h.placed) && h.to >= start {
-				s.before += h.n
-			}
-			if h.placed && h.from < end && h.to >= end {
-				s.later += h.n
-			}
-		}
-	}
-	m.last = sums{rule, start, end, m.changes, s}
-	return s
-}
-
-// isNothing reports whether nothing is missing, nor was.
-func (m *Missing) isNothing() bool {
-	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }
 
 // Sweep forgets what is older than keep. It does so once a second, however often it is

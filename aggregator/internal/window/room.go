@@ -116,3 +116,17 @@ func (w *Window) hide(hash uint64, pane, n int64) {
 		w.lose(pane)
 	}
 }
+
+// room is a unit for a block of an entry, in the place of an entry that counts
+// less if need be; 0 if there is none.
+func (w *Window) room(i uint32, e *unit) uint32 {
+	if at := w.arena.take(); at != 0 {
+		return at
+	}
+	v := w.victim(i)
+	if v == 0 || w.present(w.arena.unit(v)) >= max(e.sum(), 1) {
+		return 0
+	}
+	w.evict(v)
+	return w.arena.take()
+}
