@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // Of the hot keys of one rule and route, one is more general than another if its
@@ -23,16 +22,6 @@ import (
 // isHiddenBy reports whether a more general key explains w if it is listed.
 func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 
-// highIn is the most that a key can have in the window of a view that ends with
-// a pane.
-func (w *watched) highIn(v *view, pane int64) int64 {
-	if i := w.at[v.number]; i >= 0 {
-		_, high := v.Bounds(i, pane)
-		return high
-	}
-	return v.least - 1 + v.bound // else it had an entry
-}
-
 // explainer is the listed key that explains one which becomes hot just now; nil:
 // none.
 func (r *ruleWatch) explainer(w *watched) (by *watched) {
@@ -47,9 +36,8 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 				heir = high
 			}
 		}
-		i := g.at[v.number]
-		low, _ := v.Bounds(i, v.newest)
-		if heir != hotparam.Unknown && low-heir >= g.by.needs(g.exception, i, v.Name(i), v.newest).exit {
+		low, _ := g.bounds(v, v.newest)
+		if heir != hotparam.Unknown && low-heir >= g.needs(g.by, v.newest).exit {
 			by = g
 		}
 		return by == nil
@@ -60,18 +48,19 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 // attribute decides anew which of a rule's hot keys are usual, listed and spared, by
 // the windows that are over of which the last ends with a pane of a view, and adds
 // to a change what that changes.
-func (d *Detector) attribute(r *ruleWatch, v *view, pane int64, end time.Time, change *hotparam.Change) {
+func (d *Detector) attribute(v *view, pane int64, change *hotparam.Change) {
+	r := v.watch
 	if len(r.hot) == 0 {
 		return
 	}
-	d.judgeUsual(r, v, pane, end)
+	d.judgeUsual(v, pane)
 	if r.combines {
-		d.list(r, end, change)
+		d.list(r, v.Start(pane+1), change)
 	}
-	d.judgeSpared(r, v, pane, end)
+	d.judgeSpared(v, pane)
 	for _, w := range r.hot {
 		if told := (listing{w.listed, w.usual, w.spared}); told != w.published && w.listed {
-			change.Hot = append(change.Hot, r.describe(w, w.by.view.closed))
+			change.Hot = append(change.Hot, w.describe(w.by.view.closed))
 		}
 		w.published = listing{w.listed, w.usual, w.spared}
 	}
@@ -92,16 +81,16 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
 		case w.keeps:
 			w.listed, w.listedAt, w.confirmed = true, end, false
 			w.since = end
-			d.report(r, w, w.by, Verdict{Kind: Listed, At: end}, w.by.view.closed)
+			d.report(w, w.by, Verdict{Kind: Listed, At: end}, w.by.view.closed)
 		case w.mayYield(end):
-			h := r.describe(w, w.by.view.closed)
+			h := w.describe(w.by.view.closed)
 			h.Until = end
 			w.listed = false
 			by := r.explainedBy(w)
 			if by == nil {
 				by = r.makesWayFor(w)
 			}
-			d.report(r, w, w.by, Verdict{Kind: Explained, At: end, By: by.text}, w.by.view.closed)
+			d.report(w, w.by, Verdict{Kind: Explained, At: end, By: by.text}, w.by.view.closed)
 			change.Cool = append(change.Cool, h)
 		}
 		if w.listed {
@@ -221,25 +210,6 @@ func (r *ruleWatch) hasOthers(w, without *watched) bool {
 	low, least := w.standing(without.listed)
 	v := w.by.view
 	return least == hotparam.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
-}
-
-// standing returns what a hot key has counted at least in the window that is over, and
-// the count that it needs there: to become hot, or, where something is listed, to stay so.
-func (w *watched) standing(listed bool) (low, least int64) {
-	v := w.by.view
-	i := w.at[v.number]
-	low, _ = v.Bounds(i, v.closed)
-	n := w.by.needs(w.exception, i, v.Name(i), v.closed)
-	if listed {
-		return low, n.exit
-	}
-	return low, n.enter
-}
-
-// isOver tells whether the window that made the key hot is over.
-func (w *watched) isOver() bool {
-	v := w.by.view
-	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
 }
 
 // mayYield tells whether a key need not stay listed. What was published before

@@ -65,6 +65,7 @@ const DefaultRateSpan = time.Second
 type Detector struct {
 	publisher Publisher
 	rules     []*ruleWatch // by rule number; nil: without a threshold, or in another part
+	watches   []*ruleWatch // those of rules that are not nil
 	lag       time.Duration
 	rateSpan  time.Duration
 	suspects  suspects
@@ -113,92 +114,20 @@ func NewDetector(c DetectorConfig) *Detector {
 		case c.Homes[i] != c.Part:
 			continue
 		}
-		d.rules[i] = newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
-		for _, v := range d.rules[i].views {
+		r := newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
+		d.rules[i], d.watches = r, append(d.watches, r)
+		for _, v := range r.views {
 			v.Window.SetMissing(d.missing, i)
 			if v.history != nil {
 				v.history.SetMissing(d.missing, i)
 			}
 		}
 	}
-	watches := 0
-	for _, r := range d.rules {
-		if r != nil {
-			watches++
-		}
-	}
-	d.suspects.share = maxSuspects / max(1, watches)
+	d.suspects.share = maxSuspects / max(1, len(d.watches))
 	if c.OnAccount != nil {
 		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
 	}
 	return d
-}
-
-// Advance moves the clock on to now: it closes the panes that are over by the lag, cools
-// the keys that are no longer hot, and reports suspects.
-func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
-
-// AdvanceTo is like [Detector.Advance] for a caller that knows that all counts of before
-// complete have arrived.
-func (d *Detector) AdvanceTo(now, complete time.Time) {
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
-		for _, v := range r.views {
-			if v.isSetBack(now) {
-				d.restart(r, v, now)
-			}
-		}
-		d.moveTo(r, now, complete)
-	}
-	d.watchSuspects(now)
-	d.missing.Sweep(now, d.keep)
-}
-
-// restart begins anew after the clock was set back by more than a window: all
-// that comes would count as late until the clock is again where it was.
-func (d *Detector) restart(r *ruleWatch, v *view, now time.Time) {
-	for _, w := range r.hot {
-		for _, t := range v.thresholds {
-			if w.marks[t.number].hot {
-				d.leave(r, t, w, v.closed, now, 0)
-			}
-		}
-	}
-	change := hotparam.Change{Cool: r.takeCooled(v, v.closed, now)}
-	for _, w := range r.keys {
-		if w.suspect != nil && w.suspect.view == v {
-			d.suspects.drop(w)
-		}
-		r.unpin(v, w)
-		r.release(w)
-	}
-	v.restart()
-	d.publish(change)
-}
-
-// Refresh publishes the present counts of the keys that are hot, and lets go of
-// what is no longer needed.
-func (d *Detector) Refresh() {
-	var hot []hotparam.Hot
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
-		for _, w := range r.hot {
-			if w.listed {
-				hot = append(hot, r.present(w))
-			}
-		}
-		for _, v := range r.views {
-			v.tidyUp()
-		}
-	}
-	if len(hot) > 0 || d.refreshed {
-		d.publisher.Refresh(d.suspects.part, hot)
-	}
-	d.refreshed = len(hot) > 0
 }
 
 func (d *Detector) publish(change hotparam.Change) {
@@ -207,87 +136,15 @@ func (d *Detector) publish(change hotparam.Change) {
 	}
 }
 
-// Floor returns the most that can be hidden of any key in one of the windows of a rule,
-// which is given by its number.
-func (d *Detector) Floor(rule int) int64 {
-	r := d.rules[rule]
-	if r == nil {
-		return 0
+// report reports a decision, by the window that ends with a pane, to OnVerdict.
+func (d *Detector) report(w *watched, t *threshold, v Verdict, pane int64) {
+	if d.onVerdict == nil {
+		return
 	}
-	floor := int64(0)
-	for _, v := range r.views {
-		floor = max(floor, v.Floor())
-	}
-	return floor
-}
-
-// DetectorStats are a detector's figures.
-type DetectorStats struct {
-	Keys      int64   // keys with a count of their own
-	Hot       int64   // keys that are hot and listed
-	Explained int64   // keys that are hot for no other reason than one that is listed
-	Usual     int64   // keys that are listed as usual
-	Spared    int64   // of these, keys that are not limited, as another explains what is unusual
-	Suspects  int64   // keys that may be hot and cannot be told yet
-	Memory    int64   // bytes that the keys hold
-	Evicted   int64   // keys that made room for others
-	Unnamed   int64   // counts of keys that were hot and had no room for their name
-	Late      int64   // counts that came too late for any pane
-	Floor     int64   // the most that can be hidden of any key, of all rules
-	Floors    []int64 // the same by the rules' numbers
-}
-
-// Stats returns the figures.
-func (d *Detector) Stats() DetectorStats {
-	s := DetectorStats{Suspects: int64(len(d.suspects.list)), Unnamed: d.unnamed, Floors: make([]int64, len(d.rules))}
-	for i, r := range d.rules {
-		if r == nil {
-			continue
-		}
-		for _, w := range r.hot {
-			if w.listed {
-				s.Hot++
-				if w.usual {
-					s.Usual++
-				}
-				if w.spared {
-					s.Spared++
-				}
-			} else {
-				s.Explained++
-			}
-		}
-		s.Floors[i] = d.Floor(i)
-		s.Floor = max(s.Floor, s.Floors[i])
-		var keys, late int64 // each view has the same keys and counts
-		for _, v := range r.views {
-			keys, late = max(keys, int64(v.Keys())), max(late, v.Late())
-			s.Memory += v.memory()
-			s.Evicted += v.Evicted()
-		}
-		s.Keys += keys
-		s.Late += late
-	}
-	return s
-}
-
-// Merge adds the figures of another part.
-func (s *DetectorStats) Merge(part *DetectorStats) {
-	s.Keys += part.Keys
-	s.Hot += part.Hot
-	s.Explained += part.Explained
-	s.Usual += part.Usual
-	s.Spared += part.Spared
-	s.Suspects += part.Suspects
-	s.Memory += part.Memory
-	s.Evicted += part.Evicted
-	s.Unnamed += part.Unnamed
-	s.Late += part.Late
-	s.Floor = max(s.Floor, part.Floor)
-	if len(s.Floors) == 0 { // a shard that has not reported has none
-		s.Floors = make([]int64, len(part.Floors))
-	}
-	for i, floor := range part.Floors {
-		s.Floors[i] = max(s.Floors[i], floor)
-	}
+	v.Key = hotparam.Key{Rule: w.rule.rule.ID, Text: w.text}
+	v.Threshold = t.Threshold
+	v.Hold = w.marks[t.number].hold
+	low, high := w.bounds(t.view, pane)
+	v.Low, v.High = max(v.Low, low), high
+	d.onVerdict(v)
 }

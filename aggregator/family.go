@@ -3,38 +3,10 @@ package aggregator
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
 )
-
-// family is what a hot key has to do with others of its rule.
-type family struct {
-	parsed    bool
-	route     string   // what stands before the parameters
-	params    []string // escaped; none: they cannot be told, or are too many
-	names     string   // of the parameters
-	general   []general
-	heir      *watched // of the more specific ones that are hot: which has most of its traffic
-	heirHigh  int64    // and how much that is at most; hotparam.Unknown: cannot be told
-	yields    bool     // its traffic is its heir's
-	keeps     bool     // is to be listed, as far as is decided
-	explains  int      // more specific ones that are hot and not listed
-	confirmed bool     // listed by a window that is over
-	listedAt  time.Time
-	published listing // as it was published last
-}
-
-// listing is how a key is listed.
-type listing struct{ listed, usual, spared bool }
-
-// general is a key that is more general than another.
-type general struct {
-	text   string
-	set    uint   // of the other's parameters
-	others string // names of those that it has not
-}
 
 // generalized is how many parameters a key can have whose more general ones are
 // looked for: 2 to the power of it texts.

@@ -13,23 +13,6 @@ import (
 // none to tell: by each all keys of different names are related, and a key on
 // nearly all requests is related to every other that has more than the rest.
 
-// kin is what a hot key has to do with others, by the windows that are over.
-type kin struct {
-	related   bool       // a key is listed that is not usual, and is related to this one
-	explained int64      // of this key's count by such keys, at most; hotparam.Unknown: any part of it
-	parts     []part     // of its count that hot keys beside it have at least
-	specifics []*watched // the more specific keys that are hot
-}
-
-// part is what keys of the same names have of another's count: a request has one
-// of them, or as many as it repeats parameters.
-type part struct {
-	names    string
-	repeated int64 // see [repeats.most]
-	all      groupTally
-	unusual  groupTally // keys that are not usual
-}
-
 // addPart adds what w has of the count of a key that is more general by the other
 // names.
 func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
@@ -61,16 +44,6 @@ func (k *kin) unusualPart() (low int64) {
 		low = max(low, k.parts[i].unusual.atLeast(k.parts[i].repeated))
 	}
 	return low
-}
-
-// lowIn is what was counted of a key in the window of a view that ends with a
-// pane.
-func (w *watched) lowIn(v *view, pane int64) int64 {
-	if i := w.at[v.number]; i >= 0 {
-		low, _ := v.Bounds(i, pane)
-		return low
-	}
-	return 0
 }
 
 // repeatedIn is how often requests of the window of a view that ends with a pane count
@@ -304,20 +277,4 @@ func (w *watched) isApart(other *watched) bool {
 		}
 	}
 	return true
-}
-
-// groupTally adds up the low counts of keys of one group to what their requests are at least.
-type groupTally struct {
-	sum, highest int64
-}
-
-func (t *groupTally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
-
-// atLeast returns how many requests have one of the keys at least, when so many count
-// for another of the group as well; [hotparam.Unknown] leaves those of one key.
-func (t *groupTally) atLeast(repeated int64) int64 {
-	if repeated == hotparam.Unknown {
-		return t.highest
-	}
-	return max(t.highest, t.sum-repeated)
 }

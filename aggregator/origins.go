@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // origins are the instances that a hot key's counts come from, by the Space-
@@ -73,26 +72,6 @@ func (s summary) count(name string) (count, over int64) {
 		}
 	}
 	return least, least // it may have been there, and have lost its place
-}
-
-// recordCount adds a count of a hot key to its rate and to where it comes from.
-func (w *watched) recordCount(c *decode.Count) {
-	if w.by == nil {
-		return
-	}
-	w.meter.add(c.When, c.N)
-	if c.Instance == "" {
-		return
-	}
-	v := w.by.view
-	if w.origins == nil {
-		d := v.Pane * time.Duration(v.Panes)
-		w.origins = &origins{
-			every: d / 2, stretches: [stretches]stretch{{began: c.When}},
-			unseen: max(0, v.Sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
-		}
-	}
-	w.origins.add(c.Instance, c.When, c.N)
 }
 
 // add counts n of an instance in the stretch that holds when.
@@ -162,26 +141,4 @@ func (o *origins) top(from, to time.Time) []hotparam.Origin {
 // isOver tells whether a stretch, and so all before it, ended before an instant.
 func (o *origins) isOver(i int, from time.Time) bool {
 	return !from.Before(o.stretches[i].began.Add(o.every))
-}
-
-// attribution is who the traffic of a hot key comes from, the same as before if
-// nothing of it changed; nil if nothing is known.
-func (w *watched) attribution() *hotparam.Attribution {
-	v := w.by.view
-	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
-	long := to.Add(-max(minSpan, to.Sub(from)))
-	a := hotparam.Attribution{
-		Routes:    w.routes.top(long, to),
-		Instances: w.origins.top(from, to),
-		Callers:   w.callers.top(long, to),
-		Explains:  w.explains,
-	}
-	switch {
-	case len(a.Routes)+len(a.Instances)+len(a.Callers) == 0 && a.Explains == 0:
-		return nil
-	case w.top != nil && w.top.Explains == a.Explains && slices.Equal(w.top.Instances, a.Instances) &&
-		slices.Equal(w.top.Routes, a.Routes) && slices.Equal(w.top.Callers, a.Callers):
-		return w.top
-	}
-	return &a
 }

@@ -19,15 +19,14 @@ func (m *mark) learn(n needs) {
 
 // ratio returns the highest ratio of the thresholds that hold a key hot, by its
 // present counts and what was needed in the newest window that is over.
-func (r *ruleWatch) ratio(w *watched) (highest float64) {
-	for _, t := range r.thresholds {
+func (w *watched) ratio() (highest float64) {
+	for _, t := range w.rule.thresholds {
 		m, v := &w.marks[t.number], t.view
 		if !m.hot {
 			continue
 		}
-		i := w.at[v.number]
-		over, _ := v.Bounds(i, v.closed)
-		now, _ := v.Bounds(i, v.Now())
+		over, _ := w.bounds(v, v.closed)
+		now, _ := w.bounds(v, v.Now())
 		highest = max(highest, m.ratio(max(over, now)))
 	}
 	return highest

@@ -2,25 +2,11 @@ package aggregator
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
-
-// threshold is one threshold of a rule.
-type threshold struct {
-	*hotparam.Threshold
-	rule       *hotparam.Rule
-	ruleNumber int
-	number     int // among those of the rule
-	view       *view
-	ranking
-}
-
-// needs are the counts that decide on a key in one window: it is hot for certain
-// if its low count is at least enter, which is [hotparam.Unknown] when that
-// cannot be told; it may be hot if its high count is at least maybe; once hot
-// it stays so for certain unless its high count is below exit.
-type needs struct{ enter, maybe, exit int64 }
 
 // unreachable is what a key needs that is never hot.
 var unreachable = needs{math.MaxInt64, math.MaxInt64, math.MaxInt64}
@@ -38,6 +24,16 @@ func (t *threshold) least() int64 {
 
 func (t *threshold) replacedBy(x *hotparam.Exception) bool {
 	return t.Kind == hotparam.Absolute && !x.Rate.IsZero() && x.Rate.Per == t.Rate.Per
+}
+
+// comparesKeys reports whether t compares keys with each other. Keys are judged by such a
+// threshold when all counts of a pane have arrived.
+func (t *threshold) comparesKeys() bool { return t.Kind == hotparam.Share || t.Kind == hotparam.Top }
+
+// isJudgedAtEnd reports whether keys are judged by t when a pane is over: also by a jump
+// while counts are held back, as its baseline is known by then.
+func (t *threshold) isJudgedAtEnd() bool {
+	return t.comparesKeys() || t.Kind == hotparam.Jump && t.view.Held() > 0
 }
 
 // cause is the threshold as it is told of a key that comes under exception x.
@@ -92,4 +88,32 @@ func (n *needs) raise(t *threshold, low, high int64, windows hotparam.Fraction) 
 		n.maybe = max(n.maybe, hotparam.Portion(low, t.Factor, mean))
 		n.exit = max(n.exit, hotparam.Portion(low, t.Factor, mean, t.Exit))
 	}
+}
+
+// exceptionOf is the exception that a key comes under; nil: none.
+func (r *ruleWatch) exceptionOf(w *watched, text []byte) *hotparam.Exception {
+	switch {
+	case len(r.rule.Except) == 0:
+		return nil
+	case w != nil:
+		return w.exception
+	}
+	return r.rule.Exception(asString(text))
+}
+
+// asString is a text without a copy, for calls that do not keep it.
+func asString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// unseen is the least count at which a key that has no entry may be hot.
+func (t *threshold) unseen(x *hotparam.Exception) int64 {
+	if t.Kind != hotparam.Absolute {
+		return t.Rate.N
+	}
+	return t.needs(x, -1, nil, ring.Never).maybe
+}
+
+// nearness returns a count divided by the least count at which a key can be hot, which
+// stands for what is needed as long as that cannot be told.
+func (t *threshold) nearness(low int64, x *hotparam.Exception) float64 {
+	return float64(low) / float64(t.unseen(x))
 }

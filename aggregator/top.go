@@ -7,15 +7,6 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// ranking is the counts of a rule's keys in the newest window that is over, of
-// those that have the least count, the highest first.
-type ranking struct {
-	lows, highs []int64
-	pane        int64 // never: nothing ranked yet
-	floor       int64 // the most that another key can have beyond the least count
-	unknown     bool  // some high count is not known, or some key
-}
-
 // rank ranks the keys by the window that ends with a pane.
 func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking

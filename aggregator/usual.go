@@ -1,8 +1,6 @@
 package aggregator
 
 import (
-	"time"
-
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
@@ -24,26 +22,6 @@ import (
 
 // usualShare is the part of its route's requests that makes a key usual: 9 of 10.
 const usualShare, usualOf = 9, 10
-
-// habit is what is known of a hot key's windows before the present one.
-type habit struct {
-	windows    [decode.BaselineWindows + 2]habitWindow // by number, modulo their number
-	hotSince   time.Time
-	usual      bool
-	byShare    bool // on nine tenths of the route's requests when that was looked at last
-	usualSince time.Time
-	spared     bool
-	exceeds    bool // what is not explained is a threshold above the mean, or was and is half of one
-	kin
-}
-
-// habitWindow is one whole window.
-type habitWindow struct {
-	seen      bool
-	end       int64 // its last pane
-	low, high int64
-	byShare   bool // the key was on nine tenths of the route's requests
-}
 
 // recall notes what is kept of a key's windows before it became hot, as of a
 // window that ends with a pane.
@@ -137,7 +115,8 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 
 // judgeUsual decides which of a rule's hot keys are usual, and which of these are
 // spared, by the window of a view that ends with a pane.
-func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) {
+func (d *Detector) judgeUsual(v *view, pane int64) {
+	r, end := v.watch, v.Start(pane+1)
 	for _, w := range r.hot {
 		if w.by.view != v {
 			continue
@@ -147,17 +126,17 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 		}
 		w.byShare = false
 		if r.parse(w) {
-			low, _ := v.Bounds(w.at[v.number], pane)
+			low, _ := w.bounds(v, pane)
 			w.byShare = w.isOnNearlyAll(v, pane, low)
 		}
 	}
 	r.findParts(v, pane)
-	d.judgeUnusual(r, v, pane, end)
+	d.judgeUnusual(v, pane)
 	for _, byShare := range []bool{true, false} { // one that is so by its share goes before
 		for _, w := range r.hot {
 			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
 				w.usual, w.usualSince = true, end
-				d.report(r, w, w.by, Verdict{Kind: Usual, At: end}, pane)
+				d.report(w, w.by, Verdict{Kind: Usual, At: end}, pane)
 			}
 		}
 	}
@@ -168,8 +147,8 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 // nobody to protect.
 func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	v := w.by.view
-	low, high := v.Bounds(w.at[v.number], pane)
-	n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
+	low, high := w.bounds(v, pane)
+	n := w.needs(w.by, pane)
 	m := w.mean(v, pane)
 	switch {
 	case n.enter == hotparam.Unknown || low-w.unusualPart() < n.enter:
@@ -198,14 +177,15 @@ func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 // this is decided anew: those that exceed their mean by a threshold which hot keys
 // beside them do not explain, unless they are on nearly all requests; and those
 // of which nothing is left without such keys.
-func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time) {
+func (d *Detector) judgeUnusual(v *view, pane int64) {
+	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
 		if w.by.view != v || !w.usual {
 			continue
 		}
-		_, high := v.Bounds(w.at[v.number], pane)
-		n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
+		_, high := w.bounds(v, pane)
+		n := w.needs(w.by, pane)
 		excess, known := w.excess(v, pane)
 		switch {
 		case high == hotparam.Unknown || n.enter == hotparam.Unknown:
@@ -216,13 +196,14 @@ func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time
 			continue
 		}
 		w.usual, w.exceeds = false, false
-		d.report(r, w, w.by, Verdict{Kind: Unusual, At: end}, pane)
+		d.report(w, w.by, Verdict{Kind: Unusual, At: end}, pane)
 	}
 }
 
 // judgeSpared decides which usual keys are spared, once it is known which keys are
 // listed. What cannot be told changes nothing.
-func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time) {
+func (d *Detector) judgeSpared(v *view, pane int64) {
+	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
 		if w.by.view != v {
@@ -237,15 +218,14 @@ func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time)
 		if spared {
 			decision = Spared
 		}
-		d.report(r, w, w.by, Verdict{Kind: decision, At: end}, pane)
+		d.report(w, w.by, Verdict{Kind: decision, At: end}, pane)
 	}
 }
 
 func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	v := w.by.view
-	i := w.at[v.number]
-	_, high := v.Bounds(i, pane)
-	n := w.by.needs(w.exception, i, v.Name(i), pane)
+	_, high := w.bounds(v, pane)
+	n := w.needs(w.by, pane)
 	if high == hotparam.Unknown || n.enter == hotparam.Unknown {
 		return w.spared
 	}
@@ -262,6 +242,6 @@ func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	if !m.highKnown || w.explained == hotparam.Unknown {
 		return 0, false
 	}
-	low, _ := v.Bounds(w.at[v.number], pane)
+	low, _ := w.bounds(v, pane)
 	return float64(max(0, low-w.explained)) - m.high, true
 }

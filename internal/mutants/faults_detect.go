@@ -44,7 +44,7 @@ var windowFaults = []Fault{
 		Package: "aggregator", Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
 	{
-		Name: "a late count is put into the newest pane", File: "aggregator/handler.go",
+		Name: "a late count is put into the newest pane", File: "aggregator/count.go",
 		Old: "pane := v.PaneOf(c.When)", New: "pane := max(v.Now(), v.PaneOf(c.When))",
 		Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
@@ -62,33 +62,33 @@ var windowFaults = []Fault{
 
 var thresholdFaults = []Fault{
 	{
-		Name: "enter is off by one", File: "aggregator/enter.go",
-		Old: "at.low >= n.enter {", New: "at.low > n.enter {",
+		Name: "enter is off by one", File: "aggregator/judge.go",
+		Old: "k.low >= n.enter:", New: "k.low > n.enter:",
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "exit is off by one", File: "aggregator/closing.go",
+		Name: "exit is off by one", File: "aggregator/cool.go",
 		Old: "high >= exit ||", New: "high > exit ||",
 		Test: "TestExitIsExact",
 	},
 	{
-		Name: "the cool-down is skipped", File: "aggregator/closing.go",
+		Name: "the cool-down is skipped", File: "aggregator/cool.go",
 		Old: " || end.Sub(m.below) < t.CoolDown {", New: " {",
 		Test: "TestCoolingIsExact",
 	},
 	{
-		Name: "the hold is skipped", File: "aggregator/closing.go",
+		Name: "the hold is skipped", File: "aggregator/cool.go",
 		Old: "end.Before(m.hold) || ", New: "",
 		Test: "TestCoolingIsExact",
 	},
 	{
-		Name: "a window from before cools", File: "aggregator/closing.go",
+		Name: "a window from before cools", File: "aggregator/cool.go",
 		Old: "if end.Before(m.over) {", New: "if false {",
 		Test: "TestDetectorDoesNotCoolByAWindowFromBefore",
 	},
 	{
-		Name: "a burst that has come does not keep a key hot", File: "aggregator/closing.go",
-		Old: " || t.risesAgain(i, pane, exit) {", New: " {",
+		Name: "a burst that has come does not keep a key hot", File: "aggregator/cool.go",
+		Old: " || w.risesAgain(v, pane, exit) {", New: " {",
 		Test: "TestDetectorDoesNotCoolBeforeABurstThatHasCome",
 	},
 	{
@@ -152,23 +152,23 @@ var thresholdFaults = []Fault{
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "an exception is ignored", File: "aggregator/closing.go",
+		Name: "an exception is ignored", File: "aggregator/threshold.go",
 		Old: "case len(r.rule.Except) == 0:", New: "case true:",
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "a suspect is never told", File: "aggregator/suspects.go",
+		Name: "a suspect is never told", File: "aggregator/scan.go",
 		Old: "d.publisher.Suspects(s.part, s.describe())", New: "",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
-		Name: "what may be hot is no suspect", File: "aggregator/enter.go",
-		Old: "if v.AtMost(c.Hash, c.Text, at.end) >= n.maybe {", New: "if false {",
+		Name: "what may be hot is no suspect", File: "aggregator/judge.go",
+		Old: "v.AtMost(k.hash, k.text, k.pane) >= n.maybe:", New: "false:",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
 		Name: "an explained key is listed", File: "aggregator/enter.go",
-		Old: "by := r.explainer(w); by != nil {", New: "by := r.explainer(w); by != nil && false {",
+		Old: "by := v.watch.explainer(w); by != nil {", New: "by := v.watch.explainer(w); by != nil && false {",
 		Test: "TestAnExplainedKeyIsNeverPublished",
 	},
 }
@@ -181,7 +181,7 @@ var accountFaults = []Fault{
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
-		Name: "a request that repeats a parameter is several", File: "aggregator/kin.go",
+		Name: "a request that repeats a parameter is several", File: "aggregator/state.go",
 		Old: "t.sum-repeated", New: "t.sum",
 		Test: "TestRepeatedParametersAreOneRequest",
 	},
