@@ -207,7 +207,7 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 // hasOthers reports whether a key would be hot without another, and without what
 // hot keys beside it have of its count.
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
-	low, least := w.standing(without.listed)
+	low, least := w.countAndNeed(without.listed)
 	v := w.by.view
 	return least == hotparam.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
 }

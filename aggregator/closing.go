@@ -48,15 +48,16 @@ func (d *Detector) compareAll(v *view, pane int64) (hot []hotparam.Hot) {
 	slices.SortFunc(passed, func(a, b int32) int { return bytes.Compare(v.Name(a), v.Name(b)) })
 	end := v.Start(pane + 1)
 	for _, i := range passed {
-		k := candidate{w: v.watched(i), entry: i, text: v.Name(i), hash: v.Hash(i), when: end, pane: pane}
+		k := candidate{w: v.watched(i), text: v.Name(i), hash: v.Hash(i), when: end}
 		if k.w == nil {
 			k.w = v.watch.keys[string(k.text)]
 		}
 		for _, t := range v.thresholds {
-			if !t.isJudgedAtEnd() || k.isHot(t) {
+			if !t.isJudgedAtEnd() || k.w.isHeldBy(t) {
 				continue
 			}
-			k.low, _ = v.Bounds(i, pane)
+			low, _ := v.Bounds(i, pane)
+			k.standing = standing{i, low, pane}
 			if d.judge(t, &k) && k.w.listed {
 				hot = append(hot, k.w.describe(pane))
 			}

@@ -61,7 +61,7 @@ func (d *Detector) countKey(v *view, c *decode.Count, pane int64) {
 			d.judgeUncounted(v, c)
 		}
 	case low >= v.level || v.pinned > 0 && v.watched(i) != nil:
-		d.judgeCount(v, c, &candidate{entry: i, text: c.Text, hash: c.Hash, when: c.When, low: low, pane: end})
+		d.judgeCount(v, c, standing{i, low, end})
 	}
 }
 

@@ -83,7 +83,7 @@ func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 	if w.heir == nil {
 		return false
 	}
-	low, least := w.standing(w.listed)
+	low, least := w.countAndNeed(w.listed)
 	if !w.isOver() || w.heirHigh == hotparam.Unknown || least == hotparam.Unknown {
 		return !w.listed
 	}

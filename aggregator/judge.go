@@ -6,26 +6,32 @@ import (
 )
 
 // judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot.
-// k is the key in the window of v where it counts most.
-func (d *Detector) judgeCount(v *view, c *decode.Count, k *candidate) {
-	if k.w = v.watched(k.entry); k.w == nil {
-		if k.w = v.watch.keys[string(c.Text)]; k.w != nil {
-			k.w.pin(v, k.entry)
+// at is how the key stands in the window where it counts most.
+func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
+	w := v.watched(at.entry)
+	if w == nil {
+		if w = v.watch.keys[string(c.Text)]; w != nil {
+			w.pin(v, at.entry)
 		}
 	}
-	v.busy = max(v.busy, max(k.pane, v.Now())+int64(v.Panes))
+	v.busy = max(v.busy, max(at.pane, v.Now())+int64(v.Panes))
 	for _, t := range v.thresholds {
-		if k.low < v.level || t.comparesKeys() || k.isHot(t) || !d.judge(t, k) || !k.w.listed {
+		if at.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
 			continue
 		}
-		h := k.w.describe(k.pane)
-		if !h.Estimated {
-			h.Low = k.low
+		k := candidate{standing: at, w: w, text: c.Text, hash: c.Hash, when: c.When}
+		entered := d.judge(t, &k)
+		if w = k.w; !entered || !w.listed {
+			continue
 		}
-		h.Ratio = k.w.marks[t.number].ratio(k.low)
+		h := w.describe(at.pane)
+		if !h.Estimated {
+			h.Low = at.low
+		}
+		h.Ratio = w.marks[t.number].ratio(at.low)
 		d.publish(hotparam.Change{Hot: []hotparam.Hot{h}})
 	}
-	if w := k.w; w != nil && w.by != nil && w.by.view == v {
+	if w != nil && w.by != nil && w.by.view == v {
 		w.recordCount(c)
 	}
 }
@@ -54,7 +60,7 @@ func (d *Detector) judgeUncounted(v *view, c *decode.Count) {
 	most := v.AtMost(c.Hash, c.Text, v.Now())
 	for _, t := range v.thresholds {
 		if most >= t.unseen(v.watch.exceptionOf(w, c.Text)) {
-			d.suspect(t, &candidate{w: w, entry: -1, text: c.Text, hash: c.Hash, when: c.When})
+			d.suspect(t, &candidate{standing: standing{entry: -1}, w: w, text: c.Text, hash: c.Hash, when: c.When})
 			return
 		}
 	}

@@ -12,9 +12,9 @@ func (w *watched) highIn(v *view, pane int64) int64 {
 	return v.least - 1 + v.bound // else it had an entry
 }
 
-// standing returns what a hot key has counted at least in the window that is over, and
+// countAndNeed returns what a hot key has counted at least in the window that is over, and
 // the count that it needs there: to become hot, or, where something is listed, to stay so.
-func (w *watched) standing(listed bool) (low, least int64) {
+func (w *watched) countAndNeed(listed bool) (low, least int64) {
 	v := w.by.view
 	low, _ = w.bounds(v, v.closed)
 	n := w.needs(w.by, v.closed)

@@ -188,13 +188,18 @@ func (t *groupTally) atLeast(repeated int64) int64 {
 	return max(t.highest, t.sum-repeated)
 }
 
-// candidate is a key that is judged, as it stands in one window of a view.
+// standing is how a key stands in one window of a view.
+type standing struct {
+	entry int32 // in the view; -1: none
+	low   int64 // the low count
+	pane  int64 // the last pane of the window
+}
+
+// candidate is a key that is judged.
 type candidate struct {
-	w     *watched // what is known of the key; nil: nothing
-	entry int32    // in the view; -1: none
-	text  []byte
-	hash  uint64
-	when  time.Time // of the newest count, or the end of the window
-	low   int64     // the low count
-	pane  int64     // the last pane of the window
+	standing
+	w    *watched // what is known of the key; nil: nothing
+	text []byte
+	hash uint64
+	when time.Time // of the newest count, or the end of the window
 }

@@ -23,8 +23,8 @@ func (k *candidate) watch(v *view) bool {
 	return true
 }
 
-// isHot reports whether t holds the key hot.
-func (k *candidate) isHot(t *threshold) bool { return k.w != nil && k.w.marks[t.number].hot }
+// isHeldBy reports whether t holds w hot. A nil w is a key of which nothing is known.
+func (w *watched) isHeldBy(t *threshold) bool { return w != nil && w.marks[t.number].hot }
 
 func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
 	w := &watched{rule: r, text: string(text), hash: hash, at: make([]int32, len(r.views)), marks: make([]mark, len(r.thresholds))}
