@@ -26,7 +26,7 @@ func Example() {
 		slog.Error(err.Error())
 		return
 	}
-	defer redis.Close()
+	defer func() { _ = redis.Close() }()
 	source, err := kafkasource.New(kafkasource.Config{
 		Connection: kafka.Connection{Brokers: []string{"127.0.0.1:9092"}},
 		Rules:      file.Rules,

@@ -48,7 +48,7 @@ rules:
 	ended := make(chan error)
 	go func() { ended <- source.Run(ctx) }()
 
-	client, err := net.Dial("udp", source.Addr().String())
+	client, err := new(net.Dialer).DialContext(ctx, "udp", source.Addr().String())
 	if err != nil {
 		fmt.Println(err)
 		return
