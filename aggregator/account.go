@@ -8,18 +8,18 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// Account is how a key stands with one threshold of its rule at the end of a pane.
+// Account describes a key and one threshold of its rule at the end of a pane.
 type Account struct {
 	Rule      string
 	Threshold *hotparam.Threshold
-	// Start and End are those of the pane, in which Counted came.
+	// Start and End bound the pane. Counted is what was counted in it.
 	Start, End time.Time
 	Counted    int64
 	// Low and High bound the count in the window that ends with the pane; High
 	// may be [hotparam.Unknown].
 	Low, High int64
-	// Enter is the count from which on the key is hot, or [hotparam.Unknown]. Exit is the
-	// count below which it cools.
+	// Enter is the lowest count that makes the key hot, or [hotparam.Unknown]. The key cools
+	// when its count is below Exit.
 	Enter, Exit int64
 	// Hot reports whether the key is hot by this threshold, and Listed whether it is
 	// published.
@@ -35,7 +35,7 @@ type accountant struct {
 	hot       map[*view]bool  // the key was so at the end of the pane before
 }
 
-// see notes a count.
+// see records that c was counted, if it is of the key.
 func (a *accountant) see(r *ruleWatch, c *decode.Count) {
 	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
 		return

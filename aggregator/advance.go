@@ -26,10 +26,10 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 	d.missing.Sweep(now, d.keep)
 }
 
-// moveTo brings a rule's windows to a time and closes the panes of which all
-// counts have come. While one of them can change something, that is done pane by
-// pane, however long nothing was heard: a window lets go of what is older than
-// its clock and the grace, and a pane that is still to be closed may need that.
+// moveTo moves the windows of a rule to now and closes the panes that ended before complete.
+// Where a pane can change something they are moved pane by pane, however long nothing
+// arrived: a window drops what is older than its clock and the grace, and a pane that is
+// still to be closed may need that.
 func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	r.complete = complete
 	ahead := now.Sub(complete)
@@ -60,8 +60,8 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	}
 }
 
-// closePanes closes all panes of a rule's windows of which all counts have come,
-// in the order in which they ended.
+// closePanes closes the panes of a rule that ended before complete, in the order in which
+// they ended.
 func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 	for {
 		var next *view
@@ -83,8 +83,8 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 	}
 }
 
-// passOver leaves out panes whose window is no longer kept whole, since counts of
-// much later came before them. What cannot be looked at cools nothing.
+// passOver skips panes whose window is no longer kept whole, because much later counts
+// arrived before them. A window that cannot be evaluated cools nothing.
 func (v *view) passOver(over int64) {
 	kept := min(over, v.Now()-v.Kept()+int64(v.Panes)-1) // the newest pane of which that is so
 	if v.Now() == ring.Never || v.closed >= kept {
@@ -98,11 +98,11 @@ func (v *view) passOver(over int64) {
 	}
 }
 
-// isIdle tells whether the pane that is closed next can change nothing.
+// isIdle reports whether closing the next pane can change nothing.
 func (v *view) isIdle() bool { return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) }
 
-// restart begins anew after the clock was set back by more than a window: all
-// that comes would count as late until the clock is again where it was.
+// restart empties a view after the clock was set back by more than a window. Otherwise all
+// counts would be late until the clock is where it was.
 func (d *Detector) restart(v *view, now time.Time) {
 	r := v.watch
 	for _, w := range r.hot {
@@ -124,8 +124,8 @@ func (d *Detector) restart(v *view, now time.Time) {
 	d.publish(change)
 }
 
-// Refresh publishes the present counts of the keys that are hot, and lets go of
-// what is no longer needed.
+// Refresh publishes the present counts of the hot keys, and frees memory that is no longer
+// needed.
 func (d *Detector) Refresh() {
 	var hot []hotparam.Hot
 	for _, r := range d.watches {

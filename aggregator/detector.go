@@ -8,40 +8,40 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
-// Publisher takes what the detector finds. Its methods are called from several
-// goroutines and must neither block nor keep the slices.
+// Publisher receives what the detector finds. Its methods are called from several goroutines.
+// They must neither block nor keep the slices.
 type Publisher interface {
-	// Publish takes a change of the hot set.
+	// Publish publishes a change of the hot set.
 	Publish(hotparam.Change)
-	// Refresh takes the present counts of all keys of one part that are hot: a key
-	// that the publisher had no place for gets another chance.
+	// Refresh receives the present counts of all hot keys of one part. A key that the
+	// publisher had no room for gets another chance.
 	Refresh(part int, hot []hotparam.Hot)
-	// Suspects takes all keys of one part that may be hot and are not yet known to be. They
-	// replace those that the part reported before.
+	// Suspects receives all keys of one part that may be hot. They replace those that the
+	// part reported before.
 	Suspects(part int, suspects []hotparam.Hot)
-	// Instances takes the live instances, with the arrival of the last packet of each.
+	// Instances receives the live instances, each with the arrival of its last packet.
 	Instances([]hotparam.Instance)
 }
 
-// DetectorConfig is what a [Detector] needs; Rules and Publisher are required.
+// DetectorConfig configures a [Detector]. Rules and Publisher are required.
 type DetectorConfig struct {
 	Rules     *hotparam.Rules
 	Publisher Publisher
-	// Memory is how many bytes the windows of all parts may hold, shared evenly
-	// by the rules; 0 is [DefaultMemory].
+	// Memory is the size in bytes of the windows of all parts, shared evenly by the rules.
+	// Zero means [DefaultMemory].
 	Memory int64
-	// Grace is how much later than a window counts may come and still be
-	// placed; 0 is [decode.DefaultGrace].
+	// Grace is how much older than a window a count may be and still be counted. Zero means
+	// [decode.DefaultGrace].
 	Grace time.Duration
-	// Lag is how long counts take to arrive: a key cools by what is known of the time
-	// before the lag. Zero is for callers that bring counts in order.
+	// Lag is how long counts take to arrive. Keys cool by the counts of the time before the
+	// lag. Zero is for callers that bring counts in order.
 	Lag time.Duration
-	// RateSpan is the time over which the published rate of a hot key is taken; 0 is
-	// [DefaultRateSpan]. A source whose counts come in longer steps sets it to its step.
+	// RateSpan is the time over which the published rate of a hot key is taken. Zero means
+	// [DefaultRateSpan]. A source whose counts arrive in longer steps sets it to its step.
 	RateSpan time.Duration
-	// Part is the number of this detector's part of the keys, of Parts; 0 of 0 is all.
-	// Homes names, by rule number, the part that has a rule which needs all its keys in one
-	// place ([hotparam.Rule.Whole]), and is -1 for other rules. A nil Homes assigns the
+	// Part is the number of this detector's part of the keys, out of Parts. Zero Parts means
+	// one. Homes has, by rule number, the part that owns a rule which needs all its keys in
+	// one place ([hotparam.Rule.Whole]), and -1 for other rules. A nil Homes assigns the
 	// parts in turn.
 	Part, Parts int
 	Homes       []int
@@ -53,15 +53,15 @@ type DetectorConfig struct {
 	OnAccount func(Account)
 }
 
-// DefaultRateSpan evens out what comes in flushes, and is short enough for a rate to
-// be zero as soon as people look again.
+// DefaultRateSpan evens out counts that arrive in flushes, and is short enough for a rate to
+// fall to zero soon after the last request.
 const DefaultRateSpan = time.Second
 
 // Detector finds which keys are hot. Thresholds on counts and jumps are evaluated on every
-// count, those on shares and ranks when a pane is over by the lag, as the counts of the
-// other keys may still arrive until then. A key cools when what could have been
-// counted in a whole window is below the exit for the cool-down, and it has been
-// hot for the hold. A Detector is used by one goroutine.
+// count. Those on shares and ranks are evaluated when a pane has ended before the lag, as
+// counts of other keys may still arrive until then. A key cools when the most that it can
+// have counted in a whole window has been below the exit for the cool-down, and the key has
+// been hot for the hold. A Detector must not be used by several goroutines at a time.
 type Detector struct {
 	publisher Publisher
 	rules     []*ruleWatch // by rule number; nil: without a threshold, or in another part
@@ -70,14 +70,14 @@ type Detector struct {
 	rateSpan  time.Duration
 	suspects  suspects
 	missing   *window.Missing
-	keep      time.Duration // for so long what is missing matters
+	keep      time.Duration // how long missing packets matter
 	onVerdict func(Verdict)
-	account   *accountant // nil: of no key
+	account   *accountant // nil if no key is explained
 	unnamed   int64
-	refreshed bool // keys were told by the last refresh
+	refreshed bool // the last refresh published keys
 }
 
-// NewDetector returns a detector.
+// NewDetector returns a detector without any counts.
 func NewDetector(c DetectorConfig) *Detector {
 	if c.Memory == 0 {
 		c.Memory = DefaultMemory
@@ -136,7 +136,7 @@ func (d *Detector) publish(change hotparam.Change) {
 	}
 }
 
-// report reports a decision, by the window that ends with a pane, to OnVerdict.
+// report passes v, a decision by the window that ends with a pane, to OnVerdict.
 func (d *Detector) report(w *watched, t *threshold, v Verdict, pane int64) {
 	if d.onVerdict == nil {
 		return

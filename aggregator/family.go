@@ -8,11 +8,11 @@ import (
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// generalized is how many parameters a key can have whose more general ones are
-// looked for: 2 to the power of it texts.
+// generalized is the most parameters of a key whose more general keys are looked up: there
+// are 2 to the power of it.
 const generalized = hotparam.MaxCombined
 
-// parse reports whether a key's parameters can be told.
+// parse reports whether the parameters of a key are known.
 func (r *ruleWatch) parse(w *watched) bool {
 	if w.parsed {
 		return len(w.params) > 0
@@ -34,13 +34,13 @@ func (r *ruleWatch) parse(w *watched) bool {
 	return true
 }
 
-// nameOf is the name of a parameter, with its source.
+// nameOf returns the name of a parameter, with its source.
 func nameOf(param string) string {
 	name, _, _ := strings.Cut(param, "=")
 	return name
 }
 
-// nameSet is the names of a set of parameters.
+// nameSet returns the names of a set of parameters.
 func nameSet(params []string, set uint) string {
 	var b strings.Builder
 	for i, p := range params {
@@ -52,7 +52,7 @@ func nameSet(params []string, set uint) string {
 	return b.String()
 }
 
-// generals are the keys that are more general than w.
+// generals returns the keys that are more general than w.
 func (r *ruleWatch) generals(w *watched) []general {
 	if !r.combines || w.parsed && (w.general != nil || len(w.params) < 2) || !r.parse(w) {
 		return w.general
@@ -77,7 +77,7 @@ func (r *ruleWatch) generals(w *watched) []general {
 	return w.general
 }
 
-// hotKey is the hot key with this text; nil: there is none.
+// hotKey returns the hot key with this text, or nil.
 func (r *ruleWatch) hotKey(text string) *watched {
 	if w := r.keys[text]; w != nil && w.hots > 0 {
 		return w
@@ -85,8 +85,7 @@ func (r *ruleWatch) hotKey(text string) *watched {
 	return nil
 }
 
-// hotGenerals calls f with each hot key that is more general than w, until it
-// is false.
+// hotGenerals calls f with each hot key that is more general than w, until f returns false.
 func (r *ruleWatch) hotGenerals(w *watched, f func(*watched) bool) {
 	all := r.generals(w)
 	for i := range all {

@@ -102,7 +102,7 @@ func (d *Detector) Healed(c decode.Count, until time.Time) {
 	}
 	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
 	switch {
-	case !kept: // it may be of a pane that is kept, all the same
+	case !kept: // until then it may be of a pane that is kept
 		d.missing.Lack(key, c.When, until, c.N)
 	case d.missing.Heal(key, c.When, until, c.N):
 		d.count(&c)

@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// describe is a hot key with its counts in the window of the threshold that made
-// it hot, that ends with a pane.
+// describe returns a hot key with its counts in the window, of the threshold that made it
+// hot, that ends with a pane.
 func (w *watched) describe(pane int64) hotparam.Hot {
 	t := w.by
 	low, high := w.bounds(t.view, pane)
@@ -22,10 +22,9 @@ func (w *watched) describe(pane int64) hotparam.Hot {
 	return h
 }
 
-// present is a hot key with its present counts, and its highest ratio by all
-// thresholds that hold it hot. What came within the lag is not in the window that
-// is over, and what is on its way is not in the present one, so the window with the
-// higher low count is used.
+// present returns a hot key with its present counts, and its highest ratio by all thresholds
+// that hold it hot. The window that is over lacks the counts of the lag, and the present one
+// those that have not arrived, so present uses the one with the higher low count.
 func (w *watched) present() hotparam.Hot {
 	v := w.by.view
 	w.top = w.attribution()
@@ -42,7 +41,7 @@ func (w *watched) present() hotparam.Hot {
 	return h
 }
 
-// newHot are what a key is held to.
+// newHot returns the key with the limit that applies to it.
 func (w *watched) newHot() hotparam.Hot {
 	rule := w.rule.rule
 	h := hotparam.Hot{Key: hotparam.Key{Rule: rule.ID, Text: w.text}}
@@ -54,8 +53,8 @@ func (w *watched) newHot() hotparam.Hot {
 	return h
 }
 
-// attribution is who the traffic of a hot key comes from, the same as before if
-// nothing of it changed; nil if nothing is known.
+// attribution returns where the traffic of a hot key comes from: the previous value if
+// nothing changed, and nil if nothing is known.
 func (w *watched) attribution() *hotparam.Attribution {
 	v := w.by.view
 	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)

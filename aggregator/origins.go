@@ -9,12 +9,11 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// origins are the instances that a hot key's counts come from, by the Space-
-// Saving summary of Metwally, Agrawal and El Abbadi (2005): a name that is new
-// takes the place of the one with the lowest count, and its count, which is then
-// by how much its own may be too high. There is a summary for each stretch of
-// half a window, of which the last three cover it. Routes and callers, which
-// instances tell of each second, have summaries like it.
+// origins are the instances that a hot key's counts come from, by the Space-Saving summary of
+// Metwally, Agrawal and El Abbadi (2005): a new name replaces the one with the lowest count
+// and takes over that count, which is then the error of its own. There is a summary for each
+// half of a window, and the last three cover a window. Routes and callers, which instances
+// report every second, have the same summaries.
 type origins struct {
 	every     time.Duration
 	stretches [stretches]stretch // the newest first
@@ -30,11 +29,11 @@ type stretch struct {
 // stretches of half a window cover a window, wherever it ends.
 const stretches = 3
 
-// minSpan is the least time over which routes and callers are counted: they are
-// told for about a second at a time.
+// minSpan is the least time over which routes and callers are counted, as each report covers
+// about a second.
 const minSpan = 2 * time.Second
 
-// maxOrigins is how many names a summary keeps.
+// maxOrigins is the most names of a summary.
 const maxOrigins = 32
 
 type summary []hotparam.Origin
@@ -60,7 +59,7 @@ func (s *summary) add(name string, n int64) {
 	*o = hotparam.Origin{Name: strings.Clone(name), Count: o.Count + n, Over: o.Count}
 }
 
-// count is what a summary can tell of a name.
+// count returns the count of a name, and by how much that may be too high.
 func (s summary) count(name string) (count, over int64) {
 	least := int64(0)
 	for i := range s {
@@ -74,7 +73,7 @@ func (s summary) count(name string) (count, over int64) {
 	return least, least // it may have been there, and have lost its place
 }
 
-// add counts n of an instance in the stretch that holds when.
+// add counts n for a name in the stretch that holds when.
 func (o *origins) add(name string, when time.Time, n int64) {
 	newest := &o.stretches[0]
 	past := when.Sub(newest.began)
@@ -96,8 +95,7 @@ func (o *origins) add(name string, when time.Time, n int64) {
 	o.stretches[at].add(name, n)
 }
 
-// top are those with the highest counts in the window from one instant to
-// another.
+// top returns the names with the highest counts between two instants.
 func (o *origins) top(from, to time.Time) []hotparam.Origin {
 	if o == nil {
 		return nil
@@ -138,7 +136,7 @@ func (o *origins) top(from, to time.Time) []hotparam.Origin {
 	return all[:min(len(all), hotparam.MaxOrigins)]
 }
 
-// isOver tells whether a stretch, and so all before it, ended before an instant.
+// isOver reports whether a stretch, and so all before it, ended before an instant.
 func (o *origins) isOver(i int, from time.Time) bool {
 	return !from.Before(o.stretches[i].began.Add(o.every))
 }

@@ -2,8 +2,7 @@ package aggregator
 
 import "github.com/hotparam/hotparam/aggregator/internal/ring"
 
-// highIn is the most that a key can have in the window of a view that ends with
-// a pane.
+// highIn returns the most that a key can count in the window of v that ends with a pane.
 func (w *watched) highIn(v *view, pane int64) int64 {
 	if i := w.at[v.number]; i >= 0 {
 		_, high := v.Bounds(i, pane)
@@ -12,8 +11,8 @@ func (w *watched) highIn(v *view, pane int64) int64 {
 	return v.least - 1 + v.bound // else it had an entry
 }
 
-// countAndNeed returns what a hot key has counted at least in the window that is over, and
-// the count that it needs there: to become hot, or, where something is listed, to stay so.
+// countAndNeed returns the low count of a hot key in the newest window that is over, and the
+// count that it needs there: to stay hot if listed is true, and to become hot otherwise.
 func (w *watched) countAndNeed(listed bool) (low, least int64) {
 	v := w.by.view
 	low, _ = w.bounds(v, v.closed)
@@ -24,14 +23,13 @@ func (w *watched) countAndNeed(listed bool) (low, least int64) {
 	return low, n.enter
 }
 
-// isOver tells whether the window that made the key hot is over.
+// isOver reports whether the window that made the key hot is over.
 func (w *watched) isOver() bool {
 	v := w.by.view
 	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
 }
 
-// lowIn is what was counted of a key in the window of a view that ends with a
-// pane.
+// lowIn returns the count of a key in the window of v that ends with a pane.
 func (w *watched) lowIn(v *view, pane int64) int64 {
 	if i := w.at[v.number]; i >= 0 {
 		low, _ := v.Bounds(i, pane)

@@ -18,7 +18,7 @@ type ruleWatch struct {
 	hot        []*watched          // in the order in which they became hot
 	suspects   int                 // how many of the keys are suspects
 	combines   bool                // one key of the rule can explain another
-	complete   time.Time           // all counts of before have come
+	complete   time.Time           // all counts before it have arrived
 	overlaps   bool                // a request counts for several keys of the rule
 	shares     bool                // some threshold is a share
 }
@@ -29,11 +29,11 @@ type view struct {
 	watch      *ruleWatch // whose it is
 	number     int        // among those of the rule
 	thresholds []*threshold
-	history    *window.History // of a jump; nil: none
-	groups     *window.Groups  // of a share; nil: none
-	totals     *window.Totals  // of a rule whose keys overlap; nil: none
-	repeats    *window.Repeats // of such a rule; nil: none
-	compares   bool            // has one of them
+	history    *window.History // nil without a jump
+	groups     *window.Groups  // nil without a share
+	totals     *window.Totals  // nil unless the rule's keys overlap
+	repeats    *window.Repeats // the same
+	compares   bool            // history or groups is not nil
 	ranks      bool            // some threshold compares keys with others when panes close
 
 	least  int64 // the lowest count at which a key can be hot
@@ -57,14 +57,13 @@ type threshold struct {
 	ranking
 }
 
-// needs are the counts that decide on a key in one window: it is hot for certain
-// if its low count is at least enter, which is [hotparam.Unknown] when that
-// cannot be told; it may be hot if its high count is at least maybe; once hot
-// it stays so for certain unless its high count is below exit.
+// needs are the counts that decide on a key in one window. A key is hot if its low count is
+// at least enter, which may be [hotparam.Unknown]. It may be hot if its high count is at
+// least maybe. A hot key stays hot unless its high count is below exit.
 type needs struct{ enter, maybe, exit int64 }
 
-// ranking is the counts of a rule's keys in the newest window that is over, of
-// those that have the least count, the highest first.
+// ranking has the counts of the rule's keys that have the least count, in the newest window
+// that is over, the highest first.
 type ranking struct {
 	lows, highs []int64
 	pane        int64 // never: nothing ranked yet
@@ -72,7 +71,7 @@ type ranking struct {
 	unknown     bool  // some high count is not known, or some key
 }
 
-// watched is what is known of a key that is hot or suspect, besides its counts.
+// watched is the state of a key that is hot or suspect, besides its counts.
 type watched struct {
 	rule  *ruleWatch
 	text  string
@@ -85,21 +84,21 @@ type watched struct {
 	since  time.Time
 	by     *threshold // the one that made the key hot, as long as it says so
 	listed bool       // is published
-	family            // whom it explains, and who explains it
+	family            // which keys it explains, and which explain it
 	habit             // whether it is usual
 
 	meter *meter // of a hot key
 
-	suspect   *threshold // the one that the key may have passed; nil: none
+	suspect   *threshold // the threshold that the key may have reached, or nil
 	suspected time.Time
 	exception *hotparam.Exception
 	origins   *origins // instances
 	routes    *origins
 	callers   *origins
-	top       *hotparam.Attribution // as it was told last
+	top       *hotparam.Attribution // as it was published last
 }
 
-// mark is what one threshold says of a key.
+// mark is the state of a key by one threshold.
 type mark struct {
 	hot   bool
 	need  int64     // the count that made the key hot, as it was known last; 0: never
@@ -108,15 +107,15 @@ type mark struct {
 	below time.Time // end of the first window of those that were below the exit in a row
 }
 
-// family is what a hot key has to do with others of its rule.
+// family relates a hot key to more general and more specific keys of its rule.
 type family struct {
 	parsed    bool
-	route     string   // what stands before the parameters
-	params    []string // escaped; none: they cannot be told, or are too many
+	route     string   // the text before the parameters
+	params    []string // escaped; none if they are unknown or too many
 	names     string   // of the parameters
 	general   []general
 	heir      *watched // of the more specific ones that are hot: which has most of its traffic
-	heirHigh  int64    // and how much that is at most; hotparam.Unknown: cannot be told
+	heirHigh  int64    // the most that the heir counts, or hotparam.Unknown
 	yields    bool     // its traffic is its heir's
 	keeps     bool     // is to be listed, as far as is decided
 	explains  int      // more specific ones that are hot and not listed
@@ -125,7 +124,7 @@ type family struct {
 	published listing // as it was published last
 }
 
-// listing is how a key is listed.
+// listing is how a key is published.
 type listing struct{ listed, usual, spared bool }
 
 // general is a key that is more general than another.
@@ -135,7 +134,7 @@ type general struct {
 	others string // names of those that it has not
 }
 
-// habit is what is known of a hot key's windows before the present one.
+// habit is the state of a hot key by its windows before the present one.
 type habit struct {
 	windows    [decode.BaselineWindows + 2]habitWindow // by number, modulo their number
 	hotSince   time.Time
@@ -143,7 +142,7 @@ type habit struct {
 	byShare    bool // on nine tenths of the route's requests when that was looked at last
 	usualSince time.Time
 	spared     bool
-	exceeds    bool // what is not explained is a threshold above the mean, or was and is half of one
+	exceeds    bool // the unexplained count is a threshold above the mean, or was and still is half of one
 	kin
 }
 
@@ -155,32 +154,34 @@ type habitWindow struct {
 	byShare   bool // the key was on nine tenths of the route's requests
 }
 
-// kin is what a hot key has to do with others, by the windows that are over.
+// kin relates a hot key to hot keys that share requests with it, by the windows that are
+// over.
 type kin struct {
 	related   bool       // a key is listed that is not usual, and is related to this one
-	explained int64      // of this key's count by such keys, at most; hotparam.Unknown: any part of it
+	explained int64      // the most of this key's count that such keys have, or hotparam.Unknown
 	parts     []part     // of its count that hot keys beside it have at least
 	specifics []*watched // the more specific keys that are hot
 }
 
-// part is what keys of the same names have of another's count: a request has one
-// of them, or as many as it repeats parameters.
+// part is the part of a key's count that keys of the same names have. A request has one of
+// them, or as many as it repeats parameters.
 type part struct {
 	names    string
-	repeated int64 // see [repeats.most]
+	repeated int64 // see [window.Repeats.Most]
 	all      groupTally
 	unusual  groupTally // keys that are not usual
 }
 
-// groupTally adds up the low counts of keys of one group to what their requests are at least.
+// groupTally adds up low counts of keys of one group, for the least number of their requests.
 type groupTally struct {
 	sum, highest int64
 }
 
 func (t *groupTally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
 
-// atLeast returns how many requests have one of the keys at least, when so many count
-// for another of the group as well; [hotparam.Unknown] leaves those of one key.
+// atLeast returns the least number of requests that have one of the keys, if repeated counts
+// are of requests that count for several keys of the group. [hotparam.Unknown] leaves the
+// requests of one key.
 func (t *groupTally) atLeast(repeated int64) int64 {
 	if repeated == hotparam.Unknown {
 		return t.highest
@@ -188,9 +189,9 @@ func (t *groupTally) atLeast(repeated int64) int64 {
 	return max(t.highest, t.sum-repeated)
 }
 
-// standing is how a key stands in one window of a view.
+// standing is the state of a key in one window of a view.
 type standing struct {
-	entry int32 // in the view; -1: none
+	entry int32 // in the view, or -1
 	low   int64 // the low count
 	pane  int64 // the last pane of the window
 }
@@ -198,7 +199,7 @@ type standing struct {
 // candidate is a key that is judged.
 type candidate struct {
 	standing
-	w    *watched // what is known of the key; nil: nothing
+	w    *watched // nil if nothing is known of the key
 	text []byte
 	hash uint64
 	when time.Time // of the newest count, or the end of the window

@@ -6,12 +6,12 @@ type DetectorStats struct {
 	Hot       int64   // keys that are hot and listed
 	Explained int64   // keys that are hot for no other reason than one that is listed
 	Usual     int64   // keys that are listed as usual
-	Spared    int64   // of these, keys that are not limited, as another explains what is unusual
-	Suspects  int64   // keys that may be hot and cannot be told yet
+	Spared    int64   // of these, keys that are not limited, as another key explains the rise
+	Suspects  int64   // keys that may be hot
 	Memory    int64   // bytes that the keys hold
 	Evicted   int64   // keys that made room for others
-	Unnamed   int64   // counts of keys that were hot and had no room for their name
-	Late      int64   // counts that came too late for any pane
+	Unnamed   int64   // counts of hot keys whose name had no room
+	Late      int64   // counts that arrived too late for any pane
 	Floor     int64   // the most that can be hidden of any key, of all rules
 	Floors    []int64 // the same by the rules' numbers
 }

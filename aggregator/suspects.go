@@ -8,10 +8,9 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// suspects are the keys that may be hot and cannot be told yet: what was
-// reported of them is below a threshold, what could be hidden besides is not;
-// what was lost on the way counts for nothing, or all keys were suspect.
-// They are looked for on every count, and once a second among all keys.
+// suspects are the keys that may be hot: their reported counts are below a threshold, but not
+// with what could be hidden besides. Lost packets are not taken into account, or all keys
+// would be suspect. Suspects are found on every count, and once a second among all keys.
 type suspects struct {
 	part      int
 	share     int // of maxSuspects, that each rule is guaranteed
@@ -23,12 +22,12 @@ type suspects struct {
 }
 
 const (
-	// maxSuspects bounds them, but between two scans by twice as many: each rule is
-	// guaranteed an equal part, and beyond that those nearest to their threshold are
-	// kept. Counts alone would not do: bytes are many, and requests few.
+	// maxSuspects bounds the list; between two scans it may have twice as many. Each rule is
+	// guaranteed an equal part of it, and the rest is for the keys nearest to their
+	// threshold. Counts alone would not compare, as bytes are many and requests few.
 	maxSuspects = 1000
-	// scanEvery is how often all keys are looked at, tellEvery how soon after
-	// the last time a new suspect is told.
+	// scanEvery is how often all keys are scanned, and tellEvery the least time between
+	// publications when suspects are added.
 	scanEvery = time.Second
 	tellEvery = 100 * time.Millisecond
 )
@@ -38,8 +37,7 @@ func (s *suspects) full(r *ruleWatch) bool {
 	return len(s.list) >= maxSuspects && r.suspects >= s.share
 }
 
-// takes reports whether there is room for a key of a rule that is not on the list. w is what
-// is known of the key, or nil.
+// takes reports whether a key of a rule that is not on the list has room there. w may be nil.
 func (s *suspects) takes(r *ruleWatch, w *watched) bool {
 	return (w == nil || w.suspect == nil) && !s.full(r)
 }
@@ -52,7 +50,7 @@ func (s *suspects) add(w *watched, t *threshold, since time.Time) {
 	s.added = true
 }
 
-// hide notes how much can be hidden of the keys of a view.
+// hide sets how much can be hidden of the keys of a view.
 func (s *suspects) hide(v *view, bound int64) {
 	if s.full(v.watch) {
 		v.bound = bound
@@ -61,7 +59,7 @@ func (s *suspects) hide(v *view, bound int64) {
 	v.hide(bound)
 }
 
-// clear empties the list and returns what was on it.
+// clear empties the list and returns its previous keys.
 func (s *suspects) clear() (before []*watched) {
 	before, s.list = s.list, nil
 	for _, w := range before {
@@ -71,7 +69,7 @@ func (s *suspects) clear() (before []*watched) {
 	return before
 }
 
-// drop takes a key off the list.
+// drop removes a key from the list.
 func (s *suspects) drop(w *watched) {
 	if w.suspect != nil {
 		w.suspect = nil

@@ -8,10 +8,10 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// unreachable is what a key needs that is never hot.
+// unreachable are the needs of a key that is never hot.
 var unreachable = needs{math.MaxInt64, math.MaxInt64, math.MaxInt64}
 
-// least is the lowest count at which some key can be hot.
+// least returns the lowest count at which any key can be hot.
 func (t *threshold) least() int64 {
 	n := t.Rate.N
 	for i := range t.rule.Except {
@@ -36,7 +36,7 @@ func (t *threshold) isJudgedAtEnd() bool {
 	return t.comparesKeys() || t.Kind == hotparam.Jump && t.view.Held() > 0
 }
 
-// cause is the threshold as it is told of a key that comes under exception x.
+// cause returns the threshold as it is published of a key that comes under exception x.
 func (t *threshold) cause(x *hotparam.Exception) hotparam.Cause {
 	c := t.Cause(t.rule.Count)
 	if x != nil && t.replacedBy(x) {
@@ -45,8 +45,8 @@ func (t *threshold) cause(x *hotparam.Exception) hotparam.Cause {
 	return c
 }
 
-// needs tells what a key needs in the window that ends with pane last. i is its
-// entry in the threshold's view, x the exception that it comes under.
+// needs returns the counts that decide on a key in the window that ends with pane last. i is
+// its entry in the threshold's view, and x the exception that it comes under.
 func (t *threshold) needs(x *hotparam.Exception, i int32, text []byte, last int64) needs {
 	if x != nil && x.Action == hotparam.Allow {
 		return unreachable
@@ -69,14 +69,13 @@ func (t *threshold) needs(x *hotparam.Exception, i int32, text []byte, last int6
 	return n
 }
 
-// reached is what a key needs that is hot from a count on.
+// reached returns the needs of a key that is hot at a count.
 func (t *threshold) reached(count int64) needs {
 	return needs{count, count, t.ExitCount(count)}
 }
 
-// raise makes of what is needed at least the threshold's factor of a reference, of which
-// the bounds of the count within so many windows are given; high is
-// [hotparam.Unknown] when that cannot be told.
+// raise raises n to the threshold's factor of a reference. low and high bound the reference's
+// count within so many windows; high may be [hotparam.Unknown].
 func (n *needs) raise(t *threshold, low, high int64, windows hotparam.Fraction) {
 	mean := windows.Inverse()
 	if high == hotparam.Unknown {
@@ -90,7 +89,7 @@ func (n *needs) raise(t *threshold, low, high int64, windows hotparam.Fraction) 
 	}
 }
 
-// exceptionOf is the exception that a key comes under; nil: none.
+// exceptionOf returns the exception that a key comes under, or nil.
 func (r *ruleWatch) exceptionOf(w *watched, text []byte) *hotparam.Exception {
 	switch {
 	case len(r.rule.Except) == 0:
@@ -101,10 +100,10 @@ func (r *ruleWatch) exceptionOf(w *watched, text []byte) *hotparam.Exception {
 	return r.rule.Exception(asString(text))
 }
 
-// asString is a text without a copy, for calls that do not keep it.
+// asString returns text as a string without a copy, for calls that do not keep it.
 func asString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// unseen is the least count at which a key that has no entry may be hot.
+// unseen returns the least count at which a key without an entry may be hot.
 func (t *threshold) unseen(x *hotparam.Exception) int64 {
 	if t.Kind != hotparam.Absolute {
 		return t.Rate.N
@@ -112,8 +111,7 @@ func (t *threshold) unseen(x *hotparam.Exception) int64 {
 	return t.needs(x, -1, nil, ring.Never).maybe
 }
 
-// nearness returns a count divided by the least count at which a key can be hot, which
-// stands for what is needed as long as that cannot be told.
+// nearness returns a count divided by the least count at which a key can be hot.
 func (t *threshold) nearness(low int64, x *hotparam.Exception) float64 {
 	return float64(low) / float64(t.unseen(x))
 }

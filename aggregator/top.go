@@ -28,8 +28,8 @@ func (t *threshold) rank(pane int64) {
 
 func descending(a, b int64) int { return cmp.Compare(b, a) }
 
-// ranked raises what entry i needs to what tells it from the others: it is among
-// the top for certain if fewer keys than those can have as many.
+// ranked raises n to the counts that tell entry i from the others: a key is among the top if
+// fewer keys than those can have as many.
 func (t *threshold) ranked(n *needs, i int32) {
 	k := &t.ranking
 	low, high := t.view.Bounds(i, k.pane)
@@ -50,7 +50,7 @@ func (t *threshold) ranked(n *needs, i int32) {
 	}
 }
 
-// kth is the k-th highest of counts, without own if that is among them.
+// kth returns the k-th highest of counts, leaving out own if among is true.
 func kth(counts []int64, k int, own int64, among bool) (int64, bool) {
 	if among && k <= len(counts) && own >= counts[k-1] {
 		k++

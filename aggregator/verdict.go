@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// VerdictKind is what a detector decides about a key.
+// VerdictKind is the kind of a decision about a key.
 type VerdictKind uint8
 
 // Kinds of verdicts.
@@ -15,9 +15,9 @@ const (
 	Left                         // a threshold no longer says that the key is hot
 	Explained                    // hot, but not listed: another key explains its traffic
 	Listed                       // listed after all
-	Usual                        // listed, or to be, as usual: its count is what it always is
+	Usual                        // published as usual: the count is no higher than always
 	Unusual                      // usual no longer
-	Spared                       // usual and not limited, as another key explains what is unusual
+	Spared                       // usual and not limited, as another key explains the rise
 	Unspared                     // limited again
 )
 
@@ -40,7 +40,7 @@ type Verdict struct {
 	// Low and High bound the count in the threshold's window; High may be
 	// [hotparam.Unknown]. Of a count that was sampled they bound the estimate.
 	Low, High int64
-	// Against is the count that the low count reached, or the high one is below.
+	// Against is the count that the low count reached, or that the high count is below.
 	Against int64
 	// Hold is the earliest time at which an entered key can cool.
 	Hold time.Time

@@ -51,7 +51,7 @@ func (v *view) has(kind hotparam.Kind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
-// open makes the windows.
+// open makes the windows of a view.
 func (v *view) open(budget int64, late time.Duration) {
 	w := v.thresholds[0].Window()
 	// One pane more: the window that is looked at ends before the pane that was
@@ -80,7 +80,7 @@ func (v *view) open(budget int64, late time.Duration) {
 	v.hide(0)
 }
 
-// restart begins anew.
+// restart empties the view.
 func (v *view) restart() {
 	v.Window = v.Window.Restart()
 	if v.history != nil {
@@ -96,21 +96,21 @@ func (v *view) restart() {
 	v.hide(0)
 }
 
-// isSetBack tells whether the clock went back by more than all that is kept.
+// isSetBack reports whether the clock was set back by more than the time that is kept.
 func (v *view) isSetBack(now time.Time) bool {
 	return v.Now() != ring.Never && v.Index(now) <= v.Now()-v.Kept()
 }
 
-// hide notes how much can be hidden of a key, and so from which count on one may
-// be suspect, and has to be looked at.
+// hide sets how much can be hidden of a key, and so the count at which a key may be suspect
+// and is judged.
 func (v *view) hide(bound int64) {
 	v.bound = bound
 	v.level = max(1, v.least-bound)
 	v.NameFrom(v.level)
 }
 
-// overlook looks at keys from the least count on only, and names those from a
-// lower one on: there are suspects enough.
+// overlook judges keys from the least count on only, and names those from lowest on, as there
+// are enough suspects.
 func (v *view) overlook(lowest int64) {
 	v.level = v.least
 	v.NameFrom(max(1, min(v.least, lowest)))
@@ -144,8 +144,8 @@ func (v *view) tidyUp() {
 	}
 }
 
-// releases reports whether a count that is placed at an instant can be taken from there:
-// from a key's entry, or from no place at all, as the pane is not kept any more.
+// releases reports whether a count at an instant can be taken back: from a key's entry, or
+// from nowhere, as the pane is no longer kept.
 func (v *view) releases(c *decode.Count, from time.Time) bool {
 	can := func(w *window.Window) bool {
 		return !w.Keeps(from) || w.Holds(c.Hash, c.Text, w.Index(from), c.N)
@@ -153,7 +153,7 @@ func (v *view) releases(c *decode.Count, from time.Time) bool {
 	return can(v.Window) && (v.history == nil || can(v.history.Window))
 }
 
-// release takes a count from where it is placed. It must follow releases.
+// release takes back a count, of which releases has reported true.
 func (v *view) release(c *decode.Count, from time.Time) {
 	take := func(w *window.Window) {
 		if w.Keeps(from) {

@@ -38,7 +38,7 @@ func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
 	return w
 }
 
-// pin ties a key to its entry in a view. It is false if the entry has no name.
+// pin ties w to its entry in v. It reports false if the entry has no name.
 func (w *watched) pin(v *view, i int32) bool {
 	if w.at[v.number] >= 0 {
 		return true
@@ -52,7 +52,7 @@ func (w *watched) pin(v *view, i int32) bool {
 	return true
 }
 
-// unpin lets go of a key's entry in a view.
+// unpin unties w from its entry in v.
 func (w *watched) unpin(v *view) {
 	if i := w.at[v.number]; i >= 0 {
 		v.Tie(i, nil)
@@ -73,7 +73,7 @@ func (w *watched) release() {
 	delete(w.rule.keys, w.text)
 }
 
-// watched returns the key that is tied to an entry; nil: none is.
+// watched returns the key that is tied to an entry, or nil.
 func (v *view) watched(i int32) *watched {
 	if t := v.Tag(i); t != nil {
 		return t.Owner.(*watched)
@@ -94,7 +94,7 @@ func (w *watched) setMark(t *threshold, m mark) {
 	w.marks[t.number] = m
 }
 
-// recordCount adds a count of a hot key to its rate and to where it comes from.
+// recordCount adds c to the rate and the origins of a hot key.
 func (w *watched) recordCount(c *decode.Count) {
 	if w.by == nil {
 		return
