@@ -6,24 +6,24 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// accounts are what is known of one sender's sums and accounts: what it had sent
-// before a packet tells how much was in those that are missing, and accounts tell
-// whose counts these were. Guarded by the senders' lock.
+// accounts are the sums and accounts of one sender. The sums of what it had sent before a
+// packet show how much missing packets held, and accounts show whose counts these were. The
+// senders' lock guards them.
 type accounts struct {
 	life  uint64    // the incarnation
 	sums  wire.Sums // as they have to be before the next packet
 	seq   uint64    // the newest
 	start time.Time // of its flush
-	began uint64    // what came before is not known any more
+	began uint64    // what arrived before is forgotten
 	first uint64    // from this on each packet has come or is in a gap
 	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
-	opened uint64 // accounts up to this one may be older than what is known here
+	opened uint64 // accounts up to this one may be older than this state
 	keys   map[accountKey]*keyAccount
 	owed   uint64  // counts on accounts that are missing, or more
 	pruned openGap // the newest of those whose counts are owed no more
 	gaps   []openGap
-	heals  [2]heals // of late and before that, should what was late come after all
+	heals  [2]heals // the newest and those before, for packets that arrive late
 	rules  ruleSums
 	swept  time.Time
 }
@@ -33,7 +33,7 @@ type accountKey struct {
 	rule int32
 }
 
-// keyAccount is what of an account has been counted: from low on, up to high.
+// keyAccount is what has been counted of an account: from low to high.
 type keyAccount struct {
 	number, low, high uint64
 	seq               uint64 // of the newest packet with it
@@ -46,17 +46,17 @@ type heal struct {
 	from, to  time.Time
 }
 
-// heals are those of some time, by the numbers of their accounts.
+// heals are the healed counts of some time, by account number.
 type heals struct {
 	of    map[uint64][]heal
 	began time.Time
 }
 
 const (
-	// accountSize is about what an account takes that is remembered. A key whose account
-	// is not is bounded by what is missing of all keys.
+	// accountSize is about how many bytes an account takes. A key whose account is not kept
+	// is bounded by all that is missing.
 	accountSize = 128
-	// DefaultAccountsMemory is how many bytes accounts may hold by default; see
+	// DefaultAccountsMemory is the default memory of accounts in bytes; see
 	// [Decoder.LimitAccounts].
 	DefaultAccountsMemory = 8 << 20
 	// keptHeals is of how many accounts of a sender the heals of some time are known, and
@@ -65,7 +65,7 @@ const (
 	healTime  = DefaultGrace
 	// maxOpenGaps bounds those of a sender that may become smaller.
 	maxOpenGaps = 256
-	// idleAccount is how long an account is remembered of which nothing is heard.
+	// idleAccount is how long an account is kept after its last line.
 	idleAccount = time.Minute
 )
 
@@ -161,8 +161,8 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 	}
 	agrees := e.Total >= k.high
 	if k.seq < a.first && e.Number <= a.opened && before > k.high {
-		// It is older than what is known of the sender, so that some of it may have been
-		// counted before, or be in packets that nobody misses.
+		// It is older than the state of the sender, so some of it may have been counted
+		// before, or be in packets that are not known to be missing.
 		k.low, k.high, k.seq = before, before, 0
 	}
 	if e.Total > k.high {
@@ -179,7 +179,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		}
 		k.high = e.Total
 	}
-	if agrees && k.seq > 0 { // it had its account before a gap, and has it after
+	if agrees && k.seq > 0 { // the key had its account before a gap and has it after
 		for i := range a.gaps {
 			if g := &a.gaps[i]; g.from > k.seq && g.to < m.Seq {
 				h.Spare(g.ID, e.Rule, e.Hash, true)
@@ -213,8 +213,8 @@ func (a *accounts) keep(number uint64, x heal) {
 	}
 }
 
-// move tells of a line that has been made up for where it was counted. It is true if it
-// was, or that is not known any more.
+// move reports to h a line that had been healed before it arrived. It returns true if the
+// line had been, or that is no longer known.
 func (a *accounts) move(m *wire.Meta, e *entry, h Handler) bool {
 	unknown, before := false, e.Total-uint64(e.N)
 	for i := range a.heals {

@@ -11,11 +11,11 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Decoder turns packets of StatsD lines into counts. A malformed line is
-// counted and passed over. One goroutine uses a Decoder; Stats is safe for all.
+// Decoder turns packets of StatsD lines into counts. It counts and skips malformed lines. A
+// Decoder must not be used by several goroutines at a time, except for Stats.
 type Decoder struct {
-	// Canonical makes the decoder take all keys as canonical, as those of instances are. It
-	// is set before the first packet.
+	// Canonical says that all keys are canonical, as those of instances are. It must be
+	// set before the first packet.
 	Canonical bool
 
 	encoding     wire.Encoding
@@ -24,16 +24,16 @@ type Decoder struct {
 	senders      *senders            // shared by the decoders of a listener's readers
 	counts       []Count             // of the packet at hand
 	timed        bool                // some of them have a time of their own
-	groups       bool                // the packet at hand tells what is held back of groups,
+	groups       bool                // the packet reports what is held back of groups,
 	heldBack     []HeldBack          // which is this,
 	heldInGroups int64               // or so much of all of them
 	byRule       []uint64            // the counts of the packet at hand, as ruleSums have them
 	entries      []entry             // those with an account
 	text         []byte              // of those whose text does not stand in the packet
 	parts        fractions
-	trust        *trust            // nil: all are believed
-	mac          *wire.MAC         // nil: packets need not be signed
-	peer         func() netip.Addr // where the packet at hand came from; nil: that is not known
+	trust        *trust            // nil believes all senders
+	mac          *wire.MAC         // nil if packets need not be signed
+	peer         func() netip.Addr // returns the address of the packet's sender; nil if unknown
 	capped       bool              // what a sender counts is bounded
 	now          time.Time         // when the packet at hand came
 	tallies      plainTallies
@@ -42,7 +42,7 @@ type Decoder struct {
 	stats        decoderStats
 }
 
-// lineHead is what the lines of a rule begin with.
+// lineHead is how the lines of a rule begin.
 type lineHead struct {
 	bytes     string
 	rule      int
@@ -76,9 +76,9 @@ func cutLine(packet []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// lines decodes lines of counts that have the instance in common, and the time too
-// unless a line tells an earlier one. m and from are what their packet said of itself, and
-// its sender; nil: that is not known. ours: an instance has made the keys.
+// lines decodes lines of counts that have the instance in common, and the time unless a line
+// names an earlier one. m is the meta line of their packet and from its sender; both are nil
+// if unknown. ours reports whether an instance has made the keys.
 func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
@@ -134,8 +134,8 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 	d.hand(h)
 }
 
-// settle accounts for a packet: what was missing before is made up for, and what was
-// made up for before is not counted again.
+// settle compares a packet with the sender's accounts: counts that were missing before are
+// added, and counts that were added before are removed.
 func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
 	of := d.packetSums(sum)
 	d.senders.mu.Lock()
@@ -154,7 +154,7 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	}
 }
 
-// packetSums are those of the packet at hand, whose counts add up to sum.
+// packetSums returns the sums of the current packet, whose counts add up to sum.
 func (d *Decoder) packetSums(sum int64) packetSums {
 	booked := int64(0)
 	for i := range d.entries {
@@ -163,7 +163,7 @@ func (d *Decoder) packetSums(sum int64) packetSums {
 	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule}
 }
 
-// hand gives the counts to the handler.
+// hand passes the counts to h.
 func (d *Decoder) hand(h Handler) {
 	p, ok := h.(PacketHandler)
 	if !ok {
@@ -184,8 +184,8 @@ func (d *Decoder) hand(h Handler) {
 	p.Counts(rest)
 }
 
-// line reads a line into c, whose text is valid until the next packet. False: it is
-// no count. believe: the key is canonical.
+// line decodes a line into c, whose text is valid until the next packet. It returns false for
+// a line that is no count. believe says that the key is canonical.
 func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	var part float64
 	c.Estimated = false
@@ -225,8 +225,8 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	return true
 }
 
-// parse reads a line of whatever dialect, when is its packet's time, and makes its
-// head that of the last line.
+// parse parses a line of any dialect, in a packet of the time when, and makes its head that
+// of the last line.
 func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
 	var err error
 	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {

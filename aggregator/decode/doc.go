@@ -1,14 +1,14 @@
-// Package decode turns packets of StatsD lines into counts, and says what was lost on the
-// way.
+// Package decode turns packets of StatsD lines into counts, and reports what was lost on
+// the way.
 //
 //	packet ─► believed? ─► meta line ─► sender ─► lines ─► accounts ─► Handler
 //	          Trust        wire.Meta    clock, losses      what was lost
 //
 // A [Decoder] reads what one source brings: packets, Kafka records, or the lines of
 // connections, each a [Stream]. It gives a [Handler] the counts, placed in time by our clock,
-// and bounds of what it does not give: counts that instances hold back, dropped, or sent
-// in packets that did not come. Several decoders of one source share what is known of the
-// senders.
+// and bounds on counts that it does not have: those that instances hold back, dropped, or
+// sent in packets that did not arrive. Several decoders of one source share the state of
+// the senders.
 //
 // The files, in the order of the data:
 //

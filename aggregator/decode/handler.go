@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Count is what one line says: rule number Rule of the rules saw the key with
-// this text N times, at When or soon after.
+// Count is a line: rule number Rule saw the key with this text N times, at When or soon
+// after.
 type Count struct {
 	Rule int
 	Hash uint64 // hotparam.Hash of the text
@@ -32,9 +32,9 @@ const (
 	SurelyInGroup
 )
 
-// Handler takes what a decoder finds in packets.
+// Handler receives what a decoder finds in packets.
 type Handler interface {
-	// Count takes one count. Its text is valid only during the call.
+	// Count receives one count. Its text is valid only during the call.
 	Count(Count)
 	// Hidden reports that counts of n in sum, of any keys, at when or soon after, will
 	// never arrive.
@@ -43,7 +43,7 @@ type Handler interface {
 	// its windows, by holding small counts back. untold is the part of collectors that do
 	// not report what they hold back by group. Each call replaces the one before.
 	Held(rule int, bound, untold int64)
-	// HeldBack takes what is held back of a group.
+	// HeldBack reports what is held back of a group.
 	HeldBack(HeldBack)
 	// Lost reports that packets of when or before are missing.
 	Lost(when time.Time)
@@ -56,18 +56,18 @@ type Handler interface {
 	// Spare reports that a key has no count in a gap except on its account, and with
 	// known=true none there either that is not counted yet.
 	Spare(gap uint64, rule int, hash uint64, known bool)
-	// Healed takes counts that were missing: they are of some time from c.When to until.
+	// Healed receives counts that were missing: they are of some time from c.When to until.
 	Healed(c Count, until time.Time)
-	// Moved takes counts that were reported by Healed, as of some time between from and to,
-	// and whose packet arrived after all: they are of c.When.
+	// Moved receives counts that were reported by Healed, as of some time between from and
+	// to, and whose packet arrived after all: they are of c.When.
 	Moved(c Count, from, to time.Time)
 }
 
-// PacketHandler is a [Handler] that takes the counts of a packet together: then its Count is
-// not called.
+// PacketHandler is a [Handler] that receives the counts of a packet together. A decoder then
+// does not call its Count.
 type PacketHandler interface {
 	Handler
-	// Counts takes counts that share their time and instance. They and their texts are valid
-	// only during the call.
+	// Counts receives counts that share their time and instance. They and their texts are
+	// valid only during the call.
 	Counts([]Count)
 }

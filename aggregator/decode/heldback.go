@@ -40,9 +40,9 @@ func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	return true
 }
 
-// inGroup tells of a packet's counts whether their groups have them already: those that
-// begin before their own flush were held back. What was told before the sender was heard
-// of for the first time is not known.
+// inGroup reports whether the groups of a packet's counts have them already: those that begin
+// before their own flush were held back. What was reported before the sender's first packet
+// is unknown.
 func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
 	switch {
 	case m.Groups != s.groups || !m.Sums.Told || m.Sums.Age <= 0:

@@ -2,10 +2,10 @@ package decode
 
 import "time"
 
-// lateness is how old a sender's counts are when they come, by its own clock: the least
-// of some time, since single packets are held up, and counts that were held back are of
-// an earlier time. A sender that is late all the time has a clock that is slow, or what
-// it sends is on its way for so long: its counts are lost to short windows.
+// lateness is how old a sender's counts are when they arrive, by its own clock: the least age
+// of some time, since single packets are held up, and counts that were held back are of an
+// earlier time. A sender that is always late has a slow clock, or a long way: short windows
+// lose its counts.
 type lateness struct {
 	least, before time.Duration // in this slot, and in the one before
 	ends          time.Time     // of the slot
@@ -22,7 +22,7 @@ const (
 
 const (
 	latenessSlot = 1500 * time.Millisecond
-	// lateAfter is how old counts may be when they come and be placed in any window.
+	// lateAfter is how old counts may be on arrival and still be placed in any window.
 	lateAfter = DefaultGrace
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// BaselineWindows is how many windows before the present one a key's baseline is the mean of.
+// BaselineWindows is how many windows before the present one a baseline is the mean of.
 const BaselineWindows = 10
 
 // Lookback returns how far back counts matter: the longest window, with the ten before it

@@ -8,11 +8,10 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// steadyTime makes a clock that nobody sets. When the clock of this machine is set, the
-// offsets of all senders change at once, and are known all the same: they are kept
-// against this one. It returns an instant on the steady clock, and how far ahead of it
-// the machine's has been set since. An instant without a monotonic reading, such as a
-// broker's, is taken as it is.
+// steadyTime returns a clock that is never set. When the clock of this machine is set, the
+// offsets of all senders change at once, so they are kept against this one. It returns an
+// instant on the steady clock, and how far ahead of it the machine's has been set since. An
+// instant without a monotonic reading, such as a broker's, is returned as it is.
 func steadyTime() func(now time.Time) (steady time.Time, set time.Duration) {
 	base := time.Now()
 	return func(now time.Time) (steady time.Time, set time.Duration) {
@@ -21,13 +20,13 @@ func steadyTime() func(now time.Time) (steady time.Time, set time.Duration) {
 	}
 }
 
-// start returns when the counts of a packet that has just come begin, by our clock. What
-// the sender's clock is off is taken off if it is more than clockSlack, and is only told
-// if the packet was not stamped when it came.
+// start returns when the counts of a packet begin, by our clock. The offset of the sender's
+// clock is subtracted if it is more than clockSlack, and is only reported if the packet was
+// not stamped on arrival.
 func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool) time.Time {
 	start := time.Unix(0, m.Start)
 	c := &from.clock
-	if m.Sent == 0 { // as of versions that do not tell
+	if m.Sent == 0 { // versions that do not report it
 		if stamped {
 			start = start.Add(c.shown.by)
 		}
@@ -67,7 +66,7 @@ func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool)
 	return start.Add(by)
 }
 
-// show notes an offset for who asks.
+// show stores an offset for Clocks.
 func (s *senders) show(name string, is clockOffset) {
 	switch {
 	case is.by == 0:

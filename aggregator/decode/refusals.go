@@ -20,7 +20,7 @@ const (
 	RefusedCounts                  // over [Caps].Counts
 	RefusedKeys                    // over [Caps].Keys
 	RefusedNames                   // over [Caps].Names or NewNames
-	// Refusals is how many reasons there are.
+	// Refusals is the number of reasons.
 	Refusals = iota
 )
 
@@ -29,7 +29,7 @@ var refusalWords = [Refusals]string{"unlisted", "unsigned", "bad_mac", "time", "
 // String returns the reason's name in metrics.
 func (r Refusal) String() string { return refusalWords[r] }
 
-// hints are what to do, as far as the sender is one of ours.
+// refusalHints say what to do if the sender is one of ours.
 var refusalHints = [Refusals]string{
 	RefusedUnlisted: "is it missing in aggregator.senders?",
 	RefusedUnsigned: "does the sender have the key, and send straight to this port?",
@@ -41,7 +41,7 @@ var refusalHints = [Refusals]string{
 	RefusedNames:    "aggregator.caps.names is how many instances there may be, new_names how many new ones of an address in a minute",
 }
 
-// refusalLog is how often at most a line is logged for a reason.
+// refusalLog is the least time between two log lines for a reason.
 const refusalLog = 10 * time.Second
 
 // refusals bound how often it is logged.
@@ -50,8 +50,8 @@ type refusals struct {
 	logged [Refusals]time.Time
 }
 
-// refuse counts a packet that is not believed, and names who sent it: an instance, if
-// that is certain, and an address.
+// refuse counts a packet that is not believed, and logs its sender: the instance, if that is
+// certain, and an address.
 func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
 	d.stats.refused[why].Add(1)
 	if why != RefusedReplay { // which the network does by itself
@@ -82,7 +82,7 @@ func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...
 	d.trust.Log.Warn("what was sent is not believed, and dropped: "+refusalHints[why], args...)
 }
 
-// source is where the packet at hand came from; the zero address if that is not known.
+// source returns the address that the packet came from, or the zero address.
 func (d *Decoder) source() netip.Addr {
 	if d.peer == nil {
 		return netip.Addr{}

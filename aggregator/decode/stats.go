@@ -8,41 +8,40 @@ import (
 // Stats are a decoder's counters since it was made.
 type Stats struct {
 	Packets, Lines, Counts int64
-	// Sum is what the counts add up to.
+	// Sum is the sum of the counts.
 	Sum int64
 	// Lines that were no counts, by reason.
 	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule int64
 	// Events are DogStatsD's events and service checks, which are no counts either.
 	Events int64
-	// LostPackets are gaps in the senders' sequences, Recovered are packets
-	// that made such a gap and came after all, Duplicates are packets that came
-	// twice, Senders are the instances heard of lately.
+	// LostPackets are gaps in the senders' sequences. Recovered are packets that were missing
+	// and arrived after all, Duplicates are packets that arrived twice, and Senders are the
+	// instances that were heard of lately.
 	LostPackets, Recovered, Duplicates, Senders int64
-	// Late are those of the senders whose counts come late.
+	// Late are the senders whose counts arrive late.
 	Late LateSenders
-	// Off are those of the senders whose clocks are off.
+	// Off are the senders whose clocks are off.
 	Off OffClocks
-	// Origins are lines about where counts of a hot key come from, HeldBack those about
-	// what is held back of a group.
+	// Origins are lines that report where counts of a hot key come from, and HeldBack those
+	// that report what is held back of a group.
 	Origins, HeldBack int64
-	// Aged is what instances held back until it was older than any window.
+	// Aged are counts that instances held back until they were older than any window.
 	Aged int64
 	// Healed are counts of lost packets that later lines of the same keys made up for,
 	// Retold those of them whose packets came after all.
 	Healed, Retold int64
-	// Uncanonical are counts of other programs whose keys were not canonical, and were
-	// counted as what they are in canonical form.
+	// Uncanonical are counts of other programs whose keys were not canonical and were made
+	// so.
 	Uncanonical int64
 	// Samples are counts that are estimates.
 	Samples int64
 	// Refused are packets that were not believed, by reason.
 	Refused [Refusals]int64
-	// LastRefused is the last of them.
+	// LastRefused is the newest of them.
 	LastRefused LastRefused
 }
 
-// LastRefused is when, by the clock, something was not believed last, and why. The zero
-// value means never.
+// LastRefused is when something was last refused, and why. The zero value means never.
 type LastRefused struct {
 	When time.Time
 	Why  Refusal
@@ -68,8 +67,8 @@ func (d *Decoder) Stats() Stats {
 	return all
 }
 
-// Merge adds the counters of another decoder. Senders are the most that any had:
-// the same instances send to all.
+// Merge adds the counters of another decoder. Senders is the maximum, as the same instances
+// send to all.
 func (s *Stats) Merge(o *Stats) {
 	s.Packets += o.Packets
 	s.Lines += o.Lines

@@ -15,18 +15,18 @@ import (
 // not copied and not changed once it is used.
 type Trust struct {
 	Mode TrustMode
-	// Senders are the addresses that are believed if Mode is [TrustListed].
+	// Senders are the addresses that are believed in mode [TrustListed].
 	Senders []netip.Prefix
-	// Keys are those of which one must have signed a packet if Mode is [TrustSigned],
-	// each of [wire.MinKey] bytes at least.
+	// Keys are the keys of which one must have signed a packet in mode [TrustSigned]. Each
+	// has at least [wire.MinKey] bytes.
 	Keys [][]byte
-	// Window is how far the time at which a signed packet was sent, by its sender's clock,
-	// may be from its arrival; 0 is [DefaultReplayWindow].
+	// Window is how far the send time of a signed packet, by its sender's clock, may be from
+	// its arrival. Zero means [DefaultReplayWindow].
 	Window time.Duration
 	// Caps bound what one sender can do, whatever the mode.
 	Caps Caps
-	// Log gets a line when packets are refused, at most one in ten seconds for each
-	// reason; nil: nothing is logged.
+	// Log logs refused packets, at most once in ten seconds for each reason. A nil Log
+	// disables it.
 	Log *slog.Logger
 
 	refusals refusals
@@ -48,7 +48,7 @@ const (
 // DefaultReplayWindow is Trust.Window by default.
 const DefaultReplayWindow = 30 * time.Second
 
-// Validate returns what is wrong.
+// Validate returns an error if t is invalid.
 func (t *Trust) Validate() error {
 	switch {
 	case t.Mode > TrustSigned:
@@ -84,7 +84,7 @@ func (t *Trust) isListed(a netip.Addr) bool {
 	return false
 }
 
-// trust is what the decoders of one listener, or of one partition, share.
+// trust is shared by the decoders of one listener or one partition.
 type trust struct {
 	*Trust
 	window  time.Duration
