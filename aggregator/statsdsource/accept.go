@@ -15,19 +15,17 @@ import (
 )
 
 const (
-	// MaxConnections is how many connections are read at a time, of all addresses.
-	// Each holds at most 64 KiB. A process that may open few files reads fewer: half
-	// of those.
+	// MaxConnections is how many connections are read at a time, of all addresses. Each uses
+	// at most 64 KiB. The limit is lower where the process may open few files: half of those.
 	MaxConnections = 1024
-	// silentFor is how long a sender must have been silent to make room for a new
-	// connection when there are so many: clients of StatsD send every ten seconds
-	// at least. A connection that has sent nothing yet makes room before it, so a
-	// live sender never goes for one that does not send. As long as there is room
-	// none is closed: a client of StatsD learns of it only when it has lost what it
-	// sent next. (Keep-alive finds the dead ones.)
+	// silentFor is how long a sender must have been silent to be closed for a new connection
+	// when there are so many: clients of StatsD send at least every ten seconds. A connection
+	// that has sent nothing yet is closed first, so no live sender is closed for one that
+	// does not send. None is closed while there is room, as a client of StatsD notices only
+	// when it has lost what it sent next. (Keep-alive finds dead ones.)
 	silentFor = 15 * time.Second
-	// justCame is how long a connection is spared when descriptors are short: then
-	// accepting fails before anybody has come, and the last would go at once.
+	// justCame is how long a new connection is spared when descriptors are short: accepting
+	// then fails before anything arrives, and the newest would be closed at once.
 	justCame = time.Second
 	// acceptPause and maxAcceptPause are waited after connections could not be
 	// accepted, the first time and at most.
@@ -54,7 +52,7 @@ func listenStream(ctx context.Context, addr wire.Address) (streamListener, error
 	return l.(*net.TCPListener), nil
 }
 
-// accept takes connections until ctx has ended and all is over.
+// accept accepts connections until ctx ends and the waiting ones are accepted.
 func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out feed) error {
 	pause, draining := acceptPause, false
 	for {
@@ -75,7 +73,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 			if draining {
 				return nil
 			}
-			draining = true // what has been dialled by now is accepted still
+			draining = true // connections that are waiting are still accepted
 			_ = l.SetDeadline(time.Now().Add(drainFor))
 			continue
 		case errors.Is(err, net.ErrClosed):
@@ -94,7 +92,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 	}
 }
 
-// admit makes a connection one of those that are read; nil: there are too many.
+// admit registers a connection, or closes it and returns nil if there are too many.
 func (r *streamReader) admit(accepted net.Conn) *conn {
 	now := time.Now()
 	c := &conn{Conn: accepted, from: remote(accepted), opened: now}
@@ -162,7 +160,7 @@ func (r *streamReader) leave(c *conn) {
 	r.stats.connections.Store(int64(len(r.conns)))
 }
 
-// remote is the address of the other end; zero for a Unix socket.
+// remote returns the address of the other end, or the zero address for a Unix socket.
 func remote(c net.Conn) netip.Addr {
 	a, _ := c.RemoteAddr().(*net.TCPAddr)
 	return a.AddrPort().Addr().Unmap()

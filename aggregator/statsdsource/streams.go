@@ -66,7 +66,7 @@ func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	return errors.Join(errs...)
 }
 
-// tell tells the shards the time while nothing comes, too.
+// tell moves the shards' clock on while nothing arrives.
 func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
 	ticker := time.NewTicker(decode.Tick)
 	defer ticker.Stop()
@@ -80,8 +80,8 @@ func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
 	}
 }
 
-// take gives f its turn at the decoder and the feed. What comes is of the time at
-// which it gets that: before, it may have waited for shards that were behind.
+// take calls f when it is its turn to use the decoder and the feed. Packets arrive when their
+// turn comes, as they may have waited for shards that were behind.
 func (r *streamReader) take(d *decode.Decoder, out feed, f func(now time.Time)) {
 	r.waiting.Add(1)
 	r.turn.Lock()
@@ -94,7 +94,7 @@ func (r *streamReader) take(d *decode.Decoder, out feed, f func(now time.Time)) 
 	out.End(now, now, r.waiting.Load() > 0)
 }
 
-// drain wakes up all that wait for something to come: each goes on for a while.
+// drain wakes all goroutines that wait for input. Each continues for drainFor.
 func (r *streamReader) drain() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 	}
 }
 
-// goesOn lets a connection go on for a while, unless it has made room for another.
+// goesOn extends the deadline of a connection, unless the connection was closed for another.
 func (r *streamReader) goesOn(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *streamReader) goesOn(c *conn) bool {
 	return is && c.SetReadDeadline(time.Now().Add(drainFor)) == nil
 }
 
-// decode decodes what is whole by now.
+// decode decodes the packets that are complete.
 func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, out feed) {
 	packet, ok := f.next()
 	if !ok {
