@@ -18,57 +18,55 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// PartitionPublisher is where the hot keys of one partition go. A source makes one each
-// time that it gets the partition, and runs it while it has it.
+// PartitionPublisher publishes the hot keys of one partition. A source makes one each time
+// that it gets the partition, and runs it while it has the partition.
 type PartitionPublisher interface {
 	aggregator.Publisher
-	// Adopt takes the partition's part of the hot set over, so that nobody who had
-	// it before writes it any more, and returns the keys that are in it. Nothing
-	// is changed in it. It is called until it succeeds, before all else.
+	// Adopt takes over the partition's part of the hot set, so that no previous owner can
+	// write it, and returns the keys in it. It changes none of them. It is called until it
+	// succeeds, before all other methods.
 	Adopt(ctx context.Context) ([]hotparam.Hot, error)
 	// Run publishes until ctx ends, makes a last change and returns.
 	Run(ctx context.Context) error
 }
 
-// Config is what a [Source] needs; Connection.Brokers, Rules and Publisher are
-// required.
+// Config configures a [Source]. Connection.Brokers, Rules and Publisher are required.
 type Config struct {
 	Connection kafka.Connection
-	// Topic is where the counts are; empty: [wire.DefaultTopic].
+	// Topic is the topic of the counts. Empty means [wire.DefaultTopic].
 	Topic string
-	// Group is the consumer group whose members share the partitions; empty:
-	// "hotparam-" and the rules' namespace.
+	// Group is the consumer group whose members share the partitions. Empty means "hotparam-"
+	// and the rules' namespace.
 	Group string
-	// Member names this source in its group for longer than it lives (static
-	// membership): who comes back within Session gets the same partitions, and
-	// nobody else gets them in between. No two may have the same. Empty: a member
-	// lives as long as it runs, and its partitions go over when it ends.
+	// Member names this source in its group across restarts (static membership): a member
+	// that returns within Session gets the same partitions, and no other gets them in
+	// between. It must be unique in the group. If it is empty, the partitions pass on when
+	// the source ends.
 	Member string
-	// Session is how long the group waits for a member that is not heard of before
-	// others get its partitions; 0 is [DefaultSession].
+	// Session is how long the group waits for a silent member before others get its
+	// partitions. Zero means [DefaultSession].
 	Session time.Duration
 	Rules   *hotparam.Rules
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
-	// Canonical is [decode.Decoder.Canonical].
+	// Canonical is the decoders' [decode.Decoder.Canonical].
 	Canonical bool
-	// Memory is how many bytes the windows of all partitions of the topic may
-	// hold; 0 is [aggregator.DefaultMemory]. Each gets the same part of it,
-	// so it is not exceeded however many partitions are here.
+	// Memory is the size in bytes of the windows of all partitions of the topic. Zero means
+	// [aggregator.DefaultMemory]. Each partition gets the same part of it, so it is not
+	// exceeded however many are here.
 	Memory int64
-	// Grace is how much later than a window counts may come and still be placed,
-	// and how far a slow sender can hold a partition's time up; 0 is
-	// [DefaultGrace].
+	// Grace is how much older than a window a count may be and still be counted, and how long
+	// a slow sender can delay a partition's time. Zero means [DefaultGrace].
 	Grace time.Duration
-	// Lag is how long counts of programs that send lines alone may be on their
-	// way; 0 is [decode.DefaultLag].
+	// Lag is how long counts of programs that send only lines may take to arrive. Zero means
+	// [decode.DefaultLag].
 	Lag time.Duration
-	// Trust is whose records are believed; nil: all. Its caps hold for each partition.
-	// [decode.TrustListed] is of addresses, which records have none of.
+	// Trust decides whose records are believed. A nil Trust believes all. Its caps hold for
+	// each partition. [decode.TrustListed] needs addresses, which records do not have.
 	Trust *decode.Trust
 	// Publisher makes the publisher of a partition.
 	Publisher func(partition int32) (PartitionPublisher, error)
-	// Log gets one line per event and outage; nil: nothing is logged.
+	// Log logs one line per event and outage. A nil Log disables it.
 	Log *slog.Logger
 }
 
@@ -78,12 +76,12 @@ const (
 	DefaultGrace   = 5 * time.Second
 )
 
-// outageSpan is how much further back a partition is read than its windows need,
-// beside a session: what a broker's death lost lies between two records of its
-// sender then, and is told as a gap by whoever has the partition afterwards.
+// outageSpan is how much further back a partition is read than its windows need, beside a
+// session: counts that were lost with a broker lie between two records of their sender, and
+// whoever has the partition afterwards reports the gap.
 const outageSpan = 10 * time.Second
 
-// MinSession is the shortest session. Brokers may ask for more
+// MinSession is the shortest session. Brokers may demand a longer one
 // (group.min.session.timeout.ms, 6 s by default).
 const MinSession = time.Second
 

@@ -11,22 +11,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A client can be stuck though the brokers are well: an answer that was damaged may
-// have named a throttle time of days, which it obeys, or left it in a state that its
-// authors did not think of. Then it is replaced. Partitions stand still meanwhile, as
-// when the group is lost, and are read again: the log is the state.
+// A client can be stuck although the brokers are well: a corrupted answer may have named a
+// throttle time of days, which the client obeys, or left it in an unforeseen state. Then it
+// is replaced. Meanwhile partitions stand still, as when the group is lost, and are read
+// again afterwards: the log is the state.
 
 const (
-	// watchEvery is how often a client is looked at.
+	// watchEvery is how often a client is checked.
 	watchEvery = time.Second
-	// firstRestart and lastRestart are waited before another client, at first and
-	// at most; steadyFor is how long one must have lasted to begin anew.
+	// firstRestart and lastRestart are the first and the longest wait before another client.
+	// The wait starts again from the first after a client has lasted for steadyFor.
 	firstRestart = 100 * time.Millisecond
 	lastRestart  = 10 * time.Second
 	steadyFor    = time.Minute
 	// maxAbandoned bounds the clients that were replaced and have not ended.
 	maxAbandoned = 4
-	// restartLog is how often at most a replacement is logged.
+	// restartLog is the least time between two log lines about replacements.
 	restartLog = time.Minute
 )
 
@@ -41,7 +41,7 @@ const (
 	stuckReasons
 )
 
-// stuckError is that a client has to be replaced.
+// stuckError says that a client has to be replaced.
 type stuckError struct {
 	reason stuckReason
 	what   string
@@ -54,14 +54,14 @@ type watchdog struct {
 	source   *Source
 	end      context.CancelCauseFunc // of the client's loops
 	groupAt  atomic.Int64            // when the group last answered, in nanoseconds since the Unix epoch
-	replaced atomic.Bool             // the client has no say any more
+	replaced atomic.Bool             // another client has replaced it
 
 	// Used by run alone.
 	positions map[*worker]standing
 	outSince  time.Time // since when partitions are lost and not assigned to anybody anew; zero: none are
 }
 
-// standing is where a worker was seen first at its position.
+// standing is a worker's position and since when it is there.
 type standing struct {
 	position int64
 	since    time.Time
@@ -158,8 +158,8 @@ func (d *watchdog) look(now time.Time) (*stuckError, []int32) {
 	return nil, nil
 }
 
-// probe asks by a client of its own whether the group has a coordinator, and how far
-// the partitions go; nil: all answered.
+// probe asks, by a client of its own, for the group's coordinator and the ends of the
+// partitions. It returns nil if all answered.
 func (s *Source) probe(ctx context.Context, partitions []int32) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Connection.Timeout)
 	defer cancel()

@@ -22,12 +22,12 @@ type worker struct {
 	seek      time.Time // records are read from then on
 
 	queue    chan batch
-	paused   atomic.Pointer[kgo.Client] // no more is fetched until the queue is nearly empty; nil: it is
+	paused   atomic.Pointer[kgo.Client] // the client that fetches no more until the queue is nearly empty, or nil
 	ends     chan ends                  // the newest answer
-	after    *worker                    // who had the partition in this process before
+	after    *worker                    // the worker that had the partition in this process before
 	stop     context.CancelFunc
 	isLost   atomic.Bool   // out of the group: the partition is not read
-	drain    atomic.Bool   // what is queued is worked off at the end
+	drain    atomic.Bool   // the queue is emptied at the end
 	done     chan struct{} // closed when all is over
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
@@ -40,7 +40,7 @@ type worker struct {
 	parts     int       // partitions of the topic
 	now       time.Time // the detector's
 	wall      time.Time // the clock, as of the batch or tick at hand
-	advanced  time.Time // the newest record, when the detector was told the time last
+	advanced  time.Time // the newest record when the detector last got the time
 	spoken    time.Time // the newest record that was sent by an instance
 	position  int64     // offset that is read next; -1: not known
 	first     bool      // no record has come yet
@@ -48,14 +48,14 @@ type worker struct {
 	refreshed time.Time
 	report    report
 	shown     atomic.Pointer[report]
-	toldAt    atomic.Int64                         // when the leader last told its end, in nanoseconds since the Unix epoch
+	toldAt    atomic.Int64                         // when the leader last reported the end, in nanoseconds since the Unix epoch
 	publisher atomic.Pointer[PartitionPublisher]   // once it has the partition's part
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
 	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
 }
 
-// batch is what one fetch brought of a partition.
+// batch is the records of a partition from one fetch.
 type batch struct {
 	records  []*kgo.Record
 	logStart int64 // offset of the oldest record that the broker has
@@ -63,10 +63,10 @@ type batch struct {
 }
 
 const (
-	// queued is how many batches wait for a worker at most; when half of it is
-	// there nothing more is fetched of its partition.
+	// queued is the most batches that wait for a worker. When half as many wait, its
+	// partition is no longer fetched.
 	queued = 8
-	// tick is how often a worker looks at the time.
+	// tick is how often a worker checks the time.
 	tick = 50 * time.Millisecond
 )
 
@@ -110,7 +110,7 @@ func (w *worker) start(ctx context.Context) {
 	})
 }
 
-// end asks the worker to end; with drain it works off what is queued.
+// end asks the worker to end. With drain it empties its queue first.
 func (w *worker) end(drain bool) {
 	w.drain.Store(drain)
 	w.stop()
@@ -134,12 +134,12 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 	w.mark = newWatermark(w.seek, w.seek.Add(w.source.lookback), c.Grace, c.Lag)
 	w.spoken = w.seek
 	w.now = w.seek
-	w.in.lose(w.seek) // of what was before nothing is known
+	w.in.lose(w.seek) // nothing is known of before
 	w.advance(w.seek)
 }
 
-// homes are the partitions that have the rules whose keys are counted in one
-// place, by rule number; -1: any.
+// homes returns, by rule number, the partition of a rule whose keys are counted in one place,
+// and -1 for other rules.
 func homes(rules *hotparam.Rules, n int) []int {
 	all := make([]int, len(rules.Rules))
 	for i := range all {
@@ -217,8 +217,8 @@ func (w *worker) reach() {
 	if w.pending.asked.IsZero() || w.position < 0 || w.position < w.pending.end {
 		return
 	}
-	// A partition that could not be reached for long, or in which nothing is, may
-	// have been one that nobody could write: that is no proof of silence.
+	// A partition that could not be reached for long, or is empty, may have been one that no
+	// sender could write to: that does not prove silence.
 	if before := w.mark.sure; before.IsZero() && w.first || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
 		w.in.lose(w.pending.asked)
 	}
@@ -233,7 +233,7 @@ func (w *worker) reach() {
 	}
 }
 
-// turn is what is done at least each tick.
+// turn does what is due at least each tick.
 func (w *worker) turn(now time.Time) {
 	w.wall = now
 	w.advance(now)

@@ -1,6 +1,6 @@
 package window
 
-// oldest is the number of an entry's oldest block, if it has one.
+// oldest returns the number of an entry's oldest block, if it has one.
 func (w *Window) oldest(e *unit) (at uint32, ok bool) {
 	if e.hist() == 0 {
 		return 0, false
@@ -35,7 +35,7 @@ func (w *Window) dropOver(e *unit) (dropped bool) {
 	return dropped
 }
 
-// isOver tells whether no pane of a block is kept any more.
+// isOver reports whether no pane of a block is kept any more.
 func (w *Window) isOver(at uint32) bool {
 	return w.recent(w.arena.unit(at)[blockStart])+blockPanes <= w.now-w.ring+1
 }

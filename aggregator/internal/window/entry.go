@@ -1,7 +1,6 @@
 package window
 
-// recent is the number of a pane that is not newer than the newest, by its low
-// half.
+// recent returns the number of a pane, at most the newest, by its low half.
 func (w *Window) recent(low uint32) int64 { return w.now - int64(uint32(w.now)-low) }
 
 // roll moves an entry on to a newer pane.
@@ -52,9 +51,9 @@ func (w *Window) leave(e *unit, from, to int64) {
 	e.setSum(sum)
 }
 
-// keep adds n to a pane that is not an entry's newest; if there is no room the
-// cell takes it. counted tells that the sum holds n; it is true of n that was the
-// newest pane's and is in the window. keep tells how much was kept.
+// keep adds n to a pane that is not an entry's newest, or to the cell if there is no room,
+// and returns how much was kept. counted says that the sum already holds n, as for the newest
+// pane's count when the entry moves on.
 func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	c := w.place(i, e, pane)
 	kept := int64(0)
@@ -73,8 +72,8 @@ func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	return kept
 }
 
-// place is where an entry counts a pane that is not its newest; nil if a block
-// is needed for it and there is none for a key of so few counts.
+// place returns where an entry counts a pane that is not its newest, or nil if that needs a
+// block and there is none for so low a count.
 func (w *Window) place(i uint32, e *unit, pane int64) *uint32 {
 	newest := e.hist()
 	after, first := newest, pane+1 // the block that a new one would come behind

@@ -8,21 +8,20 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Missing is what is known of counts that were lost on the way: how many of any key a
-// window may lack, and of which keys it lacks none. It covers all rules of a detector, as
-// senders report their sums.
+// Missing records counts that were lost on the way: how many of any key a window may lack,
+// and which keys lack none. It covers all rules of a detector, as senders report their sums.
 //
-// What a lost packet held of a key is known when the key's account tells. Then it is
-// counted at the earliest time that it can be of: a window that ends now has it for
-// certain if it has that time. One that begins in between may have it, and does not
-// count it; one that ended in between counts it, and may not have it.
+// The counts of a key in a lost packet become known from the key's account. They are then
+// counted at the earliest time that they can be of: a window that ends now has them for
+// certain if it holds that time. A window that begins in between may have them, and does not
+// count them. A window that ended in between counts them, and may not have them.
 type Missing struct {
 	gaps  [maxMissing]missingGap // a ring; unused ones are of no time
 	next  int
 	byID  map[uint64]int
 	keys  map[MissingKey]*missingOf
 	swept time.Time
-	from  int64 // what is kept is not all of before
+	from  int64 // gaps of before may have been dropped
 
 	unnamed uint64 // IDs of its own, downwards from the highest
 	changes int64  // how often any of it was changed
@@ -31,7 +30,7 @@ type Missing struct {
 
 type missingGap struct {
 	id            uint64
-	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
+	from, to      int64 // the first and last instant of the gap, in ns since the Unix epoch
 	loose, booked int64
 	heldBack      int64 // of groups
 	byRule        []decode.RuleGap
@@ -43,7 +42,7 @@ type MissingKey struct {
 	Rule int
 }
 
-// missingOf is what is known of one key.
+// missingOf is the state of one key.
 type missingOf struct {
 	spared [maxMissing / 64]uint64 // gaps in which it has no loose count, by place
 	known  [maxMissing / 64]uint64 // and none on its account that is not counted
@@ -58,12 +57,12 @@ type healedCount struct {
 }
 
 const (
-	// maxMissing bounds the gaps that are told apart, a multiple of 64. With more,
-	// as of many instances over a long window, what the oldest lacks is not known.
+	// maxMissing bounds the gaps that are kept apart; it is a multiple of 64. With more, as
+	// of many instances over a long window, the oldest are unknown.
 	maxMissing = 2048
 	// maxMissingKeys bounds the keys of which more is known, at some 600 bytes each.
 	maxMissingKeys = 8192
-	// maxHealed bounds the healed counts of a key that are told apart.
+	// maxHealed bounds the healed counts of a key that are kept apart.
 	maxHealed = 64
 )
 
@@ -104,7 +103,7 @@ func (m *Missing) Add(g decode.Gap) {
 	m.next = (m.next + 1) % maxMissing
 }
 
-// lessByRule notes how much is missing of each rule at most.
+// lessByRule lowers how much is missing of each rule.
 func (x *missingGap) lessByRule(of []decode.RuleGap) {
 	switch {
 	case of == nil:
@@ -113,7 +112,7 @@ func (x *missingGap) lessByRule(of []decode.RuleGap) {
 		x.byRule = of
 		return
 	}
-	less := make([]decode.RuleGap, len(of)) // what was told is others' too
+	less := make([]decode.RuleGap, len(of)) // the slices are shared
 	for rule, was := range x.byRule {
 		less[rule] = was.Min(of[rule])
 	}
@@ -136,7 +135,7 @@ func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
 	}
 }
 
-// of is what is known of a key, made if there is room.
+// of returns the state of a key, and makes one if there is room.
 func (m *Missing) of(key MissingKey, when int64) *missingOf {
 	k := m.keys[key]
 	if k == nil {
@@ -168,7 +167,7 @@ func (m *Missing) evict() bool {
 	return oldest < math.MaxInt64
 }
 
-// lose notes n counts that are missing, of whatever key.
+// lose records n missing counts of any key.
 func (m *Missing) lose(from, to time.Time, n int64) {
 	m.unnamed--
 	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})

@@ -7,27 +7,27 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// sums are what any tells of a rule's window.
+// sums are the result of any for a rule's window.
 type sums struct {
 	rule                int
 	start, end, changes int64
 	shortfall
 }
 
-// shortfall is what a window of a rule may lack of all keys together.
+// shortfall is what a window of a rule may lack, of all keys together.
 type shortfall struct {
 	lacks         int64 // of any key, or [hotparam.Unknown]
-	heldBack      int64 // of what was told as held back of groups
+	heldBack      int64 // of what was reported as held back of groups
 	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
 }
 
-// lacks is how many counts of a key a window from start to before end may lack, or
-// [hotparam.Unknown]; and how many of those that it counts may be of later.
+// lacks returns how many counts of a key a window from start to before end may lack, or
+// [hotparam.Unknown], and how many of its counts may be of later.
 func (m *Missing) lacks(key MissingKey, start, end int64) (lacks, later int64) {
 	return m.lacksOf(m.keys[key], key.Rule, start, end), m.later(key, end)
 }
 
-// lacksOf is how many counts of a rule's key a window may lack; nil: of any key.
+// lacksOf returns how many counts of a rule's key a window may lack. A nil k is any key.
 func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
 	if start <= m.from {
 		return hotparam.Unknown
@@ -66,7 +66,7 @@ func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldB
 	return lacks, heldBack
 }
 
-// later is how many healed counts of a key that are placed before end may be of later.
+// later returns how many healed counts of a key that are placed before end may be of later.
 func (m *Missing) later(key MissingKey, end int64) (n int64) {
 	if k := m.keys[key]; k != nil {
 		for _, h := range k.healed {
@@ -78,7 +78,7 @@ func (m *Missing) later(key MissingKey, end int64) (n int64) {
 	return n
 }
 
-// any is what a window of a rule, from start to before end, may lack.
+// any returns what a window of a rule, from start to before end, may lack.
 func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
 		return last.shortfall
@@ -103,7 +103,7 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	return s
 }
 
-// of is how much of a rule is missing.
+// of returns how much of a rule is missing.
 func (x *missingGap) of(rule int) decode.RuleGap {
 	if x.byRule == nil {
 		return decode.RuleGap{Loose: x.loose, Booked: x.booked}

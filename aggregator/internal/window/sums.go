@@ -1,7 +1,7 @@
 package window
 
-// present is what an entry counts in the window that ends now, or more: what left
-// since the entry's newest pane is in it.
+// present returns the count of an entry in the window that ends now, or more: what left since
+// the entry's newest pane is still in it.
 func (w *Window) present(e *unit) int64 {
 	if w.recent(e[entryLast]) <= w.now-int64(w.Panes) {
 		return 0
@@ -26,8 +26,8 @@ func (w *Window) settle(e *unit) {
 	e[entryHist] &^= loose
 }
 
-// panes calls f with what an entry counts in each pane that has a count, the
-// newest last. Of one pane it may be told in parts.
+// panes calls f with each count of an entry by pane, the newest last. A pane may be passed in
+// parts.
 func (w *Window) panes(e *unit, f func(pane, n int64)) {
 	for at, more := w.oldest(e); more; {
 		b := w.arena.unit(at)
@@ -43,7 +43,7 @@ func (w *Window) panes(e *unit, f func(pane, n int64)) {
 	}
 }
 
-// total is an entry's count in some panes that end with pane end.
+// total returns an entry's count in some panes that end with pane end.
 func (w *Window) total(e *unit, end, panes int64) (sum int64) {
 	if panes == int64(w.Panes) && uint32(end) == e[entryLast] && end <= w.now {
 		w.settle(e)
@@ -57,7 +57,7 @@ func (w *Window) total(e *unit, end, panes int64) (sum int64) {
 	return sum
 }
 
-// highest is the highest count of the windows that hold a pane, and where that
+// highest returns the highest count of the windows that hold a pane, and the pane where that
 // window ends.
 func (w *Window) highest(e *unit, pane int64) (best, end int64) {
 	newest := w.recent(e[entryLast])

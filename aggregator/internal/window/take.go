@@ -1,6 +1,6 @@
 package window
 
-// holding is where an entry counts at least n in a pane; nil: it does not.
+// holding returns where an entry counts at least n in a pane, or nil.
 func (w *Window) holding(e *unit, pane, n int64) *uint32 {
 	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
 		return &e[entryCur]
@@ -21,7 +21,8 @@ func (w *Window) Holds(hash uint64, text []byte, pane, n int64) bool {
 	return at != 0 && pane > w.now-w.ring && w.holding(w.arena.unit(at), pane, n) != nil
 }
 
-// Take takes n off what a key counts in a pane, of which Holds has said that it is as much.
+// Take subtracts n from a key's count in a pane. Holds must have reported that it counts as
+// much.
 func (w *Window) Take(hash uint64, text []byte, pane, n int64) {
 	e := w.arena.unit(w.lookup(hash, text))
 	c := w.holding(e, pane, n)

@@ -10,12 +10,12 @@ import (
 // Window counts the keys of one rule in one shard over the rule's window. Every
 // key is counted exactly until the memory budget is full. From then on a key
 // without an entry is counted in a cell that it shares with others, and gets an
-// entry when its cell stands out; what was counted of the one that makes room
-// goes into that one's cell. So for each key, at any time
+// entry when its cell stands out; the count of the evicted entry is added to its own
+// cell. So for each key, at any time
 //
 //	counted ≤ truth ≤ counted + bound of its cell
 //
-// of which counted is the low count, exact for keys that were never displaced.
+// of which counted is the low count, exact for keys that were never evicted.
 type Window struct {
 	hotparam.Window
 	ring int64 // panes kept: the window, and the grace that late counts get
@@ -28,19 +28,19 @@ type Window struct {
 	now    int64       // newest pane, by the clock or by a count
 	hidden ring.Counts // what collectors dropped of any key
 	held   int64       // what collectors hold back of any key in a window, for now
-	untold int64       // part of it that they do not tell of groups
+	untold int64       // part of it that they do not report by group
 	lost   int64       // newest pane of which something is not known
 
-	missing *Missing // what was lost on the way and is bounded; nil: nothing
+	missing *Missing // packets that were lost on the way; nil if none can be
 	rule    int      // in it
 
 	overflow int64 // newest pane of which something was too much to hold
 
 	victimAt uint32 // the candidate to make room
 	hand     uint32 // where the search for one goes on
-	sweep    uint32 // where the search for what is over goes on
+	sweep    uint32 // where the search for expired entries continues
 	kept     []int64
-	fetched  uint32 // what was read ahead, so that it is not for nothing in the compiler's eyes
+	fetched  uint32 // what was read ahead, so that the compiler keeps the reads
 
 	cache paneCache
 
@@ -51,9 +51,9 @@ type Window struct {
 }
 
 const (
-	// victims is how many texts are looked at to make room for one.
+	// victims is how many texts are tried to make room for one.
 	victims = 16
-	// sweeps is in how many seconds all entries are looked at for what is over.
+	// sweeps is in how many seconds all entries are checked for being expired.
 	sweeps = 16
 )
 
@@ -63,8 +63,8 @@ type paneCache struct {
 	pane int64
 }
 
-// New returns a window that holds at most budget bytes. grace is how many
-// panes a count may come late beyond the window.
+// New returns a window that holds at most budget bytes. grace is how many panes a count may
+// be older than the window.
 func New(shape hotparam.Window, grace int64, budget int64) *Window {
 	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
@@ -114,8 +114,8 @@ func (w *Window) Advance(pane int64) {
 	w.now = pane
 }
 
-// forget empties the entries when the clock jumps so far ahead that the low half
-// of a pane's number does not tell it any more.
+// forget empties the entries when the clock jumps so far ahead that the low half of a pane's
+// number is ambiguous.
 func (w *Window) forget(pane int64) {
 	for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
 		e := w.arena.unit(i)
@@ -126,10 +126,10 @@ func (w *Window) forget(pane int64) {
 	w.cells.reset()
 }
 
-// Add counts n for a key in a pane and returns its entry and the highest count
-// that a window with this pane now has, with the pane where that window ends;
-// -1 when the pane is no longer kept or the key has no entry and gets none.
-// Below the count at which keys have texts, it may be told lower.
+// Add counts n for a key in a pane and returns its entry, the highest count of a window with
+// this pane, and the pane where that window ends. It returns -1 if the pane is no longer kept
+// or the key gets no entry. Below the count at which keys have texts, the count may be too
+// low.
 func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end int64) {
 	if pane > w.now {
 		w.Advance(pane)
