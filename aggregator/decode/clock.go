@@ -118,3 +118,15 @@ func (c *clock) doubt() time.Duration {
 	}
 	return 0
 }
+
+// steadyTime returns a clock that is never set. When the clock of this machine is set, the
+// offsets of all senders change at once, so they are kept against this one. It returns an
+// instant on the steady clock, and how far ahead of it the machine's has been set since. An
+// instant without a monotonic reading, such as a broker's, is returned as it is.
+func steadyTime() func(now time.Time) (steady time.Time, set time.Duration) {
+	base := time.Now()
+	return func(now time.Time) (steady time.Time, set time.Duration) {
+		steady = base.Add(now.Sub(base)).Round(0)
+		return steady, now.Round(0).Sub(steady)
+	}
+}

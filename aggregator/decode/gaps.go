@@ -7,35 +7,6 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Gap describes the counts of one sender that were lost on the way, as far as they are
-// known. A gap is reported again under the same ID when some of its counts are found.
-type Gap struct {
-	ID       uint64
-	From, To time.Time // of the missing counts
-	// Loose is how many missing counts, of any keys, were on no account, and Booked how many
-	// were on one. Keys that are spared lack none of the former.
-	Loose, Booked int64
-	// HeldBack is how much is missing of what was reported as held back of groups.
-	HeldBack int64
-	// ByRule bounds how many of them are of each rule, by its number. Nil means that any may
-	// be of any rule.
-	ByRule []RuleGap
-}
-
-// packetSums are the sums of a packet, as in [wire.Sums].
-type packetSums struct {
-	booked, loose, heldBack uint64
-	byRule                  []uint64 // as [ruleSums] have them
-}
-
-// openGap is a gap that may become smaller still.
-type openGap struct {
-	Gap
-	from, to uint64 // sequences
-	opened   uint64 // accounts, when the next packet was made
-	unheard  int64  // counts on accounts in those of its packets that have not come
-}
-
 // gap compares the sums of a packet, the newest so far, with those before it, and returns
 // what is missing in between, or nil if nothing is. The flush of the packet began at start.
 func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {

@@ -1,8 +1,6 @@
 package decode
 
-import (
-	"time"
-)
+import "time"
 
 // Count is a line: rule number Rule saw the key with this text N times, at When or soon
 // after.
@@ -70,4 +68,36 @@ type PacketHandler interface {
 	// Counts receives counts that share their time and instance. They and their texts are
 	// valid only during the call.
 	Counts([]Count)
+}
+
+// Gap describes the counts of one sender that were lost on the way, as far as they are
+// known. A gap is reported again under the same ID when some of its counts are found.
+type Gap struct {
+	ID       uint64
+	From, To time.Time // of the missing counts
+	// Loose is how many missing counts, of any keys, were on no account, and Booked how many
+	// were on one. Keys that are spared lack none of the former.
+	Loose, Booked int64
+	// HeldBack is how much is missing of what was reported as held back of groups.
+	HeldBack int64
+	// ByRule bounds how many of them are of each rule, by its number. Nil means that any may
+	// be of any rule.
+	ByRule []RuleGap
+}
+
+// RuleGap bounds how many counts of one rule a [Gap] can lack.
+type RuleGap struct{ Loose, Booked int64 }
+
+// Min returns the lower of each.
+func (g RuleGap) Min(o RuleGap) RuleGap {
+	return RuleGap{min(g.Loose, o.Loose), min(g.Booked, o.Booked)}
+}
+
+// HeldBack says that N counts of the keys of a group, of When or soon after, are held
+// back by their sender: when they come they are in the group's total already.
+type HeldBack struct {
+	Rule  int
+	Group []byte // as [keytext.AppendGroup], [keytext.AppendAgain] or [wire.Rest] have it
+	N     int64
+	When  time.Time
 }

@@ -6,15 +6,6 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// HeldBack says that N counts of the keys of a group, of When or soon after, are held
-// back by their sender: when they come they are in the group's total already.
-type HeldBack struct {
-	Rule  int
-	Group []byte // as [keytext.AppendGroup], [keytext.AppendAgain] or [wire.Rest] have it
-	N     int64
-	When  time.Time
-}
-
 // readHeldBack reads a held-back line. It is false if the line is none.
 func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	if !wire.IsHeldBack(line) {

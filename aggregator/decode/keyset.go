@@ -130,3 +130,11 @@ func mix(c *Count) uint64 {
 	hash := (c.Hash ^ uint64(c.Rule)) * 0x9e3779b97f4a7c15
 	return hash ^ hash>>32
 }
+
+// tally is what a sender has counted in a second.
+type tally struct {
+	mu     sync.Mutex
+	second int64 // Unix
+	counts int64
+	lines  int // while they are few their keys need no look
+}

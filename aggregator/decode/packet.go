@@ -11,10 +11,6 @@ import (
 // is safe for concurrent use.
 func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
 
-// Tick is the longest time between two calls of [Decoder.Advance], or of a handler's own
-// clock.
-const Tick = 50 * time.Millisecond
-
 // Advance moves the clock on while no packets arrive, so that counts which instances have
 // held back expire.
 func (d *Decoder) Advance(now time.Time, h Handler) {

@@ -73,14 +73,6 @@ func (s *ruleSums) note(seq uint64, counts []uint64) {
 	}
 }
 
-// RuleGap bounds how many counts of one rule a [Gap] can lack.
-type RuleGap struct{ Loose, Booked int64 }
-
-// Min returns the lower of each.
-func (g RuleGap) Min(o RuleGap) RuleGap {
-	return RuleGap{min(g.Loose, o.Loose), min(g.Booked, o.Booked)}
-}
-
 // byRule returns what is missing of each rule, by its number.
 func (r *ruled) byRule(between []uint64) []RuleGap {
 	of := make([]RuleGap, len(r.place))
@@ -89,3 +81,6 @@ func (r *ruled) byRule(between []uint64) []RuleGap {
 	}
 	return of
 }
+
+// toCount is a sum as a count, so bounded that no claim wraps around to nothing.
+func toCount(n uint64) int64 { return int64(min(n, wire.MaxCount)) }

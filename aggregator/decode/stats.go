@@ -47,26 +47,6 @@ type LastRefused struct {
 	Why  Refusal
 }
 
-// Stats returns the counters. It is safe for concurrent use.
-func (d *Decoder) Stats() Stats {
-	s := &d.stats
-	all := Stats{
-		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
-		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
-		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
-		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(), HeldBack: s.heldBack.Load(),
-		Healed: s.healed.Load(), Retold: s.retold.Load(),
-		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
-	}
-	for i := range s.refused {
-		all.Refused[i] = s.refused[i].Load()
-	}
-	if ns := s.lastRefused.Load(); ns > 0 {
-		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
-	}
-	return all
-}
-
 // Merge adds the counters of another decoder. Senders is the maximum, as the same instances
 // send to all.
 func (s *Stats) Merge(o *Stats) {
@@ -112,4 +92,43 @@ type decoderStats struct {
 	refused                                                    [Refusals]atomic.Int64
 	lastRefused                                                atomic.Int64 // in ns since the Unix epoch, by the clock
 	whyRefused                                                 atomic.Int64
+}
+
+// SenderClock is the clock of an instance that is off.
+type SenderClock struct {
+	Name string
+	// Behind is how far it is behind the clock that stamps arrivals. Negative means ahead.
+	Behind time.Duration
+	// Corrected reports whether counts are placed as if the clock were right.
+	Corrected bool
+}
+
+// OffClocks are the instances whose clocks are off by more than [DefaultLag].
+type OffClocks struct {
+	N     int64       // number of instances
+	Worst SenderClock // the clock that is furthest off
+}
+
+// merge adds those of another decoder, which may be the same ones.
+func (o *OffClocks) merge(other OffClocks) {
+	o.N = max(o.N, other.N)
+	if other.Worst.Behind.Abs() > o.Worst.Behind.Abs() {
+		o.Worst = other.Worst
+	}
+}
+
+// LateSenders are the instances all of whose counts are older than [DefaultGrace] when they
+// arrive: their clocks are slow, or their packets take that long.
+type LateSenders struct {
+	N      int64         // number of instances
+	Latest string        // the one whose counts are oldest
+	Age    time.Duration // of its counts
+}
+
+// merge adds those of another decoder, which may be the same ones.
+func (l *LateSenders) merge(o LateSenders) {
+	l.N = max(l.N, o.N)
+	if o.Age > l.Age {
+		l.Latest, l.Age = o.Latest, o.Age
+	}
 }

@@ -90,15 +90,3 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 		d.lines(packet, common, m, from, m != nil, h)
 	}
 }
-
-// untilMeta returns where the first meta line begins.
-func untilMeta(lines []byte) int {
-	for rest := lines; len(rest) > 0; {
-		at := len(lines) - len(rest)
-		var line []byte
-		if line, rest = cutLine(rest); wire.IsMeta(line) {
-			return at
-		}
-	}
-	return len(lines)
-}

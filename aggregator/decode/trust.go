@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,34 +89,4 @@ type trust struct {
 	window  time.Duration
 	replays replays
 	sets    keySets
-}
-
-// Believe sets whose packets the decoder believes. It is called before the first packet. A
-// nil t believes all.
-func (d *Decoder) Believe(t *Trust) {
-	if t == nil {
-		return
-	}
-	d.trust = &trust{Trust: t, window: cmp.Or(t.Window, DefaultReplayWindow)}
-	d.senders.names = newNameCaps(&t.Caps)
-	d.senders.mostClaimed = t.Caps.claims()
-	d.believe()
-}
-
-// ShareSenders makes the decoder one of several that follow the same senders, with those of
-// other: an instance that dials anew comes to another socket, and that is no loss. It is
-// called before the first packet.
-func (d *Decoder) ShareSenders(other *Decoder) {
-	d.senders, d.trust = other.senders, other.trust
-	d.believe()
-}
-
-func (d *Decoder) believe() {
-	if d.trust == nil {
-		return
-	}
-	if d.trust.Mode == TrustSigned {
-		d.mac = wire.NewMAC(d.trust.Keys...)
-	}
-	d.capped = d.trust.Caps.Counts > 0 || d.trust.Caps.Keys > 0
 }

@@ -201,17 +201,17 @@ var accountFaults = []Fault{
 		Test: "TestAccounts",
 	},
 	{
-		Name: "a line that was made up for is counted again", File: "aggregator/decode/accounts.go",
+		Name: "a line that was made up for is counted again", File: "aggregator/decode/settle.go",
 		Old: "a.move(m, e, h)\n\t\te.N = 0", New: "a.move(m, e, h)",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "what was made up for is owed still", File: "aggregator/decode/accounts.go",
+		Name: "what was made up for is owed still", File: "aggregator/decode/settle.go",
 		Old: "a.pay(missing)", New: "",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "an account begins with what was never heard", File: "aggregator/decode/accounts.go",
+		Name: "an account begins with what was never heard", File: "aggregator/decode/settle.go",
 		Old: "e.Number <= a.opened && before > k.high", New: "false",
 		Test: "TestAccounts",
 	},
@@ -271,7 +271,7 @@ var packetFaults = []Fault{
 		Test: "TestDecoder",
 	},
 	{
-		Name: "fractions of sampled counts do not add up", File: "aggregator/decode/decoder.go",
+		Name: "fractions of sampled counts do not add up", File: "aggregator/decode/line.go",
 		Old: "c.N += d.parts.carry(c.Hash, part)", New: "",
 		Test: "TestDecoderConservesParts",
 	},
