@@ -39,7 +39,7 @@ var windowFaults = []Fault{
 		Test: "TestWindowBoundsHoldTheTruth",
 	},
 	{
-		Name: "a late count is dropped", File: "aggregator/internal/window/window.go",
+		Name: "a late count is dropped", File: "aggregator/internal/window/add.go",
 		Old: "} else if pane <= w.now-w.ring {", New: "} else if pane <= w.now-int64(w.Panes) {",
 		Package: "aggregator", Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
@@ -49,7 +49,7 @@ var windowFaults = []Fault{
 		Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
 	{
-		Name: "what is too late is not told", File: "aggregator/internal/window/window.go",
+		Name: "what is too late is not told", File: "aggregator/internal/window/add.go",
 		Old: "w.late += n\n", New: "",
 		Test: "TestWindowCountsWhatComesTooLate",
 	},

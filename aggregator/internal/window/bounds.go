@@ -88,3 +88,7 @@ func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 	}
 	return most
 }
+
+// LacksAny returns how many counts, of all keys together, the window that ends with a pane
+// may lack, or [hotparam.Unknown].
+func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }

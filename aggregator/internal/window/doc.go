@@ -11,11 +11,12 @@
 //
 // The files, in the order of a count:
 //
-//   - window.go a count is added to a key's entry · estimate.go what was not seen of it ·
+//   - add.go a count is added to a key's entry · estimate.go what was not seen of it ·
 //     take.go a count that is of another time is taken back
 //   - entry.go counts of panes before the newest · names.go texts of keys near a threshold ·
 //     room.go which entry is evicted · cells.go keys without an entry
-//   - sums.go blocks.go an entry's panes, added up · index.go arena.go unit.go where it is kept
+//   - sums.go blocks.go an entry's panes, added up · window.go index.go arena.go unit.go where
+//     it is kept
 //   - bounds.go the low and high count of a window · missing.go healed.go shortfall.go what was
 //     lost on the way
 //   - groups.go totals.go repeats.go all keys of a group, or of a route, together ·

@@ -1,8 +1,5 @@
 package window
 
-// recent returns the number of a pane, at most the newest, by its low half.
-func (w *Window) recent(low uint32) int64 { return w.now - int64(uint32(w.now)-low) }
-
 // roll moves an entry on to a newer pane.
 func (w *Window) roll(i uint32, e *unit, pane int64) {
 	newest, n := w.recent(e[entryLast]), e[entryCur]

@@ -198,3 +198,22 @@ func (m *Missing) Sweep(now time.Time, keep time.Duration) {
 		k.healed = slices.DeleteFunc(k.healed, func(h healedCount) bool { return h.to < oldest })
 	}
 }
+
+// isNothing reports whether nothing is missing, nor was.
+func (m *Missing) isNothing() bool {
+	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
+}
+
+// sums are the result of any for a rule's window.
+type sums struct {
+	rule                int
+	start, end, changes int64
+	shortfall
+}
+
+// shortfall is what a window of a rule may lack, of all keys together.
+type shortfall struct {
+	lacks         int64 // of any key, or [hotparam.Unknown]
+	heldBack      int64 // of what was reported as held back of groups
+	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
+}

@@ -151,3 +151,11 @@ func (w *Window) unname(e *unit) {
 func (w *Window) NamesRanOut() bool {
 	return w.names.bytes+hotparam.MaxText+nameSize > w.names.most
 }
+
+// GiveName gives an entry a text, if it has none and there is room beside those of keys that
+// count at least sum.
+func (w *Window) GiveName(i int32, text []byte, sum int64) {
+	if w.Name(i) == nil {
+		w.call(uint32(i), w.arena.unit(uint32(i)), text, sum)
+	}
+}

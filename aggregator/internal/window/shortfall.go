@@ -1,25 +1,9 @@
 package window
 
 import (
-	"math"
-
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
-
-// sums are the result of any for a rule's window.
-type sums struct {
-	rule                int
-	start, end, changes int64
-	shortfall
-}
-
-// shortfall is what a window of a rule may lack, of all keys together.
-type shortfall struct {
-	lacks         int64 // of any key, or [hotparam.Unknown]
-	heldBack      int64 // of what was reported as held back of groups
-	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
-}
 
 // lacks returns how many counts of a key a window from start to before end may lack, or
 // [hotparam.Unknown], and how many of its counts may be of later.
@@ -109,9 +93,4 @@ func (x *missingGap) of(rule int) decode.RuleGap {
 		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
 	}
 	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
-}
-
-// isNothing reports whether nothing is missing, nor was.
-func (m *Missing) isNothing() bool {
-	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }

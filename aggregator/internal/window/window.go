@@ -126,87 +126,6 @@ func (w *Window) forget(pane int64) {
 	w.cells.reset()
 }
 
-// Add counts n for a key in a pane and returns its entry, the highest count of a window with
-// this pane, and the pane where that window ends. It returns -1 if the pane is no longer kept
-// or the key gets no entry. Below the count at which keys have texts, the count may be too
-// low.
-func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end int64) {
-	if pane > w.now {
-		w.Advance(pane)
-	} else if pane <= w.now-w.ring {
-		w.late += n
-		return -1, 0, 0
-	}
-	w.counted += n
-	at := w.lookup(hash, text)
-	if at == 0 {
-		if at = w.insert(hash, pane, n); at == 0 {
-			w.hide(hash, pane, n)
-			return -1, 0, 0
-		}
-	}
-	e := w.arena.unit(at)
-	if e[entryLast] != uint32(pane) {
-		low, end = w.addAside(at, e, pane, n)
-	} else {
-		if room := int64(^e[entryCur]); n > room {
-			w.lose(pane) // low stays true, high is not known
-			n = room
-		}
-		e[entryCur] += uint32(n)
-		low, end = e.sum()+n, pane
-		e.setSum(low)
-	}
-	if low >= w.names.from {
-		low, end = w.near(at, e, text, low, end)
-	} else if e.loose() {
-		low = int64(e[entryCur])
-	}
-	return int32(at), low, end
-}
-
-// addAside adds to a pane that is not the entry's newest so far.
-func (w *Window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
-	newest := w.recent(e[entryLast])
-	if pane > newest {
-		w.roll(at, e, pane)
-		c := e[entryCur]
-		if !addTo(&e[entryCur], n) {
-			w.lose(pane)
-		}
-		low = e.sum() + int64(e[entryCur]-c)
-		e.setSum(low)
-		return low, pane
-	}
-	kept := w.keep(at, e, pane, n, false)
-	if pane > newest-int64(w.Panes) {
-		e.setSum(e.sum() + kept)
-	}
-	return w.highest(e, pane)
-}
-
-// near takes care of a key whose count is near a threshold: it has a text, and
-// what collectors held back is not taken for counts of a window that was over
-// before it was sent. (It is placed where its oldest part is, so a window that
-// ends now holds all of it, and one that ended before now may hold too much.)
-func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, int64) {
-	if uint32(end) == e[entryLast] {
-		w.settle(e)
-		low = e.sum()
-	}
-	if e[entryName] == 0 && low >= w.names.from {
-		w.call(at, e, text, low)
-	}
-	if end < w.now && (w.held > 0 || !w.missing.isNothing()) {
-		_, later := w.lacks(e.hash(), end, int64(w.Panes))
-		low -= w.held/2 + later
-		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
-			return sum, w.now
-		}
-	}
-	return low, end
-}
-
 // Keeps reports whether an instant's pane is kept.
 func (w *Window) Keeps(when time.Time) bool { return w.Index(when) > w.now-w.ring }
 
@@ -290,14 +209,5 @@ func (w *Window) Budget() int64 { return w.budget }
 // Kept returns how many panes are kept.
 func (w *Window) Kept() int64 { return w.ring }
 
-// GiveName gives an entry a text, if it has none and there is room beside those of keys that
-// count at least sum.
-func (w *Window) GiveName(i int32, text []byte, sum int64) {
-	if w.Name(i) == nil {
-		w.call(uint32(i), w.arena.unit(uint32(i)), text, sum)
-	}
-}
-
-// LacksAny returns how many counts, of all keys together, the window that ends with a pane
-// may lack, or [hotparam.Unknown].
-func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }
+// recent returns the number of a pane, at most the newest, by its low half.
+func (w *Window) recent(low uint32) int64 { return w.now - int64(uint32(w.now)-low) }
