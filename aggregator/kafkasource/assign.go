@@ -137,19 +137,6 @@ func (s *Source) removeAll() []*worker {
 	return s.remove(partitions, true)
 }
 
-// present returns the workers of the partitions that we have.
-func (s *Source) present() []*worker {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*worker, 0, len(s.workers))
-	for _, w := range s.workers {
-		if !w.isLost.Load() {
-			all = append(all, w)
-		}
-	}
-	return all
-}
-
 // isOut reports whether partitions were lost, and the group has not said since whose they
 // are.
 func (s *Source) isOut() bool {

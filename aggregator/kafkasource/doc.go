@@ -26,9 +26,13 @@
 // it and have not arrived stop it. A partition whose leader does not answer freezes;
 // it is never taken for an empty one.
 //
-// The files: source.go Config, Run · client.go the connection · assign.go who has
-// which partition · poll.go batches to workers · worker.go one partition ·
-// adopt.go its take-over · watchdog.go replace.go a client that is stuck · record.go one record · intake.go what is unknown ·
-// gate.go the way to the publisher · watermark.go ends.go its time · resize.go
-// more partitions · instances.go commit.go dial.go check.go stats.go
+// The files, in the order of the data:
+//
+//   - config.go source.go run.go · replace.go watchdog.go a client, and another if it is stuck ·
+//     client.go dial.go its connections · check.go linelimit.go what is wrong with the cluster
+//   - assign.go resize.go which partitions · poll.go batches to workers · commit.go positions
+//   - work.go worker.go one partition · adopt.go its take-over · record.go one record ·
+//     intake.go what is unknown · gate.go the way to the publisher
+//   - watermark.go ends.go its time · instances.go the live instances
+//   - show.go stats.go · outage.go
 package kafkasource

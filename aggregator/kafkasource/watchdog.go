@@ -30,17 +30,6 @@ const (
 	restartLog = time.Minute
 )
 
-// stuckReason is why a client is replaced.
-type stuckReason int
-
-const (
-	stuckThrottled stuckReason = iota
-	stuckFetch
-	stuckEnds
-	stuckGroup
-	stuckReasons
-)
-
 // stuckError says that a client has to be replaced.
 type stuckError struct {
 	reason stuckReason
