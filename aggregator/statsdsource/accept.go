@@ -11,7 +11,6 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/openfiles"
-	"github.com/hotparam/hotparam/wire"
 )
 
 const (
@@ -32,25 +31,6 @@ const (
 	acceptPause    = 5 * time.Millisecond
 	maxAcceptPause = time.Second
 )
-
-// streamListener is a listener for connections, TCP or Unix.
-type streamListener interface {
-	net.Listener
-	SetDeadline(time.Time) error
-}
-
-// listenStream opens the listener of an address.
-func listenStream(ctx context.Context, addr wire.Address) (streamListener, error) {
-	if addr.Network == "unix" {
-		return listenUnixStream(ctx, addr.Addr)
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, addr.Network, addr.Addr)
-	if err != nil {
-		return nil, err
-	}
-	return l.(*net.TCPListener), nil
-}
 
 // accept accepts connections until ctx ends and the waiting ones are accepted.
 func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out feed) error {

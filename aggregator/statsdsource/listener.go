@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
@@ -16,75 +14,10 @@ import (
 // DefaultListen is the default address: the port that all StatsD clients send to.
 const DefaultListen = "127.0.0.1:8125"
 
-// MaxReaders is how many sockets can share a UDP address.
-const MaxReaders = 64
-
-const (
-	// maxDatagram is the longest packet, line or frame that is accepted: other senders may
-	// fill jumbo frames, and Unix sockets.
-	maxDatagram = 65535
-	// socketBuffer is asked for, so that bursts outlast a pause; the system may
-	// grant less.
-	socketBuffer = 8 << 20
-)
-
-const (
-	// drainFor is how long the listener continues to read after ctx ends, to empty the
-	// sockets.
-	drainFor = 50 * time.Millisecond
-	// maxFailures is how many reads in a row may fail before the listener gives up. There is
-	// a pause after each.
-	maxFailures  = 50
-	failurePause = 20 * time.Millisecond
-	// behindBy is how long packets may wait in the socket before the reader leaves counting
-	// to the shards. (Where the system does not report their arrival, it never does.)
-	behindBy = 5 * time.Millisecond
-	// instancesEvery is how often the instances are published.
-	instancesEvery = time.Second
-)
-
-// ListenerStats count connections and packets before their lines are decoded.
-type ListenerStats struct {
-	// Connections are open now, and Accepted have ever been. Refused were closed as
-	// [MaxConnections] were open, and all of them sending. Unused and Silent made room for
-	// others: the former had sent nothing yet, the latter nothing for a while. AcceptFailed
-	// could not be accepted, for example for want of file descriptors.
-	Connections, Accepted, Refused, Unused, Silent, AcceptFailed int64
-	// TooLong are lines, frames and packets over 64 KiB: lines and frames are
-	// passed over, of packets the whole lines of the first 64 KiB are read.
-	TooLong int64
-	// Truncated are lines and frames that the end of their connection cut off.
-	Truncated int64
-	// Dropped are packets that the system dropped, since the socket's buffer was
-	// full or they were damaged. (Linux, UDP.)
-	Dropped int64
-}
-
-// listenerStats are the counters of all readers of a listener.
-type listenerStats struct {
-	connections, accepted, refused, unused, silent, acceptFailed atomic.Int64
-	tooLong, truncated, dropped                                  atomic.Int64
-}
-
-func (s *listenerStats) load() ListenerStats {
-	return ListenerStats{
-		Connections: s.connections.Load(), Accepted: s.accepted.Load(), Refused: s.refused.Load(),
-		Unused: s.unused.Load(), Silent: s.silent.Load(), AcceptFailed: s.acceptFailed.Load(),
-		TooLong: s.tooLong.Load(), Truncated: s.truncated.Load(), Dropped: s.dropped.Load(),
-	}
-}
-
 // reader reads packets until ctx ends and the sockets are empty, and passes them to the
 // shards through a decoder and a feed of its own.
 type reader interface {
 	run(ctx context.Context, d *decode.Decoder, out feed) error
-}
-
-// feed receives the counts of a reader: an [aggregator.Feed].
-type feed interface {
-	decode.PacketHandler
-	Begin()
-	End(arrived, now time.Time, behind bool)
 }
 
 // listener takes StatsD lines from all addresses: a reader for each socket of packets,

@@ -5,20 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 	"time"
-)
 
-// packetConn is a socket of packets, UDP or Unix.
-type packetConn interface {
-	net.Conn
-	syscall.Conn
-	SetReadBuffer(bytes int) error
-}
+	"github.com/hotparam/hotparam/aggregator/decode"
+)
 
 // maxBatch is after how many bytes counts are passed to the shards, so that packets of 64 KiB
 // need little more memory than others.
