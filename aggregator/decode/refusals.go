@@ -33,7 +33,7 @@ var refusalHints = [Refusals]string{
 	RefusedUnsigned: "does the sender have the key, and send straight to this port?",
 	RefusedMAC:      "does the sender have another key?",
 	RefusedTime:     "is the clock there wrong?",
-	RefusedReplay:   "somebody sends again what came before, or the network does",
+	RefusedReplay:   "a replay, or a network that doubles packets",
 	RefusedCounts:   "aggregator.caps.counts is what one sender may count in a second",
 	RefusedKeys:     "aggregator.caps.keys is how many keys one sender may count in a second",
 	RefusedNames:    "aggregator.caps.names is how many instances there may be, new_names how many new ones of an address in a minute",

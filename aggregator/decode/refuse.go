@@ -35,7 +35,7 @@ func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...
 	if from.IsValid() {
 		args = append(args, slog.String("from", from.Unmap().String()))
 	}
-	d.trust.Log.Warn("what was sent is not believed, and dropped: "+refusalHints[why], args...)
+	d.trust.Log.Warn("refused packets: "+refusalHints[why], args...)
 }
 
 // source returns the address that the packet came from, or the zero address.

@@ -53,7 +53,7 @@ func (t *Trust) Validate() error {
 	case t.Mode > TrustSigned:
 		return fmt.Errorf("Trust.Mode is %d: want TrustAll, TrustListed or TrustSigned", t.Mode)
 	case t.Mode == TrustListed && len(t.Senders) == 0:
-		return errors.New("Trust.Senders is missing: TrustListed believes nobody else")
+		return errors.New("Trust.Senders is missing: TrustListed believes no other sender")
 	case t.Mode == TrustSigned && len(t.Keys) == 0:
 		return errors.New("Trust.Keys is missing: TrustSigned verifies by them")
 	case t.Window < 0:
@@ -66,7 +66,7 @@ func (t *Trust) Validate() error {
 	}
 	for _, p := range t.Senders {
 		if !p.IsValid() {
-			return errors.New("Trust.Senders has a prefix that is none")
+			return errors.New("Trust.Senders has an invalid prefix")
 		}
 	}
 	return t.Caps.validate()

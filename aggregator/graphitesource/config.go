@@ -122,7 +122,7 @@ func (c *Config) validate() error {
 	case c.Memory < aggregator.MinMemory:
 		return fmt.Errorf("graphite source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
 	case c.Token != "" && (c.User != "" || c.Password != ""):
-		return errors.New("graphite source: both a token and a user are given: Graphite takes one of them")
+		return errors.New("graphite source: both a token and a user are given, but Graphite accepts only one of them")
 	case strings.ContainsAny(c.Token+c.User+c.Password, "\r\n\x00"):
 		return errors.New("graphite source: the user, the password or the token has a line break: is it the file's last?")
 	case strings.Contains(c.User, ":"):

@@ -53,7 +53,7 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 	if c.Version != "" {
 		versions := kversion.FromString(c.Version)
 		if versions == nil {
-			return nil, fmt.Errorf("kafka source: version %q is none that this program knows: give it as \"3.6\"", c.Version)
+			return nil, fmt.Errorf("kafka source: version %q is unknown: write it as \"3.6\"", c.Version)
 		}
 		opts = append(opts, kgo.MaxVersions(versions))
 	}
