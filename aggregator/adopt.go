@@ -22,8 +22,8 @@ func (d *Detector) Adopt(hot []hotparam.Hot, now time.Time) (refused []hotparam.
 }
 
 func (d *Detector) rule(id string) *ruleWatch {
-	for _, r := range d.rules {
-		if r != nil && r.rule.ID == id {
+	for _, r := range d.watches {
+		if r.rule.ID == id {
 			return r
 		}
 	}
@@ -41,18 +41,17 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 	first := w.hots == 0
 	for _, v := range r.views {
 		pane := v.PaneOf(now)
-		if !r.enrol(v, w, pane) {
+		if !w.enrol(v, pane) {
 			d.unnamed++
 			continue
 		}
 		for _, t := range v.thresholds {
-			if m := &w.marks[t.number]; !m.hot {
-				*m = mark{hot: true, over: v.Start(pane + 1), hold: h.Since.Add(t.Hold)}
-				v.marked++
-				w.hots++
-				if w.by == nil {
-					w.by = t
-				}
+			if w.marks[t.number].hot {
+				continue
+			}
+			w.setMark(t, mark{hot: true, over: v.Start(pane + 1), hold: h.Since.Add(t.Hold)})
+			if w.by == nil {
+				w.by = t
 			}
 		}
 	}
@@ -72,7 +71,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 }
 
 // enrol gives a key an entry with its text in a view, if there is room.
-func (r *ruleWatch) enrol(v *view, w *watched, pane int64) bool {
+func (w *watched) enrol(v *view, pane int64) bool {
 	if w.at[v.number] >= 0 {
 		return true
 	}
@@ -82,5 +81,5 @@ func (r *ruleWatch) enrol(v *view, w *watched, pane int64) bool {
 		return false
 	}
 	v.GiveName(i, text, v.least)
-	return r.pin(v, i, w)
+	return w.pin(v, i)
 }

@@ -6,35 +6,22 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// Of the hot keys of one rule and route, one is more general than another if its
-// parameters are a part of the other's. The most general key that explains the
-// traffic is listed: one that would still be hot without the key of those more
-// specific that has most of its traffic. Then all that are more specific are
-// explained by it. Else its traffic is that of the one, which is looked at in its
-// turn; what others there are beside that one is the same traffic once more.
+// A hot key is more general than another of the same rule and route if its parameters are a
+// subset of the other's. The most general key that explains the traffic is listed: a key that
+// would still be hot without its heir, the more specific key that has most of its traffic. It
+// explains all more specific keys. A key that would not be hot without its heir yields: its
+// traffic is the heir's, and the heir is considered in turn. Other keys beside the heir are
+// the same traffic again.
 //
-// A usual key explains those alone that are usual, too, and with a usual key a
-// key is no more specific: on nearly all requests, "lang=en&q=phone" is q=phone.
-// No key makes way for one that is not listed.
+// A usual key explains only usual keys, and a key that adds a usual key is no more specific:
+// on nearly all requests, "lang=en&q=phone" is q=phone. A key yields only to a listed one.
 
 // isHiddenBy reports whether a more general key explains w if it is listed.
 func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 
-// highIn is the most that a key can have in the window of a view that ends with
-// a pane.
-func (w *watched) highIn(v *view, pane int64) int64 {
-	if i := w.at[v.number]; i >= 0 {
-		_, high := v.Bounds(i, pane)
-		return high
-	}
-	return v.least - 1 + v.bound // else it had an entry
-}
-
-// explainer is the listed key that explains one which becomes hot just now; nil:
-// none.
+// explainer returns the listed key that explains w, which has just become hot, or nil.
 func (r *ruleWatch) explainer(w *watched) (by *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if !g.listed || !w.isHiddenBy(g) {
@@ -47,9 +34,8 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 				heir = high
 			}
 		}
-		i := g.at[v.number]
-		low, _ := v.Bounds(i, v.newest)
-		if heir != hotparam.Unknown && low-heir >= g.by.needs(g.exception, i, v.Name(i), v.newest).exit {
+		low, _ := g.bounds(v, v.newest)
+		if heir != hotparam.Unknown && low-heir >= g.needs(g.by, v.newest).exit {
 			by = g
 		}
 		return by == nil
@@ -57,21 +43,21 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 	return by
 }
 
-// attribute decides anew which of a rule's hot keys are usual, listed and spared, by
-// the windows that are over of which the last ends with a pane of a view, and adds
-// to a change what that changes.
-func (d *Detector) attribute(r *ruleWatch, v *view, pane int64, end time.Time, change *hotparam.Change) {
+// attribute decides again which hot keys are usual, listed and spared, by the window of v
+// that ends with a pane, and adds the differences to change.
+func (d *Detector) attribute(v *view, pane int64, change *hotparam.Change) {
+	r := v.watch
 	if len(r.hot) == 0 {
 		return
 	}
-	d.judgeUsual(r, v, pane, end)
+	d.judgeUsual(v, pane)
 	if r.combines {
-		d.list(r, end, change)
+		d.list(r, v.Start(pane+1), change)
 	}
-	d.judgeSpared(r, v, pane, end)
+	d.judgeSpared(v, pane)
 	for _, w := range r.hot {
 		if told := (listing{w.listed, w.usual, w.spared}); told != w.published && w.listed {
-			change.Hot = append(change.Hot, r.describe(w, w.by.view.closed))
+			change.Hot = append(change.Hot, w.describe(w.by.view.closed))
 		}
 		w.published = listing{w.listed, w.usual, w.spared}
 	}
@@ -92,16 +78,16 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
 		case w.keeps:
 			w.listed, w.listedAt, w.confirmed = true, end, false
 			w.since = end
-			d.report(r, w, w.by, Verdict{Kind: Listed, At: end}, w.by.view.closed)
+			d.report(w, w.by, Verdict{Kind: Listed, At: end}, w.by.view.closed)
 		case w.mayYield(end):
-			h := r.describe(w, w.by.view.closed)
+			h := w.describe(w.by.view.closed)
 			h.Until = end
 			w.listed = false
 			by := r.explainedBy(w)
 			if by == nil {
 				by = r.makesWayFor(w)
 			}
-			d.report(r, w, w.by, Verdict{Kind: Explained, At: end, By: by.text}, w.by.view.closed)
+			d.report(w, w.by, Verdict{Kind: Explained, At: end, By: by.text}, w.by.view.closed)
 			change.Cool = append(change.Cool, h)
 		}
 		if w.listed {
@@ -118,10 +104,10 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
 	}
 }
 
-// choose decides which keys are to be listed, in order from the most general ones
-// on: all that have traffic beside their heir's and are not explained; then those
-// that would make way for a key which is not listed itself. Each of the latter is
-// listed in place of what it explains, so that there is an end to it.
+// choose decides which keys are to be listed, from the most general ones on: first all that
+// have traffic beside their heir's and are not explained, then those that would yield to a
+// key which is not listed itself. Each of the latter replaces the keys that it explains, so
+// the loop ends.
 func (r *ruleWatch) choose(order []*watched) {
 	for _, w := range order {
 		w.keeps = false
@@ -144,7 +130,7 @@ func (r *ruleWatch) choose(order []*watched) {
 			}
 		}
 	}
-	// What is the same traffic once more goes last, unless another needs it.
+	// A key with the same traffic as a listed one is dropped last, unless another needs it.
 	for _, w := range order {
 		if !w.keeps || r.beside(w) == nil {
 			continue
@@ -168,8 +154,8 @@ func (r *ruleWatch) isHidden(w *watched) (hidden bool) {
 	return hidden
 }
 
-// explainedBy is the key to be listed that explains w: a more general one, or one
-// that has the same traffic; nil: none.
+// explainedBy returns the key to be listed that explains w: a more general one, or one with
+// the same traffic. It returns nil if there is none.
 func (r *ruleWatch) explainedBy(w *watched) (by *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if g.keeps && w.isHiddenBy(g) {
@@ -183,8 +169,8 @@ func (r *ruleWatch) explainedBy(w *watched) (by *watched) {
 	return by
 }
 
-// beside is the key to be listed that a more general key than w makes way for, and
-// that has the same traffic as w; nil: none.
+// beside returns the key to be listed that has the same traffic as w because a more general
+// key than w yields to it, or nil.
 func (r *ruleWatch) beside(w *watched) (by *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if g.yields && !g.keeps {
@@ -197,10 +183,10 @@ func (r *ruleWatch) beside(w *watched) (by *watched) {
 	return by
 }
 
-// makesWayFor is the key to be listed that a key makes way for which has no traffic
-// beside its heir's; nil: none. It is the one that has its traffic in the end, or
-// what explains that one, unless this has so much traffic of others that it would
-// be limited although another key is the hot one: "lang=en" rather than "q=phone".
+// makesWayFor returns the key to be listed in place of w, which has no traffic beside its
+// heir's, or nil. It is the last heir, or the key that explains the last heir, unless that
+// has so much other traffic that it would be limited although another key is the hot one:
+// "lang=en" rather than "q=phone".
 func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	if !w.yields {
 		return nil
@@ -215,36 +201,16 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	return nil
 }
 
-// hasOthers reports whether a key would be hot without another, and without what
-// hot keys beside it have of its count.
+// hasOthers reports whether w would be hot without another key, and without what hot keys
+// beside it have of its count.
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
-	low, least := w.standing(without.listed)
+	low, least := w.countAndNeed(without.listed)
 	v := w.by.view
 	return least == hotparam.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
 }
 
-// standing returns what a hot key has counted at least in the window that is over, and
-// the count that it needs there: to become hot, or, where something is listed, to stay so.
-func (w *watched) standing(listed bool) (low, least int64) {
-	v := w.by.view
-	i := w.at[v.number]
-	low, _ = v.Bounds(i, v.closed)
-	n := w.by.needs(w.exception, i, v.Name(i), v.closed)
-	if listed {
-		return low, n.exit
-	}
-	return low, n.enter
-}
-
-// isOver tells whether the window that made the key hot is over.
-func (w *watched) isOver() bool {
-	v := w.by.view
-	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
-}
-
-// mayYield tells whether a key need not stay listed. What was published before
-// a window was over is put right at once; what a window that is over has
-// confirmed stays for the hold.
+// mayYield reports whether a key may leave the list. What was published before a window was
+// over is corrected at once. What such a window has confirmed stays for the hold.
 func (w *watched) mayYield(end time.Time) bool {
 	return !w.confirmed || !end.Before(w.listedAt.Add(w.by.Hold))
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// batch is what one read of the source brings a shard. What the counts of a
-// packet have in common is kept once, the texts in one buffer.
+// batch holds what one read of the source has for a shard. What the counts of a packet have
+// in common is stored once, and their texts share one buffer.
 type batch struct {
-	reader   int       // that has read it
+	reader   int       // the number of the reader
 	arrived  time.Time // the first of it
-	now      time.Time // whatever the reader got before is in it, or was in one before
+	now      time.Time // the batches up to this one hold all that reached the reader before
 	packets  []packet
 	counts   []batchCount
 	samples  []sample // of the counts
@@ -26,7 +26,7 @@ type batch struct {
 	moved    []moved
 }
 
-// packet is what a packet's counts have in common.
+// packet holds what the counts of a packet have in common.
 type packet struct {
 	when     time.Time
 	instance string
@@ -41,7 +41,7 @@ type batchCount struct {
 	end  int32 // of its text
 }
 
-// sample is a count that is an estimate: so much of it was seen.
+// sample marks a count that is an estimate, of which seen were counted.
 type sample struct {
 	at   int // which count
 	seen int64
@@ -52,14 +52,15 @@ type hiddenCount struct {
 	n    int64
 }
 
-// loss is the newest that is known; found: an older one than was known before.
+// loss reports missing packets of when or before. With found they are older than was reported
+// before.
 type loss struct {
 	when  time.Time
 	found bool
 	turn  int64
 }
 
-// heldBound is what is hidden of any key of a rule by holding small counts back.
+// heldBound bounds what collectors hold back of any key of a rule.
 type heldBound struct {
 	rule   int
 	n      int64
@@ -67,7 +68,7 @@ type heldBound struct {
 	turn   int64
 }
 
-// spared is a key that had no count in a gap but on its account.
+// spared is a key that has no count in a gap except on its account.
 type spared struct {
 	gap, hash uint64
 	rule      int
@@ -80,7 +81,7 @@ type healed struct {
 	until time.Time // it can be of
 }
 
-// moved is a count that was healed between two times before.
+// moved is a count that was healed as of some time between from and to.
 type moved struct {
 	decode.Count
 	from, to time.Time

@@ -3,44 +3,16 @@ package aggregator
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// family is what a hot key has to do with others of its rule.
-type family struct {
-	parsed    bool
-	route     string   // what stands before the parameters
-	params    []string // escaped; none: they cannot be told, or are too many
-	names     string   // of the parameters
-	general   []general
-	heir      *watched // of the more specific ones that are hot: which has most of its traffic
-	heirHigh  int64    // and how much that is at most; hotparam.Unknown: cannot be told
-	yields    bool     // its traffic is its heir's
-	keeps     bool     // is to be listed, as far as is decided
-	explains  int      // more specific ones that are hot and not listed
-	confirmed bool     // listed by a window that is over
-	listedAt  time.Time
-	published listing // as it was published last
-}
-
-// listing is how a key is listed.
-type listing struct{ listed, usual, spared bool }
-
-// general is a key that is more general than another.
-type general struct {
-	text   string
-	set    uint   // of the other's parameters
-	others string // names of those that it has not
-}
-
-// generalized is how many parameters a key can have whose more general ones are
-// looked for: 2 to the power of it texts.
+// generalized is the most parameters of a key whose more general keys are looked up: there
+// are 2 to the power of it.
 const generalized = hotparam.MaxCombined
 
-// parse reports whether a key's parameters can be told.
+// parse reports whether the parameters of a key are known.
 func (r *ruleWatch) parse(w *watched) bool {
 	if w.parsed {
 		return len(w.params) > 0
@@ -62,13 +34,13 @@ func (r *ruleWatch) parse(w *watched) bool {
 	return true
 }
 
-// nameOf is the name of a parameter, with its source.
+// nameOf returns the name of a parameter, with its source.
 func nameOf(param string) string {
 	name, _, _ := strings.Cut(param, "=")
 	return name
 }
 
-// nameSet is the names of a set of parameters.
+// nameSet returns the names of a set of parameters.
 func nameSet(params []string, set uint) string {
 	var b strings.Builder
 	for i, p := range params {
@@ -80,7 +52,7 @@ func nameSet(params []string, set uint) string {
 	return b.String()
 }
 
-// generals are the keys that are more general than w.
+// generals returns the keys that are more general than w.
 func (r *ruleWatch) generals(w *watched) []general {
 	if !r.combines || w.parsed && (w.general != nil || len(w.params) < 2) || !r.parse(w) {
 		return w.general
@@ -105,7 +77,7 @@ func (r *ruleWatch) generals(w *watched) []general {
 	return w.general
 }
 
-// hotKey is the hot key with this text; nil: there is none.
+// hotKey returns the hot key with this text, or nil.
 func (r *ruleWatch) hotKey(text string) *watched {
 	if w := r.keys[text]; w != nil && w.hots > 0 {
 		return w
@@ -113,8 +85,7 @@ func (r *ruleWatch) hotKey(text string) *watched {
 	return nil
 }
 
-// hotGenerals calls f with each hot key that is more general than w, until it
-// is false.
+// hotGenerals calls f with each hot key that is more general than w, until f returns false.
 func (r *ruleWatch) hotGenerals(w *watched, f func(*watched) bool) {
 	all := r.generals(w)
 	for i := range all {

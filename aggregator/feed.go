@@ -9,13 +9,13 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Feed is the [decode.Handler] of one reader: it gives each shard its part of what that
-// reader brings, between Begin and End. A Feed is used by one goroutine at a time.
+// Feed is the [decode.Handler] of one reader: between Begin and End it collects the counts
+// for each shard. A Feed must not be used by several goroutines at a time.
 type Feed struct {
 	reader  int
 	turns   *atomic.Int64 // the order in which all readers report what is missing
 	shards  []*shard
-	homes   []int // by rule: the one shard that has all its keys, -1: each key its own
+	homes   []int // by rule: the shard that has all its keys, or -1
 	batches []*batch
 	ticked  time.Time // when all shards last got the time
 }
@@ -31,7 +31,7 @@ func newFeeds(shards []*shard, rules *hotparam.Rules) []*Feed {
 	return feeds
 }
 
-// Begin makes ready for what one read brings. It waits while a shard is too far behind.
+// Begin prepares f for the counts of one read. It waits while a shard is too far behind.
 func (f *Feed) Begin() {
 	for i, shard := range f.shards {
 		if f.batches[i] == nil {
@@ -40,10 +40,10 @@ func (f *Feed) Begin() {
 	}
 }
 
-// End hands over what one read brought. Its first packet arrived at arrived, and
-// nothing that came to the reader before now is missing. The caller works it off
-// itself, unless it is behind or the shard has work still. It is to be called at least
-// each [decode.Tick], with nothing if nothing came, so that all shards know the time.
+// End passes on the counts of one read. Its first packet arrived at arrived, and all packets
+// that reached the reader before now have been read. The caller counts them itself, unless it
+// is behind or the shard is busy. End must be called at least once each [decode.Tick],
+// without counts if nothing arrived, so that all shards know the time.
 func (f *Feed) End(arrived, now time.Time, behind bool) {
 	since := now.Sub(f.ticked)
 	all := since >= decode.Tick || since < 0
@@ -84,7 +84,7 @@ func (f *Feed) Counts(counts []decode.Count) {
 	}
 }
 
-// place is the shard that has a key.
+// place returns the number of the shard that counts a key.
 func (f *Feed) place(rule int, hash uint64) int {
 	if at := f.homes[rule]; at >= 0 {
 		return at
@@ -99,8 +99,8 @@ func (f *Feed) Hidden(when time.Time, n int64) {
 	}
 }
 
-// Held implements [decode.Handler]. As Lost and Found it is called with the senders' lock
-// held, so turns are the order in which things became known.
+// Held implements [decode.Handler]. Held, Lost and Found are called with the senders' lock
+// held, so turns are the order in which decoders learned of it.
 func (f *Feed) Held(rule int, n, untold int64) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {

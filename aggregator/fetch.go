@@ -3,18 +3,18 @@ package aggregator
 import "github.com/hotparam/hotparam/aggregator/decode"
 
 const (
-	// fetchAhead is how many counts' places in memory are read before they are
-	// counted: the places do not depend on each other, so the processor waits for
-	// several at a time, where counting one after the other waits for each. With a
-	// million keys that is twice as fast.
+	// fetchAhead is how many counts are looked up in memory before they are counted. The
+	// lookups do not depend on each other, so the processor waits for several cache misses at
+	// a time. With a million keys that is twice as fast.
 	fetchAhead = 32
-	// fetchFrom is how many units a window has when that pays in any case; fewer
-	// are in the processor's caches if nothing but counting goes on. To a shard the
-	// packets come from the kernel, and it always pays.
+	// fetchFrom is how many units a window must have for that to pay in any case. Fewer stay
+	// in the processor's caches if nothing but counting goes on. In a shard, whose packets
+	// come from the kernel, it always pays.
 	fetchFrom = 1 << 18
 )
 
-// fetch reads what a count is about to touch of windows of so many units.
+// fetch reads the memory that a count is about to use, of windows that have at least so many
+// units.
 func (d *Detector) fetch(rule int, hash uint64, from int) {
 	if r := d.rules[rule]; r != nil {
 		for _, v := range r.views {

@@ -10,62 +10,15 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Count implements [decode.Handler].
-func (d *Detector) Count(c decode.Count) { d.count(&c) }
-
-func (d *Detector) count(c *decode.Count) {
-	r := d.rules[c.Rule]
-	if r == nil || (r.shares || r.overlaps) && r.takeOff(c) {
-		return
-	}
-	if r.overlaps && keytext.IsTotal(c.Text) {
-		r.countTotal(c)
-		return
-	}
-	if d.account != nil {
-		d.account.see(r, c)
-	}
-	for _, v := range r.views {
-		pane := v.PaneOf(c.When)
-		v.newest = max(v.newest, pane)
-		i, low, end := v.Add(c.Hash, c.Text, pane, c.N)
-		if c.Estimated && i >= 0 {
-			v.AddGuess(i, pane, c.N-c.Seen)
-			i = v.Find(c.Hash, c.Text)
-		}
-		if v.compares {
-			v.compare(c, pane)
-		}
-		switch {
-		case i < 0:
-			if v.bound >= v.least {
-				d.overlooked(r, v, c)
-			}
-		case low >= v.level || v.pinned > 0:
-			d.reached(r, v, c, reach{i, low, end})
-		}
-	}
-}
-
-// countTotal counts requests of a route.
-func (r *ruleWatch) countTotal(c *decode.Count) {
-	for _, v := range r.views {
-		v.totals.Add(c.Text, v.PaneOf(c.When), c.N)
-	}
-}
-
 // Hidden implements [decode.Handler].
 func (d *Detector) Hidden(when time.Time, n int64) {
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
+	for _, r := range d.watches {
 		for _, v := range r.views {
 			v.Conceal(v.Index(when), n)
 			if v.history != nil {
 				v.history.Conceal(v.history.Index(when), n)
 			}
-			d.suspects.hide(r, v, v.bound+n)
+			d.suspects.hide(v, v.bound+n)
 		}
 	}
 }
@@ -82,7 +35,7 @@ func (d *Detector) Held(rule int, bound, untold int64) {
 		if v.history != nil {
 			v.history.SetHeld(bound, 0) // it is of the baseline's windows, too
 		}
-		d.suspects.hide(r, v, v.bound+grown)
+		d.suspects.hide(v, v.bound+grown)
 	}
 }
 
@@ -107,10 +60,7 @@ func (d *Detector) HeldBack(x decode.HeldBack) {
 
 // Lost implements [decode.Handler].
 func (d *Detector) Lost(when time.Time) {
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
+	for _, r := range d.watches {
 		for _, v := range r.views {
 			v.Lost(v.Index(when))
 		}
@@ -119,10 +69,7 @@ func (d *Detector) Lost(when time.Time) {
 
 // Found implements [decode.Handler].
 func (d *Detector) Found(newest time.Time) {
-	for _, r := range d.rules {
-		if r == nil {
-			continue
-		}
+	for _, r := range d.watches {
 		for _, v := range r.views {
 			if newest.IsZero() {
 				v.Found(ring.Never)
@@ -155,7 +102,7 @@ func (d *Detector) Healed(c decode.Count, until time.Time) {
 	}
 	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
 	switch {
-	case !kept: // it may be of a pane that is kept, all the same
+	case !kept: // until then it may be of a pane that is kept
 		d.missing.Lack(key, c.When, until, c.N)
 	case d.missing.Heal(key, c.When, until, c.N):
 		d.count(&c)

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// end is the key that has a key's traffic in the end: its heir, or that one's.
+// end returns the last heir of w: the key that has its traffic.
 func (w *watched) end() *watched {
 	for w.yields && w.heir != nil {
 		w = w.heir
@@ -15,9 +15,9 @@ func (w *watched) end() *watched {
 	return w
 }
 
-// findHeirs finds which of the more specific keys has most of each key's
-// traffic. Of equals it is the one that was so before, or the most general one,
-// so that nothing changes for nothing.
+// findHeirs finds the heir of each hot key: the more specific key that has most of its
+// traffic. Of equal keys it keeps the previous heir, or takes the most general one, so that
+// heirs do not alternate.
 func (r *ruleWatch) findHeirs() {
 	before := make(map[*watched]*watched)
 	for _, w := range r.hot {
@@ -31,7 +31,7 @@ func (r *ruleWatch) findHeirs() {
 		for i := range all {
 			g := r.hotKey(all[i].text)
 			if g == nil || !g.usual && r.completes(w, all[i].set, isUsual) {
-				continue // beside a usual key it is the same one
+				continue // with a usual key added it is the same key
 			}
 			v := g.by.view
 			high := w.highIn(v, v.closed)
@@ -77,13 +77,13 @@ func (r *ruleWatch) addsUsual(w, g *watched) bool {
 
 func isUsual(w *watched) bool { return w.usual }
 
-// yieldsToHeir reports whether a key's traffic is that of one more specific key. While
-// that is unknown the key keeps yielding, or not, as before.
+// yieldsToHeir reports whether all traffic of w is its heir's. While that is unknown the
+// answer stays what it was.
 func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 	if w.heir == nil {
 		return false
 	}
-	low, least := w.standing(w.listed)
+	low, least := w.countAndNeed(w.listed)
 	if !w.isOver() || w.heirHigh == hotparam.Unknown || least == hotparam.Unknown {
 		return !w.listed
 	}

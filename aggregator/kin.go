@@ -7,31 +7,14 @@ import (
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// Two hot keys of a rule and route are related if requests have both. Where keys
-// combine, one is a part of the other, or the key of both is hot as well. Where
-// they do not, or a request has too many parameters for the key of both, there is
-// none to tell: by each all keys of different names are related, and a key on
-// nearly all requests is related to every other that has more than the rest.
+// Two hot keys of a rule and route are related if requests have both. Where keys combine, one
+// is a part of the other, or the key of both is hot as well. Where they do not combine, or a
+// request has too many parameters for the key of both, no key shows it. Then keys of
+// different names are related in rules that count each parameter, and in others a key on
+// nearly all requests is related to each key that has more requests than the rest.
 
-// kin is what a hot key has to do with others, by the windows that are over.
-type kin struct {
-	related   bool       // a key is listed that is not usual, and is related to this one
-	explained int64      // of this key's count by such keys, at most; hotparam.Unknown: any part of it
-	parts     []part     // of its count that hot keys beside it have at least
-	specifics []*watched // the more specific keys that are hot
-}
-
-// part is what keys of the same names have of another's count: a request has one
-// of them, or as many as it repeats parameters.
-type part struct {
-	names    string
-	repeated int64 // see [repeats.most]
-	all      groupTally
-	unusual  groupTally // keys that are not usual
-}
-
-// addPart adds what w has of the count of a key that is more general by the other
-// names.
+// addPart adds the count of w, a more specific key, to the parts of a more general one.
+// others are the names that the general one lacks.
 func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
 	at := slices.IndexFunc(k.parts, func(p part) bool { return p.names == others })
 	if at < 0 {
@@ -46,7 +29,7 @@ func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
 	}
 }
 
-// hotPart is the least part of a key's count that hot keys beside it have.
+// hotPart returns the least part of a key's count that hot keys beside it have.
 func (k *kin) hotPart() (low int64) {
 	for i := range k.parts {
 		low = max(low, k.parts[i].all.atLeast(k.parts[i].repeated))
@@ -54,8 +37,8 @@ func (k *kin) hotPart() (low int64) {
 	return low
 }
 
-// unusualPart is the least part of a key's count that hot keys beside it have which
-// are not usual.
+// unusualPart returns the least part of a key's count that hot keys beside it have which are
+// not usual.
 func (k *kin) unusualPart() (low int64) {
 	for i := range k.parts {
 		low = max(low, k.parts[i].unusual.atLeast(k.parts[i].repeated))
@@ -63,25 +46,14 @@ func (k *kin) unusualPart() (low int64) {
 	return low
 }
 
-// lowIn is what was counted of a key in the window of a view that ends with a
-// pane.
-func (w *watched) lowIn(v *view, pane int64) int64 {
-	if i := w.at[v.number]; i >= 0 {
-		low, _ := v.Bounds(i, pane)
-		return low
-	}
-	return 0
-}
-
-// repeatedIn is how often requests of the window of a view that ends with a pane count
-// for a key's group once more, at most.
+// repeatedIn returns how many counts of a key's group, at most, are of requests that count
+// for several keys of the group, in the window of v that ends with a pane.
 func (w *watched) repeatedIn(v *view, pane int64) int64 {
 	return v.repeats.Most(v.Window, keytext.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
-// findParts finds, for the hot keys of a view, which parts of their counts other
-// hot keys have. One on nearly all requests has none of another: it is as little
-// to blame.
+// findParts finds which parts of the counts of the hot keys of v are those of other hot keys.
+// A key on nearly all requests is not counted as a part of another, as it explains nothing.
 func (r *ruleWatch) findParts(v *view, pane int64) {
 	for _, w := range r.hot {
 		clear(w.specifics)
@@ -128,11 +100,11 @@ func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
 	return keys
 }
 
-// kinGroup is the hot keys of a route that have the same names.
+// kinGroup is the hot keys of a route that have the same parameter names.
 type kinGroup struct {
 	key       *watched // one of them
 	lows      groupTally
-	low, high int64 // requests of all at least, and at most: hotparam.Unknown: cannot be told
+	low, high int64 // bounds of the requests of all; high may be hotparam.Unknown
 }
 
 // groupsOf returns the groups of the hot keys that are wanted, with their counts in
@@ -165,8 +137,8 @@ func (r *ruleWatch) groupsOf(v *view, pane int64, wanted func(*watched) bool) (g
 	return groups
 }
 
-// findListedKin finds, for the usual keys of a view, whether keys that are related
-// to them are listed and not usual, and how much of their counts these explain.
+// findListedKin finds, for each usual key of v, whether a listed key that is not usual is
+// related to it, and how much of its count such keys explain.
 func (r *ruleWatch) findListedKin(v *view, pane int64) {
 	for _, w := range r.hot {
 		w.related, w.explained = false, 0
@@ -206,8 +178,7 @@ func (r *ruleWatch) findListedKin(v *view, pane int64) {
 	}
 }
 
-// explain notes that a related key is listed which has at most so much of a key's
-// count.
+// explain records that a listed key is related, which has at most high of the key's count.
 func (k *kin) explain(high int64) {
 	k.related = true
 	if high == hotparam.Unknown || k.explained == hotparam.Unknown {
@@ -217,8 +188,8 @@ func (k *kin) explain(high int64) {
 	}
 }
 
-// completes reports whether a key's parameters are those of set and those of a hot
-// key that is wanted.
+// completes reports whether a hot key that is wanted has the parameters of w that are not in
+// set.
 func (r *ruleWatch) completes(w *watched, set uint, wanted func(*watched) bool) bool {
 	all := r.generals(w)
 	for i := range all {
@@ -231,8 +202,7 @@ func (r *ruleWatch) completes(w *watched, set uint, wanted func(*watched) bool) 
 	return false
 }
 
-// coincide reports whether requests of a group have a key that is apart from it, as
-// far as no key of both tells.
+// coincide reports whether requests of g have the key u, where no key of both is hot.
 func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool {
 	if !r.combines {
 		return true
@@ -290,7 +260,7 @@ func (r *ruleWatch) eachUsualKin(w *watched, f func(*watched)) {
 	}
 }
 
-// isApart reports whether two keys are of the same route and have no name in
+// isApart reports whether two keys are of the same route and have no parameter name in
 // common.
 func (w *watched) isApart(other *watched) bool {
 	if w.route != other.route {
@@ -304,20 +274,4 @@ func (w *watched) isApart(other *watched) bool {
 		}
 	}
 	return true
-}
-
-// groupTally adds up the low counts of keys of one group to what their requests are at least.
-type groupTally struct {
-	sum, highest int64
-}
-
-func (t *groupTally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
-
-// atLeast returns how many requests have one of the keys at least, when so many count
-// for another of the group as well; [hotparam.Unknown] leaves those of one key.
-func (t *groupTally) atLeast(repeated int64) int64 {
-	if repeated == hotparam.Unknown {
-		return t.highest
-	}
-	return max(t.highest, t.sum-repeated)
 }

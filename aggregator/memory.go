@@ -2,15 +2,15 @@ package aggregator
 
 // Bounds of an aggregator's memory, in bytes.
 const (
-	// MinMemory is the least that windows can work in.
+	// MinMemory is the smallest memory that windows can work with.
 	MinMemory     = 1 << 20
 	DefaultMemory = 64 << 20
-	// accountsPart is the part of the memory that the accounts of keys have: the eighth.
+	// The accounts of keys have one accountsPart-th of the memory.
 	accountsPart = 8
 )
 
-// SplitMemory divides an aggregator's memory, in bytes, between its windows and the
-// accounts of keys, which replace lost counts.
+// SplitMemory divides the memory of an aggregator, in bytes, between its windows and the
+// accounts of keys, by which lost counts are recovered.
 func SplitMemory(bytes int64) (windows, accounts int64) {
 	return bytes - bytes/accountsPart, bytes / accountsPart
 }

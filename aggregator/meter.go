@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// meter counts a hot key by the tenth of a second, for its rate of late. A window tells
-// no rate of now: one of a minute has the same count five seconds after the last
-// request, and one of an hour has panes of a minute.
+// meter counts a hot key by the tenth of a second, for its present rate. A window does not
+// give that: a window of a minute has the same count five seconds after the last request, and
+// one of an hour has panes of a minute.
 type meter struct {
 	span   int64 // slots that the rate is taken over
 	began  int64 // first slot that is whole
@@ -20,11 +20,11 @@ type meter struct {
 
 const meterSlot = hotparam.FlushEvery
 
-// meterSlots are the slots of time.
+// meterSlots divides time into slots.
 var meterSlots = hotparam.Window{Pane: meterSlot}
 
-// meterSlack is how many slots are kept besides the span: counts come late, and what is
-// looked at is over by the lag.
+// meterSlack is how many slots are kept besides the span, as counts arrive late and the rate
+// is of the time before the lag.
 const meterSlack = int64(decode.DefaultGrace / meterSlot)
 
 func newMeter(span time.Duration, now time.Time) *meter {
@@ -33,10 +33,10 @@ func newMeter(span time.Duration, now time.Time) *meter {
 	return &meter{span: slots, began: at + 1, newest: at, counts: make([]int64, slots+meterSlack)}
 }
 
-// length is how long a time the rate is taken over.
+// length returns the time over which the rate is taken.
 func (m *meter) length() time.Duration { return time.Duration(m.span) * meterSlot }
 
-// turn goes on to a slot.
+// turn moves on to a slot.
 func (m *meter) turn(at int64) {
 	if at-m.newest >= int64(len(m.counts)) {
 		clear(m.counts)
@@ -48,7 +48,7 @@ func (m *meter) turn(at int64) {
 	}
 }
 
-// add counts n at an instant; what is too old is left out.
+// add counts n at an instant. It ignores instants that are too old.
 func (m *meter) add(when time.Time, n int64) {
 	at := meterSlots.Index(when)
 	m.turn(at)

@@ -7,15 +7,13 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// origins are the instances that a hot key's counts come from, by the Space-
-// Saving summary of Metwally, Agrawal and El Abbadi (2005): a name that is new
-// takes the place of the one with the lowest count, and its count, which is then
-// by how much its own may be too high. There is a summary for each stretch of
-// half a window, of which the last three cover it. Routes and callers, which
-// instances tell of each second, have summaries like it.
+// origins are the instances that a hot key's counts come from, by the Space-Saving summary of
+// Metwally, Agrawal and El Abbadi (2005): a new name replaces the one with the lowest count
+// and takes over that count, which is then the error of its own. There is a summary for each
+// half of a window, and the last three cover a window. Routes and callers, which instances
+// report every second, have the same summaries.
 type origins struct {
 	every     time.Duration
 	stretches [stretches]stretch // the newest first
@@ -31,11 +29,11 @@ type stretch struct {
 // stretches of half a window cover a window, wherever it ends.
 const stretches = 3
 
-// minSpan is the least time over which routes and callers are counted: they are
-// told for about a second at a time.
+// minSpan is the least time over which routes and callers are counted, as each report covers
+// about a second.
 const minSpan = 2 * time.Second
 
-// maxOrigins is how many names a summary keeps.
+// maxOrigins is the most names of a summary.
 const maxOrigins = 32
 
 type summary []hotparam.Origin
@@ -61,7 +59,7 @@ func (s *summary) add(name string, n int64) {
 	*o = hotparam.Origin{Name: strings.Clone(name), Count: o.Count + n, Over: o.Count}
 }
 
-// count is what a summary can tell of a name.
+// count returns the count of a name, and by how much that may be too high.
 func (s summary) count(name string) (count, over int64) {
 	least := int64(0)
 	for i := range s {
@@ -75,27 +73,7 @@ func (s summary) count(name string) (count, over int64) {
 	return least, least // it may have been there, and have lost its place
 }
 
-// recordCount adds a count of a hot key to its rate and to where it comes from.
-func (w *watched) recordCount(c *decode.Count) {
-	if w.by == nil {
-		return
-	}
-	w.meter.add(c.When, c.N)
-	if c.Instance == "" {
-		return
-	}
-	v := w.by.view
-	if w.origins == nil {
-		d := v.Pane * time.Duration(v.Panes)
-		w.origins = &origins{
-			every: d / 2, stretches: [stretches]stretch{{began: c.When}},
-			unseen: max(0, v.Sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
-		}
-	}
-	w.origins.add(c.Instance, c.When, c.N)
-}
-
-// add counts n of an instance in the stretch that holds when.
+// add counts n for a name in the stretch that holds when.
 func (o *origins) add(name string, when time.Time, n int64) {
 	newest := &o.stretches[0]
 	past := when.Sub(newest.began)
@@ -117,8 +95,7 @@ func (o *origins) add(name string, when time.Time, n int64) {
 	o.stretches[at].add(name, n)
 }
 
-// top are those with the highest counts in the window from one instant to
-// another.
+// top returns the names with the highest counts between two instants.
 func (o *origins) top(from, to time.Time) []hotparam.Origin {
 	if o == nil {
 		return nil
@@ -159,29 +136,7 @@ func (o *origins) top(from, to time.Time) []hotparam.Origin {
 	return all[:min(len(all), hotparam.MaxOrigins)]
 }
 
-// isOver tells whether a stretch, and so all before it, ended before an instant.
+// isOver reports whether a stretch, and so all before it, ended before an instant.
 func (o *origins) isOver(i int, from time.Time) bool {
 	return !from.Before(o.stretches[i].began.Add(o.every))
-}
-
-// attribution is who the traffic of a hot key comes from, the same as before if
-// nothing of it changed; nil if nothing is known.
-func (w *watched) attribution() *hotparam.Attribution {
-	v := w.by.view
-	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
-	long := to.Add(-max(minSpan, to.Sub(from)))
-	a := hotparam.Attribution{
-		Routes:    w.routes.top(long, to),
-		Instances: w.origins.top(from, to),
-		Callers:   w.callers.top(long, to),
-		Explains:  w.explains,
-	}
-	switch {
-	case len(a.Routes)+len(a.Instances)+len(a.Callers) == 0 && a.Explains == 0:
-		return nil
-	case w.top != nil && w.top.Explains == a.Explains && slices.Equal(w.top.Instances, a.Instances) &&
-		slices.Equal(w.top.Routes, a.Routes) && slices.Equal(w.top.Callers, a.Callers):
-		return w.top
-	}
-	return &a
 }

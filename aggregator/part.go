@@ -2,9 +2,9 @@ package aggregator
 
 import "github.com/hotparam/hotparam"
 
-// homes are, by rule number, the part that has all keys of a rule which must be
-// counted in one place, -1 where each key has its own. Within a process these are
-// also the keys of which a request makes several, so that one tells of another.
+// homes returns, by rule number, the part that counts all keys of a rule which must be
+// counted in one place, and -1 for other rules. Those are rules that compare keys, and rules
+// of which a request makes several keys.
 func homes(rules *hotparam.Rules, parts int) []int {
 	at := make([]int, len(rules.Rules))
 	for i := range at {

@@ -9,25 +9,24 @@ func (m *mark) ratio(count int64) float64 {
 	return float64(count) / float64(m.need)
 }
 
-// learn notes what a threshold needed in a window that is over. After a loss that
-// cannot be told: then what was needed before still counts.
+// learn records the count that a threshold needed in a window that is over. It keeps the
+// previous one if that is unknown after a loss.
 func (m *mark) learn(n needs) {
 	if n.enter > 0 {
 		m.need = n.enter
 	}
 }
 
-// ratio returns the highest ratio of the thresholds that hold a key hot, by its
-// present counts and what was needed in the newest window that is over.
-func (r *ruleWatch) ratio(w *watched) (highest float64) {
-	for _, t := range r.thresholds {
+// ratio returns the highest ratio of the thresholds that hold a key hot, by its present
+// counts and the counts that were needed in the newest window that is over.
+func (w *watched) ratio() (highest float64) {
+	for _, t := range w.rule.thresholds {
 		m, v := &w.marks[t.number], t.view
 		if !m.hot {
 			continue
 		}
-		i := w.at[v.number]
-		over, _ := v.Bounds(i, v.closed)
-		now, _ := v.Bounds(i, v.Now())
+		over, _ := w.bounds(v, v.closed)
+		now, _ := w.bounds(v, v.Now())
 		highest = max(highest, m.ratio(max(over, now)))
 	}
 	return highest

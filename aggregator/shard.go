@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// shard owns a part of the keys: one detector. As long as a reader keeps up it works
-// for the shards itself: what it has just read is in its caches, and nobody has to be
-// woken up. When packets wait in the socket, or another reader is at work in the
-// shard, batches go by a bounded queue to the shard's own goroutine; their buffers
-// come back when done with.
+// shard is one detector, which owns a part of the keys. A reader that keeps up counts for the
+// shards itself: the packets are in its caches, and no goroutine has to be woken. When
+// packets wait in the socket, or another reader uses the shard, batches go through a bounded
+// queue to the shard's own goroutine, and come back empty.
 type shard struct {
 	queue   chan *batch
 	free    chan *batch
@@ -20,18 +19,18 @@ type shard struct {
 
 	mu        sync.Mutex // guards what follows
 	detector  *Detector
-	read      []time.Time // by reader: it has brought all that came to it before
+	read      []time.Time // by reader: all packets that reached it before have been read
 	bounds    []int64     // by rule: the turn of the newest bound
 	losses    int64       // the turn of the newest loss
 	refreshed time.Time
 }
 
-// queued is how many batches a shard can be behind. When they are used up the
-// readers wait, the sockets' buffers fill, and what the system then drops is counted
-// and shows as gaps in the senders' sequences; streams push back on their senders.
+// queued is how many batches a shard can be behind. When all are in use the readers wait and
+// the sockets' buffers fill. Packets that the system then drops are counted and appear as
+// gaps in the senders' sequences; streams push back on their senders.
 const queued = 16
 
-// newShard makes a shard for a number of readers, each of which holds a batch.
+// newShard returns a shard for a number of readers, each of which holds a batch.
 func newShard(d *Detector, readers int) *shard {
 	s := &shard{
 		detector: d, read: make([]time.Time, readers), bounds: make([]int64, len(d.rules)),
@@ -44,9 +43,9 @@ func newShard(d *Detector, readers int) *shard {
 	return s
 }
 
-// run works until the queue is closed and empty. What time it is stands in the
-// batches: a clock of its own would close panes of which counts still wait in
-// a socket when its reader is held up.
+// run counts queued batches until the queue is closed and empty. The time is that of the
+// batches: a clock of its own would close panes whose counts still wait in a socket while its
+// reader is held up.
 func (s *shard) run() {
 	for b := range s.queue {
 		s.mu.Lock()
@@ -61,8 +60,8 @@ func (s *shard) run() {
 	s.report()
 }
 
-// tryWork works off a batch unless others are before it: those of one reader stay in
-// their order.
+// tryWork counts a batch, and reports false if other batches have to be counted first: those
+// of a reader stay in order.
 func (s *shard) tryWork(b *batch) bool {
 	if !s.mu.TryLock() {
 		return false
@@ -75,7 +74,7 @@ func (s *shard) tryWork(b *batch) bool {
 	return true
 }
 
-// report shows the detector's figures to Stats.
+// report stores the detector's figures for Stats.
 func (s *shard) report() {
 	stats := s.detector.Stats()
 	s.stats.Store(&stats)
@@ -108,8 +107,8 @@ func (s *shard) work(b *batch) {
 	}
 }
 
-// advance takes up to when a reader has brought all that came to it. Only what all
-// have brought is complete: one that lags finds its panes open.
+// advance records that a reader has read all packets that reached it before now, and moves
+// the detector on to the time before which all readers have.
 func (s *shard) advance(reader int, now time.Time) {
 	s.read[reader] = now
 	complete := now
@@ -126,8 +125,8 @@ func (s *shard) advance(reader int, now time.Time) {
 	s.detector.AdvanceTo(now, complete.Add(-s.detector.lag))
 }
 
-// hear takes what the decoders know of what is missing. Each tells what it is by then,
-// so what was overtaken by a later word of another reader is nothing any more.
+// hear records what decoders know of missing packets. Each report replaces those before it,
+// so a report that a later one of another reader has overtaken is ignored.
 func (s *shard) hear(b *batch) {
 	for i := range b.missing {
 		s.detector.Missing(b.missing[i])

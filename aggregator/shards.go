@@ -2,15 +2,15 @@ package aggregator
 
 import "sync"
 
-// Shards are detectors that share the keys and work side by side, for sources with
-// several readers. Each reader has a [Feed].
+// Shards are detectors that share the keys and work in parallel, for sources with several
+// readers. Each reader has a [Feed].
 type Shards struct {
 	shards []*shard
 	feeds  []*Feed
 }
 
-// NewShards returns n detectors of a configuration, whose Part, Parts and Homes it sets, for
-// a number of readers.
+// NewShards returns n detectors for a number of readers. It sets Part, Parts and Homes of the
+// configuration.
 func NewShards(c DetectorConfig, n, readers int) *Shards {
 	s := new(Shards)
 	c.Parts, c.Homes = n, nil
@@ -21,11 +21,11 @@ func NewShards(c DetectorConfig, n, readers int) *Shards {
 	return s
 }
 
-// Feed returns that of the reader with a number.
+// Feed returns the feed of the reader with this number.
 func (s *Shards) Feed(reader int) *Feed { return s.feeds[reader] }
 
-// Run works off what readers do not work off themselves. It returns after [Shards.Close],
-// when all is done.
+// Run counts what readers do not count themselves. It returns after [Shards.Close], when all
+// is counted.
 func (s *Shards) Run() {
 	var running sync.WaitGroup
 	for _, shard := range s.shards {
@@ -34,7 +34,7 @@ func (s *Shards) Run() {
 	running.Wait()
 }
 
-// Close ends Run. It is called once, when no feed is used any longer.
+// Close ends Run. It must be called once, when no feed is used any more.
 func (s *Shards) Close() {
 	for _, shard := range s.shards {
 		close(shard.queue)

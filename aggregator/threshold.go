@@ -2,30 +2,16 @@ package aggregator
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// threshold is one threshold of a rule.
-type threshold struct {
-	*hotparam.Threshold
-	rule       *hotparam.Rule
-	ruleNumber int
-	number     int // among those of the rule
-	view       *view
-	ranking
-}
-
-// needs are the counts that decide on a key in one window: it is hot for certain
-// if its low count is at least enter, which is [hotparam.Unknown] when that
-// cannot be told; it may be hot if its high count is at least maybe; once hot
-// it stays so for certain unless its high count is below exit.
-type needs struct{ enter, maybe, exit int64 }
-
-// unreachable is what a key needs that is never hot.
+// unreachable are the needs of a key that is never hot.
 var unreachable = needs{math.MaxInt64, math.MaxInt64, math.MaxInt64}
 
-// least is the lowest count at which some key can be hot.
+// least returns the lowest count at which any key can be hot.
 func (t *threshold) least() int64 {
 	n := t.Rate.N
 	for i := range t.rule.Except {
@@ -40,7 +26,17 @@ func (t *threshold) replacedBy(x *hotparam.Exception) bool {
 	return t.Kind == hotparam.Absolute && !x.Rate.IsZero() && x.Rate.Per == t.Rate.Per
 }
 
-// cause is the threshold as it is told of a key that comes under exception x.
+// comparesKeys reports whether t compares keys with each other. Keys are judged by such a
+// threshold when all counts of a pane have arrived.
+func (t *threshold) comparesKeys() bool { return t.Kind == hotparam.Share || t.Kind == hotparam.Top }
+
+// isJudgedAtEnd reports whether keys are judged by t when a pane is over: also by a jump
+// while counts are held back, as its baseline is known by then.
+func (t *threshold) isJudgedAtEnd() bool {
+	return t.comparesKeys() || t.Kind == hotparam.Jump && t.view.Held() > 0
+}
+
+// cause returns the threshold as it is published of a key that comes under exception x.
 func (t *threshold) cause(x *hotparam.Exception) hotparam.Cause {
 	c := t.Cause(t.rule.Count)
 	if x != nil && t.replacedBy(x) {
@@ -49,8 +45,8 @@ func (t *threshold) cause(x *hotparam.Exception) hotparam.Cause {
 	return c
 }
 
-// needs tells what a key needs in the window that ends with pane last. i is its
-// entry in the threshold's view, x the exception that it comes under.
+// needs returns the counts that decide on a key in the window that ends with pane last. i is
+// its entry in the threshold's view, and x the exception that it comes under.
 func (t *threshold) needs(x *hotparam.Exception, i int32, text []byte, last int64) needs {
 	if x != nil && x.Action == hotparam.Allow {
 		return unreachable
@@ -73,14 +69,13 @@ func (t *threshold) needs(x *hotparam.Exception, i int32, text []byte, last int6
 	return n
 }
 
-// reached is what a key needs that is hot from a count on.
+// reached returns the needs of a key that is hot at a count.
 func (t *threshold) reached(count int64) needs {
 	return needs{count, count, t.ExitCount(count)}
 }
 
-// raise makes of what is needed at least the threshold's factor of a reference, of which
-// the bounds of the count within so many windows are given; high is
-// [hotparam.Unknown] when that cannot be told.
+// raise raises n to the threshold's factor of a reference. low and high bound the reference's
+// count within so many windows; high may be [hotparam.Unknown].
 func (n *needs) raise(t *threshold, low, high int64, windows hotparam.Fraction) {
 	mean := windows.Inverse()
 	if high == hotparam.Unknown {
@@ -92,4 +87,31 @@ func (n *needs) raise(t *threshold, low, high int64, windows hotparam.Fraction) 
 		n.maybe = max(n.maybe, hotparam.Portion(low, t.Factor, mean))
 		n.exit = max(n.exit, hotparam.Portion(low, t.Factor, mean, t.Exit))
 	}
+}
+
+// exceptionOf returns the exception that a key comes under, or nil.
+func (r *ruleWatch) exceptionOf(w *watched, text []byte) *hotparam.Exception {
+	switch {
+	case len(r.rule.Except) == 0:
+		return nil
+	case w != nil:
+		return w.exception
+	}
+	return r.rule.Exception(asString(text))
+}
+
+// asString returns text as a string without a copy, for calls that do not keep it.
+func asString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// unseen returns the least count at which a key without an entry may be hot.
+func (t *threshold) unseen(x *hotparam.Exception) int64 {
+	if t.Kind != hotparam.Absolute {
+		return t.Rate.N
+	}
+	return t.needs(x, -1, nil, ring.Never).maybe
+}
+
+// nearness returns a count divided by the least count at which a key can be hot.
+func (t *threshold) nearness(low int64, x *hotparam.Exception) float64 {
+	return float64(low) / float64(t.unseen(x))
 }

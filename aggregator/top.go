@@ -7,15 +7,6 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// ranking is the counts of a rule's keys in the newest window that is over, of
-// those that have the least count, the highest first.
-type ranking struct {
-	lows, highs []int64
-	pane        int64 // never: nothing ranked yet
-	floor       int64 // the most that another key can have beyond the least count
-	unknown     bool  // some high count is not known, or some key
-}
-
 // rank ranks the keys by the window that ends with a pane.
 func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
@@ -37,8 +28,8 @@ func (t *threshold) rank(pane int64) {
 
 func descending(a, b int64) int { return cmp.Compare(b, a) }
 
-// ranked raises what entry i needs to what tells it from the others: it is among
-// the top for certain if fewer keys than those can have as many.
+// ranked raises n to the counts that tell entry i from the others: a key is among the top if
+// fewer keys than those can have as many.
 func (t *threshold) ranked(n *needs, i int32) {
 	k := &t.ranking
 	low, high := t.view.Bounds(i, k.pane)
@@ -59,7 +50,7 @@ func (t *threshold) ranked(n *needs, i int32) {
 	}
 }
 
-// kth is the k-th highest of counts, without own if that is among them.
+// kth returns the k-th highest of counts, leaving out own if among is true.
 func kth(counts []int64, k int, own int64, among bool) (int64, bool) {
 	if among && k <= len(counts) && own >= counts[k-1] {
 		k++

@@ -1,51 +1,28 @@
 package aggregator
 
 import (
-	"time"
-
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/floor"
 )
 
-// A parameter that is on nearly all requests, or whose count is what it always
-// is, may be above its threshold for ever. It says nothing of what is unusual
-// now, and a limit on it is one on everybody. Such a key is usual. It hides no
-// key that is not usual itself; and it is not limited while hot keys that are
-// listed beside it explain what its count is above its mean.
+// A parameter that is on nearly all requests, or whose count hardly changes, may be above its
+// threshold for ever. It does not show what is unusual now, and a limit on it would limit all
+// users. Such a key is usual. A usual key hides only usual keys, and it is not limited while
+// listed hot keys beside it explain by how much its count exceeds its mean.
 //
-// The mean is that of the last ten windows that lie whole between multiples of
-// the window's length and before the present one. Only hot keys have it, so that
-// counting costs nothing: what a key counted before it was hot is known of the
-// windows that are kept still, and of others taken for 0. So a key is usual only
-// if it is so for certain, by half a threshold at most; it is so no longer when a
-// whole threshold is not explained, so that chance does not flap it.
+// The mean is that of the last ten windows that lie whole between multiples of the window's
+// length and before the present one. Only hot keys have a mean, so counting costs nothing.
+// The windows before a key became hot are known if they are still kept, and are taken for 0
+// otherwise. So a key is usual only if that is certain, by half a threshold at most, and is
+// usual no longer when a whole threshold is not explained; the margin keeps it from
+// alternating by chance.
 
-// usualShare is the part of its route's requests that makes a key usual: 9 of 10.
+// usualShare of usualOf is the part of its route's requests that makes a key usual: 9 of 10.
 const usualShare, usualOf = 9, 10
 
-// habit is what is known of a hot key's windows before the present one.
-type habit struct {
-	windows    [decode.BaselineWindows + 2]habitWindow // by number, modulo their number
-	hotSince   time.Time
-	usual      bool
-	byShare    bool // on nine tenths of the route's requests when that was looked at last
-	usualSince time.Time
-	spared     bool
-	exceeds    bool // what is not explained is a threshold above the mean, or was and is half of one
-	kin
-}
-
-// habitWindow is one whole window.
-type habitWindow struct {
-	seen      bool
-	end       int64 // its last pane
-	low, high int64
-	byShare   bool // the key was on nine tenths of the route's requests
-}
-
-// recall notes what is kept of a key's windows before it became hot, as of a
+// recall records the windows of a key before it became hot that are still kept, as of the
 // window that ends with a pane.
 func (w *watched) recall(v *view, pane int64) {
 	panes := int64(v.Panes)
@@ -54,7 +31,7 @@ func (w *watched) recall(v *view, pane int64) {
 	}
 }
 
-// learnWindow notes the window that ends with a pane.
+// learnWindow records the window that ends with a pane.
 func (w *watched) learnWindow(v *view, end int64) {
 	i := w.at[v.number]
 	if i < 0 {
@@ -64,7 +41,7 @@ func (w *watched) learnWindow(v *view, end int64) {
 	*w.window(v, end) = habitWindow{seen: true, end: end, low: low, high: high, byShare: w.isOnNearlyAll(v, end, low)}
 }
 
-// window is the place of the whole window that ends with a pane.
+// window returns the place of the whole window that ends with a pane.
 func (h *habit) window(v *view, end int64) *habitWindow {
 	number := floor.Div(end, int64(v.Panes))
 	return &h.windows[ring.Slot(number, int64(len(h.windows)))]
@@ -76,8 +53,8 @@ func (v *view) isWhole(end int64) bool {
 	return floor.Div(end+1, int64(v.Panes))*int64(v.Panes) == end+1
 }
 
-// wholeBefore is the last pane of the newest whole window before the one that
-// ends with a pane.
+// wholeBefore returns the last pane of the newest whole window before the one that ends with
+// a pane.
 func (v *view) wholeBefore(end int64) int64 {
 	panes := int64(v.Panes)
 	return floor.Div(end-panes+1, panes)*panes - 1
@@ -99,6 +76,8 @@ type mean struct {
 	byShare   bool // nine tenths of the route's requests in each that had some
 }
 
+// mean is the mean of the ten windows before the one that ends with a pane, or of as many as
+// were seen.
 func (w *watched) mean(v *view, pane int64) (m mean) {
 	panes, began := int64(v.Panes), int64(ring.Never)
 	if t := v.totals.Of([]byte(w.text)); t != nil {
@@ -135,9 +114,10 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 	return m
 }
 
-// judgeUsual decides which of a rule's hot keys are usual, and which of these are
-// spared, by the window of a view that ends with a pane.
-func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) {
+// judgeUsual decides which hot keys of a rule are usual, by the window of v that ends with a
+// pane.
+func (d *Detector) judgeUsual(v *view, pane int64) {
+	r, end := v.watch, v.Start(pane+1)
 	for _, w := range r.hot {
 		if w.by.view != v {
 			continue
@@ -147,29 +127,29 @@ func (d *Detector) judgeUsual(r *ruleWatch, v *view, pane int64, end time.Time) 
 		}
 		w.byShare = false
 		if r.parse(w) {
-			low, _ := v.Bounds(w.at[v.number], pane)
+			low, _ := w.bounds(v, pane)
 			w.byShare = w.isOnNearlyAll(v, pane, low)
 		}
 	}
 	r.findParts(v, pane)
-	d.judgeUnusual(r, v, pane, end)
+	d.judgeUnusual(v, pane)
 	for _, byShare := range []bool{true, false} { // one that is so by its share goes before
 		for _, w := range r.hot {
 			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
 				w.usual, w.usualSince = true, end
-				d.report(r, w, w.by, Verdict{Kind: Usual, At: end}, pane)
+				d.report(w, w.by, Verdict{Kind: Usual, At: end}, pane)
 			}
 		}
 	}
 }
 
-// becomesUsual reports whether a hot key is usual now, by its share or by its mean.
-// One of which nothing is left without hot keys beside it is not, for there is
-// nobody to protect.
+// becomesUsual reports whether a hot key is usual now, by its share or by its mean. A key
+// that would not be hot without the hot keys beside it is not usual, as no other user would
+// be limited.
 func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	v := w.by.view
-	low, high := v.Bounds(w.at[v.number], pane)
-	n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
+	low, high := w.bounds(v, pane)
+	n := w.needs(w.by, pane)
 	m := w.mean(v, pane)
 	switch {
 	case n.enter == hotparam.Unknown || low-w.unusualPart() < n.enter:
@@ -182,9 +162,9 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	return m.known && high != hotparam.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
 }
 
-// isBesideUsual reports whether a key became hot beside one that was usual
-// before: then it is what is unusual, until it cools, however long it lasts. Of
-// keys that are steady alike, one on nearly all requests is the usual one.
+// isBesideUsual reports whether a key became hot beside one that was already usual: then the
+// key is what is unusual, until it cools, however long it lasts. Of two steady keys the one
+// on nearly all requests is the usual one.
 func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 	r.eachUsualKin(w, func(u *watched) {
 		if u.byShare && !byShare || u.usualSince.Before(w.hotSince) {
@@ -194,18 +174,19 @@ func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 	return beside
 }
 
-// judgeUnusual decides which usual keys are so no longer, by what is listed before
-// this is decided anew: those that exceed their mean by a threshold which hot keys
-// beside them do not explain, unless they are on nearly all requests; and those
-// of which nothing is left without such keys.
-func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time) {
+// judgeUnusual decides which usual keys no longer are, by the keys that are listed so far:
+// those that exceed their mean by a threshold which hot keys beside them do not explain,
+// unless they are on nearly all requests; and those that would not be hot without hot keys
+// beside them.
+func (d *Detector) judgeUnusual(v *view, pane int64) {
+	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
 		if w.by.view != v || !w.usual {
 			continue
 		}
-		_, high := v.Bounds(w.at[v.number], pane)
-		n := w.by.needs(w.exception, w.at[v.number], v.Name(w.at[v.number]), pane)
+		_, high := w.bounds(v, pane)
+		n := w.needs(w.by, pane)
 		excess, known := w.excess(v, pane)
 		switch {
 		case high == hotparam.Unknown || n.enter == hotparam.Unknown:
@@ -216,13 +197,14 @@ func (d *Detector) judgeUnusual(r *ruleWatch, v *view, pane int64, end time.Time
 			continue
 		}
 		w.usual, w.exceeds = false, false
-		d.report(r, w, w.by, Verdict{Kind: Unusual, At: end}, pane)
+		d.report(w, w.by, Verdict{Kind: Unusual, At: end}, pane)
 	}
 }
 
-// judgeSpared decides which usual keys are spared, once it is known which keys are
-// listed. What cannot be told changes nothing.
-func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time) {
+// judgeSpared decides which usual keys are spared, once it is decided which keys are listed.
+// What is unknown changes nothing.
+func (d *Detector) judgeSpared(v *view, pane int64) {
+	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
 		if w.by.view != v {
@@ -237,15 +219,14 @@ func (d *Detector) judgeSpared(r *ruleWatch, v *view, pane int64, end time.Time)
 		if spared {
 			decision = Spared
 		}
-		d.report(r, w, w.by, Verdict{Kind: decision, At: end}, pane)
+		d.report(w, w.by, Verdict{Kind: decision, At: end}, pane)
 	}
 }
 
 func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	v := w.by.view
-	i := w.at[v.number]
-	_, high := v.Bounds(i, pane)
-	n := w.by.needs(w.exception, i, v.Name(i), pane)
+	_, high := w.bounds(v, pane)
+	n := w.needs(w.by, pane)
 	if high == hotparam.Unknown || n.enter == hotparam.Unknown {
 		return w.spared
 	}
@@ -255,13 +236,13 @@ func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	return w.related && !w.exceeds
 }
 
-// excess is by how much a key's count is above its mean for certain, without what
-// hot keys that are listed beside it can explain.
+// excess returns by how much a key's count exceeds its mean at least, without the part that
+// listed hot keys beside it can explain.
 func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	m := w.mean(v, pane)
 	if !m.highKnown || w.explained == hotparam.Unknown {
 		return 0, false
 	}
-	low, _ := v.Bounds(w.at[v.number], pane)
+	low, _ := w.bounds(v, pane)
 	return float64(max(0, low-w.explained)) - m.high, true
 }

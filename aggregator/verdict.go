@@ -4,11 +4,9 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// VerdictKind is what a detector decides about a key.
+// VerdictKind is the kind of a decision about a key.
 type VerdictKind uint8
 
 // Kinds of verdicts.
@@ -17,9 +15,9 @@ const (
 	Left                         // a threshold no longer says that the key is hot
 	Explained                    // hot, but not listed: another key explains its traffic
 	Listed                       // listed after all
-	Usual                        // listed, or to be, as usual: its count is what it always is
+	Usual                        // published as usual: the count is no higher than always
 	Unusual                      // usual no longer
-	Spared                       // usual and not limited, as another key explains what is unusual
+	Spared                       // usual and not limited, as another key explains the rise
 	Unspared                     // limited again
 )
 
@@ -42,110 +40,10 @@ type Verdict struct {
 	// Low and High bound the count in the threshold's window; High may be
 	// [hotparam.Unknown]. Of a count that was sampled they bound the estimate.
 	Low, High int64
-	// Against is the count that the low count reached, or the high one is below.
+	// Against is the count that the low count reached, or that the high count is below.
 	Against int64
 	// Hold is the earliest time at which an entered key can cool.
 	Hold time.Time
 	// By is the text of the key that explains this one.
 	By string
-}
-
-// report reports a decision, by the window that ends with a pane, to OnVerdict.
-func (d *Detector) report(r *ruleWatch, w *watched, t *threshold, v Verdict, pane int64) {
-	if d.onVerdict == nil {
-		return
-	}
-	v.Key = hotparam.Key{Rule: r.rule.ID, Text: w.text}
-	v.Threshold = t.Threshold
-	v.Hold = w.marks[t.number].hold
-	low, high := t.view.Bounds(w.at[t.view.number], pane)
-	v.Low, v.High = max(v.Low, low), high
-	d.onVerdict(v)
-}
-
-// Account is how a key stands with one threshold of its rule at the end of a pane.
-type Account struct {
-	Rule      string
-	Threshold *hotparam.Threshold
-	// Start and End are those of the pane, in which Counted came.
-	Start, End time.Time
-	Counted    int64
-	// Low and High bound the count in the window that ends with the pane; High
-	// may be [hotparam.Unknown].
-	Low, High int64
-	// Enter is the count from which on the key is hot, or [hotparam.Unknown]. Exit is the
-	// count below which it cools.
-	Enter, Exit int64
-	// Hot reports whether the key is hot by this threshold, and Listed whether it is
-	// published.
-	Hot, Listed bool
-}
-
-// accountant accounts for one key.
-type accountant struct {
-	key       hotparam.Key // of any rule, if none is named
-	onAccount func(Account)
-	hash      uint64
-	busy      map[*view]int64 // newest pane at whose end there is something to account for
-	hot       map[*view]bool  // the key was so at the end of the pane before
-}
-
-// see notes a count.
-func (a *accountant) see(r *ruleWatch, c *decode.Count) {
-	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
-		return
-	}
-	if a.busy == nil {
-		a.busy, a.hot = make(map[*view]int64), make(map[*view]bool)
-	}
-	a.hash = c.Hash
-	for _, v := range r.views {
-		pane := v.Index(c.When) + int64(v.Panes)
-		if last, ok := a.busy[v]; !ok || pane > last {
-			a.busy[v] = pane
-		}
-		if v.closed == ring.Never {
-			v.closed = v.Index(c.When) - 1
-		}
-	}
-}
-
-// follows reports whether the pane that is closed next is to be accounted for.
-func (a *accountant) follows(v *view) bool {
-	if a == nil {
-		return false
-	}
-	last, ok := a.busy[v]
-	return ok && v.closed < last
-}
-
-// closePane accounts for the key when a pane was closed.
-func (a *accountant) closePane(r *ruleWatch, v *view, pane int64) {
-	if a == nil {
-		return
-	}
-	last, ok := a.busy[v]
-	if !ok {
-		return
-	}
-	text := []byte(a.key.Text)
-	i := v.Find(a.hash, text)
-	if i < 0 || pane > last && !a.hot[v] {
-		return
-	}
-	w := v.watched(i)
-	a.hot[v] = w != nil && w.hots > 0
-	for _, t := range v.thresholds {
-		n := t.needs(r.exceptionOf(w, text), i, text, pane)
-		x := Account{
-			Rule: r.rule.ID, Threshold: t.Threshold, Start: v.Start(pane), End: v.Start(pane + 1),
-			Enter: n.enter, Exit: n.exit,
-		}
-		x.Counted, _ = v.Span(a.hash, text, pane, 1)
-		x.Low, x.High = v.Bounds(i, pane)
-		if w != nil {
-			x.Hot, x.Listed = w.marks[t.number].hot, w.listed
-		}
-		a.onAccount(x)
-	}
 }

@@ -8,56 +8,17 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
-	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// ruleWatch finds the hot keys of one rule.
-type ruleWatch struct {
-	rule       *hotparam.Rule
-	views      []*view // one for each length of window that its thresholds have
-	thresholds []*threshold
-	keys       map[string]*watched // those that are hot or suspect, by text
-	hot        []*watched          // in the order in which they became hot
-	suspects   int                 // how many of the keys are suspects
-	combines   bool                // one key of the rule can explain another
-	complete   time.Time           // all counts of before have come
-	overlaps   bool                // a request counts for several keys of the rule
-	shares     bool                // some threshold is a share
-}
-
-// view is one window of a rule, with what its thresholds need of it.
-type view struct {
-	*window.Window
-	number     int
-	thresholds []*threshold
-	history    *window.History // of a jump; nil: none
-	groups     *window.Groups  // of a share; nil: none
-	totals     *window.Totals  // of a rule whose keys overlap; nil: none
-	repeats    *window.Repeats // of such a rule; nil: none
-	compares   bool            // has one of them
-	ranks      bool            // some threshold compares keys with others when panes close
-
-	least  int64 // the lowest count at which a key can be hot
-	bound  int64 // what can be hidden of a key, or more: the floor as it was lately
-	level  int64 // count from which a key is looked at: least, less the bound
-	pinned int   // keys that are tied to an entry
-	marked int   // marks that are hot
-
-	began  int64 // first pane that was seen from its start on; never: none
-	newest int64 // newest pane that holds a count
-	closed int64 // newest pane that is over and has been looked at
-	busy   int64 // newest pane at whose end a key may have the least count
-}
-
 func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Duration) *ruleWatch {
-	r := &ruleWatch{rule: rule, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations, overlaps: rule.Overlaps()}
+	r := &ruleWatch{rule: rule, number: number, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations, overlaps: rule.Overlaps()}
 	for i := range rule.Hot {
-		t := &threshold{Threshold: &rule.Hot[i], rule: rule, ruleNumber: number, number: i}
+		t := &threshold{Threshold: &rule.Hot[i], rule: rule, number: i}
 		window := t.Window()
 		at := slices.IndexFunc(r.views, func(v *view) bool { return v.thresholds[0].Window() == window })
 		if at < 0 {
 			at = len(r.views)
-			r.views = append(r.views, &view{number: at})
+			r.views = append(r.views, &view{watch: r, number: at})
 		}
 		t.view = r.views[at]
 		t.view.thresholds = append(t.view.thresholds, t)
@@ -83,44 +44,14 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 	return r
 }
 
-// comparesAll reports whether keys are looked at when a pane is over that no threshold
-// holds hot.
-func (v *view) comparesAll() bool { return v.ranks || v.history != nil && v.Held() > 0 }
-
-// looksAt reports whether that is for this threshold: a share and a rank are of all keys
-// then, and a baseline is known by then although counts were held back.
-func (v *view) looksAt(t *threshold) bool {
-	switch t.Kind {
-	case hotparam.Share, hotparam.Top:
-		return true
-	case hotparam.Jump:
-		return v.Held() > 0
-	}
-	return false
-}
-
-// takeOff notes what the counts of a group have too much, and reports whether a count
-// is of the name for that, and of no key.
-func (r *ruleWatch) takeOff(c *decode.Count) bool {
-	if !keytext.IsAgain(c.Text) {
-		return false
-	}
-	for _, v := range r.views {
-		if v.groups != nil {
-			v.groups.TakeOffCount(c.Text, v.PaneOf(c.When), c.N, c.InGroup)
-		}
-		if v.repeats != nil {
-			v.repeats.Add(c.Text, v.PaneOf(c.When), c.N)
-		}
-	}
-	return true
-}
+// judgesAtEnd reports whether keys that no threshold holds hot are judged when a pane is over.
+func (v *view) judgesAtEnd() bool { return v.ranks || v.history != nil && v.Held() > 0 }
 
 func (v *view) has(kind hotparam.Kind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
-// open makes the windows.
+// open makes the windows of a view.
 func (v *view) open(budget int64, late time.Duration) {
 	w := v.thresholds[0].Window()
 	// One pane more: the window that is looked at ends before the pane that was
@@ -149,7 +80,7 @@ func (v *view) open(budget int64, late time.Duration) {
 	v.hide(0)
 }
 
-// restart begins anew.
+// restart empties the view.
 func (v *view) restart() {
 	v.Window = v.Window.Restart()
 	if v.history != nil {
@@ -165,34 +96,24 @@ func (v *view) restart() {
 	v.hide(0)
 }
 
-// isSetBack tells whether the clock went back by more than all that is kept.
+// isSetBack reports whether the clock was set back by more than the time that is kept.
 func (v *view) isSetBack(now time.Time) bool {
 	return v.Now() != ring.Never && v.Index(now) <= v.Now()-v.Kept()
 }
 
-// hide notes how much can be hidden of a key, and so from which count on one may
-// be suspect, and has to be looked at.
+// hide sets how much can be hidden of a key, and so the count at which a key may be suspect
+// and is judged.
 func (v *view) hide(bound int64) {
 	v.bound = bound
 	v.level = max(1, v.least-bound)
 	v.NameFrom(v.level)
 }
 
-// overlook looks at keys from the least count on only, and names those from a
-// lower one on: there are suspects enough.
+// overlook judges keys from the least count on only, and names those from lowest on, as there
+// are enough suspects.
 func (v *view) overlook(lowest int64) {
 	v.level = v.least
 	v.NameFrom(max(1, min(v.least, lowest)))
-}
-
-// compare counts for what keys are compared with.
-func (v *view) compare(c *decode.Count, pane int64) {
-	if v.history != nil {
-		v.history.Count(c)
-	}
-	if v.groups != nil {
-		v.groups.Add(c.Text, pane, c.N, c.InGroup)
-	}
 }
 
 func (v *view) memory() int64 {
@@ -223,8 +144,8 @@ func (v *view) tidyUp() {
 	}
 }
 
-// releases reports whether a count that is placed at an instant can be taken from there:
-// from a key's entry, or from no place at all, as the pane is not kept any more.
+// releases reports whether a count at an instant can be taken back: from a key's entry, or
+// from nowhere, as the pane is no longer kept.
 func (v *view) releases(c *decode.Count, from time.Time) bool {
 	can := func(w *window.Window) bool {
 		return !w.Keeps(from) || w.Holds(c.Hash, c.Text, w.Index(from), c.N)
@@ -232,7 +153,7 @@ func (v *view) releases(c *decode.Count, from time.Time) bool {
 	return can(v.Window) && (v.history == nil || can(v.history.Window))
 }
 
-// release takes a count from where it is placed. It must follow releases.
+// release takes back a count, of which releases has reported true.
 func (v *view) release(c *decode.Count, from time.Time) {
 	take := func(w *window.Window) {
 		if w.Keeps(from) {

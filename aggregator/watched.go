@@ -3,45 +3,28 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
-// watched is what is known of a key that is hot or suspect, besides its counts.
-type watched struct {
-	rule  *ruleWatch
-	text  string
-	hash  uint64
-	tag   window.Tag // no window makes room for another key with it
-	at    []int32    // its entry in each of the rule's views; -1: none
-	marks []mark     // by threshold
-	hots  int        // marks that are hot
-
-	since  time.Time
-	by     *threshold // the one that made the key hot, as long as it says so
-	listed bool       // is published
-	family            // whom it explains, and who explains it
-	habit             // whether it is usual
-
-	meter *meter // of a hot key
-
-	suspect   *threshold // the one that the key may have passed; nil: none
-	suspected time.Time
-	exception *hotparam.Exception
-	origins   *origins // instances
-	routes    *origins
-	callers   *origins
-	top       *hotparam.Attribution // as it was told last
+// watch makes the key one that is watched, pinned to its entry in v, if it has one. It
+// reports false, and changes nothing, if there is no room for the key's text.
+func (k *candidate) watch(v *view) bool {
+	w := k.w
+	if w == nil {
+		w = v.watch.newWatched(k.text, k.hash)
+	}
+	if k.entry < 0 {
+		v.watch.keys[w.text] = w
+	} else if !w.pin(v, k.entry) {
+		return false
+	}
+	k.w = w
+	return true
 }
 
-// mark is what one threshold says of a key.
-type mark struct {
-	hot   bool
-	need  int64     // the count that made the key hot, as it was known last; 0: never
-	over  time.Time // when the window is over that made the key hot
-	hold  time.Time // it does not cool before
-	below time.Time // end of the first window of those that were below the exit in a row
-}
+// isHeldBy reports whether t holds w hot. A nil w is a key of which nothing is known.
+func (w *watched) isHeldBy(t *threshold) bool { return w != nil && w.marks[t.number].hot }
 
 func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
 	w := &watched{rule: r, text: string(text), hash: hash, at: make([]int32, len(r.views)), marks: make([]mark, len(r.thresholds))}
@@ -55,8 +38,8 @@ func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
 	return w
 }
 
-// pin ties a key to its entry in a view. It is false if the entry has no name.
-func (r *ruleWatch) pin(v *view, i int32, w *watched) bool {
+// pin ties w to its entry in v. It reports false if the entry has no name.
+func (w *watched) pin(v *view, i int32) bool {
 	if w.at[v.number] >= 0 {
 		return true
 	}
@@ -65,12 +48,12 @@ func (r *ruleWatch) pin(v *view, i int32, w *watched) bool {
 	}
 	w.at[v.number] = i
 	v.pinned++
-	r.keys[w.text] = w
+	w.rule.keys[w.text] = w
 	return true
 }
 
-// unpin lets go of a key's entry in a view.
-func (r *ruleWatch) unpin(v *view, w *watched) {
+// unpin unties w from its entry in v.
+func (w *watched) unpin(v *view) {
 	if i := w.at[v.number]; i >= 0 {
 		v.Tie(i, nil)
 		w.at[v.number] = -1
@@ -79,21 +62,54 @@ func (r *ruleWatch) unpin(v *view, w *watched) {
 }
 
 // release forgets a key that is neither hot nor suspect.
-func (r *ruleWatch) release(w *watched) {
+func (w *watched) release() {
 	if w.hots > 0 || w.suspect != nil {
 		return
 	}
-	for _, v := range r.views {
-		r.unpin(v, w)
+	for _, v := range w.rule.views {
+		w.unpin(v)
 	}
 	w.tag.Pinned = false
-	delete(r.keys, w.text)
+	delete(w.rule.keys, w.text)
 }
 
-// watched returns the key that is tied to an entry; nil: none is.
+// watched returns the key that is tied to an entry, or nil.
 func (v *view) watched(i int32) *watched {
 	if t := v.Tag(i); t != nil {
 		return t.Owner.(*watched)
 	}
 	return nil
+}
+
+// setMark sets what t says of w.
+func (w *watched) setMark(t *threshold, m mark) {
+	switch was := w.marks[t.number].hot; {
+	case m.hot && !was:
+		t.view.marked++
+		w.hots++
+	case was && !m.hot:
+		t.view.marked--
+		w.hots--
+	}
+	w.marks[t.number] = m
+}
+
+// recordCount adds c to the rate and the origins of a hot key.
+func (w *watched) recordCount(c *decode.Count) {
+	if w.by == nil {
+		return
+	}
+	w.meter.add(c.When, c.N)
+	if c.Instance == "" {
+		return
+	}
+	v := w.by.view
+	if w.origins == nil {
+		d := v.Pane * time.Duration(v.Panes)
+		w.origins = &origins{
+			every: d / 2, stretches: [stretches]stretch{{began: c.When}},
+			unseen: max(0, v.Sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
+		}
+	}
+	w.origins.add(c.Instance, c.When, c.N)
 }

@@ -6,24 +6,24 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// accounts are what is known of one sender's sums and accounts: what it had sent
-// before a packet tells how much was in those that are missing, and accounts tell
-// whose counts these were. Guarded by the senders' lock.
+// accounts are the sums and accounts of one sender. The sums of what it had sent before a
+// packet show how much missing packets held, and accounts show whose counts these were. The
+// senders' lock guards them.
 type accounts struct {
 	life  uint64    // the incarnation
 	sums  wire.Sums // as they have to be before the next packet
 	seq   uint64    // the newest
 	start time.Time // of its flush
-	began uint64    // what came before is not known any more
+	began uint64    // what arrived before is forgotten
 	first uint64    // from this on each packet has come or is in a gap
 	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
-	opened uint64 // accounts up to this one may be older than what is known here
+	opened uint64 // accounts up to this one may be older than this state
 	keys   map[accountKey]*keyAccount
 	owed   uint64  // counts on accounts that are missing, or more
 	pruned openGap // the newest of those whose counts are owed no more
 	gaps   []openGap
-	heals  [2]heals // of late and before that, should what was late come after all
+	heals  [2]heals // the newest and those before, for packets that arrive late
 	rules  ruleSums
 	swept  time.Time
 }
@@ -33,7 +33,7 @@ type accountKey struct {
 	rule int32
 }
 
-// keyAccount is what of an account has been counted: from low on, up to high.
+// keyAccount is what has been counted of an account: from low to high.
 type keyAccount struct {
 	number, low, high uint64
 	seq               uint64 // of the newest packet with it
@@ -46,17 +46,17 @@ type heal struct {
 	from, to  time.Time
 }
 
-// heals are those of some time, by the numbers of their accounts.
+// heals are the healed counts of some time, by account number.
 type heals struct {
 	of    map[uint64][]heal
 	began time.Time
 }
 
 const (
-	// accountSize is about what an account takes that is remembered. A key whose account
-	// is not is bounded by what is missing of all keys.
+	// accountSize is about how many bytes an account takes. A key whose account is not kept
+	// is bounded by all that is missing.
 	accountSize = 128
-	// DefaultAccountsMemory is how many bytes accounts may hold by default; see
+	// DefaultAccountsMemory is the default memory of accounts in bytes; see
 	// [Decoder.LimitAccounts].
 	DefaultAccountsMemory = 8 << 20
 	// keptHeals is of how many accounts of a sender the heals of some time are known, and
@@ -65,13 +65,9 @@ const (
 	healTime  = DefaultGrace
 	// maxOpenGaps bounds those of a sender that may become smaller.
 	maxOpenGaps = 256
-	// idleAccount is how long an account is remembered of which nothing is heard.
+	// idleAccount is how long an account is kept after its last line.
 	idleAccount = time.Minute
 )
-
-// LimitAccounts bounds how many bytes the accounts of keys may hold, of all senders together.
-// It is called before the first packet.
-func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(bytes / accountSize) }
 
 // entry is a line with an account.
 type entry struct {
@@ -80,167 +76,16 @@ type entry struct {
 	at int // its place among the packet's counts, -1: it has none
 }
 
-// begin forgets the accounts of a sender that could not keep one as long as it promises,
-// from this packet on.
-func (a *accounts) begin(m *wire.Meta, left *int) {
-	*left += len(a.keys)
-	a.keys, a.opened, a.owed, a.gaps, a.began, a.first = nil, m.Sums.Opened, 0, nil, m.Seq, m.Seq
+// packetSums are the sums of a packet, as in [wire.Sums].
+type packetSums struct {
+	booked, loose, heldBack uint64
+	byRule                  []uint64 // as [ruleSums] have them
 }
 
-// settle books the lines of a packet that have an account. It reports the missing counts
-// that they reveal as healed, and removes from the packet's counts what was counted
-// before.
-func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *int, h Handler) (healed, retold int64) {
-	owed := a.isOwed(m.Seq)
-	for i := range entries {
-		e := &entries[i]
-		own := e.N
-		var missing uint64
-		var from, to time.Time
-		if m.Seq >= a.began {
-			missing, from, to = a.book(m, e, left, h)
-		} else if a.move(m, e, h) {
-			e.N = 0
-		}
-		if e.at >= 0 {
-			counts[e.at].N = e.N
-		}
-		retold += own - e.N
-		if owed && e.N == own {
-			a.pay(uint64(own)) // it was missing until now
-		}
-		if missing > 0 {
-			healed += int64(missing)
-			c := e.Count
-			// Counts that were held back are of an unknown time and are not placed, so a
-			// count that is placed here was not held back.
-			c.N, c.When, c.InGroup = int64(missing), from, NotInGroup
-			h.Healed(c, to)
-		}
-	}
-	return healed, retold
+// openGap is a gap that may become smaller still.
+type openGap struct {
+	Gap
+	from, to uint64 // sequences
+	opened   uint64 // accounts, when the next packet was made
+	unheard  int64  // counts on accounts in those of its packets that have not come
 }
-
-// book brings a key's account up to date. It leaves in the entry what of its count had
-// not been counted before, and returns how many counts before it are missing, and of
-// when they can be.
-func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing uint64, from, to time.Time) {
-	before := e.Total - uint64(e.N)
-	if before > e.Total {
-		return 0, from, to // no account is less than its last count
-	}
-	key := accountKey{e.Hash, int32(e.Rule)}
-	k := a.keys[key]
-	switch {
-	case k == nil && !a.room(e.When, left):
-		a.opened = max(a.opened, e.Number) // what comes of it later has no beginning
-		return 0, from, to
-	case k == nil || k.number < e.Number:
-		if k == nil {
-			if a.keys == nil {
-				a.keys = make(map[accountKey]*keyAccount)
-			}
-			*left--
-			k = new(keyAccount)
-			a.keys[key] = k
-		}
-		*k = keyAccount{number: e.Number}
-	case k.number > e.Number:
-		if a.move(m, e, h) { // it was overtaken by a line of another account
-			e.N = 0
-		}
-		return 0, from, to
-	case e.Total <= k.low:
-		if e.Total == k.low {
-			k.low = before
-		}
-		return 0, from, to
-	case e.Total <= k.high:
-		a.move(m, e, h)
-		e.N = 0 // made up for already, or a line that repeats the account
-	}
-	agrees := e.Total >= k.high
-	if k.seq < a.first && e.Number <= a.opened && before > k.high {
-		// It is older than what is known of the sender, so that some of it may have been
-		// counted before, or be in packets that nobody misses.
-		k.low, k.high, k.seq = before, before, 0
-	}
-	if e.Total > k.high {
-		missing = before - k.high
-		from, to = a.missed(k.seq, m.Seq)
-		if agrees = before == k.high || before > k.high && missing <= a.owed && !from.IsZero(); !agrees {
-			missing = 0 // with what the sender says of itself
-		}
-		if missing > 0 {
-			if k.seq >= a.pruned.to || e.Number > a.pruned.opened { // else it may be owed no more
-				a.pay(missing)
-			}
-			a.keep(e.Number, heal{k.high, before, from, to})
-		}
-		k.high = e.Total
-	}
-	if agrees && k.seq > 0 { // it had its account before a gap, and has it after
-		for i := range a.gaps {
-			if g := &a.gaps[i]; g.from > k.seq && g.to < m.Seq {
-				h.Spare(g.ID, e.Rule, e.Hash, true)
-			}
-		}
-	}
-	if m.Seq > k.seq {
-		k.seq, k.heard = m.Seq, e.When.UnixNano()
-	}
-	return missing, from, to
-}
-
-// room reports whether another account can be remembered. When there is no room it first
-// forgets idle ones.
-func (a *accounts) room(now time.Time, left *int) bool {
-	if *left <= 0 && now.Sub(a.swept).Abs() >= wire.AccountLife/2 {
-		a.swept = now
-		a.expire(wire.AccountLife, left)
-	}
-	return *left > 0
-}
-
-// keep remembers a heal.
-func (a *accounts) keep(number uint64, x heal) {
-	if now := &a.heals[0]; now.of == nil || a.start.Sub(now.began) > healTime {
-		a.heals[1] = a.heals[0]
-		a.heals[0] = heals{make(map[uint64][]heal), a.start}
-	}
-	if of := a.heals[0].of; len(of) < keptHeals {
-		of[number] = append(of[number], x)
-	}
-}
-
-// move tells of a line that has been made up for where it was counted. It is true if it
-// was, or that is not known any more.
-func (a *accounts) move(m *wire.Meta, e *entry, h Handler) bool {
-	unknown, before := false, e.Total-uint64(e.N)
-	for i := range a.heals {
-		for _, x := range a.heals[i].of[e.Number] {
-			if x.low <= before && e.Total <= x.high {
-				if e.N > 0 {
-					h.Moved(e.Count, x.from, x.to)
-				}
-				return true
-			}
-		}
-		unknown = unknown || len(a.heals[i].of) == keptHeals
-	}
-	return unknown || a.start.Sub(e.When)-time.Duration(m.Sums.Age) > healTime
-}
-
-// expire forgets accounts of which nothing was heard for so long.
-func (a *accounts) expire(idle time.Duration, left *int) {
-	for key, k := range a.keys {
-		if a.start.UnixNano()-k.heard > int64(idle) {
-			a.opened = max(a.opened, k.number)
-			delete(a.keys, key)
-			*left++
-		}
-	}
-}
-
-// toCount is a sum as a count, so bounded that no claim wraps around to nothing.
-func toCount(n uint64) int64 { return int64(min(n, wire.MaxCount)) }

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"math"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Caps bound what one sender can do: an instance, or an address whose packets name none.
@@ -16,17 +14,17 @@ import (
 // packet, and counted; it is no loss, so no key's high count rises by it. A zero field
 // means no bound.
 type Caps struct {
-	// Counts is how much one sender may count in a second, of all keys; of rules that
-	// count bytes, in KiB. What it says that it lost or dropped may be a minute's worth.
+	// Counts is the most that one sender may count in a second, of all keys; in KiB for rules
+	// that count bytes. It may claim to have lost or dropped as much as in a minute.
 	Counts int64
-	// Keys is how many different keys it may count in a second.
+	// Keys is the most different keys that a sender may count in a second.
 	Keys int
-	// Names is how many instances are followed at a time. NewNames is how many of them
-	// may come from one address within a minute.
+	// Names is the most instances that are followed at a time. NewNames is the most of them
+	// that may come from one address within a minute.
 	Names, NewNames int
 }
 
-// DefaultCaps are those of the daemon.
+// DefaultCaps are the caps of the daemon.
 var DefaultCaps = Caps{Counts: 100_000_000, Keys: 250_000, Names: 10_000, NewNames: 1_000}
 
 // Bounds of a Caps' fields.
@@ -42,98 +40,22 @@ func (c *Caps) validate() error {
 	return nil
 }
 
-// claims is the most that a sender may say is missing; 0: no bound.
+// claims returns the most that a sender may report as missing. Zero means no bound.
 func (c *Caps) claims() uint64 { return uint64(c.Counts) * 60 }
-
-// tally is what a sender has counted in a second.
-type tally struct {
-	mu     sync.Mutex
-	second int64 // Unix
-	counts int64
-	lines  int // while they are few their keys need no look
-}
-
-// excess returns which cap a packet is over: refused is false if none. What is over one is
-// not added.
-func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
-	caps := &d.trust.Caps
-	if d.inBytes {
-		sum = d.weight(counts)
-	}
-	sum += d.heldInGroups
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if at := now.Unix(); at > t.second || at < t.second-1 { // readers are not all at the same time
-		t.second, t.counts, t.lines = at, 0, 0
-	}
-	if caps.Counts > 0 && sum > caps.Counts-t.counts {
-		return RefusedCounts, true
-	}
-	// A quarter of the lines may have any keys: who sends no more needs no look.
-	if caps.Keys > 0 && t.lines+len(counts) > caps.Keys/4 {
-		if !d.trust.sets.take(t, t.second, caps.Keys, counts) {
-			return RefusedKeys, true
-		}
-	}
-	t.counts += sum
-	t.lines += len(counts)
-	return 0, false
-}
-
-// isOver reports whether a packet is over a cap of its sender: then none of its counts are
-// taken. They have come, so the next packet does not say that they are missing.
-func (d *Decoder) isOver(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) bool {
-	var t *tally
-	if from != nil {
-		t = &from.tally
-	} else {
-		t = d.tallies.at(d.source(), d.now)
-	}
-	why, refused := d.excess(t, d.counts, sum, d.now)
-	if !refused {
-		return false
-	}
-	instance := ""
-	if from != nil {
-		instance = from.name
-	}
-	d.refuse(why, d.source(), instance)
-	if from == nil || !m.Sums.Told {
-		return true
-	}
-	d.senders.mu.Lock()
-	defer d.senders.mu.Unlock()
-	if from.incarnation == m.Incarnation {
-		from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)
-	}
-	return true
-}
-
-// weight is what counts add up to, those of bytes in KiB.
-func (d *Decoder) weight(counts []Count) (sum int64) {
-	for i := range counts {
-		if n := counts[i].N; d.bytes[counts[i].Rule] {
-			sum += n >> 10
-		} else {
-			sum += n
-		}
-	}
-	return sum
-}
 
 // maxPlain bounds the addresses whose packets name no instance; others share a tally.
 const maxPlain = 4096
 
-// plainTallies are those of packets that name no instance, by address.
+// plainTallies are the tallies of packets that name no instance, by address.
 type plainTallies struct {
 	of     map[netip.Addr]*tally
-	last   *tally // of the address before, which mostly is the next one, too
+	last   *tally // of the previous address, which mostly is the next one, too
 	from   netip.Addr
 	others tally
 	swept  int64
 }
 
-// at is the tally of an address.
+// at returns the tally of an address.
 func (p *plainTallies) at(from netip.Addr, now time.Time) *tally {
 	if p.last != nil && p.from == from {
 		return p.last
@@ -184,8 +106,8 @@ func newNameCaps(c *Caps) *nameCaps {
 	return n
 }
 
-// admit reports whether there is room for one more instance beside so many. Where packets
-// have no address, on Unix sockets and in Kafka, who writes is known otherwise.
+// admit reports whether one more instance may be followed beside known others. Packets of
+// Unix sockets and records of Kafka have no address; access to these is controlled elsewhere.
 func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 	if known >= n.total {
 		return false
@@ -207,16 +129,7 @@ func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 	return true
 }
 
-// claimed is how much a packet says is missing before it.
-func claimed(a *accounts, m *wire.Meta) uint64 {
-	if !a.sums.Told || m.Seq == a.seq+1 {
-		return 0
-	}
-	more := func(now, then uint64) uint64 { return max(now, then) - then }
-	return more(m.Sums.Booked, a.sums.Booked) + more(m.Sums.Loose, a.sums.Loose) + more(m.Sums.HeldBack, a.sums.HeldBack)
-}
-
-// byteRules are the rules that count bytes, by number; nil if there are none.
+// byteRules returns by rule number which rules count bytes, or nil if none does.
 func byteRules(rules *hotparam.Rules) (all []bool, are bool) {
 	all = make([]bool, len(rules.Rules))
 	for i := range rules.Rules {

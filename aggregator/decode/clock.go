@@ -8,17 +8,17 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// clock is what is known of a sender's clock. The age of a packet, its arrival less
-// its send time, is the clock's offset from ours and the time that the packet was on its
-// way. The latter is never negative, and falls to almost nothing once a backlog has
-// drained, so the least age of half a minute is the offset.
+// clock is the state of a sender's clock. The age of a packet, its arrival less its send
+// time, is the offset of the clock from ours plus the time that the packet was on its way.
+// The latter is never negative, and falls to almost nothing once a backlog has drained, so
+// the least age of half a minute is the offset.
 //
-// A lower age than any before proves that the offset is no higher, and is believed at
-// once. A higher one is believed if no backlog explains it: if the send times went back,
-// as the clock was set; if a sender that is new, or was silent, has been equally late
-// for a second, which a backlog that drains is not; or if the half minute has passed.
+// A lower age than any before proves that the offset is no higher, and is believed at once. A
+// higher one is believed if no backlog explains it: if the send times went back, as the clock
+// was set; if a sender that is new, or was silent, has been equally late for a second, which
+// a backlog that drains is not; or if the half minute has passed.
 //
-// Arrivals are on a clock of ours that is never set, see steady.
+// Arrivals are on a clock of ours that is never set, see steadyTime.
 type clock struct {
 	ages   [clockSlots]time.Duration // the least of each slot: a ring
 	slot   int64                     // the newest slot; 0: no age is known
@@ -33,7 +33,7 @@ type clock struct {
 	steady    int           // how many they are
 }
 
-// clockOffset is by how much a clock is behind ours. It is taken off, or only told.
+// clockOffset is how far a clock is behind ours. It is subtracted, or only reported.
 type clockOffset struct {
 	by        time.Duration
 	corrected bool
@@ -43,8 +43,8 @@ const (
 	// clockSlots times clockSlot is for how long ages matter.
 	clockSlots = 10
 	clockSlot  = 3 * time.Second
-	// clockSlack is how far a clock may be off from what it is taken for: that much later
-	// counts may come anyhow, and clocks that are kept by NTP are within it.
+	// clockSlack is how far a clock may differ from its estimate: counts may arrive that much
+	// late anyway, and clocks that are kept by NTP are within it.
 	clockSlack = DefaultLag
 	// steadyFor is how long the ages of a new sender must be within clockSlack of each
 	// other to be believed, and steadyPackets how many. A backlog that drains no faster
@@ -55,9 +55,9 @@ const (
 	noAge = time.Duration(math.MaxInt64)
 )
 
-// note takes a packet that arrived at an instant, and was not overtaken by a newer one:
-// that one may be by a clock that was set meanwhile. life: it is the first of an
-// incarnation.
+// note records a packet that arrived at an instant and was not overtaken by a newer one, as
+// that one may be by a clock that was set meanwhile. life reports whether it is the first of
+// an incarnation.
 func (c *clock) note(sent int64, arrived time.Time, life bool) {
 	at := arrived.UnixNano()
 	age := arrived.Sub(time.Unix(0, sent))
@@ -117,4 +117,16 @@ func (c *clock) doubt() time.Duration {
 		return over
 	}
 	return 0
+}
+
+// steadyTime returns a clock that is never set. When the clock of this machine is set, the
+// offsets of all senders change at once, so they are kept against this one. It returns an
+// instant on the steady clock, and how far ahead of it the machine's has been set since. An
+// instant without a monotonic reading, such as a broker's, is returned as it is.
+func steadyTime() func(now time.Time) (steady time.Time, set time.Duration) {
+	base := time.Now()
+	return func(now time.Time) (steady time.Time, set time.Duration) {
+		steady = base.Add(now.Sub(base)).Round(0)
+		return steady, now.Round(0).Sub(steady)
+	}
 }

@@ -35,8 +35,8 @@ func NewClockLog(log *slog.Logger) *ClockLog {
 	return &ClockLog{log: log, named: make(map[string]time.Duration)}
 }
 
-// Log logs what has changed, given the live instances and those of their clocks that are
-// off. It is called about once a second.
+// Log logs what has changed, given the live instances and those of their clocks that are off.
+// It should be called about once a second.
 func (l *ClockLog) Log(now time.Time, live []hotparam.Instance, off []SenderClock) {
 	isOff := make(map[string]bool, len(off))
 	var news []SenderClock

@@ -1,8 +1,7 @@
 package decode
 
 import (
-	"bytes"
-	"errors"
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -11,11 +10,11 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Decoder turns packets of StatsD lines into counts. A malformed line is
-// counted and passed over. One goroutine uses a Decoder; Stats is safe for all.
+// Decoder turns packets of StatsD lines into counts. It counts and skips malformed lines. A
+// Decoder must not be used by several goroutines at a time, except for Stats.
 type Decoder struct {
-	// Canonical makes the decoder take all keys as canonical, as those of instances are. It
-	// is set before the first packet.
+	// Canonical says that all keys are canonical, as those of instances are. It must be
+	// set before the first packet.
 	Canonical bool
 
 	encoding     wire.Encoding
@@ -24,16 +23,16 @@ type Decoder struct {
 	senders      *senders            // shared by the decoders of a listener's readers
 	counts       []Count             // of the packet at hand
 	timed        bool                // some of them have a time of their own
-	groups       bool                // the packet at hand tells what is held back of groups,
+	groups       bool                // the packet reports what is held back of groups,
 	heldBack     []HeldBack          // which is this,
 	heldInGroups int64               // or so much of all of them
 	byRule       []uint64            // the counts of the packet at hand, as ruleSums have them
 	entries      []entry             // those with an account
 	text         []byte              // of those whose text does not stand in the packet
 	parts        fractions
-	trust        *trust            // nil: all are believed
-	mac          *wire.MAC         // nil: packets need not be signed
-	peer         func() netip.Addr // where the packet at hand came from; nil: that is not known
+	trust        *trust            // nil believes all senders
+	mac          *wire.MAC         // nil if packets need not be signed
+	peer         func() netip.Addr // returns the address of the packet's sender; nil if unknown
 	capped       bool              // what a sender counts is bounded
 	now          time.Time         // when the packet at hand came
 	tallies      plainTallies
@@ -42,7 +41,7 @@ type Decoder struct {
 	stats        decoderStats
 }
 
-// lineHead is what the lines of a rule begin with.
+// lineHead is how the lines of a rule begin.
 type lineHead struct {
 	bytes     string
 	rule      int
@@ -64,194 +63,72 @@ func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	return d
 }
 
-// cutLine cuts the first line off a packet.
-func cutLine(packet []byte) (line, rest []byte) {
-	line = packet
-	if end := bytes.IndexByte(packet, '\n'); end >= 0 {
-		line, rest = packet[:end], packet[end+1:]
-	}
-	if len(line) > 0 && line[len(line)-1] == '\r' {
-		line = line[:len(line)-1]
-	}
-	return line, rest
-}
-
-// lines decodes lines of counts that have the instance in common, and the time too
-// unless a line tells an earlier one. m and from are what their packet said of itself, and
-// its sender; nil: that is not known. ours: an instance has made the keys.
-func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
-	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
-	accounts := m != nil && from != nil && m.Sums.Told
-	clear(d.byRule)
-	d.groups, d.heldInGroups, d.heldBack = accounts && m.Groups == d.senders.groups, 0, d.heldBack[:0]
-	believe := ours || d.Canonical
-	var line []byte
-	var lines, counts, sum int64
-	for len(packet) > 0 {
-		if line, packet = cutLine(packet); len(line) == 0 {
-			continue
-		}
-		lines++
-		n := len(d.counts)
-		if n == cap(d.counts) {
-			d.counts = append(d.counts, common)[:n]
-		}
-		c := &d.counts[:n+1][n] // written where it is to stay
-		c.When, c.Instance, c.InGroup = common.When, common.Instance, common.InGroup
-		var account wire.Account
-		if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
-			line, account, _ = wire.CutAccount(line)
-		}
-		if d.line(line, c, believe, h) {
-			counts++
-			sum += c.N
-			at := -1
-			if c.N > 0 {
-				d.counts, at = d.counts[:n+1], n
-			}
-			booked := 0
-			if account.Number != 0 && accounts {
-				d.entries = append(d.entries, entry{*c, account, at})
-				booked = 1
-			}
-			if place := d.senders.ruled.place[c.Rule]; place >= 0 {
-				d.byRule[2*place+booked] += uint64(c.N)
-			}
-		}
-	}
-	d.stats.lines.Add(lines)
-	if d.capped && d.isOver(m, from, common.When, sum, h) {
+// Believe sets whose packets the decoder believes. It is called before the first packet. A
+// nil t believes all.
+func (d *Decoder) Believe(t *Trust) {
+	if t == nil {
 		return
 	}
-	for i := range d.heldBack {
-		h.HeldBack(d.heldBack[i])
-	}
-	if accounts {
-		d.settle(m, from, common.When, sum, h)
-	}
-	d.stats.counts.Add(counts)
-	d.stats.sum.Add(sum)
-	d.hand(h)
+	d.trust = &trust{Trust: t, window: cmp.Or(t.Window, DefaultReplayWindow)}
+	d.senders.names = newNameCaps(&t.Caps)
+	d.senders.mostClaimed = t.Caps.claims()
+	d.believe()
 }
 
-// settle accounts for a packet: what was missing before is made up for, and what was
-// made up for before is not counted again.
-func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
-	of := d.packetSums(sum)
-	d.senders.mu.Lock()
-	defer d.senders.mu.Unlock()
-	if from.incarnation != m.Incarnation { // another reader has heard of the next life
+// ShareSenders makes the decoder one of several that follow the same senders, with those of
+// other: an instance that dials anew comes to another socket, and that is no loss. It is
+// called before the first packet.
+func (d *Decoder) ShareSenders(other *Decoder) {
+	d.senders, d.trust = other.senders, other.trust
+	d.believe()
+}
+
+func (d *Decoder) believe() {
+	if d.trust == nil {
 		return
 	}
-	healed, retold := from.accounts.settle(m, d.entries, d.counts, &d.senders.accountsLeft, h)
-	d.stats.healed.Add(healed)
-	if d.stats.retold.Add(retold); retold > 0 {
-		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
+	if d.trust.Mode == TrustSigned {
+		d.mac = wire.NewMAC(d.trust.Keys...)
 	}
-	from.accounts.finish(m, when, of, &d.senders.ruled, h)
-	if from.doubt > 0 && sum > 0 {
-		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))
-	}
+	d.capped = d.trust.Caps.Counts > 0 || d.trust.Caps.Keys > 0
 }
 
-// packetSums are those of the packet at hand, whose counts add up to sum.
-func (d *Decoder) packetSums(sum int64) packetSums {
-	booked := int64(0)
-	for i := range d.entries {
-		booked += d.entries[i].N
+// LimitAccounts bounds how many bytes the accounts of keys may hold, of all senders together.
+// It is called before the first packet.
+func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(bytes / accountSize) }
+
+// Stats returns the counters. It is safe for concurrent use.
+func (d *Decoder) Stats() Stats {
+	s := &d.stats
+	all := Stats{
+		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
+		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
+		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
+		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(), HeldBack: s.heldBack.Load(),
+		Healed: s.healed.Load(), Retold: s.retold.Load(),
+		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
 	}
-	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule}
+	for i := range s.refused {
+		all.Refused[i] = s.refused[i].Load()
+	}
+	if ns := s.lastRefused.Load(); ns > 0 {
+		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
+	}
+	return all
 }
 
-// hand gives the counts to the handler.
-func (d *Decoder) hand(h Handler) {
-	p, ok := h.(PacketHandler)
-	if !ok {
-		for i := range d.counts {
-			h.Count(d.counts[i])
-		}
-		return
-	}
-	rest := d.counts
-	if d.timed {
-		for i := 1; i < len(rest); i++ {
-			if !rest[i].When.Equal(rest[0].When) {
-				p.Counts(rest[:i])
-				rest, i = rest[i:], 0
-			}
+// Clocks returns the clocks that are off, of instances whose packets arrived lately, by
+// name. It is safe for concurrent use.
+func (d *Decoder) Clocks(now time.Time) []SenderClock {
+	s := d.senders
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var off []SenderClock
+	for name, is := range s.off {
+		if now.Sub(s.byName[name].heard) <= liveFor {
+			off = append(off, SenderClock{name, is.by, is.corrected})
 		}
 	}
-	p.Counts(rest)
-}
-
-// line reads a line into c, whose text is valid until the next packet. False: it is
-// no count. believe: the key is canonical.
-func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
-	var part float64
-	c.Estimated = false
-	key, n, ok := wire.CutCount(line, d.head.bytes)
-	if !ok {
-		var l wire.Line
-		if l, ok = d.parse(line, c.When, h); !ok {
-			return false
-		}
-		key, n, part = l.Key, l.N, l.Frac
-		c.Estimated, c.Seen = l.Sampled, l.Seen
-		if when := time.Unix(l.When, 0); l.When > 0 && when.Before(c.When) {
-			c.When, d.timed = when, true
-		}
-	}
-	c.Rule, c.N, c.Text = d.head.rule, n, key
-	if d.encoding.Escapes(key) {
-		start := len(d.text)
-		var err error
-		if d.text, err = d.encoding.AppendDecoded(d.text, key); err != nil {
-			d.stats.encoding.Add(1)
-			return false
-		}
-		c.Text = d.text[start:] // stays what it is when text has to move
-	}
-	c.Hash = hotparam.Hash(c.Text)
-	if !believe {
-		d.makeCanonical(c)
-	}
-	if part > 0 {
-		c.N += d.parts.carry(c.Hash, part)
-	}
-	if c.Estimated {
-		c.Seen = min(c.Seen, c.N)
-		d.stats.samples.Add(1)
-	}
-	return true
-}
-
-// parse reads a line of whatever dialect, when is its packet's time, and makes its
-// head that of the last line.
-func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
-	var err error
-	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {
-		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) && !d.readHeldBack(line, when) {
-			d.reject(err)
-		}
-		return l, false
-	}
-	if d.head, ok = d.rules[string(l.Prefix)]; !ok {
-		d.stats.noRule.Add(1)
-	}
-	return l, ok
-}
-
-func (d *Decoder) reject(err error) {
-	switch {
-	case errors.Is(err, wire.ErrForeign):
-		d.stats.foreign.Add(1)
-	case errors.Is(err, wire.ErrNotCounter):
-		d.stats.notCounter.Add(1)
-	case errors.Is(err, wire.ErrNegative):
-		d.stats.negative.Add(1)
-	case errors.Is(err, wire.ErrEvent):
-		d.stats.events.Add(1)
-	default:
-		d.stats.malformed.Add(1)
-	}
+	slices.SortFunc(off, func(a, b SenderClock) int { return cmp.Compare(a.Name, b.Name) })
+	return off
 }

@@ -1,13 +1,12 @@
 package decode
 
-// fractions are what is left of counts that were no whole ones: one line that is
-// sampled at 0.3 stands for 3.33. What is left goes to the next line of its place, so
-// that counts add up to the truth, within two for each place.
+// fractions are the remainders of counts that were not whole: one line that is sampled at 0.3
+// stands for 3.33. The remainder goes to the next line of its place, so that counts add up to
+// the truth within two for each place.
 //
-// Keys share places, and one may get the whole of what was another's in part. With one
-// sum in a place that would not even out: of two keys that come in turns with 0.9 and
-// 0.1 the second would get it all. With two sums, and chance to choose, each key gets
-// a whole one as often as it should.
+// Keys share places, so a key may get the remainder of another. With one sum in a place that
+// would not even out: of two keys that alternate with 0.9 and 0.1 the second would get it
+// all. With two sums, chosen at random, each key gets a whole one as often as it should.
 type fractions struct {
 	left [256][2]float64
 	dice uint64

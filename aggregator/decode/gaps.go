@@ -7,36 +7,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Gap describes the counts of one sender that were lost on the way, as far as they are
-// known. A gap is reported again under the same ID when some of its counts are found.
-type Gap struct {
-	ID       uint64
-	From, To time.Time // of the missing counts
-	// Loose is how many counts are missing that stood on no account, of any keys, and
-	// Booked how many that did. Keys that are spared have none of the former.
-	Loose, Booked int64
-	// HeldBack is how much is missing of what was told as held back of groups.
-	HeldBack int64
-	// ByRule is how many of them may be of each rule, by its number; nil: any may be of any.
-	ByRule []RuleGap
-}
-
-// packetSums are what a packet held, as [wire.Sums] have it.
-type packetSums struct {
-	booked, loose, heldBack uint64
-	byRule                  []uint64 // as [ruleSums] have them
-}
-
-// openGap is a gap that may become smaller still.
-type openGap struct {
-	Gap
-	from, to uint64 // sequences
-	opened   uint64 // accounts, when the next packet was made
-	unheard  int64  // counts on accounts in those of its packets that have not come
-}
-
-// gap compares the sums of a packet, the newest so far, with what came before it, and
-// returns what is missing in between; nil if no counts are. Its flush began at start.
+// gap compares the sums of a packet, the newest so far, with those before it, and returns
+// what is missing in between, or nil if nothing is. The flush of the packet began at start.
 func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
 		return nil
@@ -51,9 +23,9 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
 	}
 	if g.Loose+g.Booked+g.HeldBack == 0 {
-		return nil // they told of accounts alone, or that the sender lives
+		return nil // they held repeated accounts, or were heartbeats
 	}
-	if m.Sums.Parts != a.sums.Parts { // some were held back, nobody knows since when
+	if m.Sums.Parts != a.sums.Parts { // some were held back since an unknown time
 		g.From = time.Unix(0, 0)
 	} else if g.from == g.to && !wasSet {
 		g.From = last
@@ -77,8 +49,8 @@ func (g *openGap) snapshot() Gap {
 	return of
 }
 
-// found notes what a packet of the gap held that has come. Of its counts on accounts some
-// may have been made up for before: what has not come is a bound of its own.
+// found subtracts a packet of the gap that has arrived. Some of its counts on accounts may
+// have been healed before: those that have not arrived are a bound of their own.
 func (g *openGap) found(of *packetSums, ruled *ruled) {
 	g.Loose = max(0, g.Loose-toCount(of.loose))
 	g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
@@ -94,7 +66,7 @@ func (g *openGap) found(of *packetSums, ruled *ruled) {
 	}
 }
 
-// refine tells of the gaps since a packet how much of each rule they can lack.
+// refine reports to h how much of each rule the gaps since a packet can lack.
 func (a *accounts) refine(ruled *ruled, between []uint64, since uint64, h Handler) {
 	if between == nil {
 		return
@@ -107,7 +79,7 @@ func (a *accounts) refine(ruled *ruled, between []uint64, since uint64, h Handle
 	}
 }
 
-// spare tells which keys had no count in a gap but on their accounts.
+// spare reports to h which keys had no count in a gap except on their accounts.
 func (a *accounts) spare(g *Gap, h Handler) {
 	if g.Loose == 0 {
 		return
@@ -141,11 +113,11 @@ func (a *accounts) isOwed(seq uint64) bool {
 	return slices.ContainsFunc(a.gaps, func(g openGap) bool { return g.from <= seq && seq <= g.to })
 }
 
-// pay takes off what is owed.
+// pay reduces what is owed.
 func (a *accounts) pay(n uint64) { a.owed -= min(n, a.owed) }
 
-// finish notes what a packet held, and tells of gaps that are smaller now: none lacks more
-// counts on accounts than are owed in all.
+// finish records what a packet held, and reports the gaps that are smaller now: none lacks
+// more counts on accounts than are owed in all.
 func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *ruled, h Handler) {
 	a.rules.note(m.Seq, of.byRule)
 	if m.Seq >= a.seq {

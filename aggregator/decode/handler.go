@@ -1,11 +1,9 @@
 package decode
 
-import (
-	"time"
-)
+import "time"
 
-// Count is what one line says: rule number Rule of the rules saw the key with
-// this text N times, at When or soon after.
+// Count is a line: rule number Rule saw the key with this text N times, at When or soon
+// after.
 type Count struct {
 	Rule int
 	Hash uint64 // hotparam.Hash of the text
@@ -32,9 +30,9 @@ const (
 	SurelyInGroup
 )
 
-// Handler takes what a decoder finds in packets.
+// Handler receives what a decoder finds in packets.
 type Handler interface {
-	// Count takes one count. Its text is valid only during the call.
+	// Count receives one count. Its text is valid only during the call.
 	Count(Count)
 	// Hidden reports that counts of n in sum, of any keys, at when or soon after, will
 	// never arrive.
@@ -43,7 +41,7 @@ type Handler interface {
 	// its windows, by holding small counts back. untold is the part of collectors that do
 	// not report what they hold back by group. Each call replaces the one before.
 	Held(rule int, bound, untold int64)
-	// HeldBack takes what is held back of a group.
+	// HeldBack reports what is held back of a group.
 	HeldBack(HeldBack)
 	// Lost reports that packets of when or before are missing.
 	Lost(when time.Time)
@@ -56,18 +54,50 @@ type Handler interface {
 	// Spare reports that a key has no count in a gap except on its account, and with
 	// known=true none there either that is not counted yet.
 	Spare(gap uint64, rule int, hash uint64, known bool)
-	// Healed takes counts that were missing: they are of some time from c.When to until.
+	// Healed receives counts that were missing: they are of some time from c.When to until.
 	Healed(c Count, until time.Time)
-	// Moved takes counts that were reported by Healed, as of some time between from and to,
-	// and whose packet arrived after all: they are of c.When.
+	// Moved receives counts that were reported by Healed, as of some time between from and
+	// to, and whose packet arrived after all: they are of c.When.
 	Moved(c Count, from, to time.Time)
 }
 
-// PacketHandler is a [Handler] that takes the counts of a packet together: then its Count is
-// not called.
+// PacketHandler is a [Handler] that receives the counts of a packet together. A decoder then
+// does not call its Count.
 type PacketHandler interface {
 	Handler
-	// Counts takes counts that share their time and instance. They and their texts are valid
-	// only during the call.
+	// Counts receives counts that share their time and instance. They and their texts are
+	// valid only during the call.
 	Counts([]Count)
+}
+
+// Gap describes the counts of one sender that were lost on the way, as far as they are
+// known. A gap is reported again under the same ID when some of its counts are found.
+type Gap struct {
+	ID       uint64
+	From, To time.Time // of the missing counts
+	// Loose is how many missing counts, of any keys, were on no account, and Booked how many
+	// were on one. Keys that are spared lack none of the former.
+	Loose, Booked int64
+	// HeldBack is how much is missing of what was reported as held back of groups.
+	HeldBack int64
+	// ByRule bounds how many of them are of each rule, by its number. Nil means that any may
+	// be of any rule.
+	ByRule []RuleGap
+}
+
+// RuleGap bounds how many counts of one rule a [Gap] can lack.
+type RuleGap struct{ Loose, Booked int64 }
+
+// Min returns the lower of each.
+func (g RuleGap) Min(o RuleGap) RuleGap {
+	return RuleGap{min(g.Loose, o.Loose), min(g.Booked, o.Booked)}
+}
+
+// HeldBack says that N counts of the keys of a group, of When or soon after, are held
+// back by their sender: when they come they are in the group's total already.
+type HeldBack struct {
+	Rule  int
+	Group []byte // as [keytext.AppendGroup], [keytext.AppendAgain] or [wire.Rest] have it
+	N     int64
+	When  time.Time
 }

@@ -26,7 +26,7 @@ type heldTotals struct {
 type heldSpan struct {
 	slot     time.Duration
 	bound    int64 // of all instances
-	untold   int64 // of those that do not tell of groups what they hold back
+	untold   int64 // the part of instances that do not report it by group
 	reported [2]int64
 }
 
@@ -37,7 +37,7 @@ type holding struct {
 	maxima []maxima
 }
 
-// maxima are the highest of values by slot of time, less than heldSlots ago.
+// maxima are the highest values by slot of time, for the last heldSlots.
 type maxima struct {
 	newest int64
 	values [heldSlots]int64
@@ -46,8 +46,8 @@ type maxima struct {
 
 const heldSlots = 8
 
-// heldGrace is how much longer than its window an h matters to a rule: counts
-// come late, and windows are looked at when they are over by the lag.
+// heldGrace is how much longer than its window an h matters to a rule: counts arrive late,
+// and windows are evaluated when they have ended before the lag.
 const heldGrace = 2 * DefaultGrace
 
 func newHeld(rules *hotparam.Rules) heldTotals {
@@ -69,7 +69,7 @@ func newHeld(rules *hotparam.Rules) heldTotals {
 	return h
 }
 
-// note takes what a packet of a sender says; untold: not what is held back of groups.
+// note records the value of a sender's packet. untold says that it is not reported by group.
 func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
 	if s.holding == nil {
 		if value <= 1 {
@@ -92,7 +92,7 @@ func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
 	}
 }
 
-// decay lets go of what is too old to matter.
+// decay drops values that are too old to matter.
 func (h *heldTotals) decay(now time.Time) {
 	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < Tick { // readers are not all at the same time
 		return
@@ -115,7 +115,7 @@ func (h *heldTotals) decay(now time.Time) {
 	h.holding = kept
 }
 
-// raise notes a value and brings the bounds up to date.
+// raise records a value and updates the bounds.
 func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 	m := &o.maxima[i]
 	was := m.bound
@@ -128,7 +128,7 @@ func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 
 func (m *maxima) raise(at, value int64) (highest int64) {
 	if at < m.newest-heldSlots {
-		m.newest = at // the clock was set back: what is known lasts as long as ever
+		m.newest = at // the clock was set back: values keep their full life
 	}
 	for m.newest = max(m.newest, at-heldSlots); m.newest < at; {
 		m.newest++

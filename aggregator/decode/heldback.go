@@ -6,15 +6,6 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// HeldBack says that N counts of the keys of a group, of When or soon after, are held
-// back by their sender: when they come they are in the group's total already.
-type HeldBack struct {
-	Rule  int
-	Group []byte // as [keytext.AppendGroup], [keytext.AppendAgain] or [wire.Rest] have it
-	N     int64
-	When  time.Time
-}
-
 // readHeldBack reads a held-back line. It is false if the line is none.
 func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	if !wire.IsHeldBack(line) {
@@ -40,9 +31,9 @@ func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	return true
 }
 
-// inGroup tells of a packet's counts whether their groups have them already: those that
-// begin before their own flush were held back. What was told before the sender was heard
-// of for the first time is not known.
+// inGroup reports whether the groups of a packet's counts have them already: those that begin
+// before their own flush were held back. What was reported before the sender's first packet
+// is unknown.
 func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
 	switch {
 	case m.Groups != s.groups || !m.Sums.Told || m.Sums.Age <= 0:

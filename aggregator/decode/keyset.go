@@ -5,20 +5,21 @@ import (
 	"sync"
 )
 
-// keySets know which keys some senders have counted in a second: those that send the most
-// lines. One that finds none free is as one that has used it up.
+// keySets record which keys some senders have counted in a second: those that send the most
+// lines. A sender that finds none free is treated as one that has used up its own.
 type keySets struct {
 	mu   sync.Mutex
 	sets [maxKeySets]keySet
 }
 
-// maxKeySets times two bytes a key, or four, is what they take at most: 4 MB by default.
+// maxKeySets bounds their memory, which is at most that times two or four bytes a key: 4 MB
+// by default.
 const maxKeySets = 8
 
-// keySet is what one sender has counted. Of its keys a part, by hash, says how many there
-// are, until that is a quarter of what may be. From then on those that are new are counted,
-// up to half of what may be: so what goes on is not concerned when there are too many, and
-// a sender of many lines of few keys costs next to nothing.
+// keySet is what one sender has counted. A sample of its keys, by hash, estimates how many
+// there are, until that is a quarter of the cap. From then on new keys are counted, up to
+// half of the cap. So keys that are already known are not affected when there are too many,
+// and a sender of many lines of few keys costs next to nothing.
 type keySet struct {
 	owner    *tally
 	second   int64
@@ -52,7 +53,7 @@ func (s *keySets) take(t *tally, second int64, most int, counts []Count) bool {
 		}
 		return true
 	}
-	if most /= 2; set.n+len(counts) > most { // maybe too many: nothing of what is refused is noted
+	if most /= 2; set.n+len(counts) > most { // maybe too many: what is refused is not recorded
 		fresh := 0
 		for i := range counts {
 			if !set.of.has(mix(&counts[i])) {
@@ -71,7 +72,7 @@ func (s *keySets) take(t *tally, second int64, most int, counts []Count) bool {
 	return true
 }
 
-// find is the set of a sender in a second; nil if others have them all.
+// find returns the set of a sender in a second, or nil if others use all.
 func (s *keySets) find(t *tally, second int64, most int) *keySet {
 	var free *keySet
 	for i := range s.sets {
@@ -119,13 +120,21 @@ func (f filter) has(hash uint64) bool {
 	return *word&bits == bits
 }
 
-// place is where a key's bits are.
+// place returns where the bits of a key are.
 func (f filter) place(hash uint64) (word *uint64, bits uint64) {
 	return &f[int(hash>>16)&(len(f)-1)], 1<<(hash>>54&63) | 1<<(hash>>48&63) | 1<<(hash>>42&63)
 }
 
-// mix is the hash of a key and its rule.
+// mix returns the hash of a key and its rule.
 func mix(c *Count) uint64 {
 	hash := (c.Hash ^ uint64(c.Rule)) * 0x9e3779b97f4a7c15
 	return hash ^ hash>>32
+}
+
+// tally is what a sender has counted in a second.
+type tally struct {
+	mu     sync.Mutex
+	second int64 // Unix
+	counts int64
+	lines  int // while they are few their keys need no look
 }

@@ -19,9 +19,8 @@ func (d *Decoder) AdmitsPacket() bool {
 	return d.believes(from, d.trust.isListed(from))
 }
 
-// AdmitsConnection reports whether a connection from an address is believed. The zero
-// address is that of a Unix socket: who may write to one is a matter of the rights of its
-// directory.
+// AdmitsConnection reports whether a connection from an address is believed. The zero address
+// is that of a Unix socket, which is protected by the permissions of its directory.
 func (d *Decoder) AdmitsConnection(from netip.Addr) bool {
 	if d.trust == nil || d.trust.Mode != TrustListed || !from.IsValid() {
 		return true

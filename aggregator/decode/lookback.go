@@ -6,7 +6,16 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// BaselineWindows is how many windows before the present one a key's baseline is the mean of.
+// How late counts arrive, and how late they may be.
+const (
+	// DefaultLag is how long counts take to arrive.
+	DefaultLag = 250 * time.Millisecond
+	// DefaultGrace is how much later than its window a count may arrive and still be
+	// placed in it.
+	DefaultGrace = 2 * time.Second
+)
+
+// BaselineWindows is how many windows before the present one a baseline is the mean of.
 const BaselineWindows = 10
 
 // Lookback returns how far back counts matter: the longest window, with the ten before it
@@ -29,3 +38,7 @@ func lookback(rule *hotparam.Rule) time.Duration {
 	}
 	return d
 }
+
+// Tick is the longest time between two calls of [Decoder.Advance], or of a handler's own
+// clock.
+const Tick = 50 * time.Millisecond

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
-// losses are the packets that went missing, by when that was noticed: what comes
-// after all, late and out of turn, makes up for it.
+// losses are the missing packets, by when that was noticed. Packets that arrive late or out
+// of order make up for them.
 type losses struct {
 	noticed  [lossSlots]lossSlot
 	settled  time.Time // newest of those that come no more
@@ -22,11 +22,11 @@ type lossSlot struct {
 	when time.Time
 }
 
-// lossSlots times [Tick] is how late a packet may come and still make up for a
-// loss: longer than its counts would be taken.
+// lossSlots times [Tick] is how late a packet may arrive and still make up for a loss: longer
+// than its counts would be accepted.
 const lossSlots = 64
 
-// miss notes n packets that are missing, and tells what found needs to know.
+// miss records n missing packets, and returns the argument for found.
 func (l *losses) miss(n int64, now time.Time) (at int64) {
 	at = tickOf(now)
 	s := &l.noticed[ring.Slot(at, lossSlots)]
@@ -46,14 +46,14 @@ func (l *losses) miss(n int64, now time.Time) (at int64) {
 // tickOf returns the number of the tick that holds an instant.
 func tickOf(t time.Time) int64 { return hotparam.Window{Pane: Tick}.Index(t) }
 
-// found notes that a packet came after all.
+// found records that a missing packet has arrived.
 func (l *losses) found(at int64) {
 	if s := &l.noticed[ring.Slot(at, lossSlots)]; s.at == at && s.n > 0 {
 		s.n--
 	}
 }
 
-// report tells a handler when the newest loss was, if that has changed.
+// report reports to a handler when the newest loss was, if that has changed.
 func (l *losses) report(h Handler) {
 	newest := l.settled
 	for i := range l.noticed {

@@ -1,33 +1,18 @@
 package decode
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/wire"
 )
 
-// steadyTime makes a clock that nobody sets. When the clock of this machine is set, the
-// offsets of all senders change at once, and are known all the same: they are kept
-// against this one. It returns an instant on the steady clock, and how far ahead of it
-// the machine's has been set since. An instant without a monotonic reading, such as a
-// broker's, is taken as it is.
-func steadyTime() func(now time.Time) (steady time.Time, set time.Duration) {
-	base := time.Now()
-	return func(now time.Time) (steady time.Time, set time.Duration) {
-		steady = base.Add(now.Sub(base)).Round(0)
-		return steady, now.Round(0).Sub(steady)
-	}
-}
-
-// start returns when the counts of a packet that has just come begin, by our clock. What
-// the sender's clock is off is taken off if it is more than clockSlack, and is only told
-// if the packet was not stamped when it came.
+// start returns when the counts of a packet begin, by our clock. The offset of the sender's
+// clock is subtracted if it is more than clockSlack, and is only reported if the packet was
+// not stamped on arrival.
 func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool) time.Time {
 	start := time.Unix(0, m.Start)
 	c := &from.clock
-	if m.Sent == 0 { // as of versions that do not tell
+	if m.Sent == 0 { // versions that do not report it
 		if stamped {
 			start = start.Add(c.shown.by)
 		}
@@ -67,7 +52,7 @@ func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool)
 	return start.Add(by)
 }
 
-// show notes an offset for who asks.
+// show stores an offset for Clocks.
 func (s *senders) show(name string, is clockOffset) {
 	switch {
 	case is.by == 0:
@@ -80,45 +65,6 @@ func (s *senders) show(name string, is clockOffset) {
 	}
 }
 
-// SenderClock is the clock of an instance that is off.
-type SenderClock struct {
-	Name string
-	// Behind is how far it is behind the clock that stamps arrivals. Negative means ahead.
-	Behind time.Duration
-	// Corrected reports whether counts are placed as if the clock were right.
-	Corrected bool
-}
-
-// Clocks returns the clocks that are off, of instances whose packets arrived lately, by
-// name. It is safe for concurrent use.
-func (d *Decoder) Clocks(now time.Time) []SenderClock {
-	s := d.senders
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var off []SenderClock
-	for name, is := range s.off {
-		if now.Sub(s.byName[name].heard) <= liveFor {
-			off = append(off, SenderClock{name, is.by, is.corrected})
-		}
-	}
-	slices.SortFunc(off, func(a, b SenderClock) int { return cmp.Compare(a.Name, b.Name) })
-	return off
-}
-
-// OffClocks are the instances whose clocks are off by more than [DefaultLag].
-type OffClocks struct {
-	N     int64       // number of instances
-	Worst SenderClock // the clock that is furthest off
-}
-
-// merge adds those of another decoder, which may be the same ones.
-func (o *OffClocks) merge(other OffClocks) {
-	o.N = max(o.N, other.N)
-	if other.Worst.Behind.Abs() > o.Worst.Behind.Abs() {
-		o.Worst = other.Worst
-	}
-}
-
 // offNow returns those that are off.
 func (s *senders) offNow() (o OffClocks) {
 	s.mu.Lock()
@@ -127,4 +73,27 @@ func (s *senders) offNow() (o OffClocks) {
 		o.merge(OffClocks{int64(len(s.off)), SenderClock{name, is.by, is.corrected}})
 	}
 	return o
+}
+
+// noteAge records how old a sender's counts were when they came.
+func (s *senders) noteAge(from *sender, age time.Duration, now time.Time) {
+	from.lateness.note(age, now)
+	if age = from.lateness.age(); age <= lateAfter {
+		delete(s.late, from.name)
+		return
+	}
+	if s.late == nil {
+		s.late = make(map[string]time.Duration)
+	}
+	s.late[from.name] = age
+}
+
+// lateNow returns those that are late.
+func (s *senders) lateNow() (l LateSenders) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, age := range s.late {
+		l.merge(LateSenders{int64(len(s.late)), name, age})
+	}
+	return l
 }

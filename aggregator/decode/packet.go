@@ -11,20 +11,16 @@ import (
 // is safe for concurrent use.
 func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
 
-// Tick is the longest time between two calls of [Decoder.Advance], or of a handler's own
-// clock.
-const Tick = 50 * time.Millisecond
-
-// Advance moves the clock on while no packets arrive, so that what instances have held back
-// goes out of account.
+// Advance moves the clock on while no packets arrive, so that counts which instances have
+// held back expire.
 func (d *Decoder) Advance(now time.Time, h Handler) {
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	d.senders.advance(now, h)
 }
 
-// Dropped records that the system has dropped packets by now, of unknown senders. It does
-// nothing where all senders report their sums, which will say what is missing.
+// Dropped records that the system has dropped packets of unknown senders before now. It does
+// nothing where all senders report their sums, which will show what is missing.
 func (d *Decoder) Dropped(now time.Time, h Handler) {
 	if last := d.senders.plain.Load(); last == 0 || now.Sub(time.Unix(0, last)) > senderLife {
 		return
@@ -58,7 +54,7 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	if err == nil && !d.fresh(&m, now) {
 		return
 	}
-	if err != nil && d.mac != nil { // it cannot be told from one that came before
+	if err != nil && d.mac != nil { // it may be a replay
 		d.stats.malformed.Add(1)
 	} else if err != nil {
 		d.stats.malformed.Add(1)
@@ -88,9 +84,9 @@ func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool
 	return common.When, true
 }
 
-// meta takes what a packet says of itself: the sender and the time of the counts.
-// It is not ok for a packet that has been seen. The sender is nil if there are too many.
-// stamped: now is when the packet came, by one clock for all senders.
+// meta records the meta line of a packet, and sets the sender and the time of c. It returns
+// ok=false for a packet that was seen before, and a nil sender if there are too many. stamped
+// says that now is the arrival of the packet, by one clock for all senders.
 func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Handler) (_ *sender, ok bool) {
 	if most := d.senders.mostClaimed; most > 0 && uint64(max(m.Unsent, m.Held)) > most {
 		d.refuse(RefusedCounts, d.source(), "")

@@ -1,8 +1,6 @@
 package decode
 
 import (
-	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -20,7 +18,7 @@ const (
 	RefusedCounts                  // over [Caps].Counts
 	RefusedKeys                    // over [Caps].Keys
 	RefusedNames                   // over [Caps].Names or NewNames
-	// Refusals is how many reasons there are.
+	// Refusals is the number of reasons.
 	Refusals = iota
 )
 
@@ -29,63 +27,23 @@ var refusalWords = [Refusals]string{"unlisted", "unsigned", "bad_mac", "time", "
 // String returns the reason's name in metrics.
 func (r Refusal) String() string { return refusalWords[r] }
 
-// hints are what to do, as far as the sender is one of ours.
+// refusalHints say what to do if the sender is one of ours.
 var refusalHints = [Refusals]string{
 	RefusedUnlisted: "is it missing in aggregator.senders?",
 	RefusedUnsigned: "does the sender have the key, and send straight to this port?",
 	RefusedMAC:      "does the sender have another key?",
 	RefusedTime:     "is the clock there wrong?",
-	RefusedReplay:   "somebody sends again what came before, or the network does",
+	RefusedReplay:   "a replay, or a network that doubles packets",
 	RefusedCounts:   "aggregator.caps.counts is what one sender may count in a second",
 	RefusedKeys:     "aggregator.caps.keys is how many keys one sender may count in a second",
 	RefusedNames:    "aggregator.caps.names is how many instances there may be, new_names how many new ones of an address in a minute",
 }
 
-// refusalLog is how often at most a line is logged for a reason.
+// refusalLog is the least time between two log lines for a reason.
 const refusalLog = 10 * time.Second
 
 // refusals bound how often it is logged.
 type refusals struct {
 	mu     sync.Mutex
 	logged [Refusals]time.Time
-}
-
-// refuse counts a packet that is not believed, and names who sent it: an instance, if
-// that is certain, and an address.
-func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
-	d.stats.refused[why].Add(1)
-	if why != RefusedReplay { // which the network does by itself
-		d.stats.whyRefused.Store(int64(why))
-		d.stats.lastRefused.Store(time.Now().UnixNano())
-	}
-	if d.trust == nil || d.trust.Log == nil {
-		return
-	}
-	r := &d.trust.Trust.refusals
-	r.mu.Lock()
-	now := time.Now()
-	due := now.Sub(r.logged[why]) >= refusalLog
-	if due {
-		r.logged[why] = now
-	}
-	r.mu.Unlock()
-	if !due {
-		return
-	}
-	args := append([]any{slog.String("reason", why.String())}, more...)
-	if instance != "" {
-		args = append(args, slog.String("instance", instance))
-	}
-	if from.IsValid() {
-		args = append(args, slog.String("from", from.Unmap().String()))
-	}
-	d.trust.Log.Warn("what was sent is not believed, and dropped: "+refusalHints[why], args...)
-}
-
-// source is where the packet at hand came from; the zero address if that is not known.
-func (d *Decoder) source() netip.Addr {
-	if d.peer == nil {
-		return netip.Addr{}
-	}
-	return d.peer()
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// replays are the signed packets that have come, so that none is believed twice. A packet
-// counts only within the window around the time at which it was sent, so it is enough to
-// remember what came lately. Each life of an instance is remembered for itself: to the
-// senders a packet of an earlier life would be the beginning of another one.
+// replays are the signed packets that have arrived, so that none is believed twice. A packet
+// is accepted only within the window around its send time, so it is enough to keep the recent
+// ones. Each incarnation of an instance is kept by itself: to the senders a packet of an
+// earlier one would begin a new one.
 type replays struct {
 	mu    sync.Mutex
 	lives map[life]*sequence
@@ -22,11 +22,11 @@ type life struct {
 	incarnation uint64
 }
 
-// maxLives bounds those that are remembered. When there are more, new ones are refused:
-// only who has the key can bring that about.
+// maxLives bounds the incarnations that are kept. When there are more, new ones are refused.
+// Only a holder of the key can cause that.
 const maxLives = 100_000
 
-// isNew notes a packet, and reports whether it had not come before.
+// isNew records a packet, and reports whether it had not arrived before.
 func (r *replays) isNew(m *wire.Meta, now time.Time, window time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,8 @@ type sequence struct {
 	heard       time.Time
 }
 
-// isNew notes a number; false if it had come, or is too far behind the newest to know.
+// isNew records a number. It reports false if the number was recorded before, or is too far
+// behind the newest to know.
 func (s *sequence) isNew(seq uint64) bool {
 	if s.seen == nil {
 		if seq == s.last+1 { // as nearly always

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// ruled are the rules of which senders tell sums, in their order.
+// ruled are the rules whose sums senders report, in order.
 type ruled struct {
 	mark    uint32
 	numbers []int // of the rules
@@ -28,18 +28,18 @@ func newRuled(rules *hotparam.Rules) ruled {
 	return r
 }
 
-// ruleSums tell of which rules the counts are that a sender has sent, and of which those
-// that came: between two packets that tell, what is missing of each rule is known. Values
-// are two for each place in [ruled]: of loose counts, and of those on accounts.
+// ruleSums split by rule the counts that a sender has sent, and those that have arrived:
+// between two packets with rule sums, what is missing of each rule is known. There are two
+// values for each place in [ruled]: loose counts, and counts on accounts.
 type ruleSums struct {
-	first, last uint64   // sequences of packets that told; 0: none did
+	first, last uint64   // sequences of packets with rule sums, or 0
 	base        []uint64 // what had been sent before the first
-	got         []uint64 // and what has come since
+	got         []uint64 // what has arrived since
 	missing     []uint64 // what had not, before the last
 }
 
-// take takes the sums of the newest packet. between is how much is missing of each rule
-// since the one that told before; nil: that is not known.
+// take records the rule sums of the newest packet. It returns how much is missing of each
+// rule since the packet that had them before, or nil if that is unknown.
 func (s *ruleSums) take(seq uint64, told []uint64) (between []uint64, since uint64) {
 	if s.first == 0 {
 		n := len(told)
@@ -60,7 +60,7 @@ func (s *ruleSums) take(seq uint64, told []uint64) (between []uint64, since uint
 	return between, since
 }
 
-// note notes the counts of a packet.
+// note adds the counts of a packet.
 func (s *ruleSums) note(seq uint64, counts []uint64) {
 	if s.first == 0 || seq < s.first {
 		return
@@ -73,15 +73,7 @@ func (s *ruleSums) note(seq uint64, counts []uint64) {
 	}
 }
 
-// RuleGap is how many counts of one rule a [Gap] can lack.
-type RuleGap struct{ Loose, Booked int64 }
-
-// Min returns the lower of each.
-func (g RuleGap) Min(o RuleGap) RuleGap {
-	return RuleGap{min(g.Loose, o.Loose), min(g.Booked, o.Booked)}
-}
-
-// byRule is what is missing of each rule, by its number.
+// byRule returns what is missing of each rule, by its number.
 func (r *ruled) byRule(between []uint64) []RuleGap {
 	of := make([]RuleGap, len(r.place))
 	for place, number := range r.numbers {
@@ -89,3 +81,6 @@ func (r *ruled) byRule(between []uint64) []RuleGap {
 	}
 	return of
 }
+
+// toCount is a sum as a count, so bounded that no claim wraps around to nothing.
+func toCount(n uint64) int64 { return int64(min(n, wire.MaxCount)) }

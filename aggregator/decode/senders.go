@@ -18,9 +18,9 @@ import (
 // dials anew comes to another socket, and that is no loss.
 type senders struct {
 	known atomic.Int64 // how many there are, for Stats
-	plain atomic.Int64 // when the last packet came that told no sums, in ns since the Unix epoch
+	plain atomic.Int64 // when the last packet without sums arrived, in ns since the Unix epoch
 
-	mu     sync.Mutex // guards what follows, while handlers are told of it, too
+	mu     sync.Mutex // guards what follows; held while handlers are called
 	byName map[string]*sender
 	late   map[string]time.Duration // of these, how old the counts of those are that come late
 	off    map[string]clockOffset   // and those whose clocks are off
@@ -28,9 +28,9 @@ type senders struct {
 	held   heldTotals
 	losses losses
 	names  *nameCaps         // nil: as many as are followed
-	peer   func() netip.Addr // where the packet at hand came from; nil: that is not known
+	peer   func() netip.Addr // returns the address of the packet's sender; nil if unknown
 
-	gaps         uint64 // told so far: their IDs
+	gaps         uint64 // the newest ID of a gap
 	accountsLeft int    // how many more are remembered
 	groups       uint32 // the mark of the rules with a share
 	ruled        ruled
@@ -47,7 +47,7 @@ func newSenders(rules *hotparam.Rules) *senders {
 type sender struct {
 	name        string
 	incarnation uint64
-	first       uint64 // sequence that was heard first: what came before is not missed
+	first       uint64 // sequence of the first packet: nothing before it is missing
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while each packet came in its turn
 	heard       time.Time
@@ -59,7 +59,7 @@ type sender struct {
 	tally       tally
 }
 
-// turns are what is known of packets that come out of their turn.
+// turns records packets that arrive out of order.
 type turns struct {
 	seen
 	gaps [maxGaps]gap
@@ -72,29 +72,28 @@ type seen [reorder / 64]uint64
 // gap is a run of sequences that was missing when a later one came.
 type gap struct {
 	from, to uint64
-	noticed  int64 // see losses; known: it is told how much is missing
+	noticed  int64 // see losses, or known
 }
 
 const (
-	// senderLife is how long an instance that has gone silent is remembered: a
-	// gap is told when it speaks again.
+	// senderLife is how long the state of a silent instance is kept: a gap is reported when
+	// it sends again.
 	senderLife = time.Minute
-	// liveFor is how long after its last packet an instance is told as live.
+	// liveFor is how long after its last packet an instance counts as live.
 	liveFor = 10 * time.Second
 	// maxSenders bounds the table; packets of further instances are counted,
 	// but their losses are not known.
 	maxSenders = 100_000
-	// reorder is how far behind the newest a packet may come and still be told
-	// from one that came twice: more than what an instance sends in the time
-	// that counts may come late.
+	// reorder is how far behind the newest a packet may arrive and still be distinguished
+	// from a duplicate: more than an instance sends in the time that counts may be late.
 	reorder = 4096
 	// maxGaps is how many gaps of a sender may be filled later.
 	maxGaps = 256
-	// known is when a gap was noticed of which it is told how much is missing.
+	// known stands for the time of a gap whose size is reported.
 	known = math.MinInt64
 )
 
-// find is the sender of a packet; nil if there are too many.
+// find returns the sender of a packet, or nil if there are too many.
 func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 	s.sweep(now)
 	known := s.byName[string(m.Instance)]
@@ -113,7 +112,7 @@ func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 	return known
 }
 
-// from is where the packet at hand came from.
+// from returns the address that the packet came from.
 func (s *senders) from() netip.Addr {
 	if s.peer == nil {
 		return netip.Addr{}
@@ -121,8 +120,8 @@ func (s *senders) from() netip.Addr {
 	return s.peer()
 }
 
-// packet notes a packet. lost is how many packets before it are missing by what
-// is known now; -1 when one that had been counted as missing came after all.
+// packet records a packet. lost is how many packets before it are now known to be missing,
+// and -1 when one that had been counted as missing arrives.
 func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
 	if s.incarnation != m.Incarnation || s.last == 0 {
 		// A new life. Sequences begin at 1, but this aggregator may have
@@ -168,15 +167,15 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 	return -1, false
 }
 
-// noSums notes a packet of a sender that does not tell what it has sent: what the system
-// drops of its packets may be missed by nobody.
+// noSums records a packet of a sender that does not report its sums: packets that the system
+// drops may be such, and show in no sequence.
 func (s *senders) noSums(now time.Time) {
 	if ns := now.UnixNano(); ns-s.plain.Load() > int64(Tick) {
 		s.plain.Store(ns)
 	}
 }
 
-// sums takes what a packet says was sent before it, and tells what is missing.
+// sums records the sums of a packet, and reports what is missing before it.
 func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	a := &from.accounts
 	switch {
@@ -214,8 +213,8 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	}
 }
 
-// betweenRules is what is missing of each rule since the packet of a sender that told its
-// rules' sums before this one; nil: that is not known.
+// betweenRules returns what is missing of each rule since the previous packet of the sender
+// with rule sums, or nil if that is unknown.
 func (s *senders) betweenRules(a *accounts, m *wire.Meta) (between []uint64, since uint64) {
 	if s.ruled.mark == 0 || !wire.ParseRuleSums(s.ruled.sums, m.Rules, s.ruled.mark) {
 		return nil, 0
@@ -223,7 +222,7 @@ func (s *senders) betweenRules(a *accounts, m *wire.Meta) (between []uint64, sin
 	return a.rules.take(m.Seq, s.ruled.sums)
 }
 
-// mark notes that a sequence was seen; false if it had been before.
+// mark records a sequence. It reports false if it was recorded before.
 func (s *seen) mark(seq uint64) bool {
 	word, bit := &s[seq%reorder/64], uint64(1)<<(seq%64)
 	was := *word
@@ -247,7 +246,7 @@ func (t *turns) note(g gap) {
 	t.next = (t.next + 1) % maxGaps
 }
 
-// advance tells what time it is.
+// advance moves the clock on to now.
 func (s *senders) advance(now time.Time, h Handler) {
 	s.held.decay(now)
 	s.held.report(h.Held)
@@ -270,7 +269,7 @@ func (s *senders) sweep(now time.Time) {
 	s.known.Store(int64(len(s.byName)))
 }
 
-// instances are those that were heard of lately, by name.
+// instances returns the live instances, by name.
 func (s *senders) instances(now time.Time) []hotparam.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()

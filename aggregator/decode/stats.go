@@ -8,68 +8,47 @@ import (
 // Stats are a decoder's counters since it was made.
 type Stats struct {
 	Packets, Lines, Counts int64
-	// Sum is what the counts add up to.
+	// Sum is the sum of the counts.
 	Sum int64
 	// Lines that were no counts, by reason.
 	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule int64
 	// Events are DogStatsD's events and service checks, which are no counts either.
 	Events int64
-	// LostPackets are gaps in the senders' sequences, Recovered are packets
-	// that made such a gap and came after all, Duplicates are packets that came
-	// twice, Senders are the instances heard of lately.
+	// LostPackets are gaps in the senders' sequences. Recovered are packets that were missing
+	// and arrived after all, Duplicates are packets that arrived twice, and Senders are the
+	// instances that were heard of lately.
 	LostPackets, Recovered, Duplicates, Senders int64
-	// Late are those of the senders whose counts come late.
+	// Late are the senders whose counts arrive late.
 	Late LateSenders
-	// Off are those of the senders whose clocks are off.
+	// Off are the senders whose clocks are off.
 	Off OffClocks
-	// Origins are lines about where counts of a hot key come from, HeldBack those about
-	// what is held back of a group.
+	// Origins are lines that report where counts of a hot key come from, and HeldBack those
+	// that report what is held back of a group.
 	Origins, HeldBack int64
-	// Aged is what instances held back until it was older than any window.
+	// Aged are counts that instances held back until they were older than any window.
 	Aged int64
 	// Healed are counts of lost packets that later lines of the same keys made up for,
 	// Retold those of them whose packets came after all.
 	Healed, Retold int64
-	// Uncanonical are counts of other programs whose keys were not canonical, and were
-	// counted as what they are in canonical form.
+	// Uncanonical are counts of other programs whose keys were not canonical and were made
+	// so.
 	Uncanonical int64
 	// Samples are counts that are estimates.
 	Samples int64
 	// Refused are packets that were not believed, by reason.
 	Refused [Refusals]int64
-	// LastRefused is the last of them.
+	// LastRefused is the newest of them.
 	LastRefused LastRefused
 }
 
-// LastRefused is when, by the clock, something was not believed last, and why. The zero
-// value means never.
+// LastRefused is when something was last refused, and why. The zero value means never.
 type LastRefused struct {
 	When time.Time
 	Why  Refusal
 }
 
-// Stats returns the counters. It is safe for concurrent use.
-func (d *Decoder) Stats() Stats {
-	s := &d.stats
-	all := Stats{
-		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
-		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
-		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
-		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(), HeldBack: s.heldBack.Load(),
-		Healed: s.healed.Load(), Retold: s.retold.Load(),
-		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
-	}
-	for i := range s.refused {
-		all.Refused[i] = s.refused[i].Load()
-	}
-	if ns := s.lastRefused.Load(); ns > 0 {
-		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
-	}
-	return all
-}
-
-// Merge adds the counters of another decoder. Senders are the most that any had:
-// the same instances send to all.
+// Merge adds the counters of another decoder. Senders is the maximum, as the same instances
+// send to all.
 func (s *Stats) Merge(o *Stats) {
 	s.Packets += o.Packets
 	s.Lines += o.Lines
@@ -113,4 +92,43 @@ type decoderStats struct {
 	refused                                                    [Refusals]atomic.Int64
 	lastRefused                                                atomic.Int64 // in ns since the Unix epoch, by the clock
 	whyRefused                                                 atomic.Int64
+}
+
+// SenderClock is the clock of an instance that is off.
+type SenderClock struct {
+	Name string
+	// Behind is how far it is behind the clock that stamps arrivals. Negative means ahead.
+	Behind time.Duration
+	// Corrected reports whether counts are placed as if the clock were right.
+	Corrected bool
+}
+
+// OffClocks are the instances whose clocks are off by more than [DefaultLag].
+type OffClocks struct {
+	N     int64       // number of instances
+	Worst SenderClock // the clock that is furthest off
+}
+
+// merge adds those of another decoder, which may be the same ones.
+func (o *OffClocks) merge(other OffClocks) {
+	o.N = max(o.N, other.N)
+	if other.Worst.Behind.Abs() > o.Worst.Behind.Abs() {
+		o.Worst = other.Worst
+	}
+}
+
+// LateSenders are the instances all of whose counts are older than [DefaultGrace] when they
+// arrive: their clocks are slow, or their packets take that long.
+type LateSenders struct {
+	N      int64         // number of instances
+	Latest string        // the one whose counts are oldest
+	Age    time.Duration // of its counts
+}
+
+// merge adds those of another decoder, which may be the same ones.
+func (l *LateSenders) merge(o LateSenders) {
+	l.N = max(l.N, o.N)
+	if o.Age > l.Age {
+		l.Latest, l.Age = o.Latest, o.Age
+	}
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Stream decodes what one connection brings. It uses its decoder, so the streams of a
-// decoder take turns.
+// Stream decodes one connection. It uses its decoder, so only one stream of a decoder may
+// decode at a time.
 type Stream struct {
 	decoder *Decoder
 	peer    func() netip.Addr
 	header  header
 }
 
-// NewStream returns a stream for a connection from an address; the zero address is that
-// of a Unix socket.
+// NewStream returns a stream for a connection from an address. The zero address is that of a
+// Unix socket.
 func (d *Decoder) NewStream(from netip.Addr) *Stream {
 	return &Stream{decoder: d, peer: func() netip.Addr { return from }}
 }
@@ -28,9 +28,9 @@ func (s *Stream) Packet(packet []byte, now time.Time, h Handler) {
 	s.decoder.Packet(packet, now, h)
 }
 
-// Lines decodes whole lines that arrived now. It returns how many bytes at their end are the
-// beginning of a signed packet whose rest has not come: the caller passes them again, in
-// front of what follows. last says that nothing follows.
+// Lines decodes whole lines that arrived now. It returns the number of bytes at their end
+// that begin a signed packet whose rest has not arrived: the caller passes them again, before
+// the bytes that follow. last says that nothing follows.
 func (s *Stream) Lines(lines []byte, last bool, now time.Time, h Handler) (unread int) {
 	s.decoder.peer = s.peer
 	if s.decoder.mac != nil {
@@ -40,8 +40,8 @@ func (s *Stream) Lines(lines []byte, last bool, now time.Time, h Handler) (unrea
 	return 0
 }
 
-// header is what the meta line that came last on a connection says of the lines after
-// it: packets that are sent as lines keep what they have in common.
+// header is the last meta line of a connection, which describes the lines after it: packets
+// that are sent as lines keep what they have in common.
 type header struct {
 	common    Count
 	meta      *wire.Meta // nil: it could not be read
@@ -51,12 +51,12 @@ type header struct {
 	duplicate bool      // the packet had come before
 }
 
-// packetLife is how long after its meta line the lines of a packet may come: it is
-// sent at once, and what comes later is somebody else's, by way of a relay.
+// packetLife is how long after its meta line the lines of a packet may arrive. A packet is
+// sent at once, so later lines are those of another sender behind a relay.
 const packetLife = 5 * time.Second
 
-// streamLines decodes whole lines of a connection, of which s is the newest header. A meta
-// line describes the lines up to the next one; else it is as Packet.
+// streamLines decodes whole lines of a connection, whose newest header is s. A meta line
+// describes the lines up to the next one. Otherwise it is like Packet.
 func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler) {
 	d.now = now
 	for len(lines) > 0 {
@@ -89,16 +89,4 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 		}
 		d.lines(packet, common, m, from, m != nil, h)
 	}
-}
-
-// untilMeta is where the first meta line begins.
-func untilMeta(lines []byte) int {
-	for rest := lines; len(rest) > 0; {
-		at := len(lines) - len(rest)
-		var line []byte
-		if line, rest = cutLine(rest); wire.IsMeta(line) {
-			return at
-		}
-	}
-	return len(lines)
 }

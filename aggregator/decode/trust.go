@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,18 +14,18 @@ import (
 // not copied and not changed once it is used.
 type Trust struct {
 	Mode TrustMode
-	// Senders are the addresses that are believed if Mode is [TrustListed].
+	// Senders are the addresses that are believed in mode [TrustListed].
 	Senders []netip.Prefix
-	// Keys are those of which one must have signed a packet if Mode is [TrustSigned],
-	// each of [wire.MinKey] bytes at least.
+	// Keys are the keys of which one must have signed a packet in mode [TrustSigned]. Each
+	// has at least [wire.MinKey] bytes.
 	Keys [][]byte
-	// Window is how far the time at which a signed packet was sent, by its sender's clock,
-	// may be from its arrival; 0 is [DefaultReplayWindow].
+	// Window is how far the send time of a signed packet, by its sender's clock, may be from
+	// its arrival. Zero means [DefaultReplayWindow].
 	Window time.Duration
 	// Caps bound what one sender can do, whatever the mode.
 	Caps Caps
-	// Log gets a line when packets are refused, at most one in ten seconds for each
-	// reason; nil: nothing is logged.
+	// Log logs refused packets, at most once in ten seconds for each reason. A nil Log
+	// disables it.
 	Log *slog.Logger
 
 	refusals refusals
@@ -48,13 +47,13 @@ const (
 // DefaultReplayWindow is Trust.Window by default.
 const DefaultReplayWindow = 30 * time.Second
 
-// Validate returns what is wrong.
+// Validate returns an error if t is invalid.
 func (t *Trust) Validate() error {
 	switch {
 	case t.Mode > TrustSigned:
 		return fmt.Errorf("Trust.Mode is %d: want TrustAll, TrustListed or TrustSigned", t.Mode)
 	case t.Mode == TrustListed && len(t.Senders) == 0:
-		return errors.New("Trust.Senders is missing: TrustListed believes nobody else")
+		return errors.New("Trust.Senders is missing: TrustListed believes no other sender")
 	case t.Mode == TrustSigned && len(t.Keys) == 0:
 		return errors.New("Trust.Keys is missing: TrustSigned verifies by them")
 	case t.Window < 0:
@@ -67,7 +66,7 @@ func (t *Trust) Validate() error {
 	}
 	for _, p := range t.Senders {
 		if !p.IsValid() {
-			return errors.New("Trust.Senders has a prefix that is none")
+			return errors.New("Trust.Senders has an invalid prefix")
 		}
 	}
 	return t.Caps.validate()
@@ -84,40 +83,10 @@ func (t *Trust) isListed(a netip.Addr) bool {
 	return false
 }
 
-// trust is what the decoders of one listener, or of one partition, share.
+// trust is shared by the decoders of one listener or one partition.
 type trust struct {
 	*Trust
 	window  time.Duration
 	replays replays
 	sets    keySets
-}
-
-// Believe sets whose packets the decoder believes. It is called before the first packet. A
-// nil t believes all.
-func (d *Decoder) Believe(t *Trust) {
-	if t == nil {
-		return
-	}
-	d.trust = &trust{Trust: t, window: cmp.Or(t.Window, DefaultReplayWindow)}
-	d.senders.names = newNameCaps(&t.Caps)
-	d.senders.mostClaimed = t.Caps.claims()
-	d.believe()
-}
-
-// ShareSenders makes the decoder one of several that follow the same senders, with those of
-// other: an instance that dials anew comes to another socket, and that is no loss. It is
-// called before the first packet.
-func (d *Decoder) ShareSenders(other *Decoder) {
-	d.senders, d.trust = other.senders, other.trust
-	d.believe()
-}
-
-func (d *Decoder) believe() {
-	if d.trust == nil {
-		return
-	}
-	if d.trust.Mode == TrustSigned {
-		d.mac = wire.NewMAC(d.trust.Keys...)
-	}
-	d.capped = d.trust.Caps.Counts > 0 || d.trust.Caps.Keys > 0
 }

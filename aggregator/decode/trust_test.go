@@ -194,7 +194,7 @@ func TestTrustValidate(t *testing.T) {
 	for want, trust := range map[string]*Trust{
 		"Mode": {Mode: 3}, "Senders is missing": {Mode: TrustListed}, "Keys is missing": {Mode: TrustSigned},
 		"31 bytes": {Mode: TrustSigned, Keys: [][]byte{trustKey, trustKey[1:]}}, "Window": {Window: -1},
-		"a prefix that is none": {Mode: TrustListed, Senders: []netip.Prefix{{}}}, "Caps": {Caps: Caps{Names: -1}},
+		"an invalid prefix": {Mode: TrustListed, Senders: []netip.Prefix{{}}}, "Caps": {Caps: Caps{Names: -1}},
 	} {
 		if err := trust.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)

@@ -55,16 +55,16 @@ func (d *Decoder) AdmitsRecord(m *wire.Meta, headers []wire.Header, partition in
 	return d.isSigned(d.mac.VerifyRecord(headers, partition, value)) && d.fresh(m, arrived)
 }
 
-// signedLines decodes the packets among whole lines of a connection, each with the lines
-// that it was signed with, and returns what is left: the beginning of one whose end is
-// still to come. last: nothing is.
+// signedLines decodes the packets among whole lines of a connection, each with the lines that
+// it was signed with, and returns the rest: the beginning of a packet whose end has not
+// arrived. last says that nothing follows.
 func (d *Decoder) signedLines(lines []byte, last bool, now time.Time, h Handler) (rest []byte) {
 	for len(lines) > 0 {
 		meta, behind, _ := bytes.Cut(lines, []byte{'\n'})
 		size, ok := wire.SignedLength(meta)
 		whole := len(meta) + 1 + size
 		switch {
-		case !ok: // it is somebody else's, up to where another packet begins
+		case !ok: // it is another sender's, up to where a packet begins
 			whole = len(lines) - len(behind)
 			whole += untilMeta(behind)
 		case size == 0:

@@ -16,7 +16,7 @@ const (
 	maxName   = 4096 // bytes
 )
 
-// shape is what an answer is to look like.
+// shape is what an answer must look like.
 type shape struct {
 	step   int64 // seconds between the points
 	points int64 // of one series, at most
@@ -30,10 +30,10 @@ type series struct {
 	value []float64 // NaN: none
 }
 
-// end is the number of the point after the last.
+// end returns the number of the point after the last.
 func (s *series) end() int64 { return s.first + int64(len(s.value)) }
 
-// newest is the number of the newest point that has a value.
+// newest returns the number of the newest point that has a value.
 func (s *series) newest() (int64, bool) {
 	for i := len(s.value) - 1; i >= 0; i-- {
 		if !math.IsNaN(s.value[i]) {

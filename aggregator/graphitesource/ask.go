@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// maxFiltered is the longest window of a rule whose keys Graphite filters: all
-	// of a window has to be read when a key first shows.
+	// maxFiltered is the longest window of a rule whose keys Graphite filters: when a key
+	// first appears, its whole window has to be read.
 	maxFiltered = time.Minute
 	// maxNamed bounds the keys that are asked for by name.
 	maxNamed = 64
 )
 
-// watch is what is asked for of one rule about hot keys.
+// watch is a request for the counts of one rule.
 type watch struct {
 	number int    // of the rule
 	prefix string // all of its counters' names but the key
-	// above is what a point must exceed for its series to be sent. A series that is
-	// not sent has no key that is hot: see [filter].
+	// above is what a point must exceed for its series to be sent. A series that is not sent
+	// has no hot key: see [filter].
 	above int64
-	// span is how many points its thresholds look at.
+	// span is how many points the thresholds of the rule cover.
 	span int64
 }
 
-// watches are those of the rules about hot keys.
+// watches returns the watches of the rules that have thresholds.
 func (c *Config) watches() []watch {
 	var all []watch
 	for i := range c.Rules.Rules {
@@ -48,14 +48,14 @@ func (c *Config) watches() []watch {
 	return all
 }
 
-// filter is the most that each point of a key can be for the key to be below
-// every exit of its rule. A window of W holds W/step points; if none of them is
-// above (exit-1)/(W/step), they add up to at most exit-1. The exit is at most the
-// threshold, so a key that Graphite leaves out is not hot, and one that was cools.
+// filter returns the highest value that each point of a key can have while the key stays
+// below every exit of its rule. A window of W holds W/step points. If none of them is above
+// (exit-1)/(W/step), they add up to at most exit-1. The exit is at most the threshold, so a
+// key that Graphite leaves out is not hot, and one that was cools.
 //
-// It is 0, so that all counts come, where keys are compared with the counts of
-// others or with their own of long ago, and for windows that are too long to be
-// read again each time.
+// filter returns 0, so that all counts are sent, where keys are compared with the counts of
+// others or with their own earlier ones, and for windows that are too long to be read again
+// each time.
 func (c *Config) filter(rule *hotparam.Rule) int64 {
 	above := int64(math.MaxInt64)
 	for i := range rule.Hot {
@@ -95,15 +95,14 @@ func (c *Config) form(watches []watch, from string, named [][]string) url.Values
 	return form
 }
 
-// series is the series of a counter.
+// series returns the name of the series of a counter.
 func (c *Config) series(counter string) string {
 	return strings.Replace(c.Series, placeholder, counter, 1)
 }
 
 const placeholder = "{name}"
 
-// isLiteral tells whether Graphite takes an encoded key for itself and nothing
-// else.
+// isLiteral reports whether Graphite takes an encoded key literally.
 func isLiteral(key []byte) bool {
 	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '='

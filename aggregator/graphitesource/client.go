@@ -29,7 +29,7 @@ func newClient(c *Config, render *url.URL) *client {
 		render: render.String(),
 		http: &http.Client{
 			Transport: transport,
-			// Elsewhere the password might be somebody else's to see.
+			// Another server must not see the password.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -38,7 +38,7 @@ func newClient(c *Config, render *url.URL) *client {
 // reply is a whole answer.
 type reply struct {
 	series []series
-	served time.Time // by the server's clock, in whole seconds; zero: it did not tell
+	served time.Time // by the server's clock, in whole seconds; zero if unknown
 	at     time.Time // by ours
 	took   time.Duration
 }
@@ -89,8 +89,8 @@ func (c *client) ask(ctx context.Context, form url.Values, maxPoints int64) (*re
 	return r, nil
 }
 
-// drainMost is how much of an answer that is not wanted is read, so that the
-// connection can be used again.
+// drainMost is how much of an unwanted answer is read, so that the connection can be used
+// again.
 const drainMost = 64 << 10
 
 // watchedBody keeps what made it end before its time.
@@ -107,7 +107,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refused tells by its status that an answer is none.
+// refused returns an error if the status shows that the answer is not one.
 func (c *client) refused(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -134,7 +134,7 @@ func (c *client) refused(resp *http.Response) error {
 func (c *client) explain(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
-		err = outer.Err // the URL is in what is said here
+		err = outer.Err // the message here has the URL
 	}
 	var timeout net.Error
 	var authority x509.UnknownAuthorityError

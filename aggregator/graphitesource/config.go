@@ -16,50 +16,48 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Config is what a [Source] needs; Rules, Publisher and URL are required.
+// Config configures a [Source]. Rules, Publisher and URL are required.
 type Config struct {
 	Rules     *hotparam.Rules
 	Publisher aggregator.Publisher
-	// URL is that of graphite-web, for example http://127.0.0.1:8080 or
-	// https://graphite.example/base: {URL}/render is asked.
+	// URL is the base URL of graphite-web, for example http://127.0.0.1:8080 or
+	// https://graphite.example/base. Requests go to {URL}/render.
 	URL string
-	// Every tells when to ask, as robfig/cron writes it: "@every 5s", or five
-	// fields of which a sixth for seconds may stand before; empty: [DefaultEvery].
+	// Every is the schedule, as robfig/cron writes it: "@every 5s", or five fields with an
+	// optional field for seconds before them. Empty means [DefaultEvery].
 	Every string
-	// Offset is how long after those instants to ask: StatsD flushes at whole
-	// seconds, and what it wrote is there a little later. 0 is [DefaultOffset].
+	// Offset delays each request: StatsD flushes at whole seconds, and its points appear a
+	// little later. Zero means [DefaultOffset].
 	Offset time.Duration
-	// Series is how StatsD names the series of a counter, with {name} for the
-	// counter's name; empty: [DefaultSeries], which is StatsD's legacyNamespace.
-	// Without that it is "stats.counters.{name}.count".
+	// Series is how StatsD names the series of a counter, with {name} for the counter's name.
+	// Empty means [DefaultSeries], which is StatsD's legacyNamespace. Without that it is
+	// "stats.counters.{name}.count".
 	Series string
-	// Rate tells that the series are counts per second, as StatsD writes to
-	// "stats.{name}", or without legacyNamespace "stats.counters.{name}.rate".
+	// Rate says that the series are counts per second, as StatsD writes to "stats.{name}", or
+	// without legacyNamespace to "stats.counters.{name}.rate".
 	Rate bool
-	// Heartbeat is a series that StatsD writes at each flush, whatever was counted:
-	// it tells how far the counts have come. Empty: the one that goes with Series,
-	// "statsd.numStats" or "stats.statsd.numStats". [NoHeartbeat]: there is none,
-	// and the clock has to do.
+	// Heartbeat is a series that StatsD writes at each flush, whatever was counted, so that
+	// its newest point shows which counts are complete. Empty means the one that goes with
+	// Series, "statsd.numStats" or "stats.statsd.numStats". With [NoHeartbeat] the clock of
+	// Graphite's machine is used instead.
 	Heartbeat string
-	// Step is StatsD's flushInterval, which Graphite has to keep the points by; 0
-	// is one second. Whole seconds.
+	// Step is StatsD's flushInterval, by which Graphite must keep the points, in whole
+	// seconds. Zero means one second.
 	Step time.Duration
-	// Encoding is how the senders write keys: [wire.Strict], unless nothing between
-	// them and Graphite changes names.
+	// Encoding is how the senders write keys. Use [wire.Strict], unless nothing between them
+	// and Graphite changes names.
 	Encoding wire.Encoding
-	// Canonical has it take the keys of all series for canonical, as those of
-	// instances are.
+	// Canonical says that the keys of all series are canonical, as those of instances are.
 	Canonical bool
-	// Memory is how many bytes the windows may hold; 0 is
-	// [aggregator.DefaultMemory].
+	// Memory is the size of the windows in bytes. Zero means [aggregator.DefaultMemory].
 	Memory int64
-	// Timeout bounds one request; 0 is [DefaultTimeout].
+	// Timeout bounds one request. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// User and Password are sent by basic authentication, Token as a bearer's.
+	// User and Password are sent by basic authentication, and Token as a bearer token.
 	User, Password, Token string
-	// TLS is for a URL of https; nil: the system's authorities.
+	// TLS is used for an https URL. A nil TLS trusts the system's authorities.
 	TLS *tls.Config
-	// Log gets one line per event and outage; nil: nothing is logged.
+	// Log logs one line per event and outage. A nil Log disables it.
 	Log *slog.Logger
 }
 
@@ -71,7 +69,7 @@ const (
 	DefaultTimeout = 10 * time.Second
 )
 
-// NoHeartbeat is the Heartbeat of a StatsD that has none.
+// NoHeartbeat is the Heartbeat for a StatsD that writes none.
 const NoHeartbeat = "none"
 
 func (c Config) withDefaults() Config {
@@ -106,7 +104,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// maxStep is the longest step: beyond it no window has ten points.
+// maxStep is the longest step. With a longer one no window has ten points.
 const maxStep = time.Minute
 
 func (c *Config) validate() error {
@@ -124,7 +122,7 @@ func (c *Config) validate() error {
 	case c.Memory < aggregator.MinMemory:
 		return fmt.Errorf("graphite source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
 	case c.Token != "" && (c.User != "" || c.Password != ""):
-		return errors.New("graphite source: both a token and a user are given: Graphite takes one of them")
+		return errors.New("graphite source: both a token and a user are given, but Graphite accepts only one of them")
 	case strings.ContainsAny(c.Token+c.User+c.Password, "\r\n\x00"):
 		return errors.New("graphite source: the user, the password or the token has a line break: is it the file's last?")
 	case strings.Contains(c.User, ":"):

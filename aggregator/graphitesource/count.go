@@ -19,9 +19,9 @@ type extent struct {
 	lost   int64 // the newest of those; 0: there are none
 }
 
-// skew is how many seconds a point may be ahead of the clock of the server that
-// sent it: it may be another's, of several. If what was read before is further
-// ahead, the clock was set back.
+// skew is how many seconds a point may be ahead of the clock of the server that sent it, as
+// several servers may answer. If points that were read before are further ahead, the clock
+// was set back.
 const skew = 60
 
 // count takes an answer in: whole, or not at all if that is an error.
@@ -65,10 +65,10 @@ func (j *job) still(now time.Time, format string, args ...any) error {
 	return failed(silent, fmt.Errorf(format, args...))
 }
 
-// extent tells what an answer knows. It is false if that is nothing yet.
+// extent returns the span of an answer, and false if it has nothing new.
 func (j *job) extent(a *answer) (extent, bool) {
 	var x extent
-	var beats []float64 // from first to newest; nil: each point is known
+	var beats []float64 // from first to newest; nil if each point is known
 	if j.cfg.Heartbeat == NoHeartbeat {
 		if x.first = a.from; x.first == 0 {
 			x.first = a.served.Unix()/j.step - a.points + 2
@@ -103,7 +103,7 @@ func (j *job) extent(a *answer) (extent, bool) {
 	return x, true
 }
 
-// beats is the heartbeat in an answer; nil: it is not there.
+// beats returns the heartbeat of an answer, or nil.
 func (j *job) beats(r *reply) *series {
 	at := slices.IndexFunc(r.series, func(s series) bool { return s.name == j.cfg.Heartbeat })
 	if at < 0 {
@@ -112,8 +112,7 @@ func (j *job) beats(r *reply) *series {
 	return &r.series[at]
 }
 
-// miss notes that nothing is known of the points from one number to before
-// another.
+// miss records that the points from one number to before another are unknown.
 func (x *extent) miss(from, to int64) {
 	if to > from {
 		x.gaps += to - from
@@ -121,7 +120,7 @@ func (x *extent) miss(from, to int64) {
 	}
 }
 
-// tally finds what is to be counted of an answer, by points up to a number.
+// tally returns the new counts of an answer, of points up to newest.
 func (j *job) tally(a *answer, newest int64) *tally {
 	t := &tally{counts: j.counts[:0]}
 	j.ledger.polls++
@@ -147,16 +146,15 @@ func (j *job) tally(a *answer, newest int64) *tally {
 	return t
 }
 
-// exceeds tells whether a point is above a value.
+// exceeds reports whether a point is above value.
 func (s *series) exceeds(value float64) bool {
 	return slices.ContainsFunc(s.value, func(v float64) bool { return v > value })
 }
 
-// apply counts point by point, the oldest first, and brings the time to the newest.
-// The time is the start of the newest step, for that is where its counts are: a
-// window that ends there holds as many points as it is long. All of before has
-// come by then; a newer point may have been written while Graphite read, and what
-// is new to Graphite comes a little later.
+// apply counts point by point, the oldest first, and moves the time on to the newest. The
+// time is the start of the newest step, where its counts are placed: a window that ends there
+// holds as many points as it is long. All earlier counts are complete by then. A newer point
+// may have been written while Graphite read, and new series appear a little later.
 func (j *job) apply(x extent, counts []one) {
 	if x.lost > 0 {
 		j.detector.Lost(j.when(x.lost))
@@ -197,9 +195,8 @@ func (j *job) add(x extent, t *tally) {
 	}
 }
 
-// nameHot makes the list of the keys that are hot and did not pass the filter: by
-// name they are sent all the same, so that their counts are right until they are
-// cool.
+// nameHot lists the hot keys that did not pass the filter. They are requested by name, so
+// that their counts are right until they cool.
 func (j *job) nameHot() {
 	j.named = make([][]string, len(j.watches))
 	n, others := 0, j.otherNames()
@@ -225,8 +222,8 @@ func (j *job) nameHot() {
 	}
 }
 
-// otherNames are the names that hot keys have in series besides their own, since
-// other programs wrote them otherwise.
+// otherNames returns the names of the series of hot keys that other programs wrote in another
+// form.
 func (j *job) otherNames() map[hotparam.Key][]string {
 	names := make(map[hotparam.Key][]string)
 	for _, e := range j.ledger.entries {

@@ -13,7 +13,7 @@ const (
 	noConnect               // no connection, or it broke
 	badStatus               // an HTTP status other than 200, 401 and 403
 	noAuth                  // Graphite does not let us
-	malformed               // what came is no answer of Graphite's render API
+	malformed               // the answer is not one of Graphite's render API
 	tooLarge                // more than is taken
 	wrongStep               // points that are not a step apart
 	silent                  // no new point for a while: StatsD or carbon is away
@@ -21,7 +21,7 @@ const (
 
 var reasons = [...]string{"timeout", "connect", "status", "auth", "malformed", "too_large", "step", "silent"}
 
-// Reasons are those for which a poll fails, as [Stats.Failures] counts them.
+// Reasons returns the reasons for which a poll fails, as [Stats.Failures] counts them.
 func Reasons() []string { return slices.Clone(reasons[:]) }
 
 // String is one of [Reasons].
@@ -46,5 +46,5 @@ func (f *failure) Error() string { return f.err.Error() }
 // Unwrap gives the cause.
 func (f *failure) Unwrap() error { return f.err }
 
-// Is tells that it is [ErrUnreachable].
+// Is reports whether target is [ErrUnreachable] and f is such a failure.
 func (f *failure) Is(target error) bool { return f.away && target == ErrUnreachable }

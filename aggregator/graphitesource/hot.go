@@ -8,7 +8,8 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 )
 
-// hotSet is a publisher that knows what is hot. One goroutine uses it at a time.
+// hotSet is a publisher that records which keys are hot. It must not be used by several
+// goroutines at a time.
 type hotSet struct {
 	aggregator.Publisher
 	keys map[hotparam.Key]struct{}
@@ -25,7 +26,7 @@ func (h *hotSet) Publish(c hotparam.Change) {
 	h.Publisher.Publish(c)
 }
 
-// sorted are the keys in the same order each time.
+// sorted returns the keys in a fixed order.
 func (h *hotSet) sorted() []hotparam.Key {
 	keys := make([]hotparam.Key, 0, len(h.keys))
 	for key := range h.keys {

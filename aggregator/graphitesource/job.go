@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// job is what is done at each poll. One goroutine uses it at a time.
+// job is the work of each poll. It must not be used by several goroutines at a time.
 type job struct {
 	cfg      *Config
 	client   *client
@@ -36,13 +36,13 @@ type job struct {
 	next        time.Time // not before
 	outage      outage
 	clockLogged time.Time
-	differs     bool // the clocks do, and it is told
+	differs     bool // the clocks do, and that was logged
 	shown       standing
 }
 
 const (
-	// reread is how far back points are read again: those of a series that is new
-	// are there only when carbon has made its file, a second later or more.
+	// reread is how far back points are read again: a new series appears only when carbon has
+	// made its file, a second later or more.
 	reread = 10 * time.Second
 	// longestLookback bounds how far back is read.
 	longestLookback = time.Hour
@@ -96,7 +96,7 @@ func (j *job) poll(ctx context.Context) {
 	j.shown.stats.Detector = j.detector.Stats()
 }
 
-// note takes the outcome of a poll.
+// note records the outcome of a poll.
 func (j *job) note(now time.Time, err error) {
 	j.shown.why = ""
 	var why *failure
@@ -115,8 +115,7 @@ func (j *job) note(now time.Time, err error) {
 	j.next = now.Add(pause(j.failures))
 }
 
-// request is what is asked for: the points from a number on, or so many before
-// now if that is 0.
+// request asks for the points from a number on, or for so many before now if that is 0.
 type request struct{ from, points int64 }
 
 // read asks for all points since the newest one that is known, and for those that
@@ -141,7 +140,7 @@ func (j *job) read(ctx context.Context) (*answer, error) {
 	}
 	some, err := j.ask(ctx, latest)
 	if err != nil {
-		return nil, err // it was not too much: nothing is to be had
+		return nil, err // fewer points would not help
 	}
 	j.tooMuch = false
 	if all, err := j.ask(ctx, q); err == nil {
@@ -150,13 +149,13 @@ func (j *job) read(ctx context.Context) (*answer, error) {
 	return some, nil
 }
 
-// isTooMuch tells whether less might be had.
+// isTooMuch reports whether a request for less might succeed.
 func isTooMuch(err error) bool {
 	var why *failure
 	return errors.As(err, &why) && (why.reason == timedOut || why.reason == tooLarge || why.reason == wrongStep)
 }
 
-// answer is what Graphite said to a request.
+// answer is the answer to a request.
 type answer struct {
 	*reply
 	request
@@ -206,15 +205,15 @@ func (j *job) try(ctx context.Context, q request) (*answer, error) {
 // ago is a time before Graphite's present.
 func ago(seconds int64) string { return "-" + strconv.FormatInt(seconds, 10) + "s" }
 
-// mostPoints is how many points a series has at most if so many were asked for by
-// our clock, which may not be Graphite's.
+// mostPoints returns how many points a series has at most if so many were requested by our
+// clock, which may differ from Graphite's.
 func mostPoints(points int64) int64 { return 2*points + 60 }
 
-// tolerated is how far the clocks may differ before it is told.
+// tolerated is how far the clocks may differ before that is logged.
 const tolerated = 2 * time.Second
 
-// compareClocks notes how far Graphite's clock is ahead of ours. It is told in
-// whole seconds, and was read while the answer was made.
+// compareClocks records how far Graphite's clock is ahead of ours. It is known in whole
+// seconds, and was read while the answer was made.
 func (j *job) compareClocks(r *reply) {
 	j.shown.ahead = 0
 	if r.served.IsZero() {
@@ -234,8 +233,8 @@ func (j *job) compareClocks(r *reply) {
 	}
 }
 
-// clockLog is how often at most something is logged about Graphite's clock: of several
-// servers behind one address each has its own.
+// clockLog is the least time between two log lines about Graphite's clock, as several servers
+// behind one address have a clock each.
 const clockLog = 10 * time.Second
 
 func (j *job) mayLogClock(now time.Time) bool {
@@ -246,7 +245,7 @@ func (j *job) mayLogClock(now time.Time) bool {
 	return true
 }
 
-// when is the start of the step whose counts are in a point.
+// when returns the start of the step whose counts a point holds.
 func (j *job) when(point int64) time.Time { return time.Unix((point-1)*j.step, 0) }
 
 // restart begins anew.

@@ -7,11 +7,10 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// ledger keeps what was counted of each series and point, so that a point is
-// counted once, however often it is read, and what it becomes later is added.
-// Points are numbered by their time in steps. It holds keep points of each series
-// that has any: those up to the newest one that all had when they were last
-// pruned.
+// ledger records what was counted of each series and point, so that a point is counted once,
+// however often it is read, and its growth is added. Points are numbered by their time in
+// steps. The ledger keeps the newest points of each series: keep of them, up to the newest
+// one that all had when they were last pruned.
 type ledger struct {
 	names   names
 	keep    int64
@@ -26,12 +25,12 @@ type entry struct {
 	hash uint64
 	why  whyNot
 
-	taken []float64 // by number modulo keep; below 0: it became less, which is told
+	taken []float64 // by number modulo keep; negative if it became less, which is logged
 	top   int64     // newest number that taken has room for
 	last  int64     // newest number that has a count
 	read  int64     // poll that read it last
 	sent  int64     // poll in which it last passed the filter
-	rest  float64   // of fractions: what came, less what was counted, -½ to ½
+	rest  float64   // of fractions: what arrived less what was counted, -½ to ½
 }
 
 // one is a count of a point.
@@ -41,7 +40,7 @@ type one struct {
 	n     int64
 }
 
-// tally is what came of the points of an answer.
+// tally is what the points of an answer add.
 type tally struct {
 	counts                                             []one
 	points, counted, revised, shrunk, badValue, badKey int64
@@ -52,8 +51,8 @@ func newLedger(n names, keep int64, scale float64) *ledger {
 	return &ledger{names: n, keep: keep, scale: scale, entries: make(map[string]*entry)}
 }
 
-// find is the entry of a series, made if it has none; nil: there is no key in its
-// name.
+// find returns the entry of a series, and makes one if there is none. It returns nil if the
+// name has no key.
 func (l *ledger) find(series string, t *tally) *entry {
 	e := l.entries[series]
 	if e == nil {
@@ -81,8 +80,8 @@ func (l *ledger) find(series string, t *tally) *entry {
 	return e
 }
 
-// take notes the points of a series from the number from up to the number to, and
-// adds what is to be counted of them to the tally.
+// take records the points of a series from number from to number to, and adds the new counts
+// to the tally.
 func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
 	if e.last == 0 {
 		e.top = min(from, s.first) - 1

@@ -35,15 +35,15 @@ const (
 	badKey         // of a rule, but nothing that the encoding writes
 )
 
-// seriesName is what the name of a series says.
+// seriesName is a parsed name of a series.
 type seriesName struct {
 	watch int
 	text  []byte // the key
 	other string // the key as it stands in the name, if that is not the text's encoding
 }
 
-// read reads the name of a series. Who wrote it is not told, so that a key is made
-// canonical whoever did.
+// read parses the name of a series. Its writer is unknown, so the key is always made
+// canonical.
 func (n *names) read(series string) (seriesName, whyNot) {
 	counter, ok := strings.CutPrefix(series, n.before)
 	if ok {

@@ -13,8 +13,8 @@ type outage struct {
 	last  time.Time // when that was one
 }
 
-// outageEvery is how often at most the beginning of an outage is logged, and so its
-// end, however often Graphite comes and goes.
+// outageEvery is the least time between two logged outages, each with its end, however often
+// Graphite fails and recovers.
 const outageEvery = 10 * time.Second
 
 func (o *outage) begin(now time.Time, why *failure) {
@@ -31,12 +31,11 @@ func (o *outage) end(now time.Time, missed int64) {
 	}
 }
 
-// longestPause is the longest time between two tries while Graphite does not
-// answer.
+// longestPause is the longest time between two tries while Graphite does not answer.
 const longestPause = 15 * time.Second
 
-// pause is how long to wait after so many failures in a row: a second, and each
-// time twice as long; a fifth more or less, so that not all ask at once.
+// pause returns how long to wait after so many failures in a row: a second, doubled each
+// time, varied by a fifth so that aggregators do not retry together.
 func pause(failures int) time.Duration {
 	p := min(longestPause, time.Second<<min(failures-1, 10))
 	return p - p/5 + rand.N(p/5*2)

@@ -11,8 +11,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Source is the job. Make one with [New]. Its methods are safe for concurrent use;
-// Run is called once.
+// Source polls Graphite and publishes hot keys. Its methods are safe for concurrent use. Run
+// must be called once.
 type Source struct {
 	cfg      Config
 	schedule cron.Schedule
@@ -27,11 +27,10 @@ type Source struct {
 	skipped, panics atomic.Int64
 }
 
-// patience is how long the time of the counts may stand still at least before
-// that is told.
+// patience is how long the time of the counts may stand still before that is reported.
 const patience = 5 * time.Second
 
-// New checks the configuration. It starts nothing.
+// New returns a source for a valid configuration. It starts nothing.
 func New(c Config) (*Source, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -57,8 +56,7 @@ func New(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Check asks Graphite once, for the start: whether it is one, and lets us. What it
-// answers is not counted.
+// Check sends one request to Graphite and returns an error if it fails. It counts nothing.
 func (s *Source) Check(ctx context.Context) error {
 	points := s.job.ledger.keep
 	r, err := s.client.ask(ctx, s.cfg.form(s.job.watches, ago(points*s.job.step), nil), mostPoints(points))
@@ -71,8 +69,8 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run asks as its schedule says, until ctx ends; then it ends the request that is
-// under way and returns. Whatever Graphite answers, it goes on.
+// Run polls by the schedule until ctx ends, and returns when the request under way has ended.
+// It continues whatever Graphite answers.
 func (s *Source) Run(ctx context.Context) error {
 	s.busy.Lock()
 	s.job.shown.moved = time.Now() // patience begins

@@ -18,7 +18,7 @@ type Stats struct {
 	Panics   int64            // of the job, recovered
 	Series   int64            // of the newest answer
 	Points   int64            // points with a value that were read, each as often as it came
-	Counted  int64            // what was counted
+	Counted  int64            // sum of the counts
 	Revised  int64            // points that became more after they had been counted: the rest was counted, too
 	Shrunk   int64            // points that became less: nothing is taken back
 	BadValue int64            // points not counted: below 0, or above [wire.MaxCount]; each as often as it came
@@ -27,12 +27,13 @@ type Stats struct {
 	// Uncanonical are series whose keys were not canonical, and are counted as what
 	// they are in canonical form.
 	Uncanonical int64
-	// MissedSeconds is how long nothing is known of: Graphite did not keep it, or
-	// StatsD wrote nothing.
+	// MissedSeconds is how many seconds are unknown: Graphite did not keep them, or StatsD
+	// wrote nothing.
 	MissedSeconds int64
 	// LastDuration is how long the newest answer took.
 	LastDuration time.Duration
-	// Behind is how old the time is up to which all counts have come; 0: none has.
+	// Behind is how old the newest time is whose counts are complete. Zero means that none
+	// is.
 	Behind time.Duration
 	// Frozen: that time has stood still for a while, for the reason Why. Nothing
 	// becomes hot and nothing cools.
@@ -40,7 +41,7 @@ type Stats struct {
 	Why    string
 }
 
-// standing is what a job shows of itself after a poll.
+// standing is the state of a job after a poll, for Stats.
 type standing struct {
 	stats    Stats
 	failures [len(reasons)]int64
@@ -50,7 +51,7 @@ type standing struct {
 	why      string        // of the last poll, if it failed
 }
 
-// Stats tells the counters and the state.
+// Stats returns the counters and the state.
 func (s *Source) Stats() Stats {
 	now := time.Now()
 	shown := s.shown.Load()

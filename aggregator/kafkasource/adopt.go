@@ -13,8 +13,8 @@ import (
 // adoptTimeout bounds one try to take the hot set over.
 const adoptTimeout = 2 * time.Second
 
-// adoptRetry is how soon the take-over is tried again, up to adoptRetryMost: each of all
-// partitions is a call.
+// adoptRetry is how soon the take-over is tried again, doubled up to adoptRetryMost: each
+// partition makes a call of its own.
 const (
 	adoptRetry     = 100 * time.Millisecond
 	adoptRetryMost = time.Second
@@ -77,7 +77,7 @@ func (w *worker) adopt(hot []hotparam.Hot, now time.Time) {
 	w.publisher.Store(&w.gate.to)
 }
 
-// moved tells whether a rule is there and has its home in another partition.
+// moved reports whether a rule exists and has its home in another partition.
 func (w *worker) moved(id string) bool {
 	rules := w.source.cfg.Rules
 	for i, home := range homes(rules, w.parts) {

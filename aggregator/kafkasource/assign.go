@@ -80,10 +80,10 @@ func (s *Source) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int
 	}
 }
 
-// lost is that the group did not hear of us, or we not of the group. Others may
-// have the partitions, and then have fenced us off; or all brokers are away, and
-// nobody has them. So their workers stand still, and what is hot stays published
-// by whoever may, until we are told what is ours.
+// lost is called when the group and this member did not hear of each other. Other members may
+// then have the partitions and have fenced us off, or all brokers are away and no member has
+// them. So our workers stand still, and hot keys stay published by whoever may publish them,
+// until the group assigns partitions again.
 func (s *Source) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	s.mu.Lock()
 	n := int64(0)
@@ -135,19 +135,6 @@ func (s *Source) removeAll() []*worker {
 	partitions := slices.Collect(maps.Keys(s.workers))
 	s.mu.Unlock()
 	return s.remove(partitions, true)
-}
-
-// present are the workers of the partitions that we have.
-func (s *Source) present() []*worker {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*worker, 0, len(s.workers))
-	for _, w := range s.workers {
-		if !w.isLost.Load() {
-			all = append(all, w)
-		}
-	}
-	return all
 }
 
 // isOut reports whether partitions were lost, and the group has not said since whose they

@@ -21,10 +21,9 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// Check tells what keeps the source from working, and what to do about it: brokers
-// that cannot be reached or do not take us, a topic that is missing, rights that
-// are. What works but may lose counts is logged as a warning. It takes no part in
-// the group.
+// Check returns an error that says what keeps the source from working, and what to do:
+// brokers that cannot be reached or refuse us, a missing topic, missing rights. It logs a
+// warning for settings that work but may lose counts. It does not join the group.
 func (s *Source) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.Connection.Timeout)
 	defer cancel()
@@ -75,8 +74,8 @@ func (f *lastFailure) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE
 	f.record(e2e.Err())
 }
 
-// record keeps err, unless it only says that the client was ended. That nothing came
-// in time is what the end of the context says anyway: it replaces no other reason.
+// record keeps err, unless it only says that the client was ended, or that nothing arrived in
+// time: the end of the context says that anyway.
 func (f *lastFailure) record(err error) {
 	if err == nil || isEnd(err) {
 		return
@@ -109,17 +108,17 @@ func isEnd(err error) bool {
 		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "operation was canceled")
 }
 
-// checkTries is how often a broker that does not answer is asked again: one that
-// has just died is not to keep us from starting.
+// checkTries is how often a broker that does not answer is asked again, so that one that has
+// just died does not keep us from starting.
 const checkTries = 3
 
-// allows tells whether rights that a broker told have one; brokers that tell none
-// are not asked further.
+// allows reports whether the rights that a broker reported have one. A broker that reports
+// none is not questioned further.
 func allows(rights int32, op kmsg.ACLOperation) bool {
 	return rights == noRights || rights&(1<<op) != 0
 }
 
-// noRights stands for rights that were not told.
+// noRights stands for rights that were not reported.
 const noRights = -1 << 31
 
 func (s *Source) checkGroup(ctx context.Context, client *kgo.Client) error {
@@ -136,7 +135,7 @@ func (s *Source) checkGroup(ctx context.Context, client *kgo.Client) error {
 	for i := range resp.Groups {
 		g := &resp.Groups[i]
 		switch err := kerr.ErrorForCode(g.ErrorCode); {
-		case errors.Is(err, kerr.GroupIDNotFound), isElecting(err): // nobody has joined yet
+		case errors.Is(err, kerr.GroupIDNotFound), isElecting(err): // no member has joined yet
 		case err != nil:
 			return err
 		case !allows(g.AuthorizedOperations, kmsg.ACLOperationRead):
@@ -146,8 +145,8 @@ func (s *Source) checkGroup(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// isElecting tells whether nobody is there to answer for the group yet: a new
-// cluster makes the place for groups when it is asked the first time.
+// isElecting reports whether there is no coordinator of the group yet: a new cluster creates
+// its place for groups with the first request.
 func isElecting(err error) bool {
 	return errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) || errors.Is(err, kerr.NotCoordinator)
 }
@@ -228,7 +227,7 @@ func (s *Source) explain(err error) error {
 	return fmt.Errorf("kafka source: %s: %w", why, err)
 }
 
-// closedBy is what may make a broker hang up without a word.
+// closedBy returns what may make a broker close a connection without an answer.
 func closedBy(c *kafka.Connection) string {
 	why := "they may want tls"
 	if c.TLS != nil {
@@ -247,8 +246,8 @@ func speech(private bool) string {
 	return "plaintext, not TLS"
 }
 
-// refused says why the brokers do not take us, if that is what an error means: no
-// waiting helps.
+// refused returns why the brokers refuse us, and false if err does not mean that. Waiting
+// does not help then.
 func refused(err error, c *Config) (why string, ok bool) {
 	user := "this program"
 	if c.Connection.SASL != nil {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// fetchWait is how long a broker waits for fetchLeast to answer a fetch with. To
-	// answer at the first record would be one fetch for each record that an
-	// instance sends: half of what the aggregator costs with six instances. So it
-	// takes what comes within some milliseconds.
+	// fetchWait is how long a broker waits for fetchLeast before it answers a fetch. Answers
+	// at the first record would be one fetch for each record that an instance sends: half of
+	// the cost of the aggregator with six instances. So it collects the records of some
+	// milliseconds.
 	fetchWait  = 10 * time.Millisecond
 	fetchLeast = 1 << 20
 	// fetchBytes and partitionBytes bound what one fetch brings, compressed.
@@ -32,9 +32,8 @@ const (
 	// recordBatch bounds what a batch may be decompressed to: more than what any
 	// broker takes by default.
 	recordBatch = 64 << 20
-	// knowledgeAge is after which time new partitions are seen; staleAge how often
-	// at most the brokers are asked who leads a partition when the last did not
-	// know.
+	// knowledgeAge is after which time new partitions are seen, and staleAge the least time
+	// between two questions to the brokers which of them leads a partition.
 	knowledgeAge = 30 * time.Second
 	staleAge     = 250 * time.Millisecond
 )
@@ -54,7 +53,7 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 	if c.Version != "" {
 		versions := kversion.FromString(c.Version)
 		if versions == nil {
-			return nil, fmt.Errorf("kafka source: version %q is none that this program knows: give it as \"3.6\"", c.Version)
+			return nil, fmt.Errorf("kafka source: version %q is unknown: write it as \"3.6\"", c.Version)
 		}
 		opts = append(opts, kgo.MaxVersions(versions))
 	}
@@ -84,11 +83,10 @@ func retryBackoff(failures int) time.Duration {
 	return backoff.After(failures, 50*time.Millisecond, staleAge)
 }
 
-// retryFor is how long a request of the group's client is tried. A heartbeat is
-// tried for longer than the session: if the group's coordinator has died, the next
-// one takes the members over as they are, and who gave up before would have to join
-// again and read everything again. If others have the partitions by then they have
-// fenced us off.
+// retryFor returns how long a request of the group's client is tried. A heartbeat is tried
+// for longer than the session: if the coordinator has died, the next one takes the members
+// over unchanged, and a member that had given up would have to join again and read everything
+// again. If others have the partitions by then they have fenced us off.
 func (s *Source) retryFor(key int16) time.Duration {
 	switch kmsg.Key(key) {
 	case kmsg.JoinGroup, kmsg.SyncGroup:
@@ -117,8 +115,8 @@ func mechanism(c *kafka.SASL) sasl.Mechanism {
 	return scram.Sha512(auth)
 }
 
-// groupOptions are what a client needs to be a member of the group. Once its watchdog
-// has let go of it it has no say in who has which partition.
+// groupOptions returns the options of a client that joins the group. Once its watchdog has
+// replaced it, it no longer decides which partitions we have.
 func (s *Source) groupOptions(dog *watchdog) []kgo.Opt {
 	unlessReplaced := func(f func(context.Context, *kgo.Client, map[string][]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
@@ -146,7 +144,7 @@ func (s *Source) groupOptions(dog *watchdog) []kgo.Opt {
 		kgo.OnPartitionsRevoked(unlessReplaced(s.revoked)),
 		kgo.OnPartitionsLost(unlessReplaced(s.lost)),
 		kgo.WithHooks(dog),
-		// After a log was cut short, what was read is not read again.
+		// After a log was truncated, records are not read twice.
 		kgo.ConsumeResetOffset(kgo.RewindOffset(0)),
 		kgo.FetchMinBytes(fetchLeast),
 		kgo.FetchMaxWait(fetchWait),

@@ -9,15 +9,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// defaultCommit is how often what has been counted is committed. A coordinator
-// answers nobody of the group, heartbeats neither, until a commit is on the
-// replicas. If a broker has just died that takes as long as it takes to be noticed,
-// and with a short session every member would be thought dead: so commits are few.
+// defaultCommit is how often positions are committed. A coordinator answers no member of the
+// group, not even heartbeats, until a commit is on the replicas. If a broker has just died
+// that takes until its death is noticed, and with a short session every member would be
+// thought dead. So commits are rare.
 const defaultCommit = time.Minute
 
-// commitPositions commits what has been counted, for other tools to see how far
-// the group is, and not while a leader is away. It does so by requests of its own:
-// the client's commits would hold up its rebalances while a broker is away.
+// commitPositions commits positions, so that other tools see how far the group is, except
+// while a leader is away. It sends requests of its own, as the client's commits would delay
+// its rebalances while a broker is away.
 func (s *Source) commitPositions(ctx context.Context, client *kgo.Client) {
 	ticker := time.NewTicker(s.commitEvery)
 	defer ticker.Stop()

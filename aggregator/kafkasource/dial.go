@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// dialer makes the connections to brokers, private ones if there is a
-// configuration for that.
+// dialer returns a function that connects to brokers, by TLS if there is a configuration for
+// it.
 //
-// An address that refuses is told as one that does not answer in time. The client
-// asks another broker then; after a refusal it would give up what it asked, at
-// times, and with it the membership of the group, though only one broker is away.
+// It reports an address that refuses as one that does not answer in time. The client then
+// asks another broker. After a refusal it would sometimes give up the request, and with it
+// the membership of the group, though only one broker is away.
 func dialer(timeout time.Duration, private *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: timeout}
 	dial := plain.DialContext

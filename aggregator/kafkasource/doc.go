@@ -1,6 +1,6 @@
 // Package kafkasource reads counts from a Kafka topic and finds the hot keys of
 // each of its partitions. Several sources of one consumer group share the
-// partitions; each publishes what it finds in those that it has.
+// partitions; each publishes the hot keys of its own.
 //
 // The data flows one way:
 //
@@ -9,26 +9,30 @@
 //
 // One goroutine, a worker, owns one partition: its decoder, its detector, its
 // part of the hot set. It starts a window, a grace and the length of an outage
-// before the present, found by time, whatever was committed: what a window holds
-// has to be counted by who has the partition now. Offsets are committed all the
-// same, so that other tools see how far the group is; nothing reads them here.
+// before the present, found by time, whatever was committed: the owner of the
+// partition has to count all that a window holds. Offsets are committed only so that
+// other tools see how far the group is.
 //
-// A partition that comes from another source is taken over: the keys that are
-// published for it stay hot until counts say otherwise, and who had it before is
-// fenced off. Until all that was in the partition at the take-over is counted,
-// low counts hold and high ones are unknown, so nothing cools.
+// A partition of another source is taken over: its published keys stay hot until
+// counts say otherwise, and the previous owner is fenced off. Until all records
+// that were in the partition at the take-over are counted, low counts hold and high
+// ones are unknown, so no key cools.
 //
-// A member that is out of the group, or cut off from all brokers, lets its
-// partitions stand still, and what is hot in them published, until it is told what
-// is its own. Whoever has got one of them meanwhile has fenced it off there.
+// A member that is out of the group, or cut off from all brokers, stops the time of
+// its partitions and leaves their hot keys published until the group assigns
+// partitions again. A new owner of one of them has fenced it off there.
 //
-// Time is of the partition, too (watermark.go): what is known to be in it and has
-// not come stops it. A partition whose leader does not answer freezes; it never
-// is taken for one in which nobody counts.
+// Each partition has its own time (watermark.go). Records that are known to be in
+// it and have not arrived stop it. A partition whose leader does not answer freezes;
+// it is never taken for an empty one.
 //
-// The files: source.go Config, Run · client.go the connection · assign.go who has
-// which partition · poll.go batches to workers · worker.go one partition ·
-// adopt.go its take-over · watchdog.go a client that is stuck · record.go one record · intake.go what is unknown ·
-// gate.go the way to the publisher · watermark.go ends.go its time · resize.go
-// more partitions · instances.go commit.go dial.go check.go stats.go
+// The files, in the order of the data:
+//
+//   - config.go source.go run.go · replace.go watchdog.go a client, and another if it is stuck ·
+//     client.go dial.go its connections · check.go linelimit.go what is wrong with the cluster
+//   - assign.go resize.go which partitions · poll.go batches to workers · commit.go positions
+//   - work.go worker.go one partition · adopt.go its take-over · record.go one record ·
+//     intake.go what is unknown · gate.go the way to the publisher
+//   - watermark.go ends.go its time · instances.go the live instances
+//   - show.go stats.go · outage.go
 package kafkasource

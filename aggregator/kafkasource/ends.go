@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// ends is what a partition's leader said of it: that all which was in it at asked
-// has offsets below end.
+// ends is an answer of a partition's leader: all records that were in it at asked have
+// offsets below end.
 type ends struct {
 	asked time.Time
 	end   int64
@@ -21,9 +21,8 @@ type ends struct {
 }
 
 const (
-	// endsEvery is how often the leaders are asked, endsAgain after which time if
-	// one did not answer, up to endsAgainMost, endsTimeout how long an answer is
-	// waited for.
+	// endsEvery is how often the leaders are asked, endsAgain how soon again if one did not
+	// answer, doubled up to endsAgainMost, and endsTimeout how long an answer may take.
 	endsEvery     = 500 * time.Millisecond
 	endsAgain     = 200 * time.Millisecond
 	endsAgainMost = time.Second
@@ -62,8 +61,8 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 	}
 }
 
-// askEnds asks once, and tells the workers. Those that have read nothing yet are
-// told where they start, too: all before that is read, as it were.
+// askEnds asks once, and passes the answers to the workers. It also passes the start to
+// workers that have read nothing yet, as they have read all before it.
 func (s *Source) askEnds(ctx context.Context, client *kgo.Client, workers []*worker) error {
 	byLeader := make(map[int32][]*worker)
 	var failed error
@@ -111,7 +110,7 @@ func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32
 		}
 		e := ends{asked: asked, end: end, start: -1}
 		if start, ok := starts[w.partition]; ok {
-			if e.start = start; start < 0 { // nothing is as new
+			if e.start = start; start < 0 { // no record is as new
 				e.start = end
 			}
 		}
@@ -128,15 +127,15 @@ func (w *worker) tell(e ends) {
 	default:
 	}
 	select {
-	case w.ends <- e: // only one goroutine tells
+	case w.ends <- e: // only one goroutine sends
 	default:
 	}
 }
 
-// listOffsets are the offsets of the first records that are not older than the
-// times, in milliseconds, by partition, as their leader knows; -1 where there are
-// none. Partitions of which it cannot tell are left out, and the error is of one
-// of them.
+// listOffsets returns, by partition, the offsets of the first records that are not older than
+// the times, in milliseconds, as the leader knows them, and -1 where there are none. It
+// leaves out partitions that the leader cannot answer for, and returns the error of one of
+// them.
 func (s *Source) listOffsets(ctx context.Context, leader kmsg.Requestor, times map[int32]int64) (map[int32]int64, error) {
 	if len(times) == 0 {
 		return nil, nil

@@ -6,10 +6,9 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// gate stands between a detector and its publisher until the partition's part of
-// the hot set has been taken over. What was found before that is told when it
-// opens: the keys that are hot then, and the newest suspects. One goroutine uses
-// it.
+// gate stands between a detector and its publisher until the partition's part of the hot set
+// has been taken over. When it opens it publishes what was found until then: the keys that
+// are hot, and the newest suspects. It must not be used by several goroutines at a time.
 type gate struct {
 	to       PartitionPublisher
 	isOpen   bool
@@ -49,9 +48,8 @@ func (g *gate) Suspects(part int, suspects []hotparam.Hot) {
 // Instances implements [aggregator.Publisher]; a detector knows none.
 func (g *gate) Instances([]hotparam.Instance) {}
 
-// open lets what is found through from now on. refresh makes the detector tell
-// what is hot; of what was adopted the higher counts are told, as not all has been
-// read again.
+// open lets all changes through from now on. refresh makes the detector publish its hot keys.
+// For an adopted key the higher of both counts is published, as not all has been read again.
 func (g *gate) open(adopted []hotparam.Hot, refresh func()) {
 	known := make(map[hotparam.Key]*hotparam.Hot, len(adopted))
 	for i := range adopted {

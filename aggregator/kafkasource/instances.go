@@ -11,13 +11,13 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// instancesEvery is how often the instances are told.
+// instancesEvery is how often the instances are published.
 const instancesEvery = time.Second
 
-// tellInstances tells the instances that are heard in any of our partitions: the
-// workers, as an instance that is silent in one of them may not be able to write
-// it, and one publisher, as they are the same in all. It names those whose clocks are
-// off.
+// tellInstances publishes the instances that are live in any of our partitions, by one
+// publisher, as they are the same in all. It also passes them to the workers, as an instance
+// that is silent in one partition may be unable to write to it, and logs those whose clocks
+// are off.
 func (s *Source) tellInstances(ctx context.Context) {
 	clocks := decode.NewClockLog(s.cfg.Log)
 	ticker := time.NewTicker(instancesEvery)
@@ -55,8 +55,8 @@ func (s *Source) tellInstances(ctx context.Context) {
 	}
 }
 
-// offClocks are the clocks that are off in any partition, by name: as far as in the
-// partition where they are most.
+// offClocks returns the clocks that are off in any partition, by name, each as in the
+// partition where it is off most.
 func offClocks(workers []*worker) []decode.SenderClock {
 	worst := make(map[string]decode.SenderClock)
 	for _, w := range workers {

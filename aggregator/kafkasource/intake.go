@@ -10,9 +10,9 @@ import (
 // know of losses: the detector hears of the newest.
 type intake struct {
 	*aggregator.Detector
-	decoder time.Time // newest loss that the decoder told
+	decoder time.Time // newest loss that the decoder reported
 	worker  time.Time // and the worker
-	unread  time.Time // what is unknown as it is still to be read; zero: nothing is
+	unread  time.Time // counts of then or before are still to be read; zero if none are
 }
 
 // Lost implements [decode.Handler].
@@ -27,19 +27,19 @@ func (i *intake) Found(newest time.Time) {
 	i.Detector.Found(i.newest())
 }
 
-// lose notes that something of when or before never comes.
+// lose records that something of when or before never arrives.
 func (i *intake) lose(when time.Time) {
 	i.worker = later(i.worker, when)
 	i.Detector.Lost(i.newest())
 }
 
-// await notes that there is more to read of when or before.
+// await records that counts of when or before are still to be read.
 func (i *intake) await(when time.Time) {
 	i.unread = later(i.unread, when)
 	i.Detector.Lost(i.newest())
 }
 
-// caughtUp notes that there is no more.
+// caughtUp records that all has been read.
 func (i *intake) caughtUp() {
 	i.unread = time.Time{}
 	i.Detector.Found(i.newest())

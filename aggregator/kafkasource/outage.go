@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// outageEvery is how often at most the beginning of one kind of outage is logged, and
-// so its end, however often it comes and goes.
+// outageEvery is the least time between two logged outages of one kind, each with its end,
+// however often they come and go.
 const outageEvery = 10 * time.Second
 
 // outage logs that something does not work once, and that it works again.
@@ -18,7 +18,7 @@ type outage struct {
 	logged   time.Time
 }
 
-// note takes the outcome of one try.
+// note records the outcome of one try.
 func (o *outage) note(err error) {
 	now := time.Now()
 	switch {

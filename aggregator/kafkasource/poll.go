@@ -12,7 +12,7 @@ import (
 const (
 	// pollRecords bounds what one poll brings.
 	pollRecords = 10_000
-	// pollFor is how long one lasts at most, for partitions to be changed.
+	// pollFor bounds one poll, so that partitions can be reassigned.
 	pollFor = 250 * time.Millisecond
 )
 
@@ -40,7 +40,7 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// trouble is the first error of a poll that is one.
+// trouble returns the first real error of a poll.
 func (s *Source) trouble(fetches kgo.Fetches) (err error) {
 	fetches.EachError(func(topic string, partition int32, e error) {
 		var lost *kgo.ErrDataLoss

@@ -8,20 +8,20 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// record counts one record of the partition, that came at clock.
+// record counts one record of the partition, which arrived at clock.
 //
-// Counts are of the time that its headers name, less what the sender's clock is off
-// from the brokers', but never later than the broker took them. Where brokers leave
-// that to senders, they are never later than they came, and clocks that are off are
-// only told. Without headers they are of when the broker took them.
+// Counts are of the time that its headers name, less the offset of the sender's clock from
+// the brokers', but never later than the broker received them. Where senders stamp records,
+// counts are never later than they arrived, and clocks that are off are only reported. Counts
+// without headers are of when the broker received them.
 func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	s := &w.source.stats
 	appended := r.Timestamp
 	if appended.UnixMilli() <= 0 || appended.After(clock) {
-		appended = clock // nobody stamped it, or by a clock that is fast
+		appended = clock // it has no stamp, or one by a clock that is fast
 	}
 	if w.first && logStart > 0 && r.Offset <= logStart {
-		w.in.lose(appended) // what was before is deleted already
+		w.in.lose(appended) // older records are deleted already
 	}
 	w.first, w.position = false, r.Offset+1
 	s.records.Add(1)
@@ -31,7 +31,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	all := headers(r)
 	head, ours, err := wire.ParseRecordHead(all)
 	ofInstance := ours && err == nil && string(head.Namespace) == w.source.cfg.Rules.Namespace
-	// Others have written it if nobody has signed it: the partition's time moves on by the
+	// An unsigned record is another writer's: it moves the partition's time on by the
 	// broker's stamp, and nothing else of it is believed.
 	believed := err != nil || ours && !ofInstance || w.admits(&head, ofInstance, all, r, appended, clock)
 	ofInstance = ofInstance && believed
@@ -45,7 +45,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	switch {
 	case !believed:
 	case err != nil:
-		s.badHeads.Add(1) // the gap in its sender's sequence tells of the loss
+		s.badHeads.Add(1) // the gap in its sender's sequence shows the loss
 	case !ours:
 		s.noHeads.Add(1)
 		w.count(nil, r.Value, appended, false)
@@ -56,8 +56,8 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	}
 }
 
-// admits reports whether a record is believed. Where senders stamp records themselves it has
-// come by our clock, once what was there before is read.
+// admits reports whether a record is believed. Where senders stamp records themselves it
+// arrived by our clock, once all older records have been read.
 func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *kgo.Record, appended, clock time.Time) bool {
 	arrived := appended
 	if r.Attrs.TimestampType() != appendTime && w.report.covered {
@@ -70,7 +70,7 @@ func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *
 	return w.decoder.AdmitsRecord(m, all, w.partition, r.Value, arrived)
 }
 
-// headed counts a record whose sender tells about it.
+// headed counts a record with headers.
 func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock time.Time) {
 	if head.Partitions != w.parts {
 		// Some of a key's counts go elsewhere until all senders know.
@@ -91,7 +91,7 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock ti
 	w.mark.sent(&head.Meta, w.count(&head.Meta, r.Value, latest, stamped), heard)
 }
 
-// appendTime is the type of a timestamp that the broker made.
+// appendTime is the type of a timestamp that the broker set.
 const appendTime = 1
 
 // silence looks for a time in which no instance was heard of: what they could not

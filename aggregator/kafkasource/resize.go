@@ -11,16 +11,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// resize is that the topic has another number of partitions, and where ours are
-// to be read from anew.
+// resize is a change of the topic's number of partitions, with where ours are to be read
+// from.
 type resize struct {
 	size    int
 	from    time.Time
 	offsets map[int32]int64
 }
 
-// sizeEvery is how often the topic's size is looked at; sizeRetry how soon again
-// while it is not known, up to sizeRetryMost.
+// sizeEvery is how often the topic's size is checked, and sizeRetry how soon again while it
+// is unknown, doubled up to sizeRetryMost.
 const (
 	sizeEvery     = 10 * time.Second
 	sizeRetry     = 500 * time.Millisecond
@@ -52,7 +52,7 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-s.look:
-			wait := time.NewTimer(sizeRetry) // all senders tell at once
+			wait := time.NewTimer(sizeRetry) // all senders report it at once
 			select {
 			case <-ctx.Done():
 			case <-wait.C:
@@ -138,8 +138,8 @@ func (s *Source) changeSize(ctx context.Context, client *kgo.Client) {
 	client.ResumeFetchPartitions(map[string][]int32{s.cfg.Topic: replaced})
 }
 
-// replaceAll makes all workers anew, for another number of partitions, and tells
-// where they begin to read.
+// replaceAll replaces all workers, for another number of partitions, and returns where the
+// new ones begin to read.
 func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[int32]kgo.EpochOffset, replaced []int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,6 @@
 package kafkasource
 
 import (
-	"cmp"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// counters are those of a source.
+// counters are the counters of a source.
 type counters struct {
 	records, noHeads, badHeads, foreign, mismatched atomic.Int64
 	rebalances, assigned, revoked, lost, resizes    atomic.Int64
@@ -23,8 +21,8 @@ type counters struct {
 // Stats are a source's counters since it was made, and the state of its
 // partitions, which is at most a second old.
 type Stats struct {
-	// Decoder and Detector are the sums over the partitions; the counters among
-	// them over those that it had before, too.
+	// Decoder and Detector are the sums over the partitions. Their counters include
+	// partitions that the source no longer has.
 	Decoder  decode.Stats
 	Detector aggregator.DetectorStats
 
@@ -34,54 +32,57 @@ type Stats struct {
 	Foreign    int64 // not counted: of another namespace
 	Mismatched int64 // of senders that know of another number of partitions
 
-	Rebalances    int64 // assignments by the group, of nothing new, too
-	Assigned      int64 // partitions that came
-	Revoked       int64 // partitions that went to another member in good order
-	Lost          int64 // partitions that we had when the group did not hear of us, or we not of it
+	Rebalances    int64 // assignments by the group, including unchanged ones
+	Assigned      int64 // partitions that were assigned
+	Revoked       int64 // partitions that were handed over to another member
+	Lost          int64 // partitions that were lost with the membership
 	Resizes       int64 // times that the topic had another number of partitions
-	Truncated     int64 // times that brokers lost records which had been taken
+	Truncated     int64 // times that brokers lost records which they had accepted
 	Pauses        int64 // times that a partition was not fetched as its worker was behind
 	FetchErrors   int64
-	CommitErrors  int64 // tries to tell the group how far it is that failed
-	AdoptFailures int64 // tries to take a partition's hot keys over that failed
+	CommitErrors  int64 // failed commits of positions
+	AdoptFailures int64 // failed take-overs of a partition's hot keys
 
-	// Replaced are the clients that were replaced as they were stuck, by reason.
-	// Abandoned are those of them that did not end in time then.
+	// Replaced are the stuck clients that were replaced, by reason. Abandoned are those of
+	// them that did not end in time.
 	Replaced  Replaced
 	Abandoned int64
 
-	Partitions []PartitionStats // those that it has, by number
+	Partitions []PartitionStats // the partitions that the source has, by number
 }
 
 // Replaced are clients that were replaced, by reason.
 type Replaced struct {
 	Throttled int64 // a broker asked for a pause that is longer than the session
-	Fetch     int64 // a partition was not read, though there was more in it
-	Ends      int64 // a leader did not tell this client how far its partitions go
+	Fetch     int64 // a partition was not read, though it held more records
+	Ends      int64 // a leader did not report the ends of its partitions
 	Group     int64 // the group's coordinator did not answer this client
 }
 
-// Sum is all of them.
+// Sum returns the sum over all reasons.
 func (r Replaced) Sum() int64 { return r.Throttled + r.Fetch + r.Ends + r.Group }
 
 // PartitionStats is the state of one partition.
 type PartitionStats struct {
 	Partition int32
-	// Position is the offset that is read next, End the one after the last; -1:
-	// not known. Records is how many are between them.
+	// Position is the offset that is read next, and End the one after the last, or -1 if
+	// unknown. Records is how many are between them.
 	Position, End, Records int64
-	// Delay is how old the newest counts are that were read, Behind how long ago
-	// the time is up to which all counts have come.
+	// Delay is how old the newest counts are that have been read. Behind is how old the
+	// newest time is whose counts are complete.
 	Delay, Behind time.Duration
-	// Covered: all is read that was there when the partition came. Until then
-	// nothing cools.
+	// Covered reports whether all records that were in the partition when it was assigned
+	// have been read. Until then no key cools.
 	Covered bool
-	// Adopted: the hot keys have been taken over. Until then nothing is published.
+	// Adopted reports whether the hot keys have been taken over. Until then nothing is
+	// published.
 	Adopted bool
-	// Frozen: its time has stood still for a while. Nothing cools. Either it is not
-	// read, or an instance is slow, cannot write it, or has died a moment ago.
+	// Frozen reports whether the partition's time has stood still for a while, so that no key
+	// cools: the partition is not read, or an instance is slow, cannot write to it, or has
+	// just died.
 	Frozen bool
-	// Unread: for a while its leader has not answered, or what is in it has not come.
+	// Unread reports whether for a while the leader has not answered, or records have not
+	// arrived.
 	Unread bool
 }
 
@@ -89,7 +90,7 @@ type PartitionStats struct {
 // before Stats reports it. The time advances with each heartbeat of the slowest instance.
 const frozenAfter = 3 * time.Second
 
-// report is what a worker shows of itself.
+// report is the state of a worker, for Stats.
 type report struct {
 	position, end    int64
 	newest           time.Time // of the counts
@@ -101,78 +102,19 @@ type report struct {
 	detector         aggregator.DetectorStats
 }
 
-// pastStats are those of partitions that we do not have any longer.
+// pastStats are the figures of partitions that we no longer have.
 type pastStats struct {
 	decoder  decode.Stats
 	detector aggregator.DetectorStats
 }
 
-// show shows the worker's state to Stats.
-func (w *worker) show() {
-	r := w.report
-	r.position, r.complete, r.read = w.position, w.mark.complete, w.mark.sure
-	r.decoder, r.detector = w.decoder.Stats(), w.detector.Stats()
-	w.shown.Store(&r)
-}
+// stuckReason is why a client is replaced.
+type stuckReason int
 
-// retire keeps the counters of a worker that has ended; what it had at the end is
-// there no longer.
-func (s *Source) retire(w *worker) {
-	r := w.shown.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.running, w)
-	r.decoder.Senders, r.decoder.Late, r.decoder.Off = 0, decode.LateSenders{}, decode.OffClocks{}
-	s.past.decoder.Merge(&r.decoder)
-	s.past.detector.Merge(&aggregator.DetectorStats{Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late})
-}
-
-// Stats tells the counters and the state.
-func (s *Source) Stats() Stats {
-	c := &s.stats
-	all := Stats{
-		Records: c.records.Load(), NoHeaders: c.noHeads.Load(), BadHeaders: c.badHeads.Load(),
-		Foreign: c.foreign.Load(), Mismatched: c.mismatched.Load(),
-		Rebalances: c.rebalances.Load(), Assigned: c.assigned.Load(), Revoked: c.revoked.Load(), Lost: c.lost.Load(), Resizes: c.resizes.Load(),
-		Truncated: c.truncated.Load(), Pauses: c.pauses.Load(), FetchErrors: c.fetchErrors.Load(), AdoptFailures: c.adoptFailures.Load(), CommitErrors: c.commitErrors.Load(),
-	}
-	all.Replaced = Replaced{
-		Throttled: c.replaced[stuckThrottled].Load(), Fetch: c.replaced[stuckFetch].Load(),
-		Ends: c.replaced[stuckEnds].Load(), Group: c.replaced[stuckGroup].Load(),
-	}
-	all.Abandoned = c.abandoned.Load()
-	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all.Decoder.Merge(&s.past.decoder)
-	all.Detector.Merge(&s.past.detector)
-	for w := range s.running {
-		r := w.shown.Load()
-		all.Decoder.Merge(&r.decoder)
-		all.Detector.Merge(&r.detector)
-		if s.workers[w.partition] == w {
-			all.Partitions = append(all.Partitions, r.stats(w.partition, now))
-		}
-	}
-	slices.SortFunc(all.Partitions, func(a, b PartitionStats) int { return cmp.Compare(a.Partition, b.Partition) })
-	return all
-}
-
-func (r *report) stats(partition int32, now time.Time) PartitionStats {
-	p := PartitionStats{
-		Partition: partition, Position: r.position, End: r.end, Records: -1,
-		Covered: r.covered, Adopted: r.adopted,
-		Frozen: r.moved.IsZero() || now.Sub(r.moved) > frozenAfter,
-		Unread: r.read.IsZero() || now.Sub(r.read) > frozenAfter,
-	}
-	if r.position >= 0 && r.end >= 0 {
-		p.Records = max(0, r.end-r.position)
-	}
-	if !r.newest.IsZero() {
-		p.Delay = max(0, now.Sub(r.newest))
-	}
-	if !r.complete.IsZero() {
-		p.Behind = max(0, now.Sub(r.complete))
-	}
-	return p
-}
+const (
+	stuckThrottled stuckReason = iota
+	stuckFetch
+	stuckEnds
+	stuckGroup
+	stuckReasons
+)

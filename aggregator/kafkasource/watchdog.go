@@ -2,49 +2,35 @@ package kafkasource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A client can be stuck though the brokers are well: an answer that was damaged may
-// have named a throttle time of days, which it obeys, or left it in a state that its
-// authors did not think of. Then it is replaced. Partitions stand still meanwhile, as
-// when the group is lost, and are read again: the log is the state.
+// A client can be stuck although the brokers are well: a corrupted answer may have named a
+// throttle time of days, which the client obeys, or left it in an unforeseen state. Then it
+// is replaced. Meanwhile partitions stand still, as when the group is lost, and are read
+// again afterwards: the log is the state.
 
 const (
-	// watchEvery is how often a client is looked at.
+	// watchEvery is how often a client is checked.
 	watchEvery = time.Second
-	// firstRestart and lastRestart are waited before another client, at first and
-	// at most; steadyFor is how long one must have lasted to begin anew.
+	// firstRestart and lastRestart are the first and the longest wait before another client.
+	// The wait starts again from the first after a client has lasted for steadyFor.
 	firstRestart = 100 * time.Millisecond
 	lastRestart  = 10 * time.Second
 	steadyFor    = time.Minute
 	// maxAbandoned bounds the clients that were replaced and have not ended.
 	maxAbandoned = 4
-	// restartLog is how often at most a replacement is logged.
+	// restartLog is the least time between two log lines about replacements.
 	restartLog = time.Minute
 )
 
-// stuckReason is why a client is replaced.
-type stuckReason int
-
-const (
-	stuckThrottled stuckReason = iota
-	stuckFetch
-	stuckEnds
-	stuckGroup
-	stuckReasons
-)
-
-// stuckError is that a client has to be replaced.
+// stuckError says that a client has to be replaced.
 type stuckError struct {
 	reason stuckReason
 	what   string
@@ -57,14 +43,14 @@ type watchdog struct {
 	source   *Source
 	end      context.CancelCauseFunc // of the client's loops
 	groupAt  atomic.Int64            // when the group last answered, in nanoseconds since the Unix epoch
-	replaced atomic.Bool             // the client has no say any more
+	replaced atomic.Bool             // another client has replaced it
 
 	// Used by run alone.
 	positions map[*worker]standing
 	outSince  time.Time // since when partitions are lost and not assigned to anybody anew; zero: none are
 }
 
-// standing is where a worker was seen first at its position.
+// standing is a worker's position and since when it is there.
 type standing struct {
 	position int64
 	since    time.Time
@@ -161,8 +147,8 @@ func (d *watchdog) look(now time.Time) (*stuckError, []int32) {
 	return nil, nil
 }
 
-// probe asks by a client of its own whether the group has a coordinator, and how far
-// the partitions go; nil: all answered.
+// probe asks, by a client of its own, for the group's coordinator and the ends of the
+// partitions. It returns nil if all answered.
 func (s *Source) probe(ctx context.Context, partitions []int32) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Connection.Timeout)
 	defer cancel()
@@ -185,129 +171,4 @@ func (s *Source) probe(ctx context.Context, partitions []int32) error {
 	}
 	_, err = s.listOffsets(ctx, client, times)
 	return err
-}
-
-// runClients runs one client after the other until ctx ends or the brokers refuse. It
-// returns the last one, which is to be left.
-func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
-	var logged time.Time
-	for failures := 0; ctx.Err() == nil; failures++ {
-		began := time.Now()
-		client, err := s.runClient(ctx)
-		var stuck *stuckError
-		if !errors.As(err, &stuck) {
-			return client, err
-		}
-		now := time.Now()
-		s.stats.replaced[stuck.reason].Add(1)
-		if now.Sub(logged) >= restartLog {
-			logged = now
-			s.cfg.Log.Warn("replacing the client of the brokers; partitions stand still until it has joined the group", "why", stuck.what)
-		}
-		if now.Sub(began) > steadyFor {
-			failures = 0
-		}
-		if !s.abandon(ctx, client) {
-			break
-		}
-		sleep(ctx, backoff.After(failures, firstRestart, lastRestart))
-	}
-	return nil, nil
-}
-
-// runClient joins the group by a new client, and works until ctx ends, the brokers
-// refuse it or it is stuck.
-func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	dog := &watchdog{source: s, end: end}
-	dog.groupAt.Store(time.Now().UnixNano())
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	joined, err := s.connect(append(s.groupOptions(dog), kgo.WithContext(life))...)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	client := &groupClient{joined, cancel}
-	var loops sync.WaitGroup
-	loops.Go(func() { s.watchEnds(ctx, joined) })
-	loops.Go(func() { s.watchSize(ctx, joined) })
-	loops.Go(func() { s.commitPositions(ctx, joined) })
-	loops.Go(func() { dog.run(ctx) })
-	err = s.poll(ctx, joined)
-	wait := s.cfg.Connection.Timeout
-	var stuck *stuckError
-	if errors.As(context.Cause(ctx), &stuck) {
-		dog.replaced.Store(true)
-		s.standStill()
-		err, wait = stuck, endsTimeout
-	}
-	end(err)
-	// A request for metadata has no deadline but the client's life.
-	late := time.AfterFunc(wait, cancel)
-	loops.Wait()
-	late.Stop()
-	return client, err
-}
-
-// standStill stops all workers until the group assigns partitions to the next client.
-func (s *Source) standStill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.workers {
-		if !w.isLost.Swap(true) {
-			s.stats.lost.Add(1)
-		}
-	}
-}
-
-// abandon ends a client that is stuck. It waits for that for as long as it takes to
-// leave the group, at most; with too many that have not ended, until one has. It
-// reports whether ctx goes on.
-func (s *Source) abandon(ctx context.Context, client *groupClient) bool {
-	select {
-	case s.abandoned <- struct{}{}:
-	case <-ctx.Done():
-		s.leave(ctx, client)
-		return false
-	}
-	done := make(chan struct{})
-	go func() {
-		defer func() { <-s.abandoned }()
-		defer close(done)
-		s.leave(ctx, client)
-	}()
-	limit := time.NewTimer(s.cfg.Connection.Timeout + time.Second)
-	defer limit.Stop()
-	select {
-	case <-done:
-	case <-limit.C:
-		s.stats.abandoned.Add(1)
-	case <-ctx.Done():
-	}
-	return true
-}
-
-// awaitAbandoned waits for clients that were replaced, for as long as leaving takes at
-// most.
-func (s *Source) awaitAbandoned() {
-	limit := time.NewTimer(s.cfg.Connection.Timeout + time.Second)
-	defer limit.Stop()
-	for range maxAbandoned {
-		select {
-		case s.abandoned <- struct{}{}:
-		case <-limit.C:
-			return
-		}
-	}
-}
-
-// sleep waits, unless ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -6,19 +6,18 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// watermark tells until when all counts of a partition have come.
+// watermark computes the time before which all counts of a partition have arrived.
 //
-// Each live instance sends to each partition at least once a second, in the order
-// of time: what it counted before the start of its newest record has come. So
-// that an instance whose clock is slow, or that died, holds nobody up, all of
-// before the newest record less the grace is taken as complete. An instance that
-// was not heard of for a while by the time up to which the partition is known to
-// be read has ended. While there is none, that time itself counts, less the lag
-// of programs that send lines alone; but not before those that there may have been
-// at the beginning had the time to be heard.
+// Each live instance sends to each partition at least once a second, in the order of time:
+// what it counted before the start of its newest record has arrived. So that an instance
+// whose clock is slow, or that died, delays no other, all counts older than the newest record
+// less the grace are taken as complete. An instance that was not heard of for a while, by the
+// time up to which the partition is known to be read, has ended. While there is no instance,
+// that time itself counts, less the lag of programs that send only lines, but not before
+// instances that may have been there at the beginning had the time to send.
 //
-// Nothing here looks at a clock: where no record comes, and nobody can tell that
-// there is none, time stands still.
+// The watermark uses no clock: where no record arrives, and no leader confirms that there is
+// none, time stands still.
 type watermark struct {
 	grace, lag time.Duration
 	begun      time.Time
@@ -28,7 +27,7 @@ type watermark struct {
 	complete   time.Time
 }
 
-// progress is what is known of one instance.
+// progress is the state of one instance.
 type progress struct {
 	incarnation uint64
 	start       time.Time // of its newest record
@@ -36,23 +35,22 @@ type progress struct {
 }
 
 const (
-	// liveFor is how long an instance that is silent counts as live: ten of its
-	// heartbeats.
+	// liveFor is how long a silent instance counts as live: ten of its heartbeats.
 	liveFor = 10 * time.Second
-	// maxSenders bounds them; what is more holds nobody up.
+	// maxSenders bounds the instances. More than that delay no other.
 	maxSenders = 100_000
 )
 
-// newWatermark begins to read at a time what came since from.
+// newWatermark returns the watermark of a reader that begins at begun to read what arrived
+// since from.
 func newWatermark(from, begun time.Time, grace, lag time.Duration) *watermark {
 	return &watermark{grace: grace, lag: lag, begun: begun, senders: make(map[string]*progress), complete: from}
 }
 
-// record notes when a record was taken.
+// record records when a record was appended.
 func (w *watermark) record(appended time.Time) { w.appended = later(w.appended, appended) }
 
-// sent notes that an instance was heard of at a time, by a record of counts since
-// start.
+// sent records that an instance was heard of at a time, by a record of counts since start.
 func (w *watermark) sent(m *wire.Meta, start, heard time.Time) {
 	p := w.senders[string(m.Instance)]
 	if p == nil {
@@ -65,16 +63,16 @@ func (w *watermark) sent(m *wire.Meta, start, heard time.Time) {
 	if p.incarnation != m.Incarnation {
 		*p = progress{incarnation: m.Incarnation, heard: p.heard}
 	}
-	// Counts that were held back are older than what was sent before them.
+	// Counts that were held back are older than those sent before them.
 	p.start, p.heard = later(p.start, start), later(p.heard, heard)
 }
 
-// reached notes that all that was in the partition at a time has come.
+// reached records that all records that were in the partition at a time have been read.
 func (w *watermark) reached(asked time.Time) { w.sure = later(w.sure, asked) }
 
-// advance brings complete up to what is known. elsewhere is when instances were
-// heard of in other partitions: one that is heard there lives, and if it is not
-// heard here this partition cannot be written.
+// advance computes complete. elsewhere is when instances were heard of in other partitions:
+// one that is heard there lives, and if it is not heard here it cannot write to this
+// partition.
 func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 	var slowest time.Time
 	for name, p := range w.senders {

@@ -6,8 +6,11 @@
 // Each socket of packets has a reader, and all connections together have one. As long as
 // it keeps up, a reader works for the shards itself.
 //
-// The files: source.go Config, Run · listener.go the addresses and their readers ·
-// listen_packets.go listen_share_*.go listen_unix.go sockets · reader.go receive_*.go
-// drops_*.go packets, many at a time, and what the system dropped · streams.go framer.go
-// connections
+// The files, in the order of the data:
+//
+//   - source.go listener.go the addresses and their readers · listen_packets.go
+//     listen_stream.go listen_share_*.go listen_unix.go sockets
+//   - reader.go receive_*.go drops_*.go packets, many at a time, and what the system dropped
+//   - accept.go streams.go framer.go connections
+//   - feed.go where a reader passes counts · stats.go limits.go
 package statsdsource

@@ -11,9 +11,9 @@ import (
 // buffer was full, or a checksum was wrong.
 type drops struct{ seen uint32 }
 
-// since is how many were dropped since it was asked before. A system that does not
-// tell has dropped none. (SO_RXQ_OVFL tells with a packet what was dropped before it:
-// nothing of a burst's end.)
+// since returns how many packets the system has dropped since the last call, or 0 where it
+// does not report that. (SO_RXQ_OVFL reports with a packet what was dropped before it, which
+// misses the end of a burst.)
 func (d *drops) since(conn syscall.Conn) int64 {
 	raw, err := conn.SyscallConn()
 	if err != nil {

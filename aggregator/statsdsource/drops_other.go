@@ -4,8 +4,8 @@ package statsdsource
 
 import "syscall"
 
-// drops follows the system's count of the packets that it dropped at a socket, which
-// this one does not tell.
+// drops would report the packets that the system dropped at a socket, which this system does
+// not.
 type drops struct{}
 
 func (*drops) since(syscall.Conn) int64 { return 0 }

@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// framer cuts what comes in a stream into packets. Lines end with a newline; clients
-// of DogStatsD may put the length of a packet before it instead, in 4 bytes, the
-// lowest first. Which it is the first bytes tell, for the whole connection: a length
-// that is taken has 0 for the highest, and lines have none.
+// framer cuts a stream into packets. Lines end with a newline. Clients of DogStatsD may
+// instead send the length of a packet before it, in 4 bytes, the lowest first. The first
+// bytes decide for the whole connection: a length that is accepted has 0 as its highest byte,
+// and lines have none.
 type framer struct {
-	buf        []byte // what came
+	buf        []byte // bytes that were read
 	start, end int    // of it that is not cut yet
 	seen       int    // up to where it was searched for a newline
 	framing    framing
@@ -29,15 +29,15 @@ const (
 )
 
 const (
-	// lengthSize is how many bytes a length has.
+	// lengthSize is the size of a length in bytes.
 	lengthSize = 4
-	// minBuffer is what is read at once from a connection that sends little.
+	// minBuffer is how much is read at a time from a connection that sends little.
 	minBuffer = 4 << 10
 	// maxBuffer holds the longest packet.
 	maxBuffer = lengthSize + maxDatagram
 )
 
-// room is where the next bytes go. It is never empty.
+// room returns where the next bytes are read to. It is never empty.
 func (f *framer) room() []byte {
 	if f.start > 0 {
 		f.end = copy(f.buf, f.buf[f.start:f.end])
@@ -56,7 +56,7 @@ func (f *framer) room() []byte {
 	return f.buf[f.end:]
 }
 
-// filled tells how many bytes came.
+// filled records that n bytes were read.
 func (f *framer) filled(n int) {
 	f.end += n
 	f.full = f.end == len(f.buf)
@@ -104,7 +104,7 @@ func (f *framer) lines() ([]byte, bool) {
 // keep has the last bytes of the lines that were cut off come again, with what follows.
 func (f *framer) keep(n int) { f.start -= n }
 
-// frame is the next one.
+// frame returns the next frame.
 func (f *framer) frame() ([]byte, bool) {
 	for {
 		rest := f.buf[f.start:f.end]
@@ -134,8 +134,8 @@ func (f *framer) frame() ([]byte, bool) {
 	}
 }
 
-// last is what is left when the connection has ended. A line needs no newline then;
-// what is left of a frame is cut off.
+// last returns what is left when the connection has ended. A line needs no newline then; the
+// rest of a frame is truncated.
 func (f *framer) last() (packet []byte, truncated bool) {
 	rest := f.buf[f.start:f.end]
 	f.start = f.end
@@ -148,7 +148,7 @@ func (f *framer) last() (packet []byte, truncated bool) {
 	return rest, false
 }
 
-// takeTooLong tells how many lines and frames were too long since the last time.
+// takeTooLong returns how many lines and frames were too long since the last call.
 func (f *framer) takeTooLong() int64 {
 	n := f.tooLong
 	f.tooLong = 0

@@ -3,6 +3,7 @@ package statsdsource
 import (
 	"context"
 	"net"
+	"syscall"
 
 	"github.com/hotparam/hotparam/wire"
 )
@@ -39,4 +40,11 @@ func listenPackets(ctx context.Context, addr wire.Address, readers int) ([]packe
 		return nil, err
 	}
 	return conns, nil
+}
+
+// packetConn is a socket of packets, UDP or Unix.
+type packetConn interface {
+	net.Conn
+	syscall.Conn
+	SetReadBuffer(bytes int) error
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canSharePort tells whether several sockets can share a port, among which the system
+// canSharePort reports whether several sockets can share a port, among which the system
 // spreads the senders.
 const canSharePort = true
 
@@ -21,7 +21,7 @@ func sharePort(conn syscall.Conn) error {
 	return controlSharePort("", "", raw)
 }
 
-// controlSharePort is the same for a socket that is not bound yet.
+// controlSharePort makes a socket share its port before it is bound.
 func controlSharePort(_, _ string, raw syscall.RawConn) error {
 	var err error
 	if controlErr := raw.Control(func(fd uintptr) {

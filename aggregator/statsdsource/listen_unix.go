@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// socketMode lets every user of the machine write to a Unix socket, as the Datadog
-// agent's does: who may is a matter of the directory that it is in.
+// socketMode lets every user of the machine write to a Unix socket, as the Datadog agent's
+// does. Its directory decides who may.
 const socketMode = 0o722
 
-// dialPatience is how long it may take to learn whether a socket is in use.
+// dialPatience bounds the time to learn whether a socket is in use.
 const dialPatience = time.Second
 
-// unixSocket is the file of a Unix socket that is ours.
+// unixSocket is the file of a Unix socket that this process has made.
 type unixSocket struct {
 	path string
 	file fs.FileInfo
 }
 
-// listenUnix opens a socket at a path by listen, in the place of one that nobody
+// listenUnix opens a socket at a path by listen, and replaces a socket that no process
 // listens at any more.
 func listenUnix(ctx context.Context, network, path string, listen func() error) (unixSocket, error) {
 	if err := removeStale(ctx, network, path); err != nil {
@@ -44,7 +44,7 @@ func listenUnix(ctx context.Context, network, path string, listen func() error) 
 	return unixSocket{path, file}, err
 }
 
-// removeStale removes the file of a socket that nobody listens at.
+// removeStale removes the file of a socket that no process listens at.
 func removeStale(ctx context.Context, network, path string) error {
 	file, err := os.Lstat(path)
 	switch {

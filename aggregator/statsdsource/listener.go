@@ -6,88 +6,18 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 
-// DefaultListen is the address that StatsD lines are listened for at: the port that
-// all clients send to.
+// DefaultListen is the default address: the port that all StatsD clients send to.
 const DefaultListen = "127.0.0.1:8125"
 
-// MaxReaders is how many sockets can share a UDP address.
-const MaxReaders = 64
-
-const (
-	// maxDatagram is the longest packet, line or frame that is taken: other senders
-	// may fill jumbo frames, and Unix sockets.
-	maxDatagram = 65535
-	// socketBuffer is asked for, so that bursts outlast a pause; the system may
-	// grant less.
-	socketBuffer = 8 << 20
-)
-
-const (
-	// drainFor is how long the listener goes on reading after its end was asked
-	// for, to take what the sockets still hold.
-	drainFor = 50 * time.Millisecond
-	// maxFailures is how many reads in a row may fail before the listener gives
-	// up, with a pause after each.
-	maxFailures  = 50
-	failurePause = 20 * time.Millisecond
-	// behindBy is how long packets may wait in the socket before the reader no
-	// longer does all the work itself. (Where the system does not tell when they
-	// came, it always does.)
-	behindBy = 5 * time.Millisecond
-	// instancesEvery is how often the instances are told.
-	instancesEvery = time.Second
-)
-
-// ListenerStats are what became of connections and packets before their lines were
-// read.
-type ListenerStats struct {
-	// Connections are those that are open: of Accepted, which are all that ever
-	// were. Refused found [MaxConnections] open, and senders on all. Unused had sent
-	// nothing and made room then, Silent had sent nothing for a while. AcceptFailed are connections that the system could not give, for
-	// example for want of file descriptors.
-	Connections, Accepted, Refused, Unused, Silent, AcceptFailed int64
-	// TooLong are lines, frames and packets over 64 KiB: lines and frames are
-	// passed over, of packets the whole lines of the first 64 KiB are read.
-	TooLong int64
-	// Truncated are lines and frames that the end of their connection cut off.
-	Truncated int64
-	// Dropped are packets that the system dropped, since the socket's buffer was
-	// full or they were damaged. (Linux, UDP.)
-	Dropped int64
-}
-
-// listenerStats are the counters of all sources of a listener.
-type listenerStats struct {
-	connections, accepted, refused, unused, silent, acceptFailed atomic.Int64
-	tooLong, truncated, dropped                                  atomic.Int64
-}
-
-func (s *listenerStats) load() ListenerStats {
-	return ListenerStats{
-		Connections: s.connections.Load(), Accepted: s.accepted.Load(), Refused: s.refused.Load(),
-		Unused: s.unused.Load(), Silent: s.silent.Load(), AcceptFailed: s.acceptFailed.Load(),
-		TooLong: s.tooLong.Load(), Truncated: s.truncated.Load(), Dropped: s.dropped.Load(),
-	}
-}
-
-// reader reads packets and gives them to the shards by a decoder and a feed of its own,
-// until ctx ends; then what is on its way still.
+// reader reads packets until ctx ends and the sockets are empty, and passes them to the
+// shards through a decoder and a feed of its own.
 type reader interface {
 	run(ctx context.Context, d *decode.Decoder, out feed) error
-}
-
-// feed is where a reader brings what it reads: an [aggregator.Feed].
-type feed interface {
-	decode.PacketHandler
-	Begin()
-	End(arrived, now time.Time, behind bool)
 }
 
 // listener takes StatsD lines from all addresses: a reader for each socket of packets,

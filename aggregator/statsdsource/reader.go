@@ -5,23 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 	"time"
+
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// packetConn is a socket of packets, UDP or Unix.
-type packetConn interface {
-	net.Conn
-	syscall.Conn
-	SetReadBuffer(bytes int) error
-}
-
-// maxBatch is after how many bytes the shards get what was read, so that packets of
-// 64 KiB need not much more memory than others.
+// maxBatch is after how many bytes counts are passed to the shards, so that packets of 64 KiB
+// need little more memory than others.
 const maxBatch = 256 << 10
 
 // packetReader reads packets from a socket.
@@ -112,8 +105,8 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	}
 }
 
-// wait sets how long reads wait, unless ctx has ended: the shards hear of the
-// time when no packets come, too.
+// wait sets how long reads wait, unless ctx has ended. The shards learn the time also when no
+// packets arrive.
 func (r *packetReader) wait(ctx context.Context) {
 	_ = r.conn.SetReadDeadline(time.Now().Add(decode.Tick))
 	if ctx.Err() != nil {
@@ -121,7 +114,7 @@ func (r *packetReader) wait(ctx context.Context) {
 	}
 }
 
-// whole is a packet without a line that was cut since there was no room for it.
+// whole returns a packet without its last line if that was truncated for lack of room.
 func (r *packetReader) whole(packet []byte) []byte {
 	if len(packet) <= maxDatagram {
 		return packet
@@ -130,8 +123,8 @@ func (r *packetReader) whole(packet []byte) []byte {
 	return packet[:bytes.LastIndexByte(packet, '\n')+1]
 }
 
-// check asks the system what it has dropped. Senders of other makes number nothing,
-// so that it is not known in any other way that counts are missing.
+// check counts the packets that the system has dropped. Packets of other clients have no
+// numbers, so nothing else shows that counts are missing.
 func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
 	if n := r.drops.since(r.conn); n > 0 {
 		r.stats.dropped.Add(n)

@@ -11,11 +11,10 @@ import (
 // readBatch is how many packets are read at a time.
 const readBatch = 64
 
-// receiver reads packets many at a time (recvmmsg), each with the instant at
-// which the system took it: while the reader is held up packets wait in the
-// socket, and are not of the time at which they are read. Senders' addresses
-// are asked for if somebody wants to know them, and are read when he does: x/net's
-// ReadBatch makes an allocation of each.
+// receiver reads many packets at a time (recvmmsg), each with the instant at which the system
+// received it: packets wait in the socket while the reader is held up, and are not of the
+// time at which they are read. Senders' addresses are decoded only when they are needed, as
+// x/net's ReadBatch allocates for each.
 type receiver struct {
 	raw      syscall.RawConn
 	recv     func(fd uintptr) bool // made once, so that a read allocates nothing
@@ -23,7 +22,7 @@ type receiver struct {
 	iovecs   [readBatch]syscall.Iovec
 	control  [readBatch]control
 	buffers  [readBatch][]byte
-	sources  *[readBatch]syscall.RawSockaddrInet6 // nil: they are not asked for
+	sources  *[readBatch]syscall.RawSockaddrInet6 // nil if they are not requested
 	n        int
 	errno    syscall.Errno
 }
@@ -34,7 +33,7 @@ type message struct {
 	n      uint32
 }
 
-// control is what comes with a packet: a struct cmsghdr and a struct timespec.
+// control is the control message of a packet: a struct cmsghdr and a struct timespec.
 type control struct {
 	header syscall.Cmsghdr
 	when   syscall.Timespec
@@ -62,7 +61,7 @@ func newReceiver(conn packetConn) (*receiver, error) {
 	return r, nil
 }
 
-// askSources asks for the senders' addresses from now on.
+// askSources requests the senders' addresses from now on.
 func (r *receiver) askSources() {
 	r.sources = new([readBatch]syscall.RawSockaddrInet6) // room for one of IPv4, too
 	for i := range r.messages {
@@ -70,8 +69,8 @@ func (r *receiver) askSources() {
 	}
 }
 
-// source is the address that a packet of those that were read came from; the zero address
-// if it was not asked for.
+// source returns the address that packet i came from, or the zero address if addresses are
+// not requested.
 func (r *receiver) source(i int) netip.Addr {
 	if r.sources == nil || r.messages[i].header.Namelen == 0 {
 		return netip.Addr{}
@@ -85,7 +84,7 @@ func (r *receiver) source(i int) netip.Addr {
 	return netip.Addr{}
 }
 
-// read waits for packets and tells how many there are, until the next read.
+// read waits for packets and returns how many there are. They are valid until the next read.
 func (r *receiver) read() (n int, err error) {
 	r.n, r.errno = 0, 0
 	if err := r.raw.Read(r.recv); err != nil {
@@ -121,8 +120,8 @@ func (r *receiver) receive(fd uintptr) (done bool) {
 	}
 }
 
-// packet is one of those that were read, and when it came: not before the instant since
-// which it can have waited. The clock may have been set while it did.
+// packet returns packet i and its arrival: not before the instant since when it can have
+// waited, as the clock may have been set meanwhile.
 func (r *receiver) packet(i int, now, since time.Time) ([]byte, time.Time) {
 	m, c := &r.messages[i], &r.control[i]
 	if m.header.Controllen > 0 && c.header.Level == syscall.SOL_SOCKET && c.header.Type == syscall.SCM_TIMESTAMPNS {

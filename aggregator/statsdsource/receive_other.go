@@ -24,7 +24,7 @@ func newReceiver(conn packetConn) (*receiver, error) {
 	return &receiver{conn: conn, buffer: make([]byte, maxDatagram+1)}, nil
 }
 
-// read waits for packets and tells how many there are, until the next read.
+// read waits for packets and returns how many there are. They are valid until the next read.
 func (r *receiver) read() (n int, err error) {
 	if r.udp != nil {
 		var from netip.AddrPort
@@ -42,8 +42,8 @@ func (r *receiver) read() (n int, err error) {
 // askSources asks for the senders' addresses from now on.
 func (r *receiver) askSources() { r.udp, _ = r.conn.(*net.UDPConn) }
 
-// source is the address that a packet of those that were read came from; the zero address
-// if it was not asked for.
+// source returns the address that the packet came from, or the zero address if addresses are
+// not requested.
 func (r *receiver) source(int) netip.Addr { return r.from }
 
 // packet is one of those that were read, and when it came.

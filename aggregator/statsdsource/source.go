@@ -17,32 +17,32 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Config is what a [Source] needs; Rules and Publisher are required.
+// Config configures a [Source]. Rules and Publisher are required.
 type Config struct {
 	Rules     *hotparam.Rules
 	Publisher aggregator.Publisher
-	// Listen are the addresses for StatsD, as [wire.ParseAddress] reads them; none:
+	// Listen are the addresses to listen at, as [wire.ParseAddress] reads them. None means
 	// [DefaultListen].
 	Listen []string
-	// Readers is how many sockets and goroutines read each UDP address, at most
-	// [MaxReaders]; 0 is 1. More than one share the senders among them by the
-	// kernel's SO_REUSEPORT, which needs Linux.
+	// Readers is how many sockets and goroutines read each UDP address, at most [MaxReaders].
+	// Zero means 1. With more than one the kernel spreads the senders over them by
+	// SO_REUSEPORT, which needs Linux.
 	Readers int
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
-	// Canonical is [decode.Decoder.Canonical].
+	// Canonical is the decoders' [decode.Decoder.Canonical].
 	Canonical bool
-	// Memory is how many bytes the windows of all shards and the accounts of keys may
-	// hold; 0 is [aggregator.DefaultMemory].
+	// Memory is the size in bytes of the windows of all shards and the accounts of keys. Zero
+	// means [aggregator.DefaultMemory].
 	Memory int64
-	// Shards is how many goroutines share the keys; 0: one for each processor,
-	// at most 8.
+	// Shards is how many goroutines share the keys. Zero means one for each processor, at
+	// most 8.
 	Shards int
-	// Lag is how long counts are on their way; 0 is [decode.DefaultLag].
+	// Lag is how long counts take to arrive. Zero means [decode.DefaultLag].
 	Lag time.Duration
-	// Trust is whose packets are believed; nil: all.
+	// Trust decides whose packets are believed. A nil Trust believes all.
 	Trust *decode.Trust
-	// Log gets a line for each instance whose clock is off; nil: nothing is logged.
+	// Log logs instances whose clocks are off. A nil Log disables it.
 	Log *slog.Logger
 }
 
@@ -133,8 +133,7 @@ func (s *Source) Addr() net.Addr { return s.listener.addrs[0] }
 // Addrs returns all addresses, in the order of Config.Listen.
 func (s *Source) Addrs() []net.Addr { return slices.Clone(s.listener.addrs) }
 
-// Run reads until ctx ends. Then it works off what has arrived, closes the sockets and
-// returns.
+// Run reads until ctx ends. Then it counts what has arrived, closes the sockets and returns.
 func (s *Source) Run(ctx context.Context) error {
 	var shards, telling sync.WaitGroup
 	shards.Go(s.shards.Run)

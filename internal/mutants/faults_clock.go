@@ -44,7 +44,7 @@ var clockFaults = []Fault{
 		Test: "TestOwnClockIsSet",
 	},
 	{
-		Name: "counts of a clock that is in doubt hide nothing", File: "aggregator/decode/decoder.go",
+		Name: "counts of a clock that is in doubt hide nothing", File: "aggregator/decode/lines.go",
 		Old: "if from.doubt > 0 && sum > 0 {", New: "if false {",
 		Test: "TestDoubtfulCountsAreHidden",
 	},

@@ -39,17 +39,17 @@ var windowFaults = []Fault{
 		Test: "TestWindowBoundsHoldTheTruth",
 	},
 	{
-		Name: "a late count is dropped", File: "aggregator/internal/window/window.go",
+		Name: "a late count is dropped", File: "aggregator/internal/window/add.go",
 		Old: "} else if pane <= w.now-w.ring {", New: "} else if pane <= w.now-int64(w.Panes) {",
 		Package: "aggregator", Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
 	{
-		Name: "a late count is put into the newest pane", File: "aggregator/handler.go",
+		Name: "a late count is put into the newest pane", File: "aggregator/count.go",
 		Old: "pane := v.PaneOf(c.When)", New: "pane := max(v.Now(), v.PaneOf(c.When))",
 		Test: "TestDetectorIsExactReorderedWithinTheGrace",
 	},
 	{
-		Name: "what is too late is not told", File: "aggregator/internal/window/window.go",
+		Name: "what is too late is not told", File: "aggregator/internal/window/add.go",
 		Old: "w.late += n\n", New: "",
 		Test: "TestWindowCountsWhatComesTooLate",
 	},
@@ -62,33 +62,33 @@ var windowFaults = []Fault{
 
 var thresholdFaults = []Fault{
 	{
-		Name: "enter is off by one", File: "aggregator/enter.go",
-		Old: "at.low >= n.enter {", New: "at.low > n.enter {",
+		Name: "enter is off by one", File: "aggregator/judge.go",
+		Old: "k.low >= n.enter:", New: "k.low > n.enter:",
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "exit is off by one", File: "aggregator/closing.go",
+		Name: "exit is off by one", File: "aggregator/cool.go",
 		Old: "high >= exit ||", New: "high > exit ||",
 		Test: "TestExitIsExact",
 	},
 	{
-		Name: "the cool-down is skipped", File: "aggregator/closing.go",
+		Name: "the cool-down is skipped", File: "aggregator/cool.go",
 		Old: " || end.Sub(m.below) < t.CoolDown {", New: " {",
 		Test: "TestCoolingIsExact",
 	},
 	{
-		Name: "the hold is skipped", File: "aggregator/closing.go",
+		Name: "the hold is skipped", File: "aggregator/cool.go",
 		Old: "end.Before(m.hold) || ", New: "",
 		Test: "TestCoolingIsExact",
 	},
 	{
-		Name: "a window from before cools", File: "aggregator/closing.go",
+		Name: "a window from before cools", File: "aggregator/cool.go",
 		Old: "if end.Before(m.over) {", New: "if false {",
 		Test: "TestDetectorDoesNotCoolByAWindowFromBefore",
 	},
 	{
-		Name: "a burst that has come does not keep a key hot", File: "aggregator/closing.go",
-		Old: " || t.risesAgain(i, pane, exit) {", New: " {",
+		Name: "a burst that has come does not keep a key hot", File: "aggregator/cool.go",
+		Old: " || w.risesAgain(v, pane, exit) {", New: " {",
 		Test: "TestDetectorDoesNotCoolBeforeABurstThatHasCome",
 	},
 	{
@@ -152,23 +152,23 @@ var thresholdFaults = []Fault{
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "an exception is ignored", File: "aggregator/closing.go",
+		Name: "an exception is ignored", File: "aggregator/threshold.go",
 		Old: "case len(r.rule.Except) == 0:", New: "case true:",
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "a suspect is never told", File: "aggregator/suspects.go",
+		Name: "a suspect is never told", File: "aggregator/scan.go",
 		Old: "d.publisher.Suspects(s.part, s.describe())", New: "",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
-		Name: "what may be hot is no suspect", File: "aggregator/enter.go",
-		Old: "if v.AtMost(c.Hash, c.Text, at.end) >= n.maybe {", New: "if false {",
+		Name: "what may be hot is no suspect", File: "aggregator/judge.go",
+		Old: "v.AtMost(k.hash, k.text, k.pane) >= n.maybe:", New: "false:",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
 		Name: "an explained key is listed", File: "aggregator/enter.go",
-		Old: "by := r.explainer(w); by != nil {", New: "by := r.explainer(w); by != nil && false {",
+		Old: "by := v.watch.explainer(w); by != nil {", New: "by := v.watch.explainer(w); by != nil && false {",
 		Test: "TestAnExplainedKeyIsNeverPublished",
 	},
 }
@@ -176,17 +176,17 @@ var thresholdFaults = []Fault{
 // accountFaults are of what makes up for lost packets.
 var accountFaults = []Fault{
 	{
-		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/missing.go",
+		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
 		Old: "lacks += of.Loose", New: "",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
-		Name: "a request that repeats a parameter is several", File: "aggregator/kin.go",
+		Name: "a request that repeats a parameter is several", File: "aggregator/state.go",
 		Old: "t.sum-repeated", New: "t.sum",
 		Test: "TestRepeatedParametersAreOneRequest",
 	},
 	{
-		Name: "the counts on accounts of a gap are no bound", File: "aggregator/internal/window/missing.go",
+		Name: "the counts on accounts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
 		Old: "lacks += of.Booked", New: "",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
@@ -201,17 +201,17 @@ var accountFaults = []Fault{
 		Test: "TestAccounts",
 	},
 	{
-		Name: "a line that was made up for is counted again", File: "aggregator/decode/accounts.go",
+		Name: "a line that was made up for is counted again", File: "aggregator/decode/settle.go",
 		Old: "a.move(m, e, h)\n\t\te.N = 0", New: "a.move(m, e, h)",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "what was made up for is owed still", File: "aggregator/decode/accounts.go",
+		Name: "what was made up for is owed still", File: "aggregator/decode/settle.go",
 		Old: "a.pay(missing)", New: "",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "an account begins with what was never heard", File: "aggregator/decode/accounts.go",
+		Name: "an account begins with what was never heard", File: "aggregator/decode/settle.go",
 		Old: "e.Number <= a.opened && before > k.high", New: "false",
 		Test: "TestAccounts",
 	},
@@ -271,7 +271,7 @@ var packetFaults = []Fault{
 		Test: "TestDecoder",
 	},
 	{
-		Name: "fractions of sampled counts do not add up", File: "aggregator/decode/decoder.go",
+		Name: "fractions of sampled counts do not add up", File: "aggregator/decode/line.go",
 		Old: "c.N += d.parts.carry(c.Hash, part)", New: "",
 		Test: "TestDecoderConservesParts",
 	},

@@ -44,7 +44,7 @@ var trustFaults = []Fault{
 		Test: "TestListedSenders",
 	},
 	{
-		Name: "what is over a cap is missing", File: "aggregator/decode/caps.go",
+		Name: "what is over a cap is missing", File: "aggregator/decode/over.go",
 		Old: "from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)", New: "from.accounts.finish(m, when, packetSums{byRule: d.byRule}, &d.senders.ruled, h)",
 		Test: "TestGapAfterACapIsTheGap",
 	},

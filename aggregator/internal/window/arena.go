@@ -2,16 +2,7 @@ package window
 
 import "math/bits"
 
-// unit is 32 bytes of a window's memory: an entry, or a block of an entry's
-// panes. Both are the same size and come from one arena, so that room flows
-// from many keys of few panes to few keys of many, and back.
-//
-//	entry: hash (2 words) · sum (2) · last · cur · hist · name
-//	block: start · next · counts of 6 panes
-//	free:  – · next
-type unit [8]uint32
-
-// unitSize is what a unit takes, with its bit and its part of the index.
+// unitSize is the memory of a unit, with its bit and its part of the index.
 const unitSize = 32 + indexShare + 1
 
 // arena hands out units by number, up to a bound, and takes them back. Number 0
@@ -36,7 +27,7 @@ func newArena(most int) arena {
 
 func (a *arena) unit(i uint32) *unit { return &a.chunks[i>>chunkBits][i&(chunkSize-1)] }
 
-// take is the number of a unit to be used, 0 if there is none left.
+// take returns the number of a free unit, or 0.
 func (a *arena) take() uint32 {
 	if i := a.free; i != 0 {
 		a.free = a.unit(i)[1]
@@ -56,7 +47,7 @@ func (a *arena) take() uint32 {
 	return i
 }
 
-// give takes a unit back.
+// give frees a unit.
 func (a *arena) give(i uint32) {
 	a.unit(i)[1] = a.free
 	a.free = i
@@ -73,7 +64,7 @@ func (a *arena) setEntry(i uint32, is bool) {
 
 func (a *arena) isEntry(i uint32) bool { return a.entries[i/64]&(1<<(i%64)) != 0 }
 
-// next is the first entry from number i on, 0 if there is none.
+// next returns the first entry from number i on, or 0.
 func (a *arena) next(i uint32) uint32 {
 	word := int(i / 64)
 	if word >= len(a.entries) {

@@ -14,8 +14,8 @@ func (w *Window) Bounds(i int32, end int64) (low, high int64) {
 	return w.bound(e.hash(), w.total(e, end, int64(w.Panes)), end, int64(w.Panes))
 }
 
-// Span is as Bounds, for a key with or without an entry and a number of panes
-// that end with a pane.
+// Span is like Bounds, for a key with or without an entry and a number of panes that end with
+// pane end.
 func (w *Window) Span(hash uint64, text []byte, end, panes int64) (low, high int64) {
 	if at := w.lookup(hash, text); at != 0 {
 		low = w.total(w.arena.unit(at), end, panes)
@@ -35,8 +35,8 @@ func (w *Window) bound(hash uint64, sum, end, panes int64) (low, high int64) {
 	return max(0, low-later), high
 }
 
-// lacks is how many counts of a key some panes that end with a pane may lack since
-// packets are missing, or hotparam.Unknown, and how many that they have may be of later.
+// lacks returns how many counts of a key some panes that end with a pane may lack because
+// packets are missing, or hotparam.Unknown, and how many of their counts may be of later.
 func (w *Window) lacks(hash uint64, end, panes int64) (lacks, later int64) {
 	if w.missing.isNothing() {
 		return 0, 0
@@ -44,7 +44,7 @@ func (w *Window) lacks(hash uint64, end, panes int64) (lacks, later int64) {
 	return w.missing.lacks(MissingKey{hash, w.rule}, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
 }
 
-// lacksOfAny is as lacks of the window that ends with a pane, for all keys together.
+// lacksOfAny is like lacks, for all keys together in the window that ends with a pane.
 func (w *Window) lacksOfAny(end int64) shortfall {
 	if w.missing.isNothing() {
 		return shortfall{}
@@ -61,17 +61,16 @@ func (w *Window) FloorAt(end int64) int64 {
 	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.held
 }
 
-// lose makes what is hidden in a pane unknown for good, Lost until Found names
-// an older one.
+// lose makes the bounds of a pane unknown for good, and Lost until Found names an older one.
 func (w *Window) lose(pane int64) {
 	w.overflow = max(w.overflow, pane)
 	w.Lost(pane)
 }
 
-// Lost makes what is hidden in a pane, and in those before it, unknown.
+// Lost makes the bounds of a pane, and of those before it, unknown.
 func (w *Window) Lost(pane int64) { w.lost = max(w.lost, pane) }
 
-// Found makes what is hidden after the pane newest known again.
+// Found makes the bounds after the pane newest known again.
 func (w *Window) Found(newest int64) { w.lost = max(w.overflow, newest) }
 
 // Conceal records that collectors dropped n in a pane, of any key.
@@ -80,8 +79,8 @@ func (w *Window) Conceal(pane, n int64) { w.hidden.Add(pane, n) }
 // Hash returns the hash of an entry's key.
 func (w *Window) Hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
 
-// AtMost returns the most that a key can have in the window that ends with a pane, of
-// what was not lost on the way.
+// AtMost returns the most that a key can count in the window that ends with a pane, leaving
+// aside packets that were lost.
 func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 	most := w.held + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
 	if at := w.lookup(hash, text); at != 0 {
@@ -89,3 +88,7 @@ func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 	}
 	return most
 }
+
+// LacksAny returns how many counts, of all keys together, the window that ends with a pane
+// may lack, or [hotparam.Unknown].
+func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }

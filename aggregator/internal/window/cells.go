@@ -6,13 +6,12 @@ import (
 	"github.com/hotparam/hotparam/internal/floor"
 )
 
-// cells hold what was counted of keys that have no entry: all keys of one cell
-// share a bound. They are those of Filtered Space-Saving (Homem & Carvalho 2010)
-// over time: there a cell takes the maximum of what it hides, which is no bound
-// when keys come and go; here it takes the sum. A cell's time is coarser than the
-// window's panes, seven spans for all that is kept: a bound that leaves up to a
-// span late is worth less than the cells that room makes, since what a cell hides
-// goes down with their number.
+// cells count the keys that have no entry: all keys of one cell share a bound. They are those
+// of Filtered Space-Saving (Homem & Carvalho 2010) over time: there a cell takes the maximum
+// of what it hides, which is no bound when keys come and go; here it takes the sum. A cell's
+// time is coarser than the window's panes, seven spans for all that is kept. A bound that
+// expires up to a span late costs less than having fewer cells, since what a cell hides falls
+// with their number.
 type cells struct {
 	all   []cell
 	most  int   // cells, once there are any
@@ -24,10 +23,10 @@ type cells struct {
 	stale int     // additions until it is computed anew
 }
 
-// cell is the newest span, by the low half of its number, and counts by span.
+// cell has the newest span, by the low half of its number, and counts by span.
 type cell [1 + cellSpans]uint32
 
-// cell64 is the same of all cells together.
+// cell64 has the sums of all cells.
 type cell64 struct {
 	newest int64
 	counts [cellSpans]int64
@@ -36,7 +35,7 @@ type cell64 struct {
 const (
 	cellSpans = 7
 	cellSize  = 4 * (1 + cellSpans)
-	// refreshBar is how many additions go by before the bar is computed anew.
+	// refreshBar is after how many additions the bar is computed again.
 	refreshBar = 64
 )
 
@@ -48,7 +47,7 @@ func newCells(panes, ring, budget int64) cells {
 	}
 }
 
-// spans are the first and the last span of some panes that end with a pane.
+// spans returns the first and the last span of some panes that end with a pane.
 func (c *cells) spans(end, panes int64) (from, to int64) {
 	return max(0, floor.Div(end-panes+1, c.span)-c.base), floor.Div(end, c.span) - c.base
 }
@@ -96,8 +95,8 @@ func (l *cell64) add(span, n int64) {
 	l.counts[span%cellSpans] += n
 }
 
-// bound is the most that a key of the hash can have in some panes that end with
-// a pane, and that is not in its entry.
+// bound returns the most that a key of the hash can count, besides its entry, in some panes
+// that end with a pane.
 func (c *cells) bound(hash uint64, end, panes int64) int64 {
 	if c.all == nil {
 		return 0
@@ -115,7 +114,7 @@ func (l *cell) bound(from, to int64) (sum int64) {
 	return sum
 }
 
-// worst is the highest bound of all keys in the window that ends with a pane.
+// worst returns the highest bound of all keys in the window that ends with a pane.
 func (c *cells) worst(end int64) (worst int64) {
 	from, to := c.spans(end, c.panes)
 	for i := range c.all {
@@ -124,9 +123,9 @@ func (c *cells) worst(end int64) (worst int64) {
 	return worst
 }
 
-// stands tells whether a key that adds n now stands out from what cells hide
-// anyway, by more than a count: its cell has more than the mean of the cells and
-// twice the deviation that many small keys make by chance.
+// stands reports whether a key that adds n now stands out by more than a count from what
+// cells hide anyway: its cell has more than the mean of the cells and twice the deviation
+// that many small keys make by chance.
 func (c *cells) stands(hash uint64, end, n, count int64) bool {
 	return c.all != nil && float64(c.bound(hash, end, c.panes)+n)-c.bar > float64(count)
 }

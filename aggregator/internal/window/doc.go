@@ -9,11 +9,18 @@
 //
 // where high is [hotparam.Unknown] when nothing bounds what was lost.
 //
-// The files: window.go a rule's keys over the length of a window, room.go what makes room ·
-// entry.go arena.go index.go one key · cells.go keys without an entry · names.go texts of
-// those near a threshold · estimate.go of samples · bounds.go what is asked of a window ·
-// missing.go healed.go what was lost on the way · groups.go totals.go repeats.go all keys of a
-// group, or of a route, together · history.go the windows before the present one.
+// The files, in the order of a count:
+//
+//   - add.go a count is added to a key's entry · estimate.go what was not seen of it ·
+//     take.go a count that is of another time is taken back
+//   - entry.go counts of panes before the newest · names.go texts of keys near a threshold ·
+//     room.go which entry is evicted · cells.go keys without an entry
+//   - sums.go blocks.go an entry's panes, added up · window.go index.go arena.go unit.go where
+//     it is kept
+//   - bounds.go the low and high count of a window · missing.go healed.go shortfall.go what was
+//     lost on the way
+//   - groups.go totals.go repeats.go all keys of a group, or of a route, together ·
+//     history.go the windows before the present one
 //
 // Nothing here is safe for concurrent use.
 package window

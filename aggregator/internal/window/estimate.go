@@ -2,28 +2,15 @@ package window
 
 import "github.com/hotparam/hotparam"
 
-// A sampled line, @0.1, stands for more counts than were seen. A key is judged by what
-// they stand for, as it could not be found otherwise, and told by what was seen. So of
-// such a key the window counts twice: all of it, and besides the part of it that was
-// only guessed, under a hash of its own, in an entry as any other. Guesses have
-// their room in the window's memory, and make room as keys do: what was displaced is
-// in a cell, and bounds the guess. A key without samples has no second entry,
-// and none is looked for.
-
-// Marks of entries, beside the number in entryHist.
-const (
-	sampled = 1 << 30 // some of its counts may be guessed: there was a second entry
-	guessed = 1 << 29 // it is a second entry
-	marks   = sampled | guessed
-
-	maxUnits = guessed - 1
-)
+// A sampled line, @0.1, stands for more counts than were seen. A key is judged by the
+// estimate, as it could not be found otherwise, and published with what was seen. So the
+// window counts such a key twice: all of it, and the part that was guessed under a hash of
+// its own, in an ordinary entry. Guesses share the window's memory and are evicted as keys
+// are: a cell then bounds the guess. A key without samples has no second entry, and none is
+// searched for.
 
 // guessHash makes a key's hash that of its guesses.
 const guessHash = 0x9e3779b97f4a7c15
-
-func (e *unit) isSampled() bool { return e[entryHist]&sampled != 0 }
-func (e *unit) isGuess() bool   { return e[entryHist]&guessed != 0 }
 
 // AddGuess records that n of what was added to an entry in a pane was not seen. The entry may
 // have to make room for that.
@@ -50,8 +37,8 @@ func (w *Window) AddGuess(i int32, pane, n int64) {
 	g.setSum(g.sum() + int64(g[entryCur]-before))
 }
 
-// seen is what was really seen of what an entry counts in the window that ends with a
-// pane, or less. isEstimate: the others stand for what was not seen.
+// seen returns a lower bound of what was seen of an entry's count in the window that ends
+// with a pane, and whether the rest is an estimate.
 func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 	e := w.arena.unit(uint32(i))
 	low, _ = w.Bounds(i, end)

@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Groups are the totals that shares are of: of all keys on one route that have
-// the same parameters' names. There are at most so many as their part of the
-// memory holds; what has no room is in all alone, and is compared with that.
+// Groups are the totals of shares: of all keys on one route that have the same parameter
+// names. There are as many as their part of the memory holds. A group without room counts
+// only in the sum of all, and is compared with that.
 type Groups struct {
 	panes      int64
 	budget     int64 // of byName
@@ -56,8 +56,8 @@ func (g *Groups) Used() int64 {
 	return int64(len(g.byName))*(groupSize+8*g.panes) + g.again*8*g.panes
 }
 
-// Add counts n of a key. What surely is in its group already is not counted again, and
-// what may be is as if its group were not known.
+// Add counts n of a key. A count that surely is in its group already is not added, and one
+// that may be is added as if its group were unknown.
 func (g *Groups) Add(text []byte, pane, n int64, in decode.InGroup) {
 	switch in {
 	case decode.SurelyInGroup:
@@ -87,7 +87,7 @@ func (g *Groups) addTo(of *group, pane, n int64) {
 	of.Add(pane, n)
 }
 
-// of is the group of a key; nil if it has none, which create may help.
+// of returns the group of a key, or nil. With create it makes one if there is room.
 func (g *Groups) of(text []byte, create bool) *group {
 	if keytext.IsCut(text) {
 		return nil
@@ -96,7 +96,7 @@ func (g *Groups) of(text []byte, create bool) *group {
 	return g.named(create)
 }
 
-// named is the group of g.name. There is always room for one.
+// named returns the group of g.name. There is always room for one.
 func (g *Groups) named(create bool) *group {
 	of := g.byName[string(g.name)]
 	if of == nil && create && (len(g.byName) == 0 || g.Used()+groupSize+8*g.panes <= g.budget) {
@@ -106,8 +106,8 @@ func (g *Groups) named(create bool) *group {
 	return of
 }
 
-// TakeOffCount is as TakeOff, for a count: what a [decode.HeldBack] has taken off already is
-// not taken off again.
+// TakeOffCount is like TakeOff for a count, which a [decode.HeldBack] may have subtracted
+// already.
 func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 	switch in {
 	case decode.SurelyInGroup:
@@ -130,7 +130,7 @@ func (g *Groups) TakeOff(name []byte, pane, n int64) {
 		g.all.again = ring.New(g.panes)
 	}
 	g.all.again.Add(pane, n)
-	if string(g.name) == wire.Rest { // of some group, nobody knows which
+	if string(g.name) == wire.Rest { // of an unknown group
 		g.strays.again.Add(pane, n)
 		return
 	}
@@ -192,7 +192,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	return low, most + hidden + s.lacks + s.heldBack + s.before
 }
 
-// onRoute is the total of the other groups on the route of a key of
+// onRoute returns the total of the other groups on the route of a key of
 // [keytext.AppendMore].
 func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
 	route := bytes.TrimSuffix(text, keytext.AppendMore(nil))

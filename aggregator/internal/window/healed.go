@@ -18,7 +18,7 @@ func (m *Missing) Heal(key MissingKey, since, until time.Time, n int64) bool {
 	return true
 }
 
-// note notes counts of a key that is known.
+// note adds counts of a known key.
 func (m *Missing) note(key MissingKey, x healedCount) {
 	k := m.keys[key]
 	m.changes++

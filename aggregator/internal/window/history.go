@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/floor"
 )
 
-// History is what keys counted in the windows before the present one, in panes
-// that are wider than the window's: some ten to a window.
+// History counts keys in the windows before the present one, in panes that are wider than the
+// window's: about ten to a window.
 type History struct {
 	*Window
 	of    int64 // panes of the window
@@ -52,8 +52,8 @@ func (h *History) AdvanceTo(now time.Time, pane int64) {
 	}
 }
 
-// straddle is how many panes before its time a count is placed at most that was held back:
-// a window, and an eighth of that since collectors round.
+// straddle returns how many panes before its time a held-back count can be placed: a window,
+// and an eighth of that since collectors round.
 func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
 
 // Baseline bounds the count of entry i of the window in the ten windows before the one

@@ -22,7 +22,7 @@ func newIndex(most int) index {
 
 func placesFor(entries int) int { return entries + entries/2 + 2 }
 
-// home is where the search for a hash begins: its low half as a fraction.
+// home returns where the search for a hash begins: its low half as a fraction.
 func (x *index) home(tag uint32) int { return int(uint64(tag) * uint64(len(x.places)) >> 32) }
 
 // put adds an entry.
@@ -82,7 +82,7 @@ func (x *index) remove(hash uint64, i uint32) {
 	x.n--
 }
 
-// behind is how many places from one to another, around the end.
+// behind returns how many places it is from one to another, around the end.
 func behind(from, to, size int) int {
 	if to < from {
 		to += size

@@ -5,59 +5,35 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Missing is what is known of counts that were lost on the way: how many of any key a
-// window may lack, and of which keys it lacks none. It covers all rules of a detector, as
-// senders report their sums.
+// Missing records counts that were lost on the way: how many of any key a window may lack,
+// and which keys lack none. It covers all rules of a detector, as senders report their sums.
 //
-// What a lost packet held of a key is known when the key's account tells. Then it is
-// counted at the earliest time that it can be of: a window that ends now has it for
-// certain if it has that time. One that begins in between may have it, and does not
-// count it; one that ended in between counts it, and may not have it.
+// The counts of a key in a lost packet become known from the key's account. They are then
+// counted at the earliest time that they can be of: a window that ends now has them for
+// certain if it holds that time. A window that begins in between may have them, and does not
+// count them. A window that ended in between counts them, and may not have them.
 type Missing struct {
 	gaps  [maxMissing]missingGap // a ring; unused ones are of no time
 	next  int
 	byID  map[uint64]int
 	keys  map[MissingKey]*missingOf
 	swept time.Time
-	from  int64 // what is kept is not all of before
+	from  int64 // gaps of before may have been dropped
 
 	unnamed uint64 // IDs of its own, downwards from the highest
 	changes int64  // how often any of it was changed
 	last    sums   // as any computed them last
 }
 
-// sums are what any tells of a rule's window.
-type sums struct {
-	rule                int
-	start, end, changes int64
-	shortfall
-}
-
-// shortfall is what a window of a rule may lack of all keys together.
-type shortfall struct {
-	lacks         int64 // of any key, or [hotparam.Unknown]
-	heldBack      int64 // of what was told as held back of groups
-	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
-}
-
 type missingGap struct {
 	id            uint64
-	from, to      int64 // the first and last instant of what is missing, in ns since the Unix epoch
+	from, to      int64 // the first and last instant of the gap, in ns since the Unix epoch
 	loose, booked int64
 	heldBack      int64 // of groups
 	byRule        []decode.RuleGap
-}
-
-// of is how much of a rule is missing.
-func (x *missingGap) of(rule int) decode.RuleGap {
-	if x.byRule == nil {
-		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
-	}
-	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
 }
 
 // MissingKey is a key of a rule, by its number.
@@ -66,7 +42,7 @@ type MissingKey struct {
 	Rule int
 }
 
-// missingOf is what is known of one key.
+// missingOf is the state of one key.
 type missingOf struct {
 	spared [maxMissing / 64]uint64 // gaps in which it has no loose count, by place
 	known  [maxMissing / 64]uint64 // and none on its account that is not counted
@@ -81,12 +57,12 @@ type healedCount struct {
 }
 
 const (
-	// maxMissing bounds the gaps that are told apart, a multiple of 64. With more,
-	// as of many instances over a long window, what the oldest lacks is not known.
+	// maxMissing bounds the gaps that are kept apart; it is a multiple of 64. With more, as
+	// of many instances over a long window, the oldest are unknown.
 	maxMissing = 2048
 	// maxMissingKeys bounds the keys of which more is known, at some 600 bytes each.
 	maxMissingKeys = 8192
-	// maxHealed bounds the healed counts of a key that are told apart.
+	// maxHealed bounds the healed counts of a key that are kept apart.
 	maxHealed = 64
 )
 
@@ -127,7 +103,7 @@ func (m *Missing) Add(g decode.Gap) {
 	m.next = (m.next + 1) % maxMissing
 }
 
-// lessByRule notes how much is missing of each rule at most.
+// lessByRule lowers how much is missing of each rule.
 func (x *missingGap) lessByRule(of []decode.RuleGap) {
 	switch {
 	case of == nil:
@@ -136,7 +112,7 @@ func (x *missingGap) lessByRule(of []decode.RuleGap) {
 		x.byRule = of
 		return
 	}
-	less := make([]decode.RuleGap, len(of)) // what was told is others' too
+	less := make([]decode.RuleGap, len(of)) // the slices are shared
 	for rule, was := range x.byRule {
 		less[rule] = was.Min(of[rule])
 	}
@@ -159,7 +135,7 @@ func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
 	}
 }
 
-// of is what is known of a key, made if there is room.
+// of returns the state of a key, and makes one if there is room.
 func (m *Missing) of(key MissingKey, when int64) *missingOf {
 	k := m.keys[key]
 	if k == nil {
@@ -191,97 +167,10 @@ func (m *Missing) evict() bool {
 	return oldest < math.MaxInt64
 }
 
-// lose notes n counts that are missing, of whatever key.
+// lose records n missing counts of any key.
 func (m *Missing) lose(from, to time.Time, n int64) {
 	m.unnamed--
 	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
-}
-
-// lacks is how many counts of a key a window from start to before end may lack, or
-// [hotparam.Unknown]; and how many of those that it counts may be of later.
-func (m *Missing) lacks(key MissingKey, start, end int64) (lacks, later int64) {
-	return m.lacksOf(m.keys[key], key.Rule, start, end), m.later(key, end)
-}
-
-// lacksOf is how many counts of a rule's key a window may lack; nil: of any key.
-func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
-	if start <= m.from {
-		return hotparam.Unknown
-	}
-	lacks, _ = m.inGaps(k, rule, start, end)
-	if k != nil {
-		for _, h := range k.healed {
-			if (h.from < start || !h.placed) && h.to >= start {
-				lacks += h.n
-			}
-		}
-	}
-	return lacks
-}
-
-// inGaps returns how many counts of a rule's key, or of any key if k is nil, gaps lack in
-// some time, and how many of those that were told as held back of groups.
-func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldBack int64) {
-	if len(m.byID) == 0 {
-		return 0, 0
-	}
-	for i := range m.gaps {
-		x := &m.gaps[i]
-		if x.id == 0 || x.to < start || x.from >= end {
-			continue
-		}
-		heldBack += x.heldBack
-		bit, of := uint64(1)<<(i%64), x.of(rule)
-		if k == nil || k.known[i/64]&bit == 0 {
-			lacks += of.Booked
-		}
-		if k == nil || k.spared[i/64]&bit == 0 {
-			lacks += of.Loose
-		}
-	}
-	return lacks, heldBack
-}
-
-// later is how many healed counts of a key that are placed before end may be of later.
-func (m *Missing) later(key MissingKey, end int64) (n int64) {
-	if k := m.keys[key]; k != nil {
-		for _, h := range k.healed {
-			if h.placed && h.from < end && h.to >= end {
-				n += h.n
-			}
-		}
-	}
-	return n
-}
-
-// any is what a window of a rule, from start to before end, may lack.
-func (m *Missing) any(rule int, start, end int64) (s shortfall) {
-	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
-		return last.shortfall
-	}
-	if s.lacks, s.heldBack = m.inGaps(nil, rule, start, end); start <= m.from {
-		s.lacks = hotparam.Unknown
-	}
-	for key, k := range m.keys {
-		if key.Rule != rule {
-			continue
-		}
-		for _, h := range k.healed {
-			if (h.from < start || !h.placed) && h.to >= start {
-				s.before += h.n
-			}
-			if h.placed && h.from < end && h.to >= end {
-				s.later += h.n
-			}
-		}
-	}
-	m.last = sums{rule, start, end, m.changes, s}
-	return s
-}
-
-// isNothing reports whether nothing is missing, nor was.
-func (m *Missing) isNothing() bool {
-	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }
 
 // Sweep forgets what is older than keep. It does so once a second, however often it is
@@ -308,4 +197,23 @@ func (m *Missing) Sweep(now time.Time, keep time.Duration) {
 		}
 		k.healed = slices.DeleteFunc(k.healed, func(h healedCount) bool { return h.to < oldest })
 	}
+}
+
+// isNothing reports whether nothing is missing, nor was.
+func (m *Missing) isNothing() bool {
+	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
+}
+
+// sums are the result of any for a rule's window.
+type sums struct {
+	rule                int
+	start, end, changes int64
+	shortfall
+}
+
+// shortfall is what a window of a rule may lack, of all keys together.
+type shortfall struct {
+	lacks         int64 // of any key, or [hotparam.Unknown]
+	heldBack      int64 // of what was reported as held back of groups
+	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// names hold the texts of keys whose count came near a threshold, in a share of
-// the memory of their own: an entry gets its text from the line at hand, and
-// loses it when its count is far below or another's needs the room. A key that
-// has a text is found by its bytes, one that has none by its keyed hash.
+// names hold the texts of keys whose count came near a threshold, in a part of the memory of
+// their own. An entry gets its text from a line, and loses it when its count is far below or
+// another needs the room. A key that has a text is found by its bytes, and others by their
+// keyed hash.
 type names struct {
 	from  int64 // the count from which on a key has its text
 	all   []named
@@ -26,8 +26,8 @@ type named struct {
 	entry uint32 // 0: not in use
 }
 
-// nameSize is what a text takes beside its bytes: its named, its number among the
-// free ones, and what slices have in reserve.
+// nameSize is the memory of a text beside its bytes: its named, its number among the free
+// ones, and the spare capacity of slices.
 const nameSize = 56
 
 // NameFrom sets from which count on keys have their text.
@@ -49,7 +49,7 @@ type Tag struct {
 	Owner  any // whatever the caller wants to find by the entry
 }
 
-// Tag returns what was tied to an entry, nil if there is nothing.
+// Tag returns the tag of an entry, or nil.
 func (w *Window) Tag(i int32) *Tag {
 	if k := w.arena.unit(uint32(i))[entryName]; k != 0 {
 		return w.names.all[k-1].tag
@@ -57,8 +57,8 @@ func (w *Window) Tag(i int32) *Tag {
 	return nil
 }
 
-// Tie ties a tag to an entry; nil unties it. It reports whether the entry has a text, and so
-// a place for it.
+// Tie ties a tag to an entry. A nil tag unties it. Tie reports whether the entry has a text,
+// and so a place for a tag.
 func (w *Window) Tie(i int32, t *Tag) bool {
 	k := w.arena.unit(uint32(i))[entryName]
 	if k != 0 {
@@ -71,7 +71,7 @@ func (n *named) size() int64 { return nameSize + int64(cap(n.text)) }
 
 func (n *named) pinned() bool { return n.tag != nil && n.tag.Pinned }
 
-// pinned tells whether an entry must stay.
+// pinned reports whether an entry must stay.
 func (w *Window) pinned(e *unit) bool {
 	return e[entryName] != 0 && w.names.all[e[entryName]-1].pinned()
 }
@@ -114,8 +114,7 @@ func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
 	e[entryName] = k
 }
 
-// leastNamed is the text of the smallest count below sum among the next few,
-// -1 if there is none.
+// leastNamed returns the text of the smallest count below sum among the next few, or -1.
 func (w *Window) leastNamed(sum int64) int {
 	n := &w.names
 	best := -1
@@ -151,4 +150,12 @@ func (w *Window) unname(e *unit) {
 // their text.
 func (w *Window) NamesRanOut() bool {
 	return w.names.bytes+hotparam.MaxText+nameSize > w.names.most
+}
+
+// GiveName gives an entry a text, if it has none and there is room beside those of keys that
+// count at least sum.
+func (w *Window) GiveName(i int32, text []byte, sum int64) {
+	if w.Name(i) == nil {
+		w.call(uint32(i), w.arena.unit(uint32(i)), text, sum)
+	}
 }

@@ -1,7 +1,7 @@
 package window
 
-// insert makes an entry for a key, in the place of another if need be; 0 if
-// there is none to be had for so little.
+// insert makes an entry for a key, evicting another if need be. It returns 0 if none makes
+// room for so low a count.
 func (w *Window) insert(hash uint64, pane, n int64) uint32 {
 	at := w.arena.take()
 	if at == 0 {
@@ -24,8 +24,8 @@ func (w *Window) insert(hash uint64, pane, n int64) uint32 {
 	return at
 }
 
-// victim is an entry of a small count, other than except and none that must
-// stay: the better of the last candidate and the next few; 0 if there is none.
+// victim returns an entry of a small count, other than except and none that must stay: the
+// better of the last candidate and the next few. It returns 0 if there is none.
 func (w *Window) victim(except uint32) uint32 {
 	best, least := uint32(0), int64(0)
 	look := func(i uint32) {
@@ -50,7 +50,7 @@ func (w *Window) victim(except uint32) uint32 {
 	return best
 }
 
-// looks is how many entries are looked at to find one that makes room.
+// looks is how many entries are tried as a victim.
 const looks = 4
 
 // evict puts what an entry counted into its cell and frees it.
@@ -115,4 +115,18 @@ func (w *Window) hide(hash uint64, pane, n int64) {
 	if !w.cells.add(hash, pane, n) {
 		w.lose(pane)
 	}
+}
+
+// room returns a unit for a block of an entry, evicting an entry of a lower count if need be,
+// or 0.
+func (w *Window) room(i uint32, e *unit) uint32 {
+	if at := w.arena.take(); at != 0 {
+		return at
+	}
+	v := w.victim(i)
+	if v == 0 || w.present(w.arena.unit(v)) >= max(e.sum(), 1) {
+		return 0
+	}
+	w.evict(v)
+	return w.arena.take()
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// Totals are the requests of each route, whatever their parameters, that keys of
-// which a request makes several are parts of. Instances count them
-// ([keytext.Total]), so they cost the ingest a line a route and flush. A route
-// that has no room, or of which instances of earlier versions count no total, has
-// none, and what part of it a key is cannot be told.
+// Totals are the requests of each route, of rules of which a request makes several keys.
+// Instances count them ([keytext.Total]), so they cost one line a route and flush. A route
+// that has no room, or of which instances of earlier versions count no total, has none; then
+// the share of its keys is unknown.
 type Totals struct {
 	panes   int64
 	max     int

@@ -10,12 +10,12 @@ import (
 // Window counts the keys of one rule in one shard over the rule's window. Every
 // key is counted exactly until the memory budget is full. From then on a key
 // without an entry is counted in a cell that it shares with others, and gets an
-// entry when its cell stands out; what was counted of the one that makes room
-// goes into that one's cell. So for each key, at any time
+// entry when its cell stands out; the count of the evicted entry is added to its own
+// cell. So for each key, at any time
 //
 //	counted ≤ truth ≤ counted + bound of its cell
 //
-// of which counted is the low count, exact for keys that were never displaced.
+// of which counted is the low count, exact for keys that were never evicted.
 type Window struct {
 	hotparam.Window
 	ring int64 // panes kept: the window, and the grace that late counts get
@@ -28,19 +28,19 @@ type Window struct {
 	now    int64       // newest pane, by the clock or by a count
 	hidden ring.Counts // what collectors dropped of any key
 	held   int64       // what collectors hold back of any key in a window, for now
-	untold int64       // part of it that they do not tell of groups
+	untold int64       // part of it that they do not report by group
 	lost   int64       // newest pane of which something is not known
 
-	missing *Missing // what was lost on the way and is bounded; nil: nothing
+	missing *Missing // packets that were lost on the way; nil if none can be
 	rule    int      // in it
 
 	overflow int64 // newest pane of which something was too much to hold
 
 	victimAt uint32 // the candidate to make room
 	hand     uint32 // where the search for one goes on
-	sweep    uint32 // where the search for what is over goes on
+	sweep    uint32 // where the search for expired entries continues
 	kept     []int64
-	fetched  uint32 // what was read ahead, so that it is not for nothing in the compiler's eyes
+	fetched  uint32 // what was read ahead, so that the compiler keeps the reads
 
 	cache paneCache
 
@@ -51,9 +51,9 @@ type Window struct {
 }
 
 const (
-	// victims is how many texts are looked at to make room for one.
+	// victims is how many texts are tried to make room for one.
 	victims = 16
-	// sweeps is in how many seconds all entries are looked at for what is over.
+	// sweeps is in how many seconds all entries are checked for being expired.
 	sweeps = 16
 )
 
@@ -63,8 +63,8 @@ type paneCache struct {
 	pane int64
 }
 
-// New returns a window that holds at most budget bytes. grace is how many
-// panes a count may come late beyond the window.
+// New returns a window that holds at most budget bytes. grace is how many panes a count may
+// be older than the window.
 func New(shape hotparam.Window, grace int64, budget int64) *Window {
 	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
@@ -114,8 +114,8 @@ func (w *Window) Advance(pane int64) {
 	w.now = pane
 }
 
-// forget empties the entries when the clock jumps so far ahead that the low half
-// of a pane's number does not tell it any more.
+// forget empties the entries when the clock jumps so far ahead that the low half of a pane's
+// number is ambiguous.
 func (w *Window) forget(pane int64) {
 	for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
 		e := w.arena.unit(i)
@@ -126,123 +126,8 @@ func (w *Window) forget(pane int64) {
 	w.cells.reset()
 }
 
-// Add counts n for a key in a pane and returns its entry and the highest count
-// that a window with this pane now has, with the pane where that window ends;
-// -1 when the pane is no longer kept or the key has no entry and gets none.
-// Below the count at which keys have texts, it may be told lower.
-func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end int64) {
-	if pane > w.now {
-		w.Advance(pane)
-	} else if pane <= w.now-w.ring {
-		w.late += n
-		return -1, 0, 0
-	}
-	w.counted += n
-	at := w.lookup(hash, text)
-	if at == 0 {
-		if at = w.insert(hash, pane, n); at == 0 {
-			w.hide(hash, pane, n)
-			return -1, 0, 0
-		}
-	}
-	e := w.arena.unit(at)
-	if e[entryLast] != uint32(pane) {
-		low, end = w.addAside(at, e, pane, n)
-	} else {
-		if room := int64(^e[entryCur]); n > room {
-			w.lose(pane) // low stays true, high is not known
-			n = room
-		}
-		e[entryCur] += uint32(n)
-		low, end = e.sum()+n, pane
-		e.setSum(low)
-	}
-	if low >= w.names.from {
-		low, end = w.near(at, e, text, low, end)
-	} else if e.loose() {
-		low = int64(e[entryCur])
-	}
-	return int32(at), low, end
-}
-
-// addAside adds to a pane that is not the entry's newest so far.
-func (w *Window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
-	newest := w.recent(e[entryLast])
-	if pane > newest {
-		w.roll(at, e, pane)
-		c := e[entryCur]
-		if !addTo(&e[entryCur], n) {
-			w.lose(pane)
-		}
-		low = e.sum() + int64(e[entryCur]-c)
-		e.setSum(low)
-		return low, pane
-	}
-	kept := w.keep(at, e, pane, n, false)
-	if pane > newest-int64(w.Panes) {
-		e.setSum(e.sum() + kept)
-	}
-	return w.highest(e, pane)
-}
-
-// near takes care of a key whose count is near a threshold: it has a text, and
-// what collectors held back is not taken for counts of a window that was over
-// before it was sent. (It is placed where its oldest part is, so a window that
-// ends now holds all of it, and one that ended before now may hold too much.)
-func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, int64) {
-	if uint32(end) == e[entryLast] {
-		w.settle(e)
-		low = e.sum()
-	}
-	if e[entryName] == 0 && low >= w.names.from {
-		w.call(at, e, text, low)
-	}
-	if end < w.now && (w.held > 0 || !w.missing.isNothing()) {
-		_, later := w.lacks(e.hash(), end, int64(w.Panes))
-		low -= w.held/2 + later
-		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
-			return sum, w.now
-		}
-	}
-	return low, end
-}
-
 // Keeps reports whether an instant's pane is kept.
 func (w *Window) Keeps(when time.Time) bool { return w.Index(when) > w.now-w.ring }
-
-// holding is where an entry counts at least n in a pane; nil: it does not.
-func (w *Window) holding(e *unit, pane, n int64) *uint32 {
-	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
-		return &e[entryCur]
-	}
-	for at, more := w.oldest(e); more; {
-		b := w.arena.unit(at)
-		if k := pane - w.recent(b[blockStart]); 0 <= k && k < blockPanes && int64(b[blockCounts+k]) >= n {
-			return &b[blockCounts+k]
-		}
-		at, more = b[blockNext], at != e.hist()
-	}
-	return nil
-}
-
-// Holds reports whether a key's entry counts at least n in a pane that is kept.
-func (w *Window) Holds(hash uint64, text []byte, pane, n int64) bool {
-	at := w.lookup(hash, text)
-	return at != 0 && pane > w.now-w.ring && w.holding(w.arena.unit(at), pane, n) != nil
-}
-
-// Take takes n off what a key counts in a pane, of which Holds has said that it is as much.
-func (w *Window) Take(hash uint64, text []byte, pane, n int64) {
-	e := w.arena.unit(w.lookup(hash, text))
-	c := w.holding(e, pane, n)
-	*c -= uint32(n)
-	w.counted -= n
-	if e.hist() != 0 {
-		e[entryHist] |= loose
-	} else {
-		e.setSum(e.sum() - n)
-	}
-}
 
 // Find returns the entry of a key, -1 if there is none.
 func (w *Window) Find(hash uint64, text []byte) int32 {
@@ -324,14 +209,5 @@ func (w *Window) Budget() int64 { return w.budget }
 // Kept returns how many panes are kept.
 func (w *Window) Kept() int64 { return w.ring }
 
-// GiveName gives an entry a text, if it has none and there is room beside those of keys that
-// count at least sum.
-func (w *Window) GiveName(i int32, text []byte, sum int64) {
-	if w.Name(i) == nil {
-		w.call(uint32(i), w.arena.unit(uint32(i)), text, sum)
-	}
-}
-
-// LacksAny returns how many counts, of all keys together, the window that ends with a pane
-// may lack, or [hotparam.Unknown].
-func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }
+// recent returns the number of a pane, at most the newest, by its low half.
+func (w *Window) recent(low uint32) int64 { return w.now - int64(uint32(w.now)-low) }

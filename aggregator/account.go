@@ -1,0 +1,96 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+)
+
+// Account describes a key and one threshold of its rule at the end of a pane.
+type Account struct {
+	Rule      string
+	Threshold *hotparam.Threshold
+	// Start and End bound the pane. Counted is what was counted in it.
+	Start, End time.Time
+	Counted    int64
+	// Low and High bound the count in the window that ends with the pane; High
+	// may be [hotparam.Unknown].
+	Low, High int64
+	// Enter is the lowest count that makes the key hot, or [hotparam.Unknown]. The key cools
+	// when its count is below Exit.
+	Enter, Exit int64
+	// Hot reports whether the key is hot by this threshold, and Listed whether it is
+	// published.
+	Hot, Listed bool
+}
+
+// accountant accounts for one key.
+type accountant struct {
+	key       hotparam.Key // of any rule, if none is named
+	onAccount func(Account)
+	hash      uint64
+	busy      map[*view]int64 // newest pane at whose end there is something to account for
+	hot       map[*view]bool  // the key was so at the end of the pane before
+}
+
+// see records that c was counted, if it is of the key.
+func (a *accountant) see(r *ruleWatch, c *decode.Count) {
+	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
+		return
+	}
+	if a.busy == nil {
+		a.busy, a.hot = make(map[*view]int64), make(map[*view]bool)
+	}
+	a.hash = c.Hash
+	for _, v := range r.views {
+		pane := v.Index(c.When) + int64(v.Panes)
+		if last, ok := a.busy[v]; !ok || pane > last {
+			a.busy[v] = pane
+		}
+		if v.closed == ring.Never {
+			v.closed = v.Index(c.When) - 1
+		}
+	}
+}
+
+// follows reports whether the pane that is closed next is to be accounted for.
+func (a *accountant) follows(v *view) bool {
+	if a == nil {
+		return false
+	}
+	last, ok := a.busy[v]
+	return ok && v.closed < last
+}
+
+// closePane accounts for the key when a pane was closed.
+func (a *accountant) closePane(v *view, pane int64) {
+	if a == nil {
+		return
+	}
+	last, ok := a.busy[v]
+	if !ok {
+		return
+	}
+	text := []byte(a.key.Text)
+	i := v.Find(a.hash, text)
+	if i < 0 || pane > last && !a.hot[v] {
+		return
+	}
+	w := v.watched(i)
+	a.hot[v] = w != nil && w.hots > 0
+	for _, t := range v.thresholds {
+		n := t.needs(v.watch.exceptionOf(w, text), i, text, pane)
+		x := Account{
+			Rule: v.watch.rule.ID, Threshold: t.Threshold, Start: v.Start(pane), End: v.Start(pane + 1),
+			Enter: n.enter, Exit: n.exit,
+		}
+		x.Counted, _ = v.Span(a.hash, text, pane, 1)
+		x.Low, x.High = v.Bounds(i, pane)
+		if w != nil {
+			x.Hot, x.Listed = w.marks[t.number].hot, w.listed
+		}
+		a.onAccount(x)
+	}
+}

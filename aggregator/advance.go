@@ -1,0 +1,145 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+)
+
+// Advance moves the clock on to now: it closes the panes that are over by the lag, cools
+// the keys that are no longer hot, and reports suspects.
+func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
+
+// AdvanceTo is like [Detector.Advance] for a caller that knows that all counts of before
+// complete have arrived.
+func (d *Detector) AdvanceTo(now, complete time.Time) {
+	for _, r := range d.watches {
+		for _, v := range r.views {
+			if v.isSetBack(now) {
+				d.restart(v, now)
+			}
+		}
+		d.moveTo(r, now, complete)
+	}
+	d.watchSuspects(now)
+	d.missing.Sweep(now, d.keep)
+}
+
+// moveTo moves the windows of a rule to now and closes the panes that ended before complete.
+// Where a pane can change something they are moved pane by pane, however long nothing
+// arrived: a window drops what is older than its clock and the grace, and a pane that is
+// still to be closed may need that.
+func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
+	r.complete = complete
+	ahead := now.Sub(complete)
+	for {
+		step := complete
+		for _, v := range r.views {
+			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
+				continue
+			}
+			if next := v.Start(v.closed + 2); next.Before(step) {
+				step = next
+			}
+		}
+		for _, v := range r.views {
+			at := step.Add(ahead)
+			v.Advance(v.Index(at))
+			if v.began == ring.Never {
+				v.began = v.Index(at) + 1
+			}
+			if v.history != nil {
+				v.history.AdvanceTo(at, v.Index(at))
+			}
+		}
+		d.closePanes(r, step)
+		if !step.Before(complete) {
+			return
+		}
+	}
+}
+
+// closePanes closes the panes of a rule that ended before complete, in the order in which
+// they ended.
+func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
+	for {
+		var next *view
+		for _, v := range r.views {
+			over := v.Index(complete) - 1
+			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
+				v.closed = max(v.closed, over)
+			}
+			v.passOver(over)
+			if v.closed < over && (next == nil || v.Start(v.closed+2).Before(next.Start(next.closed+2))) {
+				next = v
+			}
+		}
+		if next == nil {
+			return
+		}
+		next.closed++
+		d.closePane(next, next.closed)
+	}
+}
+
+// passOver skips panes whose window is no longer kept whole, because much later counts
+// arrived before them. A window that cannot be evaluated cools nothing.
+func (v *view) passOver(over int64) {
+	kept := min(over, v.Now()-v.Kept()+int64(v.Panes)-1) // the newest pane of which that is so
+	if v.Now() == ring.Never || v.closed >= kept {
+		return
+	}
+	v.closed = kept
+	for _, w := range v.watch.hot {
+		for _, t := range v.thresholds {
+			w.marks[t.number].below = time.Time{}
+		}
+	}
+}
+
+// isIdle reports whether closing the next pane can change nothing.
+func (v *view) isIdle() bool { return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) }
+
+// restart empties a view after the clock was set back by more than a window. Otherwise all
+// counts would be late until the clock is where it was.
+func (d *Detector) restart(v *view, now time.Time) {
+	r := v.watch
+	for _, w := range r.hot {
+		for _, t := range v.thresholds {
+			if w.marks[t.number].hot {
+				d.leave(t, w, Verdict{At: now}, v.closed)
+			}
+		}
+	}
+	change := hotparam.Change{Cool: r.takeCooled(v.closed, now)}
+	for _, w := range r.keys {
+		if w.suspect != nil && w.suspect.view == v {
+			d.suspects.drop(w)
+		}
+		w.unpin(v)
+		w.release()
+	}
+	v.restart()
+	d.publish(change)
+}
+
+// Refresh publishes the present counts of the hot keys, and frees memory that is no longer
+// needed.
+func (d *Detector) Refresh() {
+	var hot []hotparam.Hot
+	for _, r := range d.watches {
+		for _, w := range r.hot {
+			if w.listed {
+				hot = append(hot, w.present())
+			}
+		}
+		for _, v := range r.views {
+			v.tidyUp()
+		}
+	}
+	if len(hot) > 0 || d.refreshed {
+		d.publisher.Refresh(d.suspects.part, hot)
+	}
+	d.refreshed = len(hot) > 0
+}

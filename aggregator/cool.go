@@ -1,0 +1,84 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// coolDown ends that t holds w hot if the window that ends with a pane, and those before it
+// for the cool-down, are below the exit.
+func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
+	m, v := &w.marks[t.number], t.view
+	end := v.Start(pane + 1)
+	// However short the hold, no window from before the one that made the key hot
+	// can cool it.
+	if end.Before(m.over) {
+		return
+	}
+	_, high := w.bounds(v, pane)
+	n := w.needs(t, pane)
+	m.learn(n)
+	exit := n.exit
+	if high == hotparam.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
+		m.below = time.Time{}
+		return
+	}
+	if m.below.IsZero() {
+		m.below = end
+	}
+	if end.Before(m.hold) || end.Sub(m.below) < t.CoolDown {
+		return
+	}
+	d.leave(t, w, Verdict{At: end, Against: exit}, pane)
+}
+
+// risesAgain reports whether a window of v that ends after pane last has reached the exit by the
+// counts that have arrived so far: more counts would not change that.
+func (w *watched) risesAgain(v *view, last, exit int64) bool {
+	for pane := v.newest; pane > last; pane-- {
+		if low, _ := w.bounds(v, pane); low >= exit {
+			return true
+		}
+	}
+	return false
+}
+
+// leave ends that t holds w hot, by the window that ends with a pane, and reports left.
+func (d *Detector) leave(t *threshold, w *watched, left Verdict, pane int64) {
+	left.Kind = Left
+	d.report(w, t, left, pane)
+	w.setMark(t, mark{})
+	if w.hots > 0 && w.by == t {
+		for _, other := range w.rule.thresholds {
+			if w.marks[other.number].hot {
+				w.by, w.origins, w.habit.windows = other, nil, [len(w.windows)]habitWindow{}
+				break
+			}
+		}
+	}
+}
+
+// takeCooled removes from the hot keys those that no threshold holds hot any longer. It
+// returns those of them that were listed, as of the window that ends with a pane; they cool
+// at end.
+func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []hotparam.Hot) {
+	kept := r.hot[:0]
+	for _, w := range r.hot {
+		if w.hots > 0 {
+			kept = append(kept, w)
+			continue
+		}
+		if w.listed {
+			h := w.describe(pane)
+			h.Until = end
+			cooled = append(cooled, h)
+		}
+		w.listed, w.by = false, nil
+		w.family, w.habit, w.origins, w.top, w.meter = family{}, habit{}, nil, nil, nil
+		w.release()
+	}
+	clear(r.hot[len(kept):])
+	r.hot = kept
+	return cooled
+}

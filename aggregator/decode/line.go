@@ -1,0 +1,106 @@
+package decode
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// line decodes a line into c, whose text is valid until the next packet. It returns false for
+// a line that is no count. believe says that the key is canonical.
+func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
+	var part float64
+	c.Estimated = false
+	key, n, ok := wire.CutCount(line, d.head.bytes)
+	if !ok {
+		var l wire.Line
+		if l, ok = d.parse(line, c.When, h); !ok {
+			return false
+		}
+		key, n, part = l.Key, l.N, l.Frac
+		c.Estimated, c.Seen = l.Sampled, l.Seen
+		if when := time.Unix(l.When, 0); l.When > 0 && when.Before(c.When) {
+			c.When, d.timed = when, true
+		}
+	}
+	c.Rule, c.N, c.Text = d.head.rule, n, key
+	if d.encoding.Escapes(key) {
+		start := len(d.text)
+		var err error
+		if d.text, err = d.encoding.AppendDecoded(d.text, key); err != nil {
+			d.stats.encoding.Add(1)
+			return false
+		}
+		c.Text = d.text[start:] // stays what it is when text has to move
+	}
+	c.Hash = hotparam.Hash(c.Text)
+	if !believe {
+		d.makeCanonical(c)
+	}
+	if part > 0 {
+		c.N += d.parts.carry(c.Hash, part)
+	}
+	if c.Estimated {
+		c.Seen = min(c.Seen, c.N)
+		d.stats.samples.Add(1)
+	}
+	return true
+}
+
+// parse parses a line of any dialect, in a packet of the time when, and makes its head that
+// of the last line.
+func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
+	var err error
+	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {
+		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) && !d.readHeldBack(line, when) {
+			d.reject(err)
+		}
+		return l, false
+	}
+	if d.head, ok = d.rules[string(l.Prefix)]; !ok {
+		d.stats.noRule.Add(1)
+	}
+	return l, ok
+}
+
+func (d *Decoder) reject(err error) {
+	switch {
+	case errors.Is(err, wire.ErrForeign):
+		d.stats.foreign.Add(1)
+	case errors.Is(err, wire.ErrNotCounter):
+		d.stats.notCounter.Add(1)
+	case errors.Is(err, wire.ErrNegative):
+		d.stats.negative.Add(1)
+	case errors.Is(err, wire.ErrEvent):
+		d.stats.events.Add(1)
+	default:
+		d.stats.malformed.Add(1)
+	}
+}
+
+// cutLine cuts the first line off a packet.
+func cutLine(packet []byte) (line, rest []byte) {
+	line = packet
+	if end := bytes.IndexByte(packet, '\n'); end >= 0 {
+		line, rest = packet[:end], packet[end+1:]
+	}
+	if len(line) > 0 && line[len(line)-1] == '\r' {
+		line = line[:len(line)-1]
+	}
+	return line, rest
+}
+
+// untilMeta returns where the first meta line begins.
+func untilMeta(lines []byte) int {
+	for rest := lines; len(rest) > 0; {
+		at := len(lines) - len(rest)
+		var line []byte
+		if line, rest = cutLine(rest); wire.IsMeta(line) {
+			return at
+		}
+	}
+	return len(lines)
+}

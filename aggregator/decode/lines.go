@@ -1,0 +1,116 @@
+package decode
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// lines decodes lines of counts that have the instance in common, and the time unless a line
+// names an earlier one. m is the meta line of their packet and from its sender; both are nil
+// if unknown. ours reports whether an instance has made the keys.
+func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
+	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
+	accounts := m != nil && from != nil && m.Sums.Told
+	clear(d.byRule)
+	d.groups, d.heldInGroups, d.heldBack = accounts && m.Groups == d.senders.groups, 0, d.heldBack[:0]
+	believe := ours || d.Canonical
+	var line []byte
+	var lines, counts, sum int64
+	for len(packet) > 0 {
+		if line, packet = cutLine(packet); len(line) == 0 {
+			continue
+		}
+		lines++
+		n := len(d.counts)
+		if n == cap(d.counts) {
+			d.counts = append(d.counts, common)[:n]
+		}
+		c := &d.counts[:n+1][n] // written where it is to stay
+		c.When, c.Instance, c.InGroup = common.When, common.Instance, common.InGroup
+		var account wire.Account
+		if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
+			line, account, _ = wire.CutAccount(line)
+		}
+		if d.line(line, c, believe, h) {
+			counts++
+			sum += c.N
+			at := -1
+			if c.N > 0 {
+				d.counts, at = d.counts[:n+1], n
+			}
+			booked := 0
+			if account.Number != 0 && accounts {
+				d.entries = append(d.entries, entry{*c, account, at})
+				booked = 1
+			}
+			if place := d.senders.ruled.place[c.Rule]; place >= 0 {
+				d.byRule[2*place+booked] += uint64(c.N)
+			}
+		}
+	}
+	d.stats.lines.Add(lines)
+	if d.capped && d.isOver(m, from, common.When, sum, h) {
+		return
+	}
+	for i := range d.heldBack {
+		h.HeldBack(d.heldBack[i])
+	}
+	if accounts {
+		d.settle(m, from, common.When, sum, h)
+	}
+	d.stats.counts.Add(counts)
+	d.stats.sum.Add(sum)
+	d.hand(h)
+}
+
+// settle compares a packet with the sender's accounts: counts that were missing before are
+// added, and counts that were added before are removed.
+func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
+	of := d.packetSums(sum)
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	if from.incarnation != m.Incarnation { // another reader has heard of the next life
+		return
+	}
+	healed, retold := from.accounts.settle(m, d.entries, d.counts, &d.senders.accountsLeft, h)
+	d.stats.healed.Add(healed)
+	if d.stats.retold.Add(retold); retold > 0 {
+		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
+	}
+	from.accounts.finish(m, when, of, &d.senders.ruled, h)
+	if from.doubt > 0 && sum > 0 {
+		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))
+	}
+}
+
+// packetSums returns the sums of the current packet, whose counts add up to sum.
+func (d *Decoder) packetSums(sum int64) packetSums {
+	booked := int64(0)
+	for i := range d.entries {
+		booked += d.entries[i].N
+	}
+	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule}
+}
+
+// hand passes the counts to h.
+func (d *Decoder) hand(h Handler) {
+	p, ok := h.(PacketHandler)
+	if !ok {
+		for i := range d.counts {
+			h.Count(d.counts[i])
+		}
+		return
+	}
+	rest := d.counts
+	if d.timed {
+		for i := 1; i < len(rest); i++ {
+			if !rest[i].When.Equal(rest[0].When) {
+				p.Counts(rest[:i])
+				rest, i = rest[i:], 0
+			}
+		}
+	}
+	p.Counts(rest)
+}

@@ -1,0 +1,75 @@
+package decode
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// excess returns which cap a packet is over: refused is false if none. What is over one is
+// not added.
+func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
+	caps := &d.trust.Caps
+	if d.inBytes {
+		sum = d.weight(counts)
+	}
+	sum += d.heldInGroups
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := now.Unix(); at > t.second || at < t.second-1 { // readers are not all at the same time
+		t.second, t.counts, t.lines = at, 0, 0
+	}
+	if caps.Counts > 0 && sum > caps.Counts-t.counts {
+		return RefusedCounts, true
+	}
+	// A quarter of the lines may have any keys: a sender of no more needs no check.
+	if caps.Keys > 0 && t.lines+len(counts) > caps.Keys/4 {
+		if !d.trust.sets.take(t, t.second, caps.Keys, counts) {
+			return RefusedKeys, true
+		}
+	}
+	t.counts += sum
+	t.lines += len(counts)
+	return 0, false
+}
+
+// isOver reports whether a packet is over a cap of its sender: then none of its counts are
+// taken. They have come, so the next packet does not say that they are missing.
+func (d *Decoder) isOver(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) bool {
+	var t *tally
+	if from != nil {
+		t = &from.tally
+	} else {
+		t = d.tallies.at(d.source(), d.now)
+	}
+	why, refused := d.excess(t, d.counts, sum, d.now)
+	if !refused {
+		return false
+	}
+	instance := ""
+	if from != nil {
+		instance = from.name
+	}
+	d.refuse(why, d.source(), instance)
+	if from == nil || !m.Sums.Told {
+		return true
+	}
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	if from.incarnation == m.Incarnation {
+		from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)
+	}
+	return true
+}
+
+// weight returns the sum of counts, those of bytes in KiB.
+func (d *Decoder) weight(counts []Count) (sum int64) {
+	for i := range counts {
+		if n := counts[i].N; d.bytes[counts[i].Rule] {
+			sum += n >> 10
+		} else {
+			sum += n
+		}
+	}
+	return sum
+}

@@ -1,0 +1,47 @@
+package decode
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// refuse counts a packet that is not believed, and logs its sender: the instance, if that is
+// certain, and an address.
+func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
+	d.stats.refused[why].Add(1)
+	if why != RefusedReplay { // which the network does by itself
+		d.stats.whyRefused.Store(int64(why))
+		d.stats.lastRefused.Store(time.Now().UnixNano())
+	}
+	if d.trust == nil || d.trust.Log == nil {
+		return
+	}
+	r := &d.trust.Trust.refusals
+	r.mu.Lock()
+	now := time.Now()
+	due := now.Sub(r.logged[why]) >= refusalLog
+	if due {
+		r.logged[why] = now
+	}
+	r.mu.Unlock()
+	if !due {
+		return
+	}
+	args := append([]any{slog.String("reason", why.String())}, more...)
+	if instance != "" {
+		args = append(args, slog.String("instance", instance))
+	}
+	if from.IsValid() {
+		args = append(args, slog.String("from", from.Unmap().String()))
+	}
+	d.trust.Log.Warn("refused packets: "+refusalHints[why], args...)
+}
+
+// source returns the address that the packet came from, or the zero address.
+func (d *Decoder) source() netip.Addr {
+	if d.peer == nil {
+		return netip.Addr{}
+	}
+	return d.peer()
+}

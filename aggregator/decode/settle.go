@@ -1,0 +1,178 @@
+package decode
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
+
+// claimed returns how much a packet says is missing before it.
+func claimed(a *accounts, m *wire.Meta) uint64 {
+	if !a.sums.Told || m.Seq == a.seq+1 {
+		return 0
+	}
+	more := func(now, then uint64) uint64 { return max(now, then) - then }
+	return more(m.Sums.Booked, a.sums.Booked) + more(m.Sums.Loose, a.sums.Loose) + more(m.Sums.HeldBack, a.sums.HeldBack)
+}
+
+// begin forgets the accounts of a sender that could not keep one as long as it promises,
+// from this packet on.
+func (a *accounts) begin(m *wire.Meta, left *int) {
+	*left += len(a.keys)
+	a.keys, a.opened, a.owed, a.gaps, a.began, a.first = nil, m.Sums.Opened, 0, nil, m.Seq, m.Seq
+}
+
+// settle books the lines of a packet that have an account. It reports the missing counts
+// that they reveal as healed, and removes from the packet's counts what was counted
+// before.
+func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *int, h Handler) (healed, retold int64) {
+	owed := a.isOwed(m.Seq)
+	for i := range entries {
+		e := &entries[i]
+		own := e.N
+		var missing uint64
+		var from, to time.Time
+		if m.Seq >= a.began {
+			missing, from, to = a.book(m, e, left, h)
+		} else if a.move(m, e, h) {
+			e.N = 0
+		}
+		if e.at >= 0 {
+			counts[e.at].N = e.N
+		}
+		retold += own - e.N
+		if owed && e.N == own {
+			a.pay(uint64(own)) // it was missing until now
+		}
+		if missing > 0 {
+			healed += int64(missing)
+			c := e.Count
+			// Counts that were held back are of an unknown time and are not placed, so a
+			// count that is placed here was not held back.
+			c.N, c.When, c.InGroup = int64(missing), from, NotInGroup
+			h.Healed(c, to)
+		}
+	}
+	return healed, retold
+}
+
+// book brings a key's account up to date. It leaves in the entry what of its count had
+// not been counted before, and returns how many counts before it are missing, and of
+// when they can be.
+func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing uint64, from, to time.Time) {
+	before := e.Total - uint64(e.N)
+	if before > e.Total {
+		return 0, from, to // no account is less than its last count
+	}
+	key := accountKey{e.Hash, int32(e.Rule)}
+	k := a.keys[key]
+	switch {
+	case k == nil && !a.room(e.When, left):
+		a.opened = max(a.opened, e.Number) // what comes of it later has no beginning
+		return 0, from, to
+	case k == nil || k.number < e.Number:
+		if k == nil {
+			if a.keys == nil {
+				a.keys = make(map[accountKey]*keyAccount)
+			}
+			*left--
+			k = new(keyAccount)
+			a.keys[key] = k
+		}
+		*k = keyAccount{number: e.Number}
+	case k.number > e.Number:
+		if a.move(m, e, h) { // it was overtaken by a line of another account
+			e.N = 0
+		}
+		return 0, from, to
+	case e.Total <= k.low:
+		if e.Total == k.low {
+			k.low = before
+		}
+		return 0, from, to
+	case e.Total <= k.high:
+		a.move(m, e, h)
+		e.N = 0 // made up for already, or a line that repeats the account
+	}
+	agrees := e.Total >= k.high
+	if k.seq < a.first && e.Number <= a.opened && before > k.high {
+		// It is older than the state of the sender, so some of it may have been counted
+		// before, or be in packets that are not known to be missing.
+		k.low, k.high, k.seq = before, before, 0
+	}
+	if e.Total > k.high {
+		missing = before - k.high
+		from, to = a.missed(k.seq, m.Seq)
+		if agrees = before == k.high || before > k.high && missing <= a.owed && !from.IsZero(); !agrees {
+			missing = 0 // with what the sender says of itself
+		}
+		if missing > 0 {
+			if k.seq >= a.pruned.to || e.Number > a.pruned.opened { // else it may be owed no more
+				a.pay(missing)
+			}
+			a.keep(e.Number, heal{k.high, before, from, to})
+		}
+		k.high = e.Total
+	}
+	if agrees && k.seq > 0 { // the key had its account before a gap and has it after
+		for i := range a.gaps {
+			if g := &a.gaps[i]; g.from > k.seq && g.to < m.Seq {
+				h.Spare(g.ID, e.Rule, e.Hash, true)
+			}
+		}
+	}
+	if m.Seq > k.seq {
+		k.seq, k.heard = m.Seq, e.When.UnixNano()
+	}
+	return missing, from, to
+}
+
+// room reports whether another account can be remembered. When there is no room it first
+// forgets idle ones.
+func (a *accounts) room(now time.Time, left *int) bool {
+	if *left <= 0 && now.Sub(a.swept).Abs() >= wire.AccountLife/2 {
+		a.swept = now
+		a.expire(wire.AccountLife, left)
+	}
+	return *left > 0
+}
+
+// keep remembers a heal.
+func (a *accounts) keep(number uint64, x heal) {
+	if now := &a.heals[0]; now.of == nil || a.start.Sub(now.began) > healTime {
+		a.heals[1] = a.heals[0]
+		a.heals[0] = heals{make(map[uint64][]heal), a.start}
+	}
+	if of := a.heals[0].of; len(of) < keptHeals {
+		of[number] = append(of[number], x)
+	}
+}
+
+// move reports to h a line that had been healed before it arrived. It returns true if the
+// line had been, or that is no longer known.
+func (a *accounts) move(m *wire.Meta, e *entry, h Handler) bool {
+	unknown, before := false, e.Total-uint64(e.N)
+	for i := range a.heals {
+		for _, x := range a.heals[i].of[e.Number] {
+			if x.low <= before && e.Total <= x.high {
+				if e.N > 0 {
+					h.Moved(e.Count, x.from, x.to)
+				}
+				return true
+			}
+		}
+		unknown = unknown || len(a.heals[i].of) == keptHeals
+	}
+	return unknown || a.start.Sub(e.When)-time.Duration(m.Sums.Age) > healTime
+}
+
+// expire forgets accounts of which nothing was heard for so long.
+func (a *accounts) expire(idle time.Duration, left *int) {
+	for key, k := range a.keys {
+		if a.start.UnixNano()-k.heard > int64(idle) {
+			a.opened = max(a.opened, k.number)
+			delete(a.keys, key)
+			*left++
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package window
+
+// Add counts n for a key in a pane and returns its entry, the highest count of a window with
+// this pane, and the pane where that window ends. It returns -1 if the pane is no longer kept
+// or the key gets no entry. Below the count at which keys have texts, the count may be too
+// low.
+func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end int64) {
+	if pane > w.now {
+		w.Advance(pane)
+	} else if pane <= w.now-w.ring {
+		w.late += n
+		return -1, 0, 0
+	}
+	w.counted += n
+	at := w.lookup(hash, text)
+	if at == 0 {
+		if at = w.insert(hash, pane, n); at == 0 {
+			w.hide(hash, pane, n)
+			return -1, 0, 0
+		}
+	}
+	e := w.arena.unit(at)
+	if e[entryLast] != uint32(pane) {
+		low, end = w.addAside(at, e, pane, n)
+	} else {
+		if room := int64(^e[entryCur]); n > room {
+			w.lose(pane) // low stays true, high is not known
+			n = room
+		}
+		e[entryCur] += uint32(n)
+		low, end = e.sum()+n, pane
+		e.setSum(low)
+	}
+	if low >= w.names.from {
+		low, end = w.near(at, e, text, low, end)
+	} else if e.loose() {
+		low = int64(e[entryCur])
+	}
+	return int32(at), low, end
+}
+
+// addAside adds to a pane that is not the entry's newest so far.
+func (w *Window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
+	newest := w.recent(e[entryLast])
+	if pane > newest {
+		w.roll(at, e, pane)
+		c := e[entryCur]
+		if !addTo(&e[entryCur], n) {
+			w.lose(pane)
+		}
+		low = e.sum() + int64(e[entryCur]-c)
+		e.setSum(low)
+		return low, pane
+	}
+	kept := w.keep(at, e, pane, n, false)
+	if pane > newest-int64(w.Panes) {
+		e.setSum(e.sum() + kept)
+	}
+	return w.highest(e, pane)
+}
+
+// near takes care of a key whose count is near a threshold: it has a text, and
+// what collectors held back is not taken for counts of a window that was over
+// before it was sent. (It is placed where its oldest part is, so a window that
+// ends now holds all of it, and one that ended before now may hold too much.)
+func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, int64) {
+	if uint32(end) == e[entryLast] {
+		w.settle(e)
+		low = e.sum()
+	}
+	if e[entryName] == 0 && low >= w.names.from {
+		w.call(at, e, text, low)
+	}
+	if end < w.now && (w.held > 0 || !w.missing.isNothing()) {
+		_, later := w.lacks(e.hash(), end, int64(w.Panes))
+		low -= w.held/2 + later
+		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
+			return sum, w.now
+		}
+	}
+	return low, end
+}

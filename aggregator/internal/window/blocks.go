@@ -1,0 +1,41 @@
+package window
+
+// oldest returns the number of an entry's oldest block, if it has one.
+func (w *Window) oldest(e *unit) (at uint32, ok bool) {
+	if e.hist() == 0 {
+		return 0, false
+	}
+	return w.arena.unit(e.hist())[blockNext], true
+}
+
+func (w *Window) dropOldest(e *unit, at uint32) {
+	if at == e.hist() {
+		e.setHist(0)
+	} else {
+		w.arena.unit(e.hist())[blockNext] = w.arena.unit(at)[blockNext]
+	}
+	w.arena.give(at)
+	e[entryHist] |= loose // the sum may still hold what was dropped
+}
+
+// dropBlocks leaves an entry with its newest pane alone.
+func (w *Window) dropBlocks(e *unit) {
+	for at, ok := w.oldest(e); ok; at, ok = w.oldest(e) {
+		w.dropOldest(e, at)
+	}
+	e[entryHist] &= marks
+}
+
+// dropOver frees an entry's blocks of which nothing is kept any more.
+func (w *Window) dropOver(e *unit) (dropped bool) {
+	for at, ok := w.oldest(e); ok && w.isOver(at); at, ok = w.oldest(e) {
+		w.dropOldest(e, at)
+		dropped = true
+	}
+	return dropped
+}
+
+// isOver reports whether no pane of a block is kept any more.
+func (w *Window) isOver(at uint32) bool {
+	return w.recent(w.arena.unit(at)[blockStart])+blockPanes <= w.now-w.ring+1
+}

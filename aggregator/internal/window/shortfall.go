@@ -1,0 +1,96 @@
+package window
+
+import (
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+)
+
+// lacks returns how many counts of a key a window from start to before end may lack, or
+// [hotparam.Unknown], and how many of its counts may be of later.
+func (m *Missing) lacks(key MissingKey, start, end int64) (lacks, later int64) {
+	return m.lacksOf(m.keys[key], key.Rule, start, end), m.later(key, end)
+}
+
+// lacksOf returns how many counts of a rule's key a window may lack. A nil k is any key.
+func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
+	if start <= m.from {
+		return hotparam.Unknown
+	}
+	lacks, _ = m.inGaps(k, rule, start, end)
+	if k != nil {
+		for _, h := range k.healed {
+			if (h.from < start || !h.placed) && h.to >= start {
+				lacks += h.n
+			}
+		}
+	}
+	return lacks
+}
+
+// inGaps returns how many counts of a rule's key, or of any key if k is nil, gaps lack in
+// some time, and how many of those that were told as held back of groups.
+func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldBack int64) {
+	if len(m.byID) == 0 {
+		return 0, 0
+	}
+	for i := range m.gaps {
+		x := &m.gaps[i]
+		if x.id == 0 || x.to < start || x.from >= end {
+			continue
+		}
+		heldBack += x.heldBack
+		bit, of := uint64(1)<<(i%64), x.of(rule)
+		if k == nil || k.known[i/64]&bit == 0 {
+			lacks += of.Booked
+		}
+		if k == nil || k.spared[i/64]&bit == 0 {
+			lacks += of.Loose
+		}
+	}
+	return lacks, heldBack
+}
+
+// later returns how many healed counts of a key that are placed before end may be of later.
+func (m *Missing) later(key MissingKey, end int64) (n int64) {
+	if k := m.keys[key]; k != nil {
+		for _, h := range k.healed {
+			if h.placed && h.from < end && h.to >= end {
+				n += h.n
+			}
+		}
+	}
+	return n
+}
+
+// any returns what a window of a rule, from start to before end, may lack.
+func (m *Missing) any(rule int, start, end int64) (s shortfall) {
+	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
+		return last.shortfall
+	}
+	if s.lacks, s.heldBack = m.inGaps(nil, rule, start, end); start <= m.from {
+		s.lacks = hotparam.Unknown
+	}
+	for key, k := range m.keys {
+		if key.Rule != rule {
+			continue
+		}
+		for _, h := range k.healed {
+			if (h.from < start || !h.placed) && h.to >= start {
+				s.before += h.n
+			}
+			if h.placed && h.from < end && h.to >= end {
+				s.later += h.n
+			}
+		}
+	}
+	m.last = sums{rule, start, end, m.changes, s}
+	return s
+}
+
+// of returns how much of a rule is missing.
+func (x *missingGap) of(rule int) decode.RuleGap {
+	if x.byRule == nil {
+		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
+	}
+	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
+}

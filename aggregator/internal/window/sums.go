@@ -1,0 +1,87 @@
+package window
+
+// present returns the count of an entry in the window that ends now, or more: what left since
+// the entry's newest pane is still in it.
+func (w *Window) present(e *unit) int64 {
+	if w.recent(e[entryLast]) <= w.now-int64(w.Panes) {
+		return 0
+	}
+	w.settle(e)
+	return e.sum()
+}
+
+// settle makes a loose sum exact.
+func (w *Window) settle(e *unit) {
+	if !e.loose() {
+		return
+	}
+	w.dropOver(e)
+	sum, left := int64(0), w.recent(e[entryLast])-int64(w.Panes)
+	w.panes(e, func(pane, n int64) {
+		if pane > left {
+			sum += n
+		}
+	})
+	e.setSum(sum)
+	e[entryHist] &^= loose
+}
+
+// panes calls f with each count of an entry by pane, the newest last. A pane may be passed in
+// parts.
+func (w *Window) panes(e *unit, f func(pane, n int64)) {
+	for at, more := w.oldest(e); more; {
+		b := w.arena.unit(at)
+		for k, n := range b[blockCounts:] {
+			if n != 0 {
+				f(w.recent(b[blockStart])+int64(k), int64(n))
+			}
+		}
+		at, more = b[blockNext], at != e.hist()
+	}
+	if e[entryCur] != 0 {
+		f(w.recent(e[entryLast]), int64(e[entryCur]))
+	}
+}
+
+// total returns an entry's count in some panes that end with pane end.
+func (w *Window) total(e *unit, end, panes int64) (sum int64) {
+	if panes == int64(w.Panes) && uint32(end) == e[entryLast] && end <= w.now {
+		w.settle(e)
+		return e.sum()
+	}
+	w.panes(e, func(pane, n int64) {
+		if pane <= end && pane > end-panes {
+			sum += n
+		}
+	})
+	return sum
+}
+
+// highest returns the highest count of the windows that hold a pane, and the pane where that
+// window ends.
+func (w *Window) highest(e *unit, pane int64) (best, end int64) {
+	newest := w.recent(e[entryLast])
+	kept := w.kept // by pane, from the oldest that is kept on
+	clear(kept)
+	base := newest - w.ring + 1
+	w.panes(e, func(p, n int64) {
+		if p >= base {
+			kept[p-base] += n
+		}
+	})
+	sum := int64(0)
+	for p := max(pane-int64(w.Panes)+1, base); p <= pane; p++ {
+		sum += kept[p-base]
+	}
+	best, end = sum, pane
+	for p := pane + 1; p <= min(newest, pane+int64(w.Panes)-1); p++ {
+		sum += kept[p-base]
+		if out := p - int64(w.Panes); out >= base {
+			sum -= kept[out-base]
+		}
+		if sum > best {
+			best, end = sum, p
+		}
+	}
+	return best, end
+}

@@ -1,0 +1,36 @@
+package window
+
+// holding returns where an entry counts at least n in a pane, or nil.
+func (w *Window) holding(e *unit, pane, n int64) *uint32 {
+	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
+		return &e[entryCur]
+	}
+	for at, more := w.oldest(e); more; {
+		b := w.arena.unit(at)
+		if k := pane - w.recent(b[blockStart]); 0 <= k && k < blockPanes && int64(b[blockCounts+k]) >= n {
+			return &b[blockCounts+k]
+		}
+		at, more = b[blockNext], at != e.hist()
+	}
+	return nil
+}
+
+// Holds reports whether a key's entry counts at least n in a pane that is kept.
+func (w *Window) Holds(hash uint64, text []byte, pane, n int64) bool {
+	at := w.lookup(hash, text)
+	return at != 0 && pane > w.now-w.ring && w.holding(w.arena.unit(at), pane, n) != nil
+}
+
+// Take subtracts n from a key's count in a pane. Holds must have reported that it counts as
+// much.
+func (w *Window) Take(hash uint64, text []byte, pane, n int64) {
+	e := w.arena.unit(w.lookup(hash, text))
+	c := w.holding(e, pane, n)
+	*c -= uint32(n)
+	w.counted -= n
+	if e.hist() != 0 {
+		e[entryHist] |= loose
+	} else {
+		e.setSum(e.sum() - n)
+	}
+}

@@ -1,0 +1,67 @@
+package aggregator
+
+import (
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+)
+
+// judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot.
+// at is how the key stands in the window where it counts most.
+func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
+	w := v.watched(at.entry)
+	if w == nil {
+		if w = v.watch.keys[string(c.Text)]; w != nil {
+			w.pin(v, at.entry)
+		}
+	}
+	v.busy = max(v.busy, max(at.pane, v.Now())+int64(v.Panes))
+	for _, t := range v.thresholds {
+		if at.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
+			continue
+		}
+		k := candidate{standing: at, w: w, text: c.Text, hash: c.Hash, when: c.When}
+		entered := d.judge(t, &k)
+		if w = k.w; !entered || !w.listed {
+			continue
+		}
+		h := w.describe(at.pane)
+		if !h.Estimated {
+			h.Low = at.low
+		}
+		h.Ratio = w.marks[t.number].ratio(at.low)
+		d.publish(hotparam.Change{Hot: []hotparam.Hot{h}})
+	}
+	if w != nil && w.by != nil && w.by.view == v {
+		w.recordCount(c)
+	}
+}
+
+// judge decides whether t, which does not hold the key hot, makes it hot or suspect. It
+// reports whether the key is hot only now.
+func (d *Detector) judge(t *threshold, k *candidate) (entered bool) {
+	v := t.view
+	n := t.needs(v.watch.exceptionOf(k.w, k.text), k.entry, k.text, k.pane)
+	switch {
+	case n.enter != hotparam.Unknown && k.low >= n.enter:
+		return d.enter(t, k, n.enter)
+	case d.suspects.takes(v.watch, k.w) && v.AtMost(k.hash, k.text, k.pane) >= n.maybe:
+		d.suspect(t, k)
+	}
+	return false
+}
+
+// judgeUncounted judges the key of c, which has no entry: what its cell hides may reach a
+// threshold.
+func (d *Detector) judgeUncounted(v *view, c *decode.Count) {
+	if d.suspects.full(v.watch) {
+		return
+	}
+	w := v.watch.keys[string(c.Text)]
+	most := v.AtMost(c.Hash, c.Text, v.Now())
+	for _, t := range v.thresholds {
+		if most >= t.unseen(v.watch.exceptionOf(w, c.Text)) {
+			d.suspect(t, &candidate{standing: standing{entry: -1}, w: w, text: c.Text, hash: c.Hash, when: c.When})
+			return
+		}
+	}
+}

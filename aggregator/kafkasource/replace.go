@@ -1,0 +1,136 @@
+package kafkasource
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// runClients runs one client after the other until ctx ends or the brokers refuse. It
+// returns the last one, which is to be left.
+func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
+	var logged time.Time
+	for failures := 0; ctx.Err() == nil; failures++ {
+		began := time.Now()
+		client, err := s.runClient(ctx)
+		var stuck *stuckError
+		if !errors.As(err, &stuck) {
+			return client, err
+		}
+		now := time.Now()
+		s.stats.replaced[stuck.reason].Add(1)
+		if now.Sub(logged) >= restartLog {
+			logged = now
+			s.cfg.Log.Warn("replacing the client of the brokers; partitions stand still until it has joined the group", "why", stuck.what)
+		}
+		if now.Sub(began) > steadyFor {
+			failures = 0
+		}
+		if !s.abandon(ctx, client) {
+			break
+		}
+		sleep(ctx, backoff.After(failures, firstRestart, lastRestart))
+	}
+	return nil, nil
+}
+
+// runClient joins the group by a new client, and works until ctx ends, the brokers
+// refuse it or it is stuck.
+func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	dog := &watchdog{source: s, end: end}
+	dog.groupAt.Store(time.Now().UnixNano())
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	joined, err := s.connect(append(s.groupOptions(dog), kgo.WithContext(life))...)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	client := &groupClient{joined, cancel}
+	var loops sync.WaitGroup
+	loops.Go(func() { s.watchEnds(ctx, joined) })
+	loops.Go(func() { s.watchSize(ctx, joined) })
+	loops.Go(func() { s.commitPositions(ctx, joined) })
+	loops.Go(func() { dog.run(ctx) })
+	err = s.poll(ctx, joined)
+	wait := s.cfg.Connection.Timeout
+	var stuck *stuckError
+	if errors.As(context.Cause(ctx), &stuck) {
+		dog.replaced.Store(true)
+		s.standStill()
+		err, wait = stuck, endsTimeout
+	}
+	end(err)
+	// A request for metadata has no deadline but the client's life.
+	late := time.AfterFunc(wait, cancel)
+	loops.Wait()
+	late.Stop()
+	return client, err
+}
+
+// standStill stops all workers until the group assigns partitions to the next client.
+func (s *Source) standStill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workers {
+		if !w.isLost.Swap(true) {
+			s.stats.lost.Add(1)
+		}
+	}
+}
+
+// abandon ends a client that is stuck. It waits for that for as long as it takes to
+// leave the group, at most; with too many that have not ended, until one has. It
+// reports whether ctx goes on.
+func (s *Source) abandon(ctx context.Context, client *groupClient) bool {
+	select {
+	case s.abandoned <- struct{}{}:
+	case <-ctx.Done():
+		s.leave(ctx, client)
+		return false
+	}
+	done := make(chan struct{})
+	go func() {
+		defer func() { <-s.abandoned }()
+		defer close(done)
+		s.leave(ctx, client)
+	}()
+	limit := time.NewTimer(s.cfg.Connection.Timeout + time.Second)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		s.stats.abandoned.Add(1)
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// awaitAbandoned waits for clients that were replaced, for as long as leaving takes at
+// most.
+func (s *Source) awaitAbandoned() {
+	limit := time.NewTimer(s.cfg.Connection.Timeout + time.Second)
+	defer limit.Stop()
+	for range maxAbandoned {
+		select {
+		case s.abandoned <- struct{}{}:
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+// sleep waits, unless ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

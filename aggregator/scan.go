@@ -1,0 +1,156 @@
+package aggregator
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// watchSuspects looks for suspects among all keys, and publishes the suspects, when it is
+// time for either.
+func (d *Detector) watchSuspects(now time.Time) {
+	s := &d.suspects
+	since := now.Sub(s.scanned)
+	switch {
+	case since >= scanEvery || since < 0:
+		s.scanned = now
+		d.scanSuspects(now)
+	case !s.added || now.Sub(s.published) < tellEvery:
+		return
+	}
+	if len(s.list) == 0 && !s.hadSome {
+		return
+	}
+	s.published, s.added, s.hadSome = now, false, len(s.list) > 0
+	d.publisher.Suspects(s.part, s.describe())
+}
+
+// suspicion is a key that a scan found.
+type suspicion struct {
+	*threshold
+	entry    int32    // in the threshold's view; -1: none
+	w        *watched // nil: not known yet
+	low      int64
+	nearness float64
+}
+
+// scanSuspects replaces the suspects by those of all keys that have a text, and learns how
+// much can be hidden of the other keys.
+func (d *Detector) scanSuspects(now time.Time) {
+	s := &d.suspects
+	var found []suspicion
+	for _, r := range d.watches {
+		for _, v := range r.views {
+			bound := v.Floor()
+			if bound > 0 || v.bound > 0 {
+				v.hide(bound)
+			}
+			if bound > 0 || len(s.list) > 0 {
+				found = v.scan(found, s.share)
+			}
+		}
+	}
+	for _, w := range s.list {
+		t := w.suspect
+		if v := t.view; w.at[v.number] < 0 && v.AtMost(w.hash, []byte(w.text), v.Now()) >= t.unseen(w.exception) {
+			low, _ := v.Span(w.hash, []byte(w.text), v.Now(), int64(v.Panes))
+			found = append(found, suspicion{t, -1, w, low, t.nearness(low, w.exception)})
+		}
+	}
+	if len(found) == 0 && len(s.list) == 0 {
+		return
+	}
+	found = nearest(found, s.share)
+	d.replaceSuspects(found, now)
+	d.overlookOthers(found)
+}
+
+// scan appends the suspects among the keys of v.
+func (v *view) scan(found []suspicion, share int) []suspicion {
+	v.Each(v.level, func(i int32) {
+		w := v.watched(i)
+		if w != nil && w.hots > 0 {
+			return
+		}
+		low, _ := v.Bounds(i, v.Now())
+		most := v.AtMost(v.Hash(i), v.Name(i), v.Now())
+		if most < v.least {
+			return
+		}
+		for _, t := range v.thresholds {
+			x := v.watch.exceptionOf(w, v.Name(i))
+			if most >= t.needs(x, i, v.Name(i), v.Now()).maybe {
+				found = append(found, suspicion{t, i, w, low, t.nearness(low, x)})
+				break
+			}
+		}
+		if len(found) >= 4*maxSuspects {
+			found = nearest(found, share)
+		}
+	})
+	return found
+}
+
+// nearest returns the suspicions that are kept, those nearest to their threshold first: of
+// each rule its share before any beyond that.
+func nearest(found []suspicion, share int) []suspicion {
+	slices.SortStableFunc(found, func(a, b suspicion) int { return cmp.Compare(b.nearness, a.nearness) })
+	if len(found) <= maxSuspects {
+		return found
+	}
+	of := make(map[*ruleWatch]int)
+	var due, others []suspicion
+	for _, f := range found {
+		if r := f.view.watch; of[r] < share {
+			of[r]++
+			due = append(due, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return append(due, others[:maxSuspects-len(due)]...)
+}
+
+// replaceSuspects makes the keys found the suspects, in place of those before.
+func (d *Detector) replaceSuspects(found []suspicion, now time.Time) {
+	before := d.suspects.clear()
+	for _, f := range found {
+		k := candidate{standing: standing{entry: f.entry}, w: f.w, when: now}
+		if f.entry >= 0 {
+			k.text, k.hash = f.view.Name(f.entry), f.view.Hash(f.entry)
+		}
+		if k.w == nil {
+			k.w = f.view.watch.keys[string(k.text)]
+		}
+		if k.w != nil && (f.entry < 0 || !k.w.suspected.IsZero()) {
+			k.when = k.w.suspected
+		}
+		d.suspect(f.threshold, &k)
+	}
+	d.suspects.added = false // watchSuspects publishes all of them now
+	for _, w := range before {
+		if w.suspect == nil {
+			w.suspected = time.Time{}
+			w.release()
+		}
+	}
+}
+
+// overlookOthers makes rules that have as many suspects as they may look only at keys that
+// count at least as much as the lowest of these.
+func (d *Detector) overlookOthers(found []suspicion) {
+	lowest := make([]int64, len(d.rules))
+	for _, f := range found {
+		if l := &lowest[f.view.watch.number]; *l == 0 || f.low < *l {
+			*l = f.low
+		}
+	}
+	for _, r := range d.watches {
+		if !d.suspects.full(r) {
+			continue
+		}
+		for _, v := range r.views {
+			v.overlook(lowest[r.number])
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package aggregator
+
+// DetectorStats are a detector's figures.
+type DetectorStats struct {
+	Keys      int64   // keys with a count of their own
+	Hot       int64   // keys that are hot and listed
+	Explained int64   // keys that are hot for no other reason than one that is listed
+	Usual     int64   // keys that are listed as usual
+	Spared    int64   // of these, keys that are not limited, as another key explains the rise
+	Suspects  int64   // keys that may be hot
+	Memory    int64   // bytes that the keys hold
+	Evicted   int64   // keys that made room for others
+	Unnamed   int64   // counts of hot keys whose name had no room
+	Late      int64   // counts that arrived too late for any pane
+	Floor     int64   // the most that can be hidden of any key, of all rules
+	Floors    []int64 // the same by the rules' numbers
+}
+
+// Stats returns the figures.
+func (d *Detector) Stats() DetectorStats {
+	s := DetectorStats{Suspects: int64(len(d.suspects.list)), Unnamed: d.unnamed, Floors: make([]int64, len(d.rules))}
+	for _, r := range d.watches {
+		i := r.number
+		for _, w := range r.hot {
+			if w.listed {
+				s.Hot++
+				if w.usual {
+					s.Usual++
+				}
+				if w.spared {
+					s.Spared++
+				}
+			} else {
+				s.Explained++
+			}
+		}
+		s.Floors[i] = d.Floor(i)
+		s.Floor = max(s.Floor, s.Floors[i])
+		var keys, late int64 // each view has the same keys and counts
+		for _, v := range r.views {
+			keys, late = max(keys, int64(v.Keys())), max(late, v.Late())
+			s.Memory += v.memory()
+			s.Evicted += v.Evicted()
+		}
+		s.Keys += keys
+		s.Late += late
+	}
+	return s
+}
+
+// Merge adds the figures of another part.
+func (s *DetectorStats) Merge(part *DetectorStats) {
+	s.Keys += part.Keys
+	s.Hot += part.Hot
+	s.Explained += part.Explained
+	s.Usual += part.Usual
+	s.Spared += part.Spared
+	s.Suspects += part.Suspects
+	s.Memory += part.Memory
+	s.Evicted += part.Evicted
+	s.Unnamed += part.Unnamed
+	s.Late += part.Late
+	s.Floor = max(s.Floor, part.Floor)
+	if len(s.Floors) == 0 { // a shard that has not reported has none
+		s.Floors = make([]int64, len(part.Floors))
+	}
+	for i, floor := range part.Floors {
+		s.Floors[i] = max(s.Floors[i], floor)
+	}
+}
+
+// Floor returns the most that can be hidden of any key in one of the windows of a rule,
+// which is given by its number.
+func (d *Detector) Floor(rule int) int64 {
+	r := d.rules[rule]
+	if r == nil {
+		return 0
+	}
+	floor := int64(0)
+	for _, v := range r.views {
+		floor = max(floor, v.Floor())
+	}
+	return floor
+}

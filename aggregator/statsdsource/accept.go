@@ -1,0 +1,147 @@
+package statsdsource
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/openfiles"
+)
+
+const (
+	// MaxConnections is how many connections are read at a time, of all addresses. Each uses
+	// at most 64 KiB. The limit is lower where the process may open few files: half of those.
+	MaxConnections = 1024
+	// silentFor is how long a sender must have been silent to be closed for a new connection
+	// when there are so many: clients of StatsD send at least every ten seconds. A connection
+	// that has sent nothing yet is closed first, so no live sender is closed for one that
+	// does not send. None is closed while there is room, as a client of StatsD notices only
+	// when it has lost what it sent next. (Keep-alive finds dead ones.)
+	silentFor = 15 * time.Second
+	// justCame is how long a new connection is spared when descriptors are short: accepting
+	// then fails before anything arrives, and the newest would be closed at once.
+	justCame = time.Second
+	// acceptPause and maxAcceptPause are waited after connections could not be
+	// accepted, the first time and at most.
+	acceptPause    = 5 * time.Millisecond
+	maxAcceptPause = time.Second
+)
+
+// accept accepts connections until ctx ends and the waiting ones are accepted.
+func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out feed) error {
+	pause, draining := acceptPause, false
+	for {
+		accepted, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = acceptPause
+			if !d.AdmitsConnection(remote(accepted)) {
+				_ = accepted.Close()
+			} else if c := r.admit(accepted); c != nil {
+				reading.Go(func() {
+					defer r.leave(c)
+					r.read(c, d, out)
+				})
+			}
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if draining {
+				return nil
+			}
+			draining = true // connections that are waiting are still accepted
+			_ = l.SetDeadline(time.Now().Add(drainFor))
+			continue
+		case errors.Is(err, net.ErrClosed):
+			return err
+		}
+		r.stats.acceptFailed.Add(1)
+		if openfiles.AreShort(err) && r.makeRoom(time.Now()) {
+			pause = acceptPause // until it is closed
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxAcceptPause)
+	}
+}
+
+// admit registers a connection, or closes it and returns nil if there are too many.
+func (r *streamReader) admit(accepted net.Conn) *conn {
+	now := time.Now()
+	c := &conn{Conn: accepted, from: remote(accepted), opened: now}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.conns) >= r.most && !r.displace(now, now) {
+		r.stats.refused.Add(1)
+		_ = accepted.Close()
+		return nil
+	}
+	r.conns[c] = struct{}{}
+	if r.draining {
+		_ = c.SetReadDeadline(now)
+	}
+	r.stats.accepted.Add(1)
+	r.stats.connections.Store(int64(len(r.conns)))
+	return c
+}
+
+// makeRoom closes a connection to have its descriptor, and reports whether there was
+// one to close.
+func (r *streamReader) makeRoom(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.displace(now, now.Add(-justCame))
+}
+
+// displace closes the oldest of the connections that have sent nothing and came before
+// the instant; without one the connection that has been silent longest, if it has been
+// for long. r.mu is held.
+func (r *streamReader) displace(now, came time.Time) bool {
+	var unused, silent *conn
+	for c := range r.conns {
+		switch heard := c.heard.Load(); {
+		case heard == 0:
+			if !c.opened.After(came) && (unused == nil || c.opened.Before(unused.opened)) {
+				unused = c
+			}
+		case now.UnixNano()-heard >= int64(silentFor):
+			if silent == nil || heard < silent.heard.Load() {
+				silent = c
+			}
+		}
+	}
+	switch {
+	case unused != nil:
+		r.stats.unused.Add(1)
+	case silent != nil:
+		r.stats.silent.Add(1)
+		unused = silent
+	default:
+		return false
+	}
+	_ = unused.SetReadDeadline(now) // its goroutine closes it
+	delete(r.conns, unused)
+	return true
+}
+
+// leave closes a connection.
+func (r *streamReader) leave(c *conn) {
+	_ = c.Close() // all is read
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
+	r.stats.connections.Store(int64(len(r.conns)))
+}
+
+// remote returns the address of the other end, or the zero address for a Unix socket.
+func remote(c net.Conn) netip.Addr {
+	a, _ := c.RemoteAddr().(*net.TCPAddr)
+	return a.AddrPort().Addr().Unmap()
+}
