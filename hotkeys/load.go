@@ -13,22 +13,22 @@ import (
 
 // wholeSet is the published set at one instant.
 type wholeSet struct {
-	version string        // empty: nothing was published, or Redis lost its state
-	beat    time.Duration // what the heartbeat is good for; 0: nobody lives
+	version string        // empty if nothing was published, or Redis lost its state
+	beat    time.Duration // until the heartbeat expires; 0 if there is none
 	at      time.Time     // on Redis's clock
 	hot     []hotparam.Hot
-	// unreadable are the members without a value that can be read.
+	// unreadable holds the members whose info cannot be read.
 	unreadable []string
-	owners     map[string]string // as Layout.Owners has it
+	owners     map[string]string // the hash Layout.Owners
 }
 
-// wrote tells whether an owner has changed the set since the run began.
+// wrote reports whether an owner has changed the set in this run.
 func (s *wholeSet) wrote(owner, run string) bool {
 	v, err := wire.ParseHotVersion(s.owners[owner+":version"])
 	return err == nil && v.Run == run
 }
 
-// readWholeSet reads everything in one transaction. Until is on Redis's clock.
+// readWholeSet reads the whole set in one transaction. Until is on Redis's clock.
 func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layout) (wholeSet, error) {
 	var (
 		version *redis.StringCmd
@@ -61,8 +61,9 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 	return set, nil
 }
 
-// readEntry puts together what stands in the member, its value and its score.
-func readEntry(member, info string, score float64) (hotparam.Hot, bool) {
+// readEntry returns the entry of a member, its info and its score. ok is false if it cannot
+// be read.
+func readEntry(member, info string, score float64) (_ hotparam.Hot, ok bool) {
 	key, ok := hotparam.ParseKey(member)
 	if !ok {
 		return hotparam.Hot{}, false
@@ -72,7 +73,7 @@ func readEntry(member, info string, score float64) (hotparam.Hot, bool) {
 		return hotparam.Hot{}, false
 	}
 	if !(score >= 0) || math.IsInf(score, 0) {
-		score = 0 // nobody of us wrote it; the key is hot all the same
+		score = 0 // no publisher wrote it, but the key is hot all the same
 	}
 	h.Key, h.Rate = key, score
 	return h, true

@@ -11,15 +11,15 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// What one call of a renewal writes at most: 2 ms of Redis's time or so, as
-// everybody waits for it.
+// The most that one call of a renewal writes. Such a call takes Redis some 2 ms, in
+// which it serves nobody else.
 const (
 	maxRenewed    = 250 // entries
 	maxHeartbeats = 500 // instances
 )
 
-// renew gives our entries a new end and current counts, and tells the suspects,
-// the instances and the heartbeat. A change that comes meanwhile goes first.
+// renew extends our entries, with their current counts, and writes the suspects, the
+// instances and the heartbeat. Changes that come in between are written first.
 func (p *Publisher) renew(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
@@ -42,7 +42,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 		}
 		n, m := min(len(members), maxRenewed), min(len(instances), 2*maxHeartbeats)
 		ok, err := p.sustain(ctx, func(again bool) []any {
-			if again { // what was settled may be newer
+			if again { // settle may have written a newer set
 				top = p.top()
 			}
 			var entries []any
@@ -71,7 +71,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 	return nil
 }
 
-// writeSuspects writes the suspects between two renewals.
+// writeSuspects writes the suspects, and the heartbeat with them, between two renewals.
 func (p *Publisher) writeSuspects(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
@@ -87,9 +87,9 @@ func (p *Publisher) writeSuspects(ctx context.Context) error {
 	return err
 }
 
-// sustain runs the script of a renewal, and once more, with the arguments anew,
-// after settling what Redis had lost of what the script needs. It is false when that
-// did not help.
+// sustain runs the renewal's script. If Redis has lost state that the script needs,
+// sustain restores it and runs the script again, with new arguments. It reports whether
+// the script succeeded.
 func (p *Publisher) sustain(ctx context.Context, args func(again bool) []any) (bool, error) {
 	for i := range 2 {
 		answer, err := p.call(ctx, "renew", renewScript, args(i > 0)...)
@@ -103,12 +103,12 @@ func (p *Publisher) sustain(ctx context.Context, args func(again bool) []any) (b
 	return false, nil
 }
 
-// strangeTime is for how long an entry that cannot be read is left to its owner, who
-// writes it again if it lives.
+// strangeTime is how long an unreadable entry is left to its owner, which rewrites its
+// part of the set if it is alive.
 const strangeTime = rewriteTime
 
-// prune removes entries that are over, of any owner: a dead one cannot. So it does
-// with what could not be read for strangeTime.
+// prune removes the expired entries of all owners, since a dead owner cannot, and
+// entries that have been unreadable for strangeTime.
 func (p *Publisher) prune(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err

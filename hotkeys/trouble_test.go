@@ -151,7 +151,7 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 			t.Errorf("wait %d is %v, want half of %v or more", i, wait, full)
 		}
 	}
-	begun := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "trying on") })
+	begun := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "retrying") })
 	if len(begun) != 1 {
 		t.Errorf("%d lines of one outage: %q", len(begun), begun)
 	}
@@ -182,7 +182,7 @@ func TestFlappingIsLoggedRarely(t *testing.T) {
 		}
 		begun := 0
 		for _, line := range all {
-			if strings.Contains(line, "trying on") {
+			if strings.Contains(line, "retrying") {
 				begun++
 			}
 		}
