@@ -117,12 +117,12 @@ func (s *ruleSet) ofResource(name string) *route {
 }
 
 // makeUnknown makes the route of requests whose pattern is not known: the path decides
-// on every rule.
+// on every rule that does not match any route.
 func (s *ruleSet) makeUnknown() *route {
 	r := &route{set: s, byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
-		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: true}
+		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: !match.IsAny()}
 		if c.ParamsOnly {
 			c.head, c.name = c.makeHead(""), c.text
 		}
