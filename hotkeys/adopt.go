@@ -70,7 +70,7 @@ func (p *Publisher) inherit(name string, answer []string) ([]hotparam.Hot, error
 	if err != nil {
 		return nil, fmt.Errorf("unreadable entries: %w", err)
 	}
-	if err := p.claimed(name, answer); err != nil {
+	if err := p.recordClaim(name, answer); err != nil {
 		return nil, err
 	}
 	var hot []hotparam.Hot

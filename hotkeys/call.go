@@ -35,10 +35,10 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 	if !ok {
 		return nil, fmt.Errorf("%s: unexpected answer %q", name, all)
 	}
-	p.reported(name, report)
+	p.recordReport(name, report)
 	switch answer[0] {
 	case statusOK:
-		return answer, p.succeeded(name, answer)
+		return answer, p.recordSuccess(name, answer)
 	case statusFenced, statusStandby:
 		return nil, p.standBy(answer)
 	case statusLost:
@@ -53,9 +53,9 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 	return nil, nil
 }
 
-// succeeded records the version in a script's answer. A claim's answer is left to
-// claimed, which compares it with the last version first.
-func (p *Publisher) succeeded(name string, answer []string) error {
+// recordSuccess records the version in a script's answer. A claim's answer is left to
+// recordClaim, which compares it with the last version first.
+func (p *Publisher) recordSuccess(name string, answer []string) error {
 	if name != "claim" && name != "adopt" && name != "lease" {
 		if len(answer) < 2 {
 			return fmt.Errorf("%s: unexpected answer %q", name, answer)
@@ -64,7 +64,7 @@ func (p *Publisher) succeeded(name string, answer []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w, got %q", name, err, answer[1])
 		}
-		p.saw(v)
+		p.recordVersion(v)
 	}
 	if !p.outage.isOn() { // otherwise recovered does it, once all pending changes are written
 		p.stats.connected.Store(true)

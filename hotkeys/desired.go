@@ -82,7 +82,7 @@ func (d *desired) changed() bool { return d.stale || d.unseen }
 
 // wants reports whether an unknown key should become known.
 func (d *desired) wants(w *wanted) bool {
-	return d.lastKnown == nil || len(d.known) < d.kept() || w.isAhead(d.lastKnown, d.shares)
+	return d.lastKnown == nil || len(d.known) < d.keptByTrim() || w.isAhead(d.lastKnown, d.shares)
 }
 
 // add makes a key known.
@@ -99,13 +99,13 @@ func (d *desired) mayPlace(w *wanted) bool {
 	return d.lastPlace == nil || w.isAhead(d.lastPlace, d.shares)
 }
 
-// kept is how many keys trim keeps. It is cap/2 below the maximum, so that a flood of
-// hot keys is sorted only once in cap/2 keys.
-func (d *desired) kept() int { return d.cap + d.cap/2 }
+// keptByTrim returns how many keys trim keeps. It is cap/2 below the maximum, so that a
+// flood of hot keys is sorted only once in cap/2 keys.
+func (d *desired) keptByTrim() int { return d.cap + d.cap/2 }
 
 // trim forgets the keys that come last.
 func (d *desired) trim() {
-	for _, r := range d.give()[d.kept():] {
+	for _, r := range d.assign()[d.keptByTrim():] {
 		delete(d.known, r.member)
 	}
 }
@@ -140,9 +140,9 @@ func (d *desired) vacate() {
 	d.stale = true
 }
 
-// agree reports whether a published key is known here too, and if so gives it a place
+// confirm reports whether a published key is known here too, and if so gives it a place
 // and the time since which it is published as hot.
-func (d *desired) agree(member string, since time.Time) bool {
+func (d *desired) confirm(member string, since time.Time) bool {
 	w := d.known[member]
 	if w != nil {
 		w.Since, w.placed = since, true
@@ -167,7 +167,7 @@ func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot)
 			strangers = append(strangers, i)
 		}
 	}
-	d.give() // with the current counts, before strangers compete
+	d.assign() // with the current counts, before strangers compete
 	for _, i := range strangers {
 		w := wanted{Hot: entry(hot[i]), member: hot[i].Key.String(), waits: true}
 		switch {
@@ -182,7 +182,7 @@ func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot)
 	}
 	d.reported[part] = report
 	if len(strangers) > 0 {
-		d.give()
+		d.assign()
 	}
 	return d.changed()
 }
@@ -201,8 +201,8 @@ func (d *desired) update(h *hotparam.Hot) bool {
 	return true
 }
 
-// give assigns the places and returns all known keys in the order of rank.
-func (d *desired) give() []ranked {
+// assign assigns the places and returns all known keys in the order of rank.
+func (d *desired) assign() []ranked {
 	keys := slices.Collect(maps.Values(d.known))
 	all, moved := rank(keys, d.shares), false
 	for i, w := range all {
@@ -220,8 +220,8 @@ func (d *desired) give() []ranked {
 	if len(all) >= d.cap {
 		d.lastPlace = &all[d.cap-1]
 	}
-	if len(all) >= d.kept() {
-		d.lastKnown = &all[d.kept()-1]
+	if len(all) >= d.keptByTrim() {
+		d.lastKnown = &all[d.keptByTrim()-1]
 	}
 	return all
 }
@@ -229,7 +229,7 @@ func (d *desired) give() []ranked {
 // top returns a copy of the set to publish, by member.
 func (d *desired) top() map[string]hotparam.Hot {
 	if d.stale {
-		d.give()
+		d.assign()
 	}
 	d.unseen = false
 	top := make(map[string]hotparam.Hot, min(d.cap, len(d.known)))
@@ -252,7 +252,7 @@ type RulePlaces struct {
 // the last refresh.
 func (d *desired) places() map[string]RulePlaces {
 	if d.stale {
-		d.give()
+		d.assign()
 	}
 	all := make(map[string]RulePlaces, len(d.shares))
 	for rule := range d.shares {

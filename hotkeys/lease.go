@@ -71,8 +71,8 @@ func (p *Publisher) resume(ctx context.Context) error {
 	return p.renew(ctx)
 }
 
-// hold keeps the lease, or tries to get it.
-func (p *Publisher) hold(ctx context.Context) error {
+// keepClaim keeps the lease, or tries to get it.
+func (p *Publisher) keepClaim(ctx context.Context) error {
 	if p.standby {
 		return p.resume(ctx)
 	}
@@ -89,8 +89,8 @@ func (p *Publisher) hold(ctx context.Context) error {
 	return p.settle(ctx)
 }
 
-// letGo releases the owner, so that a standby can take over at once.
-func (p *Publisher) letGo(ctx context.Context) error {
+// release releases the owner, so that a standby can take over at once.
+func (p *Publisher) release(ctx context.Context) error {
 	if p.standby || p.epoch == 0 {
 		return nil
 	}
@@ -99,10 +99,10 @@ func (p *Publisher) letGo(ctx context.Context) error {
 	return err
 }
 
-// untilHold returns how long until hold is due. A holder extends its lease each third of
+// untilClaim returns how long until keepClaim is due. A holder extends its lease each third of
 // it. A standby claims each quarter of the lease, and when the lease that it saw has
 // expired.
-func (p *Publisher) untilHold() time.Duration {
+func (p *Publisher) untilClaim() time.Duration {
 	if !p.standby {
 		return p.silence / 3
 	}
@@ -162,7 +162,7 @@ func (p *Publisher) takeOver(answer []string) error {
 	for _, h := range hot {
 		member := h.Key.String()
 		_, cooled := p.desired.cooled[member]
-		if cooled || p.desired.agree(member, h.Since) {
+		if cooled || p.desired.confirm(member, h.Since) {
 			p.sent[member] = entryTermsOf(h)
 		}
 	}

@@ -2,6 +2,8 @@ package hotkeys
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -77,4 +79,87 @@ func readEntry(member, info string, score float64) (_ hotparam.Hot, ok bool) {
 	}
 	h.Key, h.Rate = key, score
 	return h, true
+}
+
+// load reads the whole set.
+func (w *Watcher) load(ctx context.Context) error {
+	w.stats.resyncs.Add(1)
+	call, cancel := w.call(ctx)
+	defer cancel()
+	issued := time.Now()
+	set, err := readWholeSet(call, w.client, w.layout)
+	switch {
+	case errors.Is(err, errForeign):
+		w.reportForeign(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the whole set: %w", err)
+	}
+	if set.version == "" {
+		w.stats.lost.Add(1) // between two calls; see compare
+		return nil
+	}
+	version, err := wire.ParseHotVersion(set.version)
+	if err != nil {
+		w.reportForeign(fmt.Errorf("%w, got %.80q", err, set.version))
+		return nil
+	}
+	if n := len(set.unreadable); n > 0 {
+		w.reportForeign(fmt.Errorf("%d entries cannot be read", n))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.replace(version, set, issued)
+	w.hints.confirm(version)
+	w.state.clock = redisClock{local: issued, redis: set.at}
+	if set.beat > 0 {
+		w.state.beat = issued.Add(set.beat)
+	}
+	w.show()
+	return nil
+}
+
+// renew reads the new ends of entries that have less than half of their time left, and
+// reads entries again that could not be read.
+func (w *Watcher) renew(ctx context.Context) error {
+	w.mu.Lock()
+	members := w.state.dueForRenewal(time.Now())
+	w.mu.Unlock()
+	if len(members) == 0 {
+		return nil
+	}
+	call, cancel := w.call(ctx)
+	defer cancel()
+	var (
+		infos  *redis.SliceCmd
+		at     *redis.TimeCmd
+		scores = make([]*redis.FloatCmd, len(members))
+	)
+	issued := time.Now()
+	err := transact(call, w.client, func(tx redis.Pipeliner) {
+		infos = tx.HMGet(call, w.layout.Info, members...)
+		at = tx.Time(call)
+		for i, member := range members {
+			scores[i] = tx.ZScore(call, w.layout.Hot, member)
+		}
+	})
+	switch {
+	case errors.Is(err, errForeign):
+		w.reportForeign(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("renew entries: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, member := range members {
+		info, _ := infos.Val()[i].(string)
+		if h, ok := readEntry(member, info, scores[i].Val()); ok {
+			w.state.grant(h, h.Until.Sub(at.Val()), issued)
+		} else if scores[i].Err() != nil {
+			w.state.forget(member)
+		} // otherwise the next poll removes it; until then its end stays as it is
+	}
+	w.show()
+	return nil
 }

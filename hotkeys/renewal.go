@@ -41,7 +41,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 		default:
 		}
 		n, m := min(len(members), maxRenewed), min(len(instances), 2*maxHeartbeats)
-		ok, err := p.sustain(ctx, func(again bool) []any {
+		ok, err := p.runRenewal(ctx, func(again bool) []any {
 			if again { // settle may have written a newer set
 				top = p.top()
 			}
@@ -80,17 +80,17 @@ func (p *Publisher) writeSuspects(ctx context.Context) error {
 	suspects := p.suspected.appendTop(nil)
 	p.mu.Unlock()
 	args := append([]any{0, len(suspects)}, suspects...)
-	ok, err := p.sustain(ctx, func(bool) []any { return args })
+	ok, err := p.runRenewal(ctx, func(bool) []any { return args })
 	if ok {
 		p.stats.suspects.Store(int64(len(suspects) / 2))
 	}
 	return err
 }
 
-// sustain runs the renewal's script. If Redis has lost state that the script needs,
-// sustain restores it and runs the script again, with new arguments. It reports whether
+// runRenewal runs the renewal's script. If Redis has lost state that the script needs,
+// runRenewal restores it and runs the script again, with new arguments. It reports whether
 // the script succeeded.
-func (p *Publisher) sustain(ctx context.Context, args func(again bool) []any) (bool, error) {
+func (p *Publisher) runRenewal(ctx context.Context, args func(again bool) []any) (bool, error) {
 	for i := range 2 {
 		answer, err := p.call(ctx, "renew", renewScript, args(i > 0)...)
 		if err != nil || answer != nil {
@@ -121,7 +121,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 		}
 	}
 	answer, err := p.call(ctx, "prune", pruneScript, args...)
-	if err := p.part(&p.pruning, err); err != nil {
+	if err := p.recordPart(&p.pruning, err); err != nil {
 		return err
 	}
 	if answer == nil {
@@ -155,5 +155,5 @@ func (p *Publisher) trim(ctx context.Context) error {
 		return err
 	}
 	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
-	return p.part(&p.trimming, err)
+	return p.recordPart(&p.trimming, err)
 }

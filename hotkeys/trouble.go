@@ -19,38 +19,38 @@ type troubles struct {
 	writes   lineLimit
 }
 
-// failed records that a claim, a change or a renewal failed, and returns how long to
+// recordFailure records that a claim, a change or a renewal failed, and returns how long to
 // wait before the next try.
-func (p *Publisher) failed(err error) time.Duration {
+func (p *Publisher) recordFailure(err error) time.Duration {
 	p.stats.failures.Add(1)
 	p.stats.connected.Store(false)
-	return p.begin(&p.outage, "cannot publish hot keys; retrying", err)
+	return p.beginOutage(&p.outage, "cannot publish hot keys; retrying", err)
 }
 
-// recovered records that all pending changes are written, or that another process holds
+// recordRecovery records that all pending changes are written, or that another process holds
 // the owner.
-func (p *Publisher) recovered() {
+func (p *Publisher) recordRecovery() {
 	p.stats.connected.Store(true)
-	p.end(&p.outage, "publishing hot keys again")
+	p.endOutage(&p.outage, "publishing hot keys again")
 }
 
-// part records the result of work that hot keys can be published without; o is its
+// recordPart records the result of work that hot keys can be published without; o is its
 // outage. It returns err unless only this work is affected.
-func (p *Publisher) part(o *outage, err error) error {
+func (p *Publisher) recordPart(o *outage, err error) error {
 	switch {
 	case err == nil:
-		p.end(o, "all of the publisher's work succeeds again")
+		p.endOutage(o, "all of the publisher's work succeeds again")
 	case aboutCommand(err):
 		p.stats.failures.Add(1)
-		p.begin(o, "part of the publisher's work fails; hot keys are published all the same", err)
+		p.beginOutage(o, "part of the publisher's work fails; hot keys are published all the same", err)
 		return nil
 	}
 	return err
 }
 
-// begin records a failure, logs the first of an outage, and returns how long to wait
+// beginOutage records a failure, logs the first of an outage, and returns how long to wait
 // before the next try.
-func (p *Publisher) begin(o *outage, message string, err error) time.Duration {
+func (p *Publisher) beginOutage(o *outage, message string, err error) time.Duration {
 	wait, begins := o.failed(err)
 	if begins {
 		if unlogged, ok := p.lines.allow(time.Now()); ok {
@@ -62,7 +62,7 @@ func (p *Publisher) begin(o *outage, message string, err error) time.Duration {
 	return wait
 }
 
-func (p *Publisher) end(o *outage, message string) {
+func (p *Publisher) endOutage(o *outage, message string) {
 	if !o.isOn() {
 		return
 	}
@@ -84,8 +84,8 @@ func (p *Publisher) showTrouble() {
 	p.stats.trouble.Store(&text)
 }
 
-// reported records the report at the end of a script's answer.
-func (p *Publisher) reported(name string, r report) {
+// recordReport records the report at the end of a script's answer.
+func (p *Publisher) recordReport(name string, r report) {
 	p.untidy = p.untidy || r.untidy
 	p.stats.healed.add(r.healed)
 	if len(r.healed) > 0 {
@@ -96,8 +96,8 @@ func (p *Publisher) reported(name string, r report) {
 	switch {
 	case r.refused != "":
 		p.stats.failures.Add(1)
-		p.begin(&p.partial, "changes are published, but reach instances late", errors.New(name+": "+r.refused))
+		p.beginOutage(&p.partial, "changes are published, but reach instances late", errors.New(name+": "+r.refused))
 	case name == "change" || name == "rewrite":
-		p.end(&p.partial, "changes reach instances at once again")
+		p.endOutage(&p.partial, "changes reach instances at once again")
 	}
 }

@@ -140,7 +140,7 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 			t.Fatal("the claim did not succeed: nothing is tested")
 		}
 		p.reclaim = true // as Run does
-		waits = append(waits, p.failed(err))
+		waits = append(waits, p.recordFailure(err))
 		if s := p.Stats(); s.Connected || s.Trouble == "" {
 			t.Fatalf("%+v", s)
 		}
@@ -157,7 +157,7 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 	}
 	allow(t, admin, words, append(commands, "+zadd")...)
 	must(t, p.resume(t.Context()))
-	p.recovered()
+	p.recordRecovery()
 	if s := p.Stats(); !s.Connected || s.Trouble != "" {
 		t.Errorf("with the right: %+v", s)
 	}
@@ -171,8 +171,8 @@ func TestFlappingIsLoggedRarely(t *testing.T) {
 		p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), func(c *PublisherConfig) { c.Logger = log.logger() })
 		const hour = 3600
 		for range hour {
-			p.failed(errUnsettled)
-			p.recovered()
+			p.recordFailure(errUnsettled)
+			p.recordRecovery()
 			time.Sleep(time.Second)
 		}
 		all := log.all()

@@ -48,7 +48,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	defer stop()
 	retry := time.NewTimer(0) // the first try claims
 	defer retry.Stop()
-	lease, stoodBy := time.NewTimer(p.untilHold()), p.standby
+	lease, stoodBy := time.NewTimer(p.untilClaim()), p.standby
 	defer lease.Stop()
 	for {
 		var err error
@@ -58,13 +58,13 @@ func (p *Publisher) Run(ctx context.Context) error {
 			return nil
 		case <-retry.C:
 			if err = p.resume(ctx); err == nil { // which also writes pending changes
-				p.recovered()
+				p.recordRecovery()
 			}
 		case <-lease.C:
 			if !p.outage.isOn() {
-				err = p.hold(ctx)
+				err = p.keepClaim(ctx)
 			}
-			lease.Reset(p.untilHold())
+			lease.Reset(p.untilClaim())
 		case <-p.wake:
 			if !p.outage.isOn() { // else the retry will find the change
 				err = p.settle(ctx)
@@ -94,12 +94,12 @@ func (p *Publisher) Run(ctx context.Context) error {
 				clear(p.known)
 			}
 			if ctx.Err() == nil {
-				retry.Reset(p.failed(err))
+				retry.Reset(p.recordFailure(err))
 			}
 		}
 		if p.standby != stoodBy {
 			stoodBy = p.standby
-			lease.Reset(p.untilHold())
+			lease.Reset(p.untilClaim())
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (p *Publisher) finish(ctx context.Context) {
 	if err := p.settle(ctx); err != nil {
 		p.cfg.Logger.Warn("the last change was not published", "err", err)
 	}
-	if err := p.letGo(ctx); err != nil {
+	if err := p.release(ctx); err != nil {
 		p.cfg.Logger.Warn("the owner was not released: the claim ends by itself", "err", err)
 	}
 }
@@ -158,11 +158,11 @@ func (p *Publisher) claim(ctx context.Context) error {
 	if len(answer) > 3 {
 		return p.takeOver(answer)
 	}
-	return p.claimed("claim", answer)
+	return p.recordClaim("claim", answer)
 }
 
-// claimed records the answer to a claim: "ok", the version in force, our epoch.
-func (p *Publisher) claimed(name string, answer []string) error {
+// recordClaim records the answer to a claim: "ok", the version in force, our epoch.
+func (p *Publisher) recordClaim(name string, answer []string) error {
 	if len(answer) < 3 {
 		return fmt.Errorf("%s: unexpected answer %q", name, answer)
 	}
@@ -176,7 +176,7 @@ func (p *Publisher) claimed(name string, answer []string) error {
 	case err != nil: // there is no version: Redis is new, or has lost its state
 		p.rewrite = true
 	case p.version.IsZero():
-		p.saw(seen)
+		p.recordVersion(seen)
 	case seen.Run != p.version.Run || seen.N < p.version.N:
 		p.rewrite = true
 	}
@@ -214,7 +214,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	if err != nil || answer == nil {
 		return false, err
 	}
-	p.noteSent(top)
+	p.recordSent(top)
 	p.own = p.version.String()
 	p.stats.changes.Add(1)
 	return true, nil
@@ -235,7 +235,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	p.rewrite = false
-	p.noteSent(top)
+	p.recordSent(top)
 	p.own = p.version.String()
 	p.stats.rewrites.Add(1)
 	if unlogged, ok := p.writes.allow(time.Now()); ok {
@@ -250,7 +250,7 @@ func (p *Publisher) top() map[string]hotparam.Hot {
 	return p.desired.top()
 }
 
-func (p *Publisher) noteSent(top map[string]hotparam.Hot) {
+func (p *Publisher) recordSent(top map[string]hotparam.Hot) {
 	clear(p.sent)
 	for member, h := range top {
 		p.sent[member] = entryTermsOf(h)
@@ -258,7 +258,7 @@ func (p *Publisher) noteSent(top map[string]hotparam.Hot) {
 	p.stats.keys.Store(int64(len(p.sent)))
 }
 
-func (p *Publisher) saw(v wire.HotVersion) {
+func (p *Publisher) recordVersion(v wire.HotVersion) {
 	p.version = v
 	s := v.String()
 	p.stats.version.Store(&s)
