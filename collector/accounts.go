@@ -18,9 +18,9 @@ type AccountSink interface {
 // account is a key's [wire.Account], with when it was last sent.
 type account struct {
 	wire.Account
-	spoke   int64  // the start of the last line
-	flush   uint32 // the flush of the last line
-	repeats uint8  // how many lines with a count of 0 are due
+	lastLine int64  // the start of the last line
+	flush    uint32 // the flush of the last line
+	repeats  uint8  // how many lines with a count of 0 are due
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 
 // isKept reports whether an account is still promised to the receiver.
 func (c *Collector) isKept(a *account) bool {
-	return a.Number != 0 && c.start-a.spoke < int64(keepAccount)
+	return a.Number != 0 && c.start-a.lastLine < int64(keepAccount)
 }
 
 // accountOf returns the account of a slot's key, or nil if it has none, and whether the
@@ -56,7 +56,7 @@ func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 	case a.Number != 0 && (wanted || c.isKept(a)):
 	case wanted || c.opensCold(&s.notes[at]):
 		c.opened++
-		*a = account{Account: wire.Account{Number: c.opened}, spoke: c.start, flush: c.flushes - 1}
+		*a = account{Account: wire.Account{Number: c.opened}, lastLine: c.start, flush: c.flushes - 1}
 		return a, true
 	default:
 		*a = account{}
@@ -90,7 +90,7 @@ func (a *account) book(n uint64) wire.Account {
 // recordAccount records that a slot's account is sent with its counts.
 func (c *Collector) recordAccount(s *shard, at int, a *account) {
 	if a != nil {
-		a.spoke, a.flush, a.repeats = c.start, c.flushes, accountRepeats
+		a.lastLine, a.flush, a.repeats = c.start, c.flushes, accountRepeats
 		s.repeats.set(at)
 	}
 }
@@ -113,7 +113,7 @@ func (c *Collector) repeatAccounts() {
 			left--
 			rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
 			c.counts = append(c.counts, Count{Rule: rule, Text: text, Account: a.Account})
-			a.spoke, a.flush = c.start, c.flushes
+			a.lastLine, a.flush = c.start, c.flushes
 			if a.repeats--; a.repeats == 0 {
 				s.repeats.unset(at)
 			}
@@ -149,7 +149,7 @@ func (c *Collector) remindAccounts() {
 			case isNew:
 				a.repeats = accountRepeats
 				s.repeats.set(at)
-			case a.repeats == 0 && c.start-a.spoke >= int64(remindEvery)*9/10:
+			case a.repeats == 0 && c.start-a.lastLine >= int64(remindEvery)*9/10:
 				a.repeats = 1
 				s.repeats.set(at)
 			}

@@ -85,14 +85,14 @@ type flusher struct {
 	local    localDetector
 
 	// Times are in nanoseconds since the Unix epoch.
-	start     int64 // the first instant that the counts to be taken can be of
-	now       int64
-	runs      bool // by Run, and not by a caller of Flush
-	lastSend  int64
-	urgentAt  int64 // time of the last urgent flush
-	originsAt int64 // when origins were last asked for
-	spoke     bool  // the last packets had counts
-	flushes   uint32
+	start      int64 // the first instant that the counts to be taken can be of
+	now        int64
+	runs       bool // by Run, and not by a caller of Flush
+	lastSend   int64
+	urgentAt   int64 // time of the last urgent flush
+	originsAt  int64 // when origins were last asked for
+	sentCounts bool  // the last packets had counts
+	flushes    uint32
 
 	factor     float32 // by which the candidates' mark is raised: a power of two
 	held       int64   // h

@@ -63,7 +63,7 @@ func (c *Collector) compact(s *shard) {
 	for at := range old.slots {
 		slot := &old.slots[at]
 		if n := slot.close(); n > 0 { // counts since the flush
-			c.again(s, slot.hash, old.key(slot), n)
+			c.addLate(s, slot.hash, old.key(slot), n)
 		}
 	}
 	c.pool.put(old)
@@ -176,8 +176,8 @@ func (c *Collector) shed(s *shard, old *table, from *books) {
 	}
 }
 
-// again adds the last count of a replaced table's key to the present table.
-func (c *Collector) again(s *shard, hash uint64, key []byte, n uint64) {
+// addLate adds the last count of a replaced table's key to the present table.
+func (c *Collector) addLate(s *shard, hash uint64, key []byte, n uint64) {
 	if out := s.add(hash, key, n); out != added {
 		c.handleOutcome(out, n)
 	}

@@ -66,7 +66,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	c.takeGroups()
 	c.repeatAccounts()
 	c.budget.spent += len(c.counts) + len(c.parts) + len(c.heldBack)
-	if unsent := c.unsentBound(); len(c.counts)+len(c.parts)+len(c.heldBack) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
+	if unsent := c.unsentBound(); len(c.counts)+len(c.parts)+len(c.heldBack) > 0 || unsent > 0 || c.held > 1 || !unheld || c.sentCounts || beat {
 		c.send(ctx, unsent)
 	}
 	c.local.advance(c)
@@ -261,6 +261,6 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 		sum += counts[i].N
 	}
 	c.sent.flushes.Add(1)
-	c.lastSend, c.spoke = c.now, sum > 0
+	c.lastSend, c.sentCounts = c.now, sum > 0
 	c.recordSent(c.sink.Send(ctx, f, counts), sum)
 }

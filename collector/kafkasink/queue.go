@@ -118,8 +118,8 @@ func (q *queue) done(r *record, now time.Time) {
 	q.count--
 }
 
-// again has a record tried again, after a pause, that the producer returned.
-func (q *queue) again(r *record, now time.Time, pause time.Duration) {
+// retryLater has a record tried again, after a pause, that the producer returned.
+func (q *queue) retryLater(r *record, now time.Time, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]

@@ -35,7 +35,8 @@ const (
 	loggedFound
 )
 
-func (r *reach) lost(err error, now time.Time) {
+// recordLost records that the cluster cannot be reached.
+func (r *reach) recordLost(err error, now time.Time) {
 	err = explain(err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +48,8 @@ func (r *reach) lost(err error, now time.Time) {
 	r.log.Warn("kafka cannot be reached; requests are not affected", "err", err)
 }
 
-func (r *reach) found(topic string, n int, now time.Time) {
+// recordFound records that the cluster was reached, and has n partitions of the topic.
+func (r *reach) recordFound(topic string, n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.up, r.n, r.err = true, n, nil
@@ -58,8 +60,8 @@ func (r *reach) found(topic string, n int, now time.Time) {
 	r.log.Info("kafka is reached", "topic", topic, "partitions", n)
 }
 
-// stalled logs that a session has reported nothing for d and is replaced.
-func (r *reach) stalled(d time.Duration, now time.Time) {
+// recordStall logs that a session has reported nothing for d and is replaced.
+func (r *reach) recordStall(d time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || now.Sub(r.stalledAt) < time.Minute {
@@ -82,15 +84,15 @@ func (r *reach) connected() bool {
 	return r.up
 }
 
-// trouble returns why the cluster cannot be reached, or nil if it can.
-func (r *reach) trouble() error {
+// lastError returns why the cluster cannot be reached, or nil if it can.
+func (r *reach) lastError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// why returns why nothing can be sent, or nil while the first connection is made.
-func (r *reach) why() error {
+// sendError returns why nothing can be sent, or nil while the first connection is made.
+func (r *reach) sendError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {

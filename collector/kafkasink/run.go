@@ -33,7 +33,7 @@ func (s *Sink) run() {
 				failures = 0
 			}
 		} else {
-			s.reach.lost(err, time.Now())
+			s.reach.recordLost(err, time.Now())
 			s.expire(time.Now().Add(-giveUp), err)
 		}
 		if !s.finished() {
@@ -108,7 +108,7 @@ func (s *Sink) serve(ses *session) {
 			s.expire(now.Add(-giveUp), errTooOld)
 			if s.queue.isStalled(now.Add(-s.stallAfter)) {
 				s.replaced[stalledReason].Add(1)
-				s.reach.stalled(s.stallAfter, now)
+				s.reach.recordStall(s.stallAfter, now)
 				return
 			}
 		case <-closing:
@@ -144,7 +144,7 @@ func (s *Sink) returned(ses *session, e *sarama.ProducerError) (broken bool) {
 		s.failed(r, e.Err, now)
 		return false
 	}
-	s.queue.again(r, now, backoff.After(r.tries, retryAfter, retrySlowly))
+	s.queue.retryLater(r, now, backoff.After(r.tries, retryAfter, retrySlowly))
 	r.tries++
 	return r.tries > 1 && outOfStep(e.Err)
 }
@@ -153,7 +153,7 @@ func (s *Sink) returned(ses *session, e *sarama.ProducerError) (broken bool) {
 func (s *Sink) expire(before time.Time, err error) {
 	now := time.Now()
 	for _, r := range s.queue.drop(before) {
-		s.failed(r, cmp.Or(s.reach.trouble(), err), now)
+		s.failed(r, cmp.Or(s.reach.lastError(), err), now)
 	}
 }
 

@@ -84,7 +84,7 @@ type patient struct {
 func (p *patient) refresh() error {
 	err := p.Client.RefreshMetadata(p.sink.topic)
 	if err != nil && !errors.Is(err, sarama.ErrLeaderNotAvailable) {
-		p.sink.reach.lost(err, time.Now())
+		p.sink.reach.recordLost(err, time.Now())
 		return err
 	}
 	ids, err := p.Client.Partitions(p.sink.topic)
@@ -133,7 +133,7 @@ func (s *Sink) setPartitions(n int) {
 		}
 		s.ids.Store(&ids)
 	}
-	s.reach.found(s.topic, n, time.Now())
+	s.reach.recordFound(s.topic, n, time.Now())
 }
 
 // keepRefreshed reads the metadata from time to time, so that new partitions are used.
@@ -218,7 +218,7 @@ func (s *Sink) abandon(ses *session, now time.Time) {
 			continue
 		}
 		t.tries++
-		s.queue.again(t, now, 0)
+		s.queue.retryLater(t, now, 0)
 	}
 	clear(ses.flying)
 }

@@ -107,9 +107,9 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 			owed += flush.HeldBack[i].N
 		}
 		s.pack.recordMissed(flush, mass+owed)
-		s.tally.fail(notConnected, mass, s.reach.why(), now)
+		s.tally.fail(notConnected, mass, s.reach.sendError(), now)
 	}
-	sent.Failed, sent.Err = s.tally.tell(now)
+	sent.Failed, sent.Err = s.tally.takeResult(now)
 	return sent
 }
 
@@ -136,7 +136,7 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 		}
 		s.enqueue(&sent)
 	}
-	sent.Failed, sent.Err = s.tally.tell(now)
+	sent.Failed, sent.Err = s.tally.takeResult(now)
 	return sent
 }
 
@@ -191,7 +191,7 @@ func (s *Sink) Close() error {
 		<-s.done
 		late.Stop()
 		s.cancel()
-		if failed, err := s.tally.tell(time.Now()); failed > 0 {
+		if failed, err := s.tally.takeResult(time.Now()); failed > 0 {
 			s.err = fmt.Errorf("kafkasink: %d counts were not delivered: %w", failed, err)
 		}
 	})

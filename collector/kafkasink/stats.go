@@ -83,20 +83,20 @@ const (
 	reasons
 )
 
-// trouble is how long after the last failure Send still returns its error: if some records
+// failingFor is how long after the last failure Send still returns its error: if some records
 // fail while others get through, that is one outage.
-const trouble = 5 * time.Second
+const failingFor = 5 * time.Second
 
 // tally counts delivered and failed counts, and keeps what the next Send has to return.
 type tally struct {
 	records, bytes, delivered atomic.Int64
 	failed                    [reasons]atomic.Int64
 
-	mu       sync.Mutex
-	untold   int64     // sum of the counts that failed since the last Send
-	err      error     // of the last failure
-	failedAt time.Time // time of the last failure
-	okAt     time.Time // time of the last delivery
+	mu         sync.Mutex
+	unreported int64     // sum of the counts that failed since the last Send
+	err        error     // of the last failure
+	failedAt   time.Time // time of the last failure
+	okAt       time.Time // time of the last delivery
 }
 
 func (t *tally) deliver(r *record, now time.Time) {
@@ -117,19 +117,19 @@ func (t *tally) fail(why reason, mass int64, err error, now time.Time) {
 	t.failed[why].Add(mass)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.untold += mass
+	t.unreported += mass
 	if err != nil {
 		t.err, t.failedAt = err, now
 	}
 }
 
-// tell returns the sum of the counts that failed since the last call, and the error of an
+// takeResult returns the sum of the counts that failed since the last call, and the error of an
 // outage.
-func (t *tally) tell(now time.Time) (failed int64, err error) {
+func (t *tally) takeResult(now time.Time) (failed int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	failed, t.untold = t.untold, 0
-	if t.err != nil && t.okAt.After(t.failedAt) && now.Sub(t.failedAt) > trouble {
+	failed, t.unreported = t.unreported, 0
+	if t.err != nil && t.okAt.After(t.failedAt) && now.Sub(t.failedAt) > failingFor {
 		t.err = nil
 	}
 	return failed, t.err
