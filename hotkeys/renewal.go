@@ -31,7 +31,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 	p.mu.Unlock()
 	p.stats.instances.Store(int64(len(instances) / 2))
 	members := slices.Collect(maps.Keys(top))
-	for told := len(suspects); told >= 0 || len(members)+len(instances) > 0; told = -1 {
+	for suspectArgs := len(suspects); suspectArgs >= 0 || len(members)+len(instances) > 0; suspectArgs = -1 {
 		select {
 		case <-p.wake:
 			if err := p.settle(ctx); err != nil || p.idle() {
@@ -52,14 +52,14 @@ func (p *Publisher) renew(ctx context.Context) error {
 					entries = appendEntry(entries, h)
 				}
 			}
-			args := append([]any{len(entries), told}, entries...)
+			args := append([]any{len(entries), suspectArgs}, entries...)
 			return append(append(args, suspects...), instances[:m]...)
 		})
 		if err != nil || !ok {
 			return err
 		}
-		if told >= 0 {
-			p.stats.suspects.Store(int64(told / 2))
+		if suspectArgs >= 0 {
+			p.stats.suspects.Store(int64(suspectArgs / 2))
 		}
 		members, suspects, instances = members[n:], nil, instances[m:]
 	}
