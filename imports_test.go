@@ -60,6 +60,7 @@ var arrows = map[string][]string{
 	"internal/hexdigit":               nil,
 	"internal/spelling":               nil,
 	"internal/signedpacket":           nil,
+	"internal/hotkeytest":             {"hotparam"},
 	"internal/termshot":               nil,
 	"internal/overlay":                nil,
 	"internal/mutants":                {"internal/overlay"},
@@ -124,6 +125,7 @@ var testOnly = map[string][]string{
 	module + "/internal/testenv":                   {"internal/chaos"},
 	module + "/limiter/limitertest":                nil,
 	module + "/internal/signedpacket":              nil,
+	module + "/internal/hotkeytest":                nil,
 	module + "/aggregator/internal/aggregatortest": nil,
 }
 

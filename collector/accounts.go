@@ -8,43 +8,45 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// AccountSink is a [Sink] whose receiver reads accounts: hot keys and candidates are sent
-// with what they have counted in all, so that it makes up for lost packets.
+// AccountSink is a [Sink] whose receiver can read accounts: hot keys and candidates are
+// sent with the sum of all their counts, by which the receiver recovers lost counts.
 type AccountSink interface {
 	// Accounts reports whether the receiver reads accounts.
 	Accounts() bool
 }
 
-// account is a key's [wire.Account], and when it was sent last.
+// account is a key's [wire.Account], with when it was last sent.
 type account struct {
 	wire.Account
-	spoke   int64  // the start of the last line
-	flush   uint32 // whose it was
-	repeats uint8  // lines of 0 that are due
+	lastLine int64  // the start of the last line
+	flush    uint32 // the flush of the last line
+	repeats  uint8  // how many lines with a count of 0 are due
 }
 
 const (
-	// keepAccount is how long after its last line an account is kept: longer than
-	// is promised, as a receiver sees when a line was made, not when it was due.
+	// keepAccount is how long after its last line an account is kept. It is longer than
+	// promised, since a receiver only sees when a line was made.
 	keepAccount = 5 * wire.AccountLife
-	// accountRepeats is how many flushes after the last one with a count tell the
-	// account again.
+	// accountRepeats is how many flushes after the last one with a count send the account
+	// again.
 	accountRepeats = 3
 	// coldAccounts is how many accounts are opened in a second for keys that are no
-	// candidates, of rules with a jump: what such a key had before it rose is known then
-	// although packets were lost. A receiver remembers many, but not any number.
+	// candidates, of rules with a jump: the receiver then knows what such a key had
+	// before it rose, even if packets were lost. It is bounded, since the receiver's
+	// memory is.
 	coldAccounts = 100
-	// remindEvery is how often an account is told of a key that is hot or suspect,
-	// whether or not it came: that what was lost meanwhile was none of its counts.
+	// remindEvery is how often the account of a hot key or a suspect is sent, even
+	// without new counts: it shows that none of the key's counts were lost.
 	remindEvery = time.Second
 )
 
+// isKept reports whether an account is still promised to the receiver.
 func (c *Collector) isKept(a *account) bool {
-	return a.Number != 0 && c.start-a.spoke < int64(keepAccount)
+	return a.Number != 0 && c.start-a.lastLine < int64(keepAccount)
 }
 
-// accountOf returns the account of a slot's key, or nil if it has none, and whether it has
-// been opened now.
+// accountOf returns the account of a slot's key, or nil if it has none, and whether the
+// account has been opened by this call.
 func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 	if !c.accounts {
 		return nil, false
@@ -54,17 +56,17 @@ func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 	case a.Number != 0 && (wanted || c.isKept(a)):
 	case wanted || c.opensCold(&s.notes[at]):
 		c.opened++
-		*a = account{Account: wire.Account{Number: c.opened}, spoke: c.start, flush: c.flushes - 1}
+		*a = account{Account: wire.Account{Number: c.opened}, lastLine: c.start, flush: c.flushes - 1}
 		return a, true
 	default:
 		*a = account{}
-		s.repeats.unset(at) // a flood may have left no lines for them
+		s.repeats.unset(at) // some may be due, if a flood left no lines for them
 		return nil, false
 	}
 	return a, false
 }
 
-// opensCold reports whether a key gets an account that is no candidate.
+// opensCold reports whether a key that is no candidate gets an account.
 func (c *Collector) opensCold(k *note) bool {
 	if !c.profiles.all[k.profile].jumps || !c.calm {
 		return false
@@ -76,7 +78,7 @@ func (c *Collector) opensCold(k *note) bool {
 	return c.coldOpened <= coldAccounts
 }
 
-// book puts n counts on an account, which may be nil, and returns it as of then.
+// book adds n counts to an account, which may be nil, and returns its present state.
 func (a *account) book(n uint64) wire.Account {
 	if a == nil {
 		return wire.Account{}
@@ -88,12 +90,12 @@ func (a *account) book(n uint64) wire.Account {
 // recordAccount records that a slot's account is sent with its counts.
 func (c *Collector) recordAccount(s *shard, at int, a *account) {
 	if a != nil {
-		a.spoke, a.flush, a.repeats = c.start, c.flushes, accountRepeats
+		a.lastLine, a.flush, a.repeats = c.start, c.flushes, accountRepeats
 		s.repeats.set(at)
 	}
 }
 
-// repeatAccounts sends the accounts again that are due, as far as there are lines left.
+// repeatAccounts sends the accounts that are due again, within the lines that are left.
 func (c *Collector) repeatAccounts() {
 	if !c.accounts {
 		return
@@ -111,7 +113,7 @@ func (c *Collector) repeatAccounts() {
 			left--
 			rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
 			c.counts = append(c.counts, Count{Rule: rule, Text: text, Account: a.Account})
-			a.spoke, a.flush = c.start, c.flushes
+			a.lastLine, a.flush = c.start, c.flushes
 			if a.repeats--; a.repeats == 0 {
 				s.repeats.unset(at)
 			}
@@ -119,8 +121,8 @@ func (c *Collector) repeatAccounts() {
 	}
 }
 
-// remindAccounts sends the accounts of all keys that are hot or suspect and whose account
-// was not sent of late. A key that never came here gets an account too.
+// remindAccounts has the accounts of all hot keys and suspects sent that were not sent
+// lately. A key that has never come here gets an account too.
 func (c *Collector) remindAccounts() {
 	since := c.start - c.reminded
 	if 0 <= since && since < int64(remindEvery) {
@@ -131,7 +133,7 @@ func (c *Collector) remindAccounts() {
 		for i := range keys {
 			s, member := c.shardOf(hash), []byte(keys[i].member)
 			if s.table.Load().find(hash, member) < 0 {
-				s.add(hash, member, 0) // if there is no room it is as before
+				s.add(hash, member, 0) // without room the key has no account
 			}
 			t := s.table.Load()
 			at := t.find(hash, member)
@@ -147,7 +149,7 @@ func (c *Collector) remindAccounts() {
 			case isNew:
 				a.repeats = accountRepeats
 				s.repeats.set(at)
-			case a.repeats == 0 && c.start-a.spoke >= int64(remindEvery)*9/10:
+			case a.repeats == 0 && c.start-a.lastLine >= int64(remindEvery)*9/10:
 				a.repeats = 1
 				s.repeats.set(at)
 			}

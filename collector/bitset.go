@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// bitset is a set of slots. Any goroutine may set, one drains: at the cost of what
-// is set, not of what could be.
+// bitset is a set of slots. Any goroutine may set bits, and one may drain it, at a cost in
+// proportion to the bits that are set.
 type bitset struct {
 	words []atomic.Uint64
-	full  []atomic.Uint64 // bits: words that have some
+	full  []atomic.Uint64 // a bit for each word that may have bits
 }
 
 func newBitset(size int) bitset {
@@ -27,8 +27,8 @@ func (b *bitset) set(at uint64) {
 	}
 }
 
-// drain takes each bit out of the set and hands it to f. The word's bit goes
-// first: an adder that sets one of its bits in between sets it anew.
+// drain removes each slot from the set and calls f for it. It clears a word's bit in full
+// before the word: a set in between sets that bit again.
 func (b *bitset) drain(f func(at int)) {
 	for i := range b.full {
 		if b.full[i].Load() == 0 {
@@ -43,13 +43,13 @@ func (b *bitset) drain(f func(at int)) {
 	}
 }
 
-// reset empties a set that nobody else uses.
+// reset empties a set that no other goroutine uses.
 func (b *bitset) reset() {
 	clear(b.words)
 	clear(b.full)
 }
 
-// slotSet is a bitset of one goroutine.
+// slotSet is a bitset for use by one goroutine.
 type slotSet struct{ words, full []uint64 }
 
 func newSlotSet(size int) slotSet {
@@ -70,7 +70,7 @@ func (b *slotSet) unset(at int) {
 	}
 }
 
-// each hands the slots of the set to f, which may take out the one it has got.
+// each calls f for each slot of the set. f may remove that slot.
 func (b *slotSet) each(f func(at int)) {
 	for i, full := range b.full {
 		for ; full != 0; full &= full - 1 {

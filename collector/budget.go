@@ -5,38 +5,38 @@ import (
 	"math/bits"
 )
 
-// DefaultBudget is how many lines a flush sends at most by default.
+// DefaultBudget is the default of Config.Budget.
 const DefaultBudget = 2000
 
-// budget chooses what a flush sends: all candidates, and of the other keys those
-// with at least h counts unsent, h being the least that lets the lines fit. No
-// sampling, no sorting: a histogram of the unsent counts is enough.
+// budget chooses the counts that a flush sends: those of all candidates, and of the other
+// keys those of at least h, where h is the least for which the lines fit. It needs neither
+// samples nor sorting, only a histogram of the unsent counts.
 type budget struct {
-	lines int // until the next cut; negative: no bound
-	spent int // of them
-	limit int // what may be spent with the present flush
+	lines int // until the next cut; negative if there is no bound
+	spent int // of lines
+	limit int // how many of lines may be spent after this flush
 
-	must       int       // lines of keys that are hot or suspect
-	fresh      int       // lines of counts that came since the last flush
-	rest       histogram // lines of keys that are no candidates, by their unsent count
-	candidates [65]int   // lines of candidates by the exponent of their load
+	must       int       // lines of hot keys and suspects
+	fresh      int       // lines of counts since the last flush
+	rest       histogram // lines of other keys, by unsent count
+	candidates [65]int   // lines of candidates, by the exponent of their load
 }
 
-// verdict is what a flush sends besides hot keys and suspects.
+// verdict selects the keys that a flush sends besides hot keys and suspects.
 type verdict struct {
-	factor float32 // keys with a load of at least this are candidates
-	bucket int     // of the unsent count from which on others are sent
-	spare  int     // lines left for those of the bucket below
+	factor float32 // keys with at least this load are candidates
+	bucket int     // other keys are sent if their unsent count is in this bucket or a higher one
+	spare  int     // lines left for keys in the bucket below
 }
 
-// begin begins a time that has so many lines.
+// begin begins an interval that has so many lines.
 func (b *budget) begin(lines int) { b.lines, b.spent = lines, 0 }
 
-// early is how many lines may be spent before the cut, so that the flush there
-// always finds some.
+// early returns how many lines may be spent before the cut, so that some are left for the
+// flush at the cut.
 func (b *budget) early() int { return b.lines / 2 }
 
-// spend takes lines for an urgent flush.
+// spend takes lines for an urgent flush, and reports whether there were enough.
 func (b *budget) spend(lines int) bool {
 	if b.lines >= 0 && b.spent+lines > b.early() {
 		return false
@@ -51,7 +51,7 @@ func (b *budget) reset() {
 	clear(b.candidates[:])
 }
 
-// add adds a key with unsent counts, which could be sent.
+// add adds the lines of a key with unsent counts.
 func (b *budget) add(k *note) {
 	lines := k.lines()
 	if k.delta > 0 {
@@ -67,8 +67,8 @@ func (b *budget) add(k *note) {
 	}
 }
 
-// factor raises the candidates' mark, by doubling it, until their lines fit. The
-// mark of a flush does not depend on that of the one before.
+// factor returns by how much the candidates' mark has to be raised for their lines to fit:
+// a power of two. It does not depend on the last flush.
 func (b *budget) factor() (factor float32) {
 	left, from := b.left()-b.must, len(b.candidates)
 	for ; from > 0; from-- {
@@ -79,8 +79,8 @@ func (b *budget) factor() (factor float32) {
 	return float32(math.Ldexp(1, from))
 }
 
-// judge decides, after add was called for all keys; those whose candidates'
-// mark is above their load have been added to the rest.
+// judge returns the verdict on all keys that were added. Keys whose load is below factor
+// must have been added to rest.
 func (b *budget) judge(factor float32) verdict {
 	left := b.left() - b.must
 	for at := exponent(factor); at < len(b.candidates); at++ {
@@ -89,14 +89,14 @@ func (b *budget) judge(factor float32) verdict {
 	v := verdict{factor: factor}
 	v.bucket, left = b.rest.least(max(0, left))
 	if b.fresh <= b.left() {
-		v.spare = left // no flood: what it left behind goes, however little of a key
+		v.spare = left // without a flood, what one left behind is sent, however small the counts
 	}
 	return v
 }
 
 func (b *budget) left() int { return max(0, b.limit-b.spent) }
 
-// sends tells whether a key that is neither hot nor suspect is sent.
+// sends reports whether the counts of a key that is neither hot nor suspect are sent.
 func (v *verdict) sends(k *note) bool {
 	if k.load >= v.factor {
 		return true
@@ -111,14 +111,14 @@ func (v *verdict) sends(k *note) bool {
 	return false
 }
 
-// exponent is the greatest e for which 2^e is not above a load of at least 1.
+// exponent returns the greatest e for which 2^e is at most load, which is at least 1.
 func exponent(load float32) int {
 	_, e := math.Frexp(float64(load))
 	return min(e-1, 64)
 }
 
-// histogram counts lines by a key's unsent count: exactly up to 2^exactBits, in
-// steps of less than 0.4% beyond.
+// histogram counts lines by unsent count: exactly up to 2^exactBits, and in steps of less
+// than 0.4% beyond.
 type histogram struct {
 	lines [(64 - exactBits + 2) << (exactBits - 1)]int32
 	top   int // the highest bucket in use
@@ -126,7 +126,7 @@ type histogram struct {
 
 const exactBits = 9
 
-// bucketOf is a count's bucket. It rises with the count.
+// bucketOf returns a count's bucket. It is monotonic.
 func bucketOf(n uint64) int {
 	shift := max(0, bits.Len64(n)-exactBits)
 	return shift<<(exactBits-1) + int(n>>shift)
@@ -143,8 +143,8 @@ func (h *histogram) add(n uint64, lines int) {
 	h.top = max(h.top, at)
 }
 
-// least is the lowest bucket for which the lines from it on are at most left,
-// and how many are then left over.
+// least returns the lowest bucket from which on the lines are at most left, and how many
+// lines are left over.
 func (h *histogram) least(left int) (bucket, over int) {
 	at := h.top + 1
 	for ; at > 0 && int(h.lines[at-1]) <= left; at-- {

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// fastFor is how long a candidate that does not become hot is flushed at the
-// fast pace.
+// fastFor is how long a candidate that does not become hot is flushed at the fast pace.
 const fastFor = time.Second
 
-// absorb notes n counts that were taken from a slot.
+// absorb records n counts that were taken from a slot.
 func (c *Collector) absorb(s *shard, t *table, at int, n uint64) {
 	k := &s.notes[at]
 	if k.profile == unseen {
@@ -31,7 +30,8 @@ func (c *Collector) recents(s *shard, at int) []recent {
 	return s.recents[at*levels : (at+1)*levels]
 }
 
-// classify finds out what a key is that a count was taken of for the first time.
+// classify sets the profile and the flags of a key of which a count is taken for the first
+// time.
 func (c *Collector) classify(s *shard, t *table, at int) {
 	k, key, hash := &s.notes[at], t.key(&t.slots[at]), t.slots[at].hash
 	rule, text, _ := bytes.Cut(key, []byte{' '})
@@ -40,15 +40,14 @@ func (c *Collector) classify(s *shard, t *table, at int) {
 	k.flags |= c.steered.flags(hash, key)
 }
 
-// candidate tells whether a key is sent in full at each flush: it is hot or
-// suspect, or so much of a threshold came to this instance that it may be hot
-// over all of them.
+// candidate reports whether a key is sent in full at each flush: it is hot or suspect, or
+// its count at this instance is so high that it may be hot over all instances.
 func (c *Collector) candidate(k *note) bool {
 	return k.flags != 0 || k.load >= c.factor
 }
 
-// pace decides whether a key is flushed at the fast pace: a candidate that is
-// not hot is, for at most fastFor; then again when its load has risen by one.
+// pace updates whether a key is flushed at the fast pace, and reports it. A candidate that
+// is not hot is, for at most fastFor, and again when its load has risen by one.
 func (c *Collector) pace(s *shard, at int) (fast bool) {
 	k := &s.notes[at]
 	switch {
@@ -65,7 +64,7 @@ func (c *Collector) pace(s *shard, at int) (fast bool) {
 	p := &c.profiles.all[k.profile]
 	load := float32(p.sliding(c.recents(s, at), c.start))
 	if k.until == 0 && load < k.level-1 {
-		k.level = load // what is lower now can rise again
+		k.level = load // so that a rise from here counts
 	}
 	if k.until == 0 && (k.level == 0 || load >= k.level+1) {
 		k.until = c.now + int64(fastFor)
@@ -77,10 +76,9 @@ func (c *Collector) pace(s *shard, at int) (fast bool) {
 	return false
 }
 
-// rest ends the fast pace of a key that is no candidate now. The load that makes
-// candidates doubles within each stretch of a steady key ([profile.count]), so one
-// of half a mark or more is a candidate now and then and has not risen: its level
-// is remembered.
+// rest ends the fast pace of a key that is no candidate now. The bound of [profile.count]
+// doubles within each stretch of a key at a steady rate. So a key of half a mark or more
+// is a candidate from time to time without having risen, and its level is kept.
 func (c *Collector) rest(s *shard, at int) {
 	k := &s.notes[at]
 	if k.until == 0 && k.level == 0 {
@@ -95,7 +93,7 @@ func (c *Collector) rest(s *shard, at int) {
 	}
 }
 
-// mark sets the count from which on a slot's key is urgent.
+// mark sets the count at which a slot's key is urgent.
 func (c *Collector) mark(s *shard, t *table, at int) {
 	k := &s.notes[at]
 	mark := uint64(never)
@@ -115,7 +113,7 @@ func (c *Collector) mark(s *shard, t *table, at int) {
 		return
 	}
 	x.mark.Store(mark)
-	if mark != never && x.state.Load()&countMask >= mark { // counted since the flush took its counts, under the old mark
+	if mark != never && x.state.Load()&countMask >= mark { // an add since the counts were taken saw the old mark
 		t.urgent.set(uint64(at))
 		wake(c.hurry)
 	}

@@ -10,35 +10,34 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// DefaultMaxKeys is how many keys a collector holds by default: as many as a
-// flood of 50,000 new ones a second leaves in a window of a second, and half as
-// many more.
+// DefaultMaxKeys is the default of Config.MaxKeys: half as many again as a flood of 50,000
+// new keys a second brings in a window of a second.
 const DefaultMaxKeys = 80_000
 
-// shards is how many parts the keys are spread over, a power of two.
+// shards is the number of parts that the keys are spread over, a power of two.
 const shards = 16
 
 // Config configures a [Collector]. Sink is required.
 type Config struct {
-	// Sink is where the counts go.
+	// Sink receives the counts.
 	Sink Sink
-	// Rules are those that are counted: flushes are cut where the panes of their
-	// windows end, and thresholds decide which counts are urgent. If nil, there is a
-	// flush each 100 ms, and nothing is urgent.
+	// Rules are those whose keys are counted. Their windows determine when flushes are
+	// made, and their thresholds which counts are urgent. If nil, there is a flush each
+	// 100 ms, and no count is urgent.
 	Rules *hotparam.Rules
-	// MaxKeys bounds how many keys are held at a time; 0 is [DefaultMaxKeys],
-	// about 28 MB.
+	// MaxKeys bounds the number of keys in memory. Zero means [DefaultMaxKeys], which
+	// takes about 28 MB.
 	MaxKeys int
-	// Budget is how many lines are sent in 100 ms: keys with few counts are held
-	// back so that it is kept, whatever keys come. Keys that are hot, or may be,
-	// are sent all the same. 0 means [DefaultBudget], a negative Budget no bound.
+	// Budget bounds the lines that are sent in 100 ms: keys with few counts are held
+	// back. Keys that are hot, or may be, are sent all the same. Zero means
+	// [DefaultBudget]; if Budget is negative, there is no bound.
 	Budget int
-	// Urgent is how often the counts of keys that may be hot, and are not known to
-	// be, are looked at and, unless the sink is a [PatientSink], sent. 0 means
-	// [DefaultUrgent]; if it is negative, nothing is urgent.
+	// Urgent is how often the counts of keys that may be hot, and are not known to be,
+	// are checked and, unless the sink is a [PatientSink], sent. Zero means
+	// [DefaultUrgent]; if Urgent is negative, no count is urgent.
 	Urgent time.Duration
-	// Log gets one line when counts cannot be sent and one when they can be again. If
-	// nil, nothing is logged.
+	// Log receives a line when counts cannot be sent and when they can be again. If nil,
+	// nothing is logged.
 	Log *slog.Logger
 }
 
@@ -53,18 +52,18 @@ func (c Config) validate() error {
 }
 
 // Collector counts keys and sends the counts. Add may be called by any number
-// of goroutines at any time, before, during and after Run.
+// of goroutines at any time: before, during and after Run.
 type Collector struct {
 	sink     Sink
 	windows  []hotparam.Window
-	lines    int           // the budget; negative: none
-	urgent   time.Duration // the fast pace; not positive: none
-	patient  bool          // the sink: nothing is sent at the fast pace
+	lines    int           // the budget, or negative
+	urgent   time.Duration // the fast pace, or negative
+	patient  bool          // the sink is: nothing is sent at the fast pace
 	accounts bool          // the sink's receiver reads them
 	log      *slog.Logger
 
 	shards     [shards]shard
-	nearlyFull chan struct{} // a table is: make room
+	nearlyFull chan struct{} // a table is about to be full
 	hurry      chan struct{} // a key is urgent
 
 	steering  atomic.Pointer[steering]
@@ -78,41 +77,42 @@ type Collector struct {
 	flusher
 }
 
-// flusher is what belongs to the flushing goroutine alone.
+// flusher is the state of the flushing goroutine, which only that uses.
 type flusher struct {
 	profiles *profiles
 	steered  *steering
 	budget   budget
 	local    localDetector
 
-	start     int64 // of the counts to be taken, in ns since the Unix epoch
-	now       int64
-	runs      bool // Run keeps the time
-	lastSend  int64
-	urgentAt  int64 // of the last urgent flush
-	originsAt int64 // when origins were last asked for
-	spoke     bool  // the last packets had counts
-	flushes   uint32
+	// Times are in nanoseconds since the Unix epoch.
+	start      int64 // the first instant that the counts to be taken can be of
+	now        int64
+	runs       bool // by Run, and not by a caller of Flush
+	lastSend   int64
+	urgentAt   int64 // time of the last urgent flush
+	originsAt  int64 // when origins were last asked for
+	sentCounts bool  // the last packets had counts
+	flushes    uint32
 
-	factor     float32 // by which the candidates' mark is raised: 2^n
+	factor     float32 // by which the candidates' mark is raised: a power of two
 	held       int64   // h
-	unsent     int64   // counts that were taken and not sent
-	aged       int64
+	unsent     int64   // sum of the counts that were taken and not sent
+	aged       int64   // sum of the counts that were never sent
 	candidates int64
-	raised     int64
+	raised     int64 // times that factor was raised
 
-	opened       uint64 // accounts
-	shedAccounts uint64 // those that could not be kept as long as promised
-	reminded     int64  // when hot keys' accounts were last looked at
+	opened       uint64 // accounts opened
+	shedAccounts uint64 // accounts that could not be kept as long as promised
+	reminded     int64  // when hot keys' accounts were last checked
 	calm         bool   // the last flush held nothing back
-	coldSecond   int64  // in which coldOpened accounts of keys that are no candidates were opened
-	coldOpened   int
+	coldSecond   int64  // the second that coldOpened is of
+	coldOpened   int    // accounts opened for keys that are no candidates
 
-	lost, toldLost, toldAged int64
-	failing                  bool      // and logged
-	failed                   time.Time // when that was logged
+	lost, statedLost, statedAged int64
+	failing                      bool      // and logged
+	failed                       time.Time // when that was logged
 
-	// Kept for their room:
+	// Buffers that are used again:
 	counts, parts []Count
 	heldBack      []HeldBack
 	origins       []KeyOrigin
@@ -121,7 +121,7 @@ type flusher struct {
 	pool          pool
 }
 
-// New makes a collector. It starts nothing; [Collector.Run] does.
+// New returns a collector. It starts nothing; see [Collector.Run].
 func New(c Config) (*Collector, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -164,19 +164,19 @@ func New(c Config) (*Collector, error) {
 	return col, nil
 }
 
-// Add counts n for a key: its canonical bytes ([hotparam.Key.String]) and their
-// [hotparam.Hash]. It neither blocks nor allocates, keeps no reference to the
-// bytes, and is safe for concurrent use. n must be below 2³².
+// Add adds n to the count of a key. member is the key's canonical text
+// ([hotparam.Key.String]), and hash its [hotparam.Hash]. n must be below 2³². Add neither
+// blocks nor allocates, does not keep member, and is safe for concurrent use.
 func (c *Collector) Add(hash uint64, member []byte, n uint64) {
 	if out := c.shardOf(hash).add(hash, member, n); out != added {
 		c.handleOutcome(out, n)
 	}
 }
 
-// shardOf is the shard of a key; its table uses the hash's low bits.
+// shardOf returns the shard of a key. The shard's table uses the low bits of the hash.
 func (c *Collector) shardOf(hash uint64) *shard { return &c.shards[hash>>60&(shards-1)] }
 
-// handleOutcome counts what an add dropped, and wakes Run where it asks for it.
+// handleOutcome records counts that an add dropped, and wakes Run if the add asks for it.
 func (c *Collector) handleOutcome(out outcome, n uint64) {
 	if out&full != 0 {
 		c.dropped.full.Add(int64(n))
@@ -196,8 +196,8 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Fit returns the text by which a key with this text is counted and known to all others.
-// Most texts are short and stay as they are. See [Sink].
+// Fit returns the text by which a key is counted: the given text, or if that is too long
+// for the sink, a shortened one. It may change the text in place. See [Sink].
 func (c *Collector) Fit(text []byte) []byte {
 	if len(text) <= AlwaysFits {
 		return text
@@ -205,5 +205,5 @@ func (c *Collector) Fit(text []byte) []byte {
 	return c.sink.Fit(text)
 }
 
-// AlwaysFits is a length that no sink finds too long, so Fit does not ask it.
+// AlwaysFits is a length, in bytes, that fits every sink.
 const AlwaysFits = 80

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// idleFlushes is how many flushes without a count a key survives when its table
-// is replaced.
+// idleFlushes is the number of flushes without a count after which a key is dropped when
+// its table is replaced.
 const idleFlushes = 10
 
-// room makes room in tables that are about to be full, ahead of the cut: what is
-// then not kept has been sent, as long as there are lines for it.
+// room makes room in tables that are about to be full, before the cut. If lines are left
+// it flushes first, so that dropped keys have been sent.
 func (c *Collector) room(ctx context.Context) {
 	if b := &c.budget; b.lines < 0 || b.spent < b.early() {
 		c.flush(ctx, b.early(), false)
@@ -27,11 +27,9 @@ func (c *Collector) room(ctx context.Context) {
 	c.publishFigures()
 }
 
-// compact replaces a table that is about to be full, or that a flood left behind,
-// by one that holds the keys worth keeping: those with unsent counts, unless they
-// take too much room; then, up to half a table, those seen lately, and of these the
-// busiest. A key that is shed when all of it was sent is a new key when it comes
-// back.
+// compact replaces a table that is about to be full, or that was made in a flood, by one
+// that holds the keys that are worth keeping: keys with unsent counts, unless they take too
+// much room, and, up to half of the table, the busiest of those seen lately.
 func (c *Collector) compact(s *shard) {
 	old := s.table.Load()
 	calm := c.start-s.since > int64(calmFor)
@@ -40,8 +38,8 @@ func (c *Collector) compact(s *shard) {
 	}
 	from := s.books
 	must, all := c.worthKeeping(s, old)
-	// Held keys may take three quarters, so that the next replacement is some way
-	// off; if they are more, so many go that the one after is, too.
+	// Keys that must be kept may take three quarters, so that the table lasts for a
+	// while. If they are more, only half of the table is filled.
 	room := size{s.keys / 2, len(old.arena) / 2}
 	if must.fits(size{s.keys * 3 / 4, len(old.arena) * 3 / 4}) {
 		room = size{max(room.keys, must.keys), max(room.bytes, must.bytes)}
@@ -64,21 +62,20 @@ func (c *Collector) compact(s *shard) {
 	s.table.Store(t)
 	for at := range old.slots {
 		slot := &old.slots[at]
-		if n := slot.close(); n > 0 { // it came since the flush
-			c.again(s, slot.hash, old.key(slot), n)
+		if n := slot.close(); n > 0 { // counts since the flush
+			c.addLate(s, slot.hash, old.key(slot), n)
 		}
 	}
 	c.pool.put(old)
 }
 
-// size is how much room keys take.
+// size is the room that keys take.
 type size struct{ keys, bytes int }
 
 func (s size) fits(in size) bool { return s.keys <= in.keys && s.bytes <= in.bytes }
 
-// worthKeeping lists the slots whose keys deserve a place in the next table. It
-// tells how much room those take that have counts unsent or are known to the
-// fleet, and all of them.
+// worthKeeping lists the slots whose keys are worth keeping in c.keep. It returns the size
+// of those that must be kept, as they have unsent counts or are hot or suspect, and of all.
 func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 	c.keep = c.keep[:0]
 	for at := range s.notes {
@@ -100,7 +97,7 @@ func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 	return must, all
 }
 
-// sortKept puts the keys that are needed most first.
+// sortKept sorts c.keep, the most needed keys first.
 func (c *Collector) sortKept(of *books) {
 	slices.SortFunc(c.keep, func(i, j int32) int {
 		a, b := &of.notes[i], &of.notes[j]
@@ -112,8 +109,8 @@ func (c *Collector) sortKept(of *books) {
 	})
 }
 
-// rank is how badly a key is needed: it is known to the fleet, a candidate of late or
-// has an account, or has counts unsent.
+// rank returns how much a key is needed, the higher the more: 3 if it is hot, suspect or
+// has an account, 2 if it was a candidate lately, 1 if it has unsent counts.
 func (c *Collector) rank(of *books, at int32) int {
 	k := &of.notes[at]
 	switch {
@@ -129,7 +126,7 @@ func (c *Collector) rank(of *books, at int32) int {
 	return 0
 }
 
-// move puts a key into the next table, with what is known of it.
+// move adds a key to the next table, with its records. It reports whether there was room.
 func (c *Collector) move(s *shard, t, old *table, at int) bool {
 	from, was := &old.slots[at], &c.spare.notes[at]
 	to := t.insert(from.hash, old.key(from))
@@ -158,7 +155,7 @@ func (c *Collector) move(s *shard, t, old *table, at int) bool {
 	return true
 }
 
-// shed accounts for what was not moved.
+// shed records the counts and the accounts that are dropped with the old table.
 func (c *Collector) shed(s *shard, old *table, from *books) {
 	most := int64(0)
 	from.each(func(at int, k *note) {
@@ -179,8 +176,8 @@ func (c *Collector) shed(s *shard, old *table, from *books) {
 	}
 }
 
-// again adds what a table that was replaced still held to the present one.
-func (c *Collector) again(s *shard, hash uint64, key []byte, n uint64) {
+// addLate adds the last count of a replaced table's key to the present table.
+func (c *Collector) addLate(s *shard, hash uint64, key []byte, n uint64) {
 	if out := s.add(hash, key, n); out != added {
 		c.handleOutcome(out, n)
 	}

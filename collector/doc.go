@@ -1,25 +1,23 @@
-// Package collector counts keys inside the application and sends what it
-// counted: each 100 ms the counts that came since the last flush leave through a
-// [Sink], those of keys that may become hot within milliseconds.
+// Package collector counts keys inside the application and sends the counts through a
+// [Sink]: each 100 ms those since the last flush, and within milliseconds those of keys
+// that may become hot.
 //
-// Counting is the request path: [Collector.Add] takes no lock, does not
-// allocate and never waits. Keys live in sharded tables that persist over
-// flushes, with atomic counters; a flush takes the counts and zeroes them, and
-// a key that stays idle leaves later. No increment is lost between the two:
-// what a counter held is taken by one atomic operation, and a table that is
-// replaced is closed first, so that a late adder sees it and goes to the new
-// one.
+// [Collector.Add] is on the request path: it takes no lock, does not allocate and never
+// waits. Keys are in sharded tables that persist over flushes, with atomic counters. A
+// flush takes the counts and zeroes them; idle keys are removed later. No increment is
+// lost: a counter is read and zeroed by one atomic operation, and a table that is replaced
+// is closed first, so that a late Add sees that and goes to the new table.
 //
-// What leaves is bounded by a budget of lines: when more keys have come, the
-// counts below h are held back, h being the least that fits, and add up until
-// they reach it or are older than the window. Each flush states h, so that the receiver
-// knows what it does not see. A key that may be hot over the fleet, by its count at this
-// instance, or that is hot or suspect, by [Collector.Steer], is exempt. One that is hot by
-// the count of this instance alone is reported at once ([Collector.OnLocal]).
+// A budget bounds the lines of a flush. If there are more keys, counts below a threshold h
+// are held back, where h is the least for which the others fit, and add up until they
+// reach h or are older than the window. Each flush states h, which bounds the counts that
+// the receiver does not see. Keys that may be hot over the fleet by their count at this
+// instance are exempt, and so are hot keys and suspects ([Collector.Steer]). A key that is
+// hot by the count of this instance alone is reported at once ([Collector.OnLocal]).
 //
-// Memory is bounded. When a table is about to be full, the flush is brought
-// forward and keeps what is held back and the busiest keys; what could not be
-// kept or counted is reported as unsent.
+// Memory is bounded. When a table is about to be full, the next flush comes early and
+// keeps the busiest keys and those with counts that are held back. Counts that cannot be
+// kept are reported as unsent.
 //
 //	Add ─► shard, table ─► Run ─► flush ─► budget ─► Sink ══► statsdsink, kafkasink
 //	                        │ 5 ms: urgent    │ held back

@@ -12,24 +12,25 @@ import (
 	"github.com/hotparam/hotparam/internal/floor"
 )
 
-// Flush sends what was counted since the last flush as counts of start and
-// later, as far as the budget goes. It is for callers that keep their own clock,
-// as replay does, instead of Run: never both at a time.
+// Flush sends the counts since the last flush, within the budget, as counts from start on.
+// It is for callers that have a clock of their own, such as a replay, and that do not call
+// Run. Calls must not overlap.
 func (c *Collector) Flush(ctx context.Context, start time.Time) {
 	c.begin(start, start)
 	c.budget.begin(c.lines)
 	c.flush(ctx, c.lines, false)
 }
 
-// begin sets when the counts that will be taken are of, and what time it is.
+// begin sets the start of the counts that will be taken, and the time.
 func (c *Collector) begin(start, now time.Time) {
 	c.start, c.now = start.UnixNano(), now.UnixNano()
 	c.applySteering()
 }
 
-// flush is one flush of all keys, with which at most limit lines are spent since
-// the cut. It sends a packet even if there is nothing to say with beat, or after
-// one that had counts: should that have been lost, its number is missed now.
+// flush flushes all keys. limit bounds the lines that are spent since the last cut, those
+// of this flush included. If beat is set, or the last packets had counts, it sends a packet
+// even without counts, so that the receiver can notice by the number that the last one was
+// lost.
 func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	c.flushes++
 	c.budget.limit = limit
@@ -65,7 +66,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	c.takeGroups()
 	c.repeatAccounts()
 	c.budget.spent += len(c.counts) + len(c.parts) + len(c.heldBack)
-	if unsent := c.unsentBound(); len(c.counts)+len(c.parts)+len(c.heldBack) > 0 || unsent > 0 || c.held > 1 || !unheld || c.spoke || beat {
+	if unsent := c.unsentBound(); len(c.counts)+len(c.parts)+len(c.heldBack) > 0 || unsent > 0 || c.held > 1 || !unheld || c.sentCounts || beat {
 		c.send(ctx, unsent)
 	}
 	c.local.advance(c)
@@ -75,8 +76,8 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	c.publishFigures()
 }
 
-// takeCounts takes what was counted. The marks of keys that cannot be candidates
-// are set here, where their slots are at hand.
+// takeCounts takes the counts of a shard. It also sets the marks of keys that cannot be
+// candidates, while their slots are in the processor's cache.
 func (c *Collector) takeCounts(s *shard) {
 	t := s.table.Load()
 	t.drain(&t.dirty, func(at int, n uint64) {
@@ -88,8 +89,8 @@ func (c *Collector) takeCounts(s *shard) {
 	})
 }
 
-// weigh puts a shard's keys that have counts unsent on the scales of the budget.
-// What has been held for longer than the window leaves.
+// weigh adds the unsent counts of a shard's keys to the budget's histogram, and drops
+// counts that have been held back for longer than the window.
 func (c *Collector) weigh(s *shard) {
 	s.each(func(at int, k *note) {
 		c.age(k)
@@ -101,7 +102,7 @@ func (c *Collector) weigh(s *shard) {
 	})
 }
 
-// choose weighs what is unsent against the budget.
+// choose decides which unsent counts fit into the budget.
 func (c *Collector) choose() verdict {
 	b := &c.budget
 	if b.lines < 0 {
@@ -123,15 +124,15 @@ func (c *Collector) choose() verdict {
 	return b.judge(factor)
 }
 
-// age drops what was held back for longer than the longest of the rule's
-// windows: none would hold it any more.
+// age drops counts that were held back for longer than the longest of the rule's windows,
+// since they would be in no window.
 func (c *Collector) age(k *note) {
 	if k.held == 0 {
 		return
 	}
 	if k.origin >= c.start { // held back by an early flush, or the clock was set back
 		if c.profiles.all[k.profile].groups != nil {
-			k.origin = c.start - 1 // its group counts it already: it stays apart from what is new
+			k.origin = c.start - 1 // its group counts it already, so it must not be added to delta
 			return
 		}
 		k.held, k.delta = 0, k.total()
@@ -145,7 +146,7 @@ func (c *Collector) age(k *note) {
 	k.held, k.sent = 0, c.start
 }
 
-// hold leaves a key's counts for a later flush.
+// hold leaves a key's counts to a later flush.
 func (c *Collector) hold(s *shard, t *table, at int) {
 	k := &s.notes[at]
 	c.holdOfGroup(k, t, at, k.delta)
@@ -156,8 +157,8 @@ func (c *Collector) hold(s *shard, t *table, at int) {
 	c.held = max(c.held, int64(min(k.held, math.MaxInt64-1))+1)
 }
 
-// holdOfGroup notes that n counts of a slot's key will not be sent with this flush, but
-// as the counts of their group are now.
+// holdOfGroup adds n counts that are not sent with this flush to what is held back of the
+// key's group.
 func (c *Collector) holdOfGroup(k *note, t *table, at int, n uint64) {
 	if g := c.profiles.all[k.profile].groups; g != nil && n > 0 {
 		_, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
@@ -165,7 +166,7 @@ func (c *Collector) holdOfGroup(k *note, t *table, at int, n uint64) {
 	}
 }
 
-// takeGroups takes what is held back of groups, as far as there are lines left.
+// takeGroups takes what is held back of groups, within the lines that are left.
 func (c *Collector) takeGroups() {
 	c.heldBack = c.heldBack[:0]
 	for _, g := range c.profiles.groups {
@@ -179,7 +180,7 @@ func (c *Collector) takeGroups() {
 	}
 }
 
-// groupLines is how many lines are kept free for what will be held back of groups.
+// groupLines returns how many lines are reserved for what is held back of groups.
 func (c *Collector) groupLines() (lines int) {
 	for _, g := range c.profiles.groups {
 		lines += max(leastGroups, g.lastLines)
@@ -187,16 +188,15 @@ func (c *Collector) groupLines() (lines int) {
 	return lines
 }
 
-// emit puts a key's counts among those that are to be sent.
+// emit adds a key's counts to those that are sent.
 func (c *Collector) emit(s *shard, t *table, at int) {
 	k := &s.notes[at]
-	// Bytes that are no key's have no rule that the sink knows, and are counted
-	// as such there.
+	// If the bytes are not those of a key, the sink reports an unknown rule.
 	rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
 	a, isNew := c.accountOf(s, at)
 	if k.held > 0 {
 		part := Count{Rule: rule, Text: text, N: int64(k.held), Start: instant(c.rounded(k))}
-		if !isNew { // else it came before the account was opened
+		if !isNew { // otherwise the counts are from before the account
 			part.Account = a.book(k.held)
 		}
 		c.parts = append(c.parts, part)
@@ -213,30 +213,31 @@ func (c *Collector) emit(s *shard, t *table, at int) {
 	s.unsent.unset(at)
 }
 
-// rounded is the origin of a key's held part, rounded down by at most an eighth
-// of its age: each origin takes packets of its own, and over a window of an hour
-// there could be one for each line. It is not before the key's last send, since
-// of a key's parts no two may straddle one instant.
+// rounded returns the origin of a key's held part, rounded down by at most an eighth of its
+// age: each origin needs packets of its own, and in a window of an hour there could be one
+// for each line. It is not before the key's last send, since the times of a key's parts
+// must not overlap.
 func (c *Collector) rounded(k *note) int64 {
 	eighths := (c.start - k.origin) / (8 * int64(hotparam.FlushEvery))
 	if eighths < 2 {
 		return k.origin
 	}
 	step := int64(hotparam.FlushEvery) << (bits.Len64(uint64(eighths)) - 1)
-	return min(k.origin, max(k.sent, floor.Div(k.origin, step)*step)) // sent is later if the clock was set back
+	return min(k.origin, max(k.sent, floor.Div(k.origin, step)*step)) // sent is after origin if the clock was set back
 }
 
-// unsentBound returns what was dropped since the last flush, as a bound for any one key.
+// unsentBound returns an upper bound on the dropped counts of any one key since the last
+// flush.
 func (c *Collector) unsentBound() int64 {
 	c.lost = c.dropped.full.Load() + c.dropped.tooLong.Load()
 	shed := int64(0)
 	for i := range c.shards {
 		shed = max(shed, c.shards[i].shed) // a key is in one shard
 	}
-	return c.lost - c.toldLost + shed
+	return c.lost - c.statedLost + shed
 }
 
-// send sends what was put together.
+// send sends the counts and what the flush states.
 func (c *Collector) send(ctx context.Context, unsent int64) {
 	counts := c.counts
 	if len(c.parts) > 0 {
@@ -245,13 +246,13 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 		counts = c.parts
 	}
 	f := Flush{
-		Start: instant(c.start), Held: c.held, Unsent: unsent, Aged: c.aged - c.toldAged,
+		Start: instant(c.start), Held: c.held, Unsent: unsent, Aged: c.aged - c.statedAged,
 		Opened: c.opened, Shed: c.shedAccounts, HeldBack: c.heldBack,
 	}
 	if c.runs {
 		f.Now = instant(c.now)
 	}
-	c.toldLost, c.toldAged, c.heldBack = c.lost, c.aged, c.heldBack[:0]
+	c.statedLost, c.statedAged, c.heldBack = c.lost, c.aged, c.heldBack[:0]
 	for i := range c.shards {
 		c.shards[i].shed = 0
 	}
@@ -260,6 +261,6 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 		sum += counts[i].N
 	}
 	c.sent.flushes.Add(1)
-	c.lastSend, c.spoke = c.now, sum > 0
+	c.lastSend, c.sentCounts = c.now, sum > 0
 	c.recordSent(c.sink.Send(ctx, f, counts), sum)
 }

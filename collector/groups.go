@@ -9,47 +9,47 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// GroupSink is a [Sink] whose receiver adds up what is held back of groups
+// GroupSink is a [Sink] whose receiver can add up what is held back of groups
 // ([Flush.HeldBack]).
 type GroupSink interface {
-	// Groups reports whether the receiver adds them up.
+	// Groups reports whether the receiver adds it up.
 	Groups() bool
 }
 
-// HeldBack is how many counts of a group's keys, of this flush, are held back. Rest is
-// the group of all that have no line of their own.
+// HeldBack is the sum N of the counts since the last flush that are held back of the keys
+// of a group. The group [wire.Rest] stands for all groups without a HeldBack of their own.
 type HeldBack struct {
 	Rule  string
 	Group []byte
 	N     int64
 }
 
-// groups are what a flush holds back of the groups of one rule with a share. Nothing of
-// it is ever told twice: lines of the keys that come later begin before their flush.
+// groups are what a flush holds back of the groups of one rule with a share. The receiver
+// counts nothing twice: when counts are sent later, their start is before that flush.
 type groups struct {
 	rule       string
 	paramsOnly bool
 
-	at        map[string]int // in all
+	at        map[string]int // by name: index in all
 	all       []groupHeld
-	rest      [2]int64 // of groups beyond the bound; and the same of what counts once too often
+	rest      [2]int64 // of further groups: counts of keys, and counts of repeated keys
 	name      []byte
-	lastLines int // of the last flush
+	lastLines int // lines of the last flush
 }
 
 type groupHeld struct {
 	name   []byte
-	n, was int64 // in this flush and in the last one
+	n, was int64 // held back by this flush, and by the last one
 }
 
-// leastGroups is how many lines are kept free for the groups of a rule: for the rest.
+// leastGroups is how many lines are reserved for the groups of a rule: those of the rest.
 const leastGroups = 2
 
 func newGroups(r *hotparam.Rule) *groups {
 	return &groups{rule: r.ID, paramsOnly: r.ParamsOnly, at: make(map[string]int)}
 }
 
-// hold notes that n counts of a key are held back.
+// hold adds n counts of a key that are held back to its group.
 func (g *groups) hold(text []byte, n int64) {
 	switch {
 	case keytext.IsAgain(text):
@@ -67,7 +67,7 @@ func (g *groups) hold(text []byte, n int64) {
 		at = len(g.all)
 		g.all = append(g.all, groupHeld{name: slices.Clone(g.name)})
 		g.at[string(g.name)] = at
-	default: // in the place of the least, whose counts are among the rest from now on
+	default: // it replaces the least group, whose counts are added to the rest
 		for i := range g.all {
 			if x, least := &g.all[i], &g.all[at]; x.n+x.was < least.n+least.was {
 				at = i
@@ -81,7 +81,7 @@ func (g *groups) hold(text []byte, n int64) {
 	g.all[at].n += n
 }
 
-// lump puts a group's counts among the rest.
+// lump adds a group's counts to the rest.
 func (g *groups) lump(x *groupHeld) {
 	if keytext.IsAgain(x.name) {
 		g.rest[1] += x.n
@@ -90,9 +90,9 @@ func (g *groups) lump(x *groupHeld) {
 	}
 }
 
-// take appends what is held back, in at most so many lines, but at least those of the
-// rest, and begins the next flush. The names are valid until then. The groups with most
-// have lines of their own.
+// take appends what is held back to to, in at most so many lines but with the rest in any
+// case, and begins the next flush. The largest groups have lines of their own. Their names
+// are valid until the next call of hold.
 func (g *groups) take(to []HeldBack, lines int) []HeldBack {
 	if len(g.all) == 0 && g.rest == [2]int64{} {
 		return to

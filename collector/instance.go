@@ -10,16 +10,15 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// NewIncarnation returns a random number that distinguishes this life of an instance
-// from its others. A sink states it in what it sends.
+// NewIncarnation returns a random number, which sinks send so that receivers can tell a
+// process from an earlier one of the same name.
 func NewIncarnation() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// DefaultInstance returns the name by which sinks identify a process that was given no
-// name: host name and process id.
+// DefaultInstance returns the default name of an instance: host name and process id.
 func DefaultInstance() string {
 	host, err := os.Hostname()
 	if err != nil {

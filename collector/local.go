@@ -6,12 +6,12 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// maxLocals bounds how many keys are counted exactly, by panes. More candidates
-// than these are found by the aggregator only.
+// maxLocalKeys bounds how many keys are counted exactly, by pane. Further candidates can
+// only be found hot by the aggregator.
 const maxLocalKeys = 4096
 
-// localDetector counts candidates exactly, by the panes of their absolute thresholds,
-// and finds those that are hot by what this instance alone has counted.
+// localDetector counts candidates exactly, by the panes of their absolute thresholds, and
+// finds those that are hot by the count of this instance alone.
 type localDetector struct {
 	keys []localKey // by number - 1
 	free []uint16
@@ -23,19 +23,19 @@ type localKey struct {
 	shard   *shard
 	at      int
 	profile uint32
-	rings   []ring // by level; those of other kinds than absolute are not used
+	rings   []ring // by level; only those of absolute thresholds are used
 	hot     bool
 	since   int64
 	level   int   // the threshold that was reached
-	below   int64 // since when the count is below all exits; 0 if it is not
+	below   int64 // since when the count is below all exits, or 0 if it is not
 }
 
 // OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold
-// by the count of this instance alone, so that it is hot for certain, and with hot=false
-// when it cools: the hold is over and the count of a window that is over, and of those
-// before it as the cool-down says, is below the exit. Low is the count of this instance;
-// High is not known. f is called by the goroutine that flushes and must not block. A nil
-// f disables it. OnLocal is safe for concurrent use.
+// by the count of this instance alone, and with hot=false when it cools: when it has been
+// hot for the threshold's Hold, and its counts have been below the exit for the CoolDown.
+// Low is the count of this instance; High is [hotparam.Unknown]. f is called by the
+// goroutine that flushes and must not block. A nil f disables it. OnLocal is safe for
+// concurrent use.
 func (c *Collector) OnLocal(f func(h hotparam.Hot, hot bool)) {
 	c.onLocal.Store(&f)
 }
@@ -65,9 +65,8 @@ func (l *localDetector) count(c *Collector, s *shard, t *table, at int, n uint64
 	}
 }
 
-// begin begins to count a key. What came in the present stretch of a window
-// before this count came within one window, so it counts from the stretch's
-// first pane on.
+// begin begins to count a key, and reports whether it does. Earlier counts of the present
+// stretch are within one window, so they are added to the stretch's first pane.
 func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
 	k := &s.notes[at]
 	p := &c.profiles.all[k.profile]
@@ -113,8 +112,8 @@ func (l *localDetector) recordMove(number uint16, s *shard, at int) {
 	x.shard, x.at = s, at
 }
 
-// advance looks at the windows that are over by now: keys cool, and those that
-// have been silent for all of their windows are counted no longer.
+// advance moves the windows to the present: keys cool, and those without counts in all of
+// their windows are no longer counted.
 func (l *localDetector) advance(c *Collector) {
 	for i := range l.keys {
 		x := &l.keys[i]
@@ -138,14 +137,14 @@ func (l *localDetector) advance(c *Collector) {
 		if silent && !x.hot {
 			k := &x.shard.notes[x.at]
 			k.local, k.until, k.level = 0, 0, 0
-			c.mark(x.shard, x.shard.table.Load(), x.at) // its next burst is as urgent as the first
+			c.mark(x.shard, x.shard.table.Load(), x.at) // so that its next burst is as urgent as the first
 			l.release(c, uint16(i+1))
 		}
 	}
 }
 
-// compareWithExits reports whether nothing was counted in any window, and whether the
-// counts of all windows, the present ones and those that are over, are below the exits.
+// compareWithExits reports whether no window has counts, and whether the counts of all
+// windows, present and last, are below the exits.
 func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	silent, below = true, true
 	levels := c.profiles.all[x.profile].levels

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// KeyOrigin is a route or a caller of a hot key's requests: about N counts had it. The
-// bytes are valid during the call only.
+// KeyOrigin is a route or a caller that about N of a hot key's requests had. The bytes are
+// only valid during the call.
 type KeyOrigin struct {
 	Rule []byte
 	Text []byte
@@ -19,15 +19,15 @@ type KeyOrigin struct {
 
 // OriginSink is a [Sink] that can send where the requests of hot keys come from.
 type OriginSink interface {
-	// SendOrigins sends what became known by start. Nothing depends on it: what
-	// cannot be sent is lost.
+	// SendOrigins sends origins that were sampled until start. Origins that cannot be
+	// sent are dropped: nothing depends on them.
 	SendOrigins(ctx context.Context, start time.Time, origins []KeyOrigin) Sent
 }
 
 const (
 	// originsEvery is how often origins are sent.
 	originsEvery = time.Second
-	// maxOrigins is how many are sent at a time.
+	// maxOrigins bounds how many origins are sent at a time.
 	maxOrigins = 500
 )
 

@@ -2,26 +2,24 @@ package collector
 
 import "time"
 
-// calmFor is how long a table lasts while no flood of new keys goes on.
+// calmFor is how long a table lasts, at least, if there is no flood of new keys.
 const calmFor = 10 * time.Second
 
-// pool holds tables that were replaced and can be used again. A flood replaces
-// tables all the time, and would otherwise make garbage of hundreds of bytes for
-// each new key.
+// pool holds replaced tables to be used again. A flood of new keys replaces tables all the
+// time; new tables would make garbage of hundreds of bytes for each key.
 //
-// A table can be used again when no adder is inside. To know that, adders have to
-// be counted, at twice the cost of an add; so only the tables of a flood are
-// counted, from the first one on that replaces one which did not last, and when
-// it is over they are replaced by others. Whether a table is counted never
-// changes. An adder that comes to it late counts itself, sees that it is not the
-// shard's table, and leaves: whatever the table is used for meanwhile, it is left
-// alone.
+// A table can be used again when no add is inside it. To know that, adds have to be counted,
+// which doubles their cost. So only the tables of a flood are counted: those that replace a
+// table which did not last for calmFor. After the flood they are replaced by tables that
+// are not. Whether a table is counted never changes. A late add counts itself first, and
+// then sees that the table is no longer the shard's and does not touch it, whatever it is
+// used for.
 type pool struct{ tables []*table }
 
 // maxPooled bounds how many tables wait to be used again.
 const maxPooled = 4
 
-// table gives a table for so many keys.
+// table returns an empty table for so many keys.
 func (p *pool) table(keys int, mark uint64, counted bool) *table {
 	if counted {
 		for i, t := range p.tables {
@@ -41,7 +39,7 @@ func (p *pool) table(keys int, mark uint64, counted bool) *table {
 	return t
 }
 
-// put takes a table that was replaced.
+// put adds a replaced table to the pool, if it is counted and there is room.
 func (p *pool) put(t *table) {
 	if t.counted && len(p.tables) < maxPooled {
 		p.tables = append(p.tables, t)

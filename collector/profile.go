@@ -10,29 +10,29 @@ import (
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// profile is what the collector has to know of a rule, or of a rule as one of
-// its exceptions changes it, to judge a key.
+// profile is what the collector needs of a rule, or of a rule with one of its exceptions,
+// to handle a key.
 type profile struct {
-	rule   *hotparam.Rule // nil: none that is known
+	rule   *hotparam.Rule // nil if the rule is unknown
 	limit  *hotparam.Limit
-	groups *groups // of a rule with a share whose receiver wants them; else nil
+	groups *groups // of a rule with a share, if the receiver reads groups; otherwise nil
 	levels []level
-	keep   int64 // the longest window, in ns: a count that is held longer leaves
+	keep   int64 // the longest window, in ns: counts held back for longer are dropped
 
-	absolute bool // some level compares with a count alone
-	jumps    bool // some level compares with what was before
+	absolute bool // some level has an absolute threshold
+	jumps    bool // some level has a threshold of kind jump
 }
 
 // level is one of a profile's thresholds.
 type level struct {
 	*hotparam.Threshold
 	window hotparam.Window
-	n      int64   // the count that is hot, or the least that can be
+	n      int64   // the count at which a key is hot, or the least at which it can be
 	exit   int64   // the count below which a hot key cools
-	mark   float64 // the count at this instance from which on a key is a candidate
+	mark   float64 // the count at this instance at which a key is a candidate
 }
 
-// cause is the threshold as it is told of a key that is hot by it.
+// cause returns the threshold as the cause of a hot key.
 func (l *level) cause(unit hotparam.Unit) hotparam.Cause {
 	c := l.Cause(unit)
 	c.Rate.N = l.n
@@ -44,20 +44,21 @@ type profiles struct {
 	all      []profile
 	rules    map[string]uint32 // id → profile
 	except   map[*hotparam.Exception]uint32
-	totals   map[uint32]uint32 // profile of a rule with totals → that of these, which are never hot
-	repeated map[uint32]uint32 // profile of a rule with a share → that of what counts once too often
+	totals   map[uint32]uint32 // profile of a rule → that of its totals, which are never hot
+	repeated map[uint32]uint32 // profile of a rule with a share → that of its repeated keys' counts
 	groups   []*groups         // of the rules with a share
-	levels   int               // the most that a profile has
-	lowest   float64           // of all marks; infinite without any
+	levels   int               // the highest number of levels of a profile
+	lowest   float64           // the lowest mark of all; infinite if there is none
 }
 
-// Numbers of profiles. That a slot has none yet is 0, which is its zero value.
+// Indices of profiles. A new slot has unseen, the zero value.
 const (
 	unseen  uint32 = iota
-	unknown        // the key is of no rule that is known
+	unknown        // the rule is unknown
 )
 
-// newProfiles makes those of rules; groups: what is held back of groups is told.
+// newProfiles returns the profiles of rules. groups is set if the receiver reads what is
+// held back of groups.
 func newProfiles(rules *hotparam.Rules, groups bool) *profiles {
 	p := &profiles{
 		all:      make([]profile, unknown+1),
@@ -127,12 +128,13 @@ func newProfile(rule *hotparam.Rule, x *hotparam.Exception) profile {
 	return p
 }
 
-// candidateShare is the part of a threshold that, evenly spread over the
-// instances, makes a key a candidate.
+// candidateShare is the divisor of the marks: with n instances, a key is a candidate at an
+// instance that has counted 1/(candidateShare·n) of its threshold.
 const candidateShare = 4
 
-// setInstances sets the marks: however a threshold's count is spread over n
-// instances, three quarters of it come to those where it makes a candidate.
+// setInstances sets the marks for n instances. However a threshold's count is spread over
+// the instances, at least three quarters of it are at instances where the key is a
+// candidate.
 func (p *profiles) setInstances(n int) {
 	p.lowest = math.Inf(1)
 	for i := range p.all {
@@ -145,13 +147,13 @@ func (p *profiles) setInstances(n int) {
 	}
 }
 
-// of is the number of a key's profile.
+// of returns the index of a key's profile.
 func (p *profiles) of(rule, text []byte) uint32 {
 	n, ok := p.rules[string(rule)]
 	if !ok {
 		return unknown
 	}
-	if keytext.IsAgain(text) { // which is no key's name, and never hot
+	if keytext.IsAgain(text) { // which is not a key, and never hot
 		return max(unknown, p.repeated[n])
 	}
 	if total := p.totals[n]; total != 0 && keytext.IsTotal(text) {
@@ -165,16 +167,16 @@ func (p *profiles) of(rule, text []byte) uint32 {
 	return n
 }
 
-// recent is how often a key came of late at this instance: in the present of two
-// stretches as long as a window, and in the one before.
+// recent is how often a key came lately at this instance. Time is divided into stretches as
+// long as the window.
 type recent struct {
-	cur, prev uint64
-	stretch   int64
+	cur, prev uint64 // counts of the present stretch and of the one before
+	stretch   int64  // number of the present stretch
 }
 
-// count adds n counts of at and tells the key's load: the highest of its counts
-// in a window, as a multiple of the window's mark. It counts the whole stretch
-// before the present one, so it is never below the truth.
+// count adds n counts at the time at, and returns the key's load: the highest count in a
+// window, as a multiple of the window's mark. It includes all of the last stretch, so it is
+// an upper bound.
 func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 	for i := range p.levels {
 		l, r := &p.levels[i], &recents[i]
@@ -184,7 +186,7 @@ func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 			*r = recent{0, r.cur, stretch}
 		case stretch > r.stretch:
 			*r = recent{stretch: stretch}
-		default: // the clock was set back: nothing is forgotten
+		default: // the clock was set back: no count is dropped
 			r.stretch = stretch
 		}
 		r.cur += n
@@ -193,7 +195,7 @@ func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 	return load
 }
 
-// load is the key's load without a count.
+// load returns the load, as count does, without adding counts.
 func (p *profile) load(recents []recent) (load float64) {
 	for i := range p.levels {
 		load = max(load, float64(recents[i].cur+recents[i].prev)/p.levels[i].mark)
@@ -201,9 +203,9 @@ func (p *profile) load(recents []recent) (load float64) {
 	return load
 }
 
-// sliding is the load as it most likely is at the time of the last count: of the
-// stretch before, the part that is still in the window. Where count's estimate
-// rises and falls with the stretches of a steady key, this one is steady.
+// sliding returns the most likely load at the time of the last count: of the last stretch
+// it includes only the part that is still in the window. For a key at a steady rate it is
+// steady, unlike the bound of count, which changes with each stretch.
 func (p *profile) sliding(recents []recent, at int64) (load float64) {
 	for i := range p.levels {
 		load = max(load, recents[i].sliding(&p.levels[i], at)/p.levels[i].mark)
@@ -216,7 +218,7 @@ func (r *recent) sliding(l *level, at int64) float64 {
 	return float64(r.cur) + float64(r.prev)*min(1, max(0, 1-past))
 }
 
-// missing is how many counts more bring the load, as count tells it, to target.
+// missing returns how many more counts raise the load, as count returns it, to target.
 func (p *profile) missing(recents []recent, target float64) uint64 {
 	least := uint64(never)
 	for i := range p.levels {
@@ -225,7 +227,7 @@ func (p *profile) missing(recents []recent, target float64) uint64 {
 	return least
 }
 
-// missingSliding is the same for the load as sliding tells it.
+// missingSliding is missing for the load as sliding returns it.
 func (p *profile) missingSliding(recents []recent, target float64, at int64) uint64 {
 	least := uint64(never)
 	for i := range p.levels {
@@ -235,12 +237,12 @@ func (p *profile) missingSliding(recents []recent, target float64, at int64) uin
 	return least
 }
 
-// gap is the least whole number, from 1 on, that lifts a count to a target.
+// gap returns the least whole number of at least 1 that raises a count to target.
 func gap(target, count float64) uint64 {
 	return toCount(target - count)
 }
 
-// toCount is a number as a count of at least 1, rounded up.
+// toCount returns a number as a count: rounded up, and at least 1.
 func toCount(f float64) uint64 {
 	switch f = math.Ceil(f); {
 	case f < 1:
@@ -251,5 +253,5 @@ func toCount(f float64) uint64 {
 	return uint64(f)
 }
 
-// instant is a time in nanoseconds since the Unix epoch as a time.
+// instant returns the time ns nanoseconds after the Unix epoch.
 func instant(ns int64) time.Time { return time.Unix(0, ns) }

@@ -1,9 +1,9 @@
 package collector
 
-// ring counts by pane, over a window and the pane before it.
+// ring counts by pane, for a window and one more pane.
 type ring struct {
-	counts []uint64 // by pane, modulo their number
-	newest int64    // pane
+	counts []uint64 // by pane number modulo their length
+	newest int64    // pane number
 	begun  bool
 	sum    uint64 // of the window that ends with the newest pane
 }
@@ -25,7 +25,7 @@ func (r *ring) at(pane int64) *uint64 {
 	return &r.counts[(pane%size+size)%size]
 }
 
-// add adds n counts of a pane; what is of before the window is of no use.
+// add adds n counts to a pane. It ignores counts from before the window.
 func (r *ring) add(pane int64, n uint64) {
 	if r.begun && pane < r.newest-2*r.panes() { // the clock was set back
 		r.reset(int(r.panes()))
@@ -37,8 +37,7 @@ func (r *ring) add(pane int64, n uint64) {
 	}
 }
 
-// advance moves the window so that it ends with a pane, unless it does already
-// or is past it.
+// advance moves the window forward so that it ends with a pane.
 func (r *ring) advance(pane int64) {
 	switch {
 	case !r.begun:
@@ -54,5 +53,5 @@ func (r *ring) advance(pane int64) {
 	}
 }
 
-// over is the count of the window that ended when the newest pane began.
+// over returns the count of the window that ended when the newest pane began.
 func (r *ring) over() uint64 { return r.sum - *r.at(r.newest) + *r.at(r.newest - r.panes()) }

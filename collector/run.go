@@ -7,16 +7,15 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Run flushes at each multiple of 100 ms of the wall clock, and where a rule's
-// panes need it; urgent keys more often. It ends with ctx: then it flushes once
-// more, within the budget, and closes the sink. It returns the error of that
-// close, if any: a failed flush is counted and tried no more, since the next one
-// is due in no time.
+// Run flushes at each multiple of 100 ms of the wall clock, at the ends of the windows'
+// panes, and for urgent keys in between. When ctx ends, it flushes once more, within the
+// budget, closes the sink, and returns the error of that. A flush that fails is counted
+// and not retried, since the next one is due soon. Run is called once.
 func (c *Collector) Run(ctx context.Context) error {
 	c.runs = true
 	start := time.Now()
 	c.begin(start, start)
-	c.send(ctx, 0) // says that the instance lives, and lets a sink connect before counts come
+	c.send(ctx, 0) // announces the instance, and has the sink connect before there are counts
 	cut := nextCut(start, c.windows)
 	c.budget.begin(c.share(cut.Sub(start)))
 	timer, fast := time.NewTimer(time.Until(cut)), time.NewTimer(time.Hour)
@@ -35,7 +34,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-c.nearlyFull:
 			early = c.room
 		case <-c.hurry:
-			// The first after a quiet time goes at once.
+			// After a quiet time the first urgent flush is made at once.
 			if wait := c.urgent - time.Since(instant(c.urgentAt)); wait > 0 {
 				fast.Reset(wait)
 				continue
@@ -45,7 +44,7 @@ func (c *Collector) Run(ctx context.Context) error {
 			early = c.flushUrgent
 		case <-timer.C:
 		}
-		now := time.Now() // before the flush: what is added while it sends is left for the next
+		now := time.Now() // before the flush: counts that are added meanwhile may be left for the next
 		c.begin(start, now)
 		if early != nil && now.Before(cut) {
 			early(ctx)
@@ -61,7 +60,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// share is the budget of a flush that comes so long after the one before.
+// share returns the budget of a flush that comes d after the one before.
 func (c *Collector) share(d time.Duration) int {
 	if c.lines < 0 || d >= hotparam.FlushEvery {
 		return c.lines

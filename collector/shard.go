@@ -2,49 +2,49 @@ package collector
 
 import "sync/atomic"
 
-// shard is one part of the collector's keys. Any goroutine may add; all else is
-// the flushing goroutine's.
+// shard is one part of the collector's keys. Any goroutine may add; all else is done by
+// the flushing goroutine.
 type shard struct {
 	table atomic.Pointer[table]
 	keys  int // capacity of a table
 
 	books
-	since int64 // when the table was replaced: what it shed had been sent by then
-	shed  int64 // the most that was shed, unsent, of any one key; not yet told
+	since int64 // when the table was replaced
+	shed  int64 // the highest unsent count of a key that was dropped, to be stated
 	_     [64]byte
 }
 
-// books are what the flushing goroutine keeps on the slots of a table.
+// books are the flushing goroutine's records on the slots of a table.
 type books struct {
 	notes   []note
-	recents []recent // a row of profiles.levels for each slot
+	recents []recent // profiles.levels of them for each slot
 	unsent  slotSet  // slots with counts that were taken and not sent
 
-	accounts []account // by slot; none where the sink has no use for them
-	repeats  slotSet   // slots whose account is to be told again
+	accounts []account // by slot; empty if the sink does not send accounts
+	repeats  slotSet   // slots whose account is to be sent again
 }
 
-// note is what the flushing goroutine knows of a slot. It is a cache line.
+// note is the flushing goroutine's record on a slot. It is a cache line.
 type note struct {
-	held   uint64 // counts taken by earlier flushes and not yet sent,
-	origin int64  // the first instant that they can be of,
-	delta  uint64 // and those taken since
-	sent   int64  // when a count was last sent: no part to come is of before
+	held   uint64 // sum of the counts that earlier flushes took and did not send
+	origin int64  // the first instant that held can be of
+	delta  uint64 // sum of the counts taken since
+	sent   int64  // when a count was last sent; later parts do not begin before that
 
 	load  float32 // see profile.count
-	level float32 // the load that the slow pace is good for; see pace
-	until int64   // when the fast pace ends; 0: the pace is slow
+	level float32 // the load up to which the pace stays slow; see pace
+	until int64   // when the fast pace ends, or 0 if the pace is slow
 
-	flush   uint32 // that took a count last,
-	busy    uint32 // and how much
+	flush   uint32 // the last flush that took a count
+	busy    uint32 // that count
 	profile uint32
-	local   uint16 // its exact count: a number in locals, from 1
+	local   uint16 // number of the key's exact count in localDetector, from 1, or 0
 	flags   flags
 }
 
 type flags uint8
 
-// Flags of a slot: each exempts it from being held back.
+// Flags of a slot. Each of them exempts the key from being held back.
 const (
 	isHot flags = 1 << iota
 	isSuspect
@@ -52,12 +52,12 @@ const (
 
 func (n *note) total() uint64 { return n.held + n.delta }
 
-// exempt tells whether the key may be exempt from being held back: whether it is
-// depends on by how much the candidates' mark is raised.
+// exempt reports whether the key may be exempt from being held back. Whether it is depends
+// on the factor by which the candidates' mark is raised.
 func (n *note) exempt() bool { return n.flags != 0 || n.load >= 1 }
 
-// lines is how many lines the key's counts take: what was held back has a start
-// of its own.
+// lines returns how many lines the key's counts take. Counts that were held back have a
+// start, and so a line, of their own.
 func (n *note) lines() int {
 	lines := 0
 	if n.held > 0 {
@@ -96,7 +96,7 @@ func (b *books) clear() {
 	b.repeats.reset()
 }
 
-// add adds to a key's counter; the outcome is never replaced.
+// add adds n to a key's counter. The outcome is never replaced.
 func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
 	for {
 		t := s.table.Load()
@@ -113,19 +113,18 @@ func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
 	}
 }
 
-// addCounted adds to a table that counts who is inside.
+// addCounted adds n to a key's counter in a counted table.
 func (s *shard) addCounted(t *table, hash uint64, key []byte, n uint64) outcome {
 	t.inside.Add(1)
 	out := replaced
-	if s.table.Load() == t { // else it may be another shard's by now
+	if s.table.Load() == t { // otherwise it may be another shard's by now
 		out = t.add(hash, key, n)
 	}
 	t.inside.Add(-1)
 	return out
 }
 
-// each hands the slots with unsent counts to f, which may take out the one it has
-// got.
+// each calls f for each slot with unsent counts. f may remove that slot from unsent.
 func (b *books) each(f func(at int, n *note)) {
 	b.unsent.each(func(at int) { f(at, &b.notes[at]) })
 }

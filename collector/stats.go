@@ -2,40 +2,40 @@ package collector
 
 import "time"
 
-// Stats are the collector's counters since it was made, and how things are now.
+// Stats are the collector's state, and its counters since it was made.
 type Stats struct {
-	Counts  int64 // counts that were sent; less, when a sink tells later that some were not
+	Counts  int64 // sum of the counts that were sent; it falls if a sink reports later that some were not
 	Lines   int64
 	Packets int64
-	Flushes int64 // that sent something, urgent ones among them
-	Urgent  int64 // flushes between two others, of urgent keys only
+	Flushes int64 // flushes that sent something, urgent ones included
+	Urgent  int64 // urgent flushes
 	Dropped Dropped
-	// Aged are counts that were never sent: held back until no window would hold
-	// them any more, or until their place was needed for others. They are told.
+	// Aged is the sum of the counts that were never sent, as they were held back until
+	// they were older than the window, or until their room was needed. Receivers know it.
 	Aged int64
-	// MarkRaised is how often candidates alone passed the budget.
+	// MarkRaised is how often the candidates alone exceeded the budget.
 	MarkRaised int64
 
 	// As of the last flush:
-	Unsent     int64 // counts held back, of all keys
-	Held       int64 // h: of each key less than this is held back; 1 if nothing is
+	Unsent     int64 // sum of the counts that are held back
+	Held       int64 // h: each key's count that is held back is below it; 1 if none is
 	Candidates int64 // keys that were sent in full whatever their count
-	MarkFactor int64 // by what the candidates' mark is multiplied; 1 if all fit
+	MarkFactor int64 // by which the candidates' mark is multiplied; 1 if all fit
 	Local      int64 // keys that are hot by the count of this instance alone
 }
 
-// Dropped are the counts that were not sent, by reason.
+// Dropped are the sums of counts that were not sent, by reason.
 type Dropped struct {
 	TableFull int64 // too many distinct keys between two flushes
-	TooLong   int64 // the key's line fits no packet
+	TooLong   int64 // the key's line does not fit into a packet
 	SendError int64 // the packet could not be sent
 }
 
-// Sum is all that was dropped.
+// Sum returns the sum of all reasons.
 func (d Dropped) Sum() int64 { return d.TableFull + d.TooLong + d.SendError }
 
-// Stats tells the counters. It is safe for concurrent use. At the end of a
-// flush, what was added is Counts, Unsent, Aged and Dropped together.
+// Stats returns the collector's state and counters. It is safe for concurrent use. At the
+// end of a flush, Counts, Unsent, Aged and Dropped together are all counts that were added.
 func (c *Collector) Stats() Stats {
 	return Stats{
 		Counts:  c.sent.counts.Load(),
@@ -58,7 +58,7 @@ func (c *Collector) Stats() Stats {
 	}
 }
 
-// publishFigures publishes the flushing goroutine's figures for Stats.
+// publishFigures makes the flushing goroutine's figures available to Stats.
 func (c *Collector) publishFigures() {
 	c.figures.aged.Store(c.aged)
 	c.figures.raised.Store(c.raised)
@@ -69,6 +69,7 @@ func (c *Collector) publishFigures() {
 	c.figures.local.Store(int64(c.local.hot))
 }
 
+// recordSent records the result of a flush of counts with this sum.
 func (c *Collector) recordSent(sent Sent, sum int64) {
 	c.sent.lines.Add(sent.Lines)
 	c.sent.packets.Add(sent.Packets)
@@ -85,6 +86,6 @@ func (c *Collector) recordSent(sent Sent, sum int64) {
 	}
 }
 
-// failureLog is how often at most it is logged that counts cannot be sent, and so that
-// they are again, however often that changes.
+// failureLog is the shortest time between two log lines that counts cannot be sent, and so
+// between those that they can be again.
 const failureLog = 10 * time.Second

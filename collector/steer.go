@@ -2,10 +2,10 @@ package collector
 
 import "github.com/hotparam/hotparam"
 
-// maxSteered bounds how many hot keys and suspects a collector heeds.
+// maxSteered bounds how many hot keys and suspects a collector uses.
 const maxSteered = 4096
 
-// steering is what the fleet has told.
+// steering is what the aggregator knows about the fleet.
 type steering struct {
 	instances int
 	keys      map[uint64][]steered // by hash
@@ -16,11 +16,11 @@ type steered struct {
 	flags  flags
 }
 
-// Steer tells what the aggregator knows of the fleet, and which keys are hot
-// now: hot keys and suspects are sent in full at each flush, candidates are
-// urgent until they are hot, and what makes a candidate depends on the number of
-// instances. Of both together the first 4,096 are heeded, hot keys first. It
-// keeps neither, takes effect at the next flush, and is safe for concurrent use.
+// Steer sets what the aggregator knows about the fleet, and the keys that are hot now. Hot
+// keys and suspects are sent in full at each flush, and hot keys are no longer urgent. The
+// number of instances determines which keys are candidates. Of hot keys and then suspects,
+// the first 4,096 are used. Steer keeps neither argument, takes effect at the next flush,
+// and is safe for concurrent use.
 func (c *Collector) Steer(f hotparam.Fleet, hot []hotparam.Key) {
 	next := &steering{instances: max(1, f.Instances), keys: make(map[uint64][]steered, len(hot)+len(f.Suspects))}
 	left := maxSteered
@@ -37,7 +37,7 @@ func (c *Collector) Steer(f hotparam.Fleet, hot []hotparam.Key) {
 	c.steering.Store(next)
 }
 
-// flags are what is known of a key.
+// flags returns the flags of a key.
 func (s *steering) flags(hash uint64, key []byte) (f flags) {
 	for _, k := range s.keys[hash] {
 		if k.member == string(key) {
@@ -47,7 +47,7 @@ func (s *steering) flags(hash uint64, key []byte) (f flags) {
 	return f
 }
 
-// applySteering brings the slots up to what was told last.
+// applySteering updates the slots to the last Steer.
 func (c *Collector) applySteering() {
 	last, next := c.steered, c.steering.Load()
 	if next == last {
@@ -70,8 +70,8 @@ func (c *Collector) applySteering() {
 	}
 }
 
-// steerKey sets the flags of the slots that hold a key. A key that nothing was
-// taken of yet gets its flags when it is classified.
+// steerKey sets the flags of a key. A key of which no count was taken yet gets them when it
+// is classified.
 func (c *Collector) steerKey(hash uint64, member string) {
 	s := c.shardOf(hash)
 	t := s.table.Load()
@@ -84,7 +84,8 @@ func (c *Collector) steerKey(hash uint64, member string) {
 	c.mark(s, t, at)
 }
 
-// remark weighs every key anew, after what makes a candidate has changed.
+// remark updates the load and the mark of every key, after the candidates' marks have
+// changed.
 func (c *Collector) remark() {
 	first := c.firstMark()
 	for i := range c.shards {

@@ -6,37 +6,37 @@ import (
 	"sync/atomic"
 )
 
-// table counts keys. Adders fill it without a lock. It only ever grows; to shed
-// keys it is replaced as a whole (see compact.go).
+// table counts keys. Goroutines add to it without a lock. It never shrinks; to drop keys
+// it is replaced as a whole (see compact.go).
 //
-// Keys have slots in the order in which they came, so that those that come often
-// lie close together: what comes often came early. An open-addressing index finds
-// them. A new key gets a slot first, and enters the index by one
-// compare-and-swap, complete; whoever brings the same key at the same time finds
-// it where his own would have gone.
+// Keys have slots in the order in which they first came. Frequent keys came early, so their
+// slots are close together. An open-addressing index finds the slots. A new key gets a
+// complete slot first, and then enters the index by one compare-and-swap. An add of the
+// same key at the same time finds that entry where its own would have gone.
 type table struct {
-	index  []atomic.Uint32 // tag of the hash | number of the slot, from 1; 0: free
-	number uint32          // the bits of an entry that are the number
+	index  []atomic.Uint32 // hash tag | slot number from 1; 0 if free
+	number uint32          // mask of the slot number in an entry of index
 	slots  []slot
-	dirty  bitset // slots whose counter left zero
-	urgent bitset // slots whose counter reached its mark
+	dirty  bitset // slots whose counter has left zero
+	urgent bitset // slots whose counter has reached its mark
 	arena  []byte // the bytes of long keys
-	alarm  int64  // slots taken at which room has to be made
-	// counted tables know who is inside, so that they can be used again: see pool.
+	alarm  int64  // number of used slots at which room has to be made
+	// counted is set if adds are counted in inside, so that the table can be used again;
+	// see pool.
 	counted bool
 
-	_      [64]byte // what is above is read by all and never changes
-	used   atomic.Int64
-	bytes  atomic.Int64 // of the arena, given out
-	inside atomic.Int64 // adders, of a counted table
+	_      [64]byte     // separates the above, which all read and nobody changes
+	used   atomic.Int64 // slots in use
+	bytes  atomic.Int64 // of the arena in use
+	inside atomic.Int64 // adds in progress, of a counted table
 }
 
-// slot is a cache line: with a place in the index, all that an adder touches of a
-// key that is short.
+// slot is a cache line. For a short key an add touches only this and an entry of the
+// index.
 type slot struct {
 	state atomic.Uint64 // closed | count
 	mark  atomic.Uint64 // the count that is urgent; written by the flushing goroutine only
-	hash  uint64        // this and what follows never changes once the index has the slot
+	hash  uint64        // this and the following fields do not change once the index has the slot
 	len   uint32        // of the key
 	off   uint32        // in the arena, of a key that is longer than short
 	short [32]byte
@@ -44,19 +44,18 @@ type slot struct {
 
 // Bits of a slot's state.
 const (
-	closed    = 1 << 63 // the table was replaced: start over with the new one
+	closed    = 1 << 63 // the table was replaced: add to the new one
 	countMask = closed - 1
 )
 
 // never is a mark that no count reaches.
 const never = math.MaxUint64
 
-// maxProbe bounds how far a key can lie from its hash's place. At the highest
-// load a run this long does not happen unless keys are being added as fast as
-// they can be hashed.
+// maxProbe bounds the length of a probe. At the highest load runs of that length occur
+// only if keys are added as fast as they can be hashed.
 const maxProbe = 128
 
-// outcome tells what an add brought about, as a set of bits.
+// outcome is the result of an add, as a set of bits.
 type outcome uint8
 
 const (
@@ -64,14 +63,14 @@ const (
 	urgent   outcome = 1 << iota // the count reached its mark
 	filling                      // the table is about to be full
 	full                         // the key was not counted
-	replaced                     // the table is closed, nor was it there
+	replaced                     // the key was not counted: the table is closed
 )
 
-// arenaPerKey is how long a key is on average, at most, short ones as nothing, for
-// a table to hold as many as it is made for.
+// arenaPerKey is the average length up to which a table holds as many keys as it is made
+// for. Short keys, which need no arena, count as 0.
 const arenaPerKey = 128
 
-// newTable makes room for keys keys, whose first count is urgent from mark on.
+// newTable returns a table for so many keys, all with this mark.
 func newTable(keys int, mark uint64) *table {
 	size := 1
 	for size*5 < keys*8 {
@@ -96,7 +95,7 @@ func (t *table) setMarks(mark uint64) {
 	}
 }
 
-// reset empties a table that no adder is inside of.
+// reset empties a table that no add is inside of.
 func (t *table) reset(mark uint64) {
 	clear(t.index)
 	clear(t.slots)
@@ -107,21 +106,21 @@ func (t *table) reset(mark uint64) {
 	t.bytes.Store(0)
 }
 
-// filled tells whether so many keys of so many bytes call for room to be made.
+// filled reports whether room has to be made with so many slots and bytes in use.
 func (t *table) filled(used, bytes int64) bool {
 	return used > t.alarm || bytes > int64(len(t.arena))/8*7
 }
 
-// place is where the index has, or would have, the i-th choice for a hash.
+// place returns the i-th place of the index for a hash.
 func (t *table) place(hash, i uint64) *atomic.Uint32 {
 	return &t.index[(hash+i)&uint64(len(t.index)-1)]
 }
 
-// entry is what the index holds for a slot: of the hash those of the upper bits
-// that find room.
+// entry returns the index's entry for a slot: its number, and in the bits that this leaves
+// a tag of the hash.
 func (t *table) entry(hash, at uint64) uint32 { return uint32(hash>>32)&^t.number | uint32(at+1) }
 
-// is tells whether an entry of the index is a key's, and of which slot.
+// is reports whether an entry of the index is that of a key, and returns its slot.
 func (t *table) is(entry uint32, hash uint64, key []byte) (at uint64, ok bool) {
 	if (entry^uint32(hash>>32))&^t.number != 0 {
 		return 0, false
@@ -152,7 +151,7 @@ func (t *table) count(at, n uint64) outcome {
 		return replaced
 	}
 	was := state - n
-	if was == 0 { // the flush has to come here
+	if was == 0 { // the flush has to visit it
 		t.dirty.set(at)
 	}
 	if s.mark.Load()-1-was < n { // was < mark <= was+n, in one comparison: a mark is at least 1
@@ -162,7 +161,7 @@ func (t *table) count(at, n uint64) outcome {
 	return added
 }
 
-// enter adds n for a key that the index does not have before the i-th choice.
+// enter adds n for a key that the index does not have before the i-th place.
 func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
 	at, end, ok := t.take(hash, key)
 	if !ok {
@@ -175,8 +174,7 @@ func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
 			out = t.count(at, n)
 			break
 		}
-		// Whose key came first; what was taken for this one stays unused if it is
-		// the same.
+		// Another add was first. If it was of the same key, the slot stays unused.
 		if other, ok := t.is(place.Load(), hash, key); ok {
 			out = t.count(other, n)
 			break
@@ -189,8 +187,8 @@ func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
 	return out
 }
 
-// take gives a key a slot, which nobody finds yet, and tells where the arena then
-// ends.
+// take fills a slot for a key, which the index does not have yet. end is the part of the
+// arena in use after it.
 func (t *table) take(hash uint64, key []byte) (at uint64, end int64, ok bool) {
 	limit := int64(len(t.slots))
 	if t.used.Load() >= limit {
@@ -214,8 +212,8 @@ func (t *table) take(hash uint64, key []byte) (at uint64, end int64, ok bool) {
 	return uint64(used - 1), end, true
 }
 
-// insert puts a key that it does not hold into a table that nobody else has yet,
-// and tells where. It is -1 if there is no room.
+// insert adds a key to a table that does not have it and that no other goroutine uses yet.
+// It returns the slot, or -1 if there is no room.
 func (t *table) insert(hash uint64, key []byte) int {
 	at, _, ok := t.take(hash, key)
 	for i := uint64(0); ok && i < maxProbe; i++ {
@@ -226,7 +224,7 @@ func (t *table) insert(hash uint64, key []byte) int {
 	return -1
 }
 
-// find tells the slot of a key; it is -1 if there is none.
+// find returns the slot of a key, or -1 if there is none.
 func (t *table) find(hash uint64, key []byte) int {
 	for i := range uint64(maxProbe) {
 		entry := t.place(hash, i).Load()
@@ -240,7 +238,7 @@ func (t *table) find(hash uint64, key []byte) int {
 	return -1
 }
 
-// key is the key of a slot that is taken.
+// key returns the key of a slot in use.
 func (t *table) key(s *slot) []byte {
 	if s.len <= uint32(len(s.short)) {
 		return s.short[:s.len:s.len]
@@ -248,7 +246,7 @@ func (t *table) key(s *slot) []byte {
 	return t.arena[s.off : s.off+s.len : s.off+s.len]
 }
 
-// room is how much of the arena a slot's key takes.
+// room returns how many bytes of the arena a slot's key takes.
 func (s *slot) room() int64 {
 	if s.len <= uint32(len(s.short)) {
 		return 0
@@ -256,8 +254,8 @@ func (s *slot) room() int64 {
 	return int64(s.len)
 }
 
-// drain hands each counter that left zero since the last call to f and zeroes
-// it. The bit goes first: an adder that comes in between sets it anew.
+// drain zeroes the counters of the slots in from, and calls f for each with its count. It
+// clears a slot's bit before the counter: an add in between sets the bit again.
 func (t *table) drain(from *bitset, f func(at int, n uint64)) {
 	from.drain(func(at int) {
 		if n := t.slots[at].state.And(closed) & countMask; n > 0 {
@@ -266,5 +264,5 @@ func (t *table) drain(from *bitset, f func(at int, n uint64)) {
 	})
 }
 
-// close shuts a slot for good and returns what its counter still held.
+// close closes a slot and returns its last count.
 func (s *slot) close() (n uint64) { return s.state.Or(closed) & countMask }

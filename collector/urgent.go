@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// DefaultUrgent is the fast pace by default.
+// DefaultUrgent is the default of Config.Urgent.
 const DefaultUrgent = 5 * time.Millisecond
 
-// flushUrgent takes the counts of the keys that have reached their marks, and sends
-// those at the fast pace unless the sink is patient. Like all flushes it leaves
-// nothing that is of before the cut behind: what is urgent after a cut comes after
-// the flush at the cut.
+// flushUrgent takes the counts of the keys that have reached their marks, and sends those
+// of keys at the fast pace, unless the sink is patient. An urgent flush after a cut comes
+// after the flush at that cut, so that it takes no counts from before the cut.
 func (c *Collector) flushUrgent(ctx context.Context) {
 	c.urgentAt = c.now
 	c.counts, c.parts = c.counts[:0], c.parts[:0]
@@ -24,7 +23,7 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 			c.age(k)
 			fast := c.pace(s, at) && !c.patient
 			if fast && !c.budget.spend(k.lines()) {
-				t.slots[at].mark.Store(never) // until the next flush of all
+				t.slots[at].mark.Store(never) // until the next flush of all keys
 				return
 			}
 			if fast {
@@ -40,8 +39,8 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 	c.publishFigures()
 }
 
-// firstMark is the count from which on a key that was never looked at is urgent:
-// the lowest that makes a candidate of any rule.
+// firstMark returns the count at which a new key is urgent: the least that can make a
+// candidate by any rule.
 func (c *Collector) firstMark() uint64 {
 	if c.urgent <= 0 {
 		return never

@@ -145,7 +145,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	adopted, err := testPublisher(t, client, nil).Adopt(ctx)
 	failed = append(failed, err)
 	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease = "other", 2*patience })
-	failed = append(failed, leased.settle(ctx), leased.hold(ctx), leased.letGo(ctx))
+	failed = append(failed, leased.settle(ctx), leased.keepClaim(ctx), leased.release(ctx))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}

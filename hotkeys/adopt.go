@@ -9,13 +9,16 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Adopt takes the owner over, whoever has it, and makes what is published under
-// it what this publisher wants published: nothing is changed in Redis but the
-// owner's epoch, so whoever had it before writes no more. It returns the keys,
-// with their Until on Redis's clock; what is over is left out, and what cannot be
-// read is counted. Call it once, before [Publisher.Run], which then claims no
-// more, and before anybody publishes. An error means that nothing was adopted, as
-// Redis did not answer within the configuration's Timeout; it may be tried again.
+// Adopt takes the owner over from whichever process holds it, and takes the entries that
+// are published under it for those to publish. In Redis it changes only the owner's
+// holder and epoch, which fences off the process that held it. It returns the entries
+// that have not expired, with Until on Redis's clock; unreadable entries are counted in
+// [PublisherStats].
+//
+// Call Adopt once, before [Publisher.Run], which then does not claim the owner again, and
+// before anything is published. An error means that nothing was adopted; Adopt can then be
+// called again. There is nothing to adopt for a publisher with a lease, which takes over
+// by itself: for that Adopt fails.
 func (p *Publisher) Adopt(ctx context.Context) ([]hotparam.Hot, error) {
 	hot, err := p.adopt(ctx)
 	if err != nil {
@@ -25,7 +28,7 @@ func (p *Publisher) Adopt(ctx context.Context) ([]hotparam.Hot, error) {
 	return hot, nil
 }
 
-// adoptHead is how many strings of the answer come before the entries.
+// adoptHead is the number of strings in the answer before the entries.
 const adoptHead = 4
 
 var (
@@ -58,7 +61,7 @@ func (p *Publisher) adopt(ctx context.Context) ([]hotparam.Hot, error) {
 	return hot, nil
 }
 
-// inherit notes a claim, and reads what it was told of the owner's entries.
+// inherit records a claim whose answer lists the owner's entries, and returns these.
 func (p *Publisher) inherit(name string, answer []string) ([]hotparam.Hot, error) {
 	if len(answer) < adoptHead || (len(answer)-adoptHead)%3 != 0 {
 		return nil, fmt.Errorf("unexpected answer of %d strings", len(answer))
@@ -67,7 +70,7 @@ func (p *Publisher) inherit(name string, answer []string) ([]hotparam.Hot, error
 	if err != nil {
 		return nil, fmt.Errorf("unreadable entries: %w", err)
 	}
-	if err := p.claimed(name, answer); err != nil {
+	if err := p.recordClaim(name, answer); err != nil {
 		return nil, err
 	}
 	var hot []hotparam.Hot
@@ -75,7 +78,7 @@ func (p *Publisher) inherit(name string, answer []string) ([]hotparam.Hot, error
 		rate, err := strconv.ParseFloat(e[1], 64)
 		h, ok := readEntry(e[0], e[2], rate)
 		if err != nil || !ok || publishable(h) != nil {
-			unreadable++ // a rewrite takes it away, or its end does
+			unreadable++ // it goes with the next rewrite, or expires
 			continue
 		}
 		hot = append(hot, h)

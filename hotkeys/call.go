@@ -9,7 +9,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// call runs a script and takes note of why it refused; the answer is nil then.
+// call runs a script. If the script refuses, call records why and returns a nil answer
+// without an error.
 func (p *Publisher) call(ctx context.Context, name string, script *redis.Script, args ...any) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.outage.timeout(p.cfg.Timeout))
 	defer cancel()
@@ -20,7 +21,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(),
 	}
 	run := script.Run
-	if !p.known[script] { // its digest alone would likely be one exchange in vain
+	if !p.known[script] { // its digest alone would probably cost a round trip more
 		run = script.Eval
 	}
 	all, err := run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
@@ -34,10 +35,10 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 	if !ok {
 		return nil, fmt.Errorf("%s: unexpected answer %q", name, all)
 	}
-	p.reported(name, report)
+	p.recordReport(name, report)
 	switch answer[0] {
 	case statusOK:
-		return answer, p.succeeded(name, answer)
+		return answer, p.recordSuccess(name, answer)
 	case statusFenced, statusStandby:
 		return nil, p.standBy(answer)
 	case statusLost:
@@ -45,16 +46,16 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 	case statusBack, statusGone:
 		p.rewrite = true
 	case statusSchema:
-		return nil, fmt.Errorf("%s: %s is %q, and this program knows only 1: use the program that wrote it, or another namespace", name, p.layout.Schema, answer[1:])
+		return nil, fmt.Errorf("%s: %s is %q, but this program supports only 1: use the program that wrote it, or another namespace", name, p.layout.Schema, answer[1:])
 	default:
 		return nil, fmt.Errorf("%s: unexpected answer %q", name, answer)
 	}
 	return nil, nil
 }
 
-// succeeded notes the version that a script answered. A claim changes nothing,
-// and what it answers is compared first.
-func (p *Publisher) succeeded(name string, answer []string) error {
+// recordSuccess records the version in a script's answer. A claim's answer is left to
+// recordClaim, which compares it with the last version first.
+func (p *Publisher) recordSuccess(name string, answer []string) error {
 	if name != "claim" && name != "adopt" && name != "lease" {
 		if len(answer) < 2 {
 			return fmt.Errorf("%s: unexpected answer %q", name, answer)
@@ -63,9 +64,9 @@ func (p *Publisher) succeeded(name string, answer []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w, got %q", name, err, answer[1])
 		}
-		p.saw(v)
+		p.recordVersion(v)
 	}
-	if !p.outage.isOn() { // else it is over when all that is due is written
+	if !p.outage.isOn() { // otherwise recovered does it, once all pending changes are written
 		p.stats.connected.Store(true)
 	}
 	return nil

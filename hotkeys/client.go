@@ -12,52 +12,52 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// ClientConfig is how to reach Redis.
+// ClientConfig configures a client of Redis. URL is required.
 type ClientConfig struct {
-	// URL is in any of go-redis's forms; see docs/REDIS.md:
+	// URL is in one of go-redis's forms; see docs/REDIS.md:
 	//
 	//	redis://user:password@host:6379/0        one server; rediss:// with TLS
 	//	unix://user:password@/path/redis.sock?db=0
 	//	redis://host:26379/0?master_name=main&addr=host2:26379&username=u&password=p
-	//	                                         Sentinel: hosts, and the user before
-	//	                                         the @, are the sentinels'
+	//	                                         Sentinel: the hosts, and the user before
+	//	                                         the @, are those of the sentinels
 	//	redis://user:password@host:6379?addr=host2:6379
 	//	                                         Cluster; cluster=true with one host
 	//
-	// Its further parameters are go-redis's options, as pool_size and
-	// dial_timeout. Required.
+	// Further parameters are go-redis's options, such as pool_size and dial_timeout.
 	URL string
 	// Username, and the password in PasswordFile or in the environment variable
-	// PasswordEnv, go before what the URL says. The password is read for each
-	// connection, so that a new one is taken up; a line break at its end is cut.
+	// PasswordEnv, take precedence over those in the URL. The password is read for each
+	// connection, so that it can be changed; a line break at its end is removed.
 	Username, PasswordFile, PasswordEnv string
-	// SentinelUsername, SentinelPasswordFile and SentinelPasswordEnv are the
-	// same for the sentinels, where these want a password; read once.
+	// SentinelUsername, SentinelPasswordFile and SentinelPasswordEnv are the same for
+	// the sentinels, if these require a password. They are read once.
 	SentinelUsername, SentinelPasswordFile, SentinelPasswordEnv string
-	// CA is the file of the authorities that may sign the server's certificate;
-	// empty: the system's. Cert and Key are the files of the client's
-	// certificate, read for each connection; empty: none. All PEM.
+	// CA is the file of the authorities that may sign the server's certificate. If
+	// empty, the system's are used. Cert and Key are the files of a client certificate,
+	// read for each connection. If empty, there is none. All are PEM.
 	CA, Cert, Key string
-	// ServerName is what the server's certificate must be for; empty: the host
-	// that is connected to.
+	// ServerName is the name that the server's certificate must have. If empty, it is
+	// that of the host that is connected to.
 	ServerName string
-	// Insecure takes any certificate: whoever is on the way may read and write.
+	// Insecure accepts any certificate, so that anyone between client and server can
+	// read and change what they exchange.
 	Insecure bool
 }
 
-// dialTimeout is how long a connection may take to come up.
+// dialTimeout bounds the time to make a connection.
 const dialTimeout = 500 * time.Millisecond
 
-// NewClient is [NewClientFrom] with nothing but a URL.
+// NewClient is [NewClientFrom] with only a URL.
 func NewClient(rawURL string) (redis.UniversalClient, error) {
 	return NewClientFrom(ClientConfig{URL: rawURL})
 }
 
-// NewClientFrom gives a client. It never retries by itself, but for a redirection
-// in a cluster, and keeps to the deadline of each call's context: the callers
-// here have retries of their own, and a request must not wait. It reads and
-// writes primaries only. It connects on first use; the caller closes it. Errors
-// hold no password.
+// NewClientFrom returns a client, which connects on first use and which the caller closes.
+// It does not retry, except for redirections in a cluster, and keeps to the deadline of
+// each call's context: publisher and watcher have their own retries, and a request must
+// not wait. It uses primaries only, since replicas may lag behind. Errors contain no
+// password.
 func NewClientFrom(c ClientConfig) (redis.UniversalClient, error) {
 	client, err := c.client()
 	if err != nil {
@@ -96,9 +96,8 @@ func (c ClientConfig) client() (redis.UniversalClient, error) {
 
 const wantURL = "want redis://host:6379/0, rediss://user:password@host:6379/0, unix:///path/to/redis.sock, redis://sentinel:26379/0?master_name=main or redis://host:6379?cluster=true"
 
-// parseURL reads the URL. What is wrong with it is told without it: it holds a
-// password, perhaps in a place where nobody looks for one, as special characters
-// in it must be escaped and are not always.
+// parseURL parses the URL. Its errors quote no part of it: it holds a password, which can
+// be anywhere in it if special characters of the password are not escaped.
 func (c ClientConfig) parseURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -114,7 +113,7 @@ func (c ClientConfig) parseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// strayAt tells whether there is an @ in the query where none belongs.
+// strayAt reports whether the query has an @ anywhere but in a user or password.
 func strayAt(query url.Values) bool {
 	for name, values := range query {
 		if name != "username" && name != "password" && strings.Contains(name+strings.Join(values, ""), "@") {
@@ -187,12 +186,12 @@ func (c ClientConfig) cluster(u *url.URL) (redis.UniversalClient, error) {
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
-	o.DisableRoutingPolicies = true // all is routed by key; they cost the right to COMMAND, and its answer
+	o.DisableRoutingPolicies = true // all commands have a key; policies need the permission for COMMAND, and its answer
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return newCluster(o), nil
 }
 
-var errReplicas = errors.New("URL: replicas may lag behind: the options that read from them are not for hotparam")
+var errReplicas = errors.New("URL: options that read from replicas are not supported, since replicas may lag behind")
 
 func orDialTimeout(d time.Duration) time.Duration {
 	if d == 0 {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// reloadCluster is how old the client's map of a cluster may be: the death of
-	// a node, unlike a slot that moved, is not told by another's answer.
+	// reloadCluster is how often the client reads the map of a cluster. A slot that
+	// moved shows in the answers of other nodes; a node that died does not.
 	reloadCluster = time.Second
-	// mapTimeout is how long one node is asked for the map. go-redis asks any of them, also
-	// one that hangs, for up to 3 s, and meanwhile goes by the old map.
+	// mapTimeout bounds the time of one node to answer with the map. go-redis picks any
+	// node, even one that hangs, waits up to 3 s, and uses the old map meanwhile.
 	mapTimeout = 500 * time.Millisecond
 )
 
-// newCluster returns a client of a cluster that asks for the map in time.
+// newCluster returns a client of a cluster whose map is kept fresh.
 func newCluster(o *redis.ClusterOptions) *redis.ClusterClient {
 	o.ClusterStateReloadInterval = reloadCluster
 	client, asking := redis.NewClusterClient(o), &mapHook{}
@@ -26,9 +26,9 @@ func newCluster(o *redis.ClusterOptions) *redis.ClusterClient {
 	return client
 }
 
-// mapHook bounds the time in which a node of one cluster answers where the slots are. The
-// bound is longer after nodes have failed in a row, as that of a call is in an outage:
-// where the whole way is slow, a new connection costs an exchange more.
+// mapHook bounds the time of a node to answer with the map of the cluster. As for calls in
+// an outage, the bound is longer after failures in a row, to allow for the round trips of
+// a new connection.
 type mapHook struct{ failed atomic.Int32 }
 
 func (h *mapHook) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// tls adds to what the URL asks for, which is nil without TLS.
+// tls adds the settings to those of the URL, which are nil without TLS.
 func (c ClientConfig) tls(config *tls.Config) (*tls.Config, error) {
 	if config == nil {
 		if c.CA != "" || c.Cert != "" || c.Key != "" || c.ServerName != "" || c.Insecure {
@@ -43,7 +43,8 @@ func (c ClientConfig) tls(config *tls.Config) (*tls.Config, error) {
 	return config, nil
 }
 
-// certificate is read for each connection, as it may have been renewed.
+// certificate returns the client certificate. It is read for each connection, since it may
+// have been renewed.
 func (c ClientConfig) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 	if err != nil {
@@ -52,8 +53,8 @@ func (c ClientConfig) certificate(*tls.CertificateRequestInfo) (*tls.Certificate
 	return &pair, nil
 }
 
-// anyHost makes the name to be checked that of each host which is connected to:
-// go-redis takes the first one of the URL for all.
+// anyHost has each server's certificate checked against its own host: go-redis would
+// check all against the first host of the URL.
 func anyHost(config *tls.Config) {
 	if config != nil {
 		config.ServerName = ""

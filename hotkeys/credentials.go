@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/internal/secret"
 )
 
-// credentials gives user and password for each new connection: what the
-// configuration names, else what stood in the URL. It is nil where the
-// configuration names none. A password that cannot be read now is an error.
+// credentials returns a function that returns user and password for each new connection:
+// those of the configuration, or else those of the URL. The function is nil if the
+// configuration has none. It is an error if the password cannot be read now.
 func (c ClientConfig) credentials(urlUser, urlPassword string) (func(context.Context) (string, string, error), error) {
 	s := login{user: c.Username, file: c.PasswordFile, env: c.PasswordEnv}
 	if s == (login{}) {
@@ -23,8 +23,8 @@ func (c ClientConfig) credentials(urlUser, urlPassword string) (func(context.Con
 	return func(context.Context) (string, string, error) { return s.read(urlUser, urlPassword) }, nil
 }
 
-// sentinelCredentials is likewise for the sentinels, for which go-redis takes
-// user and password as they are at the start.
+// sentinelCredentials sets user and password of the sentinels, which go-redis reads only
+// once.
 func (c ClientConfig) sentinelCredentials(o *redis.FailoverOptions) error {
 	s := login{user: c.SentinelUsername, file: c.SentinelPasswordFile, env: c.SentinelPasswordEnv}
 	var err error
@@ -34,10 +34,10 @@ func (c ClientConfig) sentinelCredentials(o *redis.FailoverOptions) error {
 	return nil
 }
 
-// login is a user and where the password is.
+// login is a user and the file or the environment variable of the password.
 type login struct{ user, file, env string }
 
-// read gives user and password, or those that are given where there are none.
+// read returns user and password. Those that it lacks are as given.
 func (s login) read(user, password string) (string, string, error) {
 	if s.user != "" {
 		user = s.user

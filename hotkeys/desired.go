@@ -8,31 +8,31 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// desired is the set that ought to be in Redis: at most cap keys, in the places that
-// [rank] gives out. As many again may be known and wait, so that a key takes a place
-// at once when another cools. The others wait with the detector, which tells them with
-// each refresh. Not safe for concurrent use.
+// desired is the set that ought to be in Redis: at most cap keys, which have the places
+// by the order of [rank]. As many keys again are known and wait, so that one of them
+// takes a place at once when another key cools. Further hot keys are forgotten; the
+// detector reports them again with each refresh. It is not safe for concurrent use.
 type desired struct {
 	cap      int
 	shares   map[string]*guarantee // by rule
 	known    map[string]*wanted    // by member
-	cooled   map[string]struct{}   // what was known and is no more, for a take-over
+	cooled   map[string]struct{}   // members that were known and have cooled, for a takeover
 	reported map[int]reportedPart  // by part of the aggregator, as of its last refresh
-	overflow map[string]uint64     // rule → times that a key found no place, or lost its own
+	overflow map[string]uint64     // by rule: times that a key found no place, or lost its place
 
-	stale     bool    // the places have to be given out anew
-	unseen    bool    // a key has got a place or lost it since top was taken
-	lastPlace *ranked // the last key with a place; nil: some are free
-	lastKnown *ranked // the last key that is kept when there are too many; nil: there is room
+	stale     bool    // places have to be assigned again
+	unseen    bool    // a key has got a place, or lost it, since the last top
+	lastPlace *ranked // the last key with a place; nil if there are free places
+	lastKnown *ranked // the last key that trim would keep; nil if it would drop none
 }
 
-// reportedPart is how many keys of one part of the aggregator are hot.
+// reportedPart counts the hot keys of one part of the aggregator.
 type reportedPart struct {
 	hot           map[string]int // by rule, those that can be published
-	unpublishable int            // that no watcher could read
+	unpublishable int            // those that watchers could not read
 }
 
-// newDesired divides cap places equally between the rules.
+// newDesired returns an empty set of so many places, divided equally between the rules.
 func newDesired(places int, rules []string) desired {
 	return desired{
 		cap: places, shares: newGuarantees(places, rules), known: make(map[string]*wanted),
@@ -40,7 +40,8 @@ func newDesired(places int, rules []string) desired {
 	}
 }
 
-// entryTerms are the parts of an entry that make a change if they differ; rates do not.
+// entryTerms are the parts of an entry whose change is published at once. Others, such
+// as the rate, are published with the next renewal.
 type entryTerms struct {
 	since int64 // unix milliseconds
 	limit hotparam.Rate
@@ -54,8 +55,7 @@ func entryTermsOf(h hotparam.Hot) entryTerms {
 	return entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, usual: h.Usual, spared: h.Spared}
 }
 
-// set takes a key that became hot, or changed. It reports whether what is published may
-// have changed.
+// set adds or updates a hot key and reports whether the set to publish may have changed.
 func (d *desired) set(h hotparam.Hot) (changed bool) {
 	member := h.Key.String()
 	delete(d.cooled, member)
@@ -77,16 +77,15 @@ func (d *desired) set(h hotparam.Hot) (changed bool) {
 	return d.changed()
 }
 
-// changed reports whether what is published may differ from what was taken last.
+// changed reports whether the set to publish may differ from the last top.
 func (d *desired) changed() bool { return d.stale || d.unseen }
 
-// wants reports whether a key that is not known is worth a place among those that
-// wait.
+// wants reports whether an unknown key should become known.
 func (d *desired) wants(w *wanted) bool {
-	return d.lastKnown == nil || len(d.known) < d.kept() || w.isAhead(d.lastKnown, d.shares)
+	return d.lastKnown == nil || len(d.known) < d.keptByTrim() || w.isAhead(d.lastKnown, d.shares)
 }
 
-// add makes a key known. If it may take a place, places have to be given out anew.
+// add makes a key known.
 func (d *desired) add(w *wanted) {
 	if len(d.known) >= 2*d.cap {
 		d.trim()
@@ -95,23 +94,24 @@ func (d *desired) add(w *wanted) {
 	d.stale = d.stale || d.mayPlace(w)
 }
 
-// mayPlace reports whether a key without a place may get one, as places were given out
-// last.
+// mayPlace reports whether a key without a place may get one, as of the last assignment.
 func (d *desired) mayPlace(w *wanted) bool {
 	return d.lastPlace == nil || w.isAhead(d.lastPlace, d.shares)
 }
 
-// kept is how many keys stay when there are too many: half as many may wait as can,
-// so that a flood of hot keys is sorted only once in cap/2 keys.
-func (d *desired) kept() int { return d.cap + d.cap/2 }
+// keptByTrim returns how many keys trim keeps. It is cap/2 below the maximum, so that a
+// flood of hot keys is sorted only once in cap/2 keys.
+func (d *desired) keptByTrim() int { return d.cap + d.cap/2 }
 
+// trim forgets the keys that come last.
 func (d *desired) trim() {
-	for _, r := range d.give()[d.kept():] {
+	for _, r := range d.assign()[d.keptByTrim():] {
 		delete(d.known, r.member)
 	}
 }
 
-// remove takes a key that has cooled. It reports as set does.
+// remove removes a key that has cooled and reports whether the set to publish may have
+// changed.
 func (d *desired) remove(key hotparam.Key) (changed bool) {
 	member := key.String()
 	if w := d.known[member]; w != nil && w.placed {
@@ -119,20 +119,20 @@ func (d *desired) remove(key hotparam.Key) (changed bool) {
 	}
 	delete(d.known, member)
 	if len(d.cooled) >= 2*d.cap {
-		clear(d.cooled) // they are left to fade
+		clear(d.cooled) // after a takeover these are left to expire
 	}
 	d.cooled[member] = struct{}{}
 	return d.changed()
 }
 
-// adopt takes a key that is published: it has a place.
+// adopt adds a key that is already published, with a place.
 func (d *desired) adopt(h hotparam.Hot) {
 	member := h.Key.String()
 	d.known[member] = &wanted{Hot: h, member: member, placed: true}
 	d.stale = true
 }
 
-// vacate takes all places back, before a take-over tells which keys have one.
+// vacate takes all places back. After a takeover only the keys found in Redis have one.
 func (d *desired) vacate() {
 	for _, w := range d.known {
 		w.placed = false
@@ -140,9 +140,9 @@ func (d *desired) vacate() {
 	d.stale = true
 }
 
-// agree reports whether a published key is known here, too: then it has been hot since
-// it was published, and has its place.
-func (d *desired) agree(member string, since time.Time) bool {
+// confirm reports whether a published key is known here too, and if so gives it a place
+// and the time since which it is published as hot.
+func (d *desired) confirm(member string, since time.Time) bool {
 	w := d.known[member]
 	if w != nil {
 		w.Since, w.placed = since, true
@@ -150,8 +150,9 @@ func (d *desired) agree(member string, since time.Time) bool {
 	return w != nil
 }
 
-// refresh takes the current counts of all keys of a part that are hot. entry makes of one
-// that is not known what is published. It reports as set does.
+// refresh updates the counts of all hot keys of a part, and adds unknown keys, as entry
+// returns them, that come before others. It reports whether the set to publish may have
+// changed.
 func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot) hotparam.Hot) (changed bool) {
 	report := reportedPart{hot: make(map[string]int)}
 	var strangers []int
@@ -166,7 +167,7 @@ func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot)
 			strangers = append(strangers, i)
 		}
 	}
-	d.give() // strangers compete with the counts of now
+	d.assign() // with the current counts, before strangers compete
 	for _, i := range strangers {
 		w := wanted{Hot: entry(hot[i]), member: hot[i].Key.String(), waits: true}
 		switch {
@@ -175,19 +176,19 @@ func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot)
 			report.hot[w.Rule]--
 			report.unpublishable++
 		default:
-			kept := w // so that those of a flood which are not kept stay on the stack
+			kept := w // only what is kept moves to the heap, since there may be a flood
 			d.add(&kept)
 		}
 	}
 	d.reported[part] = report
 	if len(strangers) > 0 {
-		d.give()
+		d.assign()
 	}
 	return d.changed()
 }
 
-// update takes the current counts of a key, and where they come from unless that is
-// not known now. It reports whether the key is known.
+// update sets the counts of a key, and its origins unless they are unknown now, and
+// reports whether the key is known.
 func (d *desired) update(h *hotparam.Hot) bool {
 	w := d.known[h.Key.String()]
 	if w == nil {
@@ -200,8 +201,8 @@ func (d *desired) update(h *hotparam.Hot) bool {
 	return true
 }
 
-// give gives out the places. It returns all keys in the order of their claims.
-func (d *desired) give() []ranked {
+// assign assigns the places and returns all known keys in the order of rank.
+func (d *desired) assign() []ranked {
 	keys := slices.Collect(maps.Values(d.known))
 	all, moved := rank(keys, d.shares), false
 	for i, w := range all {
@@ -212,23 +213,23 @@ func (d *desired) give() []ranked {
 		}
 		w.placed, w.waits = placed, !placed
 	}
-	if moved { // those with a place are stronger now, which changes only their order
+	if moved { // a place adds to a key's strength, which can change the order but no place
 		d.unseen, all = true, rank(keys, d.shares)
 	}
 	d.stale, d.lastPlace, d.lastKnown = false, nil, nil
 	if len(all) >= d.cap {
 		d.lastPlace = &all[d.cap-1]
 	}
-	if len(all) >= d.kept() {
-		d.lastKnown = &all[d.kept()-1]
+	if len(all) >= d.keptByTrim() {
+		d.lastKnown = &all[d.keptByTrim()-1]
 	}
 	return all
 }
 
-// top is a copy of the set that ought to be published.
+// top returns a copy of the set to publish, by member.
 func (d *desired) top() map[string]hotparam.Hot {
 	if d.stale {
-		d.give()
+		d.assign()
 	}
 	d.unseen = false
 	top := make(map[string]hotparam.Hot, min(d.cap, len(d.known)))
@@ -240,18 +241,18 @@ func (d *desired) top() map[string]hotparam.Hot {
 	return top
 }
 
-// RulePlaces are the places of a rule's keys in the published set.
+// RulePlaces counts the hot keys of one rule by whether they are published.
 type RulePlaces struct {
-	Placed   int    // hot keys that have a place
-	Waiting  int    // hot keys that have none, as the set is full
-	Overflow uint64 // times that a hot key found no place, or lost its own
+	Placed   int    // hot keys with a place in the set
+	Waiting  int    // hot keys without a place, because the set is full
+	Overflow uint64 // times that a hot key found no place, or lost its place
 }
 
-// places returns the places by rule. Keys that wait and are not known are counted as
-// of the last refresh.
+// places returns the places by rule. Waiting keys that are not known are counted as of
+// the last refresh.
 func (d *desired) places() map[string]RulePlaces {
 	if d.stale {
-		d.give()
+		d.assign()
 	}
 	all := make(map[string]RulePlaces, len(d.shares))
 	for rule := range d.shares {

@@ -190,7 +190,7 @@ func TestPlacesAreThoseOfTheModel(t *testing.T) {
 		look := func(what string) {
 			t.Helper()
 			after := placedIn(d.top())
-			if complete && len(hotNow) <= d.kept() {
+			if complete && len(hotNow) <= d.keptByTrim() {
 				if want := m.choose(hotNow, placed); !maps.Equal(after, want) {
 					t.Fatalf("%s: places of %v, want %v; before %v of %v", what, after, want, placed, hotNow)
 				}

@@ -4,21 +4,31 @@
 //
 //	aggregator ─► Publisher ══► Redis ══► Watcher ─► hotset.Set ◄─ request path
 //
-// A change of the set is one script: it checks that the writer still owns its
-// part of the set (the epoch), writes, raises the version, appends the change
-// to a stream and publishes it. The push is a hint; the watcher's poll of the
-// version, each second, is the truth. What a watcher missed it reads from the
-// stream, or it reads the whole set.
+// A change of the set is one script. It checks the epoch, to fence off a writer that
+// no longer owns its part of the set, writes, raises the version, appends the change to
+// a stream and publishes it. The push is a hint. The version, which the watcher polls
+// each second, is authoritative: a watcher that missed changes reads them from the
+// stream, or reads the whole set.
 //
-// Every entry has an end: the earlier of its own and the heartbeat's, on
-// Redis's clock, turned into a deadline on the monotonic clock of the process
-// that holds to it. So when the aggregator dies, or Redis cannot be reached,
-// limits fade by themselves.
+// An entry expires at its own end or at the heartbeat's, whichever is earlier. Both are
+// on Redis's clock; each process turns them into deadlines on its own monotonic clock.
+// So if the aggregator dies, or Redis cannot be reached, limits expire by themselves.
 //
-// With each renewal the publisher also tells what the fleet needs to know
-// besides: which keys are suspect, so that instances send them exactly, and how
-// many instances there are. New suspects are pushed at once. None of this
-// changes the version.
+// Each renewal also publishes the suspects, which instances then send exactly, and the
+// number of instances. New suspects are pushed at once. None of this changes the
+// version.
 //
-// All scripts run on Redis 5 and later, and on miniredis.
+// The scripts run on Redis 5 and later, and on miniredis.
+//
+// # Files
+//
+//   - layout.go: the keys in Redis. scripts.go and lua/: what is run there.
+//   - publisher.go: what callers report. desired.go, places.go: which hot keys are
+//     published. suspected.go: which suspects and instances are.
+//   - writer.go: the publisher's goroutine. call.go, renewal.go, schedule.go: its calls.
+//     adopt.go, lease.go: who owns a part of the set. trouble.go, outage.go, healed.go:
+//     failures, and foreign values in Redis.
+//   - watcher.go: the watcher. subscribe.go, hints.go: pushes. follow.go, load.go,
+//     transact.go: polls and reads. state.go, fleet.go: the set as last read.
+//   - list.go: the set for people. client*.go, credentials.go: how to reach Redis.
 package hotkeys

@@ -94,13 +94,13 @@ func TestFencedByAnEarlierVersion(t *testing.T) {
 	for range 5 { // it renews
 		clock.forward(time.Second)
 		must(t, client.Set(ctx, testLayout.Beat, "{}", 5*time.Second).Err())
-		must(t, p.hold(ctx))
+		must(t, p.keepClaim(ctx))
 		if p.Stats().FencedBy == "" {
 			t.Fatal("taken from one that lives")
 		}
 	}
 	must(t, client.Del(ctx, testLayout.Beat).Err())
-	must(t, p.hold(ctx))
+	must(t, p.keepClaim(ctx))
 	if s := p.Stats(); s.FencedBy != "" || s.Keys != 1 || s.Takeovers != 1 {
 		t.Errorf("after its heart has stopped: %+v", s)
 	}

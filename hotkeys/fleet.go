@@ -18,21 +18,20 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// fleetState is what the aggregator last published of the fleet. It is not safe for
-// concurrent use.
+// fleetState is the fleet as last published. It is not safe for concurrent use.
 type fleetState struct {
 	instances int
-	digest    string // of the suspects that are held; if it is unsure they are to be read
+	digest    string // of the suspects, or unsure
 	suspects  map[string]hotparam.Key
 	revision  uint64 // rises with every change of the suspects
 }
 
-// unsure is the digest of no set: the poll reads the suspects.
+// unsure is the digest of no set. With it the next poll reads the suspects.
 const unsure = "?"
 
 func (f *fleetState) unknown() bool { return f.instances == 0 && len(f.suspects) == 0 }
 
-// replace makes these the suspects.
+// replace replaces the fleet by what was read.
 func (f *fleetState) replace(beat wire.Beat, members []string) {
 	f.instances, f.digest = beat.Instances, beat.Suspects
 	f.suspects = make(map[string]hotparam.Key, len(members))
@@ -44,11 +43,11 @@ func (f *fleetState) replace(beat wire.Beat, members []string) {
 	}
 }
 
-// apply makes a change that was pushed. One that does not follow what is held
-// may be older than that: the poll puts right what it gets wrong.
+// apply applies a pushed change. A change that does not follow the present state may be
+// older than that; the next poll then corrects the state.
 func (f *fleetState) apply(c *wire.FleetChange) {
 	if c.Whole && c.Suspects == f.digest {
-		return // it was read already
+		return // it is known already
 	}
 	f.instances = c.Instances
 	if f.suspects == nil {
@@ -69,12 +68,12 @@ func (f *fleetState) apply(c *wire.FleetChange) {
 		}
 	}
 	if follows && digest(f.suspects) != c.Suspects {
-		f.digest = unsure // whoever pushed this is none of ours
+		f.digest = unsure // no publisher pushed this
 	}
 }
 
-// digest is that of the publisher's script, but where a locale of Redis sorts in
-// another order: then each push of suspects is followed by a read.
+// digest returns the digest that the publisher's script computes. If Redis's locale sorts
+// in another order they differ, and each push of suspects is followed by a read.
 func digest(suspects map[string]hotparam.Key) string {
 	if len(suspects) == 0 {
 		return ""
@@ -83,10 +82,10 @@ func digest(suspects map[string]hotparam.Key) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fleetMark identifies a state of the fleet: the target has it if its mark is the same.
+// fleetMark identifies a state of the fleet, to see whether the target has it.
 type fleetMark struct {
 	instances int
-	revision  uint64 // 0: no suspects
+	revision  uint64 // 0 if there are no suspects
 }
 
 func (f *fleetState) mark() fleetMark {
@@ -96,7 +95,7 @@ func (f *fleetState) mark() fleetMark {
 	return fleetMark{f.instances, f.revision}
 }
 
-// toFleet returns the fleet, with the suspects in the order of their keys.
+// toFleet returns the fleet, with the suspects sorted by key.
 func (f *fleetState) toFleet() hotparam.Fleet {
 	suspects := make([]hotparam.Key, 0, len(f.suspects))
 	for _, key := range f.suspects {
@@ -108,8 +107,8 @@ func (f *fleetState) toFleet() hotparam.Fleet {
 	return hotparam.Fleet{Instances: f.instances, Suspects: suspects}
 }
 
-// showFleet updates the target's fleet. Without a heartbeat nothing is known of it. The
-// caller holds mu.
+// showFleet updates the target's fleet, which is unknown without a heartbeat. The caller
+// holds mu.
 func (w *Watcher) showFleet(now time.Time) {
 	var known fleetState
 	if now.Before(w.state.beat) {
@@ -123,12 +122,12 @@ func (w *Watcher) showFleet(now time.Time) {
 	}
 }
 
-// pollFleet follows what the heartbeat says of the fleet, and reads the suspects if they
-// have changed.
+// pollFleet updates the fleet by the heartbeat's value, and reads the suspects if they have
+// changed.
 func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	beat, err := wire.ParseBeat([]byte(value))
 	if err != nil {
-		beat = wire.Beat{} // none, or of a publisher that tells nothing of the fleet
+		beat = wire.Beat{} // there is none, or it has no summary of the fleet
 	}
 	var members []string
 	w.mu.Lock()
@@ -150,8 +149,8 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	return nil
 }
 
-// readSuspects reads the suspects, and the heartbeat that tells of them; where they
-// cannot be read there are none for now, and so many instances as are known.
+// readSuspects reads the suspects with the heartbeat that has their digest. If they hold a
+// foreign value, it returns no suspects and the given number of instances.
 func (w *Watcher) readSuspects(ctx context.Context, instances int) (wire.Beat, []string, error) {
 	call, cancel := w.call(ctx)
 	defer cancel()
@@ -162,7 +161,7 @@ func (w *Watcher) readSuspects(ctx context.Context, instances int) (wire.Beat, [
 		members = tx.ZRevRange(call, w.layout.Suspects, 0, wire.MaxSuspects-1)
 	})
 	switch {
-	case errors.Is(err, errForeign): // they are read again by the next poll
+	case errors.Is(err, errForeign): // the next poll reads them again
 		w.reportForeign(err)
 		return wire.Beat{Instances: instances, Suspects: unsure}, nil, nil
 	case err != nil:

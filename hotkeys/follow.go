@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// follow brings the state up to date, one step after the other: so what a call
-// answers is never compared with what came in meanwhile.
+// follow keeps the state up to date. It does one thing at a time, so the answer to a call
+// is never compared with a change that came in meanwhile.
 func (w *Watcher) follow(ctx context.Context) {
 	ticker := time.NewTicker(w.cfg.Poll)
 	defer ticker.Stop()
@@ -22,7 +22,7 @@ func (w *Watcher) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = w.poll(ctx) // it records what became of it
+			_ = w.poll(ctx) // which records the error
 		case <-w.kick:
 			_ = w.poll(ctx)
 		case payload := <-w.pushes:
@@ -31,9 +31,8 @@ func (w *Watcher) follow(ctx context.Context) {
 	}
 }
 
-// poll compares the version with ours and makes up for what was missed. It counts a
-// failure, and logs where an outage begins and ends: a push that costs no call says
-// nothing of that.
+// poll compares the version in Redis with the watcher's and reads what was missed. It
+// counts failures, and logs the beginning and the end of an outage.
 func (w *Watcher) poll(ctx context.Context) error {
 	err := w.compare(ctx)
 	if ctx.Err() != nil {
@@ -51,22 +50,22 @@ func (w *Watcher) poll(ctx context.Context) error {
 	if _, begins := o.failed(err); begins {
 		if unlogged, ok := w.lines.allow(time.Now()); ok {
 			o.logged = true
-			w.cfg.Logger.Warn("cannot follow the hot set; what is hot stays so until its end", "err", err, "unlogged", unlogged)
+			w.cfg.Logger.Warn("cannot follow the hot set; hot keys stay hot until their entries expire", "err", err, "unlogged", unlogged)
 		}
 	}
 	return err
 }
 
-// reportForeign records that a key of ours in Redis holds what is not ours. The publisher
-// puts it right, within a second: until then what is held stays in force.
+// reportForeign records that one of our keys in Redis holds a foreign value. The publisher
+// repairs it within a second. Until then the watcher's entries stay in force.
 func (w *Watcher) reportForeign(err error) {
 	w.stats.foreign.Add(1)
 	if unlogged, ok := w.foreigners.allow(time.Now()); ok {
-		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; what is hot stays so until its end, or until the publisher has put the key right", "err", err, "unlogged", unlogged)
+		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; hot keys stay hot until their entries expire, or until the publisher has repaired the key", "err", err, "unlogged", unlogged)
 	}
 }
 
-// compare is one poll.
+// compare is poll without its counters and log lines.
 func (w *Watcher) compare(ctx context.Context) error {
 	call, cancel := w.call(ctx)
 	defer cancel()
@@ -97,16 +96,16 @@ func (w *Watcher) compare(ctx context.Context) error {
 	}
 	ours, missed := w.state.version, w.state.missed
 	held := len(w.state.entries) - missed
-	w.show() // the heartbeat may have come back, or have less left
+	w.show() // the heartbeat may have come back, or expire earlier
 	w.mu.Unlock()
 	if err != nil {
 		w.reportForeign(err)
 		return nil
 	}
 	if version.Val() == "" {
-		// Nothing was published yet, or Redis lost its state and the
-		// publisher has not noticed yet: what we hold was promised until its
-		// end, so a restart of Redis opens no hole.
+		// Nothing is published yet, or Redis has lost its state and the
+		// publisher has not noticed. Our entries stay in force until their
+		// end, so that a restart of Redis lifts no limit.
 		w.stats.lost.Add(1)
 		return nil
 	}
@@ -128,7 +127,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
 		case notKnown:
 			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
-		case lostSo: // see below
+		case lostSo: // below
 		}
 	}
 	lost := verdict == lostSo || theirs.Run == ours.Run && (theirs.N < ours.N || theirs.N == ours.N && int(size.Val()) != held)
@@ -139,9 +138,9 @@ func (w *Watcher) compare(ctx context.Context) error {
 	}
 	switch {
 	case lost && issued.Sub(w.lostSince) < rewriteTime:
-		// Redis lost changes, as by a failover to a replica that lagged behind.
-		// Who made them writes them again, under a new run id: what we hold was
-		// promised until its end, so nothing cools meanwhile.
+		// Redis has lost changes, for example by a failover to a replica that
+		// lagged behind. Their publishers write them again, under a new run id.
+		// Our entries stay in force until their end, so nothing cools meanwhile.
 	case lost:
 		if err = w.load(ctx); err == nil {
 			w.lostSince = time.Time{}
@@ -149,7 +148,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 	case theirs.Run != ours.Run:
 		w.foundByPoll()
 		err = w.load(ctx)
-	case missed > 0: // whose owner may have nothing left to write
+	case missed > 0: // their owner may have nothing to write
 		err = w.load(ctx)
 	case theirs.N > ours.N:
 		err = w.advance(ctx, theirs)
@@ -157,11 +156,11 @@ func (w *Watcher) compare(ctx context.Context) error {
 	if err != nil && !aboutCommand(err) {
 		return err
 	}
-	// What Redis refuses of one of them is no reason not to do the others.
+	// If Redis refuses one of the commands, the others may still succeed.
 	return errors.Join(err, w.renew(ctx), w.pollFleet(ctx, fleet.Val()))
 }
 
-// advance works off the pushes that wait, and reads what is missing then.
+// advance applies the pushes that wait, and then reads the changes that are still missing.
 func (w *Watcher) advance(ctx context.Context, to wire.HotVersion) error {
 	for range maxPushes {
 		select {
@@ -185,12 +184,12 @@ func (w *Watcher) version() wire.HotVersion {
 	return w.state.version
 }
 
-// catchUpSlack is how many changes more than were missed are read, as more may
-// be made meanwhile.
+// catchUpSlack is how many more changes are read than were missed, since further ones
+// may be made meanwhile.
 const catchUpSlack = 8
 
-// catchUp reads the changes up to version to from the stream; where it does not
-// have them all, the whole set.
+// catchUp reads the changes up to a version from the stream, or the whole set if the
+// stream does not have all of them.
 func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
 	w.stats.gaps.Add(1)
 	from := w.version()
@@ -211,18 +210,18 @@ func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
 	for i := range changes {
 		w.state.apply(&changes[i], arrival)
 	}
-	if len(w.hints.applied) == 0 { // else the next poll confirms them
+	if len(w.hints.applied) == 0 { // otherwise the next poll confirms them
 		w.hints.confirm(w.state.version)
 	}
 	w.show()
 	return nil
 }
 
-// maxCatchUp bounds how many changes are read; with more, the whole set is less.
+// maxCatchUp bounds how many changes are read. Beyond that the whole set is smaller.
 const maxCatchUp = 1000
 
-// changesAfter picks from messages, the newest first, the changes that follow the
-// version from without a gap.
+// changesAfter returns the changes that follow the version from without a gap. messages
+// are the newest first.
 func (w *Watcher) changesAfter(messages []redis.XMessage, from wire.HotVersion) []wire.HotChange {
 	var changes []wire.HotChange
 	want := from.N + 1
@@ -240,7 +239,7 @@ func (w *Watcher) changesAfter(messages []redis.XMessage, from wire.HotVersion) 
 	return changes
 }
 
-// waitJitter waits a random part of the jitter.
+// waitJitter waits for a random part of the jitter.
 func (w *Watcher) waitJitter(ctx context.Context) error {
 	timer := time.NewTimer(rand.N(w.cfg.Jitter))
 	defer timer.Stop()
@@ -250,87 +249,4 @@ func (w *Watcher) waitJitter(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// load reads the whole set.
-func (w *Watcher) load(ctx context.Context) error {
-	w.stats.resyncs.Add(1)
-	call, cancel := w.call(ctx)
-	defer cancel()
-	issued := time.Now()
-	set, err := readWholeSet(call, w.client, w.layout)
-	switch {
-	case errors.Is(err, errForeign):
-		w.reportForeign(err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the whole set: %w", err)
-	}
-	if set.version == "" {
-		w.stats.lost.Add(1) // between two calls: see poll
-		return nil
-	}
-	version, err := wire.ParseHotVersion(set.version)
-	if err != nil {
-		w.reportForeign(fmt.Errorf("%w, got %.80q", err, set.version))
-		return nil
-	}
-	if n := len(set.unreadable); n > 0 {
-		w.reportForeign(fmt.Errorf("%d entries cannot be read", n))
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.state.replace(version, set, issued)
-	w.hints.confirm(version)
-	w.state.clock = redisClock{local: issued, redis: set.at}
-	if set.beat > 0 {
-		w.state.beat = issued.Add(set.beat)
-	}
-	w.show()
-	return nil
-}
-
-// renew reads the new ends of the entries that have less than half of their time
-// left, and those again that could not be read.
-func (w *Watcher) renew(ctx context.Context) error {
-	w.mu.Lock()
-	members := w.state.dueForRenewal(time.Now())
-	w.mu.Unlock()
-	if len(members) == 0 {
-		return nil
-	}
-	call, cancel := w.call(ctx)
-	defer cancel()
-	var (
-		infos  *redis.SliceCmd
-		at     *redis.TimeCmd
-		scores = make([]*redis.FloatCmd, len(members))
-	)
-	issued := time.Now()
-	err := transact(call, w.client, func(tx redis.Pipeliner) {
-		infos = tx.HMGet(call, w.layout.Info, members...)
-		at = tx.Time(call)
-		for i, member := range members {
-			scores[i] = tx.ZScore(call, w.layout.Hot, member)
-		}
-	})
-	switch {
-	case errors.Is(err, errForeign):
-		w.reportForeign(err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("renew entries: %w", err)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i, member := range members {
-		info, _ := infos.Val()[i].(string)
-		if h, ok := readEntry(member, info, scores[i].Val()); ok {
-			w.state.grant(h, h.Until.Sub(at.Val()), issued)
-		} else if scores[i].Err() != nil {
-			w.state.forget(member)
-		} // else the next poll sees that it is gone, and till then its end stands
-	}
-	w.show()
-	return nil
 }

@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// healable are the keys in Redis that a publisher puts right where they hold what is
-// not ours, by the end of their names. The heartbeat is not among them: each renewal
-// writes it anew.
+// healable are the keys in Redis that a publisher repairs if they hold foreign values,
+// without the prefix of the namespace. The heartbeat is not among them, since each
+// renewal overwrites it.
 var healable = [...]string{"hot", "info", "version", "owners", "events", "schema", "suspects", "instances"}
 
-// Healed counts how often a key in Redis held what no publisher wrote, of a wrong
-// type or a value that cannot be read, and was put right.
+// Healed counts the repairs of each key in Redis that held a foreign value: one of
+// another type, or one that cannot be read.
 type Healed [len(healable)]uint64
 
-// All ranges over the names of the keys, without their namespace, and the counts.
+// All returns an iterator over the keys' names, without their namespace, and the counts.
 func (h Healed) All() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		for i, name := range healable {

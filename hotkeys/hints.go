@@ -10,39 +10,38 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// hints are the pushes as far as they are believed. Whoever has the right to publish
-// on the channel can say anything, so a push is held to what Redis says: what it
-// changed is compared with the stream by the next poll, and what does not follow what
-// is held makes the watcher look, and not more often than hintRate. Of the polling
-// goroutine alone.
+// hints is what is known about pushes. Any client that may publish on the channel can
+// send anything, so Redis has the last word: the next poll compares each pushed change
+// that was applied with the stream. A push of any other version causes a poll, at most
+// one each hintRate. It is used by the polling goroutine only.
 type hints struct {
 	seed      maphash.Seed
-	confirmed uint64   // of the run that is followed: the last change that Redis told of itself
-	applied   []pushed // those since, one after the other
-	distrust  time.Time
+	confirmed uint64    // the last change of this run that was read from Redis
+	applied   []pushed  // pushed changes since, in order
+	distrust  time.Time // until then no push is applied
 	polls     hintBucket
 	lines     lineLimit
 }
 
-// pushed is a change that was applied as it was pushed.
+// pushed is a pushed change that was applied.
 type pushed struct {
-	n            uint64
+	n            uint64 // of its version
 	sum          uint64 // of its bytes
-	subscription uint64 // that it came over
+	subscription uint64 // by which it came
 }
 
 const (
-	// maxApplied is how many pushed changes are applied between two polls: more wait.
+	// maxApplied is how many pushed changes are applied between two polls.
 	maxApplied = 256
-	// distrustTime is for how long pushes are not applied after one that Redis does
-	// not have: they only make the watcher look.
+	// distrustTime is how long after a push of a change that Redis does not have
+	// pushes are not applied, and only cause polls.
 	distrustTime = 30 * time.Second
-	// hintBurst and hintRate bound the polls that pushes cause.
+	// hintBurst and hintRate limit the polls that pushes cause.
 	hintBurst = 4
 	hintRate  = time.Second / 4
 )
 
-// hintBucket is a bucket of hintBurst tokens, of which one comes each hintRate.
+// hintBucket is a token bucket of hintBurst tokens, with one more each hintRate.
 type hintBucket struct{ full time.Time }
 
 func (b *hintBucket) take(now time.Time) bool {
@@ -56,7 +55,7 @@ func (b *hintBucket) take(now time.Time) bool {
 	return true
 }
 
-// push applies a change that was pushed, if it is the one that follows, or looks.
+// push applies a pushed change if it is the next one, and polls otherwise.
 func (w *Watcher) push(ctx context.Context, payload string) error {
 	if !w.absorb(payload) {
 		return nil
@@ -71,13 +70,13 @@ func (w *Watcher) push(ctx context.Context, payload string) error {
 	return w.poll(ctx)
 }
 
-// absorb applies a change that was pushed, if it is the one that follows. It reports
-// whether the push tells of something that has to be read.
+// absorb applies a pushed change if it is the next one. It reports whether a poll is
+// needed to read what the push announces.
 func (w *Watcher) absorb(payload string) (look bool) {
 	arrival := time.Now()
 	change, err := wire.ParseHotChange([]byte(payload))
 	if err != nil {
-		w.stats.malformed.Add(1) // if it was one of ours, the version tells
+		w.stats.malformed.Add(1) // if the change was made, the next poll finds it
 		return false
 	}
 	trusted := !arrival.Before(w.hints.distrust)
@@ -104,21 +103,21 @@ func (w *Watcher) absorb(payload string) (look bool) {
 
 func (h *hints) sum(payload string) uint64 { return maphash.String(h.seed, payload) }
 
-// confirm records that what is held is what Redis told.
+// confirm records that the state is as read from Redis.
 func (h *hints) confirm(v wire.HotVersion) { h.confirmed, h.applied = v.N, h.applied[:0] }
 
-// verdict is what Redis says of what was pushed.
+// verdict is the result of the comparison of pushed changes with Redis.
 type verdict int
 
 const (
 	asPushed verdict = iota
-	notKnown         // the stream does not have it any more
-	notSo            // Redis has another change in its place, or none
-	lostSo           // likewise, and the subscription is not that of then: Redis may have failed over
+	notKnown         // the stream no longer has all of them
+	notSo            // Redis has another change in the place of one, or none
+	lostSo           // as notSo, but after a new subscription: Redis may have failed over
 )
 
-// judge compares each change that was pushed and applied since the last poll with
-// what Redis has, now that it is at the version theirs.
+// judge compares each pushed change that was applied since the last poll with the change
+// in Redis, whose version is theirs.
 func (w *Watcher) judge(ctx context.Context, theirs wire.HotVersion) (verdict, error) {
 	h := &w.hints
 	last := h.applied[len(h.applied)-1]
@@ -150,26 +149,26 @@ func (w *Watcher) judge(ctx context.Context, theirs wire.HotVersion) (verdict, e
 	return asPushed, nil
 }
 
-// reportBogus records a push of a change that Redis does not have: somebody else
-// publishes on the channel, or Redis has lost the change. Nothing that is pushed is
-// applied for a while.
+// reportBogus records that a change was pushed and applied that Redis does not have:
+// another client publishes on the channel, or Redis has lost the change. No push is
+// applied for distrustTime.
 func (w *Watcher) reportBogus() {
 	w.stats.bogus.Add(1)
 	now := time.Now()
 	w.hints.distrust = now.Add(distrustTime)
 	if unlogged, ok := w.hints.lines.allow(now); ok {
-		w.cfg.Logger.Warn("a change was pushed that Redis does not have: lost by Redis, or somebody else publishes on the channel; pushes are not applied for a while",
+		w.cfg.Logger.Warn("a change was pushed that Redis does not have: Redis has lost it, or another client publishes on the channel; pushes are not applied for a while",
 			"channel", w.layout.Changed, "for", distrustTime, "unlogged", unlogged)
 	}
 }
 
-// changes reads the last n changes from the stream, and some more, the newest first;
-// none where the stream cannot be read.
+// changes returns the last n changes of the stream and a few more, the newest first. It
+// returns none if the stream cannot be read.
 func (w *Watcher) changes(ctx context.Context, n uint64) ([]redis.XMessage, error) {
 	call, cancel := w.call(ctx)
 	defer cancel()
-	// The client keeps connections for pipelines apart from those for single commands. All
-	// that polls ask goes by one: a link that went silent costs one time-out, not two.
+	// The client has separate connections for pipelines and for single commands. With
+	// pipelines only, a dead link costs a poll one timeout and not two.
 	var messages *redis.XMessageSliceCmd
 	_, err := w.client.Pipelined(call, func(p redis.Pipeliner) error {
 		messages = p.XRevRangeN(call, w.layout.Events, "+", "-", int64(min(n, maxCatchUp)+catchUpSlack))

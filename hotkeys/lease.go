@@ -14,29 +14,29 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// DefaultLease is a lease that lets another aggregator take over within two
-// seconds of the holder's death, and outlives a call to Redis that is not
-// answered in time.
+// DefaultLease is a lease with which a standby takes over within two seconds after the
+// holder died, and which survives one call to Redis that times out.
 const DefaultLease = 1500 * time.Millisecond
 
 const (
-	// maxLease is the longest lease: one that lasts longer is, to the claim
-	// script, of before Redis's clock was set back.
+	// maxLease bounds a lease. If one has longer to run, the claim script takes it for
+	// one from before Redis's clock was set back.
 	maxLease = time.Minute
 	// minStandby is the shortest time between two claims of a standby.
 	minStandby = 5 * time.Millisecond
 )
 
-// leasing is what the publisher's goroutine knows of its claim.
+// leasing is the state of the publisher's claim.
 type leasing struct {
-	standby bool          // another process holds the owner, by all that is known
-	rest    time.Duration // for how long it does at least; of the last claim
-	leaving bool          // the owner is let go of: that another has it by now is as it should be
-	silence time.Duration // for how long a claim holds after its holder's last word: the lease, where there is one
+	standby bool          // another process holds the owner, as far as is known
+	rest    time.Duration // what was left of its lease at the last claim
+	leaving bool          // the owner is being released, so that another may hold it already
+	silence time.Duration // how long a claim lasts without a renewal: the lease, if there is one
 }
 
-// silenceAfter returns for how long a claim without a lease holds after its holder's
-// last word: two renewals may fail. It matters to one that was fenced alone.
+// silenceAfter returns how long a claim without a lease lasts without a renewal: two
+// renewals may fail. Only a fenced publisher, which claims the owner back then, waits for
+// that.
 func silenceAfter(renew cron.Schedule, beat time.Duration) time.Duration {
 	if s, ok := renew.(cron.ConstantDelaySchedule); ok {
 		return min(s.Delay*5/2, beat)
@@ -44,10 +44,10 @@ func silenceAfter(renew cron.Schedule, beat time.Duration) time.Duration {
 	return beat
 }
 
-// newHolder returns a name for this process as a holder of owners, by which people
-// find it, and which no other process has.
+// newHolder returns a unique name for this process as a holder of owners: host name,
+// process id, and a random number.
 func newHolder() string {
-	host, _ := os.Hostname() // without one the rest will do
+	host, _ := os.Hostname() // the rest is unique without it
 	host = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || r == '/' {
 			return '_'
@@ -60,7 +60,8 @@ func newHolder() string {
 // idle reports whether the publisher must not write.
 func (p *Publisher) idle() bool { return p.standby }
 
-// resume claims the owner if another held it, and publishes if it is ours.
+// resume claims the owner if this process stands by, and renews its entries if it holds
+// the owner.
 func (p *Publisher) resume(ctx context.Context) error {
 	if p.standby {
 		if err := p.claim(ctx); err != nil {
@@ -70,13 +71,13 @@ func (p *Publisher) resume(ctx context.Context) error {
 	return p.renew(ctx)
 }
 
-// hold keeps the lease, or tries to get it.
-func (p *Publisher) hold(ctx context.Context) error {
+// keepClaim keeps the lease, or tries to get it.
+func (p *Publisher) keepClaim(ctx context.Context) error {
 	if p.standby {
 		return p.resume(ctx)
 	}
 	if p.cfg.Lease == 0 {
-		return nil // renewals will do: nobody waits for the end of the claim
+		return nil // renewals suffice: there is no standby that waits for the claim's end
 	}
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
@@ -88,8 +89,8 @@ func (p *Publisher) hold(ctx context.Context) error {
 	return p.settle(ctx)
 }
 
-// letGo ends the claim, so that another may take over at once.
-func (p *Publisher) letGo(ctx context.Context) error {
+// release releases the owner, so that a standby can take over at once.
+func (p *Publisher) release(ctx context.Context) error {
 	if p.standby || p.epoch == 0 {
 		return nil
 	}
@@ -98,18 +99,18 @@ func (p *Publisher) letGo(ctx context.Context) error {
 	return err
 }
 
-// untilHold is how long it is until hold is due: a holder extends its lease each
-// third of it, a standby claims each quarter, and when the lease that it saw is
-// over.
-func (p *Publisher) untilHold() time.Duration {
+// untilClaim returns how long until keepClaim is due. A holder extends its lease each third of
+// it. A standby claims each quarter of the lease, and when the lease that it saw has
+// expired.
+func (p *Publisher) untilClaim() time.Duration {
 	if !p.standby {
 		return p.silence / 3
 	}
 	return min(max(p.rest+time.Millisecond, minStandby), p.silence/4)
 }
 
-// standBy notes that another process holds the owner. The desired set is kept
-// current, and what is known of Redis is forgotten: the holder changes it.
+// standBy records that another process holds the owner. It keeps the desired set, and
+// forgets what it knows about Redis, since the holder changes it.
 func (p *Publisher) standBy(answer []string) error {
 	if len(answer) != 4 {
 		return fmt.Errorf("standby: unexpected answer %q", answer)
@@ -137,7 +138,7 @@ func (p *Publisher) standBy(answer []string) error {
 	}
 	level, message := slog.LevelInfo, "standing by: another process publishes this part of the hot set"
 	if answer[0] == statusFenced {
-		level, message = slog.LevelError, "fenced: another process has taken this part of the hot set; standing by until it ends or falls silent"
+		level, message = slog.LevelError, "fenced: another process has taken this part of the hot set; standing by until it stops or no longer renews its claim"
 	}
 	if unlogged, ok := p.lines.allow(time.Now()); ok {
 		p.cfg.Logger.Log(context.Background(), level, message, "owner", p.cfg.Owner, "holder", answer[3], "epoch", answer[2], "unlogged", unlogged)
@@ -145,11 +146,10 @@ func (p *Publisher) standBy(answer []string) error {
 	return nil
 }
 
-// takeOver goes on where another holder left off. A key that both have found
-// keeps what is published of it; one that was hot here and is no more is cooled;
-// one that was never hot here is left as it is: this process may not have counted
-// for long enough to know. It is over with its time to live, unless it is found
-// here, too.
+// takeOver continues where the last holder stopped. An entry that is hot here too stays
+// as it is published. One that was hot here and has cooled is removed by the next change.
+// One that was never hot here is left to expire: this process may not have counted long
+// enough to know.
 func (p *Publisher) takeOver(answer []string) error {
 	p.version, p.own = wire.HotVersion{}, ""
 	hot, err := p.inherit("claim", answer)
@@ -162,7 +162,7 @@ func (p *Publisher) takeOver(answer []string) error {
 	for _, h := range hot {
 		member := h.Key.String()
 		_, cooled := p.desired.cooled[member]
-		if cooled || p.desired.agree(member, h.Since) {
+		if cooled || p.desired.confirm(member, h.Since) {
 			p.sent[member] = entryTermsOf(h)
 		}
 	}

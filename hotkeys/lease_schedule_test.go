@@ -109,7 +109,7 @@ func underAnySchedule(t *testing.T, leased func(testing.TB, redis.UniversalClien
 			p, l := publishers[i], links[i]
 			switch rapid.SampledFrom([]string{"hold", "hold", "settle", "renew", "prune", "key", "key", "time", "time", "cut", "heal", "late", "late", "kill", "stop", "flush"}).Draw(r, "step") {
 			case "hold":
-				step(p, p.hold)
+				step(p, p.keepClaim)
 			case "settle":
 				step(p, p.settle)
 			case "renew":
@@ -153,12 +153,12 @@ func underAnySchedule(t *testing.T, leased func(testing.TB, redis.UniversalClien
 		}
 		for i, l := range links[:n] {
 			l.cut.Store(false)
-			step(publishers[i], publishers[i].hold)
+			step(publishers[i], publishers[i].keepClaim)
 		}
 		clock.forward(silence)
 		for range 2 {
 			for _, p := range publishers {
-				must(t, p.hold(ctx))
+				must(t, p.keepClaim(ctx))
 				must(t, p.resume(ctx))
 			}
 		}
@@ -172,7 +172,7 @@ func underAnySchedule(t *testing.T, leased func(testing.TB, redis.UniversalClien
 		// A key that a new process never knew is left to fade.
 		clock.forward(15 * time.Second)
 		for _, p := range publishers {
-			must(t, p.hold(ctx))
+			must(t, p.keepClaim(ctx))
 			must(t, p.resume(ctx))
 			must(t, p.prune(ctx))
 		}

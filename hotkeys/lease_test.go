@@ -107,29 +107,29 @@ func TestLeaseStepByStep(t *testing.T) {
 	}
 	// What passes the fence extends it.
 	for name, step := range map[string]func(context.Context) error{
-		"lease": a.hold, "renew": a.renew, "prune": a.prune, "trim": a.trim,
+		"lease": a.keepClaim, "renew": a.renew, "prune": a.prune, "trim": a.trim,
 		"change": func(ctx context.Context) error { a.Publish(hots(hot(text(1), 100, 60))); return a.settle(ctx) },
 	} {
 		clock.forward(DefaultLease - time.Millisecond)
 		must(t, step(ctx))
 		clock.forward(DefaultLease - time.Millisecond)
-		must(t, b.hold(ctx))
+		must(t, b.keepClaim(ctx))
 		if !b.Stats().Standby || a.Stats().Standby {
 			t.Fatalf("%s did not extend the lease", name)
 		}
-		if got, want := b.untilHold(), minStandby; got != want {
+		if got, want := b.untilClaim(), minStandby; got != want {
 			t.Errorf("the standby waits for %v, want %v: the lease is nearly over", got, want)
 		}
 	}
 	clock.forward(time.Millisecond)
-	must(t, b.hold(ctx))
+	must(t, b.keepClaim(ctx))
 	if s := b.Stats(); s.Standby || s.Takeovers != 1 || s.Keys != 2 || b.epoch != a.epoch+1 {
 		t.Fatalf("the lease is over: %+v, epoch %d after %d", s, b.epoch, a.epoch)
 	}
 	before := version(t, client)
 	a.Publish(hots(hot(text(3), 100, 50)))
 	for name, step := range map[string]func(context.Context) error{
-		"lease": a.hold, "renew": a.renew, "prune": a.prune, "trim": a.trim, "change": a.settle, "tell": a.writeSuspects,
+		"lease": a.keepClaim, "renew": a.renew, "prune": a.prune, "trim": a.trim, "change": a.settle, "tell": a.writeSuspects,
 		"rewrite": func(ctx context.Context) error { a.rewrite = true; return a.settle(ctx) },
 		"claim":   func(ctx context.Context) error { a.reclaim = true; return a.settle(ctx) },
 	} {
@@ -144,7 +144,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	}
 	// Let go of, it is free at once.
 	b.finish(ctx)
-	must(t, a.hold(ctx))
+	must(t, a.keepClaim(ctx))
 	if s := a.Stats(); s.Standby || s.Takeovers != 2 || a.epoch != b.epoch+1 {
 		t.Errorf("after it was let go of: %+v, epoch %d after %d", s, a.epoch, b.epoch)
 	}
@@ -184,7 +184,7 @@ func TestDeafHolderLosesTheLease(t *testing.T) {
 			t.Fatal("an answer came")
 		}
 		a.reclaim = true // as Run does
-		must(t, b.hold(ctx))
+		must(t, b.keepClaim(ctx))
 		clock.forward(300 * time.Millisecond)
 	}
 	l.cut.Store(false)
@@ -203,13 +203,13 @@ func TestLeaseWhenTheClockIsSetBack(t *testing.T) {
 	must(t, a.resume(ctx))
 	must(t, b.resume(ctx))
 	clock.forward(-time.Hour)
-	must(t, a.hold(ctx)) // the holder lives: its lease begins anew
-	must(t, b.hold(ctx))
+	must(t, a.keepClaim(ctx)) // the holder lives: its lease begins anew
+	must(t, b.keepClaim(ctx))
 	if !b.Stats().Standby {
 		t.Error("a holder that lives was replaced")
 	}
 	clock.forward(-time.Hour)
-	must(t, b.hold(ctx))
+	must(t, b.keepClaim(ctx))
 	if b.Stats().Standby {
 		t.Error("a dead holder is waited for")
 	}
@@ -234,7 +234,7 @@ func TestTakeOverTellsTheDifference(t *testing.T) {
 		t.Errorf("suspects while b stands by: %q", got)
 	}
 	clock.forward(DefaultLease)
-	must(t, b.hold(ctx))
+	must(t, b.keepClaim(ctx))
 	wantInRedis(t, client, map[string]int64{"both": 50, "strange": 50, "fresh": 50})
 	if got := client.ZRange(ctx, testLayout.Suspects, 0, -1).Val(); !slices.Equal(got, []string{"search-terms suspect of b"}) {
 		t.Errorf("suspects after the take-over: %q", got)
@@ -273,7 +273,7 @@ func TestPlacesOutliveTheirHolder(t *testing.T) {
 	b.Stats() // gives out places, which it would have
 	must(t, b.resume(ctx))
 	clock.forward(DefaultLease)
-	must(t, b.hold(ctx))
+	must(t, b.keepClaim(ctx))
 	wantInRedis(t, client, map[string]int64{"one": 50, "two": 50})
 
 	c := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 2 })

@@ -13,10 +13,9 @@ import (
 	"github.com/hotparam/hotparam/hotset"
 )
 
-// List reads the keys of a namespace that are hot in Redis now, the highest
-// rate first. Until is on Redis's clock, and is the entry's own end; where no
-// publisher has given a sign of life, nothing is hot. The deadline is that of
-// ctx.
+// List returns the hot keys of a namespace from Redis, the highest rate first. Until is the
+// entry's own end, on Redis's clock. Without a heartbeat no key is hot. The deadline is
+// that of ctx.
 func List(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Hot, error) {
 	if !hotparam.ValidNamespace(namespace) {
 		return nil, fmt.Errorf("list hot keys: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
@@ -33,8 +32,9 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 	return hot, nil
 }
 
-// ListSuspects reads the keys of a namespace that may be hot and cannot be told
-// yet: key and rate, the highest rate first. The deadline is that of ctx.
+// ListSuspects returns the suspects of a namespace, the highest rate first: keys that may
+// be hot, which is not known for certain yet. Only Key and Rate are set. The deadline is
+// that of ctx.
 func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Hot, error) {
 	if !hotparam.ValidNamespace(namespace) {
 		return nil, fmt.Errorf("list suspects: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
@@ -54,9 +54,8 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 	return suspects, nil
 }
 
-// ListInstances reads which instances of a namespace send counts, in the order of
-// their names. Heard is on the local clock, however far that is from Redis's. The
-// deadline is that of ctx.
+// ListInstances returns the instances of a namespace that send counts, by name. Heard is
+// on the local clock, whatever its offset from Redis's. The deadline is that of ctx.
 func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Instance, error) {
 	if !hotparam.ValidNamespace(namespace) {
 		return nil, fmt.Errorf("list instances: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
@@ -75,7 +74,7 @@ func ListInstances(ctx context.Context, client redis.UniversalClient, namespace 
 	for _, z := range members.Val() {
 		name, _ := z.Member.(string)
 		age := at.Val().Sub(time.UnixMilli(int64(z.Score)))
-		if age < instanceLife { // those that are over are removed once a second only
+		if age < instanceLife { // expired ones are removed only once a second
 			instances = append(instances, hotparam.Instance{Name: name, Heard: now.Add(-max(0, age))})
 		}
 	}

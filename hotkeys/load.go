@@ -2,6 +2,8 @@ package hotkeys
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -13,22 +15,22 @@ import (
 
 // wholeSet is the published set at one instant.
 type wholeSet struct {
-	version string        // empty: nothing was published, or Redis lost its state
-	beat    time.Duration // what the heartbeat is good for; 0: nobody lives
+	version string        // empty if nothing was published, or Redis lost its state
+	beat    time.Duration // until the heartbeat expires; 0 if there is none
 	at      time.Time     // on Redis's clock
 	hot     []hotparam.Hot
-	// unreadable are the members without a value that can be read.
+	// unreadable holds the members whose info cannot be read.
 	unreadable []string
-	owners     map[string]string // as Layout.Owners has it
+	owners     map[string]string // the hash Layout.Owners
 }
 
-// wrote tells whether an owner has changed the set since the run began.
+// wrote reports whether an owner has changed the set in this run.
 func (s *wholeSet) wrote(owner, run string) bool {
 	v, err := wire.ParseHotVersion(s.owners[owner+":version"])
 	return err == nil && v.Run == run
 }
 
-// readWholeSet reads everything in one transaction. Until is on Redis's clock.
+// readWholeSet reads the whole set in one transaction. Until is on Redis's clock.
 func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layout) (wholeSet, error) {
 	var (
 		version *redis.StringCmd
@@ -61,8 +63,9 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 	return set, nil
 }
 
-// readEntry puts together what stands in the member, its value and its score.
-func readEntry(member, info string, score float64) (hotparam.Hot, bool) {
+// readEntry returns the entry of a member, its info and its score. ok is false if it cannot
+// be read.
+func readEntry(member, info string, score float64) (_ hotparam.Hot, ok bool) {
 	key, ok := hotparam.ParseKey(member)
 	if !ok {
 		return hotparam.Hot{}, false
@@ -72,8 +75,91 @@ func readEntry(member, info string, score float64) (hotparam.Hot, bool) {
 		return hotparam.Hot{}, false
 	}
 	if !(score >= 0) || math.IsInf(score, 0) {
-		score = 0 // nobody of us wrote it; the key is hot all the same
+		score = 0 // no publisher wrote it, but the key is hot all the same
 	}
 	h.Key, h.Rate = key, score
 	return h, true
+}
+
+// load reads the whole set.
+func (w *Watcher) load(ctx context.Context) error {
+	w.stats.resyncs.Add(1)
+	call, cancel := w.call(ctx)
+	defer cancel()
+	issued := time.Now()
+	set, err := readWholeSet(call, w.client, w.layout)
+	switch {
+	case errors.Is(err, errForeign):
+		w.reportForeign(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the whole set: %w", err)
+	}
+	if set.version == "" {
+		w.stats.lost.Add(1) // between two calls; see compare
+		return nil
+	}
+	version, err := wire.ParseHotVersion(set.version)
+	if err != nil {
+		w.reportForeign(fmt.Errorf("%w, got %.80q", err, set.version))
+		return nil
+	}
+	if n := len(set.unreadable); n > 0 {
+		w.reportForeign(fmt.Errorf("%d entries cannot be read", n))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.replace(version, set, issued)
+	w.hints.confirm(version)
+	w.state.clock = redisClock{local: issued, redis: set.at}
+	if set.beat > 0 {
+		w.state.beat = issued.Add(set.beat)
+	}
+	w.show()
+	return nil
+}
+
+// renew reads the new ends of entries that have less than half of their time left, and
+// reads entries again that could not be read.
+func (w *Watcher) renew(ctx context.Context) error {
+	w.mu.Lock()
+	members := w.state.dueForRenewal(time.Now())
+	w.mu.Unlock()
+	if len(members) == 0 {
+		return nil
+	}
+	call, cancel := w.call(ctx)
+	defer cancel()
+	var (
+		infos  *redis.SliceCmd
+		at     *redis.TimeCmd
+		scores = make([]*redis.FloatCmd, len(members))
+	)
+	issued := time.Now()
+	err := transact(call, w.client, func(tx redis.Pipeliner) {
+		infos = tx.HMGet(call, w.layout.Info, members...)
+		at = tx.Time(call)
+		for i, member := range members {
+			scores[i] = tx.ZScore(call, w.layout.Hot, member)
+		}
+	})
+	switch {
+	case errors.Is(err, errForeign):
+		w.reportForeign(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("renew entries: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, member := range members {
+		info, _ := infos.Val()[i].(string)
+		if h, ok := readEntry(member, info, scores[i].Val()); ok {
+			w.state.grant(h, h.Until.Sub(at.Val()), issued)
+		} else if scores[i].Err() != nil {
+			w.state.forget(member)
+		} // otherwise the next poll removes it; until then its end stays as it is
+	}
+	w.show()
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/hotkeytest"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -82,25 +83,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// hot is a key that is hot at 100/s, its rate and its limit given.
-func hot(text string, rate float64, limit int64) hotparam.Hot {
-	return hotparam.Hot{
-		Key:   hotparam.Key{Rule: "search-terms", Text: text},
-		Low:   int64(rate),
-		High:  int64(rate) + 10,
-		Rate:  rate,
-		Ratio: rate / 100,
-		Since: time.UnixMilli(1732172445123),
-		Limit: hotparam.Rate{N: limit, Per: time.Second},
-		Burst: 2 * limit,
-		Mode:  hotparam.ModeLimit,
-	}
-}
-
-func hots(h ...hotparam.Hot) hotparam.Change  { return hotparam.Change{Hot: h} }
-func cools(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Cool: h} }
-
-func text(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
+var hot, hots, cools, text = hotkeytest.Hot, hotkeytest.Hots, hotkeytest.Cools, hotkeytest.Text
 
 // recorder is a target that remembers what is hot, and lets a test wait for it.
 type recorder struct {

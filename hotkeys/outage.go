@@ -9,17 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// outage is one kind of work that fails. It lasts from a failure until work of that
-// kind succeeds, whatever else does meanwhile. Of one goroutine.
+// outage is a series of failures of one kind of work. It ends when work of that kind
+// succeeds. It is not safe for concurrent use.
 type outage struct {
-	backoff time.Duration // before the next try; 0: there is no outage
-	tries   int           // that failed
-	logged  bool          // that it began
-	err     error         // the last
+	backoff time.Duration // before the next try; 0 if there is no outage
+	tries   int           // failed tries
+	logged  bool          // its beginning was
+	err     error         // of the last try
 }
 
-// After a failure the next try is minBackoff away, then twice as long, and so on;
-// half of it is random, as a whole fleet fails at once.
+// The wait after a failure doubles from minBackoff to maxBackoff. Half of it is random,
+// since the instances of a fleet fail at the same time.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = time.Second
@@ -28,7 +28,7 @@ const (
 func (o *outage) isOn() bool { return o.backoff > 0 }
 
 // failed records a failure. It returns how long to wait before the next try, and
-// whether the outage begins.
+// whether the outage begins with it.
 func (o *outage) failed(err error) (wait time.Duration, begins bool) {
 	begins, o.err = !o.isOn(), err
 	o.tries++
@@ -36,28 +36,28 @@ func (o *outage) failed(err error) (wait time.Duration, begins bool) {
 	return backoff.Jitter(o.backoff), begins
 }
 
-// timeout returns how long the next call may take. In an outage it is longer than
-// usual: new connections have to be made, each with an exchange or more of its own, and
-// who gives these up never has one where Redis is slow.
+// timeout returns how long the next call may take. In an outage that is longer than
+// usual, to allow for the round trips of a new connection: with the usual timeout none
+// would ever be completed if Redis is slow.
 func (o *outage) timeout(usual time.Duration) time.Duration {
 	return usual * time.Duration(1+min(o.tries, maxPatience-1))
 }
 
-// maxPatience is how many times as long a call may take in an outage.
+// maxPatience is by how much the timeout of a call grows at most in an outage.
 const maxPatience = 3
 
-// succeeded records a success. It reports whether the beginning of the outage that
-// is over was logged: then its end is, too.
+// succeeded ends the outage, if there is one, and reports whether its end should be
+// logged: whether its beginning was.
 func (o *outage) succeeded() (log bool) {
 	log = o.logged
 	*o = outage{}
 	return log
 }
 
-// lineLimit bounds the lines that are logged of one kind of event: so many at once,
-// and then one in linePeriod. Of one goroutine.
+// lineLimit limits the log lines about one kind of event to a burst of lineBurst and
+// then one each linePeriod. It is not safe for concurrent use.
 type lineLimit struct {
-	debt     time.Duration // what the lines of late cost
+	debt     time.Duration // linePeriod for each line, less the time since
 	at       time.Time     // of debt
 	unlogged int           // events since the last line
 }
@@ -67,7 +67,8 @@ const (
 	linePeriod = 15 * time.Second
 )
 
-// allow reports whether an event may be logged, and how many before it were not.
+// allow reports whether an event may be logged, and how many events since the last line
+// were not.
 func (l *lineLimit) allow(now time.Time) (unlogged int, ok bool) {
 	l.debt, l.at = max(0, l.debt-now.Sub(l.at)), now
 	if l.debt > (lineBurst-1)*linePeriod {
@@ -79,21 +80,21 @@ func (l *lineLimit) allow(now time.Time) (unlogged int, ok bool) {
 	return unlogged, true
 }
 
-// aboutCommand reports whether err is what Redis answered to the command alone, as a
-// right that is missing: other commands may do. Otherwise nobody answered, or whoever
-// did can take no writes at all.
+// aboutCommand reports whether err concerns only the command, such as a missing
+// permission, so that other commands may succeed. It is false if there was no answer, or
+// the server that answered takes no writes at all.
 func aboutCommand(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
 		return false
 	}
 	for _, word := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY ", "OOM ", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS"} {
-		if strings.Contains(err.Error(), word) { // in a script's error it stands anywhere
+		if strings.Contains(err.Error(), word) { // anywhere: a script's error has a prefix
 			return false
 		}
 	}
 	return true
 }
 
-// isWrongType reports whether err is that a key holds a value of another type.
+// isWrongType reports whether err means that a key holds a value of another type.
 func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }

@@ -12,18 +12,17 @@ type wanted struct {
 	hotparam.Hot
 	member string
 	placed bool // has a place
-	waits  bool // was counted as one that found no place, or lost its own
+	waits  bool // is counted in Overflow
 }
 
-// limited reports whether the key's requests are held to a limit. The others only
-// count what a limit would do, or watch.
+// limited reports whether the key's requests are limited, and not just watched.
 func (w *wanted) limited() bool {
 	return w.Mode != hotparam.ModeShadow && w.Mode != hotparam.ModeWatch
 }
 
-// strength is what keys compete by: how far they are over their thresholds, whatever
-// those count. A key that has a place counts twice, or two keys of about the same
-// ratio would take turns with each second's counts.
+// strength is the ratio of a key's count to its threshold, by which keys compete. It is
+// doubled for a key with a place: otherwise two keys of about the same ratio would take
+// turns with each refresh.
 func (w *wanted) strength() float64 {
 	if w.placed {
 		return 2 * w.Ratio
@@ -31,9 +30,9 @@ func (w *wanted) strength() float64 {
 	return w.Ratio
 }
 
-// compareWanted orders keys by their claim to a place, the best first: keys that are
-// limited before all others, then by strength. The text decides between equals, so
-// that the result does not depend on the order of a map.
+// compareWanted orders keys by their claim to a place, the best first: limited keys
+// before others, then by strength. The member breaks ties, so that the result does not
+// depend on the order of a map.
 func compareWanted(a, b *wanted) int {
 	order := cmp.Or(-compareBools(a.limited(), b.limited()), -cmp.Compare(a.strength(), b.strength()), -compareBools(a.placed, b.placed))
 	if order == 0 {
@@ -52,12 +51,12 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// group is which keys come before which others, whatever their strengths.
+// group is the first criterion of the order of keys, before their strengths.
 type group int
 
-// Keys within their rule's guaranteed part come before those that borrow what other
-// rules do not use; and limited keys before all that are not, also before those within
-// a guarantee: a key that only watches never displaces one that is limited.
+// Keys within their rule's guaranteed share come before keys that borrow places that
+// other rules do not need. Limited keys come before all others, whatever their share: a
+// key that is only watched never displaces a limited one.
 const (
 	dueLimited group = iota
 	lentLimited
@@ -66,14 +65,14 @@ const (
 	groups
 )
 
-// guarantee is a rule's part of the places, as they were given out last.
+// guarantee is a rule's share of the places, with the result of the last rank.
 type guarantee struct {
-	share   int     // places that the rule's keys have before all others
-	due     int     // of its keys, those within the share
-	weakest *wanted // the last of them
+	share   int     // guaranteed places
+	due     int     // keys of the rule that are within the share
+	weakest *wanted // the last of these
 }
 
-// newGuarantees divides places equally between rules.
+// newGuarantees returns the guarantees of rules that share places equally.
 func newGuarantees(places int, rules []string) map[string]*guarantee {
 	shares := make(map[string]*guarantee, len(rules))
 	for _, rule := range rules {
@@ -82,9 +81,8 @@ func newGuarantees(places int, rules []string) map[string]*guarantee {
 	return shares
 }
 
-// rank orders keys by their claim to a place, the best first. It notes in shares
-// which keys of each rule are within its share. A rule without an entry there has no
-// share.
+// rank orders keys by their claim to a place, the best first, and records in shares
+// which keys of each rule are within its share. A rule without an entry there has none.
 func rank(keys []*wanted, shares map[string]*guarantee) []ranked {
 	for _, g := range shares {
 		g.due, g.weakest = 0, nil
@@ -111,9 +109,9 @@ type ranked struct {
 	group group
 }
 
-// isAhead reports whether a key that was not ranked would come before one that was, by
-// the guarantees as of then.
-func (w *wanted) isAhead(of *ranked, shares map[string]*guarantee) bool {
+// isAhead reports whether w, which was not ranked, would come before other, which was.
+// shares are as rank left them.
+func (w *wanted) isAhead(other *ranked, shares map[string]*guarantee) bool {
 	in := lentLimited
 	if g := shares[w.Rule]; g != nil && (g.due < g.share || g.weakest != nil && compareWanted(w, g.weakest) <= 0) {
 		in = dueLimited
@@ -121,5 +119,5 @@ func (w *wanted) isAhead(of *ranked, shares map[string]*guarantee) bool {
 	if !w.limited() {
 		in += dueOther
 	}
-	return in < of.group || in == of.group && compareWanted(w, of.wanted) < 0
+	return in < other.group || in == other.group && compareWanted(w, other.wanted) < 0
 }

@@ -15,25 +15,23 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Publisher writes the set of hot keys to Redis, as far as this aggregator
-// owns it. [Publisher.Publish], [Publisher.Refresh], [Publisher.Suspects] and
-// [Publisher.Instances] only note what ought to be published; [Publisher.Run]
-// does all the talking. While Redis is away changes add up, and are published as
-// one when it is back. Safe for concurrent use.
+// Publisher writes one owner's part of the set of hot keys to Redis.
+// [Publisher.Publish], [Publisher.Refresh], [Publisher.Suspects] and
+// [Publisher.Instances] record what to publish and do not block. [Publisher.Run] makes
+// all calls to Redis. While Redis is unavailable changes accumulate; they are published
+// as one change when it is back. A Publisher is safe for concurrent use.
 //
-// Owning is fenced: a claim raises the owner's epoch, and each script checks it, as
-// one that was only paused must not undo what its successor did. Without a lease
-// whoever claims last has the owner: a publisher that another process has replaced
-// is fenced ([PublisherStats.FencedBy]) and stands by until that one ends or falls
-// silent, by Redis's clock. While both live nothing changes hands. With a lease
-// whoever claims first has the owner, and others stand by ([PublisherStats.Standby]).
+// Only one process holds an owner at a time. Each new holder raises the owner's epoch,
+// the fencing token: a script with an earlier epoch changes nothing, however late it
+// runs. Without a lease the process that claims last holds the owner. The process that
+// it replaced is fenced ([PublisherStats.FencedBy]) and stands by until the holder stops
+// or sends nothing for some time, by Redis's clock. With a lease the process that claims
+// first holds the owner, and the others stand by ([PublisherStats.Standby]).
 //
-// One that stands by keeps noting what ought to be published, tells nothing, and
-// takes over. What it then finds published stays as it is where
-// both agree; what was hot here and has cooled is taken out; what was never hot
-// here is left to fade, as a process that has just started cannot know better.
-// The epoch is the fencing token: it rises with each holder, and a script of an
-// earlier one changes nothing, however late it comes.
+// A standby records changes and writes nothing until it takes over. Of the entries that
+// it then finds in Redis it keeps those that are hot here too, and removes those that
+// were hot here and have cooled. Entries that were never hot here are left to expire: a
+// process that has just started may not have counted long enough to know.
 type Publisher struct {
 	cfg    PublisherConfig
 	client redis.UniversalClient
@@ -41,54 +39,58 @@ type Publisher struct {
 	holder string // this process's name as a holder of owners
 	jobs   []job
 
-	mu        sync.Mutex // guards the next two
+	mu        sync.Mutex // guards desired and suspected
 	desired   desired
 	suspected suspected
 
-	wake    chan struct{} // the desired set changed
+	wake    chan struct{} // the desired set has changed
 	suspect chan struct{} // there are new suspects
 
-	writer // of Run's goroutine alone
+	writer // used by Run's goroutine only
 
 	stats publisherStats
 }
 
-// PublisherStats are a publisher's counters since its start, and its state.
+// PublisherStats are a publisher's state, and its counters since it was made.
 type PublisherStats struct {
 	Version  string // of the set, as last seen
-	Keys     int    // published by this publisher
-	Waiting  int    // hot, and not published as the set is full
-	Overflow uint64 // times that a hot key found no place, or lost its own
-	// Rules are the same by rule: those of the configuration, and all that a key
-	// was of.
-	Rules   map[string]RulePlaces
-	Refused uint64 // times that a key was told which no watcher could read; see the log
-	// Unpublishable are the keys that are hot now and that no watcher could read.
+	Keys     int    // keys that this publisher has published
+	Waiting  int    // hot keys that are not published because the set is full
+	Overflow uint64 // times that a hot key found no place, or lost its place
+	// Rules holds Keys, Waiting and Overflow by rule: the configured rules, and all
+	// others that had a hot key.
+	Rules map[string]RulePlaces
+	// Refused counts reports of keys that watchers could not read. The first is logged.
+	Refused uint64
+	// Unpublishable is the number of keys that are hot now and that watchers could not
+	// read.
 	Unpublishable int
 	Changes       uint64 // changes written
 	Renewals      uint64
-	Pruned        uint64 // entries removed because they were over
-	Rewrites      uint64 // whole sets written, after Redis had lost state
-	Failures      uint64 // calls that failed
-	// Unreadable are entries that were found in Redis at [Publisher.Adopt], or at
-	// a take-over, and could not be read.
+	Pruned        uint64 // expired entries removed
+	Rewrites      uint64 // whole sets written after Redis had lost state
+	Failures      uint64 // failed calls
+	// Unreadable counts entries in Redis that could not be read at [Publisher.Adopt] or
+	// at a takeover.
 	Unreadable uint64
-	Connected  bool // nothing fails that must be written
-	// FencedBy names the holder and the epoch of the process that took our part of
-	// the set, without a lease; empty: none did.
+	// Connected reports whether hot keys can be published, as far as is known.
+	Connected bool
+	// FencedBy is the holder and the epoch of the process that took this owner, if there
+	// is no lease, or empty.
 	FencedBy string
-	// Trouble is why something is not written now; empty: nothing fails. While
-	// Connected that is but a part, without which hot keys are published all the same.
+	// Trouble is the error of what fails now, or empty. If Connected is true, hot keys
+	// are published all the same.
 	Trouble string
 	Healed  Healed
-	// Standby: another process holds our part of the set. Takeovers is how often
-	// this one came to hold it after it stood by; with a lease each does at first.
+	// Standby reports whether another process holds the owner. Takeovers counts how
+	// often this process got the owner after a standby; with a lease, each process
+	// starts as a standby.
 	Standby   bool
 	Takeovers uint64
 
-	Suspects         int    // published by this publisher
+	Suspects         int    // suspects that this publisher has published
 	SuspectsOverflow uint64 // suspects that found their set full
-	Instances        int    // that send counts to this process
+	Instances        int    // instances that send counts to this process
 }
 
 type publisherStats struct {
@@ -100,9 +102,9 @@ type publisherStats struct {
 	healed                                healedCounters
 }
 
-// NewPublisher checks the configuration. It starts nothing; the client stays
-// the caller's. Make the client with [NewClient], or set ContextTimeoutEnabled
-// and MaxRetries -1, so that calls keep to their deadlines.
+// NewPublisher returns a publisher. It starts nothing and makes no call; the caller
+// closes the client, once Run has returned. Make the client with [NewClient], or set its
+// ContextTimeoutEnabled and MaxRetries: -1, so that calls keep to their deadlines.
 func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -142,9 +144,9 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 	return p, nil
 }
 
-// Publish notes a change of the hot set. It does not block. Entries are
-// published under this publisher's owner, whatever theirs is; Until is Redis's
-// to tell.
+// Publish records a change of the hot set. It does not block. It ignores the entries'
+// Owner and Until: entries are published under this publisher's owner, and Redis's clock
+// sets their end.
 func (p *Publisher) Publish(change hotparam.Change) {
 	changed := false
 	p.mu.Lock()
@@ -167,7 +169,7 @@ func (p *Publisher) Publish(change hotparam.Change) {
 	}
 }
 
-// entry is a hot key as this publisher publishes it.
+// entry returns h as this publisher publishes it.
 func (p *Publisher) entry(h hotparam.Hot) hotparam.Hot {
 	h.Owner = p.cfg.Owner
 	if h.Mode == "" && h.Limit.IsZero() {
@@ -189,10 +191,11 @@ func (p *Publisher) refuse(h hotparam.Hot, err error) {
 	}
 }
 
-// Refresh notes the current counts of all keys of one part of the aggregator that are
-// hot. A key that is not known, as it had no place among those that wait, may get one
-// now: with the next refresh, whatever is hot is published or counted as waiting. It
-// does not block; the counts travel with the next renewal.
+// Refresh records all keys of one part of the aggregator that are hot, with their
+// current counts, which are published with the next renewal. It does not block. Of keys
+// that wait for a place only the best are kept; Refresh reports the others again, so
+// that each hot key is published, or counted as waiting, by the next refresh at the
+// latest.
 func (p *Publisher) Refresh(part int, hot []hotparam.Hot) {
 	p.mu.Lock()
 	changed := p.desired.refresh(part, hot, p.entry)
@@ -206,14 +209,14 @@ var errNotUTF8 = errors.New("the key's text is not UTF-8, which JSON cannot hold
 
 var errCounts = errors.New("the counts: want 0 <= Low <= High, and a rate and a ratio that are numbers of at least 0")
 
-// countsMakeSense tells whether the counts can be published: Redis refuses a
-// score that is no number, and with it the whole change.
+// countsMakeSense reports whether the counts can be published. Redis refuses a score
+// that is not a number, and with it the whole change.
 func countsMakeSense(h hotparam.Hot) bool {
 	return h.Low >= 0 && (h.High == hotparam.Unknown || h.High >= h.Low) &&
 		h.Rate >= 0 && !math.IsInf(h.Rate, 0) && h.Ratio >= 0 && !math.IsInf(h.Ratio, 0)
 }
 
-// namable tells whether the key and its rate can be published.
+// namable returns an error if the key or its rate cannot be published.
 func namable(h hotparam.Hot) error {
 	if !utf8.ValidString(h.Text) {
 		return errNotUTF8
@@ -227,8 +230,8 @@ func namable(h hotparam.Hot) error {
 	return nil
 }
 
-// publishable tells whether a watcher could read the entry: what one cannot
-// would make it drop the whole change.
+// publishable returns an error if watchers could not read the entry. They would drop
+// the whole change.
 func publishable(h hotparam.Hot) error {
 	if err := namable(h); err != nil {
 		return err
@@ -238,7 +241,7 @@ func publishable(h hotparam.Hot) error {
 	return err
 }
 
-// Stats may be called at any time.
+// Stats returns the publisher's state and counters. It may be called at any time.
 func (p *Publisher) Stats() PublisherStats {
 	s := PublisherStats{
 		Keys:       int(p.stats.keys.Load()),

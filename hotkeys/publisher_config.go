@@ -9,45 +9,44 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// PublisherConfig says what a [Publisher] publishes and when.
+// PublisherConfig configures a [Publisher]. Namespace is required; a zero field
+// otherwise means its default.
 type PublisherConfig struct {
-	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	// Namespace separates fleets that share a Redis: [A-Za-z0-9_-]+.
 	Namespace string
-	// Owner names the part of the set that this publisher owns: an
-	// aggregator's shard or partition. Whoever claimed it last may write.
-	// Default "statsd".
+	// Owner names the part of the set that this publisher owns: an aggregator's shard
+	// or partition. Only the process that holds the owner writes. Default "statsd".
 	Owner string
-	// Cap is how many keys are published at most, the places of the set. Default
-	// 1,000.
+	// Cap bounds how many keys are published: the places of the set. Default 1,000.
 	Cap int
-	// Rules are the ids of the rules that share the places. Each is guaranteed an
-	// equal part of them for its keys; what a rule does not need is lent to the keys
-	// of others with the highest ratios ([hotparam.Hot]). Keys that no limit holds
-	// take what those that are limited leave. Without Rules ratios alone decide.
+	// Rules are the ids of the rules that share the places. Each rule is guaranteed an
+	// equal part of them. Places that a rule does not need go to the keys of other rules
+	// with the highest [hotparam.Hot.Ratio]. Keys without a limit in force get only
+	// places that limited keys leave. If Rules is empty, only limits and ratios decide.
 	Rules []string
 	// EntryTTL is how long an entry lasts unless it is renewed. Default 15 s.
 	EntryTTL time.Duration
-	// BeatTTL is how long all entries last after the last sign of life of any
-	// publisher. Default 5 s.
+	// BeatTTL is how long all entries last after the last heartbeat of any publisher.
+	// Default 5 s.
 	BeatTTL time.Duration
-	// Lease is for several processes that find the same keys and publish as one
-	// owner, [DefaultLease] for one; all of them must have it. One holds the owner
-	// until it has not been heard of for so long, or ends; another takes over
-	// then, at the latest a quarter of the lease later. At least twice Timeout, at
-	// most a minute. 0, the default: a claim takes the owner at once.
+	// Lease is for several processes that find the same keys and publish as one owner;
+	// all of them must set it, for example to [DefaultLease]. One process holds the
+	// owner until it stops or sends nothing for that long. A standby then takes over
+	// within a quarter of the lease. Lease must be at least twice Timeout and at most a
+	// minute. Zero, the default, means that a claim takes the owner at once.
 	Lease time.Duration
-	// Timeout bounds each call to Redis; after failures, up to three times as long, for
-	// new connections. Default 500 ms.
+	// Timeout bounds each call to Redis. After failures it is up to three times as
+	// long, since new connections take longer. Default 500 ms.
 	Timeout time.Duration
-	// Events is about how many changes the stream keeps. Default 10,000.
+	// Events is the approximate number of changes that the stream keeps. Default 10,000.
 	Events int64
 	// Keep is how long the stream keeps a change. Default 24 h.
 	Keep time.Duration
-	// Renew, Prune and Trim are when entries and heartbeat are renewed, when
-	// entries that are over are removed, and when old changes are: "@every 1s",
-	// "@every 5s" and "@every 1m" by default, or five cron fields.
+	// Renew schedules renewals of entries and heartbeat, Prune the removal of expired
+	// entries, and Trim that of old changes. Each is five cron fields or an interval.
+	// Defaults "@every 1s", "@every 5s" and "@every 1m".
 	Renew, Prune, Trim string
-	// Logger gets one line per event, never per key. Default: discard.
+	// Logger receives one line per event, never one per key. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 

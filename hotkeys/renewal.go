@@ -11,15 +11,15 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// What one call of a renewal writes at most: 2 ms of Redis's time or so, as
-// everybody waits for it.
+// The most that one call of a renewal writes. Such a call takes Redis some 2 ms, in
+// which it serves nobody else.
 const (
 	maxRenewed    = 250 // entries
 	maxHeartbeats = 500 // instances
 )
 
-// renew gives our entries a new end and current counts, and tells the suspects,
-// the instances and the heartbeat. A change that comes meanwhile goes first.
+// renew extends our entries, with their current counts, and writes the suspects, the
+// instances and the heartbeat. Changes that come in between are written first.
 func (p *Publisher) renew(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
@@ -31,7 +31,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 	p.mu.Unlock()
 	p.stats.instances.Store(int64(len(instances) / 2))
 	members := slices.Collect(maps.Keys(top))
-	for told := len(suspects); told >= 0 || len(members)+len(instances) > 0; told = -1 {
+	for suspectArgs := len(suspects); suspectArgs >= 0 || len(members)+len(instances) > 0; suspectArgs = -1 {
 		select {
 		case <-p.wake:
 			if err := p.settle(ctx); err != nil || p.idle() {
@@ -41,8 +41,8 @@ func (p *Publisher) renew(ctx context.Context) error {
 		default:
 		}
 		n, m := min(len(members), maxRenewed), min(len(instances), 2*maxHeartbeats)
-		ok, err := p.sustain(ctx, func(again bool) []any {
-			if again { // what was settled may be newer
+		ok, err := p.runRenewal(ctx, func(again bool) []any {
+			if again { // settle may have written a newer set
 				top = p.top()
 			}
 			var entries []any
@@ -52,14 +52,14 @@ func (p *Publisher) renew(ctx context.Context) error {
 					entries = appendEntry(entries, h)
 				}
 			}
-			args := append([]any{len(entries), told}, entries...)
+			args := append([]any{len(entries), suspectArgs}, entries...)
 			return append(append(args, suspects...), instances[:m]...)
 		})
 		if err != nil || !ok {
 			return err
 		}
-		if told >= 0 {
-			p.stats.suspects.Store(int64(told / 2))
+		if suspectArgs >= 0 {
+			p.stats.suspects.Store(int64(suspectArgs / 2))
 		}
 		members, suspects, instances = members[n:], nil, instances[m:]
 	}
@@ -71,7 +71,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 	return nil
 }
 
-// writeSuspects writes the suspects between two renewals.
+// writeSuspects writes the suspects, and the heartbeat with them, between two renewals.
 func (p *Publisher) writeSuspects(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
@@ -80,17 +80,17 @@ func (p *Publisher) writeSuspects(ctx context.Context) error {
 	suspects := p.suspected.appendTop(nil)
 	p.mu.Unlock()
 	args := append([]any{0, len(suspects)}, suspects...)
-	ok, err := p.sustain(ctx, func(bool) []any { return args })
+	ok, err := p.runRenewal(ctx, func(bool) []any { return args })
 	if ok {
 		p.stats.suspects.Store(int64(len(suspects) / 2))
 	}
 	return err
 }
 
-// sustain runs the script of a renewal, and once more, with the arguments anew,
-// after settling what Redis had lost of what the script needs. It is false when that
-// did not help.
-func (p *Publisher) sustain(ctx context.Context, args func(again bool) []any) (bool, error) {
+// runRenewal runs the renewal's script. If Redis has lost state that the script needs,
+// runRenewal restores it and runs the script again, with new arguments. It reports whether
+// the script succeeded.
+func (p *Publisher) runRenewal(ctx context.Context, args func(again bool) []any) (bool, error) {
 	for i := range 2 {
 		answer, err := p.call(ctx, "renew", renewScript, args(i > 0)...)
 		if err != nil || answer != nil {
@@ -103,12 +103,12 @@ func (p *Publisher) sustain(ctx context.Context, args func(again bool) []any) (b
 	return false, nil
 }
 
-// strangeTime is for how long an entry that cannot be read is left to its owner, who
-// writes it again if it lives.
+// strangeTime is how long an unreadable entry is left to its owner, which rewrites its
+// part of the set if it is alive.
 const strangeTime = rewriteTime
 
-// prune removes entries that are over, of any owner: a dead one cannot. So it does
-// with what could not be read for strangeTime.
+// prune removes the expired entries of all owners, since a dead owner cannot, and
+// entries that have been unreadable for strangeTime.
 func (p *Publisher) prune(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
@@ -121,7 +121,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 		}
 	}
 	answer, err := p.call(ctx, "prune", pruneScript, args...)
-	if err := p.part(&p.pruning, err); err != nil {
+	if err := p.recordPart(&p.pruning, err); err != nil {
 		return err
 	}
 	if answer == nil {
@@ -155,5 +155,5 @@ func (p *Publisher) trim(ctx context.Context) error {
 		return err
 	}
 	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
-	return p.part(&p.trimming, err)
+	return p.recordPart(&p.trimming, err)
 }

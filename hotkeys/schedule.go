@@ -7,23 +7,23 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// The publisher's jobs, by their place in Publisher.jobs.
+// Indices of Publisher.jobs.
 const (
 	renewJob = iota
 	pruneJob
 	trimJob
 )
 
-// job is work that comes round. The scheduler only says that it is due: the
-// publisher's one goroutine does it, so jobs never overlap with each other or
-// with a change, and one that is still due is not queued twice.
+// job is periodic work. The scheduler only signals that it is due, and the publisher's
+// goroutine does it: so jobs do not overlap with each other or with a change, and a job
+// that is still due is not queued twice.
 type job struct {
 	name, spec string
 	schedule   cron.Schedule
-	due        chan struct{} // of size 1
+	due        chan struct{} // buffered, of size 1
 }
 
-// parse reads the job's spec. The parser panics on some ("TZ=0").
+// parse parses the job's spec. The parser panics on some specs, such as "TZ=0".
 func (j *job) parse() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -37,7 +37,7 @@ func (j *job) parse() (err error) {
 	return nil
 }
 
-// Run says that the job is due.
+// Run signals that the job is due. It implements [cron.Job].
 func (j *job) Run() {
 	select {
 	case j.due <- struct{}{}:
@@ -45,8 +45,8 @@ func (j *job) Run() {
 	}
 }
 
-// startJobs starts the scheduler; the function that it returns ends it and
-// waits.
+// startJobs starts the scheduler, and returns a function that stops it and waits until it
+// has stopped.
 func startJobs(jobs []job, logger *slog.Logger) (stop func()) {
 	log := cronLog{logger}
 	c := cron.New(cron.WithLogger(log), cron.WithChain(cron.Recover(log)))
@@ -57,7 +57,7 @@ func startJobs(jobs []job, logger *slog.Logger) (stop func()) {
 	return func() { <-c.Stop().Done() }
 }
 
-// cronLog passes on what the scheduler logs, but for its every step.
+// cronLog passes on the scheduler's errors, and drops its log of every step.
 type cronLog struct{ *slog.Logger }
 
 func (cronLog) Info(string, ...any) {}

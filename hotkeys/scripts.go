@@ -28,9 +28,9 @@ var (
 	trimLua string
 )
 
-// The scripts answer a list of strings: a status (see the constants), then for
-// statusOK the version now in force, then what the script adds, and at the end what
-// a [report] is made of.
+// Each script returns a list of strings: a status (see the constants), after statusOK the
+// version now in force and the script's own results, and at the end the fields of a
+// [report].
 var (
 	claimScript   = newScript(claimLua)
 	adoptScript   = newScript(adoptLua)
@@ -44,27 +44,28 @@ var (
 
 const (
 	statusOK      = "ok"
-	statusFenced  = "fenced"  // another process took the owner, without a lease: as standby
-	statusStandby = "standby" // another process holds the owner: for how many milliseconds at least, its epoch, its name
-	statusLost    = "lost"    // Redis lost state: it forgot our claim
+	statusFenced  = "fenced"  // another process took the owner, without a lease; results as for statusStandby
+	statusStandby = "standby" // another process holds the owner: for at least so many milliseconds, its epoch, its name
+	statusLost    = "lost"    // Redis lost state: our claim is missing
 	statusBack    = "back"    // Redis lost state: the version is missing, lower, or of another run
-	statusGone    = "gone"    // an entry of ours is not in the set
-	statusSchema  = "schema"  // a layout that this program does not know
+	statusGone    = "gone"    // one of our entries is missing
+	statusSchema  = "schema"  // the layout is of another version
 )
 
 func newScript(body string) *redis.Script {
 	return redis.NewScript(commonLua + "\nlocal function main()\n" + body + "\nend\nreturn sealed(main())")
 }
 
-// report is what each answer of a script ends with.
+// report is the end of each script's answer.
 type report struct {
-	healed  []string // keys that held what is not ours, and were put right; see foreignKeys
-	refused string   // what Redis refused that the set can do without; empty: nothing
-	untidy  bool     // there are entries of nobody's, or parts of entries
+	healed  []string // keys that held foreign values and were repaired; see healable
+	refused string   // errors of the stream and the channel, which the set does not need, or empty
+	untidy  bool     // there are entries without an owner, or incomplete entries
 }
 
-// cutReport takes the report off an answer.
-func cutReport(answer []string) ([]string, report, bool) {
+// cutReport splits an answer into the results and the report. ok is false if there is no
+// report.
+func cutReport(answer []string) (results []string, _ report, ok bool) {
 	n := len(answer) - 3
 	if n < 1 {
 		return nil, report{}, false

@@ -7,47 +7,48 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// state is the published set as the watcher last knew it, with ends on the
-// local monotonic clock. Not safe for concurrent use.
+// state is the published set as the watcher last read it, with ends on the local
+// monotonic clock. It is not safe for concurrent use.
 type state struct {
 	version wire.HotVersion
 	entries map[string]*heldEntry // by member
 	fleet   fleetState
-	beat    time.Time  // the heartbeat is good until then
+	beat    time.Time  // when the heartbeat expires
 	clock   redisClock // as of the last poll
 
-	// What the target has since the last change, and what came since.
-	inForce int       // entries
-	alive   bool      // the heartbeat was good
-	end     time.Time // until then nothing goes out of force by itself
+	// What the target has, as of the last nextChange, and what has changed since:
+	inForce int       // number of entries that the target has
+	alive   bool      // the heartbeat had not expired
+	end     time.Time // no entry expires before
 	fresh   []string  // members granted since
 	gone    []string  // members that the target has and entries do not
-	missed  int       // entries that are missed
+	missed  int       // number of entries that are missed
 }
 
-// heldEntry is one entry: its Until is local. A member of which no value could ever be
-// read is held with a zero Until, so that sizes agree; it is never in force.
+// heldEntry is one entry, with Until on the local clock. If its info could never be read,
+// Until is zero and the entry is never in force; it only keeps the number of entries equal
+// to that in Redis.
 type heldEntry struct {
 	hot   hotparam.Hot
-	ttl   time.Duration // what was left when it was granted
-	fresh bool          // granted since the last change
+	ttl   time.Duration // the time left when it was granted
+	fresh bool          // granted since the last nextChange
 	shown bool          // in force in the target
-	// unread: its value in Redis could not be read when it was last. What is held of
-	// it was promised until its end.
+	// unread is set if the info in Redis could not be read the last time. The entry
+	// stays in force until its end.
 	unread bool
-	// missed: Redis does not have it, as it lost state and the owner has not
-	// written since. It is held until that has, and not for long.
+	// missed is set if Redis has lost the entry, and its owner has not written since.
+	// It stays in force until the owner has, for at most rewriteTime.
 	missed bool
 }
 
-// redisClock is one reading of Redis's clock. The local instant is that before
-// the call, so what is derived from it is rather early than late: a limit must
-// not outlive its end.
+// redisClock is one reading of Redis's clock. The local time is that before the call, so
+// ends that are derived from it are early rather than late: a limit must not outlive its
+// end.
 type redisClock struct{ local, redis time.Time }
 
-// when is the local instant of an event that Redis dated, and that became known
-// here at arrival at the latest. A push may have been long on its way, and a
-// clock may have been set: the earlier of both readings counts.
+// when returns the local time of an event that Redis dated at, and that was known here at
+// arrival. It is the earlier of arrival and the converted time: a push may be delayed, and
+// a clock may be set.
 func (c redisClock) when(at, arrival time.Time) time.Time {
 	if t := c.local.Add(at.Sub(c.redis)); t.Before(arrival) {
 		return t
@@ -55,12 +56,12 @@ func (c redisClock) when(at, arrival time.Time) time.Time {
 	return arrival
 }
 
-// rewriteTime is for how long what Redis lost is awaited.
+// rewriteTime is how long the watcher waits for owners to rewrite what Redis has lost.
 const rewriteTime = 2 * time.Second
 
-// replace makes the whole set the state. After a loss each owner writes its own part
-// again, one after the other: what is not there yet of the others' parts was
-// promised, so it stays for now.
+// replace replaces the state by the whole set. After a loss each owner rewrites its own
+// part of the set, at its own time: entries of owners that have not done so stay in force
+// for now.
 func (s *state) replace(version wire.HotVersion, set wholeSet, issued time.Time) {
 	began := version.Run != s.version.Run
 	unread := make(map[string]bool, len(set.unreadable))
@@ -91,10 +92,10 @@ func (s *state) replace(version wire.HotVersion, set wholeSet, issued time.Time)
 	}
 }
 
-// markMissing holds an entry that Redis does not have until then at most.
+// markMissing marks an entry as missed, to expire at until at the latest.
 func (s *state) markMissing(e *heldEntry, until time.Time) {
 	s.missed++
-	e.missed, e.unread, e.ttl = true, false, 0 // there is nothing to be read
+	e.missed, e.unread, e.ttl = true, false, 0 // there is nothing to read again
 	if until.Before(e.hot.Until) {
 		e.hot.Until = until
 	}
@@ -103,7 +104,7 @@ func (s *state) markMissing(e *heldEntry, until time.Time) {
 	}
 }
 
-// grant holds an entry that has ttl left at the local instant issued.
+// grant adds or replaces an entry that has ttl left at the local time issued.
 func (s *state) grant(h hotparam.Hot, ttl time.Duration, issued time.Time) {
 	h.Until = issued.Add(ttl)
 	member := h.Key.String()
@@ -130,7 +131,7 @@ func (s *state) remove(member string) {
 	delete(s.entries, member)
 }
 
-// apply makes the change that follows the state's version.
+// apply applies the change that follows the state's version.
 func (s *state) apply(c *wire.HotChange, arrival time.Time) {
 	issued := s.clock.when(c.At, arrival)
 	for i := range c.Hot {
@@ -146,8 +147,8 @@ func (s *state) apply(c *wire.HotChange, arrival time.Time) {
 	}
 }
 
-// dropRewritten drops what is missed of an owner that makes a change: its first one after
-// a loss has all that it has.
+// dropRewritten drops the missed entries of an owner that makes a change: the first change
+// after a loss has all of the owner's entries.
 func (s *state) dropRewritten(c *wire.HotChange) {
 	if s.missed == 0 {
 		return
@@ -163,9 +164,8 @@ func (s *state) dropRewritten(c *wire.HotChange) {
 	}
 }
 
-// nextChange returns what has come into force, has changed or is in force no longer since
-// the last call, and when that changes by itself next; zero means never. It costs what
-// has changed, unless something has come to its end.
+// nextChange returns the change of the set since the last call, and when the next entry
+// expires, or zero if none does. It looks at all entries only if one has expired.
 func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Time) {
 	alive := now.Before(s.beat)
 	if alive != s.alive || !now.Before(s.end) {
@@ -181,7 +181,7 @@ func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Tim
 	}
 	for _, member := range s.gone {
 		if e := s.entries[member]; e != nil && e.shown {
-			continue // it is back
+			continue // it has come back
 		}
 		if key, ok := hotparam.ParseKey(member); ok {
 			change.Cool = append(change.Cool, hotparam.Hot{Key: key})
@@ -197,7 +197,7 @@ func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Tim
 	return change, next
 }
 
-// updateShown brings one entry into force or out of it.
+// updateShown adds an entry to the change if it has come into force, changed or expired.
 func (s *state) updateShown(e *heldEntry, now time.Time, change *hotparam.Change) {
 	switch live := s.alive && now.Before(e.hot.Until); {
 	case live:
@@ -219,16 +219,15 @@ func (s *state) updateShown(e *heldEntry, now time.Time, change *hotparam.Change
 	e.fresh = false
 }
 
-// forget lets go of a member that Redis does not have, if its value was never read.
+// forget drops a member that Redis does not have if its info was never read.
 func (s *state) forget(member string) {
 	if e := s.entries[member]; e != nil && e.unread && e.hot.Until.IsZero() {
 		s.remove(member)
 	}
 }
 
-// dueForRenewal returns the members with less than half of their time left, whose renewal
-// is due to be read, and those that could not be read. Without a heartbeat there are no
-// renewals.
+// dueForRenewal returns the members that have less than half of their time left, and those
+// that could not be read. Without a heartbeat it returns none, since none are renewed.
 func (s *state) dueForRenewal(now time.Time) []string {
 	if !now.Before(s.beat) {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// subscribe listens to the channel until ctx ends, over one subscription after
-// the other.
+// subscribe listens to the channel until ctx ends, and subscribes again when a
+// subscription fails.
 func (w *Watcher) subscribe(ctx context.Context) {
 	var trouble outage
 	timer := time.NewTimer(0)
@@ -24,7 +24,7 @@ func (w *Watcher) subscribe(ctx context.Context) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		if w.listen(ctx) && time.Since(began) > maxBackoff { // it did work
+		if w.listen(ctx) && time.Since(began) > maxBackoff { // it worked for a while
 			trouble.succeeded()
 		}
 		if ctx.Err() == nil {
@@ -35,17 +35,17 @@ func (w *Watcher) subscribe(ctx context.Context) {
 	}
 }
 
-// quietFor is after how many polls without a word from Redis, pings included,
-// a subscription is given up: its connection may be dead without telling.
+// quietFor is for how many polls a subscription may receive nothing, not even the answer
+// to a ping, before its connection is taken for dead.
 const quietFor = 4
 
-// listen hands on what comes over one subscription until that fails. It tells
-// whether the subscription was made at all.
+// listen queues the pushes of one subscription until that fails. It reports whether the
+// subscription was made.
 func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
 	dial, cancel := context.WithTimeout(ctx, maxPatience*w.cfg.Timeout)
 	sub := w.client.Subscribe(dial, w.layout.Changed) // an error comes back from Receive
 	cancel()
-	select { // that was said of the one before
+	select { // it was about the last subscription
 	case <-w.deaf:
 	default:
 	}
@@ -68,13 +68,13 @@ func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
 			subscribed = true
 			w.stats.subscriptions.Add(1)
 			w.stats.subscribed.Store(true)
-			select { // what was published before now did not come over this subscription
+			select { // changes from before the subscription are not pushed over it
 			case w.kick <- struct{}{}:
 			default:
 			}
 		case *redis.Message:
 			w.stats.pushes.Add(1)
-			if len(msg.Payload) > wire.MaxPush { // none of ours
+			if len(msg.Payload) > wire.MaxPush { // no publisher sends that much
 				w.stats.malformed.Add(1)
 				continue
 			}
@@ -87,8 +87,8 @@ func (w *Watcher) listen(ctx context.Context) (subscribed bool) {
 	}
 }
 
-// keep pings the subscription, and closes it at its end: that is what makes
-// Receive return.
+// keep pings the subscription. It closes the subscription when that is over or dead,
+// which makes Receive return.
 func (w *Watcher) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64, over <-chan struct{}) {
 	defer sub.Close()
 	ticker := time.NewTicker(w.cfg.Poll)
@@ -115,25 +115,25 @@ func (w *Watcher) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int
 	}
 }
 
-// hearing is what the polls tell of the subscription. Of the polling goroutine
-// alone.
+// hearing is what polls find out about the subscription. It is used by the polling
+// goroutine only.
 type hearing struct {
-	subscription uint64 // the one during the last poll
-	settled      bool   // a poll has made up for what came before it
-	missed       bool   // the last poll found a change that no push had brought
-	hinted       bool   // it is a push that has the poll look
+	subscription uint64 // the number of the subscription at the last poll
+	settled      bool   // a poll has read the changes from before the subscription
+	missed       bool   // the last poll found a change that was not pushed
+	hinted       bool   // a push caused the present poll
 	pushes       uint64 // received before the last poll
 }
 
-// check subscribes again when a change that a poll found has not been pushed by the
-// next one: then the subscription is at a server that nobody publishes to any more,
-// as a primary is that was cut off from its successor.
+// check subscribes again if a change that a poll found has not been pushed by the next
+// poll. The subscription is then at a server to which nobody publishes any more, such as
+// a primary that was cut off from its successor.
 func (w *Watcher) check() {
 	h, now := &w.hearing, w.stats.subscriptions.Load()
 	same := h.subscription == now && w.stats.subscribed.Load()
 	if same && h.missed && h.pushes == w.stats.pushes.Load() {
 		if unlogged, ok := w.lines.allow(time.Now()); ok {
-			w.cfg.Logger.Info("changes come, and their pushes do not: subscribing again", "unlogged", unlogged)
+			w.cfg.Logger.Info("changes are not pushed: subscribing again", "unlogged", unlogged)
 		}
 		select {
 		case w.deaf <- struct{}{}:
@@ -143,5 +143,5 @@ func (w *Watcher) check() {
 	h.subscription, h.settled, h.missed, h.pushes = now, same, false, w.stats.pushes.Load()
 }
 
-// foundByPoll notes a change that ought to have been pushed.
+// foundByPoll records that a poll found a change that should have been pushed.
 func (w *Watcher) foundByPoll() { w.hearing.missed = w.hearing.settled && !w.hearing.hinted }

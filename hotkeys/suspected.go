@@ -9,24 +9,23 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// suspected is what the aggregator tells besides the hot keys: those that may be
-// hot, by the part of the keys that they are of, and who sends counts. Not safe
-// for concurrent use.
+// suspected holds what a publisher publishes besides hot keys: the suspects, by part of
+// the aggregator, and the instances. It is not safe for concurrent use.
 type suspected struct {
 	shares    map[string]*guarantee      // by rule, of wire.MaxSuspects
-	parts     map[int]map[string]*wanted // part → member
-	held      int                        // in all parts
+	parts     map[int]map[string]*wanted // by part and member
+	held      int                        // suspects in all parts
 	overflow  uint64                     // suspects that found the set full
 	instances []hotparam.Instance
 }
 
-// newSuspected divides the suspects that can be published equally between the rules.
+// newSuspected returns an empty set whose places are divided equally between the rules.
 func newSuspected(rules []string) suspected {
 	return suspected{shares: newGuarantees(wire.MaxSuspects, rules), parts: make(map[int]map[string]*wanted)}
 }
 
-// replace makes these the suspects of a part, and reports whether there are new ones. Of
-// more than can be published it keeps those that would be, were they all.
+// replace replaces the suspects of a part and reports whether there are new ones. Of more
+// than can be published it keeps the first by rank.
 func (s *suspected) replace(part int, suspects []hotparam.Hot) (fresh bool) {
 	next := make([]*wanted, len(suspects))
 	for i, h := range suspects {
@@ -56,7 +55,7 @@ func (s *suspected) replace(part int, suspects []hotparam.Hot) (fresh bool) {
 	return fresh
 }
 
-// first returns the suspects with the best claims, no more than can be published.
+// first returns the suspects that come first by rank, as many as can be published.
 func (s *suspected) first(all []*wanted) []*wanted {
 	first := make([]*wanted, 0, wire.MaxSuspects)
 	for _, r := range rank(all, s.shares)[:wire.MaxSuspects] {
@@ -65,7 +64,7 @@ func (s *suspected) first(all []*wanted) []*wanted {
 	return first
 }
 
-// appendTop appends member and rate of the suspects that ought to be published.
+// appendTop appends member and rate of each suspect to publish.
 func (s *suspected) appendTop(args []any) []any {
 	known := make(map[string]*wanted, s.held)
 	for _, part := range s.parts {
@@ -81,11 +80,10 @@ func (s *suspected) appendTop(args []any) []any {
 	return args
 }
 
-// instanceLife is for how long an instance counts after it was last heard of.
+// instanceLife is how long after it last sent counts an instance is counted.
 const instanceLife = 10 * time.Second
 
-// appendInstances appends name and age, in milliseconds, of the instances that
-// live.
+// appendInstances appends name and age, in milliseconds, of each live instance.
 func (s *suspected) appendInstances(args []any, now time.Time) []any {
 	for _, i := range s.instances {
 		if age := max(0, now.Sub(i.Heard)); age < instanceLife {
@@ -95,9 +93,9 @@ func (s *suspected) appendInstances(args []any, now time.Time) []any {
 	return args
 }
 
-// Suspects notes the keys of one part of the aggregator that may be hot; they
-// take the place of what was told of that part before. It does not block. New
-// ones are published at once, rates and what is over with the next renewal.
+// Suspects replaces the suspects of one part of the aggregator: keys that may be hot. It
+// does not block. New suspects are published at once; changed rates and removed suspects
+// are with the next renewal.
 func (p *Publisher) Suspects(part int, suspects []hotparam.Hot) {
 	readable := make([]hotparam.Hot, 0, len(suspects))
 	for _, h := range suspects {
@@ -115,13 +113,13 @@ func (p *Publisher) Suspects(part int, suspects []hotparam.Hot) {
 	}
 	select {
 	case p.suspect <- struct{}{}:
-	default: // one is pending, and it will find these too
+	default: // a write is pending, and it will include these
 	}
 }
 
-// Instances notes which instances send counts; they are published with the next
-// renewal. It does not block. Of more than [wire.MaxInstances] those that were
-// heard of last are.
+// Instances replaces the instances that send counts, which are published with the next
+// renewal. It does not block. Of more than [wire.MaxInstances], the last heard are
+// published. Invalid names are ignored.
 func (p *Publisher) Instances(instances []hotparam.Instance) {
 	instances = slices.DeleteFunc(slices.Clone(instances), func(i hotparam.Instance) bool { return !wire.ValidInstance(i.Name) })
 	if len(instances) > wire.MaxInstances {

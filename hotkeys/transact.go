@@ -7,13 +7,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errForeign is that a key of ours holds a value of a wrong type.
-var errForeign = errors.New("a key holds a value of a type that is not ours")
+// errForeign means that one of our keys holds a value of another type.
+var errForeign = errors.New("a key holds a value of a foreign type")
 
-// transact runs what queue queues as one transaction. A value that is not there is
-// no error. Where Redis refuses a command the error is why, not that the
-// transaction was therefore discarded. The other commands have answered where it is
-// errForeign.
+// transact runs the commands that queue queues as one transaction. A missing value is no
+// error. If Redis refuses a command, the error is that command's, not the EXECABORT that
+// follows from it. If the error is errForeign, all other commands have succeeded.
 func transact(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner)) error {
 	commands, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		queue(tx)
@@ -32,8 +31,8 @@ func transact(ctx context.Context, client redis.UniversalClient, queue func(redi
 	return err
 }
 
-// firstCause returns the first error of commands that were all run, absent values
-// aside, and errForeign where there is no other.
+// firstCause returns the first error of commands that have all run. It ignores missing
+// values, and returns errForeign only if there is no other error.
 func firstCause(commands []redis.Cmder) error {
 	var foreign error
 	for _, c := range commands {

@@ -6,48 +6,51 @@ import (
 	"time"
 )
 
-// troubles are what keeps a publisher from its work. Of its goroutine alone.
+// troubles are the outages of a publisher, and the limits of its log lines. They are
+// used by its goroutine only.
 type troubles struct {
-	outage   outage // of what must be written: the claim, changes, renewals
-	partial  outage // of the stream or the channel alone: readers make up for it
-	pruning  outage // of that job alone, as it lacks a right
+	outage   outage // of claims, changes and renewals
+	partial  outage // of the stream or the channel only: watchers poll the version
+	pruning  outage // of that job only, such as a missing permission
 	trimming outage
-	lines    lineLimit // of these, and of what is done about them
+	lines    lineLimit // of outages and standbys
 	healing  lineLimit
 	claims   lineLimit
 	writes   lineLimit
 }
 
-// failed records a failure of what must be written. It returns when to try again.
-func (p *Publisher) failed(err error) time.Duration {
+// recordFailure records that a claim, a change or a renewal failed, and returns how long to
+// wait before the next try.
+func (p *Publisher) recordFailure(err error) time.Duration {
 	p.stats.failures.Add(1)
 	p.stats.connected.Store(false)
-	return p.begin(&p.outage, "cannot publish hot keys; trying on", err)
+	return p.beginOutage(&p.outage, "cannot publish hot keys; retrying", err)
 }
 
-// recovered records that all that is due was written, or that it is another's to
-// write.
-func (p *Publisher) recovered() {
+// recordRecovery records that all pending changes are written, or that another process holds
+// the owner.
+func (p *Publisher) recordRecovery() {
 	p.stats.connected.Store(true)
-	p.end(&p.outage, "publishing hot keys again")
+	p.endOutage(&p.outage, "publishing hot keys again")
 }
 
-// part records what became of a part of the work, which alone o is of. It returns
-// err where that is about more than this part.
-func (p *Publisher) part(o *outage, err error) error {
+// recordPart records the result of work that hot keys can be published without; o is its
+// outage. It returns err unless only this work is affected.
+func (p *Publisher) recordPart(o *outage, err error) error {
 	switch {
 	case err == nil:
-		p.end(o, "nothing is missing any more of what is published")
+		p.endOutage(o, "all of the publisher's work succeeds again")
 	case aboutCommand(err):
 		p.stats.failures.Add(1)
-		p.begin(o, "a part of the publisher's work fails; hot keys are published all the same", err)
+		p.beginOutage(o, "part of the publisher's work fails; hot keys are published all the same", err)
 		return nil
 	}
 	return err
 }
 
-// begin records a failure, and logs the first of an outage.
-func (p *Publisher) begin(o *outage, message string, err error) time.Duration {
+// beginOutage records a failure, logs the first of an outage, and returns how long to wait
+// before the next try.
+func (p *Publisher) beginOutage(o *outage, message string, err error) time.Duration {
 	wait, begins := o.failed(err)
 	if begins {
 		if unlogged, ok := p.lines.allow(time.Now()); ok {
@@ -59,7 +62,7 @@ func (p *Publisher) begin(o *outage, message string, err error) time.Duration {
 	return wait
 }
 
-func (p *Publisher) end(o *outage, message string) {
+func (p *Publisher) endOutage(o *outage, message string) {
 	if !o.isOn() {
 		return
 	}
@@ -69,7 +72,7 @@ func (p *Publisher) end(o *outage, message string) {
 	p.showTrouble()
 }
 
-// showTrouble makes what fails now what Stats tells.
+// showTrouble sets the Trouble of Stats.
 func (p *Publisher) showTrouble() {
 	var words []string
 	for _, o := range []*outage{&p.outage, &p.partial, &p.pruning, &p.trimming} {
@@ -81,20 +84,20 @@ func (p *Publisher) showTrouble() {
 	p.stats.trouble.Store(&text)
 }
 
-// reported records what a script told besides its answer.
-func (p *Publisher) reported(name string, r report) {
+// recordReport records the report at the end of a script's answer.
+func (p *Publisher) recordReport(name string, r report) {
 	p.untidy = p.untidy || r.untidy
 	p.stats.healed.add(r.healed)
 	if len(r.healed) > 0 {
 		if unlogged, ok := p.healing.allow(time.Now()); ok {
-			p.cfg.Logger.Warn("keys of the hot set in Redis held what is not ours; they were put right", "owner", p.cfg.Owner, "keys", r.healed, "unlogged", unlogged)
+			p.cfg.Logger.Warn("keys of the hot set in Redis held foreign values and were repaired", "owner", p.cfg.Owner, "keys", r.healed, "unlogged", unlogged)
 		}
 	}
 	switch {
 	case r.refused != "":
 		p.stats.failures.Add(1)
-		p.begin(&p.partial, "changes are published, and reach instances late", errors.New(name+": "+r.refused))
+		p.beginOutage(&p.partial, "changes are published, but reach instances late", errors.New(name+": "+r.refused))
 	case name == "change" || name == "rewrite":
-		p.end(&p.partial, "changes reach instances at once again")
+		p.endOutage(&p.partial, "changes reach instances at once again")
 	}
 }

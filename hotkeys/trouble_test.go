@@ -143,7 +143,7 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 			t.Fatal("the claim did not succeed: nothing is tested")
 		}
 		p.reclaim = true // as Run does
-		waits = append(waits, p.failed(err))
+		waits = append(waits, p.recordFailure(err))
 		if s := p.Stats(); s.Connected || s.Trouble == "" {
 			t.Fatalf("%+v", s)
 		}
@@ -154,13 +154,13 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 			t.Errorf("wait %d is %v, want half of %v or more", i, wait, full)
 		}
 	}
-	begun := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "trying on") })
+	begun := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "retrying") })
 	if len(begun) != 1 {
 		t.Errorf("%d lines of one outage: %q", len(begun), begun)
 	}
 	allow(t, admin, words, append(commands, "+zadd")...)
 	must(t, p.resume(t.Context()))
-	p.recovered()
+	p.recordRecovery()
 	if s := p.Stats(); !s.Connected || s.Trouble != "" {
 		t.Errorf("with the right: %+v", s)
 	}
@@ -174,8 +174,8 @@ func TestFlappingIsLoggedRarely(t *testing.T) {
 		p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), func(c *PublisherConfig) { c.Logger = log.logger() })
 		const hour = 3600
 		for range hour {
-			p.failed(errUnsettled)
-			p.recovered()
+			p.recordFailure(errUnsettled)
+			p.recordRecovery()
 			time.Sleep(time.Second)
 		}
 		all := log.all()
@@ -185,7 +185,7 @@ func TestFlappingIsLoggedRarely(t *testing.T) {
 		}
 		begun := 0
 		for _, line := range all {
-			if strings.Contains(line, "trying on") {
+			if strings.Contains(line, "retrying") {
 				begun++
 			}
 		}

@@ -17,20 +17,21 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// WatcherConfig says what a [Watcher] follows and how.
+// WatcherConfig configures a [Watcher]. Namespace is required; a zero field otherwise
+// means its default.
 type WatcherConfig struct {
-	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
+	// Namespace separates fleets that share a Redis: [A-Za-z0-9_-]+.
 	Namespace string
-	// Poll is how often the version is read. Default 1 s.
+	// Poll is the interval at which the version is read. Default 1 s.
 	Poll time.Duration
-	// Timeout bounds each call to Redis; after failures, up to three times as long, for
-	// new connections. Default 500 ms.
+	// Timeout bounds each call to Redis. After failures it is up to three times as
+	// long, since new connections take longer. Default 500 ms.
 	Timeout time.Duration
-	// Jitter is the most by which a read of the whole set is delayed when
-	// changes were missed that the stream has no more: the whole fleet misses
-	// them at once. Default 200 ms.
+	// Jitter is the longest random delay before a read of the whole set if the stream
+	// no longer has the missed changes: a whole fleet misses them at the same time.
+	// Default 200 ms.
 	Jitter time.Duration
-	// Logger gets one line per event, never per key. Default: discard.
+	// Logger receives one line per event, never one per key. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -61,54 +62,56 @@ func (c WatcherConfig) validate() error {
 }
 
 // Watcher follows the published set and keeps a [hotset.Writer] up to date. Pushes
-// bring a change at once; the poll makes up for pushes that were lost, renews
-// the entries' ends, and reads the clock and the heartbeat. While Redis cannot
-// be reached, or has lost its state, what is hot stays so until its end. Safe
-// for concurrent use.
+// deliver changes at once. The poll recovers changes whose pushes were lost, renews the
+// entries' ends, and reads the clock and the heartbeat. While Redis cannot be reached, or
+// has lost its state, hot keys stay hot until their entries expire. A Watcher is safe for
+// concurrent use.
 type Watcher struct {
 	cfg    WatcherConfig
 	client redis.UniversalClient
 	layout Layout
 	target hotset.Writer
 
-	pushes     chan string   // payloads; full: the poll makes up
-	kick       chan struct{} // poll now
-	deaf       chan struct{} // subscribe again: nothing comes of what is pushed
-	hearing    hearing
-	hints      hints         // likewise
-	outage     outage        // of the polls; likewise
-	lines      lineLimit     // of that; likewise
-	foreigners lineLimit     // of what is not ours; likewise
-	lostSince  time.Time     // polls have found changes missing in Redis since; likewise
-	rearm      chan struct{} // the next end has changed
+	pushes chan string   // payloads; if it is full, the poll recovers the change
+	kick   chan struct{} // poll now
+	deaf   chan struct{} // subscribe again: pushes do not arrive
+	rearm  chan struct{} // next has changed
 
-	mu         sync.Mutex // guards the rest; held while the target is changed, never during a call
+	// Used by the polling goroutine only:
+	hearing    hearing
+	hints      hints
+	outage     outage    // of the polls
+	lines      lineLimit // of outages
+	foreigners lineLimit // of foreign values
+	lostSince  time.Time // since when polls find changes missing in Redis
+
+	mu         sync.Mutex // guards the rest; held while the target is updated, never during a call
 	state      state
-	shown      wire.HotVersion // what the target has
-	shownFleet fleetMark       // likewise, of the fleet
-	next       time.Time       // when what is in force changes by itself
+	shown      wire.HotVersion // the target's version
+	shownFleet fleetMark       // the target's fleet
+	next       time.Time       // when an entry expires next
 
 	stats watcherStats
 }
 
-// WatcherStats are a watcher's counters since its start, and its state.
+// WatcherStats are a watcher's state, and its counters since it was made.
 type WatcherStats struct {
-	Version   string // of the set that is followed
-	Keys      int    // in force now
-	Instances int    // that send counts, by the aggregator; 0: not known
+	Version   string // of the set, as last read
+	Keys      int    // hot keys in force
+	Instances int    // instances that send counts, or 0 if not known
 	Suspects  int    // keys that may be hot
-	Connected bool   // subscribed, and the last call did not fail
+	Connected bool   // there is a subscription, and the last poll succeeded
 	Pushes    uint64 // pushes received
-	Dropped   uint64 // pushes dropped, more having come than could be worked off
+	Dropped   uint64 // pushes dropped because too many were waiting
 	Malformed uint64 // pushes and changes that could not be read
-	Bogus     uint64 // times that a push told of a change that Redis does not have
-	Unread    uint64 // pushes that told of something to read, more than are followed: the poll made up for them
-	Foreign   uint64 // times that a key in Redis, or entries in it, held what is not ours
+	Bogus     uint64 // times that a pushed change was not in Redis
+	Unread    uint64 // pushes that would have caused more polls than are allowed
+	Foreign   uint64 // times that a key in Redis held a foreign value or foreign entries
 	Polls     uint64 // polls that Redis answered
-	Gaps      uint64 // times that changes had to be read from the stream
+	Gaps      uint64 // times that missed changes were read from the stream
 	Resyncs   uint64 // times that the whole set was read
-	Lost      uint64 // polls that found no version: nothing was published yet, or Redis has lost its state
-	Errors    uint64 // calls that failed, and lost subscriptions
+	Lost      uint64 // polls that found no version: nothing is published yet, or Redis has lost its state
+	Errors    uint64 // failed calls and lost subscriptions
 }
 
 type watcherStats struct {
@@ -120,12 +123,13 @@ type watcherStats struct {
 	bogus, unread, foreign                                           atomic.Uint64
 }
 
-// maxPushes is how many pushes may wait.
+// maxPushes is how many pushes can wait.
 const maxPushes = 256
 
-// NewWatcher checks the configuration. It starts nothing; the client stays the
-// caller's. Make the client with [NewClient], or set ContextTimeoutEnabled and
-// MaxRetries -1, so that calls keep to their deadlines.
+// NewWatcher returns a watcher that updates target. It starts nothing and makes no call;
+// the caller closes the client, once Run has returned. Make the client with [NewClient],
+// or set its ContextTimeoutEnabled and MaxRetries: -1, so that calls keep to their
+// deadlines.
 func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.Writer) (*Watcher, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -148,9 +152,9 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 	}, nil
 }
 
-// Run follows the set until ctx ends, then leaves nothing hot, as nobody would
-// end the entries any more. It returns nil; failures are retried, logged once
-// per outage and counted.
+// Run follows the set until ctx ends. It then removes all keys from the target, since
+// their entries would no longer expire. Failures are retried, counted, and logged once
+// per outage. Run returns nil, and is called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	var children sync.WaitGroup
 	children.Go(func() { w.subscribe(ctx) })
@@ -165,8 +169,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// fade takes entries out of force at their end, whether or not Redis can be
-// reached and whatever the other goroutines wait for.
+// fade removes entries from the target at their end. It has a goroutine of its own, so
+// that it is on time whatever the others wait for.
 func (w *Watcher) fade(ctx context.Context) {
 	const never = time.Hour
 	timer := time.NewTimer(never)
@@ -192,7 +196,7 @@ func (w *Watcher) fade(ctx context.Context) {
 	}
 }
 
-// show makes the target agree with the state as it is now. The caller holds mu.
+// show updates the target to the present state. The caller holds mu.
 func (w *Watcher) show() {
 	now := time.Now()
 	change, next := w.state.nextChange(now)
@@ -213,12 +217,12 @@ func (w *Watcher) show() {
 	}
 }
 
-// call bounds one call of the polling goroutine to Redis.
+// call returns the context of one call to Redis by the polling goroutine.
 func (w *Watcher) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, w.outage.timeout(w.cfg.Timeout))
 }
 
-// Stats may be called at any time.
+// Stats returns the watcher's state and counters. It may be called at any time.
 func (w *Watcher) Stats() WatcherStats {
 	s := WatcherStats{
 		Keys:      int(w.stats.keys.Load()),

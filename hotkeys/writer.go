@@ -15,40 +15,40 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// writer is what the publisher's goroutine knows of Redis.
+// writer is the state of the publisher's goroutine: what it knows about Redis.
 type writer struct {
-	epoch   int64           // of our claim; 0: never claimed
-	reclaim bool            // the claim must be made, again
+	epoch   int64           // of our claim; 0 before the first
+	reclaim bool            // the owner must be claimed, or claimed again
 	rewrite bool            // Redis lost state: the whole set must be written
 	version wire.HotVersion // as last seen
-	own     string          // version of our last change; empty: none since the claim
-	// sent is what is in Redis, and what may be, after a call that failed:
-	// that has no terms, so it is written again.
+	own     string          // version of our last change; empty if there is none since the claim
+	// sent holds the entries in Redis by member. An entry whose write failed may be
+	// there too: it has zero terms, so that it is written again.
 	sent    map[string]entryTerms
-	untidy  bool                   // there is what only prune takes away
-	strange map[string]time.Time   // entries that cannot be read, and since when; of the last prune
-	known   map[*redis.Script]bool // scripts that Redis knows, unless it has restarted
+	untidy  bool                   // some entries can only be removed by prune
+	strange map[string]time.Time   // entries that the last prune could not read, and since when
+	known   map[*redis.Script]bool // scripts in Redis's script cache, unless it has restarted
 	troubles
 	leasing
 }
 
-// newRunID is 64 random bits in hex.
+// newRunID returns 64 random bits in hex.
 func newRunID() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// Run claims the owner and publishes until ctx ends. Then it makes one more
-// try to publish what is pending, and leaves the entries to fade: a successor
-// may adopt them before they do. It returns nil; failures are retried, logged
-// once per outage and counted.
+// Run claims the owner and publishes until ctx ends. It then tries once more to publish
+// pending changes, releases the owner, and leaves the entries to expire, unless a
+// successor adopts them before. Failures are retried, counted, and logged once per
+// outage. Run returns nil, and is called once.
 func (p *Publisher) Run(ctx context.Context) error {
 	stop := startJobs(p.jobs, p.cfg.Logger)
 	defer stop()
 	retry := time.NewTimer(0) // the first try claims
 	defer retry.Stop()
-	lease, stoodBy := time.NewTimer(p.untilHold()), p.standby
+	lease, stoodBy := time.NewTimer(p.untilClaim()), p.standby
 	defer lease.Stop()
 	for {
 		var err error
@@ -57,14 +57,14 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.finish(ctx)
 			return nil
 		case <-retry.C:
-			if err = p.resume(ctx); err == nil { // and settles what is pending
-				p.recovered()
+			if err = p.resume(ctx); err == nil { // which also writes pending changes
+				p.recordRecovery()
 			}
 		case <-lease.C:
 			if !p.outage.isOn() {
-				err = p.hold(ctx)
+				err = p.keepClaim(ctx)
 			}
-			lease.Reset(p.untilHold())
+			lease.Reset(p.untilClaim())
 		case <-p.wake:
 			if !p.outage.isOn() { // else the retry will find the change
 				err = p.settle(ctx)
@@ -87,43 +87,44 @@ func (p *Publisher) Run(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			// Redis may yet run a script whose answer did not come: under a
-			// new claim it is refused then.
+			// Redis may still run a script whose answer did not come. A new
+			// claim fences it off.
 			p.reclaim = true
 			if !aboutCommand(err) { // it may have restarted
 				clear(p.known)
 			}
 			if ctx.Err() == nil {
-				retry.Reset(p.failed(err))
+				retry.Reset(p.recordFailure(err))
 			}
 		}
 		if p.standby != stoodBy {
 			stoodBy = p.standby
-			lease.Reset(p.untilHold())
+			lease.Reset(p.untilClaim())
 		}
 	}
 }
 
-// finish makes the last try, within the time that one call may take, and lets go of
-// the owner.
+// finish tries once more to publish pending changes and releases the owner, within the
+// timeout of one call.
 func (p *Publisher) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Timeout)
 	defer cancel()
 	if err := p.settle(ctx); err != nil {
 		p.cfg.Logger.Warn("the last change was not published", "err", err)
 	}
-	if err := p.letGo(ctx); err != nil {
-		p.cfg.Logger.Warn("the owner was not let go of: the claim ends by itself", "err", err)
+	if err := p.release(ctx); err != nil {
+		p.cfg.Logger.Warn("the owner was not released: the claim ends by itself", "err", err)
 	}
 }
 
-// maxSteps is how many steps settle takes at once: claim, rewrite, and each
-// once more as Redis may lose state in between.
+// maxSteps bounds the steps of one settle: a claim, a rewrite or a change, and each
+// again, since Redis may lose state in between.
 const maxSteps = 6
 
 var errUnsettled = errors.New("hot keys: Redis keeps losing its state, or another publisher keeps changing the run id")
 
-// settle makes what is in Redis what ought to be.
+// settle makes this owner's part in Redis equal to the desired set, with as many calls
+// as that takes. It does nothing on a standby.
 func (p *Publisher) settle(ctx context.Context) error {
 	for range maxSteps {
 		var err error
@@ -157,11 +158,11 @@ func (p *Publisher) claim(ctx context.Context) error {
 	if len(answer) > 3 {
 		return p.takeOver(answer)
 	}
-	return p.claimed("claim", answer)
+	return p.recordClaim("claim", answer)
 }
 
-// claimed notes what a claim answered: ok, the version in force, our epoch.
-func (p *Publisher) claimed(name string, answer []string) error {
+// recordClaim records the answer to a claim: "ok", the version in force, our epoch.
+func (p *Publisher) recordClaim(name string, answer []string) error {
 	if len(answer) < 3 {
 		return fmt.Errorf("%s: unexpected answer %q", name, answer)
 	}
@@ -172,10 +173,10 @@ func (p *Publisher) claimed(name string, answer []string) error {
 	seen, err := wire.ParseHotVersion(answer[1])
 	p.reclaim, p.epoch = false, epoch
 	switch {
-	case err != nil: // no version: this is a new Redis, or one that lost its state
+	case err != nil: // there is no version: Redis is new, or has lost its state
 		p.rewrite = true
 	case p.version.IsZero():
-		p.saw(seen)
+		p.recordVersion(seen)
 	case seen.Run != p.version.Run || seen.N < p.version.N:
 		p.rewrite = true
 	}
@@ -185,7 +186,8 @@ func (p *Publisher) claimed(name string, answer []string) error {
 	return nil
 }
 
-// change writes the difference between what ought to be in Redis and what is.
+// change writes the difference between the desired set and what is in Redis. done is
+// false if something else must be done first.
 func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	top := p.top()
 	change := wire.HotChange{Beat: p.cfg.BeatTTL}
@@ -212,7 +214,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	if err != nil || answer == nil {
 		return false, err
 	}
-	p.noteSent(top)
+	p.recordSent(top)
 	p.own = p.version.String()
 	p.stats.changes.Add(1)
 	return true, nil
@@ -233,7 +235,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	p.rewrite = false
-	p.noteSent(top)
+	p.recordSent(top)
 	p.own = p.version.String()
 	p.stats.rewrites.Add(1)
 	if unlogged, ok := p.writes.allow(time.Now()); ok {
@@ -248,7 +250,7 @@ func (p *Publisher) top() map[string]hotparam.Hot {
 	return p.desired.top()
 }
 
-func (p *Publisher) noteSent(top map[string]hotparam.Hot) {
+func (p *Publisher) recordSent(top map[string]hotparam.Hot) {
 	clear(p.sent)
 	for member, h := range top {
 		p.sent[member] = entryTermsOf(h)
@@ -256,14 +258,14 @@ func (p *Publisher) noteSent(top map[string]hotparam.Hot) {
 	p.stats.keys.Store(int64(len(p.sent)))
 }
 
-func (p *Publisher) saw(v wire.HotVersion) {
+func (p *Publisher) recordVersion(v wire.HotVersion) {
 	p.version = v
 	s := v.String()
 	p.stats.version.Store(&s)
 }
 
-// appendEntry appends what scripts need of an entry: member, score, info.
+// appendEntry appends an entry's arguments of a script: member, score, info.
 func appendEntry(args []any, h hotparam.Hot) []any {
-	h.Until = time.Time{} // the script fills it
+	h.Until = time.Time{} // the script fills it in
 	return append(args, h.Key.String(), h.Rate, wire.AppendHotInfo(nil, h))
 }

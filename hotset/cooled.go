@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// cooled is the payload of a key that is no longer hot, kept until its time is over.
+// cooled is the payload of a key that is no longer hot.
 type cooled[P any] struct {
 	payload P
 	until   time.Time
 }
 
-// keepCooled keeps the payload of an entry that cooled, for as long as KeepFor says.
+// keepCooled keeps the payload of an entry that cooled for its KeepFor.
 func (s *Set[P]) keepCooled(e *Entry[P], now time.Time) {
 	if s.cfg.KeepFor != nil {
 		s.cooled[e.member] = cooled[P]{payload: e.Payload, until: now.Add(s.cfg.KeepFor(e.Payload))}
 	}
 }
 
-// takeCooled returns the payload that is kept for a key that is hot again, and
-// whether there is one.
+// takeCooled returns the payload that is kept for a key that is hot again, and no longer
+// keeps it.
 func (s *Set[P]) takeCooled(member string, now time.Time) (payload P, kept bool) {
 	c, ok := s.cooled[member]
 	delete(s.cooled, member)
@@ -31,7 +31,7 @@ func (s *Set[P]) takeCooled(member string, now time.Time) (payload P, kept bool)
 	return c.payload, true
 }
 
-// evictCooled removes the payloads whose time is over, and those beyond MaxCooled.
+// evictCooled removes expired payloads and those beyond MaxCooled.
 func (s *Set[P]) evictCooled(now time.Time) {
 	for member, c := range s.cooled {
 		if !now.Before(c.until) {

@@ -1,13 +1,13 @@
-// Package hotset holds the keys that are hot as one process sees them: an immutable
-// snapshot that requests read with one atomic load, and that is replaced as a whole.
+// Package hotset holds the hot keys of one process in an immutable snapshot, which
+// requests read with one atomic load and which is replaced as a whole.
 //
 //	hotkeys.Watcher ─► Writer ─► Set ─► snapshot ─► Set.Lookup ◄─ request path
 //	collector ─► Mark, Unmark ───┘
 //
-// Two sources fill a [Set]: what is published for all instances ([Writer]), and what
-// this process alone has found hot ([Set.Mark]). While a key is published its mark has
-// no effect.
+// A [Set] has two sources: the keys that are published for all instances ([Writer]), and
+// those that only this process has found hot ([Set.Mark]). A mark has no effect while its
+// key is published.
 //
-// set.go has the set and what changes it, cooled.go the payloads of keys that have
-// cooled and may come back, table.go the snapshot.
+// set.go has the set and its changes, cooled.go the payloads of keys that have cooled and
+// may come back, table.go the snapshot.
 package hotset

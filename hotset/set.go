@@ -13,9 +13,9 @@ import (
 // Writer is the side of a [Set] that follows the published set of hot keys. At first
 // no key is hot.
 type Writer interface {
-	// Update applies a change to the published keys. Until is on the local clock; keys
-	// that cool may have nothing but their key. version names the set after the
-	// change. Calls must not overlap with each other or with those of UpdateFleet.
+	// Update applies a change to the published keys. Until is on the local clock. Of
+	// keys that cool only Key need be set. version identifies the set after the change.
+	// Calls must not overlap with each other or with those of UpdateFleet.
 	Update(version string, change hotparam.Change)
 	// UpdateFleet sets the number of instances and the suspects, whenever either has
 	// changed. The Writer may keep the slice.
@@ -32,16 +32,16 @@ type Entry[P any] struct {
 
 // Config configures a [Set]. Its zero value is usable.
 type Config[P any] struct {
-	// KeepFor returns how long the payload of a key that cooled is kept: a limiter's
-	// time to full, so that a key which comes back within it does not find a fresh
-	// burst. If nil, payloads are not kept.
+	// KeepFor returns how long the payload of a key that cooled is kept. For a limiter
+	// it is the time until its burst is full, so that a key that comes back earlier
+	// does not get a fresh burst. If nil, payloads are not kept.
 	KeepFor func(P) time.Duration
-	// MaxCooled bounds how many payloads of cooled keys are kept; those that are due
+	// MaxCooled bounds how many payloads of cooled keys are kept. Those that expire
 	// first are evicted. Default 4,096.
 	MaxCooled int
-	// MaxMarks bounds how many keys are marked at a time. Default 4,096: as many as a
-	// collector counts exactly, so that there is room for each key that it reports. It
-	// reports a key once, so a mark that was refused would never be made.
+	// MaxMarks bounds how many keys are marked at a time. Default 4,096, which is how
+	// many keys a collector counts exactly: there is room for each key that it reports.
+	// It reports a key only once, so a refused mark would never be made.
 	MaxMarks int
 	// OnSwap is called after each new snapshot, with all keys that are hot, published
 	// or marked. Calls do not overlap. OnSwap must be quick, must not change the Set,
@@ -58,10 +58,9 @@ const (
 	defaultMaxMarks  = 4096 // collector.maxLocalKeys
 )
 
-// Set is the set of hot keys of one process. It holds the keys that are published,
-// and those that this process has marked. Each hot key carries a payload, such as its
-// limiter, which stays with it from snapshot to snapshot. A Set implements [Writer].
-// It is safe for concurrent use.
+// Set is the set of hot keys of one process: the published keys, and those that this
+// process has marked. Each hot key has a payload, such as its limiter, which it keeps from
+// snapshot to snapshot. A Set implements [Writer]. It is safe for concurrent use.
 type Set[P any] struct {
 	fill func(h hotparam.Hot, old P, had bool) P
 	cfg  Config[P]
@@ -77,9 +76,9 @@ type Set[P any] struct {
 	changed []*Entry[P] // put or dropped since the last snapshot
 }
 
-// New returns an empty set. fill makes the payload of a key that became hot. For a
-// key that stays hot with other counts or another limit, or comes back within its
-// KeepFor, had is true and old is the payload that it had. fill must not use the Set.
+// New returns an empty set. fill returns the payload of a key that became hot or has
+// changed. If the key was hot already, or comes back within its KeepFor, had is true and
+// old is its last payload. fill must not use the Set.
 func New[P any](fill func(h hotparam.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
 	if cfg.MaxCooled <= 0 {
 		cfg.MaxCooled = defaultMaxCooled
@@ -98,14 +97,14 @@ func New[P any](fill func(h hotparam.Hot, old P, had bool) P, cfg Config[P]) *Se
 	return s
 }
 
-// Lookup returns the entry of a key by its member ([hotparam.Key.String]) and the
-// member's [hotparam.Hash], or nil if the key is not hot. It neither allocates nor
+// Lookup returns the entry of the key with this member ([hotparam.Key.String]), or nil if
+// the key is not hot. hash is the member's [hotparam.Hash]. Lookup neither allocates nor
 // blocks.
 func (s *Set[P]) Lookup(hash uint64, member []byte) *Entry[P] {
 	return s.table.Load().lookup(hash, member)
 }
 
-// All returns the keys that are hot, published or marked, the highest rate first.
+// All returns the hot keys, published or marked, the highest rate first.
 func (s *Set[P]) All() []hotparam.Hot {
 	var hot []hotparam.Hot
 	for _, slot := range s.table.Load().slots {
@@ -117,14 +116,14 @@ func (s *Set[P]) All() []hotparam.Hot {
 	return hot
 }
 
-// SortByRate sorts keys by falling rate, and equal rates in the order of their keys.
+// SortByRate sorts keys by descending rate, and by key where rates are equal.
 func SortByRate(hot []hotparam.Hot) {
 	slices.SortFunc(hot, func(a, b hotparam.Hot) int {
 		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
 }
 
-// Replace makes hot the published keys. version is passed on to OnSwap.
+// Replace replaces the published keys. version is passed on to OnSwap.
 func (s *Set[P]) Replace(version string, hot []hotparam.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +142,7 @@ func (s *Set[P]) Replace(version string, hot []hotparam.Hot) {
 	s.swap(now)
 }
 
-// Update implements [Writer]. It costs what changes and a copy of the table.
+// Update implements [Writer]. Its cost is that of the change and of a copy of the table.
 func (s *Set[P]) Update(version string, change hotparam.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,9 +168,9 @@ func (s *Set[P]) UpdateFleet(fleet hotparam.Fleet) {
 	}
 }
 
-// Mark makes a key hot that this process alone has found so, until Unmark. While the
-// key is published the published entry is in force, and the mark again when it is
-// published no longer. A mark beyond MaxMarks is counted and not made.
+// Mark makes a key hot in this process until Unmark. While the key is published, the
+// published entry is in force instead of the mark. A mark beyond MaxMarks is not made, and
+// is counted.
 func (s *Set[P]) Mark(h hotparam.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,16 +202,16 @@ func (s *Set[P]) Unmark(key hotparam.Key) {
 	}
 }
 
-// MarkStats returns how many keys are marked, published or not, and for how many marks
-// there was no room since the start.
+// MarkStats returns the number of marked keys, published or not, and how many marks were
+// refused for want of room.
 func (s *Set[P]) MarkStats() (marked int, refused uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.marks), s.refused
 }
 
-// put makes an entry of a key, with the payload that it has, or had before it cooled
-// not long ago. It returns the key's member.
+// put adds or replaces the entry of a key, with its present payload or the one that is
+// kept since it cooled. It returns the key's member.
 func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
 	member := h.Key.String()
 	old, had := s.entries[member]
@@ -233,7 +232,8 @@ func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
 	return member
 }
 
-// drop removes an entry: the mark of its key takes its place, or the key cools.
+// drop removes an entry. If the key is marked, the mark replaces it; otherwise the key
+// cools.
 func (s *Set[P]) drop(member string, now time.Time) {
 	if mark, ok := s.marks[member]; ok {
 		s.put(mark, now)
@@ -245,11 +245,11 @@ func (s *Set[P]) drop(member string, now time.Time) {
 	s.keepCooled(e, now)
 }
 
-// swap publishes a new snapshot to readers.
+// swap replaces the snapshot.
 func (s *Set[P]) swap(now time.Time) {
 	s.evictCooled(now)
 	s.table.Store(s.table.Load().with(s.entries, s.changed))
-	clear(s.changed) // or what was dropped would stay alive
+	clear(s.changed) // or dropped entries would not be collected
 	s.changed = s.changed[:0]
 	if s.cfg.OnSwap == nil {
 		return

@@ -6,22 +6,22 @@ import (
 )
 
 // table is an immutable open-addressing hash table from a key's 64-bit hash and
-// member to its entry. At most half of its slots are taken, so a search ends
-// soon, and there is always an empty slot to end at.
+// member to its entry. At most half of its slots are taken, so searches are short
+// and always end at an empty slot.
 type table[P any] struct {
 	mask  uint64
-	slots []slot[P] // a power of two
+	slots []slot[P] // their number is a power of two
 }
 
-// slot holds one entry beside its hash, so that a search reads an entry only
-// when the hash is equal. Hashes are never 0: that is an empty slot.
+// slot holds an entry beside its hash, so that a search reads an entry only if the
+// hashes are equal. Hash 0, which no member has, is that of an empty slot.
 type slot[P any] struct {
 	hash  uint64
 	entry *Entry[P]
 }
 
-// tableSize returns how many slots a table of n entries has at least. A table is kept
-// until it has more than four times as many.
+// tableSize returns the least number of slots for n entries. A table is copied, and not
+// rebuilt, as long as it has at most four times as many.
 func tableSize(n int) int { return 1 << bits.Len(uint(max(4, 2*n)-1)) }
 
 func newTable[P any](entries map[string]*Entry[P]) *table[P] {
@@ -33,8 +33,8 @@ func newTable[P any](entries map[string]*Entry[P]) *table[P] {
 	return t
 }
 
-// with returns a table of the entries, of which only those that changed differ from
-// t. Copying the slots costs less than looking at every entry again.
+// with returns a table of entries, which differ from those of t only by changed. Copying
+// the slots costs less than inserting every entry again.
 func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *table[P] {
 	least := tableSize(len(entries))
 	if size := len(t.slots); size < least || size > 4*least || len(changed) > len(entries)/4 {
@@ -50,7 +50,7 @@ func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *tabl
 	return next
 }
 
-// put adds an entry whose member is not there.
+// put adds an entry whose member the table does not have.
 func (t *table[P]) put(e *Entry[P]) {
 	i := e.hash & t.mask
 	for t.slots[i].hash != 0 {
@@ -59,8 +59,8 @@ func (t *table[P]) put(e *Entry[P]) {
 	t.slots[i] = slot[P]{hash: e.hash, entry: e}
 }
 
-// remove removes the entry of the same member, if there is one, and moves up the
-// entries that were displaced by it (Knuth, TAOCP 3, algorithm 6.4R).
+// remove removes the entry of e's member, if there is one, and moves up the entries that
+// it displaced (Knuth, TAOCP 3, algorithm 6.4R).
 func (t *table[P]) remove(e *Entry[P]) {
 	i := e.hash & t.mask
 	for t.slots[i].hash != e.hash || t.slots[i].entry.member != e.member {
@@ -71,7 +71,7 @@ func (t *table[P]) remove(e *Entry[P]) {
 	}
 	for j := (i + 1) & t.mask; t.slots[j].hash != 0; j = (j + 1) & t.mask {
 		home := t.slots[j].hash & t.mask
-		if (j-home)&t.mask >= (j-i)&t.mask { // a search for it passes i
+		if (j-home)&t.mask >= (j-i)&t.mask { // a search for slot j's entry passes i
 			t.slots[i], i = t.slots[j], j
 		}
 	}
@@ -81,7 +81,7 @@ func (t *table[P]) remove(e *Entry[P]) {
 // lookup returns the entry of a member, or nil.
 func (t *table[P]) lookup(hash uint64, member []byte) *Entry[P] {
 	slots := t.slots
-	for i := hash & t.mask; i < uint64(len(slots)); i = (i + 1) & t.mask { // always true: it spares the bounds check
+	for i := hash & t.mask; i < uint64(len(slots)); i = (i + 1) & t.mask { // always true; saves the bounds check
 		s := &slots[i]
 		if s.hash == 0 {
 			return nil

@@ -7,14 +7,13 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// backends are the backend of limits with scope: exact, one for each of what may be done
-// while it is away.
+// backends holds the backend of limits with scope: exact for each value of
+// when_redis_is_away.
 type backends map[hotparam.Away]*limiter.Failover
 
 var aways = [...]hotparam.Away{hotparam.AwayLocal, hotparam.AwayOpen, hotparam.AwayClosed}
 
-// newBackends puts a memory of denials, a deadline and circuit breakers around the
-// backend.
+// newBackends wraps the backend: with a cache of denials, a deadline and circuit breakers.
 func (g *Guard) newBackends() error {
 	if g.opts.backend == nil {
 		return nil
@@ -42,8 +41,8 @@ func (g *Guard) newBackends() error {
 	return nil
 }
 
-// Run probes the backend of limits with scope: exact while it is away. Without Run the
-// requests do that, and wait for it. Run blocks until the context ends, and returns nil.
+// Run probes the backend of limits with scope: exact while that is unavailable. Without Run
+// requests do, and wait for the answer. Run blocks until ctx ends, and returns nil.
 func (g *Guard) Run(ctx context.Context) error {
 	if g.failover == nil {
 		<-ctx.Done()
@@ -52,8 +51,8 @@ func (g *Guard) Run(ctx context.Context) error {
 	return g.failover.Run(ctx)
 }
 
-// BackendStats returns the counters of the backend of limits with scope: exact. They are
-// zero if there is none.
+// BackendStats returns the counters of the backend of limits with scope: exact, or zeros if
+// there is none.
 func (g *Guard) BackendStats() limiter.FailoverStats {
 	if g.failover == nil {
 		return limiter.FailoverStats{}

@@ -7,39 +7,39 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Request is what rules look at.
+// Request is the part of a request that rules use.
 type Request struct {
 	// Context ends a wait: a request whose context ends while it waits is refused, and
-	// gives back what it had taken. No request waits beyond its context's deadline.
+	// gives back what it had taken. A request never waits beyond its context's deadline.
 	// If nil, nothing ends a wait.
 	Context context.Context
 	Method  string
-	// Path is the path as it travels, escaped.
+	// Path is the escaped path, as the client sent it.
 	Path string
 	// Query is the raw query, without "?".
 	Query string
-	// Pattern is the route's pattern as the router has it ("GET /u/{id}", "/u/{id}").
-	// If it is empty, the route is not known, and keys have the path itself. For what is
-	// not HTTP it is the resource.
+	// Pattern is the route's pattern in the router's syntax ("GET /u/{id}", "/u/{id}").
+	// If it is empty, the route is not known, and keys have the path itself. For requests
+	// that are not HTTP it is the resource.
 	Pattern string
-	// Caller is who sends the request, such as an address or a tenant; empty if not
-	// known. For hot keys, the callers with the most requests are reported.
+	// Caller is the sender of the request, such as an address or a tenant, or empty if
+	// it is not known. The most frequent callers of hot keys are reported.
 	Caller string
 
-	http *http.Request // for matchers; nil if it is none
+	http *http.Request // for matchers; nil if the request is not HTTP
 }
 
-// Check counts a request and decides on it, and waits where a rule says so. It holds
-// nothing afterwards: for rules that count costs it checks whether there is room, and
-// counts nothing; for those with concurrency it gets a permit, and gives it back at
-// once. See [Guard.Begin].
+// Check counts a request, decides on it, and waits if a rule says so. It is for rules that
+// count requests. For rules that count costs it only checks that there is room. For rules
+// with concurrency it acquires a permit and releases it at once. See [Guard.Begin] for
+// these.
 func (g *Guard) Check(req Request) (d hotparam.Decision) {
 	g.check(&req, false, &d)
 	return d
 }
 
-// check is Check and, if holds is set, Begin. It writes the decision to d, where the
-// caller wants it, since a copy would cost as much as a rule.
+// check is Check and, if holds is set, Begin. It writes the decision to the caller's d: a
+// copy would cost as much as a rule.
 func (g *Guard) check(in *Request, holds bool, d *hotparam.Decision) (o outcome) {
 	defer g.failOpen(d)
 	g.before(in)
@@ -55,7 +55,7 @@ func (g *Guard) check(in *Request, holds bool, d *hotparam.Decision) (o outcome)
 	return o
 }
 
-// checkAny is check by any rules.
+// checkAny is check for any rules.
 func (g *Guard) checkAny(route *route, in *Request, holds bool, d *hotparam.Decision) outcome {
 	r := g.newRequest(in, route, holds)
 	r.applyRules()
@@ -71,7 +71,7 @@ func (g *Guard) routeOf(in *Request) *route {
 	return set.ofPattern(in.Method, in.Pattern)
 }
 
-// failOpen turns a panic of ours into a request that passes.
+// failOpen lets a request pass whose check has panicked.
 func (g *Guard) failOpen(d *hotparam.Decision) {
 	if recover() != nil {
 		g.panics.Add(1)
@@ -79,8 +79,8 @@ func (g *Guard) failOpen(d *hotparam.Decision) {
 	}
 }
 
-// applyRules counts the request and asks the limits of this process, rule by rule. All
-// are asked, even after one has denied, so that the longest wait is known.
+// applyRules counts the request and asks the limits of this process, rule by rule. It asks
+// all of them, even after one has denied, so that the longest wait is known.
 func (r *request) applyRules() {
 	set := r.route.set
 	if r.route.byPath {

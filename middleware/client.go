@@ -2,9 +2,9 @@ package middleware
 
 import "net/netip"
 
-// ClientKey returns the identity to limit a client by, from an address with or without a
-// port: the IPv4 address, or the IPv6 /64, which is what one client has
-// ("2001:db8:1:2::/64"). What is no address is returned as it is.
+// ClientKey returns the identity by which to limit a client, from its address with or
+// without a port: the IPv4 address, or the IPv6 /64 ("2001:db8:1:2::/64"), since one client
+// usually has all addresses of a /64. It returns addr if that is not an address.
 func ClientKey(addr string) string {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil {

@@ -38,6 +38,31 @@ func letIn(tb testing.TB, f *fixture, req Request) *Ticket {
 	return ticket
 }
 
+// A request that goes back to the pool keeps no lease alive: not one that its ticket has
+// taken over, not one that it has released.
+func TestPooledRequestsHoldNoLeases(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "a", byNames("q"), 1, 0), busyRule(t, "b", hotparam.By{}, 1, 0)}})
+	for name, holds := range map[string]bool{"a ticket's": true, "released": false} {
+		r := f.newRequest(&search, f.routeOf(&search), holds)
+		r.applyRules()
+		var d hotparam.Decision
+		ticket := r.finish(&d).ticket
+		if (ticket != nil) != holds || !d.Allowed {
+			t.Fatalf("%s: ticket %v, %+v", name, ticket, d)
+		}
+		ticket.End(Cost{})
+		leases := r.pending.leases[:cap(r.pending.leases)]
+		if len(leases) < 2 {
+			t.Errorf("%s: room for %d leases; the request had two", name, len(leases))
+		}
+		for i, lease := range leases {
+			if lease != nil {
+				t.Errorf("%s: lease %d of %d is still there", name, i, len(leases))
+			}
+		}
+	}
+}
+
 // A permit is held from Begin to End: of one semaphore, of a key, of a hot key.
 func TestConcurrency(t *testing.T) {
 	hot := busyRule(t, "r", byNames("q"), 2, 0)

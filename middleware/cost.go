@@ -10,15 +10,15 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// Cost is what a request turned out to cost. Each rule uses the part that it counts.
+// Cost is the cost of a request. Each rule uses the field that it counts.
 type Cost struct {
-	Bytes int64         // of the response's body
-	Units int64         // as the handler counts them
-	Time  time.Duration // that the handler took
+	Bytes int64         // length of the response's body
+	Units int64         // as counted by the handler
+	Time  time.Duration // how long the handler took
 }
 
-// maxCost bounds what one request can cost, so that no sum overflows: 1 TiB, or
-// as many units or milliseconds.
+// maxCost bounds the cost of one request, so that no sum overflows: 1 TiB, or as many
+// units or milliseconds.
 const maxCost = 1 << 40
 
 // inUnit returns the cost in a rule's unit, in whole milliseconds rounded up.
@@ -40,9 +40,9 @@ func (c *Cost) inUnit(u hotparam.Unit) int64 {
 	return min(max(n, 0), maxCost)
 }
 
-// Ticket is a request that passed and is not done: [Ticket.End] ends it and charges what
-// it cost. A ticket that is never ended costs nothing, but if rules have concurrency it
-// keeps its permits for ever. A nil *Ticket costs and holds nothing.
+// Ticket is a request that has passed and not ended. [Ticket.End] ends it and charges its
+// cost. A ticket that is never ended costs nothing, but keeps its permits for ever if rules
+// have concurrency. A nil *Ticket holds nothing, and its End does nothing.
 type Ticket struct {
 	guard  *Guard
 	owed   []owed
@@ -55,15 +55,15 @@ type owed struct {
 	rule     *rule
 	spec     *limitSpec
 	hash     uint64
-	from, to int // the key in the ticket's keys; empty: the rule has one bucket
+	from, to int // the key in the ticket's keys; empty if the rule has one bucket
 }
 
-// Begin is [Guard.Check] where rules count what a request costs (bytes,
-// milliseconds or units), or have concurrency. A rule that counts costs lets a
-// request pass while there is a token, and takes what it cost at the end, so that the
-// next ones wait until that has been earned; one with concurrency holds a permit until
-// the end. The ticket, nil if no such rule matches or the request is refused, is to be
-// ended once the request is done, whatever became of it:
+// Begin is [Guard.Check] for rules that count what a request costs (bytes, milliseconds or
+// units), or that have concurrency. A rule that counts costs allows a request if there is a
+// token, and takes the cost at the request's end, so that later requests are refused until
+// it is paid off. A rule with concurrency holds a permit until the request's end. The
+// ticket must be ended once the request is done, whatever its result. It is nil if no such
+// rule matches, or the request is refused.
 //
 //	d, ticket := guard.Begin(req)
 //	if !d.Allowed {
@@ -71,14 +71,14 @@ type owed struct {
 //	}
 //	defer func() { ticket.End(middleware.Cost{Units: rows}) }()
 //
-// A request that was refused has cost nothing: unlike a key of which requests are
-// counted, one that is held far below its threshold cools in time, and comes back.
+// Refused requests cost nothing. So a key that is limited to far below its threshold cools
+// after some time, and becomes hot again, unlike a key whose requests are counted.
 func (g *Guard) Begin(req Request) (d hotparam.Decision, t *Ticket) {
 	return d, g.check(&req, true, &d).ticket
 }
 
-// reuse returns the ticket to the pool. One that had leases is dropped: ending it twice
-// would give back another request's.
+// reuse returns the ticket to the pool. A ticket that had leases is dropped instead: if it
+// were ended twice, it would release those of another request.
 func (t *Ticket) reuse() {
 	const keep = 64 << 10
 	held := len(t.leases) > 0
@@ -97,8 +97,8 @@ func (r *request) needTicket() *Ticket {
 	return r.ticket
 }
 
-// owe adds the key to those that the request's cost is charged to at its end, if the rule
-// counts costs.
+// owe records that the request's cost is charged to the key at its end, if the rule counts
+// costs.
 func (r *request) owe(cl claim, hash uint64, key []byte) {
 	if !r.holds || cl.rule.Count == hotparam.Requests {
 		return
@@ -109,7 +109,7 @@ func (r *request) owe(cl claim, hash uint64, key []byte) {
 	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
 }
 
-// counts reports whether some rule counts the cost in this unit.
+// counts reports whether a rule of the ticket counts costs in this unit.
 func (t *Ticket) counts(u hotparam.Unit) bool {
 	for i := range t.owed {
 		if t.owed[i].rule.Count == u {
@@ -119,9 +119,8 @@ func (t *Ticket) counts(u hotparam.Unit) bool {
 	return false
 }
 
-// End gives back the permits that the request holds, counts what it cost, and
-// charges it to the limits. It is called once, by any goroutine; the ticket must not
-// be used afterwards.
+// End releases the permits that the request holds, counts its cost, and charges it to the
+// limits. It is called once, by any goroutine. The ticket must not be used afterwards.
 func (t *Ticket) End(cost Cost) {
 	if t == nil || len(t.owed) == 0 && len(t.leases) == 0 {
 		return
@@ -177,7 +176,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	}
 }
 
-// spent is what a handler says that its request costs, by way of the context.
+// spent collects the cost that a handler adds through the context of its request.
 type spent struct {
 	units atomic.Int64
 	outer *spent // of a guard further out, or nil
@@ -185,18 +184,17 @@ type spent struct {
 
 type spentKey struct{}
 
-// withSpent gives the handler of a request a place to say its cost.
+// withSpent returns a context by which a handler can add to the cost of its request.
 func withSpent(ctx context.Context) (context.Context, *spent) {
 	outer, _ := ctx.Value(spentKey{}).(*spent)
 	own := &spent{outer: outer}
 	return context.WithValue(ctx, spentKey{}, own), own
 }
 
-// AddCost adds n units to what the request of this context costs, by rules that
-// count units: rows read, tokens generated, whatever it is that is scarce. It may
-// be called any number of times, by any goroutine of the request until its handler
-// returns; n may be negative. A request of which nothing is said costs nothing.
-// Where no rule asks for it AddCost does nothing.
+// AddCost adds n units to the cost of the request of this context, for rules that count
+// units: rows read, tokens generated, or whatever is scarce. n may be negative. It may be
+// called any number of times, by any goroutine, until the handler returns. A request
+// without AddCost costs nothing. If no rule counts units, AddCost does nothing.
 func AddCost(ctx context.Context, n int64) {
 	own, _ := ctx.Value(spentKey{}).(*spent)
 	for ; own != nil; own = own.outer {

@@ -1,22 +1,21 @@
 // Package middleware guards an API: it makes keys of a request's parameters, counts
-// them, and holds the keys that are hot to their limits.
+// them, and limits the requests of hot keys.
 //
 // A [Guard] depends on no framework: [Guard.Check] decides on a [Request], [Guard.Enter]
 // on anything else that has a name and parameters, and [Guard.IsHot] only looks a key up.
 // [Guard.Handler] puts the guard around a net/http handler.
 //
-// For a request with no hot key a check is one pass without allocation, without a lock
-// that all share and without network: the rules of its route are looked up, the key's
-// bytes are built in a reused buffer and hashed once, the collector counts, and the hot
-// set is looked up. A panic of hotparam's own never fails a request: the request passes,
-// and is counted.
+// A check of a request without a hot key does not allocate, takes no shared lock and makes
+// no call: it looks up the rules of the route, builds and hashes the key in a reused
+// buffer, counts it, and looks it up in the hot set. A panic in hotparam never fails a
+// request: the request passes, and the panic is counted.
 //
-// A key that reaches its threshold on this instance alone is limited here at once, and
-// marked local until the aggregator has agreed or not: see [WithoutLocal].
+// A key that reaches its threshold on this instance alone is limited here at once, until
+// the aggregator confirms it or has had time to; see [WithoutLocal].
 //
-// If rules count what requests cost, or have concurrency, a request is let in first, and
-// charged when it is done. Handler does so by itself, with what a handler adds by
-// [AddCost]; others call [Guard.Begin] or [Guard.EnterCost], and then [Ticket.End].
+// If rules count what requests cost, or limit concurrency, a request has to be ended: its
+// cost is charged then. Handler does so itself, with the cost that a handler adds by
+// [AddCost]. Other callers use [Guard.Begin] or [Guard.EnterCost], and then [Ticket.End].
 //
 // # The way of a request
 //
@@ -34,11 +33,10 @@
 //	                          decision                         verdict.go, grants.go
 //	            at its end       Ticket.End                    cost.go meter.go
 //
-// A request first asks the limits of this process, all of them, even after one has
-// denied, so that the longest wait is known. If all allow it asks those that all
-// instances share, in one call ([WithBackend]). Then it waits and acquires permits,
-// outside of all locks. A request that is refused on the way, or goes away, gives back
-// what it had taken.
+// A request first asks all limits of this process, even after one has denied it, so that
+// the longest wait is known. If all allow it, it asks those that all instances share, in
+// one call ([WithBackend]). It then waits and acquires permits, without holding a lock. A
+// request that is refused, or whose context ends, gives back what it had taken.
 //
 // # The way of a rule
 //
@@ -50,6 +48,6 @@
 // can the number of instances that share their limits ([Guard.SetInstances]): both keep
 // what was taken.
 //
-// Keys become hot by the published set ([Guard.HotSet]) and by this instance's own count
-// (localhot.go). Where the requests of hot keys come from is sampled (origins.go).
+// Keys become hot by the published set ([Guard.HotSet]) or by this instance's own count
+// (localhot.go). The routes and callers of hot keys' requests are sampled (origins.go).
 package middleware

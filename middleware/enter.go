@@ -6,11 +6,10 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Enter is [Guard.Check] for what is not HTTP: an RPC method, a job, a cache.
-// Resource is what rules name as their route, and what keys begin with; it
-// should come from a small set. Where a rule has the request wait, ctx ends the wait:
-// it is then refused. If ctx has ended before, the request passes, and nothing is
-// counted.
+// Enter is [Guard.Check] for requests that are not HTTP, such as RPCs, jobs or look-ups in
+// a cache. resource takes the place of the route in rules and keys, and should be one of a
+// small set. If ctx ends while the request waits, it is refused. If ctx has already ended,
+// the request passes and is not counted.
 //
 //	d := guard.Enter(ctx, "SearchService/Find", hotparam.Param{Name: "q", Value: q})
 //	if !d.Allowed {
@@ -21,8 +20,8 @@ func (g *Guard) Enter(ctx context.Context, resource string, params ...hotparam.P
 	return d
 }
 
-// EnterCost is Enter where rules count what a request costs, or have concurrency, as
-// [Guard.Begin] is Check.
+// EnterCost is Enter for rules that count what a request costs, or have concurrency, as
+// [Guard.Begin] is for Check.
 func (g *Guard) EnterCost(ctx context.Context, resource string, params ...hotparam.Param) (d hotparam.Decision, t *Ticket) {
 	return d, g.enter(ctx, resource, params, true, &d).ticket
 }
@@ -47,10 +46,9 @@ func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Pa
 	return o
 }
 
-// IsHot reports whether a key is hot by some rule, for callers that treat hot
-// keys in a way of their own, such as by caching them in the process. It
-// neither counts nor takes a token. The key is a canonical text, as
-// [hotparam.Text] makes it.
+// IsHot reports whether a key is hot by any rule, for callers that treat hot keys in a way
+// of their own, such as with a cache in the process. It neither counts nor takes a token.
+// key is a canonical text, as [hotparam.Text] returns it.
 func (g *Guard) IsHot(key string) (hot bool) {
 	defer func() {
 		if recover() != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// exactClaim is what a request asks of the backend, which decides for all instances.
+// exactClaim is a claim on a limit that the backend decides, for all instances.
 type exactClaim struct {
 	claim
 	op   limiter.Op
 	back limiter.Op // gives back what was taken; N is 0 if nothing was
 }
 
-// askBackend asks for all of the request's claims at once, or, if limits differ in what
-// is done while the backend is away, for those of each kind.
+// askBackend asks all of the request's claims in one call, or in one for each kind of
+// when_redis_is_away that the limits have.
 func (r *request) askBackend() {
 	claims := r.pending.exact
 	ops := make([]limiter.Op, 0, len(claims))
@@ -42,10 +42,10 @@ func (r *request) askBackend() {
 	}
 }
 
-// addExact merges what the backend said about one claim into the verdict.
+// addExact merges the backend's result for one claim into the verdict.
 func (r *request) addExact(c *exactClaim, got *limiter.Result, err error) {
 	g := r.guard
-	if err != nil { // the request's context has ended, or the backend cannot do that
+	if err != nil { // the request's context has ended, or the backend does not support the limit
 		*got = r.decideAlone(c)
 		if g.undecided.Add(1) == 1 {
 			g.opts.log.Error("the backend did not decide on a limit with scope: exact; logged once, then counted", "rule", c.rule.ID, "error", err)
@@ -58,8 +58,9 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, err error) {
 	}
 }
 
-// decideAlone decides what the backend did not, as if it were away: a client that hangs
-// up, or a limit that the backend does not know, is held to this instance's part.
+// decideAlone decides on a claim that the backend did not, as if it were unavailable: so a
+// client that hangs up, or a limit that the backend does not support, is limited by this
+// instance's part.
 func (r *request) decideAlone(c *exactClaim) limiter.Result {
 	got, err := r.guard.backends[c.spec.whenAway()].Alone(context.WithoutCancel(r.context()), c.op)
 	switch {
@@ -71,8 +72,8 @@ func (r *request) decideAlone(c *exactClaim) limiter.Result {
 	return limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
 }
 
-// giveBackExact gives back what was taken from the backend. The request may be gone, so
-// the backend's own deadline bounds the call.
+// giveBackExact gives back what was taken from the backend. The request's context may have
+// ended, so the backend's own deadline bounds the call.
 func (r *request) giveBackExact() {
 	for _, away := range aways {
 		var ops []limiter.Op
@@ -84,7 +85,7 @@ func (r *request) giveBackExact() {
 			ops = append(ops, c.back)
 			c.state.revoke()
 		}
-		if len(ops) > 0 { // if the backend is away, what was taken stays taken
+		if len(ops) > 0 { // if the backend is unavailable, what was taken stays taken
 			_ = r.guard.backends[away].DoAll(context.Background(), ops, make([]limiter.Result, len(ops)))
 		}
 	}

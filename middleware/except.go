@@ -8,11 +8,11 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// exceptions are those of one rule, made ready to be found by a key's text.
+// exceptions are those of one rule, indexed to be found by a key's text.
 type exceptions struct {
 	list []exception
-	// exact holds the exceptions that ask for a value without "*", by one such
-	// parameter in canonical form; the others are starred. Both in order.
+	// exact holds the indices of exceptions that have a value without "*", by one such
+	// parameter in canonical form. starred holds those of the others. Both are in order.
 	exact   map[string][]int
 	starred []int
 }
@@ -44,11 +44,11 @@ func newExceptions(list []exception) *exceptions {
 	return e
 }
 
-// find returns the first exception that has the values of a key with this text, which
-// is not cut, or nil if none has.
+// find returns the first exception that matches the key with this text, which is not cut,
+// or nil if none does.
 func (e *exceptions) find(text []byte) *exception {
 	first := len(e.list)
-	whole := unsafe.String(unsafe.SliceData(text), len(text)) // for the time of this call
+	whole := unsafe.String(unsafe.SliceData(text), len(text)) // used during this call only
 	try := func(list []int) {
 		for _, i := range list {
 			if i >= first {
@@ -76,8 +76,8 @@ func (e *exceptions) find(text []byte) *exception {
 	return &e.list[first]
 }
 
-// except returns the limit that holds for the request's key: that of an exception, or
-// the rule's own. It is nil if the exception allows the key, or blocks it.
+// except returns the limit of the request's key: that of an exception, or the rule's own.
+// It returns nil if an exception allows the key, or blocks it.
 func (r *request) except(c *candidate) *limitSpec {
 	x := c.except.find(r.key[len(c.prefix):])
 	switch {

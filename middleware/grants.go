@@ -6,33 +6,33 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// grants are what limits of this process have granted a request, to be given back if
-// another one refuses.
+// grants are what the limits of this process have granted a request, to be given back if
+// another limit refuses it.
 type grants struct {
 	list []grant
-	keys []byte // of the grants, one after the other
+	keys []byte // the grants' keys, one after the other
 }
 
-// grant is what one limit has granted: n permits, as Result.Return gives them back. If n
-// is 0, as for a rule that counts costs, only state is put right.
+// grant is what one limit has granted: n permits, with what is needed to give them back. If
+// n is 0, as for a rule that counts costs, only the count in state is corrected.
 type grant struct {
 	n       int64
 	mark    int64
 	receipt limiter.Receipt
 	state   *hotState // of the hot key, or nil
 
-	bucket   limiter.Bucket // or, if nil,
-	keyed    limiter.Keys   // by
-	hash     uint64
-	from, to int // the key in grants.keys
+	bucket   limiter.Bucket // what granted it, or nil if keyed did
+	keyed    limiter.Keys
+	hash     uint64 // of the key
+	from, to int    // the key in grants.keys
 }
 
-// addBucket notes what a bucket has granted.
+// addBucket records what a bucket has granted.
 func (g *grants) addBucket(b limiter.Bucket, state *hotState, got *limiter.Result) {
 	g.list = append(g.list, grant{bucket: b, state: state, n: got.Taken, mark: got.Mark, receipt: got.Receipt})
 }
 
-// addKeyed notes what a table of keys has granted.
+// addKeyed records what a table of keys has granted.
 func (g *grants) addKeyed(keyed limiter.Keys, hash uint64, key []byte, got *limiter.Result) {
 	from := len(g.keys)
 	g.keys = append(g.keys, key...)

@@ -7,21 +7,21 @@ import (
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// groups are the groups of the keys that a rule makes of one request. Where the rule has
-// a share, or its keys overlap, the aggregator adds up a group's requests by its keys.
-// What it counts of a request beyond the first key is counted under a name of its own, so
-// that it can take it off.
+// groups are the groups of the keys that a rule makes of one request. If the rule has a
+// share, or its keys overlap, the aggregator adds up a group's requests by its keys. Further
+// keys of the same request are also counted under a name of their own, so that the
+// aggregator can subtract them.
 type groups struct {
-	follow bool   // the rule is one of these, and the request may have several keys of a group
-	texts  []byte // one after the other
+	follow bool   // the rule needs that, and the request may have several keys of a group
+	texts  []byte // the groups' texts, one after the other
 	all    []group
-	again  []byte // the name
+	again  []byte // buffer for the name
 }
 
 // group is one group.
 type group struct {
-	end   int    // in the texts
-	again uint64 // how many keys it has beyond the first
+	end   int    // of its text in texts
+	again uint64 // number of its keys beyond the first
 }
 
 // beginGroups prepares for the keys of one rule, and reports whether the request may have
@@ -34,7 +34,7 @@ func (r *request) beginGroups() bool {
 	return true
 }
 
-// add adds a key with this text, which was counted, to its group.
+// add adds a key that was counted to its group.
 func (g *groups) add(text []byte, paramsOnly bool) {
 	start := len(g.texts)
 	g.texts = keytext.AppendGroup(g.texts, text, paramsOnly)
@@ -51,7 +51,7 @@ func (g *groups) add(text []byte, paramsOnly bool) {
 	g.all = append(g.all, group{end: len(g.texts)})
 }
 
-// countAgain counts what the groups have beyond their first keys.
+// countAgain counts the groups' keys beyond their first.
 func (r *request) countAgain(c *candidate) {
 	g, groups := r.guard, &r.groups
 	from := 0
@@ -66,7 +66,7 @@ func (r *request) countAgain(c *candidate) {
 		groups.again = name
 		size := len(name)
 		if name = g.fitKey(name, len(c.prefix)); len(name) != size {
-			continue // cut it would be a key's name; then the total is too high
+			continue // a cut name would be that of a key; so the total is too high
 		}
 		hash := hotparam.Hash(name)
 		if c.Count == hotparam.Requests {

@@ -36,10 +36,10 @@ type Guard struct {
 	withheld                                    spreadCount
 }
 
-// New makes a guard for rules, which must not change afterwards. What it counts
-// goes to counts, which reports what is hot here and is steered by the guard: a
-// collector has one guard. Keys become hot by what is written to [Guard.HotSet],
-// usually by a hotkeys.Watcher, and by what counts reports.
+// New returns a guard for rules, which must not change afterwards. The guard counts with
+// counts, steers it, and sets its functions, so a collector can have only one guard. Keys
+// become hot when they are written to [Guard.HotSet], usually by a hotkeys.Watcher, or when
+// counts reports them.
 func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*Guard, error) {
 	if rules == nil || counts == nil {
 		return nil, errors.New("middleware: New needs rules and a collector")
@@ -93,19 +93,18 @@ func sinceEpoch(start time.Time) func() time.Duration {
 	return func() time.Duration { return time.Duration(start.UnixNano()) + time.Since(start) }
 }
 
-// HotSet returns the writing side of the guard's set of hot keys, to be filled by a
-// hotkeys.Watcher.
+// HotSet returns the writing side of the guard's set of hot keys, for a hotkeys.Watcher.
 func (g *Guard) HotSet() hotset.Writer { return g.hot }
 
-// HotKey is a key that is hot, with how many of its requests have passed and were refused
-// in this process since it became so.
+// HotKey is a hot key with the numbers of its requests that have passed and that were
+// refused in this process since it became hot.
 type HotKey struct {
 	hotparam.Hot
 	Passed, Refused int64
 }
 
-// HotKeys returns the keys that are hot now, the highest rate first. Those that this
-// instance alone has found hot are marked Local.
+// HotKeys returns the keys that are hot now, the highest rate first. Local is set for those
+// that only this instance has found hot.
 func (g *Guard) HotKeys() []HotKey {
 	var keys []HotKey
 	for _, h := range g.hot.All() {
@@ -122,34 +121,33 @@ func (g *Guard) HotKeys() []HotKey {
 // Stats are a guard's counters since it was made.
 type Stats struct {
 	Limited int64 // requests that were refused
-	Blocked int64 // of these, those with a value that a rule blocks
-	Busy    int64 // of these, those that found as many being served as may be
-	Away    int64 // of these, those refused because the backend was away
-	Served  int64 // of these, those that were answered in place of the handler
-	// Undecided is asks of a backend that it could not answer, though it is there:
-	// requests that had gone, or what it cannot do.
+	Blocked int64 // of Limited: requests with a value that a rule blocks
+	Busy    int64 // of Limited: requests that found no free permit of a concurrency limit
+	Away    int64 // of Limited: requests refused because the backend was unavailable
+	Served  int64 // of Limited: requests that were answered in place of the handler
+	// Undecided counts questions that an available backend did not answer: the request's
+	// context had ended, or the backend does not support the limit.
 	Undecided int64
-	// Remembered is asks of a backend that were denied without a call, since it had named
-	// the time until which it denies them.
+	// Remembered counts questions to a backend that were denied without a call, since it
+	// had already said until when it denies them.
 	Remembered int64
 	Shadowed   int64 // requests that would have been refused
 	Waited     int64 // requests that waited for their turn
-	Gone       int64 // of these, those whose context ended while they did; not among Limited
-	Charged    int64 // requests whose cost was counted when they were done
+	Gone       int64 // of Waited: requests whose context ended meanwhile; not in Limited
+	Charged    int64 // requests whose cost was charged at their end
 	Panics     int64 // requests that passed because hotparam panicked
 	Overflow   int64 // requests that passed a rule without hot, or one with concurrency, for want of room
-	Local      int64 // keys that this instance alone found hot
-	Refuted    int64 // of these, those that the aggregator did not agree to
-	Unmarked   int64 // of these, those that were not limited for want of room
-	// More is how often a rule made more than [hotparam.MaxKeys] keys of a request, and
-	// counted it on the key for what is beyond.
+	Local      int64 // keys that only this instance had found hot
+	Refuted    int64 // of Local: keys that the aggregator did not confirm
+	Unmarked   int64 // of Local: keys that were not limited for want of room
+	// More is how often a rule made more than [hotparam.MaxKeys] keys of a request. The
+	// rest of the keys was counted as one.
 	More int64
-	// Withheld is parameters that were left out of a rule's keys since they look secret.
+	// Withheld counts parameters that were left out of keys because they look secret.
 	Withheld int64
 }
 
-// spreadCount is a counter in several cache lines, for what requests may count all the
-// time: a secret may come with each of them.
+// spreadCount is a counter in several cache lines, since each request may add to it.
 type spreadCount [8]struct {
 	n atomic.Int64
 	_ [56]byte

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// HeaderStyle is how a response states the limit that its request was held to.
+// HeaderStyle is a set of headers by which responses state limits.
 type HeaderStyle uint8
 
 // Header styles.
@@ -25,8 +25,8 @@ const (
 type headers struct{ draft, legacy bool }
 
 // WithHeaders has responses state the limit that decided: the tightest of those that
-// allowed the request, or the one that refused it. Its name is the rule's id. Without
-// styles it is RateLimitHeaders.
+// allowed the request, or the one that refused it. The limit's name is the rule's id.
+// Without styles it uses RateLimitHeaders.
 //
 //	RateLimit-Policy: "search";q=100;w=60
 //	RateLimit: "search";r=50;t=30
@@ -44,7 +44,7 @@ func WithHeaders(styles ...HeaderStyle) Option {
 	}
 }
 
-// write writes the headers of a decision by this limit, if any.
+// write sets the headers for a decision by a limit, which may be nil.
 func (s headers) write(h http.Header, d *hotparam.Decision, spec *limitSpec) {
 	if spec == nil || d.Rule == "" || d.Limit < 1 {
 		return
@@ -64,10 +64,11 @@ func (s headers) write(h http.Header, d *hotparam.Decision, spec *limitSpec) {
 	}
 }
 
-// units are what a quota is in, where it is not requests.
+// units are the units of quotas that do not count requests.
 var units = [...]string{hotparam.Bytes: "content-bytes", hotparam.Millis: "ms", hotparam.Units: "units"}
 
-// policy returns the limit with the time in which all of it is earned.
+// policy returns the value of RateLimit-Policy: the limit, and the time in which all of it
+// becomes available.
 func policy(d *hotparam.Decision, spec *limitSpec) string {
 	p := `"` + d.Rule + `";q=` + strconv.FormatInt(d.Limit, 10)
 	q := spec.quota.Load()
@@ -84,7 +85,7 @@ func policy(d *hotparam.Decision, spec *limitSpec) string {
 	return p + ";w=" + strconv.FormatInt(wholeSeconds(window), 10)
 }
 
-// wholeSeconds is a time in seconds, rounded up.
+// wholeSeconds returns d in seconds, rounded up.
 func wholeSeconds(d time.Duration) int64 {
 	n := int64(d / time.Second)
 	if d%time.Second > 0 {

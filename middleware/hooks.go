@@ -2,13 +2,14 @@ package middleware
 
 import "github.com/hotparam/hotparam"
 
-// Hooks are called for each request, in its own goroutine, unless they are nil. They must
-// be quick. A panic in a hook is counted in [Stats].Panics, and changes nothing.
+// Hooks are functions that are called for each request, in the request's goroutine, unless
+// they are nil. They must be quick. A panic in a hook is counted in [Stats].Panics, and has
+// no other effect.
 type Hooks struct {
 	Before func(Request)                    // before anything is counted
-	After  func(Request, hotparam.Decision) // once it is decided, and has waited
-	Denied func(Request, hotparam.Decision) // after After, for one that is refused
-	Near   func(Request, hotparam.Decision) // after After, for one that leaves less than a tenth of its limit
+	After  func(Request, hotparam.Decision) // after the decision, and the wait if there is one
+	Denied func(Request, hotparam.Decision) // after After, for a request that is refused
+	Near   func(Request, hotparam.Decision) // after After, for a request that leaves less than a tenth of its limit
 }
 
 func (g *Guard) before(req *Request) {
@@ -23,7 +24,7 @@ func (g *Guard) after(req *Request, d *hotparam.Decision) {
 	}
 }
 
-// callBefore has a copy of the request: the caller's stays where it is cheap.
+// callBefore gets a copy of the request, so that the caller's does not escape to the heap.
 func (g *Guard) callBefore(req Request) { g.callHook(func() { g.opts.hooks.Before(req) }) }
 
 func (g *Guard) callAfter(req Request, d hotparam.Decision) {
@@ -39,7 +40,7 @@ func (g *Guard) callAfter(req Request, d hotparam.Decision) {
 	}
 }
 
-// callHook calls a hook, and counts a panic of it.
+// callHook calls a hook, and counts its panic.
 func (g *Guard) callHook(f func()) {
 	defer func() {
 		if recover() != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// hotState is what the guard keeps for a hot key. A key that stays hot, or comes back
-// soon, keeps its state, whether it is published or marked here.
+// hotState is the guard's state of a hot key, published or marked. A key that stays hot, or
+// is soon hot again, keeps it.
 type hotState struct {
-	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none here
+	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none is needed
 	passed, refused atomic.Int64
 	origins         originSample
 }
@@ -42,8 +42,8 @@ func (h *hotState) revoke() {
 	}
 }
 
-// newHotState returns the state of a key that became hot, by the rule as this process
-// has it, or the one that the key had.
+// newHotState returns the state that the key had, or a new one with a bucket by this
+// process's rules.
 func (g *Guard) newHotState(h hotparam.Hot, old *hotState, had bool) *hotState {
 	if had {
 		return old
@@ -55,10 +55,9 @@ func (g *Guard) newHotState(h hotparam.Hot, old *hotState, had bool) *hotState {
 	return fresh
 }
 
-// bucketFor returns the key's bucket by the limit that holds for it, which is always the
-// same until the rules change, or nil if there is none here. If the rule has exceptions
-// the bucket is made for the first request, whose parameters say which limit holds: the
-// key's text may have been cut.
+// bucketFor returns the key's bucket by its limit, which stays the same until the rules
+// change, or nil if the limit has none. If the rule has exceptions, the first request makes
+// the bucket: its parameters determine the limit, since the key's text may have been cut.
 func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) limiter.Bucket {
 	quota := spec.quota.Load()
 	if quota == nil || spec.isExact() {

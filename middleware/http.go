@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Handler guards next. Its type makes it a middleware for routers that take
-// func(http.Handler) http.Handler. Where next is a *http.ServeMux, requests get
-// their route from it, unless an option says otherwise.
+// Handler returns a handler that passes the requests that are allowed to next. As a
+// func(http.Handler) http.Handler it is a middleware for most routers. If next is an
+// *[http.ServeMux], it is the default source of requests' routes; see [WithRoute].
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	route := g.opts.route
 	if mux, ok := next.(*http.ServeMux); ok && route == nil {
@@ -36,8 +36,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// examine is Begin for an HTTP request. A panic of an option's function, too,
-// lets the request pass; one of the guarded handler is none of our business.
+// examine is Begin for an HTTP request. The request also passes if the function of an option
+// panics. Panics of the guarded handler are not recovered.
 func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision, o outcome) {
 	defer g.failOpen(&d)
 	if g.opts.skip != nil && g.opts.skip(r) {
@@ -47,7 +47,7 @@ func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d ho
 		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
 		Pattern: r.Pattern, Caller: g.opts.caller(r), http: r,
 	}
-	if route != nil { // it knows better than a mux further out, which may have set a pattern too
+	if route != nil { // it takes precedence over the pattern, which an outer mux may have set
 		req.Pattern = route(r)
 	}
 	o = g.check(&req, true, &d)
@@ -61,19 +61,19 @@ func (g *Guard) answer(w http.ResponseWriter, r *http.Request, d hotparam.Decisi
 		return
 	}
 	a := spec.limit.Serve
-	if a == nil { // neither the rules nor the program have one
+	if a == nil { // neither the rules nor an option have an answer
 		g.opts.limited(w, r, d)
 		return
 	}
 	if a.Type != "" {
 		w.Header().Set("Content-Type", a.Type)
 	}
-	w.Header().Set("Cache-Control", "no-store") // it is not what the handler would say
+	w.Header().Set("Cache-Control", "no-store") // it is not the handler's answer
 	w.WriteHeader(a.Status)
 	_, _ = io.WriteString(w, a.Body) // the client may have gone
 }
 
-// remoteHost is the host of the address that a request came from.
+// remoteHost returns the host of the request's RemoteAddr.
 func remoteHost(r *http.Request) string {
 	colon := strings.LastIndexByte(r.RemoteAddr, ':')
 	if colon < 0 {
@@ -100,12 +100,12 @@ const (
 // Refuse answers a request that was refused, with a problem body (RFC 9457):
 //
 //   - 429 (RFC 6585): the client exceeded its limit;
-//   - 503 (RFC 9110, 15.6.4): as many requests are being served as may be, or the backend
-//     that decides is away;
+//   - 503 (RFC 9110, 15.6.4): the limit of concurrent requests is reached, or the backend
+//     that decides is unavailable;
 //   - 403: no rule matches, or a rule blocks a value.
 //
-// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3). There is none if no
-// retry can pass. The body has the rule's id but no parameter.
+// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3). It is absent if a retry
+// cannot pass. The body contains the rule's id but no parameters.
 func Refuse(w http.ResponseWriter, _ *http.Request, d hotparam.Decision) {
 	p := problem{Type: quotaExceeded, Status: http.StatusTooManyRequests, Violated: []string{d.Rule}}
 	seconds := wholeSeconds(d.RetryAfter)

@@ -8,9 +8,9 @@ import (
 // A key is built in the request's buffer: the rule's id, a space, the route, the
 // parameters.
 
-// useKeys builds each of the keys that the rule makes of the request, and uses it. The
-// keys of all requests come in one order, whatever the order of the parameters, so that
-// no two requests wait for permits of each other's.
+// useKeys builds and uses each of the keys that the rule makes of the request. Keys come in
+// the same order for all requests, whatever the order of the parameters, so that requests
+// cannot deadlock on permits.
 func (r *request) useKeys(c *candidate) {
 	if c.overlaps {
 		r.countTotal(c)
@@ -43,7 +43,7 @@ func (r *request) useKeys(c *candidate) {
 	}
 }
 
-// useOneKey is useKeys by all parameters, or by names, which mostly have one value each.
+// useOneKey is useKeys for rules by all parameters, or by names, which usually make one key.
 func (r *request) useOneKey(c *candidate) {
 	r.startKey(c)
 	start := len(r.key)
@@ -61,9 +61,9 @@ func (r *request) useOneKey(c *candidate) {
 	r.useKey(c)
 }
 
-// appendParams appends the parameters of a rule that makes one key, and returns how
-// many they are; ok is false if some of them have several values, which makes several
-// keys. A query that needs no decoding need not be parsed for that.
+// appendParams appends the parameters of a rule that makes one key, and returns their
+// number. ok is false if a name has several values, which make several keys. A query that
+// needs no decoding is not parsed for that.
 func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	secrets := &r.route.set.Secrets
 	if !r.params.loaded && c.values == nil {
@@ -83,8 +83,7 @@ func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	return n, true
 }
 
-// usePairings is useOneKey where names have several values: each pairing of them is a
-// key.
+// usePairings is useOneKey for names with several values: each pairing of these is a key.
 func (r *request) usePairings(c *candidate) {
 	params := &r.params.list
 	pairs := params.Pair(c.By.Names)
@@ -102,8 +101,8 @@ func (r *request) beginKeys(c *candidate, n int) {
 	r.groups.follow = c.addsUp && n > 1 && r.beginGroups()
 }
 
-// endKeys counts what the keys' groups have beyond their first keys, and uses the key for
-// what a request has beyond its keys, if there is more.
+// endKeys ends the keys of one rule. If there are more keys than are used, it uses one key
+// for all the others.
 func (r *request) endKeys(c *candidate, more bool) {
 	if r.groups.follow {
 		r.groups.follow = false
@@ -118,9 +117,9 @@ func (r *request) endKeys(c *candidate, more bool) {
 	r.useKey(c)
 }
 
-// useKey counts the key that was built, if the rule is about hot keys, and holds the
-// request to the key's limit, if it has one now. What costs more or less than one is
-// counted when it is done: until then a permit must be there, and is not taken.
+// useKey counts the key that was built, if the rule has hot, and asks the key's limit, if
+// it has one now. For rules that count costs it records the key for the request's end, and
+// asks only whether there is a permit.
 func (r *request) useKey(c *candidate) {
 	cl := claim{rule: c, spec: c.spec}
 	if c.except != nil {
@@ -140,7 +139,7 @@ func (r *request) useKey(c *candidate) {
 	} else {
 		r.owe(cl, hash, r.key)
 	}
-	if r.groups.follow && len(r.key) == size { // one that was cut has no group
+	if r.groups.follow && len(r.key) == size { // a key that was cut has no group
 		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
 	}
 	if hot := g.hot.Lookup(hash, r.key); hot != nil {
@@ -152,8 +151,8 @@ func (r *request) useKey(c *candidate) {
 // key, of the route alone.
 func (r *rule) allowsBare() bool { return r.By.Kind == hotparam.ByAll && !r.ParamsOnly }
 
-// startKey begins a key's bytes with all that stands before the parameters: the
-// rule's id, a space, the route, "?".
+// startKey begins a key with all that comes before the parameters: the rule's id, a space,
+// the route, "?".
 func (r *request) startKey(c *candidate) {
 	if c.head == nil {
 		r.writeHead(c)
@@ -162,7 +161,7 @@ func (r *request) startKey(c *candidate) {
 	r.key = append(r.key[:0], c.head...)
 }
 
-// writeHead is startKey on a route that the request itself names.
+// writeHead is startKey for a route that depends on the request.
 func (r *request) writeHead(c *candidate) {
 	r.key = append(append(append(r.key[:0], c.prefix...), r.in.Method...), ' ')
 	if c.text != "" {
@@ -184,9 +183,9 @@ func (g *Guard) fitKey(key []byte, prefix int) []byte {
 	return key
 }
 
-// countTotal counts the request itself for a rule that makes several keys of it: the
-// counts of the keys do not add up to what each is a part of. A route whose text is too
-// long has no total, for a cut text would be a key.
+// countTotal counts the request itself for a rule that makes several keys of it, whose
+// counts add up to more than the requests. A route whose text is too long has no total,
+// since a cut text would be a key.
 func (r *request) countTotal(c *candidate) {
 	t := c.total
 	if t.key == nil {

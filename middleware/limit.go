@@ -12,8 +12,7 @@ import (
 // anyKey stands for the key of a rule that has none.
 const anyKey = "*"
 
-// limitRule holds the request to the limit of a rule with neither hot nor a key, which
-// has one bucket.
+// limitRule asks the limit of a rule with neither hot nor keys, which has one bucket.
 func (r *request) limitRule(c *candidate) {
 	cl := claim{rule: c, spec: c.spec}
 	if cl.spec.limit == nil {
@@ -26,8 +25,8 @@ func (r *request) limitRule(c *candidate) {
 	r.claimLater(cl, anyKey)
 }
 
-// limitKey holds the request to the limit of a rule with a key but not hot, whose keys
-// each have a bucket. The key is the request's, with this hash.
+// limitKey asks the limit of a rule with keys but without hot, whose keys have a bucket
+// each. hash is that of the request's key.
 func (r *request) limitKey(cl claim, hash uint64) {
 	spec := cl.spec
 	if spec.limit == nil {
@@ -45,7 +44,7 @@ func (r *request) limitKey(cl claim, hash uint64) {
 	}
 }
 
-// limitHotKey holds the request to the limit of a hot key, unless the key is spared.
+// limitHotKey asks the limit of a hot key, unless the key is spared.
 func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
 	cl.state.origins.sample(cl.rule.name, r.in.Caller)
@@ -67,8 +66,8 @@ func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 // keyText returns a copy of the text of the request's key.
 func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefix):]) }
 
-// askBucket asks the bucket of a rule, or of a hot key, for a permit, or, for a rule that
-// counts costs, whether it has one.
+// askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
+// costs, whether it has one.
 func (r *request) askBucket(cl claim, b limiter.Bucket) {
 	got := b.Do(r.now(), r.askFor(cl))
 	cl.state.record(got.Allowed)
@@ -77,8 +76,8 @@ func (r *request) askBucket(cl claim, b limiter.Bucket) {
 	}
 }
 
-// askFor returns what the request wants of a limit. It is written at once: a copy of
-// what was written in parts would wait, see copyDecision.
+// askFor returns what the request asks of a limit. It fills the result in one place, for
+// the reason that copyDecision gives.
 func (r *request) askFor(cl claim) limiter.Ask {
 	var (
 		kind   limiter.Kind
@@ -97,15 +96,15 @@ func (r *request) askFor(cl claim) limiter.Ask {
 	return limiter.Ask{Kind: kind, N: 1, Keep: left, Within: within}
 }
 
-// keepFor returns how much of a burst a request of this class must leave to those of the
-// classes before it.
+// keepFor returns how much of a burst requests of a class must leave to the classes before
+// it.
 func keepFor(burst int64, class, classes int) int64 {
 	i, n := int64(class), int64(classes)
 	return burst/n*i + burst%n*i/n
 }
 
-// class returns the request's class by a rule's priority: the first that a value of the
-// parameter has, or the last.
+// class returns the request's class by a rule's priority: the first of those of the
+// parameter's values, or the last class if none has one.
 func (r *request) class(c *candidate, p *hotparam.Priority) int {
 	params := r.loadParams(c.values)
 	class := len(p.First)
@@ -119,8 +118,8 @@ func (r *request) class(c *candidate, p *hotparam.Priority) int {
 	return class
 }
 
-// claimLater adds what the request will ask of the backend, and the permits that it will
-// acquire, once this process's limits have allowed it.
+// claimLater adds to the pending what the request will ask of the backend, and the permits
+// that it will acquire, once this process's limits have allowed it.
 func (r *request) claimLater(cl claim, key string) {
 	quota := cl.spec.quota.Load()
 	if quota != nil && cl.spec.isExact() {
@@ -132,7 +131,7 @@ func (r *request) claimLater(cl claim, key string) {
 		return
 	}
 	if quota != nil {
-		cl.state = nil // the key's requests are counted by its rate
+		cl.state = nil // the quota's result counts
 	}
 	p := permitClaim{claim: cl, key: key}
 	if first := cl.spec.limit.Priority; first != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// limitSpec is the limit of a rule, or of an exception of it, with the buckets and permits
-// of those that it limits. Hot keys have buckets of their own, see hotState.
+// limitSpec is the limit of a rule, or of one of its exceptions, with the buckets and
+// permits of its keys. Hot keys have buckets of their own; see hotState.
 type limitSpec struct {
 	limit *hotparam.Limit // nil if there is none
 	unit  hotparam.Unit
@@ -21,7 +21,7 @@ type limitSpec struct {
 	// next.
 	name       string
 	algorithms map[hotparam.Algorithm]limiter.Algorithm // the user's
-	// quota is this instance's: the limit's, or its part of it. Nil means any rate.
+	// quota is the limit's quota, or this instance's part of it. Nil means any rate.
 	quota atomic.Pointer[hotparam.Quota]
 
 	single  limiter.Bucket    // of a rule with neither hot nor a key; nil if it is not here
@@ -32,10 +32,10 @@ type limitSpec struct {
 func (s *limitSpec) isExact() bool { return s.limit.Scope == hotparam.ScopeExact }
 func (s *limitSpec) waits() bool   { return s.limit.Mode == hotparam.ModeWait }
 
-// needsKey reports whether the key's text is needed for what is asked later.
+// needsKey reports whether the backend or the semaphore will need the key's text.
 func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && s.quota.Load() != nil }
 
-// whenAway returns what the limit says is done while the backend is away.
+// whenAway returns what the limit does while the backend is unavailable.
 func (s *limitSpec) whenAway() hotparam.Away {
 	if s.limit.Away == "" {
 		return hotparam.AwayLocal
@@ -43,13 +43,13 @@ func (s *limitSpec) whenAway() hotparam.Away {
 	return s.limit.Away
 }
 
-// specBuilder makes the limits of a version of the rules, with the state of those that
-// they take the place of.
+// specBuilder makes the limits of a version of the rules, with the state of the limits
+// that they replace.
 type specBuilder struct {
 	opts      *options
 	instances int
 	old       map[string]*limitSpec           // by name
-	adopt     []func(now time.Duration) error // what is done once all are made
+	adopt     []func(now time.Duration) error // to be called once all limits are made
 }
 
 var (
@@ -84,8 +84,8 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 	return s, nil
 }
 
-// quotaOf returns the limit's quota, or this instance's part of it. If it has not changed
-// it is the very same, so that buckets need not.
+// quotaOf returns the limit's quota, or this instance's part of it. If it has not changed,
+// the pointer has not either, so that buckets keep theirs.
 func (b *specBuilder) quotaOf(s *limitSpec) *hotparam.Quota {
 	instances := 1
 	if s.limit.Scope == hotparam.ScopeShare {
@@ -100,8 +100,8 @@ func (b *specBuilder) quotaOf(s *limitSpec) *hotparam.Quota {
 	return &quota
 }
 
-// makePermits makes the semaphore of a limit with concurrency, or takes over the old one:
-// whoever holds its permits gives them back to it.
+// makePermits makes the semaphore of a limit with concurrency, or takes over the old one,
+// to which permits that are in use will be given back.
 func (b *specBuilder) makePermits(s *limitSpec) (err error) {
 	if s.isExact() && b.opts.semaphore == nil {
 		return errNoSemaphore
@@ -114,9 +114,9 @@ func (b *specBuilder) makePermits(s *limitSpec) (err error) {
 	return err
 }
 
-// makeBuckets makes the buckets of a rule without hot, or takes over the old ones, unless
-// they are of another kind. An old one changes its quota only when all rules are made.
-// For a rule with hot it checks that the buckets of its keys can be made.
+// makeBuckets makes the buckets of a rule without hot, or takes over the old ones if they
+// are of the same kind. Old buckets get their new quota only once all rules are made. For a
+// rule with hot it only checks that buckets can be made.
 func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 	quota := s.quota.Load()
 	fresh := func() (err error) {
@@ -153,8 +153,8 @@ func (s *limitSpec) newBucket(quota *hotparam.Quota) (limiter.Bucket, error) {
 	return limiter.NewBucket(quota, s.algorithms)
 }
 
-// setQuota has the buckets of a rule without hot go on with another quota. Those of hot
-// keys follow when they are next asked.
+// setQuota changes the quota of the buckets of a rule without hot. Buckets of hot keys
+// change theirs when they are next asked.
 func (s *limitSpec) setQuota(quota *hotparam.Quota, now time.Duration) error {
 	switch {
 	case s.single != nil:

@@ -7,38 +7,34 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// agreeWithin is how long the aggregator, while it answers, has to agree that a
-// key is hot which this instance alone has found so.
+// agreeWithin is how long an aggregator that is available has to confirm that a key is hot
+// which this instance alone has found so.
 const agreeWithin = 2 * time.Second
 
-// localHot are the keys that this instance alone has found hot. They are limited here at
-// once, until the aggregator has had the time to agree. What it publishes takes the
-// place of a mark; what it does not is refuted, and the mark removed until the collector
-// finds the key hot anew. While no aggregator answers, a mark stays until the key cools
-// here.
-//
-// Others call it with events; it owns no goroutine but that of its timer.
+// localHot holds the keys that this instance alone has found hot. They are limited at once.
+// If the aggregator publishes the key, that replaces the mark. If it does not in time, the
+// key is refuted: its mark is removed until the collector finds the key hot again. While no
+// aggregator is available, a mark stays until the key cools here.
 type localHot struct {
 	guard *Guard
 
-	// marking is held while marks are made and removed, so that the hot set has
-	// them in the order in which they are decided. It comes before the hot set's
-	// own lock, and that before mu.
+	// marking is held while marks are made and removed, so that this is done in the order
+	// of the decisions. It is locked before the hot set's lock, and that before mu.
 	marking sync.Mutex
 
 	mu        sync.Mutex
 	marks     map[hotparam.Key]*mark
 	published map[hotparam.Key]struct{}
 	fleet     hotparam.Fleet
-	alive     time.Time // since when the aggregator answers; zero if it does not
+	alive     time.Time // since when an aggregator is available; zero if none is
 	timer     *time.Timer
 
 	found, refuted int64
 }
 
-// mark is one key.
+// mark is the state of one key.
 type mark struct {
-	since     time.Time // that it is hot here, and not published
+	since     time.Time // since when it is hot here and not published
 	published bool
 }
 
@@ -49,7 +45,7 @@ func newLocalHot(g *Guard) *localHot {
 	return l
 }
 
-// set records that a key is hot by this instance's own count, or has cooled.
+// set records that a key has become hot by this instance's own count, or has cooled.
 func (l *localHot) set(h hotparam.Hot, hot bool) {
 	l.marking.Lock()
 	defer l.marking.Unlock()
@@ -69,8 +65,7 @@ func (l *localHot) set(h hotparam.Hot, hot bool) {
 	l.guard.hot.Mark(h)
 }
 
-// updatePublished records the keys that are hot now. It is called under the hot set's
-// lock.
+// updatePublished records the keys that are hot now. The caller holds the hot set's lock.
 func (l *localHot) updatePublished(hot []hotparam.Hot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +86,7 @@ func (l *localHot) updatePublished(hot []hotparam.Hot) {
 	l.armTimer()
 }
 
-// updateFleet records what the aggregator knows of the fleet.
+// updateFleet records what the aggregator knows about the fleet.
 func (l *localHot) updateFleet(f hotparam.Fleet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +101,7 @@ func (l *localHot) updateFleet(f hotparam.Fleet) {
 	l.armTimer()
 }
 
-// steer passes on to the collector which keys' counts are needed in full. The caller
-// holds mu.
+// steer tells the collector which keys' counts are needed in full. The caller holds mu.
 func (l *localHot) steer() {
 	hot := make([]hotparam.Key, 0, len(l.published))
 	for key := range l.published {
@@ -144,7 +138,7 @@ func (l *localHot) armTimer() {
 	}
 }
 
-// refuteMarks removes the marks that the aggregator has not agreed to in time.
+// refuteMarks removes the marks that the aggregator has not confirmed in time.
 func (l *localHot) refuteMarks() {
 	l.marking.Lock()
 	defer l.marking.Unlock()
@@ -165,8 +159,8 @@ func (l *localHot) refuteMarks() {
 	}
 }
 
-// stats returns how many keys were found hot here alone, and how many of these the
-// aggregator did not agree to.
+// stats returns how many keys only this instance had found hot, and how many of these the
+// aggregator did not confirm.
 func (l *localHot) stats() (found, refuted int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

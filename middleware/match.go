@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// canonicalPath unescapes what a client need not have escaped: a router takes /%75/7 for
+// canonicalPath unescapes characters that need not be escaped: routers treat /%75/7 like
 // /u/7, and so must the rules.
 func (r *request) canonicalPath() {
 	if strings.IndexByte(r.in.Path, '%') < 0 {
@@ -18,16 +18,16 @@ func (r *request) canonicalPath() {
 	}
 }
 
-// picked reports whether rule i of the route, which does not take all of the route's
-// requests, takes this one.
+// picked reports whether rule i of the route, which does not match all of the route's
+// requests, matches this one.
 func (r *request) picked(c *candidate, i int) bool {
 	if c.matcher != nil {
-		return i < len(r.matched) && r.matched[i] != "" // as askMatchers has seen
+		return i < len(r.matched) && r.matched[i] != "" // as askMatchers has found
 	}
 	return r.matches(c)
 }
 
-// matches reports whether the request has the path and the parameters that a rule wants.
+// matches reports whether the request has the path and the parameters of a rule's match.
 func (r *request) matches(c *candidate) bool {
 	if c.byPath && !c.Match.Route.Matches(r.in.Method, r.in.Path) {
 		return false
@@ -51,8 +51,8 @@ func hasParam(params *hotparam.Params, want hotparam.QueryMatch) bool {
 	return false
 }
 
-// matchesWildcard matches a value against a pattern in which "*" stands for any run of
-// bytes.
+// matchesWildcard reports whether a value matches a pattern in which "*" stands for any run
+// of bytes.
 func matchesWildcard(pattern, value string) bool {
 	head, rest, found := strings.Cut(pattern, "*")
 	if !found {

@@ -6,24 +6,24 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// matcher is what [WithMatcher] gives.
+// matcher is the function of a [WithMatcher].
 type matcher func(*http.Request) (key string, ignore bool)
 
-// WithMatcher has f decide on the requests that rule ruleID would match. The key that
-// f returns takes the place of those that the rule makes: it is the rule's one
-// parameter, "key". An empty key means that the rule does not match. Requests that are
-// not HTTP the rule does not match. If f panics the request passes.
+// WithMatcher sets f, which decides on the requests that the rule ruleID would match. The
+// key that f returns replaces those that the rule would make: it is the value of one
+// parameter, "key". An empty key means that the rule does not match. The rule matches no
+// requests that are not HTTP. If f panics, the request passes.
 //
-// The matchers of a request are asked in the order of the rules, before anything is
-// counted, and the first that answers wins, by a key or by ignore. Ignore exempts the
-// request from all rules; after a key of an earlier rule's matcher it means only that
-// this rule does not match. With evaluate: first a rule that matches wins like a key, and the
-// matchers of later rules are not asked.
+// The matchers of a request are called in the order of the rules, before anything is
+// counted. The first that returns a key or ignore decides. Ignore exempts the request from
+// all rules; after another matcher has returned a key, it only means that this rule does
+// not match. With evaluate: first, a rule without a matcher that matches decides too, and
+// the matchers of later rules are not called.
 func WithMatcher(ruleID string, f func(r *http.Request) (key string, ignore bool)) Option {
 	return func(o *options) { o.matchers[ruleID] = f }
 }
 
-// askMatchers asks the matchers of the request's route, keeps their keys, and reports
+// askMatchers calls the matchers of the request's route, keeps their keys, and reports
 // whether the request is exempt.
 func (r *request) askMatchers() (exempt bool) {
 	first := r.route.set.Evaluate == hotparam.EvaluateFirst
@@ -56,7 +56,7 @@ func (r *request) askMatchers() (exempt bool) {
 	return false
 }
 
-// useMatcherKey is useKey with a matcher's key.
+// useMatcherKey is useKey with the key that a matcher returned.
 func (r *request) useMatcherKey(c *candidate, key string) {
 	p := &r.params.custom
 	p.Reset()

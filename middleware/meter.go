@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// serve serves the ticket's request, measures what its rules count, and ends it,
-// also when the handler panics.
+// serve serves the ticket's request, measures what its rules count, and ends the ticket,
+// even if the handler panics.
 func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	start := time.Now()
 	var body *meter
@@ -28,7 +28,7 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		ctx, own := withSpent(r.Context())
 		r, said = r.WithContext(ctx), own
 	}
-	if t.counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose body is not sent
+	if t.counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose responses have no body
 		body = &meter{ResponseWriter: w}
 		w = body.as(w)
 	}
@@ -53,11 +53,10 @@ func (m *meter) WriteString(s string) (int, error) {
 	return n, err
 }
 
-// Unwrap is how http.ResponseController finds what the server's writer can do.
+// Unwrap returns the server's writer to [http.ResponseController].
 func (m *meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
-// meterFrom is a meter of a writer that reads from a source by itself, such as by
-// sendfile.
+// meterFrom is a meter of a writer that is an io.ReaderFrom, for example to use sendfile.
 type meterFrom struct {
 	*meter
 	from io.ReaderFrom
@@ -69,9 +68,8 @@ func (m meterFrom) ReadFrom(src io.Reader) (int64, error) {
 	return n, err
 }
 
-// as is the meter with those of the optional interfaces that w has, for handlers
-// that ask for them in the old way, by a type assertion: to flush, to take the
-// connection over, to read from a source.
+// as returns the meter with those of the optional interfaces that w has, for handlers that
+// use them by type assertion and not through an http.ResponseController.
 func (m *meter) as(w http.ResponseWriter) http.ResponseWriter {
 	flusher, flushes := w.(http.Flusher)
 	hijacker, hijacks := w.(http.Hijacker)

@@ -33,12 +33,12 @@ type options struct {
 	semaphore  semaphore.Acquirer
 }
 
-// Option changes how a [Guard] works.
+// Option configures a [Guard].
 type Option func(*options)
 
 // WithMux takes a request's route from the mux that will serve it. It is not
-// needed where the mux itself is wrapped, nor around a single handler inside a
-// mux, where the request knows its pattern.
+// needed if the mux itself is wrapped, or a handler inside of a mux, where the
+// request has its pattern.
 func WithMux(mux *http.ServeMux) Option {
 	return WithRoute(func(r *http.Request) string {
 		if r.Method == http.MethodConnect {
@@ -49,13 +49,13 @@ func WithMux(mux *http.ServeMux) Option {
 	})
 }
 
-// WithRoute takes a request's route from f: a pattern in the manner of
-// http.ServeMux, or "" for one that is not known.
+// WithRoute takes a request's route from f, which returns a pattern in the syntax of
+// [http.ServeMux], or "" if the route is not known.
 func WithRoute(f func(*http.Request) string) Option { return func(o *options) { o.route = f } }
 
-// WithCaller takes from f who sends a request, such as the tenant or the API key's
-// owner; "" means not known. The default is the host of its RemoteAddr, which behind a
-// proxy is the proxy. The callers of hot keys leave the process; see
+// WithCaller takes a request's caller from f, such as the tenant or the API key's owner, or
+// "" if it is not known. The default is the host of the request's RemoteAddr, which behind
+// a proxy is the proxy. The callers of hot keys leave the process; see
 // [hotparam.Attribution].
 func WithCaller(f func(*http.Request) string) Option { return func(o *options) { o.caller = f } }
 
@@ -67,8 +67,8 @@ func WithLimited(f func(http.ResponseWriter, *http.Request, hotparam.Decision)) 
 	return func(o *options) { o.limited = f }
 }
 
-// WithServe answers with h the requests that a rule with on_limit: serve refuses,
-// in place of the answer that the rule has. It is not itself limited.
+// WithServe has h answer the requests that a rule with on_limit: serve refuses, in place
+// of the rule's own answer. Requests to h are not limited.
 func WithServe(ruleID string, h http.Handler) Option {
 	return func(o *options) { o.serve[ruleID] = h }
 }
@@ -76,52 +76,53 @@ func WithServe(ruleID string, h http.Handler) Option {
 // WithHooks calls hooks for each request.
 func WithHooks(h Hooks) Option { return func(o *options) { o.hooks = h } }
 
-// WithShadow refuses no request and lets none wait: what would have been refused is
-// counted and passes, whatever the rules say.
+// WithShadow has no request refused and none wait, whatever the rules say. Requests that
+// would have been refused pass, and are counted.
 func WithShadow() Option { return func(o *options) { o.shadow = true } }
 
 // WithoutLocal limits only the keys that are written to [Guard.HotSet]. By default a key
-// that reaches its rule's whole threshold on this instance alone is limited here at once,
-// before the aggregator has published it, and until the aggregator has had two seconds to
-// agree; while no aggregator answers, until the key cools here.
+// that reaches its rule's whole threshold on this instance alone is limited here at once.
+// The mark is removed if the aggregator does not confirm it within two seconds or, while no
+// aggregator is available, when the key cools here.
 func WithoutLocal() Option { return func(o *options) { o.noLocal = true } }
 
-// WithoutWaiting lets no request wait: the Delay of a decision is how long the request
-// should, and waiting is left to the caller.
+// WithoutWaiting has no request wait. The Delay of a decision is then how long the caller
+// should wait before it goes on.
 func WithoutWaiting() Option { return func(o *options) { o.noWait = true } }
 
-// WithClock sets the clock of the limits: monotonic, since any fixed instant, or since the
-// Unix epoch if limits follow the calendar. Waits use the system's clock.
+// WithClock sets the clock of the limits: the monotonic time since any fixed instant, or
+// since the Unix epoch if limits follow the calendar. Waits use the system's clock.
 func WithClock(now func() time.Duration) Option { return func(o *options) { o.clock = now } }
 
-// DefaultMaxKeys is how many keys a rule without hot holds at a time.
+// DefaultMaxKeys is the default of [WithMaxKeys].
 const DefaultMaxKeys = 1 << 16
 
-// WithMaxKeys bounds how many keys each rule without hot holds at a time, and for how
-// many keys of a rule with concurrency the requests being served are counted.
+// WithMaxKeys bounds how many keys of each rule are limited at a time, for rules without
+// hot and for concurrency. Requests of further keys pass.
 func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
-// WithOnSwap calls f whenever another set of hot keys has come into force in this
-// process. f must be quick, and must not keep or change the slice.
+// WithOnSwap sets f, which is called whenever the set of hot keys of this process has
+// changed. f must be quick, and must not keep or change the slice.
 func WithOnSwap(f func(version string, hot []hotparam.Hot)) Option {
 	return func(o *options) { o.onSwap = f }
 }
 
-// WithLog logs what an operator should know, never once per request: that an instance's
-// part of a limit is less than one permit. If log is nil, nothing is logged.
+// WithLog sets the log for what an operator should know, such as that an instance's part
+// of a limit is less than one permit. It receives no line per request. If log is nil,
+// nothing is logged.
 func WithLog(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithAlgorithm registers the algorithm that limits select by this name, which begins
+// WithAlgorithm registers an algorithm that limits select by its name, which must begin
 // with "x_".
 func WithAlgorithm(name hotparam.Algorithm, a limiter.Algorithm) Option {
 	return func(o *options) { o.algorithms[name] = a }
 }
 
-// WithBackend sets the backend of limits with scope: exact, such as a store on Redis.
-// While it is away each limit's when_redis_is_away decides: the guard puts a
-// [limiter.Failover] around it, with its defaults, unless it is one, and within that a
-// [limiter.Cached]: what the backend has denied until some time is denied here until
-// then, for at most a second, without a call. See [Guard.Run].
+// WithBackend sets the backend of limits with scope: exact, such as a store on Redis. The
+// guard wraps it in a [limiter.Failover] with default settings, unless it is one, so that
+// each limit's when_redis_is_away decides while the backend is unavailable. Within that it
+// uses a [limiter.Cached]: a denial until some time is repeated until then, for at most a
+// second, without a call. See [Guard.Run].
 func WithBackend(b limiter.Backend) Option { return func(o *options) { o.backend = b } }
 
 // WithSemaphore sets the semaphore for the concurrency of limits with scope: exact.

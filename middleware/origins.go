@@ -11,10 +11,10 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// originSample samples where the requests of one hot key go to and who sends them:
-// for each a summary of a few names in the manner of Space-Saving (Metwally,
-// Agrawal, El Abbadi 2005), emptied about each second. It costs a key that is hot
-// some nanoseconds a request, and any other key nothing.
+// originSample samples the routes and the callers of one hot key's requests. Each is a
+// Space-Saving summary (Metwally, Agrawal, El Abbadi 2005) of a few names, which is drained
+// about each second. It costs some nanoseconds for a request of a hot key, and nothing for
+// others.
 type originSample struct {
 	samples atomic.Int32 // since the last drain
 	mu      sync.Mutex
@@ -23,26 +23,25 @@ type originSample struct {
 }
 
 const (
-	// The first sampleAll requests are counted one by one. Of those that follow until
-	// the next drain one in sampleOne is, and counts for as many.
+	// The first sampleAll requests after a drain are all counted. Of the others one in
+	// sampleOne is, with a weight of sampleOne.
 	sampleAll = 64
 	sampleOne = 16
-	// tallied is how many names are counted at a time, maxName how much of each
-	// is kept.
+	// tallied is how many names are counted at a time. Of each, maxName bytes are kept.
 	tallied = 8
 	maxName = 64
 )
 
-// tally is a few names with their counts.
+// tally counts a few names.
 type tally struct {
 	used   int
 	counts [tallied]int64
 	sizes  [tallied]uint8
-	names  [tallied][maxName]byte // kept in place, so that a new name allocates nothing
+	names  [tallied][maxName]byte // in place, so that a new name does not allocate
 }
 
-// sample counts one request. If another one is being counted it skips this one: no
-// request waits for statistics, and most write nothing that all processors share.
+// sample counts one request. It skips the request if another one is being counted, so that
+// no request waits for statistics. Most requests write nothing that processors share.
 func (o *originSample) sample(route, caller string) {
 	weight := int64(1)
 	if o.samples.Load() >= sampleAll {
@@ -60,7 +59,8 @@ func (o *originSample) sample(route, caller string) {
 	o.callers.add(caller, weight)
 }
 
-// drain calls yield with what was sampled, until it returns false, and begins anew.
+// drain calls yield for each name until it returns false, and empties the sample. It
+// returns the last result of yield.
 func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,8 +68,8 @@ func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int
 	return o.routes.drain(wire.Route, yield) && o.callers.drain(wire.Caller, yield)
 }
 
-// yieldOrigins calls yield with the origins of hot keys, the hottest first, until it
-// returns false.
+// yieldOrigins calls yield for each origin of hot keys, those of the hottest key first,
+// until it returns false.
 func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
 	for _, h := range g.hot.All() {
 		member := []byte(h.Key.String())
@@ -107,7 +107,7 @@ func (t *tally) add(name string, n int64) {
 		least = t.used
 		t.used++
 	}
-	t.counts[least] += n // what the name had that it takes the place of is its error
+	t.counts[least] += n // the count of the name that is replaced becomes the error
 	t.sizes[least] = uint8(copy(t.names[least][:], name))
 }
 

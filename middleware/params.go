@@ -5,8 +5,8 @@ import "github.com/hotparam/hotparam"
 // params are a request's parameters, parsed when a rule first needs them.
 type params struct {
 	list    hotparam.Params
-	loaded  bool            // list has the request's
-	pattern *hotparam.Route // whose path values list has, or nil
+	loaded  bool            // list is loaded
+	pattern *hotparam.Route // the pattern whose path values list has, or nil
 	custom  hotparam.Params // the one parameter of a matcher's key
 }
 

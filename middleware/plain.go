@@ -5,10 +5,10 @@ import (
 	"github.com/hotparam/hotparam/collector"
 )
 
-// checkPlain is check for the commonest request there is, in half the time: its route
-// has one rule, which makes one key of the query's parameters, and none of them needs
-// decoding. The key is built on the stack, and no pooled request is touched unless the
-// key is hot. If done is false it is another request, and nothing was done.
+// checkPlain is check for the most common requests, in half the time: the route has one
+// rule, which makes one key of the query's parameters, and none of these needs decoding.
+// It builds the key on the stack, and uses a pooled request only if the key is hot. If the
+// request is another one, it does nothing and returns done=false.
 func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.Decision) (o outcome, done bool) {
 	c := route.plain
 	var buf [128]byte
@@ -30,7 +30,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 		key = key[:len(key)-1]
 	}
 	hash := hotparam.Hash(key)
-	entry := g.hot.Lookup(hash, key) // while what Add needs is on its way from memory
+	entry := g.hot.Lookup(hash, key) // before Add, so that their cache misses overlap
 	g.counts.Add(hash, key, 1)
 	if entry != nil {
 		r := g.newRequest(in, route, holds)
@@ -41,8 +41,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 	return o, true
 }
 
-// isPlain reports whether checkPlain can take the requests of a route with this rule
-// alone.
+// isPlain reports whether checkPlain can handle requests of a route whose only rule is c.
 func (c *candidate) isPlain() bool {
 	return !c.picks && !c.Ignore && c.head != nil && c.values == nil && c.except == nil && len(c.Hot) > 0 &&
 		c.Count == hotparam.Requests && (c.By.Kind == hotparam.ByAll || c.By.Kind == hotparam.ByNames)

@@ -9,16 +9,16 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Reload puts other rules in the place of the present ones, while requests are
-// served; rules must not change afterwards. A request goes by the rules that it met.
-// What was taken, reserved or owed carries over, by the id of the rule and, for an
-// exception, its values, as long as the rule has one bucket, or keys, as before; another
-// algorithm starts anew, and the one before finds what it left. Who holds a permit gives
-// it back where it was got.
+// Reload replaces the rules while requests are served. rules must not change afterwards.
+// Requests that are in progress keep to the old rules. What was taken, reserved or owed
+// carries over by the rule's id and, for an exception, its values, if the rule still has
+// one bucket, or keys, as before. With another algorithm a limit starts afresh; if the
+// algorithm is changed back, its earlier state is still there. Permits are given back to
+// the limit that granted them.
 //
-// Rules with hot are known to the collector and to the aggregator, which count by
-// them: of these only match and limits can change. For all else both have to start
-// anew. If Reload fails the present rules stay in force.
+// The collector and the aggregator count by the rules with hot. Of these only match and
+// limits can change; any other change needs a restart of instances and aggregators. If
+// Reload fails, the present rules stay in force.
 func (g *Guard) Reload(rules *hotparam.Rules) error {
 	if rules == nil {
 		return errors.New("middleware: Reload needs rules")
@@ -73,8 +73,8 @@ func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
 	return nil
 }
 
-// validate refuses options about rules that are not there. A reload may take the rules
-// away, and bring them back.
+// validate returns an error if an option names a rule that does not exist. A reload may
+// remove the rule, and add it again.
 func (o *options) validate(set *ruleSet) error {
 	for id := range o.matchers {
 		if set.byID(id) == nil {
@@ -89,10 +89,10 @@ func (o *options) validate(set *ruleSet) error {
 	return nil
 }
 
-// reloadable returns an error about what cannot change of rules with hot.
+// reloadable returns an error if rules with hot have changes that need a restart.
 func reloadable(old, rules *hotparam.Rules) error {
 	if old.Namespace != rules.Namespace {
-		return fmt.Errorf("namespace %q was %q: that takes a restart", rules.Namespace, old.Namespace)
+		return fmt.Errorf("namespace %q was %q: that needs a restart", rules.Namespace, old.Namespace)
 	}
 	was := make(map[string]*hotparam.Rule)
 	for i := range old.Rules {
@@ -106,18 +106,18 @@ func reloadable(old, rules *hotparam.Rules) error {
 			continue
 		}
 		if before := was[r.ID]; before == nil || !sameCounts(before, r) {
-			return fmt.Errorf("rule %q has hot and is new, or counts in another way: that takes a restart, of instances and aggregators", r.ID)
+			return fmt.Errorf("rule %q has hot and is new, or counts in another way: that needs a restart of instances and aggregators", r.ID)
 		}
 		delete(was, r.ID)
 	}
 	for id := range was {
-		return fmt.Errorf("rule %q with hot is gone: that takes a restart, of instances and aggregators", id)
+		return fmt.Errorf("rule %q with hot is gone: that needs a restart of instances and aggregators", id)
 	}
 	return nil
 }
 
-// sameCounts reports whether two versions of a rule with hot differ in nothing but what
-// they match and what they hold keys to.
+// sameCounts reports whether two versions of a rule with hot differ only in match and in
+// limits.
 func sameCounts(a, b *hotparam.Rule) bool {
 	return slices.Equal(a.Hot, b.Hot) && a.Count == b.Count && a.Prefix == b.Prefix && a.ParamsOnly == b.ParamsOnly &&
 		a.By.Kind == b.By.Kind && slices.Equal(a.By.Names, b.By.Names) &&

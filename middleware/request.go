@@ -8,27 +8,27 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// request is one request on its way through the guard: what it is, what the rules make
-// of it, what the limits said, what it has got and what it has yet to get. Its steps are
-// methods; doc.go has them in order. Requests are pooled: one belongs to the goroutine
-// that serves it, from newRequest to recycle.
+// request is one request on its way through the guard: the input, the keys that rules make
+// of it, the verdict, what was granted and what is pending. Its steps are methods, in the
+// order of doc.go. Requests are pooled: one belongs to the goroutine that serves it, from
+// newRequest to recycle.
 type request struct {
 	guard *Guard
 	in    Request
 	route *route
 
 	params  params
-	key     []byte // of the rule that is applied, in its form in the hot set
+	key     []byte // the key of the present rule, in its form in the hot set
 	groups  groups
-	path    []byte // backs in.Path where that was made canonical
-	matched []string
+	path    []byte   // buffer for the canonical path
+	matched []string // by rule: the key that its matcher returned
 	clock   instant
 
 	verdict verdict
 	grants  grants
 	pending pending
 
-	holds  bool    // permits, and owes costs, until its ticket ends
+	holds  bool    // it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until there is something to do at the end
 }
 
@@ -39,20 +39,20 @@ type verdict struct {
 	decider  *limitSpec // the limit that decided, or nil
 }
 
-// pending is what a request does after this process's limits have allowed it.
+// pending is what a request still has to do once this process's limits have allowed it.
 type pending struct {
 	exact   []exactClaim
 	delay   time.Duration // to wait before it goes on
 	permits []permitClaim
-	leases  []semaphore.Lease // the permits that it has got
+	leases  []semaphore.Lease // of the permits that it has acquired
 	waited  bool
 }
 
-// claim is one limit that a request is held to.
+// claim is one limit that a request has to keep.
 type claim struct {
 	rule  *candidate
 	spec  *limitSpec // the rule's limit, or an exception's
-	state *hotState  // of the hot key; nil if it is no hot key's, or counted otherwise
+	state *hotState  // of the hot key that counts the result, or nil
 }
 
 // newRequest returns a request on route.
@@ -83,8 +83,8 @@ func (r *request) recycle() {
 	r.guard.requests.Put(r)
 }
 
-// reset keeps the memory, and writes only where something was written: nearly all
-// requests have nothing pending.
+// reset drops everything and keeps the memory. It writes only what was written, since
+// nearly all requests have nothing pending.
 func (p *pending) reset() {
 	if len(p.exact) > 0 {
 		clear(p.exact)
@@ -97,8 +97,8 @@ func (p *pending) reset() {
 	p.delay, p.waited = 0, false
 }
 
-// instant is the time of a request's limits. It is read once, and only by a request
-// that meets a limit.
+// instant is the time that a request's limits use. It is read once, and only for requests
+// that meet a limit.
 type instant struct {
 	now  time.Duration
 	read bool
@@ -136,8 +136,7 @@ type outcome struct {
 	spec   *limitSpec // the limit that decided, or nil
 }
 
-// finish does what is left to do once the limits of this process have said what they
-// say, writes the decision to d, and recycles the request.
+// finish does what is pending, writes the decision to d, and recycles the request.
 func (r *request) finish(d *hotparam.Decision) outcome {
 	if !r.verdict.denied && len(r.pending.exact) > 0 {
 		r.askBackend()

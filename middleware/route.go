@@ -24,24 +24,27 @@ func (r *rule) nameOf(route string) string {
 	return ""
 }
 
-// route is what is known of one route before its requests come.
+// route is what is known about a route before its requests come.
 type route struct {
 	set      *ruleSet
 	pattern  hotparam.Route // the router's
-	rules    []candidate    // in order; those to ignore first where all rules count
-	byPath   bool           // some of them look at the request's path
-	plain    *candidate     // the only rule, if checkPlain can take it
-	matchers bool           // some of them have one
+	rules    []candidate    // in order; with evaluate: all, rules with ignore first
+	byPath   bool           // some of the rules need the request's path
+	plain    *candidate     // the only rule, if checkPlain can handle it
+	matchers bool           // some of the rules have a matcher
 }
 
-// candidate is a rule that may match a request of the route.
+// candidate is a rule that may match requests of the route.
 type candidate struct {
 	*rule
-	head   []byte          // of keys: the rule's id, a space, the route, "?"; nil: the request's method, and
-	text   string          // the path of the rule's pattern; empty: of the request
+	// head is the beginning of keys: the rule's id, a space, the route, "?". If it is
+	// nil, the route is the request's method and text or, if that is empty too, the
+	// request's path.
+	head   []byte
+	text   string          // the path of the rule's pattern
 	name   string          // of the route, if keys do not have it
-	values *hotparam.Route // has the path values; nil if there are none
-	byPath bool            // the path decides whether it matches
+	values *hotparam.Route // the pattern with the path values, or nil if there are none
+	byPath bool            // whether the rule matches depends on the path
 	picks  bool            // not all requests of the route match
 	total  total           // of the route's requests; empty if there is none, or no head
 }
@@ -114,12 +117,12 @@ func (s *ruleSet) ofResource(name string) *route {
 }
 
 // makeUnknown makes the route of requests whose pattern is not known: the path decides
-// on every rule.
+// on every rule that does not match any route.
 func (s *ruleSet) makeUnknown() *route {
 	r := &route{set: s, byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
-		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: true}
+		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: !match.IsAny()}
 		if c.ParamsOnly {
 			c.head, c.name = c.makeHead(""), c.text
 		}
@@ -137,8 +140,8 @@ func wildcards(pattern *hotparam.Route) *hotparam.Route {
 	return pattern
 }
 
-// finish fills in what follows from the route's rules, and puts those to ignore first if
-// all rules count.
+// finish fills in what follows from the route's rules. With evaluate: all it puts rules with
+// ignore first.
 func (s *ruleSet) finish(r *route) {
 	for i := range r.rules {
 		c := &r.rules[i]

@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// routeCache holds routes by the router's pattern, or the resource's name, and
-// the method. Reading it takes no lock. Names come from the program and are few,
-// but methods come from clients, who could send a new one each time: then the
-// methods that are in common use must still find room, and the rest is made anew
-// for each request.
+// routeCache holds routes by method and the router's pattern, or by the resource's name.
+// Reading it takes no lock. Names come from the program and are few. Methods come from
+// clients, which could send a new one each time: so there is always room for common
+// methods, and routes of other methods may be made for each request.
 type routeCache struct {
 	known atomic.Pointer[routeTable]
 	mu    sync.Mutex // held to add
@@ -27,12 +26,12 @@ type routeTable struct {
 
 type knownRoute struct {
 	method, name string
-	route        *route // nil: the slot is free
+	route        *route // nil if the slot is free
 }
 
 const (
 	maxNames   = 4096
-	maxMethods = 8 // of a name, those in common use aside
+	maxMethods = 8 // of a name, besides common methods
 )
 
 func (c *routeCache) init() { c.known.Store(&routeTable{slots: make([]knownRoute, 1)}) }
@@ -41,7 +40,7 @@ func (c *routeCache) find(method, name string) *route { return c.known.Load().fi
 
 func (c *routeCache) add(method, name string, r *route) {
 	if !c.known.Load().room(method, name) {
-		return // without the lock, which all would share
+		return // without the lock, on which requests could contend
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +50,7 @@ func (c *routeCache) add(method, name string, r *route) {
 	}
 }
 
-// find is the slot of the route, or the free one where it would be.
+// find returns the slot of the route, or the free slot where it would be.
 func (t *routeTable) find(method, name string) *knownRoute {
 	for i := spread(name); ; i++ {
 		if s := &t.slots[i&uint64(len(t.slots)-1)]; s.route == nil || s.name == name && s.method == method {
@@ -78,7 +77,7 @@ func (t *routeTable) room(method, name string) bool {
 	return (methods > 0 || t.names < maxNames) && (methods < maxMethods || isCommon(method))
 }
 
-// with is a table that holds one route more.
+// with returns a table that has one more route.
 func (t *routeTable) with(r knownRoute) *routeTable {
 	next := &routeTable{routes: t.routes + 1, names: t.names}
 	if t.methods(r.name) == 0 {
@@ -98,8 +97,7 @@ func (t *routeTable) with(r knownRoute) *routeTable {
 	return next
 }
 
-// spread is a quick hash of a name: of eight bytes at a time, the last eight
-// whole.
+// spread returns a quick hash of a name, of eight bytes at a time.
 func spread(name string) uint64 {
 	h := uint64(len(name))
 	if len(name) < 8 {

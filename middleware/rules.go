@@ -23,14 +23,14 @@ type rule struct {
 	except  *exceptions // nil if there are none
 	matcher matcher     // nil if the rule's own match and by decide
 
-	overlaps bool // a request makes several keys, and counts for a total besides
-	addsUp   bool // the aggregator adds up its keys, because of that or for a share
+	overlaps bool // a request makes several keys, and counts for a total too
+	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
 }
 
 // keyless reports whether one bucket holds all of the rule's requests.
 func (r *rule) keyless() bool { return r.By.Kind == hotparam.ByNone && r.matcher == nil }
 
-// compile makes rules ready, with the state of those that they take the place of.
+// compile makes rules ready, with the state of the rules that they replace.
 func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
 	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules))}
 	for i := range rules.Rules {

@@ -8,21 +8,22 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// sharing is how many instances share the limits with scope: share, and what follows.
+// sharing is the number of instances that share the limits with scope: share, and its
+// consequences.
 type sharing struct {
-	mu     sync.Mutex // held to change what rules or instances there are
+	mu     sync.Mutex // held while rules or instances change
 	count  atomic.Int64
-	warned map[string]bool // limits of which this instance's part is less than a permit, by name
+	warned map[string]bool // names of limits whose small part here was logged
 	gone   uint64          // Overflow of limits that are no longer in use
 }
 
 // instances returns how many instances there are, at least 1.
 func (g *Guard) instances() int { return int(max(1, g.sharing.count.Load())) }
 
-// SetInstances sets how many instances share the limits with scope: share, from now on,
-// as redislimiter's Members counts them: each instance then has its part of them, and
-// what was taken stays taken. An instance has at least one permit of each limit; that its
-// part is less is logged once. 0 means not known, and counts as one.
+// SetInstances sets how many instances share the limits with scope: share, such as
+// redislimiter's Members counts them. This instance's part of each limit changes, and what
+// was taken stays taken. The part is at least one permit; if it would be less, that is
+// logged once. Zero means not known, and counts as one instance.
 func (g *Guard) SetInstances(n int) {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
@@ -88,7 +89,7 @@ func (g *Guard) overflow() int64 {
 	return int64(n)
 }
 
-// overflows returns those of a set's buckets and semaphores.
+// overflows returns the overflow of each of a set's tables of keys and semaphores.
 func overflows(set *ruleSet) map[any]uint64 {
 	n := make(map[any]uint64)
 	set.allSpecs(func(_ *rule, s *limitSpec) bool {

@@ -2,10 +2,10 @@ package middleware
 
 import "github.com/hotparam/hotparam"
 
-// addResult merges what one limit said into the verdict and reports whether the request
-// is within that limit. Any denial denies, and the longest wait wins. Of limits that
-// allow, the tightest is reported, and only if there is none, what let the request pass
-// otherwise.
+// addResult merges one limit's result into the verdict, and reports whether the request is
+// within that limit. Any denial denies, and the longest wait wins. If all limits allow the
+// request, the verdict reports the tightest that it is within or, if there is none, another
+// reason to pass.
 func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
 	got.Rule = c.rule.ID
 	if !got.Allowed {
@@ -24,7 +24,7 @@ func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
 }
 
 // addDenial merges a denial into the verdict. A limit in shadow mode denies nothing. The
-// longest wait is reported, and that of a blocked value is the longest of all.
+// verdict reports the longest wait, where a blocked value counts as the longest.
 func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
 	v := &r.verdict
 	d := &v.decision
@@ -41,7 +41,7 @@ func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
 	v.denied = true
 }
 
-// allowed is the verdict on a request of which no limit has said anything.
+// allowed is the verdict on a request that no limit concerns.
 var allowed = verdict{decision: hotparam.Decision{Allowed: true}}
 
 // reset makes the verdict allowed again, and writes nothing if it still is.
@@ -51,13 +51,13 @@ func (v *verdict) reset() {
 	}
 }
 
-// pass ends the verdict with a decision that lets the request pass.
+// pass replaces the decision by one that allows the request.
 func (v *verdict) pass(reason hotparam.Reason, rule string) {
 	v.decision = hotparam.Decision{Allowed: true, Reason: reason, Rule: rule}
 }
 
-// set makes got the decision, by this limit. Its Delay is waited for, and so not
-// reported.
+// set replaces the decision by that of a limit, except for its Delay, which the request
+// waits for.
 func (v *verdict) set(spec *limitSpec, got *hotparam.Decision) {
 	v.decider = spec
 	copyDecision(&v.decision, got)
@@ -73,8 +73,8 @@ func (v *verdict) copyTo(d *hotparam.Decision) {
 	d.Delay = v.decision.Delay
 }
 
-// copyDecision copies all but the Delay, field by field: a copy of the whole right after
-// its bytes were written waits until they have left the processor's buffer.
+// copyDecision copies all fields but Delay one by one: a copy of the whole struct right
+// after its fields were written would wait for the processor's store buffer.
 func copyDecision(d, from *hotparam.Decision) {
 	d.Allowed, d.Reason = from.Allowed, from.Reason
 	d.Limit, d.Remaining = from.Limit, from.Remaining
@@ -82,8 +82,8 @@ func copyDecision(d, from *hotparam.Decision) {
 	d.Rule = from.Rule
 }
 
-// refuse turns the verdict on a request that was denied into its decision: shadowed,
-// answered in place of the handler, or refused.
+// refuse sets the decision on a denied request: it passes in shadow mode, is answered in
+// place of the handler, or is refused.
 func (r *request) refuse() {
 	g, d := r.guard, &r.verdict.decision
 	if g.opts.shadow {
@@ -106,8 +106,8 @@ func (r *request) refuse() {
 	}
 }
 
-// serves reports whether the rule that denied has an answer in place of the handler's. A
-// blocked value gets none.
+// serves reports whether the limit that denied the request answers in place of the handler.
+// For a blocked value there is no such answer.
 func (v *verdict) serves() bool {
 	return v.decider != nil && v.decider.limit != nil && v.decider.limit.Mode == hotparam.ModeServe &&
 		v.decision.Reason != hotparam.ReasonBlocked

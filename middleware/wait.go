@@ -15,11 +15,10 @@ type permitClaim struct {
 	class int
 }
 
-// waitForTurn waits for the request's delay, and then for its permits, and reports
-// whether it got them. It waits once, for the longest of its delays, and gets the
-// permits in the order of the rules, which is the same for all requests, so that no two
-// wait for each other. Meanwhile it holds nothing that others need but permits. If it
-// panics, the request keeps nothing.
+// waitForTurn waits for the request's delay, and then acquires its permits, and reports
+// whether it got them. It waits once, for the longest of the delays. All requests acquire
+// permits in the order of the rules, so that they cannot deadlock. If waitForTurn panics,
+// the request gives back everything.
 func (r *request) waitForTurn() (passed bool) {
 	settled := false
 	defer func() {
@@ -42,7 +41,7 @@ func (r *request) waitForTurn() (passed bool) {
 	return passed
 }
 
-// releasePermits releases the permits that the request has got, unless its ticket has
+// releasePermits releases the permits that the request has acquired, unless its ticket has
 // them.
 func (r *request) releasePermits() {
 	leases := r.pending.leases
@@ -53,8 +52,8 @@ func (r *request) releasePermits() {
 	r.pending.leases = leases[:0]
 }
 
-// waitForDelay waits until the request may go on, and reports whether its context is
-// still alive.
+// waitForDelay waits for the request's delay, and reports whether its context did not end
+// meanwhile.
 func (r *request) waitForDelay() bool {
 	p := &r.pending
 	switch {
@@ -76,7 +75,7 @@ func (r *request) waitForDelay() bool {
 	}
 }
 
-// endGone refuses a request whose context has ended. It is not denied by a limit.
+// endGone refuses a request whose context has ended, and which no limit has denied.
 func (r *request) endGone(reason hotparam.Reason) {
 	r.guard.gone.Add(1)
 	r.pending.waited = true
@@ -85,11 +84,11 @@ func (r *request) endGone(reason hotparam.Reason) {
 	d.RetryAfter = r.pending.delay
 }
 
-// waitedFrom is how long it takes to get a permit if that counts as a wait.
+// waitedFrom is the shortest time to acquire a permit that counts as a wait.
 const waitedFrom = time.Millisecond
 
-// acquirePermits gets the permits that the request needs, and reports whether it got all
-// of them.
+// acquirePermits acquires the permits that the request needs, and reports whether it got
+// all of them.
 func (r *request) acquirePermits() bool {
 	p, v := &r.pending, &r.verdict
 	for i := range p.permits {
@@ -123,9 +122,9 @@ func (r *request) acquirePermits() bool {
 	return true
 }
 
-// acquire gets one permit. While the semaphore of all instances is away the limit's
-// when_redis_is_away decides. An error means that the context of a request that may wait
-// has ended.
+// acquire acquires one permit. While the semaphore of all instances is unavailable, the
+// limit's when_redis_is_away decides. An error means that the request may wait and its
+// context has ended.
 func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, error) {
 	g, l := r.guard, c.spec.limit
 	ask := semaphore.Ask{Permits: int64(l.Concurrency), N: 1, Class: c.class}
@@ -136,7 +135,7 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, e
 		}
 	}
 	ctx := r.context()
-	if ask.Within == 0 { // that a client goes away ends a wait, and refuses nobody else
+	if ask.Within == 0 { // the end of the context ends waits only
 		ctx = context.WithoutCancel(ctx)
 	}
 	if l.Scope == hotparam.ScopeExact {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// throttleCap bounds the throttle times that the client obeys. Sarama sleeps for what
-// an answer names, up to 24 days, under the broker's lock, so that neither a deadline
-// nor Close ends it; a damaged answer would silence the sink for good. A cap costs
-// nothing: a broker enforces a quota by not reading from the client that exceeds it.
+// throttleCap bounds the throttle times that the client obeys. Sarama sleeps for the time
+// in an answer, up to 24 days, under the broker's lock, so that neither a deadline nor
+// Close ends the sleep: a damaged answer would stop the sink for good. The cap has no
+// cost, since a broker enforces a quota by not reading from a client that exceeds it.
 const throttleCap = time.Second
 
-// maxAnswer bounds an answer. The largest is about the topic: some 50 bytes for each
-// partition and broker.
+// maxAnswer bounds the size of an answer. The largest is the topic's metadata, of some 50
+// bytes for each partition and broker.
 const maxAnswer = 16 << 20
 
 // Requests whose answers carry a throttle time that sarama obeys.
@@ -25,30 +25,30 @@ const (
 	producerIDKey = 22
 )
 
-// answers is a connection to a broker, on which the throttle times in what the broker
-// answers are at most limit. It holds each answer until it has the whole of it. One
-// goroutine reads, another writes.
+// answers is a connection to a broker that caps the throttle times in the broker's answers
+// at limit. Read returns an answer only once all of it has arrived. One goroutine may read
+// while another writes.
 type answers struct {
 	net.Conn
 	limit time.Duration
 
 	mu   sync.Mutex
-	asks map[uint32]request // that have no answer yet, by their number
+	asks map[uint32]request // without an answer yet, by correlation id
 
-	answer []byte // what is left of it for Read
+	answer []byte // the part that is left for Read
 	buffer []byte
-	filled int // bytes of buffer
+	filled int // number of bytes in buffer
 }
 
-// request is what an answer's form depends on.
+// request is the part of a request that determines the format of its answer.
 type request struct{ key, version int16 }
 
-// maxAsks bounds how many requests are remembered: sarama has one on its way.
+// maxAsks bounds how many requests are remembered. Sarama has one in flight.
 const maxAsks = 16
 
-// Write passes a request on, of which sarama writes each at once.
+// Write implements [net.Conn]. Sarama writes each request by one call.
 func (a *answers) Write(p []byte) (int, error) {
-	const head = 12 // length, key, version, number
+	const head = 12 // length, key, version, correlation id
 	if len(p) >= head && int(binary.BigEndian.Uint32(p)) == len(p)-4 {
 		a.mu.Lock()
 		if len(a.asks) < maxAsks {
@@ -59,7 +59,7 @@ func (a *answers) Write(p []byte) (int, error) {
 	return a.Conn.Write(p)
 }
 
-// Read returns bytes of the next answer. After a deadline it goes on where it was.
+// Read implements [net.Conn]. After a deadline it continues where it stopped.
 func (a *answers) Read(p []byte) (int, error) {
 	if len(a.answer) == 0 {
 		if err := a.next(); err != nil {
@@ -101,22 +101,23 @@ func (a *answers) fill(n int) error {
 	return err
 }
 
+// capThrottle caps the throttle time of an answer, if it has one.
 func (a *answers) capThrottle(answer []byte) {
-	number := binary.BigEndian.Uint32(answer[4:])
+	id := binary.BigEndian.Uint32(answer[4:])
 	a.mu.Lock()
-	asked, ok := a.asks[number]
-	delete(a.asks, number)
+	asked, ok := a.asks[id]
+	delete(a.asks, id)
 	a.mu.Unlock()
 	if !ok {
 		return
 	}
-	const head = 8 // length, number
+	const head = 8 // length, correlation id
 	at := 0
 	switch {
-	case asked.key == produceKey: // up to newest's version it is the last field
+	case asked.key == produceKey: // up to the version of newest it is the last field
 		at = max(head, len(answer)-4)
 	case asked.key == metadataKey && asked.version >= 9, asked.key == producerIDKey && asked.version >= 2:
-		at = head + 1 // the head has tags: none, or sarama does not read it
+		at = head + 1 // after the head's tags, which must be none: sarama reads no others
 	case asked.key == metadataKey && asked.version >= 3, asked.key == producerIDKey:
 		at = head
 	default:
@@ -127,7 +128,7 @@ func (a *answers) capThrottle(answer []byte) {
 	}
 	field := answer[at : at+4]
 	if ms := int32(binary.BigEndian.Uint32(field)); ms < 0 || time.Duration(ms)*time.Millisecond > a.limit {
-		// A negative time is over at once; as 0 it cannot disturb sarama's timer.
+		// A negative time becomes 0, as sarama's timer needs.
 		binary.BigEndian.PutUint32(field, uint32(max(0, min(time.Duration(ms), a.limit/time.Millisecond))))
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/hotparam/hotparam/internal/backoff"
 )
 
-// Check tells whether the sink could send: whether a broker answers, lets us in, has
-// the topic and lets us write to it, and whether the leaders of its partitions can
-// be reached where the cluster says they are. The error says what to do. It writes
-// nothing, does not wait for Kafka to come, and may be called at any time.
+// Check returns an error if the sink could not send now: if no broker answers and accepts
+// the credentials, the topic does not exist or may not be written to, or a leader of its
+// partitions cannot be reached at the address that the cluster gives. The error says what
+// to do. Check writes nothing, does not wait until Kafka is available, and may be called
+// at any time.
 func (s *Sink) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*s.cluster.Timeout)
 	defer cancel() // breaks all connections
@@ -47,7 +48,7 @@ func (k check) run(ctx context.Context) error {
 	return fmt.Errorf("kafka: no broker can be used:\n  %s", strings.Join(failures, "\n  "))
 }
 
-// ask has a broker tell of the topic, and what we may do with it.
+// ask returns a broker's metadata of the topic, with the operations that are permitted.
 func (k check) ask(b *sarama.Broker) (*sarama.MetadataResponse, error) {
 	if err := b.Open(k.conf); err != nil {
 		return nil, err
@@ -67,7 +68,8 @@ func (k check) ask(b *sarama.Broker) (*sarama.MetadataResponse, error) {
 	return b.GetMetadata(request)
 }
 
-// produceKey is the produce request's, of whose version 3 on records have headers.
+// produceKey is the key of the produce request, whose records have headers from the version
+// withHeaders on.
 const (
 	produceKey  = 0
 	withHeaders = 3
@@ -82,17 +84,17 @@ func (k check) speaks(versions *sarama.ApiVersionsResponse) error {
 	return nil
 }
 
-// judge reads what a broker told.
+// judge returns an error if the topic cannot be written to, by a broker's metadata.
 func (k check) judge(ctx context.Context, b *sarama.Broker, meta *sarama.MetadataResponse) error {
 	i := slices.IndexFunc(meta.Topics, func(t *sarama.TopicMetadata) bool { return t.Name == k.topic })
 	if i < 0 {
-		return fmt.Errorf("kafka: broker %s says nothing of topic %s; is it Kafka?", b.Addr(), k.topic)
+		return fmt.Errorf("kafka: the answer of broker %s lacks topic %s; is it Kafka?", b.Addr(), k.topic)
 	}
 	t := meta.Topics[i]
 	switch t.Err {
 	case sarama.ErrNoError, sarama.ErrLeaderNotAvailable:
 	case sarama.ErrUnknownTopicOrPartition:
-		return fmt.Errorf("kafka: topic %s does not exist; make it, as by\n  kafka-topics.sh --bootstrap-server %s --create --topic %s --partitions 12 --config message.timestamp.type=LogAppendTime",
+		return fmt.Errorf("kafka: topic %s does not exist; create it, for example by\n  kafka-topics.sh --bootstrap-server %s --create --topic %s --partitions 12 --config message.timestamp.type=LogAppendTime",
 			k.topic, b.Addr(), k.topic)
 	case sarama.ErrTopicAuthorizationFailed:
 		return k.mayNot("not see topic "+k.topic+", if it exists", b, "--operation Describe --operation Write --topic "+k.topic)
@@ -111,8 +113,8 @@ func (k check) judge(ctx context.Context, b *sarama.Broker, meta *sarama.Metadat
 	return nil
 }
 
-// idempotently gets an id for an idempotent producer. A cluster that was just
-// started has none to give for a moment.
+// idempotently returns an error if the cluster gives no id to an idempotent producer. It
+// retries, since a cluster that has just started gives none for a moment.
 func (k check) idempotently(ctx context.Context, b *sarama.Broker) error {
 	end := time.Now().Add(k.Timeout)
 	for failures := 0; ; failures++ {
@@ -138,19 +140,19 @@ func (k check) mayNot(do string, b *sarama.Broker, rights string) error {
 	if k.SASL != nil {
 		user = k.SASL.User
 	} else if k.TLS != nil && k.TLS.Cert != "" {
-		user = "CN=…" // of our certificate
+		user = "CN=…" // of the client certificate
 	}
-	return fmt.Errorf("kafka: user %s may %s; allow it, as by\n  kafka-acls.sh --bootstrap-server %s --add --allow-principal User:%s %s", user, do, b.Addr(), user, rights)
+	return fmt.Errorf("kafka: user %s may %s; allow it, for example by\n  kafka-acls.sh --bootstrap-server %s --add --allow-principal User:%s %s", user, do, b.Addr(), user, rights)
 }
 
-// may reads the rights that a broker tells, if it does.
+// may reports whether an operation is permitted, or not known to be refused.
 func may(rights int32, op sarama.AclOperation) bool {
-	const untold = -1 << 31 // as of brokers older than 2.3 leave it, or 0
-	return rights == untold || rights == 0 || rights&(1<<op) != 0
+	const unset = -1 << 31 // brokers older than 2.3 leave it so, or 0
+	return rights == unset || rights == 0 || rights&(1<<op) != 0
 }
 
-// leaders connects to the brokers that lead the topic's partitions, at the
-// addresses that the cluster gives.
+// leaders returns an error if a leader of the topic's partitions cannot be reached at the
+// address that the cluster gives.
 func (k check) leaders(meta *sarama.MetadataResponse, t *sarama.TopicMetadata) error {
 	leads := make(map[int32]bool)
 	for _, p := range t.Partitions {
@@ -171,9 +173,9 @@ func (k check) leaders(meta *sarama.MetadataResponse, t *sarama.TopicMetadata) e
 	return nil
 }
 
-// diagnose says what may be behind an error of an address. A broker that does not
-// like what it gets hangs up or just waits, so it is tried what would have pleased
-// it.
+// diagnose adds a probable cause to an error of an address. A broker closes the connection,
+// or only waits, if TLS or a login does not match what it expects, so diagnose tries the
+// opposite.
 func (k check) diagnose(ctx context.Context, addr string, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()
@@ -193,7 +195,7 @@ func (k check) diagnose(ctx context.Context, addr string, err error) error {
 	return explain(err)
 }
 
-// talksTLS tells whether there is an answer to the beginning of TLS.
+// talksTLS reports whether the port answers a TLS handshake.
 func talksTLS(ctx context.Context, addr string) bool {
 	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // nothing is sent
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -204,7 +206,7 @@ func talksTLS(ctx context.Context, addr string) bool {
 	return isAlert(err)
 }
 
-// talksPlainly tells whether there is an answer without TLS.
+// talksPlainly reports whether the port answers without TLS.
 func (k check) talksPlainly(ctx context.Context, addr string) bool {
 	bare := k.cluster
 	bare.tls, bare.SASL = nil, nil

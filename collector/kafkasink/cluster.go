@@ -13,8 +13,7 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// cluster is how to reach one: the connection with its files read, and how records
-// are sent.
+// cluster is how to reach the cluster, with the files read, and how to send records.
 type cluster struct {
 	kafka.Connection
 	tls      *tls.Config // nil without
@@ -24,16 +23,15 @@ type cluster struct {
 	acks        Acks
 	idempotent  bool
 	compression Compression
-	throttleCap time.Duration // of what brokers ask for
+	throttleCap time.Duration // the longest throttle time to obey
 }
 
-// newest is the protocol that is spoken at most: the last whose answers to a producer
-// end with the throttle time, where answers.go can cap it. Brokers of all later
-// releases speak it, and what is sent is the same. What a broker does not know is not
-// spoken with it.
+// newest is the newest version of the protocol that is used: the last in which the answer
+// to a produce request ends with the throttle time, where answers.go can cap it. All later
+// brokers support it, with the same records. With older brokers older versions are used.
 var newest = sarama.V2_7_0_0
 
-// oldest is the first that has headers.
+// oldest is the first version whose records have headers.
 var oldest = sarama.V0_11_0_0
 
 func newCluster(c *Config) (cluster, error) {
@@ -65,7 +63,7 @@ func newCluster(c *Config) (cluster, error) {
 	return k, err
 }
 
-// parseVersion reads 3.6 as well as what sarama reads, 3.6.0.
+// parseVersion parses a version, such as 3.6 or 3.6.0; sarama parses only the latter.
 func parseVersion(s string) (sarama.KafkaVersion, error) {
 	v, err := sarama.ParseKafkaVersion(s)
 	if err != nil {
@@ -80,10 +78,9 @@ func parseVersion(s string) (sarama.KafkaVersion, error) {
 	return v, nil
 }
 
-// How long a record is tried, and after what time again: retryAfter at first, doubled
-// up to retrySlowly. tries of those pauses take about giveUp. All attempts of a
-// time-out's length would take longer; then the next of the partition waits in the
-// queue, whose records leave it at that age.
+// A record is given up at the age giveUp. Pauses between tries double from retryAfter to
+// retrySlowly, so that tries of them take about giveUp. If each try takes a timeout, all
+// take longer; the partition's next records then expire in the queue.
 const (
 	giveUp      = 10 * time.Second
 	retryAfter  = 100 * time.Millisecond
@@ -91,7 +88,8 @@ const (
 	tries       = 30
 )
 
-// config is sarama's, for a client that lives as long as the context.
+// config returns sarama's configuration for a client whose connections break when ctx
+// ends.
 func (k *cluster) config(ctx context.Context) *sarama.Config {
 	c := sarama.NewConfig()
 	c.ClientID, c.Version = k.ClientID, k.version
@@ -100,8 +98,8 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 
 	c.Net.DialTimeout, c.Net.ReadTimeout, c.Net.WriteTimeout = k.Timeout, k.Timeout, k.Timeout
 	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{ctx, net.Dialer{Timeout: k.Timeout}, k.tls, k.throttleCap}
-	// One at a time: with more, a batch that is tried again could come behind a
-	// younger one of its partition. What comes meanwhile goes together.
+	// One at a time: with more, a batch that is tried again could arrive after a later
+	// one of its partition. Records that come meanwhile go into one batch.
 	c.Net.MaxOpenRequests = 1
 	if s := k.SASL; s != nil {
 		c.Net.SASL.Enable, c.Net.SASL.User, c.Net.SASL.Password = true, s.User, k.password
@@ -114,21 +112,20 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 		}
 	}
 
-	// The client asks once and says what is wrong; who waits for how long is told
-	// in patient.
+	// The client asks once and returns the error; patient does the waiting.
 	c.Metadata.Full, c.Metadata.AllowAutoTopicCreation = false, false
 	c.Metadata.RefreshFrequency, c.Metadata.Retry.Max = 0, 0
 
 	c.Producer.Partitioner = sarama.NewManualPartitioner
 	c.Producer.Return.Successes, c.Producer.Return.Errors = true, true
-	c.Producer.MaxMessageBytes = 1_000_000 // of a batch, below what brokers take by default
+	c.Producer.MaxMessageBytes = 1_000_000 // of a batch; just below the brokers' default maximum
 	c.Producer.Timeout = k.Timeout - k.Timeout/5
 	c.Producer.Retry.Max = tries
 	c.Producer.Retry.BackoffFunc = func(failures, _ int) time.Duration {
-		pause(ctx, backoff.After(failures, retryAfter, retrySlowly)) // not by sleeping, so that Close need not wait
+		pause(ctx, backoff.After(failures, retryAfter, retrySlowly)) // here, since sarama's own sleep ignores Close
 		return 0
 	}
-	c.Producer.Transaction.Retry.Max = 0 // of getting a producer's id: connecting is tried again as a whole
+	c.Producer.Transaction.Retry.Max = 0 // of getting a producer id: connect is retried as a whole
 	c.Producer.RequiredAcks = sarama.WaitForLocal
 	if k.acks == AcksAll {
 		c.Producer.RequiredAcks = sarama.WaitForAll
@@ -143,7 +140,7 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 	return c
 }
 
-// pause waits, unless the context ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -153,9 +150,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dialer makes connections that break when the context ends, so that nothing waits
-// for a broker any more: sarama's calls know no context. TLS is made here and not by
-// sarama, for answers have to be read to cap their throttle times.
+// dialer makes connections that break when ctx ends, since sarama's calls have no context.
+// It also does TLS, since answers.go has to read the plain answers.
 type dialer struct {
 	ctx context.Context
 	net.Dialer

@@ -12,55 +12,55 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// Config is what a sink needs. Rules and Connection are required.
+// Config configures a [Sink]. Rules and Connection are required.
 type Config struct {
-	// Rules give each rule's prefix and the namespace.
+	// Rules are those that the collector counts by, with the namespace.
 	Rules *hotparam.Rules
 	// Connection is how to reach the cluster. Its files are read once, by New.
 	Connection kafka.Connection
-	// Topic is where records go; empty: [wire.DefaultTopic]. It must exist: it is
-	// not made by being written to.
+	// Topic is where records go. If empty, it is [wire.DefaultTopic]. It must exist: it
+	// is not created automatically.
 	Topic string
-	// Encoding is how keys are written; the receiver must be set the same.
+	// Encoding is how keys are written. The receiver must have the same.
 	Encoding wire.Encoding
-	// Instance names this process among the senders; empty: host name and
-	// process id.
+	// Instance names this process among the senders. If empty, it is
+	// [collector.DefaultInstance].
 	Instance string
 	// Acks is when a record counts as delivered.
 	Acks Acks
-	// Idempotent makes the brokers drop what comes twice; it needs AcksAll.
+	// Idempotent has the brokers drop records that arrive twice. It needs AcksAll.
 	Idempotent bool
-	// Compression of records.
+	// Compression is how records are compressed.
 	Compression Compression
-	// Buffer bounds the bytes of the records that wait or are on their way; 0:
-	// [DefaultBuffer]. At full speed, some MB a second, that is as many seconds.
+	// Buffer bounds the bytes of the records that wait or are in flight. Zero means
+	// [DefaultBuffer]. A busy instance sends some MB a second.
 	Buffer int64
-	// Key signs each record, for aggregators that believe nothing else; it has
-	// [wire.MinKey] bytes at least. Nil: records are not signed.
+	// Key signs each record, for aggregators that accept only signed ones. It has at
+	// least [wire.MinKey] bytes. If nil, records are not signed.
 	Key []byte
-	// Log tells when the cluster is out of reach, and when it is back; nil:
-	// nothing. What becomes of counts is for the collector to tell.
+	// Log receives a line when the cluster cannot be reached and when it can again. If
+	// nil, nothing is logged. The collector logs whether counts can be sent.
 	Log *slog.Logger
 }
 
-// DefaultBuffer is Config.Buffer by default.
+// DefaultBuffer is the default of Config.Buffer.
 const DefaultBuffer = 16 << 20
 
-// minBuffer holds the largest record.
+// minBuffer holds two of the largest records.
 const minBuffer = 2 * wire.MaxRecord
 
-// Acks is when a record counts as delivered.
+// Acks selects when a record counts as delivered.
 type Acks uint8
 
 const (
-	// AcksLocal is when the partition's leader has it: what only a broker that
-	// dies then had is lost, and shows as a gap.
+	// AcksLocal waits for the partition's leader. Records that only the leader has are
+	// lost if it dies, and leave a gap that the aggregator sees.
 	AcksLocal Acks = iota
-	// AcksAll is when all replicas in sync have it.
+	// AcksAll waits for all replicas that are in sync.
 	AcksAll
 )
 
-// ParseAcks reads "1" or "all"; empty is 1.
+// ParseAcks parses "1" or "all". Empty means 1.
 func ParseAcks(s string) (Acks, error) {
 	switch s {
 	case "1", "":
@@ -71,7 +71,7 @@ func ParseAcks(s string) (Acks, error) {
 	return 0, fmt.Errorf("acks %q: want 1 or all", s)
 }
 
-// String is the acks' name in settings.
+// String returns the name in settings.
 func (a Acks) String() string {
 	if a == AcksAll {
 		return "all"
@@ -79,10 +79,10 @@ func (a Acks) String() string {
 	return "1"
 }
 
-// Compression of records.
+// Compression selects how records are compressed.
 type Compression uint8
 
-// Compressions. A record of 10 KB becomes about 2 KB by Zstd, 3 KB by LZ4.
+// Compressions. Zstd makes about 2 KB of a record of 10 KB, LZ4 3 KB.
 const (
 	Zstd Compression = iota
 	LZ4
@@ -91,7 +91,7 @@ const (
 
 var compressions = [...]string{Zstd: "zstd", LZ4: "lz4", NoCompression: "none"}
 
-// ParseCompression reads "zstd", "lz4" or "none"; empty is zstd.
+// ParseCompression parses "zstd", "lz4" or "none". Empty means zstd.
 func ParseCompression(s string) (Compression, error) {
 	for c, name := range compressions {
 		if name == cmp.Or(s, "zstd") {
@@ -101,7 +101,7 @@ func ParseCompression(s string) (Compression, error) {
 	return 0, fmt.Errorf("compression %q: want zstd, lz4 or none", s)
 }
 
-// String is the compression's name in settings.
+// String returns the compression's name in settings.
 func (c Compression) String() string {
 	if int(c) < len(compressions) {
 		return compressions[c]
@@ -109,7 +109,7 @@ func (c Compression) String() string {
 	return fmt.Sprintf("compression(%d)", int(c))
 }
 
-// topicName is what Kafka takes for one.
+// topicName matches the names that Kafka accepts.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
 func (c *Config) validate() error {

@@ -1,6 +1,6 @@
-// Package kafkasink is the collector's sink that writes to Kafka: one record for
-// each partition and flush, of StatsD lines, whose headers tell whose counts they
-// are and of when ([wire.RecordHead]).
+// Package kafkasink implements a collector sink that writes to Kafka: for each flush and
+// partition one record of StatsD lines, whose headers state the sender and the time of
+// the counts ([wire.RecordHead]).
 //
 //	sink, err := kafkasink.New(kafkasink.Config{
 //		Rules:      rules,
@@ -11,37 +11,42 @@
 //
 // # How a record travels
 //
-// [Sink.Send] builds the records and puts them into a queue of the sink's own; it
-// waits for nothing. One goroutine, which the first Send starts and [Sink.Close]
-// ends, connects, hands records to sarama's asynchronous producer and hears what
-// became of them. What a record takes of the buffer is given back when it was
-// delivered or given up, not before: Config.Buffer bounds all that waits and all
-// that is on its way. When it is full the newest is dropped.
+//	collector ─► Sink.Send ─► packer ─► queue ─► session ══► brokers
+//	                                      ▲         │
+//	                                      └─ retry ─┘
 //
-// # What is lost is told
+// [Sink.Send] builds records (pack.go, record.go) and adds them to a queue (queue.go). It
+// does not block. One goroutine, which the first Send starts and [Sink.Close] stops,
+// connects (session.go, cluster.go, scram.go), passes records to sarama's asynchronous
+// producer and receives the results (run.go). A record counts towards Config.Buffer until
+// it is delivered or given up, so that Buffer bounds both waiting records and those
+// in flight. If the buffer is full the newest record is dropped.
 //
-// A record gets the next number of its partition when it is built, so that one
-// which is dropped later leaves a gap that the aggregator sees. Counts that came
-// before the partitions were known have no number; their sum goes into the next
-// records as unsent. Everything is counted, by reason, in [Stats].
+// check.go, errors.go and reach.go say what is wrong; stats.go and metrics.go count.
 //
-// A record is given up 10 s after it was built: until then a partition has found a
-// new leader, and what is older is of little use to windows of seconds. What came
-// back from the producer before that is tried again.
+// # Losses
 //
-// # What a broker's answers cannot do
+// A record gets the next number of its partition when it is built, so that a record
+// which is dropped later leaves a gap that the aggregator sees. Counts from before the
+// partitions were known have no number; the next records state their sum as unsent. All
+// losses are counted by reason in [Stats].
 //
-// An answer may be damaged, or the client stuck. Throttle times are capped (answers.go);
-// a session in which nothing is heard of a partition's records for as long as they are
-// tried, and a time-out more, is replaced by another, which gets its records. Sessions
-// that do not end are few, and nothing waits for them.
+// A record that the producer returns is tried again, until it is 10 s old. By then a
+// partition has found a new leader, and older counts are of little use for windows of
+// seconds.
+//
+// # Damaged answers and a stuck client
+//
+// Throttle times in the brokers' answers are capped (answers.go). A session that reports
+// nothing about a partition's records for as long as a record is tried and a timeout more
+// is replaced by a new one, which gets its records. There are few sessions that have not
+// ended, and nothing waits for them.
 //
 // # Order
 //
-// Records of a partition come in the order of their numbers, over retries, too: on
-// a connection there is one request at a time, and the producer keeps one batch of
-// a partition on its way, whatever the acks. Only where it gave a record up and
-// those behind it got through that record comes late, rather than never. With an
-// answer that was lost a record may come twice, except with Config.Idempotent;
-// aggregators take it once.
+// The records of a partition arrive in the order of their numbers, retries included: there
+// is one request at a time on a connection, and the producer has one batch of a partition
+// in flight, whatever the acks. The exception is a record that the producer returned while
+// later ones got through, which arrives late. If an answer is lost, a record can arrive
+// twice unless Config.Idempotent is set; aggregators count it once.
 package kafkasink

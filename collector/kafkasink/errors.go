@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	errFull      = errors.New("kafka: the sink's buffer is full: the brokers are away or do not keep up")
+	errFull      = errors.New("kafka: the sink's buffer is full: the brokers are unavailable or too slow")
 	errClosed    = errors.New("kafka: the sink is closed")
-	errAbandoned = errors.New("kafka: the client did not end, and said nothing of the record")
+	errAbandoned = errors.New("kafka: the client did not stop, and did not report the record")
 	errTooOld    = fmt.Errorf("no broker took the record within %v", giveUp)
 )
 
-// permanent tells whether trying again does not help.
+// permanent reports whether a retry cannot succeed.
 func permanent(err error) bool {
 	var config sarama.ConfigurationError
 	var encoding sarama.PacketEncodingError
@@ -31,20 +31,21 @@ func permanent(err error) bool {
 		sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed)
 }
 
-// outOfStep tells whether an idempotent producer and a broker do not agree on what
-// comes next, or who it is. Sarama begins a new epoch then, which mostly helps.
+// outOfStep reports whether an idempotent producer and a broker disagree about the next
+// sequence number or the producer's id. Sarama then begins a new epoch, which mostly
+// helps.
 func outOfStep(err error) bool {
 	return isOneOf(err, sarama.ErrOutOfOrderSequenceNumber, sarama.ErrInvalidProducerEpoch, sarama.ErrProducerFenced,
 		sarama.ErrUnknownProducerID, sarama.ErrInvalidProducerIDMapping)
 }
 
-// isOneOf looks for the kinds by errors.Is: where sarama wraps one it cannot be had
-// by errors.As.
+// isOneOf reports whether err is one of kinds. It does not use errors.As, which fails for
+// some errors that sarama wraps.
 func isOneOf(err error, kinds ...sarama.KError) bool {
 	return slices.ContainsFunc(kinds, func(kind sarama.KError) bool { return errors.Is(err, kind) })
 }
 
-// explain adds what to do about an error, where that can be told by its kind.
+// explain adds a hint to an error, if there is one for its kind.
 func explain(err error) error {
 	if hint := hintOf(err); hint != "" {
 		return fmt.Errorf("%w: %s", err, hint)
@@ -52,13 +53,14 @@ func explain(err error) error {
 	return err
 }
 
-// isAlert tells whether the other side broke TLS off and said why; crypto/tls has no
-// type for that.
+// isAlert reports whether err is a TLS alert from the other side, for which crypto/tls has
+// no exported type.
 func isAlert(err error) bool {
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error"
 }
 
+// hintOf returns what to do about an error, or "".
 func hintOf(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
@@ -78,11 +80,11 @@ func hintOf(err error) string {
 	case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
 		return "the user may not write idempotently"
 	case isOneOf(err, sarama.ErrUnsupportedVersion):
-		return "the brokers are older than the protocol that is spoken; see version"
+		return "the brokers are older than the protocol version in use; see version"
 	case errors.As(err, &unknown):
-		return "the certificate is signed by nobody we know; give the authority's in tls.ca"
+		return "the certificate is signed by an unknown authority; see tls.ca"
 	case errors.As(err, &host):
-		return "the certificate is of another name; give that in tls.server_name, or the brokers by that name"
+		return "the certificate is for another name; set tls.server_name to it, or use it in brokers"
 	case errors.As(err, &invalid):
 		return "the certificate is not valid"
 	case errors.As(err, &record):
@@ -97,7 +99,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// hungUp tells whether the other side ended the connection.
+// hungUp reports whether the other side closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
+// Counts go to Kafka. Check, which a program may skip, says what is wrong with the cluster.
 func ExampleNew() {
 	sink, err := kafkasink.New(kafkasink.Config{
 		Rules:      rules(),

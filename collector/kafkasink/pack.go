@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// packer puts the lines of one flush into records. It belongs to the goroutine
-// that sends.
+// packer packs the lines of one flush into records. It is used by the goroutine that
+// sends.
 type packer struct {
 	encoding wire.Encoding
 	rules    map[string]*packRule // by id
@@ -19,31 +19,31 @@ type packer struct {
 	mac      *wire.MAC // nil if records are not signed
 
 	now        time.Time
-	flush      collector.Flush  // what its records state
+	flush      collector.Flush  // what the records state
 	partitions []partitionState // by partition
-	out        []*record        // complete, in order
-	// Of flushes that could not be sent at all.
+	out        []*record        // complete records, in order
+	// unsent and aged are sums of flushes that could not be sent, to be stated by the
+	// next one.
 	unsent, aged int64
 
 	line    []byte
 	headers []wire.Header
 }
 
-// partitionState is what the packer keeps of a partition.
+// partitionState is the packer's state for one partition.
 type partitionState struct {
 	seq       uint64
-	open      *record // that lines are added to
-	held      int64   // as last told
-	last      time.Time
-	toldFlush bool // of this flush
-	sums      wire.Sums
-	// before is the start of the flush of the record before.
-	before int64
+	open      *record   // the record that lines are added to
+	held      int64     // the flush's Held as last stated
+	last      time.Time // of the last record that stated a flush
+	hasStated bool      // a record has stated this flush
+	sums      wire.Sums // of all records so far
+	lastStart int64     // the start of the last record's flush
 }
 
 type packRule struct {
 	prefix string
-	head   string // of a line, before the key
+	head   string // a line up to the key
 	whole  bool   // all keys go to one partition
 }
 
@@ -66,7 +66,7 @@ func newPacker(c *Config) packer {
 	return p
 }
 
-// beginFlush begins a flush to n partitions.
+// beginFlush begins to pack a flush for n partitions.
 func (p *packer) beginFlush(f collector.Flush, now time.Time, n int) {
 	p.flush, p.now = f, now
 	p.head.Partitions, p.head.Held, p.head.Sent = n, f.Held, f.SendTime(p.mac != nil)
@@ -74,35 +74,35 @@ func (p *packer) beginFlush(f collector.Flush, now time.Time, n int) {
 		p.partitions = append(p.partitions, partitionState{sums: wire.Sums{Told: true}})
 	}
 	for i := range p.partitions {
-		p.partitions[i].toldFlush = false
+		p.partitions[i].hasStated = false
 	}
 	p.out = p.out[:0]
 }
 
-// recordMissed records a flush that no partition gets: its counts are unsent, and the
-// next flush says so.
+// recordMissed records a flush that could not be sent. The next flush states its counts
+// as unsent.
 func (p *packer) recordMissed(f collector.Flush, mass int64) {
 	p.unsent += f.Unsent + mass
 	p.aged += f.Aged
 }
 
-// addMissed adds to a flush what the flushes that were missed had to state.
+// addMissed adds to a flush what the missed flushes would have stated.
 func (p *packer) addMissed(f *collector.Flush) {
 	f.Unsent += p.unsent
 	f.Aged += p.aged
 	p.unsent, p.aged = 0, 0
 }
 
-// lastHeld returns h as of the last flush.
+// lastHeld returns the last flush's Held.
 func (p *packer) lastHeld() int64 { return max(1, p.head.Held) }
 
-// lineOutcome is what becomes of a line.
+// lineOutcome is the result of adding a line.
 type lineOutcome int
 
 const (
 	lineTaken lineOutcome = iota
 	lineTooLong
-	lineUnknown // no such rule
+	lineUnknown // there is no such rule
 )
 
 func (p *packer) addCount(c *collector.Count) lineOutcome {
@@ -132,7 +132,8 @@ func (p *packer) addCount(c *collector.Count) lineOutcome {
 	return v
 }
 
-// addHeldBack adds what is held back of a group, whose keys are all of one partition.
+// addHeldBack adds how much of a group is held back. All keys of a group have one
+// partition.
 func (p *packer) addHeldBack(g *collector.HeldBack) {
 	rule, ok := p.rules[g.Rule]
 	if !ok {
@@ -148,7 +149,7 @@ func (p *packer) addHeldBack(g *collector.HeldBack) {
 func (p *packer) addOrigin(o *collector.KeyOrigin) {
 	rule, ok := p.rules[string(o.Rule)]
 	if !ok {
-		return // its counts tell of that
+		return // Send reports that
 	}
 	at := p.partitionOf(rule, p.encoding.Append(p.line[:0], o.Text))
 	p.line = wire.AppendOrigin(p.line[:0], p.encoding, rule.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
@@ -163,8 +164,8 @@ func (p *packer) partitionOf(rule *packRule, key []byte) int32 {
 	return wire.Partition(key, p.head.Partitions)
 }
 
-// addLine adds the line to its partition's record. A line of another start, or one that
-// does not fit any more, needs another record.
+// addLine adds the line to its partition's record, or to a new one if its start is another
+// or the record is full.
 func (p *packer) addLine(at int32, start, mass, booked int64) lineOutcome {
 	if len(p.line) > wire.MaxRecord {
 		return lineTooLong
@@ -198,9 +199,8 @@ func (p *packer) closeRecord(at int32) {
 	p.out = append(p.out, r)
 }
 
-// addBeats adds a record without lines for each partition that needs to know something
-// and gets no other: that the instance lives, what may have been dropped of any one
-// key, what is held back of each.
+// addBeats adds a record without lines for each partition that has no other and needs to
+// know what the flush states, or that the instance is alive.
 func (p *packer) addBeats(all bool) {
 	start := p.flush.Start.UnixNano()
 	for i := range p.head.Partitions {
@@ -209,7 +209,7 @@ func (p *packer) addBeats(all bool) {
 			if r.start == start {
 				continue
 			}
-			p.closeRecord(int32(i)) // of before: what is to be told is of this flush
+			p.closeRecord(int32(i)) // a record of an earlier start does not state the flush
 		}
 		due := p.now.Add(hotparam.FlushEvery).Sub(h.last) > collector.BeatEvery // the next flush would be late
 		if all || due || p.flush.Unsent > 0 || p.flush.Held != h.held || p.flush.Aged > 0 && i == 0 {
@@ -219,7 +219,8 @@ func (p *packer) addBeats(all bool) {
 	}
 }
 
-// sealed returns the records of the flush, ready to go. Whoever takes one owns it.
+// sealed completes the records of the flush and returns an iterator over them, which passes
+// on their ownership.
 func (p *packer) sealed(topic string) iter.Seq[*record] {
 	for i := range p.partitions {
 		if p.partitions[i].open != nil {
@@ -236,8 +237,9 @@ func (p *packer) sealed(topic string) iter.Seq[*record] {
 	}
 }
 
-// seal numbers a record and writes its headers. What a flush states is stated to each
-// partition once, in a record that has its start; Aged, which is a sum, to one.
+// seal numbers a record and writes its headers. Each partition gets one record that states
+// the flush, of those that have its start. Only one partition gets Aged, which receivers
+// add up.
 func (p *packer) seal(r *record, topic string) {
 	h := &p.partitions[r.partition]
 	h.seq++
@@ -247,17 +249,17 @@ func (p *packer) seal(r *record, topic string) {
 	if r.start == p.flush.Start.UnixNano() {
 		h.last = p.now
 		p.head.Aged, p.flush.Aged = p.flush.Aged, 0
-		if !h.toldFlush {
-			h.toldFlush, p.head.Unsent = true, p.flush.Unsent
+		if !h.hasStated {
+			h.hasStated, p.head.Unsent = true, p.flush.Unsent
 		}
 	}
 	p.head.Sums = h.sums
 	p.head.Sums.Opened, p.head.Sums.Shed = p.flush.Opened, p.flush.Shed
 	flush := p.flush.Start.UnixNano()
 	if p.head.Sums.Age = flush - r.start; h.seq > 1 {
-		p.head.Sums.Since = flush - h.before
+		p.head.Sums.Since = flush - h.lastStart
 	}
-	h.before = flush
+	h.lastStart = flush
 	h.sums.Booked += uint64(r.booked)
 	h.sums.Loose += uint64(r.mass - r.booked)
 	h.sums.Parts += uint64(r.parts)

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// window is how many records of a partition the producer has at most. It is
-// enough for a fast stream over a slow network (64 in 20 ms), and the producer's
-// channels hold as many, so that a partition without a leader, whose records pile
-// up there, does not hold up the others.
+// window bounds how many records of a partition the producer has. It is enough for a fast
+// stream over a slow network (64 in 20 ms). The producer's channels hold as many, so that
+// a partition without a leader, whose records pile up there, does not block the others.
 const window = 64
 
-// queue holds the records that wait, by partition, and bounds their bytes together
-// with those that are on their way. Send adds to it, one goroutine takes from it.
+// queue holds the waiting records by partition, and bounds their bytes together with those
+// of the records in flight. Send adds records, and one goroutine removes them. It is safe
+// for concurrent use.
 type queue struct {
 	limit int64
 
-	mu    sync.Mutex
-	lanes []lane // by partition
-	next  int    // lane to look at first
-	bytes int64  // of all records, waiting or on their way
-	count int    // of them
-	full  bool   // no more records are taken
+	mu     sync.Mutex
+	lanes  []lane // by partition
+	next   int    // lane to look at first
+	bytes  int64  // size of all records, waiting or in flight
+	count  int    // number of all records
+	closed bool   // no more records are added
 }
 
-// lane is one partition's.
+// lane is the queue of one partition.
 type lane struct {
 	head, tail *record   // waiting
-	flying     int       // with the producer
-	moved      time.Time // when it got the first of them, or last told of one
-	// back are records that the producer gave back, to be tried again: when it
-	// has none of the lane's any more, and not before retry, so that they keep
-	// their order.
+	flying     int       // number of records that the producer has
+	moved      time.Time // when the producer got the first of these, or last reported one
+	// back holds the records that the producer returned, to be tried again after retry
+	// and once the producer has none of the lane's records, so that they keep their
+	// order.
 	back  []*record
 	retry time.Time
 }
@@ -42,7 +42,7 @@ type lane struct {
 func (q *queue) push(r *record) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.full || q.bytes+r.size() > q.limit {
+	if q.closed || q.bytes+r.size() > q.limit {
 		return false
 	}
 	for len(q.lanes) <= int(r.partition) {
@@ -64,8 +64,8 @@ func (l *lane) push(r *record) {
 	l.tail = r
 }
 
-// ready is the record to go next, nil if none may. Lanes take turns. It stays
-// where it is until taken.
+// ready returns the next record to send, or nil if there is none, without removing it.
+// Lanes take turns.
 func (q *queue) ready(now time.Time) *record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,7 +82,7 @@ func (q *queue) ready(now time.Time) *record {
 	return nil
 }
 
-// putBack puts what came back before what waits, in the order of the numbers.
+// putBack puts returned records before the waiting ones, in the order of their numbers.
 func (l *lane) putBack() {
 	slices.SortFunc(l.back, func(a, b *record) int { return cmp.Compare(b.seq, a.seq) })
 	for _, r := range l.back {
@@ -94,7 +94,7 @@ func (l *lane) putBack() {
 	l.back = l.back[:0]
 }
 
-// take moves the first of a lane's records to the producer.
+// take records that the producer has got the first record of a lane.
 func (q *queue) take(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,7 +107,7 @@ func (q *queue) take(r *record, now time.Time) {
 	q.next = (q.next + 1) % len(q.lanes)
 }
 
-// done releases a record that the producer is done with.
+// done removes a record that the producer has delivered or that is given up.
 func (q *queue) done(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,9 +118,8 @@ func (q *queue) done(r *record, now time.Time) {
 	q.count--
 }
 
-// again has a record tried again that the producer gave back, when some time has
-// passed.
-func (q *queue) again(r *record, now time.Time, pause time.Duration) {
+// retryLater has a record tried again, after a pause, that the producer returned.
+func (q *queue) retryLater(r *record, now time.Time, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]
@@ -130,15 +129,15 @@ func (q *queue) again(r *record, now time.Time, pause time.Duration) {
 	l.retry = now.Add(pause)
 }
 
-// isStalled reports whether the producer has some records of a partition and has told
-// of none since before the instant.
+// isStalled reports whether the producer has records of some partition of which it has
+// reported none since before.
 func (q *queue) isStalled(before time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.ContainsFunc(q.lanes, func(l lane) bool { return l.flying > 0 && l.moved.Before(before) })
 }
 
-// drop takes out what has been waiting since before the instant.
+// drop removes and returns the waiting records that were built before the given time.
 func (q *queue) drop(before time.Time) (dropped []*record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,11 +162,11 @@ func (q *queue) drop(before time.Time) (dropped []*record) {
 	return dropped
 }
 
-// close takes no more records.
+// close has push refuse all further records.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.full = true
+	q.closed = true
 }
 
 func (q *queue) usage() (bytes int64, records int) {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// logEvery is how often at most a line of one kind is logged, however often the
-// cluster comes and goes.
+// logEvery is the shortest time between two log lines of one kind, however often the
+// cluster is lost and found.
 const logEvery = 10 * time.Second
 
-// reach is whether the cluster can be reached. It logs once when it cannot, and when
-// it can again.
+// reach records whether the cluster can be reached, and logs it when that changes. It is
+// safe for concurrent use.
 type reach struct {
 	log *slog.Logger
 
@@ -22,11 +22,11 @@ type reach struct {
 	closed bool
 
 	logged                     loggedState
-	loggedN                    int       // partitions that the log knows of
+	loggedN                    int       // number of partitions that was logged last
 	lostAt, foundAt, stalledAt time.Time // when such a line was logged last
 }
 
-// loggedState is what the log was told last.
+// loggedState is what was logged last.
 type loggedState uint8
 
 const (
@@ -35,7 +35,8 @@ const (
 	loggedFound
 )
 
-func (r *reach) lost(err error, now time.Time) {
+// recordLost records that the cluster cannot be reached.
+func (r *reach) recordLost(err error, now time.Time) {
 	err = explain(err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +48,8 @@ func (r *reach) lost(err error, now time.Time) {
 	r.log.Warn("kafka cannot be reached; requests are not affected", "err", err)
 }
 
-func (r *reach) found(topic string, n int, now time.Time) {
+// recordFound records that the cluster was reached, and has n partitions of the topic.
+func (r *reach) recordFound(topic string, n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.up, r.n, r.err = true, n, nil
@@ -58,18 +60,18 @@ func (r *reach) found(topic string, n int, now time.Time) {
 	r.log.Info("kafka is reached", "topic", topic, "partitions", n)
 }
 
-// stalled logs that a session is replaced in which nothing moved.
-func (r *reach) stalled(d time.Duration, now time.Time) {
+// recordStall logs that a session has reported nothing for d and is replaced.
+func (r *reach) recordStall(d time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || now.Sub(r.stalledAt) < time.Minute {
 		return
 	}
 	r.stalledAt = now
-	r.log.Warn("kafka answers nothing about records that it was sent; connecting anew", "for", d)
+	r.log.Warn("kafka does not answer for records that it was sent; reconnecting", "for", d)
 }
 
-// close has nothing told any more.
+// close stops logging.
 func (r *reach) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,15 +84,15 @@ func (r *reach) connected() bool {
 	return r.up
 }
 
-// trouble is why the cluster cannot be reached, nil if it can.
-func (r *reach) trouble() error {
+// lastError returns why the cluster cannot be reached, or nil if it can.
+func (r *reach) lastError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// why is why nothing can be taken, nil while the first connection is being made.
-func (r *reach) why() error {
+// sendError returns why nothing can be sent, or nil while the first connection is made.
+func (r *reach) sendError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// record is one record on its way: what the producer gets, and what is to be told
-// when it comes back. Records are used again, with their buffers.
+// record is a record with its counts' sums, for [Stats]. Records are pooled, with their
+// buffers.
 type record struct {
 	msg     *sarama.ProducerMessage
 	value   []byte
@@ -18,33 +18,32 @@ type record struct {
 
 	partition int32
 	seq       uint64
-	start     int64 // of its counts
-	mass      int64 // sum of its counts
-	booked    int64 // of these, those with an account
-	parts     int64 // lines with one that tell what was held back
-	heldBack  int64 // of groups, in the value
+	start     int64 // of the counts
+	mass      int64 // sum of the counts
+	booked    int64 // sum of the counts with an account
+	parts     int64 // lines with an account whose counts had been held back
+	heldBack  int64 // sum of what the value states as held back of groups
 	lines     int64
 	born      time.Time
-	tries     int // that failed in the producer
+	tries     int // failed tries of the producer
 	next      *record
 }
 
-// Encode and Length make the record its own value.
+// Encode implements [sarama.Encoder]: a record is the value of its own message.
 func (r *record) Encode() ([]byte, error) { return r.value, nil }
 
-// Length is that of the value.
+// Length implements [sarama.Encoder].
 func (r *record) Length() int { return len(r.value) }
 
-// overhead is about what a record takes besides its value: itself, its headers,
-// and what the producer keeps of it.
+// overhead is roughly the memory of a record without its value: the record, its headers,
+// and the producer's state for it.
 const overhead = 1 << 10
 
-// size is what a record takes of the buffer: the memory that it holds.
+// size returns how much of the buffer the record uses: the memory that it holds.
 func (r *record) size() int64 { return int64(cap(r.value)) + overhead }
 
-// Values come in sizes of powers of two, so that one that was large once does not
-// carry a short one forever: a value holds at most twice what is in it, and
-// smallest.
+// The capacities of values are powers of two, with a pool for each, so that a short value
+// never holds a buffer that was once needed for a long one.
 const (
 	smallest = 10 // 1 KB
 	largest  = 19 // wire.MaxRecord
@@ -52,10 +51,10 @@ const (
 
 var free [largest - smallest + 1]sync.Pool
 
-// class is the pool of values of n bytes.
+// class returns the index of the pool for values of n bytes.
 func class(n int) int { return max(0, bits.Len(uint(max(n, 1)-1))-smallest) }
 
-// newRecord is an empty record with room for n bytes, at most wire.MaxRecord.
+// newRecord returns an empty record with room for n bytes, at most wire.MaxRecord.
 func newRecord(n int) *record {
 	i := class(n)
 	r, _ := free[i].Get().(*record)
@@ -65,7 +64,7 @@ func newRecord(n int) *record {
 	return r
 }
 
-// grown is the record with room for n bytes in all.
+// grown returns the record with room for n bytes in all. If it is another one, r is free.
 func (r *record) grown(n int) *record {
 	if n <= cap(r.value) {
 		return r
@@ -78,8 +77,8 @@ func (r *record) grown(n int) *record {
 	return larger
 }
 
-// free gives the record to who needs one next. The producer has let go of it: it
-// sends a copy of the value, and of what was delivered it looks at nothing more.
+// free returns the record to its pool. The producer must not have it: it sends a copy of
+// the value, and does not use a message again once it has reported it as delivered.
 func (r *record) free() {
 	i := class(cap(r.value))
 	*r = record{msg: r.msg, value: r.value[:0], headers: r.headers[:0]}
@@ -98,15 +97,15 @@ func (r *record) seal(topic string, seq uint64, headers []wire.Header) {
 	*r.msg = sarama.ProducerMessage{Topic: topic, Partition: r.partition, Value: r, Headers: r.headers, Metadata: r}
 }
 
-// back takes the record back from the producer, which may look at a message once
-// more after it told of its failure: that one is left to it.
+// back takes the record back from the producer. It replaces the message, since the producer
+// may still read a message after it has reported it as failed.
 func (r *record) back() {
 	m := r.msg
 	r.msg = &sarama.ProducerMessage{Topic: m.Topic, Partition: r.partition, Value: r, Headers: r.headers, Metadata: r}
 }
 
-// twin returns a copy that shares nothing with the record and takes as much of the
-// buffer. The record itself is left to a producer that does not give it back.
+// twin returns a copy that shares nothing with the record and has the same size. The record
+// itself is left to a producer that does not return it.
 func (r *record) twin() *record {
 	t := newRecord(cap(r.value))
 	value, headers := t.value[:0], t.headers[:0]
@@ -118,7 +117,7 @@ func (r *record) twin() *record {
 	return t
 }
 
-// headerKeys are the names of headers as bytes, which are not changed.
+// headerKeys maps the names of headers to their bytes, which must not be changed.
 var headerKeys = func() map[string][]byte {
 	keys := make(map[string][]byte)
 	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Sent: 1, Groups: 1, Sums: wire.Sums{Told: true}}} // with all headers

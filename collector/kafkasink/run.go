@@ -9,20 +9,19 @@ import (
 	"github.com/hotparam/hotparam/internal/backoff"
 )
 
-// How long to wait before connecting again, doubled from the least to the most. The
-// most is short, as what a crowd asks for meanwhile is not counted; it is one attempt
-// of each instance.
+// The wait before connecting again doubles from firstBackoff to longestBackoff. That is
+// short, since requests are not counted meanwhile. Each instance makes one attempt.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
 )
 
-// tick is how often records are looked at that wait for another try, or are too old,
-// and the producer, whether it is stuck.
+// tick is how often the sink looks for records to retry or to give up, and for a stalled
+// producer.
 const tick = 100 * time.Millisecond
 
-// run connects, and sends what comes until the sink is closed and what is left is
-// sent or given up.
+// run connects and sends records until the sink is closed and the remaining records are
+// delivered or given up.
 func (s *Sink) run() {
 	defer close(s.done)
 	for failures := 0; !s.finished(); {
@@ -30,11 +29,11 @@ func (s *Sink) run() {
 		ses, err := s.connect()
 		if err == nil {
 			s.serve(ses)
-			if s.tally.records.Load() > before { // it was of use; only that ends an outage
+			if s.tally.records.Load() > before { // only a delivery ends an outage
 				failures = 0
 			}
 		} else {
-			s.reach.lost(err, time.Now())
+			s.reach.recordLost(err, time.Now())
 			s.expire(time.Now().Add(-giveUp), err)
 		}
 		if !s.finished() {
@@ -47,8 +46,8 @@ func (s *Sink) run() {
 	s.awaitSessions()
 }
 
-// finished tells whether the sink is closed and nothing is left, or nothing more is
-// to be waited for.
+// finished reports whether the sink is closed, and no records are left or its patience has
+// ended.
 func (s *Sink) finished() bool {
 	select {
 	case <-s.ctx.Done():
@@ -61,7 +60,7 @@ func (s *Sink) finished() bool {
 	}
 }
 
-// await waits, less if the sink is closed meanwhile.
+// await waits for d, or less if the sink is closed meanwhile.
 func (s *Sink) await(d time.Duration) {
 	closing := s.closing
 	select {
@@ -79,8 +78,8 @@ func (s *Sink) await(d time.Duration) {
 	}
 }
 
-// serve hands records to the producer and hears what became of them. It returns
-// when the sink is finished, or the producer is of no use any more.
+// serve passes records to the producer and receives the results. It returns when the sink
+// is finished or the producer must be replaced.
 func (s *Sink) serve(ses *session) {
 	defer s.endSession(ses)
 	ticks := time.NewTicker(tick)
@@ -109,7 +108,7 @@ func (s *Sink) serve(ses *session) {
 			s.expire(now.Add(-giveUp), errTooOld)
 			if s.queue.isStalled(now.Add(-s.stallAfter)) {
 				s.replaced[stalledReason].Add(1)
-				s.reach.stalled(s.stallAfter, now)
+				s.reach.recordStall(s.stallAfter, now)
 				return
 			}
 		case <-closing:
@@ -119,7 +118,7 @@ func (s *Sink) serve(ses *session) {
 	}
 }
 
-// delivered is told of a record that the brokers have.
+// delivered records that the brokers have a record.
 func (s *Sink) delivered(ses *session, m *sarama.ProducerMessage) {
 	if r, ok := m.Metadata.(*record); ok {
 		now := time.Now()
@@ -130,12 +129,12 @@ func (s *Sink) delivered(ses *session, m *sarama.ProducerMessage) {
 	}
 }
 
-// returned is told of a record that the producer gave up: it is tried again where
-// that may help. It tells whether the producer is broken.
+// returned has a record that failed in the producer tried again, unless it is permanent or
+// the record is too old. It reports whether the producer is broken.
 func (s *Sink) returned(ses *session, e *sarama.ProducerError) (broken bool) {
 	r, ok := e.Msg.Metadata.(*record)
 	if !ok {
-		return false // a mark of the producer's own
+		return false // an internal message of the producer
 	}
 	delete(ses.flying, r)
 	r.back()
@@ -145,16 +144,16 @@ func (s *Sink) returned(ses *session, e *sarama.ProducerError) (broken bool) {
 		s.failed(r, e.Err, now)
 		return false
 	}
-	s.queue.again(r, now, backoff.After(r.tries, retryAfter, retrySlowly))
+	s.queue.retryLater(r, now, backoff.After(r.tries, retryAfter, retrySlowly))
 	r.tries++
 	return r.tries > 1 && outOfStep(e.Err)
 }
 
-// expire gives up what has been waiting since before the instant.
+// expire gives up the waiting records that were built before the given time.
 func (s *Sink) expire(before time.Time, err error) {
 	now := time.Now()
 	for _, r := range s.queue.drop(before) {
-		s.failed(r, cmp.Or(s.reach.trouble(), err), now)
+		s.failed(r, cmp.Or(s.reach.lastError(), err), now)
 	}
 }
 

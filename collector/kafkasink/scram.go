@@ -5,7 +5,7 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// scramClient is one exchange of SCRAM, as sarama wants it.
+// scramClient implements [sarama.SCRAMClient] for one exchange.
 type scramClient struct {
 	hash scram.HashGeneratorFcn
 	*scram.ClientConversation
@@ -15,7 +15,7 @@ func newScram(hash scram.HashGeneratorFcn) func() sarama.SCRAMClient {
 	return func() sarama.SCRAMClient { return &scramClient{hash: hash} }
 }
 
-// Begin begins the exchange.
+// Begin implements [sarama.SCRAMClient].
 func (c *scramClient) Begin(user, password, authzID string) error {
 	client, err := c.hash.NewClient(user, password, authzID)
 	if err != nil {

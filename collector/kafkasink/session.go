@@ -19,21 +19,21 @@ type session struct {
 	client   sarama.Client
 	producer sarama.AsyncProducer
 
-	flying           map[*record]struct{} // that the producer has
-	ended, refreshed chan struct{}        // to and from keepRefreshed
-	closed           chan struct{}        // when nothing of it runs any more
+	flying           map[*record]struct{} // the records that the producer has
+	ended, refreshed chan struct{}        // stop keepRefreshed, and report that it has stopped
+	closed           chan struct{}        // closed when none of its goroutines runs
 }
 
 const (
-	// maxSessions bounds the sessions that there are at once: the one in use, and
-	// those that were abandoned and have not ended yet.
+	// maxSessions bounds the sessions at a time: the one in use, and abandoned ones that
+	// have not ended yet.
 	maxSessions = 5
 	// abandonAfter is how long a session may take to end once its connections are
-	// broken; then the next one begins without waiting for it.
+	// broken. After that the next one begins without waiting for it.
 	abandonAfter = time.Second
 )
 
-// connect reaches the cluster and gets to know the topic's partitions.
+// connect begins a session: it connects to the cluster and reads the topic's partitions.
 func (s *Sink) connect() (*session, error) {
 	select {
 	case s.sessions <- struct{}{}:
@@ -71,36 +71,36 @@ func (s *Sink) open() (*session, error) {
 	return ses, nil
 }
 
-// patient is a client that waits for leaders and brokers, as long as records are
-// tried. Sarama's own waiting cannot be broken off, and its circuit breaker would
-// turn records away for 10 s more after three failures.
+// patient is a client that waits for leaders and brokers for as long as records are tried.
+// Sarama's own waits cannot be interrupted, and its circuit breaker would refuse records
+// for 10 s after three failures.
 type patient struct {
 	sarama.Client
 	sink *Sink
 	ctx  context.Context
 }
 
-// refresh asks the cluster once. That some partitions have no leader is no error.
+// refresh reads the topic's metadata once. A partition without a leader is no error.
 func (p *patient) refresh() error {
 	err := p.Client.RefreshMetadata(p.sink.topic)
 	if err != nil && !errors.Is(err, sarama.ErrLeaderNotAvailable) {
-		p.sink.reach.lost(err, time.Now())
+		p.sink.reach.recordLost(err, time.Now())
 		return err
 	}
 	ids, err := p.Client.Partitions(p.sink.topic)
 	if err != nil {
 		return err
 	}
-	p.sink.know(len(ids))
+	p.sink.setPartitions(len(ids))
 	return nil
 }
 
-// RefreshMetadata returns when the cluster answered.
+// RefreshMetadata returns once the cluster has answered.
 func (p *patient) RefreshMetadata(...string) error {
 	return p.wait(p.refresh)
 }
 
-// Leader returns when the partition has a leader.
+// Leader returns once the partition has a leader.
 func (p *patient) Leader(topic string, partition int32) (leader *sarama.Broker, err error) {
 	err = p.wait(func() (err error) {
 		leader, err = p.Client.Leader(topic, partition)
@@ -109,9 +109,10 @@ func (p *patient) Leader(topic string, partition int32) (leader *sarama.Broker, 
 	return leader, err
 }
 
-// Partitions are those of the topic: the numbers from 0. They are known.
+// Partitions returns the ids of the topic's partitions, from 0 on, without a call.
 func (p *patient) Partitions(string) ([]int32, error) { return *p.sink.ids.Load(), nil }
 
+// wait calls try until it succeeds, the session ends or giveUp is over.
 func (p *patient) wait(try func() error) error {
 	end := time.Now().Add(giveUp)
 	for failures := 0; ; failures++ {
@@ -123,8 +124,8 @@ func (p *patient) wait(try func() error) error {
 	}
 }
 
-// know takes note of how many partitions there are.
-func (s *Sink) know(n int) {
+// setPartitions records that the cluster was reached and how many partitions the topic has.
+func (s *Sink) setPartitions(n int) {
 	if n != s.partitions() {
 		ids := make([]int32, n)
 		for i := range ids {
@@ -132,10 +133,10 @@ func (s *Sink) know(n int) {
 		}
 		s.ids.Store(&ids)
 	}
-	s.reach.found(s.topic, n, time.Now())
+	s.reach.recordFound(s.topic, n, time.Now())
 }
 
-// keepRefreshed asks the cluster from time to time, so that new partitions are used.
+// keepRefreshed reads the metadata from time to time, so that new partitions are used.
 func (s *session) keepRefreshed(p *patient) {
 	defer close(s.refreshed)
 	for {
@@ -143,16 +144,16 @@ func (s *session) keepRefreshed(p *patient) {
 		case <-s.ended:
 			return
 		case <-time.After(p.sink.refreshEvery):
-			_ = p.refresh() // what is wrong is told, and asked again
+			_ = p.refresh() // which reports errors, and is called again
 		}
 	}
 }
 
-// endSession ends the session. The producer tells of each record that it has; it need
-// not wait for any once the session's context has ended. A producer that does not, or
-// connections that do not end, are left to themselves after a while.
+// endSession ends the session. The producer reports the result of each record that it has,
+// without waiting for any once the session's context has ended. If it does not, or its
+// connections do not end, the session is abandoned after a while.
 func (s *Sink) endSession(ses *session) {
-	// A producer that is only replaced gets time for what it has on its way.
+	// A producer that is replaced gets time to deliver the records that it has.
 	late := time.AfterFunc(patience, ses.cancel)
 	defer late.Stop()
 	limit := time.NewTimer(patience + abandonAfter)
@@ -187,7 +188,8 @@ func (s *Sink) endSession(ses *session) {
 	}
 }
 
-// closeSession ends what is left of a session whose records nobody awaits any more.
+// closeSession ends the client and the goroutines of a session, and discards what the
+// producer still reports.
 func (s *Sink) closeSession(ses *session) {
 	ses.cancel()
 	var drained sync.WaitGroup
@@ -204,8 +206,8 @@ func (s *Sink) closeSession(ses *session) {
 	<-s.sessions
 }
 
-// abandon takes the records back that a producer does not give back. It may still
-// send one: aggregators take the first.
+// abandon takes back the records that a producer does not return. The producer may still
+// send them, so that they arrive twice; aggregators count the first.
 func (s *Sink) abandon(ses *session, now time.Time) {
 	s.abandoned.Add(1)
 	for r := range ses.flying {
@@ -216,7 +218,7 @@ func (s *Sink) abandon(ses *session, now time.Time) {
 			continue
 		}
 		t.tries++
-		s.queue.again(t, now, 0)
+		s.queue.retryLater(t, now, 0)
 	}
 	clear(ses.flying)
 }

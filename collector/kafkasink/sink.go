@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// patience is how long Close lets records go out.
+// patience is how long Close waits for records to be delivered.
 const patience = time.Second
 
 // Sink is a [collector.Sink] that writes to Kafka.
@@ -27,8 +27,8 @@ type Sink struct {
 	ids     atomic.Pointer[[]int32] // of the topic's partitions: 0, 1, …
 
 	refreshEvery time.Duration
-	stallAfter   time.Duration // without news of a record the session is replaced
-	sessions     chan struct{} // has one for each that has not ended
+	stallAfter   time.Duration // how long a session may report nothing about a partition's records
+	sessions     chan struct{} // holds one element for each session that has not ended
 	abandoned    atomic.Int64
 	replaced     [replacements]atomic.Int64
 
@@ -36,7 +36,7 @@ type Sink struct {
 	wake    chan struct{}
 	closing chan struct{}
 	done    chan struct{}
-	ctx     context.Context // ends what is left, when patience has
+	ctx     context.Context // ends patience after Close
 	cancel  context.CancelFunc
 	closed  sync.Once
 	err     error // of Close
@@ -47,9 +47,8 @@ var _ interface {
 	collector.OriginSink
 } = (*Sink)(nil)
 
-// New makes a sink. It starts nothing and reaches no broker, so Kafka may be away;
-// [Sink.Check] tells whether it could be reached. Files of certificates and passwords
-// are read.
+// New returns a sink. It reads the files of certificates and passwords, but starts nothing
+// and connects to no broker, so Kafka need not be available; see [Sink.Check].
 func New(c Config) (*Sink, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -82,9 +81,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Send implements [collector.Sink]. What it returns as lines and packets is in the
-// buffer; as failed, what was not taken, and what was taken by an earlier Send and
-// has failed since. The error lasts as long as the trouble does.
+// Send implements [collector.Sink]. The returned Lines and Packets are those added to the
+// buffer. Failed is the sum of the counts that were not, and of the counts of earlier Sends
+// that have failed since. Err is set as long as records fail.
 func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
 	now := time.Now()
 	sent := collector.Sent{}
@@ -108,9 +107,9 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 			owed += flush.HeldBack[i].N
 		}
 		s.pack.recordMissed(flush, mass+owed)
-		s.tally.fail(notConnected, mass, s.reach.why(), now)
+		s.tally.fail(notConnected, mass, s.reach.sendError(), now)
 	}
-	sent.Failed, sent.Err = s.tally.tell(now)
+	sent.Failed, sent.Err = s.tally.takeResult(now)
 	return sent
 }
 
@@ -124,8 +123,8 @@ func (s *Sink) count(c *collector.Count, sent *collector.Sent) {
 	}
 }
 
-// SendOrigins implements [collector.OriginSink]: origins go where the key's counts
-// go.
+// SendOrigins implements [collector.OriginSink]. A key's origins go to the partition of its
+// counts.
 func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
 	now := time.Now()
 	sent := collector.Sent{}
@@ -137,11 +136,12 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 		}
 		s.enqueue(&sent)
 	}
-	sent.Failed, sent.Err = s.tally.tell(now)
+	sent.Failed, sent.Err = s.tally.takeResult(now)
 	return sent
 }
 
-// ready is how many partitions there are; 0 if nothing can be taken.
+// ready returns the number of partitions, or 0 if records cannot be sent. The first call
+// starts run.
 func (s *Sink) ready() int {
 	select {
 	case <-s.closing:
@@ -152,11 +152,11 @@ func (s *Sink) ready() int {
 	return s.partitions()
 }
 
-// enqueue takes what was packed into the queue.
+// enqueue adds the packed records to the queue.
 func (s *Sink) enqueue(sent *collector.Sent) {
 	for r := range s.pack.sealed(s.topic) {
 		mass, lines := r.mass, r.lines
-		if !s.queue.push(r) { // from here on it is the queue's
+		if !s.queue.push(r) { // which owns the record from here on
 			s.tally.fail(bufferFull, mass, errFull, s.pack.now)
 			r.free()
 			continue
@@ -179,25 +179,26 @@ func (s *Sink) Groups() bool { return s.pack.encoding != wire.Strict }
 // Fit implements [collector.Sink].
 func (s *Sink) Fit(text []byte) []byte { return s.pack.encoding.Fit(text) }
 
-// Close sends what is left, for a second at most, and ends what the sink started.
-// It tells what could not be delivered. After it Send fails all.
+// Close tries for at most a second to deliver what is left, and stops the sink's goroutine.
+// The error says how many counts were not delivered. After Close all counts that are sent
+// fail. Further calls return the same error.
 func (s *Sink) Close() error {
 	s.closed.Do(func() {
 		s.reach.close()
 		close(s.closing)
-		s.start.Do(func() { close(s.done) }) // it never ran
+		s.start.Do(func() { close(s.done) }) // run was never started
 		late := time.AfterFunc(patience, s.cancel)
 		<-s.done
 		late.Stop()
 		s.cancel()
-		if failed, err := s.tally.tell(time.Now()); failed > 0 {
+		if failed, err := s.tally.takeResult(time.Now()); failed > 0 {
 			s.err = fmt.Errorf("kafkasink: %d counts were not delivered: %w", failed, err)
 		}
 	})
 	return s.err
 }
 
-// partitions is how many the topic has, 0 if that is not known yet.
+// partitions returns the number of the topic's partitions, or 0 if it is not known yet.
 func (s *Sink) partitions() int {
 	if ids := s.ids.Load(); ids != nil {
 		return len(*ids)

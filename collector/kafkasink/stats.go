@@ -6,42 +6,41 @@ import (
 	"time"
 )
 
-// Stats are the sink's counters since it was made, and how things are now.
+// Stats are the sink's state, and its counters since it was made.
 type Stats struct {
-	Records   int64 // delivered, heartbeats among them
+	Records   int64 // delivered records, heartbeats included
 	Bytes     int64 // of their values, before compression
-	Delivered int64 // counts (the sum of their N) in them
+	Delivered int64 // sum of their counts
 	Failed    Failed
 
-	Buffered   int64 // bytes of records that wait or are on their way
-	Waiting    int64 // those records
+	Buffered   int64 // bytes of records that wait or are in flight
+	Waiting    int64 // number of these records
 	Partitions int   // of the topic; 0 until the cluster was reached
-	Connected  bool  // the cluster answered when it was last asked
+	Connected  bool  // the cluster answered the last time
 	Replaced   Replaced
-	Abandoned  int64 // sessions that did not end in time once they were replaced
+	Abandoned  int64 // replaced sessions that did not end in time
 }
 
-// Replaced are the sessions with the cluster that were ended to begin another, by
-// reason.
+// Replaced counts the sessions with the cluster that were replaced, by reason.
 type Replaced struct {
-	Stalled   int64 // nothing was heard of a record for too long
-	OutOfStep int64 // an idempotent producer and a broker did not agree on what comes next
+	Stalled   int64 // the result of a record was missing for too long
+	OutOfStep int64 // an idempotent producer and a broker disagreed about the sequence
 }
 
-// Failed are the counts (the sum of their N) that were not sent, by reason.
+// Failed are the sums of counts that were not sent, by reason.
 type Failed struct {
-	BufferFull   int64 // Config.Buffer was full: the brokers are away or slow
-	Delivery     int64 // a broker refused the record, or none took it within 10 s
+	BufferFull   int64 // Config.Buffer was full: the brokers are unavailable or slow
+	Delivery     int64 // a broker refused the record, or none accepted it within 10 s
 	NotConnected int64 // the partitions were not known yet
-	TooLong      int64 // the line fits no record
-	NoRule       int64 // the sink was made with other rules than the guard
+	TooLong      int64 // the line does not fit into a record
+	NoRule       int64 // the sink has no such rule: it was made with other rules than the guard
 }
 
-// Sum is all that failed.
+// Sum returns the sum of all reasons.
 func (f Failed) Sum() int64 { return f.BufferFull + f.Delivery + f.NotConnected + f.TooLong + f.NoRule }
 
-// Stats tells the counters. It is safe for concurrent use. Once the sink is
-// closed Delivered and Failed together are all that it was given.
+// Stats returns the sink's state and counters. It is safe for concurrent use. Once the sink
+// is closed, Delivered and Failed together are all counts that it was sent.
 func (s *Sink) Stats() Stats {
 	t := &s.tally
 	bytes, records := s.queue.usage()
@@ -72,7 +71,7 @@ const (
 	replacements
 )
 
-// reason is why counts were not sent.
+// reason is an index of tally.failed: why counts were not sent.
 type reason int
 
 const (
@@ -84,20 +83,20 @@ const (
 	reasons
 )
 
-// trouble is how long after the last failure the sink is still said to be failing:
-// while some records get through and others do not, it is one outage.
-const trouble = 5 * time.Second
+// failingFor is how long after the last failure Send still returns its error: if some records
+// fail while others get through, that is one outage.
+const failingFor = 5 * time.Second
 
-// tally counts what becomes of counts, and keeps what the next Send is to tell.
+// tally counts delivered and failed counts, and keeps what the next Send has to return.
 type tally struct {
 	records, bytes, delivered atomic.Int64
 	failed                    [reasons]atomic.Int64
 
-	mu       sync.Mutex
-	untold   int64     // that failed since the last Send
-	err      error     // of the last failure
-	failedAt time.Time // when that was
-	okAt     time.Time // when the last record was delivered
+	mu         sync.Mutex
+	unreported int64     // sum of the counts that failed since the last Send
+	err        error     // of the last failure
+	failedAt   time.Time // time of the last failure
+	okAt       time.Time // time of the last delivery
 }
 
 func (t *tally) deliver(r *record, now time.Time) {
@@ -109,7 +108,8 @@ func (t *tally) deliver(r *record, now time.Time) {
 	t.okAt = now
 }
 
-// fail counts what failed. Without counts, as in a heartbeat, it is no trouble.
+// fail records that counts with the sum mass failed. It ignores heartbeats, which have
+// none.
 func (t *tally) fail(why reason, mass int64, err error, now time.Time) {
 	if mass == 0 {
 		return
@@ -117,19 +117,19 @@ func (t *tally) fail(why reason, mass int64, err error, now time.Time) {
 	t.failed[why].Add(mass)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.untold += mass
+	t.unreported += mass
 	if err != nil {
 		t.err, t.failedAt = err, now
 	}
 }
 
-// tell is what failed since it was last asked, and the error as long as there is
-// trouble.
-func (t *tally) tell(now time.Time) (failed int64, err error) {
+// takeResult returns the sum of the counts that failed since the last call, and the error of an
+// outage.
+func (t *tally) takeResult(now time.Time) (failed int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	failed, t.untold = t.untold, 0
-	if t.err != nil && t.okAt.After(t.failedAt) && now.Sub(t.failedAt) > trouble {
+	failed, t.unreported = t.unreported, 0
+	if t.err != nil && t.okAt.After(t.failedAt) && now.Sub(t.failedAt) > failingFor {
 		t.err = nil
 	}
 	return failed, t.err

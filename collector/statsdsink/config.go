@@ -13,36 +13,35 @@ import (
 
 // Config configures a [Sink]. Rules and one of Addrs and Sender are required.
 type Config struct {
-	// Rules have each rule's prefix and the namespace.
+	// Rules are those that the collector counts by, with the namespace.
 	Rules *hotparam.Rules
-	// Addrs are the addresses of the aggregators, or of any StatsD, as
-	// [wire.ParseAddress] reads them: UDP, TCP or a Unix socket, of datagrams or a
-	// stream; mostly one. Each has a socket of its own: one that cannot be reached,
-	// or takes nothing, neither holds up the others nor makes them fail. Except over
-	// UDP, an aggregator that is slow holds up its senders for at most a fifth of the
-	// time: they add up more before they send. Counts beyond that fail, and are
-	// reported as failed.
+	// Addrs are the addresses of the aggregators, or of any StatsD server, usually
+	// one, in the form of [wire.ParseAddress]: UDP, TCP or a Unix socket, of datagrams
+	// or a stream. Each has a socket of its own, so that an address that cannot be
+	// reached, or accepts nothing, does not affect the others. Over all but UDP a slow
+	// receiver blocks its senders for at most a fifth of the time, in which more counts
+	// add up. Counts that cannot be sent within that time are reported as failed.
 	Addrs []string
 	// Spread selects which of several addresses a key's counts go to.
 	Spread Spread
-	// Sender takes whole packets instead of sockets.
+	// Sender receives whole packets, instead of sockets.
 	Sender statsd.Sender
-	// Encoding is how keys are written; the receiver must be set the same.
+	// Encoding is how keys are written. The receiver must have the same.
 	Encoding wire.Encoding
-	// NoMeta is for a StatsD other than hotparam's aggregator: there are no meta lines
-	// and no origins, and a flush without counts sends nothing. Such a StatsD counts
+	// NoMeta is for a StatsD server other than hotparam's aggregator: no meta lines or
+	// origins are sent, and nothing is for a flush without counts. Such a server counts
 	// a line when it arrives. It does not learn what was lost or dropped, nor what is
 	// held back while there are more keys than the collector's budget has lines: those
 	// counts arrive late by up to the longest window, so a window's count of a key may
-	// be too high by less than the quarter of a threshold that makes a candidate.
-	// [collector.Collector.Stats] reports all of it in the instance.
+	// be too high by less than a quarter of a threshold.
+	// [collector.Collector.Stats] still reports lost counts.
 	NoMeta bool
 	// Instance names this process among the senders. If empty, it is
 	// [collector.DefaultInstance].
 	Instance string
 	// Key signs each packet, for an aggregator that accepts only signed ones. It has
-	// at least [wire.MinKey] bytes. If nil, packets are not signed. A StatsD in between
-	// sends packets of its own, which it cannot sign.
+	// at least [wire.MinKey] bytes. If nil, packets are not signed. A StatsD server in
+	// between would send packets of its own, which it cannot sign.
 	Key []byte
 }
 

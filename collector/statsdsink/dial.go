@@ -10,17 +10,17 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// dialer makes connections to an address beside the goroutine that uses them, so
-// that a slow name server holds nobody up.
+// dialer makes connections to an address in goroutines of its own, so that a slow name
+// server does not delay the sender.
 type dialer struct {
 	addr   wire.Address
 	open   func(ctx context.Context, network, addr string) (net.Conn, error)
-	begun  time.Time          // when it was dialled last
-	pause  time.Duration      // after that, where there is no connection
-	failed int                // dials in a row
-	wait   time.Duration      // how long the next connection is worth waiting for
+	begun  time.Time          // when the last dial began
+	pause  time.Duration      // the least time from then to the next, without a connection
+	failed int                // failed dials in a row
+	wait   time.Duration      // how long to wait for the next connection
 	done   chan dialed        // of the dial that is under way, or nil
-	cancel context.CancelFunc // of the same
+	cancel context.CancelFunc // of the dial that is under way
 }
 
 type dialed struct {
@@ -29,15 +29,14 @@ type dialed struct {
 }
 
 const (
-	// redial is how often a name is looked up again while its address is in use by
-	// datagrams: nothing tells that it has moved. The new socket has another port of
-	// its own, too, so that what stands between does not keep to a machine that is
-	// gone. A stream is told.
+	// redial is how often a UDP socket is replaced. The name is looked up again, since
+	// nothing reports that it has moved. The new socket has a new local port, so that a
+	// load balancer does not keep sending to a machine that is gone. Streams need no
+	// redial: they break.
 	redial = 30 * time.Second
-	// redialFailed and redialLocal are the time between dials where there is no
-	// connection, for names and for paths, doubled after each that failed up to
-	// redialMost; up to a half less by chance, so that not all instances dial at
-	// once.
+	// redialFailed is the first wait after a failed dial of a host, redialLocal of a
+	// path. It doubles after each failure up to redialMost. Up to half of it is random,
+	// so that instances do not dial at the same time.
 	redialFailed = time.Second
 	redialLocal  = 100 * time.Millisecond
 	redialMost   = 2 * time.Second
@@ -45,13 +44,13 @@ const (
 	dialDeadline = 2 * time.Second
 	// firstWait is how long the first packet waits for its connection.
 	firstWait = 200 * time.Millisecond
-	// unackedFor is how long a stream goes on while the other machine acknowledges
-	// nothing: all that is sent meanwhile is lost, and told as sent.
+	// unackedFor is how long a stream is used while the other side acknowledges
+	// nothing. What is sent meanwhile is lost, but reported as sent.
 	unackedFor = 10 * time.Second
 )
 
-// dial begins to dial when it is time to, and returns the outcome of a dial if there
-// is one.
+// dial begins a dial when one is due. It returns the result of a dial that has ended, and
+// whether there is one.
 func (d *dialer) dial(connected bool) (dialed, bool) {
 	if d.done == nil {
 		now := time.Now()
@@ -91,7 +90,7 @@ func (d *dialer) interval(connected bool) time.Duration {
 	return d.pause
 }
 
-// recordDial records a dial's outcome, and how long to back off.
+// recordDial records a dial's result, and how long to back off.
 func (d *dialer) recordDial(r dialed) {
 	d.clearDial()
 	least := redialLocal
@@ -121,7 +120,7 @@ func (d *dialer) clearDial() {
 	d.done, d.cancel = nil, nil
 }
 
-// stop ends the dial that is under way.
+// stop stops the dial that is under way.
 func (d *dialer) stop() {
 	if d.done == nil {
 		return

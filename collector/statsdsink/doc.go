@@ -1,13 +1,13 @@
-// Package statsdsink is the collector's sink that writes StatsD lines, over UDP, TCP
-// or Unix sockets, to one aggregator or several, or to any other StatsD.
+// Package statsdsink implements a collector sink that writes StatsD lines over UDP, TCP
+// or Unix sockets to one aggregator or several, or to any other StatsD server.
 //
 //	collector ─► Sink.Send ─► packer ─► socket ══► aggregator
 //	               Spread      meta line   dialer
 //
-// Send writes each count as a line (sink.go; config.go has the settings) and gives it
+// Send writes each count as a line (sink.go; config.go has the settings) and passes it
 // to the packer of the address that [Spread] and the key select (spread.go,
-// rendezvous.go). A packer joins lines to packets, each with a meta line at its head
-// that states whose it is and what came before it, and signs them (packer.go). A socket
-// sends a packet within a deadline or reports that it failed (socket.go); connections
-// are made in the background (dial.go, unacked_*.go), so no address holds up others.
+// rendezvous.go). A packer joins lines to packets and signs them (packer.go). The meta
+// line at the head of each packet states the sender and its sums so far. A socket sends
+// a packet within a deadline, or reports that it failed (socket.go). Connections are made
+// in the background (dial.go, unacked_*.go), so that no address delays the others.
 package statsdsink

@@ -12,35 +12,36 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// packer joins lines to packets, each with a meta line at its head, for the receivers
-// that get the same. It is its client's sender, and decides when a packet is sent.
+// packer joins lines to packets, each with a meta line at its head, and sends them to
+// the receivers that get the same packets. It is the sender of its client, which only
+// formats lines.
 type packer struct {
-	client          *statsd.Client // formats lines
+	client          *statsd.Client
 	outs            []statsd.Sender
-	errs            []error // what became of each out's last packet
+	errs            []error // of each out's last packet
 	meta            bool
 	mac             *wire.MAC // nil if packets are not signed
-	soleDestination bool      // no other packer has other receivers
+	soleDestination bool      // there is no other packer
 	head            wire.Meta
 	sums            wire.Sums       // of all lines so far
-	byRule          []uint64        // the loose and the booked ones of each rule with thresholds, or nil
-	mark            uint32          // of these rules
-	before          int64           // the start of the flush of the packet before
-	flush           collector.Flush // what its packets state
+	byRule          []uint64        // loose and booked sums of each rule with thresholds, or nil
+	mark            uint32          // identifies these rules
+	before          int64           // the start of the last packet's flush
+	flush           collector.Flush // what the packets state
 	quiet           bool            // the last flush had no counts
-	last            time.Time       // the start of the last flush that sent a packet,
-	lastHeld        int64           // and its h
+	last            time.Time       // the start of the last flush that sent a packet
+	lastHeld        int64           // the Held of that flush
 
 	buf          []byte
-	metaLen      int             // length of its meta line
+	metaLen      int             // length of the meta line in buf
 	open         bool            // buf is a packet that has begun
 	lines        int64           // in buf
-	mass         int64           // of the lines in buf
-	line         collector.Count // of the line to come
-	lineHeldBack int64           // what that line says is held back
-	lineRule     int             // its rule, among those with thresholds; -1 if it counts for none
+	mass         int64           // sum of the counts in buf
+	line         collector.Count // of the next line
+	lineHeldBack int64           // what the next line states as held back
+	lineRule     int             // the next line's sinkRule.number
 	ruled        bool            // buf begins with the rules' sums, which are stated once a flush
-	sent         collector.Sent
+	sent         collector.Sent  // of the flush so far
 }
 
 func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Sender) (*packer, error) {
@@ -63,7 +64,7 @@ func (p *packer) beginFlush(f collector.Flush) {
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }
 
-// prepareLine prepares for the line of a count: one with another start needs a packet
+// prepareLine prepares for the line of a count. A count with another start needs a packet
 // of its own.
 func (p *packer) prepareLine(c *collector.Count) {
 	p.line, p.lineHeldBack, p.lineRule = *c, 0, -1
@@ -79,7 +80,7 @@ func (p *packer) prepareLine(c *collector.Count) {
 	}
 }
 
-// Send takes one line from the client.
+// Send adds one line, which is the client's, to the packet.
 func (p *packer) Send(line []byte) (int, error) {
 	if p.open && (p.lines > 0 || p.ruled) && len(p.buf)+1+len(line) > wire.MaxPacket {
 		p.sendPacket()
@@ -124,7 +125,7 @@ func (p *packer) openPacket() {
 	if p.meta {
 		p.head.Seq++
 		p.head.Unsent, p.head.Aged = 0, 0
-		if p.head.Start == p.flush.Start.UnixNano() { // what was dropped was so lately
+		if p.head.Start == p.flush.Start.UnixNano() { // drops are since the last flush
 			p.head.Unsent, p.head.Aged = p.flush.Unsent, p.flush.Aged
 			p.flush.Unsent, p.flush.Aged = 0, 0 // stated once
 		}
@@ -148,10 +149,10 @@ func (p *packer) openPacket() {
 }
 
 // sendPacket sends the packet that has begun. Its counts have failed if no receiver
-// took it.
+// accepted it.
 func (p *packer) sendPacket() {
 	p.open = false
-	if len(p.buf) == 0 { // a flush that has nothing to say; but the next may have
+	if len(p.buf) == 0 { // there is nothing to send yet
 		p.connectOuts()
 		return
 	}
@@ -174,7 +175,7 @@ func (p *packer) sendPacket() {
 	}
 }
 
-// connectOuts has the sockets connect, which they else do when they send.
+// connectOuts has the sockets connect ahead of their first packet.
 func (p *packer) connectOuts() {
 	for i, out := range p.outs {
 		if s, ok := out.(*socket); ok {
@@ -183,18 +184,19 @@ func (p *packer) connectOuts() {
 	}
 }
 
-// mustHear reports whether the receivers must get a packet of a flush that has no counts
-// for them, but for others: if h is another; after counts, whose loss they notice by the
-// next number; and once a second.
+// mustHear reports whether the receivers must get a packet of a flush in which only others
+// have counts: if Held has changed; after counts, whose loss shows by the next packet's
+// number; and once a second.
 func (p *packer) mustHear(f *collector.Flush) bool {
 	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > collector.BeatEvery
 }
 
-// hasBegun reports whether something of the flush has been packed.
+// hasBegun reports whether the flush has a packet so far.
 func (p *packer) hasBegun() bool { return p.open || p.sent.Packets > 0 }
 
-// endFlush sends what is left, and a packet of a meta line alone if there is something to
-// state that no other packet stated, or must is set and there was no other.
+// endFlush sends the last packet and returns the result of the flush. It sends a packet
+// with only a meta line if the flush has drops that no packet stated, or if must is set and
+// there was no packet.
 func (p *packer) endFlush(must bool) collector.Sent {
 	if p.flush.Unsent > 0 || p.flush.Aged > 0 || must && !p.hasBegun() {
 		p.prepareLine(&collector.Count{})
@@ -210,7 +212,7 @@ func (p *packer) endFlush(must bool) collector.Sent {
 	return p.sent
 }
 
-// Close closes what is below.
+// Close closes the senders.
 func (p *packer) Close() error {
 	var errs []error
 	for _, out := range p.outs {

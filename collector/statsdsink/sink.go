@@ -29,22 +29,21 @@ type Sink struct {
 
 // sinkRule is how a rule's counts are written, and which packer gets them.
 type sinkRule struct {
-	prefix string
-	head   int     // length of what comes before the key in a line's name
-	home   *packer // of all keys; nil if each key has its own
-	// overlaps: the rule has totals.
-	overlaps bool
-	number   int // among those with thresholds; -1 if it has none
+	prefix   string
+	head     int     // length of a line's name before the key
+	home     *packer // of all keys; nil if each key has its own
+	overlaps bool    // the rule has totals
+	number   int     // index among the rules with thresholds; -1 if it has none
 }
 
-// sends reports whether a count is sent: it is a key's, or our own listener reads the
-// lines. Another one would make a series of it.
+// sends reports whether a count is sent. Counts that are not of a key are sent only to
+// hotparam's own listener: another server would take their names for those of keys.
 func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
 	return s.packers[0].meta && s.encoding != wire.Strict || !keytext.IsAgain(c.Text) && !(r.overlaps && keytext.IsTotal(c.Text))
 }
 
-// New returns a sink. Addresses are dialled at the first send, and again after
-// errors and, over UDP, from time to time, so they need not exist yet.
+// New returns a sink. It dials no address: Send does, and again after errors and, over
+// UDP, from time to time. So no receiver need exist yet.
 func New(c Config) (*Sink, error) {
 	if c.Instance == "" {
 		c.Instance = collector.DefaultInstance()
@@ -67,7 +66,7 @@ func New(c Config) (*Sink, error) {
 	return newWithSenders(senders, c)
 }
 
-// newWithSenders returns a sink with these senders, one for each address.
+// newWithSenders returns a sink that sends by senders, one for each address.
 func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 	s := &Sink{encoding: c.Encoding, rules: make(map[string]*sinkRule), homes: newRendezvous(c.Addrs)}
 	parts := [][]statsd.Sender{senders}
@@ -107,7 +106,7 @@ func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 	return s, nil
 }
 
-// markRules has packets state the rules by which they were made. ruled is how many rules
+// markRules has packets state which rules their counts are of. ruled is how many rules
 // have thresholds.
 func (s *Sink) markRules(rules *hotparam.Rules, ruled int) {
 	for _, p := range s.packers {
@@ -120,10 +119,10 @@ func (s *Sink) markRules(rules *hotparam.Rules, ruled int) {
 	}
 }
 
-// Send implements [collector.Sink]. With several addresses all of them get what the flush
-// states, but Aged, which is a sum, goes to one. With SpreadAll counts have failed if no
-// address took them; Err is of any address that takes nothing, whether or not counts were
-// lost by that.
+// Send implements [collector.Sink]. All addresses get what the flush states, except that
+// only one gets Aged, which receivers add up. With SpreadAll, counts have failed if no
+// address accepted them. Err is the error of any address that accepts nothing, even if no
+// counts were lost.
 func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
 	s.beginFlush(flush)
 	var sent collector.Sent
@@ -145,7 +144,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 		p.lineRule = r.number
 		if c.Account.Number != 0 {
 			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
-			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // it keeps what goes wrong to itself
+			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // endFlush returns the errors
 			continue
 		}
 		// The client formats the line and hands it to the packer before it
@@ -161,23 +160,23 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 	return sent
 }
 
-// sendHeldBack sends what is held back of groups, with the counts of the flush itself.
+// sendHeldBack sends how much of each group is held back.
 func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
 	for i := range groups {
 		g := &groups[i]
 		r := s.rules[g.Rule]
 		if r == nil || r.home == nil {
-			continue // all keys of a rule with a share have one home
+			continue // a rule with groups has a share, and so a home for all of its keys
 		}
 		r.home.prepareLine(&collector.Count{})
 		r.home.lineHeldBack = g.N
 		s.name = wire.AppendHeldBack(s.name[:0], s.encoding, r.prefix, g.Group, g.N)
-		_, _ = r.home.Send(s.name) // it keeps what goes wrong to itself
+		_, _ = r.home.Send(s.name) // endFlush returns the errors
 	}
 }
 
-// SendOrigins implements [collector.OriginSink]: origins go where the key's counts go. A
-// StatsD that is not ours gets none.
+// SendOrigins implements [collector.OriginSink]. A key's origins go to the address of its
+// counts. With NoMeta none are sent.
 func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
 	var sent collector.Sent
 	if !s.packers[0].meta {
@@ -189,13 +188,13 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 		o := &origins[i]
 		r, ok := s.rules[string(o.Rule)]
 		if !ok {
-			continue // Send has reported that
+			continue // Send reports that
 		}
 		s.name = s.encoding.Append(s.name[:0], o.Text)
 		p := s.packerOf(r, s.name)
 		s.name = wire.AppendOrigin(s.name[:0], s.encoding, r.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
 		p.prepareLine(&collector.Count{})
-		_, _ = p.Send(s.name) // it keeps what goes wrong to itself
+		_, _ = p.Send(s.name) // endFlush returns the errors
 	}
 	for _, p := range s.packers {
 		addSent(&sent, p.endFlush(false))
@@ -218,7 +217,7 @@ func (s *Sink) packerOf(r *sinkRule, key []byte) *packer {
 	return s.packers[s.homes.pick(key)]
 }
 
-// addSent adds what one packer sent to the sum of all.
+// addSent adds the result of one packer to the sum of all.
 func addSent(sum *collector.Sent, more collector.Sent) {
 	sum.Lines += more.Lines
 	sum.Packets += more.Packets
@@ -227,12 +226,12 @@ func addSent(sum *collector.Sent, more collector.Sent) {
 	sum.Err = cmp.Or(sum.Err, more.Err)
 }
 
-// Patient implements [collector.PatientSink]: a StatsD that is not ours sums up a second or
-// more. One on Node loses packets of one line from some tens of thousands a second
-// on, and a crowd brings 200 of them from each instance.
+// Patient implements [collector.PatientSink]. With NoMeta the sink is patient: other StatsD
+// servers add up a second or more. Urgent counts would be up to 200 packets a second from
+// each instance, and StatsD on Node loses packets beyond some tens of thousands a second.
 func (s *Sink) Patient() bool { return !s.packers[0].meta }
 
-// Accounts implements [collector.AccountSink]: a StatsD that is not ours would add lines of 0.
+// Accounts implements [collector.AccountSink]. Other StatsD servers cannot read accounts.
 func (s *Sink) Accounts() bool { return s.packers[0].meta }
 
 // Groups implements [collector.GroupSink].

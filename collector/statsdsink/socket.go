@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// sendDeadline is how long a write may take, and heldUpFor all writes within
-	// stuckFor: there may be others to send to. Beyond that a write may take
+	// sendDeadline bounds one write, and heldUpFor all writes within stuckFor, since
+	// there may be other addresses to send to. Beyond that a write may still take
 	// leastWait.
 	sendDeadline = 50 * time.Millisecond
 	heldUpFor    = 200 * time.Millisecond
 	leastWait    = 5 * time.Millisecond
-	// stuckFor is how long a socket that took nothing within the deadline is left
-	// alone.
+	// stuckFor is how long nothing is sent to a socket that accepted nothing within
+	// the deadline.
 	stuckFor = time.Second
 )
 
@@ -29,27 +29,27 @@ var (
 	errConnecting = errors.New("there is no connection yet")
 )
 
-// socket sends packets to one address: as datagrams, over UDP or a Unix socket, or
-// as lines of a stream, over TCP or a Unix socket. Over all of them a packet is
-// taken by the system within the deadline, whole, or told as failed; while there is
-// no connection packets fail at once. So no address holds up others for long. What the
-// system has taken is lost all the same if the other side goes away without having
-// read it. A socket is used by one goroutine.
+// socket sends packets to one address: as datagrams over UDP or a Unix socket, or as
+// lines of a stream over TCP or a Unix socket. The system accepts a packet as a whole
+// within the deadline, or the packet fails. Without a connection packets fail at once, so
+// that no address delays others for long. Packets that the system has accepted are still
+// lost if the other side goes away before it reads them. A socket is used by one
+// goroutine.
 type socket struct {
 	dialer
 	conn net.Conn
-	made time.Time       // when conn was
+	made time.Time       // when conn was made
 	gone <-chan struct{} // closed when the other side has closed its end of a stream
-	err  error           // why there is no conn, or why it takes nothing; nil if all is well
+	err  error           // why there is no conn, or why it accepts nothing; or nil
 
-	rest   time.Time     // until when nothing is sent
-	doubt  time.Time     // until when what is sent is told as failed
+	rest   time.Time     // until then nothing is sent
+	doubt  time.Time     // until then packets are reported as failed
 	brief  bool          // the last stream ended soon after it was made
-	since  time.Time     // when the present stuckFor began,
-	waited time.Duration // and how long writes took in it
+	since  time.Time     // when the present stuckFor began
+	waited time.Duration // how long writes have taken since then
 
-	buf  []byte // the last packet of a stream, with its newline,
-	left []byte // and what is still to go of it
+	buf  []byte // the last packet of a stream, with its newline
+	left []byte // the part of buf that is still to be sent
 }
 
 func newSocket(addr wire.Address) *socket {
@@ -60,8 +60,8 @@ func newSocket(addr wire.Address) *socket {
 	}
 }
 
-// Send sends one packet. Where the connection turns out to be broken a new one is
-// made, and takes the packet unless the old one had begun with it.
+// Send sends one packet. If the connection turns out to be broken, Send makes a new one
+// and sends the packet by that, unless it has sent a part of it already.
 func (s *socket) Send(packet []byte) (n int, err error) {
 	for range 2 {
 		if err := s.connect(); s.conn == nil || err != nil && time.Now().Before(s.rest) {
@@ -87,25 +87,24 @@ func (s *socket) Send(packet []byte) (n int, err error) {
 	return n, s.err
 }
 
-// write hands a packet to the system.
+// write passes a packet to the system.
 func (s *socket) write(packet []byte) (int, error) {
 	if s.addr.IsStream() {
 		return s.writeLines(packet)
 	}
 	n, err := s.writeWithin(packet)
 	if s.addr.Network == "udp" && errors.Is(err, syscall.ECONNREFUSED) {
-		// That nobody listens is the answer to the packet before, which was lost and
-		// told as sent; so this one goes out and is told as failed in its stead:
-		// while nobody listens every packet but the first is, and the failure does
-		// not come and go with each packet.
+		// ECONNREFUSED is the answer to the packet before, which was lost but reported
+		// as sent. This packet is sent, but reported as failed in its stead: so all
+		// packets but the first fail while nobody listens, and not every other one.
 		_, _ = s.writeWithin(packet)
 	}
 	return n, err
 }
 
-// writeLines writes a packet to a stream. Of one that has begun the rest goes
-// before all others: it counts as taken, as what waits in the system's buffers
-// does, and the stream stays whole.
+// writeLines writes a packet to a stream. A packet that is written in part counts as sent,
+// as one in the system's buffers does. Its rest is written before the next packet, so that
+// no line is cut.
 func (s *socket) writeLines(packet []byte) (int, error) {
 	if err := s.finish(); err != nil {
 		return 0, err
@@ -118,7 +117,7 @@ func (s *socket) writeLines(packet []byte) (int, error) {
 	return min(n, len(packet)), err
 }
 
-// finish writes what is still to go of the last packet.
+// finish writes the rest of the last packet.
 func (s *socket) finish() error {
 	if len(s.left) == 0 {
 		return nil
@@ -128,9 +127,9 @@ func (s *socket) finish() error {
 	return err
 }
 
-// writeWithin writes bytes within the deadline. If that has passed without a byte it
-// tries again: it may have been we who were not running, and a socket that has
-// room takes them at once.
+// writeWithin writes bytes within the deadline. If no byte was written by then it tries
+// once more, since it may have been this process that was not running: a socket with room
+// accepts them at once.
 func (s *socket) writeWithin(b []byte) (int, error) {
 	start := time.Now()
 	if start.Sub(s.since) >= stuckFor {
@@ -143,21 +142,21 @@ func (s *socket) writeWithin(b []byte) (int, error) {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(leastWait))
 		n, err = s.conn.Write(b)
 	}
-	if took > time.Millisecond { // else it did not wait
+	if took > time.Millisecond { // otherwise the write did not wait
 		s.waited += took
 	}
 	return n, err
 }
 
-// isBroken reports whether a connection is of no use after an error. A UDP socket is
-// of use whatever happens; of the others one that is full is: some systems say so
-// of a Unix socket by ENOBUFS.
+// isBroken reports whether a connection cannot be used after an error. A UDP socket always
+// can. So can any socket that is full, which some systems report for Unix sockets by
+// ENOBUFS.
 func (s *socket) isBroken(err error) bool {
 	return s.addr.Network != "udp" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, syscall.ENOBUFS)
 }
 
-// connect dials if there is no connection, and over UDP from time to time a new one. It
-// returns why packets are not taken, as far as is known.
+// connect dials if there is no connection, and over UDP from time to time to replace it.
+// It returns why packets are not accepted, as far as is known.
 func (s *socket) connect() error {
 	select {
 	case <-s.gone:
@@ -171,8 +170,7 @@ func (s *socket) connect() error {
 	return s.err
 }
 
-// adopt takes over the connection that was dialled; the old one stays if there is no new
-// one.
+// adopt replaces the connection by the one that was dialled, unless the dial failed.
 func (s *socket) adopt(d dialed) {
 	if d.err != nil {
 		if s.conn == nil {
@@ -182,8 +180,9 @@ func (s *socket) adopt(d dialed) {
 	}
 	now := time.Now()
 	switch {
-	// Nothing refuses the first packet of a UDP socket, and some accept connections
-	// to close them: that a new one takes a packet does not end an outage.
+	// A new connection that accepts a packet does not end an outage: the first packet
+	// of a UDP socket is never refused, and some servers accept connections only to
+	// close them.
 	case s.conn != nil && s.err != nil, s.brief:
 		s.doubt = now.Add(stuckFor)
 	default:
@@ -196,8 +195,8 @@ func (s *socket) adopt(d dialed) {
 	}
 }
 
-// drop gives up a connection that is broken. The other side may be back already:
-// the next is worth a wait.
+// drop closes a broken connection. The other side may be back already, so it is worth
+// waiting for the next one.
 func (s *socket) drop() {
 	s.brief = s.addr.IsStream() && time.Since(s.made) < stuckFor
 	s.wait = sendDeadline
@@ -215,8 +214,8 @@ func (s *socket) hangUp() {
 	s.conn, s.gone, s.left = nil, nil, nil
 }
 
-// drain reads from a stream until its other side is closed, which a write would
-// tell one packet too late.
+// drain reads from a stream until the other side closes it. A write would notice that one
+// packet too late.
 func drain(conn net.Conn) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {
@@ -226,8 +225,8 @@ func drain(conn net.Conn) <-chan struct{} {
 	return gone
 }
 
-// Close sends the rest of a packet that has begun, as far as the deadline allows,
-// and ends the connection and the dial that is under way.
+// Close sends the rest of the last packet, as far as the deadline allows, closes the
+// connection, and stops a dial that is under way.
 func (s *socket) Close() error {
 	s.dialer.stop()
 	if s.conn == nil {

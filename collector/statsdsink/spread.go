@@ -2,28 +2,27 @@ package statsdsink
 
 import "fmt"
 
-// Spread is how counts are spread over several addresses.
+// Spread selects which of several addresses get a key's counts.
 type Spread int
 
 const (
-	// SpreadHash sends each key to one address, so that several aggregators share
-	// the work: which one, the key and the addresses tell, the same on every
-	// instance, whatever the order of the list. The addresses must be spelled
-	// alike everywhere. A rule whose keys must all be counted in one place
-	// ([hotparam.Rule.Whole]) has one address for all of them. Another address
-	// takes over 1/n of the keys, and the rest stay where they are.
+	// SpreadHash sends each key to one address, so that several aggregators share the
+	// work. The choice depends on the key and the set of addresses, not on their order,
+	// and so is the same on all instances if the addresses are spelled alike. All keys of
+	// a rule that must be counted in one place ([hotparam.Rule.Whole]) go to one address.
+	// When the n-th address is added, 1/n of the keys move to it, and no others move.
 	//
-	// There is no second home: when an aggregator dies, the limits of its keys
-	// fade with what it had published, and these keys are found again when it is
-	// back. Each aggregator publishes under an owner of its own.
+	// If an aggregator dies, no other takes over: the limits of its keys expire with its
+	// entries, and it finds the keys again when it is back. Each aggregator publishes
+	// under an owner of its own.
 	SpreadHash Spread = iota
-	// SpreadAll sends every packet to every address: each aggregator counts all,
-	// one publishes and another takes over when it dies. It costs as much of the
-	// network, and of each aggregator, as there are addresses.
+	// SpreadAll sends every packet to every address. Each aggregator counts all keys;
+	// one publishes, and another takes over when it dies. The work of each aggregator is
+	// that of a single one, and the traffic is multiplied by the number of addresses.
 	SpreadAll
 )
 
-// ParseSpread reads "hash" or "all"; empty is hash.
+// ParseSpread parses "hash" or "all". Empty means hash.
 func ParseSpread(s string) (Spread, error) {
 	switch s {
 	case "hash", "":
@@ -34,7 +33,7 @@ func ParseSpread(s string) (Spread, error) {
 	return 0, fmt.Errorf("spread %q: want hash or all", s)
 }
 
-// String is the spread's name in settings.
+// String returns the spread's name in settings.
 func (s Spread) String() string {
 	switch s {
 	case SpreadHash:

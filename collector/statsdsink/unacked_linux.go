@@ -10,8 +10,8 @@ import (
 // package syscall lacks it.
 const tcpUserTimeout = 18
 
-// boundUnacked ends a connection with an error when the other side has acknowledged
-// nothing for so long; the system's own bound is a quarter of an hour.
+// boundUnacked breaks a connection when the other side has acknowledged nothing for d. The
+// system's own bound is a quarter of an hour.
 func boundUnacked(conn *net.TCPConn, d time.Duration) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

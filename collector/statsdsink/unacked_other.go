@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// boundUnacked leaves the bound to the system.
+// boundUnacked does nothing: the bound is the system's.
 func boundUnacked(*net.TCPConn, time.Duration) {}

@@ -1,3 +1,3 @@
--- Takes the owner under a new epoch, whoever has it, and tells what it has. Nothing
--- of the set is changed.
+-- Takes the owner under a new epoch from whoever holds it, and returns its entries. It does
+-- not change the set.
 return foreign_schema() or inventory(take((ownership())))

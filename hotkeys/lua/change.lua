@@ -1,5 +1,5 @@
--- One change: template, how many arguments are entries, entries, cooled members.
--- A cooled key that another owner has published since stays.
+-- Writes one change. Arguments: template, number of the entries' arguments, entries, cooled
+-- members. A cooled key that another owner has published since then stays.
 local refused = fence()
 if refused then return refused end
 local run, n = version()

@@ -1,11 +1,11 @@
 -- Takes the owner under a new epoch. Without a lease a first claim (epoch 0) always
--- succeeds, a later one while the holder is silent, or Redis has lost what it
--- claimed. With one a claim succeeds when nobody else holds it: the lease is over, or
--- was let go of. A lease that lasts beyond any is of before the clock was set back. A
--- holder that claims again does not extend its lease by that: one whom no answer
--- reaches must lose it.
--- Own argument: 1 from one that stood by, which is told what it takes over, as is
--- one that lost its lease meanwhile.
+-- succeeds, and a later one if the holder has been silent or Redis has lost its claim. With
+-- a lease a claim succeeds if no other process holds the owner: the lease has expired or
+-- was released. A lease that is longer than any is from before the clock was set back. A
+-- holder that claims again does not extend its lease: one that no answer reaches must lose
+-- it.
+-- Argument: 1 from a standby. The answer then has the entries that it takes over, as it has
+-- for a process that lost its lease meanwhile.
 local refused = foreign_schema()
 if refused then return refused end
 local theirs, by, until_ = ownership()
@@ -15,8 +15,8 @@ if lease > 0 then
   if holds then return taken(theirs, until_, by) end
   if by ~= holder or ARGV[FIRST] == '1' then return inventory(take(theirs, by == holder)) end
 elseif epoch > 0 and theirs >= epoch and by and by ~= holder then
-  -- A holder of a version that gives no sign of life of its own lives while anybody's
-  -- heart beats.
+  -- A holder of an older version, which does not write its own "until", counts as alive
+  -- while there is any heartbeat.
   if holds or (until_ == 0 and on('GET', BEAT)) then return taken(theirs, until_, by) end
 end
 if lease == 0 and ARGV[FIRST] == '1' then return inventory(take(theirs, by == holder)) end

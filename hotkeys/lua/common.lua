@@ -1,4 +1,4 @@
--- Shared head of all scripts. Times are unix milliseconds on Redis's clock.
+-- The head of all scripts. Times are Unix milliseconds on Redis's clock.
 if redis.replicate_commands then redis.replicate_commands() end
 
 local HOT, INFO, VERSION, OWNERS, BEAT, EVENTS, SCHEMA, SUSPECTS, OURS, INSTANCES = unpack(KEYS)
@@ -8,11 +8,11 @@ local seen_run, seen_n = ARGV[4], tonumber(ARGV[5])
 local channel, max_push = ARGV[6], tonumber(ARGV[7])
 local ttl, beat_ttl, events_cap = tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local lease = tonumber(ARGV[11]) -- in milliseconds; 0: a first claim takes the owner at once
-local own = ARGV[12] -- the version of the owner's last change, as the caller knows it; empty: it does not
-local silence = tonumber(ARGV[13]) -- in milliseconds: a holder that has been silent for so long is dead; the lease, where there is one
+local own = ARGV[12] -- the version of the owner's last change, or empty if the caller does not know it
+local silence = tonumber(ARGV[13]) -- in milliseconds, after which a silent holder counts as dead: the lease, if there is one
 local FIRST = 14 -- of each script's own arguments
 
--- The error that a command answered, or nil.
+-- Returns the error of a command's answer, or nil.
 local function failure(answer) return type(answer) == 'table' and answer.err or nil end
 
 local function mentions(err, ...)
@@ -22,41 +22,41 @@ local function mentions(err, ...)
   return false
 end
 
--- An error in words that name the command, where that may not be run: Redis 7.0 does
--- not name it. Others stay as they are, as clients go by their first word.
+-- Returns the error itself or, if the command is not permitted, one that names the command,
+-- as Redis 7.0 does not. Other errors stay as they are, since clients use their first word.
 local function why(command, err)
   if mentions(err, "can't run this command", 'permission') then return "no permission to run '" .. string.lower(command) .. "': " .. err end
   return err
 end
 
--- Runs a command, or raises its error.
+-- Runs a command and returns its answer, or raises its error.
 local function call(command, ...)
   local answer = redis.pcall(command, ...)
   local err = failure(answer)
   if not err then return answer end
   local words = why(command, err)
   if words ~= err then error(words, 0) end
-  return redis.call(command, ...) -- which raises it as Redis does
+  return redis.call(command, ...) -- which raises the error as Redis does
 end
 
 local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
--- No count of ours comes near MAX, and no end of an entry lies further ahead than
--- FAR: whoever wrote what does was not one of us.
+-- Our counts never come near MAX, and the ends of our entries are never further ahead than
+-- FAR. Values beyond these are foreign.
 local MAX, FAR = 2 ^ 52, math.max(600000, 2 * ttl)
 
 local function whole(n) return string.format('%.0f', n) end
 
--- A whole number of decimal digits, as we write them; nil for anything else, as for
--- nan, inf and 0x10, which tonumber takes.
+-- Parses a whole number of decimal digits. Returns nil for anything else, such as nan, inf
+-- and 0x10, which tonumber accepts.
 local function natural(text)
   if type(text) ~= 'string' or #text > 16 or not string.find(text, '^%d+$') then return nil end
   local n = tonumber(text)
   if n <= MAX then return n end
 end
 
--- What was foreign in our keys and has been put right: names of keys.
+-- The names of our keys that held foreign values and were repaired.
 local healed = {}
 local function heal(name)
   for _, known in ipairs(healed) do
@@ -65,13 +65,13 @@ local function heal(name)
   healed[#healed + 1] = name
 end
 
--- What Redis refused that the set can do without: the stream and the channel.
+-- Errors of the stream and the channel, which the set does not need.
 local refused_commands = {}
 
 local function discard(key)
   call('DEL', key)
-  -- The set is lost: under another run id each owner writes its part again, and
-  -- readers hold what they have until then.
+  -- The set is lost. Each owner rewrites its part, under another run id. Until then
+  -- watchers keep the entries that they have.
   if key == HOT or key == INFO then call('DEL', VERSION) end
   local name = 'suspects' -- of another owner
   for i, ours in ipairs(KEYS) do
@@ -80,9 +80,9 @@ local function discard(key)
   heal(name)
 end
 
--- Runs a command on a key of ours. A key of a wrong type holds nothing of ours: it
--- is deleted, and what it ought to hold is written again as if Redis had lost it.
--- (TYPE would need one more right.) Any other error is raised, by a second try.
+-- Runs a command on one of our keys. If the key is of another type it is deleted, and its
+-- contents are written again as if Redis had lost them. (TYPE would need one more
+-- permission.) Any other error is raised, by a second try.
 local function on(command, key, ...)
   local answer = redis.pcall(command, key, ...)
   local err = failure(answer)
@@ -91,8 +91,8 @@ local function on(command, key, ...)
   return call(command, key, ...)
 end
 
--- The version in force: run id and n, or nil when there is none that can be read or
--- followed by another.
+-- Returns the version in force, as run id and n, or nil if there is none, or none that can
+-- be read and incremented.
 local foreign_version = false
 local function version()
   local value = on('GET', VERSION)
@@ -102,15 +102,14 @@ local function version()
   foreign_version = value and value ~= ''
 end
 
--- The name of a holder ends with the 16 hex digits of its process's start; nil for
--- anything else.
+-- Returns by if it is the name of a holder, which ends with 16 hex digits, or nil.
 local function named(by)
   if by and #by <= 256 and string.find(by, '^[!-~]*$') and string.find('/' .. by, '/' .. string.rep('%x', 16) .. '$') then return by end
 end
 
--- Who owns our part of the set: epoch (0: nobody), holder, and until when the holder
--- counts as alive without another word (0: it has not said). The keys that hold the
--- set are looked at before anything is read of it.
+-- Returns who owns our part of the set: the epoch (0 if nobody does), the holder, and until
+-- when the holder counts as alive (0 if it has not said). It repairs the keys of the set
+-- before anything is read from them.
 local foreign_epoch = false
 local function ownership()
   local held = on('HMGET', OWNERS, owner, owner .. ':holder', owner .. ':until')
@@ -122,18 +121,19 @@ local function ownership()
   return theirs or 0, by, natural(held[3]) or 0
 end
 
--- The answer to a caller whose part another process has: it stands by, for so many
--- milliseconds at least, behind that epoch of that holder.
+-- Returns the answer to a caller whose part another process holds: for at least how many
+-- milliseconds, the epoch, the holder.
 local function taken(theirs, until_, by)
   return {lease > 0 and 'standby' or 'fenced', whole(math.max(0, until_ - now)), whole(theirs), by or ''}
 end
 
--- The holder gives a sign of life, which extends its lease where it has one.
+-- Records that the holder is alive, which extends its lease if it has one.
 local function extend()
   on('HSET', OWNERS, owner .. ':until', whole(now + silence))
 end
 
--- A schema that is none is foreign; another one of ours is a number.
+-- Returns the answer to a caller if the layout is of another version, which is a number. Any
+-- other value is foreign and is repaired.
 local function foreign_schema()
   local schema = on('GET', SCHEMA)
   if not schema or schema == '1' then return nil end
@@ -142,20 +142,20 @@ local function foreign_schema()
   heal('schema')
 end
 
--- Why the caller may not write, or nil. "lost": Redis forgot our claim.
+-- Returns the answer to a caller that may not write, or nil. "lost": Redis lost our claim.
 local function fence()
   local theirs, by, until_ = ownership()
   if theirs < epoch or not by then return {'lost'} end
   if by ~= holder then return taken(theirs, until_, by) end
-  if theirs > epoch then return {'lost'} end -- a claim of our own that Redis ran late
+  if theirs > epoch then return {'lost'} end -- Redis ran an earlier claim of ours late
   local refused = foreign_schema()
   if not refused then extend() end
   return refused
 end
 
--- Takes the owner for the caller under the next epoch, which it returns; a lease
--- begins unless it was the caller's already. After the last epoch comes the first:
--- the holder is part of the fence.
+-- Takes the owner for the caller and returns the next epoch. A lease begins unless the
+-- caller held the owner already. After the last epoch comes the first, which is safe since
+-- the fence checks the holder too.
 local function take(theirs, ours)
   on('HSET', OWNERS, owner .. ':holder', holder)
   if foreign_epoch then
@@ -169,36 +169,36 @@ local function take(theirs, ours)
   return next_epoch
 end
 
--- Notes the owner's last change.
+-- Records the owner's last change.
 local function changed(v) on('HSET', OWNERS, owner .. ':version', v) end
 
--- Whether the history that the caller last saw was broken off. Where others have
--- brought the version up again since, the caller's own last change is missing.
+-- Reports whether Redis has lost changes that the caller saw. If others have raised the
+-- version again since, the caller's own last change is missing.
 local function went_back(run, n)
   if run ~= seen_run or n < seen_n then return true end
   return own ~= '' and own ~= on('HGET', OWNERS, owner .. ':version')
 end
 
--- Fills the holes that package wire left.
+-- Fills the holes that package wire left in a text.
 local function fill(text, holes)
   return (string.gsub(text, '[\1-\4]', holes))
 end
 
--- The heartbeat goes on, and what it tells of the fleet with it.
+-- Extends the heartbeat, with its summary of the fleet.
 local function alive()
   if call('PEXPIRE', BEAT, beat_ttl) == 0 then
     call('SET', BEAT, '{"instances":0,"suspects":""}', 'PX', beat_ttl)
   end
 end
 
--- Writes one hot entry: member, score, info with a hole for its end.
+-- Writes one hot entry. info has a hole for its end.
 local function write(member, score, info)
   on('ZADD', HOT, score, member)
   on('HSET', INFO, member, fill(info, {['\3'] = whole(now + ttl)}))
 end
 
--- What an entry's info says: its owner and its end; nil when it cannot be read. An
--- end that nobody of us would set is none.
+-- Returns the owner and the end of an entry's info, or nil if it cannot be read. A foreign
+-- end is nil.
 local function read(info)
   local ok, is = pcall(cjson.decode, info or '')
   if not ok or type(is) ~= 'table' or type(is.owner) ~= 'string' then return nil end
@@ -207,24 +207,23 @@ local function read(info)
   return is.owner
 end
 
--- Whether an owner exists, by the claims that were made.
+-- Reports whether an owner exists: whether it was ever claimed.
 local owners = {}
 local function exists(by)
   if owners[by] == nil then owners[by] = natural(on('HGET', OWNERS, by)) ~= nil end
   return owners[by]
 end
 
--- Whether an entry belongs to another owner, who keeps it alive: what is renewed
--- each second has more than half of its time left. Then it is not ours to write:
--- the key has moved.
+-- Reports whether the key of an entry has moved to another owner, which renews it: then it
+-- has more than half of its time left, and is not ours to write.
 local function moved(member)
   local by, until_ = read(on('HGET', INFO, member))
   return by and by ~= owner and until_ and until_ > now + ttl / 2 and exists(by)
 end
 
--- The answer to a caller that has taken the owner under this epoch and goes on with
--- what others have published: how many entries cannot be read, then member, score
--- and info of the owner's own.
+-- Returns the answer to a caller that has taken the owner under this epoch and takes over
+-- its entries: how many entries are unreadable, then member, score and info of each of the
+-- owner's.
 local function inventory(taken_epoch)
   local run, n = version()
   local answer, unreadable = {'ok', run and (run .. ':' .. whole(n)) or '', whole(taken_epoch), ''}, 0
@@ -244,16 +243,15 @@ local function inventory(taken_epoch)
   return answer
 end
 
--- Writes what stands in the arguments from first to last, in threes, but for what
--- has moved.
+-- Writes the entries in the arguments from first to last, except for keys that have moved.
 local function write_on(first, last)
   for i = first, last, 3 do
     if not moved(ARGV[i]) then write(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
   end
 end
 
--- Appends a change to the stream. A stream of which the last ID is the last possible
--- one takes no more: its changes are lost, as if the cap had pushed them out.
+-- Appends a change to the stream. A stream whose last ID is the last possible one is
+-- deleted: its changes are lost, as if the cap had removed them.
 local function append(v, change)
   local args = {EVENTS, 'MAXLEN', '~', events_cap, '*', 'version', v, 'change', change, 'owner', owner, 'epoch', whole(epoch)}
   local added = redis.pcall('XADD', unpack(args))
@@ -269,9 +267,9 @@ local function publish(message)
   if failure(heard) then refused_commands[#refused_commands + 1] = why('publish', failure(heard)) end
 end
 
--- Makes a change of the set, whose entries are written: cool is a list of members.
--- The stream and the channel only make readers faster: what Redis refuses of these
--- is told, and the change is made all the same.
+-- Commits a change of the set whose entries are written. cool is a list of members. The
+-- stream and the channel only make watchers faster: if Redis refuses these, the change is
+-- made all the same, and the answer has the errors.
 local function commit(run, n, cool, template)
   local quoted = {}
   for i, member in ipairs(cool) do
@@ -297,8 +295,8 @@ local function commit(run, n, cool, template)
   return {'ok', v}
 end
 
--- Adds to a script's answer what all scripts tell: what was healed, what was
--- refused, and whether members and infos of the set differ in number.
+-- Adds the report to a script's answer: the repaired keys, the errors, and whether members
+-- and infos of the set differ in number.
 local untidy = false
 local function sealed(answer)
   answer[#answer + 1] = table.concat(healed, ',')

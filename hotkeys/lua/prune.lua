@@ -1,8 +1,7 @@
--- Removes what is over, whoever published it: template, then members that could not be
--- read some time ago, either. What cannot be read has no owner that could be told, and
--- an owner that lives writes its part again within a second: so it is removed when it
--- still cannot be read, and until then the answer names it, after the number of those
--- that were removed.
+-- Removes expired entries of all owners. Arguments: template, members that were unreadable
+-- some time ago too. The owner of an unreadable entry is unknown; if it is alive it rewrites
+-- its part within a second. So an entry is removed if it is still unreadable then. Until
+-- then the answer names it, after the number of entries that were removed.
 local refused = fence()
 if refused then return refused end
 local run, n = version()

@@ -1,13 +1,13 @@
--- What does not change the set, so that the version stays: current rates and a
--- new end for our entries, our suspects, the instances, and the heartbeat. How
--- many arguments are entries and how many suspects (-1: as they were), then
--- these, then the instances with their ages in milliseconds.
+-- Writes what does not change the version: current rates and new ends of our entries, our
+-- suspects, the instances, and the heartbeat. Arguments: number of the entries' arguments,
+-- number of the suspects' (-1 if they are unchanged), entries, suspects, the instances with
+-- their ages in milliseconds.
 local refused = fence()
 if refused then return refused end
 local run, n = version()
 if went_back(run, n) then return {'back'} end
--- Members and infos that differ in number are of somebody else, or were lost. The
--- other keys are looked at once in a renewal, also where there is nothing to write.
+-- If members and infos differ in number, some are foreign or were lost. The other keys are
+-- checked once in a renewal, even if there is nothing to write.
 local entries, told = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 if told >= 0 then
   on('ZCARD', SUSPECTS)
@@ -22,7 +22,7 @@ for i = first, suspects - 1, 3 do
 end
 write_on(first, suspects - 1)
 
--- The instances: the latest word of whoever heard them. GT came with Redis 6.2.
+-- The instances, by when any owner last heard of them. GT came with Redis 6.2.
 local life, max_instances, max_suspects, max_owners = 10000, 100000, 1000, 4000
 on('ZREMRANGEBYSCORE', INSTANCES, '(' .. whole(now), '+inf') -- the clock was set back
 for i = instances, #ARGV, 2 do
@@ -34,8 +34,8 @@ call('ZREMRANGEBYSCORE', INSTANCES, '-inf', whole(now - life))
 call('ZREMRANGEBYRANK', INSTANCES, 0, -1 - max_instances)
 call('PEXPIRE', INSTANCES, life)
 
--- Our suspects last as long as a heartbeat, and the whole is what is left of all
--- owners': a dead one's fade.
+-- Our suspects expire with the heartbeat. The set of all suspects is the union of those of
+-- all owners, so that a dead owner's disappear.
 if told >= 0 then
   call('DEL', OURS)
   for i = suspects, instances - 1, 2 do call('ZADD', OURS, ARGV[i + 1], ARGV[i]) end
@@ -65,7 +65,7 @@ local was, is = digest(before), digest(after)
 local live = whole(call('ZCARD', INSTANCES))
 call('SET', BEAT, '{"instances":' .. live .. ',"suspects":"' .. is .. '"}', 'PX', beat_ttl)
 
--- JSON strings of what is in one list and not in the other.
+-- Returns JSON strings of the members that others lacks.
 local function less(members, others)
   local there, quoted = {}, {}
   for _, member in ipairs(others) do there[member] = true end
@@ -82,7 +82,7 @@ if was ~= is then
     .. '],"over":[' .. table.concat(over, ',') .. ']}}'
   if #change <= max_push then
     publish(change)
-  else -- in parts, without digests: the poll tells what is over
+  else -- in parts, without digests; the poll finds which suspects are over
     local from, size = 1, 0
     for i = 1, #new + 1 do
       size = size + #(new[i] or '') + 1

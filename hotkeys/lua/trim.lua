@@ -1,5 +1,5 @@
--- Forgets changes that are older than so many milliseconds. Before Redis 6.2,
--- which has no MINID, only the cap bounds the stream.
+-- Removes changes older than the argument, in milliseconds, from the stream. Before Redis
+-- 6.2, which lacks MINID, only the cap bounds the stream.
 local refused = fence()
 if refused then return refused end
 local run, n = version()

@@ -56,7 +56,7 @@ func Faults() []Fault {
 		},
 		{
 			Name: "a watcher that does not take the set which it has loaded", In: "instance", Only: []string{"kill-instance"}, Seed: 1, Invariant: "I2",
-			Edits: []Edit{{"hotkeys/follow.go", "	w.state.replace(version, set, issued)\n", "	_ = version\n"}},
+			Edits: []Edit{{"hotkeys/load.go", "	w.state.replace(version, set, issued)\n", "	_ = version\n"}},
 		},
 		{
 			Name: "a refresh that takes no key which it does not know", In: "hotparam", Only: []string{"flood-hot-keys"}, Seed: 1, Invariant: "I2",

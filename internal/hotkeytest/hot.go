@@ -1,0 +1,33 @@
+// Package hotkeytest makes hot keys for the tests of packages hotset and hotkeys.
+package hotkeytest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Hot returns a hot key whose threshold is 100/s, with this rate and limit a second.
+func Hot(text string, rate float64, limit int64) hotparam.Hot {
+	return hotparam.Hot{
+		Key:   hotparam.Key{Rule: "search-terms", Text: text},
+		Low:   int64(rate),
+		High:  int64(rate) + 10,
+		Rate:  rate,
+		Ratio: rate / 100,
+		Since: time.UnixMilli(1732172445123),
+		Limit: hotparam.Rate{N: limit, Per: time.Second},
+		Burst: 2 * limit,
+		Mode:  hotparam.ModeLimit,
+	}
+}
+
+// Hots returns a change by which keys become hot.
+func Hots(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Hot: h} }
+
+// Cools returns a change by which keys cool.
+func Cools(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Cool: h} }
+
+// Text returns the text of key i.
+func Text(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
