@@ -25,22 +25,22 @@ var arrows = map[string][]string{
 	"limiter/limitertest": {"hotparam", "limiter", "limiter/semaphore", "limiter/permits"},
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
-	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext"},
+	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit"},
 	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"hotset":              {"hotparam"},
-	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/secret"},
+	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/secret"},
 
 	"collector/statsdsink":       {"hotparam", "wire", "collector", "internal/backoff", "internal/keytext"},
 	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "internal/backoff"},
-	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
+	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
 
 	"aggregator/internal/aggregatortest": {"hotparam", "wire"},
-	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
-	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff"},
-	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode"},
-	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar"},
+	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/countset", "internal/openfiles"},
+	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
+	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/loglimit"},
+	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/loglimit"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"hotparam"},
 	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/keytext"},
@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"internal/interop":                nil, // tests alone
 	"deploy":                          nil, // tests alone
 	"internal/kafkafake":              nil,
-	"internal/httpserve":              {"internal/openfiles"},
+	"internal/httpserve":              {"internal/loglimit", "internal/openfiles"},
 	"internal/openfiles":              nil,
 	"internal/secret":                 nil,
 	"internal/backoff":                nil,
@@ -59,6 +59,10 @@ var arrows = map[string][]string{
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,
 	"internal/spelling":               nil,
+	"internal/cmpbool":                nil,
+	"internal/loglimit":               nil,
+	"internal/countset":               nil,
+	"internal/windowgen":              nil,
 	"internal/signedpacket":           nil,
 	"internal/termshot":               nil,
 	"internal/overlay":                nil,
@@ -98,13 +102,13 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/replay", "internal/secret")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
+var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/loglimit", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for
@@ -112,7 +116,7 @@ var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "i
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
 	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest"},
-	"pgregory.net/rapid":                           {"limiter/limitertest"},
+	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},
 	"github.com/moby":                              {"internal/testenv"},
@@ -124,6 +128,7 @@ var testOnly = map[string][]string{
 	module + "/internal/testenv":                   {"internal/chaos"},
 	module + "/limiter/limitertest":                nil,
 	module + "/internal/signedpacket":              nil,
+	module + "/internal/windowgen":                 nil,
 	module + "/aggregator/internal/aggregatortest": nil,
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // DefaultMaxKeys is how many keys a collector holds by default: as many as a
@@ -109,8 +110,7 @@ type flusher struct {
 	coldOpened   int
 
 	lost, toldLost, toldAged int64
-	failing                  bool      // and logged
-	failed                   time.Time // when that was logged
+	failing                  loglimit.Outage
 
 	// Kept for their room:
 	counts, parts []Count

@@ -49,7 +49,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 	}
 	w.stats.failures.Add(1)
 	if _, begins := o.failed(err); begins {
-		if unlogged, ok := w.lines.allow(time.Now()); ok {
+		if unlogged, ok := w.lines.Allow(lineRate, time.Now()); ok {
 			o.logged = true
 			w.cfg.Logger.Warn("cannot follow the hot set; what is hot stays so until its end", "err", err, "unlogged", unlogged)
 		}
@@ -61,7 +61,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 // puts it right, within a second: until then what is held stays in force.
 func (w *Watcher) reportForeign(err error) {
 	w.stats.foreign.Add(1)
-	if unlogged, ok := w.foreigners.allow(time.Now()); ok {
+	if unlogged, ok := w.foreigners.Allow(lineRate, time.Now()); ok {
 		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; what is hot stays so until its end, or until the publisher has put the key right", "err", err, "unlogged", unlogged)
 	}
 }

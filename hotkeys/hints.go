@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -21,7 +22,7 @@ type hints struct {
 	applied   []pushed // those since, one after the other
 	distrust  time.Time
 	polls     hintBucket
-	lines     lineLimit
+	lines     loglimit.Limit
 }
 
 // pushed is a change that was applied as it was pushed.
@@ -157,7 +158,7 @@ func (w *Watcher) reportBogus() {
 	w.stats.bogus.Add(1)
 	now := time.Now()
 	w.hints.distrust = now.Add(distrustTime)
-	if unlogged, ok := w.hints.lines.allow(now); ok {
+	if unlogged, ok := w.hints.lines.Allow(lineRate, now); ok {
 		w.cfg.Logger.Warn("a change was pushed that Redis does not have: lost by Redis, or somebody else publishes on the channel; pushes are not applied for a while",
 			"channel", w.layout.Changed, "for", distrustTime, "unlogged", unlogged)
 	}

@@ -98,7 +98,7 @@ func TestFloodOfPushes(t *testing.T) {
 	if c.r.everCooled("mine") {
 		t.Error("a key that is hot was let go of")
 	}
-	if n := len(c.log.all()); n > 2*lineBurst+2 {
+	if n := len(c.log.all()); n > 2*lineRate.Burst+2 {
 		t.Errorf("%d lines:\n%s", n, strings.Join(c.log.all(), "\n"))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -54,30 +55,8 @@ func (o *outage) succeeded() (log bool) {
 	return log
 }
 
-// lineLimit bounds the lines that are logged of one kind of event: so many at once,
-// and then one in linePeriod. Of one goroutine.
-type lineLimit struct {
-	debt     time.Duration // what the lines of late cost
-	at       time.Time     // of debt
-	unlogged int           // events since the last line
-}
-
-const (
-	lineBurst  = 4
-	linePeriod = 15 * time.Second
-)
-
-// allow reports whether an event may be logged, and how many before it were not.
-func (l *lineLimit) allow(now time.Time) (unlogged int, ok bool) {
-	l.debt, l.at = max(0, l.debt-now.Sub(l.at)), now
-	if l.debt > (lineBurst-1)*linePeriod {
-		l.unlogged++
-		return 0, false
-	}
-	l.debt += linePeriod
-	unlogged, l.unlogged = l.unlogged, 0
-	return unlogged, true
-}
+// lineRate is how many lines of one kind are logged.
+var lineRate = loglimit.Rate{Burst: 4, Every: 15 * time.Second}
 
 // aboutCommand reports whether err is what Redis answered to the command alone, as a
 // right that is missing: other commands may do. Otherwise nobody answered, or whoever

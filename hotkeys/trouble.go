@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // troubles are what keeps a publisher from its work. Of its goroutine alone.
@@ -12,10 +14,10 @@ type troubles struct {
 	partial  outage // of the stream or the channel alone: readers make up for it
 	pruning  outage // of that job alone, as it lacks a right
 	trimming outage
-	lines    lineLimit // of these, and of what is done about them
-	healing  lineLimit
-	claims   lineLimit
-	writes   lineLimit
+	lines    loglimit.Limit // of these, and of what is done about them
+	healing  loglimit.Limit
+	claims   loglimit.Limit
+	writes   loglimit.Limit
 }
 
 // failed records a failure of what must be written. It returns when to try again.
@@ -50,7 +52,7 @@ func (p *Publisher) part(o *outage, err error) error {
 func (p *Publisher) begin(o *outage, message string, err error) time.Duration {
 	wait, begins := o.failed(err)
 	if begins {
-		if unlogged, ok := p.lines.allow(time.Now()); ok {
+		if unlogged, ok := p.lines.Allow(lineRate, time.Now()); ok {
 			o.logged = true
 			p.cfg.Logger.Warn(message, "owner", p.cfg.Owner, "err", err, "unlogged", unlogged)
 		}
@@ -86,7 +88,7 @@ func (p *Publisher) reported(name string, r report) {
 	p.untidy = p.untidy || r.untidy
 	p.stats.healed.add(r.healed)
 	if len(r.healed) > 0 {
-		if unlogged, ok := p.healing.allow(time.Now()); ok {
+		if unlogged, ok := p.healing.Allow(lineRate, time.Now()); ok {
 			p.cfg.Logger.Warn("keys of the hot set in Redis held what is not ours; they were put right", "owner", p.cfg.Owner, "keys", r.healed, "unlogged", unlogged)
 		}
 	}

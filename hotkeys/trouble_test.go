@@ -84,7 +84,7 @@ func TestMissingRights(t *testing.T) {
 	lacking := 0
 	for _, w := range writers {
 		s, said := w.p.Stats(), w.log.all()
-		if len(said) > 3*lineBurst { // claims, whole sets and troubles
+		if len(said) > 3*lineRate.Burst { // claims, whole sets and troubles
 			t.Errorf("without %s: %d lines in %v:\n%s", w.lacks, len(said), trial, strings.Join(said, "\n"))
 		}
 		if !s.Connected && s.Failures > 12 {
@@ -176,7 +176,7 @@ func TestFlappingIsLoggedRarely(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		all := log.all()
-		most := 2 * (lineBurst + int(hour*time.Second/linePeriod))
+		most := 2 * (lineRate.Burst + int(hour*time.Second/lineRate.Every))
 		if len(all) > most || len(all) < most/2 {
 			t.Errorf("%d lines in an hour, want %d at most", len(all), most)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -75,12 +76,12 @@ type Watcher struct {
 	kick       chan struct{} // poll now
 	deaf       chan struct{} // subscribe again: nothing comes of what is pushed
 	hearing    hearing
-	hints      hints         // likewise
-	outage     outage        // of the polls; likewise
-	lines      lineLimit     // of that; likewise
-	foreigners lineLimit     // of what is not ours; likewise
-	lostSince  time.Time     // polls have found changes missing in Redis since; likewise
-	rearm      chan struct{} // the next end has changed
+	hints      hints          // likewise
+	outage     outage         // of the polls; likewise
+	lines      loglimit.Limit // of that; likewise
+	foreigners loglimit.Limit // of what is not ours; likewise
+	lostSince  time.Time      // polls have found changes missing in Redis since; likewise
+	rearm      chan struct{}  // the next end has changed
 
 	mu         sync.Mutex // guards the rest; held while the target is changed, never during a call
 	state      state

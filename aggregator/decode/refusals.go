@@ -3,8 +3,9 @@ package decode
 import (
 	"log/slog"
 	"net/netip"
-	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // Refusal is why a packet was not believed.
@@ -42,13 +43,7 @@ var refusalHints = [Refusals]string{
 }
 
 // refusalLog is how often at most a line is logged for a reason.
-const refusalLog = 10 * time.Second
-
-// refusals bound how often it is logged.
-type refusals struct {
-	mu     sync.Mutex
-	logged [Refusals]time.Time
-}
+var refusalLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
 
 // refuse counts a packet that is not believed, and names who sent it: an instance, if
 // that is certain, and an address.
@@ -61,15 +56,7 @@ func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...
 	if d.trust == nil || d.trust.Log == nil {
 		return
 	}
-	r := &d.trust.Trust.refusals
-	r.mu.Lock()
-	now := time.Now()
-	due := now.Sub(r.logged[why]) >= refusalLog
-	if due {
-		r.logged[why] = now
-	}
-	r.mu.Unlock()
-	if !due {
+	if _, ok := d.trust.Trust.refusals[why].Allow(refusalLog, time.Now()); !ok {
 		return
 	}
 	args := append([]any{slog.String("reason", why.String())}, more...)

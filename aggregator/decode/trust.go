@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -29,7 +30,7 @@ type Trust struct {
 	// reason; nil: nothing is logged.
 	Log *slog.Logger
 
-	refusals refusals
+	refusals [Refusals]loglimit.Limit // lines about them
 }
 
 // TrustMode says by what a sender is believed.

@@ -9,6 +9,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // job is what is done at each poll. One goroutine uses it at a time.
@@ -31,13 +32,13 @@ type job struct {
 	named  [][]string // keys to ask for by name, by watch
 	counts []one
 
-	tooMuch     bool      // was asked for, it seems
-	failures    int       // in a row
-	next        time.Time // not before
-	outage      outage
-	clockLogged time.Time
-	differs     bool // the clocks do, and it is told
-	shown       standing
+	tooMuch    bool      // was asked for, it seems
+	failures   int       // in a row
+	next       time.Time // not before
+	outage     outage
+	clockLines loglimit.Limit
+	differs    bool // the clocks do, and it is told
+	shown      standing
 }
 
 const (
@@ -236,14 +237,11 @@ func (j *job) compareClocks(r *reply) {
 
 // clockLog is how often at most something is logged about Graphite's clock: of several
 // servers behind one address each has its own.
-const clockLog = 10 * time.Second
+var clockLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
 
 func (j *job) mayLogClock(now time.Time) bool {
-	if now.Sub(j.clockLogged) < clockLog {
-		return false
-	}
-	j.clockLogged = now
-	return true
+	_, ok := j.clockLines.Allow(clockLog, now)
+	return ok
 }
 
 // when is the start of the step whose counts are in a point.

@@ -20,7 +20,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[strin
 	// A pause outlasts an assignment.
 	client.ResumeFetchPartitions(map[string][]int32{s.cfg.Topic: partitions})
 	s.stats.assigned.Add(int64(len(partitions)))
-	if s.lines.assigned.allows() {
+	if mayLog(&s.lines.assigned) {
 		s.cfg.Log.Info("partitions assigned", "topic", s.cfg.Topic, "partitions", partitions)
 	}
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *Source) seek(_ context.Context, offsets map[string]map[int32]kgo.Offset
 func (s *Source) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	if ended := s.remove(gone[s.cfg.Topic], true); len(ended) > 0 {
 		s.stats.revoked.Add(int64(len(ended)))
-		if s.lines.revoked.allows() {
+		if mayLog(&s.lines.revoked) {
 			s.cfg.Log.Info("partitions revoked", "topic", s.cfg.Topic, "partitions", gone[s.cfg.Topic])
 		}
 		wait(ended, min(time.Second, s.cfg.Session/2))
@@ -95,7 +95,7 @@ func (s *Source) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32)
 	s.mu.Unlock()
 	if n > 0 {
 		s.stats.lost.Add(n)
-		if s.lines.lost.allows() {
+		if mayLog(&s.lines.lost) {
 			s.cfg.Log.Warn("out of the group; partitions stand still until it is joined again", "topic", s.cfg.Topic, "partitions", gone[s.cfg.Topic])
 		}
 	}

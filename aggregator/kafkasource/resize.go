@@ -152,7 +152,7 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 			return nil, nil
 		}
 	}
-	if s.lines.resized.allows() {
+	if mayLog(&s.lines.resized) {
 		s.cfg.Log.Info("the topic has another number of partitions: all are read anew", "topic", s.cfg.Topic, "partitions", change.size)
 	}
 	s.stats.resizes.Add(1)

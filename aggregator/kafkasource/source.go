@@ -14,6 +14,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -168,7 +169,7 @@ type Source struct {
 	working sync.WaitGroup
 	fail    context.CancelCauseFunc
 
-	lines struct{ assigned, revoked, lost, resized, truncated, adoption lineLimit }
+	lines struct{ assigned, revoked, lost, resized, truncated, adoption loglimit.Limit }
 
 	leaderless  atomic.Bool   // some leader did not answer when they were last asked
 	abandoned   chan struct{} // has one for each client that was replaced and has not ended

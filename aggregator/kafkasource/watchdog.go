@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -190,7 +191,7 @@ func (s *Source) probe(ctx context.Context, partitions []int32) error {
 // runClients runs one client after the other until ctx ends or the brokers refuse. It
 // returns the last one, which is to be left.
 func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
-	var logged time.Time
+	var lines loglimit.Limit
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		client, err := s.runClient(ctx)
@@ -200,8 +201,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		}
 		now := time.Now()
 		s.stats.replaced[stuck.reason].Add(1)
-		if now.Sub(logged) >= restartLog {
-			logged = now
+		if _, ok := lines.Allow(loglimit.Rate{Burst: 1, Every: restartLog}, now); ok {
 			s.cfg.Log.Warn("replacing the client of the brokers; partitions stand still until it has joined the group", "why", stuck.what)
 		}
 		if now.Sub(began) > steadyFor {

@@ -189,7 +189,7 @@ func (w *worker) work(b batch, now time.Time) {
 		w.in.lose(now)
 		w.position = b.lost.ResetTo
 		w.source.stats.truncated.Add(1)
-		if w.source.lines.truncated.allows() {
+		if mayLog(&w.source.lines.truncated) {
 			w.source.cfg.Log.Warn("brokers lost records that were taken already: some counts may be missing", "partition", w.partition, "err", b.lost)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 //go:embed lua/members_beat.lua
@@ -99,11 +100,10 @@ type Members struct {
 	stats MembersStats
 
 	// Of Run's goroutine:
-	said    time.Time // when an outage was logged last
-	logged  bool      // that the one that lasts began
-	unsaid  int       // outages since that were not logged
-	joined  bool      // some heartbeat was answered
-	settles time.Time // until then others may not have come back, and the count does not fall
+	logged  bool           // that the one that lasts began
+	lines   loglimit.Limit // about outages
+	joined  bool           // some heartbeat was answered
+	settles time.Time      // until then others may not have come back, and the count does not fall
 }
 
 // MembersStats tells how a [Members] fares.
@@ -227,18 +227,17 @@ func (m *Members) failed(err error) {
 	if !first {
 		return
 	}
-	now := time.Now()
-	if !m.said.IsZero() && now.Sub(m.said) < quietTime {
-		m.unsaid++
+	unlogged, ok := m.lines.Allow(outageRate, time.Now())
+	if !ok {
 		return
 	}
-	m.cfg.Logger.Warn("live instances: Redis does not answer: the last count stays in force", "error", err, "instances", n, "unlogged", m.unsaid)
-	m.said, m.logged, m.unsaid = now, true, 0
+	m.cfg.Logger.Warn("live instances: Redis does not answer: the last count stays in force", "error", err, "instances", n, "unlogged", unlogged)
+	m.logged = true
 }
 
-// quietTime is the shortest time between two outages that are logged, as where Redis
-// flaps each heartbeat may begin one.
-const quietTime = 15 * time.Second
+// outageRate is how many outages are logged, as where Redis flaps each heartbeat may
+// begin one.
+var outageRate = loglimit.Rate{Burst: 1, Every: 15 * time.Second}
 
 // leave tells the others at once that this instance is gone.
 func (m *Members) leave(ctx context.Context) {
