@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/cmpbool"
 )
 
 // wanted is a hot key that has a place in the published set, or waits for one.
@@ -35,21 +36,11 @@ func (w *wanted) strength() float64 {
 // limited before all others, then by strength. The text decides between equals, so
 // that the result does not depend on the order of a map.
 func compareWanted(a, b *wanted) int {
-	order := cmp.Or(-compareBools(a.limited(), b.limited()), -cmp.Compare(a.strength(), b.strength()), -compareBools(a.placed, b.placed))
+	order := cmp.Or(-cmpbool.Compare(a.limited(), b.limited()), -cmp.Compare(a.strength(), b.strength()), -cmpbool.Compare(a.placed, b.placed))
 	if order == 0 {
 		return cmp.Compare(a.member, b.member)
 	}
 	return order
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 // group is which keys come before which others, whatever their strengths.
