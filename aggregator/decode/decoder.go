@@ -119,7 +119,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			}
 		}
 	}
-	d.stats.lines.Add(lines)
+	d.stats.Lines.Add(lines)
 	if d.capped && d.isOver(m, from, common.When, sum, h) {
 		return
 	}
@@ -129,8 +129,8 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 	if accounts {
 		d.settle(m, from, common.When, sum, h)
 	}
-	d.stats.counts.Add(counts)
-	d.stats.sum.Add(sum)
+	d.stats.Counts.Add(counts)
+	d.stats.Sum.Add(sum)
 	d.hand(h)
 }
 
@@ -144,8 +144,8 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 		return
 	}
 	healed, retold := from.accounts.settle(m, d.entries, d.counts, &d.senders.accountsLeft, h)
-	d.stats.healed.Add(healed)
-	if d.stats.retold.Add(retold); retold > 0 {
+	d.stats.Healed.Add(healed)
+	if d.stats.Retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
 	from.accounts.finish(m, when, of, &d.senders.ruled, h)
@@ -206,7 +206,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 		start := len(d.text)
 		var err error
 		if d.text, err = d.encoding.AppendDecoded(d.text, key); err != nil {
-			d.stats.encoding.Add(1)
+			d.stats.BadKey.Add(1)
 			return false
 		}
 		c.Text = d.text[start:] // stays what it is when text has to move
@@ -220,7 +220,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	}
 	if c.Estimated {
 		c.Seen = min(c.Seen, c.N)
-		d.stats.samples.Add(1)
+		d.stats.Samples.Add(1)
 	}
 	return true
 }
@@ -236,7 +236,7 @@ func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok
 		return l, false
 	}
 	if d.head, ok = d.rules[string(l.Prefix)]; !ok {
-		d.stats.noRule.Add(1)
+		d.stats.NoRule.Add(1)
 	}
 	return l, ok
 }
@@ -244,14 +244,14 @@ func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok
 func (d *Decoder) reject(err error) {
 	switch {
 	case errors.Is(err, wire.ErrForeign):
-		d.stats.foreign.Add(1)
+		d.stats.Foreign.Add(1)
 	case errors.Is(err, wire.ErrNotCounter):
-		d.stats.notCounter.Add(1)
+		d.stats.NotCounter.Add(1)
 	case errors.Is(err, wire.ErrNegative):
-		d.stats.negative.Add(1)
+		d.stats.Negative.Add(1)
 	case errors.Is(err, wire.ErrEvent):
-		d.stats.events.Add(1)
+		d.stats.Events.Add(1)
 	default:
-		d.stats.malformed.Add(1)
+		d.stats.Malformed.Add(1)
 	}
 }

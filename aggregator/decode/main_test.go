@@ -11,6 +11,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// counters are those of [Stats].
+type counters = Counters[int64]
+
 var outside = netip.MustParseAddr("192.0.2.1")
 
 var (

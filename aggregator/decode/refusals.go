@@ -48,7 +48,7 @@ var refusalLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
 // refuse counts a packet that is not believed, and names who sent it: an instance, if
 // that is certain, and an address.
 func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
-	d.stats.refused[why].Add(1)
+	d.stats.Refused[why].Add(1)
 	if why != RefusedReplay { // which the network does by itself
 		d.stats.whyRefused.Store(int64(why))
 		d.stats.lastRefused.Store(time.Now().UnixNano())

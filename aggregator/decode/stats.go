@@ -3,41 +3,50 @@ package decode
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/countset"
 )
 
-// Stats are a decoder's counters since it was made.
-type Stats struct {
-	Packets, Lines, Counts int64
+// Counters are what a decoder has counted since it was made. N is int64 in [Stats], and
+// [atomic.Int64] while they count.
+type Counters[N any] struct {
+	Packets, Lines, Counts N
 	// Sum is what the counts add up to.
-	Sum int64
-	// Lines that were no counts, by reason.
-	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule int64
+	Sum N
+	// Malformed to NoRule are the lines that were no counts, by reason.
+	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule N
 	// Events are DogStatsD's events and service checks, which are no counts either.
-	Events int64
-	// LostPackets are gaps in the senders' sequences, Recovered are packets
-	// that made such a gap and came after all, Duplicates are packets that came
-	// twice, Senders are the instances heard of lately.
-	LostPackets, Recovered, Duplicates, Senders int64
+	Events N
+	// LostPackets are gaps in the senders' sequences. Recovered are packets that made
+	// such a gap and came after all. Duplicates are packets that came twice.
+	LostPackets, Recovered, Duplicates N
+	// Origins are lines about where counts of a hot key come from. HeldBack are lines
+	// about what is held back of a group.
+	Origins, HeldBack N
+	// Aged is what instances held back until it was older than any window.
+	Aged N
+	// Healed are counts of lost packets that later lines of the same keys made up for.
+	// Retold are those of them whose packets came after all.
+	Healed, Retold N
+	// Uncanonical are counts of other programs whose keys were not canonical. They are
+	// counted as what they are in canonical form.
+	Uncanonical N
+	// Samples are counts that are estimates.
+	Samples N
+	// Refused are packets that were not believed, by reason.
+	Refused [Refusals]N
+}
+
+// Stats are a decoder's counters, and the state of its senders.
+type Stats struct {
+	Counters[int64]
+	// Senders are the instances heard of lately.
+	Senders int64
 	// Late are those of the senders whose counts come late.
 	Late LateSenders
 	// Off are those of the senders whose clocks are off.
 	Off OffClocks
-	// Origins are lines about where counts of a hot key come from, HeldBack those about
-	// what is held back of a group.
-	Origins, HeldBack int64
-	// Aged is what instances held back until it was older than any window.
-	Aged int64
-	// Healed are counts of lost packets that later lines of the same keys made up for,
-	// Retold those of them whose packets came after all.
-	Healed, Retold int64
-	// Uncanonical are counts of other programs whose keys were not canonical, and were
-	// counted as what they are in canonical form.
-	Uncanonical int64
-	// Samples are counts that are estimates.
-	Samples int64
-	// Refused are packets that were not believed, by reason.
-	Refused [Refusals]int64
-	// LastRefused is the last of them.
+	// LastRefused is the last packet that was not believed.
 	LastRefused LastRefused
 }
 
@@ -52,15 +61,8 @@ type LastRefused struct {
 func (d *Decoder) Stats() Stats {
 	s := &d.stats
 	all := Stats{
-		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
-		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
-		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
-		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(), HeldBack: s.heldBack.Load(),
-		Healed: s.healed.Load(), Retold: s.retold.Load(),
-		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
-	}
-	for i := range s.refused {
-		all.Refused[i] = s.refused[i].Load()
+		Counters: countset.Load[Counters[int64]](&s.Counters),
+		Senders:  d.senders.known.Load(), Late: d.senders.lateNow(), Off: d.senders.offNow(),
 	}
 	if ns := s.lastRefused.Load(); ns > 0 {
 		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
@@ -71,46 +73,17 @@ func (d *Decoder) Stats() Stats {
 // Merge adds the counters of another decoder. Senders are the most that any had:
 // the same instances send to all.
 func (s *Stats) Merge(o *Stats) {
-	s.Packets += o.Packets
-	s.Lines += o.Lines
-	s.Counts += o.Counts
-	s.Sum += o.Sum
-	s.Malformed += o.Malformed
-	s.Foreign += o.Foreign
-	s.NotCounter += o.NotCounter
-	s.Negative += o.Negative
-	s.BadKey += o.BadKey
-	s.NoRule += o.NoRule
-	s.Events += o.Events
-	s.LostPackets += o.LostPackets
-	s.Recovered += o.Recovered
-	s.Duplicates += o.Duplicates
+	countset.Add(&s.Counters, &o.Counters)
 	s.Senders = max(s.Senders, o.Senders)
 	s.Late.merge(o.Late)
 	s.Off.merge(o.Off)
-	s.Origins += o.Origins
-	s.HeldBack += o.HeldBack
-	s.Aged += o.Aged
-	s.Healed += o.Healed
-	s.Retold += o.Retold
-	s.Uncanonical += o.Uncanonical
-	s.Samples += o.Samples
-	for i := range s.Refused {
-		s.Refused[i] += o.Refused[i]
-	}
 	if o.LastRefused.When.After(s.LastRefused.When) {
 		s.LastRefused = o.LastRefused
 	}
 }
 
 type decoderStats struct {
-	packets, lines, counts, sum                                atomic.Int64
-	malformed, foreign, notCounter, negative, encoding, noRule atomic.Int64
-	lostPackets, recovered, duplicates, aged, origins, events  atomic.Int64
-	heldBack                                                   atomic.Int64
-	healed, retold                                             atomic.Int64
-	uncanonical, samples                                       atomic.Int64
-	refused                                                    [Refusals]atomic.Int64
-	lastRefused                                                atomic.Int64 // in ns since the Unix epoch, by the clock
-	whyRefused                                                 atomic.Int64
+	Counters[atomic.Int64]
+	lastRefused atomic.Int64 // in ns since the Unix epoch, by the clock
+	whyRefused  atomic.Int64
 }

@@ -42,7 +42,7 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 			isLogged = true
 			log.Warn("cannot take a partition's hot keys over; trying on", "partition", w.partition, "err", err)
 		}
-		w.source.stats.adoptFailures.Add(1)
+		w.source.stats.AdoptFailures.Add(1)
 		select {
 		case <-ctx.Done():
 			return

@@ -8,47 +8,49 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/countset"
 )
+
+// Counters are what a source has counted since it was made. N is int64 in [Stats], and
+// [atomic.Int64] while they count.
+type Counters[N any] struct {
+	Records    N // read, in all
+	NoHeaders  N // of programs that send lines alone
+	BadHeaders N // not counted: headers that cannot be read
+	Foreign    N // not counted: of another namespace
+	Mismatched N // of senders that know of another number of partitions
+
+	Rebalances    N // assignments by the group, of nothing new, too
+	Assigned      N // partitions that came
+	Revoked       N // partitions that went to another member in good order
+	Lost          N // partitions that we had when the group did not hear of us, or we not of it
+	Resizes       N // times that the topic had another number of partitions
+	Truncated     N // times that brokers lost records which had been taken
+	Pauses        N // times that a partition was not fetched as its worker was behind
+	FetchErrors   N
+	CommitErrors  N // failed tries to report to the group how far the source is
+	AdoptFailures N // failed tries to take a partition's hot keys over
+	Abandoned     N // clients that were replaced and did not end in time then
+}
 
 // counters are those of a source.
 type counters struct {
-	records, noHeads, badHeads, foreign, mismatched atomic.Int64
-	rebalances, assigned, revoked, lost, resizes    atomic.Int64
-	truncated, pauses                               atomic.Int64
-	fetchErrors, adoptFailures, commitErrors        atomic.Int64
-	replaced                                        [stuckReasons]atomic.Int64
-	abandoned                                       atomic.Int64
+	Counters[atomic.Int64]
+	replaced [stuckReasons]atomic.Int64
 }
 
-// Stats are a source's counters since it was made, and the state of its
-// partitions, which is at most a second old.
+// Stats are a source's counters and the state of its partitions, which is at most a
+// second old.
 type Stats struct {
-	// Decoder and Detector are the sums over the partitions; the counters among
-	// them over those that it had before, too.
+	Counters[int64]
+
+	// Decoder and Detector are the sums over the partitions. The counters among them
+	// include partitions that the source had before.
 	Decoder  decode.Stats
 	Detector aggregator.DetectorStats
 
-	Records    int64 // read, in all
-	NoHeaders  int64 // of programs that send lines alone
-	BadHeaders int64 // not counted: headers that cannot be read
-	Foreign    int64 // not counted: of another namespace
-	Mismatched int64 // of senders that know of another number of partitions
-
-	Rebalances    int64 // assignments by the group, of nothing new, too
-	Assigned      int64 // partitions that came
-	Revoked       int64 // partitions that went to another member in good order
-	Lost          int64 // partitions that we had when the group did not hear of us, or we not of it
-	Resizes       int64 // times that the topic had another number of partitions
-	Truncated     int64 // times that brokers lost records which had been taken
-	Pauses        int64 // times that a partition was not fetched as its worker was behind
-	FetchErrors   int64
-	CommitErrors  int64 // tries to tell the group how far it is that failed
-	AdoptFailures int64 // tries to take a partition's hot keys over that failed
-
 	// Replaced are the clients that were replaced as they were stuck, by reason.
-	// Abandoned are those of them that did not end in time then.
-	Replaced  Replaced
-	Abandoned int64
+	Replaced Replaced
 
 	Partitions []PartitionStats // those that it has, by number
 }
@@ -127,20 +129,13 @@ func (s *Source) retire(w *worker) {
 	s.past.detector.Merge(&aggregator.DetectorStats{Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late})
 }
 
-// Stats tells the counters and the state.
+// Stats returns the counters and the state. It is safe for concurrent use.
 func (s *Source) Stats() Stats {
 	c := &s.stats
-	all := Stats{
-		Records: c.records.Load(), NoHeaders: c.noHeads.Load(), BadHeaders: c.badHeads.Load(),
-		Foreign: c.foreign.Load(), Mismatched: c.mismatched.Load(),
-		Rebalances: c.rebalances.Load(), Assigned: c.assigned.Load(), Revoked: c.revoked.Load(), Lost: c.lost.Load(), Resizes: c.resizes.Load(),
-		Truncated: c.truncated.Load(), Pauses: c.pauses.Load(), FetchErrors: c.fetchErrors.Load(), AdoptFailures: c.adoptFailures.Load(), CommitErrors: c.commitErrors.Load(),
-	}
-	all.Replaced = Replaced{
+	all := Stats{Counters: countset.Load[Counters[int64]](&c.Counters), Replaced: Replaced{
 		Throttled: c.replaced[stuckThrottled].Load(), Fetch: c.replaced[stuckFetch].Load(),
 		Ends: c.replaced[stuckEnds].Load(), Group: c.replaced[stuckGroup].Load(),
-	}
-	all.Abandoned = c.abandoned.Load()
+	}}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

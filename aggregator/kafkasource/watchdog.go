@@ -256,7 +256,7 @@ func (s *Source) standStill() {
 	defer s.mu.Unlock()
 	for _, w := range s.workers {
 		if !w.isLost.Swap(true) {
-			s.stats.lost.Add(1)
+			s.stats.Lost.Add(1)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (s *Source) abandon(ctx context.Context, client *groupClient) bool {
 	select {
 	case <-done:
 	case <-limit.C:
-		s.stats.abandoned.Add(1)
+		s.stats.Abandoned.Add(1)
 	case <-ctx.Done():
 	}
 	return true

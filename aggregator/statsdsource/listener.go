@@ -45,37 +45,29 @@ const (
 	instancesEvery = time.Second
 )
 
-// ListenerStats are what became of connections and packets before their lines were
-// read.
-type ListenerStats struct {
-	// Connections are those that are open: of Accepted, which are all that ever
-	// were. Refused found [MaxConnections] open, and senders on all. Unused had sent
-	// nothing and made room then, Silent had sent nothing for a while. AcceptFailed are connections that the system could not give, for
-	// example for want of file descriptors.
-	Connections, Accepted, Refused, Unused, Silent, AcceptFailed int64
-	// TooLong are lines, frames and packets over 64 KiB: lines and frames are
-	// passed over, of packets the whole lines of the first 64 KiB are read.
-	TooLong int64
+// ListenerCounters are what became of connections and packets before their lines were
+// read. N is int64 in [ListenerStats], and [atomic.Int64] while they count.
+type ListenerCounters[N any] struct {
+	// Connections are open now, Accepted are all that ever were. Refused found
+	// [MaxConnections] open, and senders on all. Unused had sent nothing and made room
+	// then. Silent had sent nothing for a while. AcceptFailed are connections that the
+	// system could not give, for example for want of file descriptors.
+	Connections, Accepted, Refused, Unused, Silent, AcceptFailed N
+	// TooLong are lines, frames and packets over 64 KiB. Lines and frames are passed
+	// over. Of packets the whole lines of the first 64 KiB are read.
+	TooLong N
 	// Truncated are lines and frames that the end of their connection cut off.
-	Truncated int64
+	Truncated N
 	// Dropped are packets that the system dropped, since the socket's buffer was
 	// full or they were damaged. (Linux, UDP.)
-	Dropped int64
+	Dropped N
 }
+
+// ListenerStats are the counters of a listener since it was made.
+type ListenerStats = ListenerCounters[int64]
 
 // listenerStats are the counters of all sources of a listener.
-type listenerStats struct {
-	connections, accepted, refused, unused, silent, acceptFailed atomic.Int64
-	tooLong, truncated, dropped                                  atomic.Int64
-}
-
-func (s *listenerStats) load() ListenerStats {
-	return ListenerStats{
-		Connections: s.connections.Load(), Accepted: s.accepted.Load(), Refused: s.refused.Load(),
-		Unused: s.unused.Load(), Silent: s.silent.Load(), AcceptFailed: s.acceptFailed.Load(),
-		TooLong: s.tooLong.Load(), Truncated: s.truncated.Load(), Dropped: s.dropped.Load(),
-	}
-}
+type listenerStats = ListenerCounters[atomic.Int64]
 
 // reader reads packets and gives them to the shards by a decoder and a feed of its own,
 // until ctx ends; then what is on its way still.

@@ -176,7 +176,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 		case errors.Is(err, net.ErrClosed):
 			return err
 		}
-		r.stats.acceptFailed.Add(1)
+		r.stats.AcceptFailed.Add(1)
 		if openfiles.AreShort(err) && r.makeRoom(time.Now()) {
 			pause = acceptPause // until it is closed
 		}
@@ -196,7 +196,7 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.conns) >= r.most && !r.displace(now, now) {
-		r.stats.refused.Add(1)
+		r.stats.Refused.Add(1)
 		_ = accepted.Close()
 		return nil
 	}
@@ -204,8 +204,8 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 	if r.draining {
 		_ = c.SetReadDeadline(now)
 	}
-	r.stats.accepted.Add(1)
-	r.stats.connections.Store(int64(len(r.conns)))
+	r.stats.Accepted.Add(1)
+	r.stats.Connections.Store(int64(len(r.conns)))
 	return c
 }
 
@@ -236,9 +236,9 @@ func (r *streamReader) displace(now, came time.Time) bool {
 	}
 	switch {
 	case unused != nil:
-		r.stats.unused.Add(1)
+		r.stats.Unused.Add(1)
 	case silent != nil:
-		r.stats.silent.Add(1)
+		r.stats.Silent.Add(1)
 		unused = silent
 	default:
 		return false
@@ -254,7 +254,7 @@ func (r *streamReader) leave(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, c)
-	r.stats.connections.Store(int64(len(r.conns)))
+	r.stats.Connections.Store(int64(len(r.conns)))
 }
 
 // read reads a connection to its end.
@@ -269,7 +269,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 			f.filled(n)
 			r.decode(&f, s, d, out)
 		}
-		r.stats.tooLong.Add(f.takeTooLong())
+		r.stats.TooLong.Add(f.takeTooLong())
 		switch {
 		case err == nil:
 			continue
@@ -282,7 +282,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 			rest, truncated = nil, truncated || len(rest) > 0
 		}
 		if truncated {
-			r.stats.truncated.Add(1)
+			r.stats.Truncated.Add(1)
 		}
 		if len(rest) > 0 {
 			r.take(d, out, func(now time.Time) {
