@@ -3,6 +3,7 @@ package hotkeys
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -81,6 +82,8 @@ func must(tb testing.TB, err error) {
 		tb.Fatal(err)
 	}
 }
+
+func loggerTo(log *testenv.Log) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }
 
 // hot is a key that is hot at 100/s, its rate and its limit given.
 func hot(text string, rate float64, limit int64) hotparam.Hot {
