@@ -18,6 +18,7 @@ var outside = netip.MustParseAddr("192.0.2.1")
 
 var (
 	hotRule      = aggregatortest.HotRule
+	fields       = aggregatortest.MetaFields
 	testRules    = aggregatortest.Rules
 	decoderRules = aggregatortest.DecoderRules
 	arrivals     = aggregatortest.Arrivals

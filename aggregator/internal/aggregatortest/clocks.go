@@ -1,6 +1,7 @@
 package aggregatortest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -55,4 +56,11 @@ func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 // Always returns d whatever the time.
 func Always(d time.Duration) func(time.Duration) time.Duration {
 	return func(time.Duration) time.Duration { return d }
+}
+
+// MetaFields returns the fields of a meta line that an instance sends some time after
+// [Noon], in an incarnation, with a sequence number. Nothing is held back.
+func MetaFields(instance string, incarnation, seq int, sent time.Duration) string {
+	at := Noon.Add(sent).UnixNano()
+	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, incarnation, seq, at, at)
 }
