@@ -38,7 +38,7 @@ type Graphite struct {
 	// User and a password, or a token, are what Graphite lets us by.
 	User, PasswordFile, PasswordEnv string
 	TokenFile, TokenEnv             string
-	// TLS is used with https://; nil: the system's authorities.
+	// TLS is used with https://. A nil TLS means the system's authorities.
 	TLS *kafka.TLS
 }
 
@@ -95,7 +95,7 @@ func (d *decoder) graphiteURL(n *node) string {
 	return s
 }
 
-// CheckGraphiteURL reports what is wrong with the URL of a Graphite. The error does
+// CheckGraphiteURL reports an error of the URL of a Graphite. The error does
 // not show it.
 func CheckGraphiteURL(s string) error {
 	u, err := url.Parse(s)
@@ -155,7 +155,7 @@ func (d *decoder) series(n *node, what string, names int, example string) string
 	return s
 }
 
-// graphiteUser reads who we are to Graphite: a user with a password, or a token.
+// graphiteUser reads the credentials for Graphite: a user with a password, or a token.
 func (d *decoder) graphiteUser(v values, g *Graphite) {
 	g.User = d.word(v.get("user"), "graphite.user")
 	g.PasswordFile, g.PasswordEnv = d.password(v, graphiteSection.prefix, "password")

@@ -157,7 +157,7 @@ func (r *ruleReader) sameWindow(n *node, what string, t *hotparam.Threshold, win
 // hot by comparison.
 const defaultLeast = 10
 
-// withLeast gives a threshold that compares the least count and the window that
+// withLeast sets, in a threshold that compares, the least count and the window that
 // it does not name.
 func withLeast(t *hotparam.Threshold) {
 	if t.Kind != hotparam.Absolute {
