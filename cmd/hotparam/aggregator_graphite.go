@@ -36,7 +36,7 @@ func newGraphitePipeline(ctx context.Context, set *settings, client redis.Univer
 	return p, nil
 }
 
-// makeGraphitePipeline asks nobody.
+// makeGraphitePipeline makes no call.
 func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
 	o, err := newOwner(set, client)
 	if err != nil {

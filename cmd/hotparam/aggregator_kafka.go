@@ -79,7 +79,7 @@ func partitionConfig(rules *hotparam.Rules, session time.Duration, log *slog.Log
 	}
 }
 
-// noAnswer reports whether an error is that nobody answers, and not what somebody
+// noAnswer reports whether an error is that no broker answers, and not what one
 // answered.
 func noAnswer(err error) bool {
 	var network *net.OpError

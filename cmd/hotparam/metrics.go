@@ -126,7 +126,7 @@ var detectorMetrics = []figure[aggregator.DetectorStats]{
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
 }
 
-// publisherMetrics are of what is published.
+// publisherMetrics are of the published set.
 var publisherMetrics = []figure[hotkeys.PublisherStats]{
 	gaugeOf("published_keys", "Keys in Redis that are this daemon's.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Keys) }),

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
-// explain tells why a key was hot or not.
+// explain writes why a key was hot or not.
 func (r *replayRun) explain(ctx context.Context) error {
 	var all []replay.Explanation
 	_, err := r.replay(ctx, replay.Config{
@@ -185,7 +185,7 @@ func against(t *hotparam.Threshold) string {
 	return ""
 }
 
-// fellShort tells how near a key came that was never hot.
+// fellShort returns how near to its threshold a key came that was never hot.
 func fellShort(t *replay.Trial, c clock, unit hotparam.Unit) string {
 	var best *replay.Pane
 	unknown := false

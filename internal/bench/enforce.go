@@ -33,7 +33,7 @@ type EnforceConfig struct {
 	// Redis is the URL of a Redis to go over; empty: a redis-server of the PATH is
 	// started.
 	Redis string
-	// Progress is told how much of the run is over; nil: nobody is.
+	// Progress, if not nil, is called with how much of the run is over.
 	Progress func(done, total int)
 }
 
@@ -180,7 +180,7 @@ func (f *fleet) begin() int64 {
 	return monotonic() + int64(orders) + f.rand.Int64N(int64(hotparam.FlushEvery))
 }
 
-// picker tells which instance gets request i of a burst.
+// picker returns a function that chooses the instance for request i of a burst.
 func (f *fleet) picker() func(i int) int {
 	n := len(f.instances)
 	if !f.config.Zipf {
