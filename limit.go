@@ -157,7 +157,7 @@ func (l *Limit) validateTogether(bad *FieldErrors) {
 	case l.Serve != nil && l.Mode != ModeServe:
 		bad.add("limit.serve", "", serveHint, "goes with on_limit: serve").needs("limit")
 	case l.Shape && l.Mode != ModeWait:
-		bad.add("limit.shape", "", shapeHint, "goes with wait: what is shaped has to wait for its turn").needs("limit")
+		bad.add("limit.shape", "", shapeHint, "needs wait: shaped requests wait for their turn").needs("limit")
 	}
 }
 

@@ -55,7 +55,7 @@ func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 		bad.add("prefix", quoted(prefix), "choose another", "%q stands between a prefix and its key", marker).needs("id")
 	case len(rule.Hot) == 0:
 	case twice:
-		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be told apart", prefix, earlier)
+		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be distinguished", prefix, earlier)
 		e.Earlier = fmt.Sprintf("rules[%d].prefix", first)
 	default:
 		u.prefixes[prefix] = i

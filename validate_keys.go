@@ -60,7 +60,7 @@ func (p Param) written() string {
 }
 
 const (
-	noEffect     = "what is allowed or blocked is neither counted nor limited"
+	noEffect     = "allowed and blocked requests are neither counted nor limited"
 	noEffectHint = "remove it, or remove the action"
 )
 

@@ -103,9 +103,9 @@ func CheckGraphiteURL(s string) error {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return errors.New("want a URL that begins with http:// or https://")
 	case u.User != nil:
-		return errors.New("a user and a password do not belong into it")
+		return errors.New("a user and a password do not belong in it")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("want the URL that render is below, without ? and #")
+		return errors.New("want the URL above render, without ? and #")
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ var schedules = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | c
 
 func checkSchedule(s string) error {
 	if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
-		return errors.New("a time zone is of no use to a job that runs all day")
+		return errors.New("a job that runs all day takes no time zone")
 	}
 	if every, found := strings.CutPrefix(s, "@every "); found {
 		if t, err := time.ParseDuration(every); err == nil && t < time.Second {

@@ -190,7 +190,7 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		return
 	}
 	if t.Kind != hotparam.Absolute {
-		r.reject(n, forms, "hot.exit %s: want a percentage, as the threshold is no rate", quote(s))
+		r.reject(n, forms, "hot.exit %s: want a percentage, because the threshold is not a rate", quote(s))
 		return
 	}
 	count, ok := parseCount(s, unit)

@@ -108,7 +108,7 @@ func (d *decoder) section(n *node, s section) values {
 		case known:
 			d.report(f.at, instead, "%s%s is not built yet", s.prefix, f.name)
 		case isRefused:
-			d.report(f.at, refused.hint, "%s%s: %s does not belong into this file", s.prefix, f.name, refused.what)
+			d.report(f.at, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
 		default:
 			hint := "known are " + strings.Join(s.fields, ", ")
 			if near := spelling.Nearest(f.name, s.fields); near != "" {

@@ -146,7 +146,7 @@ func listingWords(s *replay.Step) string {
 	case "unusual":
 		return "usual no longer"
 	case "spared":
-		return "not limited: what is unusual is explained by hot keys that are listed"
+		return "not limited: listed hot keys explain its unusual count"
 	case "unspared":
 		return "limited again"
 	}
@@ -198,7 +198,7 @@ func fellShort(t *replay.Trial, c clock, unit hotparam.Unit) string {
 	}
 	switch {
 	case best == nil && unknown:
-		return "what it is compared with could not be told yet"
+		return "its reference was not known yet"
 	case best == nil:
 		return "never hot"
 	}
