@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/windowgen"
 )
 
@@ -49,7 +50,7 @@ func TestNextCutKeepsTheMonotonicReading(t *testing.T) {
 	if cut.Round(0) == cut { // == tells them apart
 		t.Error("the monotonic reading is gone")
 	}
-	if wait := cut.Sub(now); wait <= 0 || wait > hotparam.FlushEvery {
+	if wait := cut.Sub(now); wait <= 0 || wait > pace.Flush {
 		t.Errorf("the next cut is in %v", wait)
 	}
 }

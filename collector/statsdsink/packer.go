@@ -7,8 +7,8 @@ import (
 
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -187,7 +187,7 @@ func (p *packer) connectOuts() {
 // for them, but for others: if h is another; after counts, whose loss they notice by the
 // next number; and once a second.
 func (p *packer) mustHear(f *collector.Flush) bool {
-	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > collector.BeatEvery
+	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(pace.Flush).Sub(p.last) > collector.BeatEvery
 }
 
 // hasBegun reports whether something of the flush has been packed.

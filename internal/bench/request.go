@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -52,7 +53,7 @@ func Request(ctx context.Context, c RequestConfig) (RequestResult, error) {
 		c.Rounds = 12
 	}
 	if c.Slice == 0 {
-		c.Slice = 2 * hotparam.FlushEvery
+		c.Slice = 2 * pace.Flush
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	load, err := NewRequestLoad(ctx)
@@ -103,7 +104,7 @@ func (l *RequestLoad) perCall(ctx context.Context, step func(i int), length time
 	runtime.ReadMemStats(&before)
 	calls := 0
 	var own, flushes time.Duration
-	for left := length; left > 0; left -= hotparam.FlushEvery {
+	for left := length; left > 0; left -= pace.Flush {
 		if err := ctx.Err(); err != nil {
 			return callCost{}, err
 		}
@@ -112,7 +113,7 @@ func (l *RequestLoad) perCall(ctx context.Context, step func(i int), length time
 			return callCost{}, err
 		}
 		start := time.Now()
-		for time.Since(start) < min(left, hotparam.FlushEvery) {
+		for time.Since(start) < min(left, pace.Flush) {
 			for range batch {
 				step(calls)
 				calls++

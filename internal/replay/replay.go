@@ -19,6 +19,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
@@ -262,7 +263,7 @@ func (r *replay) moveTo(t time.Time) {
 	if !t.After(r.now) {
 		return
 	}
-	crossed := t.UnixNano()/int64(hotparam.FlushEvery) != r.now.UnixNano()/int64(hotparam.FlushEvery)
+	crossed := t.UnixNano()/int64(pace.Flush) != r.now.UnixNano()/int64(pace.Flush)
 	r.now = t
 	r.detector.Advance(t)
 	if crossed {
