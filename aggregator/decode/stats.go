@@ -11,25 +11,25 @@ import (
 // [atomic.Int64] while they count.
 type Counters[N any] struct {
 	Packets, Lines, Counts N
-	// Sum is what the counts add up to.
+	// Sum is the sum of the counts.
 	Sum N
 	// Malformed to NoRule are the lines that were no counts, by reason.
 	Malformed, Foreign, NotCounter, Negative, BadKey, NoRule N
 	// Events are DogStatsD's events and service checks, which are no counts either.
 	Events N
-	// LostPackets are gaps in the senders' sequences. Recovered are packets that made
-	// such a gap and came after all. Duplicates are packets that came twice.
+	// LostPackets are gaps in the senders' sequences. Recovered are packets that were missing
+	// and arrived after all, and Duplicates are packets that arrived twice.
 	LostPackets, Recovered, Duplicates N
-	// Origins are lines about where counts of a hot key come from. HeldBack are lines
-	// about what is held back of a group.
+	// Origins are lines that report where counts of a hot key come from, and HeldBack those
+	// that report what is held back of a group.
 	Origins, HeldBack N
-	// Aged is what instances held back until it was older than any window.
+	// Aged are counts that instances held back until they were older than any window.
 	Aged N
-	// Healed are counts of lost packets that later lines of the same keys made up for.
-	// Retold are those of them whose packets came after all.
+	// Healed are counts of lost packets that later lines of the same keys made up for,
+	// Retold those of them whose packets came after all.
 	Healed, Retold N
-	// Uncanonical are counts of other programs whose keys were not canonical. They are
-	// counted as what they are in canonical form.
+	// Uncanonical are counts of other programs whose keys were not canonical and were made
+	// so.
 	Uncanonical N
 	// Samples are counts that are estimates.
 	Samples N
@@ -40,13 +40,13 @@ type Counters[N any] struct {
 // Stats are a decoder's counters, and the state of its senders.
 type Stats struct {
 	Counters[int64]
-	// Senders are the instances heard of lately.
+	// Senders are the instances that were heard of lately.
 	Senders int64
-	// Late are those of the senders whose counts come late.
+	// Late are the senders whose counts arrive late.
 	Late LateSenders
-	// Off are those of the senders whose clocks are off.
+	// Off are the senders whose clocks are off.
 	Off OffClocks
-	// LastRefused is the last packet that was not believed.
+	// LastRefused is the newest refusal.
 	LastRefused LastRefused
 }
 
@@ -70,8 +70,8 @@ func (d *Decoder) Stats() Stats {
 	return all
 }
 
-// Merge adds the counters of another decoder. Senders are the most that any had:
-// the same instances send to all.
+// Merge adds the counters of another decoder. Senders is the maximum, as the same instances
+// send to all.
 func (s *Stats) Merge(o *Stats) {
 	countset.Add(&s.Counters, &o.Counters)
 	s.Senders = max(s.Senders, o.Senders)

@@ -20,20 +20,20 @@ type Counters[N any] struct {
 	Foreign    N // not counted: of another namespace
 	Mismatched N // of senders that know of another number of partitions
 
-	Rebalances    N // assignments by the group, of nothing new, too
-	Assigned      N // partitions that came
-	Revoked       N // partitions that went to another member in good order
-	Lost          N // partitions that we had when the group did not hear of us, or we not of it
+	Rebalances    N // assignments by the group, including unchanged ones
+	Assigned      N // partitions that were assigned
+	Revoked       N // partitions that were handed over to another member
+	Lost          N // partitions that were lost with the membership
 	Resizes       N // times that the topic had another number of partitions
-	Truncated     N // times that brokers lost records which had been taken
+	Truncated     N // times that brokers lost records which they had accepted
 	Pauses        N // times that a partition was not fetched as its worker was behind
 	FetchErrors   N
-	CommitErrors  N // failed tries to report to the group how far the source is
-	AdoptFailures N // failed tries to take a partition's hot keys over
-	Abandoned     N // clients that were replaced and did not end in time then
+	CommitErrors  N // failed commits of positions
+	AdoptFailures N // failed take-overs of a partition's hot keys
+	Abandoned     N // of the clients in Replaced, those that did not end in time
 }
 
-// counters are those of a source.
+// counters are the counters of a source.
 type counters struct {
 	Counters[atomic.Int64]
 	replaced [stuckReasons]atomic.Int64
@@ -44,12 +44,12 @@ type counters struct {
 type Stats struct {
 	Counters[int64]
 
-	// Decoder and Detector are the sums over the partitions. The counters among them
-	// include partitions that the source had before.
+	// Decoder and Detector are the sums over the partitions. Their counters include
+	// partitions that the source no longer has.
 	Decoder  decode.Stats
 	Detector aggregator.DetectorStats
 
-	// Replaced are the clients that were replaced as they were stuck, by reason.
+	// Replaced are the stuck clients that were replaced, by reason.
 	Replaced Replaced
 
 	Partitions []PartitionStats // those that it has, by number

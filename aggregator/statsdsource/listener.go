@@ -45,13 +45,13 @@ const (
 	instancesEvery = time.Second
 )
 
-// ListenerCounters are what became of connections and packets before their lines were
-// read. N is int64 in [ListenerStats], and [atomic.Int64] while they count.
+// ListenerCounters count connections and packets before their lines are decoded. N is
+// int64 in [ListenerStats], and [atomic.Int64] while they count.
 type ListenerCounters[N any] struct {
-	// Connections are open now, Accepted are all that ever were. Refused found
-	// [MaxConnections] open, and senders on all. Unused had sent nothing and made room
-	// then. Silent had sent nothing for a while. AcceptFailed are connections that the
-	// system could not give, for example for want of file descriptors.
+	// Connections are open now, and Accepted have ever been. Refused were closed as
+	// [MaxConnections] were open, and all of them sending. Unused and Silent made room for
+	// others: the former had sent nothing yet, the latter nothing for a while. AcceptFailed
+	// could not be accepted, for example for want of file descriptors.
 	Connections, Accepted, Refused, Unused, Silent, AcceptFailed N
 	// TooLong are lines, frames and packets over 64 KiB. Lines and frames are passed
 	// over. Of packets the whole lines of the first 64 KiB are read.
