@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"text/tabwriter"
@@ -149,10 +148,8 @@ func runDetect(ctx context.Context, s streams, f detectFlags) error {
 		showBadLines(s.err, c.Log.Stats())
 	}
 	switch {
-	case errors.Is(err, context.Canceled):
-		return interruptedError(err)
 	case err != nil:
-		return err
+		return benchError(err, "", nil)
 	case f.json:
 		return newJSON(s.out).Encode(r)
 	}
