@@ -33,7 +33,7 @@ func NewCanonicalizer(r *Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
 // These are left as they are:
 //
 //   - a text that was cut, since its hash is of what was cut off, too;
-//   - a text in which no parameters can be told from the rest: a route alone, a
+//   - a text whose parameters cannot be recognised: a route alone, a
 //     name that a program made up;
 //   - the names of counts that are no parameters', [keytext.Total] among them: of these only the
 //     route is looked at.
@@ -96,7 +96,7 @@ func (r *Rule) appendCanonical(dst []byte, s string, p *Params) []byte {
 
 // split parts the route of a key's text from its parameters. Where hasParams is
 // false the text is all route. A route may hold a "?" of its own: in braces, behind an
-// optional ":name", or in the name of a resource. Such a name is told from parameters
+// optional ":name", or in the name of a resource. Such a name is distinguished from parameters
 // by the rule, or as not all of it is "name=value".
 func (r *Rule) split(s string) (route, params string, hasParams bool) {
 	at := -1

@@ -17,7 +17,7 @@ type Cause struct {
 	Factor Fraction
 	// Top is how many keys are hot at a time for [Top].
 	Top int
-	// Unit is what is counted.
+	// Unit is the unit of Rate.N.
 	Unit Unit
 }
 

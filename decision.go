@@ -38,7 +38,7 @@ type Decision struct {
 	Limit      int64         // the bucket's size in tokens; 0 where no limit applied
 	Remaining  int64         // tokens left, never below 0
 	RetryAfter time.Duration // how long until a retry can pass; 0 when allowed, or when none ever can
-	ResetAfter time.Duration // how long until all that was taken is back, if nobody takes more
-	Delay      time.Duration // allowed, but only after so long; 0: at once
+	ResetAfter time.Duration // how long until all tokens are back, if no more are taken
+	Delay      time.Duration // how long an allowed request must wait; zero means not at all
 	Rule       string        // id of the rule that decided; empty where none did
 }

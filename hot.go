@@ -31,7 +31,8 @@ type Hot struct {
 	// Since is when the count reached the threshold, Until when the entry ends
 	// by itself unless it is renewed.
 	Since, Until time.Time
-	// Limit and Burst are what the rule holds a hot key to; zero: watched only.
+	// Limit and Burst are the rule's limit of a hot key. Zero means that the key is only
+	// watched.
 	Limit Rate
 	Burst int64
 	Mode  Mode
@@ -40,7 +41,7 @@ type Hot struct {
 	// that is not.
 	Usual bool
 	// Spared reports whether the key is usual and not limited, as hot keys that are listed beside it
-	// explain what is unusual about its count.
+	// explain its unusual count.
 	Spared bool
 	// Local reports whether this instance alone has counted the threshold. It limits the
 	// key until the aggregator confirms it or not.
@@ -72,7 +73,7 @@ type Origin struct {
 	Over  int64
 }
 
-// Mode is what is done to the requests of a hot key.
+// Mode is what happens to the requests of a hot key.
 type Mode string
 
 // Modes of a hot key.

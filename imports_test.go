@@ -16,7 +16,7 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            {"internal/floor", "internal/hexdigit", "internal/keytext", "internal/spelling"},
+	"hotparam":            {"internal/floor", "internal/hexdigit", "internal/keytext", "internal/pace", "internal/spelling"},
 	"wire":                {"hotparam", "internal/hexdigit", "internal/keytext"},
 	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/semaphore":   {"hotparam", "limiter"},
@@ -25,22 +25,22 @@ var arrows = map[string][]string{
 	"limiter/limitertest": {"hotparam", "limiter", "limiter/semaphore", "limiter/permits"},
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
-	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext"},
-	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
+	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
+	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/floor", "internal/keytext", "internal/pace"},
 	"hotset":              {"hotparam"},
-	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/secret"},
+	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/secret"},
 
-	"collector/statsdsink":       {"hotparam", "wire", "collector", "internal/backoff", "internal/keytext"},
-	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "internal/backoff"},
-	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
+	"collector/statsdsink":       {"hotparam", "wire", "collector", "internal/backoff", "internal/keytext", "internal/pace"},
+	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "internal/backoff", "internal/pace"},
+	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
 
-	"aggregator/internal/aggregatortest": {"hotparam", "wire"},
-	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/openfiles"},
-	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff"},
-	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode"},
-	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "internal/backoff", "limiter/internal/calendar"},
+	"aggregator/internal/aggregatortest": {"hotparam", "wire", "internal/pace"},
+	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/countset", "internal/openfiles"},
+	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
+	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/loglimit"},
+	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"hotparam"},
 	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/keytext"},
@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"internal/interop":                nil, // tests alone
 	"deploy":                          nil, // tests alone
 	"internal/kafkafake":              nil,
-	"internal/httpserve":              {"internal/openfiles"},
+	"internal/httpserve":              {"internal/loglimit", "internal/openfiles"},
 	"internal/openfiles":              nil,
 	"internal/secret":                 nil,
 	"internal/backoff":                nil,
@@ -59,6 +59,11 @@ var arrows = map[string][]string{
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,
 	"internal/spelling":               nil,
+	"internal/cmpbool":                nil,
+	"internal/loglimit":               nil,
+	"internal/pace":                   nil,
+	"internal/countset":               nil,
+	"internal/windowgen":              nil,
 	"internal/signedpacket":           nil,
 	"internal/hotkeytest":             {"hotparam"},
 	"internal/termshot":               nil,
@@ -73,7 +78,7 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext"},
+	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
 
 	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
@@ -99,13 +104,13 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/replay", "internal/secret")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/pace", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
+var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for
@@ -113,7 +118,7 @@ var standardOnly = []string{"hotparam", "internal/backoff", "internal/floor", "i
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
 	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest"},
-	"pgregory.net/rapid":                           {"limiter/limitertest"},
+	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},
 	"github.com/moby":                              {"internal/testenv"},

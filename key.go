@@ -2,7 +2,7 @@ package hotparam
 
 import "strings"
 
-// Key is what is counted: a rule's id and the canonical text of the parameters
+// Key identifies a count: a rule's id and the canonical text of the parameters
 // that make the key, for example rule "search-terms" and text
 // "GET /search?q=phone". The grammar of the text is
 //

@@ -23,7 +23,7 @@ type Limit struct {
 	Queue int
 	// Priority orders the requests that wait. A nil Priority treats all alike.
 	Priority *Priority
-	// Serve is the response of ModeServe. If it is nil, code gives a handler.
+	// Serve is the response of ModeServe. If it is nil, the program sets a handler.
 	Serve *Answer
 }
 
@@ -87,7 +87,7 @@ const (
 	MaxAnswer      = 64 << 10 // bytes of an answer's body
 )
 
-// Validate reports what is wrong with a limit of a rule that counts in this unit: the
+// Validate reports the errors of a limit of a rule that counts in this unit: the
 // error is [FieldErrors]. A nil limit is good.
 func (l *Limit) Validate(unit Unit) error { return l.validate(unit).err() }
 
@@ -157,7 +157,7 @@ func (l *Limit) validateTogether(bad *FieldErrors) {
 	case l.Serve != nil && l.Mode != ModeServe:
 		bad.add("limit.serve", "", serveHint, "goes with on_limit: serve").needs("limit")
 	case l.Shape && l.Mode != ModeWait:
-		bad.add("limit.shape", "", shapeHint, "goes with wait: what is shaped has to wait for its turn").needs("limit")
+		bad.add("limit.shape", "", shapeHint, "needs wait: shaped requests wait for their turn").needs("limit")
 	}
 }
 
@@ -185,7 +185,7 @@ func (l *Limit) validateCost(bad *FieldErrors, unit Unit) {
 
 const serveHint = "for example {rate: 50/s, on_limit: serve, serve: {status: 200, body: \"[]\"}}"
 
-// validateAnswers reports what is wrong with who comes first and what others get.
+// validateAnswers reports errors of the priority and of the answer in place of a handler's.
 func (l *Limit) validateAnswers(bad *FieldErrors) {
 	if p := l.Priority; p != nil && (p.Name == "" || len(p.First) < 1 || len(p.First) > MaxClasses-1) {
 		bad.add("limit.priority", "", "for example priority: {by: tier, first: [gold, silver]}", "wants a parameter and 1 to %d of its values", MaxClasses-1).needs("limit")

@@ -15,7 +15,7 @@ import (
 type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are no part of a query as it came
-	pairing *pairing // of the last Pair; nil: there was none
+	pairing *pairing // of the last Pair; nil before the first
 }
 
 // param is a parameter as one string, so that one that needs no escaping is

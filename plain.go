@@ -95,7 +95,7 @@ func (q span) before(p span, raw string) bool {
 	return a < b
 }
 
-// separators tells which bytes of s do not stand for themselves, as bits. s has
+// separators returns, as bits, which bytes of s do not stand for themselves. s has
 // at most 64 bytes; eight are looked at at a time, since a loop over single bytes
 // costs a wrong guess of the processor's wherever a value ends.
 func separators(s string) (marks uint64) {
@@ -138,8 +138,8 @@ func word(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// reserved tells which of eight bytes are not unreserved, as eight bits: each
-// range is told from the carry into a byte's high bit, which no sum of two
+// reserved returns, as eight bits, which of eight bytes are not unreserved. Each
+// range is found from the carry into a byte's high bit, which no sum of two
 // seven-bit numbers takes further.
 func reserved(w uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080

@@ -61,11 +61,11 @@ type Quota struct {
 	// Burst is how many permits may be taken at once: tokens of a bucket, places
 	// in a queue. Algorithms with windows have Rate.N of them. Unlimited means no limit.
 	Burst int64
-	// Missing is by how many tokens a token bucket that is new falls short of its
+	// Missing is by how many tokens a new token bucket falls short of its
 	// burst. Zero means that it starts full.
 	Missing int64
-	// Shape makes a leaky bucket a queue: what is admitted leaves one by one, at
-	// the rate, and has to wait for its turn. Else the bucket only measures.
+	// Shape makes a leaky bucket a queue: admitted permits leave one by one, at the
+	// rate, and wait for their turn. Otherwise the bucket only measures.
 	Shape bool
 	// WarmUp is how long a token bucket that was idle takes to come to its full
 	// rate, from a ColdFactor-th of it. Zero means at once.
@@ -78,7 +78,7 @@ type Quota struct {
 	// Blocks is the precision of sliding blocks: how many make a window. Zero
 	// means DefaultBlocks.
 	Blocks int
-	// CountDenied counts also what an algorithm with windows denies, so that a client
+	// CountDenied also counts requests that an algorithm with windows denies, so that a client
 	// that keeps asking stays out.
 	CountDenied bool
 	// Penalty is how long a key is locked after a denial. Requests meanwhile do not
@@ -115,7 +115,7 @@ func (q Quota) WithDefaults() Quota {
 	return q
 }
 
-// Validate reports what is wrong with a quota, by the names of the rules file: the error
+// Validate reports the errors of a quota, by the names of the rules file: the error
 // is [FieldErrors]. It allocates nothing for a good one.
 func (q *Quota) Validate() error { return q.validate().err() }
 
@@ -193,7 +193,7 @@ func (q *Quota) isToken() bool {
 	return q.Algorithm == "" || q.Algorithm == TokenBucket || q.Algorithm == GCRA
 }
 
-// validateBucket reports what is wrong with what only buckets have.
+// validateBucket reports the errors of the fields that only buckets have.
 func (q *Quota) validateBucket(bad *FieldErrors) {
 	if q.Missing == 0 && q.WarmUp == 0 && q.ColdFactor == 0 && !q.Shape {
 		return // most quotas: limiters validate them while requests wait
@@ -226,7 +226,7 @@ const (
 	zoneHint     = "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day, zone: Europe/Berlin}"
 )
 
-// validateWindow reports what is wrong with what only windows have.
+// validateWindow reports the errors of the fields that only windows have.
 func (q *Quota) validateWindow(bad *FieldErrors) {
 	if q.Calendar == "" && q.Zone == "" && q.Blocks == 0 && !q.CountDenied {
 		return

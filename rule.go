@@ -42,9 +42,9 @@ type Rule struct {
 	By     By
 	// Count is what a request adds to its keys' counts.
 	Count Unit
-	// Hot makes it a rule about hot keys, each by a window of its own: a key is
-	// hot when one of them says so. Empty: Limit holds for every request that
-	// matches.
+	// Hot are the thresholds of hot keys, each with a window of its own: a key is hot
+	// when it reaches any of them. With an empty Hot, Limit applies to every request
+	// that matches.
 	Hot []Threshold
 	// Limit is that of each key, in units of Count. With a nil Limit hot keys are only
 	// found and listed.
@@ -95,7 +95,7 @@ const (
 	ByNames
 	// ByCombinations: a key for each set of up to [MaxCombination] of the named
 	// parameters, or of all, so that the most general key that explains the
-	// traffic can be told.
+	// traffic can be found.
 	ByCombinations
 )
 
@@ -108,7 +108,7 @@ const (
 	MaxCombinationKeys = 28
 )
 
-// Unit is what is counted of a request.
+// Unit is the quantity that a rule counts of a request.
 type Unit uint8
 
 // Units.
@@ -160,7 +160,7 @@ type Threshold struct {
 type Kind uint8
 
 // Kinds of threshold. The low count of the key is compared with the high count
-// of the reference, so that what is called hot is so for certain.
+// of the reference, so a key that is called hot is certain to be hot.
 const (
 	Absolute Kind = iota // with Rate.N alone
 	// Share: with Factor × the counts of all keys of the rule on the same route

@@ -93,7 +93,7 @@ func TestValidate(t *testing.T) {
 		{"allowed is no effect", func(r *Rules) { r.Rules[4].Except[0].Action = Allow }, "does nothing"},
 		{"an exception without values", func(r *Rules) { r.Rules[3].Except[0].Values = nil }, "except[0].values: there are no values"},
 		{"no such action", func(r *Rules) { r.Rules[3].Except[1].Action = Block + 1 }, "except[1].action"},
-		{"allowed and limited", func(r *Rules) { r.Rules[3].Except[2].Action = Allow }, "except[2].limit: what is allowed or blocked"},
+		{"allowed and limited", func(r *Rules) { r.Rules[3].Except[2].Action = Allow }, "except[2].limit: allowed and blocked requests"},
 		{"an exception that does nothing", func(r *Rules) { r.Rules[3].Except[0].Action = Adjust }, "except[0]: the exception has neither"},
 		{"an exception over another window", func(r *Rules) { r.Rules[3].Except[2].Rate.Per = time.Hour }, "except[2].hot"},
 		{"an exception's window of a share", func(r *Rules) { r.Rules[3].Hot = r.Rules[3].Hot[2:] }, "except[2].hot"},

@@ -44,7 +44,7 @@ var (
 //
 // The zero value holds these. A Secrets is safe for concurrent use.
 type Secrets struct {
-	own *ownSecrets // nil: there are none
+	own *ownSecrets // nil if there are none
 }
 
 // ownSecrets are the names that a user has added or taken out.

@@ -30,7 +30,7 @@ func (r *Rules) Validate() error {
 // its rule.
 type uses struct{ ids, prefixes map[string]int }
 
-// add records the i-th rule's, and returns what is wrong with them.
+// add records the i-th rule's, and returns their errors.
 func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 	first, twice := u.ids[rule.ID]
 	switch {
@@ -55,7 +55,7 @@ func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 		bad.add("prefix", quoted(prefix), "choose another", "%q stands between a prefix and its key", marker).needs("id")
 	case len(rule.Hot) == 0:
 	case twice:
-		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be told apart", prefix, earlier)
+		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be distinguished", prefix, earlier)
 		e.Earlier = fmt.Sprintf("rules[%d].prefix", first)
 	default:
 		u.prefixes[prefix] = i
@@ -165,7 +165,7 @@ func (t *Threshold) validate() (bad FieldErrors) {
 	return bad
 }
 
-// validateKind reports what is wrong with the number that the kind has besides its rate.
+// validateKind reports errors of the number that the kind has besides its rate.
 func (t *Threshold) validateKind(bad *FieldErrors) {
 	factor := fmt.Sprintf("%d/%d", t.Factor.Num, t.Factor.Den)
 	switch {

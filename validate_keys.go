@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/internal/spelling"
 )
 
-// validateBy reports what is wrong with the parameters that make the rule's keys.
+// validateBy reports errors of the parameters that make the rule's keys.
 func (r *Rule) validateBy(bad *FieldErrors, secrets *Secrets) {
 	b, hot := &r.By, len(r.Hot) > 0
 	switch {
@@ -60,7 +60,7 @@ func (p Param) written() string {
 }
 
 const (
-	noEffect     = "what is allowed or blocked is neither counted nor limited"
+	noEffect     = "allowed and blocked requests are neither counted nor limited"
 	noEffectHint = "remove it, or remove the action"
 )
 

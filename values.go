@@ -84,7 +84,7 @@ func (p *Params) RepeatsNames() bool {
 	return false
 }
 
-// pickFirstValues is pick where there are more than [MaxKeys]: it goes by the number
+// pickFirstValues is pick where there are more than [MaxKeys]: it orders them by the number
 // that each value has among those of its name.
 func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n int, more bool) {
 	// each calls f with each parameter and that number, from 0.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // Bounds of a rule's window.
@@ -11,10 +12,6 @@ const (
 	MinWindow = time.Second
 	MaxWindow = time.Hour
 )
-
-// FlushEvery is the pace at which counts leave a process, and the narrowest
-// pane of a window.
-const FlushEvery = 100 * time.Millisecond
 
 // Window is the half-open time that a rule counts over: the last D, in panes
 // aligned to the Unix epoch, the current, partly filled one included. So it
@@ -27,7 +24,7 @@ type Window struct {
 
 // NewWindow returns the panes of a window of d, which is 1 s to 1 h.
 func NewWindow(d time.Duration) Window {
-	pane := max(FlushEvery, d/60)
+	pane := max(pace.Flush, d/60)
 	return Window{Pane: pane, Panes: int(d / pane)}
 }
 

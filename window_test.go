@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/windowgen"
 )
 
 func TestWindowGolden(t *testing.T) {
@@ -23,23 +26,9 @@ func TestWindowGolden(t *testing.T) {
 	}
 }
 
-func anyWindow() *rapid.Generator[time.Duration] {
-	return rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}),
-		rapid.Map(rapid.Int64Range(int64(MinWindow), int64(MaxWindow)), func(d int64) time.Duration { return time.Duration(d) }),
-	)
-}
+func anyWindow() *rapid.Generator[time.Duration] { return windowgen.Length(MinWindow, MaxWindow) }
 
-// anyTime is within a hundred years of 1970, often at the edge of a pane.
-func anyTime(w Window) *rapid.Generator[time.Time] {
-	const century = 100 * 365 * 24 * int64(time.Hour)
-	edge := rapid.Custom(func(t *rapid.T) time.Time {
-		most := century / int64(w.Pane)
-		return w.Start(rapid.Int64Range(-most, most).Draw(t, "pane")).Add(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "off")))
-	})
-	free := rapid.Map(rapid.Int64Range(-century, century), func(ns int64) time.Time { return time.Unix(0, ns) })
-	return rapid.OneOf(edge, free)
-}
+func anyTime(w Window) *rapid.Generator[time.Time] { return windowgen.Time(w.Pane, w.Start) }
 
 // A window is of 10 to 60 panes of max(100 ms, D/60), and with one pane more it
 // would be longer than D.
@@ -47,7 +36,7 @@ func TestWindowIsNeverLongerThanAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyWindow().Draw(t, "d")
 		w := NewWindow(d)
-		if w.Pane != max(FlushEvery, d/60) || w.Panes < 10 || w.Panes > 60 {
+		if w.Pane != max(pace.Flush, d/60) || w.Panes < 10 || w.Panes > 60 {
 			t.Fatalf("%v makes %+v", d, w)
 		}
 		if span := w.Pane * time.Duration(w.Panes); span > d || span+w.Pane <= d {

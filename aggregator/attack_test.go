@@ -37,12 +37,6 @@ func underAttack(trust *decode.Trust) *attacked {
 
 var trustKey = []byte("0123456789abcdef0123456789abcdef")
 
-// fields are those of an instance's packet that is sent some time after noon.
-func fields(instance string, life, seq int, sent time.Duration) string {
-	at := noon.Add(sent).UnixNano()
-	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, life, seq, at, at)
-}
-
 const innocent = "shop.terms.hot_param.q=innocent:200|c"
 
 func prefixes(texts ...string) (all []netip.Prefix) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // A part of whose counts some are missing closes no panes; when it goes on, what
@@ -73,7 +74,7 @@ func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	d.Advance(noon)
 	d.Held(0, 80, 80) // of any key, half of it in a window that is not the newest
-	for at := time.Duration(0); at < 1500*time.Millisecond; at += hotparam.FlushEvery {
+	for at := time.Duration(0); at < 1500*time.Millisecond; at += pace.Flush {
 		now := noon.Add(at)
 		d.Advance(now)
 		if at == time.Second {

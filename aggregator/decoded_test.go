@@ -9,6 +9,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -148,7 +149,7 @@ func TestLossIsOfItsRule(t *testing.T) {
 		sums.Loose += n
 		byRule[2*(rule[0]-'a')] += n
 		if !lost {
-			now := noon.Add(at + hotparam.FlushEvery)
+			now := noon.Add(at + pace.Flush)
 			d.Advance(now)
 			decoder.Packet(bytes, now, d)
 		}

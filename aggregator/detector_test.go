@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // starts are instants where the arithmetic of panes is at its edges.
@@ -318,8 +319,8 @@ func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
 	if len(out.changes) != 1 {
 		t.Fatalf("cooled while the window held a loss: %q", out.events())
 	}
-	d.Advance(lost.Add(time.Second + hotparam.FlushEvery))
-	if want := coolEvent("r", "k", lost.Add(time.Second+hotparam.FlushEvery), 0, 0); len(out.changes) != 2 || out.events()[1] != want {
+	d.Advance(lost.Add(time.Second + pace.Flush))
+	if want := coolEvent("r", "k", lost.Add(time.Second+pace.Flush), 0, 0); len(out.changes) != 2 || out.events()[1] != want {
 		t.Fatalf("told %q, want %q in the end", out.events(), want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -41,7 +42,7 @@ func (r *heldBackRun) send(start time.Time, age time.Duration, mark uint32, line
 	m.Sums.Age = int64(age)
 	packet := string(wire.AppendMeta(nil, m)) + "\n" + strings.Join(lines, "\n")
 	r.detector.Advance(start)
-	r.decoder.Packet([]byte(packet), start.Add(hotparam.FlushEvery), r.detector)
+	r.decoder.Packet([]byte(packet), start.Add(pace.Flush), r.detector)
 	for _, line := range lines {
 		var n uint64
 		_, number, _ := strings.Cut(line, ":")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // The baseline of a jump is the mean of all ten windows before: what came in the
@@ -23,7 +24,7 @@ func TestJumpComparesWithTenWindows(t *testing.T) {
 		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(12, 1)
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
-		for at := -20 * time.Second; at <= 10*time.Second; at += hotparam.FlushEvery {
+		for at := -20 * time.Second; at <= 10*time.Second; at += pace.Flush {
 			now := noon.Add(at)
 			d.Advance(now)
 			n := int64(0)

@@ -85,6 +85,7 @@ func (r *recorder) Suspects(_ int, suspects []hotparam.Hot) {
 
 var (
 	hotRule      = aggregatortest.HotRule
+	fields       = aggregatortest.MetaFields
 	testRules    = aggregatortest.Rules
 	decoderRules = aggregatortest.DecoderRules
 	noon         = aggregatortest.Noon

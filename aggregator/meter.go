@@ -6,6 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // meter counts a hot key by the tenth of a second, for its present rate. A window does not
@@ -18,7 +19,7 @@ type meter struct {
 	counts []int64 // by slot, the newest ones
 }
 
-const meterSlot = hotparam.FlushEvery
+const meterSlot = pace.Flush
 
 // meterSlots divides time into slots.
 var meterSlots = hotparam.Window{Pane: meterSlot}

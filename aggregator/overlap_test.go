@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	reference "github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // watchOverlap is a detector of overlapping keys beside what is held against it.
@@ -47,7 +48,7 @@ func (w *watchOverlap) requests(n int64, params ...string) {
 // endPane ends a pane and returns what is wrong with what is listed then.
 func (w *watchOverlap) endPane() []string {
 	last := w.window.Index(w.now)
-	w.pass(hotparam.FlushEvery)
+	w.pass(pace.Flush)
 	listed := make(map[string]reference.Listing)
 	for key, h := range w.out.hot() {
 		listed[strings.TrimPrefix(key.Text, "GET /s?")] = reference.Listing{Usual: h.Usual, Spared: h.Spared}

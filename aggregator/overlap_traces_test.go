@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	reference "github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -51,13 +51,13 @@ func checkTraceOverlap(t *testing.T, path string, each bool, n int64) {
 		}
 		at := time.Unix(0, r.At).UTC()
 		if requests == 0 {
-			w.now = at.Truncate(hotparam.FlushEvery)
+			w.now = at.Truncate(pace.Flush)
 			w.Advance(w.now)
 			w.first = w.window.Index(w.now) + 1
 		}
-		for panes := 0; !at.Before(w.now.Add(hotparam.FlushEvery)); panes++ {
+		for panes := 0; !at.Before(w.now.Add(pace.Flush)); panes++ {
 			if panes > 400 { // all is over
-				w.pass(at.Truncate(hotparam.FlushEvery).Sub(w.now))
+				w.pass(at.Truncate(pace.Flush).Sub(w.now))
 				break
 			}
 			if wrong := w.endPane(); len(wrong) > 0 {

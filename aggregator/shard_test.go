@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -140,7 +141,7 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	}
 	close(s.queue)
 	<-done
-	want := coolEvent("terms", "k", noon.Add(2*time.Second+hotparam.FlushEvery), 0, 0)
+	want := coolEvent("terms", "k", noon.Add(2*time.Second+pace.Flush), 0, 0)
 	if events := out.events(); len(events) != 2 || events[1] != want {
 		t.Errorf("told %q, want %q in the end", events, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // A key whose text was cut tells no group: it may be of any, so it counts for the
@@ -35,7 +36,7 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 			long := fmt.Sprintf("GET /s?k=%d", i) + strings.Repeat("x", hotparam.MaxText)
 			count(keytext.Cut([]byte(long), hotparam.MaxText), 1)
 		}
-		d.Advance(noon.Add(hotparam.FlushEvery))
+		d.Advance(noon.Add(pace.Flush))
 		_, hot := out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?k=a"}]
 		if hot != c.want {
 			t.Errorf("30 of 90, and %d that may be of any group: hot is %v, want %v; %q", c.strays, hot, c.want, out.events())

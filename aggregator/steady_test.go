@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // stateChanges feeds a detector one key at a rate per second that changes with
@@ -22,10 +23,10 @@ func changesOf(th hotparam.Threshold, lasts time.Duration, rate func(at time.Dur
 	rule.Hot = []hotparam.Threshold{th}
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	due := 0.0
-	for at := time.Duration(0); at < lasts; at += hotparam.FlushEvery {
+	for at := time.Duration(0); at < lasts; at += pace.Flush {
 		now := noon.Add(at)
 		d.Advance(now)
-		due += rate(at) * hotparam.FlushEvery.Seconds()
+		due += rate(at) * pace.Flush.Seconds()
 		if n := int64(due); n > 0 {
 			due -= float64(n)
 			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: now})

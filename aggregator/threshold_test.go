@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // scripted feeds a detector of one rule what comes at certain times, pane by pane,
@@ -26,7 +27,7 @@ func newScripted(th hotparam.Threshold, except ...hotparam.Exception) *scripted 
 
 // run goes from one time to another; each is told the time, and counts.
 func (s *scripted) run(from, to time.Duration, each func(at time.Duration)) {
-	for at := from; at <= to; at += hotparam.FlushEvery {
+	for at := from; at <= to; at += pace.Flush {
 		s.Advance(noon.Add(at))
 		each(at)
 	}

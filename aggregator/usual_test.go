@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	reference "github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // overlapping feeds a detector the keys of requests of which each makes several,
@@ -77,7 +78,7 @@ func (o *overlapping) count(params string, n int64) {
 func (o *overlapping) run(d time.Duration, requests func()) {
 	for end := o.now.Add(d); o.now.Before(end); {
 		requests()
-		o.pass(hotparam.FlushEvery)
+		o.pass(pace.Flush)
 	}
 }
 

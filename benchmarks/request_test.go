@@ -86,7 +86,7 @@ func BenchmarkRequest(b *testing.B) {
 	})
 	b.Run("cactus_Inc_buffered", func(b *testing.B) {
 		client, err := cactus.NewClientWithConfig(&cactus.ClientConfig{
-			Address: socket(b), UseBuffered: true, FlushInterval: hotparam.FlushEvery, FlushBytes: wire.MaxPacket,
+			Address: socket(b), UseBuffered: true, FlushInterval: 100 * time.Millisecond, FlushBytes: wire.MaxPacket,
 		})
 		if err != nil {
 			b.Fatal(err)

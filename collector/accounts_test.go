@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // accountSums is a sink whose receiver reads accounts and adds up groups. It keeps the
@@ -68,7 +69,7 @@ func TestColdKeysHaveAccounts(t *testing.T) {
 				c.Add(hotparam.Hash(member), member, 1)
 			}
 			c.Flush(t.Context(), now)
-			now = now.Add(hotparam.FlushEvery)
+			now = now.Add(pace.Flush)
 		}
 		if got := c.opened; got > test.want || test.want > 0 && got < test.want {
 			t.Errorf("%s: %d accounts, want %d", name, got, test.want)

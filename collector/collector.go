@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // DefaultMaxKeys is the default of Config.MaxKeys: half as many again as a flood of 50,000
@@ -109,8 +110,7 @@ type flusher struct {
 	coldOpened   int    // accounts opened for keys that are no candidates
 
 	lost, statedLost, statedAged int64
-	failing                      bool      // and logged
-	failed                       time.Time // when that was logged
+	failing                      loglimit.Outage
 
 	// Buffers that are used again:
 	counts, parts []Count

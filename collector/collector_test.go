@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // Whatever many goroutines add while flushes run and tables are replaced, each
@@ -288,7 +289,7 @@ func TestRunNeverStraddlesPanes(t *testing.T) {
 			if s.added.Before(s.start) || w.Index(s.added) != w.Index(s.start) {
 				t.Fatalf("counted at %v, sent as of %v: panes %d and %d", s.added, s.start, w.Index(s.added), w.Index(s.start))
 			}
-			if s.sent.Sub(s.added) > hotparam.FlushEvery {
+			if s.sent.Sub(s.added) > pace.Flush {
 				t.Fatalf("counted at %v, sent at %v", s.added, s.sent)
 			}
 		}
@@ -318,7 +319,7 @@ func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 			if !s.told.Equal(s.sent) {
 				t.Fatalf("sent at %v, and told to be at %v", s.sent, s.told)
 			}
-			if age := s.added.Sub(s.start); age > out.slow+hotparam.FlushEvery {
+			if age := s.added.Sub(s.start); age > out.slow+pace.Flush {
 				t.Fatalf("counted at %v, sent as of %v before", s.added, age)
 			}
 		}

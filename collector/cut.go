@@ -5,15 +5,16 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // nextCut returns the first instant after t at which a flush must be cut so that no
-// count straddles two panes: the next multiple of [hotparam.FlushEvery] or of a pane of
+// count straddles two panes: the next multiple of [pace.Flush] or of a pane of
 // one of the windows, whichever comes first.
 func nextCut(t time.Time, windows []hotparam.Window) time.Time {
-	cut := multipleAfter(t, hotparam.FlushEvery)
+	cut := multipleAfter(t, pace.Flush)
 	for _, w := range windows {
-		if w.Pane%hotparam.FlushEvery != 0 {
+		if w.Pane%pace.Flush != 0 {
 			if c := multipleAfter(t, w.Pane); c.Before(cut) {
 				cut = c
 			}

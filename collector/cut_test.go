@@ -4,27 +4,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/windowgen"
 )
 
 func anyWindow() *rapid.Generator[time.Duration] {
-	return rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}),
-		rapid.Map(rapid.Int64Range(int64(hotparam.MinWindow), int64(hotparam.MaxWindow)), func(d int64) time.Duration { return time.Duration(d) }),
-	)
+	return windowgen.Length(hotparam.MinWindow, hotparam.MaxWindow)
 }
 
-// anyTime is within a hundred years of 1970, often at the edge of a pane.
-func anyTime(w hotparam.Window) *rapid.Generator[time.Time] {
-	const century = 100 * 365 * 24 * int64(time.Hour)
-	edge := rapid.Custom(func(t *rapid.T) time.Time {
-		most := century / int64(w.Pane)
-		return w.Start(rapid.Int64Range(-most, most).Draw(t, "pane")).Add(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "off")))
-	})
-	free := rapid.Map(rapid.Int64Range(-century, century), func(ns int64) time.Time { return time.Unix(0, ns) })
-	return rapid.OneOf(edge, free)
-}
+func anyTime(w hotparam.Window) *rapid.Generator[time.Time] { return windowgen.Time(w.Pane, w.Start) }
 
 // The next cut is later than t, at a multiple of 100 ms or a pane's start, and
 // nothing to be cut lies between.
@@ -59,7 +50,7 @@ func TestNextCutKeepsTheMonotonicReading(t *testing.T) {
 	if cut.Round(0) == cut { // == tells them apart
 		t.Error("the monotonic reading is gone")
 	}
-	if wait := cut.Sub(now); wait <= 0 || wait > hotparam.FlushEvery {
+	if wait := cut.Sub(now); wait <= 0 || wait > pace.Flush {
 		t.Errorf("the next cut is in %v", wait)
 	}
 }

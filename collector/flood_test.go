@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // flooder makes keys that never came before.
@@ -88,7 +89,7 @@ func TestAFloodDoesNotAllocate(t *testing.T) {
 		for range 500 {
 			flood.add(c)
 		}
-		now = now.Add(hotparam.FlushEvery)
+		now = now.Add(pace.Flush)
 		c.Flush(t.Context(), now)
 	}
 	for range 40 {

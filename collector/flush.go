@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // Flush sends the counts since the last flush, within the budget, as counts from start on.
@@ -218,11 +218,11 @@ func (c *Collector) emit(s *shard, t *table, at int) {
 // for each line. It is not before the key's last send, since the times of a key's parts
 // must not overlap.
 func (c *Collector) rounded(k *note) int64 {
-	eighths := (c.start - k.origin) / (8 * int64(hotparam.FlushEvery))
+	eighths := (c.start - k.origin) / (8 * int64(pace.Flush))
 	if eighths < 2 {
 		return k.origin
 	}
-	step := int64(hotparam.FlushEvery) << (bits.Len64(uint64(eighths)) - 1)
+	step := int64(pace.Flush) << (bits.Len64(uint64(eighths)) - 1)
 	return min(k.origin, max(k.sent, floor.Div(k.origin, step)*step)) // sent is after origin if the clock was set back
 }
 

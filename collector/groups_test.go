@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -106,7 +107,7 @@ func TestGroupsAreToldAtOnce(t *testing.T) {
 					}
 				}
 			}
-			now = now.Add(time.Duration(draw("pause", 1, 12)) * hotparam.FlushEvery)
+			now = now.Add(time.Duration(draw("pause", 1, 12)) * pace.Flush)
 			if draw("clock", 0, 30) == 0 {
 				now = now.Add(-3 * time.Second)
 			}

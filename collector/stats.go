@@ -76,12 +76,12 @@ func (c *Collector) recordSent(sent Sent, sum int64) {
 	c.sent.counts.Add(sum - sent.TooLong - sent.Failed)
 	c.dropped.tooLong.Add(sent.TooLong)
 	c.dropped.failed.Add(sent.Failed)
-	switch now := time.Now(); {
-	case sent.Err != nil && !c.failing && now.Sub(c.failed) >= failureLog:
-		c.failing, c.failed = true, now
-		c.log.Warn("counts cannot be sent; requests are not affected", "err", sent.Err)
-	case sent.Err == nil && c.failing:
-		c.failing = false
+	now := time.Now()
+	if sent.Err != nil {
+		if c.failing.Begin(failureLog, now) {
+			c.log.Warn("counts cannot be sent; requests are not affected", "err", sent.Err)
+		}
+	} else if _, log := c.failing.End(now); log {
 		c.log.Info("counts are sent again")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 func keyOf(k keys, i int) hotparam.Key {
@@ -23,7 +24,7 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	next := 100 // of the keys that make the flood
 	flush := func(flood int) map[string]int64 {
-		now = now.Add(hotparam.FlushEvery)
+		now = now.Add(pace.Flush)
 		clear(out.counts)
 		for i := range 3 {
 			k.add(c, i, 1)
@@ -111,7 +112,7 @@ func TestInstancesChangeWhoIsACandidate(t *testing.T) {
 	}
 	c.Steer(hotparam.Fleet{Instances: 10}, nil)
 	c.lines = 40
-	c.Flush(t.Context(), now.Add(hotparam.FlushEvery))
+	c.Flush(t.Context(), now.Add(pace.Flush))
 	if s := c.Stats(); s.Candidates != 20 || s.Unsent != 0 || s.MarkFactor != 1 {
 		t.Errorf("%+v", s)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // arrivals is a Sink that notes when counts of each key come.
@@ -256,7 +257,7 @@ type panes struct {
 }
 
 func (p *panes) Send(_ context.Context, f Flush, counts []Count) Sent {
-	if slot := (f.Start.UnixNano()) / int64(hotparam.FlushEvery); slot != p.slot {
+	if slot := (f.Start.UnixNano()) / int64(pace.Flush); slot != p.slot {
 		p.slot, p.lines = slot, 0
 	}
 	p.lines += len(counts)
@@ -298,7 +299,7 @@ func TestHeartbeat(t *testing.T) {
 				t.Fatalf("%d sends, %d beats", len(sends), len(beats))
 			}
 			for i := range sends {
-				if beats[i] != sends[i]+hotparam.FlushEvery {
+				if beats[i] != sends[i]+pace.Flush {
 					t.Errorf("sent at %v, silent at %v", sends[i], beats[i])
 				}
 			}

@@ -10,8 +10,8 @@ import (
 // conflict is a setting that another one contradicts.
 type conflict struct{ section, field, message, hint string }
 
-// conflicts are the settings that contradict each other: how counts travel, who
-// gets which, and who publishes.
+// conflicts returns the settings that contradict each other: how counts travel, which
+// aggregator gets which, and which publishes.
 func (f *File) conflicts() []conflict {
 	a, several, all := f.Aggregator, len(f.StatsD.Addresses) > 1, f.StatsD.Spread == SpreadAll
 	var found []conflict
@@ -41,7 +41,7 @@ func (f *File) conflicts() []conflict {
 func anyUDP(addresses []string) bool {
 	for _, s := range addresses {
 		if address, err := wire.ParseAddress(s); err != nil || address.Network == "udp" {
-			return true // a bad one has been told
+			return true // a bad one has been reported
 		}
 	}
 	return false
@@ -58,7 +58,7 @@ func (f *File) graphiteConflicts() []conflict {
 		found = append(found, conflict{"statsd", "encoding", "with source: graphite keys must outlast StatsD and Graphite, which take plain ones apart", "encoding: strict, or none"})
 	}
 	if *s.Meta {
-		found = append(found, conflict{"statsd", "meta", "with source: graphite nobody reads meta lines", "meta: false, or none"})
+		found = append(found, conflict{"statsd", "meta", "with source: graphite meta lines are not read", "meta: false, or none"})
 	}
 	step := f.Graphite.WithDefaults().Step
 	var bad []string
@@ -71,7 +71,7 @@ func (f *File) graphiteConflicts() []conflict {
 		}
 	}
 	if len(bad) > 0 {
-		found = append(found, conflict{"graphite", "step", fmt.Sprintf("each window must be a whole multiple of %v, as counts come in such steps: that is not so for %s", step, strings.Join(bad, ", ")), "other windows; or flush more often in StatsD, which this must be told"})
+		found = append(found, conflict{"graphite", "step", fmt.Sprintf("each window must be a whole multiple of %v, because counts come in such steps; these are not: %s", step, strings.Join(bad, ", ")), "other windows; or flush more often in StatsD, and set step to match"})
 	}
 	return found
 }

@@ -201,7 +201,7 @@ var badFiles = []struct {
 	{"jumps", rule("hot: [1x, 2000000x, .x, {jump: 20%}, {rate: 8x, exit: 5}]"), []string{
 		`4:11: hot "1x": a jump must be above 1x and at most 1000000x`, `4:15: hot "2000000x": a jump must be above 1x and at most 1000000x`,
 		`4:25: hot ".x": a jump must be above 1x and at most 1000000x`, `4:36: hot.jump "20%": want a multiple`,
-		`4:59: hot.exit "5": want a percentage, as the threshold is no rate`,
+		`4:59: hot.exit "5": want a percentage, because the threshold is not a rate`,
 	}},
 	{"tops", rule("hot: [{top: 0}, {top: 1001}, {top: few}, {top_k: 3}]"), []string{
 		`4:17: hot.top "0": want a whole number of 1 to 1000`, `4:27: hot.top "1001": want a whole number of 1 to 1000`,
@@ -256,8 +256,8 @@ var badFiles = []struct {
 		"7:9: except.values is missing", "7:9: the exception has neither action nor hot nor limit: it changes nothing",
 		"8:18: except.values: there are no values", `8:30: except.action "alow": want allow or block`,
 		`9:19: except.values "q" has no value`, `9:25: except.values "": the name is empty`, `9:32: except.values "r" has no value`,
-		`9:43: except.values "s": want text, found a list`, "9:72: except.limit: what is allowed or blocked is neither counted nor limited",
-		"9:82: except.hot: what is allowed or blocked is neither counted nor limited",
+		`9:43: except.values "s": want text, found a list`, "9:72: except.limit: allowed and blocked requests are neither counted nor limited",
+		"9:82: except.hot: allowed and blocked requests are neither counted nor limited",
 		`9:87: unknown field "vlaues" in an exception`,
 	}},
 	{"rates of exceptions", rule("hot: [200/s, 5000/1m, 20%/10s]", "except:", "  - {values: {q: a}, hot: 1000/10s}", "  - {values: {q: a}, hot: 20%}", "  - {values: {q: a}, hot: {rate: 1/s}}"), []string{
@@ -313,7 +313,7 @@ var badFiles = []struct {
 	{"a burst for a window", rule("limit: {rate: 1/s, burst: 5, algorithm: sliding_log}"), []string{"4:31: limit.burst 5: sliding_log has no burst but the rate's count, 1"}},
 	{"more than a log remembers", rule("limit: {rate: 200000/1m, algorithm: sliding_log}"), []string{`4:19: limit.rate "200000/1m": a sliding log remembers each permit, at most 100000`}},
 	{"initial above the burst", rule("limit: {rate: 5/s, initial: 6}"), []string{"4:33: limit.initial 6: must be 0 to the burst, 5"}},
-	{"shape without a wait", rule("limit: {rate: 5/s, algorithm: leaky_bucket, shape: true}"), []string{"4:56: limit.shape: goes with wait: what is shaped has to wait for its turn"}},
+	{"shape without a wait", rule("limit: {rate: 5/s, algorithm: leaky_bucket, shape: true}"), []string{"4:56: limit.shape: needs wait: shaped requests wait for their turn"}},
 	{"shape of a bucket", rule("limit: {rate: 5/s, shape: true, wait: 1s}"), []string{"4:31: limit.shape: only leaky_bucket has it, not token_bucket"}},
 	{"calendar and period", rule("limit: {rate: 5/s, algorithm: fixed_window, calendar: day}"), []string{`4:59: limit.calendar "day": the rate is over 1s, want 24h0m0s`}},
 	{"zone", rule("limit: {rate: 5/1d, algorithm: fixed_window, calendar: day, zone: Mars/Olympus}"), []string{`4:71: limit.zone "Mars/Olympus": unknown time zone Mars/Olympus`}},
@@ -354,15 +354,15 @@ var badFiles = []struct {
 	}},
 	{"idempotent", good + "kafka: {brokers: ['k:1'], acks: 1, idempotent: true}\n", []string{"2:48: kafka.idempotent needs acks: all"}},
 	{"kafka.tls", good + "kafka: {brokers: ['k:1'], tls: {cert: c.pem, insecure: true, ca: x, cname: y}}\n", []string{
-		"2:39: kafka.tls.cert is there without key", "2:56: kafka.tls.insecure takes any certificate, so ca is in vain", `2:69: unknown field "cname" in kafka.tls`,
+		"2:39: kafka.tls.cert is there without key", "2:56: kafka.tls.insecure takes any certificate, so ca has no effect", `2:69: unknown field "cname" in kafka.tls`,
 	}},
 	{"kafka.sasl", good + "kafka:\n  sasl: {mechanism: SCRAM-SHA-1, user: '', password_env: a b, password_file: f}\n", []string{
 		`3:21: kafka.sasl.mechanism "scram-sha-1": want plain or scram-sha-256 or scram-sha-512`, "3:40: kafka.sasl.user is empty",
 		"3:58: kafka.sasl.password_env is no name of a variable", "3:58: kafka.sasl.password_file and password_env are both there",
 	}},
 	{"passwords", good + "kafka:\n  sasl: {mechanism: plain, user: u, password: p}\naggregator:\n  redis: {password: p, sentinel_password: p}\n", []string{
-		"3:9: kafka.sasl has neither password_file nor password_env", "3:37: kafka.sasl.password: a password does not belong into this file",
-		"5:11: aggregator.redis.password: a password does not belong into this file", "5:24: aggregator.redis.sentinel_password: a password does not belong into this file",
+		"3:9: kafka.sasl has neither password_file nor password_env", "3:37: kafka.sasl.password: a password does not belong in this file",
+		"5:11: aggregator.redis.password: a password does not belong in this file", "5:24: aggregator.redis.sentinel_password: a password does not belong in this file",
 	}},
 	{"redis", good + "aggregator:\n  redis: {url: 'http://:geheim@h', key: k.pem, username: '', cluster: true}\n", []string{
 		"3:16: aggregator.redis.url: want a URL that begins with redis://, rediss:// or unix://", "3:41: aggregator.redis.key is there without cert",
@@ -393,23 +393,23 @@ var badFiles = []struct {
 	}},
 	{"canonical is yes or no", good + "aggregator: {canonical: maybe}\n", []string{`2:25: aggregator.canonical "maybe": want true or false`}},
 	{"trust", good + "aggregator:\n  trust: signd\n  senders: [10.0.0.0/8]\n  key_file: a\n  key_env: b-c\n  key: secret\n  caps: {counts: 0, keys: many, name: 3, new_names: [1]}\n", []string{
-		`3:10: aggregator.trust "signd": want all or listed or signed`, "4:12: aggregator.senders is in vain: only trust: listed looks at addresses",
+		`3:10: aggregator.trust "signd": want all or listed or signed`, "4:12: aggregator.senders has no effect: only trust: listed checks addresses",
 		"6:12: aggregator.key_env is no name of a variable", "6:12: aggregator.key_file and key_env are both there",
-		"7:3: aggregator.key: a key does not belong into this file",
+		"7:3: aggregator.key: a key does not belong in this file",
 		`8:18: aggregator.caps.counts "0": want 1 to 1125899906842624, or none`, `8:27: aggregator.caps.keys "many": want 1 to 16777216, or none`,
 		`8:33: unknown field "name" in aggregator.caps`, "8:53: aggregator.caps.new_names: want text, found a list",
 	}},
 	{"signed without a key", good + "aggregator: {trust: signed}\n", []string{"2:21: aggregator.trust: signed without a key"}},
-	{"listed without senders", good + "aggregator: {trust: listed}\n", []string{"2:21: aggregator.trust: listed without senders would believe nobody"}},
+	{"listed without senders", good + "aggregator: {trust: listed}\n", []string{"2:21: aggregator.trust: listed without senders believes no sender"}},
 	{"senders", good + "aggregator:\n  trust: listed\n  senders: [10.0.0.0/33, 10.0.0.1/8, '::ffff:10.0.0.0/104', host, 'fe80::1%eth0']\n", []string{
 		`4:13: aggregator.senders "10.0.0.0/33": want a network in CIDR notation, or an address`, `4:26: aggregator.senders "10.0.0.1/8": has bits behind its prefix`,
 		`4:38: aggregator.senders "::ffff:10.0.0.0/104": is IPv4 written as IPv6`, `4:61: aggregator.senders "host": want a network in CIDR notation, or an address`, `4:67: aggregator.senders "fe80::1%eth0": want a network in CIDR notation, or an address`,
 	}},
 	{"no senders", good + "aggregator: {trust: listed, senders: []}\n", []string{"2:38: aggregator.senders: want 1 to 256 networks, found 0"}},
 	{"listed for Unix sockets", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], listen: 'unix:///run/a.sock'}\n", []string{"2:21: aggregator.trust: listed is of addresses, and listen has Unix sockets alone"}},
-	{"listed with kafka", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], source: kafka}\n", []string{"2:21: aggregator.trust: with source: kafka nobody knows by which address a record was sent"}},
-	{"signed with graphite", good + "aggregator: {trust: signed, key_env: K, source: graphite}\n", []string{"2:21: aggregator.trust: with source: graphite no packets come, and what is in Graphite nobody has signed"}},
-	{"signed without meta lines", good + "aggregator: {key_env: K}\nstatsd: {meta: false}\n", []string{"2:23: aggregator.key_env: what is signed is a meta line and the lines behind it, and statsd.meta is false"}},
+	{"listed with kafka", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], source: kafka}\n", []string{"2:21: aggregator.trust: with source: kafka a record does not have its sender's address"}},
+	{"signed with graphite", good + "aggregator: {trust: signed, key_env: K, source: graphite}\n", []string{"2:21: aggregator.trust: with source: graphite no packets come, and the data in Graphite is not signed"}},
+	{"signed without meta lines", good + "aggregator: {key_env: K}\nstatsd: {meta: false}\n", []string{"2:23: aggregator.key_env: a signature is in the meta line, and statsd.meta is false"}},
 	{"nothing to listen on", good + "aggregator: {listen: [], readers: many}\n", []string{
 		"2:22: aggregator.listen: want 1 to 64 addresses, found 0", `2:35: aggregator.readers "many": want 1 to 64`,
 	}},
@@ -423,7 +423,7 @@ var badFiles = []struct {
 		`5:11: graphite.offset "0s": want 1ms to 30s`, `6:11: graphite.series "stats_counts": want {name} in it, once, for the counter's name`,
 		`7:9: graphite.rate "1": want true or false`, `8:14: graphite.heartbeat "a b": want words of A-Z a-z 0-9 _ - with dots between`,
 		"9:9: graphite.step 1.5s: want whole seconds", `10:12: graphite.timeout "2m": want 100ms to 1m0s`,
-		"11:9: graphite.user is there without a password", "12:3: graphite.token: a token does not belong into this file",
+		"11:9: graphite.user is there without a password", "12:3: graphite.token: a token does not belong in this file",
 		"13:8: graphite.tls: want fields, found text",
 	}},
 	{"graphite series", good + "graphite: {series: 'a.{name}.{name}', heartbeat: 'a.{name}'}\n", []string{
@@ -433,26 +433,26 @@ var badFiles = []struct {
 		`2:20: graphite.series "a..{name}": want words of A-Z a-z 0-9 _ - with dots between`, `2:44: graphite.heartbeat "a.{b}": want words of A-Z a-z 0-9 _ - with dots between`,
 	}},
 	{"graphite who", good + "graphite: {user: u, password_env: P, token_env: T, url: 'http://u:p@h'}\n", []string{
-		"2:49: graphite: a token and a user are both there", "2:57: graphite.url: a user and a password do not belong into it",
+		"2:49: graphite: a token and a user are both there", "2:57: graphite.url: a user and a password do not belong in it",
 	}},
 	{"graphite password", good + "graphite: {password_env: P, url: 'http://h/?a'}\n", []string{
-		"2:26: graphite: a password is there without user", "2:34: graphite.url: want the URL that render is below, without ? and #",
+		"2:26: graphite: a password is there without user", "2:34: graphite.url: want the URL above render, without ? and #",
 	}},
 	{"graphite tls", good + "graphite: {tls: {cert: c}, url: 'http://h'}\n", []string{
 		"2:17: graphite.tls: the url asks for no TLS", "2:24: graphite.tls.cert is there without key",
 	}},
-	{"schedules", good + "graphite: {every: 'TZ=Europe/Berlin'}\n", []string{`2:19: graphite.every "TZ=Europe/Berlin": a time zone is of no use to a job that runs all day`}},
+	{"schedules", good + "graphite: {every: 'TZ=Europe/Berlin'}\n", []string{`2:19: graphite.every "TZ=Europe/Berlin": a job that runs all day takes no time zone`}},
 	{"too often", good + "graphite: {every: '@every 200ms'}\n", []string{`2:19: graphite.every "@every 200ms": want at least 1s`}},
 	{"graphite by all", good + "aggregator: {source: graphite, lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all, encoding: plain, meta: true}\n", []string{
 		"3:45: statsd.spread: with all, several StatsD would write the same series to Graphite, one over the other's",
 		"3:60: statsd.encoding: with source: graphite keys must outlast StatsD and Graphite, which take plain ones apart",
-		"3:73: statsd.meta: with source: graphite nobody reads meta lines",
+		"3:73: statsd.meta: with source: graphite meta lines are not read",
 	}},
 	{"graphite windows", "aggregator: {source: graphite}\nrules:\n  - {id: a, match: {route: '*'}, hot: [1/s, 1500/1500ms]}\n  - {id: b, match: {route: '*'}, hot: 20%/2500ms}\n", []string{
-		"1:22: graphite.step: each window must be a whole multiple of 1s, as counts come in such steps: that is not so for 1.5s of rule a, 2.5s of rule b",
+		"1:22: graphite.step: each window must be a whole multiple of 1s, because counts come in such steps; these are not: 1.5s of rule a, 2.5s of rule b",
 	}},
 	{"graphite step", "aggregator: {source: graphite}\ngraphite: {step: 10s}\nrules:\n  - {id: a, match: {route: '*'}, hot: [1/s, 100/1m]}\n", []string{
-		"2:18: graphite.step: each window must be a whole multiple of 10s, as counts come in such steps: that is not so for 1s of rule a",
+		"2:18: graphite.step: each window must be a whole multiple of 10s, because counts come in such steps; these are not: 1s of rule a",
 	}},
 
 	// prefix and key.
@@ -463,10 +463,10 @@ var badFiles = []struct {
 		`2:10: prefix "hotparam.hot_param": "hot_param" stands between a prefix and its key`,
 	}},
 	{"same prefix", "rules:\n  - {id: a, match: {route: '*'}, hot: {rate: 1/s}, prefix: x.y}\n  - {id: b, match: {route: '*'}, hot: {rate: 1/s}, prefix: x.y}\n", []string{
-		`3:60: prefix "x.y" is that of the rule in line 2 too: their counts could not be told apart`,
+		`3:60: prefix "x.y" is that of the rule in line 2 too: their counts could not be distinguished`,
 	}},
 	{"default prefix taken", "namespace: shop\nrules:\n  - {id: a, match: {route: '*'}, hot: {rate: 1/s}, prefix: shop.b}\n  - {id: b, match: {route: '*'}, hot: {rate: 1/s}}\n", []string{
-		`4:10: prefix "shop.b" is that of the rule in line 3 too: their counts could not be told apart`,
+		`4:10: prefix "shop.b" is that of the rule in line 3 too: their counts could not be distinguished`,
 	}},
 	{"key", rule("limit: {rate: 1/s}", "key: params"), []string{"5:10: key: the rule has neither hot nor by, so it makes no keys"}},
 	{"key of another kind", rule("hot: {rate: 1/s}", "key: half"), []string{`5:10: key "half": want params or full`}},

@@ -85,7 +85,7 @@ func (r *ruleReader) byNames(n *node, route hotparam.Route) []hotparam.Param {
 	return names
 }
 
-// nameError tells what is wrong with a parameter's name.
+// nameError is an error of a parameter's name.
 type nameError struct {
 	message, hint string
 	ofRoute       bool // the route does not have, or has, a wildcard of the name

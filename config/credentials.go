@@ -61,7 +61,7 @@ func (d *decoder) tlsFiles(v values, prefix string) kafka.TLS {
 		}
 	}
 	if n := v.get("insecure"); t.Insecure && v.has("ca") {
-		d.reject(n, "remove ca, or better insecure", "%sinsecure takes any certificate, so ca is in vain", prefix)
+		d.reject(n, "remove ca, or better insecure", "%sinsecure takes any certificate, so ca has no effect", prefix)
 	}
 	return t
 }

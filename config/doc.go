@@ -13,7 +13,7 @@
 // Every scalar is read as its text, whatever YAML takes it for: a value pattern
 // of 1 or true needs no quotes.
 //
-// A bad file gives [Problems]: all that is wrong with it, in the order of the
+// The error of a bad file is [Problems]: all of its errors, in the order of the
 // file, each with its place and with what to do about it. YAML that makes a
 // rule mean something other than what it seems to say (anchors, merge keys,
 // tags, a second document) is refused, and so is what the design knows and is

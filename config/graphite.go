@@ -38,7 +38,7 @@ type Graphite struct {
 	// User and a password, or a token, are what Graphite lets us by.
 	User, PasswordFile, PasswordEnv string
 	TokenFile, TokenEnv             string
-	// TLS is used with https://; nil: the system's authorities.
+	// TLS is used with https://. A nil TLS means the system's authorities.
 	TLS *kafka.TLS
 }
 
@@ -95,7 +95,7 @@ func (d *decoder) graphiteURL(n *node) string {
 	return s
 }
 
-// CheckGraphiteURL reports what is wrong with the URL of a Graphite. The error does
+// CheckGraphiteURL reports an error of the URL of a Graphite. The error does
 // not show it.
 func CheckGraphiteURL(s string) error {
 	u, err := url.Parse(s)
@@ -103,9 +103,9 @@ func CheckGraphiteURL(s string) error {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return errors.New("want a URL that begins with http:// or https://")
 	case u.User != nil:
-		return errors.New("a user and a password do not belong into it")
+		return errors.New("a user and a password do not belong in it")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("want the URL that render is below, without ? and #")
+		return errors.New("want the URL above render, without ? and #")
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ var schedules = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | c
 
 func checkSchedule(s string) error {
 	if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
-		return errors.New("a time zone is of no use to a job that runs all day")
+		return errors.New("a job that runs all day takes no time zone")
 	}
 	if every, found := strings.CutPrefix(s, "@every "); found {
 		if t, err := time.ParseDuration(every); err == nil && t < time.Second {
@@ -155,7 +155,7 @@ func (d *decoder) series(n *node, what string, names int, example string) string
 	return s
 }
 
-// graphiteUser reads who we are to Graphite: a user with a password, or a token.
+// graphiteUser reads the credentials for Graphite: a user with a password, or a token.
 func (d *decoder) graphiteUser(v values, g *Graphite) {
 	g.User = d.word(v.get("user"), "graphite.user")
 	g.PasswordFile, g.PasswordEnv = d.password(v, graphiteSection.prefix, "password")

@@ -157,7 +157,7 @@ func (r *ruleReader) sameWindow(n *node, what string, t *hotparam.Threshold, win
 // hot by comparison.
 const defaultLeast = 10
 
-// withLeast gives a threshold that compares the least count and the window that
+// withLeast sets, in a threshold that compares, the least count and the window that
 // it does not name.
 func withLeast(t *hotparam.Threshold) {
 	if t.Kind != hotparam.Absolute {
@@ -190,7 +190,7 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		return
 	}
 	if t.Kind != hotparam.Absolute {
-		r.reject(n, forms, "hot.exit %s: want a percentage, as the threshold is no rate", quote(s))
+		r.reject(n, forms, "hot.exit %s: want a percentage, because the threshold is not a rate", quote(s))
 		return
 	}
 	count, ok := parseCount(s, unit)

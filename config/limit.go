@@ -138,7 +138,7 @@ func (r *ruleReader) over(v values, l *hotparam.Limit) {
 	l.Serve = r.answer(v.get("serve"))
 }
 
-// complete fills in the defaults, and what is told by them.
+// complete fills in the defaults, and the fields that follow from them.
 func (r *ruleReader) complete(v values, q hotparam.Quota, unit hotparam.Unit) hotparam.Quota {
 	burst := q.Burst
 	q = q.WithDefaults()

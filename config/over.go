@@ -13,7 +13,7 @@ var prioritySection = section{
 	example: "for example priority: {by: tier, first: [gold, silver]}",
 }
 
-// priority reads which requests come first; nil: all are alike.
+// priority reads which requests come first. It returns nil if all are alike.
 func (r *ruleReader) priority(n *node) *hotparam.Priority {
 	v := r.section(n, prioritySection)
 	if v == nil {
@@ -49,7 +49,7 @@ var serveSection = section{
 // defaultType is what an answer is if the file does not say.
 const defaultType = "text/plain; charset=utf-8"
 
-// answer reads what takes the place of a handler's response; nil: code tells.
+// answer reads the response in place of a handler's. It returns nil if the program sets it.
 func (r *ruleReader) answer(n *node) *hotparam.Answer {
 	v := r.section(n, serveSection)
 	if v == nil {

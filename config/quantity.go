@@ -37,7 +37,7 @@ func parseCount(s string, unit hotparam.Unit) (int64, bool) {
 	return n, ok && n >= 1
 }
 
-// parseRate reads N/D with N in the unit, or tells why it is none. most is the
+// parseRate reads N/D with N in the unit, or returns the reason why it cannot. most is the
 // highest rate per second.
 func parseRate(s string, unit hotparam.Unit, most int64) (hotparam.Rate, string) {
 	count, per, found := strings.Cut(s, "/")
@@ -58,7 +58,7 @@ func parseRate(s string, unit hotparam.Unit, most int64) (hotparam.Rate, string)
 	return rate, ""
 }
 
-// rateHint is a hint for what is no rate in the unit.
+// rateHint is the hint for a text that is no rate in the unit.
 func rateHint(s string, unit hotparam.Unit, example string) string {
 	count, _, _ := strings.Cut(s, "/")
 	count = strings.TrimSpace(count)
@@ -117,7 +117,7 @@ var sizes = []struct {
 }
 
 // ParseBytes reads a size as the file writes it, in whole units: "64MB", "256MiB"
-// or "1048576". It is false for what is none.
+// or "1048576". It is false for any other text.
 func ParseBytes(s string) (int64, bool) {
 	number, each := strings.ToUpper(strings.TrimSpace(s)), int64(1)
 	for _, size := range sizes {

@@ -27,7 +27,7 @@ func (d *decoder) rules(n *node, rules *hotparam.Rules) {
 	r := ruleReader{d, rules}
 	for _, item := range items {
 		d.ruleNodes = append(d.ruleNodes, ruleNodes{rule: item})
-		var rule hotparam.Rule // stays empty for what is no rule
+		var rule hotparam.Rule // stays empty for a node that is no rule
 		if v := d.section(item, ruleSection); v != nil {
 			rule = r.rule(v)
 		}
@@ -80,7 +80,7 @@ func (r *ruleReader) count(n *node) hotparam.Unit {
 	return anyUnit
 }
 
-// nothingElse reports what an ignore rule says in vain.
+// nothingElse reports fields that have no effect in an ignore rule.
 func (r *ruleReader) nothingElse(v values) {
 	for _, name := range ruleSection.fields[3:] { // all behind id, match and action
 		if n := v.get(name); n != nil {

@@ -41,7 +41,7 @@ var kindNames = [...]string{"nothing", "text", "a list", "fields"}
 
 func (k kind) String() string { return kindNames[k] }
 
-// decoder turns nodes into rules, and gathers what is wrong with them. Its
+// decoder turns nodes into rules, and collects their errors. Its
 // methods take a nil node for one that is absent or was reported.
 type decoder struct {
 	text      *text
@@ -69,7 +69,7 @@ type section struct {
 	name    string // in messages
 	prefix  string // of its fields' names in messages
 	fields  []string
-	example string // a hint for what is no such map
+	example string // the hint for a node that is no such map
 }
 
 // values are the fields of one section that the file has.
@@ -108,7 +108,7 @@ func (d *decoder) section(n *node, s section) values {
 		case known:
 			d.report(f.at, instead, "%s%s is not built yet", s.prefix, f.name)
 		case isRefused:
-			d.report(f.at, refused.hint, "%s%s: %s does not belong into this file", s.prefix, f.name, refused.what)
+			d.report(f.at, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
 		default:
 			hint := "known are " + strings.Join(s.fields, ", ")
 			if near := spelling.Nearest(f.name, s.fields); near != "" {

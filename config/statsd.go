@@ -18,8 +18,8 @@ type StatsD struct {
 	Spread string
 	// Encoding is how keys are written, by the names of [wire.ParseEncoding].
 	Encoding string
-	// Meta: packets begin with a line that only hotparam reads; nil: they do, but
-	// with [SourceGraphite].
+	// Meta reports whether packets begin with a line that only hotparam reads. Nil means
+	// that they do, except with [SourceGraphite].
 	Meta *bool
 }
 
@@ -79,7 +79,7 @@ func (d *decoder) statsd(n *node) StatsD {
 	return s
 }
 
-// statsdAddress reads where StatsD lines go, and gives it in its shortest form.
+// statsdAddress reads an address for StatsD lines, and returns its shortest form.
 func (d *decoder) statsdAddress(n *node, what string) string {
 	s, ok := d.scalar(n, what)
 	if !ok {

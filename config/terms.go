@@ -15,7 +15,7 @@ var relative = regexp.MustCompile(`^\s*([0-9.]+)\s*([%xX])\s*$`)
 // parseTerms reads a threshold in one word: "200/s", "20%" or "8x", the latter
 // two with or without a window as in "20%/1m". What the word does not say is
 // zero, as is a share or a jump that is no number: it is invalid by itself. A reason
-// tells why it is no threshold.
+// is returned if it is no threshold.
 func parseTerms(s string, unit hotparam.Unit) (hotparam.Threshold, string) {
 	compared, window, windowed := strings.Cut(s, "/")
 	parts := relative.FindStringSubmatch(compared)

@@ -77,12 +77,12 @@ func (d *decoder) trust(v values, a *Aggregator) {
 	at := v.get("trust")
 	switch {
 	case a.Trust == TrustListed && !v.has("senders"):
-		d.report(at.at, "for example senders: [10.0.0.0/8, 192.0.2.7]", "aggregator.trust: listed without senders would believe nobody")
+		d.report(at.at, "for example senders: [10.0.0.0/8, 192.0.2.7]", "aggregator.trust: listed without senders believes no sender")
 	case a.Trust == TrustSigned && !v.has("key_file") && !v.has("key_env"):
 		d.report(at.at, "make one by openssl rand -hex 32, and name its file in key_file, or a variable that holds it in key_env", "aggregator.trust: signed without a key")
 	}
 	if n := v.get("senders"); n != nil && a.Trust != TrustListed {
-		d.reject(n, "add trust: listed, or remove it", "aggregator.senders is in vain: only trust: listed looks at addresses")
+		d.reject(n, "add trust: listed, or remove it", "aggregator.senders has no effect: only trust: listed checks addresses")
 	}
 }
 
@@ -161,13 +161,13 @@ func (f *File) trustConflicts() (found []conflict) {
 	}
 	switch {
 	case a.Source == SourceGraphite && a.Trust != TrustAll:
-		add("trust", "with source: graphite no packets come, and what is in Graphite nobody has signed", "remove it, and protect the StatsD and Graphite")
+		add("trust", "with source: graphite no packets come, and the data in Graphite is not signed", "remove it, and protect the StatsD and Graphite")
 	case a.Source == SourceKafka && a.Trust == TrustListed:
-		add("trust", "with source: kafka nobody knows by which address a record was sent", "trust: signed, and ACLs of the brokers")
+		add("trust", "with source: kafka a record does not have its sender's address", "trust: signed, and ACLs of the brokers")
 	case a.Trust == TrustListed && !anyAddress(a.Listen):
 		add("trust", "listed is of addresses, and listen has Unix sockets alone", "remove it: who may write to a socket is a matter of its directory's rights")
 	case signs != "" && a.Source == SourceStatsD && f.StatsD.Meta != nil && !*f.StatsD.Meta:
-		add(field, "what is signed is a meta line and the lines behind it, and statsd.meta is false", "remove meta: false, or the key")
+		add(field, "a signature is in the meta line, and statsd.meta is false", "remove meta: false, or the key")
 	}
 	return found
 }

@@ -90,8 +90,8 @@ type exceptionNodes struct {
 	names []*node // of the values, in their order; nil if they cannot be read
 }
 
-// placeOf finds a path of package hotparam in the file. Of what is not there it finds
-// what is to blame for it, or what it would stand in.
+// placeOf finds a path of package hotparam in the file. For a field that is not there it finds
+// the field that causes the error, or the one that would contain it.
 func (d *decoder) placeOf(top *node, path string) fieldPlace {
 	p := fieldPlace{node: top, exact: true}
 	first, rest, _ := strings.Cut(path, ".")
@@ -178,7 +178,7 @@ func (p *fieldPlace) exception(nodes *exceptionNodes, rest string) {
 	}
 }
 
-// limit goes on to a field of a limit; the rate is to blame for what is not there.
+// limit finds a field of a limit. The rate stands for a field that is not there.
 func (p *fieldPlace) limit(field string) {
 	p.name = ""
 	p.step("limit")

@@ -30,8 +30,8 @@ func TestFencedTakesOverAgain(t *testing.T) {
 				}
 				return time.Since(from)
 			}
-			log := new(lines)
-			first = testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Logger, c.Timeout = log.logger(), 0 })
+			log := new(testenv.Log)
+			first = testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Logger, c.Timeout = loggerTo(log), 0 })
 			first.Publish(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)))
 			testenv.Running(t, first.Run)
 			await("the first publishes", func() bool { return first.Stats().Keys == 2 })
@@ -69,7 +69,7 @@ func TestFencedTakesOverAgain(t *testing.T) {
 				await("the second is fenced", func() bool { return strings.Contains(second.Stats().FencedBy, first.holder) })
 			}
 			story(t, admin)
-			if said := log.all(); len(said) > 8 {
+			if said := log.Lines(); len(said) > 8 {
 				t.Errorf("%d lines:\n%s", len(said), strings.Join(said, "\n"))
 			}
 		})

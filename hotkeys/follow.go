@@ -48,7 +48,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 	}
 	w.stats.failures.Add(1)
 	if _, begins := o.failed(err); begins {
-		if unlogged, ok := w.lines.allow(time.Now()); ok {
+		if unlogged, ok := w.lines.Allow(lineRate, time.Now()); ok {
 			o.logged = true
 			w.cfg.Logger.Warn("cannot follow the hot set; hot keys stay hot until their entries expire", "err", err, "unlogged", unlogged)
 		}
@@ -60,7 +60,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 // repairs it within a second. Until then the watcher's entries stay in force.
 func (w *Watcher) reportForeign(err error) {
 	w.stats.foreign.Add(1)
-	if unlogged, ok := w.foreigners.allow(time.Now()); ok {
+	if unlogged, ok := w.foreigners.Allow(lineRate, time.Now()); ok {
 		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; hot keys stay hot until their entries expire, or until the publisher has repaired the key", "err", err, "unlogged", unlogged)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -20,7 +21,7 @@ type hints struct {
 	applied   []pushed  // pushed changes since, in order
 	distrust  time.Time // until then no push is applied
 	polls     hintBucket
-	lines     lineLimit
+	lines     loglimit.Limit
 }
 
 // pushed is a pushed change that was applied.
@@ -156,7 +157,7 @@ func (w *Watcher) reportBogus() {
 	w.stats.bogus.Add(1)
 	now := time.Now()
 	w.hints.distrust = now.Add(distrustTime)
-	if unlogged, ok := w.hints.lines.allow(now); ok {
+	if unlogged, ok := w.hints.lines.Allow(lineRate, now); ok {
 		w.cfg.Logger.Warn("a change was pushed that Redis does not have: Redis has lost it, or another client publishes on the channel; pushes are not applied for a while",
 			"channel", w.layout.Changed, "for", distrustTime, "unlogged", unlogged)
 	}

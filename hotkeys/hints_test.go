@@ -21,18 +21,18 @@ type channel struct {
 	r *recorder
 	// say publishes what is none of the publisher's.
 	say func(payload string)
-	log *lines
+	log *testenv.Log
 }
 
 func newChannel(t *testing.T) *channel {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
-	c := &channel{t: t, r: newRecorder(), log: new(lines)}
+	c := &channel{t: t, r: newRecorder(), log: new(testenv.Log)}
 	c.p = testPublisher(t, testClient(t, server.URL()), nil)
 	c.p.Publish(hots(hot("mine", 100, 50)))
 	testenv.Running(t, c.p.Run)
 	var err error
-	c.w, err = NewWatcher(testClient(t, server.URL()), WatcherConfig{Namespace: testNamespace, Logger: c.log.logger(), Timeout: patience}, c.r)
+	c.w, err = NewWatcher(testClient(t, server.URL()), WatcherConfig{Namespace: testNamespace, Logger: loggerTo(c.log), Timeout: patience}, c.r)
 	must(t, err)
 	testenv.Running(t, c.w.Run)
 	c.r.await(t, "the first key", has("mine"))
@@ -101,8 +101,8 @@ func TestFloodOfPushes(t *testing.T) {
 	if c.r.everCooled("mine") {
 		t.Error("a key that is hot was let go of")
 	}
-	if n := len(c.log.all()); n > 2*lineBurst+2 {
-		t.Errorf("%d lines:\n%s", n, strings.Join(c.log.all(), "\n"))
+	if n := len(c.log.Lines()); n > 2*lineRate.Burst+2 {
+		t.Errorf("%d lines:\n%s", n, strings.Join(c.log.Lines(), "\n"))
 	}
 }
 

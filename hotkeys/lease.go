@@ -140,7 +140,7 @@ func (p *Publisher) standBy(answer []string) error {
 	if answer[0] == statusFenced {
 		level, message = slog.LevelError, "fenced: another process has taken this part of the hot set; standing by until it stops or no longer renews its claim"
 	}
-	if unlogged, ok := p.lines.allow(time.Now()); ok {
+	if unlogged, ok := p.lines.Allow(lineRate, time.Now()); ok {
 		p.cfg.Logger.Log(context.Background(), level, message, "owner", p.cfg.Owner, "holder", answer[3], "epoch", answer[2], "unlogged", unlogged)
 	}
 	return nil

@@ -3,6 +3,7 @@ package hotkeys
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -246,3 +247,5 @@ func pruneStrange(tb testing.TB, p *Publisher) {
 	}
 	must(tb, p.prune(context.Background()))
 }
+
+func loggerTo(log *testenv.Log) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }

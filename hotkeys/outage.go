@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -54,31 +55,8 @@ func (o *outage) succeeded() (log bool) {
 	return log
 }
 
-// lineLimit limits the log lines about one kind of event to a burst of lineBurst and
-// then one each linePeriod. It is not safe for concurrent use.
-type lineLimit struct {
-	debt     time.Duration // linePeriod for each line, less the time since
-	at       time.Time     // of debt
-	unlogged int           // events since the last line
-}
-
-const (
-	lineBurst  = 4
-	linePeriod = 15 * time.Second
-)
-
-// allow reports whether an event may be logged, and how many events since the last line
-// were not.
-func (l *lineLimit) allow(now time.Time) (unlogged int, ok bool) {
-	l.debt, l.at = max(0, l.debt-now.Sub(l.at)), now
-	if l.debt > (lineBurst-1)*linePeriod {
-		l.unlogged++
-		return 0, false
-	}
-	l.debt += linePeriod
-	unlogged, l.unlogged = l.unlogged, 0
-	return unlogged, true
-}
+// lineRate is how many lines of one kind are logged.
+var lineRate = loglimit.Rate{Burst: 4, Every: 15 * time.Second}
 
 // aboutCommand reports whether err concerns only the command, such as a missing
 // permission, so that other commands may succeed. It is false if there was no answer, or

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/cmpbool"
 )
 
 // wanted is a hot key that has a place in the published set, or waits for one.
@@ -34,21 +35,11 @@ func (w *wanted) strength() float64 {
 // before others, then by strength. The member breaks ties, so that the result does not
 // depend on the order of a map.
 func compareWanted(a, b *wanted) int {
-	order := cmp.Or(-compareBools(a.limited(), b.limited()), -cmp.Compare(a.strength(), b.strength()), -compareBools(a.placed, b.placed))
+	order := cmp.Or(-cmpbool.Compare(a.limited(), b.limited()), -cmp.Compare(a.strength(), b.strength()), -cmpbool.Compare(a.placed, b.placed))
 	if order == 0 {
 		return cmp.Compare(a.member, b.member)
 	}
 	return order
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 // group is the first criterion of the order of keys, before their strengths.

@@ -116,12 +116,12 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	p := &poisoner{t, rand.New(rand.NewPCG(seed, 0)), admin}
-	log := new(lines)
+	log := new(testenv.Log)
 	owners := []string{"kafka-0", "kafka-1"}
 	var publishers []*Publisher
 	want := map[string]int64{"steady": 50}
 	for i, owner := range owners {
-		q := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Owner, c.Timeout, c.Logger = owner, 0, log.logger() })
+		q := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Owner, c.Timeout, c.Logger = owner, 0, loggerTo(log) })
 		q.Suspects(0, []hotparam.Hot{hot("suspect of "+owner, 10, 5)})
 		q.Instances([]hotparam.Instance{{Name: owner, Heard: time.Now().Add(time.Hour)}})
 		if i == 0 {
@@ -134,7 +134,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	var watchers []*Watcher
 	for range 2 {
 		r := newRecorder()
-		w, err := NewWatcher(testClient(t, server.URL()), WatcherConfig{Namespace: testNamespace, Logger: log.logger()}, r)
+		w, err := NewWatcher(testClient(t, server.URL()), WatcherConfig{Namespace: testNamespace, Logger: loggerTo(log)}, r)
 		must(t, err)
 		testenv.Running(t, w.Run)
 		r.await(t, "the steady key", has("steady"))
@@ -191,7 +191,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 		t.Error("nothing was counted")
 	}
 	t.Logf("healed %v; the watchers: %+v, %+v", healed, watchers[0].Stats(), watchers[1].Stats())
-	if said := log.all(); len(said) > 60 {
+	if said := log.Lines(); len(said) > 60 {
 		t.Errorf("%d lines:\n%s", len(said), strings.Join(said, "\n"))
 	}
 }

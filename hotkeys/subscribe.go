@@ -132,7 +132,7 @@ func (w *Watcher) check() {
 	h, now := &w.hearing, w.stats.subscriptions.Load()
 	same := h.subscription == now && w.stats.subscribed.Load()
 	if same && h.missed && h.pushes == w.stats.pushes.Load() {
-		if unlogged, ok := w.lines.allow(time.Now()); ok {
+		if unlogged, ok := w.lines.Allow(lineRate, time.Now()); ok {
 			w.cfg.Logger.Info("changes are not pushed: subscribing again", "unlogged", unlogged)
 		}
 		select {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // troubles are the outages of a publisher, and the limits of its log lines. They are
@@ -13,10 +15,10 @@ type troubles struct {
 	partial  outage // of the stream or the channel only: watchers poll the version
 	pruning  outage // of that job only, such as a missing permission
 	trimming outage
-	lines    lineLimit // of outages and standbys
-	healing  lineLimit
-	claims   lineLimit
-	writes   lineLimit
+	lines    loglimit.Limit // of outages and standbys
+	healing  loglimit.Limit
+	claims   loglimit.Limit
+	writes   loglimit.Limit
 }
 
 // recordFailure records that a claim, a change or a renewal failed, and returns how long to
@@ -53,7 +55,7 @@ func (p *Publisher) recordPart(o *outage, err error) error {
 func (p *Publisher) beginOutage(o *outage, message string, err error) time.Duration {
 	wait, begins := o.failed(err)
 	if begins {
-		if unlogged, ok := p.lines.allow(time.Now()); ok {
+		if unlogged, ok := p.lines.Allow(lineRate, time.Now()); ok {
 			o.logged = true
 			p.cfg.Logger.Warn(message, "owner", p.cfg.Owner, "err", err, "unlogged", unlogged)
 		}
@@ -89,7 +91,7 @@ func (p *Publisher) recordReport(name string, r report) {
 	p.untidy = p.untidy || r.untidy
 	p.stats.healed.add(r.healed)
 	if len(r.healed) > 0 {
-		if unlogged, ok := p.healing.allow(time.Now()); ok {
+		if unlogged, ok := p.healing.Allow(lineRate, time.Now()); ok {
 			p.cfg.Logger.Warn("keys of the hot set in Redis held foreign values and were repaired", "owner", p.cfg.Owner, "keys", r.healed, "unlogged", unlogged)
 		}
 	}

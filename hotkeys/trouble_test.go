@@ -1,12 +1,9 @@
 package hotkeys
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,26 +11,6 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
-
-// lines is a log that a test counts the lines of.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Split(strings.TrimSuffix(l.text.String(), "\n"), "\n")
-}
-
-func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // Whichever right a writer lacks, it backs off, logs little, names what it lacks, and
 // goes on by itself when it has it.
@@ -47,7 +24,7 @@ func TestMissingRights(t *testing.T) {
 	type writer struct {
 		user, lacks string
 		p           *Publisher
-		log         *lines
+		log         *testenv.Log
 	}
 	var writers []*writer
 	rights := func(w *writer, commands []string) {
@@ -59,10 +36,10 @@ func TestMissingRights(t *testing.T) {
 	}
 	const trial = 3 * time.Second
 	for i, command := range commands {
-		w := &writer{user: fmt.Sprint("writer-", i), lacks: command, log: new(lines)}
+		w := &writer{user: fmt.Sprint("writer-", i), lacks: command, log: new(testenv.Log)}
 		rights(w, slices.Delete(slices.Clone(commands), i, i+1))
 		w.p = testPublisher(t, clientOf(t, userURL(t, server.URL(), w.user)), func(c *PublisherConfig) {
-			c.Namespace, c.Logger, c.Timeout = w.user, w.log.logger(), 0
+			c.Namespace, c.Logger, c.Timeout = w.user, loggerTo(w.log), 0
 			c.Prune, c.Trim = "@every 1s", "@every 1s"
 		})
 		writers = append(writers, w)
@@ -86,8 +63,8 @@ func TestMissingRights(t *testing.T) {
 	churn()
 	lacking := 0
 	for _, w := range writers {
-		s, said := w.p.Stats(), w.log.all()
-		if len(said) > 3*lineBurst { // claims, whole sets and troubles
+		s, said := w.p.Stats(), w.log.Lines()
+		if len(said) > 3*lineRate.Burst { // claims, whole sets and troubles
 			t.Errorf("without %s: %d lines in %v:\n%s", w.lacks, len(said), trial, strings.Join(said, "\n"))
 		}
 		if !s.Connected && s.Failures > 12 {
@@ -130,8 +107,8 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 	admin := testClient(t, server.URL())
 	words, commands := documented(t, "hotparam-writer")
 	allow(t, admin, words, slices.DeleteFunc(commands, func(c string) bool { return c == "+zadd" })...)
-	log := new(lines)
-	p := testPublisher(t, clientOf(t, userURL(t, server.URL(), "hotparam-writer")), func(c *PublisherConfig) { c.Logger = log.logger() })
+	log := new(testenv.Log)
+	p := testPublisher(t, clientOf(t, userURL(t, server.URL(), "hotparam-writer")), func(c *PublisherConfig) { c.Logger = loggerTo(log) })
 	p.Publish(hots(hot(text(1), 100, 50)))
 	var waits []time.Duration
 	for range 8 {
@@ -154,7 +131,7 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 			t.Errorf("wait %d is %v, want half of %v or more", i, wait, full)
 		}
 	}
-	begun := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "retrying") })
+	begun := slices.DeleteFunc(log.Lines(), func(line string) bool { return !strings.Contains(line, "retrying") })
 	if len(begun) != 1 {
 		t.Errorf("%d lines of one outage: %q", len(begun), begun)
 	}
@@ -170,16 +147,16 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 // end is logged where its beginning was.
 func TestFlappingIsLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := new(lines)
-		p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), func(c *PublisherConfig) { c.Logger = log.logger() })
+		log := new(testenv.Log)
+		p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), func(c *PublisherConfig) { c.Logger = loggerTo(log) })
 		const hour = 3600
 		for range hour {
 			p.recordFailure(errUnsettled)
 			p.recordRecovery()
 			time.Sleep(time.Second)
 		}
-		all := log.all()
-		most := 2 * (lineBurst + int(hour*time.Second/linePeriod))
+		all := log.Lines()
+		most := 2 * (lineRate.Burst + int(hour*time.Second/lineRate.Every))
 		if len(all) > most || len(all) < most/2 {
 			t.Errorf("%d lines in an hour, want %d at most", len(all), most)
 		}

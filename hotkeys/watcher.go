@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -80,10 +81,10 @@ type Watcher struct {
 	// Used by the polling goroutine only:
 	hearing    hearing
 	hints      hints
-	outage     outage    // of the polls
-	lines      lineLimit // of outages
-	foreigners lineLimit // of foreign values
-	lostSince  time.Time // since when polls find changes missing in Redis
+	outage     outage         // of the polls
+	lines      loglimit.Limit // of outages
+	foreigners loglimit.Limit // of foreign values
+	lostSince  time.Time      // since when polls find changes missing in Redis
 
 	mu         sync.Mutex // guards the rest; held while the target is updated, never during a call
 	state      state

@@ -180,7 +180,7 @@ func (p *Publisher) recordClaim(name string, answer []string) error {
 	case seen.Run != p.version.Run || seen.N < p.version.N:
 		p.rewrite = true
 	}
-	if unlogged, ok := p.claims.allow(time.Now()); ok {
+	if unlogged, ok := p.claims.Allow(lineRate, time.Now()); ok {
 		p.cfg.Logger.Info("claimed", "owner", p.cfg.Owner, "epoch", epoch, "unlogged", unlogged)
 	}
 	return nil
@@ -238,7 +238,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	p.recordSent(top)
 	p.own = p.version.String()
 	p.stats.rewrites.Add(1)
-	if unlogged, ok := p.writes.allow(time.Now()); ok {
+	if unlogged, ok := p.writes.Allow(lineRate, time.Now()); ok {
 		p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version, "unlogged", unlogged)
 	}
 	return true, nil

@@ -14,7 +14,7 @@ var version = regexp.MustCompile(`^\d{1,2}\.\d{1,2}(\.\d{1,2}){0,2}$`)
 
 const maxTimeout = time.Minute
 
-// Validate reports what is wrong with the connection, by the field's name and an
+// Validate reports the first error of the connection, with the field's name and an
 // example. It opens no file and reaches no broker.
 func (c *Connection) Validate() error {
 	if len(c.Brokers) == 0 {

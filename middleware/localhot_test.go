@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // alone is one instance with a real collector that runs, on a clock that the
@@ -52,7 +53,7 @@ func (a *alone) load(n int, over time.Duration) (passed int) {
 		}
 	}
 	if over == 0 {
-		time.Sleep(hotparam.FlushEvery + 10*time.Millisecond) // mostly an urgent flush, after 5 ms, does it
+		time.Sleep(pace.Flush + 10*time.Millisecond) // mostly an urgent flush, after 5 ms, does it
 	}
 	return passed
 }

@@ -14,14 +14,15 @@ import (
 // No other field of StatsD begins so, and readers pass over those that they do not
 // know.
 type Account struct {
-	// Number tells the accounts of an incarnation apart, whatever their keys: they
-	// are numbered from 1 on as they are opened. 0: the line has none.
+	// Number identifies an account of an incarnation, whatever its key. Accounts are
+	// numbered from 1 in the order in which they are opened. Zero means that the line
+	// has none.
 	Number uint64
 	Total  uint64
 }
 
-// AccountLife is how long a key that was told on an account is told on it whenever it
-// is told: until so long after its last line no count of it is anywhere else.
+// AccountLife is how long after its last line with an account a key is sent only with
+// that account. Until then no count of the key is anywhere else.
 const AccountLife = 2 * time.Second
 
 // AppendAccount appends an account as a line's field.

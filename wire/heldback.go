@@ -31,7 +31,7 @@ const MaxGroups = 64
 //
 //	shop.search.hot_held.GET%20/search?page&q:600|c
 //
-// Its name has another marker than a count's, so nobody takes it for one.
+// Its name has another marker than a count's, so no reader takes it for one.
 func AppendHeldBack(dst []byte, e Encoding, prefix string, group []byte, n int64) []byte {
 	dst = append(append(dst, prefix...), heldMarker...)
 	dst = e.Append(dst, group)
@@ -57,8 +57,9 @@ func ParseHeldBack(line []byte) (HeldBack, error) {
 	return HeldBack{Prefix: prefix, Group: group, N: n}, nil
 }
 
-// GroupsMark tells apart for which rules senders tell what is held back of groups: those
-// with a share. It is 0 if there are none. A receiver with other rules goes without.
+// GroupsMark identifies the rules for which senders report what is held back of groups:
+// those with a share. It is 0 if there are none. A receiver with other rules ignores the
+// reports.
 func GroupsMark(rules *hotparam.Rules) uint32 {
 	sum, some := fnv.New32a(), false
 	for i := range rules.Rules {

@@ -39,9 +39,9 @@ type Line struct {
 	Key    []byte // encoded
 	N      int64
 	Frac   float64
-	When   int64 // Unix seconds, if the line tells; 0: it does not
-	// Sampled tells that N and Frac are an estimate: a sample has a rate below 1. What
-	// was seen are Seen, in whole counts.
+	When   int64 // Unix seconds; zero if the line has no time
+	// Sampled reports whether N and Frac are an estimate: a sample has a rate below 1.
+	// Seen is what was seen, in whole counts.
 	Sampled bool
 	Seen    int64
 }
@@ -90,7 +90,7 @@ func ParseLineIn(buf, line []byte) (Line, []byte, error) {
 	return l, buf, nil
 }
 
-// isEvent tells DogStatsD's events, _e{5,4}:title|text, and service checks,
+// isEvent reports whether a line is one of DogStatsD's events, _e{5,4}:title|text, and service checks,
 // _sc|name|0, from names: their text may hold anything, a key of ours too.
 func isEvent(line []byte) bool {
 	return len(line) > 3 && line[0] == '_' && (string(line[:3]) == "_e{" || string(line[:4]) == "_sc|")

@@ -17,9 +17,9 @@ import (
 //
 // LLLL is the length of the lines behind the meta line, without the newline between them
 // and without one at the end: four hexadecimal digits. HH… are the first 16 bytes of an
-// HMAC-SHA256 over the meta line up to and with the dot, and then the lines. The length
-// tells a reader of a stream where the packet ends, so that it need not wait for the next
-// one. Readers of earlier versions pass over the field.
+// HMAC-SHA256 over the meta line up to and with the dot, and then the lines. By the
+// length a reader of a stream knows where the packet ends, and need not wait for the next
+// one. Readers of earlier versions ignore the field.
 //
 // A Kafka record has the 32 digits in a header, [headerMAC]. They are of
 //
@@ -42,7 +42,7 @@ const (
 // MinKey is the fewest bytes of a key: as many as the hash has (RFC 2104, section 3).
 const MinKey = sha256.Size
 
-// Reasons why something is not believed.
+// Reasons why a packet or record is not believed.
 var (
 	ErrUnsigned = errors.New("wire: not signed")
 	ErrMAC      = errors.New("wire: the MAC is wrong")
@@ -57,8 +57,8 @@ type MAC struct {
 	head  []byte
 }
 
-// NewMAC makes a MAC of keys of at least [MinKey] bytes: the first signs, and what is
-// signed by any of them is verified.
+// NewMAC returns a MAC with keys of at least [MinKey] bytes. The first key signs. A
+// signature by any of them is accepted.
 func NewMAC(keys ...[]byte) *MAC {
 	m := new(MAC)
 	for _, key := range keys {

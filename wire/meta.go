@@ -10,10 +10,10 @@ import (
 // know it takes it for some other counter.
 const metaName = "hotparam.meta:1|c|#"
 
-// Meta is what the first line of a packet says of the lines behind it.
+// Meta is the content of the first line of a packet, which describes the lines behind it.
 type Meta struct {
-	// Instance names the sender: [A-Za-z0-9_.-]+. Incarnation tells its lives
-	// apart, Seq numbers its packets from 1 without gaps.
+	// Instance names the sender: [A-Za-z0-9_.-]+. Incarnation is new with each start of
+	// it. Seq numbers its packets from 1 without gaps.
 	Instance    []byte
 	Incarnation uint64
 	Seq         uint64
@@ -23,39 +23,39 @@ type Meta struct {
 	// Held is h: each key's unsent count at this instance is below it. 1 when
 	// everything is sent.
 	Held int64
-	// Unsent is what of any one key this instance may have counted since its
-	// last flush, and will never send: what it dropped. It is told in a packet
+	// Unsent is the most that this instance may have counted of any one key since its
+	// last flush and will never send, because it dropped it. It is set in a packet
 	// whose Start is that of the flush.
 	Unsent int64
-	// Aged is how much it held back, of all keys together, until that was older
-	// than the window, since its last flush: a figure, no bound. Left out when 0.
+	// Aged is how much it held back since its last flush, of all keys together, until that
+	// was older than the window. It is a statistic, not a bound, and left out when 0.
 	Aged int64
 	// Sent is when the packet was made, by the sender's clock, in nanoseconds since the
-	// Unix epoch; 0: it does not tell.
+	// Unix epoch. Zero means not known.
 	Sent int64
-	// Groups is the [GroupsMark] of the rules of whose groups the sender tells what it
-	// holds back; 0: it tells none.
+	// Groups is the [GroupsMark] of the rules for whose groups the sender reports what it
+	// holds back. Zero means none.
 	Groups uint32
 	// Rules are the sums of each rule before this packet, as [AppendRuleSums] has them; a
-	// view into the line. Empty: it does not tell.
+	// view into the line. Empty means not known.
 	Rules []byte
-	// Sums is what the sender had sent before this packet, if it tells.
+	// Sums is what the sender had sent before this packet, if it reports that.
 	Sums Sums
 }
 
 // Sums are what the packets of one incarnation of a sender, to one receiver, held
-// before the one that tells: what lies between two of them is known exactly,
-// whatever was lost. A sender's earlier version tells none, and an earlier reader
-// passes over them.
+// before the one that carries the Sums: the amount between two of them is known exactly,
+// whatever was lost. Earlier versions of a sender report none, and earlier readers ignore
+// them.
 type Sums struct {
-	Told bool // by the sender
+	Told bool // whether the sender reports them
 	// Booked is the sum of the counts in lines with an [Account], Loose of the others.
 	Booked, Loose uint64
 	// Opened is how many accounts the sender has opened, Shed how often it could
 	// not keep one as long as it promises: [AccountLife].
 	Opened, Shed uint64
-	// Parts is how many lines with an account told counts that had been held back, and
-	// so can be of before their flush.
+	// Parts is how many lines with an account had counts that were held back, and
+	// so can be from before their flush.
 	Parts uint64
 	// Age is how much earlier this packet's Start is than that of its flush, as of counts
 	// that were held back, and Since how much later its flush began than that of the

@@ -55,7 +55,7 @@ var separates = func() (t [256]bool) {
 }()
 
 // plainName is true if a name surely has no separator; one that has a \ or bytes
-// beyond ASCII may be refused in vain. Every line has to pass here, so it looks at
+// beyond ASCII may be refused for nothing. Every line has to pass here, so it looks at
 // eight bytes at a time, some of them twice, and branches little: names differ in
 // length, and what a processor guesses wrong costs more.
 func plainName(s []byte) bool {

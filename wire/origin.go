@@ -11,7 +11,7 @@ type OriginKind byte
 // Kinds of origin.
 const (
 	Route  OriginKind = 'r' // where the requests went
-	Caller OriginKind = 'c' // who sent them
+	Caller OriginKind = 'c' // the client that sent them
 )
 
 // originMarker stands between prefix and key of an origin line.
@@ -21,7 +21,7 @@ const originMarker = ".hot_origin."
 const MaxOrigin = 128
 
 // OriginLine says that about N of a key's counts have the same route or caller. It
-// is told of hot keys alone. The bytes of a parsed one are views into the line.
+// is sent only for hot keys. The bytes of a parsed one are views into the line.
 type OriginLine struct {
 	Prefix []byte
 	Key    []byte // encoded
@@ -35,7 +35,7 @@ type OriginLine struct {
 //
 //	shop.search.hot_origin.GET%20/search?q=phone:12|c|#c:10%2E0%2E0%2E7
 //
-// Its name has another marker than a count's, so nobody takes it for one.
+// Its name has another marker than a count's, so no reader takes it for one.
 func AppendOrigin(dst []byte, e Encoding, prefix string, text []byte, o OriginLine) []byte {
 	dst = append(append(dst, prefix...), originMarker...)
 	dst = e.Append(dst, text)

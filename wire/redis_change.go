@@ -22,7 +22,7 @@ type HotChange struct {
 	At time.Time
 	// Beat is how long the publisher's heartbeat was good for at that instant.
 	Beat time.Duration
-	// Hot became hot, or changed what is held against them.
+	// Hot became hot, or changed their limit.
 	Hot []HotEntry
 	// Cool are hot no longer.
 	Cool []hotparam.Key
@@ -34,7 +34,7 @@ type HotChange struct {
 // HotEntry is a hot key in a [HotChange].
 type HotEntry struct {
 	hotparam.Hot
-	// TTL is what is left from At to Until.
+	// TTL is the time from At to Until.
 	TTL time.Duration
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Bounds of what is told of a fleet.
+// Bounds of what is published about a fleet.
 const (
 	MaxSuspects  = 1000    // of one namespace
 	MaxInstances = 100_000 // of one namespace
@@ -54,7 +54,7 @@ func ParseBeat(value []byte) (Beat, error) {
 // Version is that of the hot set, which a change of the suspects leaves as it
 // is: a reader that does not know the field fleet takes the message for the
 // version alone. A change that is too long for one message comes as several
-// that have no digests and nothing but new: then the poll tells the rest.
+// that have no digests and nothing but new: then the poll reads the rest.
 type FleetChange struct {
 	// Instances is how many send counts.
 	Instances int

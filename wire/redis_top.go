@@ -80,7 +80,7 @@ type hotOrigin struct {
 
 var errTop = errors.New("top: a count is negative or over more than the count, or a name is too long")
 
-// attribution checks what was read; a writer that tells of more origins than
+// attribution checks what was read; a writer that lists more origins than
 // are known here is taken at its first ones.
 func (t *hotTop) attribution() (*hotparam.Attribution, error) {
 	if t == nil {

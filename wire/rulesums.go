@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Rule sums say which rules the counts of [Sums] are of, so that what is lost of one is no
-// bound for keys of another: of each rule the loose ones, and those on accounts. They are
-// told once a flush, and only between two who have the same rules.
+// Rule sums split the counts of [Sums] by rule, so that counts lost of one rule are no bound
+// for keys of another. Each rule has a sum of loose counts and one of counts on accounts.
+// They are sent once a flush, and only between two processes with the same rules.
 
 // MaxRuleSums is the most rules with thresholds whose sums are sent.
 const MaxRuleSums = 16
@@ -18,8 +18,8 @@ const MaxRuleSums = 16
 // maxRuleSums is the most bytes that they take.
 const maxRuleSums = 8 + 2*MaxRuleSums*17
 
-// RulesMark tells apart for which rules sums are told: those with thresholds, in their
-// order. It is 0 where none are, as where there is one rule, or too many.
+// RulesMark identifies the rules whose sums are sent: those with thresholds, in their
+// order. It is 0 where no sums are sent, because there is one rule, or too many.
 func RulesMark(rules *hotparam.Rules) uint32 {
 	sum, n := fnv.New32a(), 0
 	for i := range rules.Rules {

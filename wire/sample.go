@@ -10,7 +10,7 @@ import (
 // of a type, with fields.
 type sample struct {
 	values, kind []byte
-	rate, when   []byte // the fields @ and T, nil: there is none
+	rate, when   []byte // the fields @ and T; nil if absent
 }
 
 // cut takes the first sample off s. more: another one follows.

@@ -16,5 +16,5 @@ func (d *Decoder) makeCanonical(c *Count) {
 	d.text = append(d.text[:start], d.encoding.Fit(d.text[start:])...)
 	c.Text = d.text[start:]
 	c.Hash = hotparam.Hash(c.Text)
-	d.stats.uncanonical.Add(1)
+	d.stats.Uncanonical.Add(1)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/countset"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -101,15 +102,8 @@ func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(byte
 func (d *Decoder) Stats() Stats {
 	s := &d.stats
 	all := Stats{
-		Packets: s.packets.Load(), Lines: s.lines.Load(), Counts: s.counts.Load(), Sum: s.sum.Load(),
-		Malformed: s.malformed.Load(), Foreign: s.foreign.Load(), NotCounter: s.notCounter.Load(),
-		Negative: s.negative.Load(), BadKey: s.encoding.Load(), NoRule: s.noRule.Load(), Events: s.events.Load(),
-		LostPackets: s.lostPackets.Load(), Recovered: s.recovered.Load(), Duplicates: s.duplicates.Load(), Senders: d.senders.known.Load(), Aged: s.aged.Load(), Origins: s.origins.Load(), HeldBack: s.heldBack.Load(),
-		Healed: s.healed.Load(), Retold: s.retold.Load(),
-		Late: d.senders.lateNow(), Off: d.senders.offNow(), Uncanonical: s.uncanonical.Load(), Samples: s.samples.Load(),
-	}
-	for i := range s.refused {
-		all.Refused[i] = s.refused[i].Load()
+		Counters: countset.Load[Counters[int64]](&s.Counters),
+		Senders:  d.senders.known.Load(), Late: d.senders.lateNow(), Off: d.senders.offNow(),
 	}
 	if ns := s.lastRefused.Load(); ns > 0 {
 		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}

@@ -19,11 +19,11 @@ func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	start := len(d.text) // before are texts of the packet's counts
 	text, err := d.encoding.AppendDecoded(d.text, l.Group)
 	if err != nil {
-		d.stats.encoding.Add(1)
+		d.stats.BadKey.Add(1)
 		return true
 	}
 	d.text = text
-	d.stats.heldBack.Add(1)
+	d.stats.HeldBack.Add(1)
 	d.heldInGroups += l.N
 	if d.groups { // else its sender has other rules, and its counts come later
 		d.heldBack = append(d.heldBack, HeldBack{Rule: head.rule, Group: text[start:], N: l.N, When: when})

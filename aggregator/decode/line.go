@@ -31,7 +31,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 		start := len(d.text)
 		var err error
 		if d.text, err = d.encoding.AppendDecoded(d.text, key); err != nil {
-			d.stats.encoding.Add(1)
+			d.stats.BadKey.Add(1)
 			return false
 		}
 		c.Text = d.text[start:] // stays what it is when text has to move
@@ -45,7 +45,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	}
 	if c.Estimated {
 		c.Seen = min(c.Seen, c.N)
-		d.stats.samples.Add(1)
+		d.stats.Samples.Add(1)
 	}
 	return true
 }
@@ -61,7 +61,7 @@ func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok
 		return l, false
 	}
 	if d.head, ok = d.rules[string(l.Prefix)]; !ok {
-		d.stats.noRule.Add(1)
+		d.stats.NoRule.Add(1)
 	}
 	return l, ok
 }
@@ -69,15 +69,15 @@ func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok
 func (d *Decoder) reject(err error) {
 	switch {
 	case errors.Is(err, wire.ErrForeign):
-		d.stats.foreign.Add(1)
+		d.stats.Foreign.Add(1)
 	case errors.Is(err, wire.ErrNotCounter):
-		d.stats.notCounter.Add(1)
+		d.stats.NotCounter.Add(1)
 	case errors.Is(err, wire.ErrNegative):
-		d.stats.negative.Add(1)
+		d.stats.Negative.Add(1)
 	case errors.Is(err, wire.ErrEvent):
-		d.stats.events.Add(1)
+		d.stats.Events.Add(1)
 	default:
-		d.stats.malformed.Add(1)
+		d.stats.Malformed.Add(1)
 	}
 }
 

@@ -50,7 +50,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			}
 		}
 	}
-	d.stats.lines.Add(lines)
+	d.stats.Lines.Add(lines)
 	if d.capped && d.isOver(m, from, common.When, sum, h) {
 		return
 	}
@@ -60,8 +60,8 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 	if accounts {
 		d.settle(m, from, common.When, sum, h)
 	}
-	d.stats.counts.Add(counts)
-	d.stats.sum.Add(sum)
+	d.stats.Counts.Add(counts)
+	d.stats.Sum.Add(sum)
 	d.hand(h)
 }
 
@@ -75,8 +75,8 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 		return
 	}
 	healed, retold := from.accounts.settle(m, d.entries, d.counts, &d.senders.accountsLeft, h)
-	d.stats.healed.Add(healed)
-	if d.stats.retold.Add(retold); retold > 0 {
+	d.stats.Healed.Add(healed)
+	if d.stats.Retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
 	from.accounts.finish(m, when, of, &d.senders.ruled, h)

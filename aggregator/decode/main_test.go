@@ -11,10 +11,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// counters are those of [Stats].
+type counters = Counters[int64]
+
 var outside = netip.MustParseAddr("192.0.2.1")
 
 var (
 	hotRule      = aggregatortest.HotRule
+	fields       = aggregatortest.MetaFields
 	testRules    = aggregatortest.Rules
 	decoderRules = aggregatortest.DecoderRules
 	arrivals     = aggregatortest.Arrivals

@@ -43,11 +43,11 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 		text, err = wire.Plain.AppendDecoded(text, l.Name)
 	}
 	if err != nil {
-		d.stats.encoding.Add(1)
+		d.stats.BadKey.Add(1)
 		return true
 	}
 	text, d.text, key = text[start:], text, key-start
-	d.stats.origins.Add(1)
+	d.stats.Origins.Add(1)
 	if h, wants := h.(OriginHandler); wants {
 		h.Origin(OriginCount{Rule: head.rule, Hash: hotparam.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
 	}
@@ -58,11 +58,11 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 // read with an error or none. If it is not ok, the line has been counted by the reason.
 func (d *Decoder) headOf(prefix []byte, err error) (head lineHead, ok bool) {
 	if err != nil {
-		d.stats.malformed.Add(1)
+		d.stats.Malformed.Add(1)
 		return head, false
 	}
 	if head, ok = d.rules[string(prefix)]; !ok {
-		d.stats.noRule.Add(1)
+		d.stats.NoRule.Add(1)
 	}
 	return head, ok
 }

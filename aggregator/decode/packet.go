@@ -38,7 +38,7 @@ func (d *Decoder) Dropped(now time.Time, h Handler) {
 // names, corrected by the sender's clock offset and never later than now. Without a meta
 // line they get now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
-	d.stats.packets.Add(1)
+	d.stats.Packets.Add(1)
 	if !d.authentic(packet) {
 		return
 	}
@@ -55,9 +55,9 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 		return
 	}
 	if err != nil && d.mac != nil { // it may be a replay
-		d.stats.malformed.Add(1)
+		d.stats.Malformed.Add(1)
 	} else if err != nil {
-		d.stats.malformed.Add(1)
+		d.stats.Malformed.Add(1)
 		d.senders.noSums(now)
 		d.lines(rest, common, nil, nil, false, h)
 	} else if from, ok := d.meta(&m, now, true, &common, h); ok {
@@ -71,7 +71,7 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 // corrected, as the record may have waited. Otherwise Record is like Packet. It returns the
 // time of the counts, and ok=false for a record that was decoded before.
 func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool, h Handler) (when time.Time, ok bool) {
-	d.stats.packets.Add(1)
+	d.stats.Packets.Add(1)
 	d.now = now
 	common := Count{When: now}
 	var from *sender
@@ -122,13 +122,13 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		c.Instance = s.name
 		lost, duplicate := s.packet(m, now, &d.senders.losses)
 		if duplicate {
-			d.stats.duplicates.Add(1)
+			d.stats.Duplicates.Add(1)
 			return nil, false
 		}
 		// A loss is of now: the time of those that came is not that of those
 		// that did not.
-		d.stats.lostPackets.Add(max(0, lost))
-		d.stats.recovered.Add(max(0, -lost))
+		d.stats.LostPackets.Add(max(0, lost))
+		d.stats.Recovered.Add(max(0, -lost))
 		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
 		d.senders.noteAge(s, now.Sub(c.When), now)
 		changed = lost != 0
@@ -143,7 +143,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		d.senders.losses.report(h)
 	}
 	d.senders.advance(now, h)
-	d.stats.aged.Add(m.Aged)
+	d.stats.Aged.Add(m.Aged)
 	// Bounded, so that no claim wraps around to nothing.
 	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
 		h.Hidden(c.When, unsent)

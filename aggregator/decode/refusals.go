@@ -1,8 +1,9 @@
 package decode
 
 import (
-	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // Refusal is why a packet was not believed.
@@ -40,10 +41,4 @@ var refusalHints = [Refusals]string{
 }
 
 // refusalLog is the least time between two log lines for a reason.
-const refusalLog = 10 * time.Second
-
-// refusals bound how often it is logged.
-type refusals struct {
-	mu     sync.Mutex
-	logged [Refusals]time.Time
-}
+var refusalLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}

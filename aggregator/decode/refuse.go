@@ -9,7 +9,7 @@ import (
 // refuse counts a packet that is not believed, and logs its sender: the instance, if that is
 // certain, and an address.
 func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
-	d.stats.refused[why].Add(1)
+	d.stats.Refused[why].Add(1)
 	if why != RefusedReplay { // which the network does by itself
 		d.stats.whyRefused.Store(int64(why))
 		d.stats.lastRefused.Store(time.Now().UnixNano())
@@ -17,15 +17,7 @@ func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...
 	if d.trust == nil || d.trust.Log == nil {
 		return
 	}
-	r := &d.trust.Trust.refusals
-	r.mu.Lock()
-	now := time.Now()
-	due := now.Sub(r.logged[why]) >= refusalLog
-	if due {
-		r.logged[why] = now
-	}
-	r.mu.Unlock()
-	if !due {
+	if _, ok := d.trust.Trust.refusals[why].Allow(refusalLog, time.Now()); !ok {
 		return
 	}
 	args := append([]any{slog.String("reason", why.String())}, more...)

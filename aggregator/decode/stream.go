@@ -60,13 +60,13 @@ const packetLife = 5 * time.Second
 func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler) {
 	d.now = now
 	for len(lines) > 0 {
-		d.stats.packets.Add(1)
+		d.stats.Packets.Add(1)
 		if line, rest := cutLine(lines); wire.IsMeta(line) {
 			lines = rest
 			*s = header{common: Count{When: now}, came: now}
 			m, err := wire.ParseMeta(line)
 			if s.ours = err == nil; !s.ours {
-				d.stats.malformed.Add(1)
+				d.stats.Malformed.Add(1)
 			} else {
 				var ok bool
 				s.from, ok = d.meta(&m, now, true, &s.common, h)

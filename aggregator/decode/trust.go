@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -28,7 +29,7 @@ type Trust struct {
 	// disables it.
 	Log *slog.Logger
 
-	refusals refusals
+	refusals [Refusals]loglimit.Limit // lines about them
 }
 
 // TrustMode says by what a sender is believed.

@@ -19,12 +19,6 @@ var (
 	newKey   = []byte("fedcba9876543210fedcba9876543210")
 )
 
-// fields are those of an instance's packet that is sent some time after noon.
-func fields(instance string, life, seq int, sent time.Duration) string {
-	at := noon.Add(sent).UnixNano()
-	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, life, seq, at, at)
-}
-
 func believing(t testing.TB, trust *Trust) *Decoder {
 	t.Helper()
 	if err := trust.Validate(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // job is the work of each poll. It must not be used by several goroutines at a time.
@@ -31,13 +32,13 @@ type job struct {
 	named  [][]string // keys to ask for by name, by watch
 	counts []one
 
-	tooMuch     bool      // was asked for, it seems
-	failures    int       // in a row
-	next        time.Time // not before
-	outage      outage
-	clockLogged time.Time
-	differs     bool // the clocks do, and that was logged
-	shown       standing
+	tooMuch    bool      // was asked for, it seems
+	failures   int       // in a row
+	next       time.Time // not before
+	outage     outage
+	clockLines loglimit.Limit
+	differs    bool // the clocks do, and that was logged
+	shown      standing
 }
 
 const (
@@ -233,16 +234,13 @@ func (j *job) compareClocks(r *reply) {
 	}
 }
 
-// clockLog is the least time between two log lines about Graphite's clock, as several servers
+// clockLog is how often lines are logged about Graphite's clock, as several servers
 // behind one address have a clock each.
-const clockLog = 10 * time.Second
+var clockLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
 
 func (j *job) mayLogClock(now time.Time) bool {
-	if now.Sub(j.clockLogged) < clockLog {
-		return false
-	}
-	j.clockLogged = now
-	return true
+	_, ok := j.clockLines.Allow(clockLog, now)
+	return ok
 }
 
 // when returns the start of the step whose counts a point holds.

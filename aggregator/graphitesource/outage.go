@@ -4,13 +4,14 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // outage logs once that Graphite gives no counts, and once that it does again.
 type outage struct {
 	log   *slog.Logger
-	began time.Time // zero: there is none that was logged
-	last  time.Time // when that was one
+	lines loglimit.Outage
 }
 
 // outageEvery is the least time between two logged outages, each with its end, however often
@@ -18,16 +19,14 @@ type outage struct {
 const outageEvery = 10 * time.Second
 
 func (o *outage) begin(now time.Time, why *failure) {
-	if o.began.IsZero() && now.Sub(o.last) >= outageEvery {
-		o.began, o.last = now, now
+	if o.lines.Begin(outageEvery, now) {
 		o.log.Warn("Graphite gives no counts: nothing becomes hot and nothing cools until it does", "reason", why.reason, "err", why.err)
 	}
 }
 
 func (o *outage) end(now time.Time, missed int64) {
-	if !o.began.IsZero() {
-		o.log.Info("Graphite gives counts again", "after", now.Sub(o.began).Round(time.Millisecond), "missed_seconds", missed)
-		o.began = time.Time{}
+	if lasted, log := o.lines.End(now); log {
+		o.log.Info("Graphite gives counts again", "after", lasted.Round(time.Millisecond), "missed_seconds", missed)
 	}
 }
 

@@ -38,11 +38,11 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 		if ctx.Err() != nil {
 			return
 		}
-		if failures++; failures == 1 && w.source.lines.adoption.allows() {
+		if failures++; failures == 1 && mayLog(&w.source.lines.adoption) {
 			isLogged = true
 			log.Warn("cannot take a partition's hot keys over; trying on", "partition", w.partition, "err", err)
 		}
-		w.source.stats.adoptFailures.Add(1)
+		w.source.stats.AdoptFailures.Add(1)
 		select {
 		case <-ctx.Done():
 			return

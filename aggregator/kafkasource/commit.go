@@ -30,7 +30,7 @@ func (s *Source) commitPositions(ctx context.Context, client *kgo.Client) {
 				continue
 			}
 			if err := s.commit(ctx, client); err != nil && ctx.Err() == nil {
-				s.stats.commitErrors.Add(1)
+				s.stats.CommitErrors.Add(1)
 			}
 		}
 	}

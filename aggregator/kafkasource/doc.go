@@ -29,7 +29,7 @@
 // The files, in the order of the data:
 //
 //   - config.go source.go run.go · replace.go watchdog.go a client, and another if it is stuck ·
-//     client.go dial.go its connections · check.go linelimit.go what is wrong with the cluster
+//     client.go dial.go its connections · check.go what is wrong with the cluster
 //   - assign.go resize.go which partitions · poll.go batches to workers · commit.go positions
 //   - work.go worker.go one partition · adopt.go its take-over · record.go one record ·
 //     intake.go what is unknown · gate.go the way to the publisher

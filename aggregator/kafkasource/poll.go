@@ -31,7 +31,7 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 			return fmt.Errorf("kafka source: %s: %w", why, err)
 		}
 		if err != nil {
-			s.stats.fetchErrors.Add(1)
+			s.stats.FetchErrors.Add(1)
 		}
 		if err != nil || fetches.NumRecords() > 0 {
 			out.note(err)
@@ -77,7 +77,7 @@ func (s *Source) dispatch(ctx context.Context, client *kgo.Client, p *kgo.FetchT
 	}
 	client.PauseFetchPartitions(s.only(w.partition))
 	w.paused.Store(client)
-	s.stats.pauses.Add(1)
+	s.stats.Pauses.Add(1)
 	w.resume() // it may have worked them off in between
 }
 

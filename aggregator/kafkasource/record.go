@@ -24,7 +24,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 		w.in.lose(appended) // older records are deleted already
 	}
 	w.first, w.position = false, r.Offset+1
-	s.records.Add(1)
+	s.Records.Add(1)
 	if r.Attrs.IsControl() {
 		return
 	}
@@ -45,12 +45,12 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	switch {
 	case !believed:
 	case err != nil:
-		s.badHeads.Add(1) // the gap in its sender's sequence shows the loss
+		s.BadHeaders.Add(1) // the gap in its sender's sequence shows the loss
 	case !ours:
-		s.noHeads.Add(1)
+		s.NoHeaders.Add(1)
 		w.count(nil, r.Value, appended, false)
 	case !ofInstance:
-		s.foreign.Add(1)
+		s.Foreign.Add(1)
 	default:
 		w.headed(&head, r, appended, clock)
 	}
@@ -74,7 +74,7 @@ func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *
 func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock time.Time) {
 	if head.Partitions != w.parts {
 		// Some of a key's counts go elsewhere until all senders know.
-		w.source.stats.mismatched.Add(1)
+		w.source.stats.Mismatched.Add(1)
 		w.in.lose(w.now)
 		if head.Partitions > w.parts {
 			w.source.askSize()

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // runClients runs one client after the other until ctx ends or the brokers refuse. It
 // returns the last one, which is to be left.
 func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
-	var logged time.Time
+	var lines loglimit.Limit
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		client, err := s.runClient(ctx)
@@ -23,8 +24,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		}
 		now := time.Now()
 		s.stats.replaced[stuck.reason].Add(1)
-		if now.Sub(logged) >= restartLog {
-			logged = now
+		if _, ok := lines.Allow(loglimit.Rate{Burst: 1, Every: restartLog}, now); ok {
 			s.cfg.Log.Warn("replacing the client of the brokers; partitions stand still until it has joined the group", "why", stuck.what)
 		}
 		if now.Sub(began) > steadyFor {
@@ -79,7 +79,7 @@ func (s *Source) standStill() {
 	defer s.mu.Unlock()
 	for _, w := range s.workers {
 		if !w.isLost.Swap(true) {
-			s.stats.lost.Add(1)
+			s.stats.Lost.Add(1)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (s *Source) abandon(ctx context.Context, client *groupClient) bool {
 	select {
 	case <-done:
 	case <-limit.C:
-		s.stats.abandoned.Add(1)
+		s.stats.Abandoned.Add(1)
 	case <-ctx.Done():
 	}
 	return true

@@ -152,10 +152,10 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 			return nil, nil
 		}
 	}
-	if s.lines.resized.allows() {
+	if mayLog(&s.lines.resized) {
 		s.cfg.Log.Info("the topic has another number of partitions: all are read anew", "topic", s.cfg.Topic, "partitions", change.size)
 	}
-	s.stats.resizes.Add(1)
+	s.stats.Resizes.Add(1)
 	s.size = change.size
 	offsets = make(map[int32]kgo.EpochOffset)
 	for p, old := range s.workers {

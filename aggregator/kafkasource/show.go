@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/countset"
 )
 
 // show shows the worker's state to Stats.
@@ -32,17 +33,10 @@ func (s *Source) retire(w *worker) {
 // Stats returns the counters and the state.
 func (s *Source) Stats() Stats {
 	c := &s.stats
-	all := Stats{
-		Records: c.records.Load(), NoHeaders: c.noHeads.Load(), BadHeaders: c.badHeads.Load(),
-		Foreign: c.foreign.Load(), Mismatched: c.mismatched.Load(),
-		Rebalances: c.rebalances.Load(), Assigned: c.assigned.Load(), Revoked: c.revoked.Load(), Lost: c.lost.Load(), Resizes: c.resizes.Load(),
-		Truncated: c.truncated.Load(), Pauses: c.pauses.Load(), FetchErrors: c.fetchErrors.Load(), AdoptFailures: c.adoptFailures.Load(), CommitErrors: c.commitErrors.Load(),
-	}
-	all.Replaced = Replaced{
+	all := Stats{Counters: countset.Load[Counters[int64]](&c.Counters), Replaced: Replaced{
 		Throttled: c.replaced[stuckThrottled].Load(), Fetch: c.replaced[stuckFetch].Load(),
 		Ends: c.replaced[stuckEnds].Load(), Group: c.replaced[stuckGroup].Load(),
-	}
-	all.Abandoned = c.abandoned.Load()
+	}}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -37,7 +38,7 @@ type Source struct {
 	working sync.WaitGroup
 	fail    context.CancelCauseFunc
 
-	lines struct{ assigned, revoked, lost, resized, truncated, adoption lineLimit }
+	lines struct{ assigned, revoked, lost, resized, truncated, adoption loglimit.Limit }
 
 	leaderless  atomic.Bool   // some leader did not answer when they were last asked
 	abandoned   chan struct{} // has one for each client that was replaced and has not ended

@@ -8,47 +8,48 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// counters are the counters of a source.
-type counters struct {
-	records, noHeads, badHeads, foreign, mismatched atomic.Int64
-	rebalances, assigned, revoked, lost, resizes    atomic.Int64
-	truncated, pauses                               atomic.Int64
-	fetchErrors, adoptFailures, commitErrors        atomic.Int64
-	replaced                                        [stuckReasons]atomic.Int64
-	abandoned                                       atomic.Int64
+// Counters are what a source has counted since it was made. N is int64 in [Stats], and
+// [atomic.Int64] while they count.
+type Counters[N any] struct {
+	Records    N // read, in all
+	NoHeaders  N // of programs that send lines alone
+	BadHeaders N // not counted: headers that cannot be read
+	Foreign    N // not counted: of another namespace
+	Mismatched N // of senders that know of another number of partitions
+
+	Rebalances    N // assignments by the group, including unchanged ones
+	Assigned      N // partitions that were assigned
+	Revoked       N // partitions that were handed over to another member
+	Lost          N // partitions that were lost with the membership
+	Resizes       N // times that the topic had another number of partitions
+	Truncated     N // times that brokers lost records which they had accepted
+	Pauses        N // times that a partition was not fetched as its worker was behind
+	FetchErrors   N
+	CommitErrors  N // failed commits of positions
+	AdoptFailures N // failed take-overs of a partition's hot keys
+	Abandoned     N // of the clients in Replaced, those that did not end in time
 }
 
-// Stats are a source's counters since it was made, and the state of its
-// partitions, which is at most a second old.
+// counters are the counters of a source.
+type counters struct {
+	Counters[atomic.Int64]
+	replaced [stuckReasons]atomic.Int64
+}
+
+// Stats are a source's counters and the state of its partitions, which is at most a
+// second old.
 type Stats struct {
+	Counters[int64]
+
 	// Decoder and Detector are the sums over the partitions. Their counters include
 	// partitions that the source no longer has.
 	Decoder  decode.Stats
 	Detector aggregator.DetectorStats
 
-	Records    int64 // read, in all
-	NoHeaders  int64 // of programs that send lines alone
-	BadHeaders int64 // not counted: headers that cannot be read
-	Foreign    int64 // not counted: of another namespace
-	Mismatched int64 // of senders that know of another number of partitions
+	// Replaced are the stuck clients that were replaced, by reason.
+	Replaced Replaced
 
-	Rebalances    int64 // assignments by the group, including unchanged ones
-	Assigned      int64 // partitions that were assigned
-	Revoked       int64 // partitions that were handed over to another member
-	Lost          int64 // partitions that were lost with the membership
-	Resizes       int64 // times that the topic had another number of partitions
-	Truncated     int64 // times that brokers lost records which they had accepted
-	Pauses        int64 // times that a partition was not fetched as its worker was behind
-	FetchErrors   int64
-	CommitErrors  int64 // failed commits of positions
-	AdoptFailures int64 // failed take-overs of a partition's hot keys
-
-	// Replaced are the stuck clients that were replaced, by reason. Abandoned are those of
-	// them that did not end in time.
-	Replaced  Replaced
-	Abandoned int64
-
-	Partitions []PartitionStats // the partitions that the source has, by number
+	Partitions []PartitionStats // those that it has, by number
 }
 
 // Replaced are clients that were replaced, by reason.

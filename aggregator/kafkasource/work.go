@@ -100,8 +100,8 @@ func (w *worker) work(b batch, now time.Time) {
 	if b.lost != nil {
 		w.in.lose(now)
 		w.position = b.lost.ResetTo
-		w.source.stats.truncated.Add(1)
-		if w.source.lines.truncated.allows() {
+		w.source.stats.Truncated.Add(1)
+		if mayLog(&w.source.lines.truncated) {
 			w.source.cfg.Log.Warn("brokers lost records that were taken already: some counts may be missing", "partition", w.partition, "err", b.lost)
 		}
 	}

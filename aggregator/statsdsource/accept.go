@@ -59,7 +59,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 		case errors.Is(err, net.ErrClosed):
 			return err
 		}
-		r.stats.acceptFailed.Add(1)
+		r.stats.AcceptFailed.Add(1)
 		if openfiles.AreShort(err) && r.makeRoom(time.Now()) {
 			pause = acceptPause // until it is closed
 		}
@@ -79,7 +79,7 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.conns) >= r.most && !r.displace(now, now) {
-		r.stats.refused.Add(1)
+		r.stats.Refused.Add(1)
 		_ = accepted.Close()
 		return nil
 	}
@@ -87,8 +87,8 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 	if r.draining {
 		_ = c.SetReadDeadline(now)
 	}
-	r.stats.accepted.Add(1)
-	r.stats.connections.Store(int64(len(r.conns)))
+	r.stats.Accepted.Add(1)
+	r.stats.Connections.Store(int64(len(r.conns)))
 	return c
 }
 
@@ -119,9 +119,9 @@ func (r *streamReader) displace(now, came time.Time) bool {
 	}
 	switch {
 	case unused != nil:
-		r.stats.unused.Add(1)
+		r.stats.Unused.Add(1)
 	case silent != nil:
-		r.stats.silent.Add(1)
+		r.stats.Silent.Add(1)
 		unused = silent
 	default:
 		return false
@@ -137,7 +137,7 @@ func (r *streamReader) leave(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, c)
-	r.stats.connections.Store(int64(len(r.conns)))
+	r.stats.Connections.Store(int64(len(r.conns)))
 }
 
 // remote returns the address of the other end, or the zero address for a Unix socket.

@@ -41,13 +41,13 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 	out.Begin()
 	d.Packet([]byte("any:1|c"), time.Now(), out) // of a sender that would not tell
 	taken := int64(0)
-	for began := time.Now(); taken+l.stats.dropped.Load() < packets && time.Since(began) < time.Minute; {
+	for began := time.Now(); taken+l.stats.Dropped.Load() < packets && time.Since(began) < time.Minute; {
 		r.check(d, time.Now(), out)
 		_ = r.conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 		n, _ := r.receiver.read()
 		taken += int64(n)
 	}
-	if dropped := l.stats.dropped.Load(); taken+dropped != packets || dropped == 0 {
+	if dropped := l.stats.Dropped.Load(); taken+dropped != packets || dropped == 0 {
 		t.Errorf("%d were taken, %d dropped of %d", taken, dropped, packets)
 	}
 	if len(out.lost) == 0 {

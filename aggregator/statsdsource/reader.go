@@ -119,7 +119,7 @@ func (r *packetReader) whole(packet []byte) []byte {
 	if len(packet) <= maxDatagram {
 		return packet
 	}
-	r.stats.tooLong.Add(1)
+	r.stats.TooLong.Add(1)
 	return packet[:bytes.LastIndexByte(packet, '\n')+1]
 }
 
@@ -127,7 +127,7 @@ func (r *packetReader) whole(packet []byte) []byte {
 // numbers, so nothing else shows that counts are missing.
 func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
 	if n := r.drops.since(r.conn); n > 0 {
-		r.stats.dropped.Add(n)
+		r.stats.Dropped.Add(n)
 		d.Dropped(now, out)
 	}
 }

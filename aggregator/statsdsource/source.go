@@ -14,6 +14,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/countset"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -175,7 +176,7 @@ type Stats struct {
 
 // Stats returns the counters and figures. It is safe for concurrent use.
 func (s *Source) Stats() Stats {
-	all := Stats{Listener: s.listener.stats.load(), Detector: s.shards.Stats()}
+	all := Stats{Listener: countset.Load[ListenerStats](s.listener.stats), Detector: s.shards.Stats()}
 	for _, d := range s.decoders {
 		of := d.Stats()
 		all.Decoder.Merge(&of)

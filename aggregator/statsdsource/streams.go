@@ -120,7 +120,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 			f.filled(n)
 			r.decode(&f, s, d, out)
 		}
-		r.stats.tooLong.Add(f.takeTooLong())
+		r.stats.TooLong.Add(f.takeTooLong())
 		switch {
 		case err == nil:
 			continue
@@ -133,7 +133,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 			rest, truncated = nil, truncated || len(rest) > 0
 		}
 		if truncated {
-			r.stats.truncated.Add(1)
+			r.stats.Truncated.Add(1)
 		}
 		if len(rest) > 0 {
 			r.take(d, out, func(now time.Time) {

@@ -16,6 +16,8 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/wire"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/internal/countset"
 )
 
 // pipe is one end of a connection, which is closed with the test.
@@ -84,7 +86,7 @@ func TestStreamReaderBoundsConnections(t *testing.T) {
 		if !r.makeRoom(time.Now()) || !closed(idle) {
 			t.Error("the idle one did not make room for want of descriptors")
 		}
-		if s := r.stats.load(); s.Refused != 1 || s.Unused != 3 || s.Silent != 2 || s.Accepted != int64(r.most)+3 {
+		if s := countset.Load[ListenerStats](r.stats); s.Refused != 1 || s.Unused != 3 || s.Silent != 2 || s.Accepted != int64(r.most)+3 {
 			t.Errorf("stats %+v", s)
 		}
 	})
@@ -214,7 +216,7 @@ func TestAcceptGoesOnAfterFailures(t *testing.T) {
 		_, _ = theirs.Write([]byte("shop.terms.hot_param.k:1|c\n"))
 		_ = theirs.Close()
 		synctest.Wait()
-		if s := r.stats.load(); s != (ListenerStats{Accepted: 1, AcceptFailed: 12}) || d.Stats().Counts != 1 {
+		if s := countset.Load[ListenerStats](r.stats); s != (ListenerStats{Accepted: 1, AcceptFailed: 12}) || d.Stats().Counts != 1 {
 			t.Errorf("stats %+v, %+v", s, d.Stats())
 		}
 	})
@@ -279,7 +281,7 @@ func TestStreamsThatAreCutOff(t *testing.T) {
 					_ = theirs.Close()
 				}
 				synctest.Wait()
-				if s := r.stats.load(); s.Truncated != test.truncated || s.TooLong != test.tooLong || d.Stats().Counts != test.counts || d.Stats().Malformed != 0 {
+				if s := countset.Load[ListenerStats](r.stats); s.Truncated != test.truncated || s.TooLong != test.tooLong || d.Stats().Counts != test.counts || d.Stats().Malformed != 0 {
 					t.Errorf("stats %+v, %+v", s, d.Stats())
 				}
 				end()

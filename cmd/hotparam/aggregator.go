@@ -101,7 +101,7 @@ func (s *settings) redis() (redis.UniversalClient, error) {
 	return nil, configError(fmt.Errorf("aggregator.redis: %w", err))
 }
 
-// loadConfig reads the rules file; what is wrong with it goes to w.
+// loadConfig reads the rules file, and writes its errors to w.
 func loadConfig(w io.Writer, path string) (*config.File, error) {
 	file, err := config.Load(path)
 	var problems config.Problems

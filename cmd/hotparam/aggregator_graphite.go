@@ -36,7 +36,7 @@ func newGraphitePipeline(ctx context.Context, set *settings, client redis.Univer
 	return p, nil
 }
 
-// makeGraphitePipeline asks nobody.
+// makeGraphitePipeline makes no call.
 func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
 	o, err := newOwner(set, client)
 	if err != nil {
@@ -96,9 +96,9 @@ func (p *graphitePipeline) ready() (string, error) {
 
 func (p *graphitePipeline) collect(s samples) {
 	stats := p.source.Stats()
-	s.graphite(&stats)
-	s.detector(&stats.Detector)
-	s.publisher(p.publisher.Stats())
+	collect(s, graphiteMetrics, stats)
+	collect(s, detectorMetrics, stats.Detector)
+	collect(s, publisherMetrics, p.publisher.Stats())
 }
 
 func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }

@@ -79,7 +79,7 @@ func partitionConfig(rules *hotparam.Rules, session time.Duration, log *slog.Log
 	}
 }
 
-// noAnswer reports whether an error is that nobody answers, and not what somebody
+// noAnswer reports whether an error is that no broker answers, and not what one
 // answered.
 func noAnswer(err error) bool {
 	var network *net.OpError
@@ -140,9 +140,15 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 
 func (p *kafkaPipeline) collect(s samples) {
 	stats := p.source.Stats()
-	s.kafka(&stats)
-	s.detector(&stats.Detector)
-	s.publisher(p.publishers.stats())
+	collect(s, kafkaMetrics, stats)
+	decoder := stats.Decoder
+	decoder.Packets = stats.Records // those that were not decoded, too
+	collect(s, kafkaDecoderMetrics, decoder)
+	for _, partition := range stats.Partitions {
+		collect(s, partitionMetrics, partition)
+	}
+	collect(s, detectorMetrics, stats.Detector)
+	collect(s, publisherMetrics, p.publishers.stats())
 }
 
 func (p *kafkaPipeline) where() slog.Attr {

@@ -45,7 +45,7 @@ func TestKafkaReady(t *testing.T) {
 		{[]kafkasource.PartitionStats{at(0, true, false), at(1, true, true)}, "1 of 2 partitions stand still, as their brokers do not answer: 1"},
 		{nil, "standby: the other aggregators have all partitions, this one gets some when one of them ends"},
 	} {
-		got, err := kafkaReady(&kafkasource.Stats{Rebalances: 1, Partitions: test.partitions}, &hotkeys.PublisherStats{Connected: true})
+		got, err := kafkaReady(&kafkasource.Stats{Counters: kafkasource.Counters[int64]{Rebalances: 1}, Partitions: test.partitions}, &hotkeys.PublisherStats{Connected: true})
 		if err != nil {
 			got = err.Error()
 		}

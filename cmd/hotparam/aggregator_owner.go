@@ -51,7 +51,7 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 	return group.Wait()
 }
 
-// ready reports that what is found is published, or why it is not.
+// ready returns a description of the publisher's state, or the error why hot keys are not published.
 func (o owner) ready() (string, error) {
 	stats := o.publisher.Stats()
 	if err := whyNotPublished(&stats); err != nil {

@@ -20,7 +20,7 @@ type pipeline interface {
 	// Run works until ctx ends, then ends in the order of the data: what has
 	// arrived is counted, and what that changes is published.
 	Run(ctx context.Context) error
-	// ready tells in a few words that counts become published keys, or why
+	// ready returns in a few words that counts become published keys, or the error why
 	// they do not.
 	ready() (string, error)
 	// collect gives the pipeline's metrics.
@@ -29,7 +29,7 @@ type pipeline interface {
 	where() slog.Attr
 }
 
-// serve runs a pipeline until ctx ends, and tells about it over HTTP meanwhile.
+// serve runs a pipeline until ctx ends, and reports its state over HTTP meanwhile.
 func serve(ctx context.Context, p pipeline, listener net.Listener, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })

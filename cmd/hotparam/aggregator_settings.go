@@ -134,7 +134,7 @@ func parseListen(list string) ([]string, error) {
 	return addresses, nil
 }
 
-// nameless tells of an aggregator that shares the keys with others and has no
+// nameless returns an error if an aggregator shares the keys with others and has no
 // name: it would publish against them.
 func (s *settings) nameless() error {
 	a, several := s.file.Aggregator, len(s.file.StatsD.Addresses)

@@ -13,7 +13,7 @@ import (
 const hangupLog = 10 * time.Second
 
 // reportHangups keeps SIGHUP from ending the process, as it would by default, until
-// stop is called: who sends it wants the file read again, which needs a restart as
+// stop is called: its sender wants the file read again, which needs a restart as
 // yet.
 func reportHangups(log *slog.Logger) (stop func()) {
 	hangups, ended := make(chan os.Signal, 1), make(chan struct{})

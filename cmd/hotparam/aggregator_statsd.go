@@ -57,9 +57,10 @@ func (p *statsdPipeline) ready() (string, error) {
 
 func (p *statsdPipeline) collect(s samples) {
 	stats := p.agg.Stats()
-	s.statsd(&stats)
-	s.detector(&stats.Detector)
-	s.publisher(p.publisher.Stats())
+	collect(s, statsdDecoderMetrics, stats.Decoder)
+	collect(s, statsdMetrics, stats)
+	collect(s, detectorMetrics, stats.Detector)
+	collect(s, publisherMetrics, p.publisher.Stats())
 }
 
 func (p *statsdPipeline) where() slog.Attr {

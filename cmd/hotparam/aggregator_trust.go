@@ -28,7 +28,7 @@ func (s *settings) trust() (*decode.Trust, error) {
 	}, nil
 }
 
-// refusedFor is how long it is told that something was refused.
+// refusedFor is how long a refusal is reported.
 const refusedFor = time.Minute
 
 // refusedWords tell what was not believed lately.

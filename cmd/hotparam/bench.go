@@ -126,3 +126,26 @@ func metric(v float64) string {
 	}
 	return fmt.Sprintf("%.0f", v)
 }
+
+// benchError returns the error of a benchmark with what to do about it. Redis is the URL
+// that was given, if any, and brokers are those of Kafka.
+func benchError(err error, redis string, brokers []string) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return interruptedError(err)
+	case errors.Is(err, bench.ErrNoRedis):
+		return noRedisError(err, redis)
+	case errors.Is(err, bench.ErrNoKafka):
+		return unreachableError(fmt.Errorf("%w (is Kafka running at %s, and may topics be made there? without --brokers an embedded one is used)", err, strings.Join(brokers, ",")))
+	}
+	return err
+}
+
+// noRedisError says what to do about a Redis that does not answer at a URL, or that
+// could not be started where none was given.
+func noRedisError(err error, url string) error {
+	if url == "" {
+		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))
+	}
+	return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(url)))
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"text/tabwriter"
@@ -31,7 +30,7 @@ func newBenchDetect(s streams) *cobra.Command {
 	var f detectFlags
 	cmd := &cobra.Command{
 		Use:   "detect",
-		Short: "Compare what is found hot with an exact count, on a generated stream or an access log",
+		Short: "Compare the hot keys found with an exact count, on a generated stream or an access log",
 		Long: `Send a stream through the decoder and the detector, on the stream's own clock, and
 compare what was hot with an exact count of every key. A key is truly hot if its
 count in the panes of some window reached the threshold.
@@ -149,10 +148,8 @@ func runDetect(ctx context.Context, s streams, f detectFlags) error {
 		showBadLines(s.err, c.Log.Stats())
 	}
 	switch {
-	case errors.Is(err, context.Canceled):
-		return interruptedError(err)
 	case err != nil:
-		return err
+		return benchError(err, "", nil)
 	case f.json:
 		return newJSON(s.out).Encode(r)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -95,12 +94,8 @@ func runEnforce(ctx context.Context, s streams, f enforceFlags) error {
 	r, err := bench.Enforce(ctx, c)
 	end()
 	switch {
-	case errors.Is(err, context.Canceled):
-		return interruptedError(err)
-	case errors.Is(err, bench.ErrNoRedis):
-		return noRedisError(err, c.Redis)
 	case err != nil:
-		return err
+		return benchError(err, c.Redis, nil)
 	case f.json:
 		return newJSON(s.out).Encode(r)
 	}

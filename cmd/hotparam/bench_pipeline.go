@@ -130,27 +130,12 @@ func runPipeline(ctx context.Context, s streams, f pipelineFlags) error {
 	r, err := bench.Pipeline(ctx, c)
 	end()
 	switch {
-	case errors.Is(err, context.Canceled):
-		return interruptedError(err)
-	case errors.Is(err, bench.ErrNoRedis):
-		return noRedisError(err, c.Redis)
-	case errors.Is(err, bench.ErrNoKafka):
-		return unreachableError(fmt.Errorf("%w (is Kafka running at %s, and may topics be made there? without --brokers an embedded one is used)", err, strings.Join(c.Brokers, ",")))
 	case err != nil:
-		return err
+		return benchError(err, c.Redis, c.Brokers)
 	case f.json:
 		return newJSON(s.out).Encode(r)
 	}
 	return pipelineText(s, f, r)
-}
-
-// noRedisError says what to do about a Redis that does not answer at a URL, or that
-// could not be started where none was given.
-func noRedisError(err error, url string) error {
-	if url == "" {
-		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))
-	}
-	return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(url)))
 }
 
 func pipelineText(s streams, f pipelineFlags, r bench.PipelineResult) error {

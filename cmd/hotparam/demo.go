@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unattendedDemo is how long the demo runs where nobody can end it by a key.
+// unattendedDemo is how long the demo runs without a terminal, where no key can end it.
 const unattendedDemo = 20 * time.Second
 
 func newDemo(s streams) *cobra.Command {
@@ -70,7 +70,7 @@ func interactive(s streams) bool {
 	return ok && terminal(in) && terminal(s.out)
 }
 
-// runFor is ctx that ends after a time; 0: it does not.
+// runFor returns ctx with an end after a time. Zero means no end.
 func runFor(ctx context.Context, length time.Duration) (context.Context, context.CancelFunc) {
 	if length == 0 {
 		return context.WithCancel(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/internal/demo"
 )
 
-// How often the lines are brought up to date, and how often one tells the whole.
+// How often the lines are updated, and how often one shows everything.
 const (
 	linesEvery  = 100 * time.Millisecond
 	statusEvery = 5 * time.Second
@@ -93,7 +93,7 @@ func missing(these, those []demo.Key) []demo.Key {
 	})
 }
 
-// writeIntro tells what runs, and where.
+// writeIntro writes what runs, and where.
 func writeIntro(w io.Writer, d *demo.Demo) {
 	rule := demo.Rules().Rules[0]
 	urls := strings.Join(d.URLs(), " ")
@@ -108,7 +108,7 @@ func writeIntro(w io.Writer, d *demo.Demo) {
 // summaryKeys is how many keys a summary lists.
 const summaryKeys = 15
 
-// writeSummary tells what the demo came to.
+// writeSummary writes the demo's result.
 func writeSummary(w io.Writer, r demo.Result, took time.Duration) {
 	var b bytes.Buffer
 	if len(r.Hot) > 0 {
@@ -130,5 +130,5 @@ func writeSummary(w io.Writer, r demo.Result, took time.Duration) {
 		fmt.Fprintf(&b, "limited by all %d instances after %.0f ms (p50), %.0f ms (p99)\n", demo.Instances, *r.Enforce.P50, *r.Enforce.P99)
 	}
 	fmt.Fprintln(&b, dropped(r.Dropped))
-	_, _ = b.WriteTo(w) // the last words: nobody is left to tell
+	_, _ = b.WriteTo(w) // the last output: an error cannot be reported any more
 }

@@ -127,7 +127,7 @@ func (v *demoView) row(k demo.Key, key int, shown []column) string {
 
 // cooledRow is the row of a key that has cooled.
 func cooledRow(c cooledKey, key int, shown []column) string {
-	c.Rate = 0 // what is known is old
+	c.Rate = 0 // the last one is old
 	cells := []string{pad(shorten(printable(c.Text), key), key, false)}
 	for _, col := range shown {
 		text := "cooled"

@@ -46,7 +46,7 @@ func thousands(n int64) string {
 }
 
 // shorten cuts a key's text to width by leaving out the beginning of its path,
-// whole segments where that is possible: its end tells most.
+// whole segments where that is possible: its end says most.
 func shorten(text string, width int) string {
 	r := []rune(text)
 	switch {
@@ -66,7 +66,7 @@ func shorten(text string, width int) string {
 	return string(r[:method]) + "…" + string(tail)
 }
 
-// dropped tells what was not counted, and why.
+// dropped describes what was not counted, and why.
 func dropped(reasons map[string]int64) string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {

@@ -71,7 +71,7 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 	return nil
 }
 
-// below tells where a key's requests come from, in lines that follow its own.
+// below returns where a key's requests come from, in lines that follow its own.
 func below(top *hotparam.Attribution) string {
 	if top == nil {
 		return ""

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	logging.Disable() // go-redis prints each failed dial; our own log tells of an outage once
+	logging.Disable() // go-redis prints each failed dial; our own log has one line for an outage
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for an orderly end; with the handler gone, the
 	// second one ends the process at once.

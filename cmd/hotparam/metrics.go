@@ -35,89 +35,69 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCo
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.pipeline.collect(ch)
-	samples(ch).http(m.server.Stats())
+	collect(ch, httpMetrics, m.server.Stats())
 	for _, other := range m.others {
 		other.Collect(ch)
 	}
 }
 
-// samples takes the values of one scrape.
-type samples chan<- prometheus.Metric
-
-func (s samples) counter(d *prometheus.Desc, v int64, labels ...string) {
-	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-}
-
-func (s samples) gauge(d *prometheus.Desc, v float64, labels ...string) {
-	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-}
-
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("hotparam_"+name, help, labels, nil)
-}
-
-// decoderDescs are what a source tells of what arrived, in units of its own.
-type decoderDescs struct {
-	units, lines, counts, counted, rejected, lost, found, healed, retold, twice, aged, origins, heldBack, written, samples, senders, late, off, offset, refused *prometheus.Desc
-}
-
-// newDecoderDescs names the metrics by source and unit ("packets").
-func newDecoderDescs(source, unit string) decoderDescs {
-	of := func(name, help string, labels ...string) *prometheus.Desc {
-		return desc(source+"_"+name, help, labels...)
+// decoderMetrics returns the metrics of what arrived at a source. Their names begin with
+// the source; unit is what lines arrive in, "packets".
+func decoderMetrics(source, unit string) []figure[decode.Stats] {
+	name := func(s string) string { return source + "_" + s }
+	return []figure[decode.Stats]{
+		counterOf(name(unit+"_total"), "What arrived: "+unit+".",
+			func(d *decode.Stats) int64 { return d.Packets }),
+		counterOf(name("lines_total"), "Lines that arrived, meta lines aside.",
+			func(d *decode.Stats) int64 { return d.Lines }),
+		counterOf(name("counts_total"), "Lines that were counts of a rule's key.",
+			func(d *decode.Stats) int64 { return d.Counts }),
+		counterOf(name("counted_total"), "What the counts add up to.",
+			func(d *decode.Stats) int64 { return d.Sum }),
+		countersBy(name("rejected_total"), "DATA LOSS: lines that were no counts, by reason.", "reason",
+			func(d *decode.Stats, emit func(string, int64)) {
+				emit("malformed", d.Malformed)
+				emit("foreign", d.Foreign)
+				emit("not_counter", d.NotCounter)
+				emit("negative", d.Negative)
+				emit("bad_key", d.BadKey)
+				emit("no_rule", d.NoRule)
+			}),
+		counterOf(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that senders sent and that never arrived.",
+			func(d *decode.Stats) int64 { return d.LostPackets }),
+		counterOf(name("recovered_"+unit+"_total"), "What was counted as lost and arrived after all.",
+			func(d *decode.Stats) int64 { return d.Recovered }),
+		counterOf(name("healed_total"), "Counts of what was lost that later lines of the same keys made up for.",
+			func(d *decode.Stats) int64 { return d.Healed }),
+		counterOf(name("retold_total"), "Of these, those that arrived after all, and were not counted again.",
+			func(d *decode.Stats) int64 { return d.Retold }),
+		counterOf(name("duplicate_"+unit+"_total"), "What arrived twice and was counted once.",
+			func(d *decode.Stats) int64 { return d.Duplicates }),
+		counterOf(name("aged_total"), "Counts that instances held back until they were older than any window.",
+			func(d *decode.Stats) int64 { return d.Aged }),
+		counterOf(name("origins_total"), "Lines that told the routes and callers of hot keys.",
+			func(d *decode.Stats) int64 { return d.Origins }),
+		counterOf(name("held_back_total"), "Lines that told what is held back of a group of keys.",
+			func(d *decode.Stats) int64 { return d.HeldBack }),
+		counterOf(name("uncanonical_total"), "Counts of other programs whose keys were not canonical, and were made so.",
+			func(d *decode.Stats) int64 { return d.Uncanonical }),
+		counterOf(name("samples_total"), "Counts that are estimates, as they were sampled.",
+			func(d *decode.Stats) int64 { return d.Samples }),
+		countersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason",
+			func(d *decode.Stats, emit func(string, int64)) {
+				for why := range decode.Refusal(decode.Refusals) {
+					emit(why.String(), d.Refused[why])
+				}
+			}),
+		gaugeOf(name("senders"), "Instances heard of lately.",
+			func(d *decode.Stats) float64 { return float64(d.Senders) }),
+		gaugeOf(name("late_senders"), "Of these, those whose counts come over two seconds late.",
+			func(d *decode.Stats) float64 { return float64(d.Late.N) }),
+		gaugeOf(name("off_clocks"), "Of these, those whose clocks are off by more than a quarter of a second.",
+			func(d *decode.Stats) float64 { return float64(d.Off.N) }),
+		gaugeOf(name("clock_offset_seconds"), "By how much the clock that is off by most is behind; negative, it is ahead.",
+			func(d *decode.Stats) float64 { return d.Off.Worst.Behind.Seconds() }),
 	}
-	return decoderDescs{
-		units:    of(unit+"_total", "What arrived: "+unit+"."),
-		lines:    of("lines_total", "Lines that arrived, meta lines aside."),
-		counts:   of("counts_total", "Lines that were counts of a rule's key."),
-		counted:  of("counted_total", "What the counts add up to."),
-		rejected: of("rejected_total", "DATA LOSS: lines that were no counts, by reason.", "reason"),
-		lost:     of("lost_"+unit+"_total", "DATA LOSS: "+unit+" that senders sent and that never arrived."),
-		found:    of("recovered_"+unit+"_total", "What was counted as lost and arrived after all."),
-		healed:   of("healed_total", "Counts of what was lost that later lines of the same keys made up for."),
-		retold:   of("retold_total", "Of these, those that arrived after all, and were not counted again."),
-		twice:    of("duplicate_"+unit+"_total", "What arrived twice and was counted once."),
-		aged:     of("aged_total", "Counts that instances held back until they were older than any window."),
-		origins:  of("origins_total", "Lines that told the routes and callers of hot keys."),
-		heldBack: of("held_back_total", "Lines that told what is held back of a group of keys."),
-		written:  of("uncanonical_total", "Counts of other programs whose keys were not canonical, and were made so."),
-		samples:  of("samples_total", "Counts that are estimates, as they were sampled."),
-		refused:  of("refused_"+unit+"_total", "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason"),
-		senders:  of("senders", "Instances heard of lately."),
-		late:     of("late_senders", "Of these, those whose counts come over two seconds late."),
-		off:      of("off_clocks", "Of these, those whose clocks are off by more than a quarter of a second."),
-		offset:   of("clock_offset_seconds", "By how much the clock that is off by most is behind; negative, it is ahead."),
-	}
-}
-
-func (c *decoderDescs) collect(s samples, d *decode.Stats) {
-	s.counter(c.units, d.Packets)
-	s.counter(c.lines, d.Lines)
-	s.counter(c.counts, d.Counts)
-	s.counter(c.counted, d.Sum)
-	s.counter(c.rejected, d.Malformed, "malformed")
-	s.counter(c.rejected, d.Foreign, "foreign")
-	s.counter(c.rejected, d.NotCounter, "not_counter")
-	s.counter(c.rejected, d.Negative, "negative")
-	s.counter(c.rejected, d.BadKey, "bad_key")
-	s.counter(c.rejected, d.NoRule, "no_rule")
-	s.counter(c.lost, d.LostPackets)
-	s.counter(c.found, d.Recovered)
-	s.counter(c.healed, d.Healed)
-	s.counter(c.retold, d.Retold)
-	s.counter(c.twice, d.Duplicates)
-	s.counter(c.aged, d.Aged)
-	s.counter(c.origins, d.Origins)
-	s.counter(c.heldBack, d.HeldBack)
-	s.counter(c.written, d.Uncanonical)
-	s.counter(c.samples, d.Samples)
-	for why := range decode.Refusal(decode.Refusals) {
-		s.counter(c.refused, d.Refused[why], why.String())
-	}
-	s.gauge(c.senders, float64(d.Senders))
-	s.gauge(c.late, float64(d.Late.N))
-	s.gauge(c.off, float64(d.Off.N))
-	s.gauge(c.offset, d.Off.Worst.Behind.Seconds())
 }
 
 // detectorMetrics are of the windows.
@@ -146,18 +126,7 @@ var detectorMetrics = []figure[aggregator.DetectorStats]{
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
 }
 
-// detector gives the figures of the windows.
-func (s samples) detector(d *aggregator.DetectorStats) {
-	collect(s, detectorMetrics, d)
-}
-
-var (
-	waitingDesc  = desc("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule")
-	overflowDesc = desc("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set, or lost its own, by rule.", "rule")
-	healedDesc   = desc("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key")
-)
-
-// publisherMetrics are of what is published.
+// publisherMetrics are of the published set.
 var publisherMetrics = []figure[hotkeys.PublisherStats]{
 	gaugeOf("published_keys", "Keys in Redis that are this daemon's.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Keys) }),
@@ -189,18 +158,24 @@ var publisherMetrics = []figure[hotkeys.PublisherStats]{
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Takeovers) }),
 	flagOf("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.",
 		func(p *hotkeys.PublisherStats) bool { return p.FencedBy != "" }),
-}
-
-// publisher gives the figures of what is published.
-func (s samples) publisher(p hotkeys.PublisherStats) {
-	collect(s, publisherMetrics, &p)
-	for rule, of := range p.Rules {
-		s.gauge(waitingDesc, float64(of.Waiting), rule)
-		s.counter(overflowDesc, int64(of.Overflow), rule)
-	}
-	for key, n := range p.Healed.All() {
-		s.counter(healedDesc, int64(n), key)
-	}
+	gaugesBy("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule",
+		func(p *hotkeys.PublisherStats, emit func(string, float64)) {
+			for rule, places := range p.Rules {
+				emit(rule, float64(places.Waiting))
+			}
+		}),
+	countersBy("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set, or lost its own, by rule.", "rule",
+		func(p *hotkeys.PublisherStats, emit func(string, int64)) {
+			for rule, places := range p.Rules {
+				emit(rule, int64(places.Overflow))
+			}
+		}),
+	countersBy("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key",
+		func(p *hotkeys.PublisherStats, emit func(string, int64)) {
+			for key, n := range p.Healed.All() {
+				emit(key, int64(n))
+			}
+		}),
 }
 
 // httpMetrics are of the server that serves them.
@@ -213,9 +188,4 @@ var httpMetrics = []figure[httpserve.Stats]{
 		func(h *httpserve.Stats) int64 { return h.Refused }),
 	counterOf("http_accept_failures_total", "Times that there was no file descriptor for a connection.",
 		func(h *httpserve.Stats) int64 { return h.Starved }),
-}
-
-// http gives the figures of the server that serves them.
-func (s samples) http(h httpserve.Stats) {
-	collect(s, httpMetrics, &h)
 }

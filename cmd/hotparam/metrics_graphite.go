@@ -2,12 +2,6 @@ package main
 
 import "github.com/hotparam/hotparam/aggregator/graphitesource"
 
-var (
-	graphiteFailuresDesc = desc("graphite_failures_total", "Times that Graphite gave no answer that counts, by reason.", "reason")
-
-	graphiteRejectedDesc = desc("graphite_rejected_total", "DATA LOSS: points or series that were not counted, by reason.", "reason")
-)
-
 // graphiteMetrics are of the source.
 var graphiteMetrics = []figure[graphitesource.Stats]{
 	counterOf("graphite_polls_total", "Times that Graphite was asked.",
@@ -36,17 +30,16 @@ var graphiteMetrics = []figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) float64 { return g.Behind.Seconds() }),
 	flagOf("graphite_frozen", "1 if that time stands still.",
 		func(g *graphitesource.Stats) bool { return g.Frozen }),
-}
-
-// graphite gives the figures of the source.
-func (s samples) graphite(g *graphitesource.Stats) {
-	collect(s, graphiteMetrics, g)
-	for reason, n := range g.Failures {
-		s.counter(graphiteFailuresDesc, n, reason)
-	}
-
-	s.counter(graphiteRejectedDesc, g.BadValue, "bad_value")
-	s.counter(graphiteRejectedDesc, g.BadKey, "bad_key")
-	s.counter(graphiteRejectedDesc, g.Foreign, "foreign")
-
+	countersBy("graphite_failures_total", "Times that Graphite gave no answer that counts, by reason.", "reason",
+		func(g *graphitesource.Stats, emit func(string, int64)) {
+			for reason, n := range g.Failures {
+				emit(reason, n)
+			}
+		}),
+	countersBy("graphite_rejected_total", "DATA LOSS: points or series that were not counted, by reason.", "reason",
+		func(g *graphitesource.Stats, emit func(string, int64)) {
+			emit("bad_value", g.BadValue)
+			emit("bad_key", g.BadKey)
+			emit("foreign", g.Foreign)
+		}),
 }

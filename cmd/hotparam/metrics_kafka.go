@@ -6,18 +6,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 )
 
-var (
-	kafkaDescs = newDecoderDescs("kafka", "records")
-
-	kafkaRejectedDesc = desc("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason")
-
-	kafkaLagDesc       = desc("kafka_lag_records", "Records of a partition that are still to be read.", "partition")
-	kafkaDelayDesc     = desc("kafka_delay_seconds", "Age of the newest counts of a partition that were read.", "partition")
-	kafkaBehindDesc    = desc("kafka_behind_seconds", "Age of the time up to which all counts of a partition have come.", "partition")
-	kafkaUncoveredDesc = desc("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came.")
-	kafkaReplacedDesc  = desc("kafka_replaced_clients_total", "Clients that were replaced as they were stuck, by reason.", "reason")
-	kafkaFrozenDesc    = desc("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.")
-)
+var kafkaDecoderMetrics = decoderMetrics("kafka", "records")
 
 // kafkaMetrics are of the source.
 var kafkaMetrics = []figure[kafkasource.Stats]{
@@ -49,41 +38,52 @@ var kafkaMetrics = []figure[kafkasource.Stats]{
 		func(k *kafkasource.Stats) int64 { return k.Resizes }),
 	counterOf("kafka_adopt_failures_total", "Tries to take a partition's hot keys over that failed.",
 		func(k *kafkasource.Stats) int64 { return k.AdoptFailures }),
+	countersBy("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason",
+		func(k *kafkasource.Stats, emit func(string, int64)) {
+			emit("bad_headers", k.BadHeaders)
+			emit("namespace", k.Foreign)
+		}),
+	countersBy("kafka_replaced_clients_total", "Clients that were replaced as they were stuck, by reason.", "reason",
+		func(k *kafkasource.Stats, emit func(string, int64)) {
+			emit("throttled", k.Replaced.Throttled)
+			emit("fetch", k.Replaced.Fetch)
+			emit("ends", k.Replaced.Ends)
+			emit("group", k.Replaced.Group)
+		}),
+	gaugeOf("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came.",
+		partitionsThat(func(p *kafkasource.PartitionStats) bool { return !p.Covered })),
+	gaugeOf("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.",
+		partitionsThat(func(p *kafkasource.PartitionStats) bool { return p.Frozen })),
 }
 
-// kafka gives the figures of the source.
-func (s samples) kafka(k *kafkasource.Stats) {
-	collect(s, kafkaMetrics, k)
-	decoder := k.Decoder
-	decoder.Packets = k.Records // those that were not decoded, too
-	kafkaDescs.collect(s, &decoder)
-	s.counter(kafkaRejectedDesc, k.BadHeaders, "bad_headers")
-	s.counter(kafkaRejectedDesc, k.Foreign, "namespace")
-	s.counter(kafkaReplacedDesc, k.Replaced.Throttled, "throttled")
-	s.counter(kafkaReplacedDesc, k.Replaced.Fetch, "fetch")
-	s.counter(kafkaReplacedDesc, k.Replaced.Ends, "ends")
-	s.counter(kafkaReplacedDesc, k.Replaced.Group, "group")
-
-	uncovered, frozen := 0, 0
-	for _, p := range k.Partitions {
-		s.partition(&p)
-		if !p.Covered {
-			uncovered++
+// partitionsThat returns how many partitions of a source is reports true for.
+func partitionsThat(is func(*kafkasource.PartitionStats) bool) func(*kafkasource.Stats) float64 {
+	return func(k *kafkasource.Stats) (n float64) {
+		for i := range k.Partitions {
+			if is(&k.Partitions[i]) {
+				n++
+			}
 		}
-		if p.Frozen {
-			frozen++
-		}
+		return n
 	}
-	s.gauge(kafkaUncoveredDesc, float64(uncovered))
-	s.gauge(kafkaFrozenDesc, float64(frozen))
 }
 
-// partition gives the figures of one partition; what is not known is left out.
-func (s samples) partition(p *kafkasource.PartitionStats) {
-	name := strconv.Itoa(int(p.Partition))
-	if p.Records >= 0 {
-		s.gauge(kafkaLagDesc, float64(p.Records), name)
-	}
-	s.gauge(kafkaDelayDesc, p.Delay.Seconds(), name)
-	s.gauge(kafkaBehindDesc, p.Behind.Seconds(), name)
+// partitionMetrics are of each partition of the source.
+var partitionMetrics = []figure[kafkasource.PartitionStats]{
+	gaugesBy("kafka_lag_records", "Records of a partition that are still to be read.", "partition",
+		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
+			if p.Records >= 0 { // it is known
+				emit(partitionName(p), float64(p.Records))
+			}
+		}),
+	gaugesBy("kafka_delay_seconds", "Age of the newest counts of a partition that were read.", "partition",
+		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
+			emit(partitionName(p), p.Delay.Seconds())
+		}),
+	gaugesBy("kafka_behind_seconds", "Age of the time up to which all counts of a partition have come.", "partition",
+		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
+			emit(partitionName(p), p.Behind.Seconds())
+		}),
 }
+
+func partitionName(p *kafkasource.PartitionStats) string { return strconv.Itoa(int(p.Partition)) }

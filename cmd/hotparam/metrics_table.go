@@ -3,19 +3,25 @@ package main
 import "github.com/prometheus/client_golang/prometheus"
 
 // figure is one metric of the statistics S: its name, its help and how it is read are
-// declared together, once. Metrics with labels are collected by code.
+// declared together, once.
 type figure[S any] struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*S) float64
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	// read calls emit for each value of the metric, with the value of its label if it has
+	// one.
+	read func(stats *S, emit func(value float64, label ...string))
+}
+
+func newFigure[S any](kind prometheus.ValueType, name, help string, labels []string, read func(*S, func(float64, ...string))) figure[S] {
+	return figure[S]{prometheus.NewDesc("hotparam_"+name, help, labels, nil), kind, read}
 }
 
 func counterOf[S any](name, help string, value func(*S) int64) figure[S] {
-	return figure[S]{desc(name, help), prometheus.CounterValue, func(s *S) float64 { return float64(value(s)) }}
+	return newFigure(prometheus.CounterValue, name, help, nil, func(s *S, emit func(float64, ...string)) { emit(float64(value(s))) })
 }
 
 func gaugeOf[S any](name, help string, value func(*S) float64) figure[S] {
-	return figure[S]{desc(name, help), prometheus.GaugeValue, value}
+	return newFigure(prometheus.GaugeValue, name, help, nil, func(s *S, emit func(float64, ...string)) { emit(value(s)) })
 }
 
 // flagOf is a gauge of 0 or 1.
@@ -28,10 +34,29 @@ func flagOf[S any](name, help string, value func(*S) bool) figure[S] {
 	})
 }
 
-// collect sends the figures of all metrics in a table.
-func collect[S any](to samples, table []figure[S], stats *S) {
+// countersBy is a counter with a label: values calls emit for each of the label's values.
+func countersBy[S any](name, help, label string, values func(s *S, emit func(label string, n int64))) figure[S] {
+	return newFigure(prometheus.CounterValue, name, help, []string{label}, func(s *S, emit func(float64, ...string)) {
+		values(s, func(label string, n int64) { emit(float64(n), label) })
+	})
+}
+
+// gaugesBy is a gauge with a label: values calls emit for each of the label's values.
+func gaugesBy[S any](name, help, label string, values func(s *S, emit func(label string, v float64))) figure[S] {
+	return newFigure(prometheus.GaugeValue, name, help, []string{label}, func(s *S, emit func(float64, ...string)) {
+		values(s, func(label string, v float64) { emit(v, label) })
+	})
+}
+
+// samples takes the values of one scrape.
+type samples chan<- prometheus.Metric
+
+// collect sends the values of all metrics in a table.
+func collect[S any](to samples, table []figure[S], stats S) {
 	for i := range table {
 		m := &table[i]
-		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats))
+		m.read(&stats, func(value float64, label ...string) {
+			to <- prometheus.MustNewConstMetric(m.desc, m.kind, value, label...)
+		})
 	}
 }

@@ -108,7 +108,7 @@ type kafkaUnderTest struct{ *kafkaPipeline }
 
 func (p kafkaUnderTest) collect(s samples) {
 	p.kafkaPipeline.collect(s)
-	s.partition(&kafkasource.PartitionStats{})
+	collect(s, partitionMetrics, kafkasource.PartitionStats{})
 }
 
 // Every metric is documented, and whatever is documented is there: type, labels

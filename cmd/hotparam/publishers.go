@@ -101,7 +101,7 @@ func (p *publishers) stats() hotkeys.PublisherStats {
 		sum.Waiting += s.Waiting
 		sum.Unpublishable += s.Unpublishable
 		sum.Suspects += s.Suspects
-		sum.Instances = max(sum.Instances, s.Instances) // each is told of all
+		sum.Instances = max(sum.Instances, s.Instances) // each has all of them
 		sum.Connected = sum.Connected && s.Connected
 		if s.FencedBy != "" {
 			fenced[publisher.partition] = s.FencedBy

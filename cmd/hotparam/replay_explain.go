@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
-// explain tells why a key was hot or not.
+// explain writes why a key was hot or not.
 func (r *replayRun) explain(ctx context.Context) error {
 	var all []replay.Explanation
 	_, err := r.replay(ctx, replay.Config{
@@ -146,7 +146,7 @@ func listingWords(s *replay.Step) string {
 	case "unusual":
 		return "usual no longer"
 	case "spared":
-		return "not limited: what is unusual is explained by hot keys that are listed"
+		return "not limited: listed hot keys explain its unusual count"
 	case "unspared":
 		return "limited again"
 	}
@@ -185,7 +185,7 @@ func against(t *hotparam.Threshold) string {
 	return ""
 }
 
-// fellShort tells how near a key came that was never hot.
+// fellShort returns how near to its threshold a key came that was never hot.
 func fellShort(t *replay.Trial, c clock, unit hotparam.Unit) string {
 	var best *replay.Pane
 	unknown := false
@@ -198,7 +198,7 @@ func fellShort(t *replay.Trial, c clock, unit hotparam.Unit) string {
 	}
 	switch {
 	case best == nil && unknown:
-		return "what it is compared with could not be told yet"
+		return "its reference was not known yet"
 	case best == nil:
 		return "never hot"
 	}

@@ -105,7 +105,7 @@ func fold(t *replay.Trial, around int) []row {
 			shown[i] = false
 		}
 	}
-	for from, i := 0, 0; i < len(shown); i++ { // one or two are told as shortly as their number
+	for from, i := 0, 0; i < len(shown); i++ { // one or two are as short to write as their number
 		switch {
 		case shown[i]:
 			from = i + 1

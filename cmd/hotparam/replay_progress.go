@@ -24,14 +24,14 @@ func newProgress(s streams) *progress {
 	return &progress{out: s.err, shared: terminal(s.out)}
 }
 
-// read tells how many bytes of the log have been read.
+// read shows how many bytes of the log have been read.
 func (p *progress) read(done, total int64) {
 	if !p.replay {
 		p.set("reading", done, total, true)
 	}
 }
 
-// replayed tells how many requests have been replayed.
+// replayed shows how many requests have been replayed.
 func (p *progress) replayed(done, total int64) {
 	if done < total { // else they are read meanwhile, and that bar is the better one
 		p.replay = true

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
@@ -77,7 +78,7 @@ type giver struct {
 func (g *giver) send(f collector.Flush, counts ...collector.Count) collector.Sent {
 	g.t.Helper()
 	if f.Start.IsZero() {
-		f.Start = time.Now().Truncate(hotparam.FlushEvery)
+		f.Start = time.Now().Truncate(pace.Flush)
 	}
 	f.Held = max(1, f.Held)
 	for i := range counts {

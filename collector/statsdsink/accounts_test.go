@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -61,7 +62,7 @@ func TestAccountsAreTold(t *testing.T) {
 	}
 	now, all := time.Unix(1_700_000_000, 0), []string(nil)
 	flush := func() map[string]uint64 {
-		now = now.Add(hotparam.FlushEvery)
+		now = now.Add(pace.Flush)
 		out.all = nil
 		c.Flush(t.Context(), now)
 		all = append(all, out.all...)
@@ -125,9 +126,9 @@ func TestNoAccountsWithoutMeta(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 5 {
 		c.Add(hotparam.Hash(member), member, 300)
-		now = now.Add(hotparam.FlushEvery)
+		now = now.Add(pace.Flush)
 		c.Flush(t.Context(), now)
-		now = now.Add(hotparam.FlushEvery)
+		now = now.Add(pace.Flush)
 		c.Flush(t.Context(), now)
 	}
 	for _, packet := range out.all {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -188,7 +188,7 @@ func (p *packer) connectOuts() {
 // have counts: if Held has changed; after counts, whose loss shows by the next packet's
 // number; and once a second.
 func (p *packer) mustHear(f *collector.Flush) bool {
-	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(hotparam.FlushEvery).Sub(p.last) > collector.BeatEvery
+	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(pace.Flush).Sub(p.last) > collector.BeatEvery
 }
 
 // hasBegun reports whether the flush has a packet so far.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -33,7 +34,7 @@ func TestPacketsTellSums(t *testing.T) {
 		}
 		out.all = nil
 		c.Flush(t.Context(), now)
-		now = now.Add(hotparam.FlushEvery)
+		now = now.Add(pace.Flush)
 		for i, packet := range out.all {
 			lines := strings.Split(packet, "\n")
 			m, err := wire.ParseMeta([]byte(lines[0]))

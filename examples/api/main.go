@@ -41,7 +41,7 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "`address` to serve on")
 	rules := flag.String("config", "deploy/hotparam.yaml", "rules `file`, the same as the aggregator's")
 	flag.Parse()
-	logging.Disable() // the Redis client's own, a line for each try: the watcher tells once
+	logging.Disable() // the Redis client's own, a line for each try: the watcher logs once
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *listen, *rules)
 	stop()
@@ -61,13 +61,13 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	})
 	mux.HandleFunc("GET /files/{name}", func(w http.ResponseWriter, _ *http.Request) {
 		// Where a rule counts bytes or milliseconds the guard measures them; of
-		// units a handler says with middleware.AddCost how many it took.
+		// units a handler reports with middleware.AddCost how many it took.
 		_, _ = w.Write(make([]byte, 1<<20)) // the client may have gone
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 
 	// Attach hotparam: the rules, a collector that counts, a guard that decides,
-	// and a watcher that tells the guard what is hot.
+	// and a watcher that passes the hot keys to the guard.
 	file, err := config.Load(rulesFile)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type shared struct {
 	store     *redislimiter.Store
 	semaphore *redislimiter.Semaphore
 	members   *redislimiter.Members
-	guard     *middleware.Guard // is told how many instances there are
+	guard     *middleware.Guard // gets the number of instances
 }
 
 func newShared(client redis.UniversalClient, rules *hotparam.Rules) (s *shared, err error) {

@@ -1,5 +1,5 @@
-// Command outgoing calls a service no faster than it may: a limit of ours on requests
-// of ours, so that nobody has to refuse them.
+// Command outgoing calls a service no faster than agreed: it limits its own requests, so
+// that the service need not refuse them.
 //
 //	go run ./examples/outgoing
 package main

@@ -1,6 +1,6 @@
 // Command scenarios shows the four situations in which an API needs limits, each with
-// its rule in scenarios.yaml and some traffic: what is served, what has to wait, and
-// what is refused.
+// its rule in scenarios.yaml and some traffic: which requests are served, which wait, and
+// which are refused.
 //
 //	go run ./examples/scenarios
 package main

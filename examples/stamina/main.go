@@ -40,19 +40,20 @@ type State struct {
 	Full time.Duration // until all points are back
 }
 
-// Spend takes points for a round, or tells how long until there are as many.
+// Spend takes points for a round. If there are too few, state says when there will be
+// enough.
 func (s *Stamina) Spend(ctx context.Context, player string, points int64) (played bool, state State, err error) {
 	d, err := s.points.AllowN(ctx, player, points)
 	return d.Allowed, State{d.Remaining, d.RetryAfter, d.ResetAfter}, err
 }
 
-// Look tells a player's state, and takes nothing.
+// Look returns a player's state, and takes nothing.
 func (s *Stamina) Look(ctx context.Context, player string) (State, error) {
 	d, err := s.points.Peek(ctx, player, 1)
 	return State{d.Remaining, d.RetryAfter, d.ResetAfter}, err
 }
 
-// Refill is what a potion does.
+// Refill gives a player all points, as a potion does.
 func (s *Stamina) Refill(ctx context.Context, player string) error {
 	return s.points.Reset(ctx, player)
 }

@@ -43,8 +43,8 @@ func NewPool(workers int, pace *limiter.Limiter) (*Pool, error) {
 }
 
 // Run does the jobs until there are no more, or the context ends: then those that have
-// begun are done and no other begins. It tells of jobs that failed or could not begin;
-// failed is called by several workers at once.
+// begun are done and no other begins. It calls failed for each job that failed or could
+// not begin, from several workers at once.
 func (p *Pool) Run(ctx context.Context, jobs <-chan Job, failed func(Job, error)) {
 	var workers sync.WaitGroup
 	for range p.Workers {

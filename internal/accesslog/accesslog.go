@@ -32,7 +32,7 @@ import (
 type Format string
 
 const (
-	// Auto tells the format by the first good line of each file.
+	// Auto chooses the format by the first valid line of each file.
 	Auto Format = "auto"
 
 	// Combined is the combined log format of Apache and nginx, and common,
@@ -177,7 +177,7 @@ func (l *Log) IsStream() bool { return l.sources[0].stdin != nil }
 // A source that has no good line is an error, and if it is a file, it comes
 // before any entry. A source that breaks later (damaged gzip or zstd, a read
 // error) first yields its good lines, with those of the other files. When ctx ends,
-// what is held back is not given.
+// lines that are held back are not passed on.
 func (l *Log) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var err error
@@ -264,7 +264,7 @@ func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
 	return errors.Join(broken...)
 }
 
-// read calls each with every good line of the source, and tells how many there
+// read calls each with every valid line of the source, and returns how many there
 // were. The request is valid until each returns.
 func (l *Log) read(ctx context.Context, s source, each func(*request) error) (good int64, err error) {
 	in, err := s.open(ctx, l.advance)

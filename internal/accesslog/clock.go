@@ -122,7 +122,7 @@ func parseNumber(b []byte) (int64, error) {
 	return int64(nanos), nil
 }
 
-// unixSeconds tells whether this is a time of the calendar, and when. A leap
+// unixSeconds returns the time in Unix seconds, and reports whether it is valid. A leap
 // second is the second after it, as POSIX has it.
 func unixSeconds(year, month, day, hour, minute, second int) (int64, bool) {
 	if year < 0 || month < 1 || month > 12 || day < 1 || day > 31 ||

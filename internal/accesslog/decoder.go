@@ -58,7 +58,7 @@ func (d *decoder) decode(line []byte, r *request) error {
 	return err
 }
 
-// guess tells the formats apart: a client's name has no brace.
+// guess distinguishes the formats: a client's name has no brace.
 func guess(line []byte) Format {
 	if line[0] == '{' {
 		return JSON

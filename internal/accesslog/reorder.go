@@ -27,7 +27,7 @@ type reorder struct {
 	number uint64 // of the newest request added
 
 	newest int64 // time of a request
-	due    int64 // what is of this time or before it is given
+	due    int64 // requests of this time or before are passed on
 	given  int64 // latest time that was given
 	full   bool  // most was reached, and a request given before its time
 }
@@ -35,7 +35,7 @@ type reorder struct {
 // waiting is a request that waits for its turn.
 type waiting struct {
 	nanos  int64
-	number uint64 // tells equal times apart
+	number uint64 // orders equal times
 	entry  *Entry
 }
 

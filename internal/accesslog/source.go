@@ -19,7 +19,7 @@ import (
 type source struct {
 	name  string                      // for people
 	stdin io.Reader                   // nil: the file called name
-	idle  func(began time.Time) error // called now and then while a Read waits; nil: nothing is
+	idle  func(began time.Time) error // if not nil, called from time to time while a Read waits
 	size  int64                       // bytes as they are stored, -1: unknown
 }
 
@@ -73,7 +73,7 @@ func (in *input) explain(err error) error {
 	return fmt.Errorf("the %s data cannot be unpacked: %w", in.packed, err)
 }
 
-// open reads the first bytes and tells from them whether the source is packed.
+// open reads the first bytes and decides by them whether the source is compressed.
 // Several gzip members or zstd frames in a row are read as one.
 func (s source) open(ctx context.Context, advance func(int)) (*input, error) {
 	in := &input{}

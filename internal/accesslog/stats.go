@@ -16,7 +16,7 @@ type Stats struct {
 	Disorder  Disorder
 }
 
-// Disorder tells of requests that were not given in the order of time, because
+// Disorder describes requests that were not passed on in the order of time, because
 // they came later than [Options.Reorder] allows. Files have none: they are sorted.
 type Disorder struct {
 	Late int64         // requests

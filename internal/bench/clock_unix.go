@@ -11,7 +11,7 @@ import (
 )
 
 // monotonic is a clock in nanoseconds that all processes of this machine share, and
-// that nobody sets.
+// that cannot be set.
 func monotonic() int64 {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

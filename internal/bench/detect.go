@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// DetectConfig says what is detected in what. Rules, Memory and one of Generate and
+// DetectConfig selects the stream and the rules. Rules, Memory and one of Generate and
 // Log are required.
 type DetectConfig struct {
 	// Rules is one rule with one absolute threshold.
@@ -38,7 +38,7 @@ type Generate struct {
 	Seed    uint64
 }
 
-// DetectResult tells how good detection was beside an exact count. A key is truly
+// DetectResult says how good detection was beside an exact count. A key is truly
 // hot if its true count in some window, that is in the panes of the window until
 // any event, reached the threshold. What was hot is what the detector published.
 type DetectResult struct {
@@ -186,7 +186,7 @@ func nearBucket(buckets []Near, multiple float64) *Near {
 	return &buckets[len(buckets)-1]
 }
 
-// detection is what is measured, and the publisher that it tells.
+// detection is the measured detector, and its publisher.
 type detection struct {
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
@@ -196,11 +196,11 @@ type detection struct {
 	judging  *judging
 }
 
-// advanceEvery is how often the detector is told the time: a shard is with each
+// advanceEvery is how often the detector is advanced: a shard is with each
 // read.
 const advanceEvery = time.Millisecond
 
-// feed tells how much processor time a batch took.
+// feed returns how much processor time a batch took.
 func (d *detection) feed(b *batch) (time.Duration, error) {
 	from, err := cpuTime()
 	if err != nil {
@@ -253,7 +253,7 @@ func (d *detection) silence(floor int64) {
 	}
 }
 
-// release forgets the detector and tells how much of the heap it held.
+// release forgets the detector and returns how much of the heap it held.
 func (d *detection) release() int64 {
 	held := heap()
 	d.decoder, d.detector = nil, nil

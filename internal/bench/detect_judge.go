@@ -51,7 +51,7 @@ func (j *judging) bound(h *hotparam.Hot, least, most int64) {
 	}
 }
 
-// panesOver judges what was told of panes that are over, before the count goes on to the
+// panesOver judges what was published of panes that are over, before the count goes on to the
 // next one, in which a key may have become hot: what it had until then is noted.
 func (j *judging) panesOver(pane int64, now time.Time, floor int64) {
 	for i := range j.told {

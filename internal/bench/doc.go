@@ -5,7 +5,7 @@
 // instances ([Enforce]), and what the whole chain takes over UDP and over Kafka
 // ([Pipeline]).
 //
-// What is compared is measured in the same run, in turns, and told as medians:
+// Alternatives are measured in the same run, in turns, and reported as medians:
 // then a machine that is busy changes all figures alike. What has to be a process
 // of its own, such as a sender or an instance, is the program itself, started anew
 // as a part ([RunPart]): a part ends when its standard input does, so none outlives

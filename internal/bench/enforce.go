@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // EnforceConfig says how the time to enforce is measured. Command is required; else
@@ -33,7 +33,7 @@ type EnforceConfig struct {
 	// Redis is the URL of a Redis to go over; empty: a redis-server of the PATH is
 	// started.
 	Redis string
-	// Progress is told how much of the run is over; nil: nobody is.
+	// Progress, if not nil, is called with how much of the run is over.
 	Progress func(done, total int)
 }
 
@@ -177,10 +177,10 @@ func (f *fleet) sample(ctx context.Context) (enforced, error) {
 // since keys are found right behind one.
 func (f *fleet) begin() int64 {
 	const orders = 3 * time.Millisecond // on their way to the instances
-	return monotonic() + int64(orders) + f.rand.Int64N(int64(hotparam.FlushEvery))
+	return monotonic() + int64(orders) + f.rand.Int64N(int64(pace.Flush))
 }
 
-// picker tells which instance gets request i of a burst.
+// picker returns a function that chooses the instance for request i of a burst.
 func (f *fleet) picker() func(i int) int {
 	n := len(f.instances)
 	if !f.config.Zipf {

@@ -88,14 +88,14 @@ type burst struct {
 }
 
 // outcome is what came of it: when the requests were, the first of them that was
-// refused, and when the key came into the hot set; 0: not.
+// refused, and when the key came into the hot set; zero means never.
 type outcome struct {
 	Requests []int64
 	Refused  int64
 	Swapped  int64
 }
 
-// inForce is when the limit was, as the instance saw it first; 0: it was not.
+// inForce is when the limit was, as the instance saw it first; zero means never.
 func (o *outcome) inForce() int64 {
 	if o.Refused != 0 && (o.Swapped == 0 || o.Refused < o.Swapped) {
 		return o.Refused

@@ -19,7 +19,7 @@ type IngestConfig struct {
 	Slice time.Duration
 	// VsMinimal measures a minimal reader, too, in turns.
 	VsMinimal bool
-	// Progress is told how much of the run is over; nil: nobody is.
+	// Progress, if not nil, is called with how much of the run is over.
 	Progress func(done, total int)
 }
 

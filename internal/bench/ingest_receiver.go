@@ -141,7 +141,7 @@ func (m *minimal) run(ctx context.Context) error {
 }
 
 // CountLines adds up by key the lines of a packet, which are as a sender of
-// [Ingest] writes them, and tells how many there were.
+// [Ingest] writes them, and returns how many there were.
 func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
 	for len(packet) > 0 {
 		line := packet

@@ -85,7 +85,7 @@ func runSender(ctx context.Context, l *link) error {
 	return l.send(sent * linesPerPacket)
 }
 
-// flood sends the messages over and over as fast as the system takes them, and tells
+// flood sends the messages over and over as fast as the system takes them, and returns
 // how many it took.
 func flood(conn *ipv4.PacketConn, messages []ipv4.Message, over *atomic.Bool) (sent int64, err error) {
 	for next := 0; !over.Load(); next %= len(messages) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Parts are told what to do by JSON values on their standard input, the first of
+// Parts are configured by JSON values on their standard input, the first of
 // which is their configuration, and answer on their standard output. They end when
 // their input does.
 
@@ -127,7 +127,7 @@ func startPart(ctx context.Context, command []string, name string, config any) (
 	return p, nil
 }
 
-// send tells the part something.
+// send sends a value to the part.
 func (p *part) send(v any) error {
 	if err := p.enc.Encode(v); err != nil {
 		return p.failed(err)

@@ -38,7 +38,7 @@ type PipelineConfig struct {
 	// Redis is the URL of a Redis to go over; empty: a redis-server of the PATH is
 	// started.
 	Redis string
-	// Progress is told how much of the run is over; nil: nobody is.
+	// Progress, if not nil, is called with how much of the run is over.
 	Progress func(done, total int)
 }
 

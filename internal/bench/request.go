@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -26,7 +27,7 @@ type RequestConfig struct {
 	// Slice is how long it is measured each time, flushes included; 0 is 200 ms, in
 	// which there are two.
 	Slice time.Duration
-	// Progress is told how much of the run is over; nil: nobody is.
+	// Progress, if not nil, is called with how much of the run is over.
 	Progress func(done, total int)
 }
 
@@ -52,7 +53,7 @@ func Request(ctx context.Context, c RequestConfig) (RequestResult, error) {
 		c.Rounds = 12
 	}
 	if c.Slice == 0 {
-		c.Slice = 2 * hotparam.FlushEvery
+		c.Slice = 2 * pace.Flush
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	load, err := NewRequestLoad(ctx)
@@ -94,7 +95,7 @@ func (l *RequestLoad) measure(ctx context.Context, c RequestConfig) (RequestResu
 // the flushes for it, and allocations of both.
 type callCost struct{ ns, flush, allocs float64 }
 
-// perCall tells what a call of step takes, where it is called for a time and what
+// perCall returns what a call of step takes, where it is called for a time and what
 // it counted is flushed each 100 ms.
 func (l *RequestLoad) perCall(ctx context.Context, step func(i int), length time.Duration) (callCost, error) {
 	const batch = 1 << 12 // calls between two looks at the clock
@@ -103,7 +104,7 @@ func (l *RequestLoad) perCall(ctx context.Context, step func(i int), length time
 	runtime.ReadMemStats(&before)
 	calls := 0
 	var own, flushes time.Duration
-	for left := length; left > 0; left -= hotparam.FlushEvery {
+	for left := length; left > 0; left -= pace.Flush {
 		if err := ctx.Err(); err != nil {
 			return callCost{}, err
 		}
@@ -112,7 +113,7 @@ func (l *RequestLoad) perCall(ctx context.Context, step func(i int), length time
 			return callCost{}, err
 		}
 		start := time.Now()
-		for time.Since(start) < min(left, hotparam.FlushEvery) {
+		for time.Since(start) < min(left, pace.Flush) {
 			for range batch {
 				step(calls)
 				calls++
@@ -165,8 +166,8 @@ const (
 
 // NewRequestLoad makes the load: a map of all values for the floor, and a guard and
 // collector as they are by default, which have seen the stream once. The collector
-// sends to a socket that nobody reads: what is sent there costs its sender what it
-// always costs, and nobody else anything.
+// sends to a socket that no process reads: sending costs the sender what it always
+// costs, and nothing else.
 func NewRequestLoad(ctx context.Context) (*RequestLoad, error) {
 	l := &RequestLoad{seed: maphash.MakeSeed(), counts: make(map[uint64]*atomic.Int64, requestValues)}
 	for i := range requestValues {
@@ -245,7 +246,7 @@ func (l *RequestLoad) Hot(int) {
 	}
 }
 
-// check tells whether the load did what it was to measure.
+// check returns an error if the load did not do what it was to measure.
 func (l *RequestLoad) check() error {
 	switch {
 	case l.wrong > 0:

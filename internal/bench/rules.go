@@ -38,7 +38,7 @@ func lineRules(hot hotparam.Threshold) *hotparam.Rules {
 	return rules
 }
 
-// nobody is an aggregator's publisher that keeps nothing.
+// nobody is an aggregator's publisher that discards everything.
 type nobody struct{}
 
 func (nobody) Publish(hotparam.Change)       {}

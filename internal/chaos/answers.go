@@ -73,7 +73,7 @@ func (j *judge) checkAnswer(a *api, route, key string, sent, now time.Duration, 
 // doubt is an answer that may be a violation, unless the machine stood still, which is
 // known when that is over.
 type doubt struct {
-	at, sent, bound time.Duration // how long it may take; 0: whatever the machine does
+	at, sent, bound time.Duration // how long it may take; zero means any time
 	subject, text   string
 }
 

@@ -114,7 +114,7 @@ func clock(r *run, e *event) func() {
 	}
 }
 
-// offFrom is how far off a clock is told for certain.
+// offFrom is from which offset on a clock is certain to be reported.
 const offFrom = time.Second
 
 // countsMetric returns the sum of a metric over all aggregators.

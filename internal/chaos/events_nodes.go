@@ -29,7 +29,7 @@ var nodeKinds = []kind{
 	{name: "garbled-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: node(garbled)},
 }
 
-// master is a server that takes writes, and what is on it.
+// master is a server that takes writes, and its keys.
 type master struct {
 	*testenv.RedisServer
 	published bool     // the published set

@@ -184,7 +184,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// floodPublished tells the watchers of changes that were none.
+// floodPublished pushes changes to the watchers that nobody made.
 func floodPublished(r *run, e *event) func() {
 	addrs, rng := r.redis.masters(context.Background()), e.rng()
 	client := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1, PoolSize: 1})

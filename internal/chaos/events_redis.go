@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisKinds are faults of Redis, and of what is in it.
+// redisKinds are faults of Redis, and of its values.
 var redisKinds = []kind{
 	{name: "kill-redis", weight: 2, scenarios: []string{"recovery"}, deployment: "single", exclusive: "redis", least: 200 * time.Millisecond, most: 4 * time.Second, begin: killRedis},
 	{name: "stop-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 500 * time.Millisecond, most: 6 * time.Second, begin: stopRedis},
@@ -70,7 +70,7 @@ func fullRedis(r *run, _ *event) func() {
 	return r.outage([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"})
 }
 
-// readonlyRedis makes the server a replica of nobody who is there: it keeps its data.
+// readonlyRedis makes the server a replica of a server that does not exist: it keeps its data.
 func readonlyRedis(r *run, _ *event) func() {
 	return r.outage([]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"})
 }

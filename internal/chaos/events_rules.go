@@ -66,7 +66,7 @@ func flip(r *run, e *event) func() {
 	return nothing
 }
 
-// line fills the line of those who wait for their turn, and reloads in the midst.
+// line fills the line of requests that wait for their turn, and reloads meanwhile.
 func line(r *run, e *event) func() {
 	a, rng := r.apis[e.target], e.rng()
 	var asking sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/internal/chaos/oracle"
 )
 
-// How soon all has to be well after a fault, and what is allowed meanwhile.
+// How soon everything must work again after a fault, and what is allowed meanwhile.
 const (
 	recovery       = 3 * time.Second
 	requestTimeout = 8 * time.Second

@@ -25,7 +25,7 @@ func Outside[T any](ctx context.Context, dir string, f func(TB) *T) (result *T) 
 
 // outside is the part of a testing.TB that testenv uses.
 type outside struct {
-	testing.TB // nil: what is not here panics
+	testing.TB // nil: methods that are not defined here panic
 	ctx        context.Context
 	dir        string
 }

@@ -61,7 +61,7 @@ func (r *redisServers) relay(s *scope, c *Config, addr string) *tcpRelay {
 	return relay
 }
 
-// url is what a process is told, which reaches a single server through the relay.
+// url returns the URL for a process, which reaches a single server through the relay.
 func (r *redisServers) url(relay *tcpRelay) string {
 	switch {
 	case r.sentinel != nil:

@@ -37,7 +37,7 @@ const damagedPercent = 30
 type tcpRelay struct {
 	listener net.Listener
 	target   string
-	garbler  *testenv.Garbler // of Kafka's answers; nil: any bytes are changed
+	garbler  *testenv.Garbler // of Kafka's answers; with nil any bytes are changed
 	work     sync.WaitGroup
 
 	mu   sync.Mutex

@@ -115,7 +115,7 @@ func Run(tb testing.TB, c Config) *Report {
 	return &r.report
 }
 
-// starting excuses what is not well while processes start, up to the returned function.
+// starting excuses failures while processes start, until the returned function is called.
 func (r *run) starting() (over func()) {
 	var ends []func()
 	for i, a := range r.apis {

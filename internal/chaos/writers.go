@@ -12,7 +12,7 @@ import (
 )
 
 // writers follows the stream of changes, as docs/design/redis.md describes it: once an owner's
-// successor has written, nobody writes under an earlier epoch.
+// successor has written, no process writes under an earlier epoch.
 type writers struct {
 	last   string           // id of the last change that was read
 	epochs map[string]int64 // by owner

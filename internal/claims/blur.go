@@ -29,7 +29,7 @@ func (r *reference) blur(key int32, n, at int64, by blur) {
 
 // bounds are the least and the most that a key can have in the window that ends with a
 // pane, as the clocks are known: its count there if all are right. placed is the least
-// without what is in doubt.
+// without the doubtful counts.
 func (r *reference) bounds(key int32, last int64) (least, most, placed int64) {
 	truth := r.truth(key, last)
 	least, most, placed = truth, truth, truth

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Case is one run: what comes, what it passes through, what is looked for.
+// Case is one run: the stream, the network that it passes through, and the thresholds.
 type Case struct {
 	Name   string
 	Stream func(seed uint64) (Stream, error)
@@ -20,7 +20,7 @@ type Case struct {
 	// when it sends, and all are right. With a clock that is set nothing is to be held back:
 	// Lines is 0.
 	Clocks []Clock
-	// Keys is how many keys a collector holds; 0: its default.
+	// Keys is how many keys a collector holds. Zero means its default.
 	Keys int
 	// Lines is the most that a collector sends in one flush; 0: as many as
 	// there are.
@@ -32,7 +32,7 @@ type Case struct {
 	Network Network
 	Seed    uint64
 	// Within is how soon after the stream's first event all keys that reach the
-	// threshold at all must be hot; 0: it does not matter.
+	// threshold at all must be hot. Zero means any time.
 	Within time.Duration
 	// Measure measures memory and allocations, of the whole process: nothing else
 	// may run in it.
@@ -45,7 +45,7 @@ type Rule struct {
 	N, Exit  int64
 	D, Hold  time.Duration
 	CoolDown time.Duration
-	// Changes is how often a key may change its state; 0: it does not matter.
+	// Changes is how often a key may change its state. Zero means any number.
 	Changes int
 }
 
@@ -92,7 +92,7 @@ func (c *Case) rules() *hotparam.Rules {
 	return rules
 }
 
-// String tells the case's conditions in a few words.
+// String describes the case's conditions in a few words.
 func (n Network) String() string {
 	var words []string
 	if n.Most > 0 {

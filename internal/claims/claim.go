@@ -3,7 +3,7 @@ package claims
 // Claim is one of those that docs/design/aggregator.md makes.
 type Claim int
 
-// The claims, by what is wrong.
+// The claims, by the violation.
 const (
 	LowAbove   Claim = iota // low is above the truth
 	HighBelow               // high is below it
@@ -26,5 +26,5 @@ const (
 var claimNames = [claims]string{"low above truth", "high below truth", "false hot", "missed", "not even suspect", "cool too early",
 	"hold broken", "not in turn", "flapping", "stuck", "inexact", "uncounted", "refused", "too slow", "over budget"}
 
-// String is what is wrong in a few words.
+// String describes the violation in a few words.
 func (c Claim) String() string { return claimNames[c] }

@@ -76,7 +76,7 @@ func (j *judge) mustBeHot(r *ruling, key int32, floor int64) (owed bool) {
 	return true
 }
 
-// silence judges what is left when nothing has come for long.
+// silence judges the state when nothing has come for long.
 func (j *judge) silence() {
 	for _, r := range j.rules {
 		for key, l := range r.lives {

@@ -66,7 +66,7 @@ func (r *run) flush(from, at int64) {
 	r.mostSteered = r.steered
 }
 
-// steer tells the collectors what they are told in production.
+// steer passes to the collectors what production passes to them.
 func (r *run) steer() {
 	if r.Lines == 0 || !r.judge.changed {
 		return
@@ -80,7 +80,7 @@ func (r *run) steer() {
 	r.mostSteered = max(r.mostSteered, r.steered)
 }
 
-// fleet is what the collectors are told.
+// fleet is what the collectors know of the fleet.
 func (j *judge) fleet(instances int) (f hotparam.Fleet, hot []hotparam.Key) {
 	f.Instances = instances
 	for _, list := range j.suspects {

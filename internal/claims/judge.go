@@ -19,12 +19,12 @@ type judge struct {
 	floor   func(rule int) int64
 	unheard func(since int64) int64 // see network
 	crowded func() bool             // the hot keys are more than there is room for
-	changed bool                    // what is hot or suspect
-	blind   int64                   // what is hidden of any key and was told in packets that are missing
+	changed bool                    // hot keys or suspects
+	blind   int64                   // counts hidden of any key, as reported in packets that are missing
 
 	suspects [][]hotparam.Hot
 	listed   map[listing]struct{} // of all suspects
-	// suspectsTold is how many suspects are told for certain: of more, those with
+	// suspectsTold is how many suspects are certain to be published: of more, those with
 	// the highest low counts, as far as there is room for their texts.
 	suspectsTold int
 
@@ -39,7 +39,7 @@ type judge struct {
 	floorMost int64
 }
 
-// ruling is what is judged of one rule.
+// ruling is the judgement of one rule.
 type ruling struct {
 	Rule
 	id     string
@@ -47,7 +47,7 @@ type ruling struct {
 	ref    *reference
 	lives  map[int32]*life
 	must   map[int32]struct{} // keys that had to be hot at some time
-	owed   map[int32]int64    // keys that are to be told as suspects, since when
+	owed   map[int32]int64    // keys that have to be published as suspects, since when
 	floors [8]int64           // of late, in turn
 }
 
@@ -85,7 +85,7 @@ func newJudge(c *Case, s Stream) *judge {
 	return j
 }
 
-// maxExamples bounds what is told of what is wrong, for each claim.
+// maxExamples bounds the examples of violations, for each claim.
 const maxExamples = 2
 
 func (j *judge) wrong(c Claim, r *ruling, key int32, format string, args ...any) {
@@ -251,7 +251,7 @@ func (j *judge) Refresh(_ int, hot []hotparam.Hot) {
 	}
 }
 
-// present judges counts of which is not told whether they are of the newest
+// present judges counts that may or may not be of the newest
 // window that is over by the lag, or of a later one, whose high count is no bound
 // yet.
 func (j *judge) present(r *ruling, key int32, h hotparam.Hot, word string) {

@@ -84,7 +84,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 	return append(cases, m.single()...), skipped, nil
 }
 
-// generated is a stream that is made, and what is looked for in it.
+// generated is a stream that is made, and the thresholds for it.
 type source struct {
 	name string
 	Size

@@ -28,7 +28,7 @@ type network struct {
 type sender struct {
 	random  *rand.Rand
 	sent    uint64
-	heard   uint64 // the highest that was delivered; 0: none
+	heard   uint64 // the highest that was delivered; zero if none was
 	at      int64  // when the last one was
 	missing []missing
 }
@@ -38,7 +38,7 @@ type missing struct {
 	number  uint64
 	sent    int64
 	content []content
-	held    int64 // what is hidden of any key, as it says
+	held    int64 // the most that is hidden of any key, as it reports
 	secret  bool  // nothing has told the aggregator that it is missing
 }
 
@@ -65,7 +65,7 @@ func (t *tap) Send(packet []byte) (int, error) {
 // Close belongs to Send.
 func (t *tap) Close() error { return nil }
 
-// passTo tells what time it will be when packets are sent.
+// passTo sets the time at which packets are sent.
 func (n *network) passTo(at int64) {
 	n.sending.Lock()
 	n.now = at
@@ -130,7 +130,7 @@ func (n *network) miss(instance int, number uint64, bytes []byte) (mass int64) {
 	return mass
 }
 
-// unheard is what can be hidden of any key as it is told in packets that were
+// unheard is the most that can be hidden of any key, as reported in packets that were
 // sent since an instant and have not arrived.
 func (n *network) unheard(since int64) (sum int64) {
 	for i := range n.from {
@@ -153,7 +153,7 @@ func (n *network) next(before int64) (packet, bool) {
 	return heap.Pop(&n.flight).(packet), true
 }
 
-// remembered is how many packets of an instance an aggregator tells apart: with a
+// remembered is how many packets of an instance an aggregator distinguishes: with a
 // budget of lines, more than are sent in the time that counts may come late.
 const remembered = 4096
 
@@ -223,7 +223,7 @@ func (n *network) arrived(s *sender, p packet, taken bool) {
 	if taken {
 		return
 	}
-	content, _ := n.read(p.bytes, p.sent) // a gap was told before
+	content, _ := n.read(p.bytes, p.sent) // a gap was reported before
 	for _, c := range content {
 		n.mass.refused += c.n
 	}

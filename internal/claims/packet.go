@@ -19,7 +19,7 @@ type packet struct {
 // twins are two packets that are the same.
 type twins struct{ arrived bool }
 
-// again tells whether the same packet has arrived before.
+// again reports whether the same packet has arrived before.
 func (p *packet) again() bool {
 	if p.twin == nil {
 		return false

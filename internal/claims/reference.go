@@ -156,7 +156,7 @@ func (r *reference) most(key int32, from, to int64) int64 {
 	return best
 }
 
-// gap is what is not known of a key's count in the window that ends with a pane.
+// gap is the uncertainty of a key's count in the window that ends with a pane.
 func (r *reference) gap(key int32, last int64) (sum gap) {
 	if r.gaps == 0 {
 		return sum
@@ -171,7 +171,7 @@ func (r *reference) gap(key int32, last int64) (sum gap) {
 	return sum
 }
 
-// miss changes what is not known of a key's count in [from, to): each pane of it
+// miss changes the uncertainty of a key's count in [from, to): each pane of it
 // may have held all of the count.
 func (r *reference) miss(key int32, from, to int64, change gap) {
 	for number := r.index(from); number <= r.index(to-1); number++ {
@@ -190,7 +190,7 @@ func (r *reference) miss(key int32, from, to int64, change gap) {
 	}
 }
 
-// close goes on to the window that ends with the next pane, and tells which keys
+// close goes on to the window that ends with the next pane, and returns which keys
 // reach the threshold in it.
 func (r *reference) close() (reached []int32) {
 	r.closed++

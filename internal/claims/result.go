@@ -36,7 +36,7 @@ func (r *Result) Violations() int64 {
 	return sum
 }
 
-// String tells what was broken.
+// String describes what was violated.
 func (r *Result) String() string {
 	var b strings.Builder
 	for c, n := range r.Broken {

@@ -35,7 +35,7 @@ type run struct {
 	events  []Event
 	measure measure
 	lines   []int64 // of each collector so far
-	// Keys that collectors were told of: now, and at most since the last flush.
+	// Keys that collectors know of: now, and at most since the last flush.
 	steered, mostSteered int
 	members              [][]byte // what a key's member begins with, by rule
 	member               []byte
@@ -43,7 +43,7 @@ type run struct {
 	sum                  int64 // of events
 }
 
-// tick is how often the detectors are told the time when nothing comes.
+// tick is how often the detectors are advanced when nothing comes.
 const tick = int64(50 * time.Millisecond)
 
 // Run runs a case.
@@ -120,7 +120,7 @@ func (r *run) assemble() (err error) {
 	return nil
 }
 
-// watched is one of the first keys of a part: what is known of it is judged at the
+// watched is one of the first keys of a part: its counts are judged at the
 // end of each pane, also while it is not hot.
 func (r *run) watched(part int) string {
 	for key := int32(r.Seed % 30); key < r.stream.Dense(); key++ {

@@ -193,8 +193,8 @@ type Snapshot struct {
 	LogTime                  time.Time // where the log is
 }
 
-// Snapshot tells the present state while [Demo.Run] runs. It asks Redis for
-// what is hot, with the deadline of ctx. It is safe for concurrent use.
+// Snapshot returns the present state while [Demo.Run] runs. It asks Redis for
+// the hot keys, with the deadline of ctx. It is safe for concurrent use.
 func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
 	hot, err := hotkeys.List(ctx, d.client, Namespace)
 	if err != nil {
@@ -243,7 +243,7 @@ type HotResult struct {
 	Limited  int64   `json:"limited"`
 }
 
-// Result tells what the demo came to, once Run has returned.
+// Result returns the demo's result, once Run has returned.
 func (d *Demo) Result() Result {
 	r := Result{
 		Failed:  d.traffic.failed.Load(),

@@ -29,7 +29,7 @@ type transport interface {
 	overflow() int64
 	// over says what it is, and where.
 	over() string
-	// close releases what is left when the stages have ended.
+	// close releases the remaining resources when the stages have ended.
 	close()
 }
 

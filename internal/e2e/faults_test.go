@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Whatever goes away, no request fails or waits for it; and when it is back, all is
@@ -105,14 +107,14 @@ func TestLinkToRedis(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct {
 		name  string
-		state linkState
-	}{{"cut", cut}, {"silent", silent}} {
+		state testenv.LinkState
+	}{{"cut", testenv.LinkCut}, {"silent", testenv.LinkSilent}} {
 		t.Run(fault.name, func(t *testing.T) {
 			f := newFleet(t, quickCommands(t), searchRule)
-			link := newTCPLink(t, f.redis.Addr())
-			u := upset(f, []*api{f.startAPIAt(f.statsd, link.addr()), f.startAPI()})
+			link := testenv.NewRelay(t, f.redis.Addr())
+			u := upset(f, []*api{f.startAPIAt(f.statsd, link.Addr()), f.startAPI()})
 			behind := u.apis[:1]
-			link.set(fault.state)
+			link.Set(fault.state)
 			within(t, 4*time.Second, "the instance knows that it is not connected", func() bool {
 				return all(behind, func(in instance) bool { return !in.Watcher.Connected })
 			})
@@ -120,7 +122,7 @@ func TestLinkToRedis(t *testing.T) {
 			if in := u.apis[1].look(); !in.holds(phone) {
 				t.Error("the instance whose link is good holds to nothing")
 			}
-			link.set(up)
+			link.Set(testenv.LinkUp)
 			u.recovered()
 		})
 	}
@@ -131,15 +133,15 @@ func TestLinkToRedis(t *testing.T) {
 func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
-	link := newTCPLink(t, f.redis.Addr())
-	u := upset(f, []*api{f.startAPIAt(f.statsd, link.addr()), f.startAPI()})
+	link := testenv.NewRelay(t, f.redis.Addr())
+	u := upset(f, []*api{f.startAPIAt(f.statsd, link.Addr()), f.startAPI()})
 	behind := u.apis[:1]
 	failures := func() uint64 { return behind[0].look().Watcher.Errors }
 	before := failures()
-	link.set(silent)
+	link.Set(testenv.LinkSilent)
 	within(t, 4*time.Second, "a call that fails", func() bool { return failures() > before })
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=boat:150|c", 1)
-	link.set(up)
+	link.Set(testenv.LinkUp)
 	before = failures()
 	f.awaitHot(recovery, u.apis, "search-terms GET /search?q=boat")
 

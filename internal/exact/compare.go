@@ -6,7 +6,7 @@ import (
 )
 
 // Compare holds the events of a replay of a log in order against what they must
-// be, and returns what is wrong, at most a few. A replay loses nothing and has memory
+// be, and returns the errors, at most a few. A replay loses nothing and has memory
 // for all keys, so its bounds are the exact counts.
 func (r Result) Compare(events []Event) (wrong []string) {
 	report := func(format string, args ...any) {

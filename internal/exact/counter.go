@@ -112,7 +112,7 @@ func (c *Counter) exceptionOf(key string) *Exception {
 	return x
 }
 
-// reaches tells whether some half-open window of D holds N.
+// reaches reports whether some half-open window of D holds N.
 func (t Threshold) reaches(s *series) bool {
 	for _, at := range s.at {
 		if s.between(at+1-int64(t.D), at+1) >= t.N {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxKeys is how many keys a rule makes of a request; one more is for what is beyond.
+// maxKeys is how many keys a rule makes of a request; one more is for the others.
 const maxKeys = 8
 
 // Keys are the texts of the keys that a request counts by a rule for all

@@ -17,7 +17,7 @@ func ceil(n int64, ratios ...Ratio) int64 {
 }
 
 // Needs are the counts that decide on a key in one window: it is hot from Enter on, and
-// cools below Exit. Known is false while what it is compared with cannot be told.
+// cools below Exit. Known is false while the reference is not known.
 type Needs struct {
 	Enter, Exit int64
 	Known       bool

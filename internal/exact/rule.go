@@ -101,7 +101,7 @@ type Exception struct {
 	Name, Pattern string
 	// Action is "allow" or "block": such keys are not counted; else "".
 	Action string
-	// N takes the place of the count of the rates over D; 0: the rule's.
+	// N takes the place of the count of the rates over D. Zero keeps the rule's.
 	N int64
 	D time.Duration
 }
@@ -161,7 +161,7 @@ func (r Rule) YAML(id string) string {
 	return b.String()
 }
 
-// exception is the first that a key's text comes under; nil: none.
+// exception returns the first that matches a key's text, or nil if none does.
 func (r Rule) exception(text string) *Exception {
 	_, query, _ := strings.Cut(text, "?")
 	for i := range r.Except {

@@ -33,7 +33,7 @@ type Request struct {
 //	mooncake-….zst  hash_ids of LLM requests GET /block?hash=<id>, one for each id
 //	ruetoj-….csv.zst a web server's log       as it says
 //
-// Those that [Made] tells of are to be given to hotparam by [WriteJSON].
+// Those for which [Made] is true are passed to hotparam by [WriteJSON].
 func Trace(path string) iter.Seq2[Request, error] {
 	return func(yield func(Request, error) bool) {
 		file, err := os.Open(path)
@@ -64,7 +64,7 @@ func Trace(path string) iter.Seq2[Request, error] {
 	}
 }
 
-// Made tells whether the trace is no access log, but made into one.
+// Made reports whether the trace is no access log, but made into one.
 func Made(path string) bool {
 	name := filepath.Base(path)
 	return !strings.HasSuffix(name, ".log.zst") && !strings.HasSuffix(name, ".access.jsonl.zst")

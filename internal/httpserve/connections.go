@@ -107,7 +107,7 @@ func (s *connections) admit(accepted net.Conn, spare bool) *conn {
 }
 
 // idlest takes out the connection that has been without a request for longest, since
-// before the instant; nil: there is none. s.mu is held.
+// before the instant, or nil if there is none. s.mu is held.
 func (s *connections) idlest(before time.Time) (idlest *conn) {
 	for c := range s.all {
 		if !c.isBusy && !c.since.After(before) && (idlest == nil || c.since.Before(idlest.since)) {

@@ -3,32 +3,24 @@ package httpserve
 import (
 	"bytes"
 	"log/slog"
-	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // errorLog takes the lines of http.Server, which has one for each accept that fails,
-// and passes on one in logEvery.
+// and passes them on at errorRate.
 type errorLog struct {
-	log *slog.Logger
-
-	mu     sync.Mutex
-	next   time.Time
-	hidden int // lines since the last that was passed on
+	log   *slog.Logger
+	lines loglimit.Limit
 }
 
-const logEvery = 10 * time.Second
+var errorRate = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
 
 // Write implements io.Writer.
 func (l *errorLog) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Before(l.next) {
-		l.hidden++
-		return len(line), nil
+	if unlogged, ok := l.lines.Allow(errorRate, time.Now()); ok {
+		l.log.Warn("HTTP server", "err", string(bytes.TrimSpace(line)), "more_before", unlogged)
 	}
-	l.log.Warn("HTTP server", "err", string(bytes.TrimSpace(line)), "more_before", l.hidden)
-	l.next, l.hidden = now.Add(logEvery), 0
 	return len(line), nil
 }

@@ -36,7 +36,7 @@ type Config struct {
 	Health string
 	// Grace is how long requests may go on when the server ends; 0 is a second.
 	Grace time.Duration
-	// Log gets what goes wrong, a line in ten seconds at most; nil: nothing.
+	// Log gets errors, at most a line in ten seconds. A nil Log disables it.
 	Log *slog.Logger
 }
 

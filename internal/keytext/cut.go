@@ -32,7 +32,7 @@ func CutAt(text []byte, end int) []byte {
 }
 
 // IsCut reports whether a text was too long and ends in a hash. It is a name then, of
-// which the last parameters cannot be told.
+// which the last parameters cannot be recognised.
 func IsCut(text []byte) bool {
 	n := len(text) - CutSuffix
 	if n < 0 || text[n] != '~' {

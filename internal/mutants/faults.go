@@ -5,7 +5,7 @@ type Fault struct {
 	Name string
 	File string // from the module's root
 	// Old is a text that the file has exactly once, New what takes its place. They are
-	// as short as tells them from others, so that changes around them do no harm.
+	// as short as distinguishes them from others, so that changes around them do no harm.
 	Old, New string
 	// Package is whose tests are to find it, from the module's root; empty: the
 	// file's own.

@@ -1,6 +1,6 @@
 package mutants
 
-// From requests to lines: what is counted, and what is said of it.
+// From requests to lines: counting, and the statistics of it.
 
 var keyFaults = []Fault{
 	{

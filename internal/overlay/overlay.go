@@ -1,6 +1,6 @@
 // Package overlay changes texts of the module's sources for one run of the go
 // command, by its flag -overlay: nothing is copied, and the checkout stays as it is.
-// So mistakes are planted on purpose, to see that what is to find them does.
+// So mistakes are planted on purpose, to see that the tests find them.
 package overlay
 
 import (

@@ -3,6 +3,8 @@ package replay
 import (
 	"cmp"
 	"slices"
+
+	"github.com/hotparam/hotparam/internal/cmpbool"
 )
 
 // Difference is what became of one key by two versions of the rules.
@@ -47,7 +49,7 @@ func Compare(before, after []KeyReport) []Difference {
 	}
 	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(
-			-compareBool(a.Changed, b.Changed),
+			-cmpbool.Compare(a.Changed, b.Changed),
 			-cmp.Compare(a.moved(), b.moved()),
 			-cmp.Compare(max(a.Before.Limited, a.After.Limited), max(b.Before.Limited, b.After.Limited)),
 			-cmp.Compare(max(a.Before.Seconds, a.After.Seconds), max(b.Before.Seconds, b.After.Seconds)),
@@ -61,14 +63,4 @@ func Compare(before, after []KeyReport) []Difference {
 func (d *Difference) moved() int64 {
 	n := d.After.Limited - d.Before.Limited
 	return max(n, -n)
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }

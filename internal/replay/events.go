@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// Event tells that a key became hot or cooled; or, to OnRelisted, how a hot key is
+// Event says that a key became hot or cooled; or, to OnRelisted, how a hot key is
 // listed from now on: "usual" or "unusual"; "spared", a usual key that is not
 // limited, or "limited", one that is again.
 type Event struct {
@@ -113,7 +113,7 @@ func (r *replay) Publish(change hotparam.Change) {
 	}
 }
 
-// relist tells how a listed key is listed from now on.
+// relist reports how a listed key is listed from now on.
 func (r *replay) relist(old, h hotparam.Hot) {
 	switch {
 	case h.Spared && !old.Spared:
@@ -127,7 +127,7 @@ func (r *replay) relist(old, h hotparam.Hot) {
 	}
 }
 
-// Refresh has nothing to do: nobody looks at the counts in between.
+// Refresh has nothing to do: the counts in between are not used.
 func (*replay) Refresh(int, []hotparam.Hot) {}
 
 // Suspects has nothing to do: there is no fleet whose collectors would send them

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Explanation tells why a key was hot or not.
+// Explanation says why a key was hot or not.
 type Explanation struct {
 	Event    string    `json:"event"` // "explanation"
 	Rule     string    `json:"rule"`
@@ -64,7 +64,7 @@ type Pane struct {
 	Counted int64     `json:"counted"` // in the pane
 	Low     int64     `json:"low"`     // in the window that ends with it
 	High    *int64    `json:"high"`    // null when unknown
-	Enter   *int64    `json:"enter"`   // hot from this count on; null when that cannot be told
+	Enter   *int64    `json:"enter"`   // hot from this count on; null when that is not known
 	Exit    int64     `json:"exit"`    // cool below it
 	Hot     bool      `json:"hot"`     // by this threshold
 	Listed  bool      `json:"listed"`  // and published
@@ -99,7 +99,7 @@ func newExplainer(rules *hotparam.Rules, key hotparam.Key) *explainer {
 	return &explainer{rules: rules, key: key, nearest: nearest{to: key.Text}, byRule: make(map[string]*Explanation)}
 }
 
-// is tells whether a key is the one.
+// is reports whether a key is the one.
 func (x *explainer) is(rule, text string) bool {
 	return text == x.key.Text && (x.key.Rule == "" || x.key.Rule == rule)
 }
@@ -217,7 +217,7 @@ func (x *explainer) end(reports []KeyReport) (all []Explanation) {
 	return all
 }
 
-// err is what is wrong with the key, if anything is.
+// err returns the error of the key, if it has one.
 func (x *explainer) err() error {
 	if len(x.byRule) > 0 {
 		return nil

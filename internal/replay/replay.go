@@ -19,6 +19,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
@@ -34,9 +35,9 @@ type Config struct {
 	Speed float64
 	// Memory bounds the windows; 0 is 1 GiB, taken as it is needed.
 	Memory int64
-	// OnEvent takes each event as it happens; nil: nobody does.
+	// OnEvent, if not nil, is called with each event as it happens.
 	OnEvent func(Event)
-	// OnRelisted takes each change of how a hot key is listed; nil: nobody does.
+	// OnRelisted, if not nil, is called with each change of how a hot key is listed.
 	OnRelisted func(Event)
 	// OnKey is told at the end of each key that was ever hot, and of each rule
 	// without hot that refused requests: what was most limited first. Nil: nobody
@@ -69,7 +70,7 @@ type Summary struct {
 	OutOfOrder int64   `json:"out_of_order"`
 	Behind     float64 `json:"out_of_order_seconds"`
 	BufferFull bool    `json:"buffer_full"`
-	// NoBytes is how many requests the log tells no bytes of, where a rule counts
+	// NoBytes is how many requests have no bytes in the log, where a rule counts
 	// them.
 	NoBytes int64   `json:"no_bytes"`
 	Seconds float64 `json:"seconds"` // from the first request to the last
@@ -99,10 +100,10 @@ type replay struct {
 
 	keys      map[uint64]struct{}
 	hot       map[hotparam.Key]struct{}
-	listed    map[hotparam.Key]hotparam.Hot // as they were told last
+	listed    map[hotparam.Key]hotparam.Hot // as they were listed last
 	decidedAt time.Time                     // when the last decision was
-	reports   *reports                      // nil: nobody asks
-	explainer *explainer                    // nil: nobody asks
+	reports   *reports                      // nil if not wanted
+	explainer *explainer                    // nil if not wanted
 	bytes     bool                          // some rule counts them
 	noBytes   int64
 	limited   int64
@@ -262,7 +263,7 @@ func (r *replay) moveTo(t time.Time) {
 	if !t.After(r.now) {
 		return
 	}
-	crossed := t.UnixNano()/int64(hotparam.FlushEvery) != r.now.UnixNano()/int64(hotparam.FlushEvery)
+	crossed := t.UnixNano()/int64(pace.Flush) != r.now.UnixNano()/int64(pace.Flush)
 	r.now = t
 	r.detector.Advance(t)
 	if crossed {
@@ -284,7 +285,7 @@ func (r *replay) putInForce() {
 	r.pending = r.pending[:0]
 }
 
-// end closes what is still open when the log is over.
+// end closes the windows and keys that are still open when the log is over.
 func (r *replay) end() {
 	r.putInForce()
 	if r.reports == nil {

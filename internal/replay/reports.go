@@ -64,7 +64,7 @@ func (r *reports) event(hot bool, h hotparam.Hot, t time.Time) {
 	}
 }
 
-// decided notes what a request was told.
+// decided records the decision about a request.
 func (r *reports) decided(d hotparam.Decision) {
 	refused := !d.Allowed || d.Reason == hotparam.ReasonShadow
 	if refused && (!r.hot[d.Rule] || d.Reason == hotparam.ReasonBlocked) {

@@ -36,7 +36,7 @@ type KafkaConfig struct {
 	// ClientCerts: with TLS, clients must show theirs.
 	ClientCerts bool
 	// Users who may log in, with their passwords (letters, digits and dashes), by
-	// PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. Nil: nobody needs to.
+	// PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. With nil no client needs to.
 	Users map[string]string
 	// Authorize: users may do only what [KafkaCluster.Allow] allows.
 	Authorize bool
@@ -63,7 +63,7 @@ type kafkaBroker interface {
 	// start starts the broker on the address and with the data that it had before;
 	// it may not answer yet.
 	start(ctx context.Context) error
-	// exited tells why the broker does not run any more, nil if it does.
+	// exited returns why the broker no longer runs, or nil if it does.
 	exited(ctx context.Context) error
 	kill(ctx context.Context) error
 	pause(ctx context.Context) error
@@ -110,7 +110,7 @@ func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	return nil
 }
 
-// kafkaRunsLocally tells why it does not, nil if it does.
+// kafkaRunsLocally returns why it does not, or nil if it does.
 func kafkaRunsLocally(ctx context.Context) error {
 	if _, err := exec.LookPath("java"); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (k *KafkaCluster) killAll() {
 }
 
 // newKafkaID is a random id in the form that Kafka wants, of 16 bytes. By it a
-// cluster is told from another one that took its port.
+// cluster is distinguished from another one that took its port.
 func newKafkaID() string {
 	var id [16]byte
 	rand.Read(id[:])

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// output keeps what a child process writes and tells those who wait when there is
+// output keeps what a child process writes and wakes waiting goroutines when there is
 // more. It is safe for concurrent use.
 type output struct {
 	mu             sync.Mutex

@@ -25,7 +25,7 @@ type dockerEngine struct {
 	addr      string
 }
 
-// dockerAnswers tells why no Docker engine can be used, nil if one can.
+// dockerAnswers returns why no Docker engine can be used, or nil if one can.
 func dockerAnswers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

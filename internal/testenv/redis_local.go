@@ -37,10 +37,10 @@ type localEngine struct {
 // redisSetup is how a redis-server differs from a plain one.
 type redisSetup struct {
 	arguments []string                   // added to the plain ones
-	announce  func(addr string) []string // returns more of them; nil: none
+	announce  func(addr string) []string // returns more of them; may be nil
 	config    string                     // a sentinel's configuration; empty: no sentinel
 	bus       bool                       // the port + 10000 is needed, too
-	tls       *tls.Config                // how to talk to it; nil: without TLS
+	tls       *tls.Config                // how to talk to it; nil means without TLS
 }
 
 // ports are the arguments for the port that clients use.

@@ -204,7 +204,7 @@ func (s *RedisSentinelSet) await(what string, done func(context.Context) bool) {
 	awaitRedis(s.tb, what, done)
 }
 
-// inStep tells whether a replica has all that its primary has.
+// inStep reports whether a replica has everything that its primary has.
 func inStep(ctx context.Context, replica *RedisServer) bool {
 	var info string
 	_ = withClient(replica.addr, replica.tls, func(c *redis.Client) (err error) {
@@ -214,7 +214,7 @@ func inStep(ctx context.Context, replica *RedisServer) bool {
 	return strings.Contains(info, "master_link_status:up")
 }
 
-// isSent tells whether a primary that is empty sends its replica what is written. It
+// isSent reports whether an empty primary sends writes to its replica. It
 // begins with the first word from a replica that is in step, up to a second later: what
 // is written before is lost if it dies.
 func isSent(ctx context.Context, primary *RedisServer) bool {

@@ -3,7 +3,6 @@ package testenv
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -78,32 +77,6 @@ func TestRedisTLSWantsACertificate(t *testing.T) {
 	}
 }
 
-// forward stands before a server: what Advertise returns for it.
-func forward(t *testing.T, target string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp", target)
-			if err != nil {
-				from.Close()
-				continue
-			}
-			go func() { defer to.Close(); _, _ = io.Copy(to, from) }()
-			go func() { defer from.Close(); _, _ = io.Copy(from, to) }()
-		}
-	}()
-	return listener.Addr().String()
-}
-
 // Clients see only advertised addresses, before and after a failover and a restart.
 func TestRedisSetsAdvertise(t *testing.T) {
 	if testing.Short() {
@@ -112,7 +85,7 @@ func TestRedisSetsAdvertise(t *testing.T) {
 	relays := make(map[string]string)
 	config := RedisSetConfig{Advertise: func(addr string) string {
 		if relays[addr] == "" {
-			relays[addr] = forward(t, addr)
+			relays[addr] = NewRelay(t, addr).Addr()
 		}
 		return relays[addr]
 	}}

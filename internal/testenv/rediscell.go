@@ -77,7 +77,7 @@ func buildRedisCell(ctx context.Context, scratch string) (string, error) {
 	return filepath.Join(target, "release", "libredis_cell.so"), err
 }
 
-// findCargo looks for cargo where it is told to be, and where its installer puts it.
+// findCargo looks for cargo in the PATH, and where its installer puts it.
 func findCargo() (string, error) {
 	path, err := exec.LookPath("cargo")
 	if err == nil {

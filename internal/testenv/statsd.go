@@ -125,7 +125,7 @@ func (s *StatsDServer) drain(ctx context.Context) error {
 	has := regexp.MustCompile(fmt.Sprintf(`'testenv\.drained': %d\b`, s.drained))
 	for {
 		// Again and again: each second it forgets its gauges.
-		_, _ = fmt.Fprintf(conn, "testenv.drained:%d|g\n", s.drained) // fails while nobody listens
+		_, _ = fmt.Fprintf(conn, "testenv.drained:%d|g\n", s.drained) // fails while no server listens
 		answer, err := s.manage(ctx, "gauges")
 		if has.MatchString(answer) {
 			return nil
@@ -143,7 +143,7 @@ func (s *StatsDServer) drain(ctx context.Context) error {
 	}
 }
 
-// manage gives a command of the management interface, and returns what is said to it.
+// manage sends a command to the management interface, and returns the answer.
 func (s *StatsDServer) manage(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -174,7 +174,7 @@ func (s *summary) fail(what string) {
 	s.failures = append(s.failures, what)
 }
 
-// isProgress tells the lines that say what the events say already.
+// isProgress reports whether a line repeats what the events say.
 func isProgress(line string) bool {
 	return strings.HasPrefix(line, "=== ")
 }

@@ -1,7 +1,6 @@
 package redislimiter
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,26 +18,8 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// lines is a log.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // awayOf is a Failover around a store, of ten instances, that probes.
-func awayOf(t *testing.T, s *Store, log *lines) *limiter.Failover {
+func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
 	f, err := limiter.NewFailover(s, limiter.FailoverConfig{
 		Timeout: 2 * time.Second, Instances: func() int { return 10 }, MinProbe: 20 * time.Millisecond, MaxProbe: 100 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
@@ -67,7 +48,7 @@ func TestForeignKeyHeals(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	s := storeOf(t, client, nil)
-	f := awayOf(t, s, new(lines))
+	f := awayOf(t, s, new(testenv.Log))
 	for round, how := range []string{"Do", "DoAll"} {
 		var ops []limiter.Op
 		for i := range 10 {
@@ -115,7 +96,7 @@ func TestForeignKeyHeals(t *testing.T) {
 func TestRefusedQuotaAlone(t *testing.T) {
 	t.Parallel()
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
-	f := awayOf(t, s, new(lines))
+	f := awayOf(t, s, new(testenv.Log))
 	beyond := &hotparam.Quota{Rate: rate(hotparam.MaxRate, time.Second), Burst: 1 << 54}
 	ops := []limiter.Op{opOf("a"), {Quota: beyond, Name: "beyond", Key: "k", Ask: limiter.Ask{N: 1}}, opOf("b")}
 	results := make([]limiter.Result, len(ops))
@@ -150,7 +131,7 @@ func TestAwayUntilAWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := storeClient(t, testenv.Redis(t).Addr(), nil)
-			s, log := storeOf(t, client, nil), new(lines)
+			s, log := storeOf(t, client, nil), new(testenv.Log)
 			f := awayOf(t, s, log)
 			must(t, client.Do(t.Context(), "CONFIG", "SET", "maxmemory-policy", "noeviction").Err())
 			if !byRedis(t, f, "k") {
@@ -199,7 +180,7 @@ func TestOneMasterLost(t *testing.T) {
 		must(t, node.Do(t.Context(), "CONFIG", "SET", "cluster-require-full-coverage", "no").Err())
 		must(t, node.Do(t.Context(), "CONFIG", "SET", "cluster-replica-no-failover", "yes").Err())
 	}
-	client, log := clusterClient(t, set.Addrs()), new(lines)
+	client, log := clusterClient(t, set.Addrs()), new(testenv.Log)
 	s := storeOf(t, client, nil)
 	f := awayOf(t, s, log)
 	const keys = 60
@@ -260,7 +241,7 @@ func TestBackAfterAFailover(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	set := testenv.RedisSentinel(t)
-	s, log := storeOf(t, clientAt(t, set.URL()), nil), new(lines)
+	s, log := storeOf(t, clientAt(t, set.URL()), nil), new(testenv.Log)
 	f := awayOf(t, s, log)
 	if !byRedis(t, f, "k") {
 		t.Fatal("Redis does not decide")
@@ -281,7 +262,7 @@ func TestDeadlinesAreContextErrors(t *testing.T) {
 	ask(t, s, opOf("k"))
 	server.Pause()
 	defer server.Resume()
-	f := awayOf(t, s, new(lines))
+	f := awayOf(t, s, new(testenv.Log))
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	failed := 0
@@ -319,7 +300,7 @@ func TestDeadlinesAreContextErrors(t *testing.T) {
 func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	log := new(lines)
+	log := new(testenv.Log)
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) {
 		c.Timeout, c.Retry, c.Logger = 2*time.Second, 20*time.Millisecond, slog.New(slog.NewTextHandler(log, nil))
 	})

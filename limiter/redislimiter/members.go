@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 //go:embed lua/members_beat.lua
@@ -99,11 +100,10 @@ type Members struct {
 	stats MembersStats
 
 	// The following fields belong to Run's goroutine.
-	said    time.Time // when the last outage was logged
-	logged  bool      // whether the current outage was logged
-	unsaid  int       // outages since then that were not logged
-	joined  bool      // a heartbeat has been answered
-	settles time.Time // until then others may still be rejoining, and the count must not fall
+	logged  bool           // whether the current outage was logged
+	lines   loglimit.Limit // about outages
+	joined  bool           // a heartbeat has been answered
+	settles time.Time      // until then others may still be rejoining, and the count must not fall
 }
 
 // MembersStats is a snapshot of a [Members].
@@ -227,18 +227,16 @@ func (m *Members) failed(err error) {
 	if !first {
 		return
 	}
-	now := time.Now()
-	if !m.said.IsZero() && now.Sub(m.said) < quietTime {
-		m.unsaid++
+	unlogged, ok := m.lines.Allow(outageRate, time.Now())
+	if !ok {
 		return
 	}
-	m.cfg.Logger.Warn("live instances: Redis does not answer: the last count stays in force", "error", err, "instances", n, "unlogged", m.unsaid)
-	m.said, m.logged, m.unsaid = now, true, 0
+	m.cfg.Logger.Warn("live instances: Redis does not answer: the last count stays in force", "error", err, "instances", n, "unlogged", unlogged)
+	m.logged = true
 }
 
-// quietTime is the shortest time between two outages that are logged. If Redis flaps, each
-// heartbeat may begin one.
-const quietTime = 15 * time.Second
+// outageRate is how many outages are logged. If Redis flaps, each heartbeat may begin one.
+var outageRate = loglimit.Rate{Burst: 1, Every: 15 * time.Second}
 
 // leave removes this instance, so that the others need not wait until it counts as dead.
 func (m *Members) leave(ctx context.Context) {

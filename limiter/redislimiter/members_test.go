@@ -175,7 +175,7 @@ func TestMembersFlap(t *testing.T) {
 		}
 		begun, over := strings.Count(log.String(), "does not answer"), strings.Count(log.String(), "answers again")
 		if begun < 30 || begun > 41 || begun != over || !strings.Contains(log.String(), "unlogged=14") {
-			t.Errorf("%d beginnings and %d ends are logged, want one in %v", begun, over, quietTime)
+			t.Errorf("%d beginnings and %d ends are logged, want one in %v", begun, over, outageRate.Every)
 		}
 	})
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,43 +157,6 @@ func TestScriptsAreLostMeanwhile(t *testing.T) {
 	}
 }
 
-// cutter passes on what goes to a server, and hangs up once instead of answering when
-// it is told to.
-func cutter(t *testing.T, server string, cut *atomic.Bool) (addr string) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			in, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", server)
-			if err != nil {
-				in.Close()
-				continue
-			}
-			all.Go(func() { io.Copy(out, in); out.Close() })
-			all.Go(func() {
-				defer in.Close()
-				answer := make([]byte, 1<<16)
-				for {
-					n, err := out.Read(answer)
-					if err != nil || cut.CompareAndSwap(true, false) {
-						return
-					}
-					if _, err := in.Write(answer[:n]); err != nil {
-						return
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() { listener.Close(); all.Wait() })
-	return listener.Addr().String()
-}
-
 // An answer that got lost must not make the client ask again, whatever its options.
 func TestNothingIsRepeated(t *testing.T) {
 	server := testenv.Redis(t)
@@ -204,12 +164,11 @@ func TestNothingIsRepeated(t *testing.T) {
 	q := quota(hotparam.Quota{Rate: rate(100, time.Hour)})
 	takeAll(t, direct, mixed(9)) // the scripts are known
 	take(t, direct, q, "key", 1)
-	var cut atomic.Bool
-	addr := cutter(t, server.Addr(), &cut)
-	client := storeClient(t, addr, func(o *redis.Options) { o.MaxRetries = 5 })
+	relay := testenv.NewRelay(t, server.Addr())
+	client := storeClient(t, relay.Addr(), func(o *redis.Options) { o.MaxRetries = 5 })
 	s := storeOf(t, client, nil)
 	must(t, client.Ping(context.Background()).Err())
-	cut.Store(true)
+	relay.LoseAnswer()
 	if _, err := s.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "key", Ask: limiter.Ask{N: 1}}); err == nil {
 		t.Fatal("an answer that never came is none")
 	}

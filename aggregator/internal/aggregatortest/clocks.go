@@ -1,10 +1,11 @@
 package aggregatortest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -33,19 +34,19 @@ type Arrival struct {
 // they arrive.
 func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 	for _, i := range all {
-		seq, before := uint64(0), i.Stamp(-hotparam.FlushEvery)
-		for at := hotparam.FlushEvery; at < lasts; at += hotparam.FlushEvery {
+		seq, before := uint64(0), i.Stamp(-pace.Flush)
+		for at := pace.Flush; at < lasts; at += pace.Flush {
 			if i.Silent != nil && i.Silent(at) {
 				continue
 			}
 			seq++
-			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(at - hotparam.FlushEvery), Sent: i.Stamp(at), Held: 1}
+			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(at - pace.Flush), Sent: i.Stamp(at), Held: 1}
 			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
 			before = m.Start
 			if i.Plain {
 				m.Sent = 0
 			}
-			packets = append(packets, Arrival{i, at - hotparam.FlushEvery, at + i.Delay(at), m})
+			packets = append(packets, Arrival{i, at - pace.Flush, at + i.Delay(at), m})
 		}
 	}
 	slices.SortStableFunc(packets, func(a, b Arrival) int { return int(a.At - b.At) })
@@ -55,4 +56,11 @@ func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 // Always returns d whatever the time.
 func Always(d time.Duration) func(time.Duration) time.Duration {
 	return func(time.Duration) time.Duration { return d }
+}
+
+// MetaFields returns the fields of a meta line that an instance sends some time after
+// [Noon], in an incarnation, with a sequence number. Nothing is held back.
+func MetaFields(instance string, incarnation, seq int, sent time.Duration) string {
+	at := Noon.Add(sent).UnixNano()
+	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, incarnation, seq, at, at)
 }

@@ -1,17 +1,17 @@
 package breaker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 var errAway = errors.New("connection refused")
@@ -19,7 +19,7 @@ var errAway = errors.New("connection refused")
 // service is nodes that are well, or not.
 type service struct {
 	*Set[string]
-	log  safeBuffer
+	log  testenv.Log
 	well atomic.Bool
 }
 
@@ -51,30 +51,8 @@ func bubble(t *testing.T, f func(t *testing.T, s *service)) {
 	})
 }
 
-// safeBuffer is a log that is read while it is written.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// take returns what was written, and empties it.
-func (b *safeBuffer) take() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer b.text.Reset()
-	return b.text.String()
-}
-
 func (s *service) lines() string {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.text.String()
+	return s.log.String()
 }
 
 func (s *service) fail(node string) { s.Failed(node, time.Now(), errAway, node) }
@@ -113,7 +91,7 @@ func TestLinesAreFew(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.fail("a")
 		time.Sleep(3 * time.Second)
-		s.log.take()
+		s.log.Take()
 		s.well.Store(false)
 		s.fail("a")
 		time.Sleep(10 * time.Second)

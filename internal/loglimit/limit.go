@@ -1,0 +1,42 @@
+// Package loglimit bounds how many lines an event writes to a log, however often it
+// happens.
+//
+//	limit.go   lines of one kind of event
+//	outage.go  the two lines of an outage: that it begins, and that it is over
+package loglimit
+
+import (
+	"sync"
+	"time"
+)
+
+// Rate is how many lines of one kind may be logged: Burst at once, and then one each
+// Every.
+type Rate struct {
+	Burst int // at least 1
+	Every time.Duration
+}
+
+// Limit bounds the lines of one kind of event. The zero value is ready to use. A Limit is
+// safe for concurrent use, and must not be copied after its first use.
+type Limit struct {
+	mu       sync.Mutex
+	debt     time.Duration // what the lines of late cost, Every each
+	at       time.Time     // of debt
+	unlogged int           // events since the last line
+}
+
+// Allow reports whether an event that happens now may be logged, and how many since the
+// last line were not.
+func (l *Limit) Allow(r Rate, now time.Time) (unlogged int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.debt, l.at = max(0, l.debt-now.Sub(l.at)), now
+	if l.debt > time.Duration(r.Burst-1)*r.Every {
+		l.unlogged++
+		return 0, false
+	}
+	l.debt += r.Every
+	unlogged, l.unlogged = l.unlogged, 0
+	return unlogged, true
+}
