@@ -122,7 +122,7 @@ func TestSeenIsSeen(t *testing.T) {
 			t.Fatalf("%d entries, %d guesses, %d units after all is over", w.live, w.guesses, w.arena.used)
 		}
 	})
-	if evicted == 0 || estimates == 0 {
+	if !testing.Short() && (evicted == 0 || estimates == 0) {
 		t.Errorf("%d evicted, %d estimates: the test tests too little", evicted, estimates)
 	}
 }
