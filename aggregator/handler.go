@@ -153,7 +153,7 @@ func (d *Detector) Origin(o decode.OriginCount) {
 	}
 	if *of == nil {
 		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), minSpan)
-		*of = &origins{every: span / 2, stretches: [stretches]stretch{{began: o.When}}}
+		*of = newOrigins(span, o.When)
 	}
 	(*of).add(string(o.Name), o.When, o.N)
 }

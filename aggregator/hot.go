@@ -60,9 +60,9 @@ func (w *watched) attribution() *hotparam.Attribution {
 	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
 	long := to.Add(-max(minSpan, to.Sub(from)))
 	a := hotparam.Attribution{
-		Routes:    w.routes.top(long, to),
-		Instances: w.origins.top(from, to),
-		Callers:   w.callers.top(long, to),
+		Routes:    w.routes.top(long),
+		Instances: w.origins.top(from),
+		Callers:   w.callers.top(long),
 		Explains:  w.explains,
 	}
 	switch {

@@ -18,7 +18,7 @@ type origins struct {
 	every     time.Duration
 	stretches [stretches]stretch // the newest first
 	unseen    int64              // what of the key's count in the window came before all this
-	seen      time.Time          // when that has left the window
+	seen      time.Time          // the end of the last pane of that
 }
 
 type stretch struct {
@@ -73,15 +73,29 @@ func (s summary) count(name string) (count, over int64) {
 	return least, least // it may have been there, and have lost its place
 }
 
+// newOrigins returns origins for windows of a span, the newest stretch of which begins at an
+// instant.
+func newOrigins(span time.Duration, at time.Time) *origins {
+	o := &origins{every: span / 2}
+	o.begin(at)
+	return o
+}
+
+// begin empties all stretches. The newest begins at an instant; those before it take counts
+// that arrive late.
+func (o *origins) begin(at time.Time) {
+	for i := range o.stretches {
+		o.stretches[i] = stretch{at.Add(-time.Duration(i) * o.every), o.stretches[i].summary[:0]}
+	}
+}
+
 // add counts n for a name in the stretch that holds when.
 func (o *origins) add(name string, when time.Time, n int64) {
 	newest := &o.stretches[0]
 	past := when.Sub(newest.began)
 	if past >= stretches*o.every { // all are over
-		for i := range o.stretches {
-			o.stretches[i] = stretch{summary: o.stretches[i].summary[:0]}
-		}
-		newest.began, past = when, 0
+		o.begin(when)
+		past = 0
 	}
 	for ; past >= o.every; past -= o.every {
 		fresh := stretch{newest.began.Add(o.every), o.stretches[stretches-1].summary[:0]}
@@ -95,12 +109,12 @@ func (o *origins) add(name string, when time.Time, n int64) {
 	o.stretches[at].add(name, n)
 }
 
-// top returns the names with the highest counts between two instants.
-func (o *origins) top(from, to time.Time) []hotparam.Origin {
+// top returns the names with the highest counts since an instant.
+func (o *origins) top(from time.Time) []hotparam.Origin {
 	if o == nil {
 		return nil
 	}
-	if !to.Before(o.seen) {
+	if !from.Before(o.seen) {
 		o.unseen = 0
 	}
 	var all []hotparam.Origin

@@ -12,7 +12,7 @@ import (
 )
 
 // Of each instance that is told, the bounds hold what it sent in the window, and
-// none that sent more than all that are told is left out while there is room.
+// none that sent more than all that are told is left out while there is room. Some counts arrive late.
 func TestOriginsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		out := newRecorder()
@@ -29,11 +29,12 @@ func TestOriginsAreBounded(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "ms")) * time.Millisecond)
 			d.Advance(now)
 			name, n := fmt.Sprint("i", rapid.IntRange(0, instances-1).Draw(t, "instance")), rapid.Int64Range(1, 9).Draw(t, "n")
+			when := now.Add(-time.Duration(rapid.SampledFrom([]int{0, 0, 0, 30, 200}).Draw(t, "late")) * time.Millisecond)
 			sent = append(sent, struct {
 				name string
 				stamped
-			}{name, stamped{now, n}})
-			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: now, Instance: name})
+			}{name, stamped{when, n}})
+			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: when, Instance: name})
 		}
 		d.Refresh()
 		if len(out.refresh) == 0 {
@@ -56,6 +57,35 @@ func TestOriginsAreBounded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What came before the key was hot counts for its instance as long as it is in the window, to
+// the end of its last pane.
+func TestOriginsBeforeTheKeyWasHot(t *testing.T) {
+	rule := hotRule("r", 10, time.Second)
+	w := rule.Hot[0].Window()
+	for _, hotAfter := range []time.Duration{0, 1, 50 * time.Millisecond, w.Pane - 1} {
+		for _, panes := range []int{0, 1, w.Panes - 1, w.Panes} {
+			out := newRecorder()
+			d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
+			count := func(n int64, when time.Time) {
+				d.Advance(when)
+				d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: when, Instance: "a"})
+			}
+			count(8, noon)
+			count(2, noon.Add(hotAfter))
+			count(20, noon.Add(w.Pane*time.Duration(panes)+w.Pane/2))
+			d.Refresh()
+			o := out.refresh[0][0].Top.Instances[0]
+			truth := int64(30)
+			if panes == w.Panes {
+				truth = 20
+			}
+			if truth > o.Count || truth < o.Count-o.Over {
+				t.Errorf("hot after %v, %d panes later: sent %d, told %+v", hotAfter, panes, truth, o)
+			}
+		}
+	}
 }
 
 // Nothing changed: the same pointer, so that two tellings of a key are equal.

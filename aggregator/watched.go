@@ -105,11 +105,9 @@ func (w *watched) recordCount(c *decode.Count) {
 	}
 	v := w.by.view
 	if w.origins == nil {
-		d := v.Pane * time.Duration(v.Panes)
-		w.origins = &origins{
-			every: d / 2, stretches: [stretches]stretch{{began: c.When}},
-			unseen: max(0, v.Sum(w.at[v.number], v.newest)-c.N), seen: c.When.Add(d),
-		}
+		w.origins = newOrigins(v.Pane*time.Duration(v.Panes), c.When)
+		w.origins.unseen = max(0, v.Sum(w.at[v.number], v.newest)-c.N)
+		w.origins.seen = v.Start(v.newest + 1)
 	}
 	w.origins.add(c.Instance, c.When, c.N)
 }
