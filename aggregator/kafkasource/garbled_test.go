@@ -1,8 +1,13 @@
 package kafkasource
 
 import (
+	"bytes"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +26,9 @@ func TestSourcesReadAgainAfterGarbledAnswers(t *testing.T) {
 	}
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			if isStartedAgain(t) {
+				return
+			}
 			garbler := testenv.NewGarbler(seed)
 			inGarbledWorld(t, garbler, func(w *world) {
 				const partitions = 4
@@ -51,6 +59,36 @@ func TestSourcesReadAgainAfterGarbledAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// isStartedAgain runs the test in a process of its own, where it returns false. There are
+// bubbles whose clock stands still: a goroutine of the client waits for a mutex, which does
+// not count as waiting, while the mutex is held until an answer is overdue. Such a process is
+// ended, and the test run once more.
+func isStartedAgain(t *testing.T) bool {
+	t.Helper()
+	const (
+		variable = "HOTPARAM_TEST_OF_A_PROCESS"
+		still    = "[sync.Mutex.Lock, synctest bubble"
+	)
+	if os.Getenv(variable) == t.Name() {
+		return false
+	}
+	pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
+	for range 3 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.timeout", "60s", "-test.v")
+		cmd.Env = append(os.Environ(), variable+"="+t.Name())
+		output, err := cmd.CombinedOutput()
+		switch {
+		case err == nil && bytes.Contains(output, []byte("--- PASS: "+t.Name())):
+			return true
+		case err == nil || !bytes.Contains(output, []byte(still)):
+			t.Fatalf("%v\n%s", err, output)
+		}
+		t.Log("the bubble's clock stood still: once more")
+	}
+	t.Fatal("the bubble's clock stood still in each try")
+	return true
 }
 
 // newKeys are keys that were not counted before, by partition.

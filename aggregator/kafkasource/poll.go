@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 const (
@@ -14,14 +16,22 @@ const (
 	pollRecords = 10_000
 	// pollFor bounds one poll, so that partitions can be reassigned.
 	pollFor = 250 * time.Millisecond
+
+	// firstPause and lastPause bound the wait after polls that end early and bring no
+	// records. Errors of a partition that the client does not retry by itself end each poll
+	// at once.
+	firstPause = time.Millisecond
+	lastPause  = 100 * time.Millisecond
 )
 
 // poll hands what the brokers bring to the workers until ctx ends.
 func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 	out := outage{log: s.cfg.Log, begins: "cannot read counts; trying on", ends: "reading counts again"}
+	futile := 0 // polls in a row that ended early and brought nothing
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, pollFor)
 		fetches := client.PollRecords(one, pollRecords)
+		early := one.Err() == nil
 		cancel()
 		fetches.EachPartition(func(p kgo.FetchTopicPartition) { s.dispatch(ctx, client, &p) })
 		s.changeSize(ctx, client)
@@ -36,6 +46,12 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 		if err != nil || fetches.NumRecords() > 0 {
 			out.note(err)
 		}
+		if fetches.NumRecords() > 0 || !early {
+			futile = 0
+			continue
+		}
+		sleep(ctx, backoff.After(futile, firstPause, lastPause))
+		futile++
 	}
 	return nil
 }

@@ -109,4 +109,9 @@ var collectorFaults = []Fault{
 		Old: "s.state.Or(closed) & countMask", New: "2 * (s.state.Or(closed) & countMask)",
 		Test: "TestNoIncrementIsLost",
 	},
+	{
+		Name: "polls that fail follow each other at once", File: "aggregator/kafkasource/poll.go",
+		Old: "sleep(ctx, backoff.After(futile, firstPause, lastPause))", New: "_ = backoff.After(futile, firstPause, lastPause)",
+		Test: "TestPollBacksOff",
+	},
 }
