@@ -33,6 +33,7 @@ func holds(t tester, c Case) Result {
 // Each kind of stream, with and without enough memory and lines, over each kind
 // of network. The command has more of all of it.
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
@@ -69,6 +70,7 @@ func TestClaims(t *testing.T) {
 
 // Whatever comes, however it travels.
 func TestRandomCases(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
 		length := time.Duration(draw("length", 100, 15_000)) * time.Millisecond
@@ -141,6 +143,7 @@ func TestSameEachTime(t *testing.T) {
 
 // A flood of values that each come once, beside some hot keys.
 func TestAttack(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
@@ -159,6 +162,7 @@ func TestAttack(t *testing.T) {
 // A key that comes just as often as the threshold says, and one that does so
 // every other second, change little.
 func TestSteady(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}

@@ -28,6 +28,7 @@ func randomClocks(t *rapid.T, instances int) (clocks []Clock) {
 
 // Whatever the instances' clocks, the claims hold by the aggregator's.
 func TestClocks(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}

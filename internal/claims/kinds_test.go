@@ -62,6 +62,7 @@ func allKinds() (rules []exact.Rule) {
 // A flood of distinct values, under a budget of lines, hides none that is hot, of whatever
 // kind; and none is hot by it.
 func TestAFloodBlindsNoKind(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
@@ -101,6 +102,7 @@ func blindsNoKind(t *testing.T, flood int, network Network) {
 // Whatever comes and is held back, lost or late, no key is hot by any kind of threshold
 // that is not by the exact count, nor cool before.
 func TestRandomKinds(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
 		c := KindsCase{

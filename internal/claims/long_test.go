@@ -13,6 +13,7 @@ import (
 // not days; cmd/verifyclaims has all. The race detector has little to find in what
 // is one goroutine, and takes long over these.
 func TestTracesOfMinutes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
@@ -26,6 +27,7 @@ func TestTracesOfMinutes(t *testing.T) {
 
 // A flood that is as large as any that the design speaks of.
 func TestALargeFloodBlindsNoKind(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short")
 	}

@@ -13,6 +13,7 @@ import (
 // under the race detector, which takes twenty times as long over these and has little to
 // find in one goroutine.
 func TestLossHeals(t *testing.T) {
+	t.Parallel()
 	for _, instances := range []int{10, 100} {
 		size := Size{Rate: 4000, Keys: 3000, Instances: instances, Length: 20 * time.Second}
 		rules := []Rule{usual(100, time.Second), usual(1000, 10*time.Second)}

@@ -30,6 +30,7 @@ var (
 // is, bounds hold and are worth something, and all cools in time. Instances are
 // processes that write down what they count, and Redis says what was published.
 func TestLossOverTheWire(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("HOTPARAM_LOSS") != "full" {
 		lossRuns(t, 10, 130, []float64{0.05})
 		return

@@ -78,6 +78,7 @@ func (f *fleet) published(member string) bool {
 // the time; one that becomes hot in the midst of the flood and finds no place is counted,
 // and published within 3 s of its end.
 func TestFloodOfHotKeys(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, quickCommands(t), sharedRules)
 	d := f.startAggregator()
 	c := f.counts()

@@ -33,19 +33,6 @@ func TestConforms(t *testing.T) {
 	testAll(t, client, 100)
 }
 
-func TestConformsOnCluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: left out with -short")
-	}
-	client := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: testenv.RedisCluster(t).Addrs(), MaxRetries: -1, ContextTimeoutEnabled: true,
-		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	t.Cleanup(func() { client.Close() })
-	testAll(t, client, 30)
-}
-
 func testAll(t *testing.T, client redis.UniversalClient, schedules int) {
 	t.Run("Store", func(t *testing.T) { testStore(t, client, schedules) })
 	t.Run("Permits", func(t *testing.T) { testPermits(t, client) })
