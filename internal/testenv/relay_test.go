@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -56,8 +57,8 @@ func TestRelay(t *testing.T) {
 		return err
 	}
 	isTimeout := func(err error) bool {
-		timeout, ok := err.(net.Error)
-		return ok && timeout.Timeout()
+		var timeout net.Error
+		return errors.As(err, &timeout) && timeout.Timeout()
 	}
 	first := dial()
 	if err := ask(first, time.Minute); err != nil {

@@ -31,7 +31,7 @@ type part struct {
 // clocks differ by more than a period.
 const maxTries = 3
 
-var errClock = errors.New("Redis's clock jumps: in each try it was outside the periods of the calendar that were sent")
+var errClock = errors.New("the clock of Redis jumps: in each try it was outside the periods of the calendar that were sent")
 
 // do executes all ops, and returns the errors of those that could not be decided.
 func (b *batch) do(ctx context.Context) error {
