@@ -188,7 +188,7 @@ func (q *Quota) validateRate(bad *FieldErrors) {
 	}
 }
 
-// isToken reports whether the quota is reckoned in tokens.
+// isToken reports whether the quota counts in tokens.
 func (q *Quota) isToken() bool {
 	return q.Algorithm == "" || q.Algorithm == TokenBucket || q.Algorithm == GCRA
 }

@@ -85,7 +85,7 @@ var calendars = func() (words []string) {
 	return words
 }()
 
-// shapeOf reads how that is reckoned.
+// shapeOf reads the algorithm of a limit, and the settings of that algorithm.
 func (r *ruleReader) shapeOf(v values, l *hotparam.Limit) {
 	if n := v.get("algorithm"); n != nil && n.kind == scalarKind && hotparam.Algorithm(n.text).Custom() {
 		l.Algorithm = hotparam.Algorithm(n.text)

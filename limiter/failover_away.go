@@ -57,7 +57,7 @@ func (f *Failover) own(res Result, err error) (Result, error) {
 	return res, err
 }
 
-// asks tells whether an op may be denied.
+// asks reports whether an op may be denied.
 func asks(op Op) bool {
 	return op.Kind == Take || op.Kind == Peek || op.Kind == AtMost || op.Kind == Reserve
 }
@@ -74,7 +74,7 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 	return res, err
 }
 
-// mayPass tells whether an ask can ever be allowed.
+// mayPass reports whether an ask can ever be allowed.
 func mayPass(op Op) bool {
 	return op.Quota != nil && op.N >= 0 && op.N <= op.Quota.Burst && op.Keep <= op.Quota.Burst-op.N
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // OpError is an error that concerns one [Op] alone, such as a key whose state cannot be
-// read, or a quota that the backend cannot reckon with. It shows that the backend is
+// read, or a quota that the backend cannot compute. It shows that the backend is
 // there, and that it decides on other ops.
 type OpError struct{ Err error }
 

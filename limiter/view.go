@@ -15,16 +15,16 @@ type view[F frame[F]] struct {
 type frame[F any] interface {
 	// of is the frame of another quota.
 	of(q *hotparam.Quota) F
-	// same tells whether two cut time alike.
+	// same reports whether both cut time in the same way.
 	same(as F) bool
 	// slot is where that counts which is taken at t. newest is the last slot that is
 	// in use; where none is, it is t.
 	slot(t, newest int64) int64
 	// leaves is when the slot that begins at `at` leaves the window.
 	leaves(at int64) int64
-	// holds tells whether the slot at `at` is where that counts which was taken at t.
+	// holds reports whether what was taken at t counts in the slot at `at`.
 	holds(at, t int64) bool
-	// apart tells whether each slot is a window of its own.
+	// apart reports whether each slot is a window of its own.
 	apart() bool
 	// back is where the slot at `at` goes when the clock is set back, by so much, to t.
 	// before is where the slot before it went, or noSlot.

@@ -92,7 +92,7 @@ func newWarmUp(q *hotparam.Quota, now time.Duration) State {
 	return &warmState{w, clock{t}, warmth{line{word: t, born: t}, w.most}}
 }
 
-// at is the instant to reckon with, and how far the clock is behind it.
+// at is the instant to compute with, and how far the clock is behind it.
 func (s *warmState) at(now time.Duration) (t, lag int64) {
 	t, lag, leap := s.tell(now)
 	if leap != 0 {

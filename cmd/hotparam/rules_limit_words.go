@@ -42,7 +42,7 @@ func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
 	return strings.Join(append(parts, scopeWords(l)...), ", ")
 }
 
-// quotaWords is how much, and how it is reckoned.
+// quotaWords returns the quota in words, with its algorithm.
 func quotaWords(q *hotparam.Quota, unit hotparam.Unit) []string {
 	parts := []string{"limit " + rateWords(q.Rate, unit)}
 	if q.Algorithm.Windowed() {

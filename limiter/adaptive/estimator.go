@@ -103,9 +103,9 @@ func (a *estimator) add(start, now time.Duration, inFlight int64, outcome Outcom
 	return false
 }
 
-// reckon ends the round at now, and sets the limit. denied says whether a request was denied.
+// update ends the round at now, and sets the limit. denied says whether a request was denied.
 // cpu is how busy the server is, from 0 to 1, or NaN if unknown.
-func (a *estimator) reckon(now time.Duration, denied bool, cpu float64) {
+func (a *estimator) update(now time.Duration, denied bool, cpu float64) {
 	r, limit := a.round, a.limit
 	elapsed := float64(max(now-r.start, 1))
 	flow := throughput{rate: float64(r.n) / elapsed, load: r.sum / elapsed}

@@ -77,7 +77,7 @@ func TestAdaptiveLimit(t *testing.T) {
 			a.base *= ms
 		}
 		a.round.sum = float64(a.round.n) * tc.latency * ms
-		a.reckon(time.Second, tc.denied, tc.cpu)
+		a.update(time.Second, tc.denied, tc.cpu)
 		if math.Abs(a.limit-tc.limit) > 1e-6 || math.Abs(a.base/ms-tc.base) > 1e-6 || a.probe != tc.probe {
 			t.Errorf("%s: limit %v, base %v ms, probe %v; want %v, %v ms, %v", tc.what, a.limit, a.base/ms, a.probe, tc.limit, tc.base, tc.probe)
 		}
@@ -91,7 +91,7 @@ func TestAdaptiveLimitHalved(t *testing.T) {
 	a := estimator{min: 4, max: 200, tolerance: 1.5, limit: 100, base: 10 * ms, cut: true, full: throughput{8000 / 1e9, 140}}
 	for i, latency := range []float64{25, 17.5} {
 		a.round.n, a.round.sum = 4000, 4000*latency*ms
-		a.reckon(time.Duration(i+1)*time.Second, true, 0)
+		a.update(time.Duration(i+1)*time.Second, true, 0)
 		if !a.probe || a.base != 10*ms {
 			t.Fatalf("after %v ms: base %v ms, probe %v", latency, a.base/ms, a.probe)
 		}

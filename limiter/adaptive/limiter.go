@@ -182,7 +182,7 @@ func (m *Admission) Done(now time.Duration, outcome Outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.state.add(start, end, inFlight, outcome) {
-		a.state.reckon(end, a.denying.Swap(false), a.cpu())
+		a.state.update(end, a.denying.Swap(false), a.cpu())
 		a.publish()
 	}
 }
