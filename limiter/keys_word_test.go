@@ -67,7 +67,7 @@ func TestKeyedIsABucketPerKey(t *testing.T) {
 		}
 		evicted += k.Stats().Evicted
 	})
-	if evicted == 0 {
+	if !testing.Short() && evicted == 0 {
 		t.Error("nothing was ever dropped: the test tests nothing")
 	}
 }

@@ -154,7 +154,7 @@ func TestExceptionsAreFoundInOrder(t *testing.T) {
 			found++
 		}
 	})
-	if found == 0 {
+	if !testing.Short() && found == 0 {
 		t.Error("nothing was ever found: the test tests nothing")
 	}
 }

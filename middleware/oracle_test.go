@@ -341,7 +341,7 @@ func TestDecidesAsTheOracle(t *testing.T) {
 		t.Errorf("counted %d times what is beyond the keys, %d times what a share has too much: the test tests too little", more, again)
 	}
 	for _, reason := range []hotparam.Reason{hotparam.ReasonNone, hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonBlocked, hotparam.ReasonShadow} {
-		if seen[reason] == 0 {
+		if !testing.Short() && seen[reason] == 0 {
 			t.Errorf("nothing was decided as %v: the test tests too little", reason)
 		}
 	}

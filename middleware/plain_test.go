@@ -54,7 +54,7 @@ func TestPlainIsCheck(t *testing.T) {
 			rt.Fatalf("%+v, want %+v", short.Stats(), long.Stats())
 		}
 	})
-	if plain == 0 || hot == 0 {
+	if !testing.Short() && (plain == 0 || hot == 0) {
 		t.Errorf("%d plain, %d refused: the test tests too little", plain, hot)
 	}
 }

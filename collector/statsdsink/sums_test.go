@@ -67,7 +67,7 @@ func TestPacketsTellSums(t *testing.T) {
 			}
 		}
 	}
-	if told == 0 || sums[0] == 0 || sums[1] == 0 || sums[2] == 0 {
+	if !testing.Short() && (told == 0 || sums[0] == 0 || sums[1] == 0 || sums[2] == 0) {
 		t.Errorf("%d lines of groups, sums of %d: the test tests too little", told, sums)
 	}
 }

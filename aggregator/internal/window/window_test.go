@@ -148,7 +148,7 @@ func TestWindowBoundsHoldTheTruth(t *testing.T) {
 		evicted += x.evicted
 		pinned += int64(len(x.pinned))
 	})
-	if evicted == 0 || pinned == 0 {
+	if !testing.Short() && (evicted == 0 || pinned == 0) {
 		t.Errorf("%d evicted, %d pinned: the test shows little", evicted, pinned)
 	}
 }
