@@ -50,7 +50,7 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 			futile = 0
 			continue
 		}
-		sleep(ctx, backoff.After(futile, firstPause, lastPause))
+		backoff.Wait(ctx, futile, firstPause, lastPause)
 		futile++
 	}
 	return nil

@@ -33,7 +33,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		if !s.abandon(ctx, client) {
 			break
 		}
-		sleep(ctx, backoff.After(failures, firstRestart, lastRestart))
+		backoff.Wait(ctx, failures, firstRestart, lastRestart)
 	}
 	return nil, nil
 }
@@ -122,15 +122,5 @@ func (s *Source) awaitAbandoned() {
 		case <-limit.C:
 			return
 		}
-	}
-}
-
-// sleep waits, unless ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }

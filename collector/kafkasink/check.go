@@ -128,7 +128,7 @@ func (k check) idempotently(ctx context.Context, b *sarama.Broker) error {
 		case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
 			return k.mayNot("not write idempotently", b, "--operation IdempotentWrite --cluster")
 		case isOneOf(err, sarama.ErrOffsetsLoadInProgress, sarama.ErrConsumerCoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
-			pause(ctx, backoff.After(failures, retryAfter, retrySlowly))
+			backoff.Wait(ctx, failures, retryAfter, retrySlowly)
 			continue
 		}
 		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.Addr(), explain(err))

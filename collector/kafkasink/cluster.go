@@ -122,7 +122,7 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 	c.Producer.Timeout = k.Timeout - k.Timeout/5
 	c.Producer.Retry.Max = tries
 	c.Producer.Retry.BackoffFunc = func(failures, _ int) time.Duration {
-		pause(ctx, backoff.After(failures, retryAfter, retrySlowly)) // here, since sarama's own sleep ignores Close
+		backoff.Wait(ctx, failures, retryAfter, retrySlowly) // here, since sarama's own sleep ignores Close
 		return 0
 	}
 	c.Producer.Transaction.Retry.Max = 0 // of getting a producer id: connect is retried as a whole
@@ -138,16 +138,6 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 		c.Producer.Compression = sarama.CompressionLZ4
 	}
 	return c
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // dialer makes connections that break when ctx ends, since sarama's calls have no context.

@@ -120,7 +120,7 @@ func (p *patient) wait(try func() error) error {
 		if err == nil || p.ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
-		pause(p.ctx, backoff.After(failures, retryAfter, retrySlowly))
+		backoff.Wait(p.ctx, failures, retryAfter, retrySlowly)
 	}
 }
 

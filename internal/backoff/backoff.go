@@ -9,6 +9,7 @@
 package backoff
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -21,6 +22,16 @@ func After(failures int, least, longest time.Duration) time.Duration {
 		d = least << failures
 	}
 	return Jitter(d)
+}
+
+// Wait waits as long as [After] says, or until ctx ends.
+func Wait(ctx context.Context, failures int, least, longest time.Duration) {
+	t := time.NewTimer(After(failures, least, longest))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }
 
 // Jitter returns a random wait of at least d/2 and less than d, which is at least 2 ns.

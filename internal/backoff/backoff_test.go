@@ -1,8 +1,10 @@
 package backoff
 
 import (
+	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -37,4 +39,21 @@ func TestJitterDiffers(t *testing.T) {
 	if len(seen) < 5 {
 		t.Errorf("only %d waits of 10 differ", len(seen))
 	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		Wait(t.Context(), 3, time.Second, time.Minute)
+		if d := time.Since(began); d < 4*time.Second || d >= 8*time.Second {
+			t.Errorf("waited %v, want 4s to 8s", d)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		Wait(ctx, 6, time.Second, time.Minute)
+		if d := time.Since(began); d != time.Second {
+			t.Errorf("waited %v, and the context ended after 1s", d)
+		}
+	})
 }

@@ -111,7 +111,7 @@ var collectorFaults = []Fault{
 	},
 	{
 		Name: "polls that fail follow each other at once", File: "aggregator/kafkasource/poll.go",
-		Old: "sleep(ctx, backoff.After(futile, firstPause, lastPause))", New: "_ = backoff.After(futile, firstPause, lastPause)",
+		Old: "backoff.Wait(ctx, futile, firstPause, lastPause)", New: "_ = backoff.After(futile, firstPause, lastPause)",
 		Test: "TestPollBacksOff",
 	},
 }
