@@ -91,6 +91,30 @@ func TestEnterIsExact(t *testing.T) {
 	}
 }
 
+// Keys are compared with all that count in the window, also with those that no later window
+// holds, as its pane is judged when late counts have arrived.
+func TestRankingHasKeysThatHaveLeft(t *testing.T) {
+	th := thresholdOf(hotparam.Top, 2)
+	th.Top = 1
+	rule := hotRule("r", 1, time.Second)
+	rule.Hot = []hotparam.Threshold{th}
+	out := newRecorder()
+	s := &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: 250 * time.Millisecond, Grace: 2 * time.Second}), out}
+	s.run(0, 4*time.Second, func(at time.Duration) {
+		switch at {
+		case 500 * time.Millisecond:
+			s.count("a", 2, at)
+			s.count("b", 1, at)
+		case 0, time.Second:
+			s.count("b", 1, at)
+		}
+		s.Refresh()
+	})
+	if events := out.events(); len(events) > 0 {
+		t.Errorf("a tie of two, until both have left: %v", events)
+	}
+}
+
 // A key stays hot with the exit's count, and cools with one less.
 func TestExitIsExact(t *testing.T) {
 	for _, c := range []struct {

@@ -1,10 +1,6 @@
 package window
 
-import (
-	"bytes"
-
-	"github.com/hotparam/hotparam"
-)
+import "bytes"
 
 // names hold the texts of keys whose count came near a threshold, in a part of the memory of
 // their own. An entry gets its text from a line, and loses it when its count is far below or
@@ -17,6 +13,7 @@ type names struct {
 	hand  int // where the search for one to drop goes on
 	bytes int64
 	most  int64
+	short int64 // the newest pane in which some key had no room for its text; none: ring.Never
 }
 
 // named is one text.
@@ -94,9 +91,11 @@ func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
 	n := &w.names
 	size := int64(len(text)*9/8 + nameSize + 16) // clones are rounded up
 	if size > n.most {
+		n.short = w.now
 		return
 	}
 	for n.bytes+size > n.most {
+		n.short = w.now // for this one, or another
 		k := w.leastNamed(sum)
 		if k < 0 {
 			return
@@ -146,11 +145,9 @@ func (w *Window) unname(e *unit) {
 	e[entryName] = 0
 }
 
-// NamesRanOut reports whether there may be keys of high counts that had no room for
-// their text.
-func (w *Window) NamesRanOut() bool {
-	return w.names.bytes+hotparam.MaxText+nameSize > w.names.most
-}
+// NamesRanOut reports whether there may be keys of high counts, in the window that ends with a
+// pane, that had no room for their text.
+func (w *Window) NamesRanOut(end int64) bool { return w.names.short > end-int64(w.Panes) }
 
 // GiveName gives an entry a text, if it has none and there is room beside those of keys that
 // count at least sum.

@@ -87,9 +87,9 @@ func (w *Window) drop(at uint32, e *unit) {
 	w.live--
 }
 
-// Tidy frees entries of which nothing is kept, a part of them each time, and
-// takes the texts of keys whose count is far from a threshold in the windows that
-// end now and at the end of the grace.
+// Tidy frees entries of which nothing is kept, a part of them each time, and takes the texts
+// of keys whose count is far from a threshold in all windows that are kept: a window of the
+// grace may still have to be judged.
 func (w *Window) Tidy() {
 	for range w.arena.made/sweeps + 1 {
 		if w.sweep = w.arena.next(w.sweep + 1); w.sweep == 0 {
@@ -101,9 +101,7 @@ func (w *Window) Tidy() {
 	}
 	for k := range w.names.all {
 		if n := &w.names.all[k]; n.entry != 0 && n.tag == nil {
-			e := w.arena.unit(n.entry)
-			oldest := w.total(e, w.now-w.ring+int64(w.Panes), int64(w.Panes))
-			if 4*max(w.present(e), oldest) < w.names.from {
+			if e := w.arena.unit(n.entry); 4*w.total(e, w.now, w.ring) < w.names.from {
 				w.unname(e)
 			}
 		}

@@ -75,7 +75,7 @@ func New(shape hotparam.Window, grace int64, budget int64) *Window {
 	// one bound, a time of short texts would make entries that a time of long
 	// ones could not give back.
 	w.cells = newCells(int64(shape.Panes), w.ring, budget/4)
-	w.names = names{from: 1, most: budget / 8}
+	w.names = names{from: 1, most: budget / 8, short: ring.Never}
 	units := int(min(maxUnits, max(2, (budget-budget/4-budget/8)/unitSize)))
 	w.arena = newArena(units)
 	w.index = newIndex(units)

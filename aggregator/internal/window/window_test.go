@@ -373,6 +373,40 @@ func TestWindowNames(t *testing.T) {
 	}
 }
 
+// A key has its text for as long as any window that is kept holds its counts, however long
+// the grace is.
+func TestWindowNamesOutliveTheWindow(t *testing.T) {
+	const grace = 25
+	w := New(hotparam.NewWindow(time.Second), grace, 80_000)
+	w.NameFrom(10)
+	i, _, _ := w.Add(1, []byte("a"), 0, 10)
+	for now := range int64(w.Panes) + grace {
+		w.Advance(now)
+		w.Tidy()
+		if string(w.Name(i)) != "a" {
+			t.Fatalf("it is called %q in pane %d, want a: a window of the grace holds its counts", w.Name(i), now)
+		}
+	}
+}
+
+// A window whose keys had no room for their texts is known to lack some until all that they
+// counted has left.
+func TestWindowKnowsThatNamesRanOut(t *testing.T) {
+	w := New(hotparam.NewWindow(time.Second), 5, 80_000)
+	w.NameFrom(10)
+	long := strings.Repeat("x", 500)
+	for k := range uint64(100) {
+		w.Add(k+2, fmt.Append(nil, long, k), 2, 20)
+	}
+	for now := int64(3); now < 30; now++ {
+		w.Advance(now)
+		w.Tidy()
+		if got, want := w.NamesRanOut(now), now-int64(w.Panes) < 2; got != want {
+			t.Errorf("ran out in the window that ends with pane %d: %t, want %t", now, got, want)
+		}
+	}
+}
+
 // Memory is what the budget says, whatever comes: long texts after short ones,
 // short ones after long ones, and keys of many panes after keys of one.
 func TestWindowMemoryStaysWithinTheBudget(t *testing.T) {
