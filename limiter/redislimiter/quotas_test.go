@@ -192,6 +192,42 @@ func quotasTold(list []*hotparam.Quota) (s string) {
 	return s
 }
 
+// What blocks of one quota hold counts in the windows of each later one for as long as its
+// newest take may be in them: also when a quota in between has shorter blocks, which these takes
+// did not count in.
+func TestBlocksOfLaterQuotas(t *testing.T) {
+	client := storeClient(t, testenv.Redis(t).Addr(), nil)
+	blocks := func(n int64, per time.Duration) *hotparam.Quota {
+		return quota(hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(n, per)})
+	}
+	later := [][]*hotparam.Quota{
+		{blocks(1, time.Second)},
+		{blocks(1, 3*time.Second), blocks(1, time.Second)},
+		{blocks(1, 3*time.Second), blocks(1, 1700*time.Millisecond), blocks(1, time.Second)},
+		{ // more than there are frames
+			blocks(1, 5*time.Second), blocks(1, 3*time.Second), blocks(1, 2300*time.Millisecond),
+			blocks(1, 1700*time.Millisecond), blocks(1, 1300*time.Millisecond), blocks(1, time.Second),
+		},
+	}
+	for i, list := range later {
+		for offset := time.Duration(0); offset < 700*time.Millisecond; offset += 50 * time.Millisecond {
+			clock := handAt(1_700_000_000*time.Second + offset)
+			s := storeOf(t, client, func(c *Config) { c.Namespace = fmt.Sprintf("%s-%d-%d", namespaceOf(t), i, offset.Milliseconds()); clock.of(c) })
+			if r := take(t, s, blocks(2, 7*time.Second), "key", 2); r.Taken != 2 {
+				t.Fatalf("%d taken of 2", r.Taken)
+			}
+			for range 17 { // each 50 ms, until a block of 100 ms before a second is over
+				for _, q := range list {
+					if r := take(t, s, q, "key", 1); r.Taken > 0 {
+						t.Errorf("%d later quotas, %v into the second: %s admits 1 more %v after 2", len(list), offset, q.Rate, clock.now()-1_700_000_000*time.Second-offset)
+					}
+				}
+				clock.pass(50 * time.Millisecond)
+			}
+		}
+	}
+}
+
 // In any window a key's admissions are what the largest quota allows, whatever quotas ask
 // for it, however often they change, and whatever is reserved and cancelled meanwhile.
 func TestMixesOfQuotas(t *testing.T) {
@@ -206,13 +242,14 @@ func TestMixesOfQuotas(t *testing.T) {
 			name       string
 			algorithms []hotparam.Algorithm
 			shape      bool
+			slides     bool // at any time: windows of several spans admit no more than one does
 		}{
-			{"buckets", []hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}, false},
-			{"leaky", []hotparam.Algorithm{hotparam.LeakyBucket}, false},
-			{"shaped", []hotparam.Algorithm{hotparam.LeakyBucket}, true},
-			{"log", []hotparam.Algorithm{hotparam.SlidingLog}, false},
-			{"blocks", []hotparam.Algorithm{hotparam.SlidingBlocks}, false},
-			{"fixed", []hotparam.Algorithm{hotparam.FixedWindow}, false},
+			{"buckets", []hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}, false, false},
+			{"leaky", []hotparam.Algorithm{hotparam.LeakyBucket}, false, false},
+			{"shaped", []hotparam.Algorithm{hotparam.LeakyBucket}, true, false},
+			{"log", []hotparam.Algorithm{hotparam.SlidingLog}, false, true},
+			{"blocks", []hotparam.Algorithm{hotparam.SlidingBlocks}, false, true},
+			{"fixed", []hotparam.Algorithm{hotparam.FixedWindow}, false, false},
 		} {
 			t.Run(name+"/"+family.name, func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
@@ -221,10 +258,14 @@ func TestMixesOfQuotas(t *testing.T) {
 					for range 3 {
 						m.stores = append(m.stores, storeOf(t, client, func(c *Config) { c.Namespace = space; m.clock.of(c) }))
 					}
-					for range rapid.IntRange(2, 3).Draw(rt, "quotas") {
+					spans, most := []time.Duration{time.Second, 3 * time.Second, 7 * time.Second}, 3
+					if family.slides { // more than there are frames
+						spans, most = append(spans, 1700*time.Millisecond, 11*time.Second), 6
+					}
+					for range rapid.IntRange(2, most).Draw(rt, "quotas") {
 						m.quotas = append(m.quotas, quota(hotparam.Quota{
 							Algorithm: rapid.SampledFrom(family.algorithms).Draw(rt, "algorithm"),
-							Rate:      rate(rapid.Int64Range(1, 20).Draw(rt, "rate"), rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, 7 * time.Second}).Draw(rt, "per")),
+							Rate:      rate(rapid.Int64Range(1, 20).Draw(rt, "rate"), rapid.SampledFrom(spans).Draw(rt, "per")),
 							Burst:     rapid.Int64Range(1, 30).Draw(rt, "burst"),
 							Shape:     family.shape,
 						}))

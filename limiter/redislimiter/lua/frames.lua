@@ -5,8 +5,8 @@
 -- A frame is: the span; the length of its slots (a block's, 1 for a log, 0 for fixed windows,
 -- or a negative number that identifies a calendar, whose periods only callers know); the
 -- limit; when it last asked, or when what it was granted is used; and, for fixed windows, the
--- begin and end of the current one. For blocks the last two say by how much, and until when,
--- slots may hold takes later than their begin: slots that were made before the frame.
+-- begin and end of the current one. For blocks and logs the last two say by how much, and until
+-- when, slots may hold takes later than their begin: slots that were made before the frame.
 --
 -- A frame is dropped when nobody has asked for its span. There are at most MOST; beyond that,
 -- two become one that is as long as either, with slots of an instant.
@@ -62,12 +62,20 @@ do
     return f[LENGTH] < 0 and f[TILL] - 1 or on.t
   end
 
+  -- Returns by how much takes may be later than the begin of a slot that is kept for a frame,
+  -- beyond a boundary of slots of some length.
+  local function late(f, length)
+    if f[LENGTH] < 1 then return math.max(f[SPAN], f[TILL] - f[FROM]) end
+    local by = length % f[LENGTH] == 0 and 0 or f[LENGTH]
+    return on.t < f[TILL] and math.max(by, f[FROM]) or by
+  end
+
   -- Sets the caller's frame: the one of its span, or a new one, which takes over the window of
-  -- a frame with the same span and length. If there is none, returns the length of the slots
-  -- of the other frames (a take in a slot may be that much later than the slot's begin) and
-  -- when the last of their windows ends.
+  -- a frame with the same span and length. If there is none, returns by how much takes may be
+  -- later than the begin of their slot, whichever frame it is kept for, and when the last of
+  -- the windows ends.
   function frames.enter(span, length)
-    local own, like, slots, till = nil, nil, WHOLE, 0
+    local own, like, most, till = nil, nil, 0, 0
     local list = #frames.list > 0 and frames.list or frames.over
     for i = 1, #list do
       local f = list[i]
@@ -75,11 +83,11 @@ do
         like = f
         if f[LIMIT] == on.limit then own = f end
       end
-      slots = math.min(slots, f[LENGTH] > 0 and f[LENGTH] or math.max(f[SPAN], f[TILL] - f[FROM]))
+      most = math.max(most, late(f, length))
       till = math.max(till, f[TILL])
     end
     frames.own = own or {span, length, on.limit, on.t, like and like[FROM] or 0, like and like[TILL] or 0}
-    if not like then return slots, till end
+    if not like then return most, till end
   end
 
   -- Keeps the caller's frame, as one that asks at that time.
@@ -92,8 +100,9 @@ do
     if #list == MOST then
       table.sort(list, function(a, b) return a[ASKED] > b[ASKED] end)
       local a, b = list[MOST - 1], table.remove(list)
+      local by = math.max(late(a, 1), late(b, 1))
       for _, i in ipairs({SPAN, LIMIT, ASKED, TILL}) do a[i] = math.max(a[i], b[i]) end
-      a[LENGTH], a[FROM] = 1, 0
+      a[LENGTH], a[FROM], a[TILL] = 1, by, math.max(a[TILL], on.t + a[SPAN] + by)
     end
     list[#list + 1] = own
   end

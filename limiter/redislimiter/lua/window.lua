@@ -143,10 +143,10 @@ do
   end
 
   -- Sets the window of a new frame as far as the counts of others show it, too long rather
-  -- than too short. slots and till are as frames.enter returns them.
-  local function enter(own, slots, till)
+  -- than too short. late and till are as frames.enter returns them.
+  local function enter(own, late, till)
     if w.length >= 1 then
-      if frames.written and w.length % slots ~= 0 then own[FROM], own[TILL] = slots, on.t + w.span + slots end
+      if late > 0 then own[FROM], own[TILL] = late, on.t + w.span + late end
       return
     end
     if not frames.written then -- by the previous version, for a frame like this
@@ -154,7 +154,7 @@ do
       own[TILL] = w.newest >= own[FROM] and own[FROM] + w.span or on.t
       return
     end
-    local at = find(on.t - w.span - slots)
+    local at = find(on.t - w.span - late)
     local begins = at < w.last and record(at) or on.t
     own[FROM], own[TILL] = begins, begins + w.span
     if at == w.last then
@@ -169,10 +169,10 @@ do
 
   -- Sets the period of a calendar. For a new frame, a slot that began earlier counts, since
   -- its takes may be from this period.
-  local function period(own, slots)
+  local function period(own, late)
     local from, ends = window(on.t)
-    if slots and frames.written then
-      local at = find(from - slots)
+    if late and frames.written then
+      local at = find(from - late)
       if at < w.last then from = math.min(from, (record(at))) end
     elseif own[TILL] > on.t then
       from = math.min(from, own[FROM])
@@ -219,10 +219,10 @@ do
       local behind = begin(lock, (some or lock > 0) and last or 0)
       if n > 0 and (on.t < w.edges[1] or on.t >= w.edges[n]) then return false end
       frames.read(some and state or '', SIZE, behind)
-      local slots, till = frames.enter(w.span, w.length)
+      local late, till = frames.enter(w.span, w.length)
       local own = frames.own
       if some and behind > 0 then set_back(behind) end
-      if w.edges then period(own, slots) elseif slots and some then enter(own, slots, till) end
+      if w.edges then period(own, late) elseif late and some then enter(own, late, till) end
       w.mine, w.gone = w.first, w.base
       if some then
         local past, list = frames.past(own, w.newest), frames.list
@@ -234,8 +234,8 @@ do
         if oldest < past then mine() else w.mine, w.gone = w.first, w.base end
       end
       -- A denied frame is recorded now and then, so that the others keep what it counts.
-      if w.first < w.last and on.kind <= 3 and on.kind ~= 1 and #frames.list > (slots and 0 or 1) and
-        (slots or on.t - own[ASKED] > w.span / 4) then
+      if w.first < w.last and on.kind <= 3 and on.kind ~= 1 and #frames.list > (late and 0 or 1) and
+        (late or on.t - own[ASKED] > w.span / 4) then
         frames.keep(on.t)
         on.dirty = true
       end
