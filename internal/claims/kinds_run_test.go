@@ -55,7 +55,7 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 	if err != nil {
 		return KindsResult{}, err
 	}
-	began := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	began := k.began
 	// Both have seen all of the first baselines, when nothing came.
 	k.deliver(began - quiet)
 	for _, counter := range k.counters {
@@ -94,10 +94,11 @@ type kinds struct {
 	KindsCase
 	collectors []*collector.Collector
 	decoder    *decode.Decoder
-	detector   *aggregator.Detector
+	detector   hearing
 	counters   []*exact.Counter
 	members    [][]byte
 
+	began  int64
 	random *rand.Rand
 	flight flight
 	order  uint64
@@ -108,18 +109,26 @@ type kinds struct {
 	hot      map[hotparam.Key]bool
 	suspects []hotparam.Key
 	changed  bool
-	spans    []map[string][]exact.Event
+	spans    []map[string][]found
+	asked    []map[string][]int64 // when each key was asked for, by rule
+}
+
+// found is an event that the aggregator published.
+type found struct {
+	exact.Event
+	heard []arrived // counts of the key that had arrived
 }
 
 func newKinds(c KindsCase) (*kinds, error) {
 	var file strings.Builder
 	file.WriteString("rules:\n")
-	k := &kinds{KindsCase: c, random: rand.New(rand.NewPCG(c.Seed, 1)), hot: make(map[hotparam.Key]bool)}
+	k := &kinds{KindsCase: c, began: time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano(), random: rand.New(rand.NewPCG(c.Seed, 1)), hot: make(map[hotparam.Key]bool)}
 	for i, r := range c.Rules {
 		file.WriteString(r.YAML(ruleID(i)))
 		k.counters = append(k.counters, exact.NewCounter(r))
 		k.members = append(k.members, []byte(ruleID(i)+" "))
-		k.spans = append(k.spans, make(map[string][]exact.Event))
+		k.spans = append(k.spans, make(map[string][]found))
+		k.asked = append(k.asked, make(map[string][]int64))
 	}
 	parsed, err := config.Parse("rules.yaml", []byte(file.String()))
 	if err != nil {
@@ -142,7 +151,8 @@ func newKinds(c KindsCase) (*kinds, error) {
 		k.collectors = append(k.collectors, one)
 	}
 	k.decoder = decode.NewDecoder(rules, wire.Plain)
-	k.detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: rules, Publisher: k, Grace: grace, Lag: lag})
+	k.detector.heard = make(map[hotparam.Key][]arrived)
+	k.detector.Detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: rules, Publisher: k, Grace: grace, Lag: lag})
 	return k, nil
 }
 
@@ -156,6 +166,7 @@ func (k *kinds) request(at int64, instance int, target string) {
 		k.counters[i].Tick(at)
 		for _, key := range keys[rule.By] {
 			k.counters[i].Add(at, key, 1)
+			k.asked[i][key] = append(k.asked[i][key], at)
 			k.member = append(append(k.member[:0], k.members[i]...), key...)
 			k.collectors[instance].Add(hotparam.Hash(k.member), k.member, 1)
 		}
@@ -242,7 +253,9 @@ func (k *kinds) Publish(change hotparam.Change) {
 	note := func(h hotparam.Hot, hot bool, at time.Time) {
 		var rule int
 		_, _ = fmt.Sscanf(h.Key.Rule, "r%d", &rule)
-		k.spans[rule][h.Key.Text] = append(k.spans[rule][h.Key.Text], exact.Event{Hot: hot, At: at.UnixNano(), Low: h.Low, High: h.High})
+		k.spans[rule][h.Key.Text] = append(k.spans[rule][h.Key.Text], found{
+			exact.Event{Hot: hot, At: at.UnixNano(), Low: h.Low, High: h.High}, k.detector.heard[h.Key],
+		})
 		k.hot[h.Key] = hot
 		if !hot {
 			delete(k.hot, h.Key)
@@ -285,7 +298,7 @@ func (k *kinds) result() (r KindsResult) {
 			found[key] = true
 			for _, e := range events {
 				switch {
-				case e.Hot && !near(want.Events[key], e.At, int64(k.Rules[i].Hot[0].D)) && !k.jumps(i, key, e.At):
+				case e.Hot && !near(want.Events[key], e.At, int64(k.Rules[i].Hot[0].D)) && !k.jumps(i, key, e):
 					r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is hot at %s", ruleID(i), key, at(e.At)))
 				case !e.Hot:
 					if need, n := c.Needs(0, key, e.At-paneOf(k.Rules[i].Hot[0].D)); n >= need.Exit {
@@ -304,19 +317,6 @@ func (k *kinds) result() (r KindsResult) {
 func near(events []exact.Event, at, window int64) bool {
 	for i, e := range events {
 		if e.Hot && e.At-window <= at && (i+1 == len(events) || at <= events[i+1].At) {
-			return true
-		}
-	}
-	return false
-}
-
-// jumps reports whether a key has jumped in some window that holds an instant. The exact
-// count looks at that which ends with the pane of a request; what comes later is looked at
-// in that of its arrival, too, and there the baseline has moved on.
-func (k *kinds) jumps(rule int, key string, at int64) bool {
-	t := k.Rules[rule].Hot[0]
-	for pane := at; t.Kind == "jump" && pane < at+int64(t.D); pane += paneOf(t.D) {
-		if need, n := k.counters[rule].Needs(0, key, pane/paneOf(t.D)*paneOf(t.D)); need.Known && n >= need.Enter {
 			return true
 		}
 	}
