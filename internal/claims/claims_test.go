@@ -1,3 +1,7 @@
+//go:build !race
+
+// What runs in one goroutine has no races, and takes long with their detector.
+
 package claims
 
 import (

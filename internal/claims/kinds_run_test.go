@@ -136,7 +136,7 @@ func newKinds(c KindsCase) (*kinds, error) {
 	}
 	rules := parsed.Rules
 	for i := range c.Instances {
-		sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Sender: &kindsTap{kinds: k, instance: i, through: true}, Instance: fmt.Sprintf("i%d", i)})
+		sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Sender: &kindsTap{kinds: k, instance: i}, Instance: fmt.Sprintf("i%d", i)})
 		if err != nil {
 			return nil, err
 		}
@@ -195,16 +195,22 @@ func (k *kinds) flush(from, at int64) {
 type kindsTap struct {
 	*kinds
 	instance int
-	// The next packet comes through: it is the first, or the one before was lost. What is
-	// lost with nothing after it is missed by nobody, or after the lag alone.
+	// The next packet comes through, as the one before was lost. What is lost with nothing
+	// after it is missed by nobody, or after the lag alone.
 	through bool
+	first   int64 // when the first packet was sent
 }
 
 // Send takes a packet.
 func (t *kindsTap) Send(packet []byte) (int, error) {
 	k := t.kinds
 	copies := 1
-	through := t.through
+	if t.first == 0 {
+		t.first = k.now
+	}
+	// Nothing is known of what an instance sent before it was first heard of: its packets come
+	// through until that must have been.
+	through := t.through || k.now <= t.first+int64(k.Network.Most)
 	t.through = false
 	switch {
 	case through:

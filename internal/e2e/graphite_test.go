@@ -24,16 +24,13 @@ const (
 // A flash crowd on one value among 2,000, by StatsD, Graphite and a job each second:
 // it is limited, and nothing else is; and each request is one count in Graphite. Ten
 // times, each time from a clean start of everything, and each beginning at another
-// part of the second.
+// part of the second. It measures time, and StatsD drops packets that it is too slow for:
+// no other test runs beside it.
 func TestFlashCrowdByGraphite(t *testing.T) {
-	t.Parallel()
 	const most, median = 5 * time.Second, 3 * time.Second
 	took := make([]time.Duration, crowds)
 	for i := range crowds {
-		// On a busy machine a measurement can be off: the second one counts then.
-		for try := 1; try == 1 || try == 2 && took[i] > most; try++ {
-			t.Run(fmt.Sprint(i, "/", try), func(t *testing.T) { took[i] = flashCrowd(t, time.Duration(i)*time.Second/crowds) })
-		}
+		t.Run(fmt.Sprint(i), func(t *testing.T) { took[i] = flashCrowd(t, time.Duration(i)*time.Second/crowds) })
 	}
 	if slices.Contains(took, 0) {
 		return // one has failed, or was skipped

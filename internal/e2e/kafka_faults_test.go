@@ -29,7 +29,7 @@ func TestKafkaFaults(t *testing.T) {
 		redis := testenv.RedisSentinel(t)
 		f := newKafkaFleet(t, kafka, redis.URL(), "all", crowdRule)
 		aggregators := f.startAggregators("agg-0", "agg-1", "agg-2")
-		s := f.tell(f.startAPIs(3))
+		s := f.tell(f.startAPIs(6))
 		broker := (f.controller() + 1) % 3
 		s.suffer(fault{
 			name: "a broker is killed", begin: func() { kafka.Kill(broker) },
