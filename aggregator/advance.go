@@ -27,9 +27,9 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 }
 
 // moveTo moves the windows of a rule to now and closes the panes that ended before complete.
-// Where a pane can change something they are moved pane by pane, however long nothing
-// arrived: a window drops what is older than its clock and the grace, and a pane that is
-// still to be closed may need that.
+// Where a pane can change something they move pane by pane, even after a long silence: a
+// window drops counts that are older than the grace, and a pane that is still open may need
+// them.
 func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	r.complete = complete
 	ahead := now.Sub(complete)

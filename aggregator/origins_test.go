@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
-// Of each instance that is told, the bounds hold what it sent in the window, and
-// none that sent more than all that are told is left out while there is room. Some counts arrive late.
+// The bounds of each instance that is reported hold what it sent in the window, also when
+// counts arrive late.
 func TestOriginsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		out := newRecorder()

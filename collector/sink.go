@@ -35,8 +35,8 @@ type Flush struct {
 	Aged int64
 	// Opened and Shed are the sums of accounts ([wire.Sums]).
 	Opened, Shed uint64
-	// HeldBack is what is held back of groups. It is empty unless the sink is a
-	// [GroupSink].
+	// HeldBack lists how much of each group the collector holds back. It is empty unless the
+	// sink is a [GroupSink].
 	HeldBack []HeldBack
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// gap compares the sums of a packet, the newest so far, with those before it, and returns
-// what is missing in between, or nil if nothing is. The flush of the packet began at start.
+// gap compares the sums of a packet, the newest so far, with the sums before it. It returns
+// the gap between them, or nil if no counts are missing. The flush of the packet began at
+// start.
 func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
 		return nil

@@ -28,9 +28,9 @@ func newRuled(rules *hotparam.Rules) ruled {
 	return r
 }
 
-// ruleSums split by rule the counts that a sender has sent, and those that have arrived:
-// between two packets with rule sums, what is missing of each rule is known. There are two
-// values for each place in [ruled]: loose counts, and counts on accounts.
+// ruleSums split by rule the counts that a sender has sent and those that have arrived. Their
+// difference between two packets with rule sums is how much of each rule is missing. There
+// are two values for each place in [ruled]: loose counts, and counts on accounts.
 type ruleSums struct {
 	first, last uint64   // sequences of packets with rule sums, or 0
 	base        []uint64 // what had been sent before the first

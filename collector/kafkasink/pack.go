@@ -237,9 +237,9 @@ func (p *packer) sealed(topic string) iter.Seq[*record] {
 	}
 }
 
-// seal numbers a record and writes its headers. Each partition gets one record that states
-// the flush, of those that have its start. Only one partition gets Aged, which receivers
-// add up.
+// seal numbers a record and writes its headers. In each partition one record states the
+// flush: it is one of those with the flush's start. Aged goes to a single partition, because
+// receivers add it up.
 func (p *packer) seal(r *record, topic string) {
 	h := &p.partitions[r.partition]
 	h.seq++

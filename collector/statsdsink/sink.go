@@ -119,8 +119,8 @@ func (s *Sink) markRules(rules *hotparam.Rules, ruled int) {
 	}
 }
 
-// Send implements [collector.Sink]. All addresses get what the flush states, except that
-// only one gets Aged, which receivers add up. With SpreadAll, counts have failed if no
+// Send implements [collector.Sink]. All addresses get what the flush states, except Aged,
+// which goes to one of them, because receivers add it up. With SpreadAll, counts have failed if no
 // address accepted them. Err is the error of any address that accepts nothing, even if no
 // counts were lost.
 func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {

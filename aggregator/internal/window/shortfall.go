@@ -27,8 +27,9 @@ func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64
 	return lacks
 }
 
-// inGaps returns how many counts of a rule's key, or of any key if k is nil, gaps lack in
-// some time, and how many of those that were told as held back of groups.
+// inGaps returns how many counts gaps lack between start and end: of a rule's key, or of any
+// key if k is nil. heldBack is how many of the counts that were reported as held back of
+// groups they lack.
 func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldBack int64) {
 	if len(m.byID) == 0 {
 		return 0, 0
