@@ -15,11 +15,15 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
 		}
 	}
 	v.busy = max(v.busy, max(at.pane, v.Now())+int64(v.Panes))
+	when := c.When
+	if first := v.Start(at.pane - int64(v.Panes) + 1); when.Before(first) {
+		when = v.Start(at.pane) // c came late, and the key counts most in a later window
+	}
 	for _, t := range v.thresholds {
 		if at.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
 			continue
 		}
-		k := candidate{standing: at, w: w, text: c.Text, hash: c.Hash, when: c.When}
+		k := candidate{standing: at, w: w, text: c.Text, hash: c.Hash, when: when}
 		entered := d.judge(t, &k)
 		if w = k.w; !entered || !w.listed {
 			continue

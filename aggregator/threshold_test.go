@@ -115,6 +115,39 @@ func TestRankingHasKeysThatHaveLeft(t *testing.T) {
 	}
 }
 
+// A key that is found hot by a late count is hot since the window in which it is, however much
+// earlier that count belongs.
+func TestLateCountDoesNotDateAKeyBack(t *testing.T) {
+	th := thresholdOf(hotparam.Jump, 5)
+	th.Factor = hotparam.Percent(200)
+	rule := hotRule("r", 1, time.Second)
+	rule.Hot = []hotparam.Threshold{th}
+	out := newRecorder()
+	s := &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Grace: 4 * time.Second}), out}
+	s.run(0, 20*time.Second, func(at time.Duration) {
+		switch at {
+		case 15 * time.Second:
+			s.Held(0, 10, 0)
+			s.Lost(noon.Add(at)) // so no baseline is known
+		case 16 * time.Second:
+			s.count("a", 5, at)
+		case 16500 * time.Millisecond:
+			s.Found(time.Time{})
+			s.count("a", 1, 13*time.Second)
+		}
+	})
+	for _, c := range out.changes {
+		for _, h := range c.Hot {
+			if since := h.Since.Sub(noon); since < 16*time.Second {
+				t.Errorf("hot since %v, want 16s at the earliest", since)
+			}
+		}
+	}
+	if len(out.changes) == 0 {
+		t.Error("nothing is hot")
+	}
+}
+
 // A key stays hot with the exit's count, and cools with one less.
 func TestExitIsExact(t *testing.T) {
 	for _, c := range []struct {

@@ -5,10 +5,12 @@
 package claims
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +36,9 @@ type KindsCase struct {
 	Seed      uint64
 	// Requests are those that come in 10 ms, the one of a number.
 	Requests func(random *rand.Rand, number int64, add func(target string))
+	// Tail is asked for at each instance in the second after the end, so that what was lost
+	// last is missed.
+	Tail string
 }
 
 // KindsResult is what became of each rule's keys.
@@ -79,6 +84,11 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 	end := began + int64(c.Length)
 	for last := end + second; end < last; end += step {
 		k.deliver(end)
+		for instance := range c.Instances {
+			if c.Tail != "" {
+				k.request(end, instance, c.Tail)
+			}
+		}
 		if next := end + step; next%tenth == 0 {
 			k.flush(next-tenth, next)
 		}
@@ -182,6 +192,9 @@ func (k *kinds) flush(from, at int64) {
 		for key := range k.hot {
 			hot = append(hot, key)
 		}
+		slices.SortFunc(hot, func(a, b hotparam.Key) int {
+			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+		})
 		for _, c := range k.collectors {
 			c.Steer(fleet, hot)
 		}

@@ -115,6 +115,7 @@ func TestRandomKinds(t *testing.T) {
 				Doubled: float64(draw("doubled", 0, 100)) / 1000,
 			},
 			Seed: rapid.Uint64().Draw(t, "seed"),
+			Tail: "/s?q=tail",
 		}
 		for range draw("rules", 1, 3) {
 			th := exact.NewThreshold(int64(draw("least", 1, 60)), rapid.SampledFrom([]time.Duration{time.Second, 1500 * time.Millisecond, 3 * time.Second}).Draw(t, "window"))
