@@ -110,6 +110,32 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+// What may be of a gap that is out of all windows is of then at the earliest, and not of the
+// one that is left.
+func TestCountsOfForgottenGaps(t *testing.T) {
+	const flush = 100 * time.Millisecond
+	var got heard
+	d := NewDecoder(decoderRules(), wire.Plain)
+	for _, p := range []struct {
+		at   time.Duration
+		text string
+	}{
+		{flush, summed(1, 0, "0.0.1.0.0.0.0", onAccount("a", 5, 1, 5))},
+		{3 * flush, summed(3, 2*flush, "9.0.2.0.0.0.5f5e100")}, // 4 are missing, and an account was opened
+		{time.Minute, summed(4, time.Minute-flush, "9.0.2.0.0.0.5f5e100", onAccount("a", 1, 1, 6))},
+		{time.Minute + 2*flush, summed(6, time.Minute+flush, "e.0.2.0.0.0.5f5e100", onAccount("b", 1, 2, 5))},
+	} {
+		d.Packet([]byte(p.text), noon.Add(p.at), &got)
+	}
+	want := heard{
+		`rule 0 "a" 5 0s`, "gap 1: 0 loose, 4 booked, 100ms to 100ms", "gap 1 spares a key, known true", `rule 0 "a" 1 59.9s`,
+		"gap 3: 0 loose, 4 booked, 1m0s to 1m0s", "healed 4 of b, 100ms to 1m0s", `rule 0 "b" 1 1m0.1s`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // Packets are lost, doubled and reordered at random. At no time is more counted of a key
 // than was sent, nor less when the missing counts are added, and after the last line of
 // each key all of its counts are there.

@@ -107,8 +107,10 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 			missing = 0 // with what the sender says of itself
 		}
 		if missing > 0 {
-			if k.seq >= a.pruned.to || e.Number > a.pruned.opened { // else it may be owed no more
+			if k.seq >= a.pruned.to || e.Number > a.pruned.opened {
 				a.pay(missing)
+			} else if a.pruned.From.Before(from) { // it may be of then, and owed no more
+				from = a.pruned.From
 			}
 			a.keep(e.Number, heal{k.high, before, from, to})
 		}
