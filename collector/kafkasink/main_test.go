@@ -102,9 +102,12 @@ func (g *giver) connect() {
 	g.await("connection", func(s kafkasink.Stats) bool { return s.Connected && s.Partitions > 0 })
 }
 
+// patience is how long a test waits on a busy machine.
+const patience = 20 * time.Second
+
 func (g *giver) await(what string, ok func(kafkasink.Stats) bool) {
 	g.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(g.sink.Stats()); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ok(g.sink.Stats()); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			g.t.Fatalf("no %s after 20 s: %+v, %v", what, g.sink.Stats(), g.err)
 		}
