@@ -212,7 +212,10 @@ func TestBlocksOfLaterQuotas(t *testing.T) {
 	for i, list := range later {
 		for offset := time.Duration(0); offset < 700*time.Millisecond; offset += 50 * time.Millisecond {
 			clock := handAt(1_700_000_000*time.Second + offset)
-			s := storeOf(t, client, func(c *Config) { c.Namespace = fmt.Sprintf("%s-%d-%d", namespaceOf(t), i, offset.Milliseconds()); clock.of(c) })
+			s := storeOf(t, client, func(c *Config) {
+				c.Namespace = fmt.Sprintf("%s-%d-%d", namespaceOf(t), i, offset.Milliseconds())
+				clock.of(c)
+			})
 			if r := take(t, s, blocks(2, 7*time.Second), "key", 2); r.Taken != 2 {
 				t.Fatalf("%d taken of 2", r.Taken)
 			}
