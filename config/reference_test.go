@@ -39,6 +39,8 @@ func testExamples(t *testing.T, path string, least int) {
 			t.Error(err)
 		} else if err := f.Rules.Validate(); err != nil {
 			t.Errorf("%s:%d: %v", path, line, err)
+		} else if len(f.warnings) > 0 {
+			t.Error(f.warnings)
 		}
 	}
 }
