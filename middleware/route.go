@@ -66,7 +66,9 @@ func (s *ruleSet) ofPattern(method, pattern string) *route {
 		return r
 	}
 	r := s.makeRoute(method, pattern)
-	s.routes.add(method, pattern, r)
+	if s.routes.add(method, pattern, r) {
+		s.concrete.check(s, method, pattern)
+	}
 	return r
 }
 
@@ -112,7 +114,9 @@ func (s *ruleSet) ofResource(name string) *route {
 		}
 	}
 	s.finish(r)
-	s.resources.add("", name, r)
+	if s.resources.add("", name, r) {
+		s.concrete.check(s, "", name)
+	}
 	return r
 }
 

@@ -38,16 +38,19 @@ func (c *routeCache) init() { c.known.Store(&routeTable{slots: make([]knownRoute
 
 func (c *routeCache) find(method, name string) *route { return c.known.Load().find(method, name).route }
 
-func (c *routeCache) add(method, name string, r *route) {
+// add adds a route if there is room. It reports whether it did.
+func (c *routeCache) add(method, name string, r *route) bool {
 	if !c.known.Load().room(method, name) {
-		return // without the lock, on which requests could contend
+		return false // without the lock, on which requests could contend
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.known.Load()
-	if known.room(method, name) && known.find(method, name).route == nil {
-		c.known.Store(known.with(knownRoute{strings.Clone(method), strings.Clone(name), r}))
+	if !known.room(method, name) || known.find(method, name).route != nil {
+		return false
 	}
+	c.known.Store(known.with(knownRoute{strings.Clone(method), strings.Clone(name), r}))
+	return true
 }
 
 // find returns the slot of the route, or the free slot where it would be.
