@@ -49,9 +49,9 @@ func TestDocumentedCommandsAreReal(t *testing.T) {
 	}
 }
 
-// Commands within sentences exist, with their flags.
+// Commands within sentences, and in indented lines, exist, with their flags.
 func TestDocumentsNameRealCommands(t *testing.T) {
-	inline := regexp.MustCompile("`((?:hotparam|make) [^`]+)`")
+	inline := regexp.MustCompile("(?m)(?:`|^    )((?:hotparam|make) [^`\n]+)(?:`|$)")
 	n := 0
 	for path, text := range documents(t) {
 		for _, at := range inline.FindAllStringSubmatchIndex(text, -1) {
