@@ -78,6 +78,7 @@ func TestListsThatAreNoText(t *testing.T) {
 		"aggregator:\n  listen: [::1]:8125":           "3:16: text right behind a list|" + quotes,
 		"aggregator: {listen: [::1]:8125}":            "2:27: text right behind a list|" + quotes,
 		"statsd: {addresses: [a: 8125]}":              "2:22: statsd.addresses: want text, found fields|" + fields,
+		"statsd: {addresses: [a :8125]}":              "2:24: a colon without a space behind it|" + `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`,
 		"statsd: {addresses: [\"a\":8125]}":           "2:22: statsd.addresses: want text, found fields|" + fields,
 		"statsd: {addresses: [{a:8125}]}":             "2:24: a colon without a space behind it|" + `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`,
 		"statsd: {addresses: [a:\"b\"]}":              "2:23: a colon without a space behind it|" + `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`,
