@@ -16,6 +16,7 @@ import (
 // made, so requests of known routes cost nothing.
 type concreteRoutes struct {
 	found atomic.Int64
+	full  atomic.Bool // that a cache is full has been logged
 	log   *slog.Logger
 	lines loglimit.Limit
 }
@@ -71,6 +72,16 @@ func hasSegment(r *hotparam.Route) bool {
 		}
 	}
 	return false
+}
+
+// warnOfFull logs once that there is no room for another route. From then on it is called for
+// each request of a route that is not known, so it only reads.
+func (c *concreteRoutes) warnOfFull() {
+	if c.full.Load() || c.full.Swap(true) {
+		return
+	}
+	c.log.Warn("there are too many routes to remember: further ones are made anew for each request, which is slow, and each makes keys of its own; pass the router's pattern as the route, see WithRoute, and names of resources that are few",
+		"routes", maxNames)
 }
 
 func (c *concreteRoutes) warn(r *rule) {

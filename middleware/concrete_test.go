@@ -61,7 +61,36 @@ func TestConcreteRoutes(t *testing.T) {
 	if got := f.Stats().Concrete; got < maxNames/2 || got > maxNames {
 		t.Errorf("%d concrete routes, want those that the cache had room for", got)
 	}
-	want(f.Stats().Concrete, 1)
+	want(f.Stats().Concrete, 2)
+	if text := log.String(); strings.Count(text, "too many routes") != 1 {
+		t.Errorf("logged: %s", text)
+	}
+}
+
+// Whatever routes have in common, it is logged once when there is no room for more.
+func TestTooManyRoutes(t *testing.T) {
+	for name, ask := range map[string]func(*fixture, string){
+		"patterns":  func(f *fixture, name string) { f.Check(Request{Method: "GET", Pattern: "/" + name}) },
+		"resources": func(f *fixture, name string) { f.Enter(t.Context(), name) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "all", "*", byAll, 1000, 1)}},
+				WithLog(slog.New(slog.NewTextHandler(&log, nil))))
+			for i := range maxNames {
+				ask(f, fmt.Sprint(i))
+			}
+			f.Check(Request{Method: "PURGE", Pattern: "/1"})
+			if ask(f, "1"); log.Len() > 0 {
+				t.Errorf("logged with room: %s", &log)
+			}
+			ask(f, "one")
+			ask(f, "two")
+			if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "too many routes") {
+				t.Errorf("logged: %s", &log)
+			}
+		})
+	}
 }
 
 // A resource that is spelled as a path of a template is one, too.

@@ -68,6 +68,8 @@ func (s *ruleSet) ofPattern(method, pattern string) *route {
 	r := s.makeRoute(method, pattern)
 	if s.routes.add(method, pattern, r) {
 		s.concrete.check(s, method, pattern)
+	} else if s.routes.full() {
+		s.concrete.warnOfFull()
 	}
 	return r
 }
@@ -116,6 +118,8 @@ func (s *ruleSet) ofResource(name string) *route {
 	s.finish(r)
 	if s.resources.add("", name, r) {
 		s.concrete.check(s, "", name)
+	} else if s.resources.full() {
+		s.concrete.warnOfFull()
 	}
 	return r
 }

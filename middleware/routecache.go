@@ -53,6 +53,9 @@ func (c *routeCache) add(method, name string, r *route) bool {
 	return true
 }
 
+// full reports whether there is no room for another name.
+func (c *routeCache) full() bool { return c.known.Load().names >= maxNames }
+
 // find returns the slot of the route, or the free slot where it would be.
 func (t *routeTable) find(method, name string) *knownRoute {
 	for i := spread(name); ; i++ {
