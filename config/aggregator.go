@@ -110,6 +110,22 @@ func (d *decoder) listen(n *node) []string {
 	return d.addresses(n, what, "127.0.0.1:8125, unix:///run/hotparam/statsd.sock", d.statsdAddress)
 }
 
+// listeners returns where each address of aggregator.listen stands.
+func (d *decoder) listeners(n *node) map[string]Problem {
+	if n == nil {
+		return nil
+	}
+	items := n.items
+	if n.kind == scalarKind {
+		items = []*node{n}
+	}
+	places := make(map[string]Problem)
+	for _, item := range items {
+		places[d.statsdAddress(item, "")] = d.problem(item.at, "", "")
+	}
+	return places
+}
+
 // MaxReaders is the highest number of sockets that share a UDP address.
 const MaxReaders = 64
 

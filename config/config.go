@@ -20,6 +20,9 @@ type File struct {
 	StatsD     StatsD
 	Kafka      Kafka
 	Graphite   Graphite
+
+	warnings  Problems           // of the rules
+	listeners map[string]Problem // where the addresses of aggregator.listen stand
 }
 
 // MaxSize is the size of the largest file that is read, in bytes.
@@ -35,7 +38,7 @@ func Load(path string) (*File, error) {
 			err = pe.Err
 		}
 		return nil, Problems{{
-			File: path, Line: 1, Column: 1,
+			Severity: SeverityError, File: path, Line: 1, Column: 1,
 			Message: fmt.Sprintf("cannot read: %v", err),
 			Hint:    "name a file that exists and that this user may read",
 			cause:   err,
@@ -62,6 +65,7 @@ func Parse(name string, data []byte) (*File, error) {
 	if len(d.problems) > 0 {
 		return nil, d.problems.arranged()
 	}
+	f.warnings = d.warnings
 	f.Rules.Version = version(data)
 	return f, nil
 }
@@ -119,6 +123,10 @@ func (d *decoder) file(data []byte) *File {
 	d.rules(top.get("rules"), rules)
 	d.validate(rules, root)
 	d.agree(f, top)
+	if len(d.problems) == 0 {
+		d.warnOfRules(rules, root)
+		f.listeners = d.listeners(top.get("aggregator").find("listen"))
+	}
 	return f
 }
 

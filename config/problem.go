@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one thing that is wrong with a file, and where.
+// Problem is one thing that is wrong with a file, or probably is, and where.
 type Problem struct {
-	File string `json:"file"`
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`
 	// Line and Column count from 1; columns are Unicode characters.
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
@@ -25,6 +26,15 @@ type Problem struct {
 
 	cause error
 }
+
+// Severity is what follows from a [Problem].
+type Severity string
+
+// Severities.
+const (
+	SeverityError   Severity = "error"   // the file is not used
+	SeverityWarning Severity = "warning" // it is used, and may not do what was meant
+)
 
 // Problems is all that is wrong with a file, in the order of the file. It is an
 // error, and its text is what [Problems.WriteText] writes.
@@ -78,7 +88,11 @@ func (p Problems) Unwrap() []error {
 func (p Problems) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for _, problem := range p {
-		fmt.Fprintf(b, "%s:%d:%d: %s\n", problem.File, problem.Line, problem.Column, problem.Message)
+		severity := ""
+		if problem.Severity == SeverityWarning {
+			severity = "warning: "
+		}
+		fmt.Fprintf(b, "%s:%d:%d: %s%s\n", problem.File, problem.Line, problem.Column, severity, problem.Message)
 		if strings.TrimSpace(problem.Source) != "" {
 			line, caret := excerpt(problem.Source, problem.Column)
 			fmt.Fprintf(b, "  %s\n  %s\n", line, caret)

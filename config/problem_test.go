@@ -84,9 +84,9 @@ func TestProblemsAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[` +
-		`{"file":"f.yaml","line":1,"column":8,"message":"rules: want a list, found text","hint":"a list is written [a, b]"},` +
-		`{"file":"f.yaml","line":2,"column":1,"message":"unknown field \"evalute\" in the file","hint":"did you mean \"evaluate\"?"},` +
-		`{"file":"f.yaml","line":3,"column":11,"message":"no_match \"2\": want allow or deny","hint":"for example allow"}` +
+		`{"severity":"error","file":"f.yaml","line":1,"column":8,"message":"rules: want a list, found text","hint":"a list is written [a, b]"},` +
+		`{"severity":"error","file":"f.yaml","line":2,"column":1,"message":"unknown field \"evalute\" in the file","hint":"did you mean \"evaluate\"?"},` +
+		`{"severity":"error","file":"f.yaml","line":3,"column":11,"message":"no_match \"2\": want allow or deny","hint":"for example allow"}` +
 		`]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)

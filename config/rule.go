@@ -104,7 +104,11 @@ func (r *ruleReader) match(n *node) hotparam.Match {
 	if s, ok := r.scalar(v.get("route"), "match.route"); ok {
 		var err error
 		if m.Route, err = hotparam.ParseRoute(s); err != nil {
-			r.reject(v.get("route"), `for example "GET /search", "/u/{id}", "/static/" or "*"`, "match.route %s: %v", quote(s), errors.Unwrap(err))
+			hint := `for example "GET /search", "/u/{id}", "/static/" or "*"`
+			if own, foreign := ownPattern(s); foreign != "" {
+				hint = didYouMean(own)
+			}
+			r.reject(v.get("route"), hint, "match.route %s: %v", quote(s), errors.Unwrap(err))
 		}
 	}
 	m.Query = r.query(v.get("query"))

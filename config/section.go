@@ -46,16 +46,30 @@ func (k kind) String() string { return kindNames[k] }
 type decoder struct {
 	text      *text
 	problems  Problems
+	warnings  Problems
 	ruleNodes []ruleNodes // of each rule
 }
 
-// report adds a problem.
+// report adds an error.
 func (d *decoder) report(at position, hint, format string, args ...any) {
+	p := d.problem(at, hint, fmt.Sprintf(format, args...))
+	p.Severity = SeverityError
+	d.problems = append(d.problems, p)
+}
+
+// warn adds a warning.
+func (d *decoder) warn(at position, hint, format string, args ...any) {
+	p := d.problem(at, hint, fmt.Sprintf(format, args...))
+	p.Severity = SeverityWarning
+	d.warnings = append(d.warnings, p)
+}
+
+func (d *decoder) problem(at position, hint, message string) Problem {
 	line := d.text.line(at.line)
-	d.problems = append(d.problems, Problem{
+	return Problem{
 		File: d.text.name, Line: line, Column: at.column,
-		Message: fmt.Sprintf(format, args...), Hint: hint, Source: d.text.shown[line-1],
-	})
+		Message: message, Hint: hint, Source: d.text.shown[line-1],
+	}
 }
 
 // reject reports a value.

@@ -29,6 +29,7 @@ func (d *decoder) parse() (root *node) {
 	}()
 	tokens := lexer.Tokenize(d.text.body)
 	realign(tokens, d.text.raw)
+	tokens = joinColons(tokens)
 	if !d.supported(tokens) {
 		return nil
 	}
@@ -126,6 +127,9 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 			depth++
 		case token.MappingEndType, token.SequenceEndType:
 			depth--
+			if tk.Type == token.SequenceEndType {
+				d.bracketed(at)
+			}
 		case token.SequenceEntryType:
 			entries++
 		case token.MappingValueType:
@@ -141,22 +145,6 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 		}
 	}
 	return len(d.problems) == 0
-}
-
-// colon reports one with text right behind it: within braces the parser takes
-// {path:id: 7} for {path: "id: 7"}, where YAML says {"path:id": 7}.
-func (d *decoder) colon(tk *token.Token) {
-	if tk.Prev == nil || tk.Prev.Type == token.DoubleQuoteType || tk.Prev.Type == token.SingleQuoteType {
-		return // as in JSON
-	}
-	at := place(tk)
-	if at.line > len(d.text.raw) {
-		return
-	}
-	line := []rune(d.text.raw[at.line-1])
-	if at.column < len(line) && !strings.ContainsRune(" \t,]}", line[at.column]) {
-		d.report(at, `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`, "a colon without a space behind it")
-	}
 }
 
 // realign corrects the columns of tokens: the lexer does not count the tabs

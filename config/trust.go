@@ -182,15 +182,20 @@ func anyAddress(listen []string) bool {
 	return false
 }
 
-// Warnings returns the settings that suit a single machine and not a network.
-func (f *File) Warnings() (all []string) {
+// openListeners returns a warning for each address where others than this machine can
+// count, without having to prove who they are.
+func (f *File) openListeners() (all Problems) {
 	a := f.Aggregator.WithDefaults()
 	if a.Source != SourceStatsD || a.Trust != TrustAll {
 		return nil
 	}
 	for _, s := range a.Listen {
 		if address, err := wire.ParseAddress(s); err == nil && isOpen(address) {
-			all = append(all, fmt.Sprintf("aggregator.listen %s: whoever can send there can have any key limited, and hide which are hot: set aggregator.trust to signed or listed (docs/SECURITY.md)", s))
+			w := f.listeners[s] // without a place if a flag or a variable names it
+			w.Severity = SeverityWarning
+			w.Message = fmt.Sprintf("aggregator.listen %s: whoever can send there can have any key limited, and hide which are hot", s)
+			w.Hint = "set aggregator.trust to signed or listed; docs/SECURITY.md says which"
+			all = append(all, w)
 		}
 	}
 	return all

@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
+func TestWarningsOfOpenListeners(t *testing.T) {
 	for settings, want := range map[string]int{
 		"": 0, "listen: ':8125'": 1, "listen: '0.0.0.0:8125'": 1, "listen: 'tcp://10.0.0.5:8125'": 1, "listen: 'statsd.example:8125'": 1,
 		"listen: ['localhost:1', '127.0.0.5:1', '[::1]:1', 'tcp://127.0.0.1:1', 'unix:///run/a.sock', 'unixstream:///run/b.sock']": 0,
@@ -61,11 +61,11 @@ func TestWarnings(t *testing.T) {
 		}
 		got := f.Warnings()
 		if len(got) != want {
-			t.Errorf("%s: %q", settings, got)
+			t.Errorf("%s: %v", settings, got)
 		}
 		for _, w := range got {
-			if !strings.Contains(w, "aggregator.trust") || !strings.Contains(w, "aggregator.listen") {
-				t.Errorf("%s: %s", settings, w)
+			if !strings.Contains(w.Hint, "aggregator.trust") || !strings.Contains(w.Message, "aggregator.listen") || w.Line != 2 || w.Severity != SeverityWarning {
+				t.Errorf("%s: %+v", settings, w)
 			}
 		}
 	}

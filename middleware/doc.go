@@ -41,7 +41,7 @@
 // # The way of a rule
 //
 //	New, Reload ─► rules.go compile ─► limitspec.go limits ─► route.go routes to rules
-//	                                      ▲                      routecache.go
+//	                                      ▲                      routecache.go concrete.go
 //	              SetInstances ───────────┘ sharing.go
 //
 // Rules can be replaced while requests are served ([Guard.Reload], reload.go), and so

@@ -29,6 +29,7 @@ type Guard struct {
 	tickets  sync.Pool // of *Ticket
 	opts     options
 	sharing  sharing
+	concrete concreteRoutes
 
 	limited, blocked, shadowed, charged, panics atomic.Int64
 	waited, gone, busy, served, away, undecided atomic.Int64
@@ -62,6 +63,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if g.opts.log == nil {
 		g.opts.log = slog.New(slog.DiscardHandler)
 	}
+	g.concrete.log = g.opts.log
 	if err := g.newBackends(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
@@ -143,6 +145,9 @@ type Stats struct {
 	// More is how often a rule made more than [hotparam.MaxKeys] keys of a request. The
 	// rest of the keys was counted as one.
 	More int64
+	// Concrete counts routes that are the path of a request where a rule has the template,
+	// "/u/7" and "/u/{id}". Beyond some thousand, further routes are not counted.
+	Concrete int64
 	// Withheld counts parameters that were left out of keys because they look secret.
 	Withheld int64
 }
@@ -182,6 +187,7 @@ func (g *Guard) Stats() Stats {
 		Panics:    g.panics.Load(),
 		Overflow:  g.overflow(),
 		More:      g.more.Load(),
+		Concrete:  g.concrete.found.Load(),
 		Withheld:  g.withheld.load(),
 	}
 	s.Local, s.Refuted = g.localHot.stats()

@@ -51,6 +51,7 @@ func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
 	if err != nil {
 		return err
 	}
+	set.concrete = &g.concrete
 	if old == nil {
 		if err := g.opts.validate(set); err != nil {
 			return err

@@ -66,7 +66,11 @@ func (s *ruleSet) ofPattern(method, pattern string) *route {
 		return r
 	}
 	r := s.makeRoute(method, pattern)
-	s.routes.add(method, pattern, r)
+	if s.routes.add(method, pattern, r) {
+		s.concrete.check(s, method, pattern)
+	} else if s.routes.full() {
+		s.concrete.warnOfFull()
+	}
 	return r
 }
 
@@ -112,7 +116,11 @@ func (s *ruleSet) ofResource(name string) *route {
 		}
 	}
 	s.finish(r)
-	s.resources.add("", name, r)
+	if s.resources.add("", name, r) {
+		s.concrete.check(s, "", name)
+	} else if s.resources.full() {
+		s.concrete.warnOfFull()
+	}
 	return r
 }
 

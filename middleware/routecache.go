@@ -38,17 +38,23 @@ func (c *routeCache) init() { c.known.Store(&routeTable{slots: make([]knownRoute
 
 func (c *routeCache) find(method, name string) *route { return c.known.Load().find(method, name).route }
 
-func (c *routeCache) add(method, name string, r *route) {
+// add adds a route if there is room. It reports whether it did.
+func (c *routeCache) add(method, name string, r *route) bool {
 	if !c.known.Load().room(method, name) {
-		return // without the lock, on which requests could contend
+		return false // without the lock, on which requests could contend
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.known.Load()
-	if known.room(method, name) && known.find(method, name).route == nil {
-		c.known.Store(known.with(knownRoute{strings.Clone(method), strings.Clone(name), r}))
+	if !known.room(method, name) || known.find(method, name).route != nil {
+		return false
 	}
+	c.known.Store(known.with(knownRoute{strings.Clone(method), strings.Clone(name), r}))
+	return true
 }
+
+// full reports whether there is no room for another name.
+func (c *routeCache) full() bool { return c.known.Load().names >= maxNames }
 
 // find returns the slot of the route, or the free slot where it would be.
 func (t *routeTable) find(method, name string) *knownRoute {

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hotparam/hotparam"
 )
@@ -13,6 +14,7 @@ type ruleSet struct {
 	routes    routeCache // by method and pattern
 	resources routeCache // by name
 	unknown   *route     // of requests whose pattern is not known
+	concrete  *concreteRoutes
 }
 
 // rule is one rule with what it needs to decide.
@@ -25,6 +27,8 @@ type rule struct {
 
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
+
+	concrete atomic.Int64 // routes that are paths of the rule's template
 }
 
 // keyless reports whether one bucket holds all of the rule's requests.

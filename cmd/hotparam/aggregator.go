@@ -55,7 +55,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	defer func() { _ = client.Close() }() // the publishers have said all
 	rules, conf := set.file.Rules, set.file.Aggregator
 	for _, warning := range set.file.Warnings() {
-		set.log.Warn(warning)
+		set.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
 	}
 	if _, err := set.trust(); err != nil { // the check reads the keys, too
 		return err

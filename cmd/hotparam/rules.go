@@ -27,7 +27,8 @@ func newLint(s streams) *cobra.Command {
 		Short: "Check a rules file; exit 3 if it is not valid",
 		Long: `Check a rules file. All errors are reported with line, column and a hint, and the
 exit code is 3. A valid file is printed in plain English, rule by rule, defaults
-included.`,
+included, with warnings about what probably does not do what was meant; they leave the
+exit code at 0.`,
 		Example: `  hotparam rules lint hotparam.yaml
   hotparam rules lint --json hotparam.yaml | jq -r '.[].message'`,
 		Args: args(cobra.ExactArgs(1)),
@@ -35,7 +36,7 @@ included.`,
 			return lint(s, files[0], asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "an array of {file, line, column, message, hint} on standard output")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "an array of {severity, file, line, column, message, hint} on standard output; the severity is error or warning")
 	return cmd
 }
 
@@ -48,20 +49,20 @@ func lint(s streams, path string, asJSON bool) error {
 		return err
 	}
 	fmt.Fprintf(s.err, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
-	for _, warning := range file.Warnings() {
-		fmt.Fprintf(s.err, "  warning: %s\n", warning)
-	}
 	fmt.Fprintf(s.err, "  counts: %s\n", transportWords(file))
 	for i := range file.Rules.Rules {
 		fmt.Fprintf(s.err, "  %s\n", ruleWords(&file.Rules.Rules[i]))
 	}
-	return nil
+	return file.Warnings().WriteText(s.err)
 }
 
 func lintJSON(s streams, path string) error {
-	_, err := config.Load(path)
+	file, err := config.Load(path)
 	problems := config.Problems{} // encodes as [], not as null
-	if err != nil && !errors.As(err, &problems) {
+	switch {
+	case err == nil:
+		problems = append(problems, file.Warnings()...)
+	case !errors.As(err, &problems):
 		return configError(err)
 	}
 	enc := newJSON(s.out)

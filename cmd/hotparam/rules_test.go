@@ -44,9 +44,22 @@ func TestLint(t *testing.T) {
 		}
 		var problems config.Problems
 		decodeJSON(t, r.out, &problems)
-		if len(problems) != 1 || problems[0].File != bad || problems[0].Line != 3 || problems[0].Column == 0 ||
+		if len(problems) != 1 || problems[0].File != bad || problems[0].Line != 3 || problems[0].Column == 0 || problems[0].Severity != config.SeverityError ||
 			!strings.Contains(problems[0].Message, "hot.rate") {
 			t.Errorf("problems: %+v, want hot.rate in line 3", problems)
+		}
+	})
+	t.Run("warnings", func(t *testing.T) {
+		path := write(t, strings.Replace(goodRules, "GET /search", "get /search", 1))
+		r := hotparamCommand(t, "rules", "lint", path)
+		r.exits(t, exitOK, "good, 1 rule, ", path+":3:", ": warning: match.route \"get /search\"", "hint: did you mean \"GET /search\"?")
+
+		r = hotparamCommand(t, "rules", "lint", "--json", path)
+		r.exits(t, exitOK)
+		var problems config.Problems
+		decodeJSON(t, r.out, &problems)
+		if len(problems) != 1 || problems[0].Severity != config.SeverityWarning || problems[0].Line != 3 || problems[0].Hint != "did you mean \"GET /search\"?" {
+			t.Errorf("problems: %+v, want the warning", problems)
 		}
 	})
 	t.Run("no file", func(t *testing.T) {

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/spelling"
+)
+
+// methods are the methods that routes usually have.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
+
+// doubtfulRoute returns what is doubtful about a valid route, and a hint; "" if nothing is.
+func doubtfulRoute(r hotparam.Route) (message, hint string) {
+	text := r.String()
+	word, rest, spaced := strings.Cut(text, " ")
+	rest = strings.TrimLeft(rest, " ")
+	upper := strings.ToUpper(word)
+	switch {
+	case r.IsAny() || r.IsZero():
+	case r.Path() == "" && spaced && strings.HasPrefix(rest, "/") && (word == "*" || strings.ContainsAny(word, ",|")):
+		return "that is the name of a resource, and matches no HTTP request", fmt.Sprintf("write %q for all methods, or a rule for each", rest)
+	case r.Path() == "" && spaced && strings.HasPrefix(rest, "/") && isLetters(word):
+		return "that is the name of a resource, and matches no HTTP request: methods are in upper case", didYouMean(upper + " " + rest)
+	case r.Path() == "" && spaced && slices.Contains(methods, upper) && !strings.Contains(rest, " "):
+		return "that is the name of a resource, and matches no HTTP request: a path begins with a slash", didYouMean(upper + " /" + rest)
+	case r.Path() == "":
+	case text != r.Path() && (word == "ANY" || word == "ALL"):
+		return fmt.Sprintf("no request has the method %s", word), fmt.Sprintf("write %q for all methods", r.Path())
+	case text != r.Path() && !slices.Contains(methods, word) && spelling.Nearest(word, methods) != "":
+		return fmt.Sprintf("the method %s is unusual", word), didYouMean(spelling.Nearest(word, methods) + " " + r.Path())
+	default:
+		if own, foreign := ownPattern(text); foreign != "" {
+			literal := strings.NewReplacer(":", "%3A", "*", "%2A", "<", "%3C", ">", "%3E", "(", "%28").Replace(foreign)
+			return fmt.Sprintf("%q is no wildcard here but text: the rule matches this very path alone", foreign),
+				didYouMean(own) + " The text itself is written " + literal
+		}
+	}
+	return "", ""
+}
+
+func didYouMean(s string) string { return fmt.Sprintf("did you mean %q?", s) }
+
+func isLetters(s string) bool {
+	return s != "" && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// Wildcards of other routers, each a whole segment. The first group is the name, if there is
+// one.
+var (
+	// :id of chi's and gin's kin, with what fiber allows behind it.
+	colonWildcard = regexp.MustCompile(`^:([\pL_][\pL\pN_-]*)(<.*>|\(.*\))?\??$`)
+	// <id> and <int:id> of Flask, and {id:[0-9]+}, {id?} of chi, gorilla and ASP.NET.
+	angleWildcard = regexp.MustCompile(`^<(?:[a-z]+:)?([\pL_][\pL\pN_]*)>$`)
+	braceWildcard = regexp.MustCompile(`^\{([\pL_][\pL\pN_]*)(?::.*|\?)\}$`)
+	// All of the rest: *, **, *path, {*path}, <path:name>, and the usual regular expressions.
+	restWildcard = regexp.MustCompile(`^(?:\*{1,2}([\pL_][\pL\pN_]*)?|\{\*{1,2}([\pL_][\pL\pN_]*)\}|<path:([\pL_][\pL\pN_]*)>|\(\.[*+]\)|\.[*+])$`)
+)
+
+// ownPattern returns a route with the wildcards of other routers in our own spelling, and the
+// first segment that had one; "" if none had, or the route is not good all the same.
+func ownPattern(route string) (own, foreign string) {
+	route = strings.TrimSpace(route)
+	slash := strings.IndexByte(route, '/')
+	if slash < 0 || slash > 0 && route[slash-1] != ' ' {
+		return "", ""
+	}
+	parts := strings.Split(route[slash+1:], "/")
+	taken := make(map[string]bool) // names of wildcards
+	for _, part := range parts {
+		taken[strings.Trim(part, "{.}")] = true
+	}
+	for i, part := range parts {
+		if parts[i] = ownSegment(part, i == len(parts)-1, taken); parts[i] != part && foreign == "" {
+			foreign = part
+		}
+	}
+	own = route[:slash+1] + strings.Join(parts, "/")
+	if _, err := hotparam.ParseRoute(own); err != nil {
+		return "", ""
+	}
+	return own, foreign
+}
+
+// ownSegment returns a segment in our own spelling.
+func ownSegment(part string, last bool, taken map[string]bool) string {
+	if found := restWildcard.FindStringSubmatch(part); found != nil {
+		name := strings.Join(found[1:], "") // of the alternatives one has a name
+		switch {
+		case last && name == "":
+			return "" // a route that ends in a slash has everything below
+		case last:
+			return newWildcard(name, "...", taken)
+		}
+		return newWildcard(cmp.Or(name, "any"), "", taken)
+	}
+	for _, form := range []*regexp.Regexp{colonWildcard, angleWildcard, braceWildcard} {
+		if found := form.FindStringSubmatch(part); found != nil {
+			return newWildcard(found[1], "", taken)
+		}
+	}
+	if text, found := strings.CutSuffix(part, "*"); found && last && text != "" && !strings.ContainsAny(text, "*{}:<>()") {
+		return text + "/"
+	}
+	return part
+}
+
+// newWildcard returns a wildcard whose name no other has.
+func newWildcard(name, dots string, taken map[string]bool) string {
+	name = strings.ReplaceAll(name, "-", "_")
+	for base, n := name, 2; taken[name]; n++ {
+		name = base + strconv.Itoa(n)
+	}
+	taken[name] = true
+	return "{" + name + dots + "}"
+}

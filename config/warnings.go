@@ -1,0 +1,108 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Warnings returns what is valid and probably does not do what was meant, in the order of
+// the file. A warning about an address that is not in the file, because a flag or a variable
+// set it, has no place.
+func (f *File) Warnings() Problems {
+	return slices.Concat(f.warnings, f.openListeners()).arranged()
+}
+
+// warnOfRules adds the warnings about valid rules.
+func (d *decoder) warnOfRules(rules *hotparam.Rules, top *node) {
+	for i := range rules.Rules {
+		rule := &rules.Rules[i]
+		place := func(field string) fieldPlace { return d.placeOf(top, fmt.Sprintf("rules[%d].%s", i, field)) }
+		if message, hint := doubtfulRoute(rule.Match.Route); message != "" {
+			d.warn(place("match.route").node.at, hint, "match.route %s: %s", quote(rule.Match.Route.String()), message)
+		}
+		d.warnOfBodies(rule, place)
+		d.warnOfHighLimits(rule, place)
+	}
+}
+
+// warnOfBodies warns of a rule for requests that have a body, if it has names that may be
+// those of the body's fields. With its source before it, a name is beyond doubt.
+func (d *decoder) warnOfBodies(rule *hotparam.Rule, place func(string) fieldPlace) {
+	method, _, _ := strings.Cut(rule.Match.Route.String(), " ")
+	if rule.Match.Route.Path() == "" || method != "POST" && method != "PUT" && method != "PATCH" {
+		return
+	}
+	var bare []string
+	var at position
+	for i, p := range rule.By.Names {
+		n := place(fmt.Sprintf("by[%d]", i)).node
+		if p.Source != hotparam.Query || strings.Contains(n.text, ":") {
+			continue
+		}
+		if bare = append(bare, p.Name); len(bare) == 1 {
+			at = n.at
+		}
+	}
+	if len(bare) > 0 {
+		d.warn(at,
+			fmt.Sprintf("put it into the path or the query, or have the program call Guard.Begin with the form's fields as Request.Query; if it is in the query, write query:%s", bare[0]),
+			"by %s: a name is that of a query parameter, and bodies are not read: a %s request with it in its body makes no key, and the rule neither counts nor limits it",
+			quote(strings.Join(bare, ", ")), method)
+	}
+}
+
+// warnOfHighLimits warns of limits above the rate at which a key becomes hot.
+func (d *decoder) warnOfHighLimits(rule *hotparam.Rule, place func(string) fieldPlace) {
+	if len(rule.Hot) == 0 {
+		return
+	}
+	for i := range rule.Hot {
+		if t := &rule.Hot[i]; t.Kind == hotparam.Absolute && isAbove(rule.Limit, t.Rate) {
+			d.warnOfHighLimit(place("limit.rate"), rule, rule.Limit, t.Rate)
+			break
+		}
+	}
+	for i := range rule.Except {
+		x := &rule.Except[i]
+		field, limit := fmt.Sprintf("except[%d].limit.rate", i), x.Limit
+		if limit == nil {
+			field, limit = fmt.Sprintf("except[%d].hot", i), rule.Limit
+		}
+		if x.Action == hotparam.Adjust && !x.Rate.IsZero() && isAbove(limit, x.Rate) {
+			d.warnOfHighLimit(place(field), rule, limit, x.Rate)
+		}
+	}
+}
+
+func (d *decoder) warnOfHighLimit(p fieldPlace, rule *hotparam.Rule, l *hotparam.Limit, hot hotparam.Rate) {
+	whose := ""
+	if l.Scope == "" || l.Scope == hotparam.ScopeInstance {
+		whose = " on each instance"
+	}
+	for _, w := range d.warnings {
+		if at := (position{w.Line, w.Column}); at == p.node.at {
+			return // a list of patterns makes several exceptions of one
+		}
+	}
+	d.warn(p.node.at,
+		"a limit of the threshold's rate or less takes effect as soon as a key is hot; without hot, the rule limits every key",
+		"limit %s is above the threshold %s: a key between the two is listed as hot, and all its requests pass; they are refused only above %[1]s%[3]s",
+		rateText(l.Rate, rule.Count), rateText(hot, rule.Count), whose)
+}
+
+// rateText is a rate as messages have it.
+func rateText(r hotparam.Rate, unit hotparam.Unit) string {
+	if unit == hotparam.Requests {
+		return r.String()
+	}
+	count, per, _ := strings.Cut(r.String(), "/")
+	return count + " " + unit.String() + "/" + per
+}
+
+// isAbove reports whether l lets more pass in the long run than a key needs to be hot.
+func isAbove(l *hotparam.Limit, hot hotparam.Rate) bool {
+	return l != nil && l.Burst != hotparam.Unlimited && l.Rate.PerSecond() > hot.PerSecond()
+}

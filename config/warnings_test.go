@@ -1,0 +1,175 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Each warning says what happens, and what to do.
+func TestWarnings(t *testing.T) {
+	const (
+		body     = "put it into the path or the query, or have the program call Guard.Begin with the form's fields as Request.Query; if it is in the query, write query:"
+		resource = "that is the name of a resource, and matches no HTTP request"
+		high     = "a limit of the threshold's rate or less takes effect as soon as a key is hot; without hot, the rule limits every key"
+		literal  = " is no wildcard here but text: the rule matches this very path alone"
+	)
+	ofBody := func(names, method string) string {
+		return fmt.Sprintf("by %q: a name is that of a query parameter, and bodies are not read: a %s request with it in its body makes no key, and the rule neither counts nor limits it", names, method)
+	}
+	ofLimit := func(limit, hot, whose string) string {
+		return fmt.Sprintf("limit %s is above the threshold %s: a key between the two is listed as hot, and all its requests pass; they are refused only above %s%s", limit, hot, limit, whose)
+	}
+	// A caret stands before the place of the warning.
+	for marked, want := range map[string]string{
+		// Bodies.
+		"{match: {route: POST /login}, by: [^user], limit: 1/s}":                      ofBody("user", "POST") + "|" + body + "user",
+		"{match: {route: PUT /a}, by: [query:x, ^user, mail], limit: 1/s}":            ofBody("user, mail", "PUT") + "|" + body + "user",
+		"{match: {route: PATCH /a}, by: {combinations: [^a, b]}, hot: 1/s}":           ofBody("a, b", "PATCH") + "|" + body + "a",
+		"{match: {route: POST /login}, by: ['query:user'], limit: 1/s}":               "",
+		"{match: {route: 'POST /u/{id}'}, by: [path:id], limit: 1/s}":                 "",
+		"{match: {route: POST /login}, by: each, limit: 1/s}":                         "",
+		"{match: {route: POST /login}, limit: 1/s}":                                   "",
+		"{match: {route: GET /login}, by: [user], limit: 1/s}":                        "",
+		"{match: {route: /login}, by: [user], limit: 1/s}":                            "",
+		"{match: {route: DELETE /login}, by: [user], limit: 1/s}":                     "",
+		"{match: {route: '*'}, by: [user], limit: 1/s}":                               "",
+		"{match: {route: ^POST orders}, by: ['query:user'], limit: 1/s, key: params}": "match.route \"POST orders\": " + resource + ": a path begins with a slash|did you mean \"POST /orders\"?",
+
+		// Routes.
+		"{match: {route: ^get /x}, limit: 1/s}":                 "match.route \"get /x\": " + resource + ": methods are in upper case|did you mean \"GET /x\"?",
+		"{match: {route: ^Post  /x/y}, limit: 1/s}":             "match.route \"Post  /x/y\": " + resource + ": methods are in upper case|did you mean \"POST /x/y\"?",
+		"{match: {route: ^get x}, limit: 1/s}":                  "match.route \"get x\": " + resource + ": a path begins with a slash|did you mean \"GET /x\"?",
+		"{match: {route: ^'GET,POST /x'}, limit: 1/s}":          "match.route \"GET,POST /x\": " + resource + "|write \"/x\" for all methods, or a rule for each",
+		"{match: {route: ^'* /x'}, limit: 1/s}":                 "match.route \"* /x\": " + resource + "|write \"/x\" for all methods, or a rule for each",
+		"{match: {route: ^ANY /x}, limit: 1/s}":                 "match.route \"ANY /x\": no request has the method ANY|write \"/x\" for all methods",
+		"{match: {route: ^PSOT /x}, limit: 1/s}":                "match.route \"PSOT /x\": the method PSOT is unusual|did you mean \"POST /x\"?",
+		"{match: {route: PROPFIND /x}, limit: 1/s}":             "",
+		"{match: {route: GET /x/}, limit: 1/s}":                 "",
+		"{match: {route: 'GET /u/{id}/{rest...}'}, limit: 1/s}": "",
+		"{match: {route: '/{$}'}, limit: 1/s}":                  "",
+		"{match: {route: search}, limit: 1/s}":                  "",
+		"{match: {route: send mail}, limit: 1/s}":               "",
+		"{match: {route: get the mail}, limit: 1/s}":            "",
+		"{match: {route: /v1/things:cancel}, limit: 1/s}":       "",
+		"{match: {route: /a*b/c}, limit: 1/s}":                  "",
+		"{match: {route: /products/%3Aid}, limit: 1/s}":         "",
+		"{match: {route: /search/%2A}, limit: 1/s}":             "",
+		"{match: {route: ^'/products/:id'}, limit: 1/s}":        "match.route \"/products/:id\": \":id\"" + literal + "|did you mean \"/products/{id}\"? The text itself is written %3Aid",
+		"{match: {route: ^'GET /a/:x/b/:x'}, limit: 1/s}":       "match.route \"GET /a/:x/b/:x\": \":x\"" + literal + "|did you mean \"GET /a/{x}/b/{x2}\"? The text itself is written %3Ax",
+		"{match: {route: ^'/a/{x}/:x'}, limit: 1/s}":            "match.route \"/a/{x}/:x\": \":x\"" + literal + "|did you mean \"/a/{x}/{x2}\"? The text itself is written %3Ax",
+		"{match: {route: ^'/a/:order-id/b'}, limit: 1/s}":       "match.route \"/a/:order-id/b\": \":order-id\"" + literal + "|did you mean \"/a/{order_id}/b\"? The text itself is written %3Aorder-id",
+		"{match: {route: ^'GET /search/*'}, limit: 1/s}":        "match.route \"GET /search/*\": \"*\"" + literal + "|did you mean \"GET /search/\"? The text itself is written %2A",
+		"{match: {route: ^'/static/*path'}, limit: 1/s}":        "match.route \"/static/*path\": \"*path\"" + literal + "|did you mean \"/static/{path...}\"? The text itself is written %2Apath",
+		"{match: {route: ^'/a/*/b/*/**'}, limit: 1/s}":          "match.route \"/a/*/b/*/**\": \"*\"" + literal + "|did you mean \"/a/{any}/b/{any2}/\"? The text itself is written %2A",
+		"{match: {route: ^'/search*'}, limit: 1/s}":             "match.route \"/search*\": \"search*\"" + literal + "|did you mean \"/search/\"? The text itself is written search%2A",
+		"{match: {route: ^'/u/<int:id>/<path:p>'}, limit: 1/s}": "match.route \"/u/<int:id>/<path:p>\": \"<int:id>\"" + literal + "|did you mean \"/u/{id}/{p...}\"? The text itself is written %3Cint%3Aid%3E",
+		"{match: {route: ^'/x/(.*)'}, limit: 1/s}":              "match.route \"/x/(.*)\": \"(.*)\"" + literal + "|did you mean \"/x/\"? The text itself is written %28.%2A)",
+		"{match: {route: ^'/:id'}, action: ignore}":             "match.route \"/:id\": \":id\"" + literal + "|did you mean \"/{id}\"? The text itself is written %3Aid",
+
+		// Limits.
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: ^500/s}":                                                           ofLimit("500/s", "200/s", " on each instance") + "|" + high,
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: {burst: 1, rate: ^201/s, scope: exact}}":                           ofLimit("201/s", "200/s", "") + "|" + high,
+		"{match: {route: /a}, by: [q], hot: [500/s, 600/1m], limit: {rate: ^11/s, scope: share}}":                            ofLimit("11/s", "600/1m", "") + "|" + high,
+		"{match: {route: /a}, by: [q], count: bytes, hot: 1000/s, limit: ^2000/s}":                                           ofLimit("2000 bytes/s", "1000 bytes/s", " on each instance") + "|" + high,
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: 200/s}":                                                            "",
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: 12000/1m}":                                                         "",
+		"{match: {route: /a}, by: [q], hot: 1/3s, limit: 20/1m}":                                                             "",
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: {concurrency: 8}}":                                                 "",
+		"{match: {route: /a}, by: [q], hot: {share: 20%, min: 10/s}, limit: 100/s}":                                          "",
+		"{match: {route: /a}, by: [q], hot: 200/s}":                                                                          "",
+		"{match: {route: /a}, by: [q], limit: 500/s}":                                                                        "",
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: a}, limit: 500/s}]}":                   "",
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: 300/s, limit: ^500/s}]}": ofLimit("500/s", "300/s", " on each instance") + "|" + high,
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: ^30/s}]}":                ofLimit("50/s", "30/s", " on each instance") + "|" + high,
+	} {
+		rule, behind, _ := strings.Cut("rules: [{id: a, "+marked[1:]+"]", "^")
+		column := len(rule) + 1
+		rule += behind
+		f, err := Parse("f", []byte(rule))
+		if err != nil {
+			t.Errorf("%s:\n%v", rule, err)
+			continue
+		}
+		var got []string
+		for _, w := range f.Warnings() {
+			got = append(got, w.Message+"|"+w.Hint)
+			if w.Severity != SeverityWarning || w.File != "f" || w.Line != 1 || w.Column != column || w.Source != rule {
+				t.Errorf("%s: %+v, want column %d", rule, w, column)
+			}
+		}
+		if text := strings.Join(got, "\n"); text != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", rule, text, want)
+		}
+	}
+}
+
+// What a hint proposes is good, and has no warning itself.
+func TestProposedRoutesAreGood(t *testing.T) {
+	for _, route := range []string{
+		"get /x", "GET search", "/a/:b", "/a/:b?", "/a/:b<int>/c", "/a/:b(\\d+)", "/*", "/**", "/a/*b", "/a/{*b}", "/a/<b>", "/a/<path:b>", "/a/.*", "/a*",
+		"/a/{b:[0-9]+}", "/a/{b?}", "/a/{id}/:id/*id", "/{a}/*/{b}/*", "PSOT /a/:b",
+	} {
+		own, foreign := ownPattern(route)
+		if r, err := hotparam.ParseRoute(route); err == nil && foreign == "" {
+			message, hint := doubtfulRoute(r)
+			if _, own, _ = strings.Cut(hint, `"`); message == "" {
+				t.Errorf("%s: no doubt", route)
+			}
+			own, _, _ = strings.Cut(own, `"`)
+		}
+		r, err := hotparam.ParseRoute(own)
+		if err != nil {
+			t.Errorf("%s: %s: %v", route, own, err)
+		} else if message, _ := doubtfulRoute(r); message != "" && route != "PSOT /a/:b" {
+			t.Errorf("%s: %s: %s", route, own, message)
+		}
+	}
+}
+
+// The wildcards that are errors have their own spelling as hint, too.
+func TestHintOfForeignWildcards(t *testing.T) {
+	for route, want := range map[string]string{
+		"GET /u/{id:[0-9]+}": `did you mean "GET /u/{id}"?`,
+		"/u/{id?}":           `did you mean "/u/{id}"?`,
+		"/files/{*rest}":     `did you mean "/files/{rest...}"?`,
+		"/a/:order-id?":      `did you mean "/a/{order_id}"?`,
+		"/a{b}":              `for example "GET /search", "/u/{id}", "/static/" or "*"`,
+	} {
+		_, err := Parse("f", []byte("rules: [{id: a, match: {route: '"+route+"'}, limit: 1/s}]"))
+		if problems, _ := err.(Problems); len(problems) != 1 || problems[0].Hint != want {
+			t.Errorf("%s: %v, want %s", route, err, want)
+		}
+	}
+}
+
+// Warnings have places and are in the order of the file; without a place are those of
+// settings that the file does not have.
+func TestPlacesOfWarnings(t *testing.T) {
+	f, err := Parse("f", []byte("rules:\n- {id: b, match: {route: /x/*}, limit: 1/s}\naggregator:\n  listen: [127.0.0.1:1, udp://:8125]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := f.Warnings().WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	const want = `f:2:26: warning: match.route "/x/*": "*" is no wildcard here but text: the rule matches this very path alone
+  - {id: b, match: {route: /x/*}, limit: 1/s}
+                           ^
+  hint: did you mean "/x/"? The text itself is written %2A
+f:4:25: warning: aggregator.listen :8125: whoever can send there can have any key limited, and hide which are hot
+    listen: [127.0.0.1:1, udp://:8125]
+                          ^
+  hint: set aggregator.trust to signed or listed; docs/SECURITY.md says which
+`
+	if text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
+	}
+	f.Aggregator.Listen = []string{"tcp://:9"}
+	if got := f.Warnings(); len(got) != 2 || got[0].Line != 0 || got[0].File != "" || !strings.Contains(got[0].Message, "tcp://:9") {
+		t.Errorf("%+v", got)
+	}
+}
