@@ -53,6 +53,7 @@ var arrows = map[string][]string{
 	"internal/kafkafake":              nil,
 	"internal/httpserve":              {"internal/loglimit", "internal/openfiles"},
 	"internal/openfiles":              nil,
+	"internal/filewatch":              nil,
 	"internal/secret":                 nil,
 	"internal/backoff":                nil,
 	"internal/keytext":                nil,
