@@ -38,7 +38,9 @@ type Hotparam struct {
 	finished chan struct{}  // closed when tasks have ended
 	err      error          // of tasks; set when finished is closed
 
-	mu     sync.Mutex // guards the rest, and held while rules change
+	reading sync.Mutex // held while the file is read and put in force; locked before mu
+
+	mu     sync.Mutex // guards the rest; never held while a file is read, which may block
 	closed bool
 	rules  rulesState
 }

@@ -1,11 +1,15 @@
 package attach
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -88,5 +92,84 @@ func TestNothingToCompare(t *testing.T) {
 	f = open(t, strings.Replace(shop("redis://"+nowhere(t), nowhere(t), searchRule), "statsd: {", "statsd: {meta: false, ", 1))
 	if m := newMismatch(f.Hotparam, "api"); m.name != "" || !m.detects {
 		t.Errorf("%+v, want no name without meta lines", m)
+	}
+}
+
+// The rights that docs/REDIS.md lists for instances are enough, but for the search for
+// other namespaces.
+func TestRightsOfMismatch(t *testing.T) {
+	text, err := os.ReadFile("../docs/REDIS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^ACL SETUSER hotparam-reader .*$`).FindString(string(text))
+	if line == "" {
+		t.Fatal("docs/REDIS.md has no line ACL SETUSER hotparam-reader")
+	}
+	for name, test := range map[string]struct{ more, want string }{
+		"reader": {"", `"there are"=[]`},
+		"scan":   {"+scan", `"there are"=[toys]`},
+		"none":   {"-zscore", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := testenv.Redis(t)
+			publish(t, server.URL(), "toys", nil)
+			admin, err := hotkeys.NewClient(server.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { admin.Close() })
+			var words []any
+			for word := range strings.FieldsSeq(line + " " + test.more) {
+				words = append(words, word)
+			}
+			if err := admin.Do(t.Context(), words...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			f := open(t, shop(strings.Replace(server.URL(), "redis://", "redis://hotparam-reader:PASSWORD@", 1), nowhere(t), searchRule))
+			f.await("toys", func() bool { return admin.Exists(t.Context(), "hotparam:{toys}:beat").Val() == 1 })
+			m := newMismatch(f.Hotparam, "api")
+			for range 3 {
+				m.look(t.Context())
+			}
+			if m.cannotBeLooked != (test.want == "") {
+				t.Errorf("cannotBeLooked is %v", m.cannotBeLooked)
+			}
+			lines := 0
+			for _, line := range f.log.Lines() {
+				if strings.Contains(line, nobody) {
+					lines++
+					if !strings.Contains(line, test.want) {
+						t.Errorf("%q is not in %s", test.want, line)
+					}
+				}
+			}
+			if m.cannotBeLooked == (lines > 0) || lines > 1 {
+				t.Errorf("logged %d times:\n%s", lines, f.log)
+			}
+		})
+	}
+}
+
+// In a cluster each server has some of the namespaces.
+func TestNamespacesOfACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster")
+	}
+	client, err := hotkeys.NewClient(testenv.RedisCluster(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	want := []string{"a", "b", "c", "d", "e", "f"}
+	for _, namespace := range want {
+		if err := client.Set(t.Context(), "hotparam:{"+namespace+"}:beat", "{}", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &mismatch{client: client}
+	got := m.namespaces(t.Context())
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
 	}
 }

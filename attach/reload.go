@@ -52,9 +52,11 @@ var ErrClosed = errors.New("attach: closed")
 // It need not be called after the file has changed, which is noticed within about half a
 // second.
 func (h *Hotparam) Reload() error {
+	h.reading.Lock()
+	defer h.reading.Unlock()
+	data, err := config.Read(h.path)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	data, err := config.Read(h.path)
 	if err != nil {
 		return h.reject(fmt.Errorf("attach: %w", err))
 	}
@@ -96,6 +98,8 @@ func (h *Hotparam) reject(err error) error {
 
 // fileChanged is called with the new contents of the file.
 func (h *Hotparam) fileChanged(data []byte) {
+	h.reading.Lock()
+	defer h.reading.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if bytes.Equal(data, h.rules.tried) {

@@ -95,23 +95,40 @@ func TestFileIsAwayForAWhile(t *testing.T) {
 func TestReload(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)
 	f := open(t, shop(url, statsd, fmt.Sprintf(productRule, 2)))
-	f.mu.Lock() // the watch may read the file first, but not before Reload put it in force
-	f.write(shop(url, statsd, fmt.Sprintf(productRule, 5)))
-	data, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = f.putInForce(data)
+	text := shop(url, statsd, fmt.Sprintf(productRule, 5))
+	f.mu.Lock() // the watch may see the file first, but waits
+	f.write(text)
+	err := f.putInForce([]byte(text))
 	f.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.fileChanged(data)
+	f.fileChanged([]byte(text))
 	if got := f.Stats().Rules.Reloads; got != 1 {
 		t.Errorf("%d reloads, want 1", got)
 	}
 	if n := f.passes(10, "/products"); n != 5 {
 		t.Errorf("%d of 10 passed, want a burst of 5", n)
+	}
+	f.write(shop(url, statsd, fmt.Sprintf(productRule, 7)))
+	if err := f.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.passes(10, "/products"); n != 2 {
+		t.Errorf("%d of 10 passed after the burst grew from 5 to 7, want 2", n)
+	}
+}
+
+// A file whose reading blocks, such as a pipe, holds up neither Stats nor Close.
+func TestReadBlocks(t *testing.T) {
+	f := open(t, shop("redis://"+nowhere(t), nowhere(t), fmt.Sprintf(productRule, 2)))
+	f.reading.Lock() // as a Reload that reads has it
+	defer f.reading.Unlock()
+	if v := f.Stats().Rules.Version; v == "" {
+		t.Error("no version")
+	}
+	if err := f.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
 
@@ -138,8 +155,12 @@ func TestFirstSharedLimit(t *testing.T) {
 
 func TestSignals(t *testing.T) {
 	f := open(t, shop("redis://"+nowhere(t), nowhere(t), fmt.Sprintf(productRule, 2)), WithSignals())
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range uint64(2) { // an unchanged file, too
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		if err := self.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
 		f.await("reload", func() bool { return f.Stats().Rules.Reloads == i+1 })
