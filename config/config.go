@@ -28,9 +28,19 @@ type File struct {
 // MaxSize is the size of the largest file that is read, in bytes.
 const MaxSize = 1 << 20
 
-// Load reads the file at path. The error is [Problems], also when the file
+// Load reads and parses the file at path. The error is [Problems], also when the file
 // cannot be read; then it wraps the error of the file system.
 func Load(path string) (*File, error) {
+	data, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// Read returns the content of the file at path for [Parse], at most one byte more than
+// [MaxSize]. The error is that of Load.
+func Read(path string) ([]byte, error) {
 	data, err := read(path)
 	if err != nil {
 		// The path stands in front of the problem already.
@@ -44,10 +54,9 @@ func Load(path string) (*File, error) {
 			cause:   err,
 		}}
 	}
-	return Parse(path, data)
+	return data, nil
 }
 
-// read reads at most one byte more than what Parse accepts.
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

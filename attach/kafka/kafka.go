@@ -1,0 +1,33 @@
+// Package kafka has [attach.Open] send counts to Kafka where the file says so
+// (aggregator: {source: kafka}). It is imported for its effect:
+//
+//	import _ "github.com/hotparam/hotparam/attach/kafka"
+package kafka
+
+import (
+	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/config"
+)
+
+func init() { attach.Register(config.SourceKafka, open) }
+
+func open(c attach.TransportConfig) (attach.Transport, error) {
+	k := c.File.Kafka.WithDefaults()
+	acks, err := kafkasink.ParseAcks(k.Acks)
+	if err != nil {
+		return attach.Transport{}, err
+	}
+	compression, err := kafkasink.ParseCompression(k.Compression)
+	if err != nil {
+		return attach.Transport{}, err
+	}
+	sink, err := kafkasink.New(kafkasink.Config{
+		Rules: c.File.Rules, Connection: k.Connection, Topic: k.Topic, Instance: c.Instance,
+		Acks: acks, Idempotent: k.Idempotent, Compression: compression, Buffer: k.Buffer, Log: c.Log, Key: c.Key,
+	})
+	if err != nil {
+		return attach.Transport{}, err
+	}
+	return attach.Transport{Sink: sink, Check: sink.Check, Stats: func() any { return sink.Stats() }}, nil
+}

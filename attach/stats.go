@@ -1,0 +1,48 @@
+package attach
+
+import (
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// Stats are the states of the parts, and their counters since Open.
+type Stats struct {
+	Rules     RulesStats
+	Guard     middleware.Stats
+	Backend   limiter.FailoverStats // of limits with scope: exact
+	Collector collector.Stats
+	Sink      any `json:",omitempty"` // a kafkasink.Stats with Kafka, otherwise nil
+	Watcher   hotkeys.WatcherStats
+	Members   redislimiter.MembersStats   // of limits with scope: share
+	Semaphore redislimiter.SemaphoreStats // of concurrency with scope: exact
+}
+
+// RulesStats are about the rules of the file.
+type RulesStats struct {
+	Version  string // of the rules in force
+	Reloads  uint64 // times that the file was put in force since Open
+	Rejected uint64 // times that it was not, since it was bad or needs a restart
+	Problem  string // why it was not, the last time; empty if it was
+}
+
+// Stats returns a snapshot.
+func (h *Hotparam) Stats() Stats {
+	s := Stats{
+		Guard:     h.guard.Stats(),
+		Backend:   h.guard.BackendStats(),
+		Collector: h.counts.Stats(),
+		Watcher:   h.watcher.Stats(),
+		Members:   h.fleet.members.Stats(),
+		Semaphore: h.fleet.semaphore.Stats(),
+	}
+	if h.transport.Stats != nil {
+		s.Sink = h.transport.Stats()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.Rules = h.rules.stats
+	return s
+}

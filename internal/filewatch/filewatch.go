@@ -1,0 +1,120 @@
+// Package filewatch reports when the contents of a file have changed, however that came
+// about: the file was written in place, replaced by a rename as editors do, removed and
+// created again, or is behind a symbolic link that was switched, as Kubernetes does when a
+// ConfigMap changes.
+package filewatch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Config configures [Run]. Path and OnChange are required.
+type Config struct {
+	Path string
+	// Known is the contents of the file as the caller last read it.
+	Known []byte
+	// MaxSize bounds how much of the file is read, in bytes. Data for OnChange that is
+	// longer by one byte is the beginning of a file that is too large. Zero means 1 MiB.
+	MaxSize int64
+	// Every is the interval at which the file is read. Default [DefaultEvery].
+	Every time.Duration
+	// OnChange receives contents that differ from those that were last known, once they
+	// have been the same for two reads. So it does not receive a file of which the second
+	// half follows within Every. It may keep data.
+	OnChange func(data []byte)
+	// OnAccess is called with an error when the file cannot be read for two reads, and
+	// with nil when it can be read again. A nil OnAccess disables it.
+	OnAccess func(err error)
+}
+
+// DefaultEvery is the default of Config.Every. A change is reported within twice that.
+const DefaultEvery = 250 * time.Millisecond
+
+// Run watches the file until ctx ends. It starts no goroutine, and calls the functions of c
+// from its own. The file and its directory need not exist.
+//
+// The file is read at each interval and its contents are compared: notifications of the
+// file system would have to be registered for every directory that a symbolic link leads
+// through, and do not exist on network file systems. See BenchmarkRead for what a read
+// costs.
+func Run(ctx context.Context, c Config) {
+	if c.Every == 0 {
+		c.Every = DefaultEvery
+	}
+	if c.MaxSize == 0 {
+		c.MaxSize = 1 << 20
+	}
+	if c.OnAccess == nil {
+		c.OnAccess = func(error) {}
+	}
+	w := watch{Config: c, known: c.Known}
+	ticker := time.NewTicker(c.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.look()
+		}
+	}
+}
+
+// watch is the state of Run.
+type watch struct {
+	Config
+	known    []byte
+	latest   bytes.Buffer // what was read last
+	previous []byte       // what was read before that, if it differed from known
+	differs  bool         // previous is set
+	failures int          // reads that failed in a row
+}
+
+// look reads the file once.
+func (w *watch) look() {
+	if err := w.read(); err != nil {
+		w.differs = false
+		if w.failures++; w.failures == 2 {
+			w.OnAccess(err)
+		}
+		return
+	}
+	if w.failures >= 2 {
+		w.OnAccess(nil)
+	}
+	w.failures = 0
+	data := w.latest.Bytes()
+	switch {
+	case bytes.Equal(data, w.known):
+		w.differs = false
+	case w.differs && bytes.Equal(data, w.previous):
+		w.known, w.previous, w.differs = w.previous, nil, false
+		w.OnChange(w.known)
+	default:
+		w.previous, w.differs = bytes.Clone(data), true
+	}
+}
+
+// read reads the file into latest.
+func (w *watch) read() error {
+	w.latest.Reset()
+	info, err := os.Stat(w.Path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would block
+		return fmt.Errorf("%s: not a regular file", w.Path)
+	}
+	f, err := os.Open(w.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(&w.latest, io.LimitReader(f, w.MaxSize+1))
+	return err
+}

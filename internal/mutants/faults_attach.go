@@ -1,0 +1,49 @@
+package mutants
+
+var attachFaults = []Fault{
+	{
+		Name: "a file is put in force half written", File: "internal/filewatch/filewatch.go",
+		Old: "case w.differs && bytes.Equal(data, w.previous):", New: "case w.previous == nil || w.differs:",
+		Test: "TestHalfWritten",
+	},
+	{
+		Name: "a single failed read is reported", File: "internal/filewatch/filewatch.go",
+		Old: "w.failures == 2 {", New: "w.failures == 1 {",
+		Test: "TestHalfWritten",
+	},
+	{
+		Name: "what OnChange received is overwritten", File: "internal/filewatch/filewatch.go",
+		Old: "bytes.Clone(data), true", New: "data, true",
+		Test: "TestDataIsKept|TestHalfWritten",
+	},
+	{
+		Name: "a file that Reload has read is put in force again", File: "attach/reload.go",
+		Old: "if bytes.Equal(data, h.rules.tried) {", New: "if bytes.Equal(data, nil) {",
+		Test: "TestReload",
+	},
+	{
+		Name: "a bad file is not told", File: "attach/reload.go",
+		Old: "if err != nil && !errors.Is(err, ErrClosed) {", New: "if false {",
+		Test: "TestFileChanges",
+	},
+	{
+		Name: "Close holds permits up no more", File: "attach/hotparam.go",
+		Old: "	h.awaitPermits(ctx)\n", New: "",
+		Test: "TestCloseAwaitsPermits",
+	},
+	{
+		Name: "the first shared limit has no instances counted", File: "attach/reload.go",
+		Old: "	h.joinFleet(file.Rules)\n", New: "",
+		Test: "TestFirstSharedLimit",
+	},
+	{
+		Name: "the program's Redis client is closed", File: "attach/hotparam.go",
+		Old: "		if o.redis == nil {\n			h.err", New: "		if true {\n			h.err",
+		Test: "TestWithRedis",
+	},
+	{
+		Name: "an instance that is not heard is not told", File: "attach/mismatch.go",
+		Old: "publishes && !lists && m.name != \"\"", New: "false",
+		Test: "TestUnheardAndUnknown",
+	},
+}
