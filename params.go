@@ -15,6 +15,7 @@ import (
 type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are no part of a query as it came
+	named   int      // of list
 	pairing *pairing // of the last Pair; nil before the first
 }
 
@@ -25,6 +26,7 @@ type param struct {
 	eq     int32  // where in text the name ends
 	source Source
 	clean  bool // text needs no escaping
+	named  bool // only for rules that name it
 }
 
 func (q *param) name() string  { return q.text[:q.eq] }
@@ -36,7 +38,7 @@ const keepDecoded = 64 << 10
 // Reset forgets all parameters.
 func (p *Params) Reset() {
 	clear(p.list) // so that a pooled Params holds no request's strings
-	p.list, p.decoded = p.list[:0], p.decoded[:0]
+	p.list, p.decoded, p.named = p.list[:0], p.decoded[:0], 0
 	if cap(p.decoded) > keepDecoded {
 		p.decoded = nil
 	}
@@ -64,7 +66,7 @@ func (p *Params) AddQuery(raw string) {
 			eq := i
 			i = skipPlain(raw, i+1)
 			if i == len(raw) || raw[i] == '&' { // as nearly all are
-				p.list = append(p.list, param{raw[start:i], int32(eq - start), Query, true})
+				p.list = append(p.list, param{text: raw[start:i], eq: int32(eq - start), source: Query, clean: true})
 				continue
 			}
 		}
@@ -92,11 +94,44 @@ func (p *Params) AddPath(name, escaped string) { p.add(Path, name, escaped, asIs
 // Add adds one decoded parameter.
 func (p *Params) Add(q Param) { p.add(q.Source, q.Name, q.Value, asIs, asIs) }
 
+// AddNamed adds one decoded parameter that is a part of keys only if they name it: those of
+// all parameters have no headers, for instance.
+func (p *Params) AddNamed(q Param) {
+	p.Add(q)
+	p.list[len(p.list)-1].named = true
+	p.named++
+}
+
+// Named returns how many parameters were added by AddNamed.
+func (p *Params) Named() int { return p.named }
+
+// Drop removes the parameters of a source.
+func (p *Params) Drop(source Source) {
+	kept := p.list[:0]
+	for i := range p.list {
+		switch {
+		case p.list[i].source != source:
+			kept = append(kept, p.list[i])
+		case p.list[i].named:
+			p.named--
+		}
+	}
+	clear(p.list[len(kept):])
+	p.list = kept
+}
+
 // add adds a parameter whose text has to be written.
 func (p *Params) add(source Source, name, value string, decodeName, decodeValue func(dst []byte, s string) []byte) {
 	start := len(p.decoded)
 	p.decoded = decodeName(p.decoded, name)
 	eq := len(p.decoded)
+	if source == Header { // its case means nothing
+		for i, c := range p.decoded[start:] {
+			if 'A' <= c && c <= 'Z' {
+				p.decoded[start+i] = c + 'a' - 'A'
+			}
+		}
+	}
 	p.decoded = decodeValue(append(p.decoded, '='), value)
 	b := p.decoded[start:]
 	// The bytes are written once and live until Reset, as the doc says.
@@ -144,12 +179,15 @@ func compareParams(a, b *param) int {
 	return cmp.Compare(a.source, b.source)
 }
 
-// AppendAll appends "name=value&…" of all parameters but those that secrets
-// hide, and returns how many it appended.
+// AppendAll appends "name=value&…" of all parameters but those that secrets hide or that
+// were added by AddNamed, and returns how many it appended.
 func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
 		q := &p.list[i]
+		if q.named {
+			continue
+		}
 		if secrets.Hides(q.name()) {
 			continue
 		}
