@@ -275,6 +275,25 @@ func (r *Rule) Whole() bool {
 	return false
 }
 
+// Named returns the parameters that the rule names, without values: of its keys, of its match
+// and of the priorities of its limits.
+func (r *Rule) Named() []Param {
+	all := slices.Clone(r.By.Names)
+	for i := range r.Match.Query {
+		all = append(all, r.Match.Query[i].Param())
+	}
+	limits := []*Limit{r.Limit}
+	for i := range r.Except {
+		limits = append(limits, r.Except[i].Limit)
+	}
+	for _, l := range limits {
+		if l != nil && l.Priority != nil {
+			all = append(all, Param{Source: l.Priority.Source, Name: l.Priority.Name})
+		}
+	}
+	return all
+}
+
 // Overlaps reports whether the rule finds hot keys of which a request makes
 // several, so that one request counts for all of them.
 func (r *Rule) Overlaps() bool {

@@ -74,21 +74,7 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 		}
 		return nil
 	}
-	var all []hotparam.Param
-	all = append(all, r.By.Names...)
-	for i := range r.Match.Query {
-		all = append(all, r.Match.Query[i].Param())
-	}
-	limits := []*hotparam.Limit{r.Limit}
-	for i := range r.Except {
-		limits = append(limits, r.Except[i].Limit)
-	}
-	for _, l := range limits {
-		if l != nil && l.Priority != nil {
-			all = append(all, hotparam.Param{Source: l.Priority.Source, Name: l.Priority.Name})
-		}
-	}
-	for _, p := range all {
+	for _, p := range r.Named() {
 		if err := add(p); err != nil {
 			return err
 		}

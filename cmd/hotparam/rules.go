@@ -52,6 +52,9 @@ func lint(s streams, path string, asJSON bool) error {
 		fmt.Fprintf(s.err, "  warning: %s\n", warning)
 	}
 	fmt.Fprintf(s.err, "  counts: %s\n", transportWords(file))
+	if words := clientWords(&file.Rules.Client); words != "" {
+		fmt.Fprintf(s.err, "  %s\n", words)
+	}
 	for i := range file.Rules.Rules {
 		fmt.Fprintf(s.err, "  %s\n", ruleWords(&file.Rules.Rules[i]))
 	}
