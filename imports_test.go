@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
 	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
-	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/floor", "internal/keytext", "internal/pace"},
+	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
 	"hotset":              {"hotparam"},
 	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/secret"},
 
