@@ -207,16 +207,19 @@ func (p *Params) addWritten(s string) {
 			continue
 		}
 		name, value, _ := strings.Cut(param, "=")
-		source, decode := Query, decodeForm
+		source, decodeName, decode := Query, decodeForm, decodeForm
 		if word, rest, ok := strings.Cut(name, ":"); ok && word != "" {
 			if from, known := ParseSource(word); known {
 				source, name = from, rest
 			}
 			if source != Query {
-				decode = decodePath
+				decode, decodeName = decodePath, decodePath
+			}
+			if source == Header {
+				decodeName = decodeHeader
 			}
 		}
-		p.add(source, name, value, decode, decode)
+		p.add(source, name, value, decodeName, decode)
 	}
 }
 

@@ -31,6 +31,9 @@ func (c *Combinations) Len() int { return c.n }
 func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
 	c.n, c.Hidden, c.More = p.pick(c.at[:], names, secrets)
 	c.most = combined(c.n)
+	if len(names) == 0 { // only a rule that names levels has keys of them
+		return c
+	}
 	for i := range c.n {
 		if p.list[c.at[i]].source == Addr {
 			c.addr |= 1 << i
@@ -55,12 +58,11 @@ func combined(n int) (most int) {
 // none comes twice, and none has two levels of the address. It begins with Next(0); after
 // the last comes 0.
 func (c *Combinations) Next(set uint) uint {
-	for {
+	set = c.next(set)
+	for levels := set & c.addr; levels&(levels-1) != 0; levels = set & c.addr {
 		set = c.next(set)
-		if levels := set & c.addr; levels&(levels-1) == 0 {
-			return set
-		}
 	}
+	return set
 }
 
 // next is Next with any levels.

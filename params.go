@@ -91,8 +91,14 @@ func skipPlain(s string, i int) int {
 // AddPath adds a path value, decoded from its escaped form.
 func (p *Params) AddPath(name, escaped string) { p.add(Path, name, escaped, asIs, decodePath) }
 
-// Add adds one decoded parameter.
-func (p *Params) Add(q Param) { p.add(q.Source, q.Name, q.Value, asIs, asIs) }
+// Add adds one decoded parameter. The name of a header is added in lower case.
+func (p *Params) Add(q Param) {
+	decodeName := asIs
+	if q.Source == Header {
+		decodeName = lowerHeader
+	}
+	p.add(q.Source, q.Name, q.Value, decodeName, asIs)
+}
 
 // AddNamed adds one decoded parameter that is a part of keys only if they name it: those of
 // all parameters have no headers, for instance.
@@ -125,24 +131,31 @@ func (p *Params) add(source Source, name, value string, decodeName, decodeValue 
 	start := len(p.decoded)
 	p.decoded = decodeName(p.decoded, name)
 	eq := len(p.decoded)
-	if source == Header { // its case means nothing
-		for i, c := range p.decoded[start:] {
-			if 'A' <= c && c <= 'Z' {
-				p.decoded[start+i] = c + 'a' - 'A'
-			}
-		}
-	}
 	p.decoded = decodeValue(append(p.decoded, '='), value)
 	b := p.decoded[start:]
 	// The bytes are written once and live until Reset, as the doc says.
-	q := param{text: unsafe.String(&b[0], len(b)), eq: int32(eq - start), source: source}
-	q.clean = isPlain(q.name()) && isPlain(q.value())
-	p.list = append(p.list, q)
+	text := unsafe.String(&b[0], len(b))
+	clean := isPlain(text[:eq-start]) && isPlain(text[eq-start+1:])
+	p.list = append(p.list, param{text: text, eq: int32(eq - start), source: source, clean: clean})
 }
 
 func asIs(dst []byte, s string) []byte       { return append(dst, s...) }
 func decodeForm(dst []byte, s string) []byte { return appendDecoded(dst, s, true) }
 func decodePath(dst []byte, s string) []byte { return appendDecoded(dst, s, false) }
+
+// Headers are the same in any case, so keys have their names in lower case.
+func lowerHeader(dst []byte, s string) []byte  { return lowerFrom(asIs(dst, s), len(dst)) }
+func decodeHeader(dst []byte, s string) []byte { return lowerFrom(decodePath(dst, s), len(dst)) }
+
+// lowerFrom writes the capitals of ASCII in b, from start on, in lower case.
+func lowerFrom(b []byte, start int) []byte {
+	for i := start; i < len(b); i++ {
+		if c := b[i]; 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return b
+}
 
 func isPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
