@@ -15,8 +15,8 @@ import (
 type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are no part of a query as it came
-	named   int      // of list
 	pairing *pairing // of the last Pair; nil before the first
+	named   int      // of list
 }
 
 // param is a parameter as one string, so that one that needs no escaping is
@@ -25,9 +25,16 @@ type param struct {
 	text   string // name=value, decoded
 	eq     int32  // where in text the name ends
 	source Source
-	clean  bool // text needs no escaping
-	named  bool // only for rules that name it
+	marks  marks // one byte, as two would cost a store more
 }
+
+// marks is a set of what is known of a parameter.
+type marks uint8
+
+const (
+	clean marks = 1 << iota // the text needs no escaping
+	named                   // only for rules that name it
+)
 
 func (q *param) name() string  { return q.text[:q.eq] }
 func (q *param) value() string { return q.text[q.eq+1:] }
@@ -66,7 +73,7 @@ func (p *Params) AddQuery(raw string) {
 			eq := i
 			i = skipPlain(raw, i+1)
 			if i == len(raw) || raw[i] == '&' { // as nearly all are
-				p.list = append(p.list, param{text: raw[start:i], eq: int32(eq - start), source: Query, clean: true})
+				p.list = append(p.list, param{text: raw[start:i], eq: int32(eq - start), source: Query, marks: clean})
 				continue
 			}
 		}
@@ -104,7 +111,7 @@ func (p *Params) Add(q Param) {
 // all parameters have no headers, for instance.
 func (p *Params) AddNamed(q Param) {
 	p.Add(q)
-	p.list[len(p.list)-1].named = true
+	p.list[len(p.list)-1].marks |= named
 	p.named++
 }
 
@@ -118,7 +125,7 @@ func (p *Params) Drop(source Source) {
 		switch {
 		case p.list[i].source != source:
 			kept = append(kept, p.list[i])
-		case p.list[i].named:
+		case p.list[i].marks&named != 0:
 			p.named--
 		}
 	}
@@ -135,8 +142,11 @@ func (p *Params) add(source Source, name, value string, decodeName, decodeValue 
 	b := p.decoded[start:]
 	// The bytes are written once and live until Reset, as the doc says.
 	text := unsafe.String(&b[0], len(b))
-	clean := isPlain(text[:eq-start]) && isPlain(text[eq-start+1:])
-	p.list = append(p.list, param{text: text, eq: int32(eq - start), source: source, clean: clean})
+	var m marks
+	if isPlain(text[:eq-start]) && isPlain(text[eq-start+1:]) {
+		m = clean
+	}
+	p.list = append(p.list, param{text: text, eq: int32(eq - start), source: source, marks: m})
 }
 
 func asIs(dst []byte, s string) []byte       { return append(dst, s...) }
@@ -198,7 +208,7 @@ func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
 		q := &p.list[i]
-		if q.named {
+		if q.marks&named != 0 {
 			continue
 		}
 		if secrets.Hides(q.name()) {
@@ -257,7 +267,7 @@ func appendNext(dst []byte, q *param, n int) []byte {
 		dst = append(dst, q.source.String()...)
 		dst = append(dst, ':')
 	}
-	if q.clean {
+	if q.marks&clean != 0 {
 		return append(dst, q.text...)
 	}
 	dst = appendEscaped(dst, q.name())

@@ -11,10 +11,10 @@ type params struct {
 	list    hotparam.Params
 	loaded  bool            // list has the query
 	pattern *hotparam.Route // the pattern whose path values list has, or nil
+	custom  hotparam.Params // the one parameter of a matcher's key
 	read    []*reader       // those whose parameters list has
 	client  client
-	text    []byte          // buffer for the text of an address
-	custom  hotparam.Params // the one parameter of a matcher's key
+	text    []byte // buffer for the text of an address
 }
 
 // client is the address of the request's client, once it is read.
