@@ -207,16 +207,19 @@ func (p *Params) addWritten(s string) {
 			continue
 		}
 		name, value, _ := strings.Cut(param, "=")
-		source, decode := Query, decodeForm
+		source, decodeName, decode := Query, decodeForm, decodeForm
 		if word, rest, ok := strings.Cut(name, ":"); ok && word != "" {
 			if from, known := ParseSource(word); known {
 				source, name = from, rest
 			}
 			if source != Query {
-				decode = decodePath
+				decode, decodeName = decodePath, decodePath
+			}
+			if source == Header {
+				decodeName = decodeHeader
 			}
 		}
-		p.add(source, name, value, decode, decode)
+		p.add(source, name, value, decodeName, decode)
 	}
 }
 
@@ -245,7 +248,7 @@ func isSurelyCanonical(s string, paramsOnly bool) (head int, ok bool) {
 			}
 			switch c {
 			case '=':
-				if q.eq >= 0 {
+				if q.eq >= 0 || q.name > q.start && s[q.start:q.name] == "header:" && hasUpper(s[q.name:i]) {
 					return 0, false
 				}
 				q.eq = i
@@ -308,6 +311,19 @@ func (q *written) source(s string) Source {
 func isCanonicalEscape(s string) bool {
 	b, ok := unhex(s)
 	return ok && !unreserved[b] && s[1] < 'a' && s[2] < 'a'
+}
+
+// hasUpper reports whether s has a capital of ASCII that is no digit of an escape.
+func hasUpper(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '%':
+			i += 2
+		case 'A' <= c && c <= 'Z':
+			return true
+		}
+	}
+	return false
 }
 
 // isWrittenSource reports whether word is a source that stands before a name.

@@ -18,7 +18,8 @@ type Combinations struct {
 
 	at   [MaxCombinationKeys]int32 // in the Params
 	n    int
-	most int // parameters of one key
+	most int  // parameters of one key
+	addr uint // which of them are levels of the address
 }
 
 // Len returns how many parameters are combined.
@@ -30,6 +31,14 @@ func (c *Combinations) Len() int { return c.n }
 func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
 	c.n, c.Hidden, c.More = p.pick(c.at[:], names, secrets)
 	c.most = combined(c.n)
+	if len(names) == 0 { // only a rule that names levels has keys of them
+		return c
+	}
+	for i := range c.n {
+		if p.list[c.at[i]].source == Addr {
+			c.addr |= 1 << i
+		}
+	}
 	return c
 }
 
@@ -46,8 +55,18 @@ func combined(n int) (most int) {
 
 // Next returns the combination after set, as a set of the parameters' numbers.
 // Those of one parameter come first, then those of two, then those of three;
-// none comes twice. It begins with Next(0); after the last comes 0.
+// none comes twice, and none has two levels of the address. It begins with Next(0); after
+// the last comes 0.
 func (c *Combinations) Next(set uint) uint {
+	set = c.next(set)
+	for levels := set & c.addr; levels&(levels-1) != 0; levels = set & c.addr {
+		set = c.next(set)
+	}
+	return set
+}
+
+// next is Next with any levels.
+func (c *Combinations) next(set uint) uint {
 	size := bits.OnesCount(set)
 	if set != 0 {
 		// The next higher set of the same size (HAKMEM 175).

@@ -53,6 +53,21 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
+// Levels of the address are alternatives: no key has two of them.
+func TestCombinationsHaveOneLevel(t *testing.T) {
+	var p Params
+	for _, q := range []Param{{Addr, "ip", "192.0.2.7"}, {Addr, "v4/24", "192.0.2.0/24"}, {Addr, "v4/16", "192.0.0.0/16"}, {Query, "q", "1"}} {
+		p.AddNamed(q)
+	}
+	p.Sort()
+	names := []Param{{Source: Addr, Name: "ip"}, {Source: Addr, Name: "v4/24"}, {Source: Addr, Name: "v4/16"}, {Name: "q"}}
+	const want = "addr:ip=192.0.2.7 q=1 addr:v4%2F16=192.0.0.0%2F16 addr:v4%2F24=192.0.2.0%2F24 " +
+		"addr:ip=192.0.2.7&q=1 q=1&addr:v4%2F16=192.0.0.0%2F16 q=1&addr:v4%2F24=192.0.2.0%2F24"
+	if got := strings.Join(combinations(&p, names, &Secrets{}), " "); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 // The combinations are the subsets of the parameters, in the order of their size,
 // none twice: as many sizes as fit, and each a text that its parameters alone have.
 func TestCombinationsAreTheSubsets(t *testing.T) {

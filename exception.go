@@ -51,7 +51,7 @@ func hasValue(params string, want *QueryMatch) bool {
 	return false
 }
 
-// Param returns the source and the name of the parameter that an exception names.
+// Param returns the source and the name of the parameter that is named.
 func (q *QueryMatch) Param() Param {
 	if word, name, ok := strings.Cut(q.Name, ":"); ok && word != "" {
 		if source, known := ParseSource(word); known {

@@ -189,6 +189,10 @@ const serveHint = "for example {rate: 50/s, on_limit: serve, serve: {status: 200
 func (l *Limit) validateAnswers(bad *FieldErrors) {
 	if p := l.Priority; p != nil && (p.Name == "" || len(p.First) < 1 || len(p.First) > MaxClasses-1) {
 		bad.add("limit.priority", "", "for example priority: {by: tier, first: [gold, silver]}", "wants a parameter and 1 to %d of its values", MaxClasses-1).needs("limit")
+	} else if p != nil {
+		if message, hint := (Param{Source: p.Source, Name: p.Name}).CheckName(); message != "" {
+			bad.add("limit.priority", quoted(p.Name), hint, "%s", message).needs("limit")
+		}
 	}
 	a := l.Serve
 	if a != nil && (a.Status < 200 || a.Status > 599) {

@@ -1,30 +1,55 @@
 package hotparam
 
+import (
+	"strings"
+
+	"github.com/hotparam/hotparam/internal/addrlevel"
+)
+
 // Source is where a parameter was found. It is part of the parameter's
 // identity: in a key's text every source but the query is written before the
 // name, as in "path:id=7".
 type Source uint8
 
-// The sources of a parameter. What the middleware reads today is the query and
-// the path; the others are reserved by the grammar.
+// The sources of a parameter. Guards read the query, the path, headers, cookies, the
+// client's address and the context. The grammar reserves Form, JSON and RPC.
 const (
 	Query Source = iota
 	Path
-	Header
+	Header // by its name in lower case
 	Cookie
-	Addr
+	Addr // of the client, on a level: "ip", "v4/24", "v6/48"
 	Form
 	JSON
 	RPC
+	Ctx // what the application knows of the request
 	sources
 )
 
-var sourceNames = [sources]string{"", "path", "header", "cookie", "addr", "form", "json", "rpc"}
+// sourceRow is what is known of a source.
+type sourceRow struct {
+	word string // before the colon
+	// check returns what is wrong with a name that is not empty, and what to write
+	// instead. An empty message means that nothing is wrong.
+	check func(name string) (message, hint string)
+}
+
+var sourceRows = [sources]sourceRow{
+	Query:  {"", anyName},
+	Path:   {"path", anyName},
+	Header: {"header", checkHeader},
+	Cookie: {"cookie", checkCookie},
+	Addr:   {"addr", checkLevel},
+	Form:   {"form", anyName},
+	JSON:   {"json", anyName},
+	RPC:    {"rpc", anyName},
+	Ctx:    {"ctx", anyName},
+}
 
 // String returns the source as the grammar writes it; the query is empty.
 func (s Source) String() string {
 	if s < sources {
-		return sourceNames[s]
+		return sourceRows[s].word
 	}
 	return "invalid"
 }
@@ -34,8 +59,8 @@ func ParseSource(name string) (Source, bool) {
 	if name == "query" {
 		return Query, true
 	}
-	for s, n := range sourceNames {
-		if n == name {
+	for s := range sourceRows {
+		if sourceRows[s].word == name {
 			return Source(s), true
 		}
 	}
@@ -47,4 +72,56 @@ type Param struct {
 	Source Source
 	Name   string
 	Value  string
+}
+
+// CheckName returns what is wrong with the parameter's name in a rule, and what to write
+// instead. The message is empty if nothing is wrong.
+func (p Param) CheckName() (message, hint string) {
+	switch {
+	case p.Source >= sources:
+		return "there is no such source", "for example q, path:id or header:x-plan"
+	case p.Name == "":
+		return "the name is empty", "for example q, query:q or path:id"
+	}
+	return sourceRows[p.Source].check(p.Name)
+}
+
+func anyName(string) (message, hint string) { return "", "" }
+
+func checkHeader(name string) (message, hint string) {
+	switch {
+	case !isToken(name):
+		return "no header can have this name", "for example header:x-plan"
+	case name != strings.ToLower(name):
+		return "headers are named in lower case", "write header:" + strings.ToLower(name)
+	case name == "cookie":
+		return "the header holds all cookies, and secrets among them", "name the cookie, for example cookie:cart"
+	}
+	return "", ""
+}
+
+func checkCookie(name string) (message, hint string) {
+	if !isToken(name) {
+		return "no cookie can have this name", "for example cookie:cart"
+	}
+	return "", ""
+}
+
+func checkLevel(name string) (message, hint string) {
+	if _, ok := addrlevel.Parse(name); !ok {
+		return "an address has no such level", addrlevel.Hint
+	}
+	return "", ""
+}
+
+// isToken reports whether s is a token of RFC 9110, 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
 }

@@ -16,6 +16,7 @@ type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are no part of a query as it came
 	pairing *pairing // of the last Pair; nil before the first
+	named   int      // of list
 }
 
 // param is a parameter as one string, so that one that needs no escaping is
@@ -24,8 +25,16 @@ type param struct {
 	text   string // name=value, decoded
 	eq     int32  // where in text the name ends
 	source Source
-	clean  bool // text needs no escaping
+	marks  marks // one byte, as two would cost a store more
 }
+
+// marks is a set of what is known of a parameter.
+type marks uint8
+
+const (
+	clean marks = 1 << iota // the text needs no escaping
+	named                   // only for rules that name it
+)
 
 func (q *param) name() string  { return q.text[:q.eq] }
 func (q *param) value() string { return q.text[q.eq+1:] }
@@ -36,7 +45,7 @@ const keepDecoded = 64 << 10
 // Reset forgets all parameters.
 func (p *Params) Reset() {
 	clear(p.list) // so that a pooled Params holds no request's strings
-	p.list, p.decoded = p.list[:0], p.decoded[:0]
+	p.list, p.decoded, p.named = p.list[:0], p.decoded[:0], 0
 	if cap(p.decoded) > keepDecoded {
 		p.decoded = nil
 	}
@@ -64,7 +73,7 @@ func (p *Params) AddQuery(raw string) {
 			eq := i
 			i = skipPlain(raw, i+1)
 			if i == len(raw) || raw[i] == '&' { // as nearly all are
-				p.list = append(p.list, param{raw[start:i], int32(eq - start), Query, true})
+				p.list = append(p.list, param{text: raw[start:i], eq: int32(eq - start), source: Query, marks: clean})
 				continue
 			}
 		}
@@ -89,8 +98,40 @@ func skipPlain(s string, i int) int {
 // AddPath adds a path value, decoded from its escaped form.
 func (p *Params) AddPath(name, escaped string) { p.add(Path, name, escaped, asIs, decodePath) }
 
-// Add adds one decoded parameter.
-func (p *Params) Add(q Param) { p.add(q.Source, q.Name, q.Value, asIs, asIs) }
+// Add adds one decoded parameter. The name of a header is added in lower case.
+func (p *Params) Add(q Param) {
+	decodeName := asIs
+	if q.Source == Header {
+		decodeName = lowerHeader
+	}
+	p.add(q.Source, q.Name, q.Value, decodeName, asIs)
+}
+
+// AddNamed adds one decoded parameter that is a part of keys only if they name it: those of
+// all parameters have no headers, for instance.
+func (p *Params) AddNamed(q Param) {
+	p.Add(q)
+	p.list[len(p.list)-1].marks |= named
+	p.named++
+}
+
+// Named returns how many parameters were added by AddNamed.
+func (p *Params) Named() int { return p.named }
+
+// Drop removes the parameters of a source.
+func (p *Params) Drop(source Source) {
+	kept := p.list[:0]
+	for i := range p.list {
+		switch {
+		case p.list[i].source != source:
+			kept = append(kept, p.list[i])
+		case p.list[i].marks&named != 0:
+			p.named--
+		}
+	}
+	clear(p.list[len(kept):])
+	p.list = kept
+}
 
 // add adds a parameter whose text has to be written.
 func (p *Params) add(source Source, name, value string, decodeName, decodeValue func(dst []byte, s string) []byte) {
@@ -100,14 +141,31 @@ func (p *Params) add(source Source, name, value string, decodeName, decodeValue 
 	p.decoded = decodeValue(append(p.decoded, '='), value)
 	b := p.decoded[start:]
 	// The bytes are written once and live until Reset, as the doc says.
-	q := param{text: unsafe.String(&b[0], len(b)), eq: int32(eq - start), source: source}
-	q.clean = isPlain(q.name()) && isPlain(q.value())
-	p.list = append(p.list, q)
+	text := unsafe.String(&b[0], len(b))
+	var m marks
+	if isPlain(text[:eq-start]) && isPlain(text[eq-start+1:]) {
+		m = clean
+	}
+	p.list = append(p.list, param{text: text, eq: int32(eq - start), source: source, marks: m})
 }
 
 func asIs(dst []byte, s string) []byte       { return append(dst, s...) }
 func decodeForm(dst []byte, s string) []byte { return appendDecoded(dst, s, true) }
 func decodePath(dst []byte, s string) []byte { return appendDecoded(dst, s, false) }
+
+// Headers are the same in any case, so keys have their names in lower case.
+func lowerHeader(dst []byte, s string) []byte  { return lowerFrom(asIs(dst, s), len(dst)) }
+func decodeHeader(dst []byte, s string) []byte { return lowerFrom(decodePath(dst, s), len(dst)) }
+
+// lowerFrom writes the capitals of ASCII in b, from start on, in lower case.
+func lowerFrom(b []byte, start int) []byte {
+	for i := start; i < len(b); i++ {
+		if c := b[i]; 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return b
+}
 
 func isPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
@@ -144,12 +202,15 @@ func compareParams(a, b *param) int {
 	return cmp.Compare(a.source, b.source)
 }
 
-// AppendAll appends "name=value&…" of all parameters but those that secrets
-// hide, and returns how many it appended.
+// AppendAll appends "name=value&…" of all parameters but those that secrets hide or that
+// were added by AddNamed, and returns how many it appended.
 func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
 		q := &p.list[i]
+		if q.marks&named != 0 {
+			continue
+		}
 		if secrets.Hides(q.name()) {
 			continue
 		}
@@ -206,7 +267,7 @@ func appendNext(dst []byte, q *param, n int) []byte {
 		dst = append(dst, q.source.String()...)
 		dst = append(dst, ':')
 	}
-	if q.clean {
+	if q.marks&clean != 0 {
 		return append(dst, q.text...)
 	}
 	dst = appendEscaped(dst, q.name())

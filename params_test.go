@@ -184,6 +184,37 @@ func TestSortIsByDecodedNameValueAndSource(t *testing.T) {
 	})
 }
 
+// What was added by name is a part of keys that name it, and of no others.
+func TestNamedParameters(t *testing.T) {
+	var p Params
+	p.AddQuery("q=1&b=2&token=3")
+	p.AddNamed(Param{Header, "X-Plan", "Gold"})
+	p.AddNamed(Param{Ctx, "user", ""})
+	p.AddPath("id", "7")
+	p.Sort()
+	if got, n := p.AppendAll(nil, &Secrets{}); string(got) != "b=2&path:id=7&q=1" || n != 3 || p.Named() != 2 {
+		t.Errorf("all: %s, %d, named %d", got, n, p.Named())
+	}
+	if s := p.Singles(nil, &Secrets{}); s.Len() != 3 || s.Hidden != 1 {
+		t.Errorf("each: %+v", s)
+	}
+	if c := p.Combine(nil, &Secrets{}); c.Len() != 3 || c.Hidden != 1 {
+		t.Errorf("combinations: %+v", c)
+	}
+	if got, n, ok := p.AppendNamed(nil, []Param{{Source: Header, Name: "x-plan"}, {Source: Ctx, Name: "user"}, {Name: "b"}}); string(got) != "b=2&ctx:user=&header:x-plan=Gold" || n != 3 || !ok {
+		t.Errorf("names: %s, %d, %v", got, n, ok)
+	}
+	p.Drop(Header)
+	p.Drop(Path)
+	if got, n := p.AppendAll(nil, &Secrets{}); string(got) != "b=2&q=1" || n != 2 || p.Named() != 1 || p.Len() != 4 {
+		t.Errorf("after Drop: %s, %d, named %d of %d", got, n, p.Named(), p.Len())
+	}
+	p.Reset()
+	if p.Named() != 0 || p.Len() != 0 {
+		t.Errorf("after Reset: %d of %d", p.Named(), p.Len())
+	}
+}
+
 func TestAppendAllLeavesSecretsOut(t *testing.T) {
 	var p Params
 	p.AddQuery("q=1&access_token=abc&user%5Bpassword%5D=x&b=2")

@@ -17,6 +17,8 @@ type Rules struct {
 	DenyNoMatch bool
 	// Secrets are the parameters that never leave the process.
 	Secrets Secrets
+	// Client says which address is the client's.
+	Client Client
 	// Rules in their order.
 	Rules []Rule
 	// Version names this version of the rules: a hash of their source.
@@ -63,12 +65,13 @@ type Match struct {
 	// Route is "*" for all, a pattern in the manner of http.ServeMux
 	// ("GET /u/{id}", "/static/"), or the name of a resource.
 	Route Route
-	// Query holds name → value that the query must have; in a value "*"
-	// stands for any run of bytes.
+	// Query holds the parameters that the request must have.
 	Query []QueryMatch
 }
 
-// QueryMatch is one parameter that the query must have.
+// QueryMatch is one parameter that a request or a key must have. The name is written as
+// rules write it, "q", "query:q" or "path:id"; see [QueryMatch.Param]. In the value "*"
+// stands for any run of bytes.
 type QueryMatch struct{ Name, Value string }
 
 // By selects the parameters that make a rule's keys.
@@ -270,6 +273,25 @@ func (r *Rule) Whole() bool {
 		}
 	}
 	return false
+}
+
+// Named returns the parameters that the rule names, without values: of its keys, of its match
+// and of the priorities of its limits.
+func (r *Rule) Named() []Param {
+	all := slices.Clone(r.By.Names)
+	for i := range r.Match.Query {
+		all = append(all, r.Match.Query[i].Param())
+	}
+	limits := []*Limit{r.Limit}
+	for i := range r.Except {
+		limits = append(limits, r.Except[i].Limit)
+	}
+	for _, l := range limits {
+		if l != nil && l.Priority != nil {
+			all = append(all, Param{Source: l.Priority.Source, Name: l.Priority.Name})
+		}
+	}
+	return all
 }
 
 // Overlaps reports whether the rule finds hot keys of which a request makes

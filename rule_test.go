@@ -2,6 +2,7 @@ package hotparam
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,34 @@ func TestValidate(t *testing.T) {
 		{"a name with a value", func(r *Rules) { r.Rules[1].By.Names[0].Value = "x" }, "without a value"},
 		{"no name", func(r *Rules) { r.Rules[1].By.Names[0].Name = "" }, "a name"},
 		{"no such source", func(r *Rules) { r.Rules[1].By.Names[0].Source = sources }, "a source"},
+		{"a header in capitals", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Header, Name: "X-Plan"} }, "by[0] \"header:X-Plan\": headers are named in lower case"},
+		{"no header", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Header, Name: "x plan"} }, "no header can have this name"},
+		{"all cookies", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Header, Name: "cookie"} }, "all cookies"},
+		{"no cookie", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Cookie, Name: "a;b"} }, "no cookie can have this name"},
+		{"no level", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Addr, Name: "v4/33"} }, "no such level"},
+		{"a secret header", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Header, Name: "authorization"} }, "by[0] \"header:authorization\": the parameter looks secret"},
+		{"a secret cookie", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Cookie, Name: "session"} }, "by[0] \"cookie:session\": the parameter looks secret"},
+		{"a secret of the context", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Ctx, Name: "jwt"} }, "by[0] \"ctx:jwt\": the parameter looks secret"},
+		{"two levels in a key", func(r *Rules) {
+			r.Rules[1].By.Names = []Param{{Source: Addr, Name: "ip"}, {Source: Addr, Name: "v6/48"}}
+		}, "by[1] \"addr:v6/48\": a key of addr:ip and of another level"},
+		{"one level twice", func(r *Rules) {
+			r.Rules[3].By.Names = []Param{{Source: Addr, Name: "v4/32"}, {Source: Addr, Name: "ip"}}
+		}, "by[1] \"addr:ip\": addr:v4/32 is the same network"},
+		{"a match of no level", func(r *Rules) { r.Rules[1].Match.Query = []QueryMatch{{"addr:ip6", "*"}} }, "match.query[0] \"addr:ip6\""},
+		{"a match of no name", func(r *Rules) { r.Rules[1].Match.Query = []QueryMatch{{"", "*"}} }, "match.query[0] \"\": the name is empty"},
+		{"an exception by a header of all", func(r *Rules) {
+			r.Rules[4].By, r.Rules[4].Except[0].Values = By{Kind: ByAll}, []QueryMatch{{"header:x-plan", "x"}}
+		}, "those of the query and the path alone"},
+		{"trusted without a header", func(r *Rules) { r.Client.TrustUnix = true }, "client.header is missing"},
+		{"a header of nobody", func(r *Rules) { r.Client.Header = Forwarded }, "no proxy is trusted"},
+		{"no header of clients", func(r *Rules) { r.Client = Client{TrustUnix: true, Header: "x-real-ip"} }, "want x-forwarded-for or forwarded"},
+		{"a network with bits behind", func(r *Rules) {
+			r.Client = Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/8")}, Header: Forwarded}
+		}, "client.trusted[0]"},
+		{"many networks", func(r *Rules) {
+			r.Client = Client{Trusted: slices.Repeat([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MaxTrusted+1), Header: Forwarded}
+		}, "client.trusted: 257 networks"},
 		{"many names", func(r *Rules) { r.Rules[3].By.Names = append(r.Rules[3].By.Names, Param{Name: "d"}) }, "by: more than 4 names to combine"},
 		{"combinations without hot", func(r *Rules) { r.Rules[3].Hot = nil }, "by: combinations are for rules with hot"},
 		{"no such unit", func(r *Rules) { r.Rules[2].Count = Units + 1 }, "count: unit 4"},

@@ -14,6 +14,7 @@ func (r *Rules) Validate() error {
 	if !validName(r.Namespace, true) {
 		bad.add("namespace", quoted(r.Namespace), "for example shop, or shop-eu", "want 1 to %d of A-Z a-z 0-9 _ -", maxName)
 	}
+	bad = append(bad, r.Client.validate()...)
 	taken := uses{ids: make(map[string]int, len(r.Rules)), prefixes: make(map[string]int, len(r.Rules))}
 	for i := range r.Rules {
 		rule := &r.Rules[i]
@@ -71,6 +72,11 @@ func (r *Rule) validate(secrets *Secrets) (bad FieldErrors) {
 		bad.addSentence("match", `add match: {route: "*"} for every request, or a narrower route`, "the rule has no match").needs("match")
 	case r.Match.Route.IsZero():
 		bad.addSentence("match.route", `add route: "*" for every request, or "GET /search"`, "match.route is missing")
+	}
+	for i := range r.Match.Query {
+		if message, hint := r.Match.Query[i].Param().CheckName(); message != "" {
+			bad.add(fmt.Sprintf("match.query[%d]", i), quoted(r.Match.Query[i].Name), hint, "%s", message)
+		}
 	}
 	if r.Ignore {
 		if len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/addrlevel"
 	"github.com/hotparam/hotparam/internal/spelling"
 )
 
@@ -35,9 +36,42 @@ func (r *Rule) validateBy(bad *FieldErrors, secrets *Secrets) {
 			bad.add(field, fmt.Sprintf("%+v", p), "for example q, query:q or path:id", "want a source and a name, without a value")
 		case slices.Contains(b.Names[:i], p):
 			bad.add(field, quoted(p.written()), "keep one of them", "the parameter is named twice")
+		case p.nameMessage() != "":
+			message, hint := p.CheckName()
+			bad.add(field, quoted(p.written()), hint, "%s", message)
 		case hot && secrets.Hides(p.Name):
 			addSecret(bad, field, p)
+		case p.Source == Addr:
+			b.validateLevel(bad, i)
 		}
+	}
+}
+
+func (p Param) nameMessage() string {
+	message, _ := p.CheckName()
+	return message
+}
+
+// validateLevel reports a level of the address beside which an earlier one says the same,
+// or all that it says. Combinations never have two levels.
+func (b *By) validateLevel(bad *FieldErrors, i int) {
+	level, _ := addrlevel.Parse(b.Names[i].Name)
+	for _, p := range b.Names[:i] {
+		earlier, ok := addrlevel.Parse(p.Name)
+		if p.Source != Addr || !ok {
+			continue
+		}
+		field, value := fmt.Sprintf("by[%d]", i), quoted(b.Names[i].written())
+		switch {
+		case b.Kind == ByNames && level.Overlaps(earlier):
+			bad.add(field, value, fmt.Sprintf("by: {combinations: [%q, %q]} finds which of them explains the traffic; or write a rule for each", p.written(), b.Names[i].written()),
+				"a key of %s and of another level of the same address is a key of the narrower level alone", p.written())
+		case level.Equals(earlier):
+			bad.add(field, value, "keep one of them", "%s is the same network", p.written())
+		default:
+			continue
+		}
+		return
 	}
 }
 
@@ -117,6 +151,11 @@ func (x *Exception) validateValues(bad *FieldErrors, r *Rule, secrets *Secrets) 
 		switch {
 		case p.Name == "":
 			bad.add(field, quoted(x.Values[i].Name), "for example q, query:q or path:id", "the name is empty")
+		case p.nameMessage() != "":
+			message, hint := p.CheckName()
+			bad.add(field, quoted(x.Values[i].Name), hint, "%s", message)
+		case len(r.By.Names) == 0 && r.By.Kind != ByNone && isNamedOnly(p.Source):
+			bad.add(field, quoted(x.Values[i].Name), fmt.Sprintf("name it: by: [%q]", p.written()), "keys of all parameters have those of the query and the path alone").needs("../by")
 		case len(r.By.Names) > 0 && !slices.Contains(r.By.Names, p):
 			bad.add(field, quoted(x.Values[i].Name), r.By.meant(x.Values[i].Name, p), "by does not have the parameter").needs("../by")
 		case len(r.By.Names) == 0 && r.By.Kind != ByNone && secrets.Hides(p.Name):
@@ -139,6 +178,9 @@ func (x *Exception) validateValues(bad *FieldErrors, r *Rule, secrets *Secrets) 
 	}
 	e.needs("../by")
 }
+
+// isNamedOnly reports whether a guard reads the source only if a rule names its parameter.
+func isNamedOnly(s Source) bool { return s == Header || s == Cookie || s == Addr || s == Ctx }
 
 // meant returns a hint for a name of an exception that is none of by's.
 func (b *By) meant(name string, p Param) string {

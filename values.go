@@ -40,7 +40,7 @@ func (p *Params) pick(at []int32, names []Param, secrets *Secrets) (n, hidden in
 	for i := range p.list {
 		switch {
 		case !p.makesKey(i, names, secrets):
-			if len(names) == 0 {
+			if len(names) == 0 && p.list[i].marks&named == 0 {
 				hidden++
 			}
 		case p.isRepeated(i):
@@ -63,7 +63,7 @@ func (p *Params) makesKey(i int, names []Param, secrets *Secrets) bool {
 	if len(names) > 0 {
 		return q.among(names)
 	}
-	return !secrets.Hides(q.name())
+	return q.marks&named == 0 && !secrets.Hides(q.name())
 }
 
 // isRepeated reports whether parameter i is the one before it once more.

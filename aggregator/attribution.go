@@ -9,9 +9,10 @@ import (
 )
 
 // A hot key is more general than another of the same rule and route if its parameters are a
-// subset of the other's. The most general key that explains the traffic is listed: a key that
-// would still be hot without its heir, the more specific key that has most of its traffic. It
-// explains all more specific keys. A key that would not be hot without its heir yields: its
+// subset of the other's, also where a wider network stands in place of an address. The most
+// general key that explains the traffic is listed: a key that would still be hot without its
+// heir, the more specific key that has most of its traffic. It explains all more specific
+// keys. A key that would not be hot without its heir yields: its
 // traffic is the heir's, and the heir is considered in turn. Other keys beside the heir are
 // the same traffic again.
 //
@@ -68,7 +69,7 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
 	r.findHeirs()
 	order := slices.Clone(r.hot)
 	slices.SortStableFunc(order, func(a, b *watched) int {
-		return cmp.Or(cmp.Compare(len(a.params), len(b.params)), cmp.Compare(a.text, b.text))
+		return cmp.Or(cmp.Compare(len(a.params), len(b.params)), r.compareWidth(a, b), cmp.Compare(a.text, b.text))
 	})
 	r.choose(order)
 	for _, w := range order {

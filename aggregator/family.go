@@ -54,7 +54,7 @@ func nameSet(params []string, set uint) string {
 
 // generals returns the keys that are more general than w.
 func (r *ruleWatch) generals(w *watched) []general {
-	if !r.combines || w.parsed && (w.general != nil || len(w.params) < 2) || !r.parse(w) {
+	if !r.combines || w.parsed && (w.general != nil || len(w.params) < 2 && len(r.levels) == 0) || !r.parse(w) {
 		return w.general
 	}
 	for set := uint(1); set < 1<<len(w.params)-1; set++ {
@@ -74,6 +74,7 @@ func (r *ruleWatch) generals(w *watched) []general {
 			w.general = append(w.general, general{text, set, nameSet(w.params, ^set)})
 		}
 	}
+	r.addWider(w)
 	return w.general
 }
 

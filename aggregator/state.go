@@ -18,6 +18,7 @@ type ruleWatch struct {
 	hot        []*watched          // in the order in which they became hot
 	suspects   int                 // how many of the keys are suspects
 	combines   bool                // one key of the rule can explain another
+	levels     []level             // of the address that the rule names, if there are several
 	complete   time.Time           // all counts before it have arrived
 	overlaps   bool                // a request counts for several keys of the rule
 	shares     bool                // some threshold is a share

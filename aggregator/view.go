@@ -12,6 +12,9 @@ import (
 
 func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Duration) *ruleWatch {
 	r := &ruleWatch{rule: rule, number: number, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations, overlaps: rule.Overlaps()}
+	if r.combines {
+		r.levels = levelsOf(rule)
+	}
 	for i := range rule.Hot {
 		t := &threshold{Threshold: &rule.Hot[i], rule: rule, number: i}
 		window := t.Window()

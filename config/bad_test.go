@@ -141,16 +141,42 @@ var badFiles = []struct {
 	{"combinations without hot", rule("by: combinations", "limit: 1/s"), []string{"4:9: by: combinations are for rules with hot"}},
 	{"named combinations without hot", rule("by: {combinations: [a]}", "limit: 1/s"), []string{"4:9: by: combinations are for rules with hot"}},
 	{"by nobody", rule("by: []", "limit: {rate: 1/s}"), []string{"4:9: by: the list is empty"}},
-	{"by names", rule("limit: {rate: 1/s}", "by: [q, query:q, path:sku, path:id, [x], '', 'query:', 'a:b', ':b', 'header:x', id]"), []string{
+	{"by names", rule("limit: {rate: 1/s}", "by: [q, query:q, path:sku, path:id, [x], '', 'query:', 'a:b', ':b', 'form:x', id]"), []string{
 		`5:13: by "query:q": the parameter is named twice`, `5:22: by "path:sku": the route has no wildcard {sku}`,
 		"5:41: by: want text, found a list", `5:46: by "": the name is empty`, `5:50: by "query:": the name is empty`,
-		`5:60: by "a:b": unknown source "a"`, `5:67: by ":b": unknown source ""`, `5:73: by "header:x": source "header" is not built yet`,
-		`5:85: by "id": the route has a wildcard {id}, but a bare name is one of the query`,
+		`5:60: by "a:b": unknown source "a"`, `5:67: by ":b": unknown source ""`, `5:73: by "form:x": source "form" is not built yet`,
+		`5:83: by "id": the route has a wildcard {id}, but a bare name is one of the query`,
 	}},
-	{"unbuilt sources", rule("limit: {rate: 1/s}", "by: ['cookie:x', 'addr:x', 'form:x', 'json:x', 'rpc:x']"), []string{
-		`5:10: by "cookie:x": source "cookie" is not built yet`, `5:22: by "addr:x": source "addr" is not built yet`,
-		`5:32: by "form:x": source "form" is not built yet`, `5:42: by "json:x": source "json" is not built yet`,
-		`5:52: by "rpc:x": source "rpc" is not built yet`,
+	{"unbuilt sources", rule("limit: {rate: 1/s}", "by: ['form:x', 'json:x', 'rpc:x']"), []string{
+		`5:10: by "form:x": source "form" is not built yet`, `5:20: by "json:x": source "json" is not built yet`,
+		`5:30: by "rpc:x": source "rpc" is not built yet`,
+	}},
+	{"names of sources", rule("limit: {rate: 1/s}", "by: ['header:x y', 'header:Cookie', 'cookie:a=b', 'addr:v4', 'addr:v4/33', 'ctx:', 'heder:x']"), []string{
+		`5:10: by "header:x y": no header can have this name`, `5:24: by "header:Cookie": the header holds all cookies, and secrets among them`,
+		`5:41: by "cookie:a=b": no cookie can have this name`, `5:55: by "addr:v4": an address has no such level`, `5:66: by "addr:v4/33": an address has no such level`,
+		`5:80: by "ctx:": the name is empty`, `5:88: by "heder:x": unknown source "heder"`,
+	}},
+	{"secrets of sources", rule("hot: 1/s", "by: ['header:Authorization', 'cookie:session', 'ctx:jwt']"), []string{
+		`5:10: by "header:Authorization": the parameter looks secret and never leaves the process, so it can make no key`,
+		`5:34: by "cookie:session": the parameter looks secret and never leaves the process, so it can make no key`,
+		`5:52: by "ctx:jwt": the parameter looks secret and never leaves the process, so it can make no key`,
+	}},
+	{"levels in one key", rule("limit: {rate: 1/s}", "by: ['addr:ip', 'addr:v4/24']"), []string{`5:21: by "addr:v4/24": a key of addr:ip and of another level of the same address is a key of the narrower level alone`}},
+	{"the same level twice", rule("hot: 1/s", "by: {combinations: ['addr:v6/64', 'addr:ip']}"), []string{`5:39: by "addr:ip": addr:v6/64 is the same network`}},
+	{"matches of sources", "rules:\n  - {id: a, match: {route: '*', query: {'header:': x, 'addr:v4/0': x, 'a:b': x, 'form:x': x}}, limit: 1/s}\n", []string{
+		`2:41: match.query "header:": the name is empty`, `2:55: match.query "addr:v4/0": an address has no such level`,
+		`2:71: match.query "a:b": unknown source "a"`, `2:81: match.query "form:x": source "form" is not built yet`,
+	}},
+	{"priority of a source", rule("limit: {rate: 1/s, priority: {by: 'addr:x', first: [a]}}"), []string{`4:39: limit.priority.by "addr:x": an address has no such level`}},
+	{"no client", good + "client: {}\n", []string{"2:9: client is empty"}},
+	{"a client without a header", good + "client: {trusted: [10.0.0.0/8]}\n", []string{"2:9: client.header is missing: it says in which header the trusted proxies name their client"}},
+	{"a client without proxies", good + "client: {header: forwarded}\n", []string{`2:18: client.header "forwarded": no proxy is trusted, so the header would never be read`}},
+	{"a client's header", good + "client: {trusted: unix, header: x-real-ip, hops: 2}\n", []string{
+		"2:19: client.trusted: want a list, found text", `2:33: client.header "x-real-ip": want x-forwarded-for or forwarded`, `2:44: unknown field "hops" in client`,
+	}},
+	{"a client's proxies", good + "client: {trusted: [unix, 10.0.0.1/8, proxy, '::ffff:10.0.0.0/104'], header: forwarded}\n", []string{
+		`2:26: client.trusted "10.0.0.1/8": has bits behind its prefix`, `2:38: client.trusted "proxy": want a network in CIDR notation, or an address`,
+		`2:45: client.trusted "::ffff:10.0.0.0/104": is IPv4 written as IPv6`,
 	}},
 	{"by secrets", "secrets: {extra: [pin], except: [token]}\n" + rule("hot: {rate: 1/s}", "by: [pin, token, Api-Key, 'user[password]']"), []string{
 		`6:10: by "pin": the parameter looks secret and never leaves the process, so it can make no key`,
@@ -271,7 +297,7 @@ var badFiles = []struct {
 	{"names of any by", rule("hot: 1/s", "block: {token: a, id: b, 'path:sku': c, 'header:x': d}"), []string{
 		`5:13: block "token": the parameter looks secret and never leaves the process, so it can make no key`,
 		`5:23: block "id": the route has a wildcard {id}, but a bare name is one of the query`,
-		`5:30: block "path:sku": the route has no wildcard {sku}`, `5:45: block "header:x": source "header" is not built yet`,
+		`5:30: block "path:sku": the route has no wildcard {sku}`, `5:45: block "header:x": keys of all parameters have those of the query and the path alone`,
 	}},
 	{"values that no key has", rule("hot: 1/s", "by: each", "allow: {q: a, page: b}"), []string{"6:12: allow: a key of by: each has one parameter, not 2"}},
 	{"values of too many", rule("hot: 1/s", "by: combinations", "allow: [{a: 1, b: 1, c: 1, d: 1}]"), []string{"6:13: allow: a key combines at most 3 parameters, not 4"}},

@@ -91,6 +91,9 @@ type nameError struct {
 	ofRoute       bool // the route does not have, or has, a wildcard of the name
 }
 
+// builtSources are the sources that rules can name.
+const builtSources = "query, path, header, cookie, addr, ctx"
+
 // parseName reads "name" or "source:name" in a rule of the route. A file names wildcards
 // of its routes alone, and a bare name is one of the query and none that the path has,
 // too; code may know more of its paths.
@@ -100,16 +103,25 @@ func parseName(s string, route hotparam.Route) (hotparam.Param, *nameError) {
 		word, name = "query", s
 	}
 	source, known := hotparam.ParseSource(word)
+	if source == hotparam.Header {
+		name = strings.ToLower(name) // however the file writes it
+	}
+	p := hotparam.Param{Source: source, Name: name}
+	message, hint := p.CheckName()
 	switch {
 	case !known || word == "":
+		hint := "sources are " + builtSources
+		if near := spelling.Nearest(word, strings.Split(builtSources, ", ")); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", quote(near+":"+name))
+		}
 		return hotparam.Param{}, &nameError{
 			fmt.Sprintf("unknown source %s", quote(word)),
-			fmt.Sprintf("sources are query and path; a query parameter of that very name is %s", quote("query:"+s)), false,
+			fmt.Sprintf("%s; a query parameter of that very name is %s", strings.TrimSuffix(hint, "?"), quote("query:"+s)), false,
 		}
-	case source != hotparam.Query && source != hotparam.Path:
-		return hotparam.Param{}, &nameError{fmt.Sprintf("source %q is not built yet", word), "what works today: query and path", false}
-	case name == "":
-		return hotparam.Param{}, &nameError{"the name is empty", "for example q, query:q or path:id", false}
+	case unbuiltSources[source]:
+		return hotparam.Param{}, &nameError{fmt.Sprintf("source %q is not built yet", word), "what works today: " + builtSources, false}
+	case message != "":
+		return hotparam.Param{}, &nameError{message, hint, false}
 	case source == hotparam.Path && !slices.Contains(route.Names(), name) && !open(route):
 		return hotparam.Param{}, &nameError{fmt.Sprintf("the route has no wildcard {%s}", name), fmt.Sprintf("write the route with /{%s}/ in its place", name), true}
 	case !found && slices.Contains(route.Names(), name):
@@ -118,7 +130,7 @@ func parseName(s string, route hotparam.Route) (hotparam.Param, *nameError) {
 			fmt.Sprintf("write path:%s for the wildcard, query:%s for the query", name, name), true,
 		}
 	}
-	return hotparam.Param{Source: source, Name: name}, nil
+	return p, nil
 }
 
 // nameText is a name as [parseName] reads it.

@@ -87,7 +87,7 @@ func version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "aggregator", "statsd", "kafka", "graphite", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "aggregator", "statsd", "kafka", "graphite", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -118,6 +118,7 @@ func (d *decoder) file(data []byte) *File {
 		rules.DenyNoMatch = s == "deny"
 	}
 	rules.Secrets = d.secrets(top.get("secrets"))
+	rules.Client = d.client(top.get("client"))
 	f := &File{
 		Rules:      rules,
 		Aggregator: d.aggregator(top.get("aggregator")),

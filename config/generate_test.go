@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 		t.Fatal(err)
 	}
 	r := hotparam.Rule{ID: id, Match: hotparam.Match{Route: parsed}}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"q", "filter", "a:b", "1", "é", `"`, "it's"}), 0, 3, rapid.ID[string]).Draw(t, "query") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"q", "filter", "query:a:b", "header:x-plan", "cookie:Cart", "addr:v4/24", "ctx:user", "1", "é", `"`, "it's"}), 0, 3, rapid.ID[string]).Draw(t, "query") {
 		value := rapid.SampledFrom([]string{"*", "a*b", "", "1", "true", "null", "#x", "é, {}", `\`}).Draw(t, "value")
 		r.Match.Query = append(r.Match.Query, hotparam.QueryMatch{Name: name, Value: value})
 	}
@@ -52,6 +53,8 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 		names = append(names, hotparam.Param{Source: hotparam.Path, Name: "id"})
 	}
 	if r.By.Kind == hotparam.ByNames || r.By.Kind == hotparam.ByCombinations && rapid.Bool().Draw(t, "named") {
+		names = append(names, hotparam.Param{Source: hotparam.Header, Name: "x-plan"}, hotparam.Param{Source: hotparam.Cookie, Name: "Cart"}, hotparam.Param{Source: hotparam.Ctx, Name: "user"},
+			hotparam.Param{Source: hotparam.Addr, Name: rapid.SampledFrom([]string{"ip", "v4/24", "v6/48"}).Draw(t, "level")})
 		names = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, hotparam.MaxCombined, rapid.ID[hotparam.Param]).Draw(t, "names")
 		r.By.Names = names
 	}
@@ -64,6 +67,22 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 		slices.SortStableFunc(r.Except, func(a, b hotparam.Exception) int { return int(a.Action) - int(b.Action) })
 	}
 	return r
+}
+
+func drawClient(t *rapid.T) (c hotparam.Client) {
+	c.Header = rapid.SampledFrom([]hotparam.ClientHeader{"", hotparam.XForwardedFor, hotparam.Forwarded}).Draw(t, "client")
+	if c.Header == "" {
+		return c
+	}
+	c.TrustUnix = rapid.Bool().Draw(t, "unix")
+	least := 1
+	if c.TrustUnix {
+		least = 0
+	}
+	for _, s := range rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"}), least, 3).Draw(t, "trusted") {
+		c.Trusted = append(c.Trusted, netip.MustParsePrefix(s))
+	}
+	return c
 }
 
 // drawHot draws thresholds, each kind with a window once.
@@ -199,6 +218,7 @@ func TestWrittenRulesAreReadBack(t *testing.T) {
 			Namespace:   rapid.StringMatching(`[A-Za-z][A-Za-z0-9_-]{0,9}`).Draw(t, "namespace"),
 			Evaluate:    rapid.SampledFrom([]hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst}).Draw(t, "evaluate"),
 			DenyNoMatch: w.coin("deny"),
+			Client:      drawClient(t),
 		}
 		for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
 			want.Rules = append(want.Rules, drawRule(t, fmt.Sprintf("r%d", i)))
@@ -206,7 +226,7 @@ func TestWrittenRulesAreReadBack(t *testing.T) {
 		settings := drawSettings(t, want)
 		var b strings.Builder
 		fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\n%srules:\n", want.Namespace,
-			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.settings(&settings))
+			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.client(&want.Client)+w.settings(&settings))
 		for i := range want.Rules {
 			fmt.Fprintf(&b, "  - %s\n", w.rule(&want.Rules[i]))
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/hotparam/hotparam"
 )
@@ -111,12 +112,14 @@ func (r *ruleReader) match(n *node) hotparam.Match {
 			r.reject(v.get("route"), hint, "match.route %s: %v", quote(s), errors.Unwrap(err))
 		}
 	}
-	m.Query = r.query(v.get("query"))
+	m.Query = r.query(v.get("query"), m.Route)
 	return m
 }
 
-// query reads the parameters that a request must have, in their order.
-func (r *ruleReader) query(n *node) []hotparam.QueryMatch {
+// query reads the parameters that a request must have, in their order. A bare name is one of
+// the query, also beside a wildcard of that name. One that cannot be read is left out, and
+// its node is bad.
+func (r *ruleReader) query(n *node, route hotparam.Route) []hotparam.QueryMatch {
 	if n == nil {
 		return nil
 	}
@@ -137,8 +140,17 @@ func (r *ruleReader) query(n *node) []hotparam.QueryMatch {
 			r.report(f.at, example, "match.query %s has no value", quote(f.name))
 			continue
 		}
+		p, err := parseName(f.name, route)
+		if err != nil && err.ofRoute && !strings.Contains(f.name, ":") {
+			p, err = hotparam.Param{Name: f.name}, nil
+		}
+		if err != nil {
+			f.value.bad = true
+			r.report(f.at, err.hint, "match.query %s: %s", quote(f.name), err.message)
+			continue
+		}
 		if pattern, ok := r.scalar(f.value, "match.query "+quote(f.name)); ok {
-			query = append(query, hotparam.QueryMatch{Name: f.name, Value: pattern})
+			query = append(query, hotparam.QueryMatch{Name: nameText(p), Value: pattern})
 		}
 	}
 	return query

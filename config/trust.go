@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,7 +72,7 @@ func (d *decoder) caps(n *node) Caps {
 // trust reads whose counts are believed.
 func (d *decoder) trust(v values, a *Aggregator) {
 	a.Trust, _ = d.choice(v.get("trust"), "aggregator.trust", TrustAll, TrustListed, TrustSigned)
-	a.Senders = d.prefixes(v.get("senders"))
+	a.Senders = d.prefixes(v.get("senders"), "aggregator.senders")
 	a.KeyFile, a.KeyEnv = d.password(v, aggregatorSection.prefix, "key")
 	a.Caps = d.caps(v.get("caps"))
 	at := v.get("trust")
@@ -89,16 +90,17 @@ func (d *decoder) trust(v values, a *Aggregator) {
 // maxPrefixes bounds the list: each packet is held against all of it.
 const maxPrefixes = 256
 
-// prefixes reads a list of networks, and of addresses alone.
-func (d *decoder) prefixes(n *node) (all []netip.Prefix) {
-	const what, example = "aggregator.senders", "for example [10.0.0.0/8, 192.0.2.7, 2001:db8::/32]"
+// prefixes reads a list of networks, and of addresses alone. Items that are one of words
+// are left out.
+func (d *decoder) prefixes(n *node, what string, words ...string) (all []netip.Prefix) {
+	const example = "for example [10.0.0.0/8, 192.0.2.7, 2001:db8::/32]"
 	items := d.list(n, what)
 	if n != nil && n.kind == listKind && (len(items) == 0 || len(items) > maxPrefixes) {
 		d.reject(n, example, "%s: want 1 to %d networks, found %d", what, maxPrefixes, len(items))
 	}
 	for _, item := range items {
 		s, ok := d.scalar(item, what)
-		if !ok {
+		if !ok || slices.Contains(words, s) {
 			continue
 		}
 		p, err := netip.ParsePrefix(s)

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/hotparam/hotparam"
+
 // What the design knows and this version cannot do is refused by name, with
 // what works instead: a rule that silently did less than it says would be worse
 // than none.
@@ -8,6 +10,9 @@ package config
 var unbuiltFields = map[string]string{
 	"redact": "what works today: names in secrets.extra never leave the process",
 }
+
+// unbuiltSources are sources of parameters that the grammar of keys reserves.
+var unbuiltSources = map[hotparam.Source]bool{hotparam.Form: true, hotparam.JSON: true, hotparam.RPC: true}
 
 // unbuiltWords are values of some fields, and what works today.
 var unbuiltWords = map[string]struct {

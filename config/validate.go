@@ -98,6 +98,9 @@ func (d *decoder) placeOf(top *node, path string) fieldPlace {
 	name, i := cutIndex(first)
 	if name != "rules" || i >= len(d.ruleNodes) {
 		p.step(name)
+		if rest != "" && p.exact && p.node.kind == mapKind {
+			p.step(rest)
+		}
 		return p
 	}
 	nodes := &d.ruleNodes[i]

@@ -56,7 +56,11 @@ func (w writer) names(names []hotparam.Param) string {
 	for _, p := range names {
 		switch {
 		case p.Source != hotparam.Query:
-			items = append(items, w.text(p.Source.String()+":"+p.Name))
+			name := p.Name
+			if p.Source == hotparam.Header && w.coin("capitals") {
+				name = strings.ToUpper(name)
+			}
+			items = append(items, w.text(p.Source.String()+":"+name))
 		case strings.Contains(p.Name, ":") || p.Name == "id" || w.coin("query"):
 			items = append(items, w.text("query:"+p.Name))
 		default:
@@ -64,6 +68,25 @@ func (w writer) names(names []hotparam.Param) string {
 		}
 	}
 	return "[" + strings.Join(items, w.space()+",") + "]"
+}
+
+// client writes whose header is believed; nothing if nobody's is.
+func (w writer) client(c *hotparam.Client) string {
+	if c.Header == "" {
+		return ""
+	}
+	var trusted []string
+	for _, p := range c.Trusted {
+		text := p.String()
+		if p.IsSingleIP() && w.coin("address") {
+			text = p.Addr().String()
+		}
+		trusted = append(trusted, fmt.Sprintf("%q", text))
+	}
+	if c.TrustUnix {
+		trusted = append(trusted, w.text("unix"))
+	}
+	return "client: " + w.fields("  ", pair{"trusted", "[" + strings.Join(trusted, ", ") + "]"}, pair{"header", w.text(string(c.Header))}) + "\n"
 }
 
 // count writes a number of a unit.

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,6 +86,70 @@ var benchCases = []struct {
 	{"escapedpath", "GET /u/{id}", "GET /u/{id}", "/u/caf%C3%A9", "q=%d&b=2", byNames("q", "path:id")},
 }
 
+// sourceCases are requests that are not hot, by rules that name a parameter of each source.
+// set puts a value of it into the request.
+var sourceCases = []struct {
+	name, by string
+	set      func(r *http.Request, value string)
+}{
+	{"header", "header:x-plan", func(r *http.Request, value string) { r.Header["X-Plan"][0] = value }},
+	{"cookie", "cookie:cart", func(r *http.Request, value string) { r.Header["Cookie"][0] = value }},
+	{"addr", "addr:ip", func(r *http.Request, value string) { r.RemoteAddr = value }},
+	{"forwarded", "addr:v4/24", func(r *http.Request, value string) { r.Header["X-Forwarded-For"][0] = value }},
+	{"ctx", "ctx:user", func(*http.Request, string) {}},
+}
+
+// sourceValues are values for sourceCases, and the request that they are put into.
+func sourceValues(name string) (*http.Request, []string) {
+	r := &http.Request{RemoteAddr: "10.0.0.1:80", Header: http.Header{"X-Plan": {""}, "Cookie": {""}, "X-Forwarded-For": {""}}}
+	values := benchQueries("theme=dark; cart=c%d; lang=en")
+	for i, v := range values {
+		_, v, _ = strings.Cut(v, "cart=c")
+		v, _, _ = strings.Cut(v, ";")
+		n, _ := strconv.Atoi(v)
+		switch name {
+		case "header", "ctx":
+			values[i] = v
+		case "addr":
+			values[i] = fmt.Sprintf("192.%d.%d.%d:1234", n>>16, n>>8&255, n&255)
+		case "forwarded":
+			values[i] = fmt.Sprintf("1.1.1.1, %d.%d.%d.7, 10.0.0.2", 20+n>>16, n>>8&255, n&255)
+		}
+	}
+	return r, values
+}
+
+// sourceFixture is a guard for one of sourceCases. The context's user is *user.
+func sourceFixture(tb testing.TB, by string, user *string, opts ...Option) *fixture {
+	return newFixtureOf(tb, hotparam.Rules{
+		Rules:  []hotparam.Rule{hotRule(tb, "r", "GET /search", byNames(by), 3600, 1)},
+		Client: hotparam.Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Header: hotparam.XForwardedFor},
+	}, collector.Config{MaxKeys: collector.DefaultMaxKeys}, append(opts, WithParam("user", func(context.Context) string { return *user }))...)
+}
+
+func BenchmarkCheckSources(b *testing.B) {
+	for _, c := range sourceCases {
+		b.Run(c.name, func(b *testing.B) {
+			r, values := sourceValues(c.name)
+			var user string
+			start := time.Now()
+			f := sourceFixture(b, c.by, &user, WithClock(func() time.Duration { return time.Since(start) }))
+			req := get("GET /search", "/search", "q=1&b=2")
+			req.HTTP = r
+			check := func(value string) {
+				user = value
+				c.set(r, value)
+				f.Check(req)
+			}
+			f.warm(b, len(values), func(i int) { check(values[i]) })
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				check(values[i&(len(values)-1)])
+			}
+		})
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	for _, c := range benchCases {
 		b.Run(c.name, func(b *testing.B) {
@@ -151,9 +219,16 @@ func benchGuard(b *testing.B, rule hotparam.Rule, pattern, path string, queries 
 	start := time.Now()
 	f := newFixtureOf(b, hotparam.Rules{Rules: []hotparam.Rule{rule}}, collector.Config{MaxKeys: collector.DefaultMaxKeys},
 		WithClock(func() time.Duration { return time.Since(start) }))
+	f.warm(b, len(queries), func(i int) { f.Check(get(pattern, path, queries[i])) })
+	return f
+}
+
+// warm makes n requests, and has the collector flush as in production from then on.
+func (f *fixture) warm(b *testing.B, n int, request func(i int)) {
+	start := time.Now()
 	f.sink.discard = true
-	for i, q := range queries {
-		f.Check(get(pattern, path, q))
+	for i := range n {
+		request(i)
 		if i%10_000 == 0 {
 			f.counts.Flush(b.Context(), start)
 		}
@@ -170,5 +245,4 @@ func benchGuard(b *testing.B, rule hotparam.Rule, pattern, path string, queries 
 			b.Errorf("%d counts were dropped", dropped)
 		}
 	})
-	return f
 }

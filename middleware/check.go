@@ -26,7 +26,10 @@ type Request struct {
 	// it is not known. The most frequent callers of hot keys are reported.
 	Caller string
 
-	http *http.Request // for matchers; nil if the request is not HTTP
+	// HTTP is the request itself, if it is HTTP: rules read headers, cookies and the
+	// client's address from it, and matchers get it. It may be nil. Of a request that is
+	// no net/http one its Header, Host and RemoteAddr suffice.
+	HTTP *http.Request
 }
 
 // Check counts a request, decides on it, and waits if a rule says so. It is for rules that

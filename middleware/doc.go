@@ -25,7 +25,8 @@
 //	                             ▼
 //	                          request                                        request.go
 //	            which rules?     │ matches, askMatchers        match.go matcher.go
-//	            which keys?      │ useKeys, useKey             key.go params.go groups.go except.go
+//	            which keys?      │ useKeys, useKey             key.go groups.go except.go
+//	            of what?         │ loadParams, readSources     params.go sources.go cookies.go clientaddr.go forwarded.go
 //	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
 //	            together?        │ askBackend                  exact.go backend.go
 //	            its turn?        │ waitForTurn                 wait.go

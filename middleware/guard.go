@@ -34,7 +34,7 @@ type Guard struct {
 	limited, blocked, shadowed, charged, panics atomic.Int64
 	waited, gone, busy, served, away, undecided atomic.Int64
 	more                                        atomic.Int64
-	withheld                                    spreadCount
+	withheld, absent                            spreadCount
 }
 
 // New returns a guard for rules, which must not change afterwards. The guard counts with
@@ -150,6 +150,10 @@ type Stats struct {
 	Concrete int64
 	// Withheld counts parameters that were left out of keys because they look secret.
 	Withheld int64
+	// Absent counts parameters that rules name and that should always be there: the
+	// function of a [WithParam] returned "", or the request has no client address, as on a
+	// Unix socket. Such a request makes no key of them.
+	Absent int64
 }
 
 // spreadCount is a counter in several cache lines, since each request may add to it.
@@ -189,6 +193,7 @@ func (g *Guard) Stats() Stats {
 		More:      g.more.Load(),
 		Concrete:  g.concrete.found.Load(),
 		Withheld:  g.withheld.load(),
+		Absent:    g.absent.load(),
 	}
 	s.Local, s.Refuted = g.localHot.stats()
 	_, unmarked := g.hot.MarkStats()

@@ -45,7 +45,7 @@ func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d ho
 	}
 	req := Request{
 		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
-		Pattern: r.Pattern, Caller: g.opts.caller(r), http: r,
+		Pattern: r.Pattern, Caller: g.opts.caller(r), HTTP: r,
 	}
 	if route != nil { // it takes precedence over the pattern, which an outer mux may have set
 		req.Pattern = route(r)

@@ -17,7 +17,7 @@ func (r *request) useKeys(c *candidate) {
 	}
 	switch c.By.Kind {
 	case hotparam.ByEach:
-		params := r.loadParams(c.values)
+		params := r.loadParams(c)
 		each := params.Singles(nil, &r.route.set.Secrets)
 		r.guard.withheld.add(each.Hidden)
 		r.beginKeys(c, each.Len())
@@ -28,7 +28,7 @@ func (r *request) useKeys(c *candidate) {
 		}
 		r.endKeys(c, each.More)
 	case hotparam.ByCombinations:
-		params := r.loadParams(c.values)
+		params := r.loadParams(c)
 		all := params.Combine(c.By.Names, &r.route.set.Secrets)
 		r.guard.withheld.add(all.Hidden)
 		r.beginKeys(c, all.Len())
@@ -66,20 +66,20 @@ func (r *request) useOneKey(c *candidate) {
 // needs no decoding is not parsed for that.
 func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	secrets := &r.route.set.Secrets
-	if !r.params.loaded && c.values == nil {
+	if !r.params.loaded && c.values == nil && !c.keyReaders {
 		var hidden int
 		if r.key, n, hidden, ok = hotparam.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
 			r.guard.withheld.add(hidden)
 			return n, true
 		}
 	}
-	params := r.loadParams(c.values)
+	params := r.loadParams(c)
 	if c.By.Kind == hotparam.ByNames {
 		r.key, n, ok = params.AppendNamed(r.key, c.By.Names)
 		return n, ok
 	}
 	r.key, n = params.AppendAll(r.key, secrets)
-	r.guard.withheld.add(params.Len() - n)
+	r.guard.withheld.add(params.Len() - params.Named() - n)
 	return n, true
 }
 

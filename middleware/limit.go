@@ -106,7 +106,7 @@ func keepFor(burst int64, class, classes int) int64 {
 // class returns the request's class by a rule's priority: the first of those of the
 // parameter's values, or the last class if none has one.
 func (r *request) class(c *candidate, p *hotparam.Priority) int {
-	params := r.loadParams(c.values)
+	params := r.loadParams(c)
 	class := len(p.First)
 	for i := range params.Len() {
 		if q := params.At(i); q.Name == p.Name && q.Source == p.Source {

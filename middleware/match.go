@@ -32,19 +32,19 @@ func (r *request) matches(c *candidate) bool {
 	if c.byPath && !c.Match.Route.Matches(r.in.Method, r.in.Path) {
 		return false
 	}
-	for _, want := range c.Match.Query {
-		if !hasParam(r.loadParams(c.values), want) {
+	for _, want := range c.needs {
+		if !hasParam(r.loadParams(c), want) {
 			return false
 		}
 	}
 	return true
 }
 
-// hasParam reports whether the query has a parameter of this name and value.
-func hasParam(params *hotparam.Params, want hotparam.QueryMatch) bool {
+// hasParam reports whether the request has a parameter of this source, name and value.
+func hasParam(params *hotparam.Params, want hotparam.Param) bool {
 	for i := range params.Len() {
 		p := params.At(i)
-		if p.Source == hotparam.Query && p.Name == want.Name && matchesWildcard(want.Value, p.Value) {
+		if p.Source == want.Source && p.Name == want.Name && matchesWildcard(want.Value, p.Value) {
 			return true
 		}
 	}

@@ -36,8 +36,8 @@ func (r *request) askMatchers() (exempt bool) {
 		case c.matcher == nil && first:
 			isMatch = isMatch || r.matches(c)
 		case c.matcher == nil: // all rules count, whatever this one says
-		case r.in.http != nil && r.matches(c):
-			key, ignore = c.matcher(r.in.http)
+		case r.in.HTTP != nil && r.matches(c):
+			key, ignore = c.matcher(r.in.HTTP)
 			if ignore && !answered {
 				r.verdict.pass(hotparam.ReasonIgnored, c.ID)
 				return true

@@ -34,6 +34,24 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s is not hot", c.name)
 		}
 	}
+	for _, c := range sourceCases {
+		user := "ann"
+		f := sourceFixture(t, c.by, &user)
+		r, values := sourceValues(c.name)
+		c.set(r, values[7])
+		req := get("GET /search", "/search", "q=1&b=2")
+		req.HTTP = r
+		allocs(c.name, f, req)
+		members := f.keys()
+		if len(members) != 1 || !strings.HasPrefix(members[0], "r GET /search?") {
+			t.Fatalf("%s makes the keys %q", c.name, members)
+		}
+		f.heat(t, members...)
+		allocs(c.name+", hot", f, req)
+		if f.Stats().Limited == 0 {
+			t.Errorf("%s is not hot", c.name)
+		}
+	}
 	named := byNames("q", "b")
 	named.Kind = hotparam.ByCombinations
 	for name, by := range map[string]hotparam.By{"combinations": {Kind: hotparam.ByCombinations}, "combinations of names": named, "each": byEach, "all": byAll} {

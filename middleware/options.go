@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -29,6 +30,7 @@ type options struct {
 
 	algorithms map[hotparam.Algorithm]limiter.Algorithm
 	matchers   map[string]matcher // by the rule's id
+	params     map[string]func(context.Context) string
 	backend    limiter.Backend
 	semaphore  semaphore.Acquirer
 }

@@ -1,35 +1,63 @@
 package middleware
 
-import "github.com/hotparam/hotparam"
+import (
+	"net/netip"
+
+	"github.com/hotparam/hotparam"
+)
 
 // params are a request's parameters, parsed when a rule first needs them.
 type params struct {
 	list    hotparam.Params
-	loaded  bool            // list is loaded
+	loaded  bool            // list has the query
 	pattern *hotparam.Route // the pattern whose path values list has, or nil
 	custom  hotparam.Params // the one parameter of a matcher's key
+	read    []*reader       // those whose parameters list has
+	client  client
+	text    []byte // buffer for the text of an address
 }
 
-// reset drops all parameters.
+// client is the address of the request's client, once it is read.
+type client struct {
+	ip          netip.Addr
+	read, known bool
+}
+
+// reset drops all parameters. It writes only what was written.
 func (p *params) reset() {
 	p.list.Reset()
 	p.loaded, p.pattern = false, nil
+	if len(p.read) > 0 {
+		clear(p.read)
+		p.read, p.client = p.read[:0], client{}
+	}
 }
 
-// loadParams parses the query, and the path values by a pattern, once.
-func (r *request) loadParams(pattern *hotparam.Route) *hotparam.Params {
+// loadParams returns the parameters that a rule uses, each parsed once for the request: the
+// query, the path values by the rule's pattern, and what the rule names of other sources.
+func (r *request) loadParams(c *candidate) *hotparam.Params {
 	p := &r.params
-	if p.loaded {
-		if p.pattern == pattern {
-			return &p.list
+	if p.loaded && p.pattern == c.values && len(c.readers) == 0 {
+		return &p.list
+	}
+	changed := !p.loaded
+	if !p.loaded {
+		p.loaded = true
+		p.list.AddQuery(r.in.Query)
+	}
+	if p.pattern != c.values {
+		if p.pattern != nil {
+			p.list.Drop(hotparam.Path)
 		}
-		p.list.Reset()
+		if p.pattern, changed = c.values, true; p.pattern != nil {
+			p.pattern.Values(r.in.Path, p.list.AddPath)
+		}
 	}
-	p.loaded, p.pattern = true, pattern
-	p.list.AddQuery(r.in.Query)
-	if pattern != nil {
-		pattern.Values(r.in.Path, p.list.AddPath)
+	if len(c.readers) > 0 && r.readSources(c.readers) {
+		changed = true
 	}
-	p.list.Sort()
+	if changed {
+		p.list.Sort()
+	}
 	return &p.list
 }

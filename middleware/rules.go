@@ -15,6 +15,7 @@ type ruleSet struct {
 	resources routeCache // by name
 	unknown   *route     // of requests whose pattern is not known
 	concrete  *concreteRoutes
+	readers   []*reader // of all rules, each once
 }
 
 // rule is one rule with what it needs to decide.
@@ -22,8 +23,12 @@ type rule struct {
 	*hotparam.Rule
 	prefix  []byte // "id ", what a key's bytes begin with
 	spec    *limitSpec
-	except  *exceptions // nil if there are none
-	matcher matcher     // nil if the rule's own match and by decide
+	except  *exceptions      // nil if there are none
+	matcher matcher          // nil if the rule's own match and by decide
+	needs   []hotparam.Param // that a request must have; in a value "*" stands for any text
+
+	readers    []*reader // of what it names beside the query and the path
+	keyReaders bool      // its keys need them
 
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
@@ -44,6 +49,14 @@ func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
 		r.matcher = b.opts.matchers[r.ID]
 		r.overlaps = r.Overlaps()
 		r.addsUp = r.overlaps || r.HasShare()
+		for j := range r.Match.Query {
+			need := r.Match.Query[j].Param()
+			need.Value = r.Match.Query[j].Value
+			r.needs = append(r.needs, need)
+		}
+		if err := set.addReaders(r, b.opts); err != nil {
+			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
+		}
 		if err := r.compile(b); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}

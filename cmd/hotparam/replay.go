@@ -105,6 +105,9 @@ func (f *replayFlags) rules(w io.Writer) (*hotparam.Rules, error) {
 		if name.Source == hotparam.Path {
 			return nil, usageError(fmt.Errorf("--by path:%s: a log has no routes, so no path values; give --config with a rule for the route", name.Name))
 		}
+		if name.Source != hotparam.Query {
+			return nil, usageError(fmt.Errorf("--by %s:%s: a log has the parameters of the query and the path alone", name.Source, name.Name))
+		}
 	}
 	return rules, nil
 }
@@ -125,6 +128,11 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 		return usageError(fmt.Errorf("--reorder %v: must not be negative", f.reorder))
 	}
 	for i := range rules.Rules {
+		for _, p := range rules.Rules[i].Named() {
+			if p.Source != hotparam.Query && p.Source != hotparam.Path {
+				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", rules.Rules[i].ID, p.Source, p.Name)
+			}
+		}
 		if r := &rules.Rules[i]; r.Count != hotparam.Requests && r.Count != hotparam.Bytes {
 			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
 		}

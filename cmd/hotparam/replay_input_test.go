@@ -140,3 +140,19 @@ func TestReplayTellsTheThreshold(t *testing.T) {
 		t.Errorf("%s", r.out)
 	}
 }
+
+// A log has neither headers nor users: replay says so, and goes on with the other rules.
+func TestReplayOfSourcesThatALogDoesNotHave(t *testing.T) {
+	rules := write(t, `client: {trusted: [10.0.0.0/8, unix], header: forwarded}
+rules:
+  - {id: users, match: {route: "*"}, by: ["ctx:user", "header:X-Plan"], hot: 1/s}
+  - {id: terms, match: {route: "*"}, by: [q], hot: 30/1m, limit: {rate: 1/s, priority: {by: "cookie:tier", first: [gold]}}}
+`)
+	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
+	r.exits(t, exitOK, `rule "users" names ctx:user, which an access log does not tell`, `rule "users" names header:x-plan`, `rule "terms" names cookie:tier`)
+	if !strings.Contains(r.out, "GET /search?q=phone") || strings.Contains(r.out, "ctx:") {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "clients behind 10.0.0.0/8, Unix sockets are those that forwarded names", "by ctx:user, header:x-plan", "first cookie:tier gold")
+	withInput(t, accessLog(), "replay", "--by", "header:x-plan", "--hot", "30/1m", "-").exits(t, exitUsage, "--by header:x-plan: a log has the parameters")
+}

@@ -37,7 +37,7 @@ func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
 		parts = append(parts, answer)
 	}
 	if p := l.Priority; p != nil {
-		parts = append(parts, fmt.Sprintf("first %s %s", p.Name, strings.Join(p.First, ", ")))
+		parts = append(parts, fmt.Sprintf("first %s %s", nameWords(hotparam.Param{Source: p.Source, Name: p.Name}), strings.Join(p.First, ", ")))
 	}
 	return strings.Join(append(parts, scopeWords(l)...), ", ")
 }

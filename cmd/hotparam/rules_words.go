@@ -42,11 +42,7 @@ func ruleWords(r *hotparam.Rule) string {
 func byWords(by hotparam.By) string {
 	var names []string
 	for _, p := range by.Names {
-		name := p.Name
-		if p.Source != hotparam.Query {
-			name = p.Source.String() + ":" + name
-		}
-		names = append(names, name)
+		names = append(names, nameWords(p))
 	}
 	list := strings.Join(names, ", ")
 	switch {
@@ -62,6 +58,28 @@ func byWords(by hotparam.By) string {
 		return " by combinations of " + list
 	}
 	return ""
+}
+
+func nameWords(p hotparam.Param) string {
+	if p.Source == hotparam.Query {
+		return p.Name
+	}
+	return p.Source.String() + ":" + p.Name
+}
+
+// clientWords is whose address is the client's; empty where it is the peer's.
+func clientWords(c *hotparam.Client) string {
+	if c.Header == "" {
+		return ""
+	}
+	var trusted []string
+	for _, p := range c.Trusted {
+		trusted = append(trusted, p.String())
+	}
+	if c.TrustUnix {
+		trusted = append(trusted, "Unix sockets")
+	}
+	return fmt.Sprintf("clients behind %s are those that %s names", strings.Join(trusted, ", "), c.Header)
 }
 
 // thresholdWords is when a key is hot, and when no more.

@@ -115,4 +115,19 @@ var replayFaults = []Fault{
 		Old: "if b.bytes <= b.most {", New: "if true {",
 		Test: "TestReorderIsBounded",
 	},
+	{
+		Name: "a trusted proxy's header is read of any peer", File: "middleware/clientaddr.go",
+		Old: "ok && !isTrusted(c, ip) ||", New: "",
+		Test: "TestClientAddr",
+	},
+	{
+		Name: "a quote that a client opens hides a proxy's entry", File: "middleware/forwarded.go",
+		Old: "comma = lastComma(h.rest)", New: `comma = strings.LastIndex(h.rest[:max(0, strings.IndexByte(h.rest, '"'))], ",")`,
+		Test: "TestClientAddr",
+	},
+	{
+		Name: "a key has two levels of the address", File: "combinations.go",
+		Old: "levels&(levels-1) != 0;", New: "levels>>31 != 0;",
+		Test: "TestCombinationsHaveOneLevel",
+	},
 }

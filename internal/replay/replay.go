@@ -181,8 +181,17 @@ func (r *replay) newGuard() (*middleware.Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return middleware.New(r.Rules, r.counts, middleware.WithClock(clock), middleware.WithoutWaiting(),
-		middleware.WithBackend(all), middleware.WithSemaphore(turns))
+	opts := []middleware.Option{
+		middleware.WithClock(clock), middleware.WithoutWaiting(), middleware.WithBackend(all), middleware.WithSemaphore(turns),
+	}
+	for i := range r.Rules.Rules {
+		for _, p := range r.Rules.Rules[i].Named() {
+			if p.Source == hotparam.Ctx { // which a log does not have
+				opts = append(opts, middleware.WithParam(p.Name, func(context.Context) string { return "" }))
+			}
+		}
+	}
+	return middleware.New(r.Rules, r.counts, opts...)
 }
 
 func (r *replay) requests(ctx context.Context) error {

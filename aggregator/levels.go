@@ -1,0 +1,90 @@
+package aggregator
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/addrlevel"
+)
+
+// A key of a network is more general than one of an address in it: all requests of the
+// address are the network's. No key has both, so what is more general than a key of the
+// address are also the keys in which a wider level takes its place.
+
+// level is a level of the address that a rule names.
+type level struct {
+	addrlevel.Level
+	name string
+}
+
+// levelsOf returns the levels that the rule's keys can have in place of each other.
+func levelsOf(rule *hotparam.Rule) (levels []level) {
+	for _, p := range rule.By.Names {
+		if l, ok := addrlevel.Parse(p.Name); ok && p.Source == hotparam.Addr {
+			levels = append(levels, level{l, p.Name})
+		}
+	}
+	if len(levels) < 2 {
+		return nil
+	}
+	return levels
+}
+
+// addWider adds to the more general keys of w those in which a wider level of the address
+// takes the place of the one that w has. Their set has the other parameters.
+func (r *ruleWatch) addWider(w *watched) {
+	at := slices.IndexFunc(w.params, func(p string) bool { return strings.HasPrefix(p, "addr:") })
+	if len(r.levels) == 0 || at < 0 {
+		return
+	}
+	address, ok := readParam(w.params[at])
+	if !ok {
+		return
+	}
+	for set := range uint(1) << len(w.params) {
+		if set&(1<<at) != 0 {
+			continue
+		}
+		kept, good := make([]hotparam.Param, 0, len(w.params)), true
+		for i, p := range w.params {
+			if set&(1<<i) != 0 {
+				q, ok := readParam(p)
+				kept, good = append(kept, q), good && ok
+			}
+		}
+		for _, l := range r.levels {
+			wider, ok := l.Widen(address.Value)
+			if !ok || !good {
+				continue
+			}
+			network := hotparam.Param{Source: hotparam.Addr, Name: l.name, Value: wider}
+			text := hotparam.Text("", append(slices.Clip(kept), network)...)
+			w.general = append(w.general, general{w.route + strings.TrimPrefix(text, "?"), set, nameSet(w.params, ^set)})
+		}
+	}
+}
+
+// readParam reads "[source:]name=value" in canonical form.
+func readParam(text string) (p hotparam.Param, ok bool) {
+	name, value, _ := strings.Cut(text, "=")
+	if word, rest, found := strings.Cut(name, ":"); found {
+		p.Source, _ = hotparam.ParseSource(word)
+		name = rest
+	}
+	var bad, worse error
+	p.Name, bad = url.PathUnescape(name)
+	p.Value, worse = url.PathUnescape(value)
+	return p, bad == nil && worse == nil
+}
+
+// compareWidth orders two keys of as many parameters: that of a network comes before those of
+// what lies in it, since it has fewer more general keys.
+func (r *ruleWatch) compareWidth(a, b *watched) int {
+	if len(r.levels) == 0 {
+		return 0
+	}
+	return cmp.Compare(len(r.generals(a)), len(r.generals(b)))
+}

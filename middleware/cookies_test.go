@@ -1,0 +1,77 @@
+package middleware
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func cookiesOf(lines []string, name string) (values []string) {
+	for _, line := range lines {
+		for {
+			value, rest, found := nextCookie(line, name)
+			if !found {
+				break
+			}
+			values, line = append(values, value), rest
+		}
+	}
+	return values
+}
+
+// The cookies of a name are those that net/http finds.
+func FuzzCookies(f *testing.F) {
+	for _, line := range []string{"", "cart=1", "cart=1; cart=2", ` cart = "a b" ;x`, `cart="`, "cart", "=cart", "cart=a\\b; cart=\x7f; cart=c", "\tcart=1 ;;; cart=", "cart2=1;car=2;cart=3", `cart=""`, "cart= 1", "cart\n=1"} {
+		f.Add(line, line, "cart")
+		f.Add(line, "cart=9", "cart")
+	}
+	f.Fuzz(func(t *testing.T, first, second, name string) {
+		message, _ := hotparam.Param{Source: hotparam.Cookie, Name: name}.CheckName()
+		if message != "" || strings.Count(first+second, ";") > 2000 { // net/http reads none then
+			return
+		}
+		r := http.Request{Header: http.Header{"Cookie": {first, second}}}
+		var want []string
+		for _, c := range r.CookiesNamed(name) {
+			want = append(want, c.Value)
+		}
+		if got := cookiesOf(r.Header["Cookie"], name); !slices.Equal(got, want) {
+			t.Errorf("%q of %q and %q: %q, want %q", name, first, second, got, want)
+		}
+	})
+}
+
+// A flood of cookies hides none, makes a bounded number of keys, and takes time in
+// proportion.
+func TestFloodsOfCookiesAndHeaders(t *testing.T) {
+	rule := hotRule(t, "r", "GET /s", byNames("cookie:cart", "header:x-plan"), 0, 0)
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	var others, carts strings.Builder
+	for i := range 10_000 {
+		others.WriteString("c" + strings.Repeat("x", i%7) + "=1; ")
+		carts.WriteString("cart=" + strings.Repeat("v", i%100) + string(rune('a'+i%26)) + "; ")
+	}
+	req := get("GET /s", "/s", "")
+	req.HTTP = &http.Request{Header: http.Header{"Cookie": {others.String() + "cart=hidden"}}}
+	f.Check(req)
+	if got := f.keys(); !slices.Equal(got, []string{"r GET /s?cookie:cart=hidden"}) {
+		t.Errorf("behind 10,000 others: %q", got)
+	}
+	plans := make([]string, 10_000)
+	for i := range plans {
+		plans[i] = strings.Repeat("p", i%500)
+	}
+	req.HTTP = &http.Request{Header: http.Header{"Cookie": {carts.String()}, "X-Plan": plans}}
+	start := time.Now()
+	f.Check(req)
+	if took := time.Since(start); took > time.Second { // some 20 ms; n² comparisons would be seconds
+		t.Errorf("10,000 cookies of the name and 10,000 headers took %v", took)
+	}
+	if got := f.keys(); len(got) != hotparam.MaxKeys+1 || !slices.Contains(got, "r GET /s?~more") {
+		t.Errorf("%d keys: want %d and ~more", len(got), hotparam.MaxKeys)
+	}
+}

@@ -1,0 +1,186 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"unsafe"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/addrlevel"
+)
+
+// reader reads one parameter that rules name from a source other than the query and the
+// path. A request is read by the readers of the rules that it may match, by each once.
+type reader struct {
+	param  hotparam.Param // without a value
+	read   func(*request, *reader)
+	header string                       // as http.Header has it
+	level  addrlevel.Level              // of an address
+	value  func(context.Context) string // of a [WithParam]
+	client *hotparam.Client
+}
+
+// sourceRow is how a guard reads one source.
+type sourceRow struct {
+	prepare func(*reader, *options) error // nil if there is nothing to prepare
+	read    func(*request, *reader)
+}
+
+// sourceRows has a row for each source that is read only for rules that name it.
+var sourceRows = map[hotparam.Source]sourceRow{
+	hotparam.Header: {prepareHeader, readHeader},
+	hotparam.Cookie: {nil, readCookie},
+	hotparam.Addr:   {prepareAddr, readAddr},
+	hotparam.Ctx:    {prepareCtx, readCtx},
+}
+
+// WithParam has rules find the parameter ctx:name, such as a user, a tenant or a verified
+// claim, by f. It is called with the request's context, at most once for a request, and only
+// if a rule that the request may match names the parameter. An empty value makes no key and
+// is counted as [Stats.Absent]: where the guard stands before the authentication, requests
+// without a user are not limited by such rules. If f panics, the request passes.
+func WithParam(name string, f func(context.Context) string) Option {
+	return func(o *options) {
+		if o.params == nil {
+			o.params = make(map[string]func(context.Context) string)
+		}
+		o.params[name] = f
+	}
+}
+
+// addReaders gives the rule a reader for each parameter that it names. Rules that name the
+// same parameter have the same reader.
+func (s *ruleSet) addReaders(r *rule, o *options) error {
+	add := func(p hotparam.Param) error {
+		row, found := sourceRows[p.Source]
+		if !found {
+			return nil
+		}
+		at := slices.IndexFunc(s.readers, func(x *reader) bool { return x.param == p })
+		if at < 0 {
+			x := &reader{param: p, read: row.read, client: &s.Client}
+			if row.prepare != nil {
+				if err := row.prepare(x, o); err != nil {
+					return err
+				}
+			}
+			at = len(s.readers)
+			s.readers = append(s.readers, x)
+		}
+		if x := s.readers[at]; !slices.Contains(r.readers, x) {
+			r.readers = append(r.readers, x)
+		}
+		return nil
+	}
+	for _, p := range r.Named() {
+		if err := add(p); err != nil {
+			return err
+		}
+	}
+	r.keyReaders = slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return sourceRows[p.Source].read != nil })
+	return nil
+}
+
+// readSources adds the parameters of the rule's readers that have not read the request yet,
+// and reports whether there were any.
+func (r *request) readSources(readers []*reader) (added bool) {
+	for _, x := range readers {
+		if slices.Contains(r.params.read, x) {
+			continue
+		}
+		r.params.read = append(r.params.read, x)
+		x.read(r, x)
+		added = true
+	}
+	return added
+}
+
+// addNamed adds a value of the reader's parameter.
+func (r *request) addNamed(x *reader, value string) {
+	p := x.param
+	p.Value = value
+	r.params.list.AddNamed(p)
+}
+
+func prepareHeader(x *reader, _ *options) error {
+	x.header = http.CanonicalHeaderKey(x.param.Name)
+	return nil
+}
+
+func readHeader(r *request, x *reader) {
+	in := r.in.HTTP
+	if in == nil {
+		return
+	}
+	if x.header == "Host" { // which net/http takes out of the headers
+		if in.Host != "" {
+			r.addNamed(x, in.Host)
+		}
+		return
+	}
+	for _, value := range in.Header[x.header] {
+		r.addNamed(x, value)
+	}
+}
+
+func readCookie(r *request, x *reader) {
+	if r.in.HTTP == nil {
+		return
+	}
+	for _, line := range r.in.HTTP.Header["Cookie"] {
+		for rest := line; ; {
+			var value string
+			var found bool
+			if value, rest, found = nextCookie(rest, x.param.Name); !found {
+				break
+			}
+			r.addNamed(x, value)
+		}
+	}
+}
+
+func prepareAddr(x *reader, _ *options) error {
+	level, ok := addrlevel.Parse(x.param.Name)
+	if !ok {
+		return fmt.Errorf("an address has no level %q: %s", x.param.Name, addrlevel.Hint)
+	}
+	x.level = level
+	return nil
+}
+
+func readAddr(r *request, x *reader) {
+	p := &r.params
+	if !p.client.read {
+		p.client.read = true
+		if r.in.HTTP != nil {
+			p.client.ip, p.client.known = clientAddr(x.client, r.in.HTTP)
+			if !p.client.known {
+				r.guard.absent.add(1)
+			}
+		}
+	}
+	if !p.client.known {
+		return
+	}
+	var ok bool
+	if p.text, ok = x.level.Append(p.text[:0], p.client.ip); ok {
+		r.addNamed(x, unsafe.String(unsafe.SliceData(p.text), len(p.text))) // which is copied
+	}
+}
+
+func prepareCtx(x *reader, o *options) error {
+	if x.value = o.params[x.param.Name]; x.value == nil {
+		return fmt.Errorf("nothing knows ctx:%s: give the guard middleware.WithParam(%q, …)", x.param.Name, x.param.Name)
+	}
+	return nil
+}
+
+func readCtx(r *request, x *reader) {
+	if value := x.value(r.context()); value != "" {
+		r.addNamed(x, value)
+	} else {
+		r.guard.absent.add(1)
+	}
+}
