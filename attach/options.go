@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -54,6 +55,11 @@ func WithCaller(f func(*http.Request) string) Option {
 // if the handler that is guarded is an *[http.ServeMux].
 func WithRoute(f func(*http.Request) string) Option {
 	return WithMiddleware(middleware.WithRoute(f))
+}
+
+// WithParam takes the parameter ctx:name from f; see [middleware.WithParam].
+func WithParam(name string, f func(context.Context) string) Option {
+	return WithMiddleware(middleware.WithParam(name, f))
 }
 
 // WithMiddleware passes options on to the guard. Those that are given later take precedence
