@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,7 +88,8 @@ func TestListsThatAreNoText(t *testing.T) {
 		"aggregator: {caps: {names:7, keys: [x, y]}}": "2:26: a colon without a space behind it|" + `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`,
 	} {
 		_, err := Parse("x", []byte(good+source+"\n"))
-		problems, _ := err.(Problems)
+		var problems Problems
+		errors.As(err, &problems)
 		if len(problems) == 0 {
 			t.Errorf("%s:\n%v", source, err)
 			continue

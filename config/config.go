@@ -21,7 +21,7 @@ type File struct {
 	Kafka      Kafka
 	Graphite   Graphite
 
-	warnings  Problems           // of the rules
+	warnings  []Problem          // of the rules
 	listeners map[string]Problem // where the addresses of aggregator.listen stand
 }
 

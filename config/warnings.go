@@ -12,7 +12,7 @@ import (
 // the file. A warning about an address that is not in the file, because a flag or a variable
 // set it, has no place.
 func (f *File) Warnings() Problems {
-	return slices.Concat(f.warnings, f.openListeners()).arranged()
+	return slices.Concat(Problems(f.warnings), f.openListeners()).arranged()
 }
 
 // warnOfRules adds the warnings about valid rules.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -139,7 +140,8 @@ func TestHintOfForeignWildcards(t *testing.T) {
 		"/a{b}":              `for example "GET /search", "/u/{id}", "/static/" or "*"`,
 	} {
 		_, err := Parse("f", []byte("rules: [{id: a, match: {route: '"+route+"'}, limit: 1/s}]"))
-		if problems, _ := err.(Problems); len(problems) != 1 || problems[0].Hint != want {
+		var problems Problems
+		if errors.As(err, &problems); len(problems) != 1 || problems[0].Hint != want {
 			t.Errorf("%s: %v, want %s", route, err, want)
 		}
 	}
