@@ -15,7 +15,7 @@ var trapFaults = []Fault{
 	},
 	{
 		Name: "warnings have no place among those of the file", File: "config/warnings.go",
-		Old: "slices.Concat(f.warnings, f.openListeners())", New: "slices.Concat(f.openListeners(), f.warnings[:0])",
+		Old: "slices.Concat(Problems(f.warnings), f.openListeners())", New: "slices.Concat(f.openListeners(), f.warnings[:0])",
 		Test: "TestPlacesOfWarnings",
 	},
 	{
