@@ -16,7 +16,6 @@ type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are no part of a query as it came
 	pairing *pairing // of the last Pair; nil before the first
-	named   int      // of list
 }
 
 // param is a parameter as one string, so that one that needs no escaping is
@@ -45,7 +44,7 @@ const keepDecoded = 64 << 10
 // Reset forgets all parameters.
 func (p *Params) Reset() {
 	clear(p.list) // so that a pooled Params holds no request's strings
-	p.list, p.decoded, p.named = p.list[:0], p.decoded[:0], 0
+	p.list, p.decoded = p.list[:0], p.decoded[:0]
 	if cap(p.decoded) > keepDecoded {
 		p.decoded = nil
 	}
@@ -112,21 +111,24 @@ func (p *Params) Add(q Param) {
 func (p *Params) AddNamed(q Param) {
 	p.Add(q)
 	p.list[len(p.list)-1].marks |= named
-	p.named++
 }
 
 // Named returns how many parameters were added by AddNamed.
-func (p *Params) Named() int { return p.named }
+func (p *Params) Named() (n int) {
+	for i := range p.list {
+		if p.list[i].marks&named != 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // Drop removes the parameters of a source.
 func (p *Params) Drop(source Source) {
 	kept := p.list[:0]
 	for i := range p.list {
-		switch {
-		case p.list[i].source != source:
+		if p.list[i].source != source {
 			kept = append(kept, p.list[i])
-		case p.list[i].marks&named != 0:
-			p.named--
 		}
 	}
 	clear(p.list[len(kept):])

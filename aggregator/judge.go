@@ -1,6 +1,8 @@
 package aggregator
 
 import (
+	"time"
+
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
@@ -15,15 +17,11 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
 		}
 	}
 	v.busy = max(v.busy, max(at.pane, v.Now())+int64(v.Panes))
-	when := c.When
-	if first := v.Start(at.pane - int64(v.Panes) + 1); when.Before(first) {
-		when = v.Start(at.pane) // c came late, and the key counts most in a later window
-	}
 	for _, t := range v.thresholds {
 		if at.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
 			continue
 		}
-		k := candidate{standing: at, w: w, text: c.Text, hash: c.Hash, when: when}
+		k := candidate{standing: at, w: w, text: c.Text, hash: c.Hash, when: v.sinceWhen(c, at.pane)}
 		entered := d.judge(t, &k)
 		if w = k.w; !entered || !w.listed {
 			continue
@@ -38,6 +36,16 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
 	if w != nil && w.by != nil && w.by.view == v {
 		w.recordCount(c)
 	}
+}
+
+// sinceWhen returns since when a key is hot that c makes hot, in the window that ends with a
+// pane: c's time or, if c came late and the key counts most in a later window, the beginning
+// of that window's last pane.
+func (v *view) sinceWhen(c *decode.Count, pane int64) time.Time {
+	if v.PaneOf(c.When) > pane-int64(v.Panes) {
+		return c.When
+	}
+	return v.Start(pane)
 }
 
 // judge decides whether t, which does not hold the key hot, makes it hot or suspect. It

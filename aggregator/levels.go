@@ -70,12 +70,9 @@ func (r *ruleWatch) addWider(w *watched) {
 // readParam reads "[source:]name=value" in canonical form.
 func readParam(text string) (p hotparam.Param, ok bool) {
 	name, value, _ := strings.Cut(text, "=")
-	if word, rest, found := strings.Cut(name, ":"); found {
-		p.Source, _ = hotparam.ParseSource(word)
-		name = rest
-	}
+	p = (&hotparam.QueryMatch{Name: name}).Param()
 	var bad, worse error
-	p.Name, bad = url.PathUnescape(name)
+	p.Name, bad = url.PathUnescape(p.Name)
 	p.Value, worse = url.PathUnescape(value)
 	return p, bad == nil && worse == nil
 }

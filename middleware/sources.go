@@ -53,10 +53,10 @@ func WithParam(name string, f func(context.Context) string) Option {
 // addReaders gives the rule a reader for each parameter that it names. Rules that name the
 // same parameter have the same reader.
 func (s *ruleSet) addReaders(r *rule, o *options) error {
-	add := func(p hotparam.Param) error {
+	for _, p := range r.Named() {
 		row, found := sourceRows[p.Source]
 		if !found {
-			return nil
+			continue
 		}
 		at := slices.IndexFunc(s.readers, func(x *reader) bool { return x.param == p })
 		if at < 0 {
@@ -71,12 +71,6 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 		}
 		if x := s.readers[at]; !slices.Contains(r.readers, x) {
 			r.readers = append(r.readers, x)
-		}
-		return nil
-	}
-	for _, p := range r.Named() {
-		if err := add(p); err != nil {
-			return err
 		}
 	}
 	r.keyReaders = slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return sourceRows[p.Source].read != nil })

@@ -52,8 +52,9 @@ func (k *kinds) jumps(rule int, key string, e found) bool {
 	for pane := e.At / width * width; pane < e.At+int64(t.D); pane += width {
 		c := k.counters[rule]
 		to := pane + width - int64(t.D)
-		if n := k.aged(rule, key, e, to-10*int64(t.D), to); n > 0 {
-			c = k.without(rule, key, to-10*int64(t.D), n)
+		from := to - 10*int64(t.D)
+		if n := k.aged(rule, key, e, from, to); n > 0 {
+			c = k.without(rule, key, from, n)
 		}
 		if need, n := c.Needs(0, key, pane); need.Known && n >= need.Enter {
 			return true

@@ -129,13 +129,15 @@ func TestRulesShareThePlaces(t *testing.T) {
 		c.send(n, func(i int) string { return fmt.Sprintf("shop.files.hot_param.GET%%20/files?name=%d:100000|c", i) })
 	}
 	eachStep(step, 3*time.Second, func(int) { files(1100) })
-	phoneNow := func() { c.send(1, func(int) string { return termLine("phone", 150) }) }
 	start := time.Now()
 	for !f.published(phone) {
 		if time.Since(start) > recovery {
 			t.Fatalf("the term is not published beside %v files", d.metric("hotparam_hot_keys"))
 		}
-		eachStep(step, step, func(int) { files(1100); phoneNow() })
+		eachStep(step, step, func(int) {
+			files(1100)
+			c.send(1, func(int) string { return termLine("phone", 150) })
+		})
 	}
 	f.awaitHot(recovery, apis, phone)
 	gone := 0
