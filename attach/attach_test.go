@@ -22,8 +22,8 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Requests are served while nothing that the file names is there, the log says so once,
-// and what is published later is in force.
+// While nothing that the file names is available, requests are served and the log says so
+// once. Hot keys that are published later are limited.
 func TestRedisComesLater(t *testing.T) {
 	server := testenv.Redis(t)
 	server.Kill()

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/attach"
 )
 
-// A server that is told to stop drains its requests, and closes Hotparam after them.
+// On SIGTERM a server drains its requests and then closes Hotparam.
 func ExampleOpen() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -27,8 +27,8 @@ func compare(t *testing.T, f *fixture, name string) {
 	testenv.Running(t, m.run)
 }
 
-// A namespace that nobody publishes for is told with those that there are, once, and also
-// when somebody does.
+// If nobody publishes for the namespace, the log says so once, with the namespaces that there
+// are. It also says when an aggregator has come.
 func TestOtherNamespace(t *testing.T) {
 	server := testenv.Redis(t)
 	publish(t, server.URL(), "shop", nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// README's rules and the lines that attach them compile and work as they stand, with
-// nothing else running: what is hot by the count of this instance alone is limited.
+// README's rules and the lines that attach them compile and work as they stand. Nothing else
+// runs: the instance limits keys that are hot by its own count.
 func TestREADME(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

@@ -75,8 +75,8 @@ type size struct{ keys, bytes int }
 func (s size) fits(in size) bool { return s.keys <= in.keys && s.bytes <= in.bytes }
 
 // worthKeeping lists in c.keep the slots whose keys are worth keeping. It returns the size of
-// all of them, and of those that must be kept because they are hot, suspect, or have unsent
-// counts.
+// all of them, and the size of the ones that must be kept because they are hot, suspect, or
+// have unsent counts.
 func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 	c.keep = c.keep[:0]
 	for at := range s.notes {

@@ -15,7 +15,8 @@ import (
 // methods are the methods that routes usually have.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
-// doubtfulRoute returns what is doubtful about a valid route, and a hint; "" if nothing is.
+// doubtfulRoute returns a message and a hint for a valid route that probably matches other
+// requests than it was meant to. The message is empty for all other routes.
 func doubtfulRoute(r hotparam.Route) (message, hint string) {
 	text := r.String()
 	word, rest, spaced := strings.Cut(text, " ")

@@ -70,7 +70,7 @@ func (w writer) names(names []hotparam.Param) string {
 	return "[" + strings.Join(items, w.space()+",") + "]"
 }
 
-// client writes whose header is believed; nothing if nobody's is.
+// client writes the client section, or nothing if no proxy is trusted.
 func (w writer) client(c *hotparam.Client) string {
 	if c.Header == "" {
 		return ""

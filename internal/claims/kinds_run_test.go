@@ -208,8 +208,8 @@ func (k *kinds) flush(from, at int64) {
 type kindsTap struct {
 	*kinds
 	instance int
-	// The next packet comes through, as the one before was lost. What is lost with nothing
-	// after it is missed by nobody, or after the lag alone.
+	// The next packet comes through, because the one before was lost: a receiver notices a
+	// loss when the next packet arrives, and it should arrive within the lag.
 	through bool
 	first   int64 // when the first packet was sent
 }
