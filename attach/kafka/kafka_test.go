@@ -70,6 +70,8 @@ func TestCountsTravelByKafka(t *testing.T) {
 	t.Cleanup(broker.Close)
 	log := new(testenv.Log)
 	h := open(t, broker.Addr(), log)
+	// What is counted before is dropped after a flush.
+	await(t, log, "a connection", func() bool { return strings.Contains(log.String(), "kafka is reached") })
 	if code := search(h); code != http.StatusOK {
 		t.Errorf("status %d", code)
 	}
