@@ -28,6 +28,8 @@ type kafkaFleet struct {
 	topic  string
 	acks   string
 	buffer string
+
+	variables []string // of the instances' environment
 }
 
 // newKafkaFleet makes a topic for its counts; what goes wrong with Redis is the
@@ -94,7 +96,7 @@ func (f *kafkaFleet) startAPIs(n int) []*api {
 	f.t.Helper()
 	apis := make([]*api, n)
 	for i := range apis {
-		p := f.start(f.bin.api, "--listen", "127.0.0.1:0", "--config", f.config("api"))
+		p := f.startWith(f.variables, f.bin.api, "--listen", "127.0.0.1:0", "--config", f.config("api"))
 		apis[i] = &api{p, f.fleet, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]}
 	}
 	return apis
