@@ -41,4 +41,11 @@ type Decision struct {
 	ResetAfter time.Duration // how long until all tokens are back, if no more are taken
 	Delay      time.Duration // how long an allowed request must wait; zero means not at all
 	Rule       string        // id of the rule that decided; empty where none did
+
+	// Backoff is how long a refused client should wait before it retries, in whole seconds. It
+	// is never below RetryAfter. A guard tells each refused client its own, so that retries
+	// come no faster than the limit allows. Zero means RetryAfter.
+	Backoff time.Duration
+	// From makes the decision's Answer. Nil means the default answer.
+	From Answerer `json:"-"`
 }

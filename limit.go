@@ -24,7 +24,7 @@ type Limit struct {
 	// Priority orders the requests that wait. A nil Priority treats all alike.
 	Priority *Priority
 	// Serve is the response of ModeServe. If it is nil, the program sets a handler.
-	Serve *Answer
+	Serve *Response
 }
 
 // Published returns the terms of the limit that are published with a hot key. A nil limit,
@@ -70,8 +70,8 @@ type Priority struct {
 	First  []string // its values, the first first; 1 to MaxClasses-1
 }
 
-// Answer is a response that takes the place of a handler's.
-type Answer struct {
+// Response is the response of a limit with ModeServe, in place of a handler's.
+type Response struct {
 	Status int // 200 to 599
 	Type   string
 	Body   string
@@ -84,7 +84,7 @@ const (
 	MaxQueue       = 1_000_000
 	MaxWait        = 10 * time.Minute
 	MaxClasses     = 10
-	MaxAnswer      = 64 << 10 // bytes of an answer's body
+	MaxAnswer      = 64 << 10 // bytes of a Response's body
 )
 
 // Validate reports the errors of a limit of a rule that counts in this unit: the

@@ -82,11 +82,11 @@ func TestLimitValidate(t *testing.T) {
 		{"priority", Requests, with(func(l *Limit) { l.Priority = &Priority{Name: "tier", First: []string{"gold"}} }), ""},
 		{"priority of nobody", Requests, with(func(l *Limit) { l.Priority = &Priority{Name: "tier"} }), "priority"},
 		{"priority by nothing", Requests, with(func(l *Limit) { l.Priority = &Priority{First: []string{"gold"}} }), "priority"},
-		{"serve", Requests, with(func(l *Limit) { l.Mode, l.Serve = ModeServe, &Answer{Status: 200} }), ""},
-		{"serve and reject", Requests, with(func(l *Limit) { l.Serve = &Answer{Status: 200} }), "serve"},
-		{"serve no status", Requests, with(func(l *Limit) { l.Mode, l.Serve = ModeServe, &Answer{} }), "serve.status"},
+		{"serve", Requests, with(func(l *Limit) { l.Mode, l.Serve = ModeServe, &Response{Status: 200} }), ""},
+		{"serve and reject", Requests, with(func(l *Limit) { l.Serve = &Response{Status: 200} }), "serve"},
+		{"serve no status", Requests, with(func(l *Limit) { l.Mode, l.Serve = ModeServe, &Response{} }), "serve.status"},
 		{"serve a book", Requests, with(func(l *Limit) {
-			l.Mode, l.Serve = ModeServe, &Answer{Status: 200, Body: strings.Repeat("x", MaxAnswer+1)}
+			l.Mode, l.Serve = ModeServe, &Response{Status: 200, Body: strings.Repeat("x", MaxAnswer+1)}
 		}), "serve.body"},
 		{"mode", Requests, with(func(l *Limit) { l.Mode = ModeWatch }), "on_limit"},
 		{"bytes", Bytes, with(func(*Limit) {}), ""},

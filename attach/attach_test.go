@@ -79,7 +79,8 @@ func TestShadowCallerAndRoute(t *testing.T) {
 	var caller, route atomic.Int64
 	f := open(t, shop("redis://"+nowhere(t), nowhere(t), fmt.Sprintf(productRule, 2)),
 		WithShadow(),
-		WithCaller(func(*http.Request) string { caller.Add(1); return "me" }),
+		WithCaller(func(*http.Request) string { caller.Add(1); return "me" }), // whom hooks see
+		WithMiddleware(middleware.WithHooks(middleware.Hooks{After: func(middleware.Request, hotparam.Decision) {}})),
 		WithRoute(func(*http.Request) string { route.Add(1); return "GET /products" }))
 	if n := f.passes(5, "/search"); n != 5 || f.Stats().Guard.Shadowed != 3 {
 		t.Errorf("%d of 5 passed and %d would have been refused, want 5 and 3", n, f.Stats().Guard.Shadowed)

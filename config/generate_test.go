@@ -149,7 +149,7 @@ func drawLimit(t *rapid.T, unit hotparam.Unit) *hotparam.Limit {
 		l.Priority = &hotparam.Priority{Name: "tier", First: rapid.SliceOfN(rapid.SampledFrom([]string{"gold", "", "1", "é"}), 1, hotparam.MaxClasses-1).Draw(t, "first")}
 	}
 	if l.Mode == hotparam.ModeServe && rapid.Bool().Draw(t, "answered") {
-		l.Serve = &hotparam.Answer{
+		l.Serve = &hotparam.Response{
 			Status: rapid.IntRange(200, 599).Draw(t, "status"),
 			Type:   rapid.SampledFrom([]string{defaultType, "application/json"}).Draw(t, "type"),
 			Body:   rapid.SampledFrom([]string{"", "[]", "busy: come back"}).Draw(t, "body"),

@@ -50,12 +50,12 @@ var serveSection = section{
 const defaultType = "text/plain; charset=utf-8"
 
 // answer reads the response in place of a handler's. It returns nil if the program sets it.
-func (r *ruleReader) answer(n *node) *hotparam.Answer {
+func (r *ruleReader) answer(n *node) *hotparam.Response {
 	v := r.section(n, serveSection)
 	if v == nil {
 		return nil
 	}
-	a := &hotparam.Answer{Status: 200, Type: defaultType}
+	a := &hotparam.Response{Status: 200, Type: defaultType}
 	if s, ok := r.scalar(v.get("status"), "limit.serve.status"); ok {
 		status, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil {

@@ -26,10 +26,38 @@ type Request struct {
 	// it is not known. The most frequent callers of hot keys are reported.
 	Caller string
 
-	// HTTP is the request itself, if it is HTTP: rules read headers, cookies and the
-	// client's address from it, and matchers get it. It may be nil. Of a request that is
-	// no net/http one its Header, Host and RemoteAddr suffice.
+	// HTTP is the request itself, if it is one of net/http: rules read headers, cookies and
+	// the client's address from it, and functions of options get it. It may be nil.
 	HTTP *http.Request
+	// MakeHTTP returns HTTP for a request that is not of net/http, or nil if there is none. It
+	// is called at most once, and only if something needs it. What rules and options use
+	// suffices: usually Method, URL, Header, Host and RemoteAddr.
+	MakeHTTP func() *http.Request
+}
+
+// http returns the request as one of net/http, or nil.
+func (in *Request) http() *http.Request {
+	if in.HTTP == nil && in.MakeHTTP != nil {
+		in.HTTP = in.MakeHTTP()
+		in.MakeHTTP = nil
+	}
+	return in.HTTP
+}
+
+// callerOf returns the request's caller.
+func (g *Guard) callerOf(in *Request) string {
+	if in.Caller == "" {
+		if r := in.http(); r != nil {
+			in.Caller = g.opts.caller(r)
+		}
+	}
+	return in.Caller
+}
+
+// skips reports whether the request is one that [WithSkip] lets pass.
+func (g *Guard) skips(in *Request) bool {
+	r := in.http()
+	return r != nil && g.opts.skip(r)
 }
 
 // Check counts a request, decides on it, and waits if a rule says so. It is for rules that
@@ -43,23 +71,27 @@ func (g *Guard) Check(req Request) (d hotparam.Decision) {
 
 // check is Check and, if holds is set, Begin. It writes the decision to the caller's d: a
 // copy would cost as much as a rule.
-func (g *Guard) check(in *Request, holds bool, d *hotparam.Decision) (o outcome) {
+func (g *Guard) check(in *Request, holds bool, d *hotparam.Decision) (t *Ticket) {
 	defer g.failOpen(d)
+	if g.opts.skip != nil && g.skips(in) {
+		d.Allowed = true
+		return nil
+	}
 	g.before(in)
 	route := g.routeOf(in)
 	done := false
 	if route.plain != nil {
-		o, done = g.checkPlain(route, in, holds, d)
+		t, done = g.checkPlain(route, in, holds, d)
 	}
 	if !done {
-		o = g.checkAny(route, in, holds, d)
+		t = g.checkAny(route, in, holds, d)
 	}
 	g.after(in, d)
-	return o
+	return t
 }
 
 // checkAny is check for any rules.
-func (g *Guard) checkAny(route *route, in *Request, holds bool, d *hotparam.Decision) outcome {
+func (g *Guard) checkAny(route *route, in *Request, holds bool, d *hotparam.Decision) *Ticket {
 	r := g.newRequest(in, route, holds)
 	r.applyRules()
 	return r.finish(d)

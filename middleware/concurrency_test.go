@@ -46,7 +46,7 @@ func TestPooledRequestsHoldNoLeases(t *testing.T) {
 		r := f.newRequest(&search, f.routeOf(&search), holds)
 		r.applyRules()
 		var d hotparam.Decision
-		ticket := r.finish(&d).ticket
+		ticket := r.finish(&d)
 		if (ticket != nil) != holds || !d.Allowed {
 			t.Fatalf("%s: ticket %v, %+v", name, ticket, d)
 		}

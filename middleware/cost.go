@@ -74,7 +74,7 @@ type owed struct {
 // Refused requests cost nothing. So a key that is limited to far below its threshold cools
 // after some time, and becomes hot again, unlike a key whose requests are counted.
 func (g *Guard) Begin(req Request) (d hotparam.Decision, t *Ticket) {
-	return d, g.check(&req, true, &d).ticket
+	return d, g.check(&req, true, &d)
 }
 
 // reuse returns the ticket to the pool. A ticket that had leases is dropped instead: if it
@@ -158,6 +158,7 @@ func (t *Ticket) charge(cost Cost) {
 
 func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	ask := limiter.Ask{Kind: limiter.Charge, N: n}
+	o.spec.learnCost(n)
 	switch spec := o.spec; {
 	case spec.single != nil:
 		spec.single.Do(now, ask)

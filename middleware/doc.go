@@ -32,6 +32,8 @@
 //	            its turn?        │ waitForTurn                 wait.go
 //	                             ▼
 //	                          decision                         verdict.go, grants.go
+//	            when to retry?   │ backoff                       backoff.go
+//	            what to send?    │ Decision.Answer               answer.go headers.go
 //	            at its end       Ticket.End                    cost.go meter.go
 //
 // A request first asks all limits of this process, even after one has denied it, so that

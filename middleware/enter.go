@@ -23,14 +23,14 @@ func (g *Guard) Enter(ctx context.Context, resource string, params ...hotparam.P
 // EnterCost is Enter for rules that count what a request costs, or have concurrency, as
 // [Guard.Begin] is for Check.
 func (g *Guard) EnterCost(ctx context.Context, resource string, params ...hotparam.Param) (d hotparam.Decision, t *Ticket) {
-	return d, g.enter(ctx, resource, params, true, &d).ticket
+	return d, g.enter(ctx, resource, params, true, &d)
 }
 
-func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Param, holds bool, d *hotparam.Decision) (o outcome) {
+func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Param, holds bool, d *hotparam.Decision) (t *Ticket) {
 	defer g.failOpen(d)
 	if ctx.Err() != nil {
 		*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
-		return o
+		return nil
 	}
 	in := Request{Context: ctx, Pattern: resource}
 	g.before(&in)
@@ -41,9 +41,9 @@ func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Pa
 	}
 	r.params.list.Sort()
 	r.applyRules()
-	o = r.finish(d)
+	t = r.finish(d)
 	g.after(&in, d)
-	return o
+	return t
 }
 
 // IsHot reports whether a key is hot by any rule, for callers that treat hot keys in a way

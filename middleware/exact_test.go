@@ -184,7 +184,7 @@ func TestExactAway(t *testing.T) {
 				}
 				d.RetryAfter, d.Limit = 0, 0
 			}
-			if d != want {
+			if d = ofLimits(t, d); d != want {
 				t.Errorf("%+v, want %+v", d, want)
 			}
 			if s := f.Stats(); (s.Away == 1) != (away == hotparam.AwayClosed) || s.Away != s.Limited {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +29,7 @@ type Guard struct {
 	opts     options
 	sharing  sharing
 	concrete concreteRoutes
+	backoffs backoffs
 
 	limited, blocked, shadowed, charged, panics atomic.Int64
 	waited, gone, busy, served, away, undecided atomic.Int64
@@ -49,11 +49,10 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	g := &Guard{counts: counts, opts: options{
-		limited:    Refuse,
 		caller:     remoteHost,
 		clock:      sinceEpoch(time.Now()),
 		maxKeys:    DefaultMaxKeys,
-		serve:      make(map[string]http.Handler),
+		serve:      make(map[string]handlerFunc),
 		matchers:   make(map[string]matcher),
 		algorithms: make(map[hotparam.Algorithm]limiter.Algorithm),
 	}}

@@ -44,10 +44,13 @@ func WithHeaders(styles ...HeaderStyle) Option {
 	}
 }
 
-// write sets the headers for a decision by a limit, which may be nil.
-func (s headers) write(h http.Header, d *hotparam.Decision, spec *limitSpec) {
-	if spec == nil || d.Rule == "" || d.Limit < 1 {
-		return
+// add returns h with the headers for a decision by a limit. h may be nil.
+func (s headers) add(h http.Header, d *hotparam.Decision, spec *limitSpec) http.Header {
+	if d.Rule == "" || d.Limit < 1 || !s.draft && !s.legacy {
+		return h
+	}
+	if h == nil {
+		h = make(http.Header, 3)
 	}
 	if s.draft {
 		h.Set("RateLimit-Policy", policy(d, spec))
@@ -62,6 +65,7 @@ func (s headers) write(h http.Header, d *hotparam.Decision, spec *limitSpec) {
 		h.Set("X-RateLimit-Remaining", strconv.FormatInt(d.Remaining, 10))
 		h.Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Unix()+wholeSeconds(d.ResetAfter), 10))
 	}
+	return h
 }
 
 // units are the units of quotas that do not count requests.

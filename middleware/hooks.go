@@ -13,7 +13,12 @@ type Hooks struct {
 }
 
 func (g *Guard) before(req *Request) {
-	if g.opts.hooks.Before != nil {
+	h := &g.opts.hooks
+	if h.Before == nil && h.After == nil && h.Denied == nil && h.Near == nil {
+		return
+	}
+	req.Caller = g.callerOf(req)
+	if h.Before != nil {
 		g.callBefore(*req)
 	}
 }

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -53,5 +54,33 @@ func TestHooksPanic(t *testing.T) {
 	}
 	if n := f.Stats().Panics; n != 5 {
 		t.Errorf("%d panics", n)
+	}
+}
+
+// The caller is found out for hooks and for the sample of hot keys' requests alone.
+func TestCallerIsAskedForIfNeeded(t *testing.T) {
+	asked := 0
+	caller := WithCaller(func(*http.Request) string { asked++; return "ann" })
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 3600, 1)}}, caller)
+	h := f.Handler(ok)
+	if serve(h, "GET", "/s?q=1"); asked != 0 {
+		t.Errorf("asked %d times for a key that is not hot", asked)
+	}
+	f.heat(t, "r GET /s?q=1")
+	if serve(h, "GET", "/s?q=1"); asked != 1 {
+		t.Errorf("asked %d times for a key that is hot", asked)
+	}
+	d, _ := f.Begin(Request{Method: "GET", Path: "/s", Query: "q=1", Caller: "bob", MakeHTTP: func() *http.Request {
+		t.Error("a request was made for a caller that is known")
+		return nil
+	}})
+	if d.Allowed || asked != 1 {
+		t.Errorf("asked %d times: %+v", asked, d)
+	}
+	var seen string
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", byNames("q"), 3600, 1)}}, caller,
+		WithHooks(Hooks{Before: func(r Request) { seen = r.Caller }}))
+	if serve(f.Handler(ok), "GET", "/s?q=1"); seen != "ann" {
+		t.Errorf("a hook sees the caller %q", seen)
 	}
 }

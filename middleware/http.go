@@ -1,10 +1,8 @@
 package middleware
 
 import (
-	"encoding/json"
-	"io"
+	"maps"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/hotparam/hotparam"
@@ -21,15 +19,18 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		route = o.route
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d, o := g.examine(r, route)
-		g.opts.headers.write(w.Header(), &d, o.spec)
+		d, ticket := g.examine(r, route)
+		if h, ok := d.From.(*handled); ok {
+			h.respond(w, r, d)
+			return
+		}
+		a := d.Answer()
+		maps.Copy(w.Header(), a.Header)
 		switch {
-		case d.Reason == hotparam.ReasonServed:
-			g.answer(w, r, d, o.spec)
-		case !d.Allowed:
-			g.opts.limited(w, r, d)
-		case o.ticket != nil:
-			o.ticket.serve(w, r, next)
+		case a.Status != 0:
+			writeBody(w, r, &a)
+		case ticket != nil:
+			ticket.serve(w, r, next)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -38,39 +39,27 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 
 // examine is Begin for an HTTP request. The request also passes if the function of an option
 // panics. Panics of the guarded handler are not recovered.
-func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision, o outcome) {
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision, t *Ticket) {
 	defer g.failOpen(&d)
-	if g.opts.skip != nil && g.opts.skip(r) {
-		return hotparam.Decision{Allowed: true}, o
-	}
 	req := Request{
 		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
-		Pattern: r.Pattern, Caller: g.opts.caller(r), HTTP: r,
+		Pattern: r.Pattern, HTTP: r,
 	}
 	if route != nil { // it takes precedence over the pattern, which an outer mux may have set
 		req.Pattern = route(r)
 	}
-	o = g.check(&req, true, &d)
-	return d, o
+	return d, g.check(&req, true, &d)
 }
 
-// answer answers in place of the handler.
-func (g *Guard) answer(w http.ResponseWriter, r *http.Request, d hotparam.Decision, spec *limitSpec) {
-	if h := g.opts.serve[d.Rule]; h != nil {
-		h.ServeHTTP(w, r)
+// writeBody writes an answer whose headers are set.
+func writeBody(w http.ResponseWriter, r *http.Request, a *hotparam.Answer) {
+	if r.Method == http.MethodHead {
+		setLength(w.Header(), a.Status, len(a.Body))
+		w.WriteHeader(a.Status)
 		return
 	}
-	a := spec.limit.Serve
-	if a == nil { // neither the rules nor an option have an answer
-		g.opts.limited(w, r, d)
-		return
-	}
-	if a.Type != "" {
-		w.Header().Set("Content-Type", a.Type)
-	}
-	w.Header().Set("Cache-Control", "no-store") // it is not the handler's answer
 	w.WriteHeader(a.Status)
-	_, _ = io.WriteString(w, a.Body) // the client may have gone
+	_, _ = w.Write(a.Body) // the client may have gone
 }
 
 // remoteHost returns the host of the request's RemoteAddr.
@@ -82,57 +71,11 @@ func remoteHost(r *http.Request) string {
 	return strings.Trim(r.RemoteAddr[:colon], "[]")
 }
 
-// problem is an RFC 9457 body, of the type that
-// draft-ietf-httpapi-ratelimit-headers registers.
-type problem struct {
-	Type     string   `json:"type"`
-	Title    string   `json:"title"`
-	Status   int      `json:"status"`
-	Detail   string   `json:"detail,omitempty"`
-	Violated []string `json:"violated-policies,omitempty"`
-}
-
-const (
-	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-)
-
-// Refuse answers a request that was refused, with a problem body (RFC 9457):
-//
-//   - 429 (RFC 6585): the client exceeded its limit;
-//   - 503 (RFC 9110, 15.6.4): the limit of concurrent requests is reached, or the backend
-//     that decides is unavailable;
-//   - 403: no rule matches, or a rule blocks a value.
-//
-// Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3). It is absent if a retry
-// cannot pass. The body contains the rule's id but no parameters.
-func Refuse(w http.ResponseWriter, _ *http.Request, d hotparam.Decision) {
-	p := problem{Type: quotaExceeded, Status: http.StatusTooManyRequests, Violated: []string{d.Rule}}
-	seconds := wholeSeconds(d.RetryAfter)
-	switch d.Reason {
-	case hotparam.ReasonNoMatch, hotparam.ReasonBlocked:
-		p = problem{Type: "about:blank", Status: http.StatusForbidden}
-		seconds = 0
-	case hotparam.ReasonBusy, hotparam.ReasonAway:
-		p.Type, p.Status = reducedCapacity, http.StatusServiceUnavailable
-		seconds = max(1, seconds)
-		p.Detail = "no room for such requests now"
-	default:
-		p.Detail = "too many requests for these parameters"
-	}
-	if seconds > 0 {
-		retry := strconv.FormatInt(seconds, 10)
-		w.Header().Set("Retry-After", retry)
-		p.Detail += "; retry in " + retry + " s"
-	}
-	p.Title = http.StatusText(p.Status)
-	body, err := json.Marshal(p)
-	if err != nil { // strings and numbers always marshal
-		http.Error(w, p.Title, p.Status)
-		return
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the client may have gone
+// Refuse answers a request that was refused by the default answer of
+// [hotparam.Decision.Answer], for functions of [WithLimited].
+func Refuse(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+	d.From = nil
+	a := d.Answer()
+	maps.Copy(w.Header(), a.Header)
+	writeBody(w, r, &a)
 }

@@ -16,6 +16,11 @@ import (
 
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
 
+const (
+	quotaType    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	capacityType = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+)
+
 func serve(h http.Handler, method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
@@ -23,13 +28,15 @@ func serve(h http.Handler, method, target string) *httptest.ResponseRecorder {
 }
 
 func TestRefuse(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "terms", "*", byNames("q"), 2400, 1)}}) // a token each 1.5 s
-	f.heat(t, "terms GET /s?q=secret-thing")
-	h := f.Handler(ok)
-	if w := serve(h, "GET", "/s?q=secret-thing"); w.Code != http.StatusOK || w.Body.String() != "served" {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
+	var f *fixture
+	var h http.Handler
 	for wait, retry := range map[time.Duration]string{0: "2", 500 * time.Millisecond: "1", 1499 * time.Millisecond: "1"} {
+		f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "terms", "*", byNames("q"), 2400, 1)}}) // a token each 1.5 s
+		f.heat(t, "terms GET /s?q=secret-thing")
+		h = f.Handler(ok)
+		if w := serve(h, "GET", "/s?q=secret-thing"); w.Code != http.StatusOK || w.Body.String() != "served" {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
 		f.now = time.Hour + wait
 		w := serve(h, "GET", "/s?q=secret-thing")
 		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != retry {
@@ -45,7 +52,7 @@ func TestRefuse(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 			t.Fatal(err)
 		}
-		if body["type"] != quotaExceeded || body["title"] != "Too Many Requests" || body["status"] != 429.0 ||
+		if body["type"] != quotaType || body["title"] != "Too Many Requests" || body["status"] != 429.0 ||
 			!strings.Contains(body["detail"].(string), "retry in "+retry+" s") ||
 			!slices.Equal(body["violated-policies"].([]any), []any{"terms"}) {
 			t.Errorf("body %s", w.Body)

@@ -130,8 +130,9 @@ func (r *request) useKey(c *candidate) {
 	g, size := r.guard, len(r.key)
 	r.key = g.fitKey(r.key, len(c.prefix))
 	hash := hotparam.Hash(r.key)
+	cl.hash = hash
 	if len(c.Hot) == 0 {
-		r.limitKey(cl, hash)
+		r.limitKey(cl)
 		return
 	}
 	if c.Count == hotparam.Requests {

@@ -14,7 +14,7 @@ const anyKey = "*"
 
 // limitRule asks the limit of a rule with neither hot nor keys, which has one bucket.
 func (r *request) limitRule(c *candidate) {
-	cl := claim{rule: c, spec: c.spec}
+	cl := claim{rule: c, spec: c.spec, hash: c.spec.hash}
 	if cl.spec.limit == nil {
 		return
 	}
@@ -26,17 +26,17 @@ func (r *request) limitRule(c *candidate) {
 }
 
 // limitKey asks the limit of a rule with keys but without hot, whose keys have a bucket
-// each. hash is that of the request's key.
-func (r *request) limitKey(cl claim, hash uint64) {
+// each.
+func (r *request) limitKey(cl claim) {
 	spec := cl.spec
 	if spec.limit == nil {
 		return
 	}
 	if spec.keyed != nil {
-		r.owe(cl, hash, r.key)
-		got := spec.keyed.Do(r.now(), hash, r.key, r.askFor(cl))
+		r.owe(cl, cl.hash, r.key)
+		got := spec.keyed.Do(r.now(), cl.hash, r.key, r.askFor(cl))
 		if r.addResult(cl, &got.Decision) && got.Taken > 0 {
-			r.grants.addKeyed(spec.keyed, hash, r.key, &got)
+			r.grants.addKeyed(spec.keyed, cl.hash, r.key, &got)
 		}
 	}
 	if spec.needsKey() {
@@ -47,7 +47,9 @@ func (r *request) limitKey(cl claim, hash uint64) {
 // limitHotKey asks the limit of a hot key, unless the key is spared.
 func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
-	cl.state.origins.sample(cl.rule.name, r.in.Caller)
+	if weight := cl.state.origins.weight(); weight > 0 {
+		cl.state.origins.sample(cl.rule.name, r.guard.callerOf(&r.in), weight)
+	}
 	if cl.spec.limit == nil {
 		return
 	}

@@ -23,6 +23,10 @@ type limitSpec struct {
 	algorithms map[hotparam.Algorithm]limiter.Algorithm // the user's
 	// quota is the limit's quota, or this instance's part of it. Nil means any rate.
 	quota atomic.Pointer[hotparam.Quota]
+	// hash identifies the limit's one key, if the rule has none.
+	hash     uint64
+	meanCost atomic.Int64 // of recent requests, if the rule counts costs; 0 is unknown
+	headers  headers
 
 	single  limiter.Bucket    // of a rule with neither hot nor a key; nil if it is not here
 	keyed   limiter.Keys      // of a rule with a key but not hot
@@ -59,7 +63,13 @@ var (
 
 // newSpec makes a limit with its permits and, unless the rule has hot, its buckets.
 func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSpec, error) {
-	s := &limitSpec{limit: l, unit: r.Count, name: name, algorithms: b.opts.algorithms}
+	s := &limitSpec{
+		limit: l, unit: r.Count, name: name, algorithms: b.opts.algorithms,
+		hash: hotparam.Hash([]byte(name)), headers: b.opts.headers,
+	}
+	if old := b.old[name]; old != nil {
+		s.meanCost.Store(old.meanCost.Load())
+	}
 	if l == nil {
 		return s, nil
 	}

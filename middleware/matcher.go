@@ -36,7 +36,7 @@ func (r *request) askMatchers() (exempt bool) {
 		case c.matcher == nil && first:
 			isMatch = isMatch || r.matches(c)
 		case c.matcher == nil: // all rules count, whatever this one says
-		case r.in.HTTP != nil && r.matches(c):
+		case r.matches(c) && r.in.http() != nil:
 			key, ignore = c.matcher(r.in.HTTP)
 			if ignore && !answered {
 				r.verdict.pass(hotparam.ReasonIgnored, c.ID)

@@ -16,8 +16,8 @@ type options struct {
 	route   func(*http.Request) string
 	skip    func(*http.Request) bool
 	caller  func(*http.Request) string
-	limited func(http.ResponseWriter, *http.Request, hotparam.Decision)
-	serve   map[string]http.Handler // by the rule's id
+	limited handlerFunc            // nil if the program has none
+	serve   map[string]handlerFunc // by the rule's id
 	headers headers
 	hooks   Hooks
 	shadow  bool
@@ -57,22 +57,33 @@ func WithRoute(f func(*http.Request) string) Option { return func(o *options) { 
 
 // WithCaller takes a request's caller from f, such as the tenant or the API key's owner, or
 // "" if it is not known. The default is the host of the request's RemoteAddr, which behind
-// a proxy is the proxy. The callers of hot keys leave the process; see
+// a proxy is the proxy. f is called for those requests of hot keys that are sampled, and if
+// there are [Hooks]. A [Request].Caller takes precedence. The callers of hot keys leave the process; see
 // [hotparam.Attribution].
 func WithCaller(f func(*http.Request) string) Option { return func(o *options) { o.caller = f } }
 
 // WithSkip lets requests for which f returns true pass, uncounted.
 func WithSkip(f func(*http.Request) bool) Option { return func(o *options) { o.skip = f } }
 
-// WithLimited answers a request that was refused. The default is [Refuse].
+// WithLimited has f answer the requests that are refused. The default is the answer of
+// [hotparam.Decision.Answer], which f can get from its decision. Outside of [Guard.Handler]
+// what f writes is recorded; see [WithServe].
 func WithLimited(f func(http.ResponseWriter, *http.Request, hotparam.Decision)) Option {
 	return func(o *options) { o.limited = f }
 }
 
 // WithServe has h answer the requests that a rule with on_limit: serve refuses, in place
 // of the rule's own answer. Requests to h are not limited.
+//
+// [Guard.Handler] calls h with the server's writer. For other requests
+// [hotparam.Decision.Answer] calls it and records its response of at most [MaxRecorded] bytes,
+// so h cannot stream or hijack. A longer response is dropped, and the request gets the answer
+// that it would have without h. h gets the request of [Request].HTTP or MakeHTTP, or one made
+// of the other fields.
 func WithServe(ruleID string, h http.Handler) Option {
-	return func(o *options) { o.serve[ruleID] = h }
+	return func(o *options) {
+		o.serve[ruleID] = func(w http.ResponseWriter, r *http.Request, _ hotparam.Decision) { h.ServeHTTP(w, r) }
+	}
 }
 
 // WithHooks calls hooks for each request.

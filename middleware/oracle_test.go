@@ -326,7 +326,7 @@ func TestDecidesAsTheOracle(t *testing.T) {
 			}
 			want := o.decide(params)
 			seen[want.Reason]++
-			if got := f.Check(get("GET /s", "/s", strings.Join(query, "&"))); got != want {
+			if got := ofLimits(rt, f.Check(get("GET /s", "/s", strings.Join(query, "&")))); got != want {
 				rt.Fatalf("%q is decided\n%+v, want\n%+v", query, got, want)
 			}
 		}

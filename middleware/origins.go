@@ -40,16 +40,22 @@ type tally struct {
 	names  [tallied][maxName]byte // in place, so that a new name does not allocate
 }
 
-// sample counts one request. It skips the request if another one is being counted, so that
-// no request waits for statistics. Most requests write nothing that processors share.
-func (o *originSample) sample(route, caller string) {
-	weight := int64(1)
-	if o.samples.Load() >= sampleAll {
-		if rand.Uint32()%sampleOne != 0 {
-			return
-		}
-		weight = sampleOne
+// weight returns how many requests the present one stands for, or 0 if it is not to be
+// counted. Most requests of a key that comes often are not, and write nothing that processors
+// share.
+func (o *originSample) weight() int64 {
+	switch {
+	case o.samples.Load() < sampleAll:
+		return 1
+	case rand.Uint32()%sampleOne == 0:
+		return sampleOne
 	}
+	return 0
+}
+
+// sample counts one request, unless another one is being counted, so that no request waits
+// for statistics.
+func (o *originSample) sample(route, caller string, weight int64) {
 	if !o.mu.TryLock() {
 		return
 	}

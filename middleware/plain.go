@@ -9,15 +9,15 @@ import (
 // rule, which makes one key of the query's parameters, and none of these needs decoding.
 // It builds the key on the stack, and uses a pooled request only if the key is hot. If the
 // request is another one, it does nothing and returns done=false.
-func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.Decision) (o outcome, done bool) {
+func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.Decision) (t *Ticket, done bool) {
 	c := route.plain
 	var buf [128]byte
 	if size := len(c.head) + len(in.Query); size > len(buf) || size-len(c.prefix) > collector.AlwaysFits {
-		return o, false
+		return t, false
 	}
 	key, n, hidden, ok := hotparam.AppendPlain(append(buf[:0], c.head...), in.Query, c.By.Names, &route.set.Secrets)
 	if !ok {
-		return o, false
+		return t, false
 	}
 	if hidden > 0 {
 		g.withheld.add(hidden)
@@ -25,7 +25,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 	d.Allowed = true
 	if n == 0 {
 		if !c.allowsBare() {
-			return o, true
+			return t, true
 		}
 		key = key[:len(key)-1]
 	}
@@ -35,10 +35,10 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 	if entry != nil {
 		r := g.newRequest(in, route, holds)
 		r.key = append(r.key[:0], key...)
-		r.limitHotKey(claim{rule: c, spec: c.spec}, entry)
-		o = r.finish(d)
+		r.limitHotKey(claim{rule: c, spec: c.spec, hash: hash}, entry)
+		t = r.finish(d)
 	}
-	return o, true
+	return t, true
 }
 
 // isPlain reports whether checkPlain can handle requests of a route whose only rule is c.

@@ -28,7 +28,7 @@ func TestPlainIsCheck(t *testing.T) {
 			req := get("GET /s", "/s", queries[i%len(queries)])
 			var want hotparam.Decision
 			long.checkAny(long.routeOf(&req), &req, false, &want)
-			if got := short.Check(req); got != want {
+			if got := ofLimits(rt, short.Check(req)); got != ofLimits(rt, want) {
 				rt.Fatalf("%q: %+v, want %+v", req.Query, got, want)
 			}
 			if _, done := short.checkPlain(short.routeOf(&req), &req, false, new(hotparam.Decision)); done {

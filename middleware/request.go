@@ -37,6 +37,7 @@ type verdict struct {
 	decision hotparam.Decision
 	denied   bool
 	decider  *limitSpec // the limit that decided, or nil
+	hash     uint64     // of the key that it decided on
 }
 
 // pending is what a request still has to do once this process's limits have allowed it.
@@ -52,6 +53,7 @@ type pending struct {
 type claim struct {
 	rule  *candidate
 	spec  *limitSpec // the rule's limit, or an exception's
+	hash  uint64     // of the key, or of the limit if there is none
 	state *hotState  // of the hot key that counts the result, or nil
 }
 
@@ -130,14 +132,9 @@ func (r *request) maxWait(limit time.Duration) time.Duration {
 	return limit
 }
 
-// outcome is what a request leaves besides its decision.
-type outcome struct {
-	ticket *Ticket    // nil if there is nothing to do at its end
-	spec   *limitSpec // the limit that decided, or nil
-}
-
-// finish does what is pending, writes the decision to d, and recycles the request.
-func (r *request) finish(d *hotparam.Decision) outcome {
+// finish does what is pending, writes the decision to d, and recycles the request. It returns
+// the request's ticket, or nil if there is nothing to do at its end.
+func (r *request) finish(d *hotparam.Decision) *Ticket {
 	if !r.verdict.denied && len(r.pending.exact) > 0 {
 		r.askBackend()
 	}
@@ -151,12 +148,15 @@ func (r *request) finish(d *hotparam.Decision) outcome {
 			r.refuse()
 		}
 	}
-	o := outcome{r.ticket, r.verdict.decider}
-	if o.ticket != nil && !r.verdict.decision.Allowed {
-		o.ticket.reuse()
-		o.ticket = nil
-	}
+	ticket := r.ticket
 	r.verdict.copyTo(d)
+	if !d.Allowed {
+		if ticket != nil {
+			ticket.reuse()
+			ticket = nil
+		}
+		r.haveHandled(d)
+	}
 	r.recycle()
-	return o
+	return ticket
 }

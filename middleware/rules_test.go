@@ -18,9 +18,19 @@ func tokens(f *fixture, req Request) (n int) {
 func want(t *testing.T, got, want hotparam.Decision) {
 	t.Helper()
 	got.ResetAfter = 0 // the oracle knows it
-	if got != want {
+	if got = ofLimits(t, got); got != want {
 		t.Errorf("decided %+v,\nwant    %+v", got, want)
 	}
+}
+
+// ofLimits returns the part of a decision that its limits determine, and checks the rest: who
+// is refused is told to stay away, in whole seconds, until a retry can pass.
+func ofLimits(t interface{ Errorf(string, ...any) }, d hotparam.Decision) hotparam.Decision {
+	if d.Backoff < 0 || d.Backoff%time.Second != 0 || d.Backoff > 0 && d.Backoff < d.RetryAfter || d.Backoff > 0 && d.Allowed {
+		t.Errorf("to come back after %v: %+v", d.Backoff, d)
+	}
+	d.Backoff, d.From = 0, nil
+	return d
 }
 
 var search = get("GET /s", "/s", "q=1")

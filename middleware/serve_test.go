@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-func serveRule(tb testing.TB, a *hotparam.Answer) hotparam.Rule {
+func serveRule(tb testing.TB, a *hotparam.Response) hotparam.Rule {
 	tb.Helper()
 	r := limitRule(tb, "r", "*", byNames("q"), 1, 1)
 	r.Limit.Mode, r.Limit.Serve = hotparam.ModeServe, a
@@ -18,7 +18,7 @@ func serveRule(tb testing.TB, a *hotparam.Answer) hotparam.Rule {
 // Over the limit the rule's answer takes the place of the handler's, or the program's
 // own does; what is not HTTP is told so.
 func TestServe(t *testing.T) {
-	answer := &hotparam.Answer{Status: 203, Type: "application/json", Body: `{"from":"the cache"}`}
+	answer := &hotparam.Response{Status: 203, Type: "application/json", Body: `{"from":"the cache"}`}
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{serveRule(t, answer)}})
 	h := f.Handler(ok)
 	if w := serve(h, "GET", "/s?q=1"); w.Body.String() != "served" {
@@ -57,8 +57,8 @@ func TestServe(t *testing.T) {
 // The exception's answer is that of its values, a value that is blocked gets none, and
 // an answer is also that of a permit that is not to be had.
 func TestServeByTerms(t *testing.T) {
-	rule := serveRule(t, &hotparam.Answer{Status: 200, Body: "rule"})
-	vip := serveRule(t, &hotparam.Answer{Status: 200, Body: "exception"})
+	rule := serveRule(t, &hotparam.Response{Status: 200, Body: "rule"})
+	vip := serveRule(t, &hotparam.Response{Status: 200, Body: "exception"})
 	rule.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: vip.Limit}, {Values: is("q", "bad"), Action: hotparam.Block}}
 	h := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}).Handler(ok)
 	for _, q := range []string{"vip", "1"} {
@@ -74,7 +74,7 @@ func TestServeByTerms(t *testing.T) {
 	}
 
 	busy := busyRule(t, "r", hotparam.By{}, 1, 0)
-	busy.Limit.Mode, busy.Limit.Serve = hotparam.ModeServe, &hotparam.Answer{Status: 200, Body: "later"}
+	busy.Limit.Mode, busy.Limit.Serve = hotparam.ModeServe, &hotparam.Response{Status: 200, Body: "later"}
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busy}})
 	ticket := letIn(t, f, search)
 	if w := serve(f.Handler(ok), "GET", "/s"); w.Body.String() != "later" {
@@ -92,14 +92,14 @@ func TestRefuseStatus(t *testing.T) {
 		retry string
 		kind  string
 	}{
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r", RetryAfter: 1}, 429, "1", quotaExceeded},
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r"}, 429, "", quotaExceeded},
-		{hotparam.Decision{Reason: hotparam.ReasonLocked, Rule: "r", RetryAfter: 90e9}, 429, "90", quotaExceeded},
-		{hotparam.Decision{Reason: hotparam.ReasonBusy, Rule: "r"}, 503, "1", reducedCapacity},
-		{hotparam.Decision{Reason: hotparam.ReasonBusy, Rule: "r", RetryAfter: 1_000_000_001}, 503, "2", reducedCapacity},
-		{hotparam.Decision{Reason: hotparam.ReasonAway, Rule: "r", RetryAfter: 5e9}, 503, "5", reducedCapacity},
+		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r", RetryAfter: 1}, 429, "1", quotaType},
+		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r"}, 429, "", quotaType},
+		{hotparam.Decision{Reason: hotparam.ReasonLocked, Rule: "r", RetryAfter: 90e9}, 429, "90", quotaType},
+		{hotparam.Decision{Reason: hotparam.ReasonBusy, Rule: "r"}, 503, "1", capacityType},
+		{hotparam.Decision{Reason: hotparam.ReasonBusy, Rule: "r", RetryAfter: 1_000_000_001}, 503, "2", capacityType},
+		{hotparam.Decision{Reason: hotparam.ReasonAway, Rule: "r", RetryAfter: 5e9}, 503, "5", capacityType},
 		{hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r", RetryAfter: 5e9}, 403, "", "about:blank"},
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r", RetryAfter: 1<<63 - 1}, 429, "9223372037", quotaExceeded},
+		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r", RetryAfter: 1<<63 - 1}, 429, "9223372037", quotaType},
 	} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, c.d) })
 		w := serve(h, "GET", "/s")

@@ -104,7 +104,7 @@ func prepareHeader(x *reader, _ *options) error {
 }
 
 func readHeader(r *request, x *reader) {
-	in := r.in.HTTP
+	in := r.in.http()
 	if in == nil {
 		return
 	}
@@ -120,10 +120,11 @@ func readHeader(r *request, x *reader) {
 }
 
 func readCookie(r *request, x *reader) {
-	if r.in.HTTP == nil {
+	in := r.in.http()
+	if in == nil {
 		return
 	}
-	for _, line := range r.in.HTTP.Header["Cookie"] {
+	for _, line := range in.Header["Cookie"] {
 		for rest := line; ; {
 			var value string
 			var found bool
@@ -148,8 +149,8 @@ func readAddr(r *request, x *reader) {
 	p := &r.params
 	if !p.client.read {
 		p.client.read = true
-		if r.in.HTTP != nil {
-			p.client.ip, p.client.known = clientAddr(x.client, r.in.HTTP)
+		if in := r.in.http(); in != nil {
+			p.client.ip, p.client.known = clientAddr(x.client, in)
 			if !p.client.known {
 				r.guard.absent.add(1)
 			}

@@ -9,7 +9,7 @@ import "github.com/hotparam/hotparam"
 func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
 	got.Rule = c.rule.ID
 	if !got.Allowed {
-		r.addDenial(c.spec, got)
+		r.addDenial(c, got)
 		return false
 	}
 	within = got.Reason == hotparam.ReasonWithin
@@ -18,17 +18,17 @@ func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
 	switch d := &v.decision; {
 	case v.denied:
 	case d.Reason == hotparam.ReasonNone, within && (d.Reason != hotparam.ReasonWithin || got.Remaining < d.Remaining):
-		v.set(c.spec, got)
+		v.set(c, got)
 	}
 	return within
 }
 
 // addDenial merges a denial into the verdict. A limit in shadow mode denies nothing. The
 // verdict reports the longest wait, where a blocked value counts as the longest.
-func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
+func (r *request) addDenial(c claim, got *hotparam.Decision) {
 	v := &r.verdict
 	d := &v.decision
-	if spec.limit != nil && spec.limit.Mode == hotparam.ModeShadow {
+	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow {
 		r.guard.shadowed.Add(1)
 		if d.Reason == hotparam.ReasonNone {
 			d.Reason, d.Rule = hotparam.ReasonShadow, got.Rule
@@ -36,7 +36,7 @@ func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
 		return
 	}
 	if !v.denied || d.Reason != hotparam.ReasonBlocked && (got.Reason == hotparam.ReasonBlocked || got.RetryAfter > d.RetryAfter) {
-		v.set(spec, got)
+		v.set(c, got)
 	}
 	v.denied = true
 }
@@ -58,8 +58,8 @@ func (v *verdict) pass(reason hotparam.Reason, rule string) {
 
 // set replaces the decision by that of a limit, except for its Delay, which the request
 // waits for.
-func (v *verdict) set(spec *limitSpec, got *hotparam.Decision) {
-	v.decider = spec
+func (v *verdict) set(c claim, got *hotparam.Decision) {
+	v.decider, v.hash = c.spec, c.hash
 	copyDecision(&v.decision, got)
 }
 
@@ -71,10 +71,14 @@ func (v *verdict) copyTo(d *hotparam.Decision) {
 	}
 	copyDecision(d, &v.decision)
 	d.Delay = v.decision.Delay
+	d.Backoff = v.decision.Backoff
+	if v.decider != nil {
+		d.From = v.decider
+	}
 }
 
-// copyDecision copies all fields but Delay one by one: a copy of the whole struct right
-// after its fields were written would wait for the processor's store buffer.
+// copyDecision copies the fields that limits set, but Delay, one by one: a copy of the whole
+// struct right after its fields were written would wait for the processor's store buffer.
 func copyDecision(d, from *hotparam.Decision) {
 	d.Allowed, d.Reason = from.Allowed, from.Reason
 	d.Limit, d.Remaining = from.Limit, from.Remaining
@@ -92,6 +96,7 @@ func (r *request) refuse() {
 		return
 	}
 	g.limited.Add(1)
+	d.Backoff = r.backoff(d, &r.verdict)
 	switch d.Reason {
 	case hotparam.ReasonBlocked:
 		g.blocked.Add(1)

@@ -83,6 +83,31 @@ var limitFaults = []Fault{
 		Test: "TestExceptions",
 	},
 	{
+		Name: "clients are told to retry before they can pass", File: "middleware/backoff.go",
+		Old: "place := max(first, time.Duration(free))", New: "place := max(second, time.Duration(free))",
+		Test: "TestRetriesComeAtTheLimitsRate",
+	},
+	{
+		Name: "all clients are told to retry at the same time", File: "middleware/backoff.go",
+		Old: "int64(place+min(interval, maxBackoff))", New: "int64(place)",
+		Test: "TestRetriesComeAtTheLimitsRate",
+	},
+	{
+		Name: "each instance invites as many as all may be", File: "middleware/backoff.go",
+		Old: "	if s.isExact() {\n		each *= float64(instances)\n	}\n", New: "",
+		Test: "TestBackoffInterval",
+	},
+	{
+		Name: "an answer by Begin states no limit", File: "middleware/answer.go",
+		Old: "	a.Header = s.headers.add(a.Header, &d, s)\n", New: "",
+		Test: "TestHeaders",
+	},
+	{
+		Name: "a recorded answer states no limit", File: "middleware/answer.go",
+		Old: "		maps.Copy(w.Header(), h.spec.headers.add(nil, &d, h.spec))\n", New: "",
+		Test: "TestServeRecorded",
+	},
+	{
 		Name: "a cost is not counted", File: "middleware/cost.go",
 		Old: "g.counts.Add(o.hash, key, uint64(min(left, most)))", New: "",
 		Test: "TestCostsOfHotKeys",

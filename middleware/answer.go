@@ -1,0 +1,173 @@
+package middleware
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Answer returns what to send for a decision by the limit: the headers that state it, and for
+// a refused request the rule's own response or the default answer.
+func (s *limitSpec) Answer(d hotparam.Decision) hotparam.Answer {
+	d.From = nil
+	var a hotparam.Answer
+	if d.Reason == hotparam.ReasonServed && s.limit.Serve != nil {
+		serve := s.limit.Serve
+		a.Status, a.Body = serve.Status, []byte(serve.Body)
+		a.Header = map[string][]string{"Cache-Control": {"no-store"}} // it is not the handler's answer
+		if serve.Type != "" {
+			a.Header["Content-Type"] = []string{serve.Type}
+		}
+		setType(a.Header, a.Body)
+	} else {
+		a = d.Answer()
+	}
+	a.Header = s.headers.add(a.Header, &d, s)
+	return a
+}
+
+// handlerFunc is a function of the program that answers a refused request.
+type handlerFunc func(http.ResponseWriter, *http.Request, hotparam.Decision)
+
+// handled makes the answer of a decision by the program's own function. Unlike other answers,
+// it must be made in the request's goroutine, before the request ends.
+type handled struct {
+	spec  *limitSpec // the limit that decided, or nil
+	in    Request
+	serve handlerFunc
+}
+
+// haveHandled has the program's own function answer a refused request, if there is one.
+func (r *request) haveHandled(d *hotparam.Decision) {
+	o, spec := &r.guard.opts, r.verdict.decider
+	f := o.limited
+	if d.Reason == hotparam.ReasonServed {
+		if own := o.serve[d.Rule]; own != nil {
+			f = own
+		} else if spec.limit.Serve != nil {
+			return
+		}
+	}
+	if f != nil {
+		d.From = &handled{spec: spec, in: r.in, serve: f}
+	}
+}
+
+// respond has the program's function answer on w. The function's decision has the answer that
+// the request would have without it.
+func (h *handled) respond(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+	d.From = nil
+	if h.spec != nil {
+		d.From = h.spec
+		maps.Copy(w.Header(), h.spec.headers.add(nil, &d, h.spec))
+	}
+	h.serve(w, r, d)
+}
+
+// Answer returns what the program's function writes.
+func (h *handled) Answer(d hotparam.Decision) hotparam.Answer {
+	r := h.in.http()
+	if r == nil {
+		r = h.in.imitate()
+	}
+	w := &recorder{header: make(http.Header)}
+	h.respond(w, r, d)
+	if w.tooLong {
+		d.From = nil
+		if h.spec != nil {
+			d.From = h.spec
+		}
+		return d.Answer()
+	}
+	return w.answer(r)
+}
+
+// imitate returns a request of net/http with what in has of one.
+func (in *Request) imitate() *http.Request {
+	path, err := url.PathUnescape(in.Path)
+	if err != nil {
+		path = in.Path
+	}
+	r := &http.Request{
+		Method: in.Method, URL: &url.URL{Path: path, RawPath: in.Path, RawQuery: in.Query}, Pattern: in.Pattern,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header), Body: http.NoBody,
+	}
+	if in.Context != nil {
+		r = r.WithContext(in.Context)
+	}
+	return r
+}
+
+// MaxRecorded is how many bytes of a response are recorded; see [WithServe].
+const MaxRecorded = 1 << 20
+
+var errTooLong = errors.New("middleware: the answer is too long to be recorded")
+
+// recorder is an http.ResponseWriter that keeps the response.
+type recorder struct {
+	header  http.Header
+	sent    http.Header // as it was when the status was written; nil before
+	status  int
+	body    bytes.Buffer
+	tooLong bool
+}
+
+func (w *recorder) Header() http.Header { return w.header }
+
+func (w *recorder) WriteHeader(status int) {
+	if w.sent == nil && status >= 200 { // others are not final
+		w.status, w.sent = status, w.header.Clone()
+	}
+}
+
+func (w *recorder) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	switch {
+	case !hasBody(w.status):
+		return 0, http.ErrBodyNotAllowed
+	case w.tooLong || w.body.Len()+len(p) > MaxRecorded:
+		w.tooLong = true
+		return 0, errTooLong
+	}
+	return w.body.Write(p)
+}
+
+// answer returns the response to r, with the type of its content if the handler has set none,
+// as net/http does.
+func (w *recorder) answer(r *http.Request) hotparam.Answer {
+	w.WriteHeader(http.StatusOK)
+	a := hotparam.Answer{Status: w.status, Header: w.sent, Body: w.body.Bytes()}
+	if w.sent.Get("Content-Encoding") == "" {
+		setType(w.sent, a.Body)
+	}
+	if r.Method == http.MethodHead {
+		setLength(w.sent, w.status, len(a.Body))
+		a.Body = nil
+	}
+	return a
+}
+
+// hasBody reports whether a response of this status may have a body.
+func hasBody(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// setType sets the type of a body, as net/http finds it, unless the program has.
+func setType(h http.Header, body []byte) {
+	if _, set := h["Content-Type"]; !set && len(body) > 0 {
+		h.Set("Content-Type", http.DetectContentType(body))
+	}
+}
+
+// setLength sets the length of the body that a response to HEAD would have to GET, unless the
+// program has.
+func setLength(h http.Header, status, n int) {
+	if _, set := h["Content-Length"]; !set && n > 0 && hasBody(status) {
+		h.Set("Content-Length", strconv.Itoa(n))
+	}
+}
