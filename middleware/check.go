@@ -26,9 +26,11 @@ type Request struct {
 	// it is not known. The most frequent callers of hot keys are reported.
 	Caller string
 
-	// HTTP is the request itself, if it is HTTP: rules read headers, cookies and the
-	// client's address from it, and matchers get it. It may be nil. Of a request that is
-	// no net/http one its Header, Host and RemoteAddr suffice.
+	// HTTP is the request itself, if it is HTTP: rules read headers, cookies, the client's
+	// address and the body from it, and matchers get it. It may be nil. Of a request that is
+	// no net/http one its Header, Host and RemoteAddr suffice, and for rules by form or json
+	// its Method, Body and ContentLength. A body that was read is replaced by one that reads
+	// the same.
 	HTTP *http.Request
 }
 
@@ -95,6 +97,9 @@ func (r *request) applyRules() {
 	matched := false
 	for i := range r.route.rules {
 		c := &r.route.rules[i]
+		if c.body != 0 && !(r.matchesHead(c) && r.mayRead(c)) {
+			continue
+		}
 		if c.picks && !r.picked(c, i) {
 			continue
 		}
@@ -104,6 +109,8 @@ func (r *request) applyRules() {
 			return
 		}
 		switch {
+		case r.isUnread(c):
+			r.useUnread(c)
 		case c.matcher != nil:
 			r.useMatcherKey(c, r.matched[i])
 		case c.By.Kind == hotparam.ByNone:

@@ -22,6 +22,9 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, o := g.examine(r, route)
+		if held, ok := r.Body.(*heldBody); ok {
+			defer held.release()
+		}
 		g.opts.headers.write(w.Header(), &d, o.spec)
 		switch {
 		case d.Reason == hotparam.ReasonServed:
@@ -102,7 +105,8 @@ const (
 //   - 429 (RFC 6585): the client exceeded its limit;
 //   - 503 (RFC 9110, 15.6.4): the limit of concurrent requests is reached, or the backend
 //     that decides is unavailable;
-//   - 403: no rule matches, or a rule blocks a value.
+//   - 403: no rule matches, or a rule blocks a value;
+//   - 400: the body cannot be read, and a rule refuses such requests.
 //
 // Retry-After is in whole seconds, rounded up (RFC 9110, 10.2.3). It is absent if a retry
 // cannot pass. The body contains the rule's id but no parameters.
@@ -112,6 +116,9 @@ func Refuse(w http.ResponseWriter, _ *http.Request, d hotparam.Decision) {
 	switch d.Reason {
 	case hotparam.ReasonNoMatch, hotparam.ReasonBlocked:
 		p = problem{Type: "about:blank", Status: http.StatusForbidden}
+		seconds = 0
+	case hotparam.ReasonUnread:
+		p = problem{Type: "about:blank", Status: http.StatusBadRequest, Detail: "the body is too large, compressed, or not what its Content-Type says"}
 		seconds = 0
 	case hotparam.ReasonBusy, hotparam.ReasonAway:
 		p.Type, p.Status = reducedCapacity, http.StatusServiceUnavailable
