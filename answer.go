@@ -30,7 +30,8 @@ type Answerer interface {
 //   - 429 (RFC 6585): the client exceeded its limit;
 //   - 503 (RFC 9110, 15.6.4): the limit of concurrent requests is reached, or the backend
 //     that decides is unavailable;
-//   - 403: no rule matches, or a rule blocks a value.
+//   - 403: no rule matches, or a rule blocks a value;
+//   - 400: the body cannot be read, and a rule refuses such requests.
 //
 // Retry-After is Backoff, in whole seconds (RFC 9110, 10.2.3), and RetryAfter at least. It is
 // absent if a retry cannot pass. The body contains the rule's id but no parameters.
@@ -67,6 +68,9 @@ func (d *Decision) problem() Answer {
 	switch d.Reason {
 	case ReasonNoMatch, ReasonBlocked:
 		p = problem{Type: "about:blank", Title: "Forbidden", Status: 403}
+		seconds = 0
+	case ReasonUnread:
+		p = problem{Type: "about:blank", Title: "Bad Request", Status: 400, Detail: "the body is too large, compressed, or not what its Content-Type says"}
 		seconds = 0
 	case ReasonBusy, ReasonAway:
 		p.Type, p.Title, p.Status = reducedCapacity, "Service Unavailable", 503

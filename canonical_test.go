@@ -104,6 +104,9 @@ func TestCanonicalizer(t *testing.T) {
 		{"*", "GET /s?~more", ""},
 		{"Search/Find", "Search/Find?~more", ""},
 		{"*", "Search/Find?~more", ""},
+		{"POST /s", "POST /s?form:~unread", ""},
+		{"*", "Search/Find?json:~unread", ""},
+		{"*", "POST /s?form:~unread=&a=2", "POST /s?a=2&form:~unread="},
 		{"*", "GET /s?~again&q&page", ""},
 		{"*", "Search/Find?~again&q&page", ""},
 		{"*", "GET /s?*", "GET /s?%2A="}, // no total, as one key is a request's only one

@@ -19,9 +19,10 @@ const (
 	ReasonBusy                  // as many as may be are being served, and the line is full or too slow
 	ReasonServed                // over the limit, and answered in place of the handler
 	ReasonAway                  // the shared limiter is away, and the limit fails closed
+	ReasonUnread                // the body cannot be read, and a rule refuses such requests
 )
 
-var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away"}
+var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away", "unread"}
 
 // String returns the reason in one word, as metrics and logs name it.
 func (r Reason) String() string {

@@ -16,7 +16,7 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            {"internal/addrlevel", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/pace", "internal/spelling"},
+	"hotparam":            {"internal/addrlevel", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
 	"wire":                {"hotparam", "internal/hexdigit", "internal/keytext"},
 	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/semaphore":   {"hotparam", "limiter"},
@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"hotparam"},
-	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/keytext", "internal/loglimit"},
+	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/jsonpath", "internal/keytext", "internal/loglimit"},
 
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
@@ -61,6 +61,7 @@ var arrows = map[string][]string{
 	"internal/backoff":                nil,
 	"internal/keytext":                nil,
 	"internal/addrlevel":              nil,
+	"internal/jsonpath":               nil,
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,
 	"internal/spelling":               nil,
@@ -115,7 +116,7 @@ var (
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
+var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

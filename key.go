@@ -13,7 +13,8 @@ import "strings"
 // A-Z a-z 0-9 - . _ ~ is written as %HH: two requests have the same text
 // exactly when they have the same route and the same multiset of parameters. A text
 // that ends in "~more" in place of parameters counts requests with more than [MaxKeys]
-// keys of a rule: each of them once, for all keys that it has beyond.
+// keys of a rule: each of them once, for all keys that it has beyond. One that ends in
+// "form:~unread" or "json:~unread" counts requests whose body could not be read.
 type Key struct {
 	Rule string
 	Text string

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/addrlevel"
+	"github.com/hotparam/hotparam/internal/jsonpath"
 )
 
 // Source is where a parameter was found. It is part of the parameter's
@@ -11,16 +12,15 @@ import (
 // name, as in "path:id=7".
 type Source uint8
 
-// The sources of a parameter. Guards read the query, the path, headers, cookies, the
-// client's address and the context. The grammar reserves Form, JSON and RPC.
+// The sources of a parameter. Guards read all of them but RPC, which the grammar reserves.
 const (
 	Query Source = iota
 	Path
 	Header // by its name in lower case
 	Cookie
 	Addr // of the client, on a level: "ip", "v4/24", "v6/48"
-	Form
-	JSON
+	Form // of the query and of the body, if that is a form
+	JSON // of the body, by its path: "user.id", "items.*.id"
 	RPC
 	Ctx // what the application knows of the request
 	sources
@@ -41,7 +41,7 @@ var sourceRows = [sources]sourceRow{
 	Cookie: {"cookie", checkCookie},
 	Addr:   {"addr", checkLevel},
 	Form:   {"form", anyName},
-	JSON:   {"json", anyName},
+	JSON:   {"json", checkPath},
 	RPC:    {"rpc", anyName},
 	Ctx:    {"ctx", anyName},
 }
@@ -110,6 +110,13 @@ func checkCookie(name string) (message, hint string) {
 func checkLevel(name string) (message, hint string) {
 	if _, ok := addrlevel.Parse(name); !ok {
 		return "an address has no such level", addrlevel.Hint
+	}
+	return "", ""
+}
+
+func checkPath(name string) (message, hint string) {
+	if _, message := jsonpath.Parse(name); message != "" {
+		return message, jsonpath.Hint
 	}
 	return "", ""
 }

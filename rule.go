@@ -19,6 +19,8 @@ type Rules struct {
 	Secrets Secrets
 	// Client says which address is the client's.
 	Client Client
+	// Bodies bounds the bodies that are read for rules.
+	Bodies Bodies
 	// Rules in their order.
 	Rules []Rule
 	// Version names this version of the rules: a hash of their source.
@@ -42,6 +44,9 @@ type Rule struct {
 	// Ignore exempts the requests that match from all rules.
 	Ignore bool
 	By     By
+	// Unread is what becomes of requests whose body cannot be read, if the rule's keys or
+	// its match depend on it.
+	Unread Unread
 	// Count is what a request adds to its keys' counts.
 	Count Unit
 	// Hot are the thresholds of hot keys, each with a window of its own: a key is hot

@@ -74,6 +74,17 @@ func TestValidate(t *testing.T) {
 		{"all cookies", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Header, Name: "cookie"} }, "all cookies"},
 		{"no cookie", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Cookie, Name: "a;b"} }, "no cookie can have this name"},
 		{"no level", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Addr, Name: "v4/33"} }, "no such level"},
+		{"no path of JSON", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: JSON, Name: "a..b"} }, "by[0] \"json:a..b\": a name between two dots is empty"},
+		{"a secret of JSON", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: JSON, Name: "user.password"} }, "by[0] \"json:user.password\": the parameter looks secret"},
+		{"a secret of a form", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Form, Name: "otp"} }, "by[0] \"form:otp\": the parameter looks secret"},
+		{"unread without a body", func(r *Rules) { r.Rules[1].Unread = UnreadPass }, "unread: neither by nor match names a parameter of the body"},
+		{"unread of no kind", func(r *Rules) { r.Rules[1].Unread = UnreadReject + 1 }, "unread: 3 is none"},
+		{"unread and ignore", func(r *Rules) { r.Rules[0].Unread = UnreadReject }, "an ignore rule"},
+		{"a body that is too large", func(r *Rules) { r.Bodies.Max = MaxBody + 1 }, "bodies.max: want a size of 1 byte to 64MiB"},
+		{"a body below nothing", func(r *Rules) { r.Bodies.Max = -1 }, "bodies.max: want a size"},
+		{"bodies that one does not fit in", func(r *Rules) { r.Bodies = Bodies{Max: 1000, Total: 999} }, "bodies.total: want a size of at least bodies.max"},
+		{"bodies that the default does not fit in", func(r *Rules) { r.Bodies = Bodies{Total: DefaultMaxBody - 1} }, "bodies.total: want a size of at least bodies.max"},
+		{"bodies below nothing", func(r *Rules) { r.Bodies.Total = -1 }, "bodies.total: want a size"},
 		{"a secret header", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Header, Name: "authorization"} }, "by[0] \"header:authorization\": the parameter looks secret"},
 		{"a secret cookie", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Cookie, Name: "session"} }, "by[0] \"cookie:session\": the parameter looks secret"},
 		{"a secret of the context", func(r *Rules) { r.Rules[1].By.Names[0] = Param{Source: Ctx, Name: "jwt"} }, "by[0] \"ctx:jwt\": the parameter looks secret"},
@@ -239,13 +250,13 @@ func TestUnitsHaveNames(t *testing.T) {
 
 func TestReasonsHaveNames(t *testing.T) {
 	seen := make(map[string]bool)
-	for r := ReasonNone; r <= ReasonAway; r++ {
+	for r := ReasonNone; r <= ReasonUnread; r++ {
 		if s := r.String(); s == "" || s == "invalid" || seen[s] {
 			t.Errorf("reason %d is named %q", r, s)
 		}
 		seen[r.String()] = true
 	}
-	if s := (ReasonAway + 1).String(); s != "invalid" {
+	if s := (ReasonUnread + 1).String(); s != "invalid" {
 		t.Errorf("a reason that does not exist is named %q", s)
 	}
 }

@@ -15,6 +15,7 @@ func (r *Rules) Validate() error {
 		bad.add("namespace", quoted(r.Namespace), "for example shop, or shop-eu", "want 1 to %d of A-Z a-z 0-9 _ -", maxName)
 	}
 	bad = append(bad, r.Client.validate()...)
+	bad = append(bad, r.Bodies.validate()...)
 	taken := uses{ids: make(map[string]int, len(r.Rules)), prefixes: make(map[string]int, len(r.Rules))}
 	for i := range r.Rules {
 		rule := &r.Rules[i]
@@ -79,8 +80,8 @@ func (r *Rule) validate(secrets *Secrets) (bad FieldErrors) {
 		}
 	}
 	if r.Ignore {
-		if len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests {
-			bad.addSentence("action", "remove them, or remove action: ignore", "an ignore rule only exempts requests from the others: it takes neither hot nor limit, count or exceptions")
+		if len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests || r.Unread != UnreadLimit {
+			bad.addSentence("action", "remove them, or remove action: ignore", "an ignore rule only exempts requests from the others: it takes neither hot nor limit, count, unread or exceptions")
 		}
 		return bad
 	}
@@ -89,6 +90,7 @@ func (r *Rule) validate(secrets *Secrets) (bad FieldErrors) {
 		bad.add("count", "", "want requests, bytes, ms or units", "unit %d is none", r.Count)
 	}
 	r.validateBy(&bad, secrets)
+	r.validateUnread(&bad)
 	r.validateHot(&bad)
 	if len(r.Except) > MaxExceptions {
 		bad.addSentence("except", "use patterns: a star stands for any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)

@@ -180,7 +180,9 @@ func (x *Exception) validateValues(bad *FieldErrors, r *Rule, secrets *Secrets) 
 }
 
 // isNamedOnly reports whether a guard reads the source only if a rule names its parameter.
-func isNamedOnly(s Source) bool { return s == Header || s == Cookie || s == Addr || s == Ctx }
+func isNamedOnly(s Source) bool {
+	return s == Header || s == Cookie || s == Addr || s == Ctx || s.ReadsBody()
+}
 
 // meant returns a hint for a name of an exception that is none of by's.
 func (b *By) meant(name string, p Param) string {

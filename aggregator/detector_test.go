@@ -72,7 +72,7 @@ func drawThreshold(t *rapid.T) hotparam.Threshold {
 // testTexts are keys of two groups, one under the exception, and the reserved ones.
 var testTexts = []string{
 	"GET /s?k=a", "GET /s?k=b", "GET /s?k=c", "GET /s?j=1&k=a", "GET /s?j=1&k=d",
-	"GET /s?~more", "GET /s?~again&k", "GET /s?~again&j&k",
+	"GET /s?~more", "GET /s?form:~unread", "GET /s?~again&k", "GET /s?~again&j&k",
 }
 
 // drawStep is how far the clock goes: most often about a pane, sometimes far

@@ -139,10 +139,10 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 			}
 		}
 		total := totals[exactGroup(text)]
-		if strings.HasSuffix(text, "?~more") { // of all others on the route
+		if strings.HasSuffix(text, "?~more") || strings.HasSuffix(text, "~unread") { // of all requests on the route
 			total = 0
 			for group, n := range totals {
-				if group != exactGroup(text) && strings.HasPrefix(group, "GET /s ") {
+				if group != exactGroup("GET /s?~more") && strings.HasPrefix(group, "GET /s ") {
 					total += n
 				}
 			}

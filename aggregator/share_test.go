@@ -45,12 +45,13 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 }
 
 // A share is of requests: those that have several keys of a group count once. What
-// stands for keys beyond is compared with all other groups of its route.
+// stands for keys beyond, or for bodies that could not be read, is compared with all groups
+// of its route.
 func TestShareIsOfRequests(t *testing.T) {
 	counts := map[string]int64{
 		"GET /s?q=a": 30, "GET /s?q=b": 30, "GET /s?q=c": 10, "GET /s?~again&q": 30, // 40 requests
 		"GET /s?page=1&q=a": 20, "GET /s?~again&page&q": 10, // 10
-		"GET /s?~more":   20,
+		"GET /s?~more": 20, "GET /s?json:~unread": 50,
 		"GET /other?q=z": 1000,
 		"GET /s?*":       70, "GET /other?*": 1000, // of no group
 	}
@@ -60,8 +61,11 @@ func TestShareIsOfRequests(t *testing.T) {
 	}{
 		{100, []string{"GET /other?q=z", "GET /s?page=1&q=a"}}, // which has more than its group: the lines do not fit each other
 		{75, []string{"GET /other?q=z", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b"}},
-		{40, []string{"GET /other?q=z", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b", "GET /s?~more"}},
-		{41, []string{"GET /other?q=z", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b"}},
+		{40, []string{"GET /other?q=z", "GET /s?json:~unread", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b"}},
+		{20, []string{"GET /other?q=z", "GET /s?json:~unread", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b", "GET /s?q=c", "GET /s?~more"}},
+		{21, []string{"GET /other?q=z", "GET /s?json:~unread", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b", "GET /s?q=c"}},
+		{50, []string{"GET /other?q=z", "GET /s?json:~unread", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b"}},
+		{51, []string{"GET /other?q=z", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b"}},
 	} {
 		rule := hotRule("r", 10, time.Second)
 		rule.By.Kind = hotparam.ByEach
@@ -82,8 +86,8 @@ func TestShareIsOfRequests(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, test.want) {
 			t.Errorf("share %d%%: %q, want %q", test.percent, got, test.want)
 		}
-		if keys := d.Stats().Keys; keys != 6 {
-			t.Errorf("%d keys, want the 6 that are some", keys)
+		if keys := d.Stats().Keys; keys != 7 {
+			t.Errorf("%d keys, want the 7 that are some", keys)
 		}
 	}
 }

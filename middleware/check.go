@@ -26,12 +26,14 @@ type Request struct {
 	// it is not known. The most frequent callers of hot keys are reported.
 	Caller string
 
-	// HTTP is the request itself, if it is one of net/http: rules read headers, cookies and
-	// the client's address from it, and functions of options get it. It may be nil.
+	// HTTP is the request itself, if it is one of net/http: rules read headers, cookies, the
+	// client's address and the body from it, and functions of options get it. It may be nil.
+	// A body that was read is replaced by one that reads the same.
 	HTTP *http.Request
 	// MakeHTTP returns HTTP for a request that is not of net/http, or nil if there is none. It
 	// is called at most once, and only if something needs it. What rules and options use
-	// suffices: usually Method, URL, Header, Host and RemoteAddr.
+	// suffices: usually Method, URL, Header, Host and RemoteAddr, and for rules by form or
+	// json Body and ContentLength.
 	MakeHTTP func() *http.Request
 }
 
@@ -127,6 +129,9 @@ func (r *request) applyRules() {
 	matched := false
 	for i := range r.route.rules {
 		c := &r.route.rules[i]
+		if c.body != 0 && !(r.matchesHead(c) && r.mayRead(c)) {
+			continue
+		}
 		if c.picks && !r.picked(c, i) {
 			continue
 		}
@@ -136,6 +141,8 @@ func (r *request) applyRules() {
 			return
 		}
 		switch {
+		case r.isUnread(c):
+			r.useUnread(c)
 		case c.matcher != nil:
 			r.useMatcherKey(c, r.matched[i])
 		case c.By.Kind == hotparam.ByNone:

@@ -27,6 +27,7 @@
 //	            which rules?     │ matches, askMatchers        match.go matcher.go
 //	            which keys?      │ useKeys, useKey             key.go groups.go except.go
 //	            of what?         │ loadParams, readSources     params.go sources.go cookies.go clientaddr.go forwarded.go
+//	                             │ readBody                    body.go heldbody.go form.go json.go
 //	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
 //	            together?        │ askBackend                  exact.go backend.go
 //	            its turn?        │ waitForTurn                 wait.go

@@ -14,10 +14,14 @@ type exactClaim struct {
 	back limiter.Op // gives back what was taken; N is 0 if nothing was
 }
 
-// askBackend asks all of the request's claims in one call, or in one for each kind of
-// when_redis_is_away that the limits have.
+// askBackend asks all of the request's claims that were not asked yet in one call, or in one
+// for each kind of when_redis_is_away that the limits have.
 func (r *request) askBackend() {
-	claims := r.pending.exact
+	claims := r.pending.exact[r.pending.asked:]
+	if len(claims) == 0 {
+		return
+	}
+	r.pending.asked += len(claims)
 	ops := make([]limiter.Op, 0, len(claims))
 	results := make([]limiter.Result, len(claims))
 	for _, away := range aways {

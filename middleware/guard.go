@@ -28,6 +28,7 @@ type Guard struct {
 	tickets  sync.Pool // of *Ticket
 	opts     options
 	sharing  sharing
+	bodies   bodies
 	concrete concreteRoutes
 	backoffs backoffs
 
@@ -153,6 +154,10 @@ type Stats struct {
 	// function of a [WithParam] returned "", or the request has no client address, as on a
 	// Unix socket. Such a request makes no key of them.
 	Absent int64
+	// Bodies counts the bodies that were read for rules that depend on them.
+	Bodies int64
+	// Unread counts the bodies that should have been, and could not be read.
+	Unread Unread
 }
 
 // spreadCount is a counter in several cache lines, since each request may add to it.
@@ -193,6 +198,8 @@ func (g *Guard) Stats() Stats {
 		Concrete:  g.concrete.found.Load(),
 		Withheld:  g.withheld.load(),
 		Absent:    g.absent.load(),
+		Bodies:    g.bodies.read.Load(),
+		Unread:    g.bodies.unreadStats(),
 	}
 	s.Local, s.Refuted = g.localHot.stats()
 	_, unmarked := g.hot.MarkStats()

@@ -20,6 +20,9 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, ticket := g.examine(r, route)
+		if held, ok := r.Body.(*heldBody); ok {
+			defer held.release()
+		}
 		if h, ok := d.From.(*handled); ok {
 			h.respond(w, r, d)
 			return

@@ -28,16 +28,34 @@ func (r *request) picked(c *candidate, i int) bool {
 }
 
 // matches reports whether the request has the path and the parameters of a rule's match.
-func (r *request) matches(c *candidate) bool {
+func (r *request) matches(c *candidate) bool { return r.matchesHead(c) && r.matchesBody(c) }
+
+// matchesHead is matches but for parameters of the body, which it does not read.
+func (r *request) matchesHead(c *candidate) bool {
 	if c.byPath && !c.Match.Route.Matches(r.in.Method, r.in.Path) {
 		return false
 	}
 	for _, want := range c.needs {
-		if !hasParam(r.loadParams(c), want) {
+		if !want.Source.ReadsBody() && !hasParam(r.loadHead(c), want) {
 			return false
 		}
 	}
 	return true
+}
+
+// matchesBody reports whether the request has the parameters of the body that a rule's match
+// names. A body that could not be read may have any of its source; but it exempts from
+// nothing, and a rule may pass it.
+func (r *request) matchesBody(c *candidate) bool {
+	if c.body == 0 {
+		return true
+	}
+	for _, want := range c.needs {
+		if want.Source.ReadsBody() && !hasParam(r.loadParams(c), want) && (c.Ignore || !r.isUnread(c) || r.body.source != want.Source) {
+			return false
+		}
+	}
+	return c.Unread != hotparam.UnreadPass || !r.isUnread(c)
 }
 
 // hasParam reports whether the request has a parameter of this source, name and value.

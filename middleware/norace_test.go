@@ -52,6 +52,19 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s is not hot", c.name)
 		}
 	}
+	// Rules that read bodies cost nothing where there is no body that they could read.
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		hotRule(t, "login", "POST /login", byNames("form:user", "json:user"), 3600, 1), hotRule(t, "q", "GET /search", byNames("q"), 3600, 1),
+		hotRule(t, "any", "*", byNames("form:user"), 3600, 1), hotRule(t, "json", "GET /none", byNames("json:user"), 3600, 1),
+	}})
+	for _, contentType := range []string{"", "text/plain", "application/json"} {
+		req, _ := post(contentType, "user=ann")
+		req.Pattern, req.Path, req.Query = "GET /search", "/search", "q=1"
+		allocs("no body to read, "+contentType, f, req)
+	}
+	if len(f.keys()) == 0 || f.Stats().Bodies > 0 {
+		t.Errorf("%+v", f.Stats())
+	}
 	named := byNames("q", "b")
 	named.Kind = hotparam.ByCombinations
 	for name, by := range map[string]hotparam.By{"combinations": {Kind: hotparam.ByCombinations}, "combinations of names": named, "each": byEach, "all": byAll} {
@@ -85,7 +98,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}
 	cost := hotRule(t, "r", "GET /s", byNames("q"), 3600, 1)
 	cost.Count = hotparam.Units
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})
 	req := get("GET /s", "/s", "q=1")
 	if n := testing.AllocsPerRun(500, func() {
 		_, ticket := f.Begin(req)

@@ -35,9 +35,14 @@ func (p *params) reset() {
 
 // loadParams returns the parameters that a rule uses, each parsed once for the request: the
 // query, the path values by the rule's pattern, and what the rule names of other sources.
-func (r *request) loadParams(c *candidate) *hotparam.Params {
+func (r *request) loadParams(c *candidate) *hotparam.Params { return r.load(c, c.readers) }
+
+// loadHead is loadParams without those of the body.
+func (r *request) loadHead(c *candidate) *hotparam.Params { return r.load(c, c.headReaders) }
+
+func (r *request) load(c *candidate, readers []*reader) *hotparam.Params {
 	p := &r.params
-	if p.loaded && p.pattern == c.values && len(c.readers) == 0 {
+	if p.loaded && p.pattern == c.values && len(readers) == 0 {
 		return &p.list
 	}
 	changed := !p.loaded
@@ -53,7 +58,7 @@ func (r *request) loadParams(c *candidate) *hotparam.Params {
 			p.pattern.Values(r.in.Path, p.list.AddPath)
 		}
 	}
-	if len(c.readers) > 0 && r.readSources(c.readers) {
+	if len(readers) > 0 && r.readSources(readers) {
 		changed = true
 	}
 	if changed {

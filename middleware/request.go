@@ -18,6 +18,7 @@ type request struct {
 	route *route
 
 	params  params
+	body    body
 	key     []byte // the key of the present rule, in its form in the hot set
 	groups  groups
 	path    []byte   // buffer for the canonical path
@@ -43,6 +44,7 @@ type verdict struct {
 // pending is what a request still has to do once this process's limits have allowed it.
 type pending struct {
 	exact   []exactClaim
+	asked   int           // of exact: claims that the backend has decided
 	delay   time.Duration // to wait before it goes on
 	permits []permitClaim
 	leases  []semaphore.Lease // of the permits that it has acquired
@@ -81,6 +83,7 @@ func (r *request) recycle() {
 	r.pending.reset()
 	r.in, r.route, r.ticket = Request{}, nil, nil
 	r.clock.read = false
+	r.body.state = bodyUnknown
 	r.verdict.reset()
 	r.guard.requests.Put(r)
 }
@@ -96,7 +99,7 @@ func (p *pending) reset() {
 		clear(p.permits)
 		p.permits = p.permits[:0]
 	}
-	p.delay, p.waited = 0, false
+	p.delay, p.asked, p.waited = 0, 0, false
 }
 
 // instant is the time that a request's limits use. It is read once, and only for requests
@@ -135,7 +138,7 @@ func (r *request) maxWait(limit time.Duration) time.Duration {
 // finish does what is pending, writes the decision to d, and recycles the request. It returns
 // the request's ticket, or nil if there is nothing to do at its end.
 func (r *request) finish(d *hotparam.Decision) *Ticket {
-	if !r.verdict.denied && len(r.pending.exact) > 0 {
+	if !r.verdict.denied {
 		r.askBackend()
 	}
 	passed := !r.verdict.denied

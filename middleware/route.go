@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -28,10 +29,13 @@ func (r *rule) nameOf(route string) string {
 type route struct {
 	set      *ruleSet
 	pattern  hotparam.Route // the router's
-	rules    []candidate    // in order; with evaluate: all, rules with ignore first
+	rules    []candidate    // in order; with evaluate: all, rules with ignore first, and those that read the body last
 	byPath   bool           // some of the rules need the request's path
 	plain    *candidate     // the only rule, if checkPlain can handle it
 	matchers bool           // some of the rules have a matcher
+
+	bodies      sourceSet // the sources of the body that some of the rules read
+	bodyReaders []*reader // that read them
 }
 
 // candidate is a rule that may match requests of the route.
@@ -148,29 +152,38 @@ func wildcards(pattern *hotparam.Route) *hotparam.Route {
 	return pattern
 }
 
-// finish fills in what follows from the route's rules. With evaluate: all it puts rules with
-// ignore first.
+// turn orders the rules of a route where all that match apply: those that exempt from all
+// others first, and of both kinds those that read the body last.
+func (r *rule) turn() (n int) {
+	if !r.Ignore {
+		n = 2
+	}
+	if r.readsBody() {
+		n++
+	}
+	return n
+}
+
+// finish fills in what follows from the route's rules. With evaluate: all it orders them.
 func (s *ruleSet) finish(r *route) {
 	for i := range r.rules {
 		c := &r.rules[i]
 		if c.overlaps && c.head != nil {
 			c.total = newTotal(c.head)
 		}
-		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil
+		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil || c.body != 0 && c.Unread == hotparam.UnreadPass
+		for _, x := range c.readers[len(c.headReaders):] {
+			if !slices.Contains(r.bodyReaders, x) {
+				r.bodies |= 1 << x.param.Source
+				r.bodyReaders = append(r.bodyReaders, x)
+			}
+		}
 		r.matchers = r.matchers || c.matcher != nil
 	}
 	if len(r.rules) == 1 && r.rules[0].isPlain() {
 		r.plain = &r.rules[0]
 	}
 	if s.Evaluate == hotparam.EvaluateAll {
-		slices.SortStableFunc(r.rules, func(a, b candidate) int {
-			switch {
-			case a.Ignore == b.Ignore:
-				return 0
-			case a.Ignore:
-				return -1
-			}
-			return 1
-		})
+		slices.SortStableFunc(r.rules, func(a, b candidate) int { return cmp.Compare(a.turn(), b.turn()) })
 	}
 }

@@ -16,6 +16,8 @@ type ruleSet struct {
 	unknown   *route     // of requests whose pattern is not known
 	concrete  *concreteRoutes
 	readers   []*reader // of all rules, each once
+
+	bodyLimits hotparam.Bodies // with the defaults
 }
 
 // rule is one rule with what it needs to decide.
@@ -27,8 +29,10 @@ type rule struct {
 	matcher matcher          // nil if the rule's own match and by decide
 	needs   []hotparam.Param // that a request must have; in a value "*" stands for any text
 
-	readers    []*reader // of what it names beside the query and the path
-	keyReaders bool      // its keys need them
+	readers     []*reader // of what it names beside the query and the path; those of the body last
+	headReaders []*reader // without those of the body
+	keyReaders  bool      // its keys need readers
+	body        sourceSet // the sources of the body that its keys or its match depend on
 
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
@@ -36,12 +40,15 @@ type rule struct {
 	concrete atomic.Int64 // routes that are paths of the rule's template
 }
 
+// readsBody reports whether the rule names a parameter of the body.
+func (r *rule) readsBody() bool { return len(r.headReaders) < len(r.readers) }
+
 // keyless reports whether one bucket holds all of the rule's requests.
 func (r *rule) keyless() bool { return r.By.Kind == hotparam.ByNone && r.matcher == nil }
 
 // compile makes rules ready, with the state of the rules that they replace.
 func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
-	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules))}
+	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules)), bodyLimits: rules.Bodies.WithDefaults()}
 	for i := range rules.Rules {
 		r := &set.rules[i]
 		r.Rule = &rules.Rules[i]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/addrlevel"
+	"github.com/hotparam/hotparam/internal/jsonpath"
 )
 
 // reader reads one parameter that rules name from a source other than the query and the
@@ -18,6 +19,7 @@ type reader struct {
 	read   func(*request, *reader)
 	header string                       // as http.Header has it
 	level  addrlevel.Level              // of an address
+	steps  []jsonpath.Step              // of a value in JSON
 	value  func(context.Context) string // of a [WithParam]
 	client *hotparam.Client
 }
@@ -34,6 +36,8 @@ var sourceRows = map[hotparam.Source]sourceRow{
 	hotparam.Cookie: {nil, readCookie},
 	hotparam.Addr:   {prepareAddr, readAddr},
 	hotparam.Ctx:    {prepareCtx, readCtx},
+	hotparam.Form:   {nil, readForm},
+	hotparam.JSON:   {prepareJSON, readJSON},
 }
 
 // WithParam has rules find the parameter ctx:name, such as a user, a tenant or a verified
@@ -73,6 +77,16 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 			r.readers = append(r.readers, x)
 		}
 	}
+	var ofBody []*reader
+	for _, x := range r.readers {
+		if x.param.Source.ReadsBody() {
+			ofBody = append(ofBody, x)
+		} else {
+			r.headReaders = append(r.headReaders, x)
+		}
+	}
+	r.readers = slices.Concat(r.headReaders, ofBody)
+	r.body = bodySources(r.By.Names) | bodySources(r.needs)
 	r.keyReaders = slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return sourceRows[p.Source].read != nil })
 	return nil
 }

@@ -112,8 +112,8 @@ func (r *request) refuse() {
 }
 
 // serves reports whether the limit that denied the request answers in place of the handler.
-// For a blocked value there is no such answer.
+// For a blocked value, or a body that cannot be read, there is no such answer.
 func (v *verdict) serves() bool {
 	return v.decider != nil && v.decider.limit != nil && v.decider.limit.Mode == hotparam.ModeServe &&
-		v.decision.Reason != hotparam.ReasonBlocked
+		v.decision.Reason != hotparam.ReasonBlocked && v.decision.Reason != hotparam.ReasonUnread
 }

@@ -10,6 +10,8 @@ import (
 const (
 	more  = "~more"
 	again = "~again&"
+
+	unread = ":~unread" // behind the source
 )
 
 // AppendMore appends what stands for the parameters of the key that counts requests
@@ -20,9 +22,21 @@ func AppendMore(dst []byte) []byte { return append(dst, more...) }
 // IsMore reports whether a key's text is that of [AppendMore].
 func IsMore(text []byte) bool { return string(text[paramsStart(text):]) == more }
 
-// IsReserved reports whether params stand for no parameters of a request, as AppendMore
-// and AppendAgain write them.
-func IsReserved(params string) bool { return params == more || strings.HasPrefix(params, again) }
+// AppendUnread appends what stands for the parameters of the key that counts requests whose
+// body could not be read for a rule that names a parameter of it: "POST /login?form:~unread".
+// source is "form" or "json". The key becomes hot, and is limited, like any other.
+func AppendUnread(dst []byte, source string) []byte { return append(append(dst, source...), unread...) }
+
+// IsUnread reports whether a key's text is that of [AppendUnread].
+func IsUnread(text []byte) bool { return isUnread(string(text[paramsStart(text):])) }
+
+func isUnread(params string) bool { return params == "form"+unread || params == "json"+unread }
+
+// IsReserved reports whether params stand for no parameters of a request, as AppendMore,
+// AppendUnread and AppendAgain write them.
+func IsReserved(params string) bool {
+	return params == more || isUnread(params) || strings.HasPrefix(params, again)
+}
 
 // A key's group is its route and the names of its parameters, "GET /search?page&q".
 // The share of a key is its part of the requests of its group. A request that has

@@ -33,6 +33,16 @@ func TestReservedTexts(t *testing.T) {
 			t.Errorf("%q is more: %v", text, !want)
 		}
 	}
+	for text, want := range map[string]bool{"POST /s?form:~unread": true, "json:~unread": true, "POST /s?form:~unread=": false, "POST /s?q=form:~unread": false, "POST /s?~unread": false, "POST /s?path:~unread": false, "": false} {
+		if IsUnread([]byte(text)) != want {
+			t.Errorf("%q is unread: %v", text, !want)
+		}
+	}
+	for params, want := range map[string]bool{"~more": true, "~again&q": true, string(AppendUnread(nil, "json")): true, "q=1": false, "~unread": false} {
+		if IsReserved(params) != want {
+			t.Errorf("%q is reserved: %v", params, !want)
+		}
+	}
 	if _, ok := CutAgain(nil, []byte("GET /s?~again=&q=1")); ok {
 		t.Error("a parameter is taken for a reserved name")
 	}

@@ -163,14 +163,15 @@ func (g *Groups) Sweep(now int64) {
 // Bounds returns the low and high total of a key's group, in the window that ends with
 // pane last; high is [hotparam.Unknown] if it is not known, as where collectors hold
 // counts back and do not tell of which group. The key for what requests have
-// beyond their keys has the total of all groups on its route.
+// beyond their keys has the total of all groups on its route, and so has that for requests
+// whose body could not be read.
 func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
 	of, most := g.of(text, false), g.all.Sum(last, panes)
 	hidden := w.hidden.Sum(last, panes)
 	known := true
 	switch {
-	case keytext.IsMore(text):
+	case keytext.IsMore(text), keytext.IsUnread(text):
 		most = g.onRoute(text, last, panes)
 	case of != nil:
 		most = of.Sum(last, panes)
@@ -192,12 +193,12 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	return low, most + hidden + s.lacks + s.heldBack + s.before
 }
 
-// onRoute returns the total of the other groups on the route of a key of
-// [keytext.AppendMore].
+// onRoute returns the total of the groups on the route of a key of [keytext.AppendMore] or
+// [keytext.AppendUnread]. Requests of the former have keys of other groups, too.
 func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
-	route := bytes.TrimSuffix(text, keytext.AppendMore(nil))
+	route := text[:bytes.LastIndexByte(text, '?')+1]
 	for name, of := range g.byName {
-		if strings.HasPrefix(name, string(route)) && name != string(text) {
+		if strings.HasPrefix(name, string(route)) && !keytext.IsMore([]byte(name)) {
 			sum += of.Sum(last, panes)
 		}
 	}

@@ -1,0 +1,103 @@
+package middleware
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strings"
+	"unsafe"
+
+	"github.com/hotparam/hotparam"
+)
+
+const multipartType = "multipart/form-data"
+
+// readForm adds the values that [http.Request.Form] has: those of the query and of the body.
+func readForm(r *request, x *reader) {
+	if r.http() == nil {
+		return
+	}
+	list := &r.params.list
+	for i := range list.Len() {
+		if p := list.At(i); p.Source == hotparam.Query && p.Name == x.param.Name {
+			r.addNamed(x, p.Value)
+		}
+	}
+	r.readBody(hotparam.Form)
+}
+
+// addForm adds the fields of a form that rules of the route name, and reports whether it is
+// well-formed. A url-encoded one always is: it is decoded as the query is, so that it has
+// each value that net/http finds, and also those beside which net/http reports an error.
+func (r *request) addForm(text []byte) bool {
+	contentType := strings.TrimLeft(r.http().Header.Get("Content-Type"), " \t")
+	if len(contentType) >= len(multipartType) && strings.EqualFold(contentType[:len(multipartType)], multipartType) {
+		return r.addMultipart(text, contentType)
+	}
+	fields := &r.params.custom                                        // which is not in use yet
+	fields.AddQuery(unsafe.String(unsafe.SliceData(text), len(text))) // until the Reset below
+	for i := range fields.Len() {
+		field := fields.At(i)
+		r.addField(field.Name, field.Value)
+	}
+	const keep = 1 << 10
+	if fields.Len() > keep {
+		*fields = hotparam.Params{}
+	} else {
+		fields.Reset()
+	}
+	return true
+}
+
+// addField adds a field of the body for each reader of its name.
+func (r *request) addField(name, value string) {
+	for _, x := range r.route.bodyReaders {
+		if x.param.Source == hotparam.Form && x.param.Name == name {
+			r.addNamed(x, value)
+		}
+	}
+}
+
+// addMultipart is addForm for multipart/form-data, without its files.
+func (r *request) addMultipart(text []byte, contentType string) bool {
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil || params["boundary"] == "" {
+		return false
+	}
+	type field struct{ name, value string }
+	var fields []field // added once all is known to be well-formed
+	parts := multipart.NewReader(bytes.NewReader(text), params["boundary"])
+	for {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return false
+		}
+		name := part.FormName()
+		if name == "" || part.FileName() != "" || !r.route.readsField(name) {
+			continue
+		}
+		value, err := io.ReadAll(part)
+		if err != nil {
+			return false
+		}
+		fields = append(fields, field{name, string(value)})
+	}
+	for _, f := range fields {
+		r.addField(f.name, f.value)
+	}
+	return true
+}
+
+// readsField reports whether a rule names the field of a form.
+func (r *route) readsField(name string) bool {
+	for _, x := range r.bodyReaders {
+		if x.param.Source == hotparam.Form && x.param.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package middleware
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"strings"
+	"unsafe"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/jsonpath"
+)
+
+// JSON is judged by encoding/json, which bounds its depth, and then walked by the code here,
+// which takes valid JSON for granted: it goes through the text once, allocates only for
+// strings with escapes or beyond ASCII, and goes no deeper than the longest path. The
+// tokens of a json.Decoder would cost several times as much as a decode, and an allocation
+// each.
+
+func prepareJSON(x *reader, _ *options) error {
+	steps, message := jsonpath.Parse(x.param.Name)
+	if message != "" {
+		return fmt.Errorf("json:%s: %s", x.param.Name, message)
+	}
+	x.steps = steps
+	return nil
+}
+
+func readJSON(r *request, _ *reader) { r.readBody(hotparam.JSON) }
+
+// addJSON adds the values of a document that rules of the route name, and reports whether it
+// is valid.
+func (r *request) addJSON(text []byte) bool {
+	if !json.Valid(text) {
+		return false
+	}
+	for at := 0; at < len(r.route.bodyReaders); at += maxWalked {
+		w := jsonWalk{request: r, text: text, readers: r.route.bodyReaders[at:min(at+maxWalked, len(r.route.bodyReaders))]}
+		var all uint64
+		for i, x := range w.readers {
+			if x.param.Source == hotparam.JSON {
+				all |= 1 << i
+			}
+		}
+		if all != 0 {
+			w.value(w.space(0), 0, all)
+		}
+	}
+	return true
+}
+
+// maxWalked is how many readers walk through a document at a time.
+const maxWalked = 64
+
+// jsonWalk goes through a valid document. Positions are those of a byte in text; methods
+// that read something return the position behind it. on is the set of readers, by their
+// index, whose paths lead through the value at hand, by its depth.
+type jsonWalk struct {
+	request *request
+	text    []byte
+	readers []*reader
+}
+
+// value reads any value. Its recursion ends with the longest path.
+func (w *jsonWalk) value(i, depth int, on uint64) int {
+	switch w.text[i] {
+	case '{':
+		return w.object(i, depth, on)
+	case '[':
+		return w.array(i, depth, on)
+	}
+	end := w.skip(i)
+	for ; on != 0; on &= on - 1 {
+		if x := w.readers[bits.TrailingZeros64(on)]; len(x.steps) == depth {
+			w.addScalar(x, w.text[i:end])
+		}
+	}
+	return end
+}
+
+// addScalar adds a string, a number as it is written, true or false.
+func (w *jsonWalk) addScalar(x *reader, raw []byte) {
+	switch raw[0] {
+	case 'n':
+	case '"':
+		w.request.addNamed(x, jsonString(raw))
+	default:
+		w.request.addNamed(x, unsafe.String(&raw[0], len(raw))) // which is copied
+	}
+}
+
+func (w *jsonWalk) object(i, depth int, on uint64) int {
+	i = w.space(i + 1)
+	for w.text[i] != '}' {
+		end := w.skipString(i)
+		inner := w.member(w.text[i:end], depth, on)
+		i = w.space(w.space(end) + 1) // behind the colon
+		if inner != 0 {
+			i = w.value(i, depth+1, inner)
+		} else {
+			i = w.skip(i)
+		}
+		if i = w.space(i); w.text[i] == ',' {
+			i = w.space(i + 1)
+		}
+	}
+	return i + 1
+}
+
+// member returns the readers whose next step has this name. Case does not count, as for
+// encoding/json, so that no spelling of a name hides a value from a rule.
+func (w *jsonWalk) member(raw []byte, depth int, on uint64) (inner uint64) {
+	name, known := "", false
+	for ; on != 0; on &= on - 1 {
+		i := bits.TrailingZeros64(on)
+		steps := w.readers[i].steps
+		if len(steps) <= depth || steps[depth].Element {
+			continue
+		}
+		if !known {
+			name, known = jsonString(raw), true
+		}
+		if strings.EqualFold(name, steps[depth].Name) {
+			inner |= 1 << i
+		}
+	}
+	return inner
+}
+
+func (w *jsonWalk) array(i, depth int, on uint64) int {
+	var inner uint64
+	for ; on != 0; on &= on - 1 {
+		n := bits.TrailingZeros64(on)
+		if steps := w.readers[n].steps; len(steps) > depth && steps[depth].Element {
+			inner |= 1 << n
+		}
+	}
+	if inner == 0 {
+		return w.skip(i)
+	}
+	i = w.space(i + 1)
+	for w.text[i] != ']' {
+		if i = w.space(w.value(i, depth+1, inner)); w.text[i] == ',' {
+			i = w.space(i + 1)
+		}
+	}
+	return i + 1
+}
+
+// skip passes any value, however deep.
+func (w *jsonWalk) skip(i int) int {
+	depth := 0
+	for ; i < len(w.text); i++ {
+		switch w.text[i] {
+		case '"':
+			i = w.skipString(i) - 1
+			if depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return i // behind a number or a word
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return i
+}
+
+// skipString passes the string that begins at i.
+func (w *jsonWalk) skipString(i int) int {
+	for i++; w.text[i] != '"'; i++ {
+		if w.text[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// space passes blanks.
+func (w *jsonWalk) space(i int) int {
+	for i < len(w.text) && (w.text[i] == ' ' || w.text[i] == '\t' || w.text[i] == '\r' || w.text[i] == '\n') {
+		i++
+	}
+	return i
+}
+
+// jsonString decodes a string with its quotes. Of what is no text it makes U+FFFD, as
+// encoding/json does. The result is valid as long as raw is.
+func jsonString(raw []byte) string {
+	text := raw[1 : len(raw)-1]
+	for _, c := range text {
+		if c == '\\' || c >= 0x80 {
+			var s string
+			if json.Unmarshal(raw, &s) != nil { // it is valid
+				return ""
+			}
+			return s
+		}
+	}
+	return unsafe.String(unsafe.SliceData(text), len(text))
+}
