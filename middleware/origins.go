@@ -40,17 +40,22 @@ type tally struct {
 	names  [tallied][maxName]byte // in place, so that a new name does not allocate
 }
 
-// sample counts one request. It skips the request if another one is being counted, so that
-// no request waits for statistics. Most requests write nothing that processors share.
-func (o *originSample) sample(route, caller string) {
-	weight := int64(1)
-	if o.samples.Load() >= sampleAll {
-		if rand.Uint32()%sampleOne != 0 {
-			return
-		}
-		weight = sampleOne
+// weigh returns for how many requests one is to be sampled, or 0 if it is not. Most requests
+// write nothing that processors share.
+func (o *originSample) weigh() int64 {
+	if o.samples.Load() < sampleAll {
+		return 1
 	}
-	if !o.mu.TryLock() {
+	if rand.Uint32()%sampleOne != 0 {
+		return 0
+	}
+	return sampleOne
+}
+
+// sample counts one request by its weight. It skips the request if another one is being
+// counted, so that no request waits for statistics. It keeps no string.
+func (o *originSample) sample(route, caller string, weight int64) {
+	if weight == 0 || !o.mu.TryLock() {
 		return
 	}
 	defer o.mu.Unlock()

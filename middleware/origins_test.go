@@ -22,7 +22,7 @@ func noted(o *originSample) map[string]int64 {
 func TestOriginsNoteTheFirstExactly(t *testing.T) {
 	var o originSample
 	for i := range sampleAll {
-		o.sample("GET /s", fmt.Sprint(i%4))
+		o.sample("GET /s", fmt.Sprint(i%4), o.weigh())
 	}
 	got := noted(&o)
 	if len(got) != 5 || got["r GET /s"] != sampleAll || got["c 0"] != sampleAll/4 || got["c 3"] != sampleAll/4 {
@@ -41,7 +41,7 @@ func TestOriginsEstimateTheRest(t *testing.T) {
 		if i%2 == 0 {
 			caller = "half"
 		}
-		o.sample("", caller)
+		o.sample("", caller, o.weigh())
 	}
 	got := noted(&o)
 	if len(got) != tallied {
@@ -54,13 +54,13 @@ func TestOriginsEstimateTheRest(t *testing.T) {
 
 func TestOriginsCutNames(t *testing.T) {
 	var o originSample
-	o.sample(strings.Repeat("é", 100), "")
+	o.sample(strings.Repeat("é", 100), "", o.weigh())
 	for name, n := range noted(&o) {
 		if n != 1 || name != "r "+strings.Repeat("é", maxName/2) {
 			t.Errorf("%q: %d", name, n)
 		}
 	}
-	o.sample("", strings.Repeat("x", maxName-1)+"é")
+	o.sample("", strings.Repeat("x", maxName-1)+"é", o.weigh())
 	for name := range noted(&o) {
 		if name != "c "+strings.Repeat("x", maxName-1) {
 			t.Errorf("%q was cut within a character", name)
@@ -75,7 +75,7 @@ func TestOriginsAllocateNothing(t *testing.T) {
 		names[i] = fmt.Sprint("caller-", i)
 	}
 	i := 0
-	if n := testing.AllocsPerRun(5000, func() { o.sample("GET /s", names[i%len(names)]); i++ }); n != 0 {
+	if n := testing.AllocsPerRun(5000, func() { o.sample("GET /s", names[i%len(names)], o.weigh()); i++ }); n != 0 {
 		t.Errorf("%v allocations a note", n)
 	}
 }
@@ -86,7 +86,7 @@ func TestOriginsByManyAtOnce(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for i := range 10_000 {
-				o.sample("GET /s", "a")
+				o.sample("GET /s", "a", o.weigh())
 				if i%100 == 0 {
 					noted(&o)
 				}

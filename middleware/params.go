@@ -57,7 +57,7 @@ func (r *request) loadParams(c *candidate) *hotparam.Params {
 		changed = true
 	}
 	if changed {
-		p.list.Sort()
+		r.sortParams(&p.list)
 	}
 	return &p.list
 }
