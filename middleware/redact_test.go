@@ -90,7 +90,11 @@ func TestRedactedKeys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		by := rapid.SampledFrom(kinds).Draw(rt, "kind")
 		if by.Kind == hotparam.ByNames || by.Kind == hotparam.ByCombinations && rapid.Bool().Draw(rt, "named") {
-			by.Names = byNames(rapid.SliceOfNDistinct(rapid.SampledFrom(sources), 1, 4, rapid.ID[string]).Draw(rt, "names")...).Names
+			from := sources
+			if rapid.Bool().Draw(rt, "query alone") {
+				from = sources[:2]
+			}
+			by.Names = byNames(rapid.SliceOfNDistinct(rapid.SampledFrom(from), 1, min(4, len(from)), rapid.ID[string]).Draw(rt, "names")...).Names
 		}
 		hush := rapid.SliceOfNDistinct(rapid.SampledFrom(append(redactable, "path:id")), 1, 4, rapid.ID[string]).Draw(rt, "redact")
 		tail := rapid.SampledFrom([]string{"", "1", "2", "é", "%", "a&b=c", "x y", "?"})
@@ -101,7 +105,8 @@ func TestRedactedKeys(t *testing.T) {
 			}
 			return v
 		}
-		rule := hotRule(t, "r", "GET /u/{id}", by, 0, 0)
+		route := rapid.SampledFrom([]string{"GET /u/{id}", "GET /s"}).Draw(rt, "route")
+		rule := hotRule(t, "r", route, by, 0, 0)
 		rule.ParamsOnly = rapid.Bool().Draw(rt, "params only")
 		if rapid.Bool().Draw(rt, "match") {
 			rule.Match.Query = []hotparam.QueryMatch{{Name: "q", Value: "*plain*"}}
@@ -134,9 +139,12 @@ func TestRedactedKeys(t *testing.T) {
 			r.Header.Set("Cookie", "session="+url.QueryEscape(value("cookie:session")))
 			user = value("ctx:user")
 			path := "/u/" + url.PathEscape(value("path:id"))
+			if route == "GET /s" {
+				path = "/s"
+			}
 			req := Request{Method: "GET", Path: path, Query: query.Encode(), HTTP: r}
 			if rapid.Bool().Draw(rt, "known") {
-				req.Pattern = "GET /u/{id}"
+				req.Pattern = route
 			}
 			if rapid.Bool().Draw(rt, "plain query") {
 				req.Query = "q=plainA&page=plainB"
