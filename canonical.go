@@ -46,7 +46,7 @@ func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 		return dst, false
 	}
 	start := len(dst)
-	dst = c.rule.appendCanonical(dst, s, &c.params)
+	dst = c.rule.appendCanonical(dst, s, &c.params, nil)
 	if n := len(dst) - start; n > MaxText {
 		dst = append(dst[:start], keytext.Cut(dst[start:], MaxText)...)
 	}
@@ -71,7 +71,8 @@ func (c *Canonicalizer) isCanonical(s string) bool {
 	return ok
 }
 
-func (r *Rule) appendCanonical(dst []byte, s string, p *Params) []byte {
+// appendCanonical appends s in canonical form, redacted unless x is nil.
+func (r *Rule) appendCanonical(dst []byte, s string, p *Params, x *Redactor) []byte {
 	route, params, hasParams := r.split(s)
 	if r.ParamsOnly {
 		dst = append(dst, route...)
@@ -84,6 +85,9 @@ func (r *Rule) appendCanonical(dst []byte, s string, p *Params) []byte {
 	defer p.Reset()
 	p.Reset()
 	p.addWritten(params)
+	if x != nil {
+		p.Redact(x)
+	}
 	p.Sort()
 	for i := range p.list {
 		if i == 0 && !r.ParamsOnly {

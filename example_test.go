@@ -54,7 +54,7 @@ func ExampleRules_Validate() {
 	// Output:
 	// rules[0].by[1]
 	//   rule 1 ("search-terms"): by[1] "token": the parameter looks secret and never leaves the process, so it can make no key
-	//   hint: if it holds no secret, add its name to secrets.except in the rules file
+	//   hint: if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value
 	// rules[0].limit.burst
 	//   rule 1 ("search-terms"): limit.burst 0: must be at least 1
 	//   hint: lower the burst or raise the rate

@@ -15,6 +15,7 @@ import (
 type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are no part of a query as it came
+	plain   []string // values before Redact
 	pairing *pairing // of the last Pair; nil before the first
 }
 
@@ -23,6 +24,7 @@ type Params struct {
 type param struct {
 	text   string // name=value, decoded
 	eq     int32  // where in text the name ends
+	plain  int32  // of a redacted value: its index in plain
 	source Source
 	marks  marks // one byte, as two would cost a store more
 }
@@ -31,8 +33,10 @@ type param struct {
 type marks uint8
 
 const (
-	clean marks = 1 << iota // the text needs no escaping
-	named                   // only for rules that name it
+	clean    marks = 1 << iota // the text needs no escaping
+	named                      // only for rules that name it
+	seen                       // by Redact
+	redacted                   // the value is in Params.plain
 )
 
 func (q *param) name() string  { return q.text[:q.eq] }
@@ -45,6 +49,10 @@ const keepDecoded = 64 << 10
 func (p *Params) Reset() {
 	clear(p.list) // so that a pooled Params holds no request's strings
 	p.list, p.decoded = p.list[:0], p.decoded[:0]
+	if len(p.plain) > 0 {
+		clear(p.plain)
+		p.plain = p.plain[:0]
+	}
 	if cap(p.decoded) > keepDecoded {
 		p.decoded = nil
 	}
@@ -53,10 +61,13 @@ func (p *Params) Reset() {
 // Len returns the number of parameters.
 func (p *Params) Len() int { return len(p.list) }
 
-// At returns parameter i, its name and value decoded. Its strings are valid until
-// Reset.
+// At returns parameter i, its name and value decoded and not redacted. Its strings are valid
+// until Reset.
 func (p *Params) At(i int) Param {
 	q := &p.list[i]
+	if q.marks&redacted != 0 {
+		return Param{q.source, q.name(), p.plain[q.plain]}
+	}
 	return Param{q.source, q.name(), q.value()}
 }
 
@@ -213,13 +224,18 @@ func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 		if q.marks&named != 0 {
 			continue
 		}
-		if secrets.Hides(q.name()) {
+		if q.isHidden(secrets) {
 			continue
 		}
 		dst = appendNext(dst, q, n)
 		n++
 	}
 	return dst, n
+}
+
+// isHidden reports whether secrets hide the parameter. A redacted value is no secret.
+func (q *param) isHidden(secrets *Secrets) bool {
+	return q.marks&redacted == 0 && secrets.Hides(q.name())
 }
 
 // AppendNamed appends "name=value&…" of the parameters whose source and name are among
@@ -265,14 +281,19 @@ func appendNext(dst []byte, q *param, n int) []byte {
 	if n > 0 {
 		dst = append(dst, '&')
 	}
-	if q.source != Query {
-		dst = append(dst, q.source.String()...)
-		dst = append(dst, ':')
-	}
+	dst = appendSource(dst, q.source)
 	if q.marks&clean != 0 {
 		return append(dst, q.text...)
 	}
 	dst = appendEscaped(dst, q.name())
 	dst = append(dst, '=')
 	return appendEscaped(dst, q.value())
+}
+
+// appendSource appends what stands before the name of a parameter of the source.
+func appendSource(dst []byte, source Source) []byte {
+	if source == Query {
+		return dst
+	}
+	return append(append(dst, source.String()...), ':')
 }

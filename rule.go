@@ -17,6 +17,8 @@ type Rules struct {
 	DenyNoMatch bool
 	// Secrets are the parameters that never leave the process.
 	Secrets Secrets
+	// Redact are the parameters whose values never leave the process.
+	Redact Redact
 	// Client says which address is the client's.
 	Client Client
 	// Bodies bounds the bodies that are read for rules.

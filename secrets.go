@@ -1,5 +1,10 @@
 package hotparam
 
+import (
+	"slices"
+	"strings"
+)
+
 // The words that make a name secret. Each is folded: lower case, nothing between its
 // letters.
 var (
@@ -82,6 +87,15 @@ func NewSecrets(extra, except []string) Secrets {
 		}
 	}
 	return Secrets{own: own}
+}
+
+// exempts reports whether a name, or one of its parts, was exempted.
+func (s *Secrets) exempts(name string) bool {
+	if s.own == nil || len(s.own.except) == 0 {
+		return false
+	}
+	isPartEnd := func(c rune) bool { return c < 0x80 && kinds[c] == partEnd }
+	return slices.ContainsFunc(append(strings.FieldsFunc(name, isPartEnd), name), func(part string) bool { return s.own.except[fold(part)] })
 }
 
 func (own *ownSecrets) mayEndWith(c byte) {

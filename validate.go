@@ -16,10 +16,11 @@ func (r *Rules) Validate() error {
 	}
 	bad = append(bad, r.Client.validate()...)
 	bad = append(bad, r.Bodies.validate()...)
+	bad = append(bad, r.Redact.validate(&r.Secrets)...)
 	taken := uses{ids: make(map[string]int, len(r.Rules)), prefixes: make(map[string]int, len(r.Rules))}
 	for i := range r.Rules {
 		rule := &r.Rules[i]
-		own := append(taken.add(r.Namespace, i, rule), rule.validate(&r.Secrets)...)
+		own := append(taken.add(r.Namespace, i, rule), rule.validate(r)...)
 		for _, e := range own.below(fmt.Sprintf("rules[%d]", i)) {
 			e.rule = fmt.Sprintf("rule %d (%q): ", i+1, rule.ID)
 			bad = append(bad, e)
@@ -67,7 +68,7 @@ func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 
 const limitOrHot = "add limit: {rate: 50/s}, hot: {rate: 200/s} or action: ignore"
 
-func (r *Rule) validate(secrets *Secrets) (bad FieldErrors) {
+func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 	switch {
 	case r.Match.Route.IsZero() && len(r.Match.Query) == 0:
 		bad.addSentence("match", `add match: {route: "*"} for every request, or a narrower route`, "the rule has no match").needs("match")
@@ -89,16 +90,17 @@ func (r *Rule) validate(secrets *Secrets) (bad FieldErrors) {
 	if r.Count > Units {
 		bad.add("count", "", "want requests, bytes, ms or units", "unit %d is none", r.Count)
 	}
-	r.validateBy(&bad, secrets)
+	r.validateBy(&bad, rules)
 	r.validateUnread(&bad)
 	r.validateHot(&bad)
 	if len(r.Except) > MaxExceptions {
 		bad.addSentence("except", "use patterns: a star stands for any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
 	}
 	for i := range r.Except {
-		own := r.Except[i].validate(r, secrets)
+		own := r.Except[i].validate(r, rules)
 		bad = append(bad, own.below(fmt.Sprintf("except[%d]", i))...)
 	}
+	r.validateRedacted(&bad, newRedaction(rules.Redact))
 	return append(bad, r.Limit.validate(r.Count)...)
 }
 

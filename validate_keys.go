@@ -10,7 +10,7 @@ import (
 )
 
 // validateBy reports errors of the parameters that make the rule's keys.
-func (r *Rule) validateBy(bad *FieldErrors, secrets *Secrets) {
+func (r *Rule) validateBy(bad *FieldErrors, rules *Rules) {
 	b, hot := &r.By, len(r.Hot) > 0
 	switch {
 	case b.Kind > ByCombinations:
@@ -39,7 +39,7 @@ func (r *Rule) validateBy(bad *FieldErrors, secrets *Secrets) {
 		case p.nameMessage() != "":
 			message, hint := p.CheckName()
 			bad.add(field, quoted(p.written()), hint, "%s", message)
-		case hot && secrets.Hides(p.Name):
+		case hot && rules.makesNoKey(p):
 			addSecret(bad, field, p)
 		case p.Source == Addr:
 			b.validateLevel(bad, i)
@@ -78,7 +78,7 @@ func (b *By) validateLevel(bad *FieldErrors, i int) {
 // addSecret reports a parameter that never leaves the process, and so makes no key that
 // is counted.
 func addSecret(bad *FieldErrors, field string, p Param) *finding {
-	return bad.add(field, quoted(p.written()), "if it holds no secret, add its name to secrets.except in the rules file",
+	return bad.add(field, quoted(p.written()), "if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value",
 		"the parameter looks secret and never leaves the process, so it can make no key")
 }
 
@@ -98,7 +98,7 @@ const (
 	noEffectHint = "remove it, or remove the action"
 )
 
-func (x *Exception) validate(r *Rule, secrets *Secrets) (bad FieldErrors) {
+func (x *Exception) validate(r *Rule, rules *Rules) (bad FieldErrors) {
 	if x.Action > Block {
 		bad.add("action", "", "want allow or block", "action %d is none", x.Action)
 	}
@@ -113,7 +113,7 @@ func (x *Exception) validate(r *Rule, secrets *Secrets) (bad FieldErrors) {
 			needs("action", "hot", "limit")
 	}
 	x.validateRate(&bad, r)
-	x.validateValues(&bad, r, secrets)
+	x.validateValues(&bad, r, rules)
 	return append(bad, x.Limit.validate(r.Count)...)
 }
 
@@ -140,7 +140,7 @@ func (x *Exception) validateRate(bad *FieldErrors, r *Rule) {
 }
 
 // validateValues reports values that no key of the rule can have all.
-func (x *Exception) validateValues(bad *FieldErrors, r *Rule, secrets *Secrets) {
+func (x *Exception) validateValues(bad *FieldErrors, r *Rule, rules *Rules) {
 	if len(x.Values) == 0 {
 		bad.add("values", "", `for example values: {q: "phone*"}`, "there are no values")
 		return
@@ -158,7 +158,7 @@ func (x *Exception) validateValues(bad *FieldErrors, r *Rule, secrets *Secrets) 
 			bad.add(field, quoted(x.Values[i].Name), fmt.Sprintf("name it: by: [%q]", p.written()), "keys of all parameters have those of the query and the path alone").needs("../by")
 		case len(r.By.Names) > 0 && !slices.Contains(r.By.Names, p):
 			bad.add(field, quoted(x.Values[i].Name), r.By.meant(x.Values[i].Name, p), "by does not have the parameter").needs("../by")
-		case len(r.By.Names) == 0 && r.By.Kind != ByNone && secrets.Hides(p.Name):
+		case len(r.By.Names) == 0 && r.By.Kind != ByNone && rules.makesNoKey(p):
 			addSecret(bad, field, p).needs("../by")
 		}
 		if !slices.Contains(params, p) {

@@ -63,7 +63,7 @@ func (p *Params) makesKey(i int, names []Param, secrets *Secrets) bool {
 	if len(names) > 0 {
 		return q.among(names)
 	}
-	return q.marks&named == 0 && !secrets.Hides(q.name())
+	return q.marks&named == 0 && !q.isHidden(secrets)
 }
 
 // isRepeated reports whether parameter i is the one before it once more.

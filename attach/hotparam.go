@@ -99,6 +99,9 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 	if h.transport, err = openTransport(TransportConfig{File: file, Instance: o.name, Key: key, Log: o.log}); err != nil {
 		return err
 	}
+	if err := file.ReadRedactKey(); err != nil {
+		return err
+	}
 	if h.counts, err = collector.New(collector.Config{Sink: h.transport.Sink, Rules: file.Rules, Log: o.log}); err != nil {
 		return err
 	}

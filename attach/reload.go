@@ -25,7 +25,7 @@ type rulesState struct {
 
 func newRulesState(file *config.File, data []byte) rulesState {
 	s := settingsOf(file)
-	return rulesState{inForce: file.Rules, started: s, latest: s, tried: data, stats: RulesStats{Version: file.Rules.Version}}
+	return rulesState{inForce: file.Rules, started: s, latest: s, tried: data, stats: RulesStats{Version: file.Rules.Version, RedactKey: keyID(file.Rules)}}
 }
 
 // settings are the parts of a file that only Open uses.
@@ -39,6 +39,15 @@ type settings struct {
 func settingsOf(file *config.File) settings {
 	a := file.Aggregator.WithDefaults()
 	return settings{a.Source, a.KeyFile, a.KeyEnv, a.Redis, file.StatsD.WithDefaults(a), file.Kafka.WithDefaults()}
+}
+
+// keyID returns the id of the key by which values are redacted.
+func keyID(rules *hotparam.Rules) string {
+	redaction, err := hotparam.NewRedaction(rules.Redact)
+	if err != nil { // the guard has made one such
+		return ""
+	}
+	return redaction.KeyID()
 }
 
 // ErrClosed is returned by [Hotparam.Reload] after [Hotparam.Close].
@@ -73,12 +82,15 @@ func (h *Hotparam) putInForce(data []byte) error {
 	if err != nil {
 		return h.reject(fmt.Errorf("attach: %w", err))
 	}
+	if err := file.ReadRedactKey(); err != nil {
+		return h.reject(fmt.Errorf("attach: %s: %w", h.path, err))
+	}
 	if err := h.guard.Reload(file.Rules); err != nil {
 		return h.reject(fmt.Errorf("attach: %s: %w", h.path, err))
 	}
 	h.joinFleet(file.Rules)
 	h.rules.inForce = file.Rules
-	h.rules.stats.Version, h.rules.stats.Problem = file.Rules.Version, ""
+	h.rules.stats.Version, h.rules.stats.RedactKey, h.rules.stats.Problem = file.Rules.Version, keyID(file.Rules), ""
 	h.rules.stats.Reloads++
 	h.log.Info("rules are in force", "version", file.Rules.Version)
 	was := h.rules.latest

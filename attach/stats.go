@@ -22,10 +22,13 @@ type Stats struct {
 
 // RulesStats are about the rules of the file.
 type RulesStats struct {
-	Version  string // of the rules in force
-	Reloads  uint64 // times that the file was put in force since Open
-	Rejected uint64 // times that it was not, since it was bad or needs a restart
-	Problem  string // why it was not, the last time; empty if it was
+	Version string // of the rules in force
+	// RedactKey identifies the key of secrets.redact without revealing it; empty if there
+	// is none. Instances with different keys count redacted values under different keys.
+	RedactKey string
+	Reloads   uint64 // times that the file was put in force since Open
+	Rejected  uint64 // times that it was not, since it was bad or needs a restart
+	Problem   string // why it was not, the last time; empty if it was
 }
 
 // Stats returns a snapshot.

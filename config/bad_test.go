@@ -70,7 +70,7 @@ var badFiles = []struct {
 	{"rules of another kind", "rules: {a: 1}\n", []string{"1:8: rules: want a list, found fields"}},
 	{"null rule", "rules:\n  -\n  - 1\n", []string{"2:3: a rule: want fields, found nothing", "3:5: a rule: want fields, found text"}},
 	{"unknown", good + "namspace: a\nxyz: 1\nredact: [q]\n", []string{
-		`2:1: unknown field "namspace" in the file`, `3:1: unknown field "xyz" in the file`, "4:1: redact is not built yet",
+		`2:1: unknown field "namspace" in the file`, `3:1: unknown field "xyz" in the file`, `4:1: unknown field "redact" in the file`,
 	}},
 	{"words", good + "evaluate: frist\nno_match: [deny]\nnamespace: {a: 1}\n", []string{
 		`2:11: evaluate "frist": want all or first`, "3:11: no_match: want text, found a list", "4:12: namespace: want text, found fields",
@@ -81,6 +81,23 @@ var badFiles = []struct {
 	{"secrets", good + "secrets: {extra: pin, except: [[a], \"\"], more: 1}\n", []string{
 		"2:18: secrets.extra: want a list, found text", "2:32: secrets.except: want text, found a list",
 		"2:37: secrets.except: a name is empty", `2:42: unknown field "more" in secrets`,
+	}},
+	{"redact", good + "secrets: {except: [token], redact: [q, q, 'header:X Y', 'path:id', 'pat:id', [a], 'cookie:token'], redact_key_env: 1K}\n", []string{
+		`2:40: secrets.redact "q": the parameter is named twice`, `2:43: secrets.redact "header:X Y": no header can have this name`,
+		`2:68: secrets.redact "pat:id": unknown source "pat"`,
+		"2:78: secrets.redact: want text, found a list", `2:83: secrets.redact "cookie:token": secrets.except has the name too`,
+		"2:116: secrets.redact_key_env is no name of a variable",
+	}},
+	{"redact without a key", good + "secrets: {redact: [q]}\n", []string{"2:19: secrets.redact without a key"}},
+	{"a key without redact", good + "secrets: {redact_key_file: k}\n", []string{"2:28: secrets has a key and no redact"}},
+	{"redact nothing", good + "secrets: {redact: [], redact_key_file: k, redact_key_env: K}\n", []string{
+		"2:19: secrets.redact: the list is empty", "2:59: secrets.redact_key_file and redact_key_env are both there",
+	}},
+	{"exceptions of redacted values", "secrets: {redact: [q], redact_key_env: K}\n" + rule("hot: 9/s", "by: [q]", "except: [{values: {q: a}, hot: 5/s}]"), []string{
+		`7:36: except.hot "5/s": an exception of the rule names a redacted parameter, whose values the aggregator does not know, so it cannot tell which keys have another threshold`,
+	}},
+	{"levels that are redacted", "secrets: {redact: ['addr:ip'], redact_key_env: K}\n" + rule("hot: 9/s", "by: {combinations: ['addr:ip', 'addr:v4/24']}"), []string{
+		`6:25: by "addr:ip": the level is redacted, so the aggregator cannot tell in which network of the other levels an address is`,
 	}},
 	{"secrets with parts", good + "secrets: {extra: [pin, \"user[pin]\"]}\n", []string{
 		`2:24: secrets.extra: "user[pin]" has parts`,
@@ -322,8 +339,8 @@ var badFiles = []struct {
 		"4:32: limit.burst 1000000: a bucket of so many tokens takes over 73 years to fill at 1/1h",
 	}},
 	{"rate that never fills", rule("limit: {rate: 1/30000d}"), []string{"4:19: limit.burst 1: a bucket of so many tokens takes over 73 years to fill at 1/720000h"}},
-	{"not built", rule("limit: {rate: 1/s, scope: cluster, redact: 1}"), []string{
-		`4:31: limit.scope "cluster" is not built yet`, "4:40: limit.redact is not built yet",
+	{"not built", rule("limit: {rate: 1/s, scope: cluster}"), []string{
+		`4:31: limit.scope "cluster" is not built yet`,
 	}},
 	{"limits that say nothing", rule("limit: {burst: x, initial: y, concurrency: 0, queue: 1.5, warm_up: 1, cold_factor: 1, blocks: 1001, penalty: 0s}"), []string{
 		`4:20: limit.burst "x": want a whole number of at least 1`, `4:32: limit.initial "y": want 0 or a whole number of at least 1`,
@@ -531,7 +548,7 @@ func TestHints(t *testing.T) {
 		{rule("limit: {rate: 1/s, scope: instanse}"), `did you mean "instance"?`},
 		{rule("limit: {rate: 1/s, scope: cluster}"), "what works today: scope: exact, one limit over all instances; share, a part of it on each; instance"},
 		{rule("limit: {rate: 1/1d, algorithm: fixed_window, calendar: week}"), "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day}; a month is 30d, a year 365d"},
-		{rule("hot: {rate: 1/s}", "by: [token]"), "if it holds no secret, add its name to secrets.except in the rules file"},
+		{rule("hot: {rate: 1/s}", "by: [token]"), "if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value"},
 		{rule("hot: {rate: 1/s}", "by: [id]"), "write path:id for the wildcard, query:id for the query"},
 		{rule("hot: {rate: 1/s}", "by: q"), "by: all, by: each, by: combinations, or names in a list as in by: [q, path:id]"},
 		{rule("hot: 1/s", "by: combination"), `did you mean "combinations"?`},

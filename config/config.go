@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/hotparam/hotparam"
 )
@@ -20,6 +19,8 @@ type File struct {
 	StatsD     StatsD
 	Kafka      Kafka
 	Graphite   Graphite
+	// RedactKey is where the key of Rules.Redact is: see ReadRedactKey.
+	RedactKey KeyPlace
 
 	warnings  []Problem          // of the rules
 	listeners map[string]Problem // where the addresses of aggregator.listen stand
@@ -117,10 +118,11 @@ func (d *decoder) file(data []byte) *File {
 	if s, ok := d.choice(top.get("no_match"), "no_match", "allow", "deny"); ok {
 		rules.DenyNoMatch = s == "deny"
 	}
-	rules.Secrets = d.secrets(top.get("secrets"))
+	redactKey := d.secrets(top.get("secrets"), rules)
 	rules.Client = d.client(top.get("client"))
 	f := &File{
 		Rules:      rules,
+		RedactKey:  redactKey,
 		Aggregator: d.aggregator(top.get("aggregator")),
 		StatsD:     d.statsd(top.get("statsd")),
 		Kafka:      d.kafka(top.get("kafka")),
@@ -138,38 +140,4 @@ func (d *decoder) file(data []byte) *File {
 		f.listeners = d.listeners(top.get("aggregator").find("listen"))
 	}
 	return f
-}
-
-var secretsSection = section{
-	name: "secrets", prefix: "secrets.",
-	fields:  []string{"extra", "except"},
-	example: "for example secrets: {extra: [pin], except: [token]}",
-}
-
-func (d *decoder) secrets(n *node) hotparam.Secrets {
-	s := d.section(n, secretsSection)
-	if s == nil {
-		return hotparam.Secrets{}
-	}
-	extra, except := d.names(s.get("extra"), "secrets.extra"), d.names(s.get("except"), "secrets.except")
-	return hotparam.NewSecrets(extra, except)
-}
-
-// names reads a list of names.
-func (d *decoder) names(n *node, what string) []string {
-	var names []string
-	for _, item := range d.list(n, what) {
-		name, ok := d.scalar(item, what)
-		switch {
-		case !ok:
-		case name == "":
-			d.reject(item, "give a name or remove it", "%s: a name is empty", what)
-		case strings.ContainsAny(name, ".[]"):
-			d.reject(item, "names are compared part by part: give the part alone, such as pin for user[pin]",
-				"%s: %q has parts", what, name)
-		default:
-			names = append(names, name)
-		}
-	}
-	return names
 }

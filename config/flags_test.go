@@ -67,7 +67,7 @@ func TestBadFlags(t *testing.T) {
 		{"q,", "1/s", "", `--by "": the name is empty (for example q, query:q or path:id)`},
 		{"q,q", "1/s", "", `--by "q": the parameter is named twice (keep one of them)`},
 		{"form:q", "1/s", "", `--by "form:q": source "form" is not built yet (what works today: query, path, header, cookie, addr, ctx)`},
-		{"token", "1/s", "", `--by "token": the parameter looks secret and never leaves the process, so it can make no key (if it holds no secret, add its name to secrets.except in the rules file)`},
+		{"token", "1/s", "", `--by "token": the parameter looks secret and never leaves the process, so it can make no key (if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value)`},
 	} {
 		if rules, err := FromFlags(test.by, test.hot, test.limit); err == nil || err.Error() != test.want || rules != nil {
 			t.Errorf("got  %v\nwant %s", err, test.want)

@@ -30,7 +30,7 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`  - id: search`,
 		`    match: {route: "GET /search"}`,
 		"    hot:\t{rate:\t200}",
-		`    limit: {rate: 50/s, 上限: 日本語, redact: name}`,
+		`    limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 	}, "\n")
 	want := strings.Join([]string{
 		`f.yaml:1:12: namespace "my shop": want 1 to 64 of A-Z a-z 0-9 _ -`,
@@ -46,13 +46,13 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		"          \t      \t^",
 		`  hint: 200/s is 200 within a second, 60/1m is 60 within a minute`,
 		`f.yaml:7:25: unknown field "上限" in limit`,
-		`      limit: {rate: 50/s, 上限: 日本語, redact: name}`,
+		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 		`                          ^`,
 		`  hint: known are rate, burst, algorithm, initial, shape, warm_up, cold_factor, calendar, zone, blocks, count_denied, penalty, scope, when_redis_is_away, on_limit, wait, concurrency, queue, priority, serve`,
-		`f.yaml:7:34: limit.redact is not built yet`,
-		`      limit: {rate: 50/s, 上限: 日本語, redact: name}`,
-		`                                        ^`,
-		`  hint: what works today: names in secrets.extra never leave the process`,
+		`f.yaml:7:41: limit.scope "cluster" is not built yet`,
+		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
+		`                                               ^`,
+		`  hint: what works today: scope: exact, one limit over all instances; share, a part of it on each; instance`,
 		``,
 	}, "\n")
 	problems := problemsOf(t, source)

@@ -107,7 +107,6 @@ func (d *decoder) section(n *node, s section) values {
 	}
 	found := make(values, len(n.fields))
 	for _, f := range n.fields {
-		instead, known := unbuiltFields[f.name]
 		refused, isRefused := refusedFields[f.name]
 		if !isRefused {
 			refused, isRefused = refusedFields[s.prefix+f.name]
@@ -119,8 +118,6 @@ func (d *decoder) section(n *node, s section) values {
 			found[f.name], f.value.bad = nil, true
 		case slices.Contains(s.fields, f.name):
 			found[f.name] = f.value
-		case known:
-			d.report(f.at, instead, "%s%s is not built yet", s.prefix, f.name)
 		case isRefused:
 			d.report(f.at, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
 		default:

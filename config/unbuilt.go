@@ -6,11 +6,6 @@ import "github.com/hotparam/hotparam"
 // what works instead: a rule that silently did less than it says would be worse
 // than none.
 
-// unbuiltFields are fields, wherever they stand, and what works today.
-var unbuiltFields = map[string]string{
-	"redact": "what works today: names in secrets.extra never leave the process",
-}
-
 // unbuiltSources are sources of parameters that the grammar of keys reserves.
 var unbuiltSources = map[hotparam.Source]bool{hotparam.Form: true, hotparam.JSON: true, hotparam.RPC: true}
 

@@ -99,7 +99,11 @@ func (d *decoder) placeOf(top *node, path string) fieldPlace {
 	if name != "rules" || i >= len(d.ruleNodes) {
 		p.step(name)
 		if rest != "" && p.exact && p.node.kind == mapKind {
-			p.step(rest)
+			field, i := cutIndex(rest)
+			p.step(field)
+			if i >= 0 {
+				p.item(i)
+			}
 		}
 		return p
 	}

@@ -17,6 +17,7 @@ func (f *File) Warnings() Problems {
 
 // warnOfRules adds the warnings about valid rules.
 func (d *decoder) warnOfRules(rules *hotparam.Rules, top *node) {
+	d.warnOfRedacted(rules, top)
 	for i := range rules.Rules {
 		rule := &rules.Rules[i]
 		place := func(field string) fieldPlace { return d.placeOf(top, fmt.Sprintf("rules[%d].%s", i, field)) }
@@ -25,6 +26,19 @@ func (d *decoder) warnOfRules(rules *hotparam.Rules, top *node) {
 		}
 		d.warnOfBodies(rule, place)
 		d.warnOfHighLimits(rule, place)
+	}
+}
+
+// warnOfRedacted warns of names in secrets.redact that make no keys: of the query and the path
+// a request may have any, of other sources those that rules name.
+func (d *decoder) warnOfRedacted(rules *hotparam.Rules, top *node) {
+	for i, p := range rules.Redact.Names {
+		named := func(r hotparam.Rule) bool { return slices.Contains(r.By.Names, p) }
+		if p.Source == hotparam.Query || p.Source == hotparam.Path || slices.ContainsFunc(rules.Rules, named) {
+			continue
+		}
+		d.warn(d.placeOf(top, fmt.Sprintf("secrets.redact[%d]", i)).node.at, "name it in by: of a rule, or remove it",
+			"secrets.redact %s: no rule has the parameter in by, so no key has its value", quote(nameText(p)))
 	}
 }
 

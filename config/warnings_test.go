@@ -175,3 +175,15 @@ f:4:25: warning: aggregator.listen :8125: whoever can send there can have any ke
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestWarningsOfRedacted(t *testing.T) {
+	const rules = "rules:\n  - {id: a, match: {route: /s}, by: ['header:x-api-key'], limit: 1/s}\n"
+	file, err := Parse("f", []byte("secrets: {redact: [q, 'path:id', 'header:X-Api-Key', 'cookie:cart'], redact_key_env: K}\n"+rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := file.Warnings()
+	if len(all) != 1 || all[0].Line != 1 || all[0].Column != 54 || !strings.Contains(all[0].Message, `secrets.redact "cookie:cart": no rule has the parameter in by`) {
+		t.Errorf("%+v", all)
+	}
+}

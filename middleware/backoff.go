@@ -68,14 +68,10 @@ func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Du
 	}
 }
 
-// backoff returns how long a request that d refuses, of a key with this hash, should wait.
-// It is 0 if no retry can pass.
+// backoff returns how long a request that d refuses should wait. It is 0 if no retry can pass.
 func (r *request) backoff(d *hotparam.Decision, c *verdict) time.Duration {
 	after := d.RetryAfter
-	switch d.Reason {
-	case hotparam.ReasonNoMatch, hotparam.ReasonBlocked:
-		return 0
-	case hotparam.ReasonBusy, hotparam.ReasonAway:
+	if d.Reason == hotparam.ReasonBusy || d.Reason == hotparam.ReasonAway {
 		after = max(after, 1) // it may be unknown
 	}
 	if after <= 0 || c.decider == nil {

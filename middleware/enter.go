@@ -39,7 +39,7 @@ func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Pa
 	for _, p := range params {
 		r.params.list.Add(p)
 	}
-	r.params.list.Sort()
+	r.sortParams(&r.params.list)
 	r.applyRules()
 	t = r.finish(d)
 	g.after(&in, d)
@@ -64,7 +64,12 @@ func (g *Guard) IsHot(key string) (hot bool) {
 		if len(rule.Hot) == 0 {
 			continue
 		}
-		r.key = append(append(r.key[:0], rule.prefix...), key...)
+		r.key = append(r.key[:0], rule.prefix...)
+		if set.redaction == nil {
+			r.key = append(r.key, key...)
+		} else {
+			r.key = rule.AppendRedacted(r.key, key, &r.params.list, r.redactorOf(set))
+		}
 		r.key = g.fitKey(r.key, len(rule.prefix))
 		if g.hot.Lookup(hotparam.Hash(r.key), r.key) != nil {
 			return true

@@ -66,7 +66,7 @@ func (r *request) useOneKey(c *candidate) {
 // needs no decoding is not parsed for that.
 func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	secrets := &r.route.set.Secrets
-	if !r.params.loaded && c.values == nil && !c.keyReaders {
+	if !r.params.loaded && c.values == nil && !c.keyReaders && !c.redacts {
 		var hidden int
 		if r.key, n, hidden, ok = hotparam.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
 			r.guard.withheld.add(hidden)
@@ -167,6 +167,8 @@ func (r *request) writeHead(c *candidate) {
 	r.key = append(append(append(r.key[:0], c.prefix...), r.in.Method...), ' ')
 	if c.text != "" {
 		r.key = append(r.key, c.text...)
+	} else if r.route.set.redaction.Concerns(hotparam.Path) {
+		r.key = r.appendRedactedPath(r.key)
 	} else {
 		r.key = hotparam.AppendPath(r.key, r.in.Path)
 	}

@@ -48,7 +48,7 @@ func (r *request) limitKey(cl claim) {
 func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
 	if weight := cl.state.origins.weight(); weight > 0 {
-		cl.state.origins.sample(cl.rule.name, r.guard.callerOf(&r.in), weight)
+		cl.state.origins.sample(cl.rule.name, r.callerName(), weight)
 	}
 	if cl.spec.limit == nil {
 		return

@@ -51,6 +51,7 @@ func (s *limitSpec) whenAway() hotparam.Away {
 // that they replace.
 type specBuilder struct {
 	opts      *options
+	redaction *hotparam.Redaction
 	instances int
 	old       map[string]*limitSpec           // by name
 	adopt     []func(now time.Duration) error // to be called once all limits are made
@@ -175,8 +176,8 @@ func (s *limitSpec) setQuota(quota *hotparam.Quota, now time.Duration) error {
 	return nil
 }
 
-// exceptionName returns the name of an exception's limit.
-func exceptionName(r *rule, x *hotparam.Exception) string {
+// exceptionName returns the name of an exception's limit, which a backend gets.
+func (b *specBuilder) exceptionName(r *rule, x *hotparam.Exception) string {
 	name := strings.Builder{}
 	name.WriteString(r.ID)
 	for i, v := range x.Values {
@@ -185,7 +186,12 @@ func exceptionName(r *rule, x *hotparam.Exception) string {
 			sep = '?'
 		}
 		name.WriteByte(sep)
-		name.WriteString(v.Name + "=" + v.Value)
+		value := v.Value
+		if p := v.Param(); b.redaction.Redacts(p.Source, p.Name) {
+			p.Value = value
+			value = string(b.redaction.NewRedactor().Append(nil, p))
+		}
+		name.WriteString(v.Name + "=" + value)
 	}
 	return name.String()
 }

@@ -61,6 +61,7 @@ func (r *request) useMatcherKey(c *candidate, key string) {
 	p := &r.params.custom
 	p.Reset()
 	p.Add(hotparam.Param{Name: "key", Value: key})
+	r.sortParams(p)
 	r.startKey(c)
 	r.key = p.AppendOne(r.key, 0)
 	r.useKey(c)

@@ -4,6 +4,7 @@ package middleware
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -131,5 +132,32 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(500, func() { f.IsHot("GET /s?q=1") }); n != 0 {
 		t.Errorf("IsHot: %v allocations", n)
+	}
+}
+
+// Nor does it where values are redacted.
+func TestRedactingDoesNotAllocate(t *testing.T) {
+	named := byNames("q", "header:x-api-key", "addr:ip", "path:id")
+	combined := named
+	combined.Kind = hotparam.ByCombinations
+	for name, by := range map[string]hotparam.By{"all": byAll, "each": byEach, "names": named, "combinations": combined} {
+		rule := hotRule(t, "r", "*", by, 3600, 1)
+		rule.Except = []hotparam.Exception{{Values: is("q", "evil*"), Action: hotparam.Block}, {Values: is("q", "v*p"), Limit: limit(3600, 2)}}
+		f := newFixture(t, redacting([]string{"q", "header:x-api-key", "addr:ip", "path:id"}, rule))
+		for _, pattern := range []string{"", "GET /u/{id}"} {
+			for _, q := range []string{"1", "evil", "vip", "1&q=2&q=3"} {
+				r := &http.Request{Method: "GET", Header: http.Header{"X-Api-Key": {"abc"}}, RemoteAddr: "192.0.2.7:80"}
+				req := Request{Method: "GET", Path: "/u/7", Pattern: pattern, Query: "b=1&q=" + q, Caller: "192.0.2.7", HTTP: r}
+				for _, state := range []string{"cold", "hot"} {
+					if n := testing.AllocsPerRun(500, func() { f.Check(req) }); n != 0 {
+						t.Errorf("%s, q=%s on %q, %s: %v allocations", name, q, pattern, state, n)
+					}
+					f.heat(t, f.keys()...)
+				}
+			}
+		}
+		if f.Stats().Limited == 0 {
+			t.Errorf("%s: nothing was hot", name)
+		}
 	}
 }

@@ -13,20 +13,22 @@ import (
 
 // options are what an [Option] sets.
 type options struct {
-	route   func(*http.Request) string
-	skip    func(*http.Request) bool
-	caller  func(*http.Request) string
-	limited handlerFunc            // nil if the program has none
-	serve   map[string]handlerFunc // by the rule's id
-	headers headers
-	hooks   Hooks
-	shadow  bool
-	noLocal bool
-	noWait  bool
-	clock   func() time.Duration
-	maxKeys int
-	onSwap  func(version string, hot []hotparam.Hot)
-	log     *slog.Logger
+	route  func(*http.Request) string
+	skip   func(*http.Request) bool
+	caller func(*http.Request) string
+	// ownCaller is set if the application knows the callers.
+	ownCaller bool
+	limited   handlerFunc            // nil if the program has none
+	serve     map[string]handlerFunc // by the rule's id
+	headers   headers
+	hooks     Hooks
+	shadow    bool
+	noLocal   bool
+	noWait    bool
+	clock     func() time.Duration
+	maxKeys   int
+	onSwap    func(version string, hot []hotparam.Hot)
+	log       *slog.Logger
 
 	algorithms map[hotparam.Algorithm]limiter.Algorithm
 	matchers   map[string]matcher // by the rule's id
@@ -60,7 +62,9 @@ func WithRoute(f func(*http.Request) string) Option { return func(o *options) { 
 // a proxy is the proxy. f is called for those requests of hot keys that are sampled, and if
 // there are [Hooks]. A [Request].Caller takes precedence. The callers of hot keys leave the process; see
 // [hotparam.Attribution].
-func WithCaller(f func(*http.Request) string) Option { return func(o *options) { o.caller = f } }
+func WithCaller(f func(*http.Request) string) Option {
+	return func(o *options) { o.caller, o.ownCaller = f, true }
+}
 
 // WithSkip lets requests for which f returns true pass, uncounted.
 func WithSkip(f func(*http.Request) bool) Option { return func(o *options) { o.skip = f } }

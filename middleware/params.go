@@ -62,7 +62,7 @@ func (r *request) load(c *candidate, readers []*reader) *hotparam.Params {
 		changed = true
 	}
 	if changed {
-		p.list.Sort()
+		r.sortParams(&p.list)
 	}
 	return &p.list
 }

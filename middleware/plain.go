@@ -43,6 +43,6 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 
 // isPlain reports whether checkPlain can handle requests of a route whose only rule is c.
 func (c *candidate) isPlain() bool {
-	return !c.picks && !c.Ignore && c.head != nil && c.values == nil && !c.keyReaders && c.except == nil && len(c.Hot) > 0 &&
+	return !c.picks && !c.Ignore && c.head != nil && c.values == nil && !c.keyReaders && !c.redacts && c.except == nil && len(c.Hot) > 0 &&
 		c.Count == hotparam.Requests && (c.By.Kind == hotparam.ByAll || c.By.Kind == hotparam.ByNames)
 }

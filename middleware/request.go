@@ -19,7 +19,9 @@ type request struct {
 
 	params  params
 	body    body
-	key     []byte // the key of the present rule, in its form in the hot set
+	redact  *hotparam.Redactor // nil until a value is redacted
+	plain   []byte             // buffer for a key's text with plain values
+	key     []byte             // the key of the present rule, in its form in the hot set
 	groups  groups
 	path    []byte   // buffer for the canonical path
 	matched []string // by rule: the key that its matcher returned

@@ -84,6 +84,9 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 		own, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
 	}
 	text := own + " " + path
+	if s.holdsRedacted(method, path) {
+		text = own + " " + string(s.redaction.NewRedactor().AppendPath(nil, path))
+	}
 	r := &route{set: s}
 	if slash := strings.IndexByte(path, '/'); slash > 0 {
 		path = path[slash:] // the host is part of the key, not of the match

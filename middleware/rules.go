@@ -15,7 +15,8 @@ type ruleSet struct {
 	resources routeCache // by name
 	unknown   *route     // of requests whose pattern is not known
 	concrete  *concreteRoutes
-	readers   []*reader // of all rules, each once
+	redaction *hotparam.Redaction // nil if there is none
+	readers   []*reader           // of all rules, each once
 
 	bodyLimits hotparam.Bodies // with the defaults
 }
@@ -33,6 +34,8 @@ type rule struct {
 	headReaders []*reader // without those of the body
 	keyReaders  bool      // its keys need readers
 	body        sourceSet // the sources of the body that its keys or its match depend on
+	redacts     bool      // its keys may have redacted values of the query
+	reveals     bool      // its exceptions name redacted values
 
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
@@ -49,6 +52,11 @@ func (r *rule) keyless() bool { return r.By.Kind == hotparam.ByNone && r.matcher
 // compile makes rules ready, with the state of the rules that they replace.
 func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
 	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules)), bodyLimits: rules.Bodies.WithDefaults()}
+	var err error
+	if set.redaction, err = hotparam.NewRedaction(rules.Redact); err != nil {
+		return nil, err
+	}
+	b.redaction = set.redaction
 	for i := range rules.Rules {
 		r := &set.rules[i]
 		r.Rule = &rules.Rules[i]
@@ -61,6 +69,7 @@ func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
 			need.Value = r.Match.Query[j].Value
 			r.needs = append(r.needs, need)
 		}
+		set.findRedacted(r)
 		if err := set.addReaders(r, b.opts); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}
@@ -84,7 +93,7 @@ func (r *rule) compile(b *specBuilder) (err error) {
 		x := &r.Except[i]
 		list[i] = exception{Exception: x, spec: r.spec}
 		if x.Limit != nil {
-			if list[i].spec, err = b.newSpec(r, x.Limit, exceptionName(r, x)); err != nil {
+			if list[i].spec, err = b.newSpec(r, x.Limit, b.exceptionName(r, x)); err != nil {
 				return fmt.Errorf("exception %d: %w", i+1, err)
 			}
 		}

@@ -24,7 +24,7 @@ func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
 }
 
 // addDenial merges a denial into the verdict. A limit in shadow mode denies nothing. The
-// verdict reports the longest wait, where a blocked value counts as the longest.
+// verdict reports the longest wait, where one that no retry ends counts as the longest.
 func (r *request) addDenial(c claim, got *hotparam.Decision) {
 	v := &r.verdict
 	d := &v.decision
@@ -35,7 +35,7 @@ func (r *request) addDenial(c claim, got *hotparam.Decision) {
 		}
 		return
 	}
-	if !v.denied || d.Reason != hotparam.ReasonBlocked && (got.Reason == hotparam.ReasonBlocked || got.RetryAfter > d.RetryAfter) {
+	if !v.denied || !isFinal(d.Reason) && (isFinal(got.Reason) || got.RetryAfter > d.RetryAfter) {
 		v.set(c, got)
 	}
 	v.denied = true
@@ -115,5 +115,10 @@ func (r *request) refuse() {
 // For a blocked value, or a body that cannot be read, there is no such answer.
 func (v *verdict) serves() bool {
 	return v.decider != nil && v.decider.limit != nil && v.decider.limit.Mode == hotparam.ModeServe &&
-		v.decision.Reason != hotparam.ReasonBlocked && v.decision.Reason != hotparam.ReasonUnread
+		!isFinal(v.decision.Reason)
+}
+
+// isFinal reports whether no retry of a request that was denied for this reason can pass.
+func isFinal(reason hotparam.Reason) bool {
+	return reason == hotparam.ReasonNoMatch || reason == hotparam.ReasonBlocked || reason == hotparam.ReasonUnread
 }

@@ -93,6 +93,9 @@ func (f *replayFlags) rules(w io.Writer) (*hotparam.Rules, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := file.ReadRedactKey(); err != nil {
+			return nil, fmt.Errorf("%w; replay makes the keys that instances make, by their key or any other of %d bytes", err, hotparam.MinRedactKey)
+		}
 		return file.Rules, nil
 	case f.by == "" || f.hot == "":
 		return nil, usageError(errors.New("which parameters, and when are they hot? Give --by and --hot, such as --by q --hot 60/1m, or --config"))

@@ -156,3 +156,19 @@ rules:
 	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "clients behind 10.0.0.0/8, Unix sockets are those that forwarded names", "by ctx:user, header:x-plan", "first cookie:tier gold")
 	withInput(t, accessLog(), "replay", "--by", "header:x-plan", "--hot", "30/1m", "-").exits(t, exitUsage, "--by header:x-plan: a log has the parameters")
 }
+
+// Replay makes the keys of instances, so it needs the key that redacts values.
+func TestReplayRedacts(t *testing.T) {
+	rules := write(t, `secrets: {redact: [q], redact_key_env: TEST_REPLAY_REDACT_KEY}
+rules:
+  - {id: terms, match: {route: "*"}, by: [q], hot: 30/1m}
+`)
+	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitFailure, "the environment has no TEST_REPLAY_REDACT_KEY", "by their key or any other of 16 bytes")
+	t.Setenv("TEST_REPLAY_REDACT_KEY", "0123456789abcdef0123456789abcdef")
+	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
+	// HMAC-SHA256 of q=phone, by OpenSSL.
+	if r.exits(t, exitOK); !strings.Contains(r.out, "GET /search?q=hmac-0eca1a85a9a4b838c518da1c55002e2f") || strings.Contains(r.out, "phone") {
+		t.Errorf("%s", r.out)
+	}
+	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "keys have a hash in place of the value of q")
+}

@@ -50,6 +50,9 @@ func lint(s streams, path string, asJSON bool) error {
 	}
 	fmt.Fprintf(s.err, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
 	fmt.Fprintf(s.err, "  counts: %s\n", transportWords(file))
+	if words := redactWords(file.Rules.Redact.Names); words != "" {
+		fmt.Fprintf(s.err, "  %s\n", words)
+	}
 	if words := clientWords(&file.Rules.Client); words != "" {
 		fmt.Fprintf(s.err, "  %s\n", words)
 	}

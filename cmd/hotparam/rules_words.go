@@ -67,6 +67,18 @@ func nameWords(p hotparam.Param) string {
 	return p.Source.String() + ":" + p.Name
 }
 
+// redactWords is which parameters make keys without their values; empty if all have them.
+func redactWords(names []hotparam.Param) string {
+	if len(names) == 0 {
+		return ""
+	}
+	var words []string
+	for _, p := range names {
+		words = append(words, nameWords(p))
+	}
+	return "keys have a hash in place of the value of " + strings.Join(words, ", ")
+}
+
 // clientWords is whose address is the client's; empty where it is the peer's.
 func clientWords(c *hotparam.Client) string {
 	if c.Header == "" {

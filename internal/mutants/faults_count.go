@@ -30,8 +30,28 @@ var keyFaults = []Fault{
 	},
 	{
 		Name: "a secret is part of a key", File: "params.go",
-		Old: "if secrets.Hides(q.name()) {", New: "if false {",
+		Old: "if q.isHidden(secrets) {", New: "if false {",
 		Test: "TestAppendAllLeavesSecretsOut",
+	},
+	{
+		Name: "a redacted value is the same under another name", File: "redact.go",
+		Old: "append(appendEscaped(r.buf, name), '=')", New: "append(r.buf, '=')",
+		Test: "TestRedactedValuesAreThoseOfOpenSSL",
+	},
+	{
+		Name: "the short way sends values that are redacted", File: "middleware/redact.go",
+		Old: "r.redacts = slices", New: "r.redacts = false && slices",
+		Test: "TestRedactedKeys",
+	},
+	{
+		Name: "exceptions are compared with redacted values", File: "middleware/redact.go",
+		Old: "if !c.reveals {", New: "if true {",
+		Test: "TestRulesCompareBeforeRedaction",
+	},
+	{
+		Name: "a path without a template is sent with a redacted value", File: "middleware/key.go",
+		Old: "r.route.set.redaction.Concerns(hotparam.Path)", New: "false",
+		Test: "TestNoPlainValueLeaves",
 	},
 	{
 		Name: "a window has a pane too many", File: "window.go",

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/secret"
+)
+
+var secretsSection = section{
+	name: "secrets", prefix: "secrets.",
+	fields:  []string{"extra", "except", "redact", "redact_key_file", "redact_key_env"},
+	example: "for example secrets: {extra: [pin], except: [token]}",
+}
+
+// KeyPlace is where a key is: in a file, or in a variable of the environment. At most one of
+// them is set.
+type KeyPlace struct{ File, Env string }
+
+// secrets reads which parameters make no keys, and which make keys without their values. It
+// returns where the key of these is.
+func (d *decoder) secrets(n *node, rules *hotparam.Rules) (key KeyPlace) {
+	s := d.section(n, secretsSection)
+	if s == nil {
+		return key
+	}
+	extra, except := d.names(s.get("extra"), "secrets.extra"), d.names(s.get("except"), "secrets.except")
+	rules.Secrets = hotparam.NewSecrets(extra, except)
+	rules.Redact.Names = d.redacted(s.get("redact"))
+	key.File, key.Env = d.password(s, secretsSection.prefix, "redact_key")
+	named := s.has("redact_key_file") || s.has("redact_key_env")
+	switch n := s.get("redact"); {
+	case n != nil && len(rules.Redact.Names) == 0 && !n.anyBad():
+		d.reject(n, "name at least one parameter, or remove it", "secrets.redact: the list is empty")
+	case n != nil && !named:
+		d.report(n.at, "make one by openssl rand -hex 32, and name its file in redact_key_file, or a variable that holds it in redact_key_env", "secrets.redact without a key")
+	case !s.has("redact") && named:
+		at := s.get("redact_key_file")
+		if at == nil {
+			at = s.get("redact_key_env")
+		}
+		if at != nil {
+			d.report(at.at, "add redact: with the parameters whose values shall not leave the process, or remove it", "secrets has a key and no redact")
+		}
+	}
+	return key
+}
+
+// redacted reads the names of secrets.redact. One that cannot be read is empty, so that each
+// is where its item is in the list.
+func (d *decoder) redacted(n *node) (names []hotparam.Param) {
+	for _, item := range d.list(n, "secrets.redact") {
+		var p hotparam.Param
+		if s, ok := d.scalar(item, "secrets.redact"); ok {
+			var err *nameError
+			if p, err = parseName(s, hotparam.Route{}); err != nil { // which may have any wildcard
+				d.reject(item, err.hint, "secrets.redact %s: %s", quote(s), err.message)
+				p = hotparam.Param{}
+			}
+		}
+		names = append(names, p)
+	}
+	return names
+}
+
+// ReadRedactKey reads the key by which values are redacted into f.Rules.Redact. Whatever
+// makes keys of requests needs it: instances, but no aggregator. Without secrets.redact it
+// does nothing.
+func (f *File) ReadRedactKey() error {
+	if len(f.Rules.Redact.Names) == 0 {
+		return nil
+	}
+	key, err := secret.Read(f.RedactKey.File, f.RedactKey.Env)
+	if err != nil {
+		return fmt.Errorf("secrets.redact_key: %w", err)
+	}
+	f.Rules.Redact.Key = []byte(key)
+	if _, err := hotparam.NewRedaction(f.Rules.Redact); err != nil {
+		f.Rules.Redact.Key = nil
+		return err
+	}
+	return nil
+}
+
+// names reads a list of names.
+func (d *decoder) names(n *node, what string) []string {
+	var names []string
+	for _, item := range d.list(n, what) {
+		name, ok := d.scalar(item, what)
+		switch {
+		case !ok:
+		case name == "":
+			d.reject(item, "give a name or remove it", "%s: a name is empty", what)
+		case strings.ContainsAny(name, ".[]"):
+			d.reject(item, "names are compared part by part: give the part alone, such as pin for user[pin]",
+				"%s: %q has parts", what, name)
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,88 @@
+package middleware
+
+import (
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Values are redacted before they are written into a key, so whatever is done with keys
+// redacts them: counting, limits in Redis, the hot set. What rules compare values with, the
+// file has in plain, so match and priority read the parameters, and exceptions a second text
+// of the key.
+
+// findRedacted finds out what redaction changes for the rule.
+func (s *ruleSet) findRedacted(r *rule) {
+	redacts := func(p hotparam.Param) bool { return s.redaction.Redacts(p.Source, p.Name) }
+	r.redacts = slices.ContainsFunc(r.By.Names, redacts) || len(r.By.Names) == 0 && s.redaction.Concerns(hotparam.Query)
+	r.reveals = slices.ContainsFunc(r.Except, func(x hotparam.Exception) bool {
+		return slices.ContainsFunc(x.Values, func(v hotparam.QueryMatch) bool { return redacts(v.Param()) })
+	})
+}
+
+// holdsRedacted reports whether a route is a path that has a value which is redacted: it
+// should be the template of one of the rules, "/u/7" in place of "/u/{id}".
+func (s *ruleSet) holdsRedacted(method, path string) bool {
+	if !s.redaction.Concerns(hotparam.Path) || strings.Contains(path, "{") {
+		return false
+	}
+	path = string(hotparam.AppendPath(nil, path))
+	for i := range s.rules {
+		template := &s.rules[i].Match.Route
+		redacts := func(name string) bool { return s.redaction.Redacts(hotparam.Path, name) }
+		if slices.ContainsFunc(template.Names(), redacts) && matchesPath(template, method, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// sortParams puts parameters that were added into the order of keys, with redacted values.
+func (r *request) sortParams(p *hotparam.Params) {
+	if set := r.route.set; set.redaction != nil {
+		p.Redact(r.redactorOf(set))
+	}
+	p.Sort()
+}
+
+// redactorOf returns the request's redactor for rules that redact.
+func (r *request) redactorOf(set *ruleSet) *hotparam.Redactor {
+	if r.redact == nil || r.redact.Of() != set.redaction {
+		r.redact = set.redaction.NewRedactor()
+	}
+	return r.redact
+}
+
+// appendRedactedPath appends the request's path, which may have any value in it.
+func (r *request) appendRedactedPath(dst []byte) []byte {
+	r.params.text = hotparam.AppendPath(r.params.text[:0], r.in.Path)
+	return r.redactorOf(r.route.set).AppendPath(dst, unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text)))
+}
+
+// plainText returns the text of the request's key with plain values.
+func (r *request) plainText(c *candidate) []byte {
+	text := r.key[len(c.prefix):]
+	if !c.reveals {
+		return text
+	}
+	params := &r.params.list
+	if c.matcher != nil {
+		params = &r.params.custom
+	}
+	r.plain = params.AppendPlainText(r.plain[:0], unsafe.String(unsafe.SliceData(text), len(text)))
+	return r.plain
+}
+
+// callerName returns the request's caller as it may leave the process: unless the application
+// says otherwise it is an address, so it is redacted if addresses are. It is valid until the
+// next call.
+func (r *request) callerName() string {
+	set, caller := r.route.set, r.guard.callerOf(&r.in)
+	if caller == "" || r.guard.opts.ownCaller || !set.redaction.Concerns(hotparam.Addr) {
+		return caller
+	}
+	r.params.text = r.redactorOf(set).Append(r.params.text[:0], hotparam.Param{Source: hotparam.Addr, Name: "caller", Value: caller})
+	return unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text))
+}
