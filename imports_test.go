@@ -45,6 +45,10 @@ var arrows = map[string][]string{
 	"limiter/internal/calendar":          {"hotparam"},
 	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/keytext", "internal/loglimit"},
 
+	// What adapters have in common, and the suite that they pass.
+	"middleware/adapter":        {"hotparam", "middleware"},
+	"middleware/middlewaretest": {"collector", "config", "middleware", "hotparam"},
+
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
 
@@ -108,21 +112,21 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "attach", "attach/kafka"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "attach", "attach/kafka"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/pace", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
+var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest"},
+	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},
@@ -134,6 +138,7 @@ var testOnly = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kfake":           {"internal/kafkafake"},
 	module + "/internal/testenv":                   {"internal/chaos"},
 	module + "/limiter/limitertest":                nil,
+	module + "/middleware/middlewaretest":          nil,
 	module + "/internal/signedpacket":              nil,
 	module + "/internal/hotkeytest":                nil,
 	module + "/aggregator/internal/aggregatortest": nil,
