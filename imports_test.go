@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +47,10 @@ var arrows = map[string][]string{
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"hotparam"},
 	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/jsonpath", "internal/keytext", "internal/loglimit"},
+
+	// What adapters have in common, and the suite that they pass.
+	"middleware/adapter":        {"hotparam", "middleware"},
+	"middleware/middlewaretest": {"collector", "config", "middleware", "hotparam"},
 
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
@@ -109,21 +116,21 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "attach", "attach/kafka"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "attach", "attach/kafka"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/pace", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "kafka"}
+var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest"},
+	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},
@@ -135,6 +142,7 @@ var testOnly = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kfake":           {"internal/kafkafake"},
 	module + "/internal/testenv":                   {"internal/chaos"},
 	module + "/limiter/limitertest":                nil,
+	module + "/middleware/middlewaretest":          nil,
 	module + "/internal/signedpacket":              nil,
 	module + "/internal/hotkeytest":                nil,
 	module + "/aggregator/internal/aggregatortest": nil,
@@ -174,6 +182,33 @@ func TestImportsPointOneWay(t *testing.T) {
 			if p.Name != "main" && slices.Contains(mainOnly, imported) {
 				t.Errorf("%s imports %s, which is for a main package to choose", p.name(), imported)
 			}
+		}
+	}
+}
+
+// Nested modules are released by themselves: they may use what any user may.
+func TestNestedModulesUsePublicPackages(t *testing.T) {
+	modules, err := filepath.Glob("adapters/*/go.mod")
+	if err != nil || len(modules) == 0 {
+		t.Fatalf("no adapters: %v", err)
+	}
+	allowed := append([]string{"middleware/middlewaretest"}, everythingPublic...)
+	for _, file := range modules {
+		own := module + "/" + path.Dir(filepath.ToSlash(file))
+		for _, p := range list(t, "-test", own+"/...") {
+			for _, imported := range p.Imports {
+				imported, _, _ = strings.Cut(imported, " ") // "p [p.test]"
+				if inModule(imported) && !isBelow(strings.TrimSuffix(imported, "_test"), own) && !slices.Contains(allowed, shortName(imported)) {
+					t.Errorf("%s imports %s, which is not public", p.ImportPath, imported)
+				}
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "replace") {
+			t.Errorf("%s has a replace, which who requires the module does not get", file)
 		}
 	}
 }

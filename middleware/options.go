@@ -40,16 +40,23 @@ type options struct {
 // Option configures a [Guard].
 type Option func(*options)
 
+// Unrouted is the pattern of requests for which a router has no route. Whatever their paths
+// and methods, their keys have this one route, so that a scan of a server makes no keys
+// without bound. Rules still match them by their paths.
+const Unrouted = "UNROUTED /"
+
 // WithMux takes a request's route from the mux that will serve it. It is not
 // needed if the mux itself is wrapped, or a handler inside of a mux, where the
 // request has its pattern.
 func WithMux(mux *http.ServeMux) Option {
 	return WithRoute(func(r *http.Request) string {
 		if r.Method == http.MethodConnect {
-			return "" // a mux may answer with the client's own path
+			return Unrouted // a mux may answer with the client's own path
 		}
-		_, pattern := mux.Handler(r)
-		return pattern
+		if _, pattern := mux.Handler(r); pattern != "" {
+			return pattern
+		}
+		return Unrouted
 	})
 }
 

@@ -20,11 +20,11 @@ type Edit struct{ File, Old, New string }
 
 // Root returns the directory of the module that the working directory is in.
 func Root() (string, error) {
-	out, err := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output() // in a workspace, go list -m lists all modules
 	if err != nil {
 		return "", fmt.Errorf("overlay: find the module: %w", err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // Write writes the changed sources into dir, and the file for -overlay, whose path it

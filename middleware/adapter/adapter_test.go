@@ -1,0 +1,261 @@
+package adapter
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+func TestParseColons(t *testing.T) {
+	for template, want := range map[string][]Part{
+		"/":                  {{Text: "/"}},
+		"/u/:id":             {{Text: "/u/"}, {Name: "id"}},
+		"/u/:id/of/:shop":    {{Text: "/u/"}, {Name: "id"}, {Text: "/of/"}, {Name: "shop"}},
+		"/files/*path":       {{Text: "/files/"}, {Name: "path", Rest: true}},
+		"/files/*":           {{Text: "/files/"}, {Rest: true}},
+		"/v:major/x":         {{Text: "/v"}, {Name: "major"}, {Text: "/x"}},
+		`/r/:name\:cancel/x`: {{Text: "/r/"}, {Name: "name"}, {Text: ":"}, {Text: "cancel/x"}},
+		`/a\:b`:              {{Text: "/a"}, {Text: ":"}, {Text: "b"}},
+		`/a\b`:               {{Text: "/a"}, {Text: `\`}, {Text: "b"}},
+		"/käse/:id":          {{Text: "/käse/"}, {Name: "id"}},
+		"":                   nil,
+	} {
+		if got := ParseColons(template); !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", template, got, want)
+		}
+	}
+}
+
+func TestPattern(t *testing.T) {
+	for template, want := range map[string]string{
+		"/":                 "/{$}",
+		"/search":           "/search",
+		"/search/":          "/search/{$}",
+		"/u/:id":            "/u/{id}",
+		"/u/:id/":           "/u/{id}/{$}",
+		"/u/:user-id":       "/u/{user_id}",
+		"/u/:2nd":           "/u/{_2nd}",
+		"/u/:id/of/:id/:id": "/u/{id}/of/{id_2}/{id_3}",
+		"/files/*":          "/files/{path...}",
+		"/files/*filepath":  "/files/{filepath...}",
+		"/:path/*":          "/{path}/{path_2...}",
+		"/files*":           "/{path...}",
+		`/v:major\:x`:       "/{major}",
+		"/käse/a b":         "/k%C3%A4se/a%20b",
+		"/50%/{x}":          "/50%25/%7Bx%7D",
+	} {
+		got := newTemplate(ParseColons(template)).pattern
+		if got != want {
+			t.Errorf("%s: %s, want %s", template, got, want)
+		}
+		if _, err := hotparam.ParseRoute("GET " + got); err != nil {
+			t.Errorf("%s: %v", template, err)
+		}
+	}
+}
+
+// collect is a sink that has the texts of keys.
+type collect struct{ keys []string }
+
+func (s *collect) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
+	for _, c := range counts {
+		s.keys = append(s.keys, string(c.Text))
+	}
+	return collector.Sent{Lines: int64(len(counts))}
+}
+func (s *collect) Fit(text []byte) []byte { return text }
+func (s *collect) Close() error           { return nil }
+
+// fixture is an adapter that has the state of a request as a string.
+type fixture struct {
+	*Adapter[string]
+	sink   *collect
+	counts *collector.Collector
+	next   func(c string, w http.ResponseWriter, r *http.Request)
+}
+
+func newFixture(tb testing.TB, limit *hotparam.Limit) *fixture {
+	tb.Helper()
+	any, err := hotparam.ParseRoute("*")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rules := &hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{{
+		ID: "all", Match: hotparam.Match{Route: any}, By: hotparam.By{Kind: hotparam.ByAll},
+		Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1e6, Per: 1e9})},
+	}}}
+	if limit != nil {
+		rules.Rules = append(rules.Rules, hotparam.Rule{ID: "limit", Match: hotparam.Match{Route: any}, Limit: limit})
+	}
+	f := &fixture{sink: new(collect)}
+	if f.counts, err = collector.New(collector.Config{Sink: f.sink, MaxKeys: 1 << 12}); err != nil {
+		tb.Fatal(err)
+	}
+	guard, err := middleware.New(rules, f.counts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f.Adapter = New(guard, ParseColons, func(c string, w http.ResponseWriter, r *http.Request) {
+		if f.next != nil {
+			f.next(c, w, r)
+		}
+	})
+	return f
+}
+
+func (f *fixture) keys() []string {
+	f.sink.keys = nil
+	f.counts.Flush(context.Background(), time.Unix(0, 0))
+	slices.Sort(f.sink.keys)
+	return f.sink.keys
+}
+
+// The key has the router's values, whatever the path that was sent.
+func TestValues(t *testing.T) {
+	f := newFixture(t, nil)
+	for _, c := range []struct {
+		sent, template string
+		values         []string
+		want           string
+	}{
+		{"/u/7", "/u/:id", []string{"7"}, "GET /u/{id}?path:id=7"},
+		{"/u/%37", "/u/:id", []string{"7"}, "GET /u/{id}?path:id=7"},
+		{"/u/%37", "/u/:id", []string{"%37"}, "GET /u/{id}?path:id=7"},
+		{"/u/50%25", "/u/:id", []string{"50%"}, "GET /u/{id}?path:id=50%25"},
+		{"/u/50%25", "/u/:id", []string{"50%25"}, "GET /u/{id}?path:id=50%25"},
+		{"/u/%2541", "/u/:id", []string{"%41"}, "GET /u/{id}?path:id=%2541"},
+		{"/u/%2541", "/u/:id", []string{"%2541"}, "GET /u/{id}?path:id=%2541"},
+		{"/u/a%2Fb", "/u/:id", []string{"a/b"}, "GET /u/{id}?path:id=a%2Fb"},
+		{"/u/a%2Fb", "/u/:id/:of", []string{"a", "b"}, "GET /u/{id}/{of}?path:id=a&path:of=b"},
+		{"//u//7", "/u/:id", []string{"7"}, "GET /u/{id}?path:id=7"},
+		{"//u/a%2fb", "/u/:id", []string{"a%2fb"}, "GET /u/{id}?path:id=a%2Fb"},
+		{"//u/a%20b", "/u/:id", []string{"a b"}, "GET /u/{id}?path:id=a%20b"},
+		{"/u/7.json", "/u/:id", []string{"7"}, "GET /u/{id}?path:id=7"},
+		{"/u//x", "/u/:id/x", []string{""}, "GET /u/{id}/x?path:id=%00"},
+		{"/v2/x", "/v:major/x", []string{"2"}, "GET /{major}/x?path:major=v2"},
+		{"/files/a/b", "/files/*", []string{"a/b"}, "GET /files/{path...}?path:path=a%2Fb"},
+		{"/files/", "/files/*", []string{""}, "GET /files/{path...}?path:path="},
+		{"/search", "/search", nil, "GET /search"},
+		{"/none", "", nil, middleware.Unrouted},
+		{"/u/7", "/u/:id", nil, middleware.Unrouted}, // a router that contradicts itself
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.sent, nil)
+		r.Pattern = "before"
+		path := r.URL.String()
+		called := false
+		f.next = func(state string, _ http.ResponseWriter, got *http.Request) {
+			called = true
+			if state != "state" || got.Pattern != "before" || got.URL.String() != path {
+				t.Errorf("%s: next got %q, %s %s", c.sent, state, got.Pattern, got.URL)
+			}
+		}
+		passed := f.Serve("state", httptest.NewRecorder(), r, Route{Template: c.template, Values: c.values})
+		if got := f.keys(); !passed || !called || !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: counted %q, want %q", c.sent, got, c.want)
+		}
+	}
+}
+
+func TestMethod(t *testing.T) {
+	f := newFixture(t, nil)
+	f.Serve("", httptest.NewRecorder(), httptest.NewRequest(http.MethodHead, "/u/7", nil), Route{Template: "/u/:id", Values: []string{"7"}, Method: http.MethodGet})
+	if got := f.keys(); !slices.Equal(got, []string{"GET /u/{id}?path:id=7"}) {
+		t.Errorf("counted %q", got)
+	}
+}
+
+// A request that is refused, or whose handler panics, is left as it was.
+func TestRestores(t *testing.T) {
+	f := newFixture(t, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: 3600e9}, Burst: 1}, Mode: hotparam.ModeLimit})
+	r := httptest.NewRequest(http.MethodGet, "//u/7", nil)
+	r.Pattern = "before"
+	was := r.URL
+	f.next = func(string, http.ResponseWriter, *http.Request) { panic("the handler's own") }
+	func() {
+		defer func() {
+			if recover() != "the handler's own" {
+				t.Error("the panic was lost")
+			}
+		}()
+		f.Serve("", httptest.NewRecorder(), r, Route{Template: "/u/:id", Values: []string{"7"}})
+	}()
+	if r.Pattern != "before" || r.URL != was {
+		t.Errorf("after a panic: %s %s", r.Pattern, r.URL)
+	}
+	w := httptest.NewRecorder()
+	if f.Serve("", w, r, Route{Template: "/u/:id", Values: []string{"7"}}) || w.Code != http.StatusTooManyRequests {
+		t.Errorf("passed with status %d", w.Code)
+	}
+	if r.Pattern != "before" || r.URL != was {
+		t.Errorf("after a refusal: %s %s", r.Pattern, r.URL)
+	}
+}
+
+// Templates are bounded: of the program's own making, but it may set any.
+func TestTemplatesAreBounded(t *testing.T) {
+	f := newFixture(t, nil)
+	for i := range maxTemplates + 10 {
+		f.templates.get(fmt.Sprintf("/t%d/:id", i))
+	}
+	if n := len(*f.templates.known.Load()); n != maxTemplates {
+		t.Errorf("%d templates are kept", n)
+	}
+	if got := f.templates.get("/other/:id").pattern; got != "/other/{id}" {
+		t.Errorf("beyond the bound: %s", got)
+	}
+}
+
+// Whatever a router returns, the path that the guard gets has the template's form, so that
+// no value is lost.
+func FuzzFill(f *testing.F) {
+	f.Add("/u/7", "7", "x")
+	f.Add("/u/%2F", "/", "%")
+	f.Add("//u/%zz", "", "%zz")
+	pattern, err := hotparam.ParseRoute("/u/{id}/of/{shop}")
+	if err != nil {
+		f.Fatal(err)
+	}
+	tpl := newTemplate(ParseColons("/u/:id/of/:shop"))
+	f.Fuzz(func(t *testing.T, sent, id, shop string) {
+		_, path, same := tpl.appendPath(nil, nil, sent, []string{id, shop})
+		if !pattern.Matches(http.MethodGet, string(path)) {
+			t.Fatalf("%q has not the form of %s", path, tpl.pattern)
+		}
+		plain, err := url.PathUnescape(string(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(id+shop+sent, "%") && id != "" && shop != "" && plain != "/u/"+id+"/of/"+shop {
+			t.Errorf("%q is not the path of %q and %q", plain, id, shop)
+		}
+		if same && !strings.EqualFold(plain, mustUnescape(sent)) {
+			t.Errorf("%q is taken for %q", path, sent)
+		}
+	})
+}
+
+// mustUnescape decodes what is escaped correctly, and leaves the rest.
+func mustUnescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if i+3 <= len(s) {
+			if c, err := url.PathUnescape(s[i : i+3]); err == nil && s[i] == '%' {
+				b.WriteString(c)
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

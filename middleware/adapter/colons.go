@@ -1,0 +1,40 @@
+package adapter
+
+import "strings"
+
+// ParseColons returns the parts of a template in the syntax of gin and Echo: ":name" is a
+// parameter up to the next slash, "*name" or "*" the rest of the path, and "\\:" a colon.
+func ParseColons(template string) (parts []Part) {
+	addText := func(text string) {
+		if text != "" {
+			parts = append(parts, Part{Text: text})
+		}
+	}
+	for template != "" {
+		at := strings.IndexAny(template, `:*\`)
+		if at < 0 {
+			addText(template)
+			break
+		}
+		addText(template[:at])
+		kind, after := template[at], template[at+1:]
+		switch {
+		case kind == '*':
+			return append(parts, Part{Name: after, Rest: true})
+		case kind == ':':
+			end := strings.IndexAny(after, `/\`)
+			if end < 0 {
+				end = len(after)
+			}
+			parts = append(parts, Part{Name: after[:end]})
+			template = after[end:]
+		case strings.HasPrefix(after, ":"):
+			addText(":")
+			template = after[1:]
+		default:
+			addText(`\`)
+			template = after
+		}
+	}
+	return parts
+}

@@ -1,0 +1,11 @@
+// Package adapter passes the requests of a router through a guard, so that rules see the
+// router's own routes and path parameters.
+//
+// It is for adapters to routers whose handlers have an [http.ResponseWriter] and an
+// [*http.Request]. Applications import the adapter of their router, such as
+// github.com/hotparam/hotparam/adapters/chi. Package middlewaretest is the suite that each
+// adapter has to pass.
+//
+//	request ─► Adapter.Serve ─► Guard.Handler ─► next
+//	             template.go: the pattern, and the path that has the router's values
+package adapter

@@ -1,0 +1,207 @@
+package adapter
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Part is a piece of a router's template: text, or a parameter if Name is set.
+type Part struct {
+	Text string // with slashes, not escaped
+	Name string // of a parameter
+	Rest bool   // the parameter is the rest of the path
+}
+
+// template is a router's template in the syntax of [http.ServeMux].
+type template struct {
+	pattern string
+	parts   []Part
+	params  int
+}
+
+// newTemplate returns the template of parts. Where the syntax of http.ServeMux has no
+// equivalent:
+//
+//   - a segment of text and parameters, "{month}-{day}", is one parameter, {month_day};
+//   - letters that a name cannot have are "_", and a second parameter of a name is name_2;
+//   - the rest of a path without a name is {path...}.
+func newTemplate(parts []Part) *template {
+	t := &template{parts: parts}
+	var b patternBuilder
+	for _, p := range parts {
+		if p.Name == "" && !p.Rest {
+			b.addText(p.Text)
+			continue
+		}
+		t.params++
+		b.addParam(p)
+	}
+	b.endSegment(true)
+	t.pattern = b.pattern.String()
+	return t
+}
+
+// patternBuilder builds a pattern segment by segment.
+type patternBuilder struct {
+	pattern strings.Builder
+	names   []string // of the pattern so far
+	open    bool     // a segment has begun
+
+	text   string   // of the present segment
+	params []string // of the present segment
+	rest   bool
+}
+
+func (b *patternBuilder) addText(text string) {
+	for i, part := range strings.Split(text, "/") {
+		if i > 0 {
+			b.endSegment(false)
+		}
+		b.text += part
+	}
+}
+
+func (b *patternBuilder) addParam(p Part) {
+	name := p.Name
+	if name == "" || name == "*" {
+		name = "path"
+	}
+	b.params = append(b.params, identifier(name))
+	b.rest = b.rest || p.Rest
+}
+
+// endSegment writes the present segment. The text before the first slash is none.
+func (b *patternBuilder) endSegment(last bool) {
+	if !b.open {
+		b.open = true
+		if b.text == "" && len(b.params) == 0 && !last {
+			return
+		}
+	}
+	b.pattern.WriteByte('/')
+	switch {
+	case len(b.params) > 0:
+		b.pattern.WriteString("{" + b.unique(strings.Join(b.params, "_")))
+		if b.rest {
+			b.pattern.WriteString("...")
+		}
+		b.pattern.WriteByte('}')
+	case b.text == "" && last: // this very path, and none below it
+		b.pattern.WriteString("{$}")
+	default:
+		b.pattern.Write(hotparam.AppendPath(nil, strings.ReplaceAll(b.text, "%", "%25")))
+	}
+	b.text, b.params, b.rest = "", nil, false
+}
+
+// unique returns name, with a number if the pattern has it already.
+func (b *patternBuilder) unique(name string) string {
+	for i := 2; slices.Contains(b.names, name); i++ {
+		if next := name + "_" + strconv.Itoa(i); !slices.Contains(b.names, next) {
+			name = next
+		}
+	}
+	b.names = append(b.names, name)
+	return name
+}
+
+// identifier returns name as an identifier of Go.
+func identifier(name string) string {
+	id := []byte(name)
+	for i, c := range id {
+		if letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80; !letter && (c < '0' || c > '9') {
+			id[i] = '_'
+		}
+	}
+	if len(id) > 0 && '0' <= id[0] && id[0] <= '9' {
+		return "_" + string(id)
+	}
+	return string(id)
+}
+
+// appendPath appends the canonical forms of the path that was sent and of that which the
+// template has with the router's values, and reports whether they are the same. Routers
+// return values escaped or not, by their settings and by the path. Both are tried; of a path
+// that the router has changed, a value is taken for escaped if it was sent so.
+func (t *template) appendPath(sentBuf, pathBuf []byte, sent string, values []string) (canonical, path []byte, same bool) {
+	canonical = hotparam.AppendPath(sentBuf, sent)
+	for _, escaped := range []bool{false, true} {
+		if path = t.fill(pathBuf, values, escaped); bytes.Equal(path, canonical) {
+			return canonical, path, true
+		}
+	}
+	escaped := slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, "%") && strings.Contains(sent, v) })
+	return canonical, t.fill(pathBuf, values, escaped), false
+}
+
+// emptyValue is the value of a parameter that is empty in a router, "/u//items", since none is
+// empty in a pattern of [http.ServeMux], and a path without the parameter would evade limits
+// by the others.
+const emptyValue = "\x00"
+
+// fill appends the template with these values.
+func (t *template) fill(dst []byte, values []string, escaped bool) []byte {
+	i := 0
+	for _, p := range t.parts {
+		text, slashes := p.Text, true
+		if p.Name != "" || p.Rest {
+			text, slashes = values[i], p.Rest
+			i++
+			if text == "" && !p.Rest {
+				text = emptyValue
+			}
+		}
+		if p.Name == "" && !p.Rest || !escaped {
+			text = strings.ReplaceAll(text, "%", "%25")
+		}
+		if !slashes {
+			text = strings.ReplaceAll(text, "/", "%2F")
+		}
+		dst = hotparam.AppendPath(dst, text)
+	}
+	return dst
+}
+
+// maxTemplates bounds the templates that are kept. A router has some hundred.
+const maxTemplates = 4096
+
+// templates keeps the templates of a router. Reading it takes no lock.
+type templates struct {
+	parse func(string) []Part
+	known *atomic.Pointer[map[string]*template]
+	mu    *sync.Mutex // held to add
+}
+
+func newTemplates(parse func(string) []Part) templates {
+	t := templates{parse: parse, known: new(atomic.Pointer[map[string]*template]), mu: new(sync.Mutex)}
+	t.known.Store(new(map[string]*template))
+	return t
+}
+
+// get returns the template of a text, or nil for an empty text.
+func (t *templates) get(text string) *template {
+	if text == "" {
+		return nil
+	}
+	if known := (*t.known.Load())[text]; known != nil {
+		return known
+	}
+	own := strings.Clone(text) // so that a caller's Route stays on its stack
+	made := newTemplate(t.parse(own))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := *t.known.Load(); len(known) < maxTemplates {
+		next := make(map[string]*template, len(known)+1)
+		maps.Copy(next, known)
+		next[own] = made
+		t.known.Store(&next)
+	}
+	return made
+}

@@ -1,0 +1,76 @@
+package middlewaretest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// Server is what the suite wants served.
+type Server struct {
+	Guard  *middleware.Guard // in front of all routes
+	Routes []Route
+	// Context returns the context of a request with these headers, for a middleware in
+	// front of the guard. It is nil if there is none.
+	Context func(context.Context, http.Header) context.Context
+}
+
+// Route is a route of a server.
+type Route struct {
+	Method  string
+	Pattern string // in the syntax of http.ServeMux: "/u/{id}", "/files/{path...}"
+	// Handler takes the router's path parameters from PathValue, by the names of Pattern,
+	// as the router returns them.
+	Handler http.Handler
+}
+
+// Start serves s until the test ends, and returns the base URL: "http://127.0.0.1:8080".
+// Where a handler panics, the client gets the status 500 or no answer, and the server
+// continues.
+type Start func(tb testing.TB, s Server) (baseURL string)
+
+// Handler returns a Start for handlers of package net/http.
+func Handler(build func(Server) http.Handler) Start {
+	return func(tb testing.TB, s Server) string {
+		server := httptest.NewUnstartedServer(build(s))
+		server.Config.ErrorLog = discard
+		server.Start()
+		tb.Cleanup(server.Close)
+		return server.URL
+	}
+}
+
+// Case is one case of the suite.
+type Case struct {
+	Name string
+	run  func(*testing.T, Start)
+}
+
+// Cases returns the cases of the suite, in their order.
+func Cases() []Case {
+	return slices.Concat(routeCases, answerCases, messageCases, endCases)
+}
+
+// Run runs all cases except those named without, which the framework cannot pass.
+func Run(t *testing.T, start Start, without ...string) {
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			if slices.Contains(without, c.Name) {
+				t.Skip("the framework cannot do this")
+			}
+			c.run(t, start)
+		})
+	}
+}
+
+// NewGuard returns a guard for tests of one framework alone. It has these rules, one a line
+// as a file has them, and its counts go nowhere.
+func NewGuard(tb testing.TB, rules string, opts ...middleware.Option) *middleware.Guard {
+	tb.Helper()
+	guard, _ := newGuard(tb, &tally{counts: make(map[string]int64)}, rules, opts...)
+	return guard
+}
