@@ -12,7 +12,7 @@ import (
 type Source uint8
 
 // The sources of a parameter. Guards read the query, the path, headers, cookies, the
-// client's address and the context. The grammar reserves Form, JSON and RPC.
+// client's address, fields of RPC messages and the context. The grammar reserves Form and JSON.
 const (
 	Query Source = iota
 	Path
@@ -21,7 +21,7 @@ const (
 	Addr // of the client, on a level: "ip", "v4/24", "v6/48"
 	Form
 	JSON
-	RPC
+	RPC // a message's field, with a dot before each field of a message within
 	Ctx // what the application knows of the request
 	sources
 )
@@ -42,7 +42,7 @@ var sourceRows = [sources]sourceRow{
 	Addr:   {"addr", checkLevel},
 	Form:   {"form", anyName},
 	JSON:   {"json", anyName},
-	RPC:    {"rpc", anyName},
+	RPC:    {"rpc", checkField},
 	Ctx:    {"ctx", anyName},
 }
 
@@ -103,6 +103,15 @@ func checkHeader(name string) (message, hint string) {
 func checkCookie(name string) (message, hint string) {
 	if !isToken(name) {
 		return "no cookie can have this name", "for example cookie:cart"
+	}
+	return "", ""
+}
+
+func checkField(name string) (message, hint string) {
+	for part := range strings.SplitSeq(name, ".") {
+		if !isIdentifier(part) {
+			return "no field of a message can have this name", "as in the .proto file, for example rpc:user.id"
+		}
 	}
 	return "", ""
 }
