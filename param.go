@@ -12,7 +12,7 @@ import (
 // name, as in "path:id=7".
 type Source uint8
 
-// The sources of a parameter. Guards read all of them but RPC, which the grammar reserves.
+// The sources of a parameter. Guards read all of them.
 const (
 	Query Source = iota
 	Path
@@ -21,8 +21,8 @@ const (
 	Addr // of the client, on a level: "ip", "v4/24", "v6/48"
 	Form // of the query and of the body, if that is a form
 	JSON // of the body, by its path: "user.id", "items.*.id"
-	RPC
-	Ctx // what the application knows of the request
+	RPC  // a message's field, with a dot before each field of a message within
+	Ctx  // what the application knows of the request
 	sources
 )
 
@@ -42,7 +42,7 @@ var sourceRows = [sources]sourceRow{
 	Addr:   {"addr", checkLevel},
 	Form:   {"form", anyName},
 	JSON:   {"json", checkPath},
-	RPC:    {"rpc", anyName},
+	RPC:    {"rpc", checkField},
 	Ctx:    {"ctx", anyName},
 }
 
@@ -103,6 +103,15 @@ func checkHeader(name string) (message, hint string) {
 func checkCookie(name string) (message, hint string) {
 	if !isToken(name) {
 		return "no cookie can have this name", "for example cookie:cart"
+	}
+	return "", ""
+}
+
+func checkField(name string) (message, hint string) {
+	for part := range strings.SplitSeq(name, ".") {
+		if !isIdentifier(part) {
+			return "no field of a message can have this name", "as in the .proto file, for example rpc:user.id"
+		}
 	}
 	return "", ""
 }

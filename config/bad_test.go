@@ -164,9 +164,9 @@ var badFiles = []struct {
 		`5:60: by "a:b": unknown source "a"`, `5:67: by ":b": unknown source ""`, `5:73: by "form:x": source "form" is not built yet`,
 		`5:83: by "id": the route has a wildcard {id}, but a bare name is one of the query`,
 	}},
-	{"unbuilt sources", rule("limit: {rate: 1/s}", "by: ['form:x', 'json:x', 'rpc:x']"), []string{
+	{"unbuilt sources", rule("limit: {rate: 1/s}", "by: ['form:x', 'json:x', 'rpc:x-y']"), []string{
 		`5:10: by "form:x": source "form" is not built yet`, `5:20: by "json:x": source "json" is not built yet`,
-		`5:30: by "rpc:x": source "rpc" is not built yet`,
+		`5:30: by "rpc:x-y": no field of a message can have this name`,
 	}},
 	{"names of sources", rule("limit: {rate: 1/s}", "by: ['header:x y', 'header:Cookie', 'cookie:a=b', 'addr:v4', 'addr:v4/33', 'ctx:', 'heder:x']"), []string{
 		`5:10: by "header:x y": no header can have this name`, `5:24: by "header:Cookie": the header holds all cookies, and secrets among them`,

@@ -53,7 +53,7 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 		names = append(names, hotparam.Param{Source: hotparam.Path, Name: "id"})
 	}
 	if r.By.Kind == hotparam.ByNames || r.By.Kind == hotparam.ByCombinations && rapid.Bool().Draw(t, "named") {
-		names = append(names, hotparam.Param{Source: hotparam.Header, Name: "x-plan"}, hotparam.Param{Source: hotparam.Cookie, Name: "Cart"}, hotparam.Param{Source: hotparam.Ctx, Name: "user"},
+		names = append(names, hotparam.Param{Source: hotparam.Header, Name: "x-plan"}, hotparam.Param{Source: hotparam.Cookie, Name: "Cart"}, hotparam.Param{Source: hotparam.Ctx, Name: "user"}, hotparam.Param{Source: hotparam.RPC, Name: "user.id"},
 			hotparam.Param{Source: hotparam.Addr, Name: rapid.SampledFrom([]string{"ip", "v4/24", "v6/48"}).Draw(t, "level")})
 		names = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, hotparam.MaxCombined, rapid.ID[hotparam.Param]).Draw(t, "names")
 		r.By.Names = names

@@ -226,7 +226,7 @@ func (r *request) isUnread(c *candidate) bool {
 func (r *request) useUnread(c *candidate) {
 	switch {
 	case c.Unread == hotparam.UnreadReject:
-		r.addDenial(claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonUnread, Rule: c.ID})
+		r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonUnread, Rule: c.ID})
 	case c.By.Kind == hotparam.ByNone && c.matcher == nil:
 		r.limitRule(c)
 	default:

@@ -20,7 +20,8 @@ type Request struct {
 	Query string
 	// Pattern is the route's pattern in the router's syntax ("GET /u/{id}", "/u/{id}").
 	// If it is empty, the route is not known, and keys have the path itself. For requests
-	// that are not HTTP it is the resource.
+	// that are not HTTP, and so have neither Method nor Path, it is the resource, such as an
+	// RPC's "shop.Search/Find"; see [Guard.Enter].
 	Pattern string
 	// Caller is the sender of the request, such as an address or a tenant, or empty if
 	// it is not known. The most frequent callers of hot keys are reported.
@@ -35,6 +36,10 @@ type Request struct {
 	// suffices: usually Method, URL, Header, Host and RemoteAddr, and for rules by form or
 	// json Body and ContentLength.
 	MakeHTTP func() *http.Request
+	// Field appends the values of a field of an RPC's message to values: rules name it as
+	// rpc:name. It appends nothing if the field is not set. A nil Field means that there is no
+	// message.
+	Field func(name string, values []string) []string
 }
 
 // http returns the request as one of net/http, or nil.
@@ -102,8 +107,11 @@ func (g *Guard) checkAny(route *route, in *Request, holds bool, d *hotparam.Deci
 // routeOf returns the rules that a request of this pattern may match.
 func (g *Guard) routeOf(in *Request) *route {
 	set := g.rules.Load()
-	if in.Pattern == "" {
+	switch {
+	case in.Pattern == "":
 		return set.unknown
+	case in.Method == "" && in.Path == "":
+		return set.ofResource(in.Pattern)
 	}
 	return set.ofPattern(in.Method, in.Pattern)
 }

@@ -8,7 +8,9 @@ import (
 
 // Enter is [Guard.Check] for requests that are not HTTP, such as RPCs, jobs or look-ups in
 // a cache. resource takes the place of the route in rules and keys, and should be one of a
-// small set. If ctx ends while the request waits, it is refused. If ctx has already ended,
+// small set. For an RPC of which rules may name metadata (header:), the peer's address (addr:)
+// or a message's fields (rpc:), use [Guard.Begin] with a [Request] whose Pattern is the
+// resource; keys are the same. If ctx ends while the request waits, it is refused. If ctx has already ended,
 // the request passes and is not counted.
 //
 //	d := guard.Enter(ctx, "SearchService/Find", hotparam.Param{Name: "q", Value: q})

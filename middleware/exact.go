@@ -56,7 +56,7 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, err error) {
 		}
 	}
 	c.state.record(got.Allowed)
-	if r.addResult(c.claim, &got.Decision) && got.Taken > 0 {
+	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 {
 		c.back = c.op
 		c.back.Ask = got.Return()
 	}

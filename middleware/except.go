@@ -86,7 +86,7 @@ func (r *request) except(c *candidate) *limitSpec {
 	case x.Action == hotparam.Allow:
 		return nil
 	case x.Action == hotparam.Block:
-		r.addDenial(claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+		r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
 		return nil
 	}
 	return x.spec

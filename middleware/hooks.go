@@ -13,24 +13,24 @@ type Hooks struct {
 }
 
 func (g *Guard) before(req *Request) {
-	h := &g.opts.hooks
-	if h.Before == nil && h.After == nil && h.Denied == nil && h.Near == nil {
-		return
-	}
-	req.Caller = g.callerOf(req)
-	if h.Before != nil {
+	if g.opts.hooked {
+		req.Caller = g.callerOf(req)
 		g.callBefore(*req)
 	}
 }
 
 func (g *Guard) after(req *Request, d *hotparam.Decision) {
-	if h := &g.opts.hooks; h.After != nil || h.Denied != nil || h.Near != nil {
+	if g.opts.hooked {
 		g.callAfter(*req, *d)
 	}
 }
 
 // callBefore gets a copy of the request, so that the caller's does not escape to the heap.
-func (g *Guard) callBefore(req Request) { g.callHook(func() { g.opts.hooks.Before(req) }) }
+func (g *Guard) callBefore(req Request) {
+	if f := g.opts.hooks.Before; f != nil {
+		g.callHook(func() { f(req) })
+	}
+}
 
 func (g *Guard) callAfter(req Request, d hotparam.Decision) {
 	h := &g.opts.hooks

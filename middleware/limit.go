@@ -34,8 +34,8 @@ func (r *request) limitKey(cl claim) {
 	}
 	if spec.keyed != nil {
 		r.owe(cl, cl.hash, r.key)
-		got := spec.keyed.Do(r.now(), cl.hash, r.key, r.askFor(cl))
-		if r.addResult(cl, &got.Decision) && got.Taken > 0 {
+		got := spec.keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
+		if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
 			r.grants.addKeyed(spec.keyed, cl.hash, r.key, &got)
 		}
 	}
@@ -71,16 +71,16 @@ func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefi
 // askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
 // costs, whether it has one.
 func (r *request) askBucket(cl claim, b limiter.Bucket) {
-	got := b.Do(r.now(), r.askFor(cl))
+	got := b.Do(r.now(), r.askFor(&cl))
 	cl.state.record(got.Allowed)
-	if r.addResult(cl, &got.Decision) {
+	if r.addResult(&cl, &got.Decision) {
 		r.grants.addBucket(b, cl.state, &got)
 	}
 }
 
 // askFor returns what the request asks of a limit. It fills the result in one place, for
 // the reason that copyDecision gives.
-func (r *request) askFor(cl claim) limiter.Ask {
+func (r *request) askFor(cl *claim) limiter.Ask {
 	var (
 		kind   limiter.Kind
 		left   int64
@@ -126,7 +126,7 @@ func (r *request) claimLater(cl claim, key string) {
 	quota := cl.spec.quota.Load()
 	if quota != nil && cl.spec.isExact() {
 		r.pending.exact = append(r.pending.exact, exactClaim{claim: cl, op: limiter.Op{
-			Quota: quota, Name: cl.spec.name, Key: key, Ask: r.askFor(cl),
+			Quota: quota, Name: cl.spec.name, Key: key, Ask: r.askFor(&cl),
 		}})
 	}
 	if cl.spec.permits == nil {

@@ -130,6 +130,8 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() { f.Enter(t.Context(), "job", hotparam.Param{Name: "q", Value: "1"}) }); n != 0 {
 		t.Errorf("Enter: %v allocations", n)
 	}
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("rpc:user.id"), 1, 1)}})
+	allocs("RPC", f, Request{Pattern: "shop.Search/Find", Field: func(_ string, values []string) []string { return append(values, "7", "8") }})
 	if n := testing.AllocsPerRun(500, func() { f.IsHot("GET /s?q=1") }); n != 0 {
 		t.Errorf("IsHot: %v allocations", n)
 	}

@@ -22,6 +22,7 @@ type options struct {
 	serve     map[string]handlerFunc // by the rule's id
 	headers   headers
 	hooks     Hooks
+	hooked    bool
 	shadow    bool
 	noLocal   bool
 	noWait    bool
@@ -98,7 +99,7 @@ func WithServe(ruleID string, h http.Handler) Option {
 }
 
 // WithHooks calls hooks for each request.
-func WithHooks(h Hooks) Option { return func(o *options) { o.hooks = h } }
+func WithHooks(h Hooks) Option { return func(o *options) { o.hooks, o.hooked = h, true } }
 
 // WithShadow has no request refused and none wait, whatever the rules say. Requests that
 // would have been refused pass, and are counted.

@@ -14,7 +14,8 @@ type params struct {
 	custom  hotparam.Params // the one parameter of a matcher's key
 	read    []*reader       // those whose parameters list has
 	client  client
-	text    []byte // buffer for the text of an address
+	text    []byte   // buffer for the text of an address
+	fields  []string // buffer for the values of a field
 }
 
 // client is the address of the request's client, once it is read.

@@ -72,7 +72,7 @@ func (g *Guard) newRequest(in *Request, route *route, holds bool) *request {
 // its buffers have grown far beyond the usual.
 func (r *request) recycle() {
 	const keep = 64 << 10
-	if cap(r.key) > keep || cap(r.grants.keys) > keep || len(r.in.Query)+len(r.in.Path) > keep || r.params.list.Len() > keep/64 {
+	if cap(r.key) > keep || cap(r.grants.keys) > keep || len(r.in.Query)+len(r.in.Path) > keep || cap(r.params.fields) > keep/64 || r.params.list.Len() > keep/64 {
 		return
 	}
 	r.params.reset()

@@ -35,6 +35,7 @@ var sourceRows = map[hotparam.Source]sourceRow{
 	hotparam.Header: {prepareHeader, readHeader},
 	hotparam.Cookie: {nil, readCookie},
 	hotparam.Addr:   {prepareAddr, readAddr},
+	hotparam.RPC:    {nil, readField},
 	hotparam.Ctx:    {prepareCtx, readCtx},
 	hotparam.Form:   {nil, readForm},
 	hotparam.JSON:   {prepareJSON, readJSON},
@@ -177,6 +178,18 @@ func readAddr(r *request, x *reader) {
 	if p.text, ok = x.level.Append(p.text[:0], p.client.ip); ok {
 		r.addNamed(x, unsafe.String(unsafe.SliceData(p.text), len(p.text))) // which is copied
 	}
+}
+
+func readField(r *request, x *reader) {
+	if r.in.Field == nil {
+		return
+	}
+	p := &r.params
+	p.fields = r.in.Field(x.param.Name, p.fields[:0])
+	for _, value := range p.fields {
+		r.addNamed(x, value)
+	}
+	clear(p.fields)
 }
 
 func prepareCtx(x *reader, o *options) error {

@@ -6,7 +6,7 @@ import "github.com/hotparam/hotparam"
 // within that limit. Any denial denies, and the longest wait wins. If all limits allow the
 // request, the verdict reports the tightest that it is within or, if there is none, another
 // reason to pass.
-func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
+func (r *request) addResult(c *claim, got *hotparam.Decision) (within bool) {
 	got.Rule = c.rule.ID
 	if !got.Allowed {
 		r.addDenial(c, got)
@@ -25,7 +25,7 @@ func (r *request) addResult(c claim, got *hotparam.Decision) (within bool) {
 
 // addDenial merges a denial into the verdict. A limit in shadow mode denies nothing. The
 // verdict reports the longest wait, where one that no retry ends counts as the longest.
-func (r *request) addDenial(c claim, got *hotparam.Decision) {
+func (r *request) addDenial(c *claim, got *hotparam.Decision) {
 	v := &r.verdict
 	d := &v.decision
 	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow {
@@ -58,7 +58,7 @@ func (v *verdict) pass(reason hotparam.Reason, rule string) {
 
 // set replaces the decision by that of a limit, except for its Delay, which the request
 // waits for.
-func (v *verdict) set(c claim, got *hotparam.Decision) {
+func (v *verdict) set(c *claim, got *hotparam.Decision) {
 	v.decider, v.hash = c.spec, c.hash
 	copyDecision(&v.decision, got)
 }
@@ -71,7 +71,9 @@ func (v *verdict) copyTo(d *hotparam.Decision) {
 	}
 	copyDecision(d, &v.decision)
 	d.Delay = v.decision.Delay
-	d.Backoff = v.decision.Backoff
+	if !d.Allowed {
+		d.Backoff = v.decision.Backoff
+	}
 	if v.decider != nil {
 		d.From = v.decider
 	}

@@ -108,9 +108,9 @@ func (r *request) acquirePermits() bool {
 		got.Rule = c.rule.ID
 		switch {
 		case !got.Allowed:
-			r.addDenial(c.claim, &got)
+			r.addDenial(&c.claim, &got)
 		case v.decision.Reason == hotparam.ReasonNone:
-			v.set(c.claim, &got)
+			v.set(&c.claim, &got)
 		}
 		if v.denied {
 			for j := range p.permits[:i] {

@@ -83,6 +83,16 @@ var limitFaults = []Fault{
 		Test: "TestExceptions",
 	},
 	{
+		Name: "an RPC's resource is taken for the pattern of a host", File: "middleware/check.go",
+		Old: "case in.Method == \"\" && in.Path == \"\":", New: "case false:",
+		Test: "TestRPC",
+	},
+	{
+		Name: "a request of net/http is made again and again", File: "middleware/check.go",
+		Old: "		in.MakeHTTP = nil\n", New: "		defer func() { in.HTTP = nil }()\n",
+		Test: "TestBeginAnswersAsHandlerDoes|TestRPC",
+	},
+	{
 		Name: "clients are told to retry before they can pass", File: "middleware/backoff.go",
 		Old: "place := max(first, time.Duration(free))", New: "place := max(second, time.Duration(free))",
 		Test: "TestRetriesComeAtTheLimitsRate",
@@ -104,7 +114,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a recorded answer states no limit", File: "middleware/answer.go",
-		Old: "		maps.Copy(w.Header(), h.spec.headers.add(nil, &d, h.spec))\n", New: "",
+		Old: "maps.Copy(w.Header(), h.spec.headers", New: "maps.Copy(make(http.Header), h.spec.headers",
 		Test: "TestServeRecorded",
 	},
 	{
