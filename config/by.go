@@ -92,7 +92,7 @@ type nameError struct {
 }
 
 // builtSources are the sources that rules can name.
-const builtSources = "query, path, header, cookie, addr, ctx"
+const builtSources = "query, path, header, cookie, addr, form, json, ctx"
 
 // parseName reads "name" or "source:name" in a rule of the route. A file names wildcards
 // of its routes alone, and a bare name is one of the query and none that the path has,

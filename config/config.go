@@ -87,7 +87,7 @@ func version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "aggregator", "statsd", "kafka", "graphite", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "aggregator", "statsd", "kafka", "graphite", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -119,6 +119,7 @@ func (d *decoder) file(data []byte) *File {
 	}
 	rules.Secrets = d.secrets(top.get("secrets"))
 	rules.Client = d.client(top.get("client"))
+	rules.Bodies = d.bodies(top.get("bodies"))
 	f := &File{
 		Rules:      rules,
 		Aggregator: d.aggregator(top.get("aggregator")),

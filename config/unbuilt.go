@@ -12,7 +12,7 @@ var unbuiltFields = map[string]string{
 }
 
 // unbuiltSources are sources of parameters that the grammar of keys reserves.
-var unbuiltSources = map[hotparam.Source]bool{hotparam.Form: true, hotparam.JSON: true, hotparam.RPC: true}
+var unbuiltSources = map[hotparam.Source]bool{hotparam.RPC: true}
 
 // unbuiltWords are values of some fields, and what works today.
 var unbuiltWords = map[string]struct {
