@@ -410,6 +410,12 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 			t.Errorf("%s: keys %q", method, got)
 		}
 	}
+	// What is no HTTP may bring values of its own.
+	job := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "login", byNames("form:user"), 1, 1)}})
+	job.Enter(t.Context(), "login", hotparam.Param{Source: hotparam.Form, Name: "user", Value: "ann"})
+	if got := job.keys(); !slices.Equal(got, []string{"r login?form:user=ann"}) {
+		t.Errorf("Enter: keys %q", got)
+	}
 	// Without a request of net/http there are no values.
 	f.Check(Request{Method: "POST", Path: "/s", Query: "user=ann", Pattern: "/s"})
 	if got := f.keys(); len(got) != 0 {
@@ -435,6 +441,7 @@ func TestErrorsAreReplayed(t *testing.T) {
 		"with the last": {func() io.Reader {
 			return iotest.DataErrReader(io.MultiReader(strings.NewReader("user=ann"), iotest.ErrReader(broken)))
 		}, Unread{Failed: 1}},
+		"once": {func() io.Reader { return iotest.TimeoutReader(strings.NewReader("user=ann")) }, Unread{Failed: 1}},
 		"behind the limit": {func() io.Reader {
 			return io.MultiReader(strings.NewReader(strings.Repeat("x", 70_000)), iotest.ErrReader(broken))
 		}, Unread{TooLarge: 1}},
