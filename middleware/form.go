@@ -35,17 +35,14 @@ func (r *request) addForm(text []byte) bool {
 	if len(contentType) >= len(multipartType) && strings.EqualFold(contentType[:len(multipartType)], multipartType) {
 		return r.addMultipart(text, contentType)
 	}
-	fields := &r.params.custom                                        // which is not in use yet
-	fields.AddQuery(unsafe.String(unsafe.SliceData(text), len(text))) // until the Reset below
-	for i := range fields.Len() {
-		field := fields.At(i)
-		r.addField(field.Name, field.Value)
-	}
-	const keep = 1 << 10
-	if fields.Len() > keep {
-		*fields = hotparam.Params{}
-	} else {
-		fields.Reset()
+	one := &r.params.custom                                   // which is not in use yet
+	whole := unsafe.String(unsafe.SliceData(text), len(text)) // until the last Reset
+	for pair := range strings.SplitSeq(whole, "&") {          // a list of all would take many times the body
+		if one.AddQuery(pair); one.Len() > 0 {
+			field := one.At(0)
+			r.addField(field.Name, field.Value)
+			one.Reset()
+		}
 	}
 	return true
 }
