@@ -34,6 +34,9 @@ type Request struct {
 	HTTP *http.Request
 }
 
+// http returns the request as one of net/http, or nil.
+func (in *Request) http() *http.Request { return in.HTTP }
+
 // Check counts a request, decides on it, and waits if a rule says so. It is for rules that
 // count requests. For rules that count costs it only checks that there is room. For rules
 // with concurrency it acquires a permit and releases it at once. See [Guard.Begin] for

@@ -15,7 +15,7 @@ const multipartType = "multipart/form-data"
 
 // readForm adds the values that [http.Request.Form] has: those of the query and of the body.
 func readForm(r *request, x *reader) {
-	if r.http() == nil {
+	if r.in.http() == nil {
 		return
 	}
 	list := &r.params.list
@@ -31,7 +31,7 @@ func readForm(r *request, x *reader) {
 // well-formed. A url-encoded one always is: it is decoded as the query is, so that it has
 // each value that net/http finds, and also those beside which net/http reports an error.
 func (r *request) addForm(text []byte) bool {
-	contentType := strings.TrimLeft(r.http().Header.Get("Content-Type"), " \t")
+	contentType := strings.TrimLeft(r.in.http().Header.Get("Content-Type"), " \t")
 	if len(contentType) >= len(multipartType) && strings.EqualFold(contentType[:len(multipartType)], multipartType) {
 		return r.addMultipart(text, contentType)
 	}
