@@ -498,6 +498,11 @@ func TestContextEndsARead(t *testing.T) {
 	if text, err := io.ReadAll(req.HTTP.Body); string(text) != "user=ann" || err != nil || f.Stats().Unread != (Unread{Failed: 1}) {
 		t.Errorf("%q, %v, %+v", text, err, f.Stats().Unread)
 	}
+	late, body := post(formType, "user=ann")
+	late.Context = ctx
+	if f.Check(late); body.reads > 0 || f.Stats().Unread != (Unread{Failed: 2}) {
+		t.Errorf("after the end: %d reads, %+v", body.reads, f.Stats().Unread)
+	}
 }
 
 // The bytes that are held are bounded over all requests, and are given back by whatever ends
