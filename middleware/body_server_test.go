@@ -179,6 +179,40 @@ func TestNoContinueForDenied(t *testing.T) {
 	}
 }
 
+// A request whose body is not read, for want of room or for what it declares, is answered
+// without one, and without a wait for it.
+func TestNoContinueForUnread(t *testing.T) {
+	rules := bodyRules(t)
+	rules.Rules[0].Unread = hotparam.UnreadReject
+	f := newFixture(t, rules)
+	f.bodies.held.Store(hotparam.DefaultTotalBodies) // by others
+	guarded, _ := bodyServers(t, f, false)
+	for head, want := range map[string]Unread{
+		"Content-Length: 8":                                 {NoRoom: 1},
+		"Transfer-Encoding: chunked":                        {NoRoom: 1},
+		"Content-Length: 8\r\nContent-Encoding: gzip":       {Encoded: 1},
+		"Content-Length: 80000":                             {TooLarge: 1},
+		"Transfer-Encoding: chunked\r\nContent-Encoding: x": {Encoded: 1},
+	} {
+		before := f.Stats().Unread
+		conn, err := net.Dial("tcp", guarded.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /none HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\n%s\r\nExpect: 100-continue\r\n\r\n", formType, head)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		got := f.Stats().Unread
+		got.NoRoom, got.Encoded, got.TooLarge = got.NoRoom-before.NoRoom, got.Encoded-before.Encoded, got.TooLarge-before.TooLarge
+		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 400") || got != want {
+			t.Errorf("%q: %q, %v, %+v", head, line, err, got)
+		}
+		conn.Close()
+	}
+}
+
 // A client that goes away, or is too slow for the server's deadline, is told to the handler
 // as ever.
 func TestClientsThatDoNotFinish(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -410,6 +411,12 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 			t.Errorf("%s: keys %q", method, got)
 		}
 	}
+	// What is no HTTP may bring values of its own.
+	job := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "login", byNames("form:user"), 1, 1)}})
+	job.Enter(t.Context(), "login", hotparam.Param{Source: hotparam.Form, Name: "user", Value: "ann"})
+	if got := job.keys(); !slices.Equal(got, []string{"r login?form:user=ann"}) {
+		t.Errorf("Enter: keys %q", got)
+	}
 	// Without a request of net/http there are no values.
 	f.Check(Request{Method: "POST", Path: "/s", Query: "user=ann", Pattern: "/s"})
 	if got := f.keys(); len(got) != 0 {
@@ -435,6 +442,7 @@ func TestErrorsAreReplayed(t *testing.T) {
 		"with the last": {func() io.Reader {
 			return iotest.DataErrReader(io.MultiReader(strings.NewReader("user=ann"), iotest.ErrReader(broken)))
 		}, Unread{Failed: 1}},
+		"once": {func() io.Reader { return iotest.TimeoutReader(strings.NewReader("user=ann")) }, Unread{Failed: 1}},
 		"behind the limit": {func() io.Reader {
 			return io.MultiReader(strings.NewReader(strings.Repeat("x", 70_000)), iotest.ErrReader(broken))
 		}, Unread{TooLarge: 1}},
@@ -489,6 +497,11 @@ func TestContextEndsARead(t *testing.T) {
 	f.Check(req)
 	if text, err := io.ReadAll(req.HTTP.Body); string(text) != "user=ann" || err != nil || f.Stats().Unread != (Unread{Failed: 1}) {
 		t.Errorf("%q, %v, %+v", text, err, f.Stats().Unread)
+	}
+	late, body := post(formType, "user=ann")
+	late.Context = ctx
+	if f.Check(late); body.reads > 0 || f.Stats().Unread != (Unread{Failed: 2}) {
+		t.Errorf("after the end: %d reads, %+v", body.reads, f.Stats().Unread)
 	}
 }
 
@@ -598,17 +611,23 @@ func TestFloodsOfFields(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ contentType, text string }{
 		"form": {formType, fields.String()}, "JSON": {jsonType, `{"a":[` + ids.String() + `{}]}`}, "multipart": {"multipart/form-data; boundary=x", parts.String() + "--x--"},
-		"deep": {jsonType, `{"a":[{"id":1}],"b":` + strings.Repeat(`{"a":[`, 4000) + strings.Repeat("]}", 4000) + "}"},
+		"fields without a value": {formType, strings.Repeat("a&", 1<<19-10) + "user"},
+		"deep":                   {jsonType, `{"a":[{"id":1}],"b":` + strings.Repeat(`{"a":[`, 4000) + strings.Repeat("]}", 4000) + "}"},
 	} {
 		f := newFixture(t, rules)
 		req, _ := post(test.contentType, test.text)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		start := time.Now()
 		f.Check(req)
+		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 12<<20 {
+			t.Errorf("%s: %d bytes were allocated for a body of %d", name, after.TotalAlloc-before.TotalAlloc, len(test.text))
+		}
 		if took := time.Since(start); took > 2*time.Second { // some 20 ms
 			t.Errorf("%s: %v", name, took)
 		}
 		keys := f.keys()
-		if s := f.Stats(); s.Bodies != 1 || len(keys) == 0 || len(keys) > hotparam.MaxKeys+1 || name != "deep" && !slices.Contains(keys, "r POST /s?~more") {
+		if s := f.Stats(); s.Bodies != 1 || len(keys) == 0 || len(keys) > hotparam.MaxKeys+1 || len(keys) > 1 && !slices.Contains(keys, "r POST /s?~more") {
 			t.Errorf("%s: %d keys, %+v", name, len(keys), s)
 		}
 	}
