@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
@@ -17,6 +18,8 @@ type exactClaim struct {
 // askBackend asks all of the request's claims in one call, or in one for each kind of
 // when_redis_is_away that the limits have.
 func (r *request) askBackend() {
+	start := time.Now()
+	defer func() { r.guard.exactTimes.add(time.Since(start)) }()
 	claims := r.pending.exact
 	ops := make([]limiter.Op, 0, len(claims))
 	results := make([]limiter.Result, len(claims))

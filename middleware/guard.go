@@ -35,6 +35,10 @@ type Guard struct {
 	waited, gone, busy, served, away, undecided atomic.Int64
 	more                                        atomic.Int64
 	withheld, absent                            spreadCount
+
+	waiting    atomic.Int64
+	exactTimes durations
+	decisions  map[string]*decisionCounts // by rule; guarded by sharing.mu, but for New
 }
 
 // New returns a guard for rules, which must not change afterwards. The guard counts with
@@ -48,7 +52,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := rules.Validate(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g := &Guard{counts: counts, opts: options{
+	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), opts: options{
 		limited:    Refuse,
 		caller:     remoteHost,
 		clock:      sinceEpoch(time.Now()),
@@ -135,6 +139,7 @@ type Stats struct {
 	Remembered int64
 	Shadowed   int64 // requests that would have been refused
 	Waited     int64 // requests that waited for their turn
+	Waiting    int64 // requests that wait for their turn now
 	Gone       int64 // of Waited: requests whose context ended meanwhile; not in Limited
 	Charged    int64 // requests whose cost was charged at their end
 	Panics     int64 // requests that passed because hotparam panicked
@@ -186,6 +191,7 @@ func (g *Guard) Stats() Stats {
 		Undecided: g.undecided.Load(),
 		Shadowed:  g.shadowed.Load(),
 		Waited:    g.waited.Load(),
+		Waiting:   g.waiting.Load(),
 		Gone:      g.gone.Load(),
 		Charged:   g.charged.Load(),
 		Panics:    g.panics.Load(),

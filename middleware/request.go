@@ -153,6 +153,7 @@ func (r *request) finish(d *hotparam.Decision) outcome {
 			r.refuse()
 		}
 	}
+	r.recordDecision()
 	o := outcome{r.ticket, r.verdict.decider}
 	if o.ticket != nil && !r.verdict.decision.Allowed {
 		o.ticket.reuse()

@@ -30,6 +30,7 @@ func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
 	d := &v.decision
 	if spec.limit != nil && spec.limit.Mode == hotparam.ModeShadow {
 		r.guard.shadowed.Add(1)
+		spec.decisions[hotparam.ReasonShadow].add(1)
 		if d.Reason == hotparam.ReasonNone {
 			d.Reason, d.Rule = hotparam.ReasonShadow, got.Rule
 		}
@@ -46,7 +47,7 @@ var allowed = verdict{decision: hotparam.Decision{Allowed: true}}
 
 // reset makes the verdict allowed again, and writes nothing if it still is.
 func (v *verdict) reset() {
-	if v.decision.Reason != hotparam.ReasonNone {
+	if v.decision.Reason != hotparam.ReasonNone || v.decider != nil {
 		*v = allowed
 	}
 }
