@@ -198,6 +198,26 @@ func agreeWithDocumentation(t *testing.T, registry *prometheus.Registry, documen
 	}
 }
 
+// Metrics that other documents name are there.
+func TestDocumentsNameMetricsThatExist(t *testing.T) {
+	_, documented := readMetricsDoc(t)
+	n := 0
+	for path, text := range documents(t) {
+		if path == "METRICS.md" || path == "CHANGELOG.md" {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`\bhotparam_[a-z_]+\b`).FindAllString(text, -1) {
+			n++
+			if _, ok := documented[name]; !ok && !strings.HasSuffix(name, "_") {
+				t.Errorf("%s: METRICS.md does not have %s", path, name)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("documents name %d metrics", n)
+	}
+}
+
 // The counters in the application are documented by the names of their fields.
 func TestApplicationCountersAreDocumented(t *testing.T) {
 	text, _ := readMetricsDoc(t)
