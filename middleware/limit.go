@@ -47,7 +47,7 @@ func (r *request) limitKey(cl claim, hash uint64) {
 // limitHotKey asks the limit of a hot key, unless the key is spared.
 func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
-	if weight := cl.state.origins.weigh(); weight > 0 {
+	if weight := cl.state.origins.weight(); weight > 0 {
 		cl.state.origins.sample(cl.rule.name, r.callerName(), weight)
 	}
 	if cl.spec.limit == nil {

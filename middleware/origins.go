@@ -40,22 +40,23 @@ type tally struct {
 	names  [tallied][maxName]byte // in place, so that a new name does not allocate
 }
 
-// weigh returns for how many requests one is to be sampled, or 0 if it is not. Most requests
-// write nothing that processors share.
-func (o *originSample) weigh() int64 {
-	if o.samples.Load() < sampleAll {
+// weight returns how many requests the present one stands for, or 0 if it is not to be
+// counted. Most requests of a key that comes often are not, and write nothing that processors
+// share.
+func (o *originSample) weight() int64 {
+	switch {
+	case o.samples.Load() < sampleAll:
 		return 1
+	case rand.Uint32()%sampleOne == 0:
+		return sampleOne
 	}
-	if rand.Uint32()%sampleOne != 0 {
-		return 0
-	}
-	return sampleOne
+	return 0
 }
 
-// sample counts one request by its weight. It skips the request if another one is being
-// counted, so that no request waits for statistics. It keeps no string.
+// sample counts one request, unless another one is being counted, so that no request waits
+// for statistics.
 func (o *originSample) sample(route, caller string, weight int64) {
-	if weight == 0 || !o.mu.TryLock() {
+	if !o.mu.TryLock() {
 		return
 	}
 	defer o.mu.Unlock()

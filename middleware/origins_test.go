@@ -9,6 +9,13 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
+// sampleOrigin is what a request of a hot key does.
+func sampleOrigin(o *originSample, route, caller string) {
+	if weight := o.weight(); weight > 0 {
+		o.sample(route, caller, weight)
+	}
+}
+
 // noted is what an emptying tells, by kind and name.
 func noted(o *originSample) map[string]int64 {
 	got := map[string]int64{}
@@ -22,7 +29,7 @@ func noted(o *originSample) map[string]int64 {
 func TestOriginsNoteTheFirstExactly(t *testing.T) {
 	var o originSample
 	for i := range sampleAll {
-		o.sample("GET /s", fmt.Sprint(i%4), o.weigh())
+		sampleOrigin(&o, "GET /s", fmt.Sprint(i%4))
 	}
 	got := noted(&o)
 	if len(got) != 5 || got["r GET /s"] != sampleAll || got["c 0"] != sampleAll/4 || got["c 3"] != sampleAll/4 {
@@ -41,7 +48,7 @@ func TestOriginsEstimateTheRest(t *testing.T) {
 		if i%2 == 0 {
 			caller = "half"
 		}
-		o.sample("", caller, o.weigh())
+		sampleOrigin(&o, "", caller)
 	}
 	got := noted(&o)
 	if len(got) != tallied {
@@ -54,13 +61,13 @@ func TestOriginsEstimateTheRest(t *testing.T) {
 
 func TestOriginsCutNames(t *testing.T) {
 	var o originSample
-	o.sample(strings.Repeat("é", 100), "", o.weigh())
+	sampleOrigin(&o, strings.Repeat("é", 100), "")
 	for name, n := range noted(&o) {
 		if n != 1 || name != "r "+strings.Repeat("é", maxName/2) {
 			t.Errorf("%q: %d", name, n)
 		}
 	}
-	o.sample("", strings.Repeat("x", maxName-1)+"é", o.weigh())
+	sampleOrigin(&o, "", strings.Repeat("x", maxName-1)+"é")
 	for name := range noted(&o) {
 		if name != "c "+strings.Repeat("x", maxName-1) {
 			t.Errorf("%q was cut within a character", name)
@@ -75,7 +82,7 @@ func TestOriginsAllocateNothing(t *testing.T) {
 		names[i] = fmt.Sprint("caller-", i)
 	}
 	i := 0
-	if n := testing.AllocsPerRun(5000, func() { o.sample("GET /s", names[i%len(names)], o.weigh()); i++ }); n != 0 {
+	if n := testing.AllocsPerRun(5000, func() { sampleOrigin(&o, "GET /s", names[i%len(names)]); i++ }); n != 0 {
 		t.Errorf("%v allocations a note", n)
 	}
 }
@@ -86,7 +93,7 @@ func TestOriginsByManyAtOnce(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for i := range 10_000 {
-				o.sample("GET /s", "a", o.weigh())
+				sampleOrigin(&o, "GET /s", "a")
 				if i%100 == 0 {
 					noted(&o)
 				}
