@@ -74,7 +74,8 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := g.install(rules, nil); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g.requests.New = func() any { return &request{guard: g, verdict: allowed} }
+	var made atomic.Uint32
+	g.requests.New = func() any { return &request{guard: g, verdict: allowed, shard: made.Add(1)} }
 	g.tickets.New = func() any { return &Ticket{guard: g} }
 	g.localHot = newLocalHot(g)
 	g.hot = hotset.New(g.newHotState, hotset.Config[*hotState]{
@@ -172,6 +173,9 @@ func (c *spreadCount) add(n int) {
 		c[rand.Uint32()%uint32(len(c))].n.Add(int64(n))
 	}
 }
+
+// addOne adds one in the shard of a request, of which a processor tends to use the same.
+func (c *spreadCount) addOne(shard uint32) { c[shard%uint32(len(c))].n.Add(1) }
 
 func (c *spreadCount) load() (sum int64) {
 	for i := range c {

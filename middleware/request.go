@@ -30,6 +30,7 @@ type request struct {
 	grants  grants
 	pending pending
 
+	shard  uint32  // of counters that all requests add to
 	holds  bool    // it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until there is something to do at the end
 }

@@ -53,9 +53,9 @@ func (r *request) recordDecision() {
 	switch {
 	case v.decider == nil || v.decision.Reason == hotparam.ReasonNone:
 	case !v.denied && !v.decision.Allowed:
-		v.decider.decisions[decisionGone].add(1)
+		v.decider.decisions[decisionGone].addOne(r.shard)
 	default:
-		v.decider.decisions[v.decision.Reason].add(1)
+		v.decider.decisions[v.decision.Reason].addOne(r.shard)
 	}
 }
 

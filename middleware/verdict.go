@@ -30,7 +30,7 @@ func (r *request) addDenial(spec *limitSpec, got *hotparam.Decision) {
 	d := &v.decision
 	if spec.limit != nil && spec.limit.Mode == hotparam.ModeShadow {
 		r.guard.shadowed.Add(1)
-		spec.decisions[hotparam.ReasonShadow].add(1)
+		spec.decisions[hotparam.ReasonShadow].addOne(r.shard)
 		if d.Reason == hotparam.ReasonNone {
 			d.Reason, d.Rule = hotparam.ReasonShadow, got.Rule
 		}
