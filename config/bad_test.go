@@ -194,9 +194,9 @@ var badFiles = []struct {
 	}},
 	{"levels in one key", rule("limit: {rate: 1/s}", "by: ['addr:ip', 'addr:v4/24']"), []string{`5:21: by "addr:v4/24": a key of addr:ip and of another level of the same address is a key of the narrower level alone`}},
 	{"the same level twice", rule("hot: 1/s", "by: {combinations: ['addr:v6/64', 'addr:ip']}"), []string{`5:39: by "addr:ip": addr:v6/64 is the same network`}},
-	{"matches of sources", "rules:\n  - {id: a, match: {route: '*', query: {'header:': x, 'addr:v4/0': x, 'a:b': x, 'rpc:x': x}}, limit: 1/s}\n", []string{
+	{"matches of sources", "rules:\n  - {id: a, match: {route: '*', query: {'header:': x, 'addr:v4/0': x, 'a:b': x, 'rpc:x.': x}}, limit: 1/s}\n", []string{
 		`2:41: match.query "header:": the name is empty`, `2:55: match.query "addr:v4/0": an address has no such level`,
-		`2:71: match.query "a:b": unknown source "a"`, `2:81: match.query "rpc:x": source "rpc" is not built yet`,
+		`2:71: match.query "a:b": unknown source "a"`, `2:81: match.query "rpc:x.": no field of a message can have this name`,
 	}},
 	{"priority of a source", rule("limit: {rate: 1/s, priority: {by: 'addr:x', first: [a]}}"), []string{`4:39: limit.priority.by "addr:x": an address has no such level`}},
 	{"no client", good + "client: {}\n", []string{"2:9: client is empty"}},

@@ -107,12 +107,13 @@ func TestDocumentedFilesAreGood(t *testing.T) {
 }
 
 // snippetFrame is what snippets of Go may use without saying where it comes from.
-const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string, file *config.File, guard *middleware.Guard, rules *hotparam.Rules,
+const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string, file *config.File, guard *middleware.Guard, hp *attach.Hotparam, rules *hotparam.Rules,
 	counts *collector.Collector, client redis.UniversalClient, backend limiter.Backend, store *redislimiter.Store`
 
 // foreignImports are the packages that snippets may use besides ours, by name.
 var foreignImports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "maps": "maps", "os": "os", "slog": "log/slog", "url": "net/url", "time": "time", "redis": "github.com/redis/go-redis/v9",
+	"prometheus": "github.com/prometheus/client_golang/prometheus", "promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",
 }
 
 // Each block of Go compiles as the body of a function. The source is an overlay of a

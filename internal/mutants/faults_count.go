@@ -44,8 +44,8 @@ var keyFaults = []Fault{
 		Test: "TestRedactedKeys",
 	},
 	{
-		Name: "exceptions are compared with redacted values", File: "middleware/redact.go",
-		Old: "if !c.reveals {", New: "if true {",
+		Name: "exceptions are compared with redacted values", File: "middleware/except.go",
+		Old: "if c.reveals {", New: "if false {",
 		Test: "TestRulesCompareBeforeRedaction",
 	},
 	{
