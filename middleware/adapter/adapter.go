@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-
-	"github.com/hotparam/hotparam/middleware"
 )
 
 // Guard is an *attach.Hotparam or a [*middleware.Guard].
@@ -75,7 +73,7 @@ type call[C any] struct {
 	url     *url.URL      // of in
 	passed  bool
 
-	sent, path []byte // buffers
+	paths paths
 }
 
 // ServeHTTP is called by the guard for a request that passes.
@@ -89,25 +87,15 @@ func (x *call[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *call[C]) restore(r *http.Request) { r.Pattern, r.URL = x.pattern, x.url }
 
 // setRoute sets the request's pattern, and its path if the router has another than the one
-// that was sent: it may have removed slashes or an extension, or have taken "%2F" for "/".
-// Otherwise such spellings of a path would have no parameters, and evade limits by them.
+// that was sent.
 func (x *call[C]) setRoute(t *template, route *Route) {
 	r := x.in
-	if t == nil || len(route.Values) != t.params {
-		r.Pattern = middleware.Unrouted
-		return
-	}
-	r.Pattern = t.pattern
-	if route.Method != "" && route.Method != r.Method {
-		r.Pattern = route.Method + " " + t.pattern
-	}
-	sent := r.URL.EscapedPath()
-	var same bool
-	if x.sent, x.path, same = t.appendPath(x.sent[:0], x.path[:0], sent, route.Values); same {
+	var path []byte
+	if r.Pattern, path = t.resolve(&x.paths, r.Method, r.URL.EscapedPath(), route); path == nil {
 		return
 	}
 	u := *r.URL
-	u.RawPath = string(x.path)
+	u.RawPath = string(path)
 	u.Path, _ = url.PathUnescape(u.RawPath) // it is escaped correctly
 	r.URL = &u
 }
