@@ -49,6 +49,11 @@ var beginnings = []documented{
 		before: `search := func(c *echo.Context) error { return c.String(http.StatusOK, fmt.Sprintln(c.Param("shop"))) }`,
 		path:   "/search/toys?q=",
 	},
+	{
+		name: "adapters/fiber/README.md", heading: "# Fiber v3", imports: `"github.com/gofiber/fiber/v3"; hpfiber "github.com/hotparam/hotparam/adapters/fiber"`,
+		before: `search := func(c fiber.Ctx) error { return c.SendString(fmt.Sprintln(c.Params("shop"))) }`,
+		path:   "/search/toys?q=",
+	},
 }
 
 // Who follows a README in a module of his own gets from the files of a release a program that

@@ -1,0 +1,58 @@
+// Command example serves GET /search/{shop}?q=… and limits each search of a shop that
+// hotparam.yaml says is too frequent:
+//
+//	go run ./example localhost:8080 example/hotparam.yaml
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+
+	hpfiber "github.com/hotparam/hotparam/adapters/fiber"
+	"github.com/hotparam/hotparam/attach"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		log.Fatalf("usage: %s ADDRESS HOTPARAM.YAML", os.Args[0])
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(addr, file string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	hp, err := attach.Open(ctx, file)
+	if err != nil {
+		return err
+	}
+	app := fiber.New(fiber.Config{ReadTimeout: 30 * time.Second})
+	routes(app, hp)
+	drained := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		drained <- app.ShutdownWithContext(limit)
+	}()
+	err = app.Listen(addr, fiber.ListenConfig{DisableStartupMessage: true})
+	stop()
+	return errors.Join(err, <-drained, hp.Close(context.Background()))
+}
+
+func routes(app *fiber.App, hp *attach.Hotparam) {
+	app.Use(hpfiber.Middleware(hp))
+	app.Get("/search/:shop", func(c fiber.Ctx) error {
+		return c.SendString(fmt.Sprintln("found", c.Query("q"), "in", c.Params("shop")))
+	})
+}

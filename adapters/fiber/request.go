@@ -1,0 +1,143 @@
+package hpfiber
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/gofiber/fiber/v3"
+)
+
+// request is a request of Fiber as a guard sees it. All its strings are copies, since those of
+// Fiber are overwritten after the request. As a context it is that of the request, which also
+// has what middleware has put into Locals.
+type request struct {
+	context.Context
+	c           fiber.Ctx
+	path, query string
+	made        *http.Request // by toHTTP, or nil
+	body        *body         // of made
+}
+
+func newRequest(c fiber.Ctx) *request {
+	uri := c.Request().URI()
+	path, query := uri.PathOriginal(), uri.QueryString()
+	both := string(append(append(make([]byte, 0, 256), path...), query...)) // one allocation
+	return &request{Context: c.Context(), c: c, path: both[:len(path)], query: both[len(path):]}
+}
+
+// Value returns a value of the request's context or of its Locals.
+func (r *request) Value(key any) any {
+	if v := r.Context.Value(key); v != nil {
+		return v
+	}
+	return r.c.RequestCtx().UserValue(key)
+}
+
+// toHTTP returns the request as one of net/http, for rules and options that need one.
+func (r *request) toHTTP() *http.Request {
+	in := r.c.Request()
+	u := &url.URL{Path: r.path, RawQuery: r.query}
+	if path, err := url.PathUnescape(r.path); err == nil {
+		u.Path = path
+		if u.EscapedPath() != r.path {
+			u.RawPath = r.path
+		}
+	}
+	h := make(http.Header)
+	for name, value := range in.Header.All() {
+		if key := http.CanonicalHeaderKey(string(name)); key != "Host" && key != "Transfer-Encoding" {
+			h[key] = append(h[key], string(value))
+		}
+	}
+	fasthttp := r.c.RequestCtx()
+	out := &http.Request{
+		Method: r.c.Method(), URL: u, RequestURI: string(in.Header.RequestURI()),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Host: string(in.Host()), RemoteAddr: fasthttp.RemoteAddr().String(), TLS: fasthttp.TLSConnectionState(),
+	}
+	if !in.Header.IsHTTP11() {
+		out.Proto, out.ProtoMinor = "HTTP/1.0", 0
+	}
+	out = out.WithContext(r)
+	r.body = newBody(r.c)
+	out.Body, out.ContentLength = r.body, r.body.size
+	if r.body.size == 0 {
+		out.Body = http.NoBody
+	}
+	r.made = out
+	return out
+}
+
+// end gives the body back to the handler, and to the guard what it holds of it.
+func (r *request) end() {
+	if r.made == nil {
+		return
+	}
+	if r.body.stream != nil && r.body.touched {
+		r.body.restore(r.c, r.made.Body)
+	}
+	_ = r.made.Body.Close()
+}
+
+// body is the body of a request, as it was sent. It is in memory, unless the application has
+// StreamRequestBody. A stream is given back once it was read, as far as that went, since
+// fasthttp gives no way to replace the beginning of one. So a stream of unknown length is not
+// read, and counts as a body that could not be.
+type body struct {
+	c       fiber.Ctx
+	size    int64     // -1 if it is not known
+	stream  io.Reader // nil if the body is in memory
+	memory  io.Reader // nil until it is read first: a form of several parts is written anew
+	touched bool
+}
+
+func newBody(c fiber.Ctx) *body {
+	in := c.Request()
+	b := &body{c: c, size: int64(in.Header.ContentLength())}
+	if in.IsBodyStream() {
+		b.stream = in.BodyStream()
+	} else if b.size < 0 {
+		b.size = int64(len(in.Body())) // it was sent in chunks, or there is none
+	}
+	return b
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.stream != nil {
+		if b.size < 0 {
+			return 0, io.ErrNoProgress
+		}
+		b.touched = true
+		return b.stream.Read(p)
+	}
+	if b.memory == nil {
+		b.memory = bytes.NewReader(b.c.Request().Body())
+	}
+	return b.memory.Read(p)
+}
+
+// Close does nothing: the body is fasthttp's.
+func (b *body) Close() error { return nil }
+
+// restore has the handler read all that was read of the stream, and what is left of it. read
+// is the body that the guard has left.
+func (b *body) restore(c fiber.Ctx, read io.Reader) {
+	text, err := io.ReadAll(io.LimitReader(read, b.size))
+	var stream io.Reader = bytes.NewReader(text)
+	if int64(len(text)) < b.size {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		stream = io.MultiReader(stream, failed{err})
+		c.RequestCtx().SetConnectionClose() // what follows of the body is no request
+	}
+	c.Request().SetBodyStream(stream, int(b.size))
+}
+
+// failed is what is left of a body whose connection has failed.
+type failed struct{ error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.error }

@@ -1,0 +1,146 @@
+package hpfiber
+
+import (
+	"io"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
+
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// maxDrained is how many bytes of a body are read whose request was refused, so that the
+// connection can be used again. It is that of net/http.
+const maxDrained = 256 << 10
+
+// drain reads what is left of the body of a request that is not served, or has the connection
+// closed: otherwise fasthttp would take the rest of a stream for the next request.
+func drain(c fiber.Ctx) {
+	if !c.Request().IsBodyStream() {
+		return
+	}
+	if _, err := io.CopyN(io.Discard, c.Request().BodyStream(), maxDrained); err != io.EOF {
+		c.RequestCtx().SetConnectionClose()
+	}
+}
+
+// serve calls the handler of a request whose ticket has to be ended.
+func serve(c fiber.Ctx, ticket *middleware.Ticket) error {
+	s := &served{ticket: ticket, begin: time.Now()}
+	user := c.Context()
+	c.SetContext(ticket.Context(user))
+	passed := false
+	defer func() {
+		c.SetContext(user)
+		switch in := c.RequestCtx(); {
+		case passed && in.Hijacked():
+			s.endWithConnection(in)
+		case passed && in.Response.IsBodyStream():
+			s.endWithStream(&in.Response)
+		case !in.IsHead() && hasBody(&in.Response):
+			s.end(int64(len(in.Response.Body())))
+		default:
+			s.end(0)
+		}
+	}()
+	err := c.Next()
+	passed = true
+	return err
+}
+
+// hasBody reports whether the body of the response is sent, if it has one.
+func hasBody(r *fasthttp.Response) bool {
+	status := r.StatusCode()
+	return !r.IsBodyStream() && !r.SkipBody && status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// served is a request whose ticket has to be ended.
+type served struct {
+	ticket *middleware.Ticket
+	begin  time.Time
+	ended  atomic.Bool
+}
+
+// end ends the ticket, once, with this many bytes of a response.
+func (s *served) end(n int64) {
+	if !s.ended.Swap(true) {
+		s.ticket.End(middleware.Cost{Bytes: n, Time: time.Since(s.begin)})
+	}
+}
+
+// endWithConnection ends the ticket when the function that takes over the connection returns,
+// by which fasthttp closes the values of the request. It forgets them where the connection has
+// failed before, which the garbage collector finds.
+func (s *served) endWithConnection(in *fasthttp.RequestCtx) {
+	taken := &connection{s}
+	runtime.AddCleanup(taken, func(s *served) { s.end(0) }, s)
+	in.SetUserValue(taken, taken)
+}
+
+// connection is a value of a request whose connection a handler takes over.
+type connection struct{ *served }
+
+func (c *connection) Close() error {
+	c.end(0)
+	return nil
+}
+
+// endWithStream ends the ticket when the response's stream is closed.
+func (s *served) endWithStream(r *fasthttp.Response) {
+	measured := &stream{Reader: r.BodyStream(), served: s}
+	size := r.Header.ContentLength()
+	if limited, ok := measured.Reader.(*io.LimitedReader); ok && size < 0 {
+		size = int(limited.N) // as fasthttp does
+	}
+	// A response closes its stream when it gets another. So all but the stream moves to a
+	// response that has none.
+	var header fasthttp.ResponseHeader
+	r.Header.CopyTo(&header)
+	immediate, skip, streams := r.ImmediateHeaderFlush, r.SkipBody, r.StreamBody
+	*r = fasthttp.Response{ImmediateHeaderFlush: immediate, SkipBody: skip, StreamBody: streams}
+	header.CopyTo(&r.Header)
+	r.SetBodyStream(measured, size)
+}
+
+// stream is the body of a response, which is measured while it is sent.
+type stream struct {
+	io.Reader
+	*served
+	n int64
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.n += int64(n)
+	if err != nil {
+		s.end(s.n)
+	}
+	return n, err
+}
+
+// WriteTo lets files be sent by the system.
+func (s *stream) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.Copy(w, s.Reader)
+	s.n += n
+	return n, err
+}
+
+func (s *stream) Close() (err error) {
+	if c, ok := s.Reader.(io.Closer); ok {
+		err = c.Close()
+	}
+	s.end(s.n)
+	return err
+}
+
+// CloseWithError is called after Close.
+func (s *stream) CloseWithError(cause error) error {
+	if c, ok := s.Reader.(fasthttp.ReadCloserWithError); ok {
+		return c.CloseWithError(cause)
+	}
+	return nil
+}
