@@ -109,8 +109,12 @@ func (r *request) owe(cl claim, hash uint64, key []byte) {
 	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
 }
 
-// counts reports whether a rule of the ticket counts costs in this unit.
-func (t *Ticket) counts(u hotparam.Unit) bool {
+// Counts reports whether a rule charges the request for its cost in this unit. It is false for
+// a nil *Ticket.
+func (t *Ticket) Counts(u hotparam.Unit) bool {
+	if t == nil {
+		return false
+	}
 	for i := range t.owed {
 		if t.owed[i].rule.Count == u {
 			return true
@@ -190,6 +194,16 @@ func withSpent(ctx context.Context) (context.Context, *spent) {
 	outer, _ := ctx.Value(spentKey{}).(*spent)
 	own := &spent{outer: outer}
 	return context.WithValue(ctx, spentKey{}, own), own
+}
+
+// CollectCost returns a context by which a handler can call [AddCost], and a function that
+// returns the sum. It is for callers of [Guard.Begin]; [Guard.Handler] does it itself.
+//
+//	ctx, units := middleware.CollectCost(ctx)
+//	defer func() { ticket.End(middleware.Cost{Units: units()}) }()
+func CollectCost(ctx context.Context) (context.Context, func() int64) {
+	ctx, own := withSpent(ctx)
+	return ctx, own.units.Load
 }
 
 // AddCost adds n units to the cost of the request of this context, for rules that count

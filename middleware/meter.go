@@ -24,11 +24,11 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		}
 		t.End(cost)
 	}()
-	if t.counts(hotparam.Units) {
+	if t.Counts(hotparam.Units) {
 		ctx, own := withSpent(r.Context())
 		r, said = r.WithContext(ctx), own
 	}
-	if t.counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose responses have no body
+	if t.Counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose responses have no body
 		body = &meter{ResponseWriter: w}
 		w = body.as(w)
 	}
