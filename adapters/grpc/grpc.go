@@ -28,7 +28,8 @@
 //   - CANCELLED or DEADLINE_EXCEEDED: the call ended while it waited.
 //
 // The QuotaFailure has the rule's id and no value. Retry-After and RateLimit are trailers of a
-// refused call, and headers of one that passes. A client retries by its own policy, whose
+// refused or failed call, and headers of others, since no client retries a call that got
+// headers. A client retries by its own policy, whose
 // wait is replaced by the trailer grpc-retry-pushback-ms: it is as in RetryInfo up to
 // [MaxPushback], and beyond it, or where a retry cannot pass, has the client not retry.
 package hpgrpc
@@ -37,7 +38,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -95,18 +95,20 @@ func (g *guarded) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 		}
 		return res, err
 	}
-	if c.Header != nil {
-		_ = grpc.SetHeader(ctx, metadataOf(c.Header))
-	}
 	res, err := handler(c.Context, req)
 	if err == nil {
 		c.Sent(res)
+	}
+	if c.Header != nil {
+		if md := metadataOf(c.Header); err != nil || grpc.SetHeader(ctx, md) != nil {
+			_ = grpc.SetTrailer(ctx, md)
+		}
 	}
 	return res, err
 }
 
 func (g *guarded) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	s := g.adapter.Open(ss.Context(), info.FullMethod, nil, func(h http.Header) { _ = ss.SetHeader(metadataOf(h)) })
+	s := g.adapter.Open(ss.Context(), info.FullMethod, nil)
 	defer s.End()
 	var err error
 	if s.Refusal() == nil {
@@ -114,6 +116,9 @@ func (g *guarded) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	}
 	r := s.Refusal()
 	if r == nil {
+		if h := s.TakeHeader(); h != nil { // no message was sent
+			ss.SetTrailer(metadataOf(h))
+		}
 		return err
 	}
 	res, err := g.answer(ss.Context(), info.FullMethod, r)
@@ -162,6 +167,7 @@ func (w *serverStream) SendMsg(m any) error {
 	if r := w.stream.Decide(nil); r != nil {
 		return statusOf(r).Err()
 	}
+	w.setHeader()
 	err := w.ServerStream.SendMsg(m)
 	if err == nil {
 		w.stream.Sent(m)
@@ -173,5 +179,13 @@ func (w *serverStream) SendHeader(md metadata.MD) error {
 	if r := w.stream.Decide(nil); r != nil {
 		return statusOf(r).Err()
 	}
+	w.setHeader()
 	return w.ServerStream.SendHeader(md)
+}
+
+// setHeader sets the metadata of a call that passes, before anything is sent.
+func (w *serverStream) setHeader() {
+	if h := w.stream.TakeHeader(); h != nil {
+		_ = w.ServerStream.SetHeader(metadataOf(h))
+	}
 }

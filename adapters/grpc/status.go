@@ -36,8 +36,8 @@ func statusOf(r *rpc.Refusal) *status.Status {
 	return s
 }
 
-// trailer returns the metadata of a refusal. Nothing of it is a header: a client retries only
-// calls whose answer has no headers.
+// trailer returns the metadata of a refusal. Nothing of it is a header: clients retry only
+// calls whose answer has none.
 func trailer(r *rpc.Refusal) metadata.MD {
 	md := metadataOf(r.Header)
 	switch {

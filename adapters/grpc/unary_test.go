@@ -213,6 +213,28 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// A handler's own error stays one that clients retry, which those with headers are not.
+func TestFailedCall(t *testing.T) {
+	calls := 0
+	f := start(t, setup{
+		rules: `{id: users, match: {route: ` + unaryRoute + `}, limit: {rate: 1/1h, burst: 3}}`,
+		guard: []middleware.Option{middleware.WithHeaders()},
+		service: &service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			if calls++; calls == 1 {
+				return nil, status.Error(codes.Unavailable, "again")
+			}
+			return new(pb.SimpleResponse), nil
+		}},
+		dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
+			"maxAttempts": 2, "initialBackoff": "0.001s", "maxBackoff": "0.002s", "backoffMultiplier": 1,
+			"retryableStatusCodes": ["UNAVAILABLE"]}}]}`)},
+	})
+	var header metadata.MD
+	if code := f.call(f.context(), "ann", grpc.Header(&header)); code != codes.OK || calls != 2 || len(header.Get("ratelimit")) != 1 {
+		t.Errorf("%v after %d calls, headers %v", code, calls, header)
+	}
+}
+
 // A client with a policy of its own waits as long as the guard says, and passes.
 func TestClientRetries(t *testing.T) {
 	f := start(t, setup{

@@ -19,18 +19,17 @@ type Stream struct {
 	method  string
 	origin  any
 	units   func() int64
-	header  func(http.Header)
 	cancel  context.CancelFunc // nil if it was decided when the stream was opened
 
 	mu      sync.Mutex // held to decide
 	call    Call
+	taken   bool // the call's header
 	decided atomic.Bool
 }
 
-// Open opens a stream. header is called if the stream passes and there is metadata to send,
-// before anything is sent; see Call.Header.
-func (a *Adapter) Open(ctx context.Context, method string, origin any, header func(http.Header)) *Stream {
-	s := &Stream{adapter: a, method: method, origin: origin, header: header}
+// Open opens a stream; its arguments are as for Begin.
+func (a *Adapter) Open(ctx context.Context, method string, origin any) *Stream {
+	s := &Stream{adapter: a, method: method, origin: origin}
 	s.ctx, s.units = middleware.CollectCost(ctx) // the handler has it before the guard decides
 	if a.guard.ReadsMessage(Resource(method)) {
 		s.ctx, s.cancel = context.WithCancel(s.ctx)
@@ -60,9 +59,6 @@ func (s *Stream) decide(message any) {
 		return
 	}
 	s.call = s.adapter.begin(s.ctx, s.method, s.origin, message, s.units)
-	if s.call.Header != nil {
-		s.header(s.call.Header)
-	}
 	s.decided.Store(true)
 	if s.call.Refusal != nil && s.cancel != nil {
 		s.cancel()
@@ -75,6 +71,17 @@ func (s *Stream) Refusal() *Refusal {
 		return nil
 	}
 	return s.call.Refusal
+}
+
+// TakeHeader returns the Header of a stream that passes, once, and nil before and afterwards. It
+// is called by what sends, after Decide and once the handler has returned: metadata that waits
+// for the first message can still be a trailer, and what receives may be another goroutine.
+func (s *Stream) TakeHeader() http.Header {
+	if s.taken || !s.decided.Load() {
+		return nil
+	}
+	s.taken = true
+	return s.call.Header
 }
 
 // Sent records that the server has sent a message to the client. It is called after Decide.
