@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +181,33 @@ func TestImportsPointOneWay(t *testing.T) {
 			if p.Name != "main" && slices.Contains(mainOnly, imported) {
 				t.Errorf("%s imports %s, which is for a main package to choose", p.name(), imported)
 			}
+		}
+	}
+}
+
+// Nested modules are released by themselves: they may use what any user may.
+func TestNestedModulesUsePublicPackages(t *testing.T) {
+	modules, err := filepath.Glob("adapters/*/go.mod")
+	if err != nil || len(modules) == 0 {
+		t.Fatalf("no adapters: %v", err)
+	}
+	allowed := append([]string{"middleware/middlewaretest"}, everythingPublic...)
+	for _, file := range modules {
+		own := module + "/" + path.Dir(filepath.ToSlash(file))
+		for _, p := range list(t, "-test", own+"/...") {
+			for _, imported := range p.Imports {
+				imported, _, _ = strings.Cut(imported, " ") // "p [p.test]"
+				if inModule(imported) && !isBelow(strings.TrimSuffix(imported, "_test"), own) && !slices.Contains(allowed, shortName(imported)) {
+					t.Errorf("%s imports %s, which is not public", p.ImportPath, imported)
+				}
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "replace") {
+			t.Errorf("%s has a replace, which who requires the module does not get", file)
 		}
 	}
 }

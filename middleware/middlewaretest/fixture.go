@@ -64,23 +64,8 @@ func start(t *testing.T, start Start, rules string, routes []Route, opts ...midd
 
 func startWith(t *testing.T, start Start, s Server, rules string, opts ...middleware.Option) *fixture {
 	t.Helper()
-	text := "namespace: suite\nrules:\n"
-	for line := range strings.Lines(rules) {
-		if line = strings.TrimSpace(line); line != "" {
-			text += "  - " + line + "\n"
-		}
-	}
-	file, err := config.Parse("suite", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := &fixture{t: t, sink: &tally{counts: make(map[string]int64)}}
-	if f.counts, err = collector.New(collector.Config{Sink: f.sink, Rules: file.Rules, MaxKeys: 1 << 12}); err != nil {
-		t.Fatal(err)
-	}
-	if f.guard, err = middleware.New(file.Rules, f.counts, opts...); err != nil {
-		t.Fatal(err)
-	}
+	f.guard, f.counts = newGuard(t, f.sink, rules, opts...)
 	s.Guard = f.guard
 	s.Routes = slices.Clone(s.Routes)
 	for i := range s.Routes {
@@ -99,6 +84,29 @@ func startWith(t *testing.T, start Start, s Server, rules string, opts ...middle
 	f.url = start(t, s)
 	f.addr = strings.TrimPrefix(f.url, "http://")
 	return f
+}
+
+func newGuard(tb testing.TB, sink collector.Sink, rules string, opts ...middleware.Option) (*middleware.Guard, *collector.Collector) {
+	tb.Helper()
+	text := "namespace: suite\nrules:\n"
+	for line := range strings.Lines(rules) {
+		if line = strings.TrimSpace(line); line != "" {
+			text += "  - " + line + "\n"
+		}
+	}
+	file, err := config.Parse("suite", []byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	counts, err := collector.New(collector.Config{Sink: sink, Rules: file.Rules, MaxKeys: 1 << 12})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	guard, err := middleware.New(file.Rules, counts, opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return guard, counts
 }
 
 // answer is what a client got. Its status is 0 if the connection was closed.

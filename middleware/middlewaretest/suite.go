@@ -66,3 +66,11 @@ func Run(t *testing.T, start Start, without ...string) {
 		})
 	}
 }
+
+// NewGuard returns a guard for tests of one framework alone. It has these rules, one a line
+// as a file has them, and its counts go nowhere.
+func NewGuard(tb testing.TB, rules string, opts ...middleware.Option) *middleware.Guard {
+	tb.Helper()
+	guard, _ := newGuard(tb, &tally{counts: make(map[string]int64)}, rules, opts...)
+	return guard
+}

@@ -1,0 +1,258 @@
+// Package hpchi guards the routes of a chi router by hotparam.
+//
+//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	…
+//	r := chi.NewRouter()
+//	r.Use(hpchi.Middleware(hp))
+//	r.Get("/users/{id:[0-9]+}", user) // GET /users/{id}
+//
+// Rules see chi's templates and parameters in the syntax of [http.ServeMux]: "/files/*" is
+// /files/{path...}, with the parameter path:path, and a segment of several parameters,
+// "/{month}-{day}", is one, {month_day}. Routes of mounted routers are whole.
+package hpchi
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/hotparam/hotparam/middleware/adapter"
+)
+
+// Middleware returns a middleware that lets hp, an *attach.Hotparam or a
+// *middleware.Guard, decide on each request. It may stand in Use of any router, in With and
+// in Group: it finds the route before chi does. To requests of no route only rules apply
+// that match by the path or match all.
+func Middleware(hp adapter.Guard) func(http.Handler) http.Handler {
+	known := new(mounts)
+	return func(next http.Handler) http.Handler {
+		a := adapter.New(hp, parse, func(_ struct{}, w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			f := finders.Get().(*finder)
+			f.find(chi.RouteContext(r.Context()), r, known)
+			a.Serve(struct{}{}, w, r, f.route)
+			f.reset()
+			finders.Put(f)
+		})
+	}
+}
+
+// finder finds the route of a request.
+type finder struct {
+	route adapter.Route
+	found *chi.Context // of a search
+}
+
+var finders = sync.Pool{New: func() any { return &finder{found: chi.NewRouteContext()} }}
+
+func (f *finder) reset() {
+	clear(f.route.Values)
+	f.route = adapter.Route{Values: f.route.Values[:0]}
+	f.found.Reset()
+}
+
+// find finds the request's route. In Use chi has not searched for it yet, and in a mounted
+// router it knows the part before only; so the search begins at the outermost router.
+func (f *finder) find(at *chi.Context, r *http.Request, known *mounts) {
+	if at == nil || at.Routes == nil {
+		return // not in a router
+	}
+	stubs := known.of(at.Routes)
+	if n := len(at.RoutePatterns); n > 0 && !strings.HasSuffix(at.RoutePatterns[n-1], "*") {
+		if template := join(at.RoutePatterns); stubs[template] == nil {
+			f.set(template, &at.URLParams)
+			f.setMethod(at.RouteMethod, r)
+			return
+		}
+	}
+	method, path := at.RouteMethod, fullPath(at, r)
+	if method == "" {
+		method = r.Method
+	}
+	if !f.search(at.Routes, method, path, stubs) {
+		if method != http.MethodHead {
+			return
+		}
+		method = http.MethodGet // by chi's middleware.GetHead, which may come later
+		if f.found.Reset(); !f.search(at.Routes, method, path, stubs) {
+			return
+		}
+	}
+	f.set(join(f.found.RoutePatterns), &f.found.URLParams)
+	f.setMethod(method, r)
+}
+
+// search finds a route of the router, and of one that is mounted at this very path, where
+// chi's own search ends.
+func (f *finder) search(router chi.Routes, method, path string, stubs map[string]chi.Routes) bool {
+	if !router.Match(f.found, method, path) {
+		return false
+	}
+	for depth := 0; depth < len(stubs); depth++ {
+		mounted := stubs[join(f.found.RoutePatterns)]
+		if mounted == nil || f.found.RoutePatterns[len(f.found.RoutePatterns)-1] == "/" && depth > 0 {
+			break
+		}
+		if !mounted.Match(f.found, method, "/") {
+			return false
+		}
+	}
+	return true
+}
+
+// setMethod sets the method of the route if it is not the request's.
+func (f *finder) setMethod(method string, r *http.Request) {
+	if method != "" && method != r.Method {
+		f.route.Method = method
+	}
+}
+
+func (f *finder) set(template string, params *chi.RouteParams) {
+	f.route.Template = template
+	rest := strings.HasSuffix(template, "*")
+	for i, key := range params.Keys { // "*" is a mount's, unless it is the last one
+		if key != "*" || rest && i == len(params.Keys)-1 {
+			f.route.Values = append(f.route.Values, params.Values[i])
+		}
+	}
+}
+
+// join returns the template of patterns, of which all but the last are of mounts. The root of
+// a mounted router has the path of its mount, with and without a slash.
+func join(patterns []string) string {
+	if len(patterns) == 1 {
+		return patterns[0]
+	}
+	var b strings.Builder
+	for i, p := range patterns {
+		if i < len(patterns)-1 {
+			p = mountPath(p)
+		} else if p == "/" && b.Len() > 0 {
+			p = ""
+		}
+		b.WriteString(p)
+	}
+	return b.String()
+}
+
+// mountPath returns the path of a mount by one of the three patterns that it has.
+func mountPath(pattern string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(pattern, "*"), "/")
+}
+
+// fullPath returns the path by which the outermost router searches.
+func fullPath(at *chi.Context, r *http.Request) string {
+	if path := at.RoutePath; len(at.RoutePatterns) > 0 { // of mounts, and path is what is left
+		keys, values := at.URLParams.Keys, at.URLParams.Values
+		if n := len(keys) - 1; n >= 0 && keys[n] == "*" && values[n] != "" { // before the mount has taken its part
+			path = "/" + values[n]
+		}
+		if path == "" {
+			path = "/"
+		}
+		return before(at) + path
+	} else if path != "" {
+		return path
+	}
+	if path := r.URL.RawPath; path != "" {
+		return path
+	}
+	if path := r.URL.Path; path != "" {
+		return path
+	}
+	return "/"
+}
+
+// before returns the part of the path that mounts have matched.
+func before(at *chi.Context) string {
+	var b strings.Builder
+	i := 0
+	for _, pattern := range at.RoutePatterns {
+		for _, p := range parse(mountPath(pattern)) {
+			if p.Name == "" {
+				b.WriteString(p.Text)
+				continue
+			}
+			for i < len(at.URLParams.Keys)-1 && at.URLParams.Keys[i] == "*" {
+				i++
+			}
+			b.WriteString(at.URLParams.Values[i])
+			i++
+		}
+	}
+	return b.String()
+}
+
+// mounts are the routers that are mounted below a router, by the paths of their mounts, with
+// and without a slash.
+type mounts struct{ newest atomic.Pointer[mountsOf] }
+
+type mountsOf struct {
+	router chi.Routes
+	stubs  map[string]chi.Routes
+}
+
+// of returns the mounts below a router. A middleware is in one, or in few.
+func (m *mounts) of(router chi.Routes) map[string]chi.Routes {
+	if known := m.newest.Load(); known != nil && known.router == router {
+		return known.stubs
+	}
+	made := &mountsOf{router, make(map[string]chi.Routes)}
+	made.add("", router)
+	m.newest.Store(made)
+	return made.stubs
+}
+
+func (m *mountsOf) add(prefix string, router chi.Routes) {
+	for _, route := range router.Routes() {
+		if route.SubRoutes == nil {
+			continue
+		}
+		path := prefix + mountPath(route.Pattern)
+		m.stubs[path], m.stubs[path+"/"] = route.SubRoutes, route.SubRoutes
+		m.add(path, route.SubRoutes)
+	}
+}
+
+// parse returns the parts of a template of chi: text, {name}, {name:expression} and, at the
+// end, *.
+func parse(template string) (parts []adapter.Part) {
+	for template != "" {
+		at := strings.IndexAny(template, "{*")
+		switch {
+		case at < 0:
+			return append(parts, adapter.Part{Text: template})
+		case at > 0:
+			parts = append(parts, adapter.Part{Text: template[:at]})
+			template = template[at:]
+		case template[0] == '*':
+			return append(parts, adapter.Part{Name: "*", Rest: true})
+		default:
+			end := closing(template)
+			name, _, _ := strings.Cut(template[1:end], ":")
+			parts = append(parts, adapter.Part{Name: name})
+			template = template[min(end+1, len(template)):]
+		}
+	}
+	return parts
+}
+
+// closing returns where the brace that text begins with is closed. An expression may have
+// braces.
+func closing(text string) int {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,62 @@
+// Package hpecho guards the routes of an Echo v5 server by hotparam.
+//
+//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	…
+//	e := echo.New()
+//	e.Use(hpecho.Middleware(hp))
+//	e.GET("/users/:id", user) // GET /users/{id}
+//
+// Rules see Echo's templates and parameters in the syntax of [http.ServeMux]: "/files/*" is
+// /files/{path...}, with the parameter path:path, and a segment of text and a parameter,
+// "/file.:ext", is the parameter.
+package hpecho
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/hotparam/hotparam/middleware/adapter"
+)
+
+// Middleware returns a middleware that lets hp, an *attach.Hotparam or a
+// *middleware.Guard, decide on each request. It may stand in Use of a server or a group, or
+// at a route; in Pre the route is not known yet. A request that is refused is answered, and
+// that is no error for the server's error handler. To requests of no route only rules apply
+// that match by the path or match all.
+func Middleware(hp adapter.Guard) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		a := adapter.New(hp, adapter.ParseColons, func(c *call, w http.ResponseWriter, r *http.Request) {
+			c.SetRequest(r)
+			if before := c.Response(); w != before {
+				c.SetResponse(w)
+				defer c.SetResponse(before)
+			}
+			c.err = next(c.Context)
+		})
+		return func(c *echo.Context) error {
+			var buf [8]string
+			route := adapter.Route{Values: buf[:0]}
+			switch method := c.RouteInfo().Method; method {
+			case "", echo.RouteNotFound: // what Path has is not the template of a handler
+			case http.MethodGet:
+				route.Method = method // of HEAD too, by AutoHandleHEAD
+				fallthrough
+			default:
+				route.Template = c.Path()
+				for _, v := range c.PathValues() {
+					route.Values = append(route.Values, v.Value)
+				}
+			}
+			x := call{Context: c}
+			a.Serve(&x, c.Response(), c.Request(), route)
+			return x.err
+		}
+	}
+}
+
+// call is a request and what its handler returns.
+type call struct {
+	*echo.Context
+	err error
+}

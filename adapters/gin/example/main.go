@@ -1,0 +1,62 @@
+// Command example serves GET /search/{shop}?q=… and limits each search of a shop that
+// hotparam.yaml says is too frequent:
+//
+//	go run ./example localhost:8080 example/hotparam.yaml
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	hpgin "github.com/hotparam/hotparam/adapters/gin"
+	"github.com/hotparam/hotparam/attach"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		log.Fatalf("usage: %s ADDRESS HOTPARAM.YAML", os.Args[0])
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(addr, file string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	hp, err := attach.Open(ctx, file)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Addr: addr, Handler: routes(hp), ReadHeaderTimeout: 5 * time.Second}
+	drained := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		drained <- server.Shutdown(limit)
+	}()
+	if err = server.ListenAndServe(); errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	stop()
+	return errors.Join(err, <-drained, hp.Close(context.Background()))
+}
+
+func routes(hp *attach.Hotparam) http.Handler {
+	r := gin.Default()
+	r.Use(hpgin.Middleware(hp))
+	r.GET("/search/:shop", func(c *gin.Context) {
+		c.String(http.StatusOK, fmt.Sprintln("found", c.Query("q"), "in", c.Param("shop")))
+	})
+	return r
+}

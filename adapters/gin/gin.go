@@ -1,0 +1,73 @@
+// Package hpgin guards the routes of a gin engine by hotparam.
+//
+//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	…
+//	r := gin.Default()
+//	r.Use(hpgin.Middleware(hp))
+//	r.GET("/users/:id", user) // GET /users/{id}
+//
+// Rules see gin's templates and parameters in the syntax of [http.ServeMux]: "/files/*path"
+// is /files/{path...}, whose value has no slash before it, and a segment of text and a
+// parameter, "/v:major", is the parameter.
+package hpgin
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/hotparam/hotparam/middleware/adapter"
+)
+
+// Middleware returns a middleware that lets hp, an *attach.Hotparam or a
+// *middleware.Guard, decide on each request. It may stand in Use of an engine or a group, or
+// before the handlers of a route. A request that is refused is aborted. To requests of no
+// route only rules apply that match by the path or match all.
+func Middleware(hp adapter.Guard) gin.HandlerFunc {
+	a := adapter.New(hp, adapter.ParseColons, next)
+	return func(c *gin.Context) {
+		var buf [8]string
+		route := adapter.Route{Template: c.FullPath(), Values: buf[:0]}
+		for i, p := range c.Params {
+			if i == len(c.Params)-1 && strings.Contains(route.Template, "/*") {
+				p.Value = strings.TrimPrefix(p.Value, "/")
+			}
+			route.Values = append(route.Values, p.Value)
+		}
+		if !a.Serve(c, c.Writer, c.Request, route) {
+			c.Abort()
+		}
+	}
+}
+
+// next calls the handlers that follow.
+func next(c *gin.Context, w http.ResponseWriter, r *http.Request) {
+	c.Request = r
+	if w != http.ResponseWriter(c.Writer) {
+		before := c.Writer
+		c.Writer = &writer{ResponseWriter: before, guard: w}
+		defer func() { c.Writer = before }()
+	}
+	c.Next()
+}
+
+// writer is gin's writer whose responses go through the guard's writer, which measures them
+// and has gin's behind it. So Status, Size and Written are gin's own.
+type writer struct {
+	gin.ResponseWriter
+	guard http.ResponseWriter
+}
+
+func (w *writer) Header() http.Header               { return w.guard.Header() }
+func (w *writer) WriteHeader(status int)            { w.guard.WriteHeader(status) }
+func (w *writer) Write(p []byte) (int, error)       { return w.guard.Write(p) }
+func (w *writer) WriteString(s string) (int, error) { return io.WriteString(w.guard, s) }
+func (w *writer) Unwrap() http.ResponseWriter       { return w.guard }
+func (w *writer) Flush()                            { _ = http.NewResponseController(w.guard).Flush() }
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(w.guard).Hijack()
+}

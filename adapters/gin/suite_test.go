@@ -1,0 +1,116 @@
+package hpgin_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	hpgin "github.com/hotparam/hotparam/adapters/gin"
+	"github.com/hotparam/hotparam/middleware/middlewaretest"
+)
+
+func init() { gin.SetMode(gin.ReleaseMode) }
+
+// template is a pattern of http.ServeMux in gin's syntax.
+func template(pattern string) string {
+	parts := strings.Split(pattern, "/")
+	for i, part := range parts {
+		switch {
+		case part == "{$}":
+			parts[i] = ""
+		case strings.HasSuffix(part, "...}"):
+			parts[i] = "*" + strings.TrimSuffix(part[1:], "...}")
+		case strings.HasPrefix(part, "{"):
+			parts[i] = ":" + strings.TrimSuffix(part[1:], "}")
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+func handler(next http.Handler) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		for _, p := range c.Params {
+			if strings.Contains(c.FullPath(), "/*"+p.Key) {
+				p.Value = strings.TrimPrefix(p.Value, "/")
+			}
+			c.Request.SetPathValue(p.Key, p.Value)
+		}
+		next.ServeHTTP(c.Writer, c.Request)
+	}
+}
+
+func context(s middlewaretest.Server) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if s.Context != nil {
+			c.Request = c.Request.WithContext(s.Context(c.Request.Context(), c.Request.Header))
+		}
+		c.Next()
+	}
+}
+
+func engine(s middlewaretest.Server, middleware ...gin.HandlerFunc) *gin.Engine {
+	r := gin.New()
+	r.Use(middleware...)
+	for _, route := range s.Routes {
+		r.Handle(route.Method, template(route.Pattern), handler(route.Handler))
+	}
+	return r
+}
+
+func recovery() gin.HandlerFunc { return gin.RecoveryWithWriter(io.Discard) }
+
+// builds are the places in which the guard may stand, and settings that change paths.
+var builds = map[string]func(middlewaretest.Server) http.Handler{
+	"Use": func(s middlewaretest.Server) http.Handler {
+		return engine(s, recovery(), context(s), hpgin.Middleware(s.Guard))
+	},
+	"recovery behind": func(s middlewaretest.Server) http.Handler {
+		return engine(s, context(s), hpgin.Middleware(s.Guard), recovery())
+	},
+	"UseRawPath": func(s middlewaretest.Server) http.Handler {
+		r := engine(s, recovery(), context(s), hpgin.Middleware(s.Guard))
+		r.UseRawPath, r.RemoveExtraSlash = true, true
+		return r
+	},
+	"UseEscapedPath": func(s middlewaretest.Server) http.Handler {
+		r := engine(s, recovery(), context(s), hpgin.Middleware(s.Guard))
+		r.UseEscapedPath, r.UnescapePathValues, r.HandleMethodNotAllowed = true, false, true
+		return r
+	},
+}
+
+// inner are places in which the guard does not see requests of no route.
+var inner = map[string]func(middlewaretest.Server) http.Handler{
+	"group": func(s middlewaretest.Server) http.Handler {
+		r := gin.New()
+		r.Use(recovery())
+		for _, route := range s.Routes {
+			path := template(route.Pattern)
+			at := strings.LastIndex(path, "/")
+			r.Group(path[:at], context(s), hpgin.Middleware(s.Guard)).Handle(route.Method, path[at:], handler(route.Handler))
+		}
+		return r
+	},
+	"route": func(s middlewaretest.Server) http.Handler {
+		r := gin.New()
+		r.Use(recovery())
+		for _, route := range s.Routes {
+			r.Handle(route.Method, template(route.Pattern), context(s), hpgin.Middleware(s.Guard), handler(route.Handler))
+		}
+		return r
+	},
+}
+
+func TestSuite(t *testing.T) {
+	for name, build := range builds {
+		t.Run(name, func(t *testing.T) { middlewaretest.Run(t, middlewaretest.Handler(build)) })
+	}
+	for name, build := range inner {
+		t.Run(name, func(t *testing.T) {
+			middlewaretest.Run(t, middlewaretest.Handler(build), "unknown routes are bounded")
+		})
+	}
+}
