@@ -5,6 +5,7 @@ package release
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,20 +42,20 @@ type Module struct {
 
 // Build writes the files of all modules, and returns the modules, of which this one is the
 // first. It takes only files that are under version control.
-func Build(c Config) ([]Module, error) {
+func Build(ctx context.Context, c Config) ([]Module, error) {
 	if !semver.IsValid(c.Version) || semver.Canonical(c.Version) != c.Version || semver.Major(c.Version) > "v1" {
 		return nil, fmt.Errorf("release: %q is no version such as v0.1.0", c.Version)
 	}
-	files, err := c.git("ls-files", "-z")
+	files, err := c.git(ctx, "ls-files", "-z")
 	if err != nil {
 		return nil, err
 	}
-	if changes, err := c.git("status", "--porcelain", "--untracked-files=no"); err != nil {
+	if changes, err := c.git(ctx, "status", "--porcelain", "--untracked-files=no"); err != nil {
 		return nil, err
 	} else if changes != "" && !c.Changed {
 		return nil, fmt.Errorf("release: these changes are not committed:\n%s", changes)
 	}
-	committed, err := c.git("log", "-1", "--format=%ct")
+	committed, err := c.git(ctx, "log", "-1", "--format=%ct")
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +96,8 @@ type nested struct {
 	mod  []byte // its go.mod
 }
 
-func (c *Config) git(args ...string) (string, error) {
-	cmd := exec.Command("git", append([]string{"-C", c.Root}, args...)...)
+func (c *Config) git(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", c.Root}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -43,7 +43,7 @@ func build(tb testing.TB) (out string, modules []Module) {
 		tb.Skip("not a git checkout: cannot tell which files are under version control")
 	}
 	out = tb.TempDir()
-	modules, err := Build(Config{Root: repository, Version: version(tb), Out: out, Changed: true})
+	modules, err := Build(tb.Context(), Config{Root: repository, Version: version(tb), Out: out, Changed: true})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestRefuses(t *testing.T) {
 	git("commit", "-q", "-m", "m: first")
 	write("not-added.go", "package m\n")
 	release := func(version string) error {
-		_, err := Build(Config{Root: root, Version: version, Out: filepath.Join(root, "out")})
+		_, err := Build(t.Context(), Config{Root: root, Version: version, Out: filepath.Join(root, "out")})
 		return err
 	}
 	for _, v := range []string{"", "1.0.0", "v1", "v1.0", "v2.0.0", "latest"} {

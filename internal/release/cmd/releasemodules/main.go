@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -16,7 +17,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: releasemodules VERSION DIRECTORY")
 		os.Exit(2)
 	}
-	modules, err := release.Build(release.Config{Root: ".", Version: os.Args[1], Out: os.Args[2]})
+	modules, err := release.Build(context.Background(), release.Config{Root: ".", Version: os.Args[1], Out: os.Args[2]})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
