@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -232,6 +233,51 @@ func TestUnread(t *testing.T) {
 		if s := f.Stats(); s.Unread != (Unread{Malformed: 4}) && test.name != "a form's rule" {
 			t.Errorf("%s: %+v", test.name, s.Unread)
 		}
+	}
+}
+
+// Where the first rule that matches applies, one that passes a body that cannot be read
+// leaves the request to the next, whose matcher is asked then.
+func TestUnreadPassesToTheNextRule(t *testing.T) {
+	first := limitRule(t, "first", "POST /s", byNames("json:user"), 1, 100)
+	first.Unread = hotparam.UnreadPass
+	next := limitRule(t, "next", "POST /s", hotparam.By{}, 1, 1)
+	matched := limitRule(t, "matched", "POST /s", hotparam.By{}, 1, 1)
+	for name, rules := range map[string][]hotparam.Rule{"next": {first, next}, "matched": {first, matched, next}} {
+		var opts []Option
+		if name == "matched" {
+			opts = append(opts, WithMatcher(name, func(*http.Request) (string, bool) { return "x", false }))
+		}
+		f := newFixture(t, hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: rules}, opts...)
+		for i, test := range []struct {
+			body, rule string
+			pass       bool
+		}{{"{", name, true}, {"{", name, false}, {`{"user":1}`, "first", true}} {
+			req, _ := post(jsonType, test.body)
+			if d := f.Check(req); d.Allowed != test.pass || d.Rule != test.rule {
+				t.Errorf("%s, request %d: %+v", name, i+1, d)
+			}
+		}
+	}
+}
+
+// A matcher's key gives way to that of a body that cannot be read, if its rule depends on it.
+func TestUnreadOfMatchers(t *testing.T) {
+	rule := limitRule(t, "r", "POST /s", byNames("q"), 1, 1)
+	rule.Match.Query = []hotparam.QueryMatch{{Name: "json:op", Value: "login"}}
+	n := 0
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithMatcher("r", func(*http.Request) (string, bool) { n++; return fmt.Sprint(n), false }))
+	for i, test := range []struct {
+		body string
+		pass bool
+	}{{`{"op":"login"}`, true}, {`{"op":"login"}`, true}, {`{"op":"x"}`, true}, {"{", true}, {"{", false}} {
+		req, _ := post(jsonType, test.body)
+		if d := f.Check(req); d.Allowed != test.pass {
+			t.Errorf("request %d: %+v", i+1, d)
+		}
+	}
+	if n != 4 {
+		t.Errorf("the matcher was asked %d times", n)
 	}
 }
 

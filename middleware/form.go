@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -67,7 +68,7 @@ func (r *request) addMultipart(text []byte, contentType string) bool {
 	parts := multipart.NewReader(bytes.NewReader(text), params["boundary"])
 	for {
 		part, err := parts.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
