@@ -4,10 +4,10 @@ FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo pictures verify-replay verify-claims verify-loss mutants chaos soak clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo release-modules tidy pictures verify-replay verify-claims verify-loss mutants chaos soak clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/hotparam
 	go build -o bin/hotparam ./cmd/hotparam
@@ -20,8 +20,8 @@ test-short: ## the quick tests alone, without the race detector
 	@MODULES="$(MODULES)" RACE= ./scripts/test -short ./...
 
 lint: ## run golangci-lint and govulncheck (the first time they are built: minutes)
-	go run $(GOLANGCI_LINT) run ./...
-	@./scripts/vulnerabilities $(GOVULNCHECK)
+	@for module in $(MODULES); do (cd $$module && go run $(GOLANGCI_LINT) run ./...) || exit 1; done
+	@MODULES="$(MODULES)" ./scripts/vulnerabilities $(GOVULNCHECK)
 
 fuzz: ## run each fuzz target for FUZZTIME
 	@FUZZTIME="$(FUZZTIME)" ./scripts/fuzz
@@ -43,6 +43,17 @@ cover: ## test and write coverage.html
 	go test -coverpkg ./... -coverprofile bin/cover.out ./...
 	go tool cover -html bin/cover.out -o bin/coverage.html
 	@go tool cover -func bin/cover.out | tail -n 1
+
+VERSION =
+release-modules: ## bin/release: the files of VERSION=v0.1.0 of all modules, as a GOPROXY; prints the tags to set
+	@go run ./internal/release/cmd/releasemodules "$(VERSION)" bin/release
+
+# The adapters require a version that need not be there yet.
+tidy: ## go mod tidy in all modules
+	@for module in $(MODULES); do (cd $$module && \
+		{ [ $$module = . ] || go mod edit -replace github.com/hotparam/hotparam=../..; } && \
+		GOWORK=off go mod tidy; status=$$?; \
+		[ $$module = . ] || go mod edit -dropreplace github.com/hotparam/hotparam; exit $$status) || exit 1; done
 
 demo: ## everything in one process, on a real access log
 	go run ./cmd/hotparam demo

@@ -1,5 +1,7 @@
 package hotparam
 
+import "fmt"
+
 // Bodies bounds the bodies of requests that a guard holds to read the parameters of [Form]
 // and [JSON]. The zero value has the defaults.
 type Bodies struct {
@@ -31,11 +33,11 @@ func (b Bodies) WithDefaults() Bodies {
 
 func (b Bodies) validate() (bad FieldErrors) {
 	if b.Max < 0 || b.Max > MaxBody {
-		bad.add("bodies.max", "", "for example 64KiB: each such body is held in memory while it is read", "want a size of 1 byte to %dMiB", MaxBody>>20).needs("bodies.max")
+		bad.add("bodies.max", quoted(fmt.Sprint(b.Max)), "for example 64KiB: each such body is held in memory while it is read", "want a size of 1 byte to %dMiB", MaxBody>>20).needs("bodies.max")
 		return bad
 	}
 	if b.Total < 0 || b.Total < b.WithDefaults().Max && b.Total != 0 {
-		bad.add("bodies.total", "", "for example 64MiB, for a thousand bodies of 64KiB at a time", "want a size of at least bodies.max").needs("bodies.total", "bodies.max")
+		bad.add("bodies.total", quoted(fmt.Sprint(b.Total)), "for example 64MiB, for a thousand bodies of 64KiB at a time", "want a size of at least bodies.max").needs("bodies.total", "bodies.max")
 	}
 	return bad
 }

@@ -86,6 +86,9 @@ var arrows = map[string][]string{
 	"internal/mutants":                {"internal/overlay"},
 	"internal/mutants/cmd/mutants":    {"internal/mutants"},
 
+	"internal/release":                    nil,
+	"internal/release/cmd/releasemodules": {"internal/release"},
+
 	"internal/accesslog":   nil,
 	"internal/demo/data":   nil,
 	"internal/testenv":     nil,

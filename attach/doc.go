@@ -14,6 +14,7 @@
 //	reload.go     a changed file is put in force
 //	mismatch.go   what in Redis does not fit the file
 //	stats.go      what the parts have counted
+//	metrics.go    the same for Prometheus
 //
 // Kafka is linked in by
 //

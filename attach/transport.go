@@ -18,6 +18,9 @@ type Transport struct {
 	// Check returns an error if counts do not arrive, which says what to do. Open calls it
 	// once in the background, and no request waits for it. It may be nil.
 	Check func(context.Context) error
+	// Dropped returns the sums of the counts that could not be sent, by reason: what is
+	// TooLong and SendError in [collector.Dropped], in more words. It may be nil.
+	Dropped func() map[string]int64
 	// Stats returns the sink's counters. It may be nil.
 	Stats func() any
 }

@@ -19,6 +19,7 @@ func (c *Collector) absorb(s *shard, t *table, at int, n uint64) {
 	c.unsent += int64(n)
 	k.flush, k.busy = c.flushes, uint32(min(n, 1<<32-1))
 	p, recents := &c.profiles.all[k.profile], c.recents(s, at)
+	p.taken += int64(n)
 	k.load = float32(p.count(recents, n, c.start))
 	if k.local != 0 || c.candidate(k) {
 		c.local.count(c, s, t, at, n)

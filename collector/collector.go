@@ -74,6 +74,7 @@ type Collector struct {
 	dropped struct{ full, tooLong, failed atomic.Int64 }
 	sent    struct{ counts, lines, packets, flushes, urgent atomic.Int64 }
 	figures struct{ aged, raised, unsent, held, candidates, factor, local atomic.Int64 }
+	counted []ruleCount
 
 	flusher
 }
@@ -148,11 +149,13 @@ func New(c Config) (*Collector, error) {
 	if s, ok := c.Sink.(AccountSink); ok {
 		col.accounts = s.Accounts()
 	}
+	c.Rules = c.Rules.OfKeys()
 	if c.Rules != nil {
 		col.windows = c.Rules.Windows()
 	}
 	g, ok := c.Sink.(GroupSink)
 	col.profiles = newProfiles(c.Rules, ok && g.Groups())
+	col.counted = newRuleCounts(c.Rules, col.profiles)
 	col.steered = &steering{instances: 1}
 	col.steering.Store(col.steered)
 	col.factor, col.held = 1, 1

@@ -18,6 +18,7 @@ type profile struct {
 	groups *groups // of a rule with a share, if the receiver reads groups; otherwise nil
 	levels []level
 	keep   int64 // the longest window, in ns: counts held back for longer are dropped
+	taken  int64 // sum of the counts of its keys
 
 	absolute bool // some level has an absolute threshold
 	jumps    bool // some level has a threshold of kind jump

@@ -67,6 +67,7 @@ func (c *Collector) publishFigures() {
 	c.figures.candidates.Store(c.candidates)
 	c.figures.factor.Store(int64(min(c.factor, 1<<62)))
 	c.figures.local.Store(int64(c.local.hot))
+	c.publishCounted()
 }
 
 // recordSent records the result of a flush of counts with this sum.

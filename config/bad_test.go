@@ -158,15 +158,29 @@ var badFiles = []struct {
 	{"combinations without hot", rule("by: combinations", "limit: 1/s"), []string{"4:9: by: combinations are for rules with hot"}},
 	{"named combinations without hot", rule("by: {combinations: [a]}", "limit: 1/s"), []string{"4:9: by: combinations are for rules with hot"}},
 	{"by nobody", rule("by: []", "limit: {rate: 1/s}"), []string{"4:9: by: the list is empty"}},
-	{"by names", rule("limit: {rate: 1/s}", "by: [q, query:q, path:sku, path:id, [x], '', 'query:', 'a:b', ':b', 'form:x', id]"), []string{
+	{"by names", rule("limit: {rate: 1/s}", "by: [q, query:q, path:sku, path:id, [x], '', 'query:', 'a:b', ':b', id]"), []string{
 		`5:13: by "query:q": the parameter is named twice`, `5:22: by "path:sku": the route has no wildcard {sku}`,
 		"5:41: by: want text, found a list", `5:46: by "": the name is empty`, `5:50: by "query:": the name is empty`,
-		`5:60: by "a:b": unknown source "a"`, `5:67: by ":b": unknown source ""`, `5:73: by "form:x": source "form" is not built yet`,
-		`5:83: by "id": the route has a wildcard {id}, but a bare name is one of the query`,
+		`5:60: by "a:b": unknown source "a"`, `5:67: by ":b": unknown source ""`,
+		`5:73: by "id": the route has a wildcard {id}, but a bare name is one of the query`,
 	}},
-	{"unbuilt sources", rule("limit: {rate: 1/s}", "by: ['form:x', 'json:x', 'rpc:x-y']"), []string{
-		`5:10: by "form:x": source "form" is not built yet`, `5:20: by "json:x": source "json" is not built yet`,
-		`5:30: by "rpc:x-y": no field of a message can have this name`,
+	{"names of RPC fields", rule("limit: {rate: 1/s}", "by: ['rpc:x-y']"), []string{`5:10: by "rpc:x-y": no field of a message can have this name`}},
+	{"paths of JSON", rule("limit: {rate: 1/s}", `by: ['json:a..b', 'json:', 'json:a\b', 'json:a\*', 'form:', 'fom:x']`), []string{
+		`5:10: by "json:a..b": a name between two dots is empty`, `5:23: by "json:": the name is empty`, `5:32: by "json:a\\b": a backslash stands before a dot, a star or a backslash`,
+		`5:44: by "json:a\\*": a star within a name needs no backslash`, `5:56: by "form:": the name is empty`, `5:65: by "fom:x": unknown source "fom"`,
+	}},
+	{"bodies", good + "bodies: {max: 0, total: 1x, least: 1}\n", []string{
+		`2:15: bodies.max "0": want a size of 1 byte to 64MiB`, `2:25: bodies.total "1x": want a size such as 64MiB`, `2:29: unknown field "least" in bodies`,
+	}},
+	{"no bodies", good + "bodies: {}\n", []string{"2:9: bodies is empty"}},
+	{"a body that is too large", good + "bodies: {max: 65MiB}\n", []string{`2:15: bodies.max "65MiB": want a size of 1 byte to 64MiB`}},
+	{"bodies that one does not fit in", good + "bodies: {max: 2MiB, total: 1MiB}\n", []string{`2:28: bodies.total "1MiB": want a size of at least bodies.max`}},
+	{"bodies that the default does not fit in", good + "bodies: {total: 1KiB}\n", []string{`2:17: bodies.total "1KiB": want a size of at least bodies.max`}},
+	{"unread", rule("limit: {rate: 1/s}", "by: ['form:x']", "unread: refuse"), []string{`6:13: unread "refuse": want limit or pass or reject`}},
+	{"unread without a body", rule("limit: {rate: 1/s}", "by: [q]", "unread: pass"), []string{"6:13: unread: neither by nor match names a parameter of the body"}},
+	{"secrets of bodies", rule("hot: 1/s", "by: ['form:user[password]', 'json:auth.x']"), []string{
+		`5:10: by "form:user[password]": the parameter looks secret and never leaves the process, so it can make no key`,
+		`5:33: by "json:auth.x": the parameter looks secret and never leaves the process, so it can make no key`,
 	}},
 	{"names of sources", rule("limit: {rate: 1/s}", "by: ['header:x y', 'header:Cookie', 'cookie:a=b', 'addr:v4', 'addr:v4/33', 'ctx:', 'heder:x']"), []string{
 		`5:10: by "header:x y": no header can have this name`, `5:24: by "header:Cookie": the header holds all cookies, and secrets among them`,
@@ -180,9 +194,9 @@ var badFiles = []struct {
 	}},
 	{"levels in one key", rule("limit: {rate: 1/s}", "by: ['addr:ip', 'addr:v4/24']"), []string{`5:21: by "addr:v4/24": a key of addr:ip and of another level of the same address is a key of the narrower level alone`}},
 	{"the same level twice", rule("hot: 1/s", "by: {combinations: ['addr:v6/64', 'addr:ip']}"), []string{`5:39: by "addr:ip": addr:v6/64 is the same network`}},
-	{"matches of sources", "rules:\n  - {id: a, match: {route: '*', query: {'header:': x, 'addr:v4/0': x, 'a:b': x, 'form:x': x}}, limit: 1/s}\n", []string{
+	{"matches of sources", "rules:\n  - {id: a, match: {route: '*', query: {'header:': x, 'addr:v4/0': x, 'a:b': x, 'rpc:x.': x}}, limit: 1/s}\n", []string{
 		`2:41: match.query "header:": the name is empty`, `2:55: match.query "addr:v4/0": an address has no such level`,
-		`2:71: match.query "a:b": unknown source "a"`, `2:81: match.query "form:x": source "form" is not built yet`,
+		`2:71: match.query "a:b": unknown source "a"`, `2:81: match.query "rpc:x.": no field of a message can have this name`,
 	}},
 	{"priority of a source", rule("limit: {rate: 1/s, priority: {by: 'addr:x', first: [a]}}"), []string{`4:39: limit.priority.by "addr:x": an address has no such level`}},
 	{"no client", good + "client: {}\n", []string{"2:9: client is empty"}},

@@ -91,8 +91,8 @@ type nameError struct {
 	ofRoute       bool // the route does not have, or has, a wildcard of the name
 }
 
-// builtSources are the sources that rules can name.
-const builtSources = "query, path, header, cookie, addr, rpc, ctx"
+// allSources are the sources that rules can name.
+const allSources = "query, path, header, cookie, addr, form, json, rpc, ctx"
 
 // parseName reads "name" or "source:name" in a rule of the route. A file names wildcards
 // of its routes alone, and a bare name is one of the query and none that the path has,
@@ -110,16 +110,14 @@ func parseName(s string, route hotparam.Route) (hotparam.Param, *nameError) {
 	message, hint := p.CheckName()
 	switch {
 	case !known || word == "":
-		hint := "sources are " + builtSources
-		if near := spelling.Nearest(word, strings.Split(builtSources, ", ")); near != "" {
+		hint := "sources are " + allSources
+		if near := spelling.Nearest(word, strings.Split(allSources, ", ")); near != "" {
 			hint = fmt.Sprintf("did you mean %s?", quote(near+":"+name))
 		}
 		return hotparam.Param{}, &nameError{
 			fmt.Sprintf("unknown source %s", quote(word)),
 			fmt.Sprintf("%s; a query parameter of that very name is %s", strings.TrimSuffix(hint, "?"), quote("query:"+s)), false,
 		}
-	case unbuiltSources[source]:
-		return hotparam.Param{}, &nameError{fmt.Sprintf("source %q is not built yet", word), "what works today: " + builtSources, false}
 	case message != "":
 		return hotparam.Param{}, &nameError{message, hint, false}
 	case source == hotparam.Path && !slices.Contains(route.Names(), name) && !open(route):

@@ -88,7 +88,7 @@ func version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "aggregator", "statsd", "kafka", "graphite", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "aggregator", "statsd", "kafka", "graphite", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -120,6 +120,7 @@ func (d *decoder) file(data []byte) *File {
 	}
 	redactKey := d.secrets(top.get("secrets"), rules)
 	rules.Client = d.client(top.get("client"))
+	rules.Bodies = d.bodies(top.get("bodies"))
 	f := &File{
 		Rules:      rules,
 		RedactKey:  redactKey,

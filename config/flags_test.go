@@ -66,7 +66,6 @@ func TestBadFlags(t *testing.T) {
 		{"all", "1/s", "1/30000d", `--limit "1/30000d": limit.burst 1: a bucket of so many tokens takes over 73 years to fill at 1/720000h`},
 		{"q,", "1/s", "", `--by "": the name is empty (for example q, query:q or path:id)`},
 		{"q,q", "1/s", "", `--by "q": the parameter is named twice (keep one of them)`},
-		{"form:q", "1/s", "", `--by "form:q": source "form" is not built yet (what works today: query, path, header, cookie, addr, rpc, ctx)`},
 		{"token", "1/s", "", `--by "token": the parameter looks secret and never leaves the process, so it can make no key (if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value)`},
 	} {
 		if rules, err := FromFlags(test.by, test.hot, test.limit); err == nil || err.Error() != test.want || rules != nil {

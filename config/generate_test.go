@@ -27,7 +27,7 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 		t.Fatal(err)
 	}
 	r := hotparam.Rule{ID: id, Match: hotparam.Match{Route: parsed}}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"q", "filter", "query:a:b", "header:x-plan", "cookie:Cart", "addr:v4/24", "ctx:user", "1", "é", `"`, "it's"}), 0, 3, rapid.ID[string]).Draw(t, "query") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"q", "filter", "query:a:b", "header:x-plan", "cookie:Cart", "addr:v4/24", "ctx:user", "form:a b", `json:a\.b.*`, "1", "é", `"`, "it's"}), 0, 3, rapid.ID[string]).Draw(t, "query") {
 		value := rapid.SampledFrom([]string{"*", "a*b", "", "1", "true", "null", "#x", "é, {}", `\`}).Draw(t, "value")
 		r.Match.Query = append(r.Match.Query, hotparam.QueryMatch{Name: name, Value: value})
 	}
@@ -54,9 +54,13 @@ func drawRule(t *rapid.T, id string) hotparam.Rule {
 	}
 	if r.By.Kind == hotparam.ByNames || r.By.Kind == hotparam.ByCombinations && rapid.Bool().Draw(t, "named") {
 		names = append(names, hotparam.Param{Source: hotparam.Header, Name: "x-plan"}, hotparam.Param{Source: hotparam.Cookie, Name: "Cart"}, hotparam.Param{Source: hotparam.Ctx, Name: "user"}, hotparam.Param{Source: hotparam.RPC, Name: "user.id"},
+			hotparam.Param{Source: hotparam.Form, Name: "user[name]"}, hotparam.Param{Source: hotparam.JSON, Name: `items.*.a\.b`},
 			hotparam.Param{Source: hotparam.Addr, Name: rapid.SampledFrom([]string{"ip", "v4/24", "v6/48"}).Draw(t, "level")})
 		names = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, hotparam.MaxCombined, rapid.ID[hotparam.Param]).Draw(t, "names")
 		r.By.Names = names
+	}
+	if r.DependsOnBody() {
+		r.Unread = hotparam.Unread(rapid.IntRange(0, int(hotparam.UnreadReject)).Draw(t, "unread"))
 	}
 	r.ParamsOnly = r.By.Kind != hotparam.ByNone && rapid.Bool().Draw(t, "params")
 	if r.By.Kind != hotparam.ByNone {
@@ -219,6 +223,7 @@ func TestWrittenRulesAreReadBack(t *testing.T) {
 			Evaluate:    rapid.SampledFrom([]hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst}).Draw(t, "evaluate"),
 			DenyNoMatch: w.coin("deny"),
 			Client:      drawClient(t),
+			Bodies:      rapid.SampledFrom([]hotparam.Bodies{{}, {Max: 1 << 20}, {Total: 5_000_000}, {Max: 1000, Total: 1000}}).Draw(t, "bodies"),
 		}
 		for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
 			want.Rules = append(want.Rules, drawRule(t, fmt.Sprintf("r%d", i)))
@@ -226,7 +231,7 @@ func TestWrittenRulesAreReadBack(t *testing.T) {
 		settings := drawSettings(t, want)
 		var b strings.Builder
 		fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\n%srules:\n", want.Namespace,
-			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.client(&want.Client)+w.settings(&settings))
+			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.client(&want.Client)+w.bodies(want.Bodies)+w.settings(&settings))
 		for i := range want.Rules {
 			fmt.Fprintf(&b, "  - %s\n", w.rule(&want.Rules[i]))
 		}

@@ -9,7 +9,7 @@ import (
 
 var ruleSection = section{
 	name:    "a rule",
-	fields:  []string{"id", "match", "action", "by", "count", "hot", "limit", "except", "allow", "block", "prefix", "key"},
+	fields:  []string{"id", "match", "action", "by", "unread", "count", "hot", "limit", "except", "allow", "block", "prefix", "key"},
 	example: `for example - {id: search, match: {route: "GET /search"}, limit: {rate: 50/s}}`,
 }
 
@@ -50,6 +50,7 @@ func (r *ruleReader) rule(v values) hotparam.Rule {
 	rule.Hot = r.hot(v.get("hot"), rule.Count)
 	rule.Limit = r.limit(v.get("limit"), rule.Count)
 	rule.By = r.by(v, rule.Match.Route)
+	rule.Unread = r.unread(v.get("unread"))
 	rule.Except = r.exceptions(v, &rule)
 	if s, ok := r.choice(v.get("key"), "key", "params", "full"); ok {
 		rule.ParamsOnly = s == "params"

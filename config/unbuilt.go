@@ -1,13 +1,8 @@
 package config
 
-import "github.com/hotparam/hotparam"
-
 // What the design knows and this version cannot do is refused by name, with
 // what works instead: a rule that silently did less than it says would be worse
 // than none.
-
-// unbuiltSources are sources of parameters that the grammar of keys reserves.
-var unbuiltSources = map[hotparam.Source]bool{hotparam.Form: true, hotparam.JSON: true}
 
 // unbuiltWords are values of some fields, and what works today.
 var unbuiltWords = map[string]struct {

@@ -62,8 +62,8 @@ func (d *decoder) warnOfBodies(rule *hotparam.Rule, place func(string) fieldPlac
 	}
 	if len(bare) > 0 {
 		d.warn(at,
-			fmt.Sprintf("put it into the path or the query, or have the program call Guard.Begin with the form's fields as Request.Query; if it is in the query, write query:%s", bare[0]),
-			"by %s: a name is that of a query parameter, and bodies are not read: a %s request with it in its body makes no key, and the rule neither counts nor limits it",
+			fmt.Sprintf("write form:%s for a field of a form or of the query, json:%[1]s for one of JSON, query:%[1]s if it is in the query alone", bare[0]),
+			"by %s: a name without a source is that of a query parameter: a %s request with it in its body makes no key, and the rule neither counts nor limits it",
 			quote(strings.Join(bare, ", ")), method)
 	}
 }

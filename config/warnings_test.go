@@ -12,13 +12,15 @@ import (
 // Each warning says what happens, and what to do.
 func TestWarnings(t *testing.T) {
 	const (
-		body     = "put it into the path or the query, or have the program call Guard.Begin with the form's fields as Request.Query; if it is in the query, write query:"
 		resource = "that is the name of a resource, and matches no HTTP request"
 		high     = "a limit of the threshold's rate or less takes effect as soon as a key is hot; without hot, the rule limits every key"
 		literal  = " is no wildcard here but text: the rule matches this very path alone"
 	)
 	ofBody := func(names, method string) string {
-		return fmt.Sprintf("by %q: a name is that of a query parameter, and bodies are not read: a %s request with it in its body makes no key, and the rule neither counts nor limits it", names, method)
+		return fmt.Sprintf("by %q: a name without a source is that of a query parameter: a %s request with it in its body makes no key, and the rule neither counts nor limits it", names, method)
+	}
+	body := func(name string) string {
+		return fmt.Sprintf("|write form:%s for a field of a form or of the query, json:%[1]s for one of JSON, query:%[1]s if it is in the query alone", name)
 	}
 	ofLimit := func(limit, hot, whose string) string {
 		return fmt.Sprintf("limit %s is above the threshold %s: a key between the two is listed as hot, and all its requests pass; they are refused only above %s%s", limit, hot, limit, whose)
@@ -26,10 +28,12 @@ func TestWarnings(t *testing.T) {
 	// A caret stands before the place of the warning.
 	for marked, want := range map[string]string{
 		// Bodies.
-		"{match: {route: POST /login}, by: [^user], limit: 1/s}":                      ofBody("user", "POST") + "|" + body + "user",
-		"{match: {route: PUT /a}, by: [query:x, ^user, mail], limit: 1/s}":            ofBody("user, mail", "PUT") + "|" + body + "user",
-		"{match: {route: PATCH /a}, by: {combinations: [^a, b]}, hot: 1/s}":           ofBody("a, b", "PATCH") + "|" + body + "a",
+		"{match: {route: POST /login}, by: [^user], limit: 1/s}":                      ofBody("user", "POST") + body("user"),
+		"{match: {route: PUT /a}, by: [query:x, ^user, mail], limit: 1/s}":            ofBody("user, mail", "PUT") + body("user"),
+		"{match: {route: PATCH /a}, by: {combinations: [^a, b]}, hot: 1/s}":           ofBody("a, b", "PATCH") + body("a"),
 		"{match: {route: POST /login}, by: ['query:user'], limit: 1/s}":               "",
+		"{match: {route: POST /login}, by: ['form:user'], limit: 1/s}":                "",
+		"{match: {route: POST /login}, by: ['json:user', ^user], limit: 1/s}":         ofBody("user", "POST") + body("user"),
 		"{match: {route: 'POST /u/{id}'}, by: [path:id], limit: 1/s}":                 "",
 		"{match: {route: POST /login}, by: each, limit: 1/s}":                         "",
 		"{match: {route: POST /login}, limit: 1/s}":                                   "",

@@ -89,6 +89,21 @@ func (w writer) client(c *hotparam.Client) string {
 	return "client: " + w.fields("  ", pair{"trusted", "[" + strings.Join(trusted, ", ") + "]"}, pair{"header", w.text(string(c.Header))}) + "\n"
 }
 
+// bodies writes the bodies section, or nothing if all is left to the defaults.
+func (w writer) bodies(b hotparam.Bodies) string {
+	var pairs []pair
+	if b.Max > 0 {
+		pairs = append(pairs, pair{"max", w.count(b.Max, hotparam.Bytes)})
+	}
+	if b.Total > 0 {
+		pairs = append(pairs, pair{"total", w.count(b.Total, hotparam.Bytes)})
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return "bodies: " + w.fields("  ", pairs...) + "\n"
+}
+
 // count writes a number of a unit.
 func (w writer) count(n int64, unit hotparam.Unit) string {
 	switch {
@@ -306,6 +321,9 @@ func (w writer) rule(r *hotparam.Rule) string {
 	pairs = append(pairs, w.exceptions(r)...)
 	if r.Prefix != "" {
 		pairs = append(pairs, pair{"prefix", w.text(r.Prefix)})
+	}
+	if r.Unread != hotparam.UnreadLimit || !r.Ignore && r.DependsOnBody() && w.coin("unread") {
+		pairs = append(pairs, pair{"unread", w.text(r.Unread.String())})
 	}
 	if r.ParamsOnly {
 		pairs = append(pairs, pair{"key", w.text("params")})

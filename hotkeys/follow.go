@@ -41,6 +41,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 	w.stats.answered.Store(err == nil)
 	o := &w.outage
 	if err == nil {
+		w.stats.answeredAt.Store(time.Now().UnixNano())
 		if o.succeeded() {
 			w.cfg.Logger.Info("following the hot set again", "version", w.version())
 		}

@@ -97,28 +97,30 @@ type Watcher struct {
 
 // WatcherStats are a watcher's state, and its counters since it was made.
 type WatcherStats struct {
-	Version   string // of the set, as last read
-	Keys      int    // hot keys in force
-	Instances int    // instances that send counts, or 0 if not known
-	Suspects  int    // keys that may be hot
-	Connected bool   // there is a subscription, and the last poll succeeded
-	Pushes    uint64 // pushes received
-	Dropped   uint64 // pushes dropped because too many were waiting
-	Malformed uint64 // pushes and changes that could not be read
-	Bogus     uint64 // times that a pushed change was not in Redis
-	Unread    uint64 // pushes that would have caused more polls than are allowed
-	Foreign   uint64 // times that a key in Redis held a foreign value or foreign entries
-	Polls     uint64 // polls that Redis answered
-	Gaps      uint64 // times that missed changes were read from the stream
-	Resyncs   uint64 // times that the whole set was read
-	Lost      uint64 // polls that found no version: nothing is published yet, or Redis has lost its state
-	Errors    uint64 // failed calls and lost subscriptions
+	Version   string    // of the set, as last read
+	Keys      int       // hot keys in force
+	Instances int       // instances that send counts, or 0 if not known
+	Suspects  int       // keys that may be hot
+	Connected bool      // there is a subscription, and the last poll succeeded
+	Answered  time.Time // when a poll last succeeded, or when the watcher was made if none has
+	Pushes    uint64    // pushes received
+	Dropped   uint64    // pushes dropped because too many were waiting
+	Malformed uint64    // pushes and changes that could not be read
+	Bogus     uint64    // times that a pushed change was not in Redis
+	Unread    uint64    // pushes that would have caused more polls than are allowed
+	Foreign   uint64    // times that a key in Redis held a foreign value or foreign entries
+	Polls     uint64    // polls that Redis answered
+	Gaps      uint64    // times that missed changes were read from the stream
+	Resyncs   uint64    // times that the whole set was read
+	Lost      uint64    // polls that found no version: nothing is published yet, or Redis has lost its state
+	Errors    uint64    // failed calls and lost subscriptions
 }
 
 type watcherStats struct {
 	version                                                          atomic.Pointer[string]
 	keys, instances, suspects                                        atomic.Int64
 	subscribed, answered                                             atomic.Bool
+	answeredAt                                                       atomic.Int64 // ns since the Unix epoch
 	subscriptions                                                    atomic.Uint64
 	pushes, dropped, malformed, polls, gaps, resyncs, lost, failures atomic.Uint64
 	bogus, unread, foreign                                           atomic.Uint64
@@ -139,7 +141,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 	if client == nil || target == nil {
 		return nil, errors.New("watcher: no Redis client, or no target")
 	}
-	return &Watcher{
+	w := &Watcher{
 		cfg:    cfg,
 		client: client,
 		layout: NewLayout(cfg.Namespace),
@@ -150,7 +152,9 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 		rearm:  make(chan struct{}, 1),
 		hints:  hints{seed: maphash.MakeSeed()},
 		state:  state{entries: make(map[string]*heldEntry)},
-	}, nil
+	}
+	w.stats.answeredAt.Store(time.Now().UnixNano())
+	return w, nil
 }
 
 // Run follows the set until ctx ends. It then removes all keys from the target, since
@@ -230,6 +234,7 @@ func (w *Watcher) Stats() WatcherStats {
 		Instances: int(w.stats.instances.Load()),
 		Suspects:  int(w.stats.suspects.Load()),
 		Connected: w.stats.subscribed.Load() && w.stats.answered.Load(),
+		Answered:  time.Unix(0, w.stats.answeredAt.Load()),
 		Pushes:    w.stats.pushes.Load(),
 		Dropped:   w.stats.dropped.Load(),
 		Malformed: w.stats.malformed.Load(),

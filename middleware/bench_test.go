@@ -246,3 +246,23 @@ func (f *fixture) warm(b *testing.B, n int, request func(i int)) {
 		}
 	})
 }
+
+// BenchmarkCheckRedacted is a request whose key has one value that is redacted.
+func BenchmarkCheckRedacted(b *testing.B) {
+	for _, redacts := range []bool{false, true} {
+		name := map[bool]string{false: "plain", true: "redacted"}[redacts]
+		b.Run(name, func(b *testing.B) {
+			rules := hotparam.Rules{Rules: []hotparam.Rule{hotRule(b, "r", "GET /search", byNames("header:x-plan"), 3600, 1)}}
+			if redacts {
+				rules = redacting([]string{"header:x-plan"}, rules.Rules...)
+			}
+			f := newFixture(b, rules)
+			req := get("GET /search", "/search", "q=1")
+			req.HTTP = &http.Request{Method: "GET", Header: http.Header{"X-Plan": {"gold"}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Check(req)
+			}
+		})
+	}
+}

@@ -88,7 +88,7 @@ func (r *request) lookAtBody() bodyState {
 		return b.state
 	}
 	b.state = bodyAbsent
-	in := r.http()
+	in := r.in.http()
 	if in == nil || in.Body == nil || in.Body == http.NoBody {
 		return b.state
 	}
@@ -107,9 +107,6 @@ func (r *request) lookAtBody() bodyState {
 	}
 	return b.state
 }
-
-// http returns the request, or nil if it is not HTTP.
-func (r *request) http() *http.Request { return r.in.HTTP }
 
 // declaredSource returns the source of the parameters in a body of the request's type.
 // Types are compared without what follows them, however malformed, since handlers do that,
@@ -167,7 +164,7 @@ func (r *request) readBody(source hotparam.Source) {
 		return
 	}
 	limits := &r.route.set.bodyLimits
-	in, ctx := r.http(), r.in.Context
+	in, ctx := r.in.http(), r.in.Context
 	if ctx == nil {
 		ctx = in.Context()
 	}

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,10 +51,12 @@ func benchBodies(b *testing.B, by, contentType string, text func(size int) strin
 		}
 		b.Run(fmt.Sprintf("check/%d", len(content)), func(b *testing.B) {
 			g := benchGuard(b, hotRule(b, "r", "POST /s", byNames(by), 3600, 1), "POST /s", "/s", []string{""})
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
 			b.ReportAllocs()
 			for b.Loop() {
 				r := request()
-				g.Check(Request{Context: r.Context(), Method: "POST", Path: "/s", Pattern: "POST /s", HTTP: r})
+				g.Check(Request{Context: ctx, Method: "POST", Path: "/s", Pattern: "POST /s", HTTP: r})
 				if n, _ := io.Copy(io.Discard, r.Body); n != int64(len(content)) {
 					b.Fatalf("%d bytes", n)
 				}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -78,6 +79,7 @@ func bodyServers(t *testing.T, f *fixture, http2 bool) (guarded, plain *httptest
 	})
 	start := func(h http.Handler) *httptest.Server {
 		s := httptest.NewUnstartedServer(h)
+		s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections end in the middle of bodies
 		if s.EnableHTTP2 = http2; http2 {
 			s.StartTLS()
 		} else {
@@ -114,7 +116,7 @@ func TestHandlersSeeTheSameBody(t *testing.T) {
 		for _, text := range texts {
 			for _, path := range []string{"/tell", "/form", "/none", "/some", "/limited"} {
 				for _, how := range []string{"sized", "chunked", "trailers", "continue"} {
-					ask := func(s *httptest.Server) string {
+					try := func(s *httptest.Server) (string, error) {
 						r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+path+"?user=bob", strings.NewReader(text.text))
 						if err != nil {
 							t.Fatal(err)
@@ -135,11 +137,20 @@ func TestHandlersSeeTheSameBody(t *testing.T) {
 						}
 						resp, err := s.Client().Do(r)
 						if err != nil {
-							return err.Error()
+							return "", err
 						}
 						defer resp.Body.Close()
 						answer, err := io.ReadAll(resp.Body)
-						return fmt.Sprint(resp.Status, string(answer), err)
+						return fmt.Sprint(resp.Status, string(answer)), err
+					}
+					// A server that has not read all of a body resets the connection, which may
+					// overtake its answer.
+					ask := func(s *httptest.Server) (answer string) {
+						err := errors.New("")
+						for n := 0; err != nil && n < 100; n++ {
+							answer, err = try(s)
+						}
+						return fmt.Sprint(answer, err)
 					}
 					got, want := ask(guarded), ask(plain)
 					if how == "trailers" && text.text != "" { // which come with the end of the body, that may be read before
@@ -174,6 +185,40 @@ func TestNoContinueForDenied(t *testing.T) {
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+want) {
 			t.Errorf("request %d: %q, %v", i, line, err)
+		}
+		conn.Close()
+	}
+}
+
+// A request whose body is not read, for want of room or for what it declares, is answered
+// without one, and without a wait for it.
+func TestNoContinueForUnread(t *testing.T) {
+	rules := bodyRules(t)
+	rules.Rules[0].Unread = hotparam.UnreadReject
+	f := newFixture(t, rules)
+	f.bodies.held.Store(hotparam.DefaultTotalBodies) // by others
+	guarded, _ := bodyServers(t, f, false)
+	for head, want := range map[string]Unread{
+		"Content-Length: 8":                                 {NoRoom: 1},
+		"Transfer-Encoding: chunked":                        {NoRoom: 1},
+		"Content-Length: 8\r\nContent-Encoding: gzip":       {Encoded: 1},
+		"Content-Length: 80000":                             {TooLarge: 1},
+		"Transfer-Encoding: chunked\r\nContent-Encoding: x": {Encoded: 1},
+	} {
+		before := f.Stats().Unread
+		conn, err := net.Dial("tcp", guarded.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /none HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\n%s\r\nExpect: 100-continue\r\n\r\n", formType, head)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		got := f.Stats().Unread
+		got.NoRoom, got.Encoded, got.TooLarge = got.NoRoom-before.NoRoom, got.Encoded-before.Encoded, got.TooLarge-before.TooLarge
+		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 400") || got != want {
+			t.Errorf("%q: %q, %v, %+v", head, line, err, got)
 		}
 		conn.Close()
 	}

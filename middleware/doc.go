@@ -10,6 +10,10 @@
 // buffer, counts it, and looks it up in the hot set. A panic in hotparam never fails a
 // request: the request passes, and the panic is counted.
 //
+// If a rule names a parameter of the body, the body is read and held in memory, up to a
+// bound, and the handler reads the same bytes. Such rules are decided last: a request that
+// the others deny is not read.
+//
 // A key that reaches its threshold on this instance alone is limited here at once, until
 // the aggregator confirms it or has had time to; see [WithoutLocal].
 //

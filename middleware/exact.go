@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
@@ -22,6 +23,8 @@ func (r *request) askBackend() {
 		return
 	}
 	r.pending.asked += len(claims)
+	start := time.Now()
+	defer func() { r.guard.exactTimes.add(time.Since(start)) }()
 	ops := make([]limiter.Op, 0, len(claims))
 	results := make([]limiter.Result, len(claims))
 	for _, away := range aways {

@@ -79,7 +79,11 @@ func (e *exceptions) find(text []byte) *exception {
 // except returns the limit of the request's key: that of an exception, or the rule's own.
 // It returns nil if an exception allows the key, or blocks it.
 func (r *request) except(c *candidate) *limitSpec {
-	x := c.except.find(r.plainText(c))
+	text := r.key[len(c.prefix):]
+	if c.reveals {
+		text = r.plainText(c, text)
+	}
+	x := c.except.find(text)
 	switch {
 	case x == nil:
 		return c.spec

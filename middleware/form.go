@@ -15,7 +15,7 @@ const multipartType = "multipart/form-data"
 
 // readForm adds the values that [http.Request.Form] has: those of the query and of the body.
 func readForm(r *request, x *reader) {
-	if r.http() == nil {
+	if r.in.http() == nil {
 		return
 	}
 	list := &r.params.list
@@ -31,21 +31,18 @@ func readForm(r *request, x *reader) {
 // well-formed. A url-encoded one always is: it is decoded as the query is, so that it has
 // each value that net/http finds, and also those beside which net/http reports an error.
 func (r *request) addForm(text []byte) bool {
-	contentType := strings.TrimLeft(r.http().Header.Get("Content-Type"), " \t")
+	contentType := strings.TrimLeft(r.in.http().Header.Get("Content-Type"), " \t")
 	if len(contentType) >= len(multipartType) && strings.EqualFold(contentType[:len(multipartType)], multipartType) {
 		return r.addMultipart(text, contentType)
 	}
-	fields := &r.params.custom                                        // which is not in use yet
-	fields.AddQuery(unsafe.String(unsafe.SliceData(text), len(text))) // until the Reset below
-	for i := range fields.Len() {
-		field := fields.At(i)
-		r.addField(field.Name, field.Value)
-	}
-	const keep = 1 << 10
-	if fields.Len() > keep {
-		*fields = hotparam.Params{}
-	} else {
-		fields.Reset()
+	one := &r.params.custom                                   // which is not in use yet
+	whole := unsafe.String(unsafe.SliceData(text), len(text)) // until the last Reset
+	for pair := range strings.SplitSeq(whole, "&") {          // a list of all would take many times the body
+		if one.AddQuery(pair); one.Len() > 0 {
+			field := one.At(0)
+			r.addField(field.Name, field.Value)
+			one.Reset()
+		}
 	}
 	return true
 }
@@ -70,7 +67,7 @@ func (r *request) addMultipart(text []byte, contentType string) bool {
 	parts := multipart.NewReader(bytes.NewReader(text), params["boundary"])
 	for {
 		part, err := parts.NextPart()
-		if err == io.EOF {
+		if err == io.EOF { //nolint:errorlint // a wrapped one is of a body that breaks off
 			break
 		}
 		if err != nil {

@@ -36,6 +36,10 @@ type Guard struct {
 	waited, gone, busy, served, away, undecided atomic.Int64
 	more                                        atomic.Int64
 	withheld, absent                            spreadCount
+
+	waiting    atomic.Int64
+	exactTimes durations
+	decisions  map[string]*decisionCounts // by rule; guarded by sharing.mu, but for New
 }
 
 // New returns a guard for rules, which must not change afterwards. The guard counts with
@@ -49,7 +53,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := rules.Validate(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g := &Guard{counts: counts, opts: options{
+	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), opts: options{
 		caller:     remoteHost,
 		clock:      sinceEpoch(time.Now()),
 		maxKeys:    DefaultMaxKeys,
@@ -70,7 +74,8 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := g.install(rules, nil); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g.requests.New = func() any { return &request{guard: g, verdict: allowed} }
+	var made atomic.Uint32
+	g.requests.New = func() any { return &request{guard: g, verdict: allowed, shard: made.Add(1)} }
 	g.tickets.New = func() any { return &Ticket{guard: g} }
 	g.localHot = newLocalHot(g)
 	g.hot = hotset.New(g.newHotState, hotset.Config[*hotState]{
@@ -135,6 +140,7 @@ type Stats struct {
 	Remembered int64
 	Shadowed   int64 // requests that would have been refused
 	Waited     int64 // requests that waited for their turn
+	Waiting    int64 // requests that wait for their turn now
 	Gone       int64 // of Waited: requests whose context ended meanwhile; not in Limited
 	Charged    int64 // requests whose cost was charged at their end
 	Panics     int64 // requests that passed because hotparam panicked
@@ -172,6 +178,9 @@ func (c *spreadCount) add(n int) {
 	}
 }
 
+// addOne adds one in the shard of a request, of which a processor tends to use the same.
+func (c *spreadCount) addOne(shard uint32) { c[shard%uint32(len(c))].n.Add(1) }
+
 func (c *spreadCount) load() (sum int64) {
 	for i := range c {
 		sum += c[i].n.Load()
@@ -190,6 +199,7 @@ func (g *Guard) Stats() Stats {
 		Undecided: g.undecided.Load(),
 		Shadowed:  g.shadowed.Load(),
 		Waited:    g.waited.Load(),
+		Waiting:   g.waiting.Load(),
 		Gone:      g.gone.Load(),
 		Charged:   g.charged.Load(),
 		Panics:    g.panics.Load(),

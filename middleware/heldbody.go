@@ -44,6 +44,9 @@ func (m *room) release() { m.total.Add(-m.size.Swap(0)) }
 // is as patient as the server, which has deadlines of its own, but ends between two reads if
 // the context does.
 func (b *bodies) hold(ctx context.Context, in *http.Request, max, total int64) (text []byte, reason unreadReason) {
+	if ctx.Err() != nil {
+		return nil, readFailed
+	}
 	held := &heldBody{rest: in.Body, room: &room{total: &b.held}}
 	in.Body = held // before the first read, so that a panic loses nothing
 	defer held.watch(ctx)
@@ -56,6 +59,9 @@ func (b *bodies) hold(ctx context.Context, in *http.Request, max, total int64) (
 		if free := cap(held.ahead) - len(held.ahead); free == 0 {
 			size = min(size, max+1)
 			if !held.room.reserve(size-int64(cap(held.ahead)), total) {
+				if held.ahead == nil { // the server must see by its type that nobody has asked the client to continue
+					in.Body = held.rest
+				}
 				return nil, noRoom
 			}
 			held.ahead = append(make([]byte, 0, size), held.ahead...)
@@ -71,7 +77,7 @@ func (b *bodies) hold(ctx context.Context, in *http.Request, max, total int64) (
 			return nil, tooLarge
 		case err == io.EOF:
 			return held.ahead, isRead
-		case errors.As(err, new(*http.MaxBytesError)):
+		case err != nil && errors.As(err, new(*http.MaxBytesError)):
 			return nil, tooLarge
 		case err != nil || ctx.Err() != nil:
 			return nil, readFailed

@@ -31,6 +31,8 @@ type limitSpec struct {
 	single  limiter.Bucket    // of a rule with neither hot nor a key; nil if it is not here
 	keyed   limiter.Keys      // of a rule with a key but not hot
 	permits *semaphore.Memory // nil if any number may be served at a time
+
+	decisions *decisionCounts // of the rule
 }
 
 func (s *limitSpec) isExact() bool { return s.limit.Scope == hotparam.ScopeExact }
@@ -52,9 +54,11 @@ func (s *limitSpec) whenAway() hotparam.Away {
 type specBuilder struct {
 	opts      *options
 	redaction *hotparam.Redaction
-	instances int
-	old       map[string]*limitSpec           // by name
-	adopt     []func(now time.Duration) error // to be called once all limits are made
+	// decisionsOf returns the counters of a rule.
+	decisionsOf func(rule string) *decisionCounts
+	instances   int
+	old         map[string]*limitSpec           // by name
+	adopt       []func(now time.Duration) error // to be called once all limits are made
 }
 
 var (
@@ -66,7 +70,7 @@ var (
 func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSpec, error) {
 	s := &limitSpec{
 		limit: l, unit: r.Count, name: name, algorithms: b.opts.algorithms,
-		hash: hotparam.Hash([]byte(name)), headers: b.opts.headers,
+		hash: hotparam.Hash([]byte(name)), headers: b.opts.headers, decisions: b.decisionsOf(r.ID),
 	}
 	if old := b.old[name]; old != nil {
 		s.meanCost.Store(old.meanCost.Load())

@@ -61,12 +61,8 @@ func (r *request) appendRedactedPath(dst []byte) []byte {
 	return r.redactorOf(r.route.set).AppendPath(dst, unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text)))
 }
 
-// plainText returns the text of the request's key with plain values.
-func (r *request) plainText(c *candidate) []byte {
-	text := r.key[len(c.prefix):]
-	if !c.reveals {
-		return text
-	}
+// plainText returns the text of a key of the request with plain values.
+func (r *request) plainText(c *candidate, text []byte) []byte {
 	params := &r.params.list
 	if c.matcher != nil {
 		params = &r.params.custom

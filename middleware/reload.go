@@ -40,7 +40,7 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 
 // install puts rules in force, with the state of the old ones.
 func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
-	b := &specBuilder{opts: &g.opts, instances: g.instances(), old: make(map[string]*limitSpec)}
+	b := &specBuilder{opts: &g.opts, decisionsOf: g.decisionsOf, instances: g.instances(), old: make(map[string]*limitSpec)}
 	if old != nil {
 		old.allSpecs(func(_ *rule, s *limitSpec) bool {
 			b.old[s.name] = s

@@ -31,6 +31,7 @@ type request struct {
 	grants  grants
 	pending pending
 
+	shard  uint32  // of counters that all requests add to
 	holds  bool    // it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until there is something to do at the end
 }
@@ -153,6 +154,7 @@ func (r *request) finish(d *hotparam.Decision) *Ticket {
 			r.refuse()
 		}
 	}
+	r.recordDecision()
 	ticket := r.ticket
 	r.verdict.copyTo(d)
 	if !d.Allowed {

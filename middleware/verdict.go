@@ -30,6 +30,7 @@ func (r *request) addDenial(c *claim, got *hotparam.Decision) {
 	d := &v.decision
 	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow {
 		r.guard.shadowed.Add(1)
+		c.spec.decisions[hotparam.ReasonShadow].addOne(r.shard)
 		if d.Reason == hotparam.ReasonNone {
 			d.Reason, d.Rule = hotparam.ReasonShadow, got.Rule
 		}
@@ -46,7 +47,7 @@ var allowed = verdict{decision: hotparam.Decision{Allowed: true}}
 
 // reset makes the verdict allowed again, and writes nothing if it still is.
 func (v *verdict) reset() {
-	if v.decision.Reason != hotparam.ReasonNone {
+	if v.decision.Reason != hotparam.ReasonNone || v.decider != nil {
 		*v = allowed
 	}
 }

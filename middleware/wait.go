@@ -64,6 +64,8 @@ func (r *request) waitForDelay() bool {
 		return true
 	}
 	p.waited = true
+	r.guard.waiting.Add(1)
+	defer r.guard.waiting.Add(-1)
 	timer := time.NewTimer(p.delay)
 	defer timer.Stop()
 	select {
@@ -130,6 +132,8 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, e
 	ask := semaphore.Ask{Permits: int64(l.Concurrency), N: 1, Class: c.class}
 	if l.Mode == hotparam.ModeWait && !g.opts.shadow && !g.opts.noWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
+		g.waiting.Add(1)
+		defer g.waiting.Add(-1)
 		if ask.Queue == 0 {
 			ask.Queue = hotparam.DefaultQueue
 		}

@@ -72,35 +72,36 @@ func (f *finder) find(at *chi.Context, r *http.Request, known *mounts) {
 	if method == "" {
 		method = r.Method
 	}
-	if !f.search(at.Routes, method, path, stubs) {
-		if method != http.MethodHead {
-			return
-		}
+	template := f.search(at.Routes, method, path, stubs)
+	if template == "" && method == http.MethodHead {
 		method = http.MethodGet // by chi's middleware.GetHead, which may come later
-		if f.found.Reset(); !f.search(at.Routes, method, path, stubs) {
-			return
-		}
+		f.found.Reset()
+		template = f.search(at.Routes, method, path, stubs)
 	}
-	f.set(join(f.found.RoutePatterns), &f.found.URLParams)
-	f.setMethod(method, r)
+	if template != "" {
+		f.set(template, &f.found.URLParams)
+		f.setMethod(method, r)
+	}
 }
 
-// search finds a route of the router, and of one that is mounted at this very path, where
-// chi's own search ends.
-func (f *finder) search(router chi.Routes, method, path string, stubs map[string]chi.Routes) bool {
+// search returns the template of the route by which the router serves this path, or "". Chi's
+// own search ends where a router is mounted at this very path.
+func (f *finder) search(router chi.Routes, method, path string, stubs map[string]chi.Routes) string {
 	if !router.Match(f.found, method, path) {
-		return false
+		return ""
 	}
+	template := join(f.found.RoutePatterns)
 	for depth := 0; depth < len(stubs); depth++ {
-		mounted := stubs[join(f.found.RoutePatterns)]
+		mounted := stubs[template]
 		if mounted == nil || f.found.RoutePatterns[len(f.found.RoutePatterns)-1] == "/" && depth > 0 {
 			break
 		}
 		if !mounted.Match(f.found, method, "/") {
-			return false
+			return ""
 		}
+		template = join(f.found.RoutePatterns)
 	}
-	return true
+	return template
 }
 
 // setMethod sets the method of the route if it is not the request's.

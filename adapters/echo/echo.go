@@ -34,25 +34,28 @@ func Middleware(hp adapter.Guard) echo.MiddlewareFunc {
 			}
 			c.err = next(c.Context)
 		})
-		return func(c *echo.Context) error {
-			var buf [8]string
-			route := adapter.Route{Values: buf[:0]}
-			switch method := c.RouteInfo().Method; method {
-			case "", echo.RouteNotFound: // what Path has is not the template of a handler
-			case http.MethodGet:
-				route.Method = method // of HEAD too, by AutoHandleHEAD
-				fallthrough
-			default:
-				route.Template = c.Path()
-				for _, v := range c.PathValues() {
-					route.Values = append(route.Values, v.Value)
-				}
-			}
-			x := call{Context: c}
-			a.Serve(&x, c.Response(), c.Request(), route)
-			return x.err
+		return func(c *echo.Context) error { return serve(a, c) }
+	}
+}
+
+// serve passes a request through the guard.
+func serve(a *adapter.Adapter[*call], c *echo.Context) error {
+	var buf [8]string
+	route := adapter.Route{Values: buf[:0]}
+	switch method := c.RouteInfo().Method; method {
+	case "", echo.RouteNotFound: // what Path has is not the template of a handler
+	case http.MethodGet:
+		route.Method = method // of HEAD too, by AutoHandleHEAD
+		fallthrough
+	default:
+		route.Template = c.Path()
+		for _, v := range c.PathValues() {
+			route.Values = append(route.Values, v.Value)
 		}
 	}
+	x := call{Context: c}
+	a.Serve(&x, c.Response(), c.Request(), route)
+	return x.err
 }
 
 // call is a request and what its handler returns.

@@ -29,5 +29,15 @@ func open(c attach.TransportConfig) (attach.Transport, error) {
 	if err != nil {
 		return attach.Transport{}, err
 	}
-	return attach.Transport{Sink: sink, Check: sink.Check, Stats: func() any { return sink.Stats() }}, nil
+	return attach.Transport{
+		Sink: sink, Check: sink.Check, Stats: func() any { return sink.Stats() },
+		Dropped: func() map[string]int64 { return dropped(sink.Stats().Failed) },
+	}, nil
+}
+
+// dropped returns the sums by the words of METRICS.md.
+func dropped(f kafkasink.Failed) map[string]int64 {
+	return map[string]int64{
+		"buffer_full": f.BufferFull, "delivery": f.Delivery, "not_connected": f.NotConnected, "too_long": f.TooLong, "no_rule": f.NoRule,
+	}
 }

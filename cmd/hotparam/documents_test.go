@@ -36,11 +36,21 @@ var notHere = map[string]struct {
 	n   int
 	why string
 }{
-	"docs/PRODUCERS.md bash":   {2, "internal/interop runs the programs that they are parts of"},
-	"docs/PRODUCERS.md java":   {4, "internal/interop"},
-	"docs/PRODUCERS.md js":     {3, "internal/interop"},
-	"docs/PRODUCERS.md python": {9, "internal/interop"},
-	"docs/PRODUCERS.md sh":     {3, "internal/interop"},
+	"adapters/chi/README.md go":     {1, "internal/release runs it outside of the repository"},
+	"adapters/connect/README.md go": {1, "internal/release runs it outside of the repository"},
+	"adapters/connect/README.md sh": {1, "internal/release runs it outside of the repository"},
+	"adapters/grpc/README.md go":    {1, "internal/release runs it outside of the repository"},
+	"adapters/grpc/README.md sh":    {1, "internal/release runs it outside of the repository"},
+	"adapters/chi/README.md sh":     {1, "internal/release runs it outside of the repository"},
+	"adapters/echo/README.md go":    {1, "internal/release runs it outside of the repository"},
+	"adapters/echo/README.md sh":    {1, "internal/release runs it outside of the repository"},
+	"adapters/gin/README.md go":     {1, "internal/release runs it outside of the repository"},
+	"adapters/gin/README.md sh":     {1, "internal/release runs it outside of the repository"},
+	"docs/PRODUCERS.md bash":        {2, "internal/interop runs the programs that they are parts of"},
+	"docs/PRODUCERS.md java":        {4, "internal/interop"},
+	"docs/PRODUCERS.md js":          {3, "internal/interop"},
+	"docs/PRODUCERS.md python":      {9, "internal/interop"},
+	"docs/PRODUCERS.md sh":          {3, "internal/interop"},
 }
 
 // pictures are the blocks without a language, by document.
@@ -107,12 +117,13 @@ func TestDocumentedFilesAreGood(t *testing.T) {
 }
 
 // snippetFrame is what snippets of Go may use without saying where it comes from.
-const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string, file *config.File, guard *middleware.Guard, rules *hotparam.Rules,
+const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string, file *config.File, guard *middleware.Guard, hp *attach.Hotparam, rules *hotparam.Rules,
 	counts *collector.Collector, client redis.UniversalClient, backend limiter.Backend, store *redislimiter.Store`
 
 // foreignImports are the packages that snippets may use besides ours, by name.
 var foreignImports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "maps": "maps", "os": "os", "slog": "log/slog", "url": "net/url", "time": "time", "redis": "github.com/redis/go-redis/v9",
+	"prometheus": "github.com/prometheus/client_golang/prometheus", "promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",
 }
 
 // Each block of Go compiles as the body of a function. The source is an overlay of a

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/attach"
+	_ "github.com/hotparam/hotparam/attach/kafka"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
@@ -41,7 +44,7 @@ func readMetricsDoc(t *testing.T) (text string, documented map[string]documented
 		t.Fatal(err)
 	}
 	documented = make(map[string]documentedMetric)
-	row := regexp.MustCompile("(?m)^\\| `(hotparam_[a-z_]+)(?:\\{([a-z,]+)\\})?` \\| ([a-z]+) \\| (.+) \\|$")
+	row := regexp.MustCompile("(?m)^\\| `(hotparam_[a-z_]+)(?:\\{([a-z_,]+)\\})?` \\| ([a-z]+) \\| (.+) \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
 		d := documentedMetric{kind: m[3], meaning: m[4], loss: strings.Contains(m[4], "**data loss**")}
 		if m[2] != "" {
@@ -92,6 +95,26 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	return registry
 }
 
+// applicationRegistry is what an application would serve whose counts travel like this. Nothing
+// that it needs is there.
+func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
+	t.Helper()
+	path := write(t, "aggregator: {source: "+source+", redis: redis://127.0.0.1:1/0}\nkafka: {brokers: [\"127.0.0.1:1\"]}\n"+
+		"rules:\n  - {id: a, match: {route: /a}, by: [q], hot: 9/s, limit: 5/s}\n")
+	hp, err := attach.Open(t.Context(), path, attach.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hp.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(hp)
+	return registry
+}
+
 // newKafkaSource is a pipeline of which the brokers were not asked.
 func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *kafkaPipeline {
 	t.Helper()
@@ -126,6 +149,9 @@ func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 		for _, p := range problems {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
+	}
+	for _, source := range []string{config.SourceStatsD, config.SourceKafka} {
+		agreeWithDocumentation(t, applicationRegistry(t, source), documented, served)
 	}
 	for _, name := range slices.Sorted(maps.Keys(documented)) {
 		if !served[name] {
@@ -169,6 +195,26 @@ func agreeWithDocumentation(t *testing.T, registry *prometheus.Registry, documen
 				t.Errorf("%s has the labels %q, in METRICS.md %q", name, labels, doc.labels)
 			}
 		}
+	}
+}
+
+// Metrics that other documents name are there.
+func TestDocumentsNameMetricsThatExist(t *testing.T) {
+	_, documented := readMetricsDoc(t)
+	n := 0
+	for path, text := range documents(t) {
+		if path == "METRICS.md" || path == "CHANGELOG.md" {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`\bhotparam_[a-z_]+\b`).FindAllString(text, -1) {
+			n++
+			if _, ok := documented[name]; !ok && !strings.HasSuffix(name, "_") {
+				t.Errorf("%s: METRICS.md does not have %s", path, name)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("documents name %d metrics", n)
 	}
 }
 

@@ -147,13 +147,14 @@ func TestReplayOfSourcesThatALogDoesNotHave(t *testing.T) {
 rules:
   - {id: users, match: {route: "*"}, by: ["ctx:user", "header:X-Plan"], hot: 1/s}
   - {id: terms, match: {route: "*"}, by: [q], hot: 30/1m, limit: {rate: 1/s, priority: {by: "cookie:tier", first: [gold]}}}
+  - {id: logins, match: {route: "POST /login"}, by: ["json:user"], unread: reject, hot: 1/s}
 `)
 	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
-	r.exits(t, exitOK, `rule "users" names ctx:user, which an access log does not tell`, `rule "users" names header:x-plan`, `rule "terms" names cookie:tier`)
+	r.exits(t, exitOK, `rule "users" names ctx:user, which an access log does not tell`, `rule "users" names header:x-plan`, `rule "terms" names cookie:tier`, `rule "logins" names json:user`)
 	if !strings.Contains(r.out, "GET /search?q=phone") || strings.Contains(r.out, "ctx:") {
 		t.Errorf("%s%s", r.out, r.err)
 	}
-	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "clients behind 10.0.0.0/8, Unix sockets are those that forwarded names", "by ctx:user, header:x-plan", "first cookie:tier gold")
+	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "clients behind 10.0.0.0/8, Unix sockets are those that forwarded names", "by ctx:user, header:x-plan", "first cookie:tier gold", "bodies are read up to 64KiB, 64MiB at a time", "by json:user: hot at", "a body that cannot be read: refused")
 	withInput(t, accessLog(), "replay", "--by", "header:x-plan", "--hot", "30/1m", "-").exits(t, exitUsage, "--by header:x-plan: a log has the parameters")
 }
 

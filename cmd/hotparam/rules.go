@@ -56,6 +56,9 @@ func lint(s streams, path string, asJSON bool) error {
 	if words := clientWords(&file.Rules.Client); words != "" {
 		fmt.Fprintf(s.err, "  %s\n", words)
 	}
+	if words := bodiesWords(file.Rules); words != "" {
+		fmt.Fprintf(s.err, "  %s\n", words)
+	}
 	for i := range file.Rules.Rules {
 		fmt.Fprintf(s.err, "  %s\n", ruleWords(&file.Rules.Rules[i]))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,9 @@ func ruleWords(r *hotparam.Rule) string {
 	}
 	if len(r.Except) > 0 {
 		parts = append(parts, exceptWords(r.Except))
+	}
+	if r.DependsOnBody() {
+		parts = append(parts, "a body that cannot be read: "+unreadWords[r.Unread])
 	}
 	return b.String() + ": " + strings.Join(parts, "; ")
 }
@@ -77,6 +81,22 @@ func redactWords(names []hotparam.Param) string {
 		words = append(words, nameWords(p))
 	}
 	return "keys have a hash in place of the value of " + strings.Join(words, ", ")
+}
+
+var unreadWords = map[hotparam.Unread]string{
+	hotparam.UnreadLimit: "held to one key", hotparam.UnreadPass: "not concerned", hotparam.UnreadReject: "refused",
+}
+
+// bodiesWords is how much of bodies is held; empty where no rule reads one.
+func bodiesWords(rules *hotparam.Rules) string {
+	reads := slices.ContainsFunc(rules.Rules, func(r hotparam.Rule) bool {
+		return slices.ContainsFunc(r.Named(), func(p hotparam.Param) bool { return p.Source.ReadsBody() })
+	})
+	if !reads {
+		return ""
+	}
+	b := rules.Bodies.WithDefaults()
+	return fmt.Sprintf("bodies are read up to %s, %s at a time", sizeWords(b.Max), sizeWords(b.Total))
 }
 
 // clientWords is whose address is the client's; empty where it is the peer's.

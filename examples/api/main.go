@@ -5,6 +5,7 @@
 //	go run ./cmd/hotparam aggregator --config deploy/hotparam.yaml &
 //	go run ./examples/api --config deploy/hotparam.yaml
 //	curl -i 'localhost:8080/search?q=phone'
+//	curl localhost:8080/metrics
 //
 // Counts travel by StatsD, or by Kafka where the file says "source: kafka"; with
 // "source: graphite" they go to a StatsD of the original make.
@@ -24,6 +25,9 @@ import (
 	"syscall"
 	"time"
 	_ "time/tzdata" // for limit.zone, where the system has none
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hotparam/hotparam/attach"
 	_ "github.com/hotparam/hotparam/attach/kafka" // for source: kafka
@@ -63,9 +67,11 @@ func run(ctx context.Context, listen, rulesFile string) error {
 		return err
 	}
 
-	// What this instance sees as hot, for curious people.
+	// What is not limited stands around the guard: metrics, and what this instance sees as hot.
+	prometheus.MustRegister(hp)
 	outer := http.NewServeMux()
 	outer.Handle("/", hp.Handler(mux))
+	outer.Handle("GET /metrics", promhttp.Handler())
 	outer.HandleFunc("GET /debug/hot", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(struct { // the client may have gone

@@ -46,4 +46,14 @@ var attachFaults = []Fault{
 		Old: "publishes && !lists && m.name != \"\"", New: "false",
 		Test: "TestUnheardAndUnknown",
 	},
+	{
+		Name: "a request is not counted for the rule that decided on it", File: "middleware/rulestats.go",
+		Old: "v.decider.decisions[v.decision.Reason].addOne(r.shard)", New: "_ = v.denied",
+		Package: "attach", Test: "TestMetrics",
+	},
+	{
+		Name: "the counters of a rule that is back begin anew", File: "middleware/rulestats.go",
+		Old: "g.decisions[rule] = c", New: "_ = rule",
+		Package: "attach", Test: "TestMetricsAfterReload",
+	},
 }

@@ -44,14 +44,19 @@ var keyFaults = []Fault{
 		Test: "TestRedactedKeys",
 	},
 	{
-		Name: "exceptions are compared with redacted values", File: "middleware/redact.go",
-		Old: "if !c.reveals {", New: "if true {",
+		Name: "exceptions are compared with redacted values", File: "middleware/except.go",
+		Old: "if c.reveals {", New: "if false {",
 		Test: "TestRulesCompareBeforeRedaction",
 	},
 	{
 		Name: "a path without a template is sent with a redacted value", File: "middleware/key.go",
 		Old: "r.route.set.redaction.Concerns(hotparam.Path)", New: "false",
 		Test: "TestNoPlainValueLeaves",
+	},
+	{
+		Name: "a pattern for plain values exempts redacted ones", File: "aggregator/detector.go",
+		Old: "c.Rules = c.Rules.OfKeys()", New: "_ = c.Rules",
+		Test: "TestRedactedValuesMatchNoException",
 	},
 	{
 		Name: "a window has a pane too many", File: "window.go",

@@ -84,7 +84,7 @@ type fixture struct {
 	next   func(c string, w http.ResponseWriter, r *http.Request)
 }
 
-func newFixture(tb testing.TB, limit *hotparam.Limit) *fixture {
+func newFixture(tb testing.TB, more ...hotparam.Rule) *fixture {
 	tb.Helper()
 	any, err := hotparam.ParseRoute("*")
 	if err != nil {
@@ -94,8 +94,9 @@ func newFixture(tb testing.TB, limit *hotparam.Limit) *fixture {
 		ID: "all", Match: hotparam.Match{Route: any}, By: hotparam.By{Kind: hotparam.ByAll},
 		Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1e6, Per: 1e9})},
 	}}}
-	if limit != nil {
-		rules.Rules = append(rules.Rules, hotparam.Rule{ID: "limit", Match: hotparam.Match{Route: any}, Limit: limit})
+	for _, r := range more {
+		r.Match.Route = any
+		rules.Rules = append(rules.Rules, r)
 	}
 	f := &fixture{sink: new(collect)}
 	if f.counts, err = collector.New(collector.Config{Sink: f.sink, MaxKeys: 1 << 12}); err != nil {
@@ -122,7 +123,7 @@ func (f *fixture) keys() []string {
 
 // The key has the router's values, whatever the path that was sent.
 func TestValues(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixture(t)
 	for _, c := range []struct {
 		sent, template string
 		values         []string
@@ -167,7 +168,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestMethod(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixture(t)
 	f.Serve("", httptest.NewRecorder(), httptest.NewRequest(http.MethodHead, "/u/7", nil), Route{Template: "/u/:id", Values: []string{"7"}, Method: http.MethodGet})
 	if got := f.keys(); !slices.Equal(got, []string{"GET /u/{id}?path:id=7"}) {
 		t.Errorf("counted %q", got)
@@ -176,7 +177,9 @@ func TestMethod(t *testing.T) {
 
 // A request that is refused, or whose handler panics, is left as it was.
 func TestRestores(t *testing.T) {
-	f := newFixture(t, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: 3600e9}, Burst: 1}, Mode: hotparam.ModeLimit})
+	f := newFixture(t, hotparam.Rule{ID: "once", Limit: &hotparam.Limit{
+		Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: 3600e9}, Burst: 1}, Mode: hotparam.ModeLimit,
+	}})
 	r := httptest.NewRequest(http.MethodGet, "//u/7", nil)
 	r.Pattern = "before"
 	was := r.URL
@@ -201,9 +204,30 @@ func TestRestores(t *testing.T) {
 	}
 }
 
+// Where the guard makes a request of its own, as for costs in units, both are as they were.
+func TestGuardsOwnRequest(t *testing.T) {
+	f := newFixture(t, hotparam.Rule{ID: "units", By: hotparam.By{Kind: hotparam.ByAll}, Count: hotparam.Units, Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1e6, Per: 1e9})}})
+	r := httptest.NewRequest(http.MethodGet, "//u/7", nil)
+	r.Pattern = "before"
+	was := r.URL
+	f.next = func(_ string, _ http.ResponseWriter, own *http.Request) {
+		if own == r {
+			t.Error("the guard has made no request")
+		}
+		for _, got := range []*http.Request{own, r} {
+			if got.Pattern != "before" || got.URL != was {
+				t.Errorf("%s %s", got.Pattern, got.URL)
+			}
+		}
+	}
+	if !f.Serve("", httptest.NewRecorder(), r, Route{Template: "/u/:id", Values: []string{"7"}}) {
+		t.Error("it did not pass")
+	}
+}
+
 // Templates are bounded: of the program's own making, but it may set any.
 func TestTemplatesAreBounded(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixture(t)
 	for i := range maxTemplates + 10 {
 		f.templates.get(fmt.Sprintf("/t%d/:id", i))
 	}

@@ -10,7 +10,7 @@ import (
 
 // The race detector has the pool drop calls at random.
 func TestAllocatesNothing(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixture(t)
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/u/7?q=phone", nil)
 	if n := testing.AllocsPerRun(1000, func() {

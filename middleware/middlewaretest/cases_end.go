@@ -70,6 +70,7 @@ func testUpgrade(t *testing.T, s Start) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			res.Body.Close()
 			return in, conn, res.StatusCode
 		}
 		in, out, status := upgrade()

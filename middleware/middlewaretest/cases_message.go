@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"testing"
+	"time"
 )
 
 var messageCases = []Case{
@@ -135,7 +136,11 @@ func testStreams(t *testing.T, s Start) {
 			}
 			total += int64(len(line))
 		}
-		next <- struct{}{}
+		select {
+		case next <- struct{}{}:
+		case <-time.After(longest):
+			t.Fatal("the handler has ended")
+		}
 	}
 	if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
 		t.Errorf("after the events: %q, %v", rest, err)

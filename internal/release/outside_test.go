@@ -1,0 +1,257 @@
+package release
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// longest is how long a test waits for an event that should be near.
+const longest = 30 * time.Second
+
+// documented is a document that says how to begin, and what its lines of Go take for granted.
+type documented struct {
+	name, heading string // the lines of Go are the first below the heading
+	imports       string
+	before        string                                          // of its variables
+	path          string                                          // of requests, up to the hot value
+	ask           func(addr, value string) (*http.Request, error) // nil for GET of the path
+	h2c           bool
+}
+
+var beginnings = []documented{
+	{
+		name: "README.md", heading: "## Attach it to your API",
+		before: `mux := http.NewServeMux()
+			mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.FormValue("q")) })`,
+		path: "/search?q=",
+	},
+	{
+		name: "adapters/chi/README.md", heading: "# chi", imports: `"github.com/go-chi/chi/v5"; hpchi "github.com/hotparam/hotparam/adapters/chi"`,
+		before: `search := func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, chi.URLParam(r, "shop")) }`,
+		path:   "/search/toys?q=",
+	},
+	{
+		name: "adapters/gin/README.md", heading: "# gin", imports: `"github.com/gin-gonic/gin"; hpgin "github.com/hotparam/hotparam/adapters/gin"`,
+		before: `search := func(c *gin.Context) { c.String(http.StatusOK, fmt.Sprintln(c.Param("shop"))) }`,
+		path:   "/search/toys?q=",
+	},
+	{
+		name: "adapters/echo/README.md", heading: "# Echo v5", imports: `"github.com/labstack/echo/v5"; hpecho "github.com/hotparam/hotparam/adapters/echo"`,
+		before: `search := func(c *echo.Context) error { return c.String(http.StatusOK, fmt.Sprintln(c.Param("shop"))) }`,
+		path:   "/search/toys?q=",
+	},
+	{
+		name: "adapters/grpc/README.md", heading: "# gRPC", h2c: true, imports: `"net"; "google.golang.org/grpc"; "google.golang.org/grpc/health"; pb "google.golang.org/grpc/health/grpc_health_v1"; hpgrpc "github.com/hotparam/hotparam/adapters/grpc"`,
+		before: `var shop struct { RegisterSearchServer func(grpc.ServiceRegistrar, pb.HealthServer) }
+			shop.RegisterSearchServer = pb.RegisterHealthServer
+			searches := health.NewServer()
+			listener, err := net.Listen("tcp", addr)`,
+		ask: func(addr, value string) (*http.Request, error) {
+			message := append([]byte{'\n', byte(len(value))}, value...) // of protobuf: the first field
+			frame := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+			req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/grpc.health.v1.Health/Check", bytes.NewReader(frame))
+			if err == nil {
+				req.Header.Set("Content-Type", "application/grpc")
+				req.Header.Set("Te", "trailers")
+			}
+			return req, err
+		},
+	},
+	{
+		name: "adapters/connect/README.md", heading: "# connect", imports: `"connectrpc.com/connect"; pb "google.golang.org/protobuf/types/known/wrapperspb"; hpconnect "github.com/hotparam/hotparam/adapters/connect"`,
+		before: `var shopconnect struct { NewSearchHandler func(func(context.Context, *pb.StringValue) (*pb.StringValue, error), ...connect.HandlerOption) (string, http.Handler) }
+			shopconnect.NewSearchHandler = func(find func(context.Context, *pb.StringValue) (*pb.StringValue, error), opts ...connect.HandlerOption) (string, http.Handler) {
+				return "/shop.Search/", connect.NewUnaryHandlerSimple("/shop.Search/Find", find, opts...)
+			}
+			searches := func(_ context.Context, req *pb.StringValue) (*pb.StringValue, error) { return req, nil }`,
+		ask: func(addr, value string) (*http.Request, error) {
+			req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/shop.Search/Find", strings.NewReader(strconv.Quote(value)))
+			if err == nil {
+				req.Header.Set("Content-Type", "application/json")
+			}
+			return req, err
+		},
+	},
+}
+
+func (d *documented) get(addr, value string) (*http.Request, error) {
+	return http.NewRequest(http.MethodGet, "http://"+addr+d.path+value, http.NoBody)
+}
+
+// statusOf returns the status of an answer. A gRPC server sends its own in a trailer.
+func statusOf(res *http.Response) int {
+	_, _ = io.Copy(io.Discard, res.Body)
+	if res.Trailer.Get("Grpc-Status")+res.Header.Get("Grpc-Status") == "8" { // RESOURCE_EXHAUSTED
+		return http.StatusTooManyRequests
+	}
+	return res.StatusCode
+}
+
+// Who follows a README in a module of his own gets from the files of a release a program that
+// limits a hot key.
+func TestInstalledOutside(t *testing.T) {
+	if testing.Short() {
+		t.Skip("installs modules and builds programs")
+	}
+	proxy, modules := build(t)
+	env := outside(t, proxy)
+	if len(modules) != len(beginnings) {
+		t.Errorf("%d modules are released, %d are tried", len(modules), len(beginnings))
+	}
+	for _, d := range beginnings {
+		t.Run(d.name, func(t *testing.T) { d.try(t, env) })
+	}
+}
+
+// outside returns the environment of a user who has never had this module. Modules of others
+// come from the cache of who runs the test, if it has them.
+func outside(t *testing.T, proxy string) []string {
+	t.Helper()
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, others, _ := strings.Cut(strings.TrimSpace(string(cache)), "\n")
+	return append(os.Environ(),
+		"GOWORK=off",
+		"GOSUMDB=off",
+		"GOMODCACHE="+t.TempDir(),
+		"GOFLAGS=-mod=mod -modcacherw -trimpath", // the last, so that what was compiled in another directory is used
+		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(known, "cache", "download"))+","+others,
+	)
+}
+
+func (d *documented) try(t *testing.T, env []string) {
+	dir := t.TempDir()
+	run := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir, cmd.Env = dir, env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", cmd, err, out)
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := d.block(t, d.heading, "go")
+	write("main.go", fmt.Sprintf(`package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+
+	"github.com/hotparam/hotparam/attach"
+	%s
+)
+
+func main() {
+	ctx, addr := context.Background(), os.Args[1]
+	%s
+%s}
+
+var (
+	_ = fmt.Sprint
+	_ = http.StatusOK
+)
+`, d.imports, d.before, lines))
+	if d.name == "README.md" {
+		write("hotparam.yaml", d.block(t, "## Say what is hot", "yaml"))
+	} else {
+		text, err := os.ReadFile(filepath.Join(repository, filepath.Dir(d.name), "example", "hotparam.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("hotparam.yaml", string(text))
+	}
+	run("go", "mod", "init", "example.org/shop")
+	install := []string{"go", "get", "github.com/hotparam/hotparam"}
+	if d.name != "README.md" {
+		install = strings.Fields(d.block(t, d.heading, "sh"))
+	}
+	run(install...)
+	run("go", "build", "-o", "shop", ".")
+	d.limits(t, dir)
+}
+
+// limits runs the program and awaits that it limits a hot value, and no other.
+func (d *documented) limits(t *testing.T, dir string) {
+	t.Helper()
+	addr := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
+	shop := exec.CommandContext(t.Context(), filepath.Join(dir, "shop"), addr)
+	shop.Dir = dir
+	log := new(testenv.Log)
+	shop.Stdout, shop.Stderr = log, log
+	if err := shop.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = shop.Process.Kill()
+		_ = shop.Wait()
+	})
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(!d.h2c)
+	transport.Protocols.SetUnencryptedHTTP2(d.h2c)
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: longest}
+	get := func(value string) (status int) {
+		ask := d.ask
+		if ask == nil {
+			ask = d.get
+		}
+		req, err := ask(addr, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := client.Do(req.WithContext(t.Context()))
+		if err != nil {
+			return 0 // it is not up yet
+		}
+		defer res.Body.Close()
+		return statusOf(res)
+	}
+	end := time.Now().Add(longest)
+	for get("phone") != http.StatusTooManyRequests {
+		if time.Now().After(end) {
+			t.Fatalf("no request for a hot key was refused within %v; the log:\n%s", longest, log)
+		}
+	}
+	if status := get("boat"); status != http.StatusOK {
+		t.Errorf("a key that is not hot: status %d", status)
+	}
+}
+
+// block returns the first block of a language below a heading of the document.
+func (d *documented) block(t *testing.T, heading, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(d.name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, found := strings.Cut("\n"+string(text), "\n"+heading+"\n")
+	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```\n").FindStringSubmatch(below)
+	if !found || block == nil {
+		t.Fatalf("%s has no %s block below %q", d.name, language, heading)
+	}
+	return block[1]
+}

@@ -1,0 +1,121 @@
+package middleware
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// RuleStats are the counters of one rule in force. They go on when the rules are reloaded,
+// also after a time without the rule.
+type RuleStats struct {
+	Rule string
+	// Decisions are the requests that the rule's limits decided on, by the word of the
+	// reason ([hotparam.Reason.String]), and "gone": requests whose context ended while they
+	// waited. A request that several rules limit counts for the one that decided, and one
+	// that a limit in shadow mode would have refused for that one as well. Requests of keys
+	// that are not hot meet no limit; the collector counts them. Nil if the rule has no
+	// limit.
+	Decisions map[string]int64
+	HotKeys   int // that are hot now
+}
+
+// decisionGone is the index of requests whose context ended while they waited; those of the
+// others are their reasons.
+const decisionGone = len(decisionCounts{}) - 1
+
+// decisionCounts are the requests that a rule decided on.
+type decisionCounts [hotparam.ReasonUnread + 2]spreadCount
+
+// decided are the reasons for which a limit decides.
+var decided = []hotparam.Reason{
+	hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonBlocked, hotparam.ReasonLocked, hotparam.ReasonBusy,
+	hotparam.ReasonServed, hotparam.ReasonAway, hotparam.ReasonUnread, hotparam.ReasonOpen, hotparam.ReasonShadow,
+}
+
+// decisionsOf returns the counters of a rule, which outlast it. Their number is that of the
+// ids that rules have had.
+func (g *Guard) decisionsOf(rule string) *decisionCounts {
+	c := g.decisions[rule]
+	if c == nil {
+		c = new(decisionCounts)
+		g.decisions[rule] = c
+	}
+	return c
+}
+
+// recordDecision counts the request for the rule that decided on it. It is called after the
+// wait, and not for requests that met no limit.
+func (r *request) recordDecision() {
+	v := &r.verdict
+	switch {
+	case v.decider == nil || v.decision.Reason == hotparam.ReasonNone:
+	case !v.denied && !v.decision.Allowed:
+		v.decider.decisions[decisionGone].addOne(r.shard)
+	default:
+		v.decider.decisions[v.decision.Reason].addOne(r.shard)
+	}
+}
+
+// RuleStats returns the counters of the rules in force, in their order.
+func (g *Guard) RuleStats() []RuleStats {
+	set := g.rules.Load()
+	hot := make(map[string]int)
+	for _, h := range g.hot.All() {
+		hot[h.Rule]++
+	}
+	all := make([]RuleStats, len(set.rules))
+	for i := range set.rules {
+		r := &set.rules[i]
+		all[i] = RuleStats{Rule: r.ID, HotKeys: hot[r.ID]}
+		if !r.limits() {
+			continue
+		}
+		all[i].Decisions = map[string]int64{"gone": r.spec.decisions[decisionGone].load()}
+		for _, reason := range decided {
+			all[i].Decisions[reason.String()] = r.spec.decisions[reason].load()
+		}
+	}
+	return all
+}
+
+// limits reports whether the rule can refuse requests.
+func (r *rule) limits() bool {
+	return r.Limit != nil || slices.ContainsFunc(r.Except, func(x hotparam.Exception) bool { return x.Limit != nil || x.Action == hotparam.Block })
+}
+
+// Histogram counts durations.
+type Histogram struct {
+	Bounds []time.Duration // upper bounds, ascending
+	Counts []int64         // of the durations up to each bound and above the one before; the last is of longer ones
+	Sum    time.Duration
+}
+
+var durationBounds = []time.Duration{
+	250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
+}
+
+// durations is a histogram that is added to concurrently.
+type durations struct {
+	counts [11]atomic.Int64 // one more than durationBounds
+	sum    atomic.Int64
+}
+
+func (d *durations) add(t time.Duration) {
+	at, _ := slices.BinarySearch(durationBounds, t)
+	d.counts[at].Add(1)
+	d.sum.Add(int64(t))
+}
+
+// ExactTimes returns how long requests waited for the backend of limits with scope: exact.
+// A request asks all its limits at once.
+func (g *Guard) ExactTimes() Histogram {
+	h := Histogram{Bounds: durationBounds, Sum: time.Duration(g.exactTimes.sum.Load())}
+	for i := range g.exactTimes.counts {
+		h.Counts = append(h.Counts, g.exactTimes.counts[i].Load())
+	}
+	return h
+}
