@@ -35,7 +35,8 @@ func (a *Adapter) Open(ctx context.Context, method string, origin any) *Stream {
 	return s
 }
 
-// Context returns the handler's context. It ends if the stream is refused.
+// Context returns the handler's context. It ends if the stream is refused. What the handler
+// adds by [middleware.AddCost] before the guard has decided is not charged.
 func (s *Stream) Context() context.Context {
 	if s.cancel == nil {
 		return s.call.Context
