@@ -333,7 +333,7 @@ func TestServed(t *testing.T) {
 	}
 	for name, opts := range protocols {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, setup{rules: rules, client: opts, options: []hpconnect.Option{
+			f := start(t, setup{rules: rules, client: opts, guard: []middleware.Option{middleware.WithHeaders()}, options: []hpconnect.Option{
 				hpconnect.WithServed(func(_ context.Context, method string, request any, d hotparam.Decision) (connect.AnyResponse, error) {
 					if (request != nil) != (method == unary) {
 						t.Errorf("%s: request %v", method, request)
@@ -343,7 +343,7 @@ func TestServed(t *testing.T) {
 			}})
 			for i, want := range []string{"found phone", "served u"} {
 				res, err := f.find("phone")
-				if err != nil || res.Msg.GetValue() != want || (res.Header().Get("Retry-After") != "") {
+				if err != nil || res.Msg.GetValue() != want || len(res.Header().Values("RateLimit")) != 1 {
 					t.Errorf("%d: %v %v, want %s", i, res, err, want)
 				}
 			}
@@ -352,6 +352,14 @@ func TestServed(t *testing.T) {
 					t.Errorf("%d: %q %v, want %s", i, got, err, want)
 				}
 			}
+			stream, err := client[text, text](f, output).CallServerStream(f.context(), connect.NewRequest(new(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !stream.Receive() || len(stream.ResponseHeader().Values("RateLimit")) != 1 {
+				t.Errorf("headers %v, %v", stream.ResponseHeader(), stream.Err())
+			}
+			_ = stream.Close()
 			for i, want := range []string{"ab", "served i"} {
 				if got, err := f.input("a", "b"); err != nil || got != want {
 					t.Errorf("%d: %q %v, want %s", i, got, err, want)
@@ -432,12 +440,32 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// A stream without any message is a request, too, if its handler answers nothing.
+func TestEmptyStream(t *testing.T) {
+	f := start(t, setup{rules: `{id: r, match: {route: "*"}, by: ["rpc:value"], limit: {rate: 1/1h, burst: 1}}
+		{id: all, match: {route: shop.Search/Duplex}, limit: {rate: 1/1h, burst: 1}}`})
+	for i, want := range []connect.Code{0, exhausted} {
+		stream := client[text, text](f, duplex).CallBidiStream(f.context())
+		_ = stream.Send(nil)
+		_ = stream.CloseRequest()
+		_, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		wantCode(t, strconv.Itoa(i), err, want)
+		_ = stream.CloseResponse()
+	}
+}
+
 // A stream whose rules need no message is decided on when it is opened, and holds its permit
 // until its handler has returned.
 func TestOpenedStream(t *testing.T) {
 	f := start(t, setup{rules: `{id: r, match: {route: shop.Search/Duplex}, limit: {concurrency: 1}}`})
 	first := client[text, text](f, duplex).CallBidiStream(f.context())
-	if err := first.Send(nil); err != nil { // the headers
+	if err := first.Send(wrapperspb.String("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Receive(); err != nil { // so it is there
 		t.Fatal(err)
 	}
 	refused := func() bool {
@@ -451,7 +479,9 @@ func TestOpenedStream(t *testing.T) {
 		}
 		return !errors.Is(err, io.EOF)
 	}
-	f.await("the first stream", refused)
+	if !refused() {
+		t.Error("beside the first")
+	}
 	_ = first.CloseRequest()
 	if _, err := first.Receive(); !errors.Is(err, io.EOF) {
 		t.Errorf("the first: %v", err)

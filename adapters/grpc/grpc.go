@@ -11,6 +11,9 @@
 // the peer's address addr:, a field of the request's message rpc:, and what interceptors before
 // have put into the context ctx:.
 //
+// Behind grpc.UnknownServiceHandler the client chooses the method: rules there name methods, and
+// do not match "*", which would make a key of each name.
+//
 // # Streams
 //
 // A stream is one request. It is decided on when it is opened or, if a rule for its method

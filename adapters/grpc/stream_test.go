@@ -161,13 +161,19 @@ func TestClientStream(t *testing.T) {
 	wantCode(t, "no message, beyond the limit of all", err, codes.ResourceExhausted)
 }
 
-// A stream whose rules need no message is decided on when it is opened, so that one that sends
-// nothing holds a permit.
+// A stream whose rules need no message is decided on when it is opened, and holds its permit
+// until its handler has returned.
 func TestOpenedStream(t *testing.T) {
 	f := start(t, setup{rules: `{id: r, match: {route: ` + bidiRoute + `, query: {"header:x-plan": free}}, limit: {concurrency: 1}}`, service: echoes()})
 	free := metadata.AppendToOutgoingContext(f.context(), "x-plan", "free")
 	first, err := f.FullDuplexCall(free)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Send(&outputRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Recv(); err != nil { // so it is there
 		t.Fatal(err)
 	}
 	refused := func() bool {
@@ -182,7 +188,9 @@ func TestOpenedStream(t *testing.T) {
 		}
 		return status.Code(err) == codes.Unavailable
 	}
-	f.await("the first stream", refused)
+	if !refused() {
+		t.Error("beside the first")
+	}
 	other, err := f.FullDuplexCall(f.context())
 	if err != nil {
 		t.Fatal(err)
@@ -248,6 +256,26 @@ func TestRefusedStream(t *testing.T) {
 	}
 }
 
+// A stream without any message is a request, too, if its handler answers nothing.
+func TestEmptyStream(t *testing.T) {
+	f := start(t, setup{
+		rules: `{id: r, match: {route: ` + bidiRoute + `}, by: ["rpc:response_status.message"], limit: {rate: 1/1h, burst: 1}}
+			{id: all, match: {route: ` + bidiRoute + `}, limit: {rate: 1/1h, burst: 1}}`,
+		service: echoes(),
+	})
+	for _, want := range []codes.Code{codes.OK, codes.ResourceExhausted} {
+		stream, err := f.FullDuplexCall(f.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.CloseSend()
+		if _, err = stream.Recv(); errors.Is(err, io.EOF) {
+			err = nil
+		}
+		wantCode(t, "stream", err, want)
+	}
+}
+
 // A handler that sends first has the guard decide before the first message came.
 func TestHandlerSendsFirst(t *testing.T) {
 	s := &service{duplex: func(stream grpc.BidiStreamingServer[outputRequest, outputReply]) error {
@@ -280,7 +308,7 @@ func TestServedStream(t *testing.T) {
 	rule := func(route string) string {
 		return `{id: r, match: {route: ` + route + `}, limit: {rate: 1/1h, burst: 1, on_limit: serve, serve: {status: 200, body: x}}}`
 	}
-	f := start(t, setup{rules: rule(serverRoute) + "\n" + strings.Replace(rule(clientRoute), "id: r", "id: c", 1), service: echoes(), options: []hpgrpc.Option{
+	f := start(t, setup{rules: rule(serverRoute) + "\n" + strings.Replace(rule(clientRoute), "id: r", "id: c", 1), service: echoes(), guard: []middleware.Option{middleware.WithHeaders()}, options: []hpgrpc.Option{
 		hpgrpc.WithServed(func(_ context.Context, method string, request any, _ hotparam.Decision) (any, error) {
 			if request != nil {
 				t.Errorf("a stream that is refused when it is opened has a message: %v", request)
@@ -302,6 +330,19 @@ func TestServedStream(t *testing.T) {
 	wantCode(t, "within", err, codes.OK)
 	if res, err := f.input("a"); err != nil || res.GetAggregatedPayloadSize() != -1 {
 		t.Errorf("served: %v %v", res, err)
+	}
+	stream, err := f.StreamingOutputCall(f.context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header, err := stream.Header(); err != nil || len(header.Get("ratelimit")) != 1 {
+		t.Errorf("headers %v, %v", header, err)
+	}
+	if _, err = stream.Recv(); err != nil {
+		t.Error(err)
+	}
+	if _, err = stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }
 
