@@ -35,8 +35,8 @@ var adapterFaults = []Fault{
 		Test: "TestStream",
 	},
 	{
-		Name: "the cost of a stream whose handler took its context early is lost", File: "middleware/rpc/stream.go",
-		Old: "		return s.call.Context.Value(key)", New: "		return c.Context.Value(key)",
+		Name: "what a handler of a stream adds to its cost is lost", File: "middleware/rpc/stream.go",
+		Old: "s.adapter.begin(s.ctx, s.method, s.origin, message, s.units)", New: "s.adapter.begin(s.ctx, s.method, s.origin, message, nil)",
 		Test: "TestStreamUnits",
 	},
 	{

@@ -54,7 +54,8 @@ type Call struct {
 
 	ticket *middleware.Ticket
 	start  time.Time
-	sized  bool // a rule counts bytes
+	units  func() int64 // nil if no rule counts them
+	sized  bool         // a rule counts bytes
 	bytes  int64
 }
 
@@ -62,6 +63,11 @@ type Call struct {
 // with or without the first slash: "/shop.Search/Find". message is that of the request, or nil
 // if there is none.
 func (a *Adapter) Begin(ctx context.Context, method string, origin, message any) Call {
+	return a.begin(ctx, method, origin, message, nil)
+}
+
+// begin is Begin, for a context whose cost units returns, if it is not nil.
+func (a *Adapter) begin(ctx context.Context, method string, origin, message any, units func() int64) Call {
 	q := a.questions.Get().(*question)
 	q.adapter, q.ctx, q.origin, q.message = a, ctx, origin, messageOf(message)
 	d, ticket := a.guard.Begin(middleware.Request{Context: ctx, Pattern: Resource(method), MakeHTTP: q.makeHTTP, Field: q.field})
@@ -77,7 +83,9 @@ func (a *Adapter) Begin(ctx context.Context, method string, origin, message any)
 	if ticket != nil {
 		c.start = time.Now()
 		c.sized = ticket.Counts(hotparam.Bytes)
-		c.Context = ticket.Context(ctx)
+		if c.units = units; units == nil && ticket.Counts(hotparam.Units) {
+			c.Context, c.units = middleware.CollectCost(ctx)
+		}
 	}
 	return c
 }
@@ -95,7 +103,11 @@ func (c *Call) End() {
 	if c.ticket == nil {
 		return
 	}
-	c.ticket.End(middleware.Cost{Bytes: atomic.LoadInt64(&c.bytes), Time: time.Since(c.start)})
+	cost := middleware.Cost{Bytes: atomic.LoadInt64(&c.bytes), Time: time.Since(c.start)}
+	if c.units != nil {
+		cost.Units = c.units()
+	}
+	c.ticket.End(cost)
 	c.ticket = nil
 }
 

@@ -197,18 +197,19 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// What a handler adds through a context that it took before the guard decided is charged.
+// What a handler adds is charged, through a context that it took before the guard decided, and
+// before it decided.
 func TestStreamUnits(t *testing.T) {
 	type own struct{}
 	a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, by: ["rpc:value"], count: units, limit: {rate: 1/1h, burst: 5}}`), noRequest)
 	for i, want := range []bool{false, true} {
 		s := a.Open(context.WithValue(t.Context(), own{}, "own"), "shop.Search/Find", nil)
 		ctx, cancel := context.WithCancel(s.Context())
-		middleware.AddCost(ctx, 100) // too early: there is no ticket
+		middleware.AddCost(ctx, 2)
 		if got := s.Decide(text("a")) != nil; got != want {
 			t.Errorf("stream %d: refused %t", i, got)
 		}
-		middleware.AddCost(ctx, 5)
+		middleware.AddCost(ctx, 3)
 		if ctx.Value(own{}) != "own" {
 			t.Error("the context has lost what the server had put into it")
 		}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+
+	"github.com/hotparam/hotparam/middleware"
 )
 
 // Stream is a call whose messages are sent one by one. If a rule names fields of the message,
@@ -16,6 +18,7 @@ type Stream struct {
 	ctx     context.Context
 	method  string
 	origin  any
+	units   func() int64
 	cancel  context.CancelFunc // nil if it was decided when the stream was opened
 
 	mu      sync.Mutex // held to decide
@@ -26,37 +29,18 @@ type Stream struct {
 
 // Open opens a stream; its arguments are as for Begin.
 func (a *Adapter) Open(ctx context.Context, method string, origin any) *Stream {
-	s := &Stream{adapter: a, ctx: ctx, method: method, origin: origin}
+	s := &Stream{adapter: a, method: method, origin: origin}
+	s.ctx, s.units = middleware.CollectCost(ctx) // the handler has it before the guard decides
 	if a.guard.ReadsMessage(Resource(method)) {
-		s.ctx, s.cancel = context.WithCancel(ctx)
+		s.ctx, s.cancel = context.WithCancel(s.ctx)
 	} else {
 		s.Decide(nil)
 	}
 	return s
 }
 
-// Context returns the handler's context. It ends if the stream is refused. What the handler
-// adds by [middleware.AddCost] before the guard has decided is not charged.
-func (s *Stream) Context() context.Context {
-	if s.cancel == nil {
-		return s.call.Context
-	}
-	return handlerContext{s.ctx, s}
-}
-
-// handlerContext is the context of a handler that has it before the guard decides.
-type handlerContext struct {
-	context.Context
-	stream *Stream
-}
-
-// Value has what [middleware.AddCost] adds to once the guard has decided.
-func (c handlerContext) Value(key any) any {
-	if s := c.stream; s.decided.Load() && s.call.Context != nil {
-		return s.call.Context.Value(key)
-	}
-	return c.Context.Value(key)
-}
+// Context returns the handler's context. It ends if the stream is refused.
+func (s *Stream) Context() context.Context { return s.ctx }
 
 // Decide has the guard decide if it has not, by the message that was received or nil, and
 // returns the refusal, or nil. It may be called by any goroutine, which waits if a rule says
@@ -74,7 +58,7 @@ func (s *Stream) decide(message any) {
 	if s.decided.Load() {
 		return
 	}
-	s.call = s.adapter.Begin(s.ctx, s.method, s.origin, message)
+	s.call = s.adapter.begin(s.ctx, s.method, s.origin, message, s.units)
 	s.decided.Store(true)
 	if s.call.Refusal != nil && s.cancel != nil {
 		s.cancel()
