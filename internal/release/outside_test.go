@@ -275,6 +275,9 @@ func (d *documented) limits(t *testing.T, dir string) {
 	if status := get("boat"); status != http.StatusOK {
 		t.Errorf("a key that is not hot: status %d", status)
 	}
+	if strings.Contains(log.String(), "connection pool") {
+		t.Errorf("go-redis logs each try:\n%s", log)
+	}
 }
 
 // block returns the first block of a language below a heading of the document.
