@@ -1,5 +1,5 @@
 # Modules with tests: this one, and nested ones.
-MODULES = . adapters/chi adapters/gin adapters/echo adapters/fiber
+MODULES = . adapters/chi adapters/gin adapters/echo adapters/fiber adapters/grpc adapters/connect
 FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

@@ -50,6 +50,7 @@ var arrows = map[string][]string{
 
 	// What adapters have in common, and the suite that they pass.
 	"middleware/adapter":        {"hotparam", "middleware"},
+	"middleware/rpc":            {"hotparam", "middleware", "internal/protofield"},
 	"middleware/middlewaretest": {"collector", "config", "middleware", "hotparam"},
 
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
@@ -120,7 +121,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "attach", "attach/kafka"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/pace", "internal/replay", "internal/secret")
 )
 

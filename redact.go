@@ -292,12 +292,7 @@ func (r *Redact) validate(secrets *Secrets) (bad FieldErrors) {
 // not know them, so it cannot compare them with those of the file, nor addresses with their
 // networks.
 func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
-	named := slices.ContainsFunc(r.Except, func(e Exception) bool {
-		return slices.ContainsFunc(e.Values, func(v QueryMatch) bool {
-			p := v.Param()
-			return x.Redacts(p.Source, p.Name)
-		})
-	})
+	named := slices.ContainsFunc(r.Except, x.redactsOf)
 	for i := range r.Except {
 		if named && !r.Except[i].Rate.IsZero() {
 			bad.add(fmt.Sprintf("except[%d].hot", i), quoted(r.Except[i].Rate.String()), "give the values a rule of their own, by match, or an exception with limit, action: allow or action: block",
@@ -317,4 +312,27 @@ func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
 		bad.add(fmt.Sprintf("by[%d]", first), quoted(r.By.Names[first].written()), "redact none of them, or write a rule for each",
 			"the level is redacted, so the aggregator cannot tell in which network of the other levels an address is")
 	}
+}
+
+// OfKeys returns the rules as those apply them who have keys and no requests: without the
+// exceptions that name redacted parameters, since a pattern for their values could match
+// what stands in their place.
+func (r *Rules) OfKeys() *Rules {
+	if r == nil || len(r.Redact.Names) == 0 {
+		return r
+	}
+	x, all := newRedaction(r.Redact), *r
+	all.Rules = slices.Clone(r.Rules)
+	for i := range all.Rules {
+		all.Rules[i].Except = slices.DeleteFunc(slices.Clone(all.Rules[i].Except), x.redactsOf)
+	}
+	return &all
+}
+
+// redactsOf reports whether the exception names a redacted parameter.
+func (x *Redaction) redactsOf(e Exception) bool {
+	return slices.ContainsFunc(e.Values, func(v QueryMatch) bool {
+		p := v.Param()
+		return x.Redacts(p.Source, p.Name)
+	})
 }

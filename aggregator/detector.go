@@ -88,6 +88,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	if c.RateSpan == 0 {
 		c.RateSpan = DefaultRateSpan
 	}
+	c.Rules = c.Rules.OfKeys()
 	c.Parts = max(1, c.Parts)
 	if c.Homes == nil {
 		c.Homes = homes(c.Rules, c.Parts)

@@ -105,3 +105,25 @@ func TestCauseOfAnException(t *testing.T) {
 		}
 	}
 }
+
+// What stands in place of a redacted value matches no pattern of the file.
+func TestRedactedValuesMatchNoException(t *testing.T) {
+	rule := hotRule("r", 10, time.Second)
+	rule.By = hotparam.By{Kind: hotparam.ByEach}
+	allow := func(name, value string) hotparam.Exception {
+		return hotparam.Exception{Values: []hotparam.QueryMatch{{Name: name, Value: value}}, Action: hotparam.Allow}
+	}
+	rule.Except = []hotparam.Exception{allow("q", "*a*"), allow("b", "1")}
+	rules := testRules(rule)
+	rules.Redact.Names = []hotparam.Param{{Name: "q"}}
+	out := newRecorder()
+	d := NewDetector(DetectorConfig{Rules: rules, Publisher: out})
+	texts := []string{"GET /s?q=hmac-0eca1a85a9a4b838c518da1c55002e2f", "GET /s?b=1"}
+	for i, text := range texts {
+		d.Count(decode.Count{Hash: uint64(i), Text: []byte(text), N: 50, When: noon})
+	}
+	hot := out.hot()
+	if _, found := hot[hotparam.Key{Rule: "r", Text: texts[0]}]; !found || len(hot) != 1 || len(rule.Except) != 2 {
+		t.Errorf("hot are %v, want %s", hot, texts[0])
+	}
+}

@@ -242,6 +242,10 @@ func (h *Hotparam) Enter(ctx context.Context, resource string, params ...hotpara
 	return h.guard.Enter(ctx, resource, params...)
 }
 
+// ReadsMessage reports whether a rule for an RPC names fields of its message; see
+// [middleware.Guard.ReadsMessage].
+func (h *Hotparam) ReadsMessage(resource string) bool { return h.guard.ReadsMessage(resource) }
+
 // HotKeys returns the keys that are hot now, the highest rate first.
 func (h *Hotparam) HotKeys() []middleware.HotKey { return h.guard.HotKeys() }
 

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -45,7 +46,10 @@ func withUser() Option {
 
 // status returns what a handler answers a user's request from an address behind a proxy.
 func status(h http.Handler, method, target, user, addr string) int {
-	req := httptest.NewRequest(method, target, http.NoBody)
+	return statusOf(h, httptest.NewRequest(method, target, http.NoBody), user, addr)
+}
+
+func statusOf(h http.Handler, req *http.Request, user, addr string) int {
 	req = req.WithContext(context.WithValue(req.Context(), userKey{}, user))
 	req.RemoteAddr = "10.0.0.1:80"
 	req.Header.Set("X-Forwarded-For", "203.0.113.1, "+addr)
@@ -67,7 +71,11 @@ func passed(n int, request func() int) (passed int) {
 func anything() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("POST /login/{user}", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err != nil || int64(len(body)) != r.ContentLength {
+			http.Error(w, "the body is not whole", http.StatusTeapot)
+		}
+	})
 	return mux
 }
 
@@ -96,30 +104,70 @@ func TestRecipeOfLogins(t *testing.T) {
 	server := testenv.Redis(t)
 	f := open(t, recipe(t, "Login forms", server.URL())[0])
 	handler := f.Handler(anything())
+	login := func(contentType, body, addr string) int {
+		req := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(body))
+		req.Header.Set("Content-Type", contentType)
+		return statusOf(handler, req, "", addr)
+	}
 	i := 0
-	login := func(user string) func() int {
+	guess := func(contentType, body string) func() int {
 		return func() int {
 			i++
-			return status(handler, http.MethodPost, "/login/"+user, "", fmt.Sprintf("192.0.2.%d", i))
+			return login(contentType, body, fmt.Sprintf("192.0.2.%d", i))
 		}
 	}
-	if n := passed(10, login("ann")); n != 5 {
+	const form, json = "application/x-www-form-urlencoded", "application/json"
+	if n := passed(10, guess(form, fmt.Sprint("user=ann&password=", i))); n != 5 {
 		t.Errorf("%d of 10 guesses of one password passed, want 5", n)
 	}
-	if n := passed(1, login("bob")); n != 1 {
+	if n := passed(10, guess(json, `{"user":"ann"}`)); n != 5 {
+		t.Errorf("%d of 10 guesses of one password in JSON passed, want 5", n)
+	}
+	if n := passed(10, guess(json, `{"user":`)); n != 5 {
+		t.Errorf("%d of 10 requests that cannot be read passed, want 5", n)
+	}
+	if n := passed(1, guess(form, "user=bob")); n != 1 {
 		t.Error("another account is refused")
 	}
-	guess := 0
+	other := 0
 	if n := passed(30, func() int {
-		guess++
-		return status(handler, http.MethodPost, fmt.Sprintf("/login/u%d", guess), "", "198.51.100.7")
+		other++
+		return login(form, fmt.Sprintf("user=u%d", other), "198.51.100.7")
 	}); n != 20 {
 		t.Errorf("%d of 30 guesses from one address passed, want 20", n)
 	}
 }
 
-func TestRecipeOfOperations(t *testing.T) {
+func TestRecipeOfOperationsInBodies(t *testing.T) {
 	f := open(t, recipe(t, "GraphQL and JSON-RPC", "redis://"+nowhere(t))[0])
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /graphql", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /rpc", func(http.ResponseWriter, *http.Request) {})
+	handler := f.Handler(mux)
+	for target, body := range map[string]string{
+		"/graphql": `{"operationName":"search","query":"query search { a }"}`, "/rpc": `[{"method":"a","id":1},{"method":"b","id":2}]`,
+	} {
+		call := func(body string) int {
+			req := httptest.NewRequest(http.MethodPost, target, strings.NewReader(body))
+			req.Header.Set("Content-Type", "application/json")
+			return statusOf(handler, req, "", "192.0.2.1")
+		}
+		before := len(f.HotKeys())
+		for range 700 { // until this instance alone has found the operations hot
+			call(body)
+		}
+		f.await("a hot operation", func() bool { return len(f.HotKeys()) > before })
+		if n := passed(300, func() int { return call(body) }); n > 250 {
+			t.Errorf("%s: %d of 300 of a hot operation passed, want 100/s", target, n)
+		}
+		if n := passed(5, func() int { return call(`{"operationName":"x","method":"x"}`) }); n != 5 {
+			t.Errorf("%s: %d of 5 of another operation passed", target, n)
+		}
+	}
+}
+
+func TestRecipeOfOperations(t *testing.T) {
+	f := open(t, recipe(t, "GraphQL and JSON-RPC", "redis://"+nowhere(t))[1])
 	enter := func(operation string) int {
 		d, ticket := f.Guard().EnterCost(t.Context(), "graphql "+operation, hotparam.Param{Name: "category", Value: "tv"})
 		if !d.Allowed {

@@ -53,3 +53,13 @@ require (
 )
 
 replace github.com/hotparam/hotparam => ../
+
+// They have the packages of google.golang.org/genproto/googleapis/rpc, which gRPC imports
+// from a module of their own; in one workspace with it that is ambiguous.
+exclude (
+	google.golang.org/genproto v0.0.0-20180817151627-c66870c02cf8
+	google.golang.org/genproto v0.0.0-20190307195333-5fe7a883aa19
+	google.golang.org/genproto v0.0.0-20190425155659-357c62f0e4bb
+	google.golang.org/genproto v0.0.0-20190530194941-fb225487d101
+	google.golang.org/genproto v0.0.0-20190819201941-24fa4b261c55
+)

@@ -116,3 +116,14 @@ func TestCandidatesAreExemptUntilTheyAlonePassTheBudget(t *testing.T) {
 	flush([3]uint64{0, 50, 100})
 	check("they fit again", 1, 50, 2, 50)
 }
+
+// What stands in place of a redacted value matches no pattern of the file.
+func TestRedactedValuesMatchNoException(t *testing.T) {
+	rules := ruled(over(5, time.Second))
+	rules.Namespace, rules.Redact.Names = "shop", []hotparam.Param{{Name: "q"}}
+	rules.Rules[0].Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "*a*"}}, Action: hotparam.Allow}}
+	c := newCollector(t, Config{Sink: &accountSums{}, Rules: rules})
+	if p := c.profiles.all[c.profiles.of([]byte("terms"), []byte("q=hmac-0eca1a85"))]; len(p.levels) != 1 {
+		t.Errorf("the profile has %d levels, want 1", len(p.levels))
+	}
+}

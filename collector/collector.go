@@ -149,6 +149,7 @@ func New(c Config) (*Collector, error) {
 	if s, ok := c.Sink.(AccountSink); ok {
 		col.accounts = s.Accounts()
 	}
+	c.Rules = c.Rules.OfKeys()
 	if c.Rules != nil {
 		col.windows = c.Rules.Windows()
 	}

@@ -65,10 +65,10 @@ func fuzzFixture(tb testing.TB, by string) (*fixture, hotparam.Param) {
 func checkReplay(t *testing.T, f *fixture, r *http.Request, want []byte, end error) {
 	t.Helper()
 	got, err := io.ReadAll(r.Body)
-	if end == io.EOF {
+	if errors.Is(end, io.EOF) {
 		end = nil
 	}
-	if !bytes.Equal(got, want) || err != end {
+	if !bytes.Equal(got, want) || !errors.Is(err, end) {
 		t.Errorf("the handler reads %q, %v; want %q, %v", got, err, want, end)
 	}
 	if n := f.bodies.held.Load(); n != 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -78,6 +79,7 @@ func bodyServers(t *testing.T, f *fixture, http2 bool) (guarded, plain *httptest
 	})
 	start := func(h http.Handler) *httptest.Server {
 		s := httptest.NewUnstartedServer(h)
+		s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections end in the middle of bodies
 		if s.EnableHTTP2 = http2; http2 {
 			s.StartTLS()
 		} else {
@@ -114,7 +116,7 @@ func TestHandlersSeeTheSameBody(t *testing.T) {
 		for _, text := range texts {
 			for _, path := range []string{"/tell", "/form", "/none", "/some", "/limited"} {
 				for _, how := range []string{"sized", "chunked", "trailers", "continue"} {
-					ask := func(s *httptest.Server) string {
+					try := func(s *httptest.Server) (string, error) {
 						r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+path+"?user=bob", strings.NewReader(text.text))
 						if err != nil {
 							t.Fatal(err)
@@ -135,11 +137,20 @@ func TestHandlersSeeTheSameBody(t *testing.T) {
 						}
 						resp, err := s.Client().Do(r)
 						if err != nil {
-							return err.Error()
+							return "", err
 						}
 						defer resp.Body.Close()
 						answer, err := io.ReadAll(resp.Body)
-						return fmt.Sprint(resp.Status, string(answer), err)
+						return fmt.Sprint(resp.Status, string(answer)), err
+					}
+					// A server that has not read all of a body resets the connection, which may
+					// overtake its answer.
+					ask := func(s *httptest.Server) (answer string) {
+						err := errors.New("")
+						for n := 0; err != nil && n < 100; n++ {
+							answer, err = try(s)
+						}
+						return fmt.Sprint(answer, err)
 					}
 					got, want := ask(guarded), ask(plain)
 					if how == "trailers" && text.text != "" { // which come with the end of the body, that may be read before

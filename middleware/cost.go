@@ -48,7 +48,6 @@ type Ticket struct {
 	owed   []owed
 	keys   []byte
 	leases []semaphore.Lease
-	added  *spent // by AddCost; nil without Context
 }
 
 // owed is one key of a rule that counts costs.
@@ -72,7 +71,7 @@ type owed struct {
 //	}
 //	defer func() { ticket.End(middleware.Cost{Units: rows}) }()
 //
-// What to send, headers included, is [hotparam.Decision.Answer]; [Ticket.Context] is for
+// What to send, headers included, is [hotparam.Decision.Answer]; [CollectCost] is for
 // handlers that call [AddCost].
 //
 // Refused requests cost nothing. So a key that is limited to far below its threshold cools
@@ -87,7 +86,7 @@ func (t *Ticket) reuse() {
 	const keep = 64 << 10
 	held := len(t.leases) > 0
 	clear(t.owed)
-	t.owed, t.keys, t.leases, t.added = t.owed[:0], t.keys[:0], nil, nil
+	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
 	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}
@@ -113,8 +112,12 @@ func (r *request) owe(cl claim, hash uint64, key []byte) {
 	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
 }
 
-// counts reports whether a rule of the ticket counts costs in this unit.
-func (t *Ticket) counts(u hotparam.Unit) bool {
+// Counts reports whether a rule charges the request for its cost in this unit. It is false for
+// a nil *Ticket.
+func (t *Ticket) Counts(u hotparam.Unit) bool {
+	if t == nil {
+		return false
+	}
 	for i := range t.owed {
 		if t.owed[i].rule.Count == u {
 			return true
@@ -137,9 +140,6 @@ func (t *Ticket) End(cost Cost) {
 	}()
 	for _, lease := range t.leases {
 		lease.Release()
-	}
-	if t.added != nil {
-		cost.Units = min(max(cost.Units, -maxCost), maxCost) + t.added.units.Load()
 	}
 	if len(t.owed) > 0 {
 		t.charge(cost)
@@ -192,16 +192,21 @@ type spent struct {
 
 type spentKey struct{}
 
-// Context returns the context for the request's handler, made from ctx: what the handler adds
-// by [AddCost] is part of the cost that [Ticket.End] charges. It returns ctx if no rule of the
-// ticket counts units. It is called once at most.
-func (t *Ticket) Context(ctx context.Context) context.Context {
-	if t == nil || !t.counts(hotparam.Units) {
-		return ctx
-	}
+// withSpent returns a context by which a handler can add to the cost of its request.
+func withSpent(ctx context.Context) (context.Context, *spent) {
 	outer, _ := ctx.Value(spentKey{}).(*spent)
-	t.added = &spent{outer: outer}
-	return context.WithValue(ctx, spentKey{}, t.added)
+	own := &spent{outer: outer}
+	return context.WithValue(ctx, spentKey{}, own), own
+}
+
+// CollectCost returns a context by which a handler can call [AddCost], and a function that
+// returns the sum. It is for callers of [Guard.Begin]; [Guard.Handler] does it itself.
+//
+//	ctx, units := middleware.CollectCost(ctx)
+//	defer func() { ticket.End(middleware.Cost{Units: units()}) }()
+func CollectCost(ctx context.Context) (context.Context, func() int64) {
+	ctx, own := withSpent(ctx)
+	return ctx, own.units.Load
 }
 
 // AddCost adds n units to the cost of the request of this context, for rules that count

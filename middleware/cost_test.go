@@ -220,54 +220,41 @@ func TestConcurrentCosts(t *testing.T) {
 
 func TestAddCost(t *testing.T) {
 	AddCost(t.Context(), 5) // nobody asks
-	units := func() *Ticket {
-		return &Ticket{owed: []owed{{rule: &rule{Rule: &hotparam.Rule{Count: hotparam.Units}}}}}
-	}
-	outer, inner := units(), units()
-	ctx := outer.Context(t.Context())
+	ctx, outer := withSpent(t.Context())
 	AddCost(ctx, 5)
-	within := inner.Context(ctx)
-	AddCost(within, 2)
-	AddCost(within, -1)
-	AddCost(within, -1<<62)
-	AddCost(within, 1<<62)
-	if got := inner.added.units.Load(); got != 1 {
+	inner, own := withSpent(ctx)
+	AddCost(inner, 2)
+	AddCost(inner, -1)
+	AddCost(inner, -1<<62)
+	AddCost(inner, 1<<62)
+	if got := own.units.Load(); got != 1 {
 		t.Errorf("inner: %d", got)
 	}
-	if got := outer.added.units.Load(); got != 6 {
+	if got := outer.units.Load(); got != 6 {
 		t.Errorf("outer: %d, want what the inner said, too", got)
 	}
 }
 
-// What a handler adds to the context of its ticket is charged with the rest.
-func TestTicketContext(t *testing.T) {
+// What a handler adds to the context of CollectCost is charged with the rest.
+func TestCollectCost(t *testing.T) {
 	rule := hotRule(t, "r", "*", byNames("q"), 3600, 10)
 	rule.Count = hotparam.Units
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
 	for range 2 { // the second has the ticket of the first
 		_, ticket := f.Begin(search)
-		ctx := ticket.Context(t.Context())
+		if !ticket.Counts(hotparam.Units) || ticket.Counts(hotparam.Bytes) {
+			t.Error("the ticket counts something else than units")
+		}
+		outer, all := CollectCost(t.Context())
+		ctx, units := CollectCost(outer)
 		AddCost(ctx, 4)
-		ticket.End(Cost{Units: 3})
-		AddCost(ctx, 100) // too late
-		if got := f.counted(); got["r GET /s?q=1"] != 7 {
-			t.Errorf("counted %v, want 7", got)
+		ticket.End(Cost{Units: units() + 3})
+		if got := f.counted(); got["r GET /s?q=1"] != 7 || all() != 4 {
+			t.Errorf("counted %v, want 7; further out %d, want 4", got, all())
 		}
 	}
-	_, ticket := f.Begin(search)
-	ticket.End(Cost{Units: 3})
-	if got := f.counted(); got["r GET /s?q=1"] != 3 {
-		t.Errorf("without a context: counted %v, want 3", got)
-	}
-	rule.Count = hotparam.Millis
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
-	_, ticket = f.Begin(search)
-	defer ticket.End(Cost{})
-	if got := ticket.Context(t.Context()); got != t.Context() {
-		t.Error("there is a context for units, which no rule counts")
-	}
 	var none *Ticket
-	if got := none.Context(t.Context()); got != t.Context() {
-		t.Error("no ticket has a context of its own")
+	if none.Counts(hotparam.Units) {
+		t.Error("no ticket counts units")
 	}
 }

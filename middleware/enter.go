@@ -48,6 +48,12 @@ func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Pa
 	return t
 }
 
+// ReadsMessage reports whether a rule for the resource names fields of the message (rpc:). A
+// stream of an RPC then begins with its first message, and otherwise when it is opened.
+func (g *Guard) ReadsMessage(resource string) bool {
+	return g.rules.Load().ofResource(resource).messages
+}
+
 // IsHot reports whether a key is hot by any rule, for callers that treat hot keys in a way
 // of their own, such as with a cache in the process. It neither counts nor takes a token.
 // key is a canonical text, as [hotparam.Text] returns it.

@@ -67,7 +67,7 @@ func (r *request) addMultipart(text []byte, contentType string) bool {
 	parts := multipart.NewReader(bytes.NewReader(text), params["boundary"])
 	for {
 		part, err := parts.NextPart()
-		if err == io.EOF {
+		if err == io.EOF { //nolint:errorlint // a wrapped one is of a body that breaks off
 			break
 		}
 		if err != nil {

@@ -13,17 +13,22 @@ import (
 func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	start := time.Now()
 	var body *meter
+	var said *spent
 	defer func() {
 		cost := Cost{Time: time.Since(start)}
 		if body != nil {
 			cost.Bytes = body.n
 		}
+		if said != nil {
+			cost.Units = said.units.Load()
+		}
 		t.End(cost)
 	}()
-	if t.counts(hotparam.Units) {
-		r = r.WithContext(t.Context(r.Context()))
+	if t.Counts(hotparam.Units) {
+		ctx, own := withSpent(r.Context())
+		r, said = r.WithContext(ctx), own
 	}
-	if t.counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose responses have no body
+	if t.Counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose responses have no body
 		body = &meter{ResponseWriter: w}
 		w = body.as(w)
 	}

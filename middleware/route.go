@@ -33,6 +33,7 @@ type route struct {
 	byPath   bool           // some of the rules need the request's path
 	plain    *candidate     // the only rule, if checkPlain can handle it
 	matchers bool           // some of the rules have a matcher
+	messages bool           // some of the rules name fields of an RPC's message
 
 	bodies      sourceSet // the sources of the body that some of the rules read
 	bodyReaders []*reader // that read them
@@ -182,6 +183,7 @@ func (s *ruleSet) finish(r *route) {
 			}
 		}
 		r.matchers = r.matchers || c.matcher != nil
+		r.messages = r.messages || slices.ContainsFunc(c.headReaders, func(x *reader) bool { return x.param.Source == hotparam.RPC })
 	}
 	if len(r.rules) == 1 && r.rules[0].isPlain() {
 		r.plain = &r.rules[0]

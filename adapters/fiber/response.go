@@ -1,6 +1,7 @@
 package hpfiber
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 	"github.com/valyala/fasthttp"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -32,7 +34,11 @@ func drain(c fiber.Ctx) {
 func serve(c fiber.Ctx, ticket *middleware.Ticket) error {
 	s := &served{ticket: ticket, begin: time.Now()}
 	user := c.Context()
-	c.SetContext(ticket.Context(user))
+	if ticket.Counts(hotparam.Units) {
+		var ctx context.Context
+		ctx, s.units = middleware.CollectCost(user)
+		c.SetContext(ctx)
+	}
 	passed := false
 	defer func() {
 		c.SetContext(user)
@@ -62,14 +68,20 @@ func hasBody(r *fasthttp.Response) bool {
 type served struct {
 	ticket *middleware.Ticket
 	begin  time.Time
+	units  func() int64 // nil if no rule counts them
 	ended  atomic.Bool
 }
 
 // end ends the ticket, once, with this many bytes of a response.
 func (s *served) end(n int64) {
-	if !s.ended.Swap(true) {
-		s.ticket.End(middleware.Cost{Bytes: n, Time: time.Since(s.begin)})
+	if s.ended.Swap(true) {
+		return
 	}
+	cost := middleware.Cost{Bytes: n, Time: time.Since(s.begin)}
+	if s.units != nil {
+		cost.Units = s.units()
+	}
+	s.ticket.End(cost)
 }
 
 // endWithConnection ends the ticket when the function that takes over the connection returns,

@@ -36,19 +36,23 @@ var notHere = map[string]struct {
 	n   int
 	why string
 }{
-	"adapters/chi/README.md go":   {1, "internal/release runs it outside of the repository"},
-	"adapters/chi/README.md sh":   {1, "internal/release runs it outside of the repository"},
-	"adapters/echo/README.md go":  {1, "internal/release runs it outside of the repository"},
-	"adapters/echo/README.md sh":  {1, "internal/release runs it outside of the repository"},
-	"adapters/fiber/README.md go": {1, "internal/release runs it outside of the repository"},
-	"adapters/fiber/README.md sh": {1, "internal/release runs it outside of the repository"},
-	"adapters/gin/README.md go":   {1, "internal/release runs it outside of the repository"},
-	"adapters/gin/README.md sh":   {1, "internal/release runs it outside of the repository"},
-	"docs/PRODUCERS.md bash":      {2, "internal/interop runs the programs that they are parts of"},
-	"docs/PRODUCERS.md java":      {4, "internal/interop"},
-	"docs/PRODUCERS.md js":        {3, "internal/interop"},
-	"docs/PRODUCERS.md python":    {9, "internal/interop"},
-	"docs/PRODUCERS.md sh":        {3, "internal/interop"},
+	"adapters/fiber/README.md go":   {1, "internal/release runs it outside of the repository"},
+	"adapters/fiber/README.md sh":   {1, "internal/release runs it outside of the repository"},
+	"adapters/chi/README.md go":     {1, "internal/release runs it outside of the repository"},
+	"adapters/connect/README.md go": {1, "internal/release runs it outside of the repository"},
+	"adapters/connect/README.md sh": {1, "internal/release runs it outside of the repository"},
+	"adapters/grpc/README.md go":    {1, "internal/release runs it outside of the repository"},
+	"adapters/grpc/README.md sh":    {1, "internal/release runs it outside of the repository"},
+	"adapters/chi/README.md sh":     {1, "internal/release runs it outside of the repository"},
+	"adapters/echo/README.md go":    {1, "internal/release runs it outside of the repository"},
+	"adapters/echo/README.md sh":    {1, "internal/release runs it outside of the repository"},
+	"adapters/gin/README.md go":     {1, "internal/release runs it outside of the repository"},
+	"adapters/gin/README.md sh":     {1, "internal/release runs it outside of the repository"},
+	"docs/PRODUCERS.md bash":        {2, "internal/interop runs the programs that they are parts of"},
+	"docs/PRODUCERS.md java":        {4, "internal/interop"},
+	"docs/PRODUCERS.md js":          {3, "internal/interop"},
+	"docs/PRODUCERS.md python":      {9, "internal/interop"},
+	"docs/PRODUCERS.md sh":          {3, "internal/interop"},
 }
 
 // pictures are the blocks without a language, by document.

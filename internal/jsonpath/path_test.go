@@ -18,7 +18,7 @@ func TestParse(t *testing.T) {
 		`a\.b.c`:                       {{Name: "a.b"}, {Name: "c"}},
 		`a\\.b`:                        {{Name: `a\`}, {Name: "b"}},
 		"a*.**":                        {{Name: "a*"}, {Name: "**"}},
-		" é:=&":                        {{Name: " é:=&"}},
+		"a é:=&":                       {{Name: "a é:=&"}},
 		"":                             nil,
 		"a..b":                         nil,
 		".a":                           nil,

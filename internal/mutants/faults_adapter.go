@@ -1,6 +1,6 @@
 package mutants
 
-// adapterFaults are those between a router and a guard.
+// adapterFaults are those between a framework and a guard.
 var adapterFaults = []Fault{
 	{
 		Name: "the path that was sent counts, not the router's", File: "middleware/adapter/adapter.go",
@@ -28,5 +28,25 @@ var adapterFaults = []Fault{
 	})`, New: `		return ""
 	})`,
 		Package: "middleware/middlewaretest", Test: "TestServeMux",
+	},
+	{
+		Name: "a stream that sends nothing holds no permit", File: "middleware/rpc/stream.go",
+		Old: "	if a.guard.ReadsMessage(Resource(method)) {", New: "	if true {",
+		Test: "TestStream",
+	},
+	{
+		Name: "what a handler of a stream adds to its cost is lost", File: "middleware/rpc/stream.go",
+		Old: "s.adapter.begin(s.ctx, s.method, s.origin, message, s.units)", New: "s.adapter.begin(s.ctx, s.method, s.origin, message, nil)",
+		Test: "TestStreamUnits",
+	},
+	{
+		Name: "a call that ended while it waited is told to retry", File: "middleware/rpc/refusal.go",
+		Old: "	if err := ctx.Err(); err != nil {", New: "	if err := ctx.Err(); err != nil && false {",
+		Test: "TestEndedContext",
+	},
+	{
+		Name: "a rule's answer sets headers of the protocol", File: "middleware/rpc/refusal.go",
+		Old: `strings.HasPrefix(name, "Grpc-") || `, New: "",
+		Test: "TestMetadata",
 	},
 }

@@ -1,12 +1,16 @@
 package release
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,36 +28,98 @@ type documented struct {
 	name, heading string // the lines of Go are the first below the heading
 	imports       string
 	before        string // of its variables
-	path          string // of requests, up to the hot value
+	rules         string // a file of rules, or a document and the heading of its rules; empty: below the heading
+	ask           func(addr, value string) (*http.Request, error)
+	h2c           bool
+}
+
+// login returns requests to log in by a form.
+func login(path string) func(addr, user string) (*http.Request, error) {
+	return func(addr, user string) (*http.Request, error) {
+		req, err := http.NewRequest(http.MethodPost, "http://"+addr+path, strings.NewReader("password=x&user="+user))
+		if err == nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		return req, err
+	}
 }
 
 var beginnings = []documented{
 	{
-		name: "README.md", heading: "## Attach it to your API",
+		name: "README.md", heading: "## Attach it to your API", rules: "README.md\n## Say what is hot",
 		before: `mux := http.NewServeMux()
 			mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.FormValue("q")) })`,
-		path: "/search?q=",
+		ask: func(addr, value string) (*http.Request, error) {
+			return http.NewRequest(http.MethodGet, "http://"+addr+"/search?q="+value, http.NoBody)
+		},
+	},
+	{
+		name: "README.md", heading: "## Attach it to your API", rules: "docs/RECIPES.md\n## Login forms",
+		before: `mux := http.NewServeMux()
+			mux.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "", known(r.FormValue("user"))) })`,
+		ask: login("/login"),
 	},
 	{
 		name: "adapters/chi/README.md", heading: "# chi", imports: `"github.com/go-chi/chi/v5"; hpchi "github.com/hotparam/hotparam/adapters/chi"`,
-		before: `search := func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, chi.URLParam(r, "shop")) }`,
-		path:   "/search/toys?q=",
+		before: `login := func(w http.ResponseWriter, r *http.Request) { http.Error(w, "", known(r.FormValue("user"))) }`,
+		ask:    login("/shops/toys/login"),
 	},
 	{
 		name: "adapters/gin/README.md", heading: "# gin", imports: `"github.com/gin-gonic/gin"; hpgin "github.com/hotparam/hotparam/adapters/gin"`,
-		before: `search := func(c *gin.Context) { c.String(http.StatusOK, fmt.Sprintln(c.Param("shop"))) }`,
-		path:   "/search/toys?q=",
+		before: `login := func(c *gin.Context) { c.Status(known(c.PostForm("user"))) }`,
+		ask:    login("/shops/toys/login"),
 	},
 	{
 		name: "adapters/echo/README.md", heading: "# Echo v5", imports: `"github.com/labstack/echo/v5"; hpecho "github.com/hotparam/hotparam/adapters/echo"`,
-		before: `search := func(c *echo.Context) error { return c.String(http.StatusOK, fmt.Sprintln(c.Param("shop"))) }`,
-		path:   "/search/toys?q=",
+		before: `login := func(c *echo.Context) error { return c.NoContent(known(c.FormValue("user"))) }`,
+		ask:    login("/shops/toys/login"),
 	},
 	{
 		name: "adapters/fiber/README.md", heading: "# Fiber v3", imports: `"github.com/gofiber/fiber/v3"; hpfiber "github.com/hotparam/hotparam/adapters/fiber"`,
-		before: `search := func(c fiber.Ctx) error { return c.SendString(fmt.Sprintln(c.Params("shop"))) }`,
-		path:   "/search/toys?q=",
+		before: `login := func(c fiber.Ctx) error { return c.SendStatus(known(c.FormValue("user"))) }`,
+		ask:    login("/shops/toys/login"),
 	},
+	{
+		name: "adapters/grpc/README.md", heading: "# gRPC", rules: "adapters/grpc/example/hotparam.yaml", h2c: true, imports: `"net"; "google.golang.org/grpc"; "google.golang.org/grpc/health"; pb "google.golang.org/grpc/health/grpc_health_v1"; hpgrpc "github.com/hotparam/hotparam/adapters/grpc"`,
+		before: `var shop struct { RegisterSearchServer func(grpc.ServiceRegistrar, pb.HealthServer) }
+			shop.RegisterSearchServer = pb.RegisterHealthServer
+			searches := health.NewServer()
+			listener, err := net.Listen("tcp", addr)`,
+		ask: func(addr, value string) (*http.Request, error) {
+			message := append([]byte{'\n', byte(len(value))}, value...) // of protobuf: the first field
+			frame := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+			req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/grpc.health.v1.Health/Check", bytes.NewReader(frame))
+			if err == nil {
+				req.Header.Set("Content-Type", "application/grpc")
+				req.Header.Set("Te", "trailers")
+			}
+			return req, err
+		},
+	},
+	{
+		name: "adapters/connect/README.md", heading: "# connect", rules: "adapters/connect/example/hotparam.yaml", imports: `"connectrpc.com/connect"; pb "google.golang.org/protobuf/types/known/wrapperspb"; hpconnect "github.com/hotparam/hotparam/adapters/connect"`,
+		before: `var shopconnect struct { NewSearchHandler func(func(context.Context, *pb.StringValue) (*pb.StringValue, error), ...connect.HandlerOption) (string, http.Handler) }
+			shopconnect.NewSearchHandler = func(find func(context.Context, *pb.StringValue) (*pb.StringValue, error), opts ...connect.HandlerOption) (string, http.Handler) {
+				return "/shop.Search/", connect.NewUnaryHandlerSimple("/shop.Search/Find", find, opts...)
+			}
+			searches := func(_ context.Context, req *pb.StringValue) (*pb.StringValue, error) { return req, nil }`,
+		ask: func(addr, value string) (*http.Request, error) {
+			req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/shop.Search/Find", strings.NewReader(strconv.Quote(value)))
+			if err == nil {
+				req.Header.Set("Content-Type", "application/json")
+			}
+			return req, err
+		},
+	},
+}
+
+// statusOf returns the status of an answer. A gRPC server sends its own in a trailer.
+func statusOf(res *http.Response) int {
+	_, _ = io.Copy(io.Discard, res.Body)
+	if res.Trailer.Get("Grpc-Status")+res.Header.Get("Grpc-Status") == "8" { // RESOURCE_EXHAUSTED
+		return http.StatusTooManyRequests
+	}
+	return res.StatusCode
 }
 
 // Who follows a README in a module of his own gets from the files of a release a program that
@@ -64,8 +130,12 @@ func TestInstalledOutside(t *testing.T) {
 	}
 	proxy, modules := build(t)
 	env := outside(t, proxy)
-	if len(modules) != len(beginnings) {
-		t.Errorf("%d modules are released, %d are tried", len(modules), len(beginnings))
+	tried := make(map[string]bool)
+	for _, d := range beginnings {
+		tried[d.name] = true
+	}
+	if len(modules) != len(tried) {
+		t.Errorf("%d modules are released, %d are tried", len(modules), len(tried))
 	}
 	for _, d := range beginnings {
 		t.Run(d.name, func(t *testing.T) { d.try(t, env) })
@@ -106,7 +176,7 @@ func (d *documented) try(t *testing.T, env []string) {
 			t.Fatal(err)
 		}
 	}
-	lines := d.block(t, d.heading, "go")
+	lines := block(t, d.name, d.heading, "go")
 	write("main.go", fmt.Sprintf(`package main
 
 import (
@@ -125,28 +195,48 @@ func main() {
 	%s
 %s}
 
+// known is the status of a login: a handler that does not see the form does not know the user.
+func known(user string) int {
+	if user == "" {
+		return http.StatusUnauthorized
+	}
+	return http.StatusOK
+}
+
 var (
 	_ = fmt.Sprint
-	_ = http.StatusOK
+	_ = known
 )
 `, d.imports, d.before, lines))
-	if d.name == "README.md" {
-		write("hotparam.yaml", d.block(t, "## Say what is hot", "yaml"))
-	} else {
-		text, err := os.ReadFile(filepath.Join(repository, filepath.Dir(d.name), "example", "hotparam.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write("hotparam.yaml", string(text))
-	}
-	run("go", "mod", "init", "example.org/shop")
+	write("hotparam.yaml", d.file(t))
 	install := []string{"go", "get", "github.com/hotparam/hotparam"}
 	if d.name != "README.md" {
-		install = strings.Fields(d.block(t, d.heading, "sh"))
+		install = strings.Fields(block(t, d.name, d.heading, "sh"))
 	}
+	run("go", "mod", "init", "example.org/shop")
 	run(install...)
 	run("go", "build", "-o", "shop", ".")
 	d.limits(t, dir)
+}
+
+// file returns the file of rules.
+func (d *documented) file(t *testing.T) string {
+	t.Helper()
+	if document, heading, found := strings.Cut(d.rules, "\n"); found {
+		return block(t, document, heading, "yaml")
+	}
+	name := d.rules
+	if name == "" {
+		name = path.Join(path.Dir(d.name), "example/hotparam.yaml")
+	}
+	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.rules == "" && block(t, d.name, d.heading, "yaml") != string(text) {
+		t.Errorf("%s has other rules than %s", d.name, name)
+	}
+	return string(text)
 }
 
 // limits runs the program and awaits that it limits a hot value, and no other.
@@ -164,20 +254,22 @@ func (d *documented) limits(t *testing.T, dir string) {
 		_ = shop.Process.Kill()
 		_ = shop.Wait()
 	})
-	transport := &http.Transport{}
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(!d.h2c)
+	transport.Protocols.SetUnencryptedHTTP2(d.h2c)
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: longest}
 	get := func(value string) (status int) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+d.path+value, http.NoBody)
+		req, err := d.ask(addr, value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := client.Do(req)
+		res, err := client.Do(req.WithContext(t.Context()))
 		if err != nil {
 			return 0 // it is not up yet
 		}
-		res.Body.Close()
-		return res.StatusCode
+		defer res.Body.Close()
+		return statusOf(res)
 	}
 	end := time.Now().Add(longest)
 	for get("phone") != http.StatusTooManyRequests {
@@ -188,19 +280,22 @@ func (d *documented) limits(t *testing.T, dir string) {
 	if status := get("boat"); status != http.StatusOK {
 		t.Errorf("a key that is not hot: status %d", status)
 	}
+	if strings.Contains(log.String(), "connection pool") {
+		t.Errorf("go-redis logs each try:\n%s", log)
+	}
 }
 
 // block returns the first block of a language below a heading of the document.
-func (d *documented) block(t *testing.T, heading, language string) string {
+func block(t *testing.T, document, heading, language string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(d.name)))
+	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(document)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, below, found := strings.Cut("\n"+string(text), "\n"+heading+"\n")
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```\n").FindStringSubmatch(below)
 	if !found || block == nil {
-		t.Fatalf("%s has no %s block below %q", d.name, language, heading)
+		t.Fatalf("%s has no %s block below %q", document, language, heading)
 	}
 	return block[1]
 }

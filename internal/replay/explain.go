@@ -96,7 +96,7 @@ type explainer struct {
 }
 
 func newExplainer(rules *hotparam.Rules, key hotparam.Key) *explainer {
-	return &explainer{rules: rules, key: key, nearest: nearest{to: key.Text}, byRule: make(map[string]*Explanation)}
+	return &explainer{rules: rules.OfKeys(), key: key, nearest: nearest{to: key.Text}, byRule: make(map[string]*Explanation)}
 }
 
 // is reports whether a key is the one.

@@ -1,7 +1,8 @@
-// Command example serves GET /search/{shop}?q=… and limits each search of a shop that
-// hotparam.yaml says is too frequent:
+// Command example serves POST /shops/{shop}/login and limits the logins of each user of a shop
+// as hotparam.yaml says:
 //
 //	go run ./example localhost:8080 example/hotparam.yaml
+//	curl -i -d user=ann localhost:8080/shops/toys/login
 package main
 
 import (
@@ -55,8 +56,8 @@ func run(addr, file string) error {
 func routes(hp *attach.Hotparam) http.Handler {
 	r := chi.NewRouter()
 	r.Use(hpchi.Middleware(hp))
-	r.Get("/search/{shop}", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintln(w, "found", r.FormValue("q"), "in", chi.URLParam(r, "shop"))
+	r.Post("/shops/{shop}/login", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "hello %q of %q\n", r.FormValue("user"), chi.URLParam(r, "shop"))
 	})
 	return r
 }

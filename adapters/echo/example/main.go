@@ -1,7 +1,8 @@
-// Command example serves GET /search/{shop}?q=… and limits each search of a shop that
-// hotparam.yaml says is too frequent:
+// Command example serves POST /shops/{shop}/login and limits the logins of each user of a shop
+// as hotparam.yaml says:
 //
 //	go run ./example localhost:8080 example/hotparam.yaml
+//	curl -i -d user=ann localhost:8080/shops/toys/login
 package main
 
 import (
@@ -55,8 +56,8 @@ func run(addr, file string) error {
 func routes(hp *attach.Hotparam) http.Handler {
 	e := echo.New()
 	e.Use(hpecho.Middleware(hp))
-	e.GET("/search/:shop", func(c *echo.Context) error {
-		return c.String(http.StatusOK, fmt.Sprintln("found", c.QueryParam("q"), "in", c.Param("shop")))
+	e.POST("/shops/:shop/login", func(c *echo.Context) error {
+		return c.String(http.StatusOK, fmt.Sprintf("hello %q of %q\n", c.FormValue("user"), c.Param("shop")))
 	})
 	return e
 }

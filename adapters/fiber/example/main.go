@@ -1,7 +1,8 @@
-// Command example serves GET /search/{shop}?q=… and limits each search of a shop that
-// hotparam.yaml says is too frequent:
+// Command example serves POST /shops/{shop}/login and limits the logins of each user of a shop
+// as hotparam.yaml says:
 //
 //	go run ./example localhost:8080 example/hotparam.yaml
+//	curl -i -d user=ann localhost:8080/shops/toys/login
 package main
 
 import (
@@ -52,7 +53,7 @@ func run(addr, file string) error {
 
 func routes(app *fiber.App, hp *attach.Hotparam) {
 	app.Use(hpfiber.Middleware(hp))
-	app.Get("/search/:shop", func(c fiber.Ctx) error {
-		return c.SendString(fmt.Sprintln("found", c.Query("q"), "in", c.Params("shop")))
+	app.Post("/shops/:shop/login", func(c fiber.Ctx) error {
+		return c.SendString(fmt.Sprintf("hello %q of %q\n", c.FormValue("user"), c.Params("shop")))
 	})
 }

@@ -1,7 +1,8 @@
-// Command example serves GET /search/{shop}?q=… and limits each search of a shop that
-// hotparam.yaml says is too frequent:
+// Command example serves POST /shops/{shop}/login and limits the logins of each user of a shop
+// as hotparam.yaml says:
 //
 //	go run ./example localhost:8080 example/hotparam.yaml
+//	curl -i -d user=ann localhost:8080/shops/toys/login
 package main
 
 import (
@@ -55,8 +56,8 @@ func run(addr, file string) error {
 func routes(hp *attach.Hotparam) http.Handler {
 	r := gin.Default()
 	r.Use(hpgin.Middleware(hp))
-	r.GET("/search/:shop", func(c *gin.Context) {
-		c.String(http.StatusOK, fmt.Sprintln("found", c.Query("q"), "in", c.Param("shop")))
+	r.POST("/shops/:shop/login", func(c *gin.Context) {
+		c.String(http.StatusOK, fmt.Sprintf("hello %q of %q\n", c.PostForm("user"), c.Param("shop")))
 	})
 	return r
 }

@@ -1,0 +1,22 @@
+module github.com/hotparam/hotparam/adapters/connect
+
+go 1.26.0
+
+require (
+	connectrpc.com/connect v1.21.1
+	github.com/hotparam/hotparam v0.1.0
+	go.uber.org/goleak v1.3.0
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/cactus/go-statsd-client/v5 v5.1.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/goccy/go-yaml v1.19.2 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

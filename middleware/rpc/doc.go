@@ -1,0 +1,9 @@
+// Package rpc passes the calls of an RPC server through a guard, so that rules see methods,
+// metadata, peers and the fields of messages.
+//
+// It is for adapters to RPC frameworks. Applications import the adapter of theirs, such as
+// github.com/hotparam/hotparam/adapters/grpc.
+//
+//	unary call ─► Adapter.Begin ──────────────────► Guard.Begin ─► handler ─► Call.End
+//	stream ─────► Adapter.Open ─► Stream.Decide ─┘
+package rpc

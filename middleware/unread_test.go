@@ -1,0 +1,228 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam"
+)
+
+// What a body that cannot be read does to each kind of rule.
+func TestUnread(t *testing.T) {
+	const broken = `{"user":`
+	named := func(u hotparam.Unread, by hotparam.By) hotparam.Rule {
+		r := limitRule(t, "r", "POST /s", by, 1, 2)
+		r.Unread = u
+		return r
+	}
+	matched := func(u hotparam.Unread, by hotparam.By) hotparam.Rule {
+		r := named(u, by)
+		r.Match.Query = []hotparam.QueryMatch{{Name: "json:op", Value: "login"}}
+		return r
+	}
+	withPriority := named(hotparam.UnreadLimit, byNames("q"))
+	withPriority.Limit.Priority = &hotparam.Priority{Source: hotparam.JSON, Name: "plan", First: []string{"gold"}}
+	blocking := named(hotparam.UnreadLimit, byNames("json:user"))
+	blocking.Except = []hotparam.Exception{{Values: is("json:user", "*"), Action: hotparam.Block}}
+	shadowed := named(hotparam.UnreadReject, byNames("json:user"))
+	shadowed.Limit.Mode = hotparam.ModeShadow
+	serving := named(hotparam.UnreadReject, byNames("json:user"))
+	serving.Limit.Mode = hotparam.ModeServe
+	exempt := hotparam.Rule{ID: "i", Match: hotparam.Match{Route: parse(t, "*"), Query: []hotparam.QueryMatch{{Name: "json:op", Value: "*"}}}, Ignore: true}
+	for _, test := range []struct {
+		name  string
+		rules []hotparam.Rule
+		pass  int // of four requests with different queries
+		last  hotparam.Reason
+	}{
+		{"limit", []hotparam.Rule{named(hotparam.UnreadLimit, byNames("json:user", "q"))}, 2, hotparam.ReasonLimited},
+		{"pass", []hotparam.Rule{named(hotparam.UnreadPass, byNames("json:user", "q"))}, 4, hotparam.ReasonNone},
+		{"reject", []hotparam.Rule{named(hotparam.UnreadReject, byNames("json:user", "q"))}, 0, hotparam.ReasonUnread},
+		{"limit by match", []hotparam.Rule{matched(hotparam.UnreadLimit, byNames("q"))}, 2, hotparam.ReasonLimited},
+		{"limit of one bucket", []hotparam.Rule{matched(hotparam.UnreadLimit, hotparam.By{})}, 2, hotparam.ReasonLimited},
+		{"pass by match", []hotparam.Rule{matched(hotparam.UnreadPass, byNames("q"))}, 4, hotparam.ReasonNone},
+		{"reject by match", []hotparam.Rule{matched(hotparam.UnreadReject, byNames("q"))}, 0, hotparam.ReasonUnread},
+		{"a form's rule", []hotparam.Rule{named(hotparam.UnreadReject, byNames("form:user"))}, 4, hotparam.ReasonNone},
+		{"a priority", []hotparam.Rule{withPriority}, 4, hotparam.ReasonWithin}, // keys of its own
+		{"a block", []hotparam.Rule{blocking}, 2, hotparam.ReasonLimited},
+		{"shadow", []hotparam.Rule{shadowed}, 4, hotparam.ReasonShadow},
+		{"serve", []hotparam.Rule{serving}, 0, hotparam.ReasonUnread},
+		{"no exemption", []hotparam.Rule{exempt, named(hotparam.UnreadReject, byNames("json:user"))}, 0, hotparam.ReasonUnread},
+	} {
+		f := newFixture(t, hotparam.Rules{Rules: test.rules})
+		pass, last := 0, hotparam.ReasonNone
+		for _, q := range []string{"1", "2", "3", "4"} {
+			req, _ := post(jsonType, broken)
+			req.Query = "q=" + q
+			d := f.Check(req)
+			if last = d.Reason; d.Allowed {
+				pass++
+			}
+		}
+		if pass != test.pass || last != test.last {
+			t.Errorf("%s: %d pass, the last is %v; want %d, %v", test.name, pass, last, test.pass, test.last)
+		}
+		if s := f.Stats(); s.Unread != (Unread{Malformed: 4}) && test.name != "a form's rule" {
+			t.Errorf("%s: %+v", test.name, s.Unread)
+		}
+	}
+}
+
+// Where the first rule that matches applies, one that passes a body that cannot be read
+// leaves the request to the next, whose matcher is asked then.
+func TestUnreadPassesToTheNextRule(t *testing.T) {
+	first := limitRule(t, "first", "POST /s", byNames("json:user"), 1, 100)
+	first.Unread = hotparam.UnreadPass
+	next := limitRule(t, "next", "POST /s", hotparam.By{}, 1, 1)
+	matched := limitRule(t, "matched", "POST /s", hotparam.By{}, 1, 1)
+	for name, rules := range map[string][]hotparam.Rule{"next": {first, next}, "matched": {first, matched, next}} {
+		var opts []Option
+		if name == "matched" {
+			opts = append(opts, WithMatcher(name, func(*http.Request) (string, bool) { return "x", false }))
+		}
+		f := newFixture(t, hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: rules}, opts...)
+		for i, test := range []struct {
+			body, rule string
+			pass       bool
+		}{{"{", name, true}, {"{", name, false}, {`{"user":1}`, "first", true}} {
+			req, _ := post(jsonType, test.body)
+			if d := f.Check(req); d.Allowed != test.pass || d.Rule != test.rule {
+				t.Errorf("%s, request %d: %+v", name, i+1, d)
+			}
+		}
+	}
+}
+
+// A matcher's key gives way to that of a body that cannot be read, if its rule depends on it.
+func TestUnreadOfMatchers(t *testing.T) {
+	rule := limitRule(t, "r", "POST /s", byNames("q"), 1, 1)
+	rule.Match.Query = []hotparam.QueryMatch{{Name: "json:op", Value: "login"}}
+	n := 0
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithMatcher("r", func(*http.Request) (string, bool) { n++; return fmt.Sprint(n), false }))
+	for i, test := range []struct {
+		body string
+		pass bool
+	}{{`{"op":"login"}`, true}, {`{"op":"login"}`, true}, {`{"op":"x"}`, true}, {"{", true}, {"{", false}} {
+		req, _ := post(jsonType, test.body)
+		if d := f.Check(req); d.Allowed != test.pass {
+			t.Errorf("request %d: %+v", i+1, d)
+		}
+	}
+	if n != 4 {
+		t.Errorf("the matcher was asked %d times", n)
+	}
+}
+
+// The key for bodies that cannot be read is counted, becomes hot and is limited like any
+// other; of combinations it is counted for the total, too.
+func TestUnreadIsAKey(t *testing.T) {
+	for name, by := range map[string]hotparam.By{
+		"names": byNames("form:user", "q"), "combinations": {Kind: hotparam.ByCombinations, Names: byNames("form:user", "q").Names}, "each": byEach, "all": byAll,
+	} {
+		rule := hotRule(t, "r", "POST /s", by, 1, 1)
+		if len(by.Names) == 0 {
+			rule.Match.Query = []hotparam.QueryMatch{{Name: "form:user", Value: "ann"}}
+		}
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		check := func() hotparam.Decision {
+			req, _ := post("multipart/form-data; boundary=x", "broken")
+			req.Query = "q=1&user=%3d%7e"
+			return f.Check(req)
+		}
+		check()
+		counts := f.flushed(func(hotparam.Key) bool { return true })
+		want := map[string]int64{"r POST /s?form:~unread": 1}
+		if rule.Overlaps() {
+			want["r POST /s?*"] = 1
+		}
+		if len(counts) != len(want) || counts["r POST /s?form:~unread"] != 1 || rule.Overlaps() && counts["r POST /s?*"] != 1 {
+			t.Errorf("%s: %v, want %v", name, counts, want)
+		}
+		f.heat(t, "r POST /s?form:~unread")
+		if first, second := check(), check(); !first.Allowed || second.Allowed || second.Reason != hotparam.ReasonLimited {
+			t.Errorf("%s, hot: %+v, %+v", name, first, second)
+		}
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user", "form:~unread"), 1, 1)}})
+	req, _ := post(formType, "~unread=1&user=~unread&form:~unread=1")
+	f.Check(req)
+	if got := f.keys(); !slices.Equal(got, []string{"r POST /s?form:user=~unread&form:~unread=1"}) {
+		t.Errorf("a request spells %q", got)
+	}
+}
+
+// Requests whose body is not read, though they declare one.
+func TestBodiesThatAreNotRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*http.Request)
+		want   Unread
+	}{
+		"compressed":        {func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }, Unread{Encoded: 1}},
+		"compressed twice":  {func(r *http.Request) { r.Header["Content-Encoding"] = []string{"identity", "br"} }, Unread{Encoded: 1}},
+		"an upgrade":        {func(r *http.Request) { r.Header = upgrade(r.Header) }, Unread{Upgraded: 1}},
+		"CONNECT":           {func(r *http.Request) { r.Method = "CONNECT"; r.Header.Set("Content-Type", "multipart/form-data") }, Unread{Upgraded: 1}},
+		"declared as large": {func(r *http.Request) { r.ContentLength = hotparam.DefaultMaxBody + 1 }, Unread{TooLarge: 1}},
+	} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "/s", byNames("form:user"), 1, 1)}})
+		req, body := post(formType, "user=ann")
+		test.change(req.HTTP)
+		f.Check(req)
+		if got := f.keys(); !slices.Equal(got, []string{"r POST /s?form:~unread"}) || body.reads > 0 || f.Stats().Unread != test.want {
+			if name != "CONNECT" || len(got) != 1 || body.reads > 0 {
+				t.Errorf("%s: keys %q, %d reads, %+v", name, got, body.reads, f.Stats().Unread)
+			}
+		}
+	}
+	for name, change := range map[string]func(*http.Request){
+		"identity":                   func(r *http.Request) { r.Header.Set("Content-Encoding", "Identity") },
+		"an upgrade of the next hop": func(r *http.Request) { r.Header.Set("Upgrade", "h2c") },
+		"a connection that is kept": func(r *http.Request) {
+			r.Header.Set("Connection", "keep-alive, upgraded")
+			r.Header.Set("Upgrade", "x")
+		},
+		"a length that is not known":   func(r *http.Request) { r.ContentLength = -1 },
+		"a length that is not honest":  func(r *http.Request) { r.ContentLength = 1 },
+		"a type that comes once more":  func(r *http.Request) { r.Header.Add("Content-Type", "text/plain") },
+		"a type with malformed params": func(r *http.Request) { r.Header.Set("Content-Type", formType+"; a=1; a=2") },
+	} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
+		req, _ := post(formType, "user=ann")
+		change(req.HTTP)
+		f.Check(req)
+		if got := f.keys(); !slices.Equal(got, []string{"r POST /s?form:user=ann"}) || f.Stats().Bodies != 1 {
+			t.Errorf("%s: keys %q", name, got)
+		}
+	}
+	// A form is in the body of POST, PUT and PATCH alone, as for net/http.
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "/s", byNames("form:user"), 1, 1)}})
+	for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS"} {
+		req, body := post(formType, "user=ann")
+		req.Method, req.HTTP.Method, req.Query = method, method, "user=bob"
+		if f.Check(req); body.reads > 0 {
+			t.Errorf("%s: the body was read", method)
+		}
+		if got := f.keys(); len(got) != 1 || !strings.HasSuffix(got[0], "?form:user=bob") {
+			t.Errorf("%s: keys %q", method, got)
+		}
+	}
+	// What is no HTTP may bring values of its own.
+	job := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "login", byNames("form:user"), 1, 1)}})
+	job.Enter(t.Context(), "login", hotparam.Param{Source: hotparam.Form, Name: "user", Value: "ann"})
+	if got := job.keys(); !slices.Equal(got, []string{"r login?form:user=ann"}) {
+		t.Errorf("Enter: keys %q", got)
+	}
+	// Without a request of net/http there are no values.
+	f.Check(Request{Method: "POST", Path: "/s", Query: "user=ann", Pattern: "/s"})
+	if got := f.keys(); len(got) != 0 {
+		t.Errorf("without HTTP: keys %q", got)
+	}
+}
+
+func upgrade(h http.Header) http.Header {
+	h.Set("Connection", "keep-alive, Upgrade")
+	h.Set("Upgrade", "websocket")
+	return h
+}
