@@ -106,7 +106,8 @@ func TestForms(t *testing.T) {
 // What is left of the stream of a refused request is not taken for another request.
 func TestRefusedStream(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: uploads, match: {route: "POST /login"}, limit: {rate: 1/1h, burst: 1}}`)
-	app := fiber.New(fiber.Config{StreamRequestBody: true, BodyLimit: 1 << 10})
+	const request = "GET /smuggled HTTP/1.1\r\nHost: suite\r\n\r\n"
+	app := fiber.New(fiber.Config{StreamRequestBody: true, BodyLimit: 20 * len(request)}) // read ahead
 	app.Use(hpfiber.Middleware(guard))
 	smuggled := 0
 	app.Get("/smuggled", func(fiber.Ctx) error { smuggled++; return nil })
@@ -116,7 +117,7 @@ func TestRefusedStream(t *testing.T) {
 	})
 	base := serve(t, app)
 	for _, size := range []int{1 << 11, 1 << 19} {
-		body := strings.Repeat("GET /smuggled HTTP/1.1\r\nHost: suite\r\n\r\n", size/40)
+		body := strings.Repeat(request, size/len(request))
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 		if err != nil {
 			t.Fatal(err)
