@@ -61,7 +61,7 @@ func echoes() *service {
 			for {
 				req, err := stream.Recv()
 				if err != nil {
-					return nil // whatever it is
+					return nil //nolint:nilerr // whatever it is
 				}
 				if err := stream.Send(reply(len(req.GetPayload().GetBody()))); err != nil {
 					return err

@@ -114,11 +114,11 @@ func TestEndedContext(t *testing.T) {
 
 func TestMetadata(t *testing.T) {
 	got := metadata(map[string][]string{
-		"Retry-After": {"1"}, "RateLimit": {"a", "b"}, "X-Own": {"x"},
+		"Retry-After": {"1"}, "Ratelimit": {"a", "b"}, "X-Own": {"x"},
 		"Content-Type": {"text/plain"}, "Content-Length": {"1"}, "Cache-Control": {"no-store"}, "Connection": {"close"},
 		"Grpc-Status": {"0"}, "Connect-Accept-Encoding": {"gzip"},
 	})
-	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"RateLimit", "Retry-After", "X-Own"}) || len(got["RateLimit"]) != 2 {
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"Ratelimit", "Retry-After", "X-Own"}) || len(got["Ratelimit"]) != 2 {
 		t.Errorf("%v", got)
 	}
 	if got := metadata(map[string][]string{"Content-Type": {"text/plain"}}); got != nil {
@@ -231,7 +231,7 @@ func TestPanicOfAnswer(t *testing.T) {
 	s = a.Open(t.Context(), "shop.Search/Find", nil)
 	func() {
 		defer func() {
-			if recover() != own {
+			if err, _ := recover().(error); !errors.Is(err, own) {
 				t.Error("the panic was lost")
 			}
 		}()
