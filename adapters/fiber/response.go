@@ -2,6 +2,7 @@ package hpfiber
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"runtime"
@@ -25,7 +26,7 @@ func drain(c fiber.Ctx) {
 	if !c.Request().IsBodyStream() {
 		return
 	}
-	if _, err := io.CopyN(io.Discard, c.Request().BodyStream(), maxDrained); err != io.EOF {
+	if _, err := io.CopyN(io.Discard, c.Request().BodyStream(), maxDrained); !errors.Is(err, io.EOF) {
 		c.RequestCtx().SetConnectionClose()
 	}
 }

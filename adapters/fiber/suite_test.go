@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func withContext(s middlewaretest.Server) fiber.Handler {
 func add(to fiber.Router, routes []middlewaretest.Route, before ...any) {
 	for _, route := range routes {
 		path, names := template(route.Pattern)
-		handlers := append(before[:len(before):len(before)], handler(names, route.Handler))
+		handlers := append(slices.Clone(before), handler(names, route.Handler))
 		to.Add([]string{route.Method}, path, handlers[0], handlers[1:]...)
 	}
 }
