@@ -99,7 +99,7 @@ func start(t *testing.T, s setup) *fixture {
 		for {
 			req, err := stream.Receive()
 			if err != nil {
-				return nil // whatever it is
+				return nil //nolint:nilerr // whatever it is
 			}
 			if err := stream.Send(req); err != nil {
 				return err
