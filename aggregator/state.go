@@ -63,8 +63,8 @@ type threshold struct {
 // least maybe. A hot key stays hot unless its high count is below exit.
 type needs struct{ enter, maybe, exit int64 }
 
-// ranking has the counts of the rule's keys that have the least count, in the newest window
-// that is over, the highest first.
+// ranking has the counts of the rule's keys that have, or may have, the least count, in the
+// newest window that is over, the highest first.
 type ranking struct {
 	lows, highs []int64
 	pane        int64 // never: nothing ranked yet

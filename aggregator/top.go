@@ -15,12 +15,15 @@ func (t *threshold) rank(pane int64) {
 	k.unknown = v.NamesRanOut(pane) || lacks == hotparam.Unknown
 	v.Each(0, func(i int32) {
 		low, high := v.Bounds(i, pane)
-		if low < t.Rate.N {
-			return
+		if low >= t.Rate.N {
+			k.lows = append(k.lows, low)
 		}
-		k.lows = append(k.lows, low)
-		k.highs = append(k.highs, high)
-		k.unknown = k.unknown || high == hotparam.Unknown
+		switch { // a key whose low is less may have as many all the same
+		case high == hotparam.Unknown:
+			k.unknown = true
+		case high >= t.Rate.N:
+			k.highs = append(k.highs, high)
+		}
 	})
 	slices.SortFunc(k.lows, descending)
 	slices.SortFunc(k.highs, descending)
@@ -32,19 +35,18 @@ func descending(a, b int64) int { return cmp.Compare(b, a) }
 // fewer keys than those can have as many.
 func (t *threshold) ranked(n *needs, i int32) {
 	k := &t.ranking
-	low, high := t.view.Bounds(i, k.pane)
-	own := low >= t.Rate.N // it is in the ranking itself
+	low, high := t.view.Bounds(i, k.pane) // in the ranking itself, if they reach the least count
 	if k.unknown {
 		n.enter = hotparam.Unknown
 	} else {
 		if k.floor > 0 { // a key that is not ranked
 			n.enter = max(n.enter, t.Rate.N+k.floor)
 		}
-		if rival, ok := kth(k.highs, t.Threshold.Top, high, own); ok {
+		if rival, ok := kth(k.highs, t.Threshold.Top, high, high >= t.Rate.N); ok {
 			n.enter = max(n.enter, rival+1)
 		}
 	}
-	if rival, ok := kth(k.lows, t.Threshold.Top, low, own); ok {
+	if rival, ok := kth(k.lows, t.Threshold.Top, low, low >= t.Rate.N); ok {
 		n.maybe = max(n.maybe, rival+1)
 		n.exit = max(n.exit, hotparam.Portion(rival, t.Exit))
 	}

@@ -168,10 +168,14 @@ func TestSuite(t *testing.T) {
 	// leaves.
 	without := []string{"100-continue", "cancelled while it waits"}
 	for name, build := range builds {
-		t.Run(name, func(t *testing.T) { middlewaretest.Run(t, start(build), without...) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // fasthttp takes a tenth of a second to shut down
+			middlewaretest.Run(t, start(build), without...)
+		})
 	}
 	for name, build := range inner {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			middlewaretest.Run(t, start(build), append(without[:2:2], "unknown routes are bounded")...)
 		})
 	}

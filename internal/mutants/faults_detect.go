@@ -143,8 +143,13 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "the top has one key more", File: "aggregator/top.go",
-		Old: "kth(k.highs, t.Threshold.Top, high, own)", New: "kth(k.highs, t.Threshold.Top+1, high, own)",
+		Old: "kth(k.highs, t.Threshold.Top, high, high >= t.Rate.N)", New: "kth(k.highs, t.Threshold.Top+1, high, high >= t.Rate.N)",
 		Test: "TestEnterIsExact",
+	},
+	{
+		Name: "a rival whose count is uncertain is none", File: "aggregator/top.go",
+		Old: "case high >= t.Rate.N:", New: "case low >= t.Rate.N:",
+		Test: "TestRankingHasKeysOfUncertainCounts",
 	},
 	{
 		Name: "of a tie in the top both are hot", File: "aggregator/top.go",
