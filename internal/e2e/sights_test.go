@@ -235,7 +235,8 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 			if during >= 0 && seen.at > last[during].at {
 				last[during] = wrong{seen.at, member + " not hot"}
 			}
-			if !excused || kinds[member] == steady {
+			away := during >= 0 && faults[during].name == redisFailsOver && seen.at-faults[during].at > holdsWithoutRedis
+			if !excused || kinds[member] == steady && !away {
 				complaints.tell("not hot", "%v, %s: %q is not hot, and has been for %v", seen.at, seen.who, member, enterWithin)
 			}
 		}
@@ -316,6 +317,11 @@ func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faul
 // between tells whether a fault may be felt between two sights: publishers begin
 // a new history some time after it.
 func between(f fault, a, b *sight) bool { return b.at >= f.at && a.at <= f.by }
+
+// holdsWithoutRedis is how long all that is hot stays so while Redis is away. Entries last for
+// 10 s after they were renewed last. A failover takes two or three, and over ten if the
+// sentinels' first vote is split.
+const holdsWithoutRedis = 8 * time.Second
 
 // redisFailsOver names the fault in which versions may begin anew.
 const redisFailsOver = "Redis fails over"
