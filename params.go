@@ -15,7 +15,7 @@ import (
 type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are no part of a query as it came
-	plain   []string // values before Redact
+	hidden  int      // values that Redact has replaced
 	pairing *pairing // of the last Pair; nil before the first
 }
 
@@ -24,7 +24,6 @@ type Params struct {
 type param struct {
 	text   string // name=value, decoded
 	eq     int32  // where in text the name ends
-	plain  int32  // of a redacted value: its index in plain
 	source Source
 	marks  marks // one byte, as two would cost a store more
 }
@@ -36,7 +35,7 @@ const (
 	clean    marks = 1 << iota // the text needs no escaping
 	named                      // only for rules that name it
 	seen                       // by Redact
-	redacted                   // the value is in Params.plain
+	redacted                   // the value as it was stands behind the text; see plain
 )
 
 func (q *param) name() string  { return q.text[:q.eq] }
@@ -49,10 +48,7 @@ const keepDecoded = 64 << 10
 func (p *Params) Reset() {
 	clear(p.list) // so that a pooled Params holds no request's strings
 	p.list, p.decoded = p.list[:0], p.decoded[:0]
-	if len(p.plain) > 0 {
-		clear(p.plain)
-		p.plain = p.plain[:0]
-	}
+	p.hidden = 0
 	if cap(p.decoded) > keepDecoded {
 		p.decoded = nil
 	}
@@ -66,7 +62,7 @@ func (p *Params) Len() int { return len(p.list) }
 func (p *Params) At(i int) Param {
 	q := &p.list[i]
 	if q.marks&redacted != 0 {
-		return Param{q.source, q.name(), p.plain[q.plain]}
+		return Param{q.source, q.name(), q.plain()}
 	}
 	return Param{q.source, q.name(), q.value()}
 }

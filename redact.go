@@ -3,6 +3,7 @@ package hotparam
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -175,20 +176,29 @@ func (p *Params) Redact(r *Redactor) {
 		name, value := q.name(), q.value()
 		start := len(p.decoded)
 		p.decoded = append(append(p.decoded, name...), '=')
-		if len(p.plain) < maxRedacted {
+		if p.hidden < maxRedacted {
 			p.decoded = r.append(p.decoded, q, name, value)
 		} else {
 			p.decoded = append(p.decoded, tooMany...)
 		}
-		b := p.decoded[start:]
-		q.plain = int32(len(p.plain))
-		p.plain = append(p.plain, value)
+		p.hidden++
+		end := len(p.decoded)
+		p.decoded = append(binary.LittleEndian.AppendUint32(p.decoded, uint32(len(value))), value...)
+		b := p.decoded[start:end]
 		q.text = unsafe.String(&b[0], len(b)) // as in add
 		q.marks = seen | redacted | q.marks&named
 		if isPlain(q.name()) {
 			q.marks |= clean
 		}
 	}
+}
+
+// plain returns a redacted value as it was. In Params.decoded its length in four bytes and
+// the value follow the text, so that parameters that are not redacted take no room for it.
+func (q *param) plain() string {
+	behind := unsafe.Add(unsafe.Pointer(unsafe.StringData(q.text)), len(q.text))
+	n := binary.LittleEndian.Uint32(unsafe.Slice((*byte)(behind), 4))
+	return unsafe.String((*byte)(unsafe.Add(behind, 4)), int(n))
 }
 
 // AppendPath appends what stands in keys in place of a path whose template is not known, so
@@ -222,7 +232,7 @@ func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 // find returns the index of the first redacted parameter from next on that keys write like
 // this, or -1.
 func (p *Params) find(next int, written string) int {
-	if len(p.plain) == 0 || !strings.Contains(written, "=hmac-") {
+	if p.hidden == 0 || !strings.Contains(written, "=hmac-") {
 		return -1
 	}
 	for i := next; i < len(p.list); i++ {
@@ -252,7 +262,7 @@ func (q *param) isWritten(s string) bool {
 
 func (p *Params) appendPlain(dst []byte, q *param) []byte {
 	dst = append(appendEscaped(appendSource(dst, q.source), q.name()), '=')
-	return appendEscaped(dst, p.plain[q.plain])
+	return appendEscaped(dst, q.plain())
 }
 
 // AppendRedacted appends the text of a key of the rule, which has plain values, as guards
