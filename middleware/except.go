@@ -84,6 +84,9 @@ func (r *request) except(c *candidate) *limitSpec {
 		text = r.plainText(c, text)
 	}
 	x := c.except.find(text)
+	if r.trace != nil && x != nil && x.Action != 0 {
+		r.trace.addExcepted(c, r.key, x.Action)
+	}
 	switch {
 	case x == nil:
 		return c.spec

@@ -132,6 +132,9 @@ func (r *request) useKey(c *candidate) {
 	hash := hotparam.Hash(r.key)
 	cl.hash = hash
 	if len(c.Hot) == 0 {
+		if r.trace != nil {
+			r.trace.addKey(c, r.key, cl.spec, nil)
+		}
 		r.limitKey(cl)
 		return
 	}
@@ -143,7 +146,11 @@ func (r *request) useKey(c *candidate) {
 	if r.groups.follow && len(r.key) == size { // a key that was cut has no group
 		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
 	}
-	if hot := g.hot.Lookup(hash, r.key); hot != nil {
+	hot := g.hot.Lookup(hash, r.key)
+	if r.trace != nil {
+		r.trace.addKey(c, r.key, cl.spec, hot)
+	}
+	if hot != nil {
 		r.limitHotKey(cl, hot)
 	}
 }

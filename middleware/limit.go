@@ -34,6 +34,9 @@ func (r *request) limitKey(cl claim) {
 	}
 	if spec.keyed != nil {
 		r.owe(cl, cl.hash, r.key)
+		if r.trace != nil {
+			r.trace.beforeKeyed(spec.keyed, r.now(), &cl, r.key)
+		}
 		got := spec.keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
 		if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
 			r.grants.addKeyed(spec.keyed, cl.hash, r.key, &got)
@@ -71,6 +74,9 @@ func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefi
 // askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
 // costs, whether it has one.
 func (r *request) askBucket(cl claim, b limiter.Bucket) {
+	if r.trace != nil {
+		r.trace.beforeBucket(b, r.now(), cl.spec)
+	}
 	got := b.Do(r.now(), r.askFor(&cl))
 	cl.state.record(got.Allowed)
 	if r.addResult(&cl, &got.Decision) {
