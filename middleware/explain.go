@@ -21,6 +21,8 @@ type Explanation struct {
 	Matches []string
 	// Keys are those that the rules make, each rule's in the order in which they are asked.
 	Keys []ExplainedKey
+	// Limits are those of rules that make no keys: one for all requests of the rule.
+	Limits []ExplainedLimit
 	// Decision is that on a request whose limits nothing else has used.
 	Decision hotparam.Decision
 	// Over is the decision while all limits that the request asks are used up. If it is
@@ -61,6 +63,12 @@ type ExplainConfig struct {
 	// Options are those of the guard that serves. The value of a ctx: parameter without a
 	// [WithParam] is not known.
 	Options []Option
+}
+
+// ExplainedLimit is the limit of a rule that makes no keys.
+type ExplainedLimit struct {
+	Rule  string
+	Limit *hotparam.Limit
 }
 
 // Explain returns what a guard makes of req. It counts nothing, takes no token of a guard that

@@ -18,6 +18,9 @@ func (r *request) limitRule(c *candidate) {
 	if cl.spec.limit == nil {
 		return
 	}
+	if r.trace != nil {
+		r.trace.addLimit(c)
+	}
 	if cl.spec.single != nil {
 		r.owe(cl, 0, nil)
 		r.askBucket(cl, cl.spec.single)

@@ -22,6 +22,11 @@ func (t *trace) addMatch(c *candidate) {
 	t.explanation.Matches = append(t.explanation.Matches, c.ID)
 }
 
+// addLimit records the limit of a rule that makes no keys.
+func (t *trace) addLimit(c *candidate) {
+	t.explanation.Limits = append(t.explanation.Limits, ExplainedLimit{Rule: c.ID, Limit: c.spec.limit})
+}
+
 // addKey records a key, in its form in the hot set. hot is its entry there, or nil.
 func (t *trace) addKey(c *candidate, key []byte, spec *limitSpec, hot *hotset.Entry[*hotState]) {
 	k := ExplainedKey{Key: hotparam.Key{Rule: c.ID, Text: string(key[len(c.prefix):])}, Counted: len(c.Hot) > 0, Limit: spec.limit}
