@@ -42,11 +42,15 @@ var (
 	metricConnected    = gaugeOf("watcher_connected", "Whether the hot set in Redis is followed.")
 	metricWatcherDelay = gaugeOf("watcher_delay_seconds", "Time since the hot set was last compared with Redis.")
 	metricWatcherFails = counterOf("watcher_failures_total", "Calls and subscriptions of the hot set that failed.")
+
+	metricVersions = gaugeOf("rules_versions", "Versions of the rules that instances and aggregators have now; more than 1 if they differ, 0 if it is not known.")
+	metricControls = gaugeOf("controls", "Keys that operators pin, block or allow now.")
 )
 
 var allMetrics = []metric{
 	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, {desc: metricExact}, metricRedisAway, metricDropped,
 	metricRules, metricReloads, metricRejected, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricVersions, metricControls,
 }
 
 // Describe implements [prometheus.Collector].
@@ -108,13 +112,7 @@ func (s scrape) collectCounts(h *Hotparam) {
 	for _, r := range h.counts.Counted() {
 		s.add(metricCounted, float64(r.N), r.Rule)
 	}
-	dropped := h.counts.Stats().Dropped
-	s.add(metricDropped, float64(dropped.TableFull), "table_full")
-	byReason := map[string]int64{"too_long": dropped.TooLong, "send_error": dropped.SendError}
-	if h.transport.Dropped != nil {
-		byReason = h.transport.Dropped()
-	}
-	for reason, n := range byReason {
+	for reason, n := range h.dropped() {
 		s.add(metricDropped, float64(n), reason)
 	}
 }
@@ -131,4 +129,6 @@ func (s scrape) collectFleet(h *Hotparam) {
 	s.add(metricConnected, connected)
 	s.add(metricWatcherDelay, max(0, time.Since(watcher.Answered).Seconds()))
 	s.add(metricWatcherFails, float64(watcher.Errors))
+	s.add(metricVersions, float64(len(h.heartbeat.Stats().Versions)))
+	s.add(metricControls, float64(h.controls.Stats().InForce))
 }

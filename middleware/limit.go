@@ -47,13 +47,11 @@ func (r *request) limitKey(cl claim) {
 // limitHotKey asks the limit of a hot key, unless the key is spared.
 func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
-	if weight := cl.state.origins.weight(); weight > 0 {
-		cl.state.origins.sample(cl.rule.name, r.callerName(), weight)
-	}
+	r.sampleOrigin(&cl, hot)
 	if cl.spec.limit == nil {
 		return
 	}
-	if hot.Hot.Spared {
+	if hot.Hot.Spared && !hot.Hot.Pinned {
 		cl.state.record(true)
 		return
 	}
@@ -62,6 +60,13 @@ func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	}
 	if cl.spec.needsKey() {
 		r.claimLater(cl, r.keyText(cl.rule))
+	}
+}
+
+// sampleOrigin records where the request of a hot key comes from, if it is in the sample.
+func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
+	if weight := hot.Payload.origins.weight(); weight > 0 {
+		hot.Payload.origins.sample(cl.rule.name, r.callerName(), weight)
 	}
 }
 
