@@ -204,6 +204,22 @@ func (s *Set[P]) Unmark(key hotparam.Key) {
 	}
 }
 
+// Payloads calls f for each payload, with its key's member: those of the hot keys, and those
+// that are kept of keys that cooled. f must not use the Set.
+func (s *Set[P]) Payloads(f func(member string, payload P)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for member, c := range s.cooled {
+		if now.Before(c.until) {
+			f(member, c.payload)
+		}
+	}
+	for member, e := range s.entries {
+		f(member, e.Payload)
+	}
+}
+
 // MarkStats returns the number of marked keys, published or not, and how many marks were
 // refused for want of room.
 func (s *Set[P]) MarkStats() (marked int, refused uint64) {

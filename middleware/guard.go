@@ -29,6 +29,8 @@ type Guard struct {
 	opts     options
 	sharing  sharing
 	controls atomic.Pointer[controls] // nil if there are none
+	former   formerLimits
+	heated   heatedStates // guarded by sharing.mu
 	bodies   bodies
 	concrete concreteRoutes
 	backoffs backoffs
@@ -56,7 +58,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := rules.Validate(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), opts: options{
+	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), former: formerLimits{specs: make(map[string]*limitSpec)}, opts: options{
 		caller:     remoteHost,
 		clock:      sinceEpoch(time.Now()),
 		maxKeys:    DefaultMaxKeys,

@@ -34,13 +34,32 @@ func (r *request) limitKey(cl claim) {
 	}
 	if spec.keyed != nil {
 		r.owe(cl, cl.hash, r.key)
-		got := spec.keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
-		if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
-			r.grants.addKeyed(spec.keyed, cl.hash, r.key, &got)
+		if r.askKeyed(cl) && cl.rule.heated != nil {
+			r.limitHeated(cl)
 		}
 	}
 	if spec.needsKey() {
 		r.claimLater(cl, r.keyText(cl.rule))
+	}
+}
+
+// askKeyed asks the bucket of the request's key in the limit's table. It reports whether that
+// allows the request.
+func (r *request) askKeyed(cl claim) bool {
+	keyed := cl.spec.keyed
+	got := keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
+	if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
+		r.grants.addKeyed(keyed, cl.hash, r.key, &got)
+	}
+	return got.Allowed
+}
+
+// limitHeated asks the bucket that the key had while the rule had hot.
+func (r *request) limitHeated(cl claim) {
+	if h := cl.rule.heated[string(r.key)]; h != nil {
+		if b := h.bucketFor(cl.spec, r.guard.opts.clock); b != nil {
+			r.askBucket(cl, b)
+		}
 	}
 }
 
@@ -55,8 +74,12 @@ func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 		cl.state.record(true)
 		return
 	}
-	if b := cl.state.bucketFor(cl.spec, r.guard.opts.clock); b != nil {
-		r.askBucket(cl, b)
+	if b := cl.state.bucketFor(cl.spec, r.guard.opts.clock); b != nil && r.askBucket(cl, b) && cl.spec.keyed != nil {
+		before := cl
+		before.state = nil // the bucket's result counts
+		if !r.askKeyed(before) {
+			cl.state.revoke()
+		}
 	}
 	if cl.spec.needsKey() {
 		r.claimLater(cl, r.keyText(cl.rule))
@@ -74,13 +97,15 @@ func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
 func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefix):]) }
 
 // askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
-// costs, whether it has one.
-func (r *request) askBucket(cl claim, b limiter.Bucket) {
+// costs, whether it has one. It reports whether the request is within the limit.
+func (r *request) askBucket(cl claim, b limiter.Bucket) bool {
 	got := b.Do(r.now(), r.askFor(&cl))
 	cl.state.record(got.Allowed)
-	if r.addResult(&cl, &got.Decision) {
+	within := r.addResult(&cl, &got.Decision)
+	if within {
 		r.grants.addBucket(b, cl.state, &got)
 	}
+	return within
 }
 
 // askFor returns what the request asks of a limit. It fills the result in one place, for
