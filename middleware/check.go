@@ -145,6 +145,9 @@ func (r *request) applyRules() {
 			continue
 		}
 		matched = true
+		if r.trace != nil {
+			r.trace.addMatch(c)
+		}
 		if c.Ignore {
 			r.verdict.pass(hotparam.ReasonIgnored, c.ID)
 			return

@@ -151,6 +151,9 @@ func (r *request) useControlledKey(c *candidate) {
 	case key.action != "": // it precedes the exception
 	case found == nil:
 	case found.Action == hotparam.Allow:
+		if r.trace != nil {
+			r.trace.addExcepted(c, r.key, hotparam.Allow)
+		}
 		return
 	case found.Action == hotparam.Block:
 		key.denied = true
@@ -171,6 +174,9 @@ func (r *request) useControlledKey(c *candidate) {
 func (r *request) endControls(c *candidate) {
 	x := &r.controlled
 	x.of = nil
+	if r.trace != nil {
+		r.traceControls(c)
+	}
 	if x.blocked {
 		r.addDenial(&claim{rule: c, spec: c.spec, ordered: true}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
 		return
@@ -193,6 +199,24 @@ func (r *request) endControls(c *candidate) {
 		default:
 			r.limitCountedKey(claim{rule: c, spec: key.spec, hash: key.hash})
 		}
+	}
+}
+
+// traceControls records the keys of a rule with controls that limitCountedKey does not.
+func (r *request) traceControls(c *candidate) {
+	x, from := &r.controlled, 0
+	for i := range x.keys {
+		key := &x.keys[i]
+		text := x.texts[from:key.to]
+		from = key.to
+		except := hotparam.Action(0)
+		switch {
+		case key.denied:
+			except = hotparam.Block
+		case !x.blocked && !x.allowed:
+			continue
+		}
+		r.trace.addControlled(c, text, key.action, except, r.guard.hot.Lookup(key.hash, text))
 	}
 }
 

@@ -89,6 +89,9 @@ func (r *request) findException(c *candidate) *exception {
 // It returns nil if an exception allows the key, or blocks it.
 func (r *request) except(c *candidate) *limitSpec {
 	x := r.findException(c)
+	if r.trace != nil && x != nil && x.Action != 0 {
+		r.trace.addExcepted(c, r.key, x.Action)
+	}
 	switch {
 	case x == nil:
 		return c.spec

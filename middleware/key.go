@@ -164,8 +164,17 @@ func (r *request) countKey(cl *claim, whole bool) {
 // limitCountedKey asks the limit of the request's key, if it has one now.
 func (r *request) limitCountedKey(cl claim) {
 	if len(cl.rule.Hot) == 0 {
+		if r.trace != nil {
+			r.trace.addKey(cl.rule, r.key, cl.spec, nil)
+		}
 		r.limitKey(cl)
-	} else if hot := r.guard.hot.Lookup(cl.hash, r.key); hot != nil {
+		return
+	}
+	hot := r.guard.hot.Lookup(cl.hash, r.key)
+	if r.trace != nil {
+		r.trace.addKey(cl.rule, r.key, cl.spec, hot)
+	}
+	if hot != nil {
 		r.limitHotKey(cl, hot)
 	}
 }

@@ -33,6 +33,7 @@ type request struct {
 	grants  grants
 	pending pending
 
+	trace  *trace  // nil unless the request is one that Explain makes
 	shard  uint32  // of counters that all requests add to
 	holds  bool    // it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until there is something to do at the end
@@ -88,7 +89,7 @@ func (r *request) recycle() {
 	}
 	r.grants.reset()
 	r.pending.reset()
-	r.in, r.route, r.ticket = Request{}, nil, nil
+	r.in, r.route, r.ticket, r.trace = Request{}, nil, nil, nil
 	r.clock.read = false
 	r.body.state = bodyUnknown
 	r.verdict.reset()
