@@ -45,7 +45,7 @@ func decoderMetrics(source, unit string) []figure[decode.Stats] {
 	return []figure[decode.Stats]{
 		counterOf(name(unit+"_total"), "What arrived: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Packets }).
-			explain(unit+" that arrived"),
+			explain(unit + " that arrived"),
 		counterOf(name("lines_total"), "Lines that arrived, meta lines aside.",
 			func(d *decode.Stats) int64 { return d.Lines }),
 		counterOf(name("counts_total"), "Lines that were counts of a rule's key.",
@@ -72,7 +72,7 @@ func decoderMetrics(source, unit string) []figure[decode.Stats] {
 				"not report it, as those of an earlier version, high counts are unknown meanwhile, and no key cools"),
 		counterOf(name("recovered_"+unit+"_total"), "What was counted as lost and arrived after all: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Recovered }).
-			explain(unit+" that were counted as lost and arrived after all"),
+			explain(unit + " that were counted as lost and arrived after all"),
 		counterOf(name("healed_total"), "Counts of what was lost that later lines of the same keys made up for.",
 			func(d *decode.Stats) int64 { return d.Healed }),
 		counterOf(name("retold_total"), "Healed counts that arrived after all, and were not counted again.",
@@ -80,7 +80,7 @@ func decoderMetrics(source, unit string) []figure[decode.Stats] {
 			explain("of these, those whose packets arrived after all: they were moved to their time, and not counted again"),
 		counterOf(name("duplicate_"+unit+"_total"), "What arrived twice and was counted once: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Duplicates }).
-			explain(unit+" that arrived twice and were counted once"),
+			explain(unit + " that arrived twice and were counted once"),
 		counterOf(name("aged_total"), "Counts that instances held back until they were older than any window.",
 			func(d *decode.Stats) int64 { return d.Aged }).
 			explain("counts that instances held back, under their budget of lines, until they were older than any " +
