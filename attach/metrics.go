@@ -77,6 +77,9 @@ var (
 	metricReloads  = counterOf("rules_reloads_total", "Times that a changed file was put in force.")
 	metricRejected = counterOf("rules_rejected_total", "Times that a changed file was not put in force.").
 			explain("times that a changed file was not, since it was bad or needs a restart: the log says why")
+	metricRefused = gaugeOf("rules_refused", "1 while the file is not the one in force, as it was bad.").
+			explain("1 while the file is not the one whose rules are in force, since it was bad or needs a restart: " +
+			"the log says why, and `Stats().Rules.Problem`")
 
 	metricInstances = gaugeOf("instances", "Instances that send counts, as the aggregator publishes; 0 if it publishes nothing.").
 			explain("instances that send counts, as the aggregator publishes; 0 when it publishes nothing")
@@ -93,7 +96,7 @@ var (
 // allMetrics are in the order of METRICS.md.
 var allMetrics = []metric{
 	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
-	metricRules, metricReloads, metricRejected, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
 }
 
 // Describe implements [prometheus.Collector].
@@ -118,6 +121,11 @@ func (h *Hotparam) Collect(to chan<- prometheus.Metric) {
 	s.add(metricRules, 1, rules.Version, rules.RedactKey)
 	s.add(metricReloads, float64(rules.Reloads))
 	s.add(metricRejected, float64(rules.Rejected))
+	refused := 0.0
+	if rules.Problem != "" {
+		refused = 1
+	}
+	s.add(metricRefused, refused)
 }
 
 // scrape takes the values of one scrape.
