@@ -42,6 +42,14 @@ func (g *Guard) SetControls(list []hotparam.Control) {
 	g.applyControls()
 }
 
+// Controls returns the controls that the guard was given last, by rule and key if a
+// hotkeys.ControlWatcher gave them. The slice must not be changed.
+func (g *Guard) Controls() []hotparam.Control {
+	g.controlled.mu.Lock()
+	defer g.controlled.mu.Unlock()
+	return g.controlled.given
+}
+
 // renewControls applies the controls to rules that have changed.
 func (g *Guard) renewControls() {
 	g.controlled.mu.Lock()
