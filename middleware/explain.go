@@ -43,6 +43,8 @@ type ExplainedKey struct {
 	// Action is what an exception of the rule does with the key. For Allow and Block it is
 	// neither counted nor looked up.
 	Action hotparam.Action
+	// Control is what an operator does to the key, or empty. It precedes Action.
+	Control hotparam.ControlAction
 	// Counted reports whether the key is counted, because the rule has hot.
 	Counted bool
 	// Hot is the key's entry among the hot keys, or nil.
@@ -57,6 +59,8 @@ type ExplainConfig struct {
 	Rules *hotparam.Rules
 	// Hot are the keys that are hot.
 	Hot []hotparam.Hot
+	// Controls are the controls in force.
+	Controls []hotparam.Control
 	// Fit shortens the text of a key to the form that is counted, as the Fit of the
 	// [collector.Sink] that sends the counts. If nil, texts of up to [hotparam.MaxText] fit.
 	Fit func(text []byte) []byte
@@ -142,6 +146,7 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 		return err
 	}
 	g.HotSet().Update("", hotparam.Change{Hot: c.Hot})
+	g.SetControls(c.Controls)
 	g.explain(in, t)
 	if n := g.panics.Load(); n > 0 {
 		return errors.New("middleware: explain: the guard, or a function of its options, panicked; such requests pass")

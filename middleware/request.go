@@ -27,6 +27,8 @@ type request struct {
 	matched []string // by rule: the key that its matcher returned
 	clock   instant
 
+	controlled controlled
+
 	verdict verdict
 	grants  grants
 	pending pending
@@ -61,6 +63,8 @@ type claim struct {
 	spec  *limitSpec // the rule's limit, or an exception's
 	hash  uint64     // of the key, or of the limit if there is none
 	state *hotState  // of the hot key that counts the result, or nil
+
+	ordered bool // by an operator, whatever the limit's mode is
 }
 
 // newRequest returns a request on route.

@@ -44,6 +44,17 @@ func (t *trace) addExcepted(c *candidate, key []byte, action hotparam.Action) {
 	})
 }
 
+// addControlled records a key that a control, or a control of another key of the request, keeps
+// from its limit.
+func (t *trace) addControlled(c *candidate, key []byte, action hotparam.ControlAction, except hotparam.Action, hot *hotset.Entry[*hotState]) {
+	t.addKey(c, key, &limitSpec{}, hot)
+	k := &t.explanation.Keys[len(t.explanation.Keys)-1]
+	k.Control = action
+	if action == "" {
+		k.Action = except
+	}
+}
+
 // charge returns what uses up a limit, together with what requests may still wait for.
 func (t *trace) charge(l *hotparam.Limit) limiter.Ask {
 	ahead := int64(l.Rate.PerSecond() * l.Wait.Seconds())
