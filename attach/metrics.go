@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotparam/hotparam"
 )
 
 // metric is a metric of one application, declared together with what METRICS.md says of it.
@@ -91,12 +93,19 @@ var (
 				explain("how long ago the hot set was last compared with Redis: about 1 in good times")
 	metricWatcherFails = counterOf("watcher_failures_total", "Calls and subscriptions of the hot set that failed.").
 				explain("failed calls and lost subscriptions")
+
+	metricVersions = gaugeOf("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.").
+			explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, " +
+			"0 while Redis is away or the rights for heartbeats are missing")
+	metricControls = gaugeOf("controls", "Keys that operators pin, block or allow, by action.", "action").
+			explain("keys that operators `pin`, `block` or `allow` now, as this instance knows")
 )
 
 // allMetrics are in the order of METRICS.md.
 var allMetrics = []metric{
 	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
 	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricVersions, metricControls,
 }
 
 // Describe implements [prometheus.Collector].
@@ -163,13 +172,7 @@ func (s scrape) collectCounts(h *Hotparam) {
 	for _, r := range h.counts.Counted() {
 		s.add(metricCounted, float64(r.N), r.Rule)
 	}
-	dropped := h.counts.Stats().Dropped
-	s.add(metricDropped, float64(dropped.TableFull), "table_full")
-	byReason := map[string]int64{"too_long": dropped.TooLong, "send_error": dropped.SendError}
-	if h.transport.Dropped != nil {
-		byReason = h.transport.Dropped()
-	}
-	for reason, n := range byReason {
+	for reason, n := range h.dropped() {
 		s.add(metricDropped, float64(n), reason)
 	}
 }
@@ -186,4 +189,12 @@ func (s scrape) collectFleet(h *Hotparam) {
 	s.add(metricConnected, connected)
 	s.add(metricWatcherDelay, max(0, time.Since(watcher.Answered).Seconds()))
 	s.add(metricWatcherFails, float64(watcher.Errors))
+	s.add(metricVersions, float64(len(h.heartbeat.Stats().Versions)))
+	n := make(map[hotparam.ControlAction]int)
+	for _, c := range h.guard.Controls() {
+		n[c.Action]++
+	}
+	for _, action := range []hotparam.ControlAction{hotparam.ControlBlock, hotparam.ControlAllow, hotparam.ControlPin} {
+		s.add(metricControls, float64(n[action]), string(action))
+	}
 }
