@@ -1,5 +1,5 @@
-// Package listed is the JSON form of what a namespace holds: hot keys, suspects and
-// instances. `hotparam list --json` prints it and the aggregator's page serves it, so that
+// Package listed is the JSON form of what a namespace holds: hot keys, suspects, controls,
+// members and instances. `hotparam list --json` prints it and the aggregator's page serves it, so that
 // a field has one name wherever it is read.
 package listed
 
