@@ -27,3 +27,19 @@ func limitWords(h *hotparam.Hot) string {
 	}
 	return hotwords.Rate(h.Limit, h.Cause.Unit)
 }
+
+func orNone(limit string) string {
+	if limit == "" {
+		return "none"
+	}
+	return limit
+}
+
+// lasted returns a time in words, whole seconds from ten seconds on.
+func lasted(d time.Duration) string {
+	d = max(0, d)
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
