@@ -36,6 +36,7 @@ var (
 	metricRules    = gaugeOf("rules_info", "1, with the version of the rules in force and the id of the key that redacts values.", "version", "redact_key")
 	metricReloads  = counterOf("rules_reloads_total", "Times that a changed file was put in force.")
 	metricRejected = counterOf("rules_rejected_total", "Times that a changed file was not put in force.")
+	metricRefused  = gaugeOf("rules_refused", "1 while the file is not in force, as it is bad or cannot be read; the last good one is.")
 
 	metricInstances    = gaugeOf("instances", "Instances that send counts, as the aggregator publishes; 0 if it publishes nothing.")
 	metricMembers      = gaugeOf("members", "Live instances, where a limit has scope: share or exact; 0 if none has.")
@@ -46,7 +47,7 @@ var (
 
 var allMetrics = []metric{
 	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, {desc: metricExact}, metricRedisAway, metricDropped,
-	metricRules, metricReloads, metricRejected, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
 }
 
 // Describe implements [prometheus.Collector].
@@ -66,11 +67,20 @@ func (h *Hotparam) Collect(to chan<- prometheus.Metric) {
 	s.collectCounts(h)
 	s.collectFleet(h)
 	h.mu.Lock()
-	rules := h.rules.stats
+	rules, joined := h.rules.told(), h.fleet.isJoined()
 	h.mu.Unlock()
+	members, refused := 0, 0.0
+	if joined {
+		members = h.fleet.members.Stats().Count
+	}
+	if rules.Problem != "" {
+		refused = 1
+	}
+	s.add(metricMembers, float64(members))
 	s.add(metricRules, 1, rules.Version, rules.RedactKey)
 	s.add(metricReloads, float64(rules.Reloads))
 	s.add(metricRejected, float64(rules.Rejected))
+	s.add(metricRefused, refused)
 }
 
 // scrape takes the values of one scrape.
@@ -123,7 +133,6 @@ func (s scrape) collectCounts(h *Hotparam) {
 func (s scrape) collectFleet(h *Hotparam) {
 	watcher := h.watcher.Stats()
 	s.add(metricInstances, float64(watcher.Instances))
-	s.add(metricMembers, float64(h.fleet.members.Stats().Count))
 	connected := 0.0
 	if watcher.Connected {
 		connected = 1
