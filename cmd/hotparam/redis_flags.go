@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
@@ -33,7 +32,6 @@ type redisPlace struct {
 // place returns what flags say, else variables, else the file.
 func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 	p := redisPlace{namespace: config.DefaultNamespace}
-	override(&f.config, f.config, "HOTPARAM_CONFIG")
 	if f.config != "" {
 		file, err := loadConfig(w, f.config)
 		if err != nil {
@@ -42,7 +40,7 @@ func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 		p.file, p.redis, p.namespace = file, file.Aggregator.Redis, file.Rules.Namespace
 	}
 	p.redis = config.Aggregator{Redis: p.redis}.WithDefaults().Redis
-	overrideRedis(&p.redis.URL, f.redis)
+	override(&p.redis.URL, f.redis, "HOTPARAM_REDIS")
 	override(&p.namespace, f.namespace, "HOTPARAM_NAMESPACE")
 	if !hotparam.ValidNamespace(p.namespace) {
 		return p, usageError(fmt.Errorf("--namespace or HOTPARAM_NAMESPACE %q: want one or more of A-Z a-z 0-9 _ -", p.namespace))
@@ -57,17 +55,4 @@ func (p *redisPlace) client() (redis.UniversalClient, error) {
 		return nil, usageError(err)
 	}
 	return client, nil
-}
-
-// overrideRedis sets the URL of Redis from a flag, else HOTPARAM_REDIS, and reports whether
-// either is set. A host and a port alone are a URL, too.
-func overrideRedis(url *string, flag string) bool {
-	set := override(url, flag, "HOTPARAM_REDIS")
-	if set && !strings.Contains(*url, "://") && strings.Contains(*url, ":") {
-		*url = "redis://" + *url
-		if !strings.Contains((*url)[len("redis://"):], "/") {
-			*url += "/0"
-		}
-	}
-	return set
 }
