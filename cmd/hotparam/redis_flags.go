@@ -40,7 +40,9 @@ func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 		p.file, p.redis, p.namespace = file, file.Aggregator.Redis, file.Rules.Namespace
 	}
 	p.redis = config.Aggregator{Redis: p.redis}.WithDefaults().Redis
-	override(&p.redis.URL, f.redis, "HOTPARAM_REDIS")
+	if override(&p.redis.URL, f.redis, "HOTPARAM_REDIS") {
+		p.redis.URL = redisURL(p.redis.URL) // for commands without --redis, too
+	}
 	override(&p.namespace, f.namespace, "HOTPARAM_NAMESPACE")
 	if !hotparam.ValidNamespace(p.namespace) {
 		return p, usageError(fmt.Errorf("--namespace or HOTPARAM_NAMESPACE %q: want one or more of A-Z a-z 0-9 _ -", p.namespace))
