@@ -24,8 +24,12 @@ func newAggregator(s streams) *cobra.Command {
 that a StatsD writes to, finds the keys that are hot by the rules, and publishes them
 to Redis. It serves /-/healthy, /-/ready and /metrics.
 
-SIGTERM shuts it down in order, a second signal at once. SIGHUP only logs that a
-changed file needs a restart.
+SIGTERM shuts it down in order, a second signal at once.
+
+The rules of a file that has changed are in force about half a second later, and at
+once with SIGHUP: what is counted and what is hot stays as far as the new rules allow.
+A file that cannot be used changes nothing: the log, /-/ready and /metrics say why.
+Other settings of the file, such as addresses, need a restart.
 
 A flag overrides its variable (HOTPARAM_ and the flag's name, as HOTPARAM_REDIS),
 which overrides the file.`,
@@ -65,7 +69,8 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
 		return nil
 	}
-	defer reportHangups(set.log)()
+	hangups, ignoreHangups := catchHangups()
+	defer ignoreHangups()
 	var p pipeline
 	switch conf.Source {
 	case config.SourceKafka:
@@ -86,6 +91,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String())
+	p = &reloadingPipeline{p, newRulesFile(f, set, p.reload), hangups}
 	return serve(ctx, p, listener, set.log)
 }
 
