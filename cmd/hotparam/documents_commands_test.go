@@ -76,7 +76,12 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 // all arguments, too.
 func command(t *testing.T, s snippet, args []string, whole bool) {
 	t.Helper()
-	cmd, rest, err := newRoot(streams{}).Find(args)
+	if at := slices.Index(args, ">"); at >= 0 { // and what is behind it is a file
+		args = args[:at]
+	}
+	root := newRoot(streams{})
+	root.InitDefaultCompletionCmd()
+	cmd, rest, err := root.Find(args)
 	if err == nil {
 		err = cmd.ParseFlags(rest)
 	}
