@@ -77,6 +77,7 @@ func (s *shard) tryWork(b *batch) bool {
 // report stores the detector's figures for Stats.
 func (s *shard) report() {
 	stats := s.detector.Stats()
+	stats.Reached = s.refreshed
 	s.stats.Store(&stats)
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/sdnotify"
 )
 
 // pipeline turns counts into published keys. There is one for each source.
@@ -25,12 +26,20 @@ type pipeline interface {
 	ready() (string, error)
 	// collect gives the pipeline's metrics.
 	collect(samples)
+	// alive returns an error if the pipeline has stopped working, for which nothing but
+	// another process helps. It may block if it has. Servers that are away are no such error.
+	alive() error
 	// where is where counts come from, for the log.
 	where() slog.Attr
 }
 
 // serve runs a pipeline until ctx ends, and reports its state over HTTP meanwhile.
 func serve(ctx context.Context, p pipeline, listener net.Listener, log *slog.Logger) error {
+	systemd, err := sdnotify.New()
+	if err != nil {
+		return err
+	}
+	defer systemd.Close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
 	group.Go(func() error {
@@ -39,6 +48,7 @@ func serve(ctx context.Context, p pipeline, listener net.Listener, log *slog.Log
 		}
 		return nil
 	})
+	group.Go(func() error { return reportService(ctx, systemd, p, listener.Addr(), log) })
 	return group.Wait()
 }
 
