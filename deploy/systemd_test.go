@@ -144,6 +144,9 @@ func TestServiceReports(t *testing.T) {
 	if status := received("WATCHDOG=1\n"); !strings.HasSuffix(status, "STATUS=ready") {
 		t.Errorf("%q", status)
 	}
+	daemon.Signal(syscall.SIGHUP)
+	received("RELOADING=1\nMONOTONIC_USEC=")
+	received("READY=1\n")
 	redis.Kill() // which a restart would not mend
 	for status := ""; !strings.Contains(status, "STATUS=not ready: cannot publish to Redis"); {
 		status = received("WATCHDOG=1\n")

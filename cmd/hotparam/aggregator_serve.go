@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/sdnotify"
 )
@@ -24,6 +25,8 @@ type pipeline interface {
 	// ready returns in a few words that counts become published keys, or the error why
 	// they do not.
 	ready() (string, error)
+	// reload puts other rules in force. If it returns an error, the present ones stay.
+	reload(rules *hotparam.Rules) error
 	// collect gives the pipeline's metrics.
 	collect(samples)
 	// alive returns an error if the pipeline has stopped working, for which nothing but
@@ -33,13 +36,9 @@ type pipeline interface {
 	where() slog.Attr
 }
 
-// serve runs a pipeline until ctx ends, and reports its state over HTTP meanwhile.
-func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, log *slog.Logger) error {
-	systemd, err := sdnotify.New()
-	if err != nil {
-		return err
-	}
-	defer systemd.Close()
+// serve runs a pipeline until ctx ends, and reports its state over HTTP and to systemd
+// meanwhile.
+func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, systemd *sdnotify.Notifier, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
 	group.Go(func() error { return more.run(ctx) })
