@@ -194,8 +194,10 @@ func suggestionTable(w io.Writer, r *suggest.Result) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(p.Route), printable(p.Name), thousands(p.Requests), thousands(int64(p.Values)),
 			percent(int64(1000*p.Top), 1000), percent(int64(1000*p.Top10), 1000), fmt.Sprintf("%d/%s", p.Peak, windowWord(p.Window)), hot, keys, words)
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	if few < len(rows) {
+		if err := t.Flush(); err != nil {
+			return err
+		}
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "… and %d more for which nothing is proposed; --json has them all\n", more)

@@ -7,8 +7,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/replay"
@@ -117,8 +120,14 @@ type trial struct {
 // named gives the parameter's rule its id, and reports whether there can be one.
 func (s *search) named(p *Param) bool {
 	p.rule = ruleID(p, s.params)
-	_, err := config.Parse("", []byte(rulesOf([]*Param{p}, 1)))
-	return err == nil
+	file, err := config.Parse("", []byte(rulesOf([]*Param{p}, 1)))
+	if err != nil || !utf8.ValidString(p.Name) {
+		return false
+	}
+	// A name may mean something else in a rule.
+	by := file.Rules.Rules[0].By
+	name := strings.TrimPrefix(p.Name, "query:")
+	return by.Kind == hotparam.ByNames && len(by.Names) == 1 && strings.TrimPrefix(by.Names[0].Source.String()+":"+by.Names[0].Name, ":") == name
 }
 
 // threshold is the least count of a parameter's hot values, where a part of the peak is hot.

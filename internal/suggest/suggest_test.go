@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -238,6 +239,27 @@ func TestSecretsAreLeftOut(t *testing.T) {
 		if strings.Contains(all, secret) {
 			t.Errorf("%q is told:\n%s", secret, all)
 		}
+	}
+}
+
+// Names that mean something else in a rule, or nothing, do no harm.
+func TestOddNames(t *testing.T) {
+	names := []string{"all", "*", "a:b", "path:x", "a b", "\xff", "ü", "[]", "q\"", "each", "header:x", "~", "null", "- x", "#", "{}", "\n"}
+	log := made(func(i int) string {
+		query := url.Values{}
+		for _, name := range names {
+			query.Set(name, strconv.Itoa([]int{7, i}[i%2]))
+		}
+		return "/a?" + query.Encode()
+	})
+	r := find(t, keep(t, []string{"-"}, log), 5)
+	for _, p := range r.Params {
+		if (p.Threshold == "" || p.Hot == 0) && p.Name != "\xff" {
+			t.Errorf("%q: %s, %d hot", p.Name, p.Why, p.Hot)
+		}
+	}
+	if len(r.Params) != len(names) {
+		t.Errorf("%d parameters, want %d", len(r.Params), len(names))
 	}
 }
 
