@@ -101,7 +101,7 @@ func (x *examination) versions(members []hotparam.Member) {
 	case own != nil && by[own.Version] == nil:
 		x.add("rules", Problem, fmt.Sprintf("all members have rules %s, and this file is %s", slices.Collect(maps.Keys(by))[0], own.Version), "give them this file, or name theirs by --config")
 	default:
-		x.add("rules", OK, fmt.Sprintf("rules %s at all %s", slices.Collect(maps.Keys(by))[0], plural(len(members), "member")), "")
+		x.add("rules", OK, fmt.Sprintf("rules %s at each of %s", slices.Collect(maps.Keys(by))[0], plural(len(members), "member")), "")
 	}
 }
 
