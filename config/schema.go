@@ -156,7 +156,7 @@ func schemaTop() schemas {
 			"secret_env":  doc(schemaWord(), "Variable with the key of the signature"),
 			"format":      doc(schemaChoice(WebhookJSON, WebhookSlack), "One event as JSON, or a message for Slack. Default: json"),
 		}), "Posts events to a URL"),
-		"rules":      doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
+		"rules": doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
 	}
 }
 
