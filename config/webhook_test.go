@@ -25,7 +25,7 @@ func TestWebhook(t *testing.T) {
 		"webhook: {url: https://h/x}\n":                                "neither secret_file nor secret_env",
 		"webhook: {url: ftp://h/x, secret_env: S}\n":                   "want a URL that begins with https:// or http://",
 		"webhook: {url: 'https://u:geheim@h/x', secret_env: S}\n":      "do not belong in it",
-		"webhook: {url: https://h/x, secret: geheim, secret_env: S}\n":      "a secret does not belong in this file",
+		"webhook: {url: https://h/x, secret: geheim, secret_env: S}\n": "a secret does not belong in this file",
 		"webhook: {url: https://h/x, url_env: U, secret_env: S}\n":     "the URL is in two places",
 		"webhook: {url: https://h/x, secret_env: S, secret_file: f}\n": "are both there",
 		"webhook: {url: https://h/x, secret_env: S, format: xml}\n":    "webhook.format",
