@@ -96,6 +96,17 @@ func (p *kafkaPipeline) Run(ctx context.Context) error {
 	return nil
 }
 
+func (p *kafkaPipeline) reload(rules *hotparam.Rules) error {
+	if err := p.source.Reload(rules); err != nil {
+		return err
+	}
+	p.publishers.reload(hotRules(rules))
+	return nil
+}
+
+// publishes reports whether there is a partition here whose hot keys reach Redis.
+func (p *kafkaPipeline) publishes() bool { return p.publishers.publish() }
+
 func (p *kafkaPipeline) ready() (string, error) {
 	source, published := p.source.Stats(), p.publishers.stats()
 	return kafkaReady(&source, &published)

@@ -20,9 +20,10 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"statsd":    append(pageRows(statsdDecoderMetrics), pageRows(statsdMetrics)...),
 		"detector":  pageRows(detectorMetrics),
 		"publisher": pageRows(publisherMetrics),
-		"process":   append(pageRows(httpMetrics), pageRows(buildMetrics)...),
+		"process":   append(append(pageRows(rulesMetrics), pageRows(httpMetrics)...), pageRows(buildMetrics)...),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
+		"webhook":   pageRows(webhookMetrics),
 	}, *updatePage)
 	if err != nil {
 		t.Error(err)

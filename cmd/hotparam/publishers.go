@@ -17,7 +17,9 @@ import (
 // and go with the partitions; what those that went have counted stays.
 type publishers struct {
 	client redis.UniversalClient
-	config hotkeys.PublisherConfig // but the owner
+	config hotkeys.PublisherConfig // but the owner; its Rules are guarded by mu
+
+	changes changeLog
 
 	mu   sync.Mutex
 	live map[*partitionPublisher]struct{}
@@ -25,7 +27,7 @@ type publishers struct {
 }
 
 func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig) *publishers {
-	return &publishers{client: client, config: config, live: make(map[*partitionPublisher]struct{})}
+	return &publishers{client: client, config: config, changes: changeLog{log: config.Logger}, live: make(map[*partitionPublisher]struct{})}
 }
 
 // partitionPublisher is a publisher that is counted while it runs.
@@ -37,13 +39,25 @@ type partitionPublisher struct {
 
 // of makes the publisher of a partition. It owns the partition's part of the set.
 func (p *publishers) of(partition int32) (*partitionPublisher, error) {
+	p.mu.Lock()
 	config := p.config
+	p.mu.Unlock()
 	config.Owner = fmt.Sprintf("kafka-%d", partition)
 	publisher, err := hotkeys.NewPublisher(p.client, config)
 	if err != nil {
 		return nil, err
 	}
 	return &partitionPublisher{publisher, partition, p}, nil
+}
+
+// reload sets the rules that share the places, of all publishers.
+func (p *publishers) reload(rules []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.config.Rules = rules
+	for publisher := range p.live {
+		publisher.Reload(rules)
+	}
 }
 
 // Adopt is the publisher's; what fails before it runs is counted, too.
@@ -55,6 +69,24 @@ func (p *partitionPublisher) Adopt(ctx context.Context) ([]hotparam.Hot, error) 
 		p.all.mu.Unlock()
 	}
 	return hot, err
+}
+
+// Publish is the publisher's, and logs the change.
+func (p *partitionPublisher) Publish(change hotparam.Change) {
+	p.all.changes.write(&change, p.Publisher)
+	p.Publisher.Publish(change)
+}
+
+// publish reports whether one of them does.
+func (p *publishers) publish() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for publisher := range p.live {
+		if publisher.Publishes() {
+			return true
+		}
+	}
+	return false
 }
 
 // Run is the publisher's.
