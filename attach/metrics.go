@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotparam/hotparam"
 )
 
 // metric is a metric of one application, declared together with what METRICS.md says of it.
@@ -77,7 +79,7 @@ var (
 	metricReloads  = counterOf("rules_reloads_total", "Times that a changed file was put in force.")
 	metricRejected = counterOf("rules_rejected_total", "Times that a changed file was not put in force.").
 			explain("times that a changed file was not, since it was bad or needs a restart: the log says why")
-	metricRefused = gaugeOf("rules_refused", "1 while the file is not the one in force, as it was bad.").
+	metricRefused = gaugeOf("rules_refused", "1 while the file is not in force, as it is bad or cannot be read; the last good one is.").
 			explain("1 while the file is not the one whose rules are in force, since it was bad or needs a restart: " +
 			"the log says why, and `Stats().Rules.Problem`")
 
@@ -91,12 +93,19 @@ var (
 				explain("how long ago the hot set was last compared with Redis: about 1 in good times")
 	metricWatcherFails = counterOf("watcher_failures_total", "Calls and subscriptions of the hot set that failed.").
 				explain("failed calls and lost subscriptions")
+
+	metricVersions = gaugeOf("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.").
+			explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, " +
+			"0 while Redis is away or the rights for heartbeats are missing")
+	metricControls = gaugeOf("controls", "Keys that operators pin, block or allow, by action.", "action").
+			explain("keys that operators `pin`, `block` or `allow` now, as this instance knows")
 )
 
 // allMetrics are in the order of METRICS.md.
 var allMetrics = []metric{
 	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
 	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricVersions, metricControls,
 }
 
 // Describe implements [prometheus.Collector].
@@ -116,15 +125,19 @@ func (h *Hotparam) Collect(to chan<- prometheus.Metric) {
 	s.collectCounts(h)
 	s.collectFleet(h)
 	h.mu.Lock()
-	rules := h.rules.stats
+	rules, joined := h.rules.told(), h.fleet.isJoined()
 	h.mu.Unlock()
-	s.add(metricRules, 1, rules.Version, rules.RedactKey)
-	s.add(metricReloads, float64(rules.Reloads))
-	s.add(metricRejected, float64(rules.Rejected))
-	refused := 0.0
+	members, refused := 0, 0.0
+	if joined {
+		members = h.fleet.members.Stats().Count
+	}
 	if rules.Problem != "" {
 		refused = 1
 	}
+	s.add(metricMembers, float64(members))
+	s.add(metricRules, 1, rules.Version, rules.RedactKey)
+	s.add(metricReloads, float64(rules.Reloads))
+	s.add(metricRejected, float64(rules.Rejected))
 	s.add(metricRefused, refused)
 }
 
@@ -163,13 +176,7 @@ func (s scrape) collectCounts(h *Hotparam) {
 	for _, r := range h.counts.Counted() {
 		s.add(metricCounted, float64(r.N), r.Rule)
 	}
-	dropped := h.counts.Stats().Dropped
-	s.add(metricDropped, float64(dropped.TableFull), "table_full")
-	byReason := map[string]int64{"too_long": dropped.TooLong, "send_error": dropped.SendError}
-	if h.transport.Dropped != nil {
-		byReason = h.transport.Dropped()
-	}
-	for reason, n := range byReason {
+	for reason, n := range h.dropped() {
 		s.add(metricDropped, float64(n), reason)
 	}
 }
@@ -178,7 +185,6 @@ func (s scrape) collectCounts(h *Hotparam) {
 func (s scrape) collectFleet(h *Hotparam) {
 	watcher := h.watcher.Stats()
 	s.add(metricInstances, float64(watcher.Instances))
-	s.add(metricMembers, float64(h.fleet.members.Stats().Count))
 	connected := 0.0
 	if watcher.Connected {
 		connected = 1
@@ -186,4 +192,12 @@ func (s scrape) collectFleet(h *Hotparam) {
 	s.add(metricConnected, connected)
 	s.add(metricWatcherDelay, max(0, time.Since(watcher.Answered).Seconds()))
 	s.add(metricWatcherFails, float64(watcher.Errors))
+	s.add(metricVersions, float64(len(h.heartbeat.Stats().Versions)))
+	n := make(map[hotparam.ControlAction]int)
+	for _, c := range h.guard.Controls() {
+		n[c.Action]++
+	}
+	for _, action := range []hotparam.ControlAction{hotparam.ControlBlock, hotparam.ControlAllow, hotparam.ControlPin} {
+		s.add(metricControls, float64(n[action]), string(action))
+	}
 }

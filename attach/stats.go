@@ -16,6 +16,8 @@ type Stats struct {
 	Collector collector.Stats
 	Sink      any `json:",omitempty"` // a kafkasink.Stats with Kafka, otherwise nil
 	Watcher   hotkeys.WatcherStats
+	Controls  hotkeys.ControlWatcherStats
+	Heartbeat hotkeys.HeartbeatStats
 	Members   redislimiter.MembersStats   // of limits with scope: share
 	Semaphore redislimiter.SemaphoreStats // of concurrency with scope: exact
 }
@@ -28,7 +30,7 @@ type RulesStats struct {
 	RedactKey string
 	Reloads   uint64 // times that the file was put in force since Open
 	Rejected  uint64 // times that it was not, since it was bad or needs a restart
-	Problem   string // why it was not, the last time; empty if it was
+	Problem   string // why the file is not in force: it is bad, or cannot be read; empty if it is
 }
 
 // Stats returns a snapshot.
@@ -38,6 +40,8 @@ func (h *Hotparam) Stats() Stats {
 		Backend:   h.guard.BackendStats(),
 		Collector: h.counts.Stats(),
 		Watcher:   h.watcher.Stats(),
+		Controls:  h.controls.Stats(),
+		Heartbeat: h.heartbeat.Stats(),
 		Members:   h.fleet.members.Stats(),
 		Semaphore: h.fleet.semaphore.Stats(),
 	}
@@ -46,6 +50,6 @@ func (h *Hotparam) Stats() Stats {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.Rules = h.rules.stats
+	s.Rules = h.rules.told()
 	return s
 }

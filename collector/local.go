@@ -85,12 +85,15 @@ func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
 		x.rings = make([]ring, c.profiles.levels)
 	}
 	for i := range p.levels {
-		level, recent := &p.levels[i], &c.recents(s, at)[i]
-		r := &x.rings[i]
-		r.reset(level.window.Panes)
-		r.add(level.window.Index(instant(recent.stretch*int64(level.Rate.Per))), recent.cur-min(n, recent.cur))
+		x.rings[i].begin(&p.levels[i], &c.recents(s, at)[i], n)
 	}
 	return true
+}
+
+// begin begins the ring of a level with the counts of the present stretch, but for n of them.
+func (r *ring) begin(l *level, recent *recent, n uint64) {
+	r.reset(l.window.Panes)
+	r.add(l.window.Index(instant(recent.stretch*int64(l.Rate.Per))), recent.cur-min(n, recent.cur))
 }
 
 // release stops counting a key.
@@ -144,7 +147,8 @@ func (l *localDetector) advance(c *Collector) {
 }
 
 // compareWithExits reports whether no window has counts, and whether the counts of all
-// windows, present and last, are below the exits.
+// windows, present and last, are below the exits. Of a window that is not complete that is
+// not known.
 func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	silent, below = true, true
 	levels := c.profiles.all[x.profile].levels
@@ -153,7 +157,7 @@ func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 			r := &x.rings[j]
 			r.advance(l.window.Index(instant(c.now)))
 			silent = silent && r.sum == 0
-			below = below && max(r.sum, r.over()) < uint64(l.exit)
+			below = below && max(r.sum, r.over()) < uint64(l.exit) && c.now >= r.complete
 		}
 	}
 	return silent, below

@@ -1,11 +1,15 @@
 package collector
 
+import "slices"
+
 // ring counts by pane, for a window and one more pane.
 type ring struct {
 	counts []uint64 // by pane number modulo their length
 	newest int64    // pane number
 	begun  bool
 	sum    uint64 // of the window that ends with the newest pane
+
+	complete int64 // when a window that began with new rules is complete, or 0
 }
 
 // reset empties the ring for windows of so many panes.
@@ -16,6 +20,13 @@ func (r *ring) reset(panes int) {
 	}
 	*r = ring{counts: counts[:panes+1]}
 	clear(r.counts)
+}
+
+// clone returns a ring of its own with the same counts.
+func (r *ring) clone() ring {
+	next := *r
+	next.counts = slices.Clone(r.counts)
+	return next
 }
 
 func (r *ring) panes() int64 { return int64(len(r.counts) - 1) }

@@ -55,6 +55,13 @@ func newRulesFile(f aggregatorFlags, set *settings, put func(*hotparam.Rules) er
 // rulesVersion returns the version of the rules in force.
 func (r *rulesFile) rulesVersion() string { return r.read().Version }
 
+// rules returns the rules in force.
+func (r *rulesFile) rules() *hotparam.Rules {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inForce
+}
+
 // read returns the present figures.
 func (r *rulesFile) read() rulesStats {
 	r.mu.Lock()

@@ -47,7 +47,9 @@ func (p *statsdPipeline) Run(ctx context.Context) error {
 	})
 }
 
-func (p *statsdPipeline) reload(rules *hotparam.Rules) error { return p.owner.reload(rules, p.agg.Reload) }
+func (p *statsdPipeline) reload(rules *hotparam.Rules) error {
+	return p.owner.reload(rules, p.agg.Reload)
+}
 
 func (p *statsdPipeline) ready() (string, error) {
 	words, err := p.owner.ready()
