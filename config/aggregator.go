@@ -29,8 +29,15 @@ type Aggregator struct {
 	Canonical bool
 	// Redis holds the hot set.
 	Redis Redis
-	// HTTP is the address for health and metrics.
+	// HTTP is the address for health, metrics and the page.
 	HTTP string
+	// Page is whether there is a page: [PageOn] or [PageOff].
+	Page string
+	// PageTokenFile or PageTokenEnv is where the token that opens the page is, see
+	// [Aggregator.PageToken].
+	PageTokenFile, PageTokenEnv string
+	// PageHosts are names of the server, besides loopback's and HTTP's.
+	PageHosts []string
 	// Memory is how many bytes the windows may hold.
 	Memory int64
 	// Trust is whose counts are believed: [TrustAll], [TrustListed] or [TrustSigned].
@@ -65,6 +72,7 @@ func (a Aggregator) WithDefaults() Aggregator {
 	a.Readers = cmp.Or(a.Readers, 1)
 	a.Redis.URL = cmp.Or(a.Redis.URL, "redis://127.0.0.1:6379/0")
 	a.HTTP = cmp.Or(a.HTTP, "127.0.0.1:9125")
+	a.Page = cmp.Or(a.Page, PageOn)
 	a.Memory = cmp.Or(a.Memory, 64<<20)
 	a.Trust = cmp.Or(a.Trust, TrustAll)
 	a.Caps = a.Caps.WithDefaults()
@@ -73,7 +81,7 @@ func (a Aggregator) WithDefaults() Aggregator {
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "memory", "trust", "senders", "key_file", "key_env", "caps"},
+	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "page", "page_token_file", "page_token_env", "page_hosts", "memory", "trust", "senders", "key_file", "key_env", "caps"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
@@ -89,6 +97,7 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	a.Redis = d.redis(v.get("redis"))
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
 	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
+	d.page(v, &a)
 	d.trust(v, &a)
 	return a
 }

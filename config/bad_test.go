@@ -449,6 +449,13 @@ var badFiles = []struct {
 		`4:12: aggregator.readers "0": want 1 to 64`,
 	}},
 	{"canonical is yes or no", good + "aggregator: {canonical: maybe}\n", []string{`2:25: aggregator.canonical "maybe": want true or false`}},
+	{"the page", good + "aggregator:\n  page: onn\n  page_token: geheim\n  page_token_file: a\n  page_token_env: b-c\n  page_hosts: ['*.example', 'http://a', 'a:80', '']\n", []string{
+		`3:9: aggregator.page "onn": want on or off`, "4:3: aggregator.page_token: a token does not belong in this file",
+		"6:19: aggregator.page_token_env is no name of a variable", "6:19: aggregator.page_token_file and page_token_env are both there",
+		`7:16: aggregator.page_hosts "*.example": patterns are not allowed`, `7:29: aggregator.page_hosts "http://a": want a name or an address, without scheme and port`,
+		`7:41: aggregator.page_hosts "a:80": want a name or an address, without scheme and port`, `7:49: aggregator.page_hosts "": want a name or an address, without scheme and port`,
+	}},
+	{"no hosts of the page", good + "aggregator: {page_hosts: []}\n", []string{"2:26: aggregator.page_hosts: want 1 to 32 names, found 0"}},
 	{"trust", good + "aggregator:\n  trust: signd\n  senders: [10.0.0.0/8]\n  key_file: a\n  key_env: b-c\n  key: secret\n  caps: {counts: 0, keys: many, name: 3, new_names: [1]}\n", []string{
 		`3:10: aggregator.trust "signd": want all or listed or signed`, "4:12: aggregator.senders has no effect: only trust: listed checks addresses",
 		"6:12: aggregator.key_env is no name of a variable", "6:12: aggregator.key_file and key_env are both there",

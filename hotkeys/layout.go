@@ -14,6 +14,13 @@ type Layout struct {
 	Suspects  string // ZSET with a TTL: as Hot; the union of each owner's suspects, "…:suspects:{owner}"
 	Instances string // ZSET with a TTL: instance → when it last sent counts, unix milliseconds
 	Changed   string // channel: every change, or only its version; and changes of the suspects
+
+	Members         string // ZSET with a TTL: member → when its last heartbeat came, unix milliseconds
+	MembersInfo     string // HASH with a TTL: the same member → JSON
+	MembersVersions string // ZSET with a TTL: version of rules → when a member last had it, unix milliseconds
+
+	Control       string // HASH with a TTL: "rule key" → JSON, and "version"; also a channel: each new version
+	ControlEvents string // STREAM: every change of the controls
 }
 
 // NewLayout returns the layout of a namespace, which must be valid
@@ -31,6 +38,14 @@ func NewLayout(namespace string) Layout {
 		Suspects:  prefix + "suspects",
 		Instances: prefix + "instances",
 		Changed:   prefix + "changed",
+
+		// The key "members" itself is of package redislimiter, which counts its members.
+		Members:         prefix + "members:heard",
+		MembersInfo:     prefix + "members:info",
+		MembersVersions: prefix + "members:versions",
+
+		Control:       prefix + "control",
+		ControlEvents: prefix + "control:events",
 	}
 }
 

@@ -71,6 +71,7 @@ type Set[P any] struct {
 	version string     // of the published set
 	entries map[string]*Entry[P]
 	marks   map[string]hotparam.Hot // by member, also while they are published
+	pins    map[string]hotparam.Hot // likewise
 	refused uint64                  // marks for which there was no room
 	cooled  map[string]cooled[P]
 	changed []*Entry[P] // put or dropped since the last snapshot
@@ -180,6 +181,7 @@ func (s *Set[P]) Mark(h hotparam.Hot) {
 		return
 	}
 	h.Local = true
+	_, h.Pinned = s.pins[member]
 	s.marks[member] = h
 	if e, ok := s.entries[member]; ok && (!e.Hot.Local || e.Hot == h) {
 		return
@@ -230,6 +232,7 @@ func (s *Set[P]) MarkStats() (marked int, refused uint64) {
 // kept since it cooled. It returns the key's member.
 func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
 	member := h.Key.String()
+	_, h.Pinned = s.pins[member]
 	old, had := s.entries[member]
 	if had && old.Hot == h {
 		return member
@@ -248,11 +251,15 @@ func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
 	return member
 }
 
-// drop removes an entry. If the key is marked, the mark replaces it; otherwise the key
-// cools.
+// drop removes an entry. If the key is marked, or else pinned, that replaces it; otherwise the
+// key cools.
 func (s *Set[P]) drop(member string, now time.Time) {
 	if mark, ok := s.marks[member]; ok {
 		s.put(mark, now)
+		return
+	}
+	if pin, ok := s.pins[member]; ok {
+		s.put(pin, now)
 		return
 	}
 	e := s.entries[member]

@@ -55,7 +55,8 @@ type owed struct {
 	rule     *rule
 	spec     *limitSpec
 	hash     uint64
-	from, to int // the key in the ticket's keys; empty if the rule has one bucket
+	from, to int  // the key in the ticket's keys; empty if the rule has one bucket
+	free     bool // it is counted, and not charged to a limit
 }
 
 // Begin is [Guard.Check] for rules that count what a request costs (bytes, milliseconds or
@@ -170,7 +171,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	if len(o.rule.Hot) > 0 {
 		g.countCost(o, key, n)
 		entry := g.hot.Lookup(o.hash, key)
-		if entry == nil || spec.limit == nil || entry.Hot.Spared {
+		if entry == nil || spec.limit == nil || entry.Hot.Spared && !entry.Hot.Pinned || o.free {
 			return
 		}
 		if b := entry.Payload.bucketFor(spec, g.opts.clock); b != nil {

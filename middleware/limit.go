@@ -18,6 +18,9 @@ func (r *request) limitRule(c *candidate) {
 	if cl.spec.limit == nil {
 		return
 	}
+	if r.trace != nil {
+		r.trace.addLimit(c)
+	}
 	if cl.spec.single != nil {
 		r.owe(cl, 0, nil)
 		r.askBucket(cl, cl.spec.single)
@@ -47,6 +50,9 @@ func (r *request) limitKey(cl claim) {
 // allows the request.
 func (r *request) askKeyed(cl claim) bool {
 	keyed := cl.spec.keyed
+	if r.trace != nil {
+		r.trace.beforeKeyed(keyed, r.now(), &cl, r.key)
+	}
 	got := keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
 	if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
 		r.grants.addKeyed(keyed, cl.hash, r.key, &got)
@@ -66,13 +72,11 @@ func (r *request) limitHeated(cl claim) {
 // limitHotKey asks the limit of a hot key, unless the key is spared.
 func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
-	if weight := cl.state.origins.weight(); weight > 0 {
-		cl.state.origins.sample(cl.rule.name, r.callerName(), weight)
-	}
+	r.sampleOrigin(&cl, hot)
 	if cl.spec.limit == nil {
 		return
 	}
-	if hot.Hot.Spared {
+	if hot.Hot.Spared && !hot.Hot.Pinned {
 		cl.state.record(true)
 		return
 	}
@@ -88,12 +92,22 @@ func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	}
 }
 
+// sampleOrigin records where the request of a hot key comes from, if it is in the sample.
+func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
+	if weight := hot.Payload.origins.weight(); weight > 0 {
+		hot.Payload.origins.sample(cl.rule.name, r.callerName(), weight)
+	}
+}
+
 // keyText returns a copy of the text of the request's key.
 func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefix):]) }
 
 // askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
 // costs, whether it has one. It reports whether the request is within the limit.
 func (r *request) askBucket(cl claim, b limiter.Bucket) bool {
+	if r.trace != nil {
+		r.trace.beforeBucket(b, r.now(), cl.spec)
+	}
 	got := b.Do(r.now(), r.askFor(&cl))
 	cl.state.record(got.Allowed)
 	within := r.addResult(&cl, &got.Decision)

@@ -41,6 +41,7 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 	if err := g.install(rules, old); err != nil {
 		return fmt.Errorf("middleware: reload: %w", err)
 	}
+	g.renewControls()
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 )
@@ -22,7 +23,8 @@ func newAggregator(s streams) *cobra.Command {
 		Short: "Run the daemon that finds hot keys and publishes them to Redis",
 		Long: `Run the daemon. It receives counts as StatsD lines, from Kafka, or from the Graphite
 that a StatsD writes to, finds the keys that are hot by the rules, and publishes them
-to Redis. It serves /-/healthy, /-/ready and /metrics.
+to Redis. It serves a page with what is hot at /, its API at /api/v1, and /-/healthy,
+/-/ready and /metrics.
 
 SIGTERM shuts it down in order, a second signal at once. SIGHUP only logs that a
 changed file needs a restart.
@@ -60,6 +62,9 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if _, err := set.trust(); err != nil { // the check reads the keys, too
 		return err
 	}
+	if _, err := set.pageToken(); err != nil {
+		return err
+	}
 	if f.check {
 		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n",
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
@@ -83,10 +88,14 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if err != nil {
 		return fmt.Errorf("health and metrics: %w", err)
 	}
+	more, err := newAdmin(set, client, listener.Addr(), func() *hotparam.Rules { return rules })
+	if err != nil {
+		return err
+	}
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
-		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String())
-	return serve(ctx, p, listener, set.log)
+		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
+	return serve(ctx, p, listener, more, set.log)
 }
 
 // redis is a client for the Redis that holds the hot set.

@@ -30,11 +30,12 @@ type pipeline interface {
 }
 
 // serve runs a pipeline until ctx ends, and reports its state over HTTP meanwhile.
-func serve(ctx context.Context, p pipeline, listener net.Listener, log *slog.Logger) error {
+func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
+	group.Go(func() error { return more.run(ctx) })
 	group.Go(func() error {
-		if err := newStatusServer(p, log).Serve(ctx, listener); err != nil {
+		if err := newStatusServer(p, more, log).Serve(ctx, listener); err != nil {
 			return fmt.Errorf("health and metrics: %w", err)
 		}
 		return nil
@@ -42,8 +43,9 @@ func serve(ctx context.Context, p pipeline, listener net.Listener, log *slog.Log
 	return group.Wait()
 }
 
-// newStatusServer serves health, readiness and metrics.
-func newStatusServer(p pipeline, log *slog.Logger) *httpserve.Server {
+// newStatusServer serves health, readiness and metrics to everybody, and more to those who
+// may read it.
+func newStatusServer(p pipeline, more *admin, log *slog.Logger) *httpserve.Server {
 	mux := http.NewServeMux()
 	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: log})
 	registry := prometheus.NewRegistry()
@@ -58,6 +60,7 @@ func newStatusServer(p pipeline, log *slog.Logger) *httpserve.Server {
 		fmt.Fprintln(w, words)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	more.register(mux)
 	return server
 }
 

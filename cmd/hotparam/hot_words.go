@@ -1,73 +1,15 @@
 package main
 
-import (
-	"fmt"
-	"strconv"
+import "github.com/hotparam/hotparam/internal/hotwords"
 
-	"github.com/hotparam/hotparam"
+// What is known of hot keys, in words.
+var (
+	speedWords  = hotwords.Speed
+	bytesWords  = hotwords.Bytes
+	boundsWords = hotwords.Bounds
+	causeWords  = hotwords.Cause
+	rateWords   = hotwords.Rate
+	countWords  = hotwords.Count
+	sizeWords   = hotwords.Size
+	spanWords   = hotwords.Span
 )
-
-// speedWords is a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". Of
-// a key whose unit is not known it is a plain number.
-func speedWords(perSecond float64, unit hotparam.Unit) string {
-	switch unit {
-	case hotparam.Bytes:
-		return bytesWords(perSecond) + "/s"
-	case hotparam.Requests:
-		return fmt.Sprintf("%.1f/s", perSecond)
-	}
-	return fmt.Sprintf("%.1f %s/s", perSecond, unit)
-}
-
-// bytesWords is a number of bytes in the unit that leaves at most three digits before the
-// point.
-func bytesWords(n float64) string {
-	unit := "B"
-	for _, larger := range [...]string{"kB", "MB", "GB", "TB"} {
-		if n < 999.95 {
-			break
-		}
-		n, unit = n/1000, larger
-	}
-	if unit == "B" {
-		return fmt.Sprintf("%.0f B", n)
-	}
-	return fmt.Sprintf("%.1f %s", n, unit)
-}
-
-// boundsWords are the bounds of a hot key's count in the window of its threshold:
-// "212-230 in 1s", "1.5 MB in 10s", "212 or more in 1s".
-func boundsWords(h *hotparam.Hot) string {
-	count := func(n int64) string {
-		switch h.Cause.Unit {
-		case hotparam.Bytes:
-			return bytesWords(float64(n))
-		case hotparam.Requests:
-			return strconv.FormatInt(n, 10)
-		}
-		return fmt.Sprintf("%d %s", n, h.Cause.Unit)
-	}
-	words := count(h.Low)
-	switch high := count(h.High); {
-	case h.High == hotparam.Unknown:
-		words += " or more"
-	case high != words:
-		words += "-" + high
-	}
-	if h.Cause.IsZero() {
-		return words
-	}
-	return words + " in " + spanWords(h.Cause.Rate.Per)
-}
-
-// causeWords is the threshold that made a key hot: "200/s", "10MB/1m", "20%/1m",
-// "8x/1m", "top 3/1m"; "-" if that is not known.
-func causeWords(c hotparam.Cause) string {
-	switch {
-	case c.IsZero():
-		return "-"
-	case c.Kind == hotparam.Absolute:
-		return rateWords(c.Rate, c.Unit)
-	}
-	return c.String()
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/listed"
 )
 
 // rows are what a list prints: as a table, or as values that become JSON.
@@ -122,106 +123,8 @@ func (r instanceRows) table(w io.Writer, _ bool) error {
 	return t.Flush()
 }
 
-// listed is a hot key as `list --json` prints it. Rate, Low, High, Min, Limit and Burst
-// are numbers of Unit, Low and High within Window.
-type listed struct {
-	Key  string  `json:"key"`
-	Rule string  `json:"rule"`
-	Rate float64 `json:"rate"` // per second
-	Low  int64   `json:"low"`
-	High *int64  `json:"high"` // null when unknown
-	// Estimated: low is what was seen, and rate what samples stand for.
-	Estimated bool `json:"estimated,omitempty"`
-	listedCause
-	Limit  string        `json:"limit,omitempty"`
-	Burst  int64         `json:"burst,omitempty"`
-	Mode   hotparam.Mode `json:"mode"`
-	Usual  bool          `json:"usual,omitempty"`
-	Spared bool          `json:"spared,omitempty"` // usual and not limited
-	Since  time.Time     `json:"since"`
-	Until  time.Time     `json:"until"`
-	Owner  string        `json:"owner"`
-	Top    *listedTop    `json:"top,omitempty"`
-}
+func (r hotRows) values() any { return listed.OfHot(r) }
 
-// listedCause is the threshold that made the key hot; it is left out where that is not
-// known, as of entries of an earlier version.
-type listedCause struct {
-	Kind      string  `json:"kind,omitempty"` // "rate", "share", "jump", "top"
-	Threshold string  `json:"threshold,omitempty"`
-	Min       int64   `json:"min,omitempty"`
-	Window    float64 `json:"window_seconds,omitempty"`
-	Unit      string  `json:"unit,omitempty"`
-}
+func (r suspectRows) values() any { return listed.OfSuspects(r) }
 
-type listedTop struct {
-	Routes    []listedOrigin `json:"routes,omitempty"`
-	Instances []listedOrigin `json:"instances,omitempty"`
-	Callers   []listedOrigin `json:"callers,omitempty"`
-	Explains  int            `json:"explains,omitempty"`
-}
-
-// listedOrigin came from there Low to High times in the rule's window.
-type listedOrigin struct {
-	Name string `json:"name"`
-	Low  int64  `json:"low"`
-	High int64  `json:"high"`
-}
-
-func (r hotRows) values() any {
-	keys := make([]listed, 0, len(r))
-	for _, h := range r {
-		l := listed{
-			Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
-			Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
-		}
-		if h.High != hotparam.Unknown {
-			l.High = &h.High
-		}
-		if c := h.Cause; !c.IsZero() {
-			l.listedCause = listedCause{c.Kind.String(), c.String(), c.Rate.N, c.Rate.Per.Seconds(), c.Unit.String()}
-		}
-		if t := h.Top; t != nil {
-			l.Top = &listedTop{listOrigins(t.Routes), listOrigins(t.Instances), listOrigins(t.Callers), t.Explains}
-		}
-		keys = append(keys, l)
-	}
-	return keys
-}
-
-func listOrigins(origins []hotparam.Origin) []listedOrigin {
-	var listed []listedOrigin
-	for _, o := range origins {
-		listed = append(listed, listedOrigin{o.Name, o.Count - o.Over, o.Count})
-	}
-	return listed
-}
-
-// listedSuspect is a suspect as `list --suspects --json` prints it.
-type listedSuspect struct {
-	Key  string  `json:"key"`
-	Rule string  `json:"rule"`
-	Rate float64 `json:"rate"`
-}
-
-func (r suspectRows) values() any {
-	keys := make([]listedSuspect, 0, len(r))
-	for _, h := range r {
-		keys = append(keys, listedSuspect{h.Text, h.Rule, h.Rate})
-	}
-	return keys
-}
-
-// listedInstance is an instance as `list --instances --json` prints it.
-type listedInstance struct {
-	Name  string    `json:"name"`
-	Heard time.Time `json:"heard"`
-}
-
-func (r instanceRows) values() any {
-	instances := make([]listedInstance, 0, len(r))
-	for _, i := range r {
-		instances = append(instances, listedInstance{i.Name, i.Heard.UTC()})
-	}
-	return instances
-}
+func (r instanceRows) values() any { return listed.OfInstances(r) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -78,7 +79,7 @@ func TestList(t *testing.T) {
 	t.Run("json", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--json")
 		r.exits(t, exitOK)
-		var keys []listed
+		var keys []listed.Hot
 		decodeJSON(t, r.out, &keys)
 		if len(keys) != 2 {
 			t.Fatalf("%d keys, want 2:\n%s", len(keys), r.out)
@@ -89,9 +90,9 @@ func TestList(t *testing.T) {
 		}
 		if limited.Key != "GET /search?a=1&q=phone" || limited.Rule != "search-terms" || limited.Low != 212 || limited.Estimated ||
 			limited.High == nil || *limited.High != 230 || limited.Limit != "50/s" || limited.Burst != 100 ||
-			limited.listedCause != (listedCause{"rate", "200/s", 200, 1, "requests"}) || watched.listedCause != (listedCause{}) ||
+			limited.Cause != (listed.Cause{Kind: "rate", Threshold: "200/s", Min: 200, Window: 1, Unit: "requests"}) || watched.Cause != (listed.Cause{}) ||
 			limited.Owner != "statsd" || !limited.Since.Equal(since) || !limited.Until.After(since) ||
-			limited.Top == nil || limited.Top.Explains != 4 || limited.Top.Routes[1] != (listedOrigin{"GET /browse/", 20, 32}) {
+			limited.Top == nil || limited.Top.Explains != 4 || limited.Top.Routes[1] != (listed.Origin{Name: "GET /browse/", Low: 20, High: 32}) {
 			t.Errorf("second: %+v", limited)
 		}
 		if !strings.Contains(r.out, "a=1&q=phone") {
@@ -120,8 +121,8 @@ func TestList(t *testing.T) {
 		}
 		r = hotparamCommand(t, "list", "--namespace", "shop", "--suspects", "--json")
 		r.exits(t, exitOK)
-		var suspects []listedSuspect
-		if decodeJSON(t, r.out, &suspects); len(suspects) != 1 || suspects[0] != (listedSuspect{"GET /browse/?q=y", "watch", 150}) {
+		var suspects []listed.Suspect
+		if decodeJSON(t, r.out, &suspects); len(suspects) != 1 || suspects[0] != (listed.Suspect{Key: "GET /browse/?q=y", Rule: "watch", Rate: 150}) {
 			t.Errorf("got %+v", suspects)
 		}
 	})
@@ -133,7 +134,7 @@ func TestList(t *testing.T) {
 		}
 		r = hotparamCommand(t, "list", "--namespace", "shop", "--instances", "--json")
 		r.exits(t, exitOK)
-		var instances []listedInstance
+		var instances []listed.Instance
 		if decodeJSON(t, r.out, &instances); len(instances) != 2 || instances[1].Name != "api-2" || time.Since(instances[1].Heard) > 10*time.Second {
 			t.Errorf("got %+v", instances)
 		}

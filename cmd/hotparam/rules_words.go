@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -151,43 +149,4 @@ func exceptWords(all []hotparam.Exception) string {
 		}
 	}
 	return "exceptions: " + strings.Join(parts, ", ")
-}
-
-// rateWords and those below write numbers as a rules file has them.
-func rateWords(r hotparam.Rate, unit hotparam.Unit) string {
-	_, per, _ := strings.Cut(r.String(), "/")
-	return countWords(r.N, unit) + "/" + per
-}
-
-func countWords(n int64, unit hotparam.Unit) string {
-	switch unit {
-	case hotparam.Bytes:
-		return sizeWords(n)
-	case hotparam.Millis:
-		return spanWords(time.Duration(n) * time.Millisecond)
-	case hotparam.Units:
-		return strconv.FormatInt(n, 10) + " units"
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-// sizeWords is a size in the largest unit in which it is whole.
-func sizeWords(n int64) string {
-	for _, size := range []struct {
-		unit  string
-		bytes int64
-	}{{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"KB", 1e3}} {
-		if n >= size.bytes && n%size.bytes == 0 {
-			return strconv.FormatInt(n/size.bytes, 10) + size.unit
-		}
-	}
-	return strconv.FormatInt(n, 10) + "B"
-}
-
-func spanWords(d time.Duration) string {
-	if d == time.Second {
-		return "1s" // which a rate leaves out
-	}
-	_, span, _ := strings.Cut(hotparam.Rate{N: 1, Per: d}.String(), "/")
-	return span
 }

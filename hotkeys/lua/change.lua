@@ -15,5 +15,8 @@ if last < first and #cool == 0 then
   changed(v)
   return {'ok', v}
 end
-for i = first, last, 3 do write(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+for i = first, last, 3 do
+  remember(ARGV[i], on('HGET', INFO, ARGV[i]))
+  write(ARGV[i], ARGV[i + 1], ARGV[i + 2])
+end
 return commit(run, n + 1, cool, ARGV[FIRST])

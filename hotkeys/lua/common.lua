@@ -250,10 +250,36 @@ local function write_on(first, last)
   end
 end
 
+-- What the keys of a change were before it, for readers of the stream: JSON members of the
+-- field "was", see package wire.
+local was_cool, was_again = {}, {}
+
+-- Records the terms of an entry that is about to be written again. info is the one so far.
+local function remember(member, info)
+  local ok, is = pcall(cjson.decode, info or '')
+  if not ok or type(is) ~= 'table' or type(is.since) ~= 'number' or is.since < 0 or is.since > MAX then return end
+  was_again[#was_again + 1] = cjson.encode(member) .. ':{"since":' .. whole(is.since)
+    .. ',"limit":' .. (type(is.limit) == 'string' and cjson.encode(is.limit) or '""')
+    .. ',"mode":' .. (type(is.mode) == 'string' and cjson.encode(is.mode) or '""')
+    .. ',"spared":' .. (is.spared == true and 'true' or 'false') .. '}'
+end
+
+-- Records the info of an entry that is about to be removed, with its rate.
+local function bury(member, info)
+  if not info or #info > 65536 or not read(info) then return end -- a foreign one
+  local rate = tonumber(on('ZSCORE', HOT, member) or '')
+  if not rate or rate ~= rate or rate < 0 or rate > MAX then rate = 0 end
+  was_cool[#was_cool + 1] = cjson.encode(member) .. ':{"rate":' .. string.format('%.6g', rate) .. ',"info":' .. info .. '}'
+end
+
 -- Appends a change to the stream. A stream whose last ID is the last possible one is
 -- deleted: its changes are lost, as if the cap had removed them.
 local function append(v, change)
   local args = {EVENTS, 'MAXLEN', '~', events_cap, '*', 'version', v, 'change', change, 'owner', owner, 'epoch', whole(epoch)}
+  if #was_cool + #was_again > 0 then
+    args[#args + 1] = 'was'
+    args[#args + 1] = '{"cool":{' .. table.concat(was_cool, ',') .. '},"again":{' .. table.concat(was_again, ',') .. '}}'
+  end
   local added = redis.pcall('XADD', unpack(args))
   if mentions(failure(added), 'WRONGTYPE', 'exhausted', 'smaller') then
     discard(EVENTS)
@@ -273,6 +299,7 @@ end
 local function commit(run, n, cool, template)
   local quoted = {}
   for i, member in ipairs(cool) do
+    bury(member, on('HGET', INFO, member))
     on('ZREM', HOT, member)
     on('HDEL', INFO, member)
     if string.find(member, '^[a-z0-9_-]+ ') then quoted[#quoted + 1] = cjson.encode(member) end

@@ -10,6 +10,7 @@ for i = FIRST + 2, #ARGV, 3 do given[ARGV[i]] = true end
 local cool = {}
 local infos = on('HGETALL', INFO)
 for i = 1, #infos, 2 do
+  if given[infos[i]] then remember(infos[i], infos[i + 1]) end
   if read(infos[i + 1]) == owner and not given[infos[i]] then cool[#cool + 1] = infos[i] end
 end
 write_on(FIRST + 2, #ARGV)

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/hotparam/hotparam/internal/secret"
+)
+
+// Whether the aggregator serves its page, the words for [Aggregator.Page].
+const (
+	PageOn  = "on"
+	PageOff = "off"
+)
+
+// MinPageToken is the length that a token of the page has at least, in bytes.
+const MinPageToken = 16
+
+// page reads the settings of the page.
+func (d *decoder) page(v values, a *Aggregator) {
+	a.Page, _ = d.choice(v.get("page"), "aggregator.page", PageOn, PageOff)
+	a.PageTokenFile, a.PageTokenEnv = d.password(v, aggregatorSection.prefix, "page_token")
+	a.PageHosts = d.pageHosts(v.get("page_hosts"))
+}
+
+// maxPageHosts bounds the list, which each request is compared with.
+const maxPageHosts = 32
+
+// pageHosts reads names of the server, without ports.
+func (d *decoder) pageHosts(n *node) (hosts []string) {
+	const what, example = "aggregator.page_hosts", "for example [hotparam.example, 10.0.0.5]"
+	items := d.list(n, what)
+	if n != nil && n.kind == listKind && (len(items) == 0 || len(items) > maxPageHosts) {
+		d.reject(n, example, "%s: want 1 to %d names, found %d", what, maxPageHosts, len(items))
+	}
+	for _, item := range items {
+		s, ok := d.scalar(item, what)
+		switch {
+		case !ok:
+		case strings.Contains(s, "*"):
+			d.reject(item, "write each name: a pattern would let names in that others own", "%s %s: patterns are not allowed", what, quote(s))
+		case !isHostName(s):
+			d.reject(item, example, "%s %s: want a name or an address, without scheme and port", what, quote(s))
+		default:
+			hosts = append(hosts, s)
+		}
+	}
+	return hosts
+}
+
+func isHostName(s string) bool {
+	if net.ParseIP(s) != nil {
+		return true
+	}
+	return s != "" && len(s) <= 253 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == ""
+}
+
+// PageToken reads the token that opens the page. It returns "" if the file names none.
+func (a Aggregator) PageToken() (string, error) {
+	token, err := secret.Read(a.PageTokenFile, a.PageTokenEnv)
+	if err != nil {
+		return "", fmt.Errorf("aggregator.page_token: %w", err)
+	}
+	if token != "" && len(token) < MinPageToken {
+		return "", fmt.Errorf("aggregator.page_token: %s has %d bytes, want %d at least; make a token by openssl rand -hex 32",
+			cmp.Or(a.PageTokenFile, a.PageTokenEnv), len(token), MinPageToken)
+	}
+	return token, nil
+}

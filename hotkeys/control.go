@@ -1,0 +1,157 @@
+package hotkeys
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// ListControls returns the controls of a namespace that are in force, by key. Their times are
+// on Redis's clock. The deadline is that of ctx.
+func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Control, error) {
+	if !hotparam.ValidNamespace(namespace) {
+		return nil, fmt.Errorf("list controls: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	}
+	layout := NewLayout(namespace)
+	mark, err := readControlMark(ctx, client, layout)
+	if err == nil && mark.fields > maxControlFields {
+		err = errForeign
+	}
+	if err != nil || mark.fields == 0 {
+		return nil, wrapUnlessNil("list controls", err)
+	}
+	set, err := readControls(ctx, client, layout)
+	if err != nil {
+		return nil, fmt.Errorf("list controls: %w", err)
+	}
+	return slices.DeleteFunc(set.controls, func(c hotparam.Control) bool { return !c.Until.After(set.at) }), nil
+}
+
+func wrapUnlessNil(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// maxControlFields bounds the fields of a hash that is read as controls: reading many more
+// would hold up Redis, and nobody of ours writes them.
+const maxControlFields = 2 * hotparam.MaxControls
+
+// controlMark identifies a state of the controls in Redis.
+type controlMark struct {
+	version string // empty if there are none
+	fields  int64  // of the hash, the version included
+}
+
+// readControlMark reads the mark, in one small transaction.
+func readControlMark(ctx context.Context, client redis.UniversalClient, layout Layout) (controlMark, error) {
+	var version *redis.SliceCmd
+	var fields *redis.IntCmd
+	err := transact(ctx, client, func(tx redis.Pipeliner) {
+		version = tx.HMGet(ctx, layout.Control, wire.ControlVersionField)
+		fields = tx.HLen(ctx, layout.Control)
+	})
+	if err != nil {
+		return controlMark{}, err
+	}
+	m := controlMark{fields: fields.Val()}
+	if len(version.Val()) == 1 {
+		m.version, _ = version.Val()[0].(string)
+	}
+	return m, nil
+}
+
+// controlSet is the controls in Redis at one instant.
+type controlSet struct {
+	controlMark
+	at         time.Time // on Redis's clock
+	controls   []hotparam.Control
+	unreadable int
+}
+
+func readControls(ctx context.Context, client redis.UniversalClient, layout Layout) (controlSet, error) {
+	var fields *redis.MapStringStringCmd
+	var at *redis.TimeCmd
+	err := transact(ctx, client, func(tx redis.Pipeliner) {
+		fields = tx.HGetAll(ctx, layout.Control)
+		at = tx.Time(ctx)
+	})
+	if err != nil {
+		return controlSet{}, err
+	}
+	set := controlSet{at: at.Val()}
+	set.fields = int64(len(fields.Val()))
+	for field, value := range fields.Val() {
+		if field == wire.ControlVersionField {
+			set.version = value
+		} else if c, err := wire.ParseControl(field, []byte(value)); err != nil {
+			set.unreadable++
+		} else {
+			set.controls = append(set.controls, c)
+		}
+	}
+	slices.SortFunc(set.controls, func(a, b hotparam.Control) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	})
+	if len(set.controls) > hotparam.MaxControls {
+		set.unreadable += len(set.controls) - hotparam.MaxControls
+		set.controls = set.controls[:hotparam.MaxControls]
+	}
+	return set, nil
+}
+
+// ControlEvent is a change of the controls.
+type ControlEvent struct {
+	// ID is unique in the namespace, and rises.
+	ID string
+	At time.Time // on Redis's clock
+	// Type is "pin", "block", "allow" or "release". That a control has ended by itself is no
+	// event: its Until has passed.
+	Type string
+	// Control is what was set or released. Of a release, By, Why and Claimed are of the
+	// operator who released it, and Until is when it would have ended.
+	Control hotparam.Control
+}
+
+// MaxControlEvents is how many changes of the controls are kept, about.
+const MaxControlEvents = 10_000
+
+// ReadControlEvents returns the changes of the controls after the one with this ID, the oldest
+// first; if there are more than n, the newest n. With an empty ID it returns the newest n. What
+// cannot be read is left out. The deadline is that of ctx.
+func ReadControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) ([]ControlEvent, error) {
+	if !hotparam.ValidNamespace(namespace) {
+		return nil, fmt.Errorf("read changes of controls: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	}
+	start := cmp.Or(after, "-")
+	messages, err := client.XRevRangeN(ctx, NewLayout(namespace).ControlEvents, "+", start, int64(n)).Result()
+	switch {
+	case isWrongType(err):
+		return nil, fmt.Errorf("read changes of controls: %w", errForeign)
+	case err != nil && !errors.Is(err, redis.Nil):
+		return nil, fmt.Errorf("read changes of controls: %w", err)
+	}
+	var events []ControlEvent
+	for _, m := range slices.Backward(messages) {
+		text, _ := m.Values["change"].(string)
+		change, err := wire.ParseControlChange([]byte(text))
+		if err != nil || m.ID == after {
+			continue
+		}
+		e := ControlEvent{ID: m.ID, At: change.Since, Type: string(change.Action), Control: change.Control}
+		if change.Release {
+			e.Type = "release"
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}

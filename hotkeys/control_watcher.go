@@ -1,0 +1,290 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// ControlTarget obeys controls.
+type ControlTarget interface {
+	// SetControls replaces the controls that are in force. The target may keep the slice, and
+	// must not change it. Until is on the local clock. Calls do not overlap.
+	SetControls(controls []hotparam.Control)
+}
+
+// ControlWatcherConfig configures a [ControlWatcher]. Namespace is required.
+type ControlWatcherConfig struct {
+	// Namespace is that of the fleet.
+	Namespace string
+	// Poll is the interval at which the version is read. Default 800 ms, so that controls are
+	// in force within a second even if they are not pushed.
+	Poll time.Duration
+	// Timeout bounds each call to Redis. After failures it is up to three times as long.
+	// Default 500 ms.
+	Timeout time.Duration
+	// Logger receives one line per event, never one per key. If nil, nothing is logged.
+	Logger *slog.Logger
+}
+
+func (c ControlWatcherConfig) withDefaults() ControlWatcherConfig {
+	if c.Poll == 0 {
+		c.Poll = 800 * time.Millisecond
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 500 * time.Millisecond
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// ControlWatcher follows the controls of a namespace and keeps a [ControlTarget] up to date. A
+// push only makes it read them from Redis, so no client that may publish can forge one. While
+// Redis cannot be reached each control lasts to its end; a Redis that has none, even because it
+// lost them, means that none is in force. It is safe for concurrent use.
+type ControlWatcher struct {
+	cfg    ControlWatcherConfig
+	client redis.UniversalClient
+	layout Layout
+	target ControlTarget
+
+	kick chan struct{} // a push came, or a subscription began
+	deaf chan struct{} // subscribe again: pushes do not arrive
+
+	// Used by the polling goroutine only:
+	outage    outage
+	lines     loglimit.Limit
+	foreign   loglimit.Limit
+	denied    loglimit.Limit
+	seen      controlMark
+	held      []heldControl
+	hints     hintBucket
+	unheard   int    // polls in a row that found a change that was not pushed
+	lastHeard uint64 // pushes received before the last poll
+
+	stats struct {
+		inForce, pushes, polls, loads, foreign, failures atomic.Uint64
+		subscribed, answered                             atomic.Bool
+	}
+}
+
+// heldControl is a control with its end on the local clock, monotonic.
+type heldControl struct {
+	hotparam.Control
+	end time.Time
+}
+
+// ControlWatcherStats are a watcher's state, and its counters since it was made.
+type ControlWatcherStats struct {
+	InForce   int    // controls in force
+	Connected bool   // there is a subscription, and the last poll succeeded
+	Answered  bool   // the last poll succeeded
+	Pushes    uint64 // pushes received
+	Polls     uint64 // polls that Redis answered
+	Loads     uint64 // times that the controls were read
+	Foreign   uint64 // times that controls could not be read
+	Errors    uint64 // failed calls and lost subscriptions
+}
+
+// NewControlWatcher returns a watcher that updates target. It starts nothing and makes no call;
+// the caller closes the client, once Run has returned.
+func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, target ControlTarget) (*ControlWatcher, error) {
+	switch {
+	case !hotparam.ValidNamespace(cfg.Namespace):
+		return nil, fmt.Errorf("control watcher: ControlWatcherConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", cfg.Namespace)
+	case cfg.Poll < 0 || cfg.Timeout < 0:
+		return nil, fmt.Errorf("control watcher: ControlWatcherConfig.Poll %v and Timeout %v must not be negative", cfg.Poll, cfg.Timeout)
+	case client == nil || target == nil:
+		return nil, errors.New("control watcher: no Redis client, or no target")
+	}
+	return &ControlWatcher{
+		cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target,
+		kick: make(chan struct{}, 1), deaf: make(chan struct{}, 1),
+	}, nil
+}
+
+// Run follows the controls until ctx ends. It then removes them all from the target, since they
+// would no longer end. Failures are retried, counted, and logged once per outage. Run returns
+// nil, and is called once.
+func (w *ControlWatcher) Run(ctx context.Context) error {
+	var children sync.WaitGroup
+	children.Go(func() { w.subscribe(ctx) })
+	w.follow(ctx)
+	children.Wait()
+	w.held = nil
+	w.show()
+	return nil
+}
+
+// Stats returns the state and the counters. It may be called at any time.
+func (w *ControlWatcher) Stats() ControlWatcherStats {
+	s := &w.stats
+	return ControlWatcherStats{
+		InForce: int(s.inForce.Load()), Connected: s.subscribed.Load() && s.answered.Load(), Answered: s.answered.Load(),
+		Pushes: s.pushes.Load(), Polls: s.polls.Load(), Loads: s.loads.Load(), Foreign: s.foreign.Load(), Errors: s.failures.Load(),
+	}
+}
+
+// follow polls at intervals and after pushes, and removes controls at their end. A push that
+// comes when the bucket is empty is followed as soon as there is a token.
+func (w *ControlWatcher) follow(ctx context.Context) {
+	ticker := time.NewTicker(w.cfg.Poll)
+	defer ticker.Stop()
+	const never = time.Hour
+	fade, late := time.NewTimer(never), time.NewTimer(never)
+	defer fade.Stop()
+	defer late.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.poll(ctx, false)
+		case <-w.kick:
+			if !w.hints.take(time.Now()) {
+				late.Reset(hintRate)
+				continue
+			}
+			w.poll(ctx, true)
+		case <-late.C:
+			w.poll(ctx, true)
+		case <-fade.C:
+			w.expire()
+		}
+		wait := never
+		for i := range w.held {
+			wait = min(wait, max(0, time.Until(w.held[i].end)))
+		}
+		fade.Reset(wait)
+	}
+}
+
+// poll reads the controls if they have changed. It counts failures, and logs the beginning and
+// the end of an outage.
+func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
+	err := w.look(ctx, hinted)
+	if ctx.Err() != nil {
+		return
+	}
+	w.stats.answered.Store(err == nil)
+	o := &w.outage
+	if err == nil {
+		if o.succeeded() {
+			w.cfg.Logger.Info("following the controls again")
+		}
+		return
+	}
+	w.stats.failures.Add(1)
+	if _, begins := o.failed(err); !begins {
+		return
+	}
+	limit, rate := &w.lines, lineRate
+	if isDenied(err) {
+		limit, rate = &w.denied, deniedRate
+	}
+	if unlogged, ok := limit.Allow(rate, time.Now()); ok {
+		o.logged = true
+		w.cfg.Logger.Warn("cannot follow the controls of operators; those in force last to their end", "err", err, "unlogged", unlogged)
+	}
+}
+
+func (w *ControlWatcher) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, w.outage.timeout(w.cfg.Timeout))
+}
+
+func (w *ControlWatcher) look(ctx context.Context, hinted bool) error {
+	call, cancel := w.call(ctx)
+	defer cancel()
+	mark, err := readControlMark(call, w.client, w.layout)
+	switch {
+	case errors.Is(err, errForeign):
+		w.reportForeign(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("poll the controls: %w", err)
+	}
+	w.stats.polls.Add(1)
+	w.check(mark != w.seen && !hinted)
+	switch {
+	case mark == w.seen:
+		return nil
+	case mark.fields > maxControlFields:
+		w.reportForeign(fmt.Errorf("%s has %d fields", w.layout.Control, mark.fields))
+		return nil
+	case mark.fields == 0:
+		w.seen, w.held = mark, nil
+		w.show()
+		return nil
+	}
+	return w.load(ctx)
+}
+
+func (w *ControlWatcher) load(ctx context.Context) error {
+	call, cancel := w.call(ctx)
+	defer cancel()
+	w.stats.loads.Add(1)
+	issued := time.Now()
+	set, err := readControls(call, w.client, w.layout)
+	switch {
+	case errors.Is(err, errForeign):
+		w.reportForeign(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the controls: %w", err)
+	}
+	if set.unreadable > 0 {
+		w.reportForeign(fmt.Errorf("%d controls cannot be read", set.unreadable))
+	}
+	w.seen, w.held = set.controlMark, w.held[:0]
+	for _, c := range set.controls {
+		left := c.Until.Sub(set.at)
+		if left <= 0 || left > hotparam.MaxControlTime+time.Minute {
+			continue // it has ended, or is from before Redis's clock was set back
+		}
+		w.held = append(w.held, heldControl{c, issued.Add(left)})
+	}
+	w.show()
+	return nil
+}
+
+// expire removes the controls that have ended.
+func (w *ControlWatcher) expire() {
+	now := time.Now()
+	w.held = slices.DeleteFunc(w.held, func(c heldControl) bool { return !c.end.After(now) })
+	w.show()
+}
+
+// show updates the target.
+func (w *ControlWatcher) show() {
+	if len(w.held) == 0 && w.stats.inForce.Load() == 0 {
+		return
+	}
+	controls := make([]hotparam.Control, len(w.held))
+	for i, c := range w.held {
+		controls[i] = c.Control
+		controls[i].Until = c.end
+	}
+	w.stats.inForce.Store(uint64(len(controls)))
+	w.target.SetControls(controls)
+}
+
+// reportForeign records that the controls in Redis cannot be read. Those in force last to their
+// end.
+func (w *ControlWatcher) reportForeign(err error) {
+	w.stats.foreign.Add(1)
+	if unlogged, ok := w.foreign.Allow(lineRate, time.Now()); ok {
+		w.cfg.Logger.Warn("the controls in Redis cannot be read; the next hotparam pin, block, allow or release repairs them", "key", w.layout.Control, "err", err, "unlogged", unlogged)
+	}
+}

@@ -1,0 +1,238 @@
+package hotkeys
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/wire"
+)
+
+//go:embed lua/heartbeat.lua
+var heartbeatLua string
+
+var heartbeatScript = redis.NewScript(heartbeatLua)
+
+// HeartbeatConfig configures a [Heartbeat]. Namespace and Member are required.
+type HeartbeatConfig struct {
+	// Namespace is that of the fleet.
+	Namespace string
+	// Member returns what this process says about itself. Dropped and Lost are totals since its
+	// start, of which heartbeats tell the last minute's. Heard is ignored; if OffsetKnown is not
+	// set, the offset that heartbeats measure is used. It is called before each heartbeat, by
+	// one goroutine, and must be quick.
+	Member func() hotparam.Member
+	// Every is the interval of heartbeats. Default 1 s.
+	Every time.Duration
+	// Timeout bounds each call to Redis. Default 500 ms.
+	Timeout time.Duration
+	// Logger receives a line if heartbeats are not permitted, and one when members begin and end
+	// to have different rules. If nil, nothing is logged.
+	Logger *slog.Logger
+}
+
+// Heartbeat writes what a process says about itself to Redis, about once a second. A failure
+// has no consequence but that others do not see it: without the right to write, nothing else
+// changes. It is safe for concurrent use.
+type Heartbeat struct {
+	cfg    HeartbeatConfig
+	client redis.UniversalClient
+	layout Layout
+	id     string // the incarnation
+	kick   chan struct{}
+	lines  loglimit.Limit
+
+	// Used by Run's goroutine only:
+	dropped, lost lastMinute
+	differ        differing
+
+	mu     sync.Mutex
+	stats  HeartbeatStats
+	offset offsetEstimate
+}
+
+// HeartbeatStats are a heartbeat's state and counters.
+type HeartbeatStats struct {
+	Connected bool          // the last heartbeat was written
+	Denied    bool          // the last one was not permitted
+	Sent      uint64        // heartbeats that were written
+	Failures  uint64        // heartbeats that were not
+	Offset    time.Duration // how far the local clock is ahead of Redis's, if OffsetKnown
+
+	OffsetKnown bool
+	// Versions are the versions of the rules that members have now, this one included, sorted.
+	// They are nil while Redis is away, or heartbeats are not permitted.
+	Versions []string
+}
+
+// versionLife is for how long a version of the rules counts as somebody's after their last
+// heartbeat with it. A heartbeat may be missed.
+const versionLife = 2500 * time.Millisecond
+
+// deniedEvery is how often a heartbeat is tried that is not permitted.
+const deniedEvery = 30 * time.Second
+
+// NewHeartbeat returns a Heartbeat. It makes no call; the caller closes the client, once Run
+// has returned.
+func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) (*Heartbeat, error) {
+	switch {
+	case !hotparam.ValidNamespace(cfg.Namespace):
+		return nil, fmt.Errorf("heartbeat: HeartbeatConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", cfg.Namespace)
+	case client == nil || cfg.Member == nil:
+		return nil, errors.New("heartbeat: no Redis client, or no Member")
+	case cfg.Every < 0 || cfg.Timeout < 0:
+		return nil, fmt.Errorf("heartbeat: HeartbeatConfig.Every %v and Timeout %v must not be negative", cfg.Every, cfg.Timeout)
+	}
+	if cfg.Every == 0 {
+		cfg.Every = time.Second
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 500 * time.Millisecond
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return &Heartbeat{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), id: hex.EncodeToString(id[:]), kick: make(chan struct{}, 1)}, nil
+}
+
+// Run writes heartbeats until ctx ends, then removes this process from the members, and returns
+// nil. It is called once.
+func (h *Heartbeat) Run(ctx context.Context) error {
+	defer h.leave(ctx)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-h.kick:
+		}
+		h.beat(ctx)
+		wait := h.cfg.Every
+		if h.Stats().Denied {
+			wait = deniedEvery
+		}
+		timer.Reset(wait)
+	}
+}
+
+// Now makes the next heartbeat come at once, such as after the rules have changed.
+func (h *Heartbeat) Now() {
+	select {
+	case h.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (h *Heartbeat) beat(ctx context.Context) {
+	m := h.cfg.Member()
+	if !m.OffsetKnown {
+		s := h.Stats()
+		m.Offset, m.OffsetKnown = s.Offset, s.OffsetKnown
+	}
+	began := time.Now()
+	m.Dropped, m.Lost = h.dropped.add(began, m.Dropped), h.lost.add(began, m.Lost)
+	clock, versions, err := h.send(ctx, &m)
+	ended := time.Now()
+	if ctx.Err() != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stats.Connected, h.stats.Denied, h.stats.Versions = err == nil, isDenied(err), versions
+	if err == nil {
+		h.stats.Sent++
+		h.offset.add(began, ended, clock)
+		h.stats.Offset, h.stats.OffsetKnown = h.offset.best()
+		h.differ.compare(h.cfg.Logger, m.RulesVersion, versions, ended)
+		return
+	}
+	h.stats.Failures++
+	if h.stats.Denied {
+		if unlogged, ok := h.lines.Allow(deniedRate, time.Now()); ok {
+			h.cfg.Logger.Info("this process may not write heartbeats to Redis, so its rules version, clock and losses are unknown to others; docs/REDIS.md has the rights",
+				"err", err, "unlogged", unlogged)
+		}
+	}
+}
+
+// send writes one heartbeat. It returns Redis's time and the members' versions of the rules.
+func (h *Heartbeat) send(ctx context.Context, m *hotparam.Member) (clock time.Time, versions []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	defer cancel()
+	answer, err := heartbeatScript.Run(ctx, h.client, []string{h.layout.Members, h.layout.MembersInfo, h.layout.MembersVersions},
+		h.field(m.Name), wire.AppendMember(nil, m), memberLife.Milliseconds(), wire.MaxMembers, wire.CutVersion(m.RulesVersion), versionLife.Milliseconds()).StringSlice()
+	if err != nil {
+		return time.Time{}, nil, err
+	}
+	if len(answer) >= 3 {
+		seconds, errSeconds := strconv.ParseInt(answer[0], 10, 64)
+		micros, errMicros := strconv.ParseInt(answer[1], 10, 64)
+		if errSeconds == nil && errMicros == nil {
+			versions = answer[2:]
+			slices.Sort(versions)
+			return time.Unix(seconds, micros*int64(time.Microsecond)), versions, nil
+		}
+	}
+	return time.Time{}, nil, fmt.Errorf("unexpected answer %q", answer)
+}
+
+var deniedRate = loglimit.Rate{Burst: 1, Every: time.Hour}
+
+// field returns the member's field, with a name that fits.
+func (h *Heartbeat) field(name string) string {
+	return wire.MemberField(name[:min(len(name), wire.MaxMemberName)], h.id)
+}
+
+// leave removes this process from the members, so that it is not listed until it counts as
+// silent.
+func (h *Heartbeat) leave(ctx context.Context) {
+	if h.Stats().Sent == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.cfg.Timeout)
+	defer cancel()
+	field := h.field(h.cfg.Member().Name)
+	_, _ = h.client.Pipelined(ctx, func(p redis.Pipeliner) error { // otherwise its heartbeat expires
+		p.ZRem(ctx, h.layout.Members, field)
+		p.HDel(ctx, h.layout.MembersInfo, field)
+		return nil
+	})
+}
+
+// Stats returns the state and the counters. It may be called at any time.
+func (h *Heartbeat) Stats() HeartbeatStats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stats
+}
+
+// isDenied reports whether err means that a user of Redis lacks a right. Within a script
+// Redis 7 says it in words of its own.
+func isDenied(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, words := range []string{"NOPERM", "ACL failure in script", "can't run this command"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,72 @@
+package hotkeys
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// memberLife is how long a member is listed after its last heartbeat.
+const memberLife = 10 * time.Second
+
+// membersPerRead bounds how many members one call reads: 0.5 MB.
+const membersPerRead = 500
+
+// ListMembers returns what the instances and aggregators of a namespace say about themselves,
+// aggregators first, by name. Heard is on the local clock, whatever its offset from Redis's.
+// Members that are not allowed to write heartbeats, or of a version before them, are not
+// listed. At most [wire.MaxMembers] are read. The deadline is that of ctx.
+func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Member, error) {
+	if !hotparam.ValidNamespace(namespace) {
+		return nil, fmt.Errorf("list members: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	}
+	layout := NewLayout(namespace)
+	var heard *redis.ZSliceCmd
+	var at *redis.TimeCmd
+	err := transact(ctx, client, func(tx redis.Pipeliner) {
+		heard = tx.ZRangeWithScores(ctx, layout.Members, -wire.MaxMembers, -1)
+		at = tx.Time(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list members: %w", err)
+	}
+	now := time.Now()
+	ages := make(map[string]time.Duration)
+	var fields []string
+	for _, z := range heard.Val() {
+		field, _ := z.Member.(string)
+		if age := at.Val().Sub(time.UnixMilli(int64(z.Score))); age < memberLife {
+			ages[field] = max(0, age)
+			fields = append(fields, field)
+		}
+	}
+	var members []hotparam.Member
+	for part := range slices.Chunk(fields, membersPerRead) {
+		infos, err := client.HMGet(ctx, layout.MembersInfo, part...).Result()
+		switch {
+		case isWrongType(err):
+			return nil, fmt.Errorf("list members: %w", errForeign)
+		case err != nil && !errors.Is(err, redis.Nil):
+			return nil, fmt.Errorf("list members: %w", err)
+		}
+		for i, field := range part {
+			info, _ := infos[i].(string)
+			if m, err := wire.ParseMember(field, []byte(info)); err == nil {
+				m.Heard = now.Add(-ages[field])
+				members = append(members, m)
+			}
+		}
+	}
+	slices.SortFunc(members, func(a, b hotparam.Member) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Name, b.Name), a.Started.Compare(b.Started))
+	})
+	return members, nil
+}

@@ -1,0 +1,149 @@
+package hotkeys
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+//go:embed lua/control.lua
+var controlLua string
+
+var controlScript = redis.NewScript(controlLua)
+
+// ControlOrder is what an operator wants for a key.
+type ControlOrder struct {
+	Key    hotparam.Key
+	Action hotparam.ControlAction
+	// For is how long it lasts: from 1 ms to [hotparam.MaxControlTime].
+	For time.Duration
+	// Why is the reason, at most [hotparam.MaxControlWhy] bytes.
+	Why string
+	// Claimed is who the operator says they are, at most [hotparam.MaxControlBy] bytes.
+	Claimed string
+}
+
+// ErrTooManyControls means that a namespace has [hotparam.MaxControls] controls.
+var ErrTooManyControls = errors.New("there are as many controls as may be: release some first")
+
+// ErrNoControl means that the key has no control.
+var ErrNoControl = errors.New("the key has no control")
+
+func (o *ControlOrder) validate() error {
+	switch {
+	case !o.Action.Valid():
+		return fmt.Errorf("action %q: want pin, block or allow", o.Action)
+	case o.For < time.Millisecond || o.For > hotparam.MaxControlTime:
+		return fmt.Errorf("for %v: want more than 0, at most %v", o.For, hotparam.MaxControlTime)
+	}
+	return validateOperator(o.Key, o.Why, o.Claimed)
+}
+
+func validateOperator(key hotparam.Key, why, claimed string) error {
+	switch {
+	case !hotparam.ValidRuleID(key.Rule):
+		return fmt.Errorf("rule %q: not the id of a rule", key.Rule)
+	case key.Text == "" || len(key.Text) > hotparam.MaxText:
+		return fmt.Errorf("key of %d bytes: want 1 to %d", len(key.Text), hotparam.MaxText)
+	case len(why) > hotparam.MaxControlWhy:
+		return fmt.Errorf("why: %d bytes, want at most %d", len(why), hotparam.MaxControlWhy)
+	case len(claimed) > hotparam.MaxControlBy:
+		return fmt.Errorf("claimed user: %d bytes, want at most %d", len(claimed), hotparam.MaxControlBy)
+	case !utf8.ValidString(key.Text + why + claimed):
+		return errors.New("key, why and claimed user must be valid UTF-8")
+	}
+	return nil
+}
+
+// SetControl sets a key's control in place of the one that it has, and returns it. By is the
+// user that Redis knows the client as. Instances obey within a second. The deadline is that of
+// ctx.
+func SetControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (hotparam.Control, error) {
+	if err := order.validate(); err != nil {
+		return hotparam.Control{}, fmt.Errorf("%s: %w", order.Action, err)
+	}
+	c := hotparam.Control{Key: order.Key, Action: order.Action, Why: order.Why, Claimed: order.Claimed}
+	got, err := operate(ctx, client, namespace, "set", &c, order.For)
+	if err != nil {
+		return hotparam.Control{}, fmt.Errorf("%s: %w", order.Action, err)
+	}
+	return got, nil
+}
+
+// ReleaseControl ends a key's control and returns it, as it was set but for By, Why and
+// Claimed, which are of the caller. It returns [ErrNoControl] if there is none. The deadline is
+// that of ctx.
+func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, key hotparam.Key, why, claimed string) (hotparam.Control, error) {
+	if err := validateOperator(key, why, claimed); err != nil {
+		return hotparam.Control{}, fmt.Errorf("release: %w", err)
+	}
+	got, err := operate(ctx, client, namespace, "release", &hotparam.Control{Key: key, Why: why, Claimed: claimed}, 0)
+	if err != nil {
+		return hotparam.Control{}, fmt.Errorf("release: %w", err)
+	}
+	return got, nil
+}
+
+// operate runs the operator's script. c lacks its times and By, and of a release its action.
+func operate(ctx context.Context, client redis.UniversalClient, namespace, kind string, c *hotparam.Control, span time.Duration) (hotparam.Control, error) {
+	if !hotparam.ValidNamespace(namespace) {
+		return hotparam.Control{}, fmt.Errorf("namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	}
+	var err error
+	if c.By, err = whoAmI(ctx, client); err != nil {
+		return hotparam.Control{}, err
+	}
+	layout := NewLayout(namespace)
+	var run [8]byte
+	_, _ = rand.Read(run[:]) // never fails
+	change := wire.ControlChange{Release: kind == "release", Control: *c}
+	answer, err := controlScript.Run(ctx, client, []string{layout.Control, layout.ControlEvents},
+		layout.Control, kind, c.Key.String(), wire.AppendControl(nil, c), wire.AppendControlChange(nil, &change), span.Milliseconds(),
+		hex.EncodeToString(run[:]), hotparam.MaxControls, MaxControlEvents).StringSlice()
+	switch {
+	case err != nil:
+		return hotparam.Control{}, err
+	case len(answer) != 5:
+		return hotparam.Control{}, fmt.Errorf("unexpected answer %q", answer)
+	case answer[0] == "none":
+		return hotparam.Control{}, ErrNoControl
+	case answer[0] == "full":
+		return hotparam.Control{}, ErrTooManyControls
+	}
+	now, errNow := strconv.ParseInt(answer[1], 10, 64)
+	end, errEnd := strconv.ParseInt(answer[2], 10, 64)
+	if answer[0] != "ok" || errNow != nil || errEnd != nil {
+		return hotparam.Control{}, fmt.Errorf("unexpected answer %q", answer)
+	}
+	c.Since, c.Until = time.UnixMilli(now), time.UnixMilli(end)
+	if kind == "release" {
+		c.Action = hotparam.ControlAction(answer[3])
+	}
+	return *c, nil
+}
+
+// whoAmI returns the user that Redis knows the client as: empty where Redis has no users, or
+// does not say.
+func whoAmI(ctx context.Context, client redis.UniversalClient) (string, error) {
+	user, err := client.Do(ctx, "ACL", "WHOAMI").Text()
+	var answer redis.Error
+	switch {
+	case err == nil:
+		return strings.ToValidUTF8(user[:min(len(user), hotparam.MaxControlBy)], ""), nil
+	case errors.As(err, &answer) && aboutCommand(err):
+		return "", nil // Redis 5, or without the right
+	}
+	return "", err
+}

@@ -1,0 +1,77 @@
+// Package hotwords says in words what is known of a hot key.
+//
+//	hot.go      a hot key: its rate, its bounds, its threshold
+//	numbers.go  numbers of a unit, as a rules file has them
+package hotwords
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Speed returns a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". Of
+// a key whose unit is not known it is a plain number.
+func Speed(perSecond float64, unit hotparam.Unit) string {
+	switch unit {
+	case hotparam.Bytes:
+		return Bytes(perSecond) + "/s"
+	case hotparam.Requests:
+		return fmt.Sprintf("%.1f/s", perSecond)
+	}
+	return fmt.Sprintf("%.1f %s/s", perSecond, unit)
+}
+
+// Bytes returns a number of bytes in the unit that leaves at most three digits before the
+// point.
+func Bytes(n float64) string {
+	unit := "B"
+	for _, larger := range [...]string{"kB", "MB", "GB", "TB"} {
+		if n < 999.95 {
+			break
+		}
+		n, unit = n/1000, larger
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%.0f B", n)
+	}
+	return fmt.Sprintf("%.1f %s", n, unit)
+}
+
+// Bounds returns the bounds of a hot key's count in the window of its threshold:
+// "212-230 in 1s", "1.5 MB in 10s", "212 or more in 1s".
+func Bounds(h *hotparam.Hot) string {
+	count := func(n int64) string {
+		switch h.Cause.Unit {
+		case hotparam.Bytes:
+			return Bytes(float64(n))
+		case hotparam.Requests:
+			return strconv.FormatInt(n, 10)
+		}
+		return fmt.Sprintf("%d %s", n, h.Cause.Unit)
+	}
+	words := count(h.Low)
+	switch high := count(h.High); {
+	case h.High == hotparam.Unknown:
+		words += " or more"
+	case high != words:
+		words += "-" + high
+	}
+	if h.Cause.IsZero() {
+		return words
+	}
+	return words + " in " + Span(h.Cause.Rate.Per)
+}
+
+// Cause returns the threshold that made a key hot: "200/s", "10MB/1m", "20%/1m",
+// "8x/1m", "top 3/1m"; "-" if that is not known.
+func Cause(c hotparam.Cause) string {
+	switch {
+	case c.IsZero():
+		return "-"
+	case c.Kind == hotparam.Absolute:
+		return Rate(c.Rate, c.Unit)
+	}
+	return c.String()
+}

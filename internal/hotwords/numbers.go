@@ -1,0 +1,50 @@
+package hotwords
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Rate returns a rate of a unit as a rules file has it: "200/s", "10MB/1m".
+func Rate(r hotparam.Rate, unit hotparam.Unit) string {
+	_, per, _ := strings.Cut(r.String(), "/")
+	return Count(r.N, unit) + "/" + per
+}
+
+// Count returns a number of a unit as a rules file has it.
+func Count(n int64, unit hotparam.Unit) string {
+	switch unit {
+	case hotparam.Bytes:
+		return Size(n)
+	case hotparam.Millis:
+		return Span(time.Duration(n) * time.Millisecond)
+	case hotparam.Units:
+		return strconv.FormatInt(n, 10) + " units"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// Size returns a number of bytes in the largest unit in which it is whole: "10MB".
+func Size(n int64) string {
+	for _, size := range []struct {
+		unit  string
+		bytes int64
+	}{{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"KB", 1e3}} {
+		if n >= size.bytes && n%size.bytes == 0 {
+			return strconv.FormatInt(n/size.bytes, 10) + size.unit
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
+
+// Span returns a window or another time as a rules file has it: "1s", "1m".
+func Span(d time.Duration) string {
+	if d == time.Second {
+		return "1s" // which a rate leaves out
+	}
+	_, span, _ := strings.Cut(hotparam.Rate{N: 1, Per: d}.String(), "/")
+	return span
+}

@@ -1,0 +1,98 @@
+package listed
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Hot is a hot key. Rate, Low, High, Min, Limit and Burst are numbers of Unit, Low and
+// High within Window.
+type Hot struct {
+	Key  string  `json:"key"`
+	Rule string  `json:"rule"`
+	Rate float64 `json:"rate"` // per second
+	Low  int64   `json:"low"`
+	High *int64  `json:"high"` // null when unknown
+	// Estimated: low is what was seen, and rate what samples stand for.
+	Estimated bool `json:"estimated,omitempty"`
+	Cause
+	Limit  string        `json:"limit,omitempty"`
+	Burst  int64         `json:"burst,omitempty"`
+	Mode   hotparam.Mode `json:"mode"`
+	Usual  bool          `json:"usual,omitempty"`
+	Spared bool          `json:"spared,omitempty"` // usual and not limited
+	Since  time.Time     `json:"since"`
+	Until  time.Time     `json:"until"`
+	Owner  string        `json:"owner"`
+	Top    *Top          `json:"top,omitempty"`
+}
+
+// Cause is the threshold that made the key hot. It is empty where that is not known, as
+// of entries of an earlier version.
+type Cause struct {
+	Kind      string  `json:"kind,omitempty"` // "rate", "share", "jump", "top"
+	Threshold string  `json:"threshold,omitempty"`
+	Min       int64   `json:"min,omitempty"`
+	Window    float64 `json:"window_seconds,omitempty"`
+	Unit      string  `json:"unit,omitempty"`
+}
+
+// Top is where the traffic of a hot key comes from.
+type Top struct {
+	Routes    []Origin `json:"routes,omitempty"`
+	Instances []Origin `json:"instances,omitempty"`
+	Callers   []Origin `json:"callers,omitempty"`
+	Explains  int      `json:"explains,omitempty"`
+}
+
+// Origin is one place that requests came from, Low to High times in the rule's window.
+type Origin struct {
+	Name string `json:"name"`
+	Low  int64  `json:"low"`
+	High int64  `json:"high"`
+}
+
+// OfHot returns the hot keys in their form for output. The result is never nil.
+func OfHot(hot []hotparam.Hot) []Hot {
+	keys := make([]Hot, 0, len(hot))
+	for i := range hot {
+		keys = append(keys, OfOne(&hot[i]))
+	}
+	return keys
+}
+
+// OfOne returns one hot key in its form for output.
+func OfOne(h *hotparam.Hot) Hot {
+	out := Hot{
+		Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
+		Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
+	}
+	if h.High != hotparam.Unknown {
+		high := h.High
+		out.High = &high
+	}
+	if c := h.Cause; !c.IsZero() {
+		out.Cause = CauseOf(c)
+	}
+	if t := h.Top; t != nil {
+		out.Top = &Top{origins(t.Routes), origins(t.Instances), origins(t.Callers), t.Explains}
+	}
+	return out
+}
+
+// CauseOf returns a threshold in its form for output.
+func CauseOf(c hotparam.Cause) Cause {
+	if c.IsZero() {
+		return Cause{}
+	}
+	return Cause{c.Kind.String(), c.String(), c.Rate.N, c.Rate.Per.Seconds(), c.Unit.String()}
+}
+
+func origins(all []hotparam.Origin) []Origin {
+	var out []Origin
+	for _, o := range all {
+		out = append(out, Origin{o.Name, o.Count - o.Over, o.Count})
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package live
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// changeEvents returns the events of an entry of the stream of hot keys, in order.
+func changeEvents(namespace string, entry position, m *redis.XMessage) (wire.HotChange, []Event, error) {
+	payload, _ := m.Values["change"].(string)
+	change, err := wire.ParseHotChange([]byte(payload))
+	if err != nil {
+		return wire.HotChange{}, nil, err
+	}
+	was := wire.ParseHotWas(text(m.Values["was"]))
+	owner := text(m.Values["owner"])
+	var events []Event
+	add := func(kind byte, i int, e Event) {
+		e.position = entry
+		e.position.kind, e.position.index = kind, i
+		e.ID, e.At, e.Namespace = e.position.String(), change.At, namespace
+		events = append(events, e)
+	}
+	for i := range change.Cool {
+		add(coolKind, i, coolEvent(change.At, change.Cool[i], owner, was))
+	}
+	for i := range change.Hot {
+		if e, ok := hotEvent(&change.Hot[i].Hot, was); ok {
+			add(hotKind, i, e)
+		}
+	}
+	return change, events, nil
+}
+
+// hotEvent returns the event of a key that became hot. ok is false if the key was hot before
+// under the same terms: its publisher has written it again, as after Redis had lost it.
+func hotEvent(h *hotparam.Hot, was wire.HotWas) (_ Event, ok bool) {
+	e := Event{Type: Hot, Rule: h.Rule, Key: h.Text, By: h.Owner, Counts: counts(h), Limit: h.Limit.String(), Why: whyHot(h)}
+	before, known := was.Again[h.Key.String()]
+	if !known || before.Since != h.Since.UnixMilli() {
+		return e, true
+	}
+	switch {
+	case before.Spared != h.Spared && h.Spared:
+		e.Why = "its count is usual for it, so it is not limited any more; " + e.Why
+	case before.Spared != h.Spared:
+		e.Why = "its count is unusual now, so it is limited; " + e.Why
+	case before.Limit != h.Limit.String():
+		e.Why = "its limit was " + orNone(before.Limit) + " and is " + orNone(limitWords(h)) + "; " + e.Why
+	case before.Mode != string(h.Mode):
+		e.Why = "its mode was " + before.Mode + " and is " + string(h.Mode) + "; " + e.Why
+	default:
+		return Event{}, false
+	}
+	return e, true
+}
+
+func whyHot(h *hotparam.Hot) string {
+	why := hotwords.Bounds(h)
+	if !h.Cause.IsZero() {
+		why += ", hot at " + hotwords.Cause(h.Cause)
+	}
+	if h.Estimated {
+		why = "by sampled counts " + why
+	}
+	switch {
+	case h.Spared:
+		why += "; usual, so not limited"
+	case h.Mode == hotparam.ModeShadow:
+		why += "; in shadow mode, so not limited"
+	case h.Limit.IsZero() && h.Mode == hotparam.ModeWatch:
+		why += "; its rule has no limit"
+	}
+	return why
+}
+
+func coolEvent(at time.Time, key hotparam.Key, owner string, was wire.HotWas) Event {
+	e := Event{Type: Cool, Rule: key.Rule, Key: key.Text, By: owner, Why: "hot no longer"}
+	before, ok := was.Cool[key.String()]
+	if !ok {
+		return e
+	}
+	h := before
+	h.Key = key
+	e.Counts, e.Limit = counts(&h), h.Limit.String()
+	if h.Owner != "" {
+		e.By = h.Owner
+	}
+	e.Why = "hot for " + lasted(at.Sub(h.Since))
+	if !h.Cause.IsZero() {
+		e.Why += " at " + hotwords.Cause(h.Cause)
+	}
+	e.Why += ", at last " + hotwords.Bounds(&h)
+	if !h.Until.After(at) {
+		e.Why = "no aggregator renewed it; " + e.Why
+	}
+	return e
+}
+
+func counts(h *hotparam.Hot) *Counts {
+	c := &Counts{Rate: h.Rate, Low: h.Low, High: h.High, Unit: h.Cause.Unit}
+	if !h.Cause.IsZero() {
+		c.Threshold, c.Window = h.Cause.String(), h.Cause.Rate.Per
+	}
+	return c
+}
+
+// changeSize bounds what is read of a foreign entry.
+const changeSize = 4 << 20
+
+func text(v any) string {
+	s, _ := v.(string)
+	if len(s) > changeSize {
+		return ""
+	}
+	return s
+}
+

@@ -1,0 +1,125 @@
+package live
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Type is what an [Event] says.
+type Type string
+
+// Types of events.
+const (
+	Hot     Type = "hot"     // a key became hot, or its limit changed while it is
+	Cool    Type = "cool"    // a key is hot no longer
+	Pin     Type = "pin"     // an operator holds a key to its limit
+	Block   Type = "block"   // an operator refuses a key's requests
+	Allow   Type = "allow"   // an operator lifts a key's limit
+	Release Type = "release" // an operator ended a control
+	Expired Type = "expired" // a control reached its end
+)
+
+// Event is one thing that happened to a key of a namespace. It has one form wherever it is
+// told: `hotparam watch --json`, the server-sent events of the aggregator, and its webhook.
+// Events are immutable.
+type Event struct {
+	// ID is the same whoever reads the event, and wherever. IDs of a namespace are ordered
+	// by [Event.Compare].
+	ID string
+	// At is when it happened, on Redis's clock.
+	At        time.Time
+	Type      Type
+	Namespace string
+	Rule, Key string
+	// Counts are the counts of the key, of a Cool its last ones. It is nil in events of
+	// controls, and in those of keys whose entry could not be read.
+	Counts *Counts
+	// Limit is the limit that the key has, or of a Cool had, with its unit: "50/s", "2MB/s".
+	// It is empty if it has none, and in events of controls.
+	Limit string
+	// Why is the reason in words: what the count reached, or what the operator gave.
+	Why string
+	// Until is when a control ends by itself. It is zero in events of hot keys, whose end is
+	// put off for as long as they are hot.
+	Until time.Time
+	// By is the owner that published the key, or the author of a control.
+	By string
+
+	position position
+}
+
+// Counts are how much came of a key, and the threshold that it reached.
+type Counts struct {
+	Rate float64 // units per second
+	Low  int64
+	High int64 // or hotparam.Unknown
+	// Threshold is as the rules file has it, "200/s" or "20%/1m", and Window the time in
+	// which Low and High count. They are empty and zero if they are not known.
+	Threshold string
+	Window    time.Duration
+	Unit      hotparam.Unit
+}
+
+// event is the JSON form of an Event. A field that does not apply is null, so that a reader
+// need not ask which fields there are.
+type event struct {
+	ID        string   `json:"id"`
+	At        string   `json:"at"`
+	Type      Type     `json:"type"`
+	Namespace string   `json:"namespace"`
+	Rule      string   `json:"rule"`
+	Key       string   `json:"key"`
+	Rate      *float64 `json:"rate"`
+	Low       *int64   `json:"low"`
+	High      *int64   `json:"high"`
+	Threshold *string  `json:"threshold"`
+	Window    *string  `json:"window"`
+	Unit      *string  `json:"unit"`
+	Why       string   `json:"why"`
+	Limit     *string  `json:"limit"`
+	Until     *string  `json:"until"`
+	By        string   `json:"by"`
+}
+
+// timeForm writes milliseconds, which is what Redis's times have here.
+const timeForm = "2006-01-02T15:04:05.000Z07:00"
+
+// MarshalJSON implements [json.Marshaler]:
+//
+//	{"id":"1732172445123-0.h0","at":"2024-11-21T07:00:45.123Z","type":"hot","namespace":"shop",
+//	 "rule":"search-terms","key":"GET /search?q=phone","rate":212,"low":212,"high":230,
+//	 "threshold":"200/s","window":"1s","unit":"requests","why":"212-230 in 1s, hot at 200/s",
+//	 "limit":"50/s","until":null,"by":"statsd"}
+func (e Event) MarshalJSON() ([]byte, error) {
+	raw := event{
+		ID: e.ID, At: e.At.UTC().Format(timeForm), Type: e.Type, Namespace: e.Namespace, Rule: e.Rule, Key: e.Key,
+		Why: e.Why, By: e.By, Limit: orNil(e.Limit),
+	}
+	if c := e.Counts; c != nil {
+		raw.Rate, raw.Low = &c.Rate, &c.Low
+		if c.High != hotparam.Unknown {
+			raw.High = &c.High
+		}
+		if c.Window > 0 {
+			raw.Window = orNil(span(c.Window))
+			raw.Threshold, raw.Unit = orNil(c.Threshold), orNil(c.Unit.String())
+		}
+	}
+	if !e.Until.IsZero() {
+		raw.Until = orNil(e.Until.UTC().Format(timeForm))
+	}
+	return json.Marshal(raw)
+}
+
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Compare orders events as they happened. Events of one instant are in an order that is the
+// same for each reader.
+func (e *Event) Compare(other *Event) int { return e.position.compare(other.position) }

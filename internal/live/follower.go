@@ -1,0 +1,133 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// Follower reads the events of a namespace for one reader, each once and in order. Other
+// than with a [View] no event is lost to a slow reader: what waits, waits in Redis.
+type Follower struct {
+	cfg    Config
+	client redis.UniversalClient
+	tail   *tail
+	outage loglimit.Outage
+}
+
+// Update is what a [Follower] found.
+type Update struct {
+	Events []Event
+	// Missed is how many changes at least Redis removed before they were read.
+	Missed uint64
+	// Lost reports whether Redis lost its state, or what came after the event that was seen
+	// last. Any number of events may be missing before Events.
+	Lost bool
+	// Err is why Redis cannot be read. The Follower tries again.
+	Err error
+}
+
+// NewFollower returns a follower that begins after the event with this ID, or with the next
+// event if it is empty. It starts nothing and makes no call; the caller closes the client,
+// once Run has returned.
+func NewFollower(client redis.UniversalClient, cfg Config, after string) (*Follower, error) {
+	if err := cfg.validate(client); err != nil {
+		return nil, fmt.Errorf("follow events: %w", err)
+	}
+	var seen position
+	if after != "" {
+		var err error
+		if seen, err = parsePosition(after); err != nil {
+			return nil, fmt.Errorf("follow events after %.80q: %w", after, err)
+		}
+	}
+	return &Follower{cfg: cfg.withDefaults(), client: client, tail: newTail(cfg.Namespace, seen, 0)}, nil
+}
+
+// Run calls handle with what happens until ctx ends or handle returns an error, which it
+// returns. Updates without events come when Redis can be read for the first time, when it
+// cannot be read any more, and when it can again.
+func (f *Follower) Run(ctx context.Context, handle func(Update) error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failures, first := 0, true
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		b, err := f.read(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			if failures == 0 {
+				if err := handle(Update{Err: err}); err != nil {
+					return err
+				}
+			}
+			if f.outage.Begin(outageLines, time.Now()) {
+				f.cfg.Logger.Warn("cannot read events from Redis; trying again", "err", err)
+			}
+			timer.Reset(backoff.After(failures, f.cfg.Every/4, 2*f.cfg.Every))
+			failures++
+			continue
+		}
+		if lasted, log := f.outage.End(time.Now()); log {
+			f.cfg.Logger.Info("reading events from Redis again", "after", lasted.Round(time.Millisecond))
+		}
+		if first || failures > 0 || len(b.events) > 0 || b.missed > 0 || b.lost {
+			if err := handle(Update{Events: b.events, Missed: b.missed, Lost: b.lost}); err != nil {
+				return err
+			}
+		}
+		first, failures = false, 0
+		timer.Reset(f.cfg.Every)
+	}
+}
+
+// outageLines is how often an outage of Redis is logged.
+const outageLines = 15 * time.Second
+
+// read makes one look at the streams.
+func (f *Follower) read(ctx context.Context) (batch, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
+	defer cancel()
+	if err := transact(ctx, f.client, func(tx redis.Pipeliner) { f.tail.queue(ctx, tx) }); err != nil {
+		return batch{}, fmt.Errorf("read events: %w", err)
+	}
+	return f.tail.take(ctx, f.client)
+}
+
+// transact runs the commands that queue queues as one transaction. A missing value, or one of
+// a foreign type, is an empty answer: the publisher repairs it. If Redis refuses a command,
+// the error is that command's.
+func transact(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner)) error {
+	commands, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		queue(tx)
+		return nil
+	})
+	if err == nil {
+		return nil
+	}
+	for _, c := range commands {
+		switch cause := c.Err(); {
+		case cause == nil, errors.Is(cause, redis.Nil), redis.HasErrorPrefix(cause, "WRONGTYPE"):
+		case redis.IsExecAbortError(cause):
+			err = cause
+		default:
+			return cause
+		}
+	}
+	if redis.IsExecAbortError(err) || !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package live
+
+import (
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// MaxPoints is how many points of a key are kept: five minutes, one a second.
+const MaxPoints = 300
+
+// MaxHistories is how many keys have a history.
+const MaxHistories = 1000
+
+// Point is what was known of a key at one instant.
+type Point struct {
+	At   time.Time
+	Rate float64 // units per second
+	Low  int64
+	High int64 // or hotparam.Unknown
+}
+
+// point is a Point in 16 bytes. A float32 has seven digits, more than a line on a screen can
+// show; the counts of now are in the snapshot in full.
+type point struct {
+	seconds uint32 // since 1970
+	rate    float32
+	low     float32
+	high    float32 // NaN: not known
+}
+
+func newPoint(at time.Time, h *hotparam.Hot) point {
+	p := point{seconds: uint32(at.Unix()), rate: float32(h.Rate), low: float32(h.Low), high: float32(math.NaN())}
+	if h.High != hotparam.Unknown {
+		p.high = float32(h.High)
+	}
+	return p
+}
+
+// History is a key's points, the oldest first. It is immutable: points that are added later
+// are not seen through it. The zero value has none.
+type History struct{ points []point }
+
+// Len returns the number of points, at most [MaxPoints].
+func (h History) Len() int { return len(h.points) }
+
+// At returns a point, 0 being the oldest.
+func (h History) At(i int) Point {
+	p := h.points[i]
+	high := hotparam.Unknown
+	if p.high == p.high { // not NaN
+		high = int64(p.high)
+	}
+	return Point{At: time.Unix(int64(p.seconds), 0), Rate: float64(p.rate), Low: int64(p.low), High: high}
+}
+
+// Points returns all points.
+func (h History) Points() []Point {
+	all := make([]Point, h.Len())
+	for i := range all {
+		all[i] = h.At(i)
+	}
+	return all
+}
+
+// slack is how many points are appended before the old ones are dropped, by a copy.
+const slack = 75
+
+// add returns the history with one more point. The receiver stays as it is, and so do the
+// points that it shares with the result: only the newest history may be added to.
+func (h History) add(p point) History {
+	points := h.points
+	if n := len(points); n > 0 && points[n-1].seconds >= p.seconds {
+		return h // one a second
+	}
+	if len(points) == cap(points) {
+		kept := points[max(0, len(points)-MaxPoints+1):]
+		points = append(make([]point, 0, min(max(8, 2*len(kept)), MaxPoints+slack)), kept...)
+	}
+	points = append(points, p)
+	return History{points[max(0, len(points)-MaxPoints):]}
+}

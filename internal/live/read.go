@@ -1,0 +1,248 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/wire"
+)
+
+const (
+	// maxKeys bounds the hot keys of a snapshot, by rate. Each owner publishes 1,000.
+	maxKeys = 10_000
+	// infosAtOnce is how many keys' details are read in one exchange. Of more hot keys the
+	// details are read in turn; their rates are always those of now.
+	infosAtOnce = 250
+	// maxUnknown is how many keys' details are read when they have just become hot.
+	maxUnknown = 2000
+	// maxInstances is how many instances are listed.
+	maxInstances = 1000
+	// instanceLife is how long after it last sent counts an instance is listed.
+	instanceLife = 10 * time.Second
+	// keepCooled is how long the points of a key are kept after it has cooled, so that one
+	// that comes back has its line.
+	keepCooled = 5 * time.Minute
+)
+
+// reader makes the exchanges with Redis. It is not safe for concurrent use.
+type reader struct {
+	cfg    Config
+	client redis.UniversalClient
+	layout hotkeys.Layout
+	tail   *tail
+	keys   map[string]*key // by member
+	outage loglimit.Outage
+}
+
+// key is what is known of a key that is hot, or was lately.
+type key struct {
+	hot     hotparam.Hot
+	read    time.Time // when its details were
+	gone    time.Time // since when it is not hot; zero while it is
+	history History
+}
+
+func newReader(client redis.UniversalClient, cfg Config) reader {
+	return reader{
+		cfg: cfg, client: client, layout: hotkeys.NewLayout(cfg.Namespace),
+		tail: newTail(cfg.Namespace, position{}, Backlog), keys: make(map[string]*key),
+	}
+}
+
+// read reads the state and what is new in the streams: one exchange, and beside it those for
+// controls and members, which a user may have no right to read.
+func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	s := &Snapshot{Namespace: r.cfg.Namespace}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { s.Controls, s.ControlsErr = hotkeys.ListControls(ctx, r.client, r.cfg.Namespace) })
+	beside.Go(func() { s.Members, s.MembersErr = hotkeys.ListMembers(ctx, r.client, r.cfg.Namespace) })
+	var (
+		beat                        *redis.DurationCmd
+		scores, suspects, instances *redis.ZSliceCmd
+		total                       *redis.IntCmd
+		infos                       *redis.SliceCmd
+	)
+	due := r.due()
+	err := transact(ctx, r.client, func(tx redis.Pipeliner) {
+		beat = tx.PTTL(ctx, r.layout.Beat)
+		scores = tx.ZRangeWithScores(ctx, r.layout.Hot, -maxKeys, -1)
+		suspects = tx.ZRangeWithScores(ctx, r.layout.Suspects, -wire.MaxSuspects, -1)
+		instances = tx.ZRangeWithScores(ctx, r.layout.Instances, -maxInstances, -1)
+		total = tx.ZCard(ctx, r.layout.Instances)
+		if len(due) > 0 {
+			infos = tx.HMGet(ctx, r.layout.Info, due...)
+		}
+		r.tail.queue(ctx, tx)
+	})
+	if err != nil {
+		return nil, batch{}, fmt.Errorf("read the state of namespace %s: %w", r.cfg.Namespace, err)
+	}
+	b, err := r.tail.take(ctx, r.client)
+	if err != nil {
+		return nil, batch{}, err
+	}
+	s.Read, s.Clock, s.Published = time.Now(), b.now, beat.Val() > 0
+	if infos != nil {
+		r.learn(due, infos.Val(), s.Read)
+	}
+	if fresh := r.unknown(scores.Val()); len(fresh) > 0 {
+		answer, err := r.client.HMGet(ctx, r.layout.Info, fresh...).Result()
+		if err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+			return nil, batch{}, fmt.Errorf("read hot keys: %w", err)
+		}
+		r.learn(fresh, answer, s.Read)
+	}
+	r.list(s, scores.Val())
+	s.Suspects = suspectsOf(suspects.Val())
+	s.Instances, s.InstancesTotal = instancesOf(instances.Val(), s), int(total.Val())
+	beside.Wait()
+	return s, b, nil
+}
+
+// due returns the hot keys whose details are to be read again, the longest unread first.
+func (r *reader) due() []string {
+	members := make([]string, 0, len(r.keys))
+	for member, k := range r.keys {
+		if k.gone.IsZero() {
+			members = append(members, member)
+		}
+	}
+	if len(members) > infosAtOnce {
+		slices.SortFunc(members, func(a, b string) int { return r.keys[a].read.Compare(r.keys[b].read) })
+		members = members[:infosAtOnce]
+	}
+	return members
+}
+
+// unknown returns the hot keys whose details have not been read since they became hot.
+func (r *reader) unknown(scores []redis.Z) []string {
+	var members []string
+	for _, z := range scores {
+		member, _ := z.Member.(string)
+		if k := r.keys[member]; (k == nil || !k.gone.IsZero()) && len(members) < maxUnknown {
+			members = append(members, member)
+		}
+	}
+	return members
+}
+
+// learn records the details of keys.
+func (r *reader) learn(members []string, infos []any, now time.Time) {
+	for i, member := range members {
+		name, ok := hotparam.ParseKey(member)
+		if !ok || i >= len(infos) {
+			continue
+		}
+		h, err := wire.ParseHotInfo([]byte(text(infos[i])))
+		if err != nil {
+			continue // it has just cooled, or its publisher repairs it
+		}
+		h.Key = name
+		k := r.keys[member]
+		if k == nil {
+			k = &key{}
+			r.keys[member] = k
+		}
+		k.hot, k.read, k.gone = h, now, time.Time{}
+	}
+}
+
+// list adds the hot keys to the snapshot, each with one more point, and forgets those that
+// cooled long ago.
+func (r *reader) list(s *Snapshot, scores []redis.Z) {
+	hot := make(map[string]bool, len(scores))
+	histories := 0
+	for _, k := range r.keys {
+		histories += min(1, k.history.Len())
+	}
+	s.Hot = make([]HotKey, 0, len(scores))
+	for _, z := range slices.Backward(scores) { // the highest rates first
+		member, _ := z.Member.(string)
+		k := r.keys[member]
+		if k == nil || !k.gone.IsZero() || k.read.Equal(s.Read) && !k.hot.Until.After(s.Clock) {
+			continue
+		}
+		hot[member] = true
+		if k.hot.Rate = z.Score; !(z.Score >= 0) || math.IsInf(z.Score, 0) {
+			k.hot.Rate = 0 // no publisher wrote it
+		}
+		if k.history.Len() > 0 || histories < MaxHistories || r.dropOldest() {
+			if k.history.Len() == 0 {
+				histories++
+			}
+			k.history = k.history.add(newPoint(s.Clock, &k.hot))
+		}
+		if s.Published {
+			s.Hot = append(s.Hot, HotKey{Hot: k.hot, History: k.history})
+		}
+	}
+	slices.SortFunc(s.Hot, func(a, b HotKey) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	})
+	for member, k := range r.keys {
+		if hot[member] {
+			continue
+		}
+		if k.gone.IsZero() {
+			k.gone = s.Read
+		}
+		if k.history.Len() == 0 || s.Read.Sub(k.gone) > keepCooled {
+			delete(r.keys, member)
+		}
+	}
+}
+
+// dropOldest forgets the points of the key that cooled first, and reports whether there was
+// one. Its caller gives the place to another.
+func (r *reader) dropOldest() bool {
+	var oldest string
+	for member, k := range r.keys {
+		if k.history.Len() > 0 && !k.gone.IsZero() && (oldest == "" || k.gone.Before(r.keys[oldest].gone)) {
+			oldest = member
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	delete(r.keys, oldest)
+	return true
+}
+
+func suspectsOf(members []redis.Z) []hotparam.Hot {
+	suspects := make([]hotparam.Hot, 0, len(members))
+	for _, z := range members {
+		member, _ := z.Member.(string)
+		if key, ok := hotparam.ParseKey(member); ok {
+			suspects = append(suspects, hotparam.Hot{Key: key, Rate: z.Score})
+		}
+	}
+	hotset.SortByRate(suspects)
+	return suspects
+}
+
+// instancesOf returns the live ones of the instances. Heard is on the local clock.
+func instancesOf(members []redis.Z, s *Snapshot) []hotparam.Instance {
+	instances := make([]hotparam.Instance, 0, len(members))
+	for _, z := range members {
+		name, _ := z.Member.(string)
+		if age := max(0, s.Clock.Sub(time.UnixMilli(int64(z.Score)))); age < instanceLife {
+			instances = append(instances, hotparam.Instance{Name: name, Heard: s.Read.Add(-age)})
+		}
+	}
+	slices.SortFunc(instances, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return instances
+}

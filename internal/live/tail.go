@@ -1,0 +1,184 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// batch is what a look at the streams found.
+type batch struct {
+	events []Event // in order
+	// missed is how many changes at least were removed before they could be read.
+	missed uint64
+	// lost reports whether Redis lost its state, so that changes may be missing.
+	lost bool
+	now  time.Time // on Redis's clock
+}
+
+const (
+	// pageSize is how many changes of hot keys are read in one exchange. They are of a key or
+	// two usually; the largest are of 1,000.
+	pageSize = 100
+	// maxBehind is how many changes a reader may be behind. It misses those before.
+	maxBehind = 2000
+	// knownControls is how many changes of controls are read at most.
+	knownControls = 2 * hotparam.MaxControls
+)
+
+// tail reads what was added to the two streams of a namespace. Its first commands are part of
+// an exchange that its owner makes. It is not safe for concurrent use.
+//
+// It reads backwards, by XREVRANGE, since that is the command that readers have a right to.
+type tail struct {
+	namespace string
+	layout    hotkeys.Layout
+	backlog   int64 // changes of the past that a tail without a position reads
+
+	after     position // events up to this one are not wanted
+	hot       position // the last entry that was read of the stream of hot keys
+	control   position // and of the one of controls
+	begun     bool
+	version   wire.HotVersion
+	malformed uint64 // entries that could not be read
+
+	known map[hotparam.Key]hotparam.Control // in force, as the stream says
+
+	answers struct {
+		hot, control *redis.XMessageSliceCmd
+		at           *redis.TimeCmd
+		most         int64 // changes that hot asked for
+	}
+}
+
+// newTail returns a tail that begins after the event with this position. With the zero
+// position it begins with the newest backlog changes.
+func newTail(namespace string, after position, backlog int64) *tail {
+	return &tail{
+		namespace: namespace, layout: hotkeys.NewLayout(namespace), backlog: backlog,
+		after: after, hot: position{millis: after.millis}, known: make(map[hotparam.Key]hotparam.Control),
+	}
+}
+
+// queue adds the commands of a look to an exchange, which take reads the answers of.
+func (t *tail) queue(ctx context.Context, tx redis.Pipeliner) {
+	a := &t.answers
+	a.most = pageSize
+	if t.hot.isZero() {
+		a.most = max(1, t.backlog)
+	}
+	a.hot = tx.XRevRangeN(ctx, t.layout.Events, "+", t.hotFrom(), a.most)
+	a.control = tx.XRevRangeN(ctx, t.layout.ControlEvents, "+", t.control.next().entryID(), knownControls)
+	a.at = tx.Time(ctx)
+}
+
+// take returns what is new. It makes further calls if more changes wait than queue asked for.
+func (t *tail) take(ctx context.Context, client redis.UniversalClient) (batch, error) {
+	a := &t.answers
+	b := batch{now: a.at.Val()}
+	changes := a.hot.Val()
+	follows := t.begun || !t.after.isZero() // not only the newest are wanted
+	for page := changes; follows && int64(len(page)) == a.most && len(changes) < maxBehind; a.most = pageSize {
+		oldest, err := parseEntryID(page[len(page)-1].ID)
+		if err != nil || oldest.isZero() {
+			break
+		}
+		page, err = client.XRevRangeN(ctx, t.layout.Events, oldest.previous().entryID(), t.hotFrom(), pageSize).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return batch{}, fmt.Errorf("read older changes: %w", err)
+		}
+		changes = append(changes, page...)
+	}
+	t.takeChanges(changes, &b)
+	t.takeControls(a.control.Val(), &b)
+	for key, c := range t.known {
+		if !c.Until.After(b.now) {
+			b.events = append(b.events, t.expired(&c))
+			delete(t.known, key)
+		}
+	}
+	slices.SortFunc(b.events, func(x, y Event) int { return x.Compare(&y) })
+	switch {
+	case !t.after.isZero():
+		b.events = slices.DeleteFunc(b.events, func(e Event) bool { return e.position.compare(t.after) <= 0 })
+	case !t.begun && t.backlog == 0:
+		b.events, b.missed, b.lost = nil, 0, false
+	}
+	t.begun = true
+	return b, nil
+}
+
+// takeChanges adds the events of changes of hot keys, which are the newest first.
+func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
+	if t.hot.millis > uint64(b.now.Add(time.Hour).UnixMilli()) { // no publisher wrote that
+		t.hot = position{millis: uint64(b.now.UnixMilli())}
+	}
+	for i := range slices.Backward(changes) {
+		m := &changes[i]
+		entry, err := parseEntryID(m.ID)
+		if err != nil || t.begun && entry.compare(t.hot) <= 0 {
+			continue
+		}
+		t.hot = entry
+		change, events, err := changeEvents(t.namespace, entry, m)
+		if err != nil {
+			t.malformed++
+			continue
+		}
+		switch was := t.version; {
+		case was.IsZero():
+		case was.Run != change.Version.Run:
+			b.lost = true
+		case change.Version.N > was.N+1:
+			b.missed += change.Version.N - was.N - 1
+		}
+		t.version = change.Version
+		b.events = append(b.events, events...)
+	}
+	if !t.begun && (t.after.kind == hotKind || t.after.kind == coolKind) && !slices.ContainsFunc(changes, func(m redis.XMessage) bool { return m.ID == t.after.entryID() }) {
+		b.lost = true // the stream has not kept the change that was seen last
+	}
+	if t.hot.isZero() { // the stream is empty
+		t.hot = position{millis: uint64(max(0, b.now.UnixMilli()))}
+	}
+}
+
+// hotFrom returns the ID of the first change that is wanted. A tail that begins after an event
+// reads its change again: that may have more events.
+func (t *tail) hotFrom() string {
+	if !t.begun {
+		return t.hot.entryID()
+	}
+	return t.hot.next().entryID()
+}
+
+// next returns the first position of an entry after that of p, and the zero position after
+// none.
+func (p position) next() position {
+	if p.isZero() {
+		return p
+	}
+	return position{millis: p.millis, seq: p.seq + 1}
+}
+
+// entryID returns the ID of the stream's entry.
+func (p position) entryID() string {
+	return strconv.FormatUint(p.millis, 10) + "-" + strconv.FormatUint(p.seq, 10)
+}
+
+// previous returns the last position of an entry before that of p.
+func (p position) previous() position {
+	if p.seq > 0 {
+		return position{millis: p.millis, seq: p.seq - 1}
+	}
+	return position{millis: p.millis - 1, seq: 1<<64 - 1}
+}

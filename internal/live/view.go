@@ -1,0 +1,220 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Config configures a [View] and a [Follower]. Namespace is required; a zero field
+// otherwise means its default.
+type Config struct {
+	Namespace string
+	// Every is how often Redis is read. Default 1 s.
+	Every time.Duration
+	// Timeout bounds each call to Redis. Default 1 s.
+	Timeout time.Duration
+	// Logger receives a line when Redis cannot be read, and when it can again. If nil,
+	// nothing is logged.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Every == 0 {
+		c.Every = time.Second
+	}
+	if c.Timeout == 0 {
+		c.Timeout = time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate(client redis.UniversalClient) error {
+	switch {
+	case !hotparam.ValidNamespace(c.Namespace):
+		return fmt.Errorf("Config.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
+	case c.Every < 0 || c.Timeout < 0:
+		return fmt.Errorf("Config.Every %v and Timeout %v must not be negative", c.Every, c.Timeout)
+	case client == nil:
+		return errors.New("no Redis client")
+	}
+	return nil
+}
+
+// Snapshot is the state of a namespace at one instant. It is immutable, and shared by all
+// who ask for it.
+type Snapshot struct {
+	Namespace string
+	// Seq rises with each snapshot. It is 0 before the first.
+	Seq uint64
+	// Read is when Redis last answered, on the local clock. It is zero before the first
+	// answer.
+	Read time.Time
+	// Clock is Redis's clock at Read: Since and Until below are on it.
+	Clock time.Time
+	// Err is why Redis could not be read since then, or nil. All else is as of Read.
+	Err error
+	// Published reports whether an aggregator publishes: its heartbeat is there. Without one
+	// no key is limited, and Hot is empty.
+	Published bool
+	// Hot are the hot keys, the highest rate first.
+	Hot []HotKey
+	// Suspects are the keys that may be hot, with Key and Rate only, the highest rate first.
+	Suspects []hotparam.Hot
+	// Instances are the instances that send counts, by name: the last heard 1,000 of
+	// InstancesTotal.
+	Instances      []hotparam.Instance
+	InstancesTotal int
+	// Controls are the controls in force, by key. ControlsErr is why they are not known, as
+	// without the right to read them, or nil.
+	Controls    []hotparam.Control
+	ControlsErr error
+	// Members are the heartbeats of instances and aggregators, and MembersErr why they are
+	// not known, or nil.
+	Members    []hotparam.Member
+	MembersErr error
+}
+
+// HotKey is a hot key and its points of the last minutes.
+type HotKey struct {
+	hotparam.Hot
+	History History
+}
+
+// Control returns the control of a key that is in force, or nil.
+func (s *Snapshot) Control(key hotparam.Key) *hotparam.Control {
+	for i := range s.Controls {
+		if s.Controls[i].Key == key {
+			return &s.Controls[i]
+		}
+	}
+	return nil
+}
+
+// View reads the state of a namespace and its events once a second, for any number of
+// readers. The load on Redis is the same however many these are. Memory is bounded: 1,000
+// keys with 300 points of 16 bytes each, and [Backlog] events. A View is safe for concurrent
+// use.
+type View struct {
+	cfg    Config
+	client redis.UniversalClient
+
+	snapshot atomic.Pointer[Snapshot]
+	asked    chan struct{} // read at once
+
+	reader // used by Run's goroutine only
+
+	mu      sync.Mutex // guards what follows
+	changed chan struct{}
+	backlog []Event // the newest, in order
+	whole   bool    // no event was removed from the backlog
+	over    bool    // Run has returned
+	readers map[*Subscription]struct{}
+}
+
+// NewView returns a view. It starts nothing and makes no call; the caller closes the client,
+// once Run has returned.
+func NewView(client redis.UniversalClient, cfg Config) (*View, error) {
+	if err := cfg.validate(client); err != nil {
+		return nil, fmt.Errorf("live view: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	v := &View{
+		cfg: cfg, client: client, asked: make(chan struct{}, 1), changed: make(chan struct{}),
+		reader: newReader(client, cfg), readers: make(map[*Subscription]struct{}),
+	}
+	v.snapshot.Store(&Snapshot{Namespace: cfg.Namespace})
+	return v, nil
+}
+
+// Run reads until ctx ends, and returns nil. It is called once. While Redis is away the last
+// snapshot stays, with the error. At the end all subscriptions are closed.
+func (v *View) Run(ctx context.Context) error {
+	defer v.finish()
+	ticker := time.NewTicker(v.cfg.Every)
+	defer ticker.Stop()
+	pause := time.NewTimer(0) // between reads that were asked for
+	defer pause.Stop()
+	for {
+		v.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		case <-v.asked:
+			pause.Reset(v.cfg.Every / 10)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-pause.C:
+			}
+		}
+	}
+}
+
+// look reads Redis once, and shows what it found.
+func (v *View) look(ctx context.Context) {
+	before := v.snapshot.Load()
+	next, b, err := v.read(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		kept := *before
+		kept.Err = err
+		next = &kept
+		if v.outage.Begin(outageLines, time.Now()) {
+			v.cfg.Logger.Warn("cannot read the state of the namespace from Redis; trying again", "err", err)
+		}
+	} else if lasted, log := v.outage.End(time.Now()); log {
+		v.cfg.Logger.Info("reading the state of the namespace from Redis again", "after", lasted.Round(time.Millisecond))
+	}
+	next.Seq = before.Seq + 1
+	v.snapshot.Store(next)
+	if err == nil {
+		v.tell(b.events, b.missed > 0 || b.lost)
+	}
+	v.mu.Lock()
+	close(v.changed)
+	v.changed = make(chan struct{})
+	v.mu.Unlock()
+}
+
+// Snapshot returns the latest state. It is never nil, and costs nothing.
+func (v *View) Snapshot() *Snapshot { return v.snapshot.Load() }
+
+// Changed returns a channel that is closed when there is a newer snapshot than now.
+func (v *View) Changed() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+// Now makes the view read Redis soon, as after a change that the caller made. It does not
+// block. It costs at most ten reads in each interval.
+func (v *View) Now() {
+	select {
+	case v.asked <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+func (v *View) finish() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.over = true
+	for s := range v.readers {
+		v.end(s)
+	}
+}

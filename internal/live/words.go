@@ -1,0 +1,45 @@
+package live
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/hotwords"
+)
+
+func span(d time.Duration) string { return hotwords.Span(d) }
+
+// author returns who set a control: the user of Redis, which is proven, and the claimed one,
+// which is marked as a claim.
+func author(c *hotparam.Control) string {
+	switch {
+	case c.Claimed == "":
+		return c.By
+	case c.By == "":
+		return "claims to be " + c.Claimed
+	}
+	return c.By + " (claims to be " + c.Claimed + ")"
+}
+
+func limitWords(h *hotparam.Hot) string {
+	if h.Limit.IsZero() {
+		return ""
+	}
+	return hotwords.Rate(h.Limit, h.Cause.Unit)
+}
+
+func orNone(limit string) string {
+	if limit == "" {
+		return "none"
+	}
+	return limit
+}
+
+// lasted returns a time in words, whole seconds from ten seconds on.
+func lasted(d time.Duration) string {
+	d = max(0, d)
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,124 @@
+package page
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+// api serves /api/v1. Its arrays are those of `hotparam list --json`.
+func (p *Page) api() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/hot", p.known(func(s *live.Snapshot) any {
+		hot := make([]listed.Hot, 0, len(s.Hot))
+		for i := range s.Hot {
+			hot = append(hot, listed.OfOne(&s.Hot[i].Hot))
+		}
+		return hot
+	}))
+	mux.HandleFunc("GET /api/v1/suspects", p.known(func(s *live.Snapshot) any { return listed.OfSuspects(s.Suspects) }))
+	mux.HandleFunc("GET /api/v1/controls", p.known(func(s *live.Snapshot) any { return listed.OfControls(s.Controls) }))
+	mux.HandleFunc("GET /api/v1/instances", p.known(func(s *live.Snapshot) any { return listed.OfMembers(s.Members, s.Instances) }))
+	mux.HandleFunc("GET /api/v1/rules", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.cfg.Rules()) })
+	mux.HandleFunc("GET /api/v1/events", p.events)
+
+	// What the page alone needs, which may change with it.
+	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, map[string]bool{"token": p.cfg.Guard.HasToken(), "streams_full": p.hub.full()})
+	})
+	mux.HandleFunc("GET /api/v1/view", p.view)
+	mux.HandleFunc("GET /api/v1/view/key", p.viewKey)
+	mux.HandleFunc("GET /api/v1/view/lines", p.viewLines)
+	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, r, http.StatusNotFound, "there is hot, suspects, controls, instances, rules and events, to be read with GET")
+	})
+	return mux
+}
+
+// known answers from what was read last, if that was now.
+func (p *Page) known(value func(*live.Snapshot) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s := p.cfg.View.Snapshot()
+		switch {
+		case s.Err != nil:
+			fail(w, r, http.StatusServiceUnavailable, "Redis cannot be read: "+s.Err.Error())
+		case s.Read.IsZero():
+			fail(w, r, http.StatusServiceUnavailable, "Redis has not been read yet: try again in a second")
+		default:
+			writeJSON(w, value(s))
+		}
+	}
+}
+
+// maxLines is how many keys' lines one request may ask for: more than are in sight.
+const maxLines = 100
+
+// viewLines serves the lines of keys, by the ids that a stream gave.
+func (p *Page) viewLines(w http.ResponseWriter, r *http.Request) {
+	ids := strings.Split(r.URL.Query().Get("ids"), ",")
+	if len(ids) > maxLines {
+		fail(w, r, http.StatusBadRequest, "too many ids: want 100 at most")
+		return
+	}
+	wanted := make(map[hotparam.Key]string, len(ids))
+	for _, id := range ids {
+		if key, ok := p.keyOf(id); ok {
+			wanted[key] = id
+		}
+	}
+	lines := make(map[string]json.RawMessage, len(wanted))
+	s := p.cfg.View.Snapshot()
+	for i := range s.Hot {
+		if id, ok := wanted[s.Hot[i].Key]; ok {
+			lines[id] = appendLine(nil, s.Hot[i].History)
+		}
+	}
+	writeJSON(w, map[string]any{"lines": lines})
+}
+
+// appendLine writes [[unix seconds, rate, low, high], …], the oldest first.
+func appendLine(dst []byte, h live.History) []byte {
+	dst = append(dst, '[')
+	for i := range h.Len() {
+		point := h.At(i)
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(dst, '['), point.At.Unix(), 10)
+		dst = appendPoint(append(dst, ','), point.Rate, point.Low, bound(point.High))
+	}
+	return append(dst, ']')
+}
+
+// viewKey serves all that is known of one key.
+func (p *Page) viewKey(w http.ResponseWriter, r *http.Request) {
+	key, ok := p.keyOf(r.URL.Query().Get("id"))
+	s := p.cfg.View.Snapshot()
+	for i := range s.Hot {
+		if ok && s.Hot[i].Key == key {
+			writeJSON(w, map[string]any{"hot": listed.OfOne(&s.Hot[i].Hot)})
+			return
+		}
+	}
+	fail(w, r, http.StatusNotFound, "the key is not hot any more")
+}
+
+func (p *Page) keyOf(id string) (hotparam.Key, bool) {
+	n, err := strconv.ParseUint(id, 10, 32)
+	if err != nil {
+		return hotparam.Key{}, false
+	}
+	return p.hub.keyOf(uint32(n))
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(value) // the client has gone
+}

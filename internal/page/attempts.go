@@ -1,0 +1,83 @@
+package page
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// What one address may try. A token has 128 bits at least, so this is not what keeps it
+// secret: it keeps logs and processor calm, and short tokens from being found.
+const (
+	attemptBurst = 10              // wrong tokens at once
+	attemptEvery = 6 * time.Second // after which one more is allowed
+	maxAddresses = 1024            // that are remembered; more share one account
+)
+
+// attempts counts wrong tokens by address. It is safe for concurrent use.
+type attempts struct {
+	log   *slog.Logger
+	total atomic.Uint64
+
+	lines loglimit.Limit
+
+	mu   sync.Mutex
+	free map[netip.Prefix]time.Time // when an address has its whole burst again
+}
+
+func newAttempts(log *slog.Logger) *attempts {
+	return &attempts{log: log, free: make(map[netip.Prefix]time.Time)}
+}
+
+// wait returns how long an address must wait; 0 if it may try.
+func (a *attempts) wait(remote string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	over := a.free[a.account(remote)].Sub(now) - (attemptBurst-1)*attemptEvery
+	return max(0, over)
+}
+
+// failed records a wrong token.
+func (a *attempts) failed(remote string, now time.Time) {
+	a.total.Add(1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	account := a.account(remote)
+	free := a.free[account]
+	if free.Before(now) {
+		free = now
+	}
+	a.free[account] = free.Add(attemptEvery)
+	if _, ok := a.lines.Allow(oneAMinute, now); ok {
+		a.log.Warn("page: a wrong token", "remote", remote)
+	}
+	if len(a.free) > maxAddresses {
+		for other, free := range a.free {
+			if free.Before(now) {
+				delete(a.free, other)
+			}
+		}
+	}
+}
+
+// account is an address, of IPv6 its /64, which one client has as a whole. Where too many
+// are remembered, new ones share the zero account. a.mu is held.
+func (a *attempts) account(remote string) netip.Prefix {
+	address, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	ip, bits := address.Addr().Unmap().WithZone(""), 32
+	if ip.Is6() {
+		bits = 64
+	}
+	account, _ := ip.Prefix(bits) // the length fits the address
+	if _, known := a.free[account]; !known && len(a.free) >= maxAddresses {
+		return netip.Prefix{}
+	}
+	return account
+}

@@ -1,0 +1,105 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+// change is what became different, as the stream carries it. A field that is absent is as
+// it was. A snapshot is a change from nothing.
+type change struct {
+	Now      int64           `json:"now"` // Redis's clock, unix ms
+	Put      []row           `json:"put,omitempty"`
+	Gone     []uint32        `json:"gone,omitempty"`
+	Rates    json.RawMessage `json:"rates,omitempty"` // [[id, rate, low, high], …]
+	Suspects json.RawMessage `json:"suspects,omitempty"`
+	Controls json.RawMessage `json:"controls,omitempty"`
+	Members  json.RawMessage `json:"members,omitempty"`
+	Total    int             `json:"members_total,omitempty"`
+	Facts    json.RawMessage `json:"facts,omitempty"`
+	Events   []live.Event    `json:"events,omitempty"`
+}
+
+// facts are what the page says of the whole.
+type facts struct {
+	Namespace    string `json:"namespace"`
+	Version      string `json:"version"`
+	RulesVersion string `json:"rules_version"`
+	HasToken     bool   `json:"token"`
+	MemoryUsed   int64  `json:"memory_used"` // of the aggregator that has least left
+	MemoryMax    int64  `json:"memory_max"`
+	Floor        int64  `json:"floor"` // the highest
+	Redis        struct {
+		Known     bool   `json:"known"` // it has been asked
+		Connected bool   `json:"connected"`
+		Problem   string `json:"problem,omitempty"`
+	} `json:"redis"`
+	Published   bool   `json:"published"`
+	MembersErr  string `json:"members_problem,omitempty"`
+	ControlsErr string `json:"controls_problem,omitempty"`
+}
+
+func newFacts(s *live.Snapshot, rules Rules, version string, hasToken bool) facts {
+	f := facts{Namespace: s.Namespace, Version: version, RulesVersion: rules.Version, HasToken: hasToken, Published: s.Published}
+	f.Redis.Known = s.Err != nil || !s.Read.IsZero()
+	f.Redis.Connected = s.Err == nil && !s.Read.IsZero()
+	f.Redis.Problem = words(s.Err)
+	f.MembersErr, f.ControlsErr = words(s.MembersErr), words(s.ControlsErr)
+	for _, m := range s.Members {
+		if m.Role != hotparam.RoleAggregator {
+			continue
+		}
+		f.Floor = max(f.Floor, m.Floor)
+		if f.MemoryMax == 0 || float64(m.MemoryUsed)/float64(max(1, m.MemoryMax)) > float64(f.MemoryUsed)/float64(f.MemoryMax) {
+			f.MemoryUsed, f.MemoryMax = m.MemoryUsed, m.MemoryMax
+		}
+	}
+	return f
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// now is Redis's clock at this moment, as far as is known.
+func now(s *live.Snapshot) time.Time {
+	if s.Clock.IsZero() {
+		return time.Now()
+	}
+	return s.Clock.Add(time.Since(s.Read))
+}
+
+// maxMembers is how many members the page shows: a table of more is read by nobody. The
+// API has all.
+const maxMembers = 500
+
+// members are all that are known, those who differ first, then by name.
+func members(s *live.Snapshot, version string) []listed.Member {
+	all := listed.OfMembers(s.Members, s.Instances)
+	slices.SortStableFunc(all, func(a, b listed.Member) int {
+		return cmp.Or(cmp.Compare(rank(&a, version), rank(&b, version)), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// rank is 0 for a member that should be looked at.
+func rank(m *listed.Member, version string) int {
+	if m.Problem != "" || m.RulesVersion != "" && m.RulesVersion != version || loses(m) {
+		return 0
+	}
+	if m.Role == string(hotparam.RoleAggregator) {
+		return 1
+	}
+	return 2
+}
+
+func loses(m *listed.Member) bool { return m.Lost != nil && *m.Lost+*m.Dropped > 0 }

@@ -1,0 +1,220 @@
+package page
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// GuardConfig is who may read what a [Guard] protects.
+type GuardConfig struct {
+	// Token opens it. Without one it is open to whoever reaches a loopback address,
+	// and closed on any other.
+	Token string
+	// Listener is the address that the server listens on.
+	Listener net.Addr
+	// Hosts are names by which clients may ask for the server, besides localhost and
+	// IP addresses. They have no ports.
+	Hosts []string
+	// Log gets a line when attempts are refused, at most one in a minute. A nil Log
+	// disables it.
+	Log *slog.Logger
+}
+
+// Guard decides who may read the page, the API and whatever else shares their server
+// and is no business of everybody. It is safe for concurrent use.
+type Guard struct {
+	token    [sha256.Size]byte // hashed, so that comparing takes the same time for every length
+	sessions *sessions         // nil without a token
+	isClosed bool
+	hosts    map[string]bool
+	attempts *attempts
+	sameSite *http.CrossOriginProtection
+}
+
+// NewGuard returns a guard. It starts nothing.
+func NewGuard(c GuardConfig) *Guard {
+	log := c.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	g := &Guard{hosts: hostSet(c.Hosts), attempts: newAttempts(log), sameSite: http.NewCrossOriginProtection()}
+	if c.Token != "" {
+		g.token, g.sessions = sha256.Sum256([]byte(c.Token)), newSessions(c.Token)
+	} else {
+		g.isClosed = !isLoopback(c.Listener)
+	}
+	return g
+}
+
+// Closed is what everybody reads who asks a guard that has no token and whose server is
+// not on a loopback address.
+const Closed = "closed: aggregator.http is not a loopback address, and there is no token. " +
+	"Name a file that holds one in aggregator.page_token_file, or a variable in aggregator.page_token_env; " +
+	"make one by openssl rand -hex 32. Or set aggregator.http to 127.0.0.1:9125"
+
+// IsClosed reports whether nobody may read, as a token is missing.
+func (g *Guard) IsClosed() bool { return g.isClosed }
+
+// HasToken reports whether readers must know a token.
+func (g *Guard) HasToken() bool { return g.sessions != nil }
+
+// Protect returns a handler that lets requests through to next if they ask for a name of
+// this server and come from someone who may read. Browsers that lack the token are sent
+// to /login, other clients get 401.
+func (g *Guard) Protect(next http.Handler) http.Handler {
+	return g.checkHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch bearer, found := bearerOf(r); {
+		case g.sessions == nil:
+		case found && !g.try(w, r, bearer):
+			return
+		case found || g.sessions.valid(r, time.Now()):
+		case wantsHTML(r):
+			http.Redirect(w, r, "/login", http.StatusSeeOther)
+			return
+		default:
+			unauthorized(w, r, "a token is needed: send it as Authorization: Bearer TOKEN, or log in at /login")
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
+}
+
+// checkHost is what precedes everything, the login included.
+func (g *Guard) checkHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secureHeaders(w.Header())
+		switch {
+		case g.isClosed:
+			fail(w, r, http.StatusForbidden, Closed)
+		case !g.allowsHost(r.Host):
+			fail(w, r, http.StatusMisdirectedRequest, fmt.Sprintf(
+				"this server does not go by the name %.100q: add it to aggregator.page_hosts if it should", hostOf(r.Host)))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// try compares a token, and answers the request if it is wrong or there were too many.
+func (g *Guard) try(w http.ResponseWriter, r *http.Request, token string) bool {
+	switch wait, right := g.attempt(r, token); {
+	case wait > 0:
+		tooMany(w, wait)
+		fail(w, r, http.StatusTooManyRequests, tooManyWords(wait))
+	case !right:
+		unauthorized(w, r, "the token is wrong")
+	default:
+		return true
+	}
+	return false
+}
+
+// attempt reports whether a token is right, or how long its sender has to wait before it
+// is even looked at.
+func (g *Guard) attempt(r *http.Request, token string) (wait time.Duration, right bool) {
+	now := time.Now()
+	if wait := g.attempts.wait(r.RemoteAddr, now); wait > 0 {
+		return wait, false
+	}
+	got := sha256.Sum256([]byte(token))
+	if subtle.ConstantTimeCompare(got[:], g.token[:]) == 1 {
+		return 0, true
+	}
+	g.attempts.failed(r.RemoteAddr, now)
+	return 0, false
+}
+
+func tooMany(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", fmt.Sprint(int(wait/time.Second)+1))
+}
+
+func tooManyWords(wait time.Duration) string {
+	return fmt.Sprintf("Too many wrong tokens from this address: try again in %d s.", int(wait/time.Second)+1)
+}
+
+func unauthorized(w http.ResponseWriter, r *http.Request, words string) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="hotparam"`)
+	fail(w, r, http.StatusUnauthorized, words)
+}
+
+// bearerOf returns the token of header Authorization.
+func bearerOf(r *http.Request) (token string, found bool) {
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
+}
+
+func wantsHTML(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isAPI(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
+
+// fail answers with an error: JSON for the API, a line of text elsewhere.
+func fail(w http.ResponseWriter, r *http.Request, status int, words string) {
+	if !isAPI(r) {
+		http.Error(w, words, status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": words}) // the client has gone
+}
+
+// secureHeaders are those of every answer. Trusted types make a browser refuse to turn
+// any text into HTML, whatever mistake a script has.
+func secureHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// allowsHost reports whether a client may ask for the server by this name. A web site
+// can let its own name point here, and a browser would then let its scripts read
+// answers (DNS rebinding): so names must be known. An IP address is nobody's name.
+func (g *Guard) allowsHost(hostport string) bool {
+	host := strings.ToLower(strings.TrimSuffix(hostOf(hostport), "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil || g.hosts[host]
+}
+
+// hostOf is a Host header without its port and brackets.
+func hostOf(hostport string) string {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	return strings.Trim(host, "[]")
+}
+
+func hostSet(names []string) map[string]bool {
+	hosts := make(map[string]bool, len(names))
+	for _, name := range names {
+		hosts[strings.ToLower(strings.TrimSuffix(name, "."))] = true
+	}
+	delete(hosts, "") // of an address without a host
+	return hosts
+}
+
+// isLoopback reports whether only this machine reaches an address.
+func isLoopback(a net.Addr) bool {
+	if a == nil {
+		return false
+	}
+	if strings.HasPrefix(a.Network(), "unix") {
+		return true // the rights of its directory say who enters
+	}
+	ip := net.ParseIP(cmp.Or(hostOf(a.String()), "0.0.0.0"))
+	return ip != nil && ip.IsLoopback()
+}

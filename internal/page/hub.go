@@ -1,0 +1,277 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+const (
+	// maxStreams bounds the readers. Each has a connection of a server that has 128, and
+	// whose metrics must be answered beside them.
+	maxStreams = 32
+	// maxWaiting is how many changes wait for a reader. One that lets more come is cut off.
+	maxWaiting = 16
+	// pause is the least time between changes. Nobody sees more than ten a second.
+	pause = 100 * time.Millisecond
+	// membersEvery is how often members are sent: their heartbeats change each second.
+	membersEvery = 2 * time.Second
+	// recentEvents are those that a page has at its start.
+	recentEvents = 100
+)
+
+// oneAMinute is how often each kind of line is logged.
+var oneAMinute = loglimit.Rate{Burst: 1, Every: time.Minute}
+
+// hub tells all readers what changed. A change is found and written once, however many
+// readers there are, and without readers not at all.
+type hub struct {
+	cfg *Config
+	log *slog.Logger
+
+	mu       sync.Mutex
+	readers  map[*reader]struct{}
+	isClosed bool
+	counters Stats
+	cutLimit loglimit.Limit
+
+	// The state that the readers know.
+	seq     uint64
+	rows    map[hotparam.Key]row
+	nextID  uint32
+	ids     map[uint32]hotparam.Key
+	parts   map[string]json.RawMessage // of a change, by name
+	total   int                        // members
+	wrote   time.Time                  // members
+	version string
+}
+
+// reader is one stream.
+type reader struct {
+	frames chan []byte   // changes, as they are written; nil for a reader of events alone
+	cut    chan struct{} // closed when the reader is to end
+	why    string        // set before cut is closed
+}
+
+func newHub(c *Config) *hub {
+	return &hub{
+		cfg: c, log: c.Log, readers: make(map[*reader]struct{}), rows: make(map[hotparam.Key]row), ids: make(map[uint32]hotparam.Key),
+		parts: make(map[string]json.RawMessage),
+	}
+}
+
+func (h *hub) stats() Stats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.counters
+	s.Streams = len(h.readers)
+	return s
+}
+
+// run passes on what changes until ctx ends, then ends all streams.
+func (h *hub) run(ctx context.Context) error {
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.isClosed = true
+		for r := range h.readers {
+			h.end(r, "the aggregator ends")
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.cfg.View.Changed():
+		}
+		h.tell()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// tell passes what changed to all readers of changes.
+func (h *hub) tell() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.readers) > 0 {
+		h.update(time.Now())
+	}
+}
+
+// update brings the state up to date, and passes the difference to the readers. h.mu is
+// held.
+func (h *hub) update(at time.Time) {
+	s := h.cfg.View.Snapshot()
+	if s.Seq == h.seq && s.Seq != 0 {
+		return
+	}
+	h.seq = s.Seq
+	c := h.difference(s, at)
+	frame, err := encode("change", &c)
+	if err != nil {
+		h.log.Error("page: a change cannot be written", "err", err)
+		return
+	}
+	for r := range h.readers {
+		if r.frames == nil {
+			continue
+		}
+		select {
+		case r.frames <- frame:
+		default:
+			h.counters.Cut++
+			h.end(r, "too slow: changes came faster than they were read")
+			if _, ok := h.cutLimit.Allow(oneAMinute, at); ok {
+				h.log.Warn("page: a reader is too slow and was cut off", "cut", h.counters.Cut)
+			}
+		}
+	}
+}
+
+// difference changes the state to that of a snapshot and returns what became different.
+func (h *hub) difference(s *live.Snapshot, at time.Time) change {
+	c := change{Now: now(s).UnixMilli()}
+	rates := []byte{'['}
+	seen := make(map[hotparam.Key]bool, len(s.Hot))
+	for i := range s.Hot {
+		hot := &s.Hot[i].Hot
+		seen[hot.Key] = true
+		old, known := h.rows[hot.Key]
+		if !known {
+			h.nextID++
+			old.ID = h.nextID
+			h.ids[old.ID] = hot.Key
+		}
+		r := newRow(old.ID, hot)
+		switch {
+		case !known || !r.same(old):
+			c.Put = append(c.Put, r)
+		case r != old:
+			if len(rates) > 1 {
+				rates = append(rates, ',')
+			}
+			rates = r.appendCounts(rates)
+		}
+		h.rows[hot.Key] = r
+	}
+	for key, r := range h.rows {
+		if !seen[key] {
+			c.Gone = append(c.Gone, r.ID)
+			delete(h.rows, key)
+			delete(h.ids, r.ID)
+		}
+	}
+	if len(rates) > 1 {
+		c.Rates = append(rates, ']')
+	}
+	rules := h.cfg.Rules()
+	c.Suspects = h.part("suspects", listed.OfSuspects(s.Suspects))
+	c.Controls = h.part("controls", listed.OfControls(s.Controls))
+	c.Facts = h.part("facts", newFacts(s, rules, h.cfg.Version, h.cfg.Guard.HasToken()))
+	if at.Sub(h.wrote) >= membersEvery || rules.Version != h.version {
+		h.wrote, h.version = at, rules.Version
+		all := members(s, rules.Version)
+		h.total = len(all)
+		if c.Members = h.part("members", all[:min(len(all), maxMembers)]); c.Members != nil {
+			c.Total = h.total
+		}
+	}
+	return c
+}
+
+// part returns the JSON of one part of the state, or nil if it is as it was.
+func (h *hub) part(name string, value any) json.RawMessage {
+	text, err := json.Marshal(value)
+	if err != nil || bytes.Equal(text, h.parts[name]) {
+		return nil
+	}
+	h.parts[name] = text
+	return text
+}
+
+// join adds a reader. Its first frame is the whole state, if it reads changes.
+func (h *hub) join(readsChanges bool) (r *reader, ok bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isClosed || len(h.readers) >= maxStreams {
+		h.counters.Refused++
+		return nil, false, nil
+	}
+	r = &reader{cut: make(chan struct{})}
+	if readsChanges {
+		h.update(time.Now())
+		r.frames = make(chan []byte, maxWaiting)
+		frame, err := encode("snapshot", h.whole())
+		if err != nil {
+			return nil, false, err
+		}
+		r.frames <- frame
+	}
+	h.readers[r] = struct{}{}
+	return r, true, nil
+}
+
+// whole returns the state as a change from nothing. h.mu is held.
+func (h *hub) whole() *change {
+	c := &change{
+		Now: now(h.cfg.View.Snapshot()).UnixMilli(), Suspects: h.parts["suspects"], Controls: h.parts["controls"],
+		Members: h.parts["members"], Facts: h.parts["facts"], Total: h.total, Events: h.cfg.View.Recent(recentEvents),
+	}
+	for _, r := range h.rows {
+		c.Put = append(c.Put, r)
+	}
+	slices.SortFunc(c.Put, func(a, b row) int { return int(a.ID) - int(b.ID) })
+	return c
+}
+
+// leave removes a reader that has ended.
+func (h *hub) leave(r *reader) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.readers, r)
+}
+
+// cutSlow ends a reader that lost events.
+func (h *hub) cutSlow(r *reader) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counters.Cut++
+	h.end(r, "too slow: events came faster than they were read")
+}
+
+// end tells a reader to end. h.mu is held.
+func (h *hub) end(r *reader, why string) {
+	if _, reads := h.readers[r]; reads {
+		delete(h.readers, r)
+		r.why = why
+		close(r.cut)
+	}
+}
+
+// full reports whether there is no room for one more reader.
+func (h *hub) full() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.readers) >= maxStreams
+}
+
+// keyOf returns the hot key that a stream knows by an id.
+func (h *hub) keyOf(id uint32) (hotparam.Key, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key, ok := h.ids[id]
+	return key, ok
+}

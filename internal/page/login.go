@@ -1,0 +1,65 @@
+package page
+
+import (
+	"io/fs"
+	"net/http"
+	"time"
+)
+
+// maxForm is how long the form of a login may be.
+const maxForm = 8 << 10
+
+// Login answers /login: a form that takes the token, and its POST. Without a token there
+// is nothing to log in to, and it leads to the page.
+func (g *Guard) Login() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
+		if g.sessions == nil || g.sessions.valid(r, time.Now()) {
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+			return
+		}
+		loginForm(w, http.StatusOK, "")
+	})
+	mux.Handle("POST /login", g.sameSite.Handler(http.HandlerFunc(g.login)))
+	mux.Handle("POST /logout", g.sameSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.sessions != nil {
+			g.sessions.end(w, r)
+		}
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+	})))
+	return g.checkHost(mux)
+}
+
+func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
+	if g.sessions == nil {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		fail(w, r, http.StatusBadRequest, "the form cannot be read: send token=… as application/x-www-form-urlencoded")
+		return
+	}
+	switch wait, right := g.attempt(r, r.PostForm.Get("token")); { // of the body alone, never of the URL
+	case wait > 0:
+		tooMany(w, wait)
+		loginForm(w, http.StatusTooManyRequests, tooManyWords(wait))
+	case !right:
+		loginForm(w, http.StatusUnauthorized, "The token is wrong.")
+	default:
+		g.sessions.begin(w, r, time.Now())
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	}
+}
+
+// loginForm sends the form, below words of ours.
+func loginForm(w http.ResponseWriter, status int, words string) {
+	page, err := fs.ReadFile(static, "login.html")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(fillMessage(page, words)) // the client has gone
+}

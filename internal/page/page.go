@@ -1,0 +1,173 @@
+// Package page is the aggregator's page and its API: what [live.View] sees of a namespace,
+// for browsers and programs. It only reads.
+//
+//	page.go      what is served where
+//	guard.go     who may read: the token, the names of the server, headers
+//	login.go     the form that takes the token, session.go the cookie that it gives,
+//	             attempts.go how many wrong tokens an address may send
+//	api.go       JSON of what is known now
+//	stream.go    server-sent events: one reader, and what becomes of a slow one
+//	hub.go       all readers: what changed since the last time, once for all
+//	change.go    the form of such a change, row.go of a key in it
+//	static/      the page itself: no build step, no script of others
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"log/slog"
+	"mime"
+	"net/http"
+	"path"
+
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+// View is what the page shows; a [live.View] is one.
+type View interface {
+	Snapshot() *live.Snapshot
+	Changed() <-chan struct{}
+	Subscribe(buffer int) *live.Subscription
+	Resume(buffer int, id string) (s *live.Subscription, missed []live.Event, complete bool)
+	Recent(n int) []live.Event
+}
+
+// Config is what a [Page] needs. Guard, View and Rules are required.
+type Config struct {
+	Guard *Guard
+	View  View
+	// Rules returns the rules in force, in words.
+	Rules func() Rules
+	// Version is the program's.
+	Version string
+	// Log gets a line when readers are cut off, at most one in a minute. A nil Log
+	// disables it.
+	Log *slog.Logger
+}
+
+// Rules are rules in words, as /api/v1/rules gives them.
+type Rules struct {
+	Namespace string `json:"namespace"`
+	Version   string `json:"version"`
+	Rules     []Rule `json:"rules"`
+	// Also are settings in words that concern all rules.
+	Also []string `json:"also,omitempty"`
+}
+
+// Rule is one rule in words.
+type Rule struct {
+	ID    string `json:"id"`
+	Words string `json:"words"`
+}
+
+// Page serves the page and its API. It is safe for concurrent use.
+type Page struct {
+	cfg Config
+	hub *hub
+}
+
+// New returns a page. It starts nothing.
+func New(c Config) *Page {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Page{cfg: c, hub: newHub(&c)}
+}
+
+// Run keeps the streams up to date until ctx ends, then ends them. It is called once.
+func (p *Page) Run(ctx context.Context) error { return p.hub.run(ctx) }
+
+// Stats returns the counters.
+func (p *Page) Stats() Stats {
+	s := p.hub.stats()
+	s.WrongTokens = p.cfg.Guard.attempts.total.Load()
+	return s
+}
+
+// Stats are a page's counters.
+type Stats struct {
+	Streams     int    // that are open
+	Cut         uint64 // streams that were ended as their reader was too slow
+	Refused     uint64 // streams that were refused as too many were open
+	WrongTokens uint64
+}
+
+// Register adds the page, the API and /login to a mux.
+func (p *Page) Register(mux *http.ServeMux) {
+	g := p.cfg.Guard
+	mux.Handle("GET /{$}", g.Protect(http.HandlerFunc(serveIndex)))
+	mux.Handle("GET /assets/{name}", g.checkHost(http.HandlerFunc(serveAsset)))
+	mux.Handle("/login", g.Login())
+	mux.Handle("/logout", g.Login())
+	mux.Handle("/api/v1/", g.Protect(p.api()))
+}
+
+//go:embed static
+var embedded embed.FS
+
+// static are the files of the page.
+var static = func() fs.FS {
+	files, err := fs.Sub(embedded, "static")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	return files
+}()
+
+func serveIndex(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	page, err := fs.ReadFile(static, "index.html")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(page) // the client has gone
+}
+
+// serveAsset serves a style or a script. These are no secrets, and the login needs them.
+// Browsers ask again each time, and get 304: so a new version is a new page at once.
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	text, err := fs.ReadFile(static, name)
+	if err != nil || path.Ext(name) == ".html" {
+		http.NotFound(w, r)
+		return
+	}
+	sum := sha256.Sum256(text)
+	etag := `"` + hex.EncodeToString(sum[:12]) + `"`
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("ETag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", contentType(name))
+	_, _ = w.Write(text) // the client has gone
+}
+
+// contentType does not ask the machine, whose tables may say anything of .js.
+func contentType(name string) string {
+	switch ext := path.Ext(name); ext {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	default:
+		return mime.TypeByExtension(ext)
+	}
+}
+
+// fillMessage puts a fixed text into the form of the login.
+func fillMessage(page []byte, words string) []byte {
+	text := ""
+	if words != "" {
+		text = `<p class="wrong" role="alert">` + words + `</p>`
+	}
+	return bytes.Replace(page, []byte("<!--message-->"), []byte(text), 1)
+}

@@ -1,0 +1,75 @@
+package page
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/listed"
+)
+
+// row is a hot key as the stream carries it: the fields of /api/v1/hot without those that
+// change each second and are shown only of the key that is looked at. Rows are comparable.
+type row struct {
+	ID        uint32  `json:"id"`
+	Key       string  `json:"key"`
+	Rule      string  `json:"rule"`
+	Rate      float64 `json:"rate"`
+	Low       int64   `json:"low"`
+	High      bound   `json:"high"`
+	Estimated bool    `json:"estimated"`
+	listed.Cause
+	Limit  string        `json:"limit"`
+	Burst  int64         `json:"burst"`
+	Mode   hotparam.Mode `json:"mode"`
+	Usual  bool          `json:"usual"`
+	Spared bool          `json:"spared"`
+	Since  time.Time     `json:"since"`
+	Owner  string        `json:"owner"`
+}
+
+// bound is a count that is null in JSON where it is not known.
+type bound int64
+
+// MarshalJSON implements json.Marshaler.
+func (b bound) MarshalJSON() ([]byte, error) { return b.append(nil), nil }
+
+func (b bound) append(dst []byte) []byte {
+	if int64(b) == hotparam.Unknown {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, int64(b), 10)
+}
+
+func newRow(id uint32, h *hotparam.Hot) row {
+	r := row{
+		ID: id, Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, High: bound(h.High), Estimated: h.Estimated,
+		Limit: h.Limit.String(), Burst: h.Burst, Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Owner: h.Owner,
+		Cause: listed.CauseOf(h.Cause),
+	}
+	return r
+}
+
+// same reports whether two rows differ in their counts at most.
+func (r row) same(other row) bool {
+	other.Rate, other.Low, other.High = r.Rate, r.Low, r.High
+	return r == other
+}
+
+// appendCounts appends the row's counts as an element of a JSON array.
+func (r *row) appendCounts(dst []byte) []byte {
+	dst = append(dst, '[')
+	dst = strconv.AppendUint(dst, uint64(r.ID), 10)
+	dst = append(dst, ',')
+	return appendPoint(dst, r.Rate, r.Low, r.High)
+}
+
+// appendPoint appends a rate, which is not more exact than can be seen, and its bounds,
+// and ends the array.
+func appendPoint(dst []byte, rate float64, low int64, high bound) []byte {
+	dst = strconv.AppendFloat(dst, rate, 'g', 6, 64)
+	dst = append(dst, ',')
+	dst = strconv.AppendInt(dst, low, 10)
+	dst = append(dst, ',')
+	return append(high.append(dst), ']')
+}

@@ -1,0 +1,65 @@
+package page
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	sessionCookie = "hotparam_session"
+	sessionLife   = 12 * time.Hour
+)
+
+// sessions are those of browsers that have shown the token. A session is its end and a
+// MAC over it by a key that the token gives. So no aggregator has to remember any, any
+// replica with the same token knows them, and another token ends all of them. The cookie
+// does not hold the token.
+type sessions struct{ key []byte }
+
+func newSessions(token string) *sessions {
+	mac := hmac.New(sha256.New, []byte(token))
+	mac.Write([]byte("hotparam page session v1"))
+	return &sessions{key: mac.Sum(nil)}
+}
+
+func (s *sessions) sign(end string) string {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(end))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// begin sets the cookie of a new session. Secure follows the scheme that a proxy tells:
+// a client that lies about it only loses its own cookie.
+func (s *sessions) begin(w http.ResponseWriter, r *http.Request, now time.Time) {
+	end := strconv.FormatInt(now.Add(sessionLife).Unix(), 10)
+	s.set(w, r, end+"."+s.sign(end), int(sessionLife/time.Second))
+}
+
+// end removes the cookie.
+func (s *sessions) end(w http.ResponseWriter, r *http.Request) { s.set(w, r, "", -1) }
+
+func (s *sessions) set(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: sessionCookie, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
+	})
+}
+
+// valid reports whether a request has a session that has not ended.
+func (s *sessions) valid(r *http.Request, now time.Time) bool {
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return false
+	}
+	end, mac, _ := strings.Cut(cookie.Value, ".")
+	if !hmac.Equal([]byte(mac), []byte(s.sign(end))) {
+		return false
+	}
+	unix, err := strconv.ParseInt(end, 10, 64)
+	return err == nil && now.Before(time.Unix(unix, 0))
+}

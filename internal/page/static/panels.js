@@ -1,0 +1,118 @@
+// The other views: suspects, controls, instances, rules, events.
+
+import { el, replace } from "./dom.js";
+import { age, bytes, clock, dateTime, plural, rate, short, span, visible } from "./format.js";
+
+const most = 500; // rows of one table; the API has the rest
+
+function table(heads, rows) {
+  return el("div", { class: "scroll" }, el("table", { class: "plain" },
+    el("thead", {}, el("tr", {}, heads.map(([words, name]) => el("th", { scope: "col", class: name }, words)))),
+    el("tbody", {}, rows)));
+}
+
+const keyCell = (text) => el("td", { class: "text" }, el("bdi", { class: "mono" }, visible(text, 400)));
+const cell = (text, name) => el("td", { class: name }, text);
+
+export function empty(title, ...words) {
+  return el("div", { class: "empty" }, el("h2", {}, title), words.map((w) => (typeof w === "string" ? el("p", {}, w) : w)));
+}
+
+const command = (text) => el("code", { class: "cmd", tabindex: "0" }, text);
+
+export function suspects(node, store) {
+  if (store.suspects.length === 0) {
+    replace(node, empty("Nothing is suspect", "A suspect may be hot: what was counted so far does not decide it. Instances send its counts at once, so it becomes hot or leaves within moments."));
+    return;
+  }
+  replace(node, table([["Rate", "r"], ["Rule"], ["Key"]], store.suspects.slice(0, most).map((s) =>
+    el("tr", {}, cell(rate(s.rate), "r"), cell(visible(s.rule, 80)), keyCell(s.key)))), rest(store.suspects.length));
+}
+
+export function controls(node, store) {
+  if (store.controls.length === 0) {
+    replace(node, empty("No controls in force",
+      "A control says what happens to one key for some time, whatever the rules say. This page only reads; a terminal sets controls:",
+      command("hotparam block 'GET /search?q=phone' --for 10m --why 'scraper'\nhotparam allow 'GET /search?q=phone' --for 10m\nhotparam pin   'GET /search?q=phone' --for 10m")));
+    return;
+  }
+  const now = store.time();
+  replace(node, table([["Action"], ["Key"], ["Rule"], ["Ends in", "r"], ["Since", "when"], ["By"], ["Why"]], store.controls.slice(0, most).map((c) =>
+    el("tr", {}, el("td", {}, el("span", { class: `tag ${c.action === "block" ? "bad" : "warn"}` }, c.action)), keyCell(c.key), cell(visible(c.rule, 80)),
+      cell(span(Math.max(0, Date.parse(c.until) - now)), "r"), cell(clock(Date.parse(c.since)), "when"),
+      cell([visible(c.by, 128), c.claimed && `claims to be ${visible(c.claimed, 128)}`].filter(Boolean).join(", ")), cell(visible(c.why, 256), "text")))), rest(store.controls.length));
+}
+
+// judge says what is wrong with a member: what the table marks and the banners tell.
+export function judge(m, facts, now) {
+  return {
+    rules: Boolean(m.rules_version && facts.rules_version && m.rules_version !== facts.rules_version),
+    clock: m.offset_ms !== null && m.offset_ms !== undefined && Math.abs(m.offset_ms) > 1000,
+    loss: (m.dropped ?? 0) + (m.lost ?? 0) > 0,
+    silent: m.heard ? now - Date.parse(m.heard) > 5000 : false,
+    memory: m.memory_max > 0 && m.memory_used >= 0.97 * m.memory_max,
+    problem: Boolean(m.problem),
+  };
+}
+
+export function members(node, store) {
+  if (store.members.length === 0) {
+    replace(node, empty("No instance has been heard of",
+      "Instances send counts to this aggregator, and tell their version and clock by Redis. Check that they run with this rules file, and whether their counts arrive:",
+      command("hotparam doctor --config hotparam.yaml\nhotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")));
+    return;
+  }
+  const now = store.time(), facts = store.facts;
+  const unknown = el("span", { class: "dim" }, "unknown");
+  replace(node,
+    table([["Name"], ["Role"], ["Rules"], ["Clock", "r"], ["Lost in a minute", "r"], ["Memory", "r"], ["Floor", "r"], ["Heard", "r"], ["Up", "r"], ["Program"], ["Problem"]], store.members.map((m) => {
+      const bad = judge(m, facts, now);
+      return el("tr", {},
+        el("td", {}, el("bdi", { class: "mono" }, visible(m.name, 120))), cell(m.role || "instance"),
+        el("td", { class: bad.rules ? "differs" : null }, m.rules_version ? [el("code", {}, visible(m.rules_version, 16)), bad.rules && " differs"] : unknown.cloneNode(true)),
+        el("td", { class: bad.clock ? "r differs" : "r" }, m.offset_ms === null || m.offset_ms === undefined ? unknown.cloneNode(true) : offset(m.offset_ms)),
+        el("td", { class: bad.loss ? "r differs" : "r" }, m.dropped === undefined && m.lost === undefined ? unknown.cloneNode(true) : losses(m)),
+        el("td", { class: bad.memory ? "r broken" : "r" }, m.memory_used ? bytes(m.memory_used) + (m.memory_max ? ` of ${bytes(m.memory_max)}` : "") : "–"),
+        cell(m.role === "aggregator" ? short(m.floor ?? 0) : "–", "r"),
+        el("td", { class: bad.silent ? "r differs" : "r" }, m.heard ? `${span(now - Date.parse(m.heard))} ago` : "–"),
+        cell(m.started ? age(now - Date.parse(m.started)) : "–", "r"), cell(visible(m.program ?? "", 40)),
+        el("td", { class: bad.problem ? "text broken" : "text" }, visible(m.problem ?? "", 400)));
+    })),
+    store.membersTotal > store.members.length && el("p", { class: "dim" }, `${store.members.length} of ${store.membersTotal}: those who differ come first. /api/v1/instances has all.`));
+}
+
+const offset = (ms) => (Math.abs(ms) < 1 ? "0 ms" : `${ms > 0 ? "+" : "−"}${span(ms)}`);
+
+function losses(m) {
+  const parts = [];
+  if (m.lost) parts.push(`${short(m.lost)} on the way`);
+  if (m.dropped) parts.push(`${short(m.dropped)} dropped`);
+  return parts.join(", ") || "none";
+}
+
+export function rules(node, answer) {
+  if (!answer) { replace(node, el("p", { class: "dim" }, "Loading…")); return; }
+  replace(node, el("h2", {}, `Namespace ${visible(answer.namespace, 80)}, version ${visible(answer.version, 40)}: what is in force at this aggregator`),
+    el("ul", { class: "rules" }, answer.rules.map((r) => {
+      const text = r.words.startsWith(`${r.id}: `) ? r.words.slice(r.id.length + 2) : r.words;
+      return el("li", {}, el("b", {}, visible(r.id, 120)), el("p", {}, visible(text)));
+    })),
+    (answer.also ?? []).map((words) => el("p", { class: "dim" }, `${words}.`)));
+}
+
+const eventTags = { hot: "hot", cool: "", block: "bad", pin: "warn", allow: "warn" };
+
+export function events(node, store) {
+  if (store.events.length === 0) {
+    replace(node, empty("No events yet", "What becomes hot and cools, and what operators do, is listed here as it happens. Programs read the same from a stream, and terminals too:",
+      command("curl -N http://127.0.0.1:9125/api/v1/events\nhotparam watch --json")));
+    return;
+  }
+  replace(node, table([["When", "when"], ["What"], ["Key"], ["Rule"], ["Why"], ["By"]], store.events.map((e) =>
+    el("tr", {}, el("td", { class: "when", title: dateTime(Date.parse(e.at)) }, clock(Date.parse(e.at))), el("td", {}, el("span", { class: `tag ${eventTags[e.type] ?? ""}`.trim() }, e.type)),
+      keyCell(e.key), cell(visible(e.rule, 80)), cell(visible(e.why, 300), "text"), cell(visible(e.by, 128))))));
+}
+
+function rest(n) {
+  return n > most && el("p", { class: "dim" }, `The first ${most} of ${plural(n, "row")}; the API has all.`);
+}

@@ -1,0 +1,144 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+const (
+	// beat is how often a stream says something, so that both sides know it is there.
+	beat = 10 * time.Second
+	// writeLimit is how long one write may take. A reader that takes longer is gone.
+	writeLimit = 5 * time.Second
+	// eventsWaiting is how many events wait for one reader.
+	eventsWaiting = 256
+)
+
+// encode writes an event of a stream. JSON has no line breaks.
+func encode(name string, value any) ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "event: %s\ndata: ", name)
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil { // ends the line
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// events serves /api/v1/events: what happens, each event once, from the one behind the
+// Last-Event-ID on.
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
+	if last != "" && !live.ValidID(last) {
+		fail(w, r, http.StatusBadRequest, "Last-Event-ID: want the id of an event, such as 1732172445123-0.h7")
+		return
+	}
+	p.stream(w, r, false, last)
+}
+
+// view serves /api/v1/view: the whole state, then what changes of it, and events.
+func (p *Page) view(w http.ResponseWriter, r *http.Request) { p.stream(w, r, true, "") }
+
+func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool, last string) {
+	self, ok, err := p.hub.join(readsChanges)
+	switch {
+	case err != nil:
+		fail(w, r, http.StatusInternalServerError, err.Error())
+		return
+	case !ok:
+		w.Header().Set("Retry-After", "10")
+		fail(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is the most: close a page, or ask another aggregator", maxStreams))
+		return
+	}
+	defer p.hub.leave(self)
+	out := &streamWriter{w: w, control: http.NewResponseController(w)}
+	subscription, missed, complete := p.subscribe(last)
+	defer subscription.Close()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")    // nginx would hold events back
+	_ = out.control.SetReadDeadline(time.Time{}) // the server's is for requests that end
+	out.write([]byte("retry: 2000\n: connected\n\n"))
+	if last != "" && !complete {
+		out.write([]byte("event: gap\ndata: {\"why\":\"some events since Last-Event-ID are not kept any more\"}\n\n"))
+	}
+	for i := range missed {
+		out.event(&missed[i])
+	}
+	beats := time.NewTicker(beat)
+	defer beats.Stop()
+	for out.err == nil {
+		select {
+		case <-r.Context().Done():
+			return
+		case frame := <-self.frames:
+			out.write(frame)
+		case d, open := <-subscription.Events():
+			switch {
+			case !open:
+				out.cut("the aggregator ends")
+				return
+			case d.Lost > 0:
+				p.hub.cutSlow(self) // it resumes behind its last event
+			default:
+				out.event(&d.Event)
+			}
+		case <-beats.C:
+			if readsChanges {
+				out.write([]byte("event: beat\ndata: {}\n\n")) // which a script hears, unlike a comment
+			} else {
+				out.write([]byte(": beat\n\n"))
+			}
+		case <-self.cut:
+			out.cut(self.why)
+			return
+		}
+	}
+}
+
+func (p *Page) subscribe(last string) (s *live.Subscription, missed []live.Event, complete bool) {
+	if last == "" {
+		return p.cfg.View.Subscribe(eventsWaiting), nil, true
+	}
+	return p.cfg.View.Resume(eventsWaiting, last)
+}
+
+// streamWriter writes to one reader until a write fails.
+type streamWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	err     error
+}
+
+func (s *streamWriter) write(frame []byte) {
+	if s.err != nil {
+		return
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeLimit)) // without one the server's own holds
+	if _, s.err = s.w.Write(frame); s.err == nil {
+		s.err = s.control.Flush()
+	}
+}
+
+func (s *streamWriter) event(e *live.Event) {
+	frame, err := encode(string(e.Type), e)
+	if err != nil {
+		return // of text and numbers there is none
+	}
+	s.write(append([]byte("id: "+e.ID+"\n"), frame...))
+}
+
+// cut tells the reader why the stream ends.
+func (s *streamWriter) cut(why string) {
+	frame, err := encode("cut", map[string]string{"why": why})
+	if err == nil {
+		s.write(frame)
+	}
+}

@@ -1,0 +1,39 @@
+package hotparam
+
+import "time"
+
+// Member is what an instance or an aggregator says about itself in its heartbeats.
+type Member struct {
+	Name string
+	Role Role
+	// RulesVersion is the version of the rules that are in force.
+	RulesVersion string
+	// Program is the program's version, or empty if it is not known.
+	Program string
+	Started time.Time
+	// Heard is when the last heartbeat came. It is set by the reader.
+	Heard time.Time
+	// Offset is how far the member's clock is ahead of Redis's, if OffsetKnown.
+	Offset      time.Duration
+	OffsetKnown bool
+	// Dropped is how much the member dropped itself in the last minute: counts of an instance,
+	// lines and packets of an aggregator. Lost is how many packets that were sent to an
+	// aggregator in the last minute did not arrive.
+	Dropped, Lost int64
+	// MemoryUsed and MemoryMax are in bytes. Zero means not known, or no bound.
+	MemoryUsed, MemoryMax int64
+	// Floor is the greatest count that a key without a counter of its own may have in a
+	// window of an aggregator.
+	Floor int64
+	// Problem is what is wrong, such as a rules file that was refused, or empty.
+	Problem string
+}
+
+// Role is what a [Member] does.
+type Role string
+
+// Roles of members.
+const (
+	RoleInstance   Role = "instance"
+	RoleAggregator Role = "aggregator"
+)

@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// ControlVersionField is the field of the controls' hash that holds their version. No key is
+// named so, since a key has a space.
+const ControlVersionField = "version"
+
+// holeAction stands for the action of a control that is released; see holeVersion.
+const holeAction = 1
+
+// MaxControl is the most bytes that a control has in Redis.
+const MaxControl = 4096
+
+// AppendControl appends the value of one entry of the controls' hash:
+//
+//	{"action":"block","since":1732172445123,"until":1732173045123,"why":"scraper","by":"ops","claimed":"ann@laptop"}
+//
+// Times are unix milliseconds on Redis's clock. The key itself is the field that the value is
+// stored under. Where the action is empty, or Since or Until zero, there is a hole, which the
+// operator's script fills.
+func AppendControl(dst []byte, c *hotparam.Control) []byte {
+	return append(appendControlFields(append(dst, '{'), c), '}')
+}
+
+func appendControlFields(dst []byte, c *hotparam.Control) []byte {
+	if c.Action == "" {
+		dst = append(append(dst, `"action":"`...), holeAction, '"')
+	} else {
+		dst = appendJSONString(append(dst, `"action":`...), string(c.Action))
+	}
+	dst = appendMillis(append(dst, `,"since":`...), c.Since, holeAt)
+	dst = appendMillis(append(dst, `,"until":`...), c.Until, holeUntil)
+	dst = appendJSONString(append(dst, `,"why":`...), c.Why)
+	dst = appendJSONString(append(dst, `,"by":`...), c.By)
+	return appendJSONString(append(dst, `,"claimed":`...), c.Claimed)
+}
+
+func appendMillis(dst []byte, t time.Time, hole byte) []byte {
+	if t.IsZero() {
+		return append(dst, hole)
+	}
+	return strconv.AppendInt(dst, t.UnixMilli(), 10)
+}
+
+type control struct {
+	Action  hotparam.ControlAction `json:"action"`
+	Since   int64                  `json:"since"`
+	Until   int64                  `json:"until"`
+	Why     string                 `json:"why"`
+	By      string                 `json:"by"`
+	Claimed string                 `json:"claimed"`
+}
+
+var (
+	errControlKey  = errors.New("wire: control: the key has no valid rule id, or is too long")
+	errControl     = errors.New("wire: control: the action is none, or a time or a text is out of range")
+	errControlSize = errors.New("wire: control: too long")
+)
+
+// ParseControl reads what [AppendControl] wrote under this member ([hotparam.Key.String]).
+func ParseControl(member string, value []byte) (hotparam.Control, error) {
+	if len(value) > MaxControl {
+		return hotparam.Control{}, errControlSize
+	}
+	key, ok := hotparam.ParseKey(member)
+	if !ok || !hotparam.ValidRuleID(key.Rule) || len(key.Text) > hotparam.MaxText {
+		return hotparam.Control{}, errControlKey
+	}
+	var raw control
+	if err := json.Unmarshal(value, &raw); err != nil {
+		return hotparam.Control{}, fmt.Errorf("wire: control: %w", err)
+	}
+	return raw.control(key)
+}
+
+func (raw *control) control(key hotparam.Key) (hotparam.Control, error) {
+	if !raw.Action.Valid() || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
+		len(raw.Why) > hotparam.MaxControlWhy || len(raw.By) > hotparam.MaxControlBy || len(raw.Claimed) > hotparam.MaxControlBy {
+		return hotparam.Control{}, errControl
+	}
+	return hotparam.Control{
+		Key: key, Action: raw.Action, Since: time.UnixMilli(raw.Since), Until: time.UnixMilli(raw.Until),
+		Why: raw.Why, By: raw.By, Claimed: raw.Claimed,
+	}, nil
+}
+
+// ControlChange is a change of the controls, as the stream has it: a control that was set or,
+// if Release, one that an operator ended. Then Since is when it ended, Until when it would
+// have, and Why, By and Claimed are of the operator who ended it.
+type ControlChange struct {
+	Release bool
+	hotparam.Control
+}
+
+// AppendControlChange appends a change:
+//
+//	{"type":"block","rule":"search-terms","key":"GET /search?q=phone","action":"block","since":1732172445123,…}
+//
+// The type is the action, or release. The rest is as [AppendControl] writes it, holes included.
+func AppendControlChange(dst []byte, c *ControlChange) []byte {
+	kind := string(c.Action)
+	if c.Release {
+		kind = "release"
+	}
+	dst = appendJSONString(append(dst, `{"type":`...), kind)
+	dst = appendJSONString(append(dst, `,"rule":`...), c.Rule)
+	dst = appendJSONString(append(dst, `,"key":`...), c.Text)
+	return append(appendControlFields(append(dst, ','), &c.Control), '}')
+}
+
+// ParseControlChange reads what [AppendControlChange] wrote.
+func ParseControlChange(value []byte) (ControlChange, error) {
+	if len(value) > 2*MaxControl {
+		return ControlChange{}, errControlSize
+	}
+	var raw struct {
+		Type string `json:"type"`
+		Rule string `json:"rule"`
+		Key  string `json:"key"`
+		control
+	}
+	if err := json.Unmarshal(value, &raw); err != nil {
+		return ControlChange{}, fmt.Errorf("wire: change of the controls: %w", err)
+	}
+	if !hotparam.ValidRuleID(raw.Rule) || len(raw.Key) > hotparam.MaxText {
+		return ControlChange{}, errControlKey
+	}
+	c, err := raw.control.control(hotparam.Key{Rule: raw.Rule, Text: raw.Key})
+	if err == nil && raw.Type != "release" && raw.Type != string(c.Action) {
+		err = errControl
+	}
+	return ControlChange{Release: raw.Type == "release", Control: c}, err
+}
+
+// A push on the controls' channel is {"version":"run id:n"}. It is a hint: whoever hears it
+// reads the controls from Redis.
+
+// ParseControlPush reads the version of a push.
+func ParseControlPush(value []byte) (HotVersion, error) {
+	var raw struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal(value, &raw); err != nil {
+		return HotVersion{}, fmt.Errorf("wire: push of the controls: %w", err)
+	}
+	return ParseHotVersion(raw.Version)
+}

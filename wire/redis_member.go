@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Bounds of heartbeats.
+const (
+	MaxMembers    = 10_000 // of one namespace
+	MaxMemberName = 256    // bytes
+	MaxMember     = 2048   // bytes of a member's value in Redis
+	maxWords      = 512    // bytes of a problem
+	maxVersion    = 128    // bytes of a version
+	// maxOffset bounds a clock's offset: ten years in milliseconds.
+	maxOffset = 10 * 365 * 24 * 60 * 60 * 1000
+)
+
+// MemberField returns the field of a member's value: its name, a space, its incarnation. So
+// two processes of one name are two members.
+func MemberField(name, incarnation string) string { return name + " " + incarnation }
+
+func memberName(field string) (string, bool) {
+	i := strings.LastIndexByte(field, ' ')
+	return field[:max(i, 0)], i > 0 && i <= MaxMemberName && len(field)-i <= 64
+}
+
+// member is a heartbeat in JSON. Times are unix milliseconds, of the member's own clock.
+type member struct {
+	Role     hotparam.Role `json:"role"`
+	Rules    string        `json:"rules,omitempty"`
+	Program  string        `json:"program,omitempty"`
+	Started  int64         `json:"started,omitempty"`
+	OffsetMS *int64        `json:"offset_ms,omitempty"` // nil if it is not known
+	Dropped  int64         `json:"dropped,omitempty"`
+	Lost     int64         `json:"lost,omitempty"`
+	Used     int64         `json:"memory,omitempty"`
+	Max      int64         `json:"memory_max,omitempty"`
+	Floor    int64         `json:"floor,omitempty"`
+	Problem  string        `json:"problem,omitempty"`
+}
+
+// AppendMember appends what a member says about itself:
+//
+//	{"role":"instance","rules":"a1b2c3d4","program":"v1.2.0","started":1732172445123,"offset_ms":-3,"dropped":0,…}
+//
+// Fields that are zero are left out, and texts that are too long are cut. The name is part of
+// the field that the value is stored under ([MemberField]), and Heard is not written.
+func AppendMember(dst []byte, m *hotparam.Member) []byte {
+	raw := member{
+		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
+		Dropped: m.Dropped, Lost: m.Lost, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Problem: cutText(m.Problem, maxWords),
+	}
+	if !m.Started.IsZero() {
+		raw.Started = m.Started.UnixMilli()
+	}
+	if m.OffsetKnown {
+		ms := m.Offset.Milliseconds()
+		raw.OffsetMS = &ms
+	}
+	text, err := json.Marshal(raw)
+	if err != nil { // it has no value that JSON cannot have
+		panic(err)
+	}
+	return append(dst, text...)
+}
+
+// CutVersion returns a version of rules as a heartbeat has it.
+func CutVersion(version string) string { return cutText(version, maxVersion) }
+
+// cutText returns the first n bytes of valid text.
+func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+var errMember = errors.New("wire: heartbeat of a member: a field is out of range, or too long")
+
+// ParseMember reads what [AppendMember] wrote under this field.
+func ParseMember(field string, value []byte) (hotparam.Member, error) {
+	name, ok := memberName(field)
+	if !ok || len(value) > 4*MaxMember {
+		return hotparam.Member{}, errMember
+	}
+	var raw member
+	if err := json.Unmarshal(value, &raw); err != nil {
+		return hotparam.Member{}, fmt.Errorf("wire: heartbeat of a member: %w", err)
+	}
+	switch {
+	case raw.Role != hotparam.RoleInstance && raw.Role != hotparam.RoleAggregator,
+		raw.Started < 0 || raw.Started > maxMillis,
+		raw.OffsetMS != nil && (*raw.OffsetMS > maxOffset || *raw.OffsetMS < -maxOffset),
+		min(raw.Dropped, raw.Lost, raw.Used, raw.Max, raw.Floor) < 0,
+		len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
+		return hotparam.Member{}, errMember
+	}
+	m := hotparam.Member{
+		Name: name, Role: raw.Role, RulesVersion: raw.Rules, Program: raw.Program,
+		Dropped: raw.Dropped, Lost: raw.Lost, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Problem: raw.Problem,
+	}
+	if raw.Started > 0 {
+		m.Started = time.UnixMilli(raw.Started)
+	}
+	if raw.OffsetMS != nil {
+		m.Offset, m.OffsetKnown = time.Duration(*raw.OffsetMS)*time.Millisecond, true
+	}
+	return m, nil
+}

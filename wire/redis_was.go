@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/hotparam/hotparam"
+)
+
+// HotWas is what the keys of a change were before it, for those who read the stream and have
+// not seen them become hot. It is by member ([hotparam.Key.String]).
+type HotWas struct {
+	// Cool are the keys that cooled, with their last counts. Key is not set.
+	Cool map[string]hotparam.Hot
+	// Again are the keys among the hot ones that were hot before.
+	Again map[string]HotTerms
+}
+
+// HotTerms are the terms under which a key was hot.
+type HotTerms struct {
+	Since  int64  `json:"since"` // Unix milliseconds
+	Limit  string `json:"limit"` // as [hotparam.Rate.String] writes it, or empty
+	Mode   string `json:"mode"`
+	Spared bool   `json:"spared"`
+}
+
+// ParseHotWas reads the field "was" of an entry of the stream, which the publisher's script
+// writes:
+//
+//	{"cool":{"search-terms GET /search?q=tablet":{"rate":3,"info":{…}}},
+//	 "again":{"search-terms GET /search?q=phone":{"since":1732172445123,"limit":"50/s","mode":"limit"}}}
+//
+// It is empty in entries of earlier versions. What cannot be read is left out.
+func ParseHotWas(value string) HotWas {
+	var raw struct {
+		Cool map[string]struct {
+			Rate float64         `json:"rate"`
+			Info json.RawMessage `json:"info"`
+		} `json:"cool"`
+		Again map[string]HotTerms `json:"again"`
+	}
+	if value == "" || json.Unmarshal([]byte(value), &raw) != nil {
+		return HotWas{}
+	}
+	was := HotWas{Cool: make(map[string]hotparam.Hot, len(raw.Cool)), Again: raw.Again}
+	for member, before := range raw.Cool {
+		if h, err := ParseHotInfo(before.Info); err == nil {
+			h.Rate = max(0, before.Rate)
+			was.Cool[member] = h
+		}
+	}
+	return was
+}
