@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/secret"
@@ -84,6 +85,10 @@ func (p *graphitePipeline) Run(ctx context.Context) error {
 		p.log.Info("aggregator has drained", "counts", p.source.Stats().Counted)
 		return err
 	})
+}
+
+func (p *graphitePipeline) reload(rules *hotparam.Rules) error {
+	return p.owner.reload(rules, p.source.Reload)
 }
 
 func (p *graphitePipeline) ready() (string, error) {

@@ -96,6 +96,14 @@ func (p *kafkaPipeline) Run(ctx context.Context) error {
 	return nil
 }
 
+func (p *kafkaPipeline) reload(rules *hotparam.Rules) error {
+	if err := p.source.Reload(rules); err != nil {
+		return err
+	}
+	p.publishers.reload(hotRules(rules))
+	return nil
+}
+
 func (p *kafkaPipeline) ready() (string, error) {
 	source, published := p.source.Stats(), p.publishers.stats()
 	return kafkaReady(&source, &published)

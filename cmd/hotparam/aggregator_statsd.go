@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -44,6 +45,10 @@ func (p *statsdPipeline) Run(ctx context.Context) error {
 		p.log.Info("aggregator has drained", "counts", p.agg.Stats().Decoder.Counts)
 		return err
 	})
+}
+
+func (p *statsdPipeline) reload(rules *hotparam.Rules) error {
+	return p.owner.reload(rules, p.agg.Reload)
 }
 
 func (p *statsdPipeline) ready() (string, error) {

@@ -91,6 +91,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		p = statsd
 	}
 	registry := prometheus.NewRegistry()
+	p = &reloadingPipeline{p, newRulesFile(aggregatorFlags{}, set, p.reload), nil}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
 	return registry
 }
