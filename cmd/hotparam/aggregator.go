@@ -93,7 +93,6 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 		return fmt.Errorf("health and metrics: %w", err)
 	}
 	file := newRulesFile(f, set, p.reload)
-	p = &reloadingPipeline{p, file, hangups}
 	more, err := newAdmin(set, client, listener.Addr(), file.rules)
 	if err != nil {
 		return err
@@ -101,6 +100,10 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
+	p = &reloadingPipeline{p, file, hangups}
+	if p, err = newReportingPipeline(p, client, set, file); err != nil {
+		return err
+	}
 	return serve(ctx, p, listener, more, set.log)
 }
 

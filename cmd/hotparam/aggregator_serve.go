@@ -28,6 +28,9 @@ type pipeline interface {
 	reload(rules *hotparam.Rules) error
 	// collect gives the pipeline's metrics.
 	collect(samples)
+	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
+	// holds.
+	reportTo(m *hotparam.Member)
 	// where is where counts come from, for the log.
 	where() slog.Attr
 }
