@@ -256,6 +256,27 @@ func TestReloadKeepsLocal(t *testing.T) {
 	})
 }
 
+// What a rule has counted goes on from version to version, also after a time without it.
+func TestReloadKeepsSums(t *testing.T) {
+	c := newCollector(t, Config{Sink: newSums(), Rules: ruled(over(10, time.Second))})
+	k := newKeys(2)
+	now := time.Unix(1_000_000, 0)
+	want := int64(0)
+	for i, rules := range []*hotparam.Rules{ruled(over(20, time.Minute)), {}, ruled(over(5, time.Second), over(9, time.Hour))} {
+		k.add(c, i%2, 7)
+		if i != 2 { // the rule is there
+			want += 7
+		}
+		c.Flush(t.Context(), now)
+		c.Reload(rules)
+		now = now.Add(100 * time.Millisecond)
+		c.Flush(t.Context(), now)
+		if got := c.Counted(); len(got) != len(rules.Rules) || len(got) == 1 && got[0].N != want {
+			t.Errorf("%d: %+v, want %d", i, got, want)
+		}
+	}
+}
+
 // A rule that counts in another unit begins anew: counts in the old one are not added.
 func TestReloadUnit(t *testing.T) {
 	rules := ruled(over(1000, 10*time.Second))
