@@ -235,11 +235,11 @@ func TestReloadKeepsLocal(t *testing.T) {
 				cause  int64
 				second int
 			}{
-				{150, 10 * time.Second, true, 150, 1},    // above the exit
-				{30, 2 * time.Second, true, 30, 3},       // another window, which the count reaches
-				{900, time.Minute, true, 900, 20},        // one that is not complete yet
+				{150, 10 * time.Second, true, 150, 1},     // above the exit
+				{30, 2 * time.Second, true, 30, 3},        // another window, which the count reaches
+				{900, time.Minute, true, 900, 20},         // one that is not complete yet
 				{5000, 10 * time.Second, false, 5000, 13}, // far above
-				{20, 10 * time.Second, true, 20, 1},      // and lower again
+				{20, 10 * time.Second, true, 20, 1},       // and lower again
 			} {
 				c.Reload(with(step.n, step.per))
 				ticks(20 * step.second)
