@@ -1,7 +1,7 @@
 // The page: it reads and shows, and changes nothing.
 
 import { byId, el, replace, setAttribute, setText } from "./dom.js";
-import { bytes, plural, short, span, visible } from "./format.js";
+import { bytes, clock, plural, short, visible } from "./format.js";
 import { Store } from "./store.js";
 import { Stream } from "./stream.js";
 import { modeWord, Table } from "./table.js";
@@ -161,7 +161,7 @@ let bannerShape = "";
 function showBanners() {
   const list = [];
   const f = store.facts, now = store.time();
-  if (linkState === "waiting" && store.ready) list.push(["bad", "No connection to the aggregator.", `What is shown is of ${span(now - store.now)} ago.`.replace(/of .* ago/, "from before")]);
+  if (linkState === "waiting" && store.ready) list.push(["bad", "No connection to the aggregator.", `What is shown is as of ${clock(store.now)}. Connecting again.`]);
   else if (f.redis?.known && !f.redis.connected) {
     list.push(["bad", "Redis is away.", `What is shown was read before. Instances keep their limits until entries expire. ${visible(f.redis.problem ?? "", 300)}`]);
   }
@@ -295,7 +295,7 @@ byId("tabs").addEventListener("keydown", (e) => {
 // --- keys and theme
 
 const themeButton = byId("theme-button");
-const showTheme = () => setText(themeButton, `Theme: ${hotparamTheme.name}`);
+const showTheme = () => setText(themeButton.querySelector("b"), hotparamTheme.name);
 const nextTheme = () => { hotparamTheme.next(); showTheme(); };
 themeButton.addEventListener("click", nextTheme);
 showTheme();
