@@ -3,6 +3,8 @@ package page
 import (
 	"context"
 	"fmt"
+	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -43,17 +45,28 @@ func newFixture(t *testing.T, every time.Duration, token string) *fixture {
 	if f.view, err = live.NewView(f.client, live.Config{Namespace: "shop", Every: every}); err != nil {
 		t.Fatal(err)
 	}
+	f.serve(t, f.view, token, f.publisher.Run, f.view.Run)
+	return f
+}
+
+// serve serves a view, and runs what it needs until the test ends.
+func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(context.Context) error) {
+	t.Helper()
 	f.server = httptest.NewUnstartedServer(nil)
 	f.page = New(Config{
-		Guard: NewGuard(GuardConfig{Token: token, Listener: f.server.Listener.Addr()}), View: f.view, Version: "v1.2.3", Rules: testRules,
+		Guard: NewGuard(GuardConfig{Token: token, Listener: f.server.Listener.Addr()}), View: view, Version: "v1.2.3", Rules: testRules,
 	})
 	mux := http.NewServeMux()
 	f.page.Register(mux)
 	f.server.Config.Handler = mux
+	f.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that a reader can be slow within a test's time
+		return ctx
+	}
 	f.server.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{f.publisher.Run, f.view.Run, f.page.Run} {
+	for _, run := range append(runs, f.page.Run) {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -64,9 +77,69 @@ func newFixture(t *testing.T, every time.Duration, token string) *fixture {
 		cancel()
 		running.Wait()
 		f.server.Close()
-		_ = f.client.Close()
+		if f.client != nil {
+			_ = f.client.Close()
+		}
 	})
+}
+
+// fakeView is a view that shows what a test says, as often as it likes.
+type fakeView struct {
+	*live.View // which does not run: it has no events
+
+	mu       sync.Mutex
+	snapshot *live.Snapshot
+	changed  chan struct{}
+}
+
+func newFakeView(t *testing.T) *fakeView {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() })
+	view, err := live.NewView(client, live.Config{Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fakeView{View: view, snapshot: &live.Snapshot{Namespace: "shop"}, changed: make(chan struct{})}
+}
+
+func (v *fakeView) show(s *live.Snapshot) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s.Namespace, s.Seq, s.Read, s.Clock = "shop", v.snapshot.Seq+1, time.Now(), time.Now()
+	v.snapshot = s
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+func (v *fakeView) Snapshot() *live.Snapshot {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.snapshot
+}
+
+func (v *fakeView) Changed() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+func serveView(t *testing.T, view View, token string) *fixture {
+	t.Helper()
+	f := &fixture{}
+	f.serve(t, view, token)
 	return f
+}
+
+// manyKeys are hot keys whose counts change with each step.
+func manyKeys(n, step int) *live.Snapshot {
+	s := &live.Snapshot{Published: true}
+	for i := range n {
+		h := search(fmt.Sprintf("value-%04d", i), 300+float64(i)+100*math.Sin(float64(step)/8+float64(i)))
+		h.Since = time.Unix(1_700_000_000, 0)
+		s.Hot = append(s.Hot, live.HotKey{Hot: h})
+	}
+	return s
 }
 
 func testRules() Rules {
