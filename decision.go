@@ -14,7 +14,7 @@ const (
 	ReasonIgnored               // a rule exempts the request from all others
 	ReasonShadow                // over the limit, and let pass all the same
 	ReasonOpen                  // hotparam could not decide and failed open
-	ReasonBlocked               // an exception of a rule blocks the value
+	ReasonBlocked               // an exception of a rule, or an operator, blocks the value
 	ReasonLocked                // the key is locked after an earlier denial
 	ReasonBusy                  // as many as may be are being served, and the line is full or too slow
 	ReasonServed                // over the limit, and answered in place of the handler

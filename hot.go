@@ -43,9 +43,13 @@ type Hot struct {
 	// Spared reports whether the key is usual and not limited, as hot keys that are listed beside it
 	// explain its unusual count.
 	Spared bool
-	// Local reports whether this instance alone has counted the threshold. It limits the
-	// key until the aggregator confirms it or not.
+	// Local reports whether the key is hot in this process alone: it has counted the
+	// threshold, and limits the key until the aggregator confirms it or not; or the key is
+	// Pinned and nothing else.
 	Local bool
+	// Pinned reports whether an operator holds the key to its rule's limit. It is set in
+	// instances only.
+	Pinned bool
 	// Top is where the traffic comes from. Nil means not known.
 	Top *Attribution
 	// Owner names the aggregator's shard or partition that published the key.

@@ -56,6 +56,8 @@ var arrows = map[string][]string{
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
 
+	"internal/explain": {"hotparam", "hotkeys", "middleware"},
+
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
 	"internal/e2e":                    nil, // tests alone
@@ -86,6 +88,7 @@ var arrows = map[string][]string{
 	"internal/listed":                 {"hotparam"},
 	"internal/page":                   {"hotparam", "internal/listed", "internal/live", "internal/loglimit"},
 	"internal/termshot":               nil,
+	"internal/metricpage":             nil, // for tests
 	"internal/overlay":                nil,
 	"internal/mutants":                {"internal/overlay"},
 	"internal/mutants/cmd/mutants":    {"internal/mutants"},
@@ -126,7 +129,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/pace", "internal/replay", "internal/secret")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/explain", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/secret")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -16,8 +16,9 @@ type Member struct {
 	// Offset is how far the member's clock is ahead of Redis's, if OffsetKnown.
 	Offset      time.Duration
 	OffsetKnown bool
-	// Dropped are the counts of the last minute that the member dropped itself, and Lost those
-	// that were lost on the way to it.
+	// Dropped is how much the member dropped itself in the last minute: counts of an instance,
+	// lines and packets of an aggregator. Lost is how many packets that were sent to an
+	// aggregator in the last minute did not arrive.
 	Dropped, Lost int64
 	// MemoryUsed and MemoryMax are in bytes. Zero means not known, or no bound.
 	MemoryUsed, MemoryMax int64

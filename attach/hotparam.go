@@ -30,6 +30,8 @@ type Hotparam struct {
 	counts    *collector.Collector
 	guard     *middleware.Guard
 	watcher   *hotkeys.Watcher
+	controls  *hotkeys.ControlWatcher
+	heartbeat *hotkeys.Heartbeat
 	fleet     *fleet
 
 	work     context.Context // ends when Close is called
@@ -109,7 +111,13 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 	if h.guard, err = middleware.New(file.Rules, h.counts, append(guarding, o.middleware...)...); err != nil {
 		return err
 	}
-	h.watcher, err = hotkeys.NewWatcher(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: o.log}, h.guard.HotSet())
+	if h.watcher, err = hotkeys.NewWatcher(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: o.log}, h.guard.HotSet()); err != nil {
+		return err
+	}
+	if h.controls, err = hotkeys.NewControlWatcher(h.client, hotkeys.ControlWatcherConfig{Namespace: namespace, Logger: o.log}, h.guard); err != nil {
+		return err
+	}
+	h.heartbeat, err = h.newHeartbeat(namespace, o)
 	return err
 }
 
@@ -129,6 +137,8 @@ func (h *Hotparam) start(ctx context.Context, data []byte, o *options) {
 	h.work, h.stop = context.WithCancel(ctx)
 	h.run(h.counts.Run)
 	h.run(h.watcher.Run)
+	h.run(h.controls.Run)
+	h.run(h.heartbeat.Run)
 	h.run(h.guard.Run)
 	h.run(func(ctx context.Context) error {
 		filewatch.Run(ctx, filewatch.Config{Path: h.path, Known: data, MaxSize: config.MaxSize, OnChange: h.fileChanged, OnAccess: h.fileAccess})

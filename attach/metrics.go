@@ -4,49 +4,108 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotparam/hotparam"
 )
 
-// metric is a metric of one application: its description and its type.
+// metric is a metric of one application, declared together with what METRICS.md says of it.
 type metric struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
+	name, help string
+	labels     []string
+	kind       prometheus.ValueType // of a histogram UntypedValue
+	// meaning is the metric's cell in METRICS.md, in Markdown, where that says more than the
+	// help.
+	meaning string
+	desc    *prometheus.Desc
+}
+
+func newMetric(kind prometheus.ValueType, name, help string, labels []string) metric {
+	name = "hotparam_app_" + name
+	return metric{name: name, help: help, labels: labels, kind: kind, desc: prometheus.NewDesc(name, help, labels, nil)}
 }
 
 func counterOf(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc("hotparam_app_"+name, help, labels, nil), prometheus.CounterValue}
+	return newMetric(prometheus.CounterValue, name, help, labels)
 }
 
 func gaugeOf(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc("hotparam_app_"+name, help, labels, nil), prometheus.GaugeValue}
+	return newMetric(prometheus.GaugeValue, name, help, labels)
+}
+
+func histogramOf(name, help string) metric {
+	return newMetric(prometheus.UntypedValue, name, help, nil)
+}
+
+// explain sets what METRICS.md says of the metric in place of its help: Markdown, without a
+// capital and a full stop.
+func (m metric) explain(meaning string) metric {
+	m.meaning = meaning
+	return m
 }
 
 // The labels are rules, decisions, reasons and versions, never values of parameters.
 var (
-	metricRequests = counterOf("requests_total", "Requests that the rule's limits decided on, by decision.", "rule", "decision")
-	metricCounted  = counterOf("counted_total", "What the rule has counted: requests, or the bytes, milliseconds or units of them.", "rule")
-	metricHotKeys  = gaugeOf("hot_keys", "Keys of the rule that are hot and limited here.", "rule")
-	metricWaiting  = gaugeOf("waiting_requests", "Requests that wait for their turn.")
-	metricPanics   = counterOf("panics_total", "Requests that passed because hotparam panicked.")
+	metricRequests = counterOf("requests_total", "Requests that the rule's limits decided on, by decision.", "rule", "decision").
+			explain("requests that a limit of the rule decided on: `within` it; refused as `limited` (over the limit), " +
+			"`blocked` (a value that the rule blocks), `locked` (a penalty lasts), `busy` (all permits in use), " +
+			"`away` (Redis is away, and the limit fails closed), `unread` (a body that cannot be read, by " +
+			"`unread: reject`), or answered by the rule as `served`; let pass as `shadow` (over a limit that " +
+			"only watches) or `open` (hotparam could not decide); `gone`, its client left while it waited. A " +
+			"request counts for the rule that decided, and for each limit in shadow mode that it is over. Rules " +
+			"without a limit have none")
+	metricCounted = counterOf("counted_total", "What the rule has counted: requests, or the bytes, milliseconds or units of them.", "rule").
+			explain("what a rule with `hot` has counted: requests, or the bytes, milliseconds or units of them, hot or " +
+			"not")
+	metricHotKeys = gaugeOf("hot_keys", "Keys of the rule that are hot and limited here.", "rule")
+	metricWaiting = gaugeOf("waiting_requests", "Requests that wait for their turn.")
+	metricPanics  = counterOf("panics_total", "Requests that passed because hotparam panicked.").
+			explain("requests that passed because hotparam panicked: please report it")
 
-	metricExact     = prometheus.NewDesc("hotparam_app_exact_seconds", "Time that requests waited for limits with scope: exact.", nil, nil)
-	metricRedisAway = gaugeOf("redis_away_nodes", "Servers of Redis that limits with scope: exact find unavailable.")
+	metricExact = histogramOf("exact_seconds", "Time that requests waited for limits with scope: exact.").
+			explain("how long requests waited for limits with `scope: exact`, each for all its limits")
+	metricRedisAway = gaugeOf("redis_away_nodes", "Servers of Redis that limits with scope: exact find unavailable.").
+			explain("servers of Redis that these limits find unavailable: `when_redis_is_away` decides meanwhile")
 
-	metricDropped = counterOf("dropped_counts_total", "DATA LOSS: counts that could not be sent, by reason.", "reason")
+	metricDropped = counterOf("dropped_counts_total", "DATA LOSS: counts that could not be sent, by reason.", "reason").
+			explain("counts that could not be sent: `table_full` (too many distinct keys between two flushes), " +
+			"`too_long` (the key's line fits no packet or record); by StatsD `send_error` (nobody listens, no " +
+			"such host); by Kafka `buffer_full` (the brokers are away or slow), `delivery` (they refused the " +
+			"record), `not_connected` (the partitions were not known yet), `no_rule` (the sink has other rules)")
 
-	metricRules    = gaugeOf("rules_info", "1, with the version of the rules in force and the id of the key that redacts values.", "version", "redact_key")
+	metricRules = gaugeOf("rules_info", "1, with the version of the rules in force and the id of the key that redacts values.", "version", "redact_key").
+			explain("1: the version of the rules in force, and an id of the key that [redacts " +
+			"values](docs/SECURITY.md#redacted-values), which says nothing about the key. Instances should agree " +
+			"in both")
 	metricReloads  = counterOf("rules_reloads_total", "Times that a changed file was put in force.")
-	metricRejected = counterOf("rules_rejected_total", "Times that a changed file was not put in force.")
+	metricRejected = counterOf("rules_rejected_total", "Times that a changed file was not put in force.").
+			explain("times that a changed file was not, since it was bad or needs a restart: the log says why")
+	metricRefused = gaugeOf("rules_refused", "1 while the file is not the one in force, as it was bad.").
+			explain("1 while the file is not the one whose rules are in force, since it was bad or needs a restart: " +
+			"the log says why, and `Stats().Rules.Problem`")
 
-	metricInstances    = gaugeOf("instances", "Instances that send counts, as the aggregator publishes; 0 if it publishes nothing.")
-	metricMembers      = gaugeOf("members", "Live instances, where a limit has scope: share or exact; 0 if none has.")
-	metricConnected    = gaugeOf("watcher_connected", "Whether the hot set in Redis is followed.")
-	metricWatcherDelay = gaugeOf("watcher_delay_seconds", "Time since the hot set was last compared with Redis.")
-	metricWatcherFails = counterOf("watcher_failures_total", "Calls and subscriptions of the hot set that failed.")
+	metricInstances = gaugeOf("instances", "Instances that send counts, as the aggregator publishes; 0 if it publishes nothing.").
+			explain("instances that send counts, as the aggregator publishes; 0 when it publishes nothing")
+	metricMembers = gaugeOf("members", "Live instances, where a limit has scope: share or exact; 0 if none has.").
+			explain("live instances, where a limit has `scope: share` or `exact`")
+	metricConnected = gaugeOf("watcher_connected", "Whether the hot set in Redis is followed.").
+			explain("1 while the hot set in Redis is followed")
+	metricWatcherDelay = gaugeOf("watcher_delay_seconds", "Time since the hot set was last compared with Redis.").
+				explain("how long ago the hot set was last compared with Redis: about 1 in good times")
+	metricWatcherFails = counterOf("watcher_failures_total", "Calls and subscriptions of the hot set that failed.").
+				explain("failed calls and lost subscriptions")
+
+	metricVersions = gaugeOf("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.").
+			explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, " +
+			"0 while Redis is away or the rights for heartbeats are missing")
+	metricControls = gaugeOf("controls", "Keys that operators pin, block or allow, by action.", "action").
+			explain("keys that operators `pin`, `block` or `allow` now, as this instance knows")
 )
 
+// allMetrics are in the order of METRICS.md.
 var allMetrics = []metric{
-	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, {desc: metricExact}, metricRedisAway, metricDropped,
-	metricRules, metricReloads, metricRejected, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
+	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricVersions, metricControls,
 }
 
 // Describe implements [prometheus.Collector].
@@ -71,6 +130,11 @@ func (h *Hotparam) Collect(to chan<- prometheus.Metric) {
 	s.add(metricRules, 1, rules.Version, rules.RedactKey)
 	s.add(metricReloads, float64(rules.Reloads))
 	s.add(metricRejected, float64(rules.Rejected))
+	refused := 0.0
+	if rules.Problem != "" {
+		refused = 1
+	}
+	s.add(metricRefused, refused)
 }
 
 // scrape takes the values of one scrape.
@@ -99,7 +163,7 @@ func (s scrape) collectRequests(h *Hotparam) {
 			buckets[times.Bounds[i].Seconds()] = sum
 		}
 	}
-	s.to <- prometheus.MustNewConstHistogram(metricExact, sum, times.Sum.Seconds(), buckets)
+	s.to <- prometheus.MustNewConstHistogram(metricExact.desc, sum, times.Sum.Seconds(), buckets)
 	s.add(metricRedisAway, float64(h.guard.BackendStats().Nodes))
 }
 
@@ -108,13 +172,7 @@ func (s scrape) collectCounts(h *Hotparam) {
 	for _, r := range h.counts.Counted() {
 		s.add(metricCounted, float64(r.N), r.Rule)
 	}
-	dropped := h.counts.Stats().Dropped
-	s.add(metricDropped, float64(dropped.TableFull), "table_full")
-	byReason := map[string]int64{"too_long": dropped.TooLong, "send_error": dropped.SendError}
-	if h.transport.Dropped != nil {
-		byReason = h.transport.Dropped()
-	}
-	for reason, n := range byReason {
+	for reason, n := range h.dropped() {
 		s.add(metricDropped, float64(n), reason)
 	}
 }
@@ -131,4 +189,12 @@ func (s scrape) collectFleet(h *Hotparam) {
 	s.add(metricConnected, connected)
 	s.add(metricWatcherDelay, max(0, time.Since(watcher.Answered).Seconds()))
 	s.add(metricWatcherFails, float64(watcher.Errors))
+	s.add(metricVersions, float64(len(h.heartbeat.Stats().Versions)))
+	n := make(map[hotparam.ControlAction]int)
+	for _, c := range h.guard.Controls() {
+		n[c.Action]++
+	}
+	for _, action := range []hotparam.ControlAction{hotparam.ControlBlock, hotparam.ControlAllow, hotparam.ControlPin} {
+		s.add(metricControls, float64(n[action]), string(action))
+	}
 }

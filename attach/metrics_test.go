@@ -142,6 +142,9 @@ func TestMetricsAfterReload(t *testing.T) {
 		t.Error("a bad file was put in force")
 	}
 	f.await("the rejection", func() bool { n, _ := sample(t, f, "rules_rejected_total"); return n >= 1 })
+	wantSample(t, f, 1, "rules_refused")
+	reload(without)
+	wantSample(t, f, 0, "rules_refused")
 }
 
 // Two in one process need labels of their own.

@@ -92,6 +92,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 	h.rules.inForce = file.Rules
 	h.rules.stats.Version, h.rules.stats.RedactKey, h.rules.stats.Problem = file.Rules.Version, keyID(file.Rules), ""
 	h.rules.stats.Reloads++
+	h.heartbeat.Now()
 	h.log.Info("rules are in force", "version", file.Rules.Version)
 	was := h.rules.latest
 	h.rules.latest = settingsOf(file)

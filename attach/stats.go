@@ -16,6 +16,8 @@ type Stats struct {
 	Collector collector.Stats
 	Sink      any `json:",omitempty"` // a kafkasink.Stats with Kafka, otherwise nil
 	Watcher   hotkeys.WatcherStats
+	Controls  hotkeys.ControlWatcherStats
+	Heartbeat hotkeys.HeartbeatStats
 	Members   redislimiter.MembersStats   // of limits with scope: share
 	Semaphore redislimiter.SemaphoreStats // of concurrency with scope: exact
 }
@@ -38,6 +40,8 @@ func (h *Hotparam) Stats() Stats {
 		Backend:   h.guard.BackendStats(),
 		Collector: h.counts.Stats(),
 		Watcher:   h.watcher.Stats(),
+		Controls:  h.controls.Stats(),
+		Heartbeat: h.heartbeat.Stats(),
 		Members:   h.fleet.members.Stats(),
 		Semaphore: h.fleet.semaphore.Stats(),
 	}

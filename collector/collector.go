@@ -24,7 +24,7 @@ type Config struct {
 	Sink Sink
 	// Rules are those whose keys are counted. Their windows determine when flushes are
 	// made, and their thresholds which counts are urgent. If nil, there is a flush each
-	// 100 ms, and no count is urgent.
+	// 100 ms, and no count is urgent. [Collector.Reload] replaces them.
 	Rules *hotparam.Rules
 	// MaxKeys bounds the number of keys in memory. Zero means [DefaultMaxKeys], which
 	// takes about 28 MB.
@@ -56,7 +56,6 @@ func (c Config) validate() error {
 // of goroutines at any time: before, during and after Run.
 type Collector struct {
 	sink     Sink
-	windows  []hotparam.Window
 	lines    int           // the budget, or negative
 	urgent   time.Duration // the fast pace, or negative
 	patient  bool          // the sink is: nothing is sent at the fast pace
@@ -66,7 +65,9 @@ type Collector struct {
 	shards     [shards]shard
 	nearlyFull chan struct{} // a table is about to be full
 	hurry      chan struct{} // a key is urgent
+	reloaded   chan struct{} // next has rules
 
+	next      atomic.Pointer[rulesInForce] // of the last Reload; nil once in force
 	steering  atomic.Pointer[steering]
 	onLocal   atomic.Pointer[func(hotparam.Hot, bool)]
 	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
@@ -74,7 +75,7 @@ type Collector struct {
 	dropped struct{ full, tooLong, failed atomic.Int64 }
 	sent    struct{ counts, lines, packets, flushes, urgent atomic.Int64 }
 	figures struct{ aged, raised, unsent, held, candidates, factor, local atomic.Int64 }
-	counted []ruleCount
+	counted atomic.Pointer[[]*ruleCount]
 
 	flusher
 }
@@ -82,6 +83,8 @@ type Collector struct {
 // flusher is the state of the flushing goroutine, which only that uses.
 type flusher struct {
 	profiles *profiles
+	windows  []hotparam.Window
+	sums     map[string]*ruleCount // by rule, also of those that are gone
 	steered  *steering
 	budget   budget
 	local    localDetector
@@ -141,7 +144,7 @@ func New(c Config) (*Collector, error) {
 	}
 	col := &Collector{
 		sink: c.Sink, lines: c.Budget, urgent: c.Urgent, log: c.Log,
-		nearlyFull: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		nearlyFull: make(chan struct{}, 1), hurry: make(chan struct{}, 1), reloaded: make(chan struct{}, 1),
 	}
 	if p, ok := c.Sink.(PatientSink); ok {
 		col.patient = p.Patient()
@@ -149,13 +152,9 @@ func New(c Config) (*Collector, error) {
 	if s, ok := c.Sink.(AccountSink); ok {
 		col.accounts = s.Accounts()
 	}
-	c.Rules = c.Rules.OfKeys()
-	if c.Rules != nil {
-		col.windows = c.Rules.Windows()
-	}
-	g, ok := c.Sink.(GroupSink)
-	col.profiles = newProfiles(c.Rules, ok && g.Groups())
-	col.counted = newRuleCounts(c.Rules, col.profiles)
+	rules := newRulesInForce(c.Rules, c.Sink)
+	col.profiles, col.windows, col.sums = rules.profiles, rules.windows, make(map[string]*ruleCount)
+	col.setCounted(newRuleCounts(rules.rules, rules.profiles))
 	col.steered = &steering{instances: 1}
 	col.steering.Store(col.steered)
 	col.factor, col.held = 1, 1

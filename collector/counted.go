@@ -17,17 +17,19 @@ type RuleCount struct {
 // ruleCount is the published sum of one rule.
 type ruleCount struct {
 	rule     string
+	unit     hotparam.Unit
 	profiles []uint32 // whose counts are added up
+	before   int64    // by earlier rules
 	n        atomic.Int64
 }
 
 // newRuleCounts returns the sums of the rules with thresholds. Where keys overlap that is the
 // sum of the totals, otherwise that of the keys.
-func newRuleCounts(rules *hotparam.Rules, p *profiles) []ruleCount {
+func newRuleCounts(rules *hotparam.Rules, p *profiles) []*ruleCount {
 	if rules == nil {
 		return nil
 	}
-	var all []ruleCount
+	var all []*ruleCount
 	for i := range rules.Rules {
 		r := &rules.Rules[i]
 		if len(r.Hot) == 0 {
@@ -41,15 +43,35 @@ func newRuleCounts(rules *hotparam.Rules, p *profiles) []ruleCount {
 		if total, overlaps := p.totals[n]; overlaps {
 			of = []uint32{total}
 		}
-		all = append(all, ruleCount{rule: r.ID, profiles: of})
+		all = append(all, &ruleCount{rule: r.ID, unit: r.Count, profiles: of})
 	}
 	return all
 }
 
+// setCounted replaces the sums by those of new rules, each of which goes on where the last
+// rule with this id ended. It returns the ids of rules that count in another unit than the
+// last one did. Their sums begin anew.
+func (c *Collector) setCounted(all []*ruleCount) (otherUnit map[string]bool) {
+	otherUnit = make(map[string]bool)
+	for _, r := range all {
+		switch last := c.sums[r.rule]; {
+		case last == nil:
+		case last.unit == r.unit:
+			r.before = last.n.Load()
+			r.n.Store(r.before)
+		default:
+			otherUnit[r.rule] = true
+		}
+		c.sums[r.rule] = r
+	}
+	c.counted.Store(&all)
+	return otherUnit
+}
+
 // publishCounted makes the sums available to Counted.
 func (c *Collector) publishCounted() {
-	for i := range c.counted {
-		r, sum := &c.counted[i], int64(0)
+	for _, r := range *c.counted.Load() {
+		sum := r.before
 		for _, at := range r.profiles {
 			sum += c.profiles.all[at].taken
 		}
@@ -58,11 +80,14 @@ func (c *Collector) publishCounted() {
 }
 
 // Counted returns what each rule with thresholds has counted since New, as of the last
-// flush, whether it was sent or not. It is safe for concurrent use.
+// flush, whether it was sent or not. Sums go on when the rules are reloaded, also after a
+// time without the rule, unless it counts in another unit. Counted is safe for concurrent
+// use.
 func (c *Collector) Counted() []RuleCount {
-	all := make([]RuleCount, len(c.counted))
-	for i := range c.counted {
-		all[i] = RuleCount{c.counted[i].rule, c.counted[i].n.Load()}
+	counted := *c.counted.Load()
+	all := make([]RuleCount, len(counted))
+	for i, r := range counted {
+		all[i] = RuleCount{r.rule, r.n.Load()}
 	}
 	return all
 }

@@ -24,6 +24,7 @@ func (c *Collector) Flush(ctx context.Context, start time.Time) {
 // begin sets the start of the counts that will be taken, and the time.
 func (c *Collector) begin(start, now time.Time) {
 	c.start, c.now = start.UnixNano(), now.UnixNano()
+	c.applyRules()
 	c.applySteering()
 }
 
@@ -52,7 +53,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 		t := s.table.Load()
 		s.each(func(at int, k *note) {
 			counted := k.delta > 0
-			if k.flags == 0 && !v.sends(k) {
+			if c.awaitsRules(k) || k.flags == 0 && !v.sends(k) {
 				c.hold(s, t, at)
 			} else {
 				c.emit(s, t, at)

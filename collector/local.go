@@ -28,6 +28,8 @@ type localKey struct {
 	since   int64
 	level   int   // the threshold that was reached
 	below   int64 // since when the count is below all exits, or 0 if it is not
+	// complete is when the windows that began with new rules are complete, or 0.
+	complete int64
 }
 
 // OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold
@@ -85,12 +87,15 @@ func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
 		x.rings = make([]ring, c.profiles.levels)
 	}
 	for i := range p.levels {
-		level, recent := &p.levels[i], &c.recents(s, at)[i]
-		r := &x.rings[i]
-		r.reset(level.window.Panes)
-		r.add(level.window.Index(instant(recent.stretch*int64(level.Rate.Per))), recent.cur-min(n, recent.cur))
+		x.rings[i].begin(&p.levels[i], &c.recents(s, at)[i], n)
 	}
 	return true
+}
+
+// begin begins the ring of a level with the counts of the present stretch, but for n of them.
+func (r *ring) begin(l *level, recent *recent, n uint64) {
+	r.reset(l.window.Panes)
+	r.add(l.window.Index(instant(recent.stretch*int64(l.Rate.Per))), recent.cur-min(n, recent.cur))
 }
 
 // release stops counting a key.
@@ -129,7 +134,7 @@ func (l *localDetector) advance(c *Collector) {
 		}
 		if x.hot && below {
 			t := c.profiles.all[x.profile].levels[x.level]
-			if c.now-x.since < int64(t.Hold) || c.now-x.below < int64(t.CoolDown) {
+			if c.now < x.complete || c.now-x.since < int64(t.Hold) || c.now-x.below < int64(t.CoolDown) {
 				continue
 			}
 			l.cool(c, x)

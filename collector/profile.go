@@ -56,19 +56,21 @@ type profiles struct {
 const (
 	unseen  uint32 = iota
 	unknown        // the rule is unknown
+	gone           // the rule was known when counts were taken, and has gone since
 )
 
 // newProfiles returns the profiles of rules. groups is set if the receiver reads what is
 // held back of groups.
 func newProfiles(rules *hotparam.Rules, groups bool) *profiles {
 	p := &profiles{
-		all:      make([]profile, unknown+1),
+		all:      make([]profile, gone+1),
 		rules:    make(map[string]uint32),
 		except:   make(map[*hotparam.Exception]uint32),
 		totals:   make(map[uint32]uint32),
 		repeated: make(map[uint32]uint32),
 	}
 	p.all[unknown].keep = int64(hotparam.MaxWindow)
+	p.all[gone].keep = int64(hotparam.MaxWindow)
 	if rules != nil {
 		for i := range rules.Rules {
 			p.add(&rules.Rules[i], groups)

@@ -1,5 +1,7 @@
 package collector
 
+import "slices"
+
 // ring counts by pane, for a window and one more pane.
 type ring struct {
 	counts []uint64 // by pane number modulo their length
@@ -16,6 +18,13 @@ func (r *ring) reset(panes int) {
 	}
 	*r = ring{counts: counts[:panes+1]}
 	clear(r.counts)
+}
+
+// clone returns a ring of its own with the same counts.
+func (r *ring) clone() ring {
+	next := *r
+	next.counts = slices.Clone(r.counts)
+	return next
 }
 
 func (r *ring) panes() int64 { return int64(len(r.counts) - 1) }

@@ -42,10 +42,16 @@ func (c *Collector) Run(ctx context.Context) error {
 			early = c.flushUrgent
 		case <-fast.C:
 			early = c.flushUrgent
+		case <-c.reloaded: // begin, below, puts the rules in force
+			early = c.flushUrgent
 		case <-timer.C:
 		}
 		now := time.Now() // before the flush: counts that are added meanwhile may be left for the next
 		c.begin(start, now)
+		if sooner := nextCut(now, c.windows); sooner.Before(cut) { // by new rules
+			cut = sooner
+			timer.Reset(time.Until(cut))
+		}
 		if early != nil && now.Before(cut) {
 			early(ctx)
 			continue

@@ -21,7 +21,7 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 			c.absorb(s, t, at, n)
 			k := &s.notes[at]
 			c.age(k)
-			fast := c.pace(s, at) && !c.patient
+			fast := c.pace(s, at) && !c.patient && !c.awaitsRules(k)
 			if fast && !c.budget.spend(k.lines()) {
 				t.slots[at].mark.Store(never) // until the next flush of all keys
 				return

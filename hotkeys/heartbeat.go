@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,15 +30,17 @@ var heartbeatScript = redis.NewScript(heartbeatLua)
 type HeartbeatConfig struct {
 	// Namespace is that of the fleet.
 	Namespace string
-	// Member returns what this process says about itself. Heard is ignored; if OffsetKnown is
-	// not set, the offset that heartbeats measure is used. It is called before each heartbeat,
-	// by one goroutine, and must be quick.
+	// Member returns what this process says about itself. Dropped and Lost are totals since its
+	// start, of which heartbeats tell the last minute's. Heard is ignored; if OffsetKnown is not
+	// set, the offset that heartbeats measure is used. It is called before each heartbeat, by
+	// one goroutine, and must be quick.
 	Member func() hotparam.Member
 	// Every is the interval of heartbeats. Default 1 s.
 	Every time.Duration
 	// Timeout bounds each call to Redis. Default 500 ms.
 	Timeout time.Duration
-	// Logger receives a line if heartbeats are not permitted. If nil, nothing is logged.
+	// Logger receives a line if heartbeats are not permitted, and one when members begin and end
+	// to have different rules. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -50,6 +54,10 @@ type Heartbeat struct {
 	id     string // the incarnation
 	kick   chan struct{}
 	lines  loglimit.Limit
+
+	// Used by Run's goroutine only:
+	dropped, lost lastMinute
+	differ        differing
 
 	mu     sync.Mutex
 	stats  HeartbeatStats
@@ -65,7 +73,14 @@ type HeartbeatStats struct {
 	Offset    time.Duration // how far the local clock is ahead of Redis's, if OffsetKnown
 
 	OffsetKnown bool
+	// Versions are the versions of the rules that members have now, this one included, sorted.
+	// They are nil while Redis is away, or heartbeats are not permitted.
+	Versions []string
 }
+
+// versionLife is for how long a version of the rules counts as somebody's after their last
+// heartbeat with it. A heartbeat may be missed.
+const versionLife = 2500 * time.Millisecond
 
 // deniedEvery is how often a heartbeat is tried that is not permitted.
 const deniedEvery = 30 * time.Second
@@ -131,25 +146,21 @@ func (h *Heartbeat) beat(ctx context.Context) {
 		s := h.Stats()
 		m.Offset, m.OffsetKnown = s.Offset, s.OffsetKnown
 	}
-	call, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
-	defer cancel()
 	began := time.Now()
-	field := h.field(m.Name)
-	clock, err := heartbeatScript.Run(call, h.client, []string{h.layout.Members, h.layout.MembersInfo},
-		field, wire.AppendMember(nil, &m), memberLife.Milliseconds(), wire.MaxMembers).Int64Slice()
-	if err == nil && len(clock) != 2 {
-		err = fmt.Errorf("unexpected answer %v", clock)
-	}
+	m.Dropped, m.Lost = h.dropped.add(began, m.Dropped), h.lost.add(began, m.Lost)
+	clock, versions, err := h.send(ctx, &m)
+	ended := time.Now()
 	if ctx.Err() != nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.stats.Connected, h.stats.Denied = err == nil, isDenied(err)
+	h.stats.Connected, h.stats.Denied, h.stats.Versions = err == nil, isDenied(err), versions
 	if err == nil {
 		h.stats.Sent++
-		h.offset.add(began, time.Now(), time.Unix(clock[0], clock[1]*int64(time.Microsecond)))
+		h.offset.add(began, ended, clock)
 		h.stats.Offset, h.stats.OffsetKnown = h.offset.best()
+		h.differ.compare(h.cfg.Logger, m.RulesVersion, versions, ended)
 		return
 	}
 	h.stats.Failures++
@@ -159,6 +170,27 @@ func (h *Heartbeat) beat(ctx context.Context) {
 				"err", err, "unlogged", unlogged)
 		}
 	}
+}
+
+// send writes one heartbeat. It returns Redis's time and the members' versions of the rules.
+func (h *Heartbeat) send(ctx context.Context, m *hotparam.Member) (clock time.Time, versions []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	defer cancel()
+	answer, err := heartbeatScript.Run(ctx, h.client, []string{h.layout.Members, h.layout.MembersInfo, h.layout.MembersVersions},
+		h.field(m.Name), wire.AppendMember(nil, m), memberLife.Milliseconds(), wire.MaxMembers, wire.CutVersion(m.RulesVersion), versionLife.Milliseconds()).StringSlice()
+	if err != nil {
+		return time.Time{}, nil, err
+	}
+	if len(answer) >= 3 {
+		seconds, errSeconds := strconv.ParseInt(answer[0], 10, 64)
+		micros, errMicros := strconv.ParseInt(answer[1], 10, 64)
+		if errSeconds == nil && errMicros == nil {
+			versions = answer[2:]
+			slices.Sort(versions)
+			return time.Unix(seconds, micros*int64(time.Microsecond)), versions, nil
+		}
+	}
+	return time.Time{}, nil, fmt.Errorf("unexpected answer %q", answer)
 }
 
 var deniedRate = loglimit.Rate{Burst: 1, Every: time.Hour}

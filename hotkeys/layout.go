@@ -15,8 +15,9 @@ type Layout struct {
 	Instances string // ZSET with a TTL: instance → when it last sent counts, unix milliseconds
 	Changed   string // channel: every change, or only its version; and changes of the suspects
 
-	Members     string // ZSET with a TTL: member → when its last heartbeat came, unix milliseconds
-	MembersInfo string // HASH with a TTL: the same member → JSON
+	Members         string // ZSET with a TTL: member → when its last heartbeat came, unix milliseconds
+	MembersInfo     string // HASH with a TTL: the same member → JSON
+	MembersVersions string // ZSET with a TTL: version of rules → when a member last had it, unix milliseconds
 
 	Control       string // HASH with a TTL: "rule key" → JSON, and "version"; also a channel: each new version
 	ControlEvents string // STREAM: every change of the controls
@@ -39,8 +40,9 @@ func NewLayout(namespace string) Layout {
 		Changed:   prefix + "changed",
 
 		// The key "members" itself is of package redislimiter, which counts its members.
-		Members:     prefix + "members:heard",
-		MembersInfo: prefix + "members:info",
+		Members:         prefix + "members:heard",
+		MembersInfo:     prefix + "members:info",
+		MembersVersions: prefix + "members:versions",
 
 		Control:       prefix + "control",
 		ControlEvents: prefix + "control:events",

@@ -71,6 +71,7 @@ type Set[P any] struct {
 	version string     // of the published set
 	entries map[string]*Entry[P]
 	marks   map[string]hotparam.Hot // by member, also while they are published
+	pins    map[string]hotparam.Hot // likewise
 	refused uint64                  // marks for which there was no room
 	cooled  map[string]cooled[P]
 	changed []*Entry[P] // put or dropped since the last snapshot
@@ -180,6 +181,7 @@ func (s *Set[P]) Mark(h hotparam.Hot) {
 		return
 	}
 	h.Local = true
+	_, h.Pinned = s.pins[member]
 	s.marks[member] = h
 	if e, ok := s.entries[member]; ok && (!e.Hot.Local || e.Hot == h) {
 		return
@@ -202,6 +204,22 @@ func (s *Set[P]) Unmark(key hotparam.Key) {
 	}
 }
 
+// Payloads calls f for each payload, with its key's member: those of the hot keys, and those
+// that are kept of keys that cooled. f must not use the Set.
+func (s *Set[P]) Payloads(f func(member string, payload P)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for member, c := range s.cooled {
+		if now.Before(c.until) {
+			f(member, c.payload)
+		}
+	}
+	for member, e := range s.entries {
+		f(member, e.Payload)
+	}
+}
+
 // MarkStats returns the number of marked keys, published or not, and how many marks were
 // refused for want of room.
 func (s *Set[P]) MarkStats() (marked int, refused uint64) {
@@ -214,6 +232,7 @@ func (s *Set[P]) MarkStats() (marked int, refused uint64) {
 // kept since it cooled. It returns the key's member.
 func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
 	member := h.Key.String()
+	_, h.Pinned = s.pins[member]
 	old, had := s.entries[member]
 	if had && old.Hot == h {
 		return member
@@ -232,11 +251,15 @@ func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
 	return member
 }
 
-// drop removes an entry. If the key is marked, the mark replaces it; otherwise the key
-// cools.
+// drop removes an entry. If the key is marked, or else pinned, that replaces it; otherwise the
+// key cools.
 func (s *Set[P]) drop(member string, now time.Time) {
 	if mark, ok := s.marks[member]; ok {
 		s.put(mark, now)
+		return
+	}
+	if pin, ok := s.pins[member]; ok {
+		s.put(pin, now)
 		return
 	}
 	e := s.entries[member]

@@ -135,6 +135,7 @@ func (r *request) applyRules() {
 		return
 	}
 	matched := false
+	ordered := r.guard.controls.Load()
 	for i := range r.route.rules {
 		c := &r.route.rules[i]
 		if c.body != 0 && !(r.matchesHead(c) && r.mayRead(c)) {
@@ -144,9 +145,15 @@ func (r *request) applyRules() {
 			continue
 		}
 		matched = true
+		if r.trace != nil {
+			r.trace.addMatch(c)
+		}
 		if c.Ignore {
 			r.verdict.pass(hotparam.ReasonIgnored, c.ID)
 			return
+		}
+		if ordered != nil {
+			r.beginControls(c, ordered)
 		}
 		switch {
 		case r.isUnread(c):
@@ -157,6 +164,9 @@ func (r *request) applyRules() {
 			r.limitRule(c)
 		default:
 			r.useKeys(c)
+		}
+		if r.controlled.of != nil {
+			r.endControls(c)
 		}
 		if set.Evaluate == hotparam.EvaluateFirst {
 			break

@@ -55,7 +55,8 @@ type owed struct {
 	rule     *rule
 	spec     *limitSpec
 	hash     uint64
-	from, to int // the key in the ticket's keys; empty if the rule has one bucket
+	from, to int  // the key in the ticket's keys; empty if the rule has one bucket
+	free     bool // it is counted, and not charged to a limit
 }
 
 // Begin is [Guard.Check] for rules that count what a request costs (bytes, milliseconds or
@@ -165,22 +166,40 @@ func (t *Ticket) charge(cost Cost) {
 
 func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	ask := limiter.Ask{Kind: limiter.Charge, N: n}
-	o.spec.learnCost(n)
-	switch spec := o.spec; {
-	case spec.single != nil:
+	spec := o.spec
+	spec.learnCost(n)
+	if len(o.rule.Hot) > 0 {
+		g.countCost(o, key, n)
+		entry := g.hot.Lookup(o.hash, key)
+		if entry == nil || spec.limit == nil || entry.Hot.Spared && !entry.Hot.Pinned || o.free {
+			return
+		}
+		if b := entry.Payload.bucketFor(spec, g.opts.clock); b != nil {
+			b.Do(now, ask)
+		}
+	} else if h := o.rule.heated[string(key)]; h != nil {
+		if b := h.bucketFor(spec, g.opts.clock); b != nil {
+			b.Do(now, ask)
+		}
+	}
+	if spec.single != nil {
 		spec.single.Do(now, ask)
-	case spec.keyed != nil:
+	}
+	if spec.keyed != nil {
 		spec.keyed.Do(now, o.hash, key, ask)
-	default:
-		const most = 1<<32 - 1 // of one Add
-		for left := n; left > 0; left -= most {
-			g.counts.Add(o.hash, key, uint64(min(left, most)))
+	}
+}
+
+// countCost counts what a request cost, unless the rule has another unit by now.
+func (g *Guard) countCost(o *owed, key []byte, n int64) {
+	if set := g.rules.Load(); set != o.rule.set {
+		if now := set.byID(o.rule.ID); now != nil && now.Count != o.rule.Count {
+			return
 		}
-		if entry := g.hot.Lookup(o.hash, key); entry != nil && spec.limit != nil && !entry.Hot.Spared {
-			if b := entry.Payload.bucketFor(spec, g.opts.clock); b != nil {
-				b.Do(now, ask)
-			}
-		}
+	}
+	const most = 1<<32 - 1 // of one Add
+	for left := n; left > 0; left -= most {
+		g.counts.Add(o.hash, key, uint64(min(left, most)))
 	}
 }
 

@@ -23,6 +23,9 @@ func (r *request) askBackend() {
 		return
 	}
 	r.pending.asked += len(claims)
+	if r.trace != nil {
+		r.trace.beforeBackend(r.guard.opts.backend, claims)
+	}
 	start := time.Now()
 	defer func() { r.guard.exactTimes.add(time.Since(start)) }()
 	ops := make([]limiter.Op, 0, len(claims))

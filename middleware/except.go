@@ -76,14 +76,22 @@ func (e *exceptions) find(text []byte) *exception {
 	return &e.list[first]
 }
 
-// except returns the limit of the request's key: that of an exception, or the rule's own.
-// It returns nil if an exception allows the key, or blocks it.
-func (r *request) except(c *candidate) *limitSpec {
+// findException returns the exception that matches the request's key, which is not cut, or nil.
+func (r *request) findException(c *candidate) *exception {
 	text := r.key[len(c.prefix):]
 	if c.reveals {
 		text = r.plainText(c, text)
 	}
-	x := c.except.find(text)
+	return c.except.find(text)
+}
+
+// except returns the limit of the request's key: that of an exception, or the rule's own.
+// It returns nil if an exception allows the key, or blocks it.
+func (r *request) except(c *candidate) *limitSpec {
+	x := r.findException(c)
+	if r.trace != nil && x != nil && x.Action != 0 {
+		r.trace.addExcepted(c, r.key, x.Action)
+	}
 	switch {
 	case x == nil:
 		return c.spec

@@ -28,9 +28,14 @@ type Guard struct {
 	tickets  sync.Pool // of *Ticket
 	opts     options
 	sharing  sharing
+	controls atomic.Pointer[controls] // nil if there are none
+	former   formerLimits
+	heated   heatedStates // guarded by sharing.mu
 	bodies   bodies
 	concrete concreteRoutes
 	backoffs backoffs
+
+	controlled controlState
 
 	limited, blocked, shadowed, charged, panics atomic.Int64
 	waited, gone, busy, served, away, undecided atomic.Int64
@@ -53,7 +58,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	if err := rules.Validate(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), opts: options{
+	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), former: formerLimits{specs: make(map[string]*limitSpec)}, opts: options{
 		caller:     remoteHost,
 		clock:      sinceEpoch(time.Now()),
 		maxKeys:    DefaultMaxKeys,
@@ -128,7 +133,7 @@ func (g *Guard) HotKeys() []HotKey {
 // Stats are a guard's counters since it was made.
 type Stats struct {
 	Limited int64 // requests that were refused
-	Blocked int64 // of Limited: requests with a value that a rule blocks
+	Blocked int64 // of Limited: requests with a value that a rule, or an operator, blocks
 	Busy    int64 // of Limited: requests that found no free permit of a concurrency limit
 	Away    int64 // of Limited: requests refused because the backend was unavailable
 	Served  int64 // of Limited: requests that were answered in place of the handler

@@ -48,8 +48,14 @@ func (g *Guard) newHotState(h hotparam.Hot, old *hotState, had bool) *hotState {
 	if had {
 		return old
 	}
+	r := g.rules.Load().byID(h.Rule)
+	if r != nil && r.heated != nil {
+		if state := r.heated[h.Key.String()]; state != nil {
+			return state // that it had when another version of the rule had hot
+		}
+	}
 	fresh := &hotState{}
-	if r := g.rules.Load().byID(h.Rule); r != nil && r.except == nil && r.spec.limit != nil {
+	if r != nil && r.except == nil && r.spec.limit != nil {
 		fresh.bucketFor(r.spec, g.opts.clock)
 	}
 	return fresh

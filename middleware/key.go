@@ -121,29 +121,60 @@ func (r *request) endKeys(c *candidate, more bool) {
 // it has one now. For rules that count costs it records the key for the request's end, and
 // asks only whether there is a permit.
 func (r *request) useKey(c *candidate) {
+	if r.controlled.of != nil {
+		r.useControlledKey(c)
+		return
+	}
 	cl := claim{rule: c, spec: c.spec}
 	if c.except != nil {
 		if cl.spec = r.except(c); cl.spec == nil {
 			return
 		}
 	}
-	g, size := r.guard, len(r.key)
-	r.key = g.fitKey(r.key, len(c.prefix))
-	hash := hotparam.Hash(r.key)
-	cl.hash = hash
+	whole := r.fit(c)
+	cl.hash = hotparam.Hash(r.key)
+	r.countKey(&cl, whole)
+	r.limitCountedKey(cl)
+}
+
+// fit shortens the request's key to the form that is counted. It reports whether the key is
+// whole.
+func (r *request) fit(c *candidate) (whole bool) {
+	size := len(r.key)
+	r.key = r.guard.fitKey(r.key, len(c.prefix))
+	return len(r.key) == size
+}
+
+// countKey counts the request's key, if the rule has hot.
+func (r *request) countKey(cl *claim, whole bool) {
+	c := cl.rule
 	if len(c.Hot) == 0 {
-		r.limitKey(cl)
 		return
 	}
 	if c.Count == hotparam.Requests {
-		g.counts.Add(hash, r.key, 1)
+		r.guard.counts.Add(cl.hash, r.key, 1)
 	} else {
-		r.owe(cl, hash, r.key)
+		r.owe(*cl, cl.hash, r.key)
 	}
-	if r.groups.follow && len(r.key) == size { // a key that was cut has no group
+	if whole && r.groups.follow { // a key that was cut has no group
 		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
 	}
-	if hot := g.hot.Lookup(hash, r.key); hot != nil {
+}
+
+// limitCountedKey asks the limit of the request's key, if it has one now.
+func (r *request) limitCountedKey(cl claim) {
+	if len(cl.rule.Hot) == 0 {
+		if r.trace != nil {
+			r.trace.addKey(cl.rule, r.key, cl.spec, nil)
+		}
+		r.limitKey(cl)
+		return
+	}
+	hot := r.guard.hot.Lookup(cl.hash, r.key)
+	if r.trace != nil {
+		r.trace.addKey(cl.rule, r.key, cl.spec, hot)
+	}
+	if hot != nil {
 		r.limitHotKey(cl, hot)
 	}
 }

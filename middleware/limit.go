@@ -18,6 +18,9 @@ func (r *request) limitRule(c *candidate) {
 	if cl.spec.limit == nil {
 		return
 	}
+	if r.trace != nil {
+		r.trace.addLimit(c)
+	}
 	if cl.spec.single != nil {
 		r.owe(cl, 0, nil)
 		r.askBucket(cl, cl.spec.single)
@@ -34,9 +37,8 @@ func (r *request) limitKey(cl claim) {
 	}
 	if spec.keyed != nil {
 		r.owe(cl, cl.hash, r.key)
-		got := spec.keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
-		if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
-			r.grants.addKeyed(spec.keyed, cl.hash, r.key, &got)
+		if r.askKeyed(cl) && cl.rule.heated != nil {
+			r.limitHeated(cl)
 		}
 	}
 	if spec.needsKey() {
@@ -44,24 +46,56 @@ func (r *request) limitKey(cl claim) {
 	}
 }
 
+// askKeyed asks the bucket of the request's key in the limit's table. It reports whether that
+// allows the request.
+func (r *request) askKeyed(cl claim) bool {
+	keyed := cl.spec.keyed
+	if r.trace != nil {
+		r.trace.beforeKeyed(keyed, r.now(), &cl, r.key)
+	}
+	got := keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
+	if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
+		r.grants.addKeyed(keyed, cl.hash, r.key, &got)
+	}
+	return got.Allowed
+}
+
+// limitHeated asks the bucket that the key had while the rule had hot.
+func (r *request) limitHeated(cl claim) {
+	if h := cl.rule.heated[string(r.key)]; h != nil {
+		if b := h.bucketFor(cl.spec, r.guard.opts.clock); b != nil {
+			r.askBucket(cl, b)
+		}
+	}
+}
+
 // limitHotKey asks the limit of a hot key, unless the key is spared.
 func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
-	if weight := cl.state.origins.weight(); weight > 0 {
-		cl.state.origins.sample(cl.rule.name, r.callerName(), weight)
-	}
+	r.sampleOrigin(&cl, hot)
 	if cl.spec.limit == nil {
 		return
 	}
-	if hot.Hot.Spared {
+	if hot.Hot.Spared && !hot.Hot.Pinned {
 		cl.state.record(true)
 		return
 	}
-	if b := cl.state.bucketFor(cl.spec, r.guard.opts.clock); b != nil {
-		r.askBucket(cl, b)
+	if b := cl.state.bucketFor(cl.spec, r.guard.opts.clock); b != nil && r.askBucket(cl, b) && cl.spec.keyed != nil {
+		before := cl
+		before.state = nil // the bucket's result counts
+		if !r.askKeyed(before) {
+			cl.state.revoke()
+		}
 	}
 	if cl.spec.needsKey() {
 		r.claimLater(cl, r.keyText(cl.rule))
+	}
+}
+
+// sampleOrigin records where the request of a hot key comes from, if it is in the sample.
+func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
+	if weight := hot.Payload.origins.weight(); weight > 0 {
+		hot.Payload.origins.sample(cl.rule.name, r.callerName(), weight)
 	}
 }
 
@@ -69,13 +103,18 @@ func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefix):]) }
 
 // askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
-// costs, whether it has one.
-func (r *request) askBucket(cl claim, b limiter.Bucket) {
+// costs, whether it has one. It reports whether the request is within the limit.
+func (r *request) askBucket(cl claim, b limiter.Bucket) bool {
+	if r.trace != nil {
+		r.trace.beforeBucket(b, r.now(), cl.spec)
+	}
 	got := b.Do(r.now(), r.askFor(&cl))
 	cl.state.record(got.Allowed)
-	if r.addResult(&cl, &got.Decision) {
+	within := r.addResult(&cl, &got.Decision)
+	if within {
 		r.grants.addBucket(b, cl.state, &got)
 	}
+	return within
 }
 
 // askFor returns what the request asks of a limit. It fills the result in one place, for

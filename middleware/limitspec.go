@@ -28,11 +28,22 @@ type limitSpec struct {
 	meanCost atomic.Int64 // of recent requests, if the rule counts costs; 0 is unknown
 	headers  headers
 
-	single  limiter.Bucket    // of a rule with neither hot nor a key; nil if it is not here
-	keyed   limiter.Keys      // of a rule with a key but not hot
+	single limiter.Bucket // of a rule with neither hot nor a key; nil if it is not here
+	// keyed is of a rule with a key but not hot. A rule that had no hot before keeps it: what
+	// a key took then counts beside its hot key's bucket.
+	keyed   limiter.Keys
 	permits *semaphore.Memory // nil if any number may be served at a time
+	kept    stores            // these three, also those that the limit does not use now
 
 	decisions *decisionCounts // of the rule
+}
+
+// stores hold what was taken of a limit. They last from one version of the rules to the next,
+// also through versions that have no use for them.
+type stores struct {
+	single  limiter.Bucket
+	keyed   limiter.Keys
+	permits *semaphore.Memory
 }
 
 func (s *limitSpec) isExact() bool { return s.limit.Scope == hotparam.ScopeExact }
@@ -57,7 +68,7 @@ type specBuilder struct {
 	// decisionsOf returns the counters of a rule.
 	decisionsOf func(rule string) *decisionCounts
 	instances   int
-	old         map[string]*limitSpec           // by name
+	old         map[string]*limitSpec           // by name, also of limits that are gone
 	adopt       []func(now time.Duration) error // to be called once all limits are made
 }
 
@@ -74,6 +85,7 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 	}
 	if old := b.old[name]; old != nil {
 		s.meanCost.Store(old.meanCost.Load())
+		s.kept = old.kept
 	}
 	if l == nil {
 		return s, nil
@@ -121,34 +133,34 @@ func (b *specBuilder) makePermits(s *limitSpec) (err error) {
 	if s.isExact() && b.opts.semaphore == nil {
 		return errNoSemaphore
 	}
-	if old := b.old[s.name]; old != nil && old.permits != nil {
-		s.permits = old.permits
-		return nil
+	if s.kept.permits == nil {
+		s.kept.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.opts.maxKeys})
 	}
-	s.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.opts.maxKeys})
+	s.permits = s.kept.permits
 	return err
 }
 
-// makeBuckets makes the buckets of a rule without hot, or takes over the old ones if they
-// are of the same kind. Old buckets get their new quota only once all rules are made. For a
-// rule with hot it only checks that buckets can be made.
+// makeBuckets makes the buckets of a rule without hot, or takes over those that are kept.
+// These get their new quota only once all rules are made. For a rule with hot it only checks
+// that buckets can be made, and takes over those that its keys had before.
 func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 	quota := s.quota.Load()
 	fresh := func() (err error) {
 		if r.keyless() {
-			s.single, err = s.newBucket(quota)
+			s.kept.single, err = s.newBucket(quota)
+			s.single = s.kept.single
 		} else {
-			s.keyed, err = limiter.NewKeys(quota, b.opts.maxKeys, s.algorithms)
+			s.kept.keyed, err = limiter.NewKeys(quota, b.opts.maxKeys, s.algorithms)
+			s.keyed = s.kept.keyed
 		}
 		return err
 	}
-	if old := b.old[s.name]; old != nil && r.keyless() {
-		s.single = old.single
-	} else if old != nil {
-		s.keyed = old.keyed
+	if r.keyless() {
+		s.single = s.kept.single
+	} else {
+		s.keyed = s.kept.keyed
 	}
 	switch {
-	case len(r.Hot) > 0:
 	case s.single != nil || s.keyed != nil:
 		b.adopt = append(b.adopt, func(now time.Duration) error {
 			if s.setQuota(quota, now) == nil {
@@ -156,7 +168,7 @@ func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 			}
 			return fresh()
 		})
-	default:
+	case len(r.Hot) == 0:
 		return fresh()
 	}
 	_, err := s.newBucket(quota)
@@ -168,8 +180,8 @@ func (s *limitSpec) newBucket(quota *hotparam.Quota) (limiter.Bucket, error) {
 	return limiter.NewBucket(quota, s.algorithms)
 }
 
-// setQuota changes the quota of the buckets of a rule without hot. Buckets of hot keys
-// change theirs when they are next asked.
+// setQuota changes the quota of the limit's buckets. Buckets of hot keys change theirs when
+// they are next asked.
 func (s *limitSpec) setQuota(quota *hotparam.Quota, now time.Duration) error {
 	switch {
 	case s.single != nil:

@@ -11,6 +11,11 @@ import (
 // request is another one, it does nothing and returns done=false.
 func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.Decision) (t *Ticket, done bool) {
 	c := route.plain
+	if ordered := g.controls.Load(); ordered != nil {
+		if of := ordered.of(c.ID); of != nil && of.overrides {
+			return t, false
+		}
+	}
 	var buf [128]byte
 	if size := len(c.head) + len(in.Query); size > len(buf) || size-len(c.prefix) > collector.AlwaysFits {
 		return t, false

@@ -3,22 +3,26 @@ package middleware
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/hotparam/hotparam"
 )
 
-// Reload replaces the rules while requests are served. rules must not change afterwards.
-// Requests that are in progress keep to the old rules. What was taken, reserved or owed
-// carries over by the rule's id and, for an exception, its values, if the rule still has
-// one bucket, or keys, as before. With another algorithm a limit starts afresh; if the
-// algorithm is changed back, its earlier state is still there. Permits are given back to
-// the limit that granted them.
+// Reload replaces the rules while requests are served, those of the collector included. rules
+// must not change afterwards. Anything may change but the namespace: rules may come, go, and
+// get or lose hot. Requests that are in progress keep to the old rules. If Reload fails, the
+// present rules stay in force.
 //
-// The collector and the aggregator count by the rules with hot. Of these only match and
-// limits can change; any other change needs a restart of instances and aggregators. If
-// Reload fails, the present rules stay in force.
+// What was taken, reserved or owed carries over by the rule's id and, for an exception of a
+// rule without hot, its values; also through a time without the rule. With another algorithm a
+// limit starts afresh; if the algorithm is changed back, its earlier state is still there.
+// Permits are given back to the limit that granted them. Keys stay hot until the aggregator
+// says that they have cooled. Those that are hot on this instance alone stay so as long as
+// the rule has a threshold by which they are.
+//
+// The collector counts by the new rules before any key is limited by them. The aggregator
+// reads the file by itself; while its rules differ, it decides by its own.
 func (g *Guard) Reload(rules *hotparam.Rules) error {
 	if rules == nil {
 		return errors.New("middleware: Reload needs rules")
@@ -29,18 +33,19 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
 	old := g.rules.Load()
-	if err := reloadable(old.Rules, rules); err != nil {
-		return fmt.Errorf("middleware: reload: %w", err)
+	if old.Namespace != rules.Namespace {
+		return fmt.Errorf("middleware: reload: namespace %q was %q: that needs a restart", rules.Namespace, old.Namespace)
 	}
 	if err := g.install(rules, old); err != nil {
 		return fmt.Errorf("middleware: reload: %w", err)
 	}
+	g.renewControls()
 	return nil
 }
 
 // install puts rules in force, with the state of the old ones.
 func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
-	b := &specBuilder{opts: &g.opts, decisionsOf: g.decisionsOf, instances: g.instances(), old: make(map[string]*limitSpec)}
+	b := &specBuilder{opts: &g.opts, decisionsOf: g.decisionsOf, instances: g.instances(), old: maps.Clone(g.former.specs)}
 	if old != nil {
 		old.allSpecs(func(_ *rule, s *limitSpec) bool {
 			b.old[s.name] = s
@@ -66,12 +71,32 @@ func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
 			return err
 		}
 	}
-	g.rules.Store(set)
-	g.warnOfSmallParts(set)
-	if old != nil {
-		g.keepOverflows(old, set)
+	if old == nil {
+		g.rules.Store(set)
+	} else {
+		g.replace(old, set)
 	}
+	g.warnOfSmallParts(set)
 	return nil
+}
+
+// replace puts a set in force in place of the old one: the collector first, so that keys are
+// counted before they are limited.
+func (g *Guard) replace(old, set *ruleSet) {
+	g.heated = g.heatedBy(old, set)
+	for i := range set.rules {
+		set.rules[i].heated = g.heated[set.rules[i].ID]
+	}
+	g.counts.Reload(set.Rules)
+	before := g.overflows()
+	g.rules.Store(set)
+	g.former.update(old, set)
+	kept := g.overflows()
+	for store, n := range before {
+		if _, ok := kept[store]; !ok {
+			g.sharing.gone += n
+		}
+	}
 }
 
 // validate returns an error if an option names a rule that does not exist. A reload may
@@ -88,41 +113,4 @@ func (o *options) validate(set *ruleSet) error {
 		}
 	}
 	return nil
-}
-
-// reloadable returns an error if rules with hot have changes that need a restart.
-func reloadable(old, rules *hotparam.Rules) error {
-	if old.Namespace != rules.Namespace {
-		return fmt.Errorf("namespace %q was %q: that needs a restart", rules.Namespace, old.Namespace)
-	}
-	was := make(map[string]*hotparam.Rule)
-	for i := range old.Rules {
-		if r := &old.Rules[i]; len(r.Hot) > 0 {
-			was[r.ID] = r
-		}
-	}
-	for i := range rules.Rules {
-		r := &rules.Rules[i]
-		if len(r.Hot) == 0 {
-			continue
-		}
-		if before := was[r.ID]; before == nil || !sameCounts(before, r) {
-			return fmt.Errorf("rule %q has hot and is new, or counts in another way: that needs a restart of instances and aggregators", r.ID)
-		}
-		delete(was, r.ID)
-	}
-	for id := range was {
-		return fmt.Errorf("rule %q with hot is gone: that needs a restart of instances and aggregators", id)
-	}
-	return nil
-}
-
-// sameCounts reports whether two versions of a rule with hot differ only in match and in
-// limits.
-func sameCounts(a, b *hotparam.Rule) bool {
-	return slices.Equal(a.Hot, b.Hot) && a.Count == b.Count && a.Prefix == b.Prefix && a.ParamsOnly == b.ParamsOnly &&
-		a.By.Kind == b.By.Kind && slices.Equal(a.By.Names, b.By.Names) &&
-		slices.EqualFunc(a.Except, b.Except, func(x, y hotparam.Exception) bool {
-			return x.Action == y.Action && x.Rate == y.Rate && slices.Equal(x.Values, y.Values)
-		})
 }

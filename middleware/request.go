@@ -27,10 +27,13 @@ type request struct {
 	matched []string // by rule: the key that its matcher returned
 	clock   instant
 
+	controlled controlled
+
 	verdict verdict
 	grants  grants
 	pending pending
 
+	trace  *trace  // nil unless the request is one that Explain makes
 	shard  uint32  // of counters that all requests add to
 	holds  bool    // it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until there is something to do at the end
@@ -60,6 +63,8 @@ type claim struct {
 	spec  *limitSpec // the rule's limit, or an exception's
 	hash  uint64     // of the key, or of the limit if there is none
 	state *hotState  // of the hot key that counts the result, or nil
+
+	ordered bool // by an operator, whatever the limit's mode is
 }
 
 // newRequest returns a request on route.
@@ -84,7 +89,7 @@ func (r *request) recycle() {
 	}
 	r.grants.reset()
 	r.pending.reset()
-	r.in, r.route, r.ticket = Request{}, nil, nil
+	r.in, r.route, r.ticket, r.trace = Request{}, nil, nil, nil
 	r.clock.read = false
 	r.body.state = bodyUnknown
 	r.verdict.reset()

@@ -40,6 +40,11 @@ type rule struct {
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
 
+	set *ruleSet
+	// heated holds, by member, the states of keys that were hot when a version of the rule
+	// had hot. What they took counts also without hot. Nil if there are none.
+	heated map[string]*hotState
+
 	concrete atomic.Int64 // routes that are paths of the rule's template
 }
 
@@ -59,7 +64,7 @@ func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
 	b.redaction = set.redaction
 	for i := range rules.Rules {
 		r := &set.rules[i]
-		r.Rule = &rules.Rules[i]
+		r.Rule, r.set = &rules.Rules[i], set
 		r.prefix = []byte(r.ID + " ")
 		r.matcher = b.opts.matchers[r.ID]
 		r.overlaps = r.Overlaps()

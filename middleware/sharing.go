@@ -14,7 +14,7 @@ type sharing struct {
 	mu     sync.Mutex // held while rules or instances change
 	count  atomic.Int64
 	warned map[string]bool // names of limits whose small part here was logged
-	gone   uint64          // Overflow of limits that are no longer in use
+	gone   uint64          // Overflow of limits that are not kept
 }
 
 // instances returns how many instances there are, at least 1.
@@ -83,34 +83,30 @@ func (g *Guard) overflow() int64 {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
 	n := g.sharing.gone
-	for _, more := range overflows(g.rules.Load()) {
+	for _, more := range g.overflows() {
 		n += more
 	}
 	return int64(n)
 }
 
-// overflows returns the overflow of each of a set's tables of keys and semaphores.
-func overflows(set *ruleSet) map[any]uint64 {
-	n := make(map[any]uint64)
-	set.allSpecs(func(_ *rule, s *limitSpec) bool {
-		if s.keyed != nil {
-			n[s.keyed] = s.keyed.Stats().Overflow
-		}
-		if s.permits != nil {
-			n[s.permits] = s.permits.Stats().Open
-		}
-		return true
-	})
-	return n
-}
-
-// keepOverflows keeps what was counted by limits that are no longer in use. The caller
+// overflows returns the overflow of each table of keys and semaphore that is kept. The caller
 // holds the lock of sharing.
-func (g *Guard) keepOverflows(old, set *ruleSet) {
-	kept := overflows(set)
-	for store, n := range overflows(old) {
-		if _, ok := kept[store]; !ok {
-			g.sharing.gone += n
+func (g *Guard) overflows() map[any]uint64 {
+	n := make(map[any]uint64)
+	add := func(s *limitSpec) {
+		if k := s.kept.keyed; k != nil {
+			n[k] = k.Stats().Overflow
+		}
+		if p := s.kept.permits; p != nil {
+			n[p] = p.Stats().Open
 		}
 	}
+	g.rules.Load().allSpecs(func(_ *rule, s *limitSpec) bool {
+		add(s)
+		return true
+	})
+	for _, s := range g.former.specs {
+		add(s)
+	}
+	return n
 }

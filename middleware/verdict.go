@@ -23,12 +23,13 @@ func (r *request) addResult(c *claim, got *hotparam.Decision) (within bool) {
 	return within
 }
 
-// addDenial merges a denial into the verdict. A limit in shadow mode denies nothing. The
+// addDenial merges a denial into the verdict. A limit in shadow mode denies nothing, but an
+// operator's block does. The
 // verdict reports the longest wait, where one that no retry ends counts as the longest.
 func (r *request) addDenial(c *claim, got *hotparam.Decision) {
 	v := &r.verdict
 	d := &v.decision
-	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow {
+	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow && !c.ordered {
 		r.guard.shadowed.Add(1)
 		c.spec.decisions[hotparam.ReasonShadow].addOne(r.shard)
 		if d.Reason == hotparam.ReasonNone {

@@ -95,6 +95,9 @@ func (r *request) acquirePermits() bool {
 	p, v := &r.pending, &r.verdict
 	for i := range p.permits {
 		c := &p.permits[i]
+		if r.trace != nil {
+			r.trace.beforePermit(r, c)
+		}
 		start := time.Now()
 		lease, got, err := r.acquire(c)
 		p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom

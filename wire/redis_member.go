@@ -53,7 +53,7 @@ type member struct {
 // the field that the value is stored under ([MemberField]), and Heard is not written.
 func AppendMember(dst []byte, m *hotparam.Member) []byte {
 	raw := member{
-		Role: m.Role, Rules: cutText(m.RulesVersion, maxVersion), Program: cutText(m.Program, maxVersion),
+		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
 		Dropped: m.Dropped, Lost: m.Lost, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Problem: cutText(m.Problem, maxWords),
 	}
 	if !m.Started.IsZero() {
@@ -69,6 +69,9 @@ func AppendMember(dst []byte, m *hotparam.Member) []byte {
 	}
 	return append(dst, text...)
 }
+
+// CutVersion returns a version of rules as a heartbeat has it.
+func CutVersion(version string) string { return cutText(version, maxVersion) }
 
 // cutText returns the first n bytes of valid text.
 func cutText(s string, n int) string {

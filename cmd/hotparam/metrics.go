@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
-// metrics are the daemon's, read when they are scraped. METRICS.md documents
-// each; a parameter's value is never a label.
+// metrics are the daemon's, read when they are scraped. A parameter's value is never a label.
+// Each is declared once, with what METRICS.md says of it: "make metrics" writes that page.
 type metrics struct {
 	pipeline pipeline
 	server   *httpserve.Server
@@ -22,10 +22,6 @@ func newMetrics(p pipeline, server *httpserve.Server) *metrics {
 	return &metrics{pipeline: p, server: server, others: []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "hotparam_build_info", Help: "1; the version is the label.",
-			ConstLabels: prometheus.Labels{"version": readVersion().Version},
-		}, func() float64 { return 1 }),
 	}}
 }
 
@@ -36,6 +32,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCo
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.pipeline.collect(ch)
 	collect(ch, httpMetrics, m.server.Stats())
+	collect(ch, buildMetrics, readVersion())
 	for _, other := range m.others {
 		other.Collect(ch)
 	}
@@ -47,7 +44,8 @@ func decoderMetrics(source, unit string) []figure[decode.Stats] {
 	name := func(s string) string { return source + "_" + s }
 	return []figure[decode.Stats]{
 		counterOf(name(unit+"_total"), "What arrived: "+unit+".",
-			func(d *decode.Stats) int64 { return d.Packets }),
+			func(d *decode.Stats) int64 { return d.Packets }).
+			explain(unit + " that arrived"),
 		counterOf(name("lines_total"), "Lines that arrived, meta lines aside.",
 			func(d *decode.Stats) int64 { return d.Lines }),
 		counterOf(name("counts_total"), "Lines that were counts of a rule's key.",
@@ -62,39 +60,68 @@ func decoderMetrics(source, unit string) []figure[decode.Stats] {
 				emit("negative", d.Negative)
 				emit("bad_key", d.BadKey)
 				emit("no_rule", d.NoRule)
-			}),
+			}).
+			explain("lines that were no counts: `malformed`; `foreign` (some other metric, such as a client's own " +
+				"telemetry: no harm); `not_counter` (a gauge, a timer); `negative`; `bad_key` (an escape that the " +
+				"encoding does not know: is `statsd.encoding` the senders'?); `no_rule` (no rule has this prefix: do " +
+				"sender and daemon have the same rules?)"),
 		counterOf(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that senders sent and that never arrived.",
-			func(d *decode.Stats) int64 { return d.LostPackets }),
-		counterOf(name("recovered_"+unit+"_total"), "What was counted as lost and arrived after all.",
-			func(d *decode.Stats) int64 { return d.Recovered }),
+			func(d *decode.Stats) int64 { return d.LostPackets }).
+			explain("gaps in the senders' sequences. The next packet reports how much was in them: keys' high counts are " +
+				"higher by that until the keys' own lines report it, or the window has passed. For senders that do " +
+				"not report it, as those of an earlier version, high counts are unknown meanwhile, and no key cools"),
+		counterOf(name("recovered_"+unit+"_total"), "What was counted as lost and arrived after all: "+unit+".",
+			func(d *decode.Stats) int64 { return d.Recovered }).
+			explain(unit + " that were counted as lost and arrived after all"),
 		counterOf(name("healed_total"), "Counts of what was lost that later lines of the same keys made up for.",
 			func(d *decode.Stats) int64 { return d.Healed }),
-		counterOf(name("retold_total"), "Of these, those that arrived after all, and were not counted again.",
-			func(d *decode.Stats) int64 { return d.Retold }),
-		counterOf(name("duplicate_"+unit+"_total"), "What arrived twice and was counted once.",
-			func(d *decode.Stats) int64 { return d.Duplicates }),
+		counterOf(name("retold_total"), "Healed counts that arrived after all, and were not counted again.",
+			func(d *decode.Stats) int64 { return d.Retold }).
+			explain("of these, those whose packets arrived after all: they were moved to their time, and not counted again"),
+		counterOf(name("duplicate_"+unit+"_total"), "What arrived twice and was counted once: "+unit+".",
+			func(d *decode.Stats) int64 { return d.Duplicates }).
+			explain(unit + " that arrived twice and were counted once"),
 		counterOf(name("aged_total"), "Counts that instances held back until they were older than any window.",
-			func(d *decode.Stats) int64 { return d.Aged }),
-		counterOf(name("origins_total"), "Lines that told the routes and callers of hot keys.",
+			func(d *decode.Stats) int64 { return d.Aged }).
+			explain("counts that instances held back, under their budget of lines, until they were older than any " +
+				"window: part of no key's count, and of no claim"),
+		counterOf(name("origins_total"), "Lines with the routes and callers of hot keys.",
 			func(d *decode.Stats) int64 { return d.Origins }),
-		counterOf(name("held_back_total"), "Lines that told what is held back of a group of keys.",
-			func(d *decode.Stats) int64 { return d.HeldBack }),
+		counterOf(name("held_back_total"), "Lines that report what is held back of a group of keys.",
+			func(d *decode.Stats) int64 { return d.HeldBack }).
+			explain("lines that report how much instances hold back of a group of keys, for shares: many of them are the " +
+				"sign of a flood"),
 		counterOf(name("uncanonical_total"), "Counts of other programs whose keys were not canonical, and were made so.",
-			func(d *decode.Stats) int64 { return d.Uncanonical }),
+			func(d *decode.Stats) int64 { return d.Uncanonical }).
+			explain("counts of [other programs](docs/PRODUCERS.md) whose keys were not canonical (parameters out of " +
+				"order, other escapes), and were counted in canonical form"),
 		counterOf(name("samples_total"), "Counts that are estimates, as they were sampled.",
-			func(d *decode.Stats) int64 { return d.Samples }),
+			func(d *decode.Stats) int64 { return d.Samples }).
+			explain("counts that came with a rate (`@0.1`): their keys are hot by what the samples stand for, and listed " +
+				"as `estimated`"),
 		countersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
 				for why := range decode.Refusal(decode.Refusals) {
 					emit(why.String(), d.Refused[why])
 				}
-			}),
-		gaugeOf(name("senders"), "Instances heard of lately.",
+			}).
+			explain("packets that were [not believed](docs/SECURITY.md), and dropped: a loss if the sender is one of yours. " +
+				"With `trust: listed`: `unlisted` (connections, too). With `trust: signed`: `unsigned`; `bad_mac` " +
+				"(by another key, or changed on the way); `time` (sent over 30 s before or after it came: is the " +
+				"clock there wrong? the log names the instance); `replayed` (came before; the network doubles " +
+				"packets, too). Over a [cap](docs/RULES.md#aggregator): `counts`, `keys`, `names`. A line is logged " +
+				"with the address, and `/-/ready` says so for a minute"),
+		gaugeOf(name("senders"), "Instances heard of in the last minute.",
 			func(d *decode.Stats) float64 { return float64(d.Senders) }),
-		gaugeOf(name("late_senders"), "Of these, those whose counts come over two seconds late.",
-			func(d *decode.Stats) float64 { return float64(d.Late.N) }),
-		gaugeOf(name("off_clocks"), "Of these, those whose clocks are off by more than a quarter of a second.",
-			func(d *decode.Stats) float64 { return float64(d.Off.N) }),
+		gaugeOf(name("late_senders"), "Instances whose counts come over two seconds late.",
+			func(d *decode.Stats) float64 { return float64(d.Late.N) }).
+			explain("of these, those all of whose counts are over two seconds old when they arrive: they are delayed on " +
+				"their way or, with a version that sends no send time, its clock is slow. `/-/ready` names the latest"),
+		gaugeOf(name("off_clocks"), "Instances whose clocks are off by more than a quarter of a second.",
+			func(d *decode.Stats) float64 { return float64(d.Off.N) }).
+			explain("of these, those whose clocks are off by more than a quarter of a second: their counts are " +
+				"[placed](docs/design/aggregator.md#clocks) as if they were right. `/-/ready` names the one that is " +
+				"off by most, the log names each: run chrony or another NTP client there"),
 		gaugeOf(name("clock_offset_seconds"), "By how much the clock that is off by most is behind; negative, it is ahead.",
 			func(d *decode.Stats) float64 { return d.Off.Worst.Behind.Seconds() }),
 	}
@@ -102,27 +129,33 @@ func decoderMetrics(source, unit string) []figure[decode.Stats] {
 
 // detectorMetrics are of the windows.
 var detectorMetrics = []figure[aggregator.DetectorStats]{
-	counterOf("evicted_keys_total", "Keys that made room for others when the memory budget was full.",
-		func(d *aggregator.DetectorStats) int64 { return d.Evicted }),
-	counterOf("late_counts_total", "DATA LOSS: counts that came too late for any window.",
-		func(d *aggregator.DetectorStats) int64 { return d.Late }),
 	gaugeOf("keys", "Keys with a count of their own.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Keys) }),
 	gaugeOf("hot_keys", "Keys that are hot and listed.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Hot) }),
-	gaugeOf("explained_keys", "Keys that are hot for no other reason than one that is listed.",
+	gaugeOf("explained_keys", "Keys that are hot for no other reason than a more general key, which is listed in their place.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Explained) }),
 	gaugeOf("usual_keys", "Keys that are listed as usual.",
-		func(d *aggregator.DetectorStats) float64 { return float64(d.Usual) }),
-	gaugeOf("spared_keys", "Keys that are usual and not limited.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Usual) }).
+		explain("of the hot keys, those that are listed as usual: on nine tenths of their route's requests, or not " +
+			"far above their mean of ten windows"),
+	gaugeOf("spared_keys", "Usual keys that are not limited, because hot keys listed beside them explain the unusual traffic.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Spared) }),
-	gaugeOf("suspect_keys", "Keys that may be hot and cannot be told yet.",
+	gaugeOf("suspect_keys", "Keys that may be hot but are not known to be, because counts hidden of them could reach the threshold.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Suspects) }),
 	counterOf("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.",
-		func(d *aggregator.DetectorStats) int64 { return d.Unnamed }),
+		func(d *aggregator.DetectorStats) int64 { return d.Unnamed }).
+		explain("counts of keys that were hot and had no room for their name: `aggregator.memory` is too small"),
 	gaugeOf("window_bytes", "Bytes that the windows hold.",
-		func(d *aggregator.DetectorStats) float64 { return float64(d.Memory) }),
-	gaugeOf("floor", "The most that can be hidden of any key in its window.",
+		func(d *aggregator.DetectorStats) float64 { return float64(d.Memory) }).
+		explain("bytes that the windows hold; bounded by `aggregator.memory`"),
+	counterOf("evicted_keys_total", "Keys that were evicted when the memory budget was full; their counts are in the bounds of the others.",
+		func(d *aggregator.DetectorStats) int64 { return d.Evicted }),
+	counterOf("late_counts_total", "DATA LOSS: counts that came too late for any window.",
+		func(d *aggregator.DetectorStats) int64 { return d.Late }).
+		explain("counts that came too late for any window: they were delayed on their way by more than two seconds, " +
+			"or a [clock](docs/design/aggregator.md#clocks) that is slow was not known yet"),
+	gaugeOf("floor", "The most that can be hidden of any key in its window; 0 while counts are exact.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
 }
 
@@ -130,41 +163,48 @@ var detectorMetrics = []figure[aggregator.DetectorStats]{
 var publisherMetrics = []figure[hotkeys.PublisherStats]{
 	gaugeOf("published_keys", "Keys in Redis that are this daemon's.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Keys) }),
-	gaugeOf("unpublishable_keys", "Hot keys that are not published, as no watcher could read them.",
+	gaugeOf("unpublishable_keys", "Hot keys that are not published, because no watcher could read them.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Unpublishable) }),
 	counterOf("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Refused) }),
-	gaugeOf("published_suspects", "Suspects in Redis that are this daemon's.",
+	gaugeOf("published_suspects", "Suspects in Redis that are this daemon's: keys that may be hot but are not known to be.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Suspects) }),
 	counterOf("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.",
-		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }),
-	gaugeOf("published_instances", "Instances that this daemon told to send counts.",
+		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }).
+		explain("suspects that found their set (1,000 keys, of which each rule is guaranteed an equal part) full: " +
+			"collectors do not send them exactly"),
+	gaugeOf("published_instances", "Instances that this daemon published as heard of in the last 10 seconds.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Instances) }),
 	counterOf("published_changes_total", "Changes of the set written to Redis.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Changes) }),
-	counterOf("published_renewals_total", "Renewals of the entries' ends.",
+	counterOf("published_renewals_total", "Renewals of the entries' ends, one a second.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Renewals) }),
-	counterOf("published_rewrites_total", "Times the whole set was written, because Redis had lost it.",
+	counterOf("published_rewrites_total", "Times that the whole set was written because Redis had lost it.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Rewrites) }),
-	counterOf("published_unreadable_total", "Entries that were found in Redis when it was taken over, and could not be read.",
+	counterOf("published_unreadable_total", "Entries that were found in Redis when a part of the set was taken over, and could not be read.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Unreadable) }),
 	counterOf("redis_failures_total", "Calls to Redis that failed.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Failures) }),
 	flagOf("redis_connected", "1 if nothing fails that must be written to Redis.",
-		func(p *hotkeys.PublisherStats) bool { return p.Connected }),
-	flagOf("standby", "1 if another daemon publishes, and this one takes over when it dies.",
+		func(p *hotkeys.PublisherStats) bool { return p.Connected }).
+		explain("1 if no required write to Redis fails; `/-/ready` says which does"),
+	flagOf("standby", "1 if another daemon publishes under the lease, and this one takes over when it dies.",
 		func(p *hotkeys.PublisherStats) bool { return p.Standby }),
-	counterOf("takeovers_total", "Times that this daemon took over from another, or with a lease came to hold it first.",
+	counterOf("takeovers_total", "Times that this daemon took over after it stood by; with a lease the first time counts, too.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Takeovers) }),
 	flagOf("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.",
-		func(p *hotkeys.PublisherStats) bool { return p.FencedBy != "" }),
+		func(p *hotkeys.PublisherStats) bool { return p.FencedBy != "" }).
+		explain("1 if another daemon publishes in this one's place: two run where one should. This one takes over " +
+			"when the other ends or falls silent; `/-/ready` names it"),
 	gaugesBy("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule",
 		func(p *hotkeys.PublisherStats, emit func(string, float64)) {
 			for rule, places := range p.Rules {
 				emit(rule, float64(places.Waiting))
 			}
-		}),
-	countersBy("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set, or lost its own, by rule.", "rule",
+		}).
+		explain("hot keys that are not published, and so limited nowhere, because all places of the set are taken: " +
+			"[how they are shared](docs/design/redis.md#places). `/-/ready` names the rules, too"),
+	countersBy("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set (1,000 for each owner), or lost its own.", "rule",
 		func(p *hotkeys.PublisherStats, emit func(string, int64)) {
 			for rule, places := range p.Rules {
 				emit(rule, int64(places.Overflow))
@@ -175,17 +215,31 @@ var publisherMetrics = []figure[hotkeys.PublisherStats]{
 			for key, n := range p.Healed.All() {
 				emit(key, int64(n))
 			}
-		}),
+		}).
+		explain("times that a key of ours in Redis held a foreign value, of a wrong type or unreadable, and was " +
+			"repaired: `hot`, `info`, `version`, `owners`, `events`, `schema`, `suspects`, `instances`. Above 0, " +
+			"another program writes to keys of this namespace"),
 }
 
 // httpMetrics are of the server that serves them.
 var httpMetrics = []figure[httpserve.Stats]{
-	gaugeOf("http_connections", "Connections of this HTTP server that are open.",
+	gaugeOf("http_connections", "Connections to this address that are open.",
 		func(h *httpserve.Stats) float64 { return float64(h.Connections) }),
 	counterOf("http_evicted_connections_total", "Connections without a request that made room for others.",
-		func(h *httpserve.Stats) int64 { return h.Evicted }),
+		func(h *httpserve.Stats) int64 { return h.Evicted }).
+		explain("connections without a request that were closed, oldest first, as there were 128 (or a quarter of " +
+			"the files that the process may open) or no file descriptor"),
 	counterOf("http_refused_connections_total", "Connections that were closed at once, as all had requests.",
-		func(h *httpserve.Stats) int64 { return h.Refused }),
+		func(h *httpserve.Stats) int64 { return h.Refused }).
+		explain("connections that were closed at once, as all had requests; 16 more than 128 are accepted for " +
+			"`/-/healthy`"),
 	counterOf("http_accept_failures_total", "Times that there was no file descriptor for a connection.",
-		func(h *httpserve.Stats) int64 { return h.Starved }),
+		func(h *httpserve.Stats) int64 { return h.Starved }).
+		explain("times that there was no file descriptor for a connection; four are reserved for `/-/healthy`"),
+}
+
+// buildMetrics are of the program.
+var buildMetrics = []figure[versionInfo]{
+	gaugesBy("build_info", "1; the version is the label.", "version",
+		func(v *versionInfo, emit func(string, float64)) { emit(v.Version, 1) }),
 }

@@ -6,25 +6,33 @@ var statsdDecoderMetrics = decoderMetrics("statsd", "packets")
 
 // statsdMetrics are of our own listener.
 var statsdMetrics = []figure[statsdsource.Stats]{
-	counterOf("statsd_events_total", "Events and service checks of DogStatsD, which are passed over.",
+	counterOf("statsd_events_total", "Events and service checks of DogStatsD, which are ignored.",
 		func(s *statsdsource.Stats) int64 { return s.Decoder.Events }),
 	counterOf("statsd_dropped_packets_total", "DATA LOSS: UDP packets that the system dropped, as the socket's buffer was full.",
-		func(s *statsdsource.Stats) int64 { return s.Listener.Dropped }),
+		func(s *statsdsource.Stats) int64 { return s.Listener.Dropped }).
+		explain("UDP packets that the system dropped, as the socket's buffer was full (Linux): more " +
+			"`aggregator.readers`, or a larger `net.core.rmem_max`"),
 	counterOf("statsd_too_long_total", "DATA LOSS: lines and packets over 64 KiB.",
-		func(s *statsdsource.Stats) int64 { return s.Listener.TooLong }),
-	counterOf("statsd_truncated_total", "DATA LOSS: lines that were cut off by the end of their connection.",
+		func(s *statsdsource.Stats) int64 { return s.Listener.TooLong }).
+		explain("lines and packets over 64 KiB; the other lines of their connection are counted, and of a packet " +
+			"those within 64 KiB"),
+	counterOf("statsd_truncated_total", "DATA LOSS: lines that the end of their connection cut off.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Truncated }),
-	gaugeOf("statsd_connections", "Connections that are open.",
+	gaugeOf("statsd_connections", "Connections by TCP and Unix sockets that are open.",
 		func(s *statsdsource.Stats) float64 { return float64(s.Listener.Connections) }),
-	counterOf("statsd_accepted_connections_total", "Connections that came.",
+	counterOf("statsd_accepted_connections_total", "Connections that were accepted, in all.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Accepted }),
 	counterOf("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.",
-		func(s *statsdsource.Stats) int64 { return s.Listener.Refused }),
+		func(s *statsdsource.Stats) int64 { return s.Listener.Refused }).
+		explain("connections that were closed at once, as 1,024 senders (or half as many as the process may open " +
+			"files) had sent something within 15 s"),
 	countersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
 		func(s *statsdsource.Stats, emit func(string, int64)) {
 			emit("unused", s.Listener.Unused)
 			emit("silent", s.Listener.Silent)
-		}),
-	counterOf("statsd_accept_failures_total", "Connections that the system could not give us.",
+		}).
+		explain("connections that were closed to make room: `unused` (had sent nothing; these go first, the oldest " +
+			"first), `silent` (had sent nothing for over 15 s); their clients connect anew"),
+	counterOf("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
 }

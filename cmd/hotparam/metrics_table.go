@@ -2,18 +2,31 @@ package main
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// figure is one metric of the statistics S: its name, its help and how it is read are
-// declared together, once.
+// figure is one metric of the statistics S: its name, its help, how it is read and what
+// METRICS.md says of it are declared together, once.
 type figure[S any] struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
+	name, help string
+	labels     []string
+	kind       prometheus.ValueType
+	// meaning is the metric's cell in METRICS.md, in Markdown: more than the help where there
+	// is more to say, as each value of a label, and what to do.
+	meaning string
+	desc    *prometheus.Desc
 	// read calls emit for each value of the metric, with the value of its label if it has
 	// one.
 	read func(stats *S, emit func(value float64, label ...string))
 }
 
 func newFigure[S any](kind prometheus.ValueType, name, help string, labels []string, read func(*S, func(float64, ...string))) figure[S] {
-	return figure[S]{prometheus.NewDesc("hotparam_"+name, help, labels, nil), kind, read}
+	name = "hotparam_" + name
+	return figure[S]{name: name, help: help, labels: labels, kind: kind, desc: prometheus.NewDesc(name, help, labels, nil), read: read}
+}
+
+// explain sets what METRICS.md says of the metric in place of its help: Markdown, without a
+// capital and a full stop.
+func (f figure[S]) explain(meaning string) figure[S] {
+	f.meaning = meaning
+	return f
 }
 
 func counterOf[S any](name, help string, value func(*S) int64) figure[S] {

@@ -14,7 +14,8 @@ import (
 // sends.
 type packer struct {
 	encoding wire.Encoding
-	rules    map[string]*packRule // by id
+	rules    map[string]*packRule // by id, also of former rules
+	former   []string             // ids of rules that are gone, the longest ago first
 	head     wire.RecordHead
 	mac      *wire.MAC // nil if records are not signed
 
@@ -51,18 +52,10 @@ func newPacker(c *Config) packer {
 	p := packer{encoding: c.Encoding, rules: make(map[string]*packRule)}
 	p.head.Namespace = []byte(c.Rules.Namespace)
 	p.head.Instance, p.head.Incarnation = []byte(c.Instance), collector.NewIncarnation()
-	if c.Encoding != wire.Strict {
-		p.head.Groups = wire.GroupsMark(c.Rules)
-	}
 	if c.Key != nil {
 		p.mac = wire.NewMAC(c.Key)
 	}
-	for i := range c.Rules.Rules {
-		rule := &c.Rules.Rules[i]
-		prefix := rule.CountPrefix(c.Rules.Namespace)
-		head := string(wire.AppendKey([]byte(prefix), c.Encoding, nil))
-		p.rules[rule.ID] = &packRule{prefix: prefix, head: head, whole: rule.Whole()}
-	}
+	p.setRules(c.Rules)
 	return p
 }
 

@@ -24,8 +24,10 @@ type packer struct {
 	soleDestination bool      // there is no other packer
 	head            wire.Meta
 	sums            wire.Sums       // of all lines so far
-	byRule          []uint64        // loose and booked sums of each rule with thresholds, or nil
-	mark            uint32          // identifies these rules
+	byRule          []uint64        // loose and booked sums of each rule that has or had thresholds, by place
+	places          []int           // of the rules whose sums are stated, in order
+	told            []uint64        // buffer for these
+	mark            uint32          // identifies these rules; 0 if no sums are stated
 	before          int64           // the start of the last packet's flush
 	flush           collector.Flush // what the packets state
 	quiet           bool            // the last flush had no counts
@@ -39,7 +41,7 @@ type packer struct {
 	mass         int64           // sum of the counts in buf
 	line         collector.Count // of the next line
 	lineHeldBack int64           // what the next line states as held back
-	lineRule     int             // the next line's sinkRule.number
+	lineRule     int             // the next line's sinkRule.place
 	ruled        bool            // buf begins with the rules' sums, which are stated once a flush
 	sent         collector.Sent  // of the flush so far
 }
@@ -111,8 +113,8 @@ func (p *packer) Send(line []byte) (int, error) {
 }
 
 func (p *packer) countByRule(booked int) {
-	if p.lineRule >= 0 && p.byRule != nil {
-		p.byRule[2*p.lineRule+booked] += uint64(p.line.N)
+	if at := 2*p.lineRule + booked; p.lineRule >= 0 && at < len(p.byRule) {
+		p.byRule[at] += uint64(p.line.N)
 	}
 }
 
@@ -137,8 +139,8 @@ func (p *packer) openPacket() {
 		p.before = p.flush.Start.UnixNano()
 		p.head.Sums.Age = p.before - p.head.Start
 		p.head.Rules = p.head.Rules[:0]
-		if p.ruled = p.byRule != nil && p.sent.Packets == 0; p.ruled {
-			p.head.Rules = wire.AppendRuleSums(p.head.Rules, p.mark, p.byRule)
+		if p.ruled = p.meta && p.mark != 0 && p.sent.Packets == 0; p.ruled {
+			p.head.Rules = p.appendRuleSums(p.head.Rules)
 		}
 		p.buf = wire.AppendMeta(p.buf, p.head)
 		if p.mac != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
@@ -23,7 +22,9 @@ type Sink struct {
 	packers  []*packer // one for each address; one for all of them with SpreadAll
 	homes    rendezvous
 	encoding wire.Encoding
-	rules    map[string]*sinkRule // by id
+	rules    map[string]*sinkRule // by id, also of former rules
+	former   []string             // ids of rules that are gone, the longest ago first
+	places   map[string]int       // by prefix, of rules that have or had thresholds; see packer.byRule
 	name     []byte
 }
 
@@ -33,7 +34,7 @@ type sinkRule struct {
 	head     int     // length of a line's name before the key
 	home     *packer // of all keys; nil if each key has its own
 	overlaps bool    // the rule has totals
-	number   int     // index among the rules with thresholds; -1 if it has none
+	place    int     // of its sums in packer.byRule; -1 if it has no thresholds
 }
 
 // sends reports whether a count is sent. Counts that are not of a key are sent only to
@@ -68,7 +69,7 @@ func New(c Config) (*Sink, error) {
 
 // newWithSenders returns a sink that sends by senders, one for each address.
 func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
-	s := &Sink{encoding: c.Encoding, rules: make(map[string]*sinkRule), homes: newRendezvous(c.Addrs)}
+	s := &Sink{encoding: c.Encoding, rules: make(map[string]*sinkRule), places: make(map[string]int), homes: newRendezvous(c.Addrs)}
 	parts := [][]statsd.Sender{senders}
 	if c.Spread == SpreadHash {
 		parts = slices.Collect(slices.Chunk(senders, 1))
@@ -85,38 +86,8 @@ func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 		}
 		s.packers = append(s.packers, p)
 	}
-	ruled := 0
-	for i := range c.Rules.Rules {
-		rule := &c.Rules.Rules[i]
-		prefix := rule.CountPrefix(c.Rules.Namespace)
-		r := &sinkRule{overlaps: rule.Overlaps(), number: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), c.Encoding, nil))}
-		switch {
-		case len(parts) == 1:
-			r.home = s.packers[0]
-		case rule.Whole():
-			r.home = s.packers[s.homes.pick([]byte(prefix))]
-		}
-		if len(rule.Hot) > 0 {
-			r.number = ruled
-			ruled++
-		}
-		s.rules[rule.ID] = r
-	}
-	s.markRules(c.Rules, ruled)
+	s.SetRules(c.Rules)
 	return s, nil
-}
-
-// markRules has packets state which rules their counts are of. ruled is how many rules
-// have thresholds.
-func (s *Sink) markRules(rules *hotparam.Rules, ruled int) {
-	for _, p := range s.packers {
-		if s.Groups() {
-			p.head.Groups = wire.GroupsMark(rules)
-		}
-		if p.mark = wire.RulesMark(rules); p.meta && p.mark != 0 {
-			p.byRule = make([]uint64, 2*ruled)
-		}
-	}
 }
 
 // Send implements [collector.Sink]. All addresses get what the flush states, except Aged,
@@ -141,7 +112,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
 		p := s.packerOf(r, s.name[r.head:])
 		p.prepareLine(c)
-		p.lineRule = r.number
+		p.lineRule = r.place
 		if c.Account.Number != 0 {
 			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
 			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // endFlush returns the errors

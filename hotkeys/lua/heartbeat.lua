@@ -1,8 +1,12 @@
--- One member's heartbeat. KEYS: members scored by when they were last heard, their infos.
--- ARGV: the member, its info, for how many milliseconds a silent member is kept, the most
--- members. Returns Redis's time in microseconds. A key of a foreign type is deleted.
-local heard, infos = KEYS[1], KEYS[2]
+-- One member's heartbeat. KEYS: members scored by when they were last heard, their infos, the
+-- versions of their rules scored likewise. ARGV: the member, its info, for how many
+-- milliseconds a silent member is kept, the most members, its version, for how long a version
+-- is kept. Returns Redis's time in seconds and microseconds, then the versions. A key of a
+-- foreign type is deleted.
+if redis.replicate_commands then redis.replicate_commands() end
+local heard, infos, versions = KEYS[1], KEYS[2], KEYS[3]
 local member, info, life, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local version, fresh = ARGV[5], tonumber(ARGV[6])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
@@ -36,4 +40,16 @@ forget(redis.call('ZRANGE', heard, 0, 9, 'WITHSCORES'), function(at) return over
 forget(redis.call('ZRANGE', heard, -3, -1, 'WITHSCORES'), function(at) return at > now + 1000 end)
 redis.call('PEXPIRE', heard, life)
 redis.call('PEXPIRE', infos, life)
-return clock
+
+on('ZADD', versions, string.format('%.0f', now), version)
+redis.call('PEXPIRE', versions, life)
+local answer, all = {clock[1], clock[2]}, redis.call('ZRANGE', versions, 0, 49, 'WITHSCORES')
+for i = 1, #all, 2 do
+  local at = tonumber(all[i + 1])
+  if all[i] ~= version and (at < now - fresh or at > now + 1000 or #all == 100) then
+    redis.call('ZREM', versions, all[i])
+  else
+    answer[#answer + 1] = all[i]
+  end
+end
+return answer

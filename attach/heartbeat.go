@@ -1,0 +1,44 @@
+package attach
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// newHeartbeat returns the heartbeat by which others see this instance.
+func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbeat, error) {
+	self := hotparam.Member{Name: o.name, Role: hotparam.RoleInstance, Program: programVersion(), Started: time.Now()}
+	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() hotparam.Member {
+		m := self
+		h.mu.Lock()
+		m.RulesVersion, m.Problem = h.rules.stats.Version, h.rules.stats.Problem
+		h.mu.Unlock()
+		for _, n := range h.dropped() {
+			m.Dropped += n
+		}
+		return m
+	}})
+}
+
+// dropped returns the sums of the counts that were not sent, by reason.
+func (h *Hotparam) dropped() map[string]int64 {
+	d := h.counts.Stats().Dropped
+	byReason := map[string]int64{"too_long": d.TooLong, "send_error": d.SendError}
+	if h.transport.Dropped != nil {
+		byReason = h.transport.Dropped()
+	}
+	byReason["table_full"] = d.TableFull
+	return byReason
+}
+
+// programVersion returns the version of the program that this package is part of, or "" if it
+// was built without one.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return ""
+}

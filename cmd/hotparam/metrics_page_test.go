@@ -1,0 +1,50 @@
+package main
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotparam/hotparam/internal/metricpage"
+)
+
+//go:generate go test . -run ^TestMetricsPageIsUpToDate$ -update
+
+var updatePage = flag.Bool("update", false, "write METRICS.md instead of comparing it")
+
+// METRICS.md is what the declarations say.
+func TestMetricsPageIsUpToDate(t *testing.T) {
+	err := metricpage.Sync("../../METRICS.md", map[string][]metricpage.Row{
+		"statsd":    append(pageRows(statsdDecoderMetrics), pageRows(statsdMetrics)...),
+		"detector":  pageRows(detectorMetrics),
+		"publisher": pageRows(publisherMetrics),
+		"process":   append(pageRows(httpMetrics), pageRows(buildMetrics)...),
+		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
+		"graphite":  pageRows(graphiteMetrics),
+	}, *updatePage)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func pageRows[S any](table []figure[S]) (rows []metricpage.Row) {
+	for i := range table {
+		f := &table[i]
+		rows = append(rows, metricpage.Row{Name: f.name, Labels: f.labels, Kind: kindWords[f.kind], Help: f.help, Meaning: f.meaning})
+	}
+	return rows
+}
+
+var kindWords = map[prometheus.ValueType]string{prometheus.CounterValue: "counter", prometheus.GaugeValue: "gauge"}
+
+// A help is a sentence that can be read by itself: what stands beside it in METRICS.md is not
+// there.
+func TestHelpIsASentence(t *testing.T) {
+	for _, f := range append(pageRows(detectorMetrics), pageRows(publisherMetrics)...) {
+		if text := strings.TrimPrefix(f.Help, metricpage.DataLoss); !strings.HasSuffix(text, ".") || strings.Contains(text, "`") {
+			t.Errorf("%s: %q", f.Name, f.Help)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/explain"
+	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// explaining is what `hotparam rules explain` was asked for.
+type explaining struct {
+	config, redis   string
+	from, tokenFile string
+	headers         []string
+	body            string
+	route, client   string
+	noRedis, json   bool
+}
+
+func newExplain(s streams) *cobra.Command {
+	var e explaining
+	cmd := &cobra.Command{
+		Use:   "explain {--config FILE | --from URL} METHOD URL",
+		Short: "Say which rules match a request, its keys, and what is decided",
+		Long: `Say which rules match a request, the keys that they make, which of these are hot, and
+what is decided, and why. It takes no token and counts nothing. The exit code is 0
+whatever the decision.
+
+Whether keys are hot is read from Redis. With --from a running daemon is asked, which
+explains by the rules that it has in force.`,
+		Example: `  hotparam rules explain --config hotparam.yaml GET '/search?q=phone'
+  hotparam rules explain --config hotparam.yaml GET /cart -H 'X-Tenant:acme' --client 203.0.113.7
+  hotparam rules explain --config hotparam.yaml POST /login -d 'user=ann&password=x'
+  hotparam rules explain --config hotparam.yaml POST /orders -d '{"sku":"p1"}'
+  hotparam rules explain --from http://127.0.0.1:9125 GET '/search?q=phone'
+  hotparam rules explain --config hotparam.yaml GET '/search?q=phone' --json | jq -r .decision`,
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), s, args[0], args[1]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&e.config, "config", "", "rules `file`")
+	f.StringVar(&e.from, "from", "", "`URL` of a daemon's HTTP server (aggregator.http) to ask instead")
+	f.StringVar(&e.tokenFile, "token-file", "", "`file` with the token of the daemon's page")
+	f.StringVar(&e.redis, "redis", "", "Redis `URL` (default that of the file)")
+	f.BoolVar(&e.noRedis, "no-redis", false, "do not ask Redis which keys are hot")
+	f.StringArrayVarP(&e.headers, "header", "H", nil, "a `header` as 'Name: value'; may be given several times")
+	f.StringVarP(&e.body, "data", "d", "", "the `body`; @FILE reads a file, @- standard input. Without a Content-Type it is JSON if it begins with { or [, else a form")
+	f.StringVar(&e.route, "route", "", "the `pattern` that the program's router has for the request, such as 'GET /u/{id}'")
+	f.StringVar(&e.client, "client", "", "IP `address` of the connection's peer, for rules by addr:")
+	f.BoolVar(&e.json, "json", false, "one JSON object: {matches, keys: [{key, rule, hot, control, …}], decision, rule, why, answer, namespace, version}")
+	return cmd
+}
+
+func (e *explaining) run(ctx context.Context, s streams, method, url string) error {
+	q, err := e.request(s, method, url)
+	if err != nil {
+		return usageError(err)
+	}
+	var d explain.Document
+	switch {
+	case e.config != "" && e.from != "":
+		return usageError(errors.New("--config and --from: choose one: a file, or a running daemon"))
+	case e.from != "":
+		d, err = e.ask(ctx, q)
+	case e.config != "":
+		d, err = e.explain(ctx, s, q)
+	default:
+		return usageError(errors.New("--config is missing: it names the file with the rules; --from asks a running daemon instead"))
+	}
+	if err != nil {
+		return err
+	}
+	if e.json {
+		enc := newJSON(s.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(d)
+	}
+	return writeExplanation(s.out, q, &d)
+}
+
+// request returns the request that flags and arguments describe.
+func (e *explaining) request(s streams, method, url string) (explain.Request, error) {
+	q := explain.Request{Method: strings.ToUpper(method), URL: url, Route: e.route, Client: e.client, Headers: make(http.Header)}
+	for _, line := range e.headers {
+		name, value, found := strings.Cut(line, ":")
+		if !found || strings.TrimSpace(name) == "" {
+			return q, fmt.Errorf("-H %q: want 'Name: value'", line)
+		}
+		q.Headers.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	var err error
+	if q.Body, err = e.readBody(s.in); err != nil {
+		return q, fmt.Errorf("-d: %w", err)
+	}
+	if q.Body != "" && q.Headers.Get("Content-Type") == "" {
+		kind := "application/x-www-form-urlencoded"
+		if text := strings.TrimSpace(q.Body); strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+			kind = "application/json"
+		}
+		q.Headers.Set("Content-Type", kind)
+	}
+	return q, nil
+}
+
+func (e *explaining) readBody(in io.Reader) (string, error) {
+	name, isFile := strings.CutPrefix(e.body, "@")
+	switch {
+	case !isFile:
+		return e.body, nil
+	case name != "-":
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close() // nothing was written
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, explain.MaxBody+1))
+	return string(text), err
+}
+
+// ask has a daemon explain the request.
+func (e *explaining) ask(ctx context.Context, q explain.Request) (explain.Document, error) {
+	token, err := secret.Read(e.tokenFile, "")
+	if err != nil {
+		return explain.Document{}, usageError(fmt.Errorf("--token-file: %w", err))
+	}
+	override(&token, token, "HOTPARAM_TOKEN")
+	d, err := explain.Ask(ctx, explain.Daemon{URL: e.from, Token: token}, q)
+	switch {
+	case errors.Is(err, explain.ErrURL):
+		return d, usageError(fmt.Errorf("--from: %w", err))
+	case err != nil:
+		return d, unreachableError(fmt.Errorf("%s: %w", redacted(e.from), err))
+	}
+	return d, nil
+}
+
+// explain explains the request by the file.
+func (e *explaining) explain(ctx context.Context, s streams, q explain.Request) (explain.Document, error) {
+	file, err := loadConfig(s.err, e.config)
+	if err != nil {
+		return explain.Document{}, err
+	}
+	// Without the key of redacted values, which is often on servers alone, the rest is explained.
+	_ = file.ReadRedactKey()
+	facts, err := e.facts(ctx, file)
+	if err != nil {
+		return explain.Document{}, err
+	}
+	d, err := explain.Explain(q, explainRules(file), facts)
+	if err != nil {
+		return d, usageError(err)
+	}
+	return d, nil
+}
+
+// facts reads what is hot, unless that is not wanted.
+func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Facts, error) {
+	if e.noRedis {
+		return explain.Facts{Unknown: "Redis was not asked (--no-redis)"}, nil
+	}
+	settings := file.Aggregator.WithDefaults().Redis
+	override(&settings.URL, e.redis, "HOTPARAM_REDIS")
+	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(settings))
+	if err != nil {
+		return explain.Facts{}, usageError(err)
+	}
+	defer func() { _ = client.Close() }() // nothing was written
+	facts := explain.Read(ctx, client, file.Rules.Namespace)
+	if facts.Unknown != "" {
+		facts.Unknown += " (" + redacted(settings.URL) + ")"
+	}
+	return facts, nil
+}
+
+// explainRules are the rules of a file, with what the command knows of them.
+func explainRules(file *config.File) explain.Rules {
+	r := explain.Rules{Rules: file.Rules, LimitWords: limitWords}
+	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)
+	if err == nil && file.Aggregator.Source != config.SourceKafka {
+		r.Fit = encoding.Fit
+	}
+	return r
+}
+
+// writeExplanation writes a document for people.
+func writeExplanation(w io.Writer, q explain.Request, d *explain.Document) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", q.Method, q.URL)
+	fmt.Fprintf(&b, "by the rules of namespace %s, version %s\n\n", d.Namespace, d.Version)
+	fmt.Fprintf(&b, "matches   %s\n", orNone(strings.Join(d.Matches, ", "), "no rule"))
+	keys := "keys"
+	if len(d.Keys) == 0 && len(d.Limits) == 0 && len(d.Matches) > 0 {
+		fmt.Fprintf(&b, "keys      none\n")
+	}
+	for i := range d.Keys {
+		k := &d.Keys[i]
+		fmt.Fprintf(&b, "%-9s %s   by %s\n", keys, k.Key, k.Rule)
+		fmt.Fprintf(&b, "          %s\n", keyWords(k))
+		keys = ""
+	}
+	for _, l := range d.Limits {
+		fmt.Fprintf(&b, "%-9s all requests together   by %s\n          %s\n", keys, l.Rule, l.Limit)
+		keys = ""
+	}
+	fmt.Fprintf(&b, "decision  %s\n", decisionWords(d))
+	for _, line := range d.Why {
+		fmt.Fprintf(&b, "          %s\n", line)
+	}
+	if a := d.Answer; a != nil {
+		fmt.Fprintf(&b, "answer    %d %s\n", a.Status, http.StatusText(a.Status))
+		for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
+			for _, value := range a.Headers[name] {
+				fmt.Fprintf(&b, "          %s: %s\n", name, value)
+			}
+		}
+		if a.Body != "" {
+			fmt.Fprintf(&b, "          %s\n", a.Body)
+		}
+	}
+	var out strings.Builder
+	for line := range strings.Lines(b.String()) {
+		out.WriteString(printable(strings.TrimRight(line, " \n")) + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func orNone(s, none string) string {
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+// keyWords is what is known of a key.
+func keyWords(k *explain.Key) string {
+	var words []string
+	if c := k.Control; c != nil {
+		control := fmt.Sprintf("%s until %s", c.Action, c.Until.Local().Format("15:04:05"))
+		if c.By != "" {
+			control += " by " + c.By
+		}
+		words = append(words, control)
+	}
+	switch {
+	case k.Exception == "allow":
+		words = append(words, "allowed by an exception of the rule, not counted")
+	case k.Exception == "block":
+		words = append(words, "blocked by an exception of the rule")
+	case k.Always:
+	case k.Hot == nil:
+		words = append(words, "whether it is hot is not known")
+	case !*k.Hot:
+		words = append(words, "not hot")
+	case k.Spared:
+		words = append(words, "hot and usual, spared")
+	default:
+		hot := "hot"
+		if k.Rate > 0 {
+			hot += fmt.Sprintf(", %.1f/s now", k.Rate)
+		}
+		if k.Since != nil {
+			hot += ", since " + k.Since.Local().Format("15:04:05")
+		}
+		words = append(words, hot)
+	}
+	if k.Limit != "" {
+		words = append(words, k.Limit)
+	}
+	return strings.Join(words, "; ")
+}
+
+func decisionWords(d *explain.Document) string {
+	switch d.Decision {
+	case explain.Pass:
+		return "pass"
+	case explain.Limit:
+		return "limit: it passes within the limit, and is refused over it"
+	case explain.Unknown:
+		return "unknown"
+	}
+	return "refuse"
+}

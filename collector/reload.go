@@ -1,0 +1,231 @@
+package collector
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/hotparam/hotparam"
+)
+
+// RulesSink is a [Sink] that depends on the rules, which [Collector.Reload] may change.
+type RulesSink interface {
+	// SetRules replaces the rules. It is called by the goroutine that calls Send, between
+	// two calls. Counts of rules that are gone may still follow: requests that began by the
+	// old rules, and counts that were held back. rules is nil if the collector has none, and
+	// must not be changed.
+	SetRules(rules *hotparam.Rules)
+}
+
+// rulesInForce are rules with what the collector makes of them.
+type rulesInForce struct {
+	rules    *hotparam.Rules
+	windows  []hotparam.Window
+	profiles *profiles
+}
+
+func newRulesInForce(rules *hotparam.Rules, sink Sink) *rulesInForce {
+	rules = rules.OfKeys()
+	g, ok := sink.(GroupSink)
+	next := &rulesInForce{rules: rules, profiles: newProfiles(rules, ok && g.Groups())}
+	if rules != nil {
+		next.windows = rules.Windows()
+	}
+	return next
+}
+
+// Reload replaces the rules while keys are counted; nil has the same effect as in [Config].
+// rules must not change afterwards. Keys of new rules may be added as soon as Reload has
+// returned. The new rules are in force from the next flush on, which Run makes at once.
+//
+// No count is lost or sent twice. Counts that are held back are sent later, also those of
+// rules that are gone. Only where a rule counts in another unit are they dropped (in
+// [Stats].Aged), since they would be added to counts in the new one. What is known of a key
+// carries over by the rule's id, for each window whose length has not changed: whether it is
+// a candidate, its exact count, and whether it is hot here alone. Sums go on.
+//
+// Reload takes no lock that Add needs, and is safe for concurrent use: of several calls in
+// one flush, the last wins.
+func (c *Collector) Reload(rules *hotparam.Rules) {
+	c.next.Store(newRulesInForce(rules, c.sink))
+	wake(c.reloaded)
+}
+
+// awaitsRules reports whether a key may be of a rule that Reload has added since this flush
+// began. Its counts wait for the next flush, whose rules and sink know it.
+func (c *Collector) awaitsRules(k *note) bool {
+	return (k.profile == unknown || k.profile == gone) && c.next.Load() != nil
+}
+
+// applyRules puts the rules of the last Reload in force. It is called between flushes.
+func (c *Collector) applyRules() {
+	if c.next.Load() == nil {
+		return
+	}
+	next, last := c.next.Swap(nil), c.profiles
+	c.publishCounted()
+	c.local.releaseUnruled(c, next.profiles)
+	for _, g := range next.profiles.groups {
+		for _, old := range last.groups {
+			if old.rule == g.rule {
+				g.adopt(old)
+			}
+		}
+	}
+	c.profiles, c.windows = next.profiles, next.windows
+	c.profiles.setInstances(c.steered.instances)
+	other := c.setCounted(newRuleCounts(next.rules, next.profiles))
+	if sink, ok := c.sink.(RulesSink); ok {
+		sink.SetRules(next.rules)
+	}
+	for i := range c.shards {
+		c.reclassify(&c.shards[i], last, other)
+	}
+	if levels := c.profiles.levels; levels != last.levels {
+		c.spare.recents = make([]recent, len(c.spare.notes)*levels)
+	}
+	c.local.changeRules(c, last)
+	c.publishCounted()
+}
+
+// reclassify brings the records of a shard's keys up to the present rules. otherUnit has the
+// ids of those that count in another unit than before.
+func (c *Collector) reclassify(s *shard, last *profiles, otherUnit map[string]bool) {
+	t, first := s.table.Load(), c.firstMark()
+	was := s.recents
+	s.recents = make([]recent, len(s.notes)*c.profiles.levels)
+	for at := range s.notes {
+		k := &s.notes[at]
+		if k.profile == unseen {
+			t.slots[at].mark.Store(first)
+			continue
+		}
+		old := &last.all[k.profile]
+		rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
+		wasUnknown := k.profile == unknown
+		if k.profile = c.profiles.of(rule, text); k.profile == unknown && !wasUnknown {
+			k.profile = gone
+		}
+		p, recents := &c.profiles.all[k.profile], c.recents(s, at)
+		switch {
+		case wasUnknown: // by no rule's sums so far
+			p.taken += int64(k.total())
+			p.count(recents, k.total(), c.start)
+		case otherUnit[string(rule)]:
+			c.dropUnsent(s, at)
+		default:
+			p.carryRecents(recents, old, was[at*last.levels:])
+			if p.groups != nil && old.groups == nil {
+				c.holdOfGroup(k, t, at, k.held) // of which the receiver was told nothing
+			}
+		}
+		k.load = float32(p.load(recents))
+		k.level, k.until = 0, 0
+		c.mark(s, t, at)
+	}
+}
+
+// dropUnsent drops the unsent counts of a key.
+func (c *Collector) dropUnsent(s *shard, at int) {
+	k := &s.notes[at]
+	n := int64(k.total())
+	c.unsent -= n
+	c.aged += n
+	k.held, k.delta, k.sent = 0, 0, c.start
+	s.unsent.unset(at)
+}
+
+// carryRecents copies what is known of a key by its old profile, for windows of the same
+// length.
+func (p *profile) carryRecents(to []recent, old *profile, from []recent) {
+	for i := range p.levels {
+		for j := range old.levels {
+			if old.levels[j].Rate.Per == p.levels[i].Rate.Per {
+				to[i] = from[j]
+				break
+			}
+		}
+	}
+}
+
+// adopt takes over what is held back of the groups that had the rule before.
+func (g *groups) adopt(old *groups) {
+	if g.paramsOnly == old.paramsOnly {
+		*g = *old
+		return
+	}
+	for i := range old.all {
+		old.lump(&old.all[i])
+	}
+	g.rest = old.rest
+}
+
+// releaseUnruled stops counting the keys that have no absolute threshold by the next rules,
+// or are counted in another unit. It is called while the old rules are in force.
+func (l *localDetector) releaseUnruled(c *Collector, next *profiles) {
+	for i := range l.keys {
+		x := &l.keys[i]
+		if x.shard == nil {
+			continue
+		}
+		t := x.shard.table.Load()
+		rule, text, _ := bytes.Cut(t.key(&t.slots[x.at]), []byte{' '})
+		if p := &next.all[next.of(rule, text)]; !p.absolute || p.rule.Count != c.profiles.all[x.profile].rule.Count {
+			x.shard.notes[x.at].local = 0
+			l.release(c, uint16(i+1))
+		}
+	}
+}
+
+// changeRules brings the exact counts up to the present rules: those of windows that have not
+// changed go on. A key that is hot stays hot at least until its new windows are complete.
+func (l *localDetector) changeRules(c *Collector, last *profiles) {
+	for i := range l.keys {
+		x := &l.keys[i]
+		if x.shard == nil {
+			continue
+		}
+		old := &last.all[x.profile]
+		x.profile = x.shard.notes[x.at].profile
+		p, recents := &c.profiles.all[x.profile], c.recents(x.shard, x.at)
+		rings := make([]ring, c.profiles.levels)
+		for j := range p.levels {
+			level := &p.levels[j]
+			if level.Kind != hotparam.Absolute {
+				continue
+			}
+			if at := old.absoluteOf(level.window); at >= 0 {
+				rings[j] = x.rings[at].clone()
+				continue
+			}
+			rings[j].begin(level, &recents[j], 0)
+			x.complete = max(x.complete, c.now+int64(level.Rate.Per))
+		}
+		x.rings = rings
+		if x.hot {
+			l.keepHot(c, x, old)
+		}
+	}
+}
+
+// keepHot finds the threshold by which a hot key stays hot, and reports the key again if that
+// or its limit has changed.
+func (l *localDetector) keepHot(c *Collector, x *localKey, old *profile) {
+	p, was := &c.profiles.all[x.profile], &old.levels[x.level]
+	if x.level = p.absoluteOf(was.window); x.level < 0 {
+		x.level = slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == hotparam.Absolute })
+	}
+	if p.levels[x.level].cause(p.rule.Count) != was.cause(old.rule.Count) || !samePublished(p.limit, old.limit) {
+		l.report(c, x, true)
+	}
+}
+
+func samePublished(a, b *hotparam.Limit) bool {
+	rate, burst, mode := a.Published()
+	oldRate, oldBurst, oldMode := b.Published()
+	return rate == oldRate && burst == oldBurst && mode == oldMode
+}
+
+// absoluteOf returns the index of the first absolute threshold over a window, or -1.
+func (p *profile) absoluteOf(w hotparam.Window) int {
+	return slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == hotparam.Absolute && l.window == w })
+}

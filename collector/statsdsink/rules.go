@@ -1,0 +1,110 @@
+package statsdsink
+
+import (
+	"slices"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// maxFormer bounds how many rules that are gone are known, and maxPlaces the number of
+// prefixes whose sums go on.
+const (
+	maxFormer = 1000
+	maxPlaces = 1000
+)
+
+// SetRules implements [collector.RulesSink]. Counts of rules that are gone are sent as before:
+// an aggregator that has them still, or again, needs them, and others ignore the lines.
+func (s *Sink) SetRules(rules *hotparam.Rules) {
+	if rules == nil {
+		return
+	}
+	s.forget(rules)
+	var places []int
+	for i := range rules.Rules {
+		rule := &rules.Rules[i]
+		r := s.newRule(rule, rule.CountPrefix(rules.Namespace))
+		if len(rule.Hot) > 0 {
+			r.place = s.placeOf(r.prefix)
+			places = append(places, r.place)
+		}
+		s.rules[rule.ID] = r
+	}
+	mark := wire.RulesMark(rules)
+	for _, p := range s.packers {
+		if s.Groups() {
+			p.head.Groups = wire.GroupsMark(rules)
+		}
+		p.setPlaces(mark, places)
+	}
+}
+
+// forget records which rules are gone, and forgets the oldest of those beyond the bounds.
+func (s *Sink) forget(rules *hotparam.Rules) {
+	present := make(map[string]bool)
+	for i := range rules.Rules {
+		present[rules.Rules[i].ID] = true
+	}
+	s.former = slices.DeleteFunc(s.former, func(id string) bool { return present[id] })
+	for id := range s.rules {
+		if !present[id] && !slices.Contains(s.former, id) {
+			s.former = append(s.former, id)
+		}
+	}
+	for len(s.former) > maxFormer {
+		delete(s.rules, s.former[0])
+		s.former = s.former[1:]
+	}
+	if len(s.places) < maxPlaces {
+		return
+	}
+	clear(s.places) // receivers see that the sums begin anew
+	for _, r := range s.rules {
+		r.place = -1
+	}
+	for _, p := range s.packers {
+		clear(p.byRule)
+	}
+}
+
+func (s *Sink) newRule(rule *hotparam.Rule, prefix string) *sinkRule {
+	r := &sinkRule{overlaps: rule.Overlaps(), place: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), s.encoding, nil))}
+	switch {
+	case len(s.packers) == 1:
+		r.home = s.packers[0]
+	case rule.Whole():
+		r.home = s.packers[s.homes.pick([]byte(prefix))]
+	}
+	return r
+}
+
+// placeOf returns the place of a prefix's sums. It lasts, so that receivers can compare sums
+// across a change of the rules and back.
+func (s *Sink) placeOf(prefix string) int {
+	place, ok := s.places[prefix]
+	if !ok {
+		place = len(s.places)
+		s.places[prefix] = place
+	}
+	return place
+}
+
+// setPlaces sets whose sums packets state from now on. mark is 0 if none are stated.
+func (p *packer) setPlaces(mark uint32, places []int) {
+	p.mark, p.places = mark, places
+	for _, place := range places {
+		for len(p.byRule) < 2*(place+1) {
+			p.byRule = append(p.byRule, 0)
+		}
+	}
+}
+
+// appendRuleSums appends the sums of the rules in force.
+func (p *packer) appendRuleSums(dst []byte) []byte {
+	p.told = p.told[:0]
+	for _, place := range p.places {
+		p.told = append(p.told, p.byRule[2*place:2*place+2]...)
+	}
+	return wire.AppendRuleSums(dst, p.mark, p.told)
+}

@@ -1,0 +1,140 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+type dashboard struct {
+	Title, UID string
+	Panels     []dashboardPanel
+	Templating struct {
+		List []struct{ Name, Type, Definition string }
+	}
+}
+
+type dashboardPanel struct {
+	ID                       int
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	Links                    []struct{ Title, URL string }
+	Targets                  []struct{ RefID, Expr, LegendFormat string }
+}
+
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	text, err := os.ReadFile("grafana/hotparam.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The dashboard has its rows, and each panel a description, a link to a section of the
+// runbook, a place of its own, and expressions of metrics and labels that exist.
+func TestDashboard(t *testing.T) {
+	d, runbook, metrics := readDashboard(t), readRunbook(t), readMetricLabels(t)
+	var rows []string
+	ids := make(map[int]bool)
+	taken := make(map[[2]int]string)
+	used := make(map[string]bool)
+	for _, p := range d.Panels {
+		if ids[p.ID] {
+			t.Errorf("%s: id %d is not its own", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				place := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if other, ok := taken[place]; ok || place[0] >= 24 {
+					t.Fatalf("%s overlaps %s, or the edge", p.Title, other)
+				}
+				taken[place] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			rows = append(rows, p.Title)
+			continue
+		}
+		if len(p.Description) < 40 || len(p.Targets) == 0 || len(p.Links) != 1 {
+			t.Errorf("%s: it has a description of %d bytes, %d expressions and %d links", p.Title, len(p.Description), len(p.Targets), len(p.Links))
+			continue
+		}
+		section, ok := strings.CutPrefix(p.Links[0].URL, runbookURL)
+		if _, found := runbook[section]; !ok || !found {
+			t.Errorf("%s: the runbook has no section %q", p.Title, p.Links[0].URL)
+		}
+		for _, target := range p.Targets {
+			checkExpression(t, p.Title, target.Expr, metrics)
+			for _, label := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(target.LegendFormat, -1) {
+				if !legendHas(target.Expr, label[1]) {
+					t.Errorf("%s: %q has no label %s for its legend", p.Title, target.Expr, label[1])
+				}
+			}
+			for _, name := range metricName.FindAllString(target.Expr, -1) {
+				used[name] = true
+			}
+		}
+	}
+	want := []string{
+		"What is hot", "Refused and shadowed", "Counts: in, lost, dropped", "Detector: memory and floor",
+		"Redis: publishing", "Rules", "Members", "In the application",
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("rows %q", rows)
+	}
+	for _, v := range d.Templating.List {
+		if v.Type == "query" {
+			checkExpression(t, v.Name, v.Definition, metrics)
+		}
+	}
+	// An alert's metrics are on the dashboard, where one looks next.
+	for _, rule := range readAlerts(t) {
+		for _, name := range metricName.FindAllString(rule.Expr, -1) {
+			if !used[name] && !slices.Contains([]string{"up", "hotparam_build_info", "hotparam_app_watcher_connected"}, name) {
+				t.Errorf("no panel shows %s, which %s is about", name, rule.Alert)
+			}
+		}
+	}
+}
+
+// legendHas reports whether the series of an expression keep a label: those that it groups by,
+// or all if it does not aggregate.
+func legendHas(expression, label string) bool {
+	if !regexp.MustCompile(`\b(?:sum|max|min|count|avg)\b`).MatchString(expression) {
+		return true
+	}
+	m := grouping.FindStringSubmatch(expression)
+	return m != nil && slices.Contains(regexp.MustCompile(`\w+`).FindAllString(m[1], -1), label)
+}
+
+// Prometheus understands the expressions: promtool reads them as rules.
+func TestDashboardByPromtool(t *testing.T) {
+	t.Parallel()
+	promtool := testenv.Promtool(t)
+	var rules strings.Builder
+	rules.WriteString("groups:\n  - name: dashboard\n    rules:\n")
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			fmt.Fprintf(&rules, "      - {record: 'panel:%d:%s', expr: %q}\n", p.ID, strings.ToLower(target.RefID),
+				strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "rules.yml")
+	write(t, file, rules.String())
+	if output, err := exec.CommandContext(t.Context(), promtool, "check", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+}

@@ -1,0 +1,35 @@
+package hotkeys
+
+import (
+	"log/slog"
+	"time"
+)
+
+// differing logs when members of a fleet have had different rules for a while, and when they
+// agree again. It is not safe for concurrent use.
+type differing struct {
+	since  time.Time // since when they differ; zero if they do not
+	logged bool
+}
+
+// differingPatience is for how long versions may differ: while a file is rolled out they do.
+const differingPatience = 5 * time.Second
+
+// compare records the versions of the rules that members have now.
+func (d *differing) compare(log *slog.Logger, own string, versions []string, now time.Time) {
+	if len(versions) < 2 {
+		if d.logged {
+			log.Info("instances and aggregators have the same rules again", "version", own)
+		}
+		*d = differing{}
+		return
+	}
+	if d.since.IsZero() {
+		d.since = now
+	}
+	if !d.logged && now.Sub(d.since) >= differingPatience {
+		d.logged = true
+		log.Warn("instances and aggregators have different rules: give all the same file; hotparam list --instances says who has which",
+			"own", own, "versions", versions[:min(len(versions), 10)])
+	}
+}

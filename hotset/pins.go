@@ -1,0 +1,44 @@
+package hotset
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// SetPins replaces the keys that are pinned: those that are hot in this process whether they
+// are published, marked or neither. An entry that is published or marked is in force instead of
+// the pin, with Pinned set.
+func (s *Set[P]) SetPins(pins []hotparam.Hot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(pins) == 0 && len(s.pins) == 0 {
+		return
+	}
+	now := time.Now()
+	was := s.pins
+	s.pins = make(map[string]hotparam.Hot, len(pins))
+	for _, h := range pins {
+		h.Local, h.Pinned = true, true
+		s.pins[h.Key.String()] = h
+	}
+	for member, pin := range s.pins {
+		e, ok := s.entries[member]
+		if _, marked := s.marks[member]; ok && (!e.Hot.Local || marked) {
+			pin = e.Hot
+		}
+		s.put(pin, now)
+	}
+	for member := range was {
+		if _, still := s.pins[member]; still {
+			continue
+		}
+		e := s.entries[member]
+		if _, marked := s.marks[member]; !e.Hot.Local || marked {
+			s.put(e.Hot, now)
+		} else {
+			s.drop(member, now)
+		}
+	}
+	s.swap(now)
+}

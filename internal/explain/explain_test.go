@@ -1,0 +1,88 @@
+package explain_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/explain"
+)
+
+const rules = `
+namespace: shop
+no_match: deny
+secrets: {redact: ["header:x-api-key"], redact_key_env: KEY}
+rules:
+  - {id: health, match: {route: "GET /health"}, action: ignore}
+  - {id: terms, match: {route: "GET /search"}, by: [q], hot: 200/s, limit: 50/s, allow: {q: monitor}, block: {q: "wp-*"}}
+  - {id: watch, match: {route: "GET /browse"}, by: [q], hot: 200/s}
+  - {id: shadow, match: {route: "GET /shadow"}, limit: {rate: 1/s, on_limit: shadow}}
+  - {id: serve, match: {route: "GET /serve"}, limit: {rate: 1/s, on_limit: serve, serve: {status: 203, body: later}}}
+  - {id: keys, match: {route: "GET /k"}, by: ["header:x-api-key"], hot: 10/s, limit: 1/s}
+  - {id: clients, match: {route: "GET /c"}, by: ["addr:ip"], limit: 1/s}
+  - {id: users, match: {route: "GET /u"}, by: ["ctx:user", "rpc:q"], hot: 10/s, limit: 1/s}
+  - {id: orders, match: {route: "POST /orders"}, by: ["json:sku"], limit: 1/s, unread: reject}
+`
+
+func TestExplain(t *testing.T) {
+	file, err := config.Parse("hotparam.yaml", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := explain.Rules{Rules: file.Rules, LimitWords: func(l *hotparam.Limit, _ hotparam.Unit) string { return l.Rate.String() }}
+	hot := func(rule, text string) hotparam.Hot {
+		return hotparam.Hot{Key: hotparam.Key{Rule: rule, Text: text}, Rate: 300}
+	}
+	facts := explain.Facts{Hot: []hotparam.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone")}}
+	for _, test := range []struct {
+		name     string
+		q        explain.Request
+		facts    explain.Facts
+		decision explain.Decision
+		status   int
+		says     string
+	}{
+		{"no match", explain.Request{URL: "/x"}, facts, explain.Refuse, 403, "No rule matches, and no_match: deny"},
+		{"ignored", explain.Request{URL: "/health"}, facts, explain.Pass, 0, "action: ignore"},
+		{"hot", explain.Request{URL: "/search?q=phone"}, facts, explain.Limit, 429, "beyond, rule terms refuses it"},
+		{"not hot", explain.Request{URL: "/search?q=radio"}, facts, explain.Pass, 0, "None of its keys is hot"},
+		{"allowed", explain.Request{URL: "/search?q=monitor"}, facts, explain.Pass, 0, "An exception allows"},
+		{"blocked", explain.Request{URL: "/search?q=wp-login"}, facts, explain.Refuse, 403, "blocks the value"},
+		{"not known", explain.Request{URL: "/search?q=phone"}, explain.Facts{Unknown: "Redis cannot be asked"}, explain.Unknown, 0, "unless one of its keys is hot"},
+		{"listed only", explain.Request{URL: "/browse?q=phone"}, facts, explain.Pass, 0, "only lists it"},
+		{"shadow", explain.Request{URL: "/shadow"}, facts, explain.Pass, 0, "on_limit: shadow"},
+		{"served", explain.Request{URL: "/serve"}, facts, explain.Limit, 203, "beyond"},
+		{"redacted", explain.Request{URL: "/k", Headers: http.Header{"X-Api-Key": {"geheim"}}}, facts, explain.Unknown, 0, "hmac-? stands for"},
+		{"no address", explain.Request{URL: "/c"}, facts, explain.Pass, 0, "--client"},
+		{"address", explain.Request{URL: "/c", Client: "203.0.113.7"}, facts, explain.Limit, 429, "beyond"},
+		{"what the program knows", explain.Request{URL: "/u"}, facts, explain.Pass, 0, "ctx:user comes from the program itself"},
+		{"what a message has", explain.Request{URL: "/u"}, facts, explain.Pass, 0, "rpc:q is a field"},
+		{"unread", explain.Request{Method: "POST", URL: "/orders", Body: "{", Headers: http.Header{"Content-Type": {"application/json"}}}, facts, explain.Refuse, 400, "Its body cannot be read: it is not what"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.q.Method == "" {
+				test.q.Method = http.MethodGet
+			}
+			d, err := explain.Explain(test.q, r, test.facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status := 0
+			if d.Answer != nil {
+				status = d.Answer.Status
+			}
+			if d.Decision != test.decision || status != test.status || !strings.Contains(strings.Join(d.Why, "\n"), test.says) {
+				t.Errorf("%s, answer %d, %q; want %s, %d, %q", d.Decision, status, d.Why, test.decision, test.status, test.says)
+			}
+			if slices.ContainsFunc(d.Keys, func(k explain.Key) bool { return strings.Contains(k.Key, "geheim") }) {
+				t.Errorf("a redacted value is shown: %+v", d.Keys)
+			}
+		})
+	}
+	if len(file.Rules.Redact.Key) != 0 {
+		t.Error("the rules were changed")
+	}
+}

@@ -1,0 +1,141 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// why makes the sentences of a document.
+type why struct {
+	d       *Document
+	x       *middleware.Explanation
+	q       *Request
+	rules   *hotparam.Rules
+	facts   *Facts
+	foreign bool // values are redacted by a key that is not the fleet's
+}
+
+// sentences returns first why it was decided so, then what is not known.
+func (w *why) sentences() []string {
+	all := append([]string{w.decision()}, w.counted()...)
+	return append(all, w.unknown()...)
+}
+
+func (w *why) decision() string {
+	d := &w.x.Decision
+	switch {
+	case len(w.d.Matches) == 0 && !d.Allowed:
+		return "No rule matches, and no_match: deny refuses such requests."
+	case len(w.d.Matches) == 0:
+		return "No rule matches, so the request passes and is not counted."
+	case d.Reason == hotparam.ReasonIgnored:
+		return fmt.Sprintf("Rule %s has action: ignore, so the request passes and no rule counts it.", d.Rule)
+	case d.Reason == hotparam.ReasonBlocked:
+		return fmt.Sprintf("An exception of rule %s blocks the value.", d.Rule)
+	case d.Reason == hotparam.ReasonUnread:
+		return fmt.Sprintf("The body cannot be read, and rule %s has unread: reject.", d.Rule)
+	case !d.Allowed:
+		return fmt.Sprintf("Rule %s refuses it (%s), even with all of its limit left.", d.Rule, d.Reason)
+	case w.d.Decision == Limit:
+		return fmt.Sprintf("It passes while each limit below has room; beyond, rule %s refuses it.", w.d.Rule)
+	case w.x.Over.Reason == hotparam.ReasonShadow:
+		return fmt.Sprintf("Rule %s only counts what is over its limit (on_limit: shadow), so the request passes.", w.x.Over.Rule)
+	case w.x.Over.Delay > 0:
+		return fmt.Sprintf("Over the limit of rule %s it waits for its turn.", w.x.Over.Rule)
+	case len(w.d.Keys) == 0:
+		return "The rules that match make no key of this request, since it has none of their parameters, so it passes."
+	}
+	return w.notLimited()
+}
+
+// notLimited says why no limit applies to any of the keys.
+func (w *why) notLimited() string {
+	has := func(f func(*Key) bool) bool {
+		return slices.ContainsFunc(w.d.Keys, func(k Key) bool { return f(&k) })
+	}
+	switch {
+	case w.d.Decision == Unknown:
+		return "It passes unless one of its keys is hot, which is not known."
+	case has(func(k *Key) bool { return k.Spared }):
+		return "Its hot key is usual, and other hot keys explain its count, so it is spared."
+	case has(func(k *Key) bool { return k.Hot != nil && *k.Hot }):
+		return "A key is hot, and its rule only lists it: it has no limit."
+	case has(func(k *Key) bool { return k.Exception == "allow" }):
+		return "An exception allows the value, so it is neither counted nor limited."
+	}
+	return "None of its keys is hot, so it is counted and passes."
+}
+
+// counted says what became of parameters.
+func (w *why) counted() (all []string) {
+	if n := w.x.Withheld; n > 0 {
+		all = append(all, fmt.Sprintf("%d of its parameters make no key, because their names look secret (section secrets).", n))
+	}
+	if w.x.More {
+		all = append(all, fmt.Sprintf("It has more than %d keys of one rule; the rest is one key that ends in ~more.", hotparam.MaxKeys))
+	}
+	u := w.x.Unread
+	for _, reason := range []struct {
+		n     int64
+		words string
+	}{
+		{u.TooLarge, "is larger than bodies.max"}, {u.Encoded, "is compressed"}, {u.Malformed, "is not what its Content-Type says"},
+		{u.NoRoom, "found no room (bodies.total)"}, {u.Upgraded, "belongs to another protocol"}, {u.Failed, "ended early"},
+	} {
+		if reason.n > 0 {
+			all = append(all, "Its body cannot be read: it "+reason.words+".")
+		}
+	}
+	return all
+}
+
+// unknown says what an explanation cannot know.
+func (w *why) unknown() (all []string) {
+	if !w.facts.known() {
+		all = append(all, "Whether keys are hot is not known: "+w.facts.Unknown+".")
+	}
+	if names := w.named(hotparam.Ctx); names != "" {
+		all = append(all, names+" comes from the program itself and is not known here, so rules by it make no key of it.")
+	}
+	if names := w.named(hotparam.RPC); names != "" {
+		all = append(all, names+" is a field of an RPC's message and is not known here, so rules by it make no key of it.")
+	}
+	if names := w.named(hotparam.Addr); names != "" && w.x.Absent > 0 && w.q.Client == "" {
+		all = append(all, names+": the client's address is not known; give it by --client.")
+	}
+	if w.foreign && slices.ContainsFunc(w.d.Keys, func(k Key) bool { return strings.Contains(k.Key, "hmac-?") }) {
+		all = append(all, "hmac-? stands for a redacted value: without the key of secrets.redact its text, and whether it is hot, is not known.")
+	}
+	if len(w.rules.Rules) > 0 && w.q.Route == "" && w.concrete() {
+		all = append(all, "A rule for all routes has the path in its key; if the program's router has a pattern for it, give that by --route.")
+	}
+	return all
+}
+
+// named returns the parameters of this source that matching rules name.
+func (w *why) named(source hotparam.Source) string {
+	var names []string
+	for i := range w.rules.Rules {
+		rule := &w.rules.Rules[i]
+		if !slices.Contains(w.d.Matches, rule.ID) {
+			continue
+		}
+		for _, p := range rule.Named() {
+			if name := p.Source.String() + ":" + p.Name; p.Source == source && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// concrete reports whether a rule that matches has keys with the request's own path.
+func (w *why) concrete() bool {
+	return slices.ContainsFunc(w.rules.Rules, func(r hotparam.Rule) bool {
+		return slices.Contains(w.d.Matches, r.ID) && r.Match.Route.IsAny() && r.By.Kind != hotparam.ByNone && !r.ParamsOnly
+	})
+}

@@ -1,0 +1,111 @@
+// Package metricpage writes the tables of METRICS.md from the declarations of the metrics, so
+// that what a metric means is said once, beside the code that reads it.
+package metricpage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Row is one metric.
+type Row struct {
+	Name   string
+	Labels []string // in any order
+	Kind   string   // counter, gauge or histogram
+	Help   string   // of /metrics: a sentence, which DataLoss may precede
+	// Meaning is said in place of Help if it is not "": Markdown, without a capital and a full
+	// stop.
+	Meaning string
+}
+
+// DataLoss begins the help of a metric that counts what is lost.
+const DataLoss = "DATA LOSS: "
+
+// Table returns the rows as a Markdown table, in their order.
+func Table(rows []Row) string {
+	var b strings.Builder
+	b.WriteString("| metric | type | meaning |\n| --- | --- | --- |\n")
+	for _, r := range rows {
+		name := r.Name
+		if len(r.Labels) > 0 {
+			name += "{" + strings.Join(slices.Sorted(slices.Values(r.Labels)), ",") + "}"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, r.Kind, r.meaning())
+	}
+	return b.String()
+}
+
+func (r Row) meaning() string {
+	help, lost := strings.CutPrefix(r.Help, DataLoss)
+	text := r.Meaning
+	if text == "" {
+		first, size := utf8.DecodeRuneInString(help)
+		text = string(unicode.ToLower(first)) + strings.TrimSuffix(help[size:], ".")
+	}
+	if lost {
+		text = "**data loss**: " + text
+	}
+	return text
+}
+
+// Replace returns page with what stands between the marks of section replaced by table. The
+// marks are comments, on lines of their own:
+//
+//	<!-- made by "make metrics": SECTION -->
+//	<!-- end -->
+func Replace(page, section, table string) (string, error) {
+	begin, end := fmt.Sprintf("<!-- made by \"make metrics\": %s -->\n", section), "<!-- end -->"
+	before, rest, ok := strings.Cut(page, begin)
+	if !ok {
+		return "", fmt.Errorf("the page has no line %q", strings.TrimSpace(begin))
+	}
+	_, after, ok := strings.Cut(rest, end)
+	if !ok {
+		return "", fmt.Errorf("nothing ends section %q", section)
+	}
+	return before + begin + table + end + after, nil
+}
+
+// ErrStale is returned by [Sync] if a page is not what the code says.
+var ErrStale = errors.New(`not up to date: run "make metrics"`)
+
+// Sync compares the sections of the page at path with the tables, by section. It returns
+// [ErrStale] if they differ, unless write is set: then it writes the page.
+func Sync(path string, tables map[string][]Row, write bool) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	page := string(data)
+	for section, rows := range tables {
+		if page, err = Replace(page, section, Table(rows)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	switch {
+	case page == string(data):
+		return nil
+	case !write:
+		return fmt.Errorf("%s is %w%s", path, ErrStale, firstDifference(string(data), page))
+	}
+	return os.WriteFile(path, []byte(page), 0o644)
+}
+
+// firstDifference returns the first line of want that old does not have, for an error.
+func firstDifference(old, want string) string {
+	have := make(map[string]bool)
+	for line := range strings.Lines(old) {
+		have[line] = true
+	}
+	for line := range strings.Lines(want) {
+		if !have[line] {
+			return "; it lacks\n" + strings.TrimSpace(line)
+		}
+	}
+	return "; it has lines too many, or in another order"
+}

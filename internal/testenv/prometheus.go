@@ -1,0 +1,150 @@
+package testenv
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Promtool returns the path of promtool. Without one the test is skipped (see the package).
+func Promtool(tb testing.TB) string { return ofPrometheus(tb, "promtool") }
+
+func ofPrometheus(tb testing.TB, program string) string {
+	tb.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		unavailable(tb, "no "+program+" in PATH: install Prometheus (Debian: apt-get install prometheus)")
+	}
+	return path
+}
+
+var portInUse = regexp.MustCompile(`address already in use`)
+
+// PrometheusServer is a Prometheus that belongs to one test.
+type PrometheusServer struct {
+	tb      testing.TB
+	addr    string
+	process *Process
+}
+
+// Alert is one that is pending or fires.
+type Alert struct {
+	Labels      map[string]string
+	Annotations map[string]string
+	State       string // "pending" or "firing"
+	Value       string
+}
+
+// Prometheus starts a Prometheus with the configuration, which is YAML, and returns when it
+// answers. Paths in the configuration are absolute. Without a prometheus in PATH the test is
+// skipped (see the package).
+func Prometheus(tb testing.TB, configuration string) *PrometheusServer {
+	tb.Helper()
+	path := ofPrometheus(tb, "prometheus")
+	dir := tb.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	for range 5 {
+		p := &PrometheusServer{tb: tb, addr: loopback(FreePort(tb))}
+		p.process = Start(tb, exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+			"--web.listen-address="+p.addr, "--log.level=warn"))
+		err := p.awaitReady(tb.Context())
+		if err == nil {
+			return p
+		}
+		if !errors.Is(err, errPortTaken) {
+			tb.Fatalf("testenv: start prometheus: %v", err)
+		}
+	}
+	tb.Fatal("testenv: start prometheus: five free ports were taken by other processes before it could bind them")
+	return nil
+}
+
+func (p *PrometheusServer) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := p.get(ctx, "/-/ready", nil)
+		if err == nil && !p.process.hasExited() {
+			return nil
+		}
+		select {
+		case <-p.process.Exited():
+			if portInUse.MatchString(p.process.Stderr()) {
+				return errPortTaken
+			}
+			return fmt.Errorf("it ended: %s", p.process.describe())
+		case <-ctx.Done():
+			return fmt.Errorf("%w; %s", err, p.process.describe())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Alerts returns the alerts that are pending or fire.
+func (p *PrometheusServer) Alerts() []Alert {
+	p.tb.Helper()
+	var answer struct {
+		Data struct{ Alerts []Alert }
+	}
+	if err := p.get(p.tb.Context(), "/api/v1/alerts", &answer); err != nil {
+		p.tb.Fatalf("testenv: prometheus: %v", err)
+	}
+	return answer.Data.Alerts
+}
+
+// Value returns the value of an expression with one sample; 0 if it has none.
+func (p *PrometheusServer) Value(expression string) float64 {
+	p.tb.Helper()
+	var answer struct {
+		Data struct {
+			Result []struct{ Value [2]any } // a time, and a number as text
+		}
+	}
+	if err := p.get(p.tb.Context(), "/api/v1/query?query="+url.QueryEscape(expression), &answer); err != nil {
+		p.tb.Fatalf("testenv: prometheus: %v", err)
+	}
+	if len(answer.Data.Result) == 0 {
+		return 0
+	}
+	text, _ := answer.Data.Result[0].Value[1].(string)
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		p.tb.Fatalf("testenv: prometheus: %s: %v", expression, err)
+	}
+	return value
+}
+
+// get asks the server, and decodes its answer into the value that to points to, if any.
+func (p *PrometheusServer) get(ctx context.Context, path string, to any) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, response.Status)
+	}
+	if to == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(to)
+}

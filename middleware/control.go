@@ -1,0 +1,240 @@
+package middleware
+
+import (
+	"sync"
+
+	"github.com/hotparam/hotparam"
+)
+
+// controls are the controls of operators that are in force, by rule. They are a snapshot: read,
+// never changed.
+type controls map[string]*ruleControls
+
+// ruleControls are the controls of one rule's keys.
+type ruleControls struct {
+	actions   map[string]hotparam.ControlAction // by member
+	overrides bool                              // some are not pins, which the hot set has
+}
+
+// of returns those of a rule, or nil if there are none.
+func (c *controls) of(rule string) *ruleControls {
+	if c == nil {
+		return nil
+	}
+	return (*c)[rule]
+}
+
+// controlState is what [Guard.SetControls] was given.
+type controlState struct {
+	mu      sync.Mutex // locked after sharing.mu, and before the hot set's lock
+	given   []hotparam.Control
+	ignored map[hotparam.Key]bool // that the log has said are ignored
+}
+
+// SetControls replaces the controls of operators that are in force: what [hotparam.Control]
+// says. Those of rules that the guard does not have, and pins of rules that have no limit, are
+// ignored, which is logged. It is usually called by a hotkeys.ControlWatcher, which also
+// removes controls that end. The guard keeps the slice.
+func (g *Guard) SetControls(list []hotparam.Control) {
+	g.controlled.mu.Lock()
+	defer g.controlled.mu.Unlock()
+	g.controlled.given = list
+	g.applyControls()
+}
+
+// Controls returns the controls that the guard was given last, by rule and key if a
+// hotkeys.ControlWatcher gave them. The slice must not be changed.
+func (g *Guard) Controls() []hotparam.Control {
+	g.controlled.mu.Lock()
+	defer g.controlled.mu.Unlock()
+	return g.controlled.given
+}
+
+// renewControls applies the controls to rules that have changed.
+func (g *Guard) renewControls() {
+	g.controlled.mu.Lock()
+	defer g.controlled.mu.Unlock()
+	if len(g.controlled.given) > 0 {
+		g.applyControls()
+	}
+}
+
+// applyControls puts the given controls in force. The caller holds the lock.
+func (g *Guard) applyControls() {
+	set, next := g.rules.Load(), make(controls)
+	var pins []hotparam.Hot
+	ignored := make(map[hotparam.Key]bool)
+	for i := range g.controlled.given {
+		c := &g.controlled.given[i]
+		r := set.byID(c.Rule)
+		if why := r.whyNoControl(c); why != "" {
+			if !g.controlled.ignored[c.Key] {
+				g.opts.log.Warn("an operator's control is ignored here", "action", c.Action, "rule", c.Rule, "why", why)
+			}
+			ignored[c.Key] = true
+			continue
+		}
+		of := next[c.Rule]
+		if of == nil {
+			of = &ruleControls{actions: make(map[string]hotparam.ControlAction)}
+			next[c.Rule] = of
+		}
+		of.actions[c.Key.String()] = c.Action
+		of.overrides = of.overrides || c.Action != hotparam.ControlPin
+		if c.Action == hotparam.ControlPin && len(r.Hot) > 0 {
+			pins = append(pins, hotparam.Hot{
+				Key: c.Key, Since: c.Since, Until: c.Until, Limit: r.Limit.Rate, Burst: r.Limit.Burst, Mode: r.Limit.Mode,
+			})
+		}
+	}
+	g.controlled.ignored = ignored
+	// A key is in the hot set before its pin overrides exceptions, and not longer.
+	g.hot.SetPins(pins)
+	if len(next) == 0 {
+		g.controls.Store(nil)
+		return
+	}
+	g.controls.Store(&next)
+}
+
+// whyNoControl returns why a control cannot be obeyed, or "".
+func (r *rule) whyNoControl(c *hotparam.Control) string {
+	switch {
+	case r == nil:
+		return "the file has no such rule"
+	case c.Action == hotparam.ControlPin && r.Limit == nil:
+		return "the rule has no limit to hold the key to"
+	case !c.Action.Valid():
+		return "the action is not known: is this program older than the operator's?"
+	}
+	return ""
+}
+
+// controlled are the keys that a rule with controls has made of a request. All of them are
+// counted and looked up before any is limited, since an allowed key lifts the rule's limit
+// from the whole request.
+type controlled struct {
+	of      *ruleControls // of the present rule; nil if it has none
+	owed    int           // keys that the request owed a cost before the rule
+	blocked bool          // one of the keys is
+	allowed bool          // one of the keys is
+	texts   []byte        // the keys, one after the other
+	keys    []controlledKey
+}
+
+// controlledKey is one key.
+type controlledKey struct {
+	to     int // the key's end in texts
+	hash   uint64
+	spec   *limitSpec // its limit
+	action hotparam.ControlAction
+	denied bool // an exception of the file blocks it
+}
+
+// beginControls prepares for the keys of a rule.
+func (r *request) beginControls(c *candidate, all *controls) {
+	r.controlled.of = all.of(c.ID)
+	if r.controlled.of == nil {
+		return
+	}
+	x := &r.controlled
+	x.blocked, x.allowed, x.texts, x.keys, x.owed = false, false, x.texts[:0], x.keys[:0], 0
+	if r.ticket != nil {
+		x.owed = len(r.ticket.owed)
+	}
+}
+
+// useControlledKey is useKey for a rule with controls. The key's limit is asked by endControls.
+func (r *request) useControlledKey(c *candidate) {
+	cl := claim{rule: c, spec: c.spec}
+	var found *exception
+	if c.except != nil {
+		found = r.findException(c) // before the key is cut
+	}
+	whole := r.fit(c)
+	cl.hash = hotparam.Hash(r.key)
+	x := &r.controlled
+	key := controlledKey{hash: cl.hash, action: x.of.actions[string(r.key)]}
+	switch {
+	case key.action != "": // it precedes the exception
+	case found == nil:
+	case found.Action == hotparam.Allow:
+		if r.trace != nil {
+			r.trace.addExcepted(c, r.key, hotparam.Allow)
+		}
+		return
+	case found.Action == hotparam.Block:
+		key.denied = true
+	default:
+		cl.spec = found.spec
+	}
+	x.blocked = x.blocked || key.action == hotparam.ControlBlock
+	x.allowed = x.allowed || key.action == hotparam.ControlAllow
+	if !key.denied {
+		r.countKey(&cl, whole)
+	}
+	x.texts = append(x.texts, r.key...)
+	key.spec, key.to = cl.spec, len(x.texts)
+	x.keys = append(x.keys, key)
+}
+
+// endControls decides on the keys of a rule with controls.
+func (r *request) endControls(c *candidate) {
+	x := &r.controlled
+	x.of = nil
+	if r.trace != nil {
+		r.traceControls(c)
+	}
+	if x.blocked {
+		r.addDenial(&claim{rule: c, spec: c.spec, ordered: true}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+		return
+	}
+	if x.allowed && r.ticket != nil {
+		for i := range r.ticket.owed[x.owed:] {
+			r.ticket.owed[x.owed+i].free = true
+		}
+	}
+	from := 0
+	for i := range x.keys {
+		key := &x.keys[i]
+		r.key = append(r.key[:0], x.texts[from:key.to]...)
+		from = key.to
+		switch {
+		case x.allowed:
+			r.passKey(claim{rule: c, spec: key.spec, hash: key.hash})
+		case key.denied:
+			r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+		default:
+			r.limitCountedKey(claim{rule: c, spec: key.spec, hash: key.hash})
+		}
+	}
+}
+
+// traceControls records the keys of a rule with controls that limitCountedKey does not.
+func (r *request) traceControls(c *candidate) {
+	x, from := &r.controlled, 0
+	for i := range x.keys {
+		key := &x.keys[i]
+		text := x.texts[from:key.to]
+		from = key.to
+		except := hotparam.Action(0)
+		switch {
+		case key.denied:
+			except = hotparam.Block
+		case !x.blocked && !x.allowed:
+			continue
+		}
+		r.trace.addControlled(c, text, key.action, except, r.guard.hot.Lookup(key.hash, text))
+	}
+}
+
+// passKey records a request that a control lets pass, if the key is hot.
+func (r *request) passKey(cl claim) {
+	if len(cl.rule.Hot) == 0 {
+		return
+	}
+	if hot := r.guard.hot.Lookup(cl.hash, r.key); hot != nil {
+		r.sampleOrigin(&cl, hot)
+		hot.Payload.record(true)
+	}
+}

@@ -1,0 +1,198 @@
+package middleware
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/semaphore"
+)
+
+// Explanation is what a guard makes of a request.
+type Explanation struct {
+	// Matches are the ids of the rules that match and apply, in the order in which they are
+	// asked.
+	Matches []string
+	// Keys are those that the rules make, each rule's in the order in which they are asked.
+	Keys []ExplainedKey
+	// Limits are those of rules that make no keys: one for all requests of the rule.
+	Limits []ExplainedLimit
+	// Decision is that on a request whose limits nothing else has used.
+	Decision hotparam.Decision
+	// Over is the decision while all limits that the request asks are used up. If it is
+	// allowed, no limit applies, or a request over it only waits or is only counted.
+	Over hotparam.Decision
+	// Withheld counts parameters that make no key because they look secret. Absent counts
+	// those that the request should have and has not: see [Stats].
+	Withheld, Absent int64
+	// Unread says why the body was not read, if a rule needs it.
+	Unread Unread
+	// More reports whether a rule made more than [hotparam.MaxKeys] keys.
+	More bool
+}
+
+// ExplainedKey is a key that a rule makes of a request.
+type ExplainedKey struct {
+	hotparam.Key
+	// Action is what an exception of the rule does with the key. For Allow and Block it is
+	// neither counted nor looked up.
+	Action hotparam.Action
+	// Control is what an operator does to the key, or empty. It precedes Action.
+	Control hotparam.ControlAction
+	// Counted reports whether the key is counted, because the rule has hot.
+	Counted bool
+	// Hot is the key's entry among the hot keys, or nil.
+	Hot *hotparam.Hot
+	// Limit is what the key's requests are held to, if it is hot or the rule has no hot. It is
+	// nil if that is nothing.
+	Limit *hotparam.Limit
+}
+
+// ExplainConfig is what [Explain] decides by. Rules is required.
+type ExplainConfig struct {
+	Rules *hotparam.Rules
+	// Hot are the keys that are hot.
+	Hot []hotparam.Hot
+	// Controls are the controls in force.
+	Controls []hotparam.Control
+	// Fit shortens the text of a key to the form that is counted, as the Fit of the
+	// [collector.Sink] that sends the counts. If nil, texts of up to [hotparam.MaxText] fit.
+	Fit func(text []byte) []byte
+	// Options are those of the guard that serves. The value of a ctx: parameter without a
+	// [WithParam] is not known.
+	Options []Option
+}
+
+// ExplainedLimit is the limit of a rule that makes no keys.
+type ExplainedLimit struct {
+	Rule  string
+	Limit *hotparam.Limit
+}
+
+// Explain returns what a guard makes of req. It counts nothing, takes no token of a guard that
+// serves, and makes no remote call: it asks a guard of its own, which is made for it and
+// dropped. Limits with scope: exact are decided in memory. The body of req.HTTP is read up to
+// the bound of the rules, and replaced by one that reads the same.
+func Explain(req Request, c ExplainConfig) (Explanation, error) {
+	if c.Rules == nil {
+		return Explanation{}, errors.New("middleware: explain: ExplainConfig.Rules is missing")
+	}
+	body, err := holdWhole(&req, c.Rules)
+	if err != nil {
+		return Explanation{}, fmt.Errorf("middleware: explain: %w", err)
+	}
+	var explained [2]Explanation
+	for i := range explained {
+		t := &trace{usedUp: i == 1}
+		in := req
+		if in.HTTP != nil {
+			in.HTTP = req.HTTP.Clone(req.HTTP.Context())
+			in.HTTP.Body = body()
+		}
+		if err := explainOnce(&in, t, &c); err != nil {
+			return Explanation{}, err
+		}
+		explained[i] = t.explanation
+	}
+	if req.HTTP != nil {
+		req.HTTP.Body = body()
+	}
+	explained[0].Over = explained[1].Decision
+	return explained[0], nil
+}
+
+// holdWhole reads the body of req, up to what rules may read, and returns a function that
+// makes such a body.
+func holdWhole(req *Request, rules *hotparam.Rules) (func() io.ReadCloser, error) {
+	if in := req.http(); in == nil || in.Body == nil || in.Body == http.NoBody {
+		return func() io.ReadCloser { return http.NoBody }, nil
+	}
+	rest := req.HTTP.Body
+	text, err := io.ReadAll(io.LimitReader(rest, rules.Bodies.WithDefaults().Max+1))
+	if err != nil {
+		return nil, err
+	}
+	type body struct {
+		io.Reader
+		io.Closer
+	}
+	return func() io.ReadCloser { return body{io.MultiReader(bytes.NewReader(text), rest), rest} }, nil
+}
+
+func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
+	const maxKeys = 1 << 10
+	counts, err := collector.New(collector.Config{Sink: discard{c.Fit}, Rules: c.Rules, MaxKeys: maxKeys})
+	if err != nil {
+		return err
+	}
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: maxKeys})
+	if err != nil {
+		return err
+	}
+	permits, err := semaphore.New(semaphore.Config{MaxKeys: maxKeys})
+	if err != nil {
+		return err
+	}
+	own := append([]Option{unknownParams(c.Rules)}, c.Options...)
+	own = append(own, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys))
+	g, err := New(c.Rules, counts, own...)
+	if err != nil {
+		return err
+	}
+	g.HotSet().Update("", hotparam.Change{Hot: c.Hot})
+	g.SetControls(c.Controls)
+	g.explain(in, t)
+	if n := g.panics.Load(); n > 0 {
+		return errors.New("middleware: explain: the guard, or a function of its options, panicked; such requests pass")
+	}
+	return nil
+}
+
+// explain is check with a trace.
+func (g *Guard) explain(in *Request, t *trace) {
+	x := &t.explanation
+	func() {
+		defer g.failOpen(&x.Decision)
+		r := g.newRequest(in, g.routeOf(in), false)
+		r.trace = t
+		r.applyRules()
+		r.finish(&x.Decision)
+	}()
+	s := g.Stats()
+	x.Withheld, x.Absent, x.Unread, x.More = s.Withheld, s.Absent, s.Unread, s.More > 0
+}
+
+// unknownParams gives the guard each ctx: parameter that rules name, without a value.
+func unknownParams(rules *hotparam.Rules) Option {
+	return func(o *options) {
+		for i := range rules.Rules {
+			for _, p := range rules.Rules[i].Named() {
+				if p.Source == hotparam.Ctx {
+					WithParam(p.Name, func(context.Context) string { return "" })(o)
+				}
+			}
+		}
+	}
+}
+
+// discard is a sink of a collector that does not run.
+type discard struct{ fit func([]byte) []byte }
+
+func (discard) Send(context.Context, collector.Flush, []collector.Count) collector.Sent {
+	return collector.Sent{}
+}
+
+func (d discard) Fit(text []byte) []byte {
+	if d.fit == nil {
+		return text
+	}
+	return d.fit(text)
+}
+
+func (discard) Close() error { return nil }

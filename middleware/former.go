@@ -1,0 +1,83 @@
+package middleware
+
+import (
+	"slices"
+	"strings"
+)
+
+// formerLimits are the limits of rules and exceptions that are gone, with what was taken of
+// them: they may come back. They are guarded by sharing.mu.
+type formerLimits struct {
+	specs map[string]*limitSpec // by name
+	order []string              // names, the longest ago first
+}
+
+// maxFormer bounds how many limits are kept that are gone. Of those beyond it, a limit that
+// comes back starts afresh.
+const maxFormer = 256
+
+// update records which limits are gone, and which have come back.
+func (f *formerLimits) update(old, set *ruleSet) {
+	present := make(map[string]bool)
+	set.allSpecs(func(_ *rule, s *limitSpec) bool {
+		present[s.name] = true
+		delete(f.specs, s.name)
+		return true
+	})
+	f.order = slices.DeleteFunc(f.order, func(name string) bool { return present[name] })
+	old.allSpecs(func(_ *rule, s *limitSpec) bool {
+		if !present[s.name] {
+			f.specs[s.name] = s
+			f.order = append(f.order, s.name)
+		}
+		return true
+	})
+	for len(f.order) > maxFormer {
+		delete(f.specs, f.order[0])
+		f.order = f.order[1:]
+	}
+}
+
+// heatedStates are the states that keys had while their rule had hot, by rule and member. They
+// are not changed.
+type heatedStates map[string]map[string]*hotState
+
+// maxHeated bounds how many states are kept.
+const maxHeated = 1 << 14
+
+// heatedBy returns the states that matter from now on: of rules that lose hot now, or are
+// gone, those of all keys, and of the earlier ones those of which something is still taken.
+func (g *Guard) heatedBy(old, set *ruleSet) heatedStates {
+	next, n := make(heatedStates), 0
+	add := func(rule, member string, state *hotState) {
+		if n >= maxHeated {
+			return
+		}
+		if next[rule] == nil {
+			next[rule] = make(map[string]*hotState)
+		}
+		next[rule][member] = state
+		n++
+	}
+	lost := make(map[string]bool)
+	for i := range old.rules {
+		if was := &old.rules[i]; len(was.Hot) > 0 {
+			r := set.byID(was.ID)
+			lost[was.ID] = r == nil || len(r.Hot) == 0
+		}
+	}
+	g.hot.Payloads(func(member string, state *hotState) {
+		if rule, _, _ := strings.Cut(member, " "); lost[rule] {
+			add(rule, member, state)
+		}
+	})
+	now := g.opts.clock()
+	for rule, states := range g.heated {
+		for member, state := range states {
+			if state.timeToFull(now) > 0 {
+				add(rule, member, state)
+			}
+		}
+	}
+	return next
+}

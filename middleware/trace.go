@@ -1,0 +1,98 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// trace records what a guard makes of one request, for [Explain]. Requests that are served
+// have none, so each step that records costs them a comparison with nil. A second
+// implementation of matching, for explanations alone, was rejected: it would explain itself.
+type trace struct {
+	explanation Explanation
+	// usedUp has each limit that the request asks used up first.
+	usedUp bool
+}
+
+func (t *trace) addMatch(c *candidate) {
+	t.explanation.Matches = append(t.explanation.Matches, c.ID)
+}
+
+// addLimit records the limit of a rule that makes no keys.
+func (t *trace) addLimit(c *candidate) {
+	t.explanation.Limits = append(t.explanation.Limits, ExplainedLimit{Rule: c.ID, Limit: c.spec.limit})
+}
+
+// addKey records a key, in its form in the hot set. hot is its entry there, or nil.
+func (t *trace) addKey(c *candidate, key []byte, spec *limitSpec, hot *hotset.Entry[*hotState]) {
+	k := ExplainedKey{Key: hotparam.Key{Rule: c.ID, Text: string(key[len(c.prefix):])}, Counted: len(c.Hot) > 0, Limit: spec.limit}
+	if hot != nil {
+		entry := hot.Hot
+		k.Hot = &entry
+	}
+	t.explanation.Keys = append(t.explanation.Keys, k)
+}
+
+// addExcepted records a key that an exception allows or blocks.
+func (t *trace) addExcepted(c *candidate, key []byte, action hotparam.Action) {
+	t.explanation.Keys = append(t.explanation.Keys, ExplainedKey{
+		Key: hotparam.Key{Rule: c.ID, Text: string(key[len(c.prefix):])}, Action: action,
+	})
+}
+
+// addControlled records a key that a control, or a control of another key of the request, keeps
+// from its limit.
+func (t *trace) addControlled(c *candidate, key []byte, action hotparam.ControlAction, except hotparam.Action, hot *hotset.Entry[*hotState]) {
+	t.addKey(c, key, &limitSpec{}, hot)
+	k := &t.explanation.Keys[len(t.explanation.Keys)-1]
+	k.Control = action
+	if action == "" {
+		k.Action = except
+	}
+}
+
+// charge returns what uses up a limit, together with what requests may still wait for.
+func (t *trace) charge(l *hotparam.Limit) limiter.Ask {
+	ahead := int64(l.Rate.PerSecond() * l.Wait.Seconds())
+	return limiter.Ask{Kind: limiter.Charge, N: l.Burst + ahead}
+}
+
+func (t *trace) beforeBucket(b limiter.Bucket, now time.Duration, spec *limitSpec) {
+	if t.usedUp {
+		b.Do(now, t.charge(spec.limit))
+	}
+}
+
+func (t *trace) beforeKeyed(keys limiter.Keys, now time.Duration, cl *claim, key []byte) {
+	if t.usedUp {
+		keys.Do(now, cl.hash, key, t.charge(cl.spec.limit))
+	}
+}
+
+// beforeBackend uses up what the request is about to ask of the backend.
+func (t *trace) beforeBackend(b limiter.Backend, claims []exactClaim) {
+	if !t.usedUp {
+		return
+	}
+	for i := range claims {
+		op := claims[i].op
+		op.Ask = t.charge(claims[i].spec.limit)
+		_, _ = b.Do(context.Background(), op) // in memory
+	}
+}
+
+// beforePermit takes all permits that the request is about to ask for.
+func (t *trace) beforePermit(r *request, c *permitClaim) {
+	if !t.usedUp {
+		return
+	}
+	for range c.spec.limit.Concurrency {
+		if lease, got, err := r.acquire(c); lease == nil || !got.Allowed || err != nil {
+			return
+		}
+	}
+}
