@@ -14,6 +14,7 @@ var refusedFields = map[string]struct{ what, hint string }{
 	"token":             {"a token", noToken},
 	"aggregator.key":    {"a key", noKey},
 	"page_token":        {"a token", noPageToken},
+	"webhook.secret":    {"a secret", noSecret},
 }
 
 const (
@@ -21,6 +22,7 @@ const (
 	noKey       = "this file is shared and kept in version control: name a file that holds the key in key_file, or a variable in key_env"
 	noPageToken = "this file is shared and kept in version control: name a file that holds the token in page_token_file, or a variable in page_token_env"
 	noToken     = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
+	noSecret    = "this file is shared and kept in version control: name a file that holds the secret in secret_file, or a variable in secret_env"
 )
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -119,6 +119,7 @@ func TestExamplesOfHelpParse(t *testing.T) {
 			}
 			command, _, _ = strings.Cut(command, "#")
 			command, _, _ = strings.Cut(command, "|")
+			command, _, _ = strings.Cut(command, " >")
 			example, args, err := root.Find(strings.Fields(command))
 			if err != nil {
 				t.Errorf("%s: %v", line, err)
