@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
 )
@@ -44,6 +45,9 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 	a := &admin{guard: page.NewGuard(page.GuardConfig{
 		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
 	})}
+	a.handle("POST "+explain.Path, explain.NewHandler(explain.Source{
+		Rules: func() explain.Rules { return explain.Rules{Rules: rules(), LimitWords: limitWords} }, Client: client,
+	}))
 	if conf.Page == config.PageOff {
 		return a, nil
 	}
