@@ -46,7 +46,12 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
 	})}
 	a.handle("POST "+explain.Path, explain.NewHandler(explain.Source{
-		Rules: func() explain.Rules { return explain.Rules{Rules: rules(), LimitWords: limitWords} }, Client: client,
+		Rules: func() explain.Rules {
+			inForce := explainRules(set.file)
+			inForce.Rules = rules()
+			return inForce
+		},
+		Client: client,
 	}))
 	if conf.Page == config.PageOff {
 		return a, nil
