@@ -275,7 +275,7 @@ func whatIsWrong(t *testing.T, tab *testenv.Tab) {
 	view.show(s)
 	tab.Open(f.server.URL)
 	tab.Wait(rowsInSight + " > 5")
-	for _, words := range []string{"Rules differ", "api-2", "Clocks are off", "api-3", "Counts are lost", "api-4", "unknown field"} {
+	for _, words := range []string{"Rules differ: api-2", "Clocks are off: api-3", "Counts are lost: api-4", "unknown field"} {
 		tab.Wait("document.getElementById('banners').innerText.includes('" + words + "')")
 	}
 	tab.Wait("document.getElementById('facts').innerText.includes('41 MiB of 64 MiB')")
@@ -283,6 +283,7 @@ func whatIsWrong(t *testing.T, tab *testenv.Tab) {
 	picture(t, tab, "wrong")
 	tab.Press("4")
 	tab.Wait("document.querySelectorAll('td.differs, td.broken').length >= 4 && document.querySelectorAll('#view-instances tbody tr').length === 8")
+	tab.Wait("document.getElementById('view-instances').innerText.includes('Check NTP')")
 	picture(t, tab, "instances")
 	tab.Press("3")
 	tab.Wait("document.getElementById('view-controls').innerText.includes('claims to be ann@laptop')")

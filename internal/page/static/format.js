@@ -95,8 +95,6 @@ export function visible(text, most = Infinity) {
   if (cut) text = text.slice(0, most);
   text = text.replace(invisible, (c) => {
     const code = c.codePointAt(0);
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-    if (code === 0x7f) return "␡";
     return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
   return cut ? `${text}…` : text;

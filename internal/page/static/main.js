@@ -151,35 +151,30 @@ function showFacts() {
   replace(byId("facts"),
     fact("Redis", f.redis?.connected ? "connected" : f.redis?.known ? "away" : "not asked yet", f.redis?.connected ? null : f.redis?.known ? "bad" : "warn"),
     aggregators.length > 0 && fact("Aggregators", String(aggregators.length)),
-    fact("Rules", el("code", {}, visible(f.rules_version ?? "", 16)), differ ? "warn" : null, differ ? ` ${plural(differ, "member")} differ` : null),
+    fact("Rules", el("code", {}, visible(f.rules_version ?? "", 16)), differ ? "warn" : null, differ ? ` ${differ} ${differ === 1 ? "differs" : "differ"}` : null),
     f.memory_max > 0 && fact("Memory", `${bytes(f.memory_used)} of ${bytes(f.memory_max)}`, share >= 0.97 ? "bad" : null, bar),
     f.memory_max > 0 && fact("Floor", f.floor > 0 ? `${short(f.floor)}: so much can be hidden of a key` : "0, counts are exact"),
     f.version && fact("Version", visible(f.version, 40)));
 }
 
+// What is broken has a line of its own; what differs shares one, and the view of the
+// instances says what to do about each.
 let bannerShape = "";
 function showBanners() {
+  const f = store.facts;
   const list = [];
-  const f = store.facts, now = store.time();
-  if (linkState === "waiting" && store.ready) list.push(["bad", "No connection to the aggregator.", `What is shown is as of ${clock(store.now)}. Connecting again.`]);
-  else if (f.redis?.known && !f.redis.connected) {
-    list.push(["bad", "Redis is away.", `What is shown was read before. Instances keep their limits until entries expire. ${visible(f.redis.problem ?? "", 300)}`]);
-  }
-  const judged = store.members.map((m) => [m, panels.judge(m, f, now)]);
-  const names = (what) => {
-    const all = judged.filter(([, bad]) => bad[what]).map(([m]) => visible(m.name, 60));
-    return all.length > 3 ? `${all.slice(0, 3).join(", ")} and ${all.length - 3} more` : all.join(", ");
-  };
-  const any = (what) => judged.some(([, bad]) => bad[what]);
-  if (any("problem")) list.push(["bad", "A member reports a problem.", judged.filter(([, b]) => b.problem).slice(0, 3).map(([m]) => `${visible(m.name, 60)}: ${visible(m.problem, 200)}`).join("; ")]);
-  if (any("rules")) list.push(["", "Rules differ.", `${names("rules")}: not at version ${visible(f.rules_version, 16)}. Give them the same file; a changed file is read within seconds.`]);
-  if (any("clock")) list.push(["", "Clocks are off.", `${names("clock")}: by more than a second. Check NTP there.`]);
-  if (any("loss")) list.push(["", "Counts are lost.", `${names("loss")}: bounds are wider for it. docs/RUNNING.md says what helps.`]);
-  if (any("memory")) list.push(["", "Memory is full.", `${names("memory")}: raise aggregator.memory, as keys evict each other.`]);
-  const shape = JSON.stringify(list);
+  if (linkState === "waiting" && store.ready) list.push(["No connection to the aggregator.", `What is shown is as of ${clock(store.now)}. Connecting again.`]);
+  else if (f.redis?.known && !f.redis.connected) list.push(["Redis is away.", `What is shown was read before. Instances keep their limits until entries expire. ${visible(f.redis.problem ?? "", 300)}`]);
+  else if (f.redis?.connected && !f.published) list.push(["No aggregator publishes.", "So no key is hot, and none is limited. /-/ready of each aggregator says why."]);
+  const troubles = panels.troubles(store);
+  list.push(...troubles.filter((t) => t.bad).map((t) => [t.title, `${t.names}: ${t.words}`]));
+  const minor = troubles.filter((t) => !t.bad);
+  const shape = JSON.stringify([list, minor]);
   if (shape === bannerShape) return;
   bannerShape = shape;
-  replace(byId("banners"), list.map(([level, title, words]) => el("div", { class: `banner ${level}`.trim() }, el("strong", {}, title), el("span", {}, words))));
+  replace(byId("banners"),
+    list.map(([title, words]) => el("div", { class: "banner bad" }, el("strong", {}, title), el("span", {}, words))),
+    minor.length > 0 && el("div", { class: "banner" }, minor.map((t) => el("span", {}, el("strong", {}, t.title.replace(/\.$/, ": ")), t.names))));
 }
 
 function showCounts() {
