@@ -49,7 +49,7 @@ export function judge(m, facts, now) {
     rules: Boolean(m.rules_version && facts.rules_version && m.rules_version !== facts.rules_version),
     clock: m.offset_ms !== null && m.offset_ms !== undefined && Math.abs(m.offset_ms) > 1000,
     loss: (m.dropped ?? 0) + (m.lost ?? 0) > 0,
-    silent: m.heard ? now - Date.parse(m.heard) > 5000 : false,
+    silent: Boolean(m.role && m.heard && facts.redis?.connected && now - Date.parse(m.heard) > 5000),
     memory: m.memory_max > 0 && m.memory_used >= 0.97 * m.memory_max,
     problem: Boolean(m.problem),
   };
@@ -83,10 +83,10 @@ export function members(node, store) {
   }
   const now = store.time(), facts = store.facts;
   const unknown = el("span", { class: "dim" }, "unknown");
-  const found = troubles(store);
+  const found = troubles(store).filter((t) => !t.bad); // what is broken is above all views
   replace(node,
     store.facts.members_problem && el("p", { class: "hints" }, `Heartbeats cannot be read: ${visible(store.facts.members_problem, 300)}`),
-    found.length > 0 && el("ul", { class: "hints" }, found.map((t) => el("li", {}, el("strong", { class: t.bad ? "bad" : null }, t.title), ` ${t.names}: ${t.words}`))),
+    found.length > 0 && el("ul", { class: "hints" }, found.map((t) => el("li", {}, el("strong", {}, t.title), ` ${t.names}: ${t.words}`))),
     table([["Name"], ["Role"], ["Rules"], ["Clock", "r"], ["Lost in a minute", "r"], ["Memory", "r"], ["Floor", "r"], ["Heard", "r"], ["Up", "r"], ["Program"], ["Problem"]], store.members.map((m) => {
       const bad = judge(m, facts, now);
       return el("tr", {},
