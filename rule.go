@@ -307,6 +307,11 @@ func (r *Rule) Overlaps() bool {
 	return len(r.Hot) > 0 && (r.By.Kind == ByEach || r.By.Kind == ByCombinations)
 }
 
+// SameKeys reports whether r makes the same keys of a request as other.
+func (r *Rule) SameKeys(other *Rule) bool {
+	return r.ParamsOnly == other.ParamsOnly && r.By.Kind == other.By.Kind && slices.Equal(r.By.Names, other.By.Names)
+}
+
 // HasShare reports whether some threshold compares keys with the others of their group.
 func (r *Rule) HasShare() bool {
 	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share })

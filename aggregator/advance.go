@@ -14,6 +14,9 @@ func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
 // AdvanceTo is like [Detector.Advance] for a caller that knows that all counts of before
 // complete have arrived.
 func (d *Detector) AdvanceTo(now, complete time.Time) {
+	if now.After(d.now) {
+		d.now = now
+	}
 	for _, r := range d.watches {
 		for _, v := range r.views {
 			if v.isSetBack(now) {

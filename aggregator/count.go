@@ -11,7 +11,7 @@ func (d *Detector) Count(c decode.Count) { d.count(&c) }
 // count adds c to each window of its rule.
 func (d *Detector) count(c *decode.Count) {
 	r := d.rules[c.Rule]
-	if r == nil {
+	if r == nil || !r.from.IsZero() && c.When.Before(r.from) {
 		return
 	}
 	isAgain := (r.shares || r.overlaps) && keytext.IsAgain(c.Text)

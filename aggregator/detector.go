@@ -63,7 +63,10 @@ const DefaultRateSpan = time.Second
 // have counted in a whole window has been below the exit for the cool-down, and the key has
 // been hot for the hold. A Detector must not be used by several goroutines at a time.
 type Detector struct {
+	cfg       DetectorConfig
+	numbered  *decode.Numbered
 	publisher Publisher
+	now       time.Time    // the latest that it was advanced to
 	rules     []*ruleWatch // by rule number; nil: without a threshold, or in another part
 	watches   []*ruleWatch // those of rules that are not nil
 	lag       time.Duration
@@ -88,34 +91,52 @@ func NewDetector(c DetectorConfig) *Detector {
 	if c.RateSpan == 0 {
 		c.RateSpan = DefaultRateSpan
 	}
-	c.Rules = c.Rules.OfKeys()
 	c.Parts = max(1, c.Parts)
-	if c.Homes == nil {
-		c.Homes = homes(c.Rules, c.Parts)
-	}
 	d := &Detector{
-		publisher: c.Publisher, lag: c.Lag, rateSpan: c.RateSpan, onVerdict: c.OnVerdict,
-		rules: make([]*ruleWatch, len(c.Rules.Rules)), suspects: suspects{part: c.Part},
-		missing: window.NewMissing(), keep: decode.Lookback(c.Rules) + c.Grace + c.Lag + time.Second,
+		numbered: decode.NumberRules(c.Rules), publisher: c.Publisher, lag: c.Lag, rateSpan: c.RateSpan, onVerdict: c.OnVerdict,
+		suspects: suspects{part: c.Part}, missing: window.NewMissing(),
+	}
+	d.cfg = c
+	d.setRules(d.numbered, c.Homes, func(p place) *ruleWatch { return newRuleWatch(p.number, p.rule, p.budget, d.late()) })
+	if c.OnAccount != nil {
+		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
+	}
+	return d
+}
+
+// place is a rule that a detector counts.
+type place struct {
+	number int
+	rule   *hotparam.Rule
+	budget int64 // in bytes
+}
+
+// setRules makes the watch of each rule that is of this part, by what watch returns.
+func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ruleWatch) {
+	rules := n.ByNumber().OfKeys()
+	if all == nil {
+		all = homes(rules, d.cfg.Parts)
 	}
 	hot := int64(0)
-	for i := range c.Rules.Rules {
-		if len(c.Rules.Rules[i].Hot) > 0 {
+	for i := range rules.Rules {
+		if n.Has(i) {
 			hot++
 		}
 	}
-	for i := range c.Rules.Rules {
-		rule := &c.Rules.Rules[i]
-		budget := c.Memory / max(1, hot)
+	d.numbered, d.cfg.Homes = n, all
+	d.rules, d.watches = make([]*ruleWatch, len(rules.Rules)), nil
+	d.keep = decode.Lookback(rules) + d.cfg.Grace + d.lag + time.Second
+	for i := range rules.Rules {
+		budget := d.cfg.Memory / max(1, hot)
 		switch {
-		case len(rule.Hot) == 0:
+		case !n.Has(i):
 			continue
-		case c.Homes[i] < 0:
-			budget /= int64(c.Parts)
-		case c.Homes[i] != c.Part:
+		case all[i] < 0:
+			budget /= int64(d.cfg.Parts)
+		case all[i] != d.cfg.Part:
 			continue
 		}
-		r := newRuleWatch(i, rule, budget, max(c.Grace, c.Lag))
+		r := watch(place{i, &rules.Rules[i], budget})
 		d.rules[i], d.watches = r, append(d.watches, r)
 		for _, v := range r.views {
 			v.Window.SetMissing(d.missing, i)
@@ -125,11 +146,10 @@ func NewDetector(c DetectorConfig) *Detector {
 		}
 	}
 	d.suspects.share = maxSuspects / max(1, len(d.watches))
-	if c.OnAccount != nil {
-		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
-	}
-	return d
 }
+
+// late returns how much older than a window a count may be.
+func (d *Detector) late() time.Duration { return max(d.cfg.Grace, d.lag) }
 
 func (d *Detector) publish(change hotparam.Change) {
 	if !change.Empty() {

@@ -42,7 +42,7 @@ func (d *Detector) Held(rule int, bound, untold int64) {
 // HeldBack implements [decode.Handler].
 func (d *Detector) HeldBack(x decode.HeldBack) {
 	r := d.rules[x.Rule]
-	if r == nil {
+	if r == nil || x.When.Before(r.from) {
 		return
 	}
 	for _, v := range r.views {

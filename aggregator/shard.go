@@ -1,10 +1,12 @@
 package aggregator
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // shard is one detector, which owns a part of the keys. A reader that keeps up counts for the
@@ -72,6 +74,29 @@ func (s *shard) tryWork(b *batch) bool {
 	}
 	s.work(b)
 	return true
+}
+
+// lockIdle locks the shard when all batches that were queued are counted. No more may be
+// queued meanwhile.
+func (s *shard) lockIdle() {
+	const look = 100 * time.Microsecond
+	for {
+		s.mu.Lock()
+		if s.pending.Load() == 0 {
+			return
+		}
+		s.mu.Unlock()
+		time.Sleep(look) // the shard's goroutine counts them in their order
+	}
+}
+
+// reload puts other rules in force. The caller has the lock.
+func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []hotparam.Hot) {
+	left = s.detector.Reload(n, homes, now)
+	for len(s.bounds) < len(s.detector.rules) {
+		s.bounds = append(s.bounds, 0)
+	}
+	return left
 }
 
 // report stores the detector's figures for Stats.

@@ -1,6 +1,13 @@
 package aggregator
 
-import "sync"
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+)
 
 // Shards are detectors that share the keys and work in parallel, for sources with several
 // readers. Each reader has a [Feed].
@@ -23,6 +30,46 @@ func NewShards(c DetectorConfig, n, readers int) *Shards {
 
 // Feed returns the feed of the reader with this number.
 func (s *Shards) Feed(reader int) *Feed { return s.feeds[reader] }
+
+// Reload puts other rules in force, numbered as [decode.Numbered.Next] numbers them after the
+// present ones: in all shards at the same place in the order of the counts. No feed may be
+// used meanwhile. It waits until what the feeds have passed on is counted.
+func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
+	all := homes(n.ByNumber(), len(s.shards))
+	for _, shard := range s.shards {
+		shard.lockIdle()
+		defer shard.mu.Unlock()
+	}
+	left := make([][]hotparam.Hot, len(s.shards))
+	var reloading sync.WaitGroup
+	for i, shard := range s.shards {
+		reloading.Go(func() { left[i] = shard.reload(n, all, now) })
+	}
+	reloading.Wait()
+	for _, f := range s.feeds {
+		f.homes = all
+	}
+	s.moveHot(n, slices.Concat(left...), now)
+	for _, shard := range s.shards {
+		shard.report()
+	}
+}
+
+// moveHot gives hot keys to the shards that count them from now on.
+func (s *Shards) moveHot(n *decode.Numbered, left []hotparam.Hot, now time.Time) {
+	to := make([][]hotparam.Hot, len(s.shards))
+	for _, h := range left {
+		if number := n.NumberOf(h.Rule); number >= 0 {
+			at := s.feeds[0].place(number, hotparam.Hash([]byte(h.Text)))
+			to[at] = append(to[at], h)
+		}
+	}
+	for i, hot := range to {
+		if len(hot) > 0 {
+			s.shards[i].detector.TakeOver(hot, now)
+		}
+	}
+}
 
 // Run counts what readers do not count themselves. It returns after [Shards.Close], when all
 // is counted.

@@ -22,6 +22,7 @@ type ruleWatch struct {
 	complete   time.Time           // all counts before it have arrived
 	overlaps   bool                // a request counts for several keys of the rule
 	shares     bool                // some threshold is a share
+	from       time.Time           // counts of before are of a rule that counted otherwise, under the same name
 }
 
 // view is one window of a rule, with what its thresholds need of it.
@@ -42,6 +43,7 @@ type view struct {
 	level  int64 // count from which a key is looked at: least, less the bound
 	pinned int   // keys that are tied to an entry
 	marked int   // marks that are hot
+	was    *view // the one that it goes on with, during a reload
 
 	began  int64 // first pane that was seen from its start on; never: none
 	newest int64 // newest pane that holds a count

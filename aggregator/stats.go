@@ -61,8 +61,8 @@ func (s *DetectorStats) Merge(part *DetectorStats) {
 	s.Unnamed += part.Unnamed
 	s.Late += part.Late
 	s.Floor = max(s.Floor, part.Floor)
-	if len(s.Floors) == 0 { // a shard that has not reported has none
-		s.Floors = make([]int64, len(part.Floors))
+	for len(s.Floors) < len(part.Floors) { // a shard that has not reported has none
+		s.Floors = append(s.Floors, 0)
 	}
 	for i, floor := range part.Floors {
 		s.Floors[i] = max(s.Floors[i], floor)

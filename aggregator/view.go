@@ -11,6 +11,13 @@ import (
 )
 
 func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Duration) *ruleWatch {
+	r := layOut(number, rule)
+	r.open(budget, late, nil)
+	return r
+}
+
+// layOut returns the views of a rule, which are not open yet, and its thresholds.
+func layOut(number int, rule *hotparam.Rule) *ruleWatch {
 	r := &ruleWatch{rule: rule, number: number, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations, overlaps: rule.Overlaps()}
 	if r.combines {
 		r.levels = levelsOf(rule)
@@ -27,6 +34,12 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 		t.view.thresholds = append(t.view.thresholds, t)
 		r.thresholds = append(r.thresholds, t)
 	}
+	return r
+}
+
+// open opens the views. Of a rule that takes the place of another, which counts the same, they
+// continue those of the other that have the same window.
+func (r *ruleWatch) open(budget int64, late time.Duration, before *ruleWatch) {
 	parts := int64(len(r.views)) // and as much for each history
 	for _, v := range r.views {
 		if v.has(hotparam.Jump) {
@@ -35,7 +48,7 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 	}
 	longest := time.Duration(0)
 	for _, v := range r.views {
-		v.open(budget/parts, late)
+		v.open(budget/parts, late, before.viewLike(v))
 		r.shares = r.shares || v.groups != nil
 		longest = max(longest, v.thresholds[0].Rate.Per)
 	}
@@ -44,7 +57,19 @@ func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Durat
 			v.history.Longest = v.thresholds[0].Rate.Per == longest
 		}
 	}
-	return r
+}
+
+// viewLike returns the view that has the same window as v, or nil. A nil r has none.
+func (r *ruleWatch) viewLike(v *view) *view {
+	if r == nil {
+		return nil
+	}
+	for _, u := range r.views {
+		if u.thresholds[0].Window() == v.thresholds[0].Window() {
+			return u
+		}
+	}
+	return nil
 }
 
 // judgesAtEnd reports whether keys that no threshold holds hot are judged when a pane is over.
@@ -54,33 +79,54 @@ func (v *view) has(kind hotparam.Kind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
-// open makes the windows of a view.
-func (v *view) open(budget int64, late time.Duration) {
+// open makes the windows of a view, or goes on with those of from, if that is not nil.
+func (v *view) open(budget int64, late time.Duration, from *view) {
+	if from != nil {
+		v.inherit(from)
+	} else {
+		v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
+	}
 	w := v.thresholds[0].Window()
 	// One pane more: the window that is looked at ends before the pane that was
 	// the present one a lag ago.
 	grace := int64((late+w.Pane-1)/w.Pane) + 1
-	if v.has(hotparam.Jump) {
+	switch {
+	case v.has(hotparam.Jump) && v.history == nil:
 		v.history = window.NewHistory(w, grace, budget)
+	case v.history != nil && v.history.Budget() != budget:
+		v.history = v.history.Resize(budget)
 	}
 	if v.has(hotparam.Share) {
-		v.groups = window.NewGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
+		if v.groups == nil {
+			v.groups = window.NewGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
+		} else {
+			v.groups.Resize(budget/8, v.latest())
+		}
 		budget -= budget / 8
 	}
 	if v.thresholds[0].rule.Overlaps() {
-		v.totals = window.NewTotals(int64(w.Panes)+grace, budget/64)
-		v.repeats = window.NewRepeats(int64(w.Panes)+grace, budget/64)
+		if v.totals == nil {
+			v.totals = window.NewTotals(int64(w.Panes)+grace, budget/64)
+			v.repeats = window.NewRepeats(int64(w.Panes)+grace, budget/64)
+		} else {
+			v.totals.Resize(budget/64, v.latest())
+			v.repeats.Resize(budget/64, v.latest())
+		}
 		budget -= budget / 32
 	}
-	v.Window = window.New(w, grace, budget)
+	switch {
+	case v.Window == nil:
+		v.Window = window.New(w, grace, budget)
+	case v.Budget() != budget:
+		v.resize(budget)
+	}
 	v.compares = v.history != nil || v.groups != nil
 	v.ranks = v.groups != nil || v.has(hotparam.Top)
 	v.least = v.thresholds[0].least()
 	for _, t := range v.thresholds {
 		v.least = min(v.least, t.least())
 	}
-	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
-	v.hide(0)
+	v.hide(v.bound)
 }
 
 // restart empties the view.

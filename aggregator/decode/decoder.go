@@ -51,16 +51,11 @@ type lineHead struct {
 
 // NewDecoder returns a decoder for the rules that have a threshold.
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
-	d := &Decoder{encoding: e, rules: make(map[string]lineHead)}
-	d.senders = newSenders(rules)
+	n := NumberRules(rules)
+	d := &Decoder{encoding: e}
+	d.compile(n)
+	d.senders = newSenders(n)
 	d.byRule = make([]uint64, len(d.senders.ruled.sums))
-	d.bytes, d.inBytes = byteRules(rules)
-	for i := range rules.Rules {
-		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
-			prefix := rule.CountPrefix(rules.Namespace)
-			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), e, nil)), i, hotparam.NewCanonicalizer(rule)}
-		}
-	}
 	return d
 }
 

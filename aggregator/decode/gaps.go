@@ -61,6 +61,9 @@ func (g *openGap) found(of *packetSums, ruled *ruled) {
 		return
 	}
 	for place, number := range ruled.numbers {
+		if number >= len(g.ByRule) { // it is a gap from before the rule
+			continue
+		}
 		left := &g.ByRule[number]
 		left.Loose = max(0, left.Loose-toCount(of.byRule[2*place]))
 		left.Booked = max(0, left.Booked-toCount(of.byRule[2*place+1]))

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"math"
 	"time"
 
 	"github.com/hotparam/hotparam/wire"
@@ -31,15 +32,32 @@ func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	return true
 }
 
+// agreement says whether a sender has our rules with a share, so that what it reports as held
+// back of groups is added to their totals. It changes when the sender's rules change, or ours.
+type agreement struct {
+	life  uint64 // the incarnation
+	agree bool
+	since int64 // a flush at the newest change or after it, in ns since the Unix epoch by the sender's clock
+}
+
 // inGroup reports whether the groups of a packet's counts have them already: those that begin
 // before their own flush were held back. What was reported before the sender's first packet
-// is unknown.
+// is unknown, and so is what was held back when the sender's rules with a share, or ours,
+// became the same or others.
 func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
-	switch {
-	case m.Groups != s.groups || !m.Sums.Told || m.Sums.Age <= 0:
-		return NotInGroup
-	case m.Start <= from.accounts.since:
-		return MaybeInGroup
+	a, agree := &from.agreement, m.Groups == s.groups && m.Sums.Told
+	if a.life != m.Incarnation {
+		*a = agreement{m.Incarnation, agree, math.MinInt64}
+	} else if a.agree != agree {
+		a.agree, a.since = agree, max(a.since, m.Start+m.Sums.Age)
 	}
-	return SurelyInGroup
+	switch {
+	case m.Sums.Age <= 0:
+		return NotInGroup
+	case m.Start <= a.since, agree && m.Start <= from.accounts.since:
+		return MaybeInGroup
+	case agree:
+		return SurelyInGroup
+	}
+	return NotInGroup
 }

@@ -3,7 +3,6 @@ package decode
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -15,14 +14,16 @@ type ruled struct {
 	sums    []uint64
 }
 
-func newRuled(rules *hotparam.Rules) ruled {
-	r := ruled{mark: wire.RulesMark(rules), place: make([]int, len(rules.Rules))}
-	for i := range rules.Rules {
+func newRuled(n *Numbered) ruled {
+	r := ruled{mark: wire.RulesMark(n.inOrder), place: make([]int, len(n.byNumber.Rules))}
+	for i := range r.place {
 		r.place[i] = -1
-		if r.mark != 0 && len(rules.Rules[i].Hot) > 0 {
-			r.place[i] = len(r.numbers)
-			r.numbers = append(r.numbers, i)
-		}
+	}
+	if r.mark != 0 {
+		r.numbers = n.numbers
+	}
+	for place, number := range r.numbers {
+		r.place[number] = place
 	}
 	r.sums = make([]uint64, 2*len(r.numbers))
 	return r

@@ -30,6 +30,7 @@ type senders struct {
 	names  *nameCaps         // nil: as many as are followed
 	peer   func() netip.Addr // returns the address of the packet's sender; nil if unknown
 
+	rules        *Numbered
 	gaps         uint64 // the newest ID of a gap
 	accountsLeft int    // how many more are remembered
 	groups       uint32 // the mark of the rules with a share
@@ -40,8 +41,9 @@ type senders struct {
 	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
 }
 
-func newSenders(rules *hotparam.Rules) *senders {
-	return &senders{held: newHeld(rules), groups: wire.GroupsMark(rules), ruled: newRuled(rules), accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
+func newSenders(n *Numbered) *senders {
+	rules := n.inOrder
+	return &senders{rules: n, held: newHeld(n.byNumber), groups: wire.GroupsMark(rules), ruled: newRuled(n), accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
 }
 
 type sender struct {
@@ -57,6 +59,7 @@ type sender struct {
 	holding     *holding // nil while nothing is held back
 	accounts    accounts
 	tally       tally
+	agreement   agreement
 }
 
 // turns records packets that arrive out of order.

@@ -27,6 +27,9 @@ type listener struct {
 	packets []*packetReader
 	streams *streamReader // nil: no address has connections
 	stats   *listenerStats
+	// decoding is held for reading while a reader decodes and counts what it has read, so
+	// whoever has the lock stands between two reads of each.
+	decoding sync.RWMutex
 }
 
 // listenStatsD opens the addresses; each of UDP with as many sockets as there are to
@@ -53,6 +56,7 @@ func (l *listener) open(ctx context.Context, addr wire.Address, readers int) err
 		}
 		if l.streams == nil {
 			l.streams = newStreamReader(l.stats)
+			l.streams.decoding = &l.decoding
 		}
 		l.streams.listeners = append(l.streams.listeners, opened)
 		l.addrs = append(l.addrs, opened.Addr())
@@ -65,6 +69,7 @@ func (l *listener) open(ctx context.Context, addr wire.Address, readers int) err
 	l.addrs = append(l.addrs, sockets[0].LocalAddr())
 	for _, socket := range sockets {
 		reader, openErr := newPacketReader(socket, l.stats)
+		reader.decoding = &l.decoding
 		l.packets = append(l.packets, reader) // to be closed in any case
 		err = errors.Join(err, openErr)
 	}

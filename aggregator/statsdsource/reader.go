@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
@@ -23,12 +24,13 @@ type packetReader struct {
 	receiver *receiver
 	drops    drops
 	stats    *listenerStats
-	at       int // of the packet at hand, among those that were read
+	decoding *sync.RWMutex // see listener
+	at       int           // of the packet at hand, among those that were read
 	opened   time.Time
 }
 
 func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, error) {
-	r := &packetReader{conn: conn, stats: stats, opened: time.Now()}
+	r := &packetReader{decoding: new(sync.RWMutex), conn: conn, stats: stats, opened: time.Now()}
 	_ = conn.SetReadBuffer(socketBuffer) // what it grants is good enough
 	var err error
 	r.receiver, err = newReceiver(conn)
@@ -50,6 +52,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	for {
 		out.Begin()
 		n, err := r.receiver.read()
+		r.decoding.RLock()
 		now := time.Now()
 		first, last := now, now // the socket was empty
 		size := 0
@@ -80,6 +83,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 		before = now
 		d.Advance(last, out)
 		out.End(first, last, now.Sub(first) > behindBy)
+		r.decoding.RUnlock()
 		switch {
 		case err == nil:
 			failures = 0
@@ -99,6 +103,8 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 		case now.Before(end): // ctx's own deadline came after that of draining
 			_ = r.conn.SetReadDeadline(end)
 		default:
+			r.decoding.RLock()
+			defer r.decoding.RUnlock()
 			r.check(d, now, out)
 			return nil
 		}

@@ -81,6 +81,9 @@ type Source struct {
 
 	publisher aggregator.Publisher
 	clocks    *decode.ClockLog
+
+	reloading sync.Mutex // guards rules
+	rules     *decode.Numbered
 }
 
 // New returns a source whose sockets are open, so that packets queue from now on.
@@ -108,7 +111,7 @@ func New(ctx context.Context, c Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{listener: listener, publisher: c.Publisher, clocks: decode.NewClockLog(c.Log)}
+	s := &Source{rules: decode.NumberRules(c.Rules), listener: listener, publisher: c.Publisher, clocks: decode.NewClockLog(c.Log)}
 	readers := len(listener.readers())
 	windows, accounts := aggregator.SplitMemory(c.Memory)
 	for i := range readers {

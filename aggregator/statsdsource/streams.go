@@ -23,8 +23,9 @@ type streamReader struct {
 	stats     *listenerStats
 	most      int // connections
 
-	turn    sync.Mutex   // guards the decoder and the feed
-	waiting atomic.Int32 // for their turn
+	decoding *sync.RWMutex // see listener
+	turn     sync.Mutex    // guards the decoder and the feed
+	waiting  atomic.Int32  // for their turn
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -40,7 +41,7 @@ type conn struct {
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {
-	return &streamReader{stats: stats, most: min(MaxConnections, openfiles.Limit()/2), conns: make(map[*conn]struct{})}
+	return &streamReader{decoding: new(sync.RWMutex), stats: stats, most: min(MaxConnections, openfiles.Limit()/2), conns: make(map[*conn]struct{})}
 }
 
 // run implements reader.
@@ -88,6 +89,8 @@ func (r *streamReader) take(d *decode.Decoder, out feed, f func(now time.Time)) 
 	defer r.turn.Unlock()
 	r.waiting.Add(-1)
 	out.Begin()
+	r.decoding.RLock()
+	defer r.decoding.RUnlock()
 	now := time.Now()
 	f(now)
 	d.Advance(now, out)

@@ -22,6 +22,7 @@ type Groups struct {
 	again      int64 // groups that hold such panes, too
 	all        group // every count
 	strays     group // those whose group is not known, or had no room
+	before     int64 // nothing is known of this pane and of those before it
 	name       []byte
 }
 
@@ -43,7 +44,7 @@ const groupSize = 192
 // bytes.
 func NewGroups(panes, budget int64, paramsOnly bool) *Groups {
 	return &Groups{
-		panes: panes, budget: budget, paramsOnly: paramsOnly,
+		before: never, panes: panes, budget: budget, paramsOnly: paramsOnly,
 		byName: make(map[string]*group), all: group{Counts: ring.New(panes)}, strays: group{Counts: ring.New(panes), again: ring.New(panes)},
 	}
 }
@@ -187,7 +188,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
 	}
 	low = max(0, low-s.later)
-	if w.untold > 0 || w.lost > last-panes || s.lacks == hotparam.Unknown {
+	if w.untold > 0 || max(w.lost, g.before) > last-panes || s.lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}
 	return low, most + hidden + s.lacks + s.heldBack + s.before

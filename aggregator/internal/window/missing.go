@@ -112,9 +112,9 @@ func (x *missingGap) lessByRule(of []decode.RuleGap) {
 		x.byRule = of
 		return
 	}
-	less := make([]decode.RuleGap, len(of)) // the slices are shared
-	for rule, was := range x.byRule {
-		less[rule] = was.Min(of[rule])
+	less := slices.Clone(of) // the slices are shared, and one may be of before a rule came
+	for rule := range less[:min(len(of), len(x.byRule))] {
+		less[rule] = x.byRule[rule].Min(of[rule])
 	}
 	x.byRule = less
 }

@@ -15,6 +15,7 @@ type Repeats struct {
 	max     int
 	byGroup map[string]*ring.Counts
 	untold  int64 // the newest pane with a count of a group that has no room
+	before  int64 // nothing is known of this pane and of those before it
 }
 
 // repeatSize is about what a group takes besides its panes.
@@ -22,12 +23,12 @@ const repeatSize = 192
 
 // NewRepeats returns repeats that keep a number of panes and hold at most budget bytes.
 func NewRepeats(panes, budget int64) *Repeats {
-	return &Repeats{panes: panes, max: int(max(1, budget/(repeatSize+8*panes))), byGroup: make(map[string]*ring.Counts), untold: ring.Never}
+	return &Repeats{before: never, panes: panes, max: int(max(1, budget/(repeatSize+8*panes))), byGroup: make(map[string]*ring.Counts), untold: ring.Never}
 }
 
 // Restart returns empty repeats of the same size.
 func (r *Repeats) Restart() *Repeats {
-	return &Repeats{panes: r.panes, max: r.max, byGroup: make(map[string]*ring.Counts), untold: ring.Never}
+	return &Repeats{before: never, panes: r.panes, max: r.max, byGroup: make(map[string]*ring.Counts), untold: ring.Never}
 }
 
 // Used returns how many bytes the repeats hold.
@@ -68,7 +69,7 @@ func (r *Repeats) Most(w *Window, group []byte, last int64) int64 {
 	panes := int64(w.Panes)
 	of := r.byGroup[string(group)]
 	lacks := w.lacksOfAny(last).lacks
-	if of == nil && r.untold > last-panes || w.lost > last-panes || lacks == hotparam.Unknown {
+	if of == nil && r.untold > last-panes || max(w.lost, r.before) > last-panes || lacks == hotparam.Unknown {
 		return hotparam.Unknown
 	}
 	most := lacks + w.hidden.Sum(last, panes) + w.held

@@ -90,7 +90,7 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 
 // of returns how much of a rule is missing.
 func (x *missingGap) of(rule int) decode.RuleGap {
-	if x.byRule == nil {
+	if rule >= len(x.byRule) { // by rule it is unknown, or the rule is newer than the gap
 		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
 	}
 	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})

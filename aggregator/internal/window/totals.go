@@ -16,12 +16,14 @@ type Totals struct {
 	panes   int64
 	max     int
 	byRoute map[string]*Total
+	before  int64 // nothing is known of this pane and of those before it
 }
 
 // Total is the counts of one route.
 type Total struct {
 	ring.Counts
-	began int64 // the first pane with a count
+	began  int64 // the first pane with a count
+	before int64 // as of Totals, when it was made
 }
 
 // totalSize is about what a total takes besides its panes.
@@ -29,12 +31,12 @@ const totalSize = 192
 
 // NewTotals returns totals that keep a number of panes and hold at most budget bytes.
 func NewTotals(panes, budget int64) *Totals {
-	return &Totals{panes: panes, max: int(max(1, budget/(totalSize+8*panes))), byRoute: make(map[string]*Total)}
+	return &Totals{before: never, panes: panes, max: int(max(1, budget/(totalSize+8*panes))), byRoute: make(map[string]*Total)}
 }
 
 // Restart returns empty totals of the same size.
 func (t *Totals) Restart() *Totals {
-	return &Totals{panes: t.panes, max: t.max, byRoute: make(map[string]*Total)}
+	return &Totals{before: never, panes: t.panes, max: t.max, byRoute: make(map[string]*Total)}
 }
 
 // Used returns how many bytes the totals hold.
@@ -48,7 +50,7 @@ func (t *Totals) Add(text []byte, pane, n int64) {
 		if len(t.byRoute) >= t.max {
 			return
 		}
-		of = &Total{ring.New(t.panes), pane}
+		of = &Total{ring.New(t.panes), pane, t.before}
 		t.byRoute[string(route)] = of
 	}
 	of.began = min(of.began, pane)
@@ -81,7 +83,7 @@ func (t *Total) Bounds(w *Window, last int64) (low, high int64) {
 	}
 	low = t.Sum(last, int64(w.Panes))
 	lacks := w.lacksOfAny(last).lacks
-	if w.lost > last-int64(w.Panes) || lacks == hotparam.Unknown {
+	if max(w.lost, t.before) > last-int64(w.Panes) || lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}
 	return low, low + lacks + w.hidden.Sum(last, int64(w.Panes)) + w.held

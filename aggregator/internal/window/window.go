@@ -83,8 +83,11 @@ func New(shape hotparam.Window, grace int64, budget int64) *Window {
 }
 
 // Restart returns an empty window of the same size.
-func (w *Window) Restart() *Window {
-	fresh := New(w.Window, w.ring-int64(w.Panes), w.budget)
+func (w *Window) Restart() *Window { return w.like(w.budget) }
+
+// like returns an empty window like w, of a budget.
+func (w *Window) like(budget int64) *Window {
+	fresh := New(w.Window, w.ring-int64(w.Panes), budget)
 	fresh.names.from, fresh.held, fresh.untold = w.names.from, w.held, w.untold
 	fresh.missing, fresh.rule = w.missing, w.rule
 	return fresh

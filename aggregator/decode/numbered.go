@@ -1,0 +1,92 @@
+package decode
+
+import (
+	"slices"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Numbered are the rules in force. Each rule with a threshold has a number, by which counts,
+// accounts and gaps name it. A rule keeps its number when rules change while running, so
+// what names it stays right. The number of a rule that is gone is not used by the rules
+// that replace it at once.
+//
+// Whoever keeps something by number and is given the same rules in the same order has the
+// same numbers. A Numbered is not changed.
+type Numbered struct {
+	inOrder  *hotparam.Rules
+	byNumber *hotparam.Rules // a number that is not in use has a rule without thresholds
+	numbers  []int           // of the rules with thresholds, in their order
+}
+
+// NumberRules numbers rules by their order.
+func NumberRules(rules *hotparam.Rules) *Numbered {
+	n := &Numbered{inOrder: rules, byNumber: rules}
+	for i := range rules.Rules {
+		if len(rules.Rules[i].Hot) > 0 {
+			n.numbers = append(n.numbers, i)
+		}
+	}
+	return n
+}
+
+// Next numbers the rules that replace those of n. A rule has the number that it had if it
+// counts the same.
+func (n *Numbered) Next(rules *hotparam.Rules) *Numbered {
+	next := &Numbered{inOrder: rules}
+	taken := make([]bool, len(n.byNumber.Rules))
+	for _, number := range n.numbers {
+		taken[number] = true
+	}
+	all := make([]hotparam.Rule, len(n.byNumber.Rules))
+	for i := range rules.Rules {
+		rule := &rules.Rules[i]
+		if len(rule.Hot) == 0 {
+			continue
+		}
+		number := slices.IndexFunc(n.numbers, func(k int) bool { return n.counts(k, rule, rules) })
+		if number >= 0 {
+			number = n.numbers[number]
+		} else if number = slices.Index(taken, false); number < 0 {
+			number = len(taken)
+			taken, all = append(taken, true), append(all, hotparam.Rule{})
+		}
+		taken[number] = true
+		all[number] = *rule
+		next.numbers = append(next.numbers, number)
+	}
+	byNumber := *rules
+	byNumber.Rules = all
+	next.byNumber = &byNumber
+	return next
+}
+
+// counts reports whether rule, one of rules, counts the same as the rule with a number: the
+// same keys, of the same requests, in the same unit, under the same name. Which requests
+// match may differ, as instances count by it.
+func (n *Numbered) counts(number int, rule *hotparam.Rule, rules *hotparam.Rules) bool {
+	was := &n.byNumber.Rules[number]
+	return was.ID == rule.ID && was.CountPrefix(n.inOrder.Namespace) == rule.CountPrefix(rules.Namespace) &&
+		was.Count == rule.Count && was.SameKeys(rule)
+}
+
+// InOrder returns the rules in the order of the file.
+func (n *Numbered) InOrder() *hotparam.Rules { return n.inOrder }
+
+// ByNumber returns the rules by number. A number that is not in use has a rule without
+// thresholds.
+func (n *Numbered) ByNumber() *hotparam.Rules { return n.byNumber }
+
+// NumberOf returns the number of the rule with an id and a threshold, or -1.
+func (n *Numbered) NumberOf(id string) int {
+	at := slices.IndexFunc(n.numbers, func(number int) bool { return n.byNumber.Rules[number].ID == id })
+	if at < 0 {
+		return -1
+	}
+	return n.numbers[at]
+}
+
+// Has reports whether a rule with a threshold has a number.
+func (n *Numbered) Has(number int) bool {
+	return 0 <= number && number < len(n.byNumber.Rules) && len(n.byNumber.Rules[number].Hot) > 0
+}

@@ -1,0 +1,215 @@
+package aggregator
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/window"
+)
+
+// settle is how long after a rule counts otherwise than before, in another unit or by other
+// parameters, its counts are taken: instances that have not read the rules yet send the
+// former ones under the same name.
+const settle = 2 * time.Second
+
+// Reload puts other rules in force, numbered as [decode.Numbered.Next] numbers them after the
+// present ones. Homes is as in [DetectorConfig].
+//
+// A rule that counts the same in the same part keeps its windows: those of a length that it
+// still has keep all their counts. Of others, nothing is known of the time before now, so
+// they have no high count until they hold none of that time. A hot key stays hot until the
+// new thresholds say otherwise. If none of them is like one that held it, all of them hold
+// it until they know. Keys of rules that are gone cool now, and so do keys with a value that
+// is allowed now. What is listed is published with the limits that are in force.
+//
+// Reload returns the listed keys of rules that still exist, and that this detector counts
+// anew or not at all. [Detector.TakeOver] keeps them hot in the detector that counts them.
+func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left []hotparam.Hot) {
+	x := reload{d: d, n: n, was: d.numbered, before: d.rules, homes: d.cfg.Homes, now: d.latest(now)}
+	x.dropSuspects()
+	x.describe()
+	d.setRules(n, homes, x.watch)
+	for number, r := range x.before {
+		if r != nil && (number >= len(d.rules) || d.rules[number] == nil || !x.continues(number)) {
+			x.leave(r)
+		}
+	}
+	d.missing.Forget(func(number int) bool { return number >= len(d.rules) || d.rules[number] == nil || !x.continues(number) })
+	d.suspects.scanned = time.Time{}
+	if d.account != nil {
+		d.account.busy, d.account.hot = nil, nil
+	}
+	change := hotparam.Change{Cool: x.cool}
+	for _, r := range d.watches {
+		for _, w := range r.hot {
+			if w.listed {
+				change.Hot = append(change.Hot, w.present())
+			}
+		}
+	}
+	d.publish(change)
+	return x.left
+}
+
+// TakeOver makes keys hot that another detector has left at a reload, and publishes them. Keys
+// that it refuses, as [Detector.Adopt] does, cool.
+func (d *Detector) TakeOver(left []hotparam.Hot, now time.Time) {
+	now = d.latest(now)
+	change := hotparam.Change{Cool: d.Adopt(left, now)}
+	for i := range change.Cool {
+		change.Cool[i].Until = now
+	}
+	for _, h := range left {
+		if r := d.rule(h.Rule); r != nil {
+			if w := r.keys[h.Text]; w != nil && w.listed {
+				change.Hot = append(change.Hot, w.present())
+			}
+		}
+	}
+	d.publish(change)
+}
+
+// latest returns now, or a later instant if a count of a later one may have been counted.
+func (d *Detector) latest(now time.Time) time.Time {
+	if d.now.After(now) {
+		now = d.now
+	}
+	for _, r := range d.watches {
+		for _, v := range r.views {
+			if v.newest > v.Index(now) {
+				now = v.Start(v.newest + 1).Add(-1)
+			}
+		}
+	}
+	return now
+}
+
+// reload is the work of [Detector.Reload].
+type reload struct {
+	d      *Detector
+	n, was *decode.Numbered
+	before []*ruleWatch // by number
+	homes  []int        // of before
+	now    time.Time
+	as     map[*watched]hotparam.Hot // listed keys, as they were
+	left   []hotparam.Hot
+	cool   []hotparam.Hot
+}
+
+// dropSuspects empties the list of suspects, which is made anew at the next scan.
+func (x *reload) dropSuspects() {
+	for _, w := range x.d.suspects.clear() {
+		w.suspected = time.Time{}
+		w.release()
+	}
+}
+
+// describe records how the listed keys stand.
+func (x *reload) describe() {
+	x.as = make(map[*watched]hotparam.Hot)
+	for _, r := range x.before {
+		if r == nil {
+			continue
+		}
+		for _, w := range r.hot {
+			if w.listed {
+				x.as[w] = w.present()
+			}
+		}
+	}
+}
+
+// continues reports whether the rule with a number was counted by this detector, and is
+// counted in the same way.
+func (x *reload) continues(number int) bool {
+	return number < len(x.before) && x.before[number] != nil && x.n.Has(number) && x.homes[number] == x.d.cfg.Homes[number]
+}
+
+// watch returns the watch of a rule.
+func (x *reload) watch(p place) *ruleWatch {
+	r := layOut(p.number, p.rule)
+	var before *ruleWatch
+	if x.continues(p.number) {
+		before = x.before[p.number]
+		r.complete, r.from = before.complete, before.from
+	} else if x.countedOtherwise(p.rule) {
+		r.from = x.now.Add(settle)
+	}
+	r.open(p.budget, x.d.late(), before)
+	for _, v := range r.views {
+		v.begin(before.viewLike(v), later(x.now, r.from), x.now.Add(-x.d.lag))
+	}
+	if before != nil {
+		x.keepHot(before, r)
+	}
+	return r
+}
+
+// countedOtherwise reports whether a rule that was there counted something else under the name
+// of the counts of rule.
+func (x *reload) countedOtherwise(rule *hotparam.Rule) bool {
+	rules := x.was.ByNumber()
+	for number := range rules.Rules {
+		was := &rules.Rules[number]
+		if x.was.Has(number) && !x.n.Has(number) && was.CountPrefix(rules.Namespace) == rule.CountPrefix(rules.Namespace) {
+			return true
+		}
+	}
+	return false
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// begin records that nothing is known up to an instant of what v has and from, which it goes
+// on with, had not. A nil from had nothing. over is when all counts of before have come.
+func (v *view) begin(from *view, now, over time.Time) {
+	pane := v.Index(now)
+	if from == nil {
+		v.Advance(v.Index(over))
+		v.Begin(pane)
+		v.began, v.newest, v.closed = pane+1, v.Index(over), v.Index(over)-1
+	}
+	if v.history != nil && (from == nil || from.history == nil) {
+		v.history.BeginAt(pane + 1)
+	}
+	if v.groups != nil && (from == nil || from.groups == nil) {
+		v.groups.Begin(pane)
+	}
+	if v.totals != nil && (from == nil || from.totals == nil) {
+		v.totals.Begin(pane)
+		v.repeats.Begin(pane)
+	}
+}
+
+// latest returns the newest pane that is or may be counted.
+func (v *view) latest() int64 { return max(v.Now(), v.newest) }
+
+// inherit goes on with the windows of a view that has the same panes.
+func (v *view) inherit(from *view) {
+	v.Window = from.Window
+	if v.has(hotparam.Jump) {
+		v.history = from.history
+	}
+	if v.has(hotparam.Share) {
+		v.groups = from.groups
+	}
+	v.totals, v.repeats = from.totals, from.repeats
+	v.bound, v.began, v.newest, v.closed, v.busy = from.bound, from.began, from.newest, from.closed, from.busy
+	v.was = from
+}
+
+// resize gives the window of a view another budget.
+func (v *view) resize(budget int64) {
+	number := v.was.number
+	for _, w := range v.was.watch.hot {
+		w.at[number] = -1
+	}
+	v.Window = v.Window.Resize(budget, func(t *window.Tag, i int32) { t.Owner.(*watched).at[number] = i })
+	v.was.Window = nil // not to hold both of each
+}

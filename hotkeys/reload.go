@@ -1,0 +1,43 @@
+package hotkeys
+
+import (
+	"maps"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Reload sets the rules that share the places, by id, as [PublisherConfig.Rules] has them.
+// Keys of other rules cool at once, and their places go to keys that wait. It does not
+// block.
+func (p *Publisher) Reload(rules []string) {
+	p.mu.Lock()
+	changed := p.desired.reload(rules)
+	p.suspected.shares = newSuspected(rules).shares
+	p.mu.Unlock()
+	if changed {
+		p.wakeUp()
+	}
+}
+
+// reload divides the places between other rules, and removes the keys of rules that are gone.
+// It reports whether the set to publish may have changed.
+func (d *desired) reload(rules []string) (changed bool) {
+	was := d.shares
+	d.shares = newGuarantees(d.cap, rules)
+	isGone := func(rule string) bool { return was[rule] != nil && d.shares[rule] == nil }
+	var gone []hotparam.Key
+	for _, w := range d.known {
+		if isGone(w.Rule) {
+			gone = append(gone, w.Key)
+		}
+	}
+	for _, key := range gone {
+		d.remove(key)
+	}
+	maps.DeleteFunc(d.overflow, func(rule string, _ uint64) bool { return isGone(rule) })
+	for _, part := range d.reported {
+		maps.DeleteFunc(part.hot, func(rule string, _ int) bool { return isGone(rule) })
+	}
+	d.stale = true
+	return d.changed()
+}
