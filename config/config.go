@@ -77,12 +77,13 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, d.problems.arranged()
 	}
 	f.warnings = d.warnings
-	f.Rules.Version = version(data)
+	f.Rules.Version = Version(data)
 	return f, nil
 }
 
-// version names the rules by the bytes that they were read from.
-func version(source []byte) string {
+// Version returns the version of the rules of a file with these contents: their
+// [hotparam.Rules.Version].
+func Version(source []byte) string {
 	sum := sha256.Sum256(source)
 	return hex.EncodeToString(sum[:6])
 }

@@ -41,7 +41,7 @@ func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
 	rules := &hotparam.Rules{
 		Namespace: "replay",
 		Rules:     []hotparam.Rule{rule},
-		Version:   version([]byte(strings.Join([]string{by, hot, limit}, "\n"))),
+		Version:   Version([]byte(strings.Join([]string{by, hot, limit}, "\n"))),
 	}
 	var bad *hotparam.FieldError
 	if errors.As(rules.Validate(), &bad) {

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 )
@@ -26,8 +25,12 @@ that a StatsD writes to, finds the keys that are hot by the rules, and publishes
 to Redis. It serves a page with what is hot at /, its API at /api/v1, and /-/healthy,
 /-/ready and /metrics.
 
-SIGTERM shuts it down in order, a second signal at once. SIGHUP only logs that a
-changed file needs a restart.
+SIGTERM shuts it down in order, a second signal at once.
+
+The rules of a file that has changed are in force about half a second later, and at
+once with SIGHUP: what is counted and what is hot stays as far as the new rules allow.
+A file that cannot be used changes nothing: the log, /-/ready and /metrics say why.
+Other settings of the file, such as addresses, need a restart.
 
 A flag overrides its variable (HOTPARAM_ and the flag's name, as HOTPARAM_REDIS),
 which overrides the file.`,
@@ -70,7 +73,8 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
 		return nil
 	}
-	defer reportHangups(set.log)()
+	hangups, ignoreHangups := catchHangups()
+	defer ignoreHangups()
 	var p pipeline
 	switch conf.Source {
 	case config.SourceKafka:
@@ -88,13 +92,18 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if err != nil {
 		return fmt.Errorf("health and metrics: %w", err)
 	}
-	more, err := newAdmin(set, client, listener.Addr(), func() *hotparam.Rules { return rules })
+	file := newRulesFile(f, set, p.reload)
+	more, err := newAdmin(set, client, listener.Addr(), file.rules)
 	if err != nil {
 		return err
 	}
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
+	p = &reloadingPipeline{p, file, hangups}
+	if p, err = newReportingPipeline(p, client, set, file); err != nil {
+		return err
+	}
 	return serve(ctx, p, listener, more, set.log)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/secret"
@@ -86,6 +87,10 @@ func (p *graphitePipeline) Run(ctx context.Context) error {
 	})
 }
 
+func (p *graphitePipeline) reload(rules *hotparam.Rules) error {
+	return p.owner.reload(rules, p.source.Reload)
+}
+
 func (p *graphitePipeline) ready() (string, error) {
 	words, err := p.owner.ready()
 	if stats := p.source.Stats(); err == nil && stats.Frozen {
@@ -102,3 +107,10 @@ func (p *graphitePipeline) collect(s samples) {
 }
 
 func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }
+
+// reportTo implements pipeline.
+func (p *graphitePipeline) reportTo(m *hotparam.Member) {
+	stats := p.source.Stats()
+	m.Dropped = stats.BadValue
+	reportDetector(m, &stats.Detector)
+}

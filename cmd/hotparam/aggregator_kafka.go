@@ -96,6 +96,14 @@ func (p *kafkaPipeline) Run(ctx context.Context) error {
 	return nil
 }
 
+func (p *kafkaPipeline) reload(rules *hotparam.Rules) error {
+	if err := p.source.Reload(rules); err != nil {
+		return err
+	}
+	p.publishers.reload(hotRules(rules))
+	return nil
+}
+
 func (p *kafkaPipeline) ready() (string, error) {
 	source, published := p.source.Stats(), p.publishers.stats()
 	return kafkaReady(&source, &published)
@@ -153,4 +161,11 @@ func (p *kafkaPipeline) collect(s samples) {
 
 func (p *kafkaPipeline) where() slog.Attr {
 	return slog.String("brokers", strings.Join(p.brokers, ","))
+}
+
+// reportTo implements pipeline.
+func (p *kafkaPipeline) reportTo(m *hotparam.Member) {
+	stats := p.source.Stats()
+	m.Dropped, m.Lost = refusedSum(&stats.Decoder), lostSum(&stats.Decoder)
+	reportDetector(m, &stats.Detector)
 }

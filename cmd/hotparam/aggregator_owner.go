@@ -51,6 +51,15 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 	return group.Wait()
 }
 
+// reload puts other rules in force in a source, and then in the publisher.
+func (o owner) reload(rules *hotparam.Rules, source func(*hotparam.Rules) error) error {
+	if err := source(rules); err != nil {
+		return err
+	}
+	o.publisher.Reload(hotRules(rules))
+	return nil
+}
+
 // ready returns a description of the publisher's state, or the error why hot keys are not published.
 func (o owner) ready() (string, error) {
 	stats := o.publisher.Stats()

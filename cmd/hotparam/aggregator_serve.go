@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
@@ -23,8 +24,13 @@ type pipeline interface {
 	// ready returns in a few words that counts become published keys, or the error why
 	// they do not.
 	ready() (string, error)
+	// reload puts other rules in force. If it returns an error, the present ones stay.
+	reload(rules *hotparam.Rules) error
 	// collect gives the pipeline's metrics.
 	collect(samples)
+	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
+	// holds.
+	reportTo(m *hotparam.Member)
 	// where is where counts come from, for the log.
 	where() slog.Attr
 }

@@ -1,41 +1,31 @@
 package main
 
 import (
-	"log/slog"
+	"context"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
-	"time"
 )
 
-// hangupLog is how often at most it is logged that SIGHUP came.
-const hangupLog = 10 * time.Second
+// hangups are the SIGHUPs that arrive, which by default would end the process. One that
+// arrives while another is acted on is kept; more are the same.
+type hangups struct{ arrived chan os.Signal }
 
-// reportHangups keeps SIGHUP from ending the process, as it would by default, until
-// stop is called: its sender wants the file read again, which needs a restart as
-// yet.
-func reportHangups(log *slog.Logger) (stop func()) {
-	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(hangups, syscall.SIGHUP)
-	var reporting sync.WaitGroup
-	reporting.Go(func() {
-		var logged time.Time
-		for {
-			select {
-			case <-ended:
-				return
-			case <-hangups:
-			}
-			if now := time.Now(); now.Sub(logged) >= hangupLog {
-				logged = now
-				log.Warn("SIGHUP: the file is not read again; restart to use a changed one")
-			}
+// catchHangups catches SIGHUP from now on, until stop is called.
+func catchHangups() (h *hangups, stop func()) {
+	h = &hangups{make(chan os.Signal, 1)}
+	signal.Notify(h.arrived, syscall.SIGHUP)
+	return h, func() { signal.Stop(h.arrived) }
+}
+
+// follow calls reload for each SIGHUP until ctx ends.
+func (h *hangups) follow(ctx context.Context, reload func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.arrived:
+			reload()
 		}
-	})
-	return func() {
-		signal.Stop(hangups)
-		close(ended)
-		reporting.Wait()
 	}
 }

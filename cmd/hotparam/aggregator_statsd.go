@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -46,6 +47,10 @@ func (p *statsdPipeline) Run(ctx context.Context) error {
 	})
 }
 
+func (p *statsdPipeline) reload(rules *hotparam.Rules) error {
+	return p.owner.reload(rules, p.agg.Reload)
+}
+
 func (p *statsdPipeline) ready() (string, error) {
 	words, err := p.owner.ready()
 	if err != nil {
@@ -69,4 +74,12 @@ func (p *statsdPipeline) where() slog.Attr {
 		addresses = append(addresses, wire.Address{Network: a.Network(), Addr: a.String()}.String())
 	}
 	return slog.String("statsd", strings.Join(addresses, ","))
+}
+
+// reportTo implements pipeline.
+func (p *statsdPipeline) reportTo(m *hotparam.Member) {
+	stats := p.agg.Stats()
+	m.Dropped = stats.Listener.Dropped + stats.Listener.TooLong + stats.Listener.Truncated + refusedSum(&stats.Decoder)
+	m.Lost = lostSum(&stats.Decoder)
+	reportDetector(m, &stats.Detector)
 }

@@ -20,7 +20,8 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"statsd":    append(pageRows(statsdDecoderMetrics), pageRows(statsdMetrics)...),
 		"detector":  pageRows(detectorMetrics),
 		"publisher": pageRows(publisherMetrics),
-		"process":   append(pageRows(httpMetrics), pageRows(buildMetrics)...),
+		"process":   append(append(pageRows(rulesMetrics), pageRows(httpMetrics)...), pageRows(buildMetrics)...),
+		"fleet":     pageRows(fleetMetrics),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
 	}, *updatePage)

@@ -17,7 +17,7 @@ import (
 // and go with the partitions; what those that went have counted stays.
 type publishers struct {
 	client redis.UniversalClient
-	config hotkeys.PublisherConfig // but the owner
+	config hotkeys.PublisherConfig // but the owner; its Rules are guarded by mu
 
 	mu   sync.Mutex
 	live map[*partitionPublisher]struct{}
@@ -37,13 +37,25 @@ type partitionPublisher struct {
 
 // of makes the publisher of a partition. It owns the partition's part of the set.
 func (p *publishers) of(partition int32) (*partitionPublisher, error) {
+	p.mu.Lock()
 	config := p.config
+	p.mu.Unlock()
 	config.Owner = fmt.Sprintf("kafka-%d", partition)
 	publisher, err := hotkeys.NewPublisher(p.client, config)
 	if err != nil {
 		return nil, err
 	}
 	return &partitionPublisher{publisher, partition, p}, nil
+}
+
+// reload sets the rules that share the places, of all publishers.
+func (p *publishers) reload(rules []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.config.Rules = rules
+	for publisher := range p.live {
+		publisher.Reload(rules)
+	}
 }
 
 // Adopt is the publisher's; what fails before it runs is counted, too.

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/filewatch"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// rulesFile is the daemon's file, which is read again on SIGHUP and when it has changed. A
+// file that cannot be used leaves the rules of the last good one in force. It is safe for
+// concurrent use.
+type rulesFile struct {
+	flags    aggregatorFlags
+	log      *slog.Logger
+	started  *settings                         // what the process began with
+	putRules func(rules *hotparam.Rules) error // of the pipeline
+
+	mu       sync.Mutex // guards what follows; held while rules are put in force
+	inForce  *hotparam.Rules
+	latest   *settings // of the last good file
+	rejected string    // the version of the last file that could not be used; "" if it has none
+	stats    rulesStats
+	lines    loglimit.Limit
+}
+
+// rulesStats describe the rules in force and the reading of the file.
+type rulesStats struct {
+	Version           string
+	Rules             int
+	Loaded            time.Time // when these rules were put in force
+	Reloads, Rejected int64
+	Problem           string // of the file as it is now; "" if its rules are in force
+}
+
+func newRulesFile(f aggregatorFlags, set *settings, put func(*hotparam.Rules) error) *rulesFile {
+	rules := set.file.Rules
+	return &rulesFile{
+		flags: f, log: set.log, started: set, putRules: put, inForce: rules, latest: set,
+		stats: rulesStats{Version: rules.Version, Rules: len(rules.Rules), Loaded: time.Now()},
+	}
+}
+
+// rulesVersion returns the version of the rules in force.
+func (r *rulesFile) rulesVersion() string { return r.read().Version }
+
+// rules returns the rules in force.
+func (r *rulesFile) rules() *hotparam.Rules {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inForce
+}
+
+// read returns the present figures.
+func (r *rulesFile) read() rulesStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stats
+}
+
+// watch reads the file again whenever it changes, until ctx ends.
+func (r *rulesFile) watch(ctx context.Context) error {
+	filewatch.Run(ctx, filewatch.Config{
+		Path: r.flags.config, MaxSize: config.MaxSize,
+		OnChange: func(data []byte) { r.use(data, false) },
+		OnAccess: r.access,
+	})
+	return nil
+}
+
+// reload reads the file now.
+func (r *rulesFile) reload() {
+	data, err := config.Read(r.flags.config)
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.reject("", err)
+		return
+	}
+	r.use(data, true)
+}
+
+// access is called with an error when the file cannot be read, and with nil when it can be
+// read again.
+func (r *rulesFile) access(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.reject("", err)
+		return
+	}
+	r.log.Info("the file can be read again", "file", r.flags.config)
+	if r.rejected == "" {
+		r.stats.Problem = "" // if it has changed, its rules follow
+	}
+}
+
+// use puts the rules of a file in force. Unless it is asked for, by SIGHUP, a file that is
+// known is not looked at again.
+func (r *rulesFile) use(data []byte, asked bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	version := config.Version(data)
+	if !asked && (version == r.stats.Version && r.stats.Problem == "" || version == r.rejected) {
+		return
+	}
+	next, err := r.parse(data)
+	if err == nil && version != r.stats.Version {
+		err = r.putRules(next.file.Rules)
+	}
+	if err != nil {
+		r.reject(version, err)
+		return
+	}
+	rules := next.file.Rules
+	isNew := version != r.stats.Version
+	r.inForce, r.rejected, r.stats.Problem = rules, "", ""
+	if isNew {
+		r.stats.Reloads++
+		r.stats.Version, r.stats.Rules, r.stats.Loaded = version, len(rules.Rules), time.Now()
+	}
+	before := r.latest
+	r.latest = next
+	if !r.mayLog() {
+		return
+	}
+	r.log.Info("rules are in force", "rules_version", version, "rules", len(rules.Rules), "changed", isNew)
+	for _, warning := range next.file.Warnings() {
+		r.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
+	}
+	if changed := next.differsFrom(r.started); len(changed) > 0 && len(next.differsFrom(before)) > 0 {
+		r.log.Warn("the file has other settings than when the aggregator started: they need a restart", "sections", strings.Join(changed, ","))
+	}
+}
+
+// parse reads the contents of the file, under the flags and variables that the process
+// started with.
+func (r *rulesFile) parse(data []byte) (*settings, error) {
+	file, err := config.Parse(r.flags.config, data)
+	if err != nil {
+		return nil, err
+	}
+	if was := r.inForce.Namespace; file.Rules.Namespace != was {
+		return nil, fmt.Errorf("the namespace is %q now, was %q: another one needs a restart", file.Rules.Namespace, was)
+	}
+	next := &settings{file: file, log: r.log}
+	return next, next.override(&r.flags)
+}
+
+// reject records that a file of a version cannot be used, and logs why: what is wrong first,
+// and how much more there is.
+func (r *rulesFile) reject(version string, err error) {
+	r.rejected = version
+	r.stats.Rejected++
+	log := r.log
+	if !r.mayLog() {
+		log = slog.New(slog.DiscardHandler)
+	}
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		r.stats.Problem = err.Error()
+		log.Error("the rules stay as they are: the file cannot be used", "file", r.flags.config, "rules_version", r.stats.Version, "err", err)
+		return
+	}
+	first := problems[0]
+	r.stats.Problem = fmt.Sprintf("line %d: %s", first.Line, first.Message)
+	args := []any{"file", r.flags.config, "rules_version", r.stats.Version, "line", first.Line, "err", first.Message, "hint", first.Hint}
+	if more := len(problems) - 1; more > 0 {
+		args = append(args, "more", more)
+	}
+	log.Error("the rules stay as they are: the file cannot be used", args...)
+}
+
+// rulesLog is how many lines are logged about the file: a loop may send SIGHUP or write it.
+var rulesLog = loglimit.Rate{Burst: 10, Every: 10 * time.Second}
+
+func (r *rulesFile) mayLog() bool {
+	_, ok := r.lines.Allow(rulesLog, time.Now())
+	return ok
+}
+
+// words returns what /-/ready says of the file, or "" if its rules are in force.
+func (s *rulesStats) words() string {
+	if s.Problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("; the file cannot be used, rules of version %s stay in force: %s", s.Version, s.Problem)
+}
+
+// differsFrom returns the sections of the file, other than its rules, that differ.
+func (s *settings) differsFrom(other *settings) (sections []string) {
+	a, b := s.file, other.file
+	for _, x := range []struct {
+		name    string
+		is, was any
+	}{
+		{"aggregator", a.Aggregator, b.Aggregator}, {"statsd", a.StatsD, b.StatsD},
+		{"kafka", a.Kafka, b.Kafka}, {"graphite", a.Graphite, b.Graphite},
+	} {
+		if !reflect.DeepEqual(x.is, x.was) {
+			sections = append(sections, x.name)
+		}
+	}
+	return sections
+}
+
+// reloadingPipeline is a pipeline whose rules follow a file.
+type reloadingPipeline struct {
+	pipeline
+	file    *rulesFile
+	hangups *hangups
+}
+
+// Run implements pipeline.
+func (p *reloadingPipeline) Run(ctx context.Context) error {
+	following, stop := context.WithCancel(ctx)
+	var group errgroup.Group
+	group.Go(func() error { return p.file.watch(following) })
+	group.Go(func() error { return p.hangups.follow(following, p.file.reload) })
+	err := p.pipeline.Run(ctx)
+	stop()
+	return errors.Join(err, group.Wait())
+}
+
+func (p *reloadingPipeline) ready() (string, error) {
+	words, err := p.pipeline.ready()
+	stats := p.file.read()
+	return words + stats.words(), err
+}
+
+func (p *reloadingPipeline) collect(s samples) {
+	p.pipeline.collect(s)
+	collect(s, rulesMetrics, p.file.read())
+}
+
+var rulesMetrics = []figure[rulesStats]{
+	gaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
+		func(s *rulesStats, emit func(string, float64)) { emit(s.Version, 1) }).
+		explain("1; the label is the version of the rules in force: a hash of the file. It differs between processes only while they read a change"),
+	gaugeOf("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
+		func(s *rulesStats) float64 { return float64(s.Loaded.UnixMilli()) / 1000 }),
+	counterOf("rules_reloads_total", "Files whose rules were put in force since the start.",
+		func(s *rulesStats) int64 { return s.Reloads }),
+	counterOf("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
+		func(s *rulesStats) int64 { return s.Rejected }).
+		explain("files that could not be used: the last good one stays in force. The log names the line and what to do"),
+	flagOf("rules_refused", "1 while the file as it is now cannot be used.",
+		func(s *rulesStats) bool { return s.Problem != "" }).
+		explain("1 while the file as it is now cannot be used, so that the rules in force are not those of the file; `/-/ready` says why. **Alert on this**"),
+}
