@@ -80,7 +80,7 @@ func StartChromium(tb testing.TB) *Chromium {
 	args := []string{
 		"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + profile, "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
 		"--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-default-browser-check",
-		"--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb", "--password-store=basic",
+		"--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb", "--password-store=basic", "--log-level=3",
 	}
 	if os.Getuid() == 0 {
 		args = append(args, "--no-sandbox") // its sandbox refuses root, and the pages are ours
