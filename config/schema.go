@@ -148,15 +148,7 @@ func schemaTop() schemas {
 		"statsd":     doc(statsdSection.schema(schemaStatsD()), "How instances send counts as StatsD lines"),
 		"kafka":      doc(kafkaSection.schema(schemaKafka()), "Counts by Kafka"),
 		"graphite":   doc(graphiteSection.schema(schemaGraphite()), "Counts from Graphite"),
-		"webhook": doc(webhookSection.schema(schemas{
-			"url":         doc(schemaForm(`^https?://`), "Where events are posted"),
-			"url_file":    doc(schemaWord(), "File with the URL, if that is a secret, as Slack's"),
-			"url_env":     doc(schemaWord(), "Variable with the URL"),
-			"secret_file": doc(schemaWord(), "File with the key of the signature: openssl rand -hex 32"),
-			"secret_env":  doc(schemaWord(), "Variable with the key of the signature"),
-			"format":      doc(schemaChoice(WebhookJSON, WebhookSlack), "One event as JSON, or a message for Slack. Default: json"),
-		}), "Posts events to a URL"),
-		"rules": doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
+		"rules":      doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
 	}
 }
 
@@ -279,6 +271,7 @@ func schemaAggregator() schemas {
 		"page_token_file": doc(schemaWord(), "File with the token that opens the page"),
 		"page_token_env":  doc(schemaWord(), "Variable with the token that opens the page"),
 		"page_hosts":      doc(schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), "Further names by which browsers reach the page"),
+		"pprof":           doc(schemaChoice("on", "off"), "Profiles of the process at /debug/pprof/. Default: off"),
 		"memory":          doc(schemaSize(), "For windows; when it is full, counts become bounds. Default: 64MiB"),
 		"trust":           doc(schemaChoice(TrustAll, TrustListed, TrustSigned), "Whose counts are believed. Default: all"),
 		"senders":         doc(schemaSome(schemaForm(`[.:]`)), "Networks of senders, for trust: listed"),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/sdnotify"
 )
 
 func newAggregator(s streams) *cobra.Command {
@@ -92,6 +93,11 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if err != nil {
 		return fmt.Errorf("health and metrics: %w", err)
 	}
+	systemd, err := sdnotify.New()
+	if err != nil {
+		return err
+	}
+	defer systemd.Close()
 	file := newRulesFile(f, set, p.reload)
 	more, err := newAdmin(set, client, listener.Addr(), file.rules)
 	if err != nil {
@@ -100,11 +106,11 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
-	p = &reloadingPipeline{p, file, hangups}
+	p = &reloadingPipeline{p, file, hangups, systemd}
 	if p, err = newReportingPipeline(p, client, set, file); err != nil {
 		return err
 	}
-	return serve(ctx, p, listener, more, set.log)
+	return serve(ctx, p, listener, more, systemd, set.log)
 }
 
 // redis is a client for the Redis that holds the hot set.

@@ -53,6 +53,9 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 		},
 		Client: client,
 	}))
+	if conf.Pprof {
+		a.handle(pprofPath, pprofHandler())
+	}
 	if conf.Page == config.PageOff {
 		return a, nil
 	}

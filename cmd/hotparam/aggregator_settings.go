@@ -21,7 +21,7 @@ import (
 type aggregatorFlags struct {
 	config, source, name, listen, brokers, topic, group string
 	graphite, redis, http, encoding, logFormat          string
-	check                                               bool
+	check, pprof                                        bool
 }
 
 func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
@@ -37,6 +37,7 @@ func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.http, "http", "", "`address` for health and metrics (default 127.0.0.1:9125)")
 	flags.StringVar(&f.encoding, "encoding", "", "how senders write keys: plain or strict (default statsd.encoding of the file)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/, to those who may read the page")
 	flags.BoolVar(&f.check, "check", false, "check the file and the flags, then exit")
 }
 
@@ -74,6 +75,7 @@ func (s *settings) override(f *aggregatorFlags) error {
 	override(&k.Topic, f.topic, "HOTPARAM_TOPIC")
 	override(&k.Group, f.group, "HOTPARAM_GROUP")
 	s.ownRedis = override(&a.Redis.URL, f.redis, "HOTPARAM_REDIS")
+	a.Pprof = a.Pprof || f.pprof
 	errs := []error{checkAddress("http", a.HTTP)}
 	var listen, brokers, encoding string
 	if override(&listen, f.listen, "HOTPARAM_LISTEN") {
