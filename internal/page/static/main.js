@@ -313,7 +313,10 @@ document.addEventListener("keydown", (e) => {
   else if (e.key === "/") { e.preventDefault(); show("hot"); filterText.focus(); filterText.select(); }
   else if (e.key === "t") nextTheme();
   else if (e.key === "?") byId("help").showModal();
-  else if ((e.key === "j" || e.key === "k") && view === "hot") table.move(e.key === "j" ? 1 : -1);
+  else if (view === "hot" && !e.defaultPrevented) {
+    const step = { j: 1, k: -1, ...(e.target === document.body && { ArrowDown: 1, ArrowUp: -1 }) }[e.key];
+    if (step) { e.preventDefault(); table.move(step); }
+  }
 });
 
 // --- start
