@@ -13,16 +13,16 @@ var refusedFields = map[string]struct{ what, hint string }{
 	"sentinel_password": {"a password", noPassword},
 	"token":             {"a token", noToken},
 	"aggregator.key":    {"a key", noKey},
-	"page_token":        {"a token", noPageToken},
 	"webhook.secret":    {"a secret", noSecret},
+	"page_token":        {"a token", noPageToken},
 }
 
 const (
 	noPassword  = "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"
 	noKey       = "this file is shared and kept in version control: name a file that holds the key in key_file, or a variable in key_env"
 	noPageToken = "this file is shared and kept in version control: name a file that holds the token in page_token_file, or a variable in page_token_env"
-	noToken     = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
 	noSecret    = "this file is shared and kept in version control: name a file that holds the secret in secret_file, or a variable in secret_env"
+	noToken     = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
 )
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

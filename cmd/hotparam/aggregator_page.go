@@ -12,7 +12,6 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
 )
@@ -45,14 +44,6 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 	a := &admin{guard: page.NewGuard(page.GuardConfig{
 		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
 	})}
-	a.handle("POST "+explain.Path, explain.NewHandler(explain.Source{
-		Rules: func() explain.Rules {
-			inForce := explainRules(set.file)
-			inForce.Rules = rules()
-			return inForce
-		},
-		Client: client,
-	}))
 	if conf.Pprof {
 		a.handle(pprofPath, pprofHandler())
 	}
