@@ -97,14 +97,24 @@ func TestFlashCrowd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	t.Parallel()
 	d, err := New(t.Context(), StatsD, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	d.StartCrowd(time.Minute)
+	go func() {
+		defer cancel()
+		const enough = 200
+		for d.traffic.api.latencies.ofCrowds().Requests < enough || d.traffic.twin.latencies.ofCrowds().Requests < enough {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
 	if err := d.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
