@@ -27,6 +27,8 @@ type pipeline interface {
 	ready() (string, error)
 	// reload puts other rules in force. If it returns an error, the present ones stay.
 	reload(rules *hotparam.Rules) error
+	// publishes reports whether what is found here reaches Redis: not on a standby.
+	publishes() bool
 	// collect gives the pipeline's metrics.
 	collect(samples)
 	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
@@ -61,7 +63,7 @@ func newStatusServer(p pipeline, more *admin, log *slog.Logger) *httpserve.Serve
 	mux := http.NewServeMux()
 	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: log})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMetrics(p, server))
+	registry.MustRegister(newMetrics(p, server, more.page))
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		words, err := p.ready()

@@ -11,9 +11,9 @@ import (
 )
 
 // How many requests can be on their way to an API at a time: more than come while its database
-// lets one wait. With limits hardly any waits.
+// lets one wait. With limits hardly any waits, and few workers keep a slow machine from falling behind.
 const (
-	workers     = 128
+	workers     = 32
 	twinWorkers = 512
 )
 
