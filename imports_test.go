@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	"internal/release":                    nil,
 	"internal/release/cmd/releasemodules": {"internal/release"},
 
-	"internal/accesslog":   nil,
+	"internal/accesslog":   {"internal/jsonpath"},
 	"internal/demo/data":   nil,
 	"internal/testenv":     nil,
 	"internal/testsummary": nil,
