@@ -91,12 +91,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		p = statsd
 	}
 	registry := prometheus.NewRegistry()
-<<<<<<< HEAD
-	p = &reloadingPipeline{p, newRulesFile(aggregatorFlags{}, set, p.reload), nil}
-||||||| merged common ancestors
-=======
 	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
->>>>>>> next
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
 	return registry
 }
