@@ -223,13 +223,15 @@ func (h *Heartbeat) Stats() HeartbeatStats {
 	return h.stats
 }
 
-// isDenied reports whether err means that a user of Redis lacks a right. Within a script
-// Redis 7 says it in words of its own.
+// IsDenied reports whether err means that a user of Redis lacks a right.
+func IsDenied(err error) bool { return isDenied(err) }
+
+// isDenied is IsDenied: within a script Redis 7 says it in words of its own.
 func isDenied(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, words := range []string{"NOPERM", "ACL failure in script", "can't run this command"} {
+	for _, words := range []string{"NOPERM", "ACL failure in script", "can't run this command", "can't access at least one of the keys"} {
 		if strings.Contains(err.Error(), words) {
 			return true
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/hotparam/hotparam"
 )
 
 // streams are where a command reads and writes: data to out, everything else to
@@ -106,7 +108,9 @@ func newRoot(s streams) *cobra.Command {
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.AddCommand(
-		newDemo(s), newAggregator(s), newReplay(s), newList(s), newRules(s), newBench(s), newVersion(s),
+		newDemo(s), newAggregator(s), newReplay(s), newList(s),
+		newControl(s, hotparam.ControlPin), newControl(s, hotparam.ControlBlock), newControl(s, hotparam.ControlAllow), newControl(s, ""),
+		newRules(s), newBench(s), newVersion(s),
 	)
 	return root
 }
