@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"context"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -17,7 +18,43 @@ type fleet struct {
 	store     *redislimiter.Store
 	semaphore *redislimiter.Semaphore
 	members   *redislimiter.Members
-	joined    bool // semaphore and members run; guarded by Hotparam.mu
+
+	// Guarded by Hotparam.mu:
+	renews bool               // semaphore runs
+	leave  context.CancelFunc // ends members; nil if they do not run
+	left   chan struct{}      // closed when members have ended; nil if they never ran
+}
+
+// isJoined reports whether this instance is among those that share limits. The caller holds
+// Hotparam.mu.
+func (f *fleet) isJoined() bool { return f.leave != nil }
+
+// followFleet joins the fleet or leaves it, as the rules need. After leaving, permits of other
+// versions of the rules are renewed until they are released. The caller holds mu.
+func (h *Hotparam) followFleet(rules *hotparam.Rules) {
+	f := h.fleet
+	switch needs := needsFleet(rules); {
+	case h.closed || needs == f.isJoined():
+	case !needs:
+		f.leave()
+		f.leave = nil
+	default:
+		if !f.renews {
+			f.renews = true
+			h.run(f.semaphore.Run)
+		}
+		before, left := f.left, make(chan struct{})
+		ctx, leave := context.WithCancel(h.work)
+		f.leave, f.left = leave, left
+		h.run(func(context.Context) error {
+			defer close(left)
+			defer leave()
+			if before != nil {
+				<-before
+			}
+			return f.members.Run(ctx)
+		})
+	}
 }
 
 // newFleet returns a fleet that calls onCount with each new number of instances.

@@ -48,8 +48,8 @@ type Hotparam struct {
 }
 
 // Open reads the file at path and starts what it describes: counts are sent, the hot set
-// and the file itself are followed. A changed file is put in force by [Hotparam.Reload],
-// and of a bad one the log says what is wrong.
+// and the file itself are followed. A changed file is put in force by [Hotparam.Reload]. Of a
+// bad one the log says what is wrong, and the rules stay as they are.
 //
 // Open makes no remote call. If Redis, a broker or the aggregator is unavailable, requests
 // are served all the same, the log says so once, and they are used as soon as they are
@@ -157,7 +157,7 @@ func (h *Hotparam) start(ctx context.Context, data []byte, o *options) {
 		})
 	}
 	h.mu.Lock()
-	h.joinFleet(h.rules.inForce)
+	h.followFleet(h.rules.inForce)
 	h.mu.Unlock()
 	go func() {
 		h.err = h.tasks.Wait()
@@ -171,17 +171,6 @@ func (h *Hotparam) start(ctx context.Context, data []byte, o *options) {
 // run runs a task until Close. Of tasks that end earlier, others do not depend.
 func (h *Hotparam) run(task func(context.Context) error) {
 	h.tasks.Go(func() error { return task(h.work) })
-}
-
-// joinFleet renews permits and counts instances from now on, if the rules need that. The
-// caller holds mu.
-func (h *Hotparam) joinFleet(rules *hotparam.Rules) {
-	if h.fleet.joined || h.closed || !needsFleet(rules) {
-		return
-	}
-	h.fleet.joined = true
-	h.run(h.fleet.semaphore.Run)
-	h.run(h.fleet.members.Run)
 }
 
 // closeTimeout bounds a Close whose context has no deadline.

@@ -79,7 +79,7 @@ var (
 	metricReloads  = counterOf("rules_reloads_total", "Times that a changed file was put in force.")
 	metricRejected = counterOf("rules_rejected_total", "Times that a changed file was not put in force.").
 			explain("times that a changed file was not, since it was bad or needs a restart: the log says why")
-	metricRefused = gaugeOf("rules_refused", "1 while the file is not the one in force, as it was bad.").
+	metricRefused = gaugeOf("rules_refused", "1 while the file is not in force, as it is bad or cannot be read; the last good one is.").
 			explain("1 while the file is not the one whose rules are in force, since it was bad or needs a restart: " +
 			"the log says why, and `Stats().Rules.Problem`")
 
@@ -125,15 +125,19 @@ func (h *Hotparam) Collect(to chan<- prometheus.Metric) {
 	s.collectCounts(h)
 	s.collectFleet(h)
 	h.mu.Lock()
-	rules := h.rules.stats
+	rules, joined := h.rules.told(), h.fleet.isJoined()
 	h.mu.Unlock()
-	s.add(metricRules, 1, rules.Version, rules.RedactKey)
-	s.add(metricReloads, float64(rules.Reloads))
-	s.add(metricRejected, float64(rules.Rejected))
-	refused := 0.0
+	members, refused := 0, 0.0
+	if joined {
+		members = h.fleet.members.Stats().Count
+	}
 	if rules.Problem != "" {
 		refused = 1
 	}
+	s.add(metricMembers, float64(members))
+	s.add(metricRules, 1, rules.Version, rules.RedactKey)
+	s.add(metricReloads, float64(rules.Reloads))
+	s.add(metricRejected, float64(rules.Rejected))
 	s.add(metricRefused, refused)
 }
 
@@ -181,7 +185,6 @@ func (s scrape) collectCounts(h *Hotparam) {
 func (s scrape) collectFleet(h *Hotparam) {
 	watcher := h.watcher.Stats()
 	s.add(metricInstances, float64(watcher.Instances))
-	s.add(metricMembers, float64(h.fleet.members.Stats().Count))
 	connected := 0.0
 	if watcher.Connected {
 		connected = 1

@@ -27,12 +27,11 @@ type mismatch struct {
 	log       *slog.Logger
 	namespace string
 	name      string // of this instance; empty if the aggregator does not learn it
-	detects   bool   // a rule has a threshold, so there should be an aggregator
 	hotKeys   func() []hotparam.Hot
 	rules     func() *hotparam.Rules // that are in force
 	every     time.Duration
 
-	silent, unheard             int // looks in a row that found so
+	silent, unheard, unknown    int // looks in a row that found so
 	toldSilent, toldUnheard     bool
 	toldUnknown, cannotBeLooked bool
 }
@@ -64,15 +63,11 @@ func newMismatch(h *Hotparam, name string) *mismatch {
 	if s := h.rules.started; s.Source == config.SourceKafka || *s.StatsD.Meta {
 		m.name = name
 	}
-	m.detects = slices.ContainsFunc(h.rules.inForce.Rules, func(r hotparam.Rule) bool { return len(r.Hot) > 0 })
 	return m
 }
 
 // run looks until ctx ends.
 func (m *mismatch) run(ctx context.Context) error {
-	if !m.detects {
-		return nil // rules with thresholds can come only by a restart
-	}
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
 	for !m.cannotBeLooked {
@@ -86,8 +81,17 @@ func (m *mismatch) run(ctx context.Context) error {
 	return nil
 }
 
-// look looks once.
+// detects reports whether a rule in force has a threshold, so there should be an aggregator.
+func (m *mismatch) detects() bool {
+	return slices.ContainsFunc(m.rules().Rules, func(r hotparam.Rule) bool { return len(r.Hot) > 0 })
+}
+
+// look looks once. It looks at nothing while no rule has a threshold.
 func (m *mismatch) look(ctx context.Context) {
+	if !m.detects() {
+		m.silent, m.unheard, m.unknown = 0, 0, 0
+		return
+	}
 	publishes, lists, err := m.ask(ctx)
 	switch {
 	case redis.HasErrorPrefix(err, "NOPERM"):
@@ -143,11 +147,9 @@ func (m *mismatch) ask(ctx context.Context) (publishes, lists bool, err error) {
 	return beat.Val() > 0, lists, err
 }
 
-// compareRules logs if keys are hot by rules that the file does not have.
+// compareRules logs if keys are hot by rules that the file does not have. While a changed file
+// goes round, that is normal for a moment.
 func (m *mismatch) compareRules() {
-	if m.toldUnknown {
-		return
-	}
 	var unknown []string
 	rules := m.rules()
 	for _, h := range m.hotKeys() {
@@ -156,10 +158,15 @@ func (m *mismatch) compareRules() {
 			unknown = append(unknown, h.Key.Rule)
 		}
 	}
-	if len(unknown) > 0 {
+	m.unknown = count(m.unknown, len(unknown) > 0)
+	switch {
+	case m.unknown >= patience && !m.toldUnknown:
 		m.toldUnknown = true
-		m.log.Warn("keys are hot by rules that this file does not have, so they are not limited here: the aggregator has other rules; give all the same file and restart those that have another",
+		m.log.Warn("keys are hot by rules that this file does not have, so they are not limited here: the aggregator has other rules; give all the same file",
 			"namespace", m.namespace, "rules", unknown, "version", rules.Version)
+	case m.unknown == 0 && m.toldUnknown:
+		m.toldUnknown = false
+		m.log.Info("all hot keys are of rules that this file has now", "namespace", m.namespace)
 	}
 }
 

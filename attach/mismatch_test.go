@@ -86,11 +86,11 @@ func TestMatch(t *testing.T) {
 // Rules without thresholds need no aggregator, and StatsD servers of others learn no names.
 func TestNothingToCompare(t *testing.T) {
 	f := open(t, shop("redis://"+nowhere(t), nowhere(t), strings.Replace(productRule, "%d", "2", 1)))
-	if m := newMismatch(f.Hotparam, "api"); m.detects {
+	if m := newMismatch(f.Hotparam, "api"); m.detects() {
 		t.Error("an aggregator is expected for rules without thresholds")
 	}
 	f = open(t, strings.Replace(shop("redis://"+nowhere(t), nowhere(t), searchRule), "statsd: {", "statsd: {meta: false, ", 1))
-	if m := newMismatch(f.Hotparam, "api"); m.name != "" || !m.detects {
+	if m := newMismatch(f.Hotparam, "api"); m.name != "" || !m.detects() {
 		t.Errorf("%+v, want no name without meta lines", m)
 	}
 }

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,20 @@ type rulesState struct {
 	started settings // of the file that Open read
 	latest  settings // of the last good file
 	tried   []byte   // the contents that were read last, good or bad
+	away    string   // why the file cannot be read; empty if it can
 	stats   RulesStats
 }
 
 func newRulesState(file *config.File, data []byte) rulesState {
 	s := settingsOf(file)
 	return rulesState{inForce: file.Rules, started: s, latest: s, tried: data, stats: RulesStats{Version: file.Rules.Version, RedactKey: keyID(file.Rules)}}
+}
+
+// told returns the counters, with what is wrong with the file now.
+func (r *rulesState) told() RulesStats {
+	s := r.stats
+	s.Problem = cmp.Or(r.away, s.Problem)
+	return s
 }
 
 // settings are the parts of a file that only Open uses.
@@ -53,8 +62,9 @@ func keyID(rules *hotparam.Rules) string {
 // ErrClosed is returned by [Hotparam.Reload] after [Hotparam.Close].
 var ErrClosed = errors.New("attach: closed")
 
-// Reload reads the file again and puts its rules in force while requests are served; see
-// [middleware.Guard.Reload] for what may change. If it returns an error, the present rules
+// Reload reads the file again and puts its rules in force while requests are served. Rules may
+// come, go and change in any way, and what was taken of limits stays taken; see
+// [middleware.Guard.Reload]. The namespace cannot change. If it returns an error, the present rules
 // stay in force. Settings other than rules, such as the addresses of Redis and aggregators,
 // are used by Open only; if they have changed, the log says so.
 //
@@ -88,7 +98,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 	if err := h.guard.Reload(file.Rules); err != nil {
 		return h.reject(fmt.Errorf("attach: %s: %w", h.path, err))
 	}
-	h.joinFleet(file.Rules)
+	h.followFleet(file.Rules)
 	h.rules.inForce = file.Rules
 	h.rules.stats.Version, h.rules.stats.RedactKey, h.rules.stats.Problem = file.Rules.Version, keyID(file.Rules), ""
 	h.rules.stats.Reloads++
@@ -124,7 +134,11 @@ func (h *Hotparam) fileChanged(data []byte) {
 // fileAccess is called with an error when the file cannot be read, and with nil when it can
 // be read again.
 func (h *Hotparam) fileAccess(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rules.away = ""
 	if err != nil {
+		h.rules.away = err.Error()
 		h.log.Warn("the file cannot be read: the rules stay as they are", "err", err)
 		return
 	}

@@ -45,7 +45,7 @@ func TestFileChanges(t *testing.T) {
 
 	for i, bad := range []string{
 		"rules: [",
-		shop(url, statsd, fmt.Sprintf(productRule, 9)), // the rule with hot is gone
+		strings.Replace(shop(url, statsd, fmt.Sprintf(productRule, 9)), "namespace: shop", "namespace: toys", 1), // which needs a restart
 		"", // truncated
 	} {
 		f.write(bad)
@@ -153,6 +153,55 @@ func TestFirstSharedLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.await("one member", func() bool { return f.Stats().Members.Count == 1 })
+}
+
+// Who has no more limit with scope: share is counted no more, and is counted again when one
+// comes back.
+func TestLastSharedLimit(t *testing.T) {
+	server := testenv.Redis(t)
+	shared := shop(server.URL(), nowhere(t), `{id: products, match: {route: "GET /products"}, limit: {rate: 10/1h, burst: 10, scope: share}}`)
+	alone := shop(server.URL(), nowhere(t), fmt.Sprintf(productRule, 10))
+	f, other := open(t, shared, WithName("a")), open(t, shared, WithName("b"))
+	for range 2 {
+		f.await("two members", func() bool { return f.Stats().Members.Count == 2 && other.Stats().Members.Count == 2 })
+		f.write(alone)
+		other.await("one member", func() bool { return other.Stats().Members.Count == 1 })
+		f.write(shared)
+	}
+}
+
+// A rule with a threshold that comes while the process runs is counted and has its hot keys
+// limited, by this instance alone while there is no aggregator.
+func TestThresholdsChange(t *testing.T) {
+	url, statsd := "redis://"+nowhere(t), nowhere(t)
+	f := open(t, shop(url, statsd, fmt.Sprintf(productRule, 100)))
+	if m := newMismatch(f.Hotparam, "api"); m.detects() {
+		t.Error("an aggregator is expected for rules without thresholds")
+	}
+	const rule = `{id: terms, match: {route: "GET /search"}, by: [q], hot: %s, limit: {rate: 1/1h, burst: 5}}`
+	f.write(shop(url, statsd, fmt.Sprintf(rule, "50/10s")))
+	f.await("the new rule", func() bool { return f.Stats().Rules.Reloads == 1 })
+	if m := newMismatch(f.Hotparam, "api"); !m.detects() {
+		t.Error("no aggregator is expected for a rule with a threshold")
+	}
+	f.passes(60, "/search?q=phone")
+	f.await("a hot key", func() bool { return len(f.HotKeys()) == 1 })
+	if n := f.passes(20, "/search?q=phone"); n > 5 {
+		t.Errorf("%d of 20 passed of a hot key, want 5 at most", n)
+	}
+	f.write(shop(url, statsd, fmt.Sprintf(rule, "40/10s"))) // the key stays hot
+	f.await("the lower threshold", func() bool {
+		hot := f.HotKeys()
+		return len(hot) == 1 && hot[0].Cause.Rate.N == 40
+	})
+	if n := f.passes(20, "/search?q=phone"); n != 0 {
+		t.Errorf("%d of 20 passed by the changed rule: what was taken was forgiven", n)
+	}
+	f.write(shop(url, statsd, fmt.Sprintf(productRule, 100)))
+	f.await("no hot key", func() bool { return len(f.HotKeys()) == 0 })
+	if n := f.passes(20, "/search?q=phone"); n != 20 {
+		t.Errorf("%d of 20 passed without the rule", n)
+	}
 }
 
 func TestSignals(t *testing.T) {

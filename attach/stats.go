@@ -30,7 +30,7 @@ type RulesStats struct {
 	RedactKey string
 	Reloads   uint64 // times that the file was put in force since Open
 	Rejected  uint64 // times that it was not, since it was bad or needs a restart
-	Problem   string // why it was not, the last time; empty if it was
+	Problem   string // why the file is not in force: it is bad, or cannot be read; empty if it is
 }
 
 // Stats returns a snapshot.
@@ -50,6 +50,6 @@ func (h *Hotparam) Stats() Stats {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.Rules = h.rules.stats
+	s.Rules = h.rules.told()
 	return s
 }

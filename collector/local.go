@@ -28,8 +28,6 @@ type localKey struct {
 	since   int64
 	level   int   // the threshold that was reached
 	below   int64 // since when the count is below all exits, or 0 if it is not
-	// complete is when the windows that began with new rules are complete, or 0.
-	complete int64
 }
 
 // OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold
@@ -134,7 +132,7 @@ func (l *localDetector) advance(c *Collector) {
 		}
 		if x.hot && below {
 			t := c.profiles.all[x.profile].levels[x.level]
-			if c.now < x.complete || c.now-x.since < int64(t.Hold) || c.now-x.below < int64(t.CoolDown) {
+			if c.now-x.since < int64(t.Hold) || c.now-x.below < int64(t.CoolDown) {
 				continue
 			}
 			l.cool(c, x)
@@ -149,7 +147,8 @@ func (l *localDetector) advance(c *Collector) {
 }
 
 // compareWithExits reports whether no window has counts, and whether the counts of all
-// windows, present and last, are below the exits.
+// windows, present and last, are below the exits. Of a window that is not complete that is
+// not known.
 func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	silent, below = true, true
 	levels := c.profiles.all[x.profile].levels
@@ -158,7 +157,7 @@ func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 			r := &x.rings[j]
 			r.advance(l.window.Index(instant(c.now)))
 			silent = silent && r.sum == 0
-			below = below && max(r.sum, r.over()) < uint64(l.exit)
+			below = below && max(r.sum, r.over()) < uint64(l.exit) && c.now >= r.complete
 		}
 	}
 	return silent, below

@@ -19,6 +19,7 @@ type RulesSink interface {
 // rulesInForce are rules with what the collector makes of them.
 type rulesInForce struct {
 	rules    *hotparam.Rules
+	before   []*hotparam.Rules // of earlier Reloads that were never in force
 	windows  []hotparam.Window
 	profiles *profiles
 }
@@ -43,12 +44,25 @@ func newRulesInForce(rules *hotparam.Rules, sink Sink) *rulesInForce {
 // carries over by the rule's id, for each window whose length has not changed: whether it is
 // a candidate, its exact count, and whether it is hot here alone. Sums go on.
 //
-// Reload takes no lock that Add needs, and is safe for concurrent use: of several calls in
-// one flush, the last wins.
+// Reload takes no lock that Add needs, and is safe for concurrent use. If it is called several
+// times before a flush, the last rules are in force from then on.
 func (c *Collector) Reload(rules *hotparam.Rules) {
-	c.next.Store(newRulesInForce(rules, c.sink))
+	next := newRulesInForce(rules, c.sink)
+	for {
+		last := c.next.Load()
+		if next.before = nil; last != nil {
+			next.before = append(slices.Clone(last.before), last.rules)
+			next.before = next.before[max(0, len(next.before)-maxSkipped):]
+		}
+		if c.next.CompareAndSwap(last, next) {
+			break
+		}
+	}
 	wake(c.reloaded)
 }
+
+// maxSkipped bounds how many rules that were never in force the sink learns.
+const maxSkipped = 64
 
 // awaitsRules reports whether a key may be of a rule that Reload has added since this flush
 // began. Its counts wait for the next flush, whose rules and sink know it.
@@ -75,6 +89,9 @@ func (c *Collector) applyRules() {
 	c.profiles.setInstances(c.steered.instances)
 	other := c.setCounted(newRuleCounts(next.rules, next.profiles))
 	if sink, ok := c.sink.(RulesSink); ok {
+		for _, rules := range next.before { // whose keys may have been added
+			sink.SetRules(rules)
+		}
 		sink.SetRules(next.rules)
 	}
 	for i := range c.shards {
@@ -198,7 +215,7 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 				continue
 			}
 			rings[j].begin(level, &recents[j], 0)
-			x.complete = max(x.complete, c.now+int64(level.Rate.Per))
+			rings[j].complete = c.now + int64(level.Rate.Per)
 		}
 		x.rings = rings
 		if x.hot {

@@ -8,6 +8,8 @@ type ring struct {
 	newest int64    // pane number
 	begun  bool
 	sum    uint64 // of the window that ends with the newest pane
+
+	complete int64 // when a window that began with new rules is complete, or 0
 }
 
 // reset empties the ring for windows of so many panes.

@@ -214,31 +214,36 @@ func drawException(t *rapid.T, r *hotparam.Rule, names []hotparam.Param) hotpara
 	return x
 }
 
+// drawSource draws a file, written in one of the ways that mean the same, and what it means.
+func drawSource(t *rapid.T) (source string, want *hotparam.Rules, settings File) {
+	w := writer{t}
+	want = &hotparam.Rules{
+		Namespace:   rapid.StringMatching(`[A-Za-z][A-Za-z0-9_-]{0,9}`).Draw(t, "namespace"),
+		Evaluate:    rapid.SampledFrom([]hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst}).Draw(t, "evaluate"),
+		DenyNoMatch: w.coin("deny"),
+		Client:      drawClient(t),
+		Bodies:      rapid.SampledFrom([]hotparam.Bodies{{}, {Max: 1 << 20}, {Total: 5_000_000}, {Max: 1000, Total: 1000}}).Draw(t, "bodies"),
+	}
+	for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
+		want.Rules = append(want.Rules, drawRule(t, fmt.Sprintf("r%d", i)))
+	}
+	settings = drawSettings(t, want)
+	var b strings.Builder
+	fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\n%srules:\n", want.Namespace,
+		[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.client(&want.Client)+w.bodies(want.Bodies)+w.settings(&settings))
+	for i := range want.Rules {
+		fmt.Fprintf(&b, "  - %s\n", w.rule(&want.Rules[i]))
+	}
+	if source = b.String(); w.coin("CRLF") {
+		source = "\uFEFF" + strings.ReplaceAll(source, "\n", "\r\n")
+	}
+	return source, want, settings
+}
+
 // Whatever rules are written, and however, they are read as they were meant.
 func TestWrittenRulesAreReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := writer{t}
-		want := &hotparam.Rules{
-			Namespace:   rapid.StringMatching(`[A-Za-z][A-Za-z0-9_-]{0,9}`).Draw(t, "namespace"),
-			Evaluate:    rapid.SampledFrom([]hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst}).Draw(t, "evaluate"),
-			DenyNoMatch: w.coin("deny"),
-			Client:      drawClient(t),
-			Bodies:      rapid.SampledFrom([]hotparam.Bodies{{}, {Max: 1 << 20}, {Total: 5_000_000}, {Max: 1000, Total: 1000}}).Draw(t, "bodies"),
-		}
-		for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
-			want.Rules = append(want.Rules, drawRule(t, fmt.Sprintf("r%d", i)))
-		}
-		settings := drawSettings(t, want)
-		var b strings.Builder
-		fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\n%srules:\n", want.Namespace,
-			[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.client(&want.Client)+w.bodies(want.Bodies)+w.settings(&settings))
-		for i := range want.Rules {
-			fmt.Fprintf(&b, "  - %s\n", w.rule(&want.Rules[i]))
-		}
-		source := b.String()
-		if w.coin("CRLF") {
-			source = "\uFEFF" + strings.ReplaceAll(source, "\n", "\r\n")
-		}
+		source, want, settings := drawSource(t)
 		f, err := Parse("f.yaml", []byte(source))
 		if err != nil {
 			t.Fatalf("%v\nin\n%s", err, source)

@@ -67,6 +67,8 @@ var saslSection = section{
 	example: "for example sasl: {mechanism: scram-sha-512, user: hotparam, password_file: kafka.password}",
 }
 
+var saslMechanisms = []string{"plain", "scram-sha-256", "scram-sha-512"}
+
 // Bounds of times, as brokers have them by default or better.
 const (
 	minTimeout, maxTimeout = 100 * time.Millisecond, time.Minute
@@ -156,7 +158,7 @@ func (d *decoder) sasl(n *node) *kafka.SASL {
 		lower.text = strings.ToLower(mechanism.text)
 		mechanism = &lower
 	}
-	word, _ := d.choice(mechanism, "kafka.sasl.mechanism", "plain", "scram-sha-256", "scram-sha-512")
+	word, _ := d.choice(mechanism, "kafka.sasl.mechanism", saslMechanisms...)
 	s.Mechanism = strings.ToUpper(word)
 	s.PasswordFile, s.PasswordEnv = d.password(v, saslSection.prefix, "password")
 	for _, name := range []string{"mechanism", "user"} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -17,11 +18,12 @@ import (
 )
 
 type replayFlags struct {
-	config, by, hot, limit, format string
-	explain, whatIf                string
-	reorder                        time.Duration
-	speed                          float64
-	json                           bool
+	config, by, hot, limit string
+	format, fields, clock  string
+	explain, whatIf        string
+	reorder                time.Duration
+	speed                  float64
+	json                   bool
 }
 
 func newReplay(s streams) *cobra.Command {
@@ -32,15 +34,22 @@ func newReplay(s streams) *cobra.Command {
 		Long: `Send an access log through the whole pipeline, on the log's own clock: which
 parameters were hot, when, and how many requests would have been refused.
 
-Logs are in combined format or JSON lines (time, method, uri, status, bytes or
-body_bytes_sent, remote_addr), plain, gzip or zstd; "-" is standard input. Files
+Logs are in combined format, or JSON lines as Caddy, Traefik, Envoy and nginx write
+them or with time, method, uri, status, bytes, remote_addr; the first good line tells
+which. Any other JSON is read by --fields, which says where a line has what: time,
+method, uri (or path and query, or request, a line such as GET /a HTTP/1.1), caller,
+status, bytes, duration (in seconds, or duration_ms, _us, _ns), header:NAME,
+cookie:NAME. A dot leads into an object; one within a name is written \., a comma \,.
+With --format csv, tsv or space a field is a column: its number from 1, or its name in
+the file's first line. Logs may be plain, gzip or zstd; "-" is standard input. Files
 are sorted by time together. Standard input is followed, and sorted within --reorder
 of the log's own time: servers write a line when a request is done, and many stamp it
 with when it began. Events come so much later. Requests that come later still are
 reported, with the buffer that would be enough.
 
 Each event names the threshold that made the key hot. Rules with count: bytes need
-logs that have them.
+logs that have them, rules with count: ms logs with durations, and rules by header or
+cookie those with the header or cookie.
 
 With --explain KEY, a key as list prints it, with or without the rule's id before
 it: why it was hot or not, pane by pane. --json has one "explanation" object for
@@ -60,6 +69,8 @@ limited).`,
   hotparam replay --by q --hot 60/1m --explain 'GET /search?q=phone' access.log
   hotparam replay --config hotparam.yaml --what-if new.yaml access.log
   kubectl logs api | hotparam replay --by q --hot 10/s -
+  hotparam replay --by q --hot 60/1m --fields 'time=ts,method=http.verb,uri=http.url' --time-format ms api.jsonl
+  hotparam replay --by q --hot 60/1m --format tsv --fields time=1,method=2,uri=3 access.tsv
   tail -f access.log | hotparam replay --by q --hot 10/s --reorder 30s -`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
@@ -74,7 +85,9 @@ limited).`,
 	flags.StringVar(&f.by, "by", "", "`parameters` that make a key, by commas; or all, each, combinations")
 	flags.StringVar(&f.hot, "hot", "", "`threshold`: 10/s, 60/1m, 20% of the route, 8x the baseline; 20%/1m with a window")
 	flags.StringVar(&f.limit, "limit", "", "limit of a hot key, as `N/D`")
-	flags.StringVar(&f.format, "format", "auto", "`format` of the logs: auto, combined, json")
+	flags.StringVar(&f.format, "format", "auto", "`format` of the logs: "+accesslog.Formats)
+	flags.StringVar(&f.fields, "fields", "", "`places` of the fields in JSON or delimited lines, such as time=ts,method=request.method,uri=request.uri")
+	flags.StringVar(&f.clock, "time-format", "", "`format` of the time of --fields: rfc3339, s, ms, us, ns, clf or a layout of Go; by default it is recognised")
 	flags.StringVar(&f.explain, "explain", "", "`key` to explain: why was it hot, or not?")
 	flags.StringVar(&f.whatIf, "what-if", "", "rules `file` to compare with: who would be limited by it?")
 	flags.DurationVar(&f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0 takes it as it comes")
@@ -108,11 +121,31 @@ func (f *replayFlags) rules(w io.Writer) (*hotparam.Rules, error) {
 		if name.Source == hotparam.Path {
 			return nil, usageError(fmt.Errorf("--by path:%s: a log has no routes, so no path values; give --config with a rule for the route", name.Name))
 		}
-		if name.Source != hotparam.Query {
-			return nil, usageError(fmt.Errorf("--by %s:%s: a log has the parameters of the query and the path alone", name.Source, name.Name))
+		if !inLogs(name.Source) {
+			return nil, usageError(fmt.Errorf("--by %s:%s: a log has the parameters of the query and the path, headers and cookies alone", name.Source, name.Name))
 		}
 	}
 	return rules, nil
+}
+
+// inLogs reports whether a log may have parameters of a source.
+func inLogs(s hotparam.Source) bool {
+	return s == hotparam.Query || s == hotparam.Path || s == hotparam.Header || s == hotparam.Cookie || s == hotparam.Addr
+}
+
+// logFields are those of the flags, nil if there are none.
+func (f *replayFlags) logFields() (*accesslog.Fields, error) {
+	if f.fields == "" {
+		if f.clock != "" {
+			return nil, usageError(errors.New("--time-format is for --fields"))
+		}
+		return nil, nil
+	}
+	fields, err := accesslog.ParseFields(f.fields, f.clock)
+	if err != nil {
+		return nil, usageError(fmt.Errorf("--fields: %w", err))
+	}
+	return fields, nil
 }
 
 func runReplay(ctx context.Context, s streams, f replayFlags, files []string) error {
@@ -124,6 +157,10 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 	if err != nil {
 		return usageError(err)
 	}
+	fields, err := f.logFields()
+	if err != nil {
+		return err
+	}
 	if f.speed < 0 {
 		return usageError(fmt.Errorf("--speed %v: must not be negative", f.speed))
 	}
@@ -132,15 +169,15 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 	}
 	for i := range rules.Rules {
 		for _, p := range rules.Rules[i].Named() {
-			if p.Source != hotparam.Query && p.Source != hotparam.Path {
+			if !inLogs(p.Source) {
 				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", rules.Rules[i].ID, p.Source, p.Name)
 			}
 		}
-		if r := &rules.Rules[i]; r.Count != hotparam.Requests && r.Count != hotparam.Bytes {
+		if r := &rules.Rules[i]; r.Count == hotparam.Units {
 			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
 		}
 	}
-	run := replayRun{streams: s, replayFlags: f, files: files, format: format, rules: rules}
+	run := replayRun{streams: s, replayFlags: f, files: files, format: format, places: fields, rules: rules}
 	switch {
 	case f.explain != "" && f.whatIf != "":
 		return usageError(errors.New("--explain and --what-if do not go together"))
@@ -158,6 +195,7 @@ type replayRun struct {
 	replayFlags
 	files  []string
 	format accesslog.Format
+	places *accesslog.Fields
 	rules  *hotparam.Rules
 }
 
@@ -168,7 +206,9 @@ func (r *replayRun) replay(ctx context.Context, c replay.Config, bar *progress, 
 	if reorder == 0 {
 		reorder = -1 // as it comes
 	}
-	log, err := accesslog.Open(r.files, accesslog.Options{Format: r.format, Stdin: r.in, Reorder: reorder, Progress: bar.read})
+	log, err := accesslog.Open(r.files, accesslog.Options{
+		Format: r.format, Fields: r.places, Values: replay.Values(c.Rules), Stdin: r.in, Reorder: reorder, Progress: bar.read,
+	})
 	if err != nil {
 		return replay.Summary{}, err
 	}
@@ -180,6 +220,7 @@ func (r *replayRun) replay(ctx context.Context, c replay.Config, bar *progress, 
 		showDisorder(r.err, r.reorder, log.Stats().Disorder)
 	}
 	showNoBytes(r.err, c.Rules, summary)
+	showNotTold(r.err, c.Rules, summary)
 	return summary, err
 }
 
@@ -234,6 +275,24 @@ func showNoBytes(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
 	default:
 		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests do not tell: these count nothing; %s\n",
 			rules.Rules[at].ID, s.NoBytes, s.Requests, hint)
+	}
+}
+
+// showNotTold says what else rules want that no line of the log has.
+func showNotTold(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
+	if s.Requests == 0 {
+		return
+	}
+	for i := range rules.Rules {
+		r := &rules.Rules[i]
+		if r.Count == hotparam.Millis && s.NoTime {
+			fmt.Fprintf(w, "rule %q counts milliseconds, and no line of the log has a duration: it finds nothing; name the field by --fields duration_ms=…\n", r.ID)
+		}
+		for _, p := range r.Named() {
+			if name := p.Source.String() + ":" + p.Name; slices.Contains(strings.Split(s.NotTold, ","), name) {
+				fmt.Fprintf(w, "rule %q names %s, which no line of the log has; have the server log it, or name its field by --fields %s=…\n", r.ID, name, name)
+			}
+		}
 	}
 }
 

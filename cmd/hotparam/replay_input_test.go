@@ -125,7 +125,7 @@ func TestReplayBytes(t *testing.T) {
 	half := strings.Replace(sized, `","body_bytes_sent":"1234"}`, `"}`, 5)
 	withInput(t, half, "replay", "--config", rules, "-").exits(t, exitOK, `counts bytes, which 5 of 55 requests do not tell`)
 	millis := write(t, strings.NewReplacer("bytes", "ms", "10KB/s, 20KB/1m", "100/s", "3KB/s", "50/s").Replace(byteRules))
-	withInput(t, sized, "replay", "--config", millis, "-").exits(t, exitOK, `rule "files" counts ms, which an access log does not tell`)
+	withInput(t, sized, "replay", "--config", millis, "-").exits(t, exitOK, `rule "files" counts milliseconds, and no line of the log has a duration`)
 }
 
 // Each event names the threshold that made the key hot.
@@ -141,7 +141,7 @@ func TestReplayTellsTheThreshold(t *testing.T) {
 	}
 }
 
-// A log has neither headers nor users: replay says so, and goes on with the other rules.
+// This log has neither headers nor users: replay says so, and goes on with the other rules.
 func TestReplayOfSourcesThatALogDoesNotHave(t *testing.T) {
 	rules := write(t, `client: {trusted: [10.0.0.0/8, unix], header: forwarded}
 rules:
@@ -155,7 +155,8 @@ rules:
 		t.Errorf("%s%s", r.out, r.err)
 	}
 	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "clients behind 10.0.0.0/8, Unix sockets are those that forwarded names", "by ctx:user, header:x-plan", "first cookie:tier gold", "bodies are read up to 64KiB, 64MiB at a time", "by json:user: hot at", "a body that cannot be read: refused")
-	withInput(t, accessLog(), "replay", "--by", "header:x-plan", "--hot", "30/1m", "-").exits(t, exitUsage, "--by header:x-plan: a log has the parameters")
+	withInput(t, accessLog(), "replay", "--by", "header:x-plan", "--hot", "30/1m", "-").exits(t, exitOK, `names header:x-plan, which no line of the log has`)
+	withInput(t, accessLog(), "replay", "--by", "json:plan", "--hot", "30/1m", "-").exits(t, exitUsage, "--by json:plan: a log has the parameters")
 }
 
 // Replay makes the keys of instances, so it needs the key that redacts values.
@@ -172,4 +173,31 @@ rules:
 		t.Errorf("%s", r.out)
 	}
 	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "keys have a hash in place of the value of q")
+}
+
+// Logs of servers have headers, cookies, addresses and durations, and other logs are read if it
+// is said where they have what.
+func TestReplayOfFields(t *testing.T) {
+	var log strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&log, `{"at":%d,"http":{"verb":"GET","url":"/search?q=%d","from":"192.0.2.%d:80","took":2.5},"tenant":["acme"],"cookies":"theme%d"}`+"\n",
+			1498780800000+i*10, i, i%2, i%4)
+	}
+	fields := []string{"--fields", "time=at,method=http.verb,uri=http.url,caller=http.from,duration_ms=http.took,header:X-Tenant=tenant,cookie:theme=cookies", "--time-format", "ms"}
+	for by, want := range map[string]string{"header:x-tenant": "GET /search?header:x-tenant=acme", "cookie:theme": "GET /search?cookie:theme=theme0", "addr:ip": "GET /search?addr:ip=192.0.2.1"} {
+		rules := write(t, "rules: [{id: a, match: {route: '*'}, by: ['"+by+"'], hot: 10/s}]\n")
+		r := withInput(t, log.String(), append([]string{"replay", "--config", rules, "-"}, fields...)...)
+		if r.exits(t, exitOK); !strings.Contains(r.out, want) || r.err != "" {
+			t.Errorf("%s:\n%s%s", by, r.out, r.err)
+		}
+	}
+	times := write(t, "rules: [{id: times, match: {route: '*'}, by: ['addr:ip'], count: ms, hot: 60/s}]\n")
+	r := withInput(t, log.String(), append([]string{"replay", "--config", times, "-"}, fields...)...)
+	if r.exits(t, exitOK); strings.Count(r.out, "hot  ") != 2 || r.err != "" { // 3 ms each
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "--time-format", "ms", "-").exits(t, exitUsage, "--time-format is for --fields")
+	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "--fields", "time=at", "-").exits(t, exitUsage, "--fields: no field says the request")
+	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "--format", "csv", "-").exits(t, exitFailure, "its columns have no names")
+	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "-").exits(t, exitFailure, "--fields, which says where")
 }

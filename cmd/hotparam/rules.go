@@ -16,7 +16,7 @@ func newRules(s streams) *cobra.Command {
 		Args:    args(cobra.NoArgs), // an unknown command is an error, not a wish for help
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newLint(s), newExplain(s))
+	cmd.AddCommand(newLint(s), newExplain(s), newSchema(s))
 	return cmd
 }
 

@@ -1,11 +1,12 @@
 // Package accesslog reads the access logs of real servers, so that their
 // requests can be replayed.
 //
-// Two formats are read: combined (Apache, nginx; common is its beginning) and
-// JSON lines. A file, or standard input, may be plain, gzip or zstd: its first
-// bytes tell. Data flows one way:
+// It reads combined (Apache, nginx; common is its beginning), JSON lines as Caddy, Traefik,
+// Envoy and nginx write them, and any other JSON or delimited lines whose fields are named by
+// [Fields]. A file, or standard input, may be plain, gzip or zstd: its first bytes tell. Data
+// flows one way:
 //
-//	source (bytes, plain) ─► lines ─► decoder (combined, JSON) ─► sorted (files) ──────────► Entry
+//	source (bytes, plain) ─► lines ─► decoder (format, fields) ─► sorted (files) ──────────► Entry
 //	                                                          └─► reorder (standard input) ─► Entry
 //
 // Files are read whole, then sorted by time all together; the entries are kept
@@ -55,33 +56,61 @@ const (
 	// (quoted or not) since the Unix epoch, read in the coarsest of seconds,
 	// milliseconds, microseconds and nanoseconds that puts it before the year
 	// 2262. The status may be a number or a string; so may the bytes, which nginx
-	// calls body_bytes_sent. Whatever else they are, they are unknown.
+	// calls body_bytes_sent. Whatever else they are, they are unknown. The duration
+	// is in seconds.
 	JSON Format = "json"
+
+	// Caddy, Traefik, Envoy and Nginx are the logs of these servers: JSON with the names that
+	// they give, or that are usual where the user gives them. Envoy's default text is read too.
+	Caddy   Format = "caddy"
+	Traefik Format = "traefik"
+	Envoy   Format = "envoy"
+	Nginx   Format = "nginx"
+
+	// CSV, TSV and Space are lines of columns, which [Options.Fields] must name: between
+	// commas as in RFC 4180, between tabs, and between spaces, where a column in double quotes
+	// or brackets may have spaces.
+	CSV   Format = "csv"
+	TSV   Format = "tsv"
+	Space Format = "space"
 )
 
-// ParseFormat reads "auto", "combined" or "json".
+// Formats are all formats, by commas.
+const Formats = "auto, combined, json, caddy, traefik, envoy, nginx, csv, tsv, space"
+
+// ParseFormat reads one of [Formats].
 func ParseFormat(s string) (Format, error) {
 	switch f := Format(s); f {
-	case Auto, Combined, JSON:
+	case Auto, Combined, JSON, Caddy, Traefik, Envoy, Nginx, CSV, TSV, Space:
 		return f, nil
 	}
-	return "", fmt.Errorf("format %q is unknown; give auto, combined or json", s)
+	return "", fmt.Errorf("format %q is unknown; give one of %s", s, Formats)
 }
 
 // Entry is one request of a log.
 type Entry struct {
-	Time   time.Time // UTC, from 1970 until 2262
-	Method string    // upper-case letters, "-" and "_"
-	Target string    // path[?query] as it travelled, still escaped; or "*". No spaces, no control characters
-	Addr   string    // the client as the log names it; empty when unknown
-	Status int       // 0 when unknown
-	Bytes  int64     // of the response's body; -1 when unknown
+	Time   time.Time     // UTC, from 1970 until 2262
+	Method string        // upper-case letters, "-" and "_"
+	Target string        // path[?query] as it travelled, still escaped; or "*". No spaces, no control characters
+	Addr   string        // the client as the log names it; empty when unknown
+	Status int           // 0 when unknown
+	Bytes  int64         // of the response's body; -1 when unknown
+	Took   time.Duration // until the response was sent; 0 when unknown
+
+	values string // see Value
 }
 
 // Options are the settings of a [Log].
 type Options struct {
 	// Format of all files. Default: [Auto].
 	Format Format
+
+	// Fields names the fields of JSON or delimited lines. With Auto they are JSON.
+	Fields *Fields
+
+	// Values are the headers and cookies that are wanted of the lines that have them, as
+	// "header:x-tenant", in lower case, and "cookie:id". See [Entry.Value].
+	Values []string
 
 	// Stdin is what the name "-" stands for. Default: os.Stdin. When the
 	// context ends while a Read of it blocks, that Read is left to end by
@@ -111,6 +140,12 @@ func (o *Options) validate() error {
 	if _, err := ParseFormat(string(o.Format)); err != nil {
 		return err
 	}
+	if err := o.validateFields(); err != nil {
+		return err
+	}
+	if len(o.Values) > maxValues {
+		return fmt.Errorf("%d headers and cookies are wanted; at most %d are read", len(o.Values), maxValues)
+	}
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}
@@ -123,11 +158,29 @@ func (o *Options) validate() error {
 	return nil
 }
 
+func (o *Options) validateFields() error {
+	delimited := splitters[o.Format] != nil
+	switch {
+	case o.Fields == nil && delimited:
+		return fmt.Errorf("format %s: its columns have no names; say with --fields what they are", o.Format)
+	case o.Fields == nil:
+		return nil
+	case o.Format == Auto:
+		o.Format = JSON
+	case o.Format != JSON && !delimited:
+		return fmt.Errorf("format %s: its fields are known; give fields for json, csv, tsv or space", o.Format)
+	}
+	_, err := o.Fields.shape(delimited, o.Values)
+	return err
+}
+
 // Log is one or more access logs, read together, once. Stats may be called at
 // any time from any goroutine.
 type Log struct {
 	sources  []source
 	format   Format
+	fields   *Fields
+	values   []string
 	reorder  time.Duration
 	progress func(done, total int64)
 	total    int64 // bytes of all sources, -1: unknown
@@ -146,7 +199,7 @@ func Open(names []string, o Options) (*Log, error) {
 	if len(names) == 0 {
 		return nil, errors.New("access log: none is named; give a file, or - for standard input")
 	}
-	l := &Log{format: o.Format, reorder: o.Reorder, progress: o.Progress, tally: tally{keep: o.KeepBad}}
+	l := &Log{format: o.Format, fields: o.Fields, values: o.Values, reorder: o.Reorder, progress: o.Progress, tally: tally{keep: o.KeepBad}}
 	for _, name := range names {
 		if name == "-" && len(names) > 1 {
 			return nil, errors.New("access log: standard input (-) is streamed and cannot be sorted together with files; give - alone, or files only")
@@ -275,7 +328,7 @@ func (l *Log) read(ctx context.Context, s source, each func(*request) error) (go
 
 	var (
 		text  = newLines(in)
-		codec = decoder{format: l.format}
+		codec = decoder{format: l.format, fields: l.fields, wanted: l.values}
 		first BadLine // why nothing is good, if nothing is
 		bad   int64
 		r     request
@@ -287,6 +340,9 @@ func (l *Log) read(ctx context.Context, s source, each func(*request) error) (go
 		reason := text.reason
 		if reason == nil {
 			reason = codec.decode(text.line, &r)
+		}
+		if errors.Is(reason, errNotRequest) {
+			continue
 		}
 		if reason != nil {
 			bad++

@@ -3,6 +3,8 @@ package accesslog
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -32,6 +34,34 @@ func BenchmarkDecode(b *testing.B) {
 			d, r := decoder{format: Auto}, request{}
 			for b.Loop() {
 				if err := d.decode(text, &r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDecodeServers is the cost of a line as servers write it. In bytes of the log it is to
+// be held against BenchmarkDecode.
+func BenchmarkDecodeServers(b *testing.B) {
+	for _, name := range []string{"caddy/access.log", "nginx/uri.log", "nginx/ingress.log", "envoy/istio.log", "envoy/text.log", "traefik/access.log", "nginx/fields.tsv"} {
+		b.Run(name, func(b *testing.B) {
+			text, err := os.ReadFile(filepath.Join("testdata", name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			line, _, _ := bytes.Cut(text, []byte{'\n'})
+			d, r := decoder{format: Auto}, request{}
+			if strings.HasSuffix(name, ".tsv") {
+				d.format = TSV
+				if d.fields, err = ParseFields("time=1,method=2,uri=3,caller=4,status=5,bytes=6,duration=7", "s"); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := d.decode(line, &r); err != nil {
 					b.Fatal(err)
 				}
 			}

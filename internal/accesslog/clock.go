@@ -9,9 +9,11 @@ import (
 )
 
 var (
-	errClock = errors.New("no time such as [30/Jun/2017:00:00:00 +0000] is found")
-	errTime  = errors.New("the time is neither RFC 3339 nor a number")
-	errRange = errors.New("the time is not between the years 1970 and 2262")
+	errClock  = errors.New("no time such as [30/Jun/2017:00:00:00 +0000] is found")
+	errTime   = errors.New("the time is neither RFC 3339 nor a number")
+	errLayout = errors.New("the time is not in the layout that was given")
+	errNumber = errors.New("the time is not a number")
+	errRange  = errors.New("the time is not between the years 1970 and 2262")
 )
 
 // clockLen is the length of "30/Jun/2017:00:00:00 +0000".

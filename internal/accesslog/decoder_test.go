@@ -65,12 +65,12 @@ func TestFormatIsSettledByTheFirstGoodLine(t *testing.T) {
 }
 
 func TestParseFormat(t *testing.T) {
-	for _, f := range []Format{Auto, Combined, JSON} {
+	for _, f := range []Format{Auto, Combined, JSON, Caddy, Traefik, Envoy, Nginx, CSV, TSV, Space} {
 		if got, err := ParseFormat(string(f)); got != f || err != nil {
 			t.Errorf("%s: %s, %v", f, got, err)
 		}
 	}
-	for _, s := range []string{"", "csv", "JSON"} {
+	for _, s := range []string{"", "xml", "JSON"} {
 		if f, err := ParseFormat(s); err == nil {
 			t.Errorf("%q is %q", s, f)
 		}

@@ -157,7 +157,8 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		var r request
-		if parseJSON(line, &r) != nil {
+		d := decoder{format: JSON}
+		if d.decode(line, &r) != nil {
 			return
 		}
 		checkRequest(t, &r)

@@ -135,5 +135,5 @@ func (b *reorder) pop() waiting {
 
 // size is what the entry takes while it waits.
 func (e *Entry) size() int64 {
-	return waitingSize + int64(len(e.Method)+len(e.Target)+len(e.Addr))
+	return waitingSize + int64(len(e.Method)+len(e.Target)+len(e.Addr)+len(e.values))
 }

@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"slices"
 	"strings"
@@ -30,13 +31,23 @@ type record struct {
 	bytes  int64
 	at     uint64 // number of the block and offset in it, 32 bits each: rises with each add
 	target uint32 // bytes of text: the method, the address, then the target
-	status uint16
+	status uint16 // and hasMore, if the duration and the values follow the target
 	method uint8
 	addr   uint8
 }
 
+// hasMore is above all statuses.
+const hasMore = 1 << 15
+
 func (s *sorted) add(r *request) {
-	size := len(r.method) + len(r.addr) + len(r.target)
+	var more [2 * binary.MaxVarintLen64]byte
+	extra := more[:0]
+	status := uint16(r.status)
+	if r.took > 0 || len(r.values) > 0 {
+		status |= hasMore
+		extra = binary.AppendUvarint(binary.AppendUvarint(extra, uint64(r.took)), uint64(len(r.values)))
+	}
+	size := len(r.method) + len(r.addr) + len(r.target) + len(extra) + len(r.values)
 	if s.block.Cap() == 0 || s.block.Len()+size > blockSize {
 		s.seal()
 		s.block.Grow(blockSize) // so that it is never moved
@@ -50,13 +61,15 @@ func (s *sorted) add(r *request) {
 		bytes:  r.bytes,
 		at:     uint64(len(s.blocks))<<32 | uint64(s.block.Len()),
 		target: uint32(len(r.target)),
-		status: uint16(r.status),
+		status: status,
 		method: uint8(len(r.method)),
 		addr:   uint8(len(r.addr)),
 	})
 	s.block.Write(r.method)
 	s.block.Write(r.addr)
 	s.block.Write(r.target)
+	s.block.Write(extra)
+	s.block.Write(r.values)
 }
 
 func (s *sorted) seal() {
@@ -80,16 +93,32 @@ func (s *sorted) entries() iter.Seq[Entry] {
 			text := s.blocks[r.at>>32][uint32(r.at):]
 			method, text := text[:r.method], text[r.method:]
 			addr, text := text[:r.addr], text[r.addr:]
-			if !yield(Entry{
+			e := Entry{
 				Time:   time.Unix(0, r.nanos).UTC(),
 				Method: method,
 				Addr:   addr,
 				Target: text[:r.target],
-				Status: int(r.status),
+				Status: int(r.status &^ hasMore),
 				Bytes:  r.bytes,
-			}) {
+			}
+			if r.status&hasMore != 0 {
+				took, rest := cutUvarint(text[r.target:])
+				size, rest := cutUvarint(rest)
+				e.Took, e.values = time.Duration(took), rest[:size]
+			}
+			if !yield(e) {
 				return
 			}
+		}
+	}
+}
+
+// cutUvarint reads the number that s begins with.
+func cutUvarint(s string) (n uint64, rest string) {
+	for i, shift := 0, 0; ; i, shift = i+1, shift+7 {
+		n |= uint64(s[i]&0x7f) << shift
+		if s[i] < 0x80 {
+			return n, s[i+1:]
 		}
 	}
 }

@@ -100,7 +100,9 @@ func TestOpenRefuses(t *testing.T) {
 		{[]string{dir}, Options{}, "is a directory"},
 		{[]string{file, "-"}, Options{}, "give - alone"},
 		{[]string{"-", "-"}, Options{}, "give - alone"},
-		{[]string{file}, Options{Format: "csv"}, `format "csv"`},
+		{[]string{file}, Options{Format: "xml"}, `format "xml"`},
+		{[]string{file}, Options{Format: CSV}, "its columns have no names"},
+		{[]string{file}, Options{Format: Caddy, Fields: &Fields{}}, "its fields are known"},
 	} {
 		if _, err := Open(c.names, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: error %v, want %q", c.names, err, c.want)

@@ -146,16 +146,17 @@ func TestInstalledOutside(t *testing.T) {
 // come from the cache of who runs the test, if it has them.
 func outside(t *testing.T, proxy string) []string {
 	t.Helper()
-	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY", "GOFLAGS").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, others, _ := strings.Cut(strings.TrimSpace(string(cache)), "\n")
+	lines := strings.Split(string(cache), "\n")
+	known, others, flags := lines[0], lines[1], lines[2]
 	return append(os.Environ(),
 		"GOWORK=off",
 		"GOSUMDB=off",
 		"GOMODCACHE="+t.TempDir(),
-		"GOFLAGS=-mod=mod -modcacherw -trimpath", // the last, so that what was compiled in another directory is used
+		"GOFLAGS="+flags+" -mod=mod -modcacherw -trimpath", // so that what was compiled in another directory is used
 		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(known, "cache", "download"))+","+others,
 	)
 }

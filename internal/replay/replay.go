@@ -72,7 +72,12 @@ type Summary struct {
 	BufferFull bool    `json:"buffer_full"`
 	// NoBytes is how many requests have no bytes in the log, where a rule counts
 	// them.
-	NoBytes int64   `json:"no_bytes"`
+	NoBytes int64 `json:"no_bytes"`
+	// NoTime reports that no request has a duration in the log, where a rule counts costs.
+	NoTime bool `json:"-"`
+	// NotTold are the headers and cookies that rules name and no request has in the log,
+	// as "header:x-tenant", by commas.
+	NotTold string  `json:"-"`
 	Seconds float64 `json:"seconds"` // from the first request to the last
 }
 
@@ -104,7 +109,9 @@ type replay struct {
 	decidedAt time.Time                     // when the last decision was
 	reports   *reports                      // nil if not wanted
 	explainer *explainer                    // nil if not wanted
-	bytes     bool                          // some rule counts them
+	costs     bool                          // some rule counts bytes or milliseconds
+	values    logValues
+	took      time.Duration // of all requests
 	noBytes   int64
 	limited   int64
 	unflushed int
@@ -144,7 +151,10 @@ func (r *replay) assemble() error {
 	if r.Memory == 0 {
 		r.Memory = 1 << 30
 	}
-	r.bytes = slices.ContainsFunc(r.Rules.Rules, func(rule hotparam.Rule) bool { return rule.Count == hotparam.Bytes })
+	r.costs = slices.ContainsFunc(r.Rules.Rules, func(rule hotparam.Rule) bool {
+		return rule.Count == hotparam.Bytes || rule.Count == hotparam.Millis
+	})
+	r.values = newLogValues(r.Rules)
 	sink, err := statsdsink.New(statsdsink.Config{Rules: r.Rules, Sender: r, Instance: "replay"})
 	if err != nil {
 		return err
@@ -240,14 +250,16 @@ func (r *replay) requests(ctx context.Context) error {
 func (r *replay) request(e *accesslog.Entry) hotparam.Decision {
 	path, query, _ := strings.Cut(e.Target, "?")
 	req := middleware.Request{Method: e.Method, Path: path, Query: query}
-	if !r.bytes {
+	r.values.add(&req, e)
+	if !r.costs {
 		return r.guard.Check(req)
 	}
 	if e.Bytes < 0 {
 		r.noBytes++
 	}
+	r.took += e.Took
 	d, ticket := r.guard.Begin(req)
-	ticket.End(middleware.Cost{Bytes: e.Bytes})
+	ticket.End(middleware.Cost{Bytes: max(0, e.Bytes), Time: e.Took})
 	return d
 }
 
@@ -330,6 +342,8 @@ func (r *replay) summary() Summary {
 		Behind:     lines.Disorder.By.Seconds(),
 		BufferFull: lines.Disorder.Full,
 		NoBytes:    r.noBytes,
+		NoTime:     r.costs && r.took == 0,
+		NotTold:    r.values.notTold(),
 		Seconds:    r.now.Sub(r.first).Seconds(),
 	}
 }

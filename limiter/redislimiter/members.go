@@ -242,6 +242,7 @@ var outageRate = loglimit.Rate{Burst: 1, Every: 15 * time.Second}
 func (m *Members) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Timeout)
 	defer cancel()
+	m.joined = false // by itself, so a later Run does not take Redis for having lost it
 	if err := m.client.ZRem(ctx, m.key, m.member).Err(); err != nil {
 		m.cfg.Logger.Warn("live instances: could not leave: the others count this one until it seems dead", "error", err, "after", m.cfg.Dead)
 	}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/config"
+)
+
+func newSchema(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of rules files, for editors",
+		Long: `Print the JSON schema (draft 2020-12) of rules files. With it an editor completes the
+names of fields, explains them, and marks what is wrong while you type. What the schema
+accepts may still be refused by lint, which knows more.`,
+		Example: `  hotparam rules schema > hotparam.schema.json
+  # then begin hotparam.yaml with:  # yaml-language-server: $schema=hotparam.schema.json`,
+		Args: args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			enc := newJSON(s.out)
+			enc.SetIndent("", "  ")
+			return enc.Encode(config.Schema())
+		},
+	}
+}

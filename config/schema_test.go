@@ -1,0 +1,226 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+)
+
+// compileSchema compiles the schema by a library that has no part in making it.
+func compileSchema(t interface{ Fatal(...any) }) *jsonschema.Schema {
+	text, err := json.Marshal(Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(SchemaID, document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile(SchemaID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+// asJSON returns the value that an editor has of a YAML file.
+func asJSON(source string) (value any, err error) {
+	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(source, "\uFEFF")), &value); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(text))
+}
+
+// Every example in the repository is valid.
+func TestSchemaAcceptsTheExamples(t *testing.T) {
+	compiled := compileSchema(t)
+	found := 0
+	for _, pattern := range []string{"../deploy/hotparam*.yaml", "../examples/*/*.yaml", "../adapters/*/example/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, err := asJSON(string(text))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			found++
+			if err := compiled.Validate(value); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+	if found < 9 {
+		t.Errorf("%d examples, want 9 at least", found)
+	}
+}
+
+// Each field of each section has a schema and a value that it refuses or describes, and no
+// section takes a field that it does not know.
+func TestSchemaKnowsAllFields(t *testing.T) {
+	object := func(s any) map[string]any { return s.(schema)["properties"].(schema) }
+	top := object(Schema())
+	defs := Schema()["$defs"].(schema)
+	second := func(s any) any { return s.(schema)["anyOf"].([]schema)[1] }
+	rule := object(defs["rule"])
+	aggregator, limit := object(top["aggregator"]), object(second(defs["limit"]))
+	for _, s := range []struct {
+		section
+		properties map[string]any
+	}{
+		{topSection, top}, {secretsSection, object(top["secrets"])}, {clientSection, object(top["client"])}, {bodiesSection, object(top["bodies"])},
+		{aggregatorSection, aggregator}, {redisSection, object(second(aggregator["redis"]))}, {capsSection, object(aggregator["caps"])},
+		{statsdSection, object(top["statsd"])}, {kafkaSection, object(top["kafka"])}, {saslSection, object(object(top["kafka"])["sasl"])},
+		{graphiteSection, object(top["graphite"])}, {section{name: "tls", fields: tlsFields}, object(defs["tls"])},
+		{ruleSection, rule}, {matchSection, object(rule["match"])}, {hotSection, object(second(defs["threshold"]))}, {limitSection, limit},
+		{prioritySection, object(limit["priority"])}, {serveSection, object(limit["serve"])}, {exceptSection, object(rule["except"].(schema)["items"])},
+	} {
+		if got, want := slices.Sorted(maps.Keys(s.properties)), slices.Sorted(slices.Values(s.fields)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", s.name, got, want)
+		}
+		for name, of := range s.properties {
+			if len(of.(schema)) == 0 {
+				t.Errorf("%s.%s: config/schema.go says nothing about it", s.name, name)
+			}
+		}
+	}
+}
+
+// Of any file that the parser reads, the schema says the same.
+func TestSchemaAcceptsWhatTheParserReads(t *testing.T) {
+	compiled := compileSchema(t)
+	rapid.Check(t, func(t *rapid.T) {
+		source, _, _ := drawSource(t)
+		value, err := asJSON(source)
+		if err != nil {
+			return // YAML that a parser of YAML 1.2 may read in another way
+		}
+		if err := compiled.Validate(value); err != nil {
+			t.Fatalf("%v\nof\n%s", err, source)
+		}
+	})
+}
+
+// Of mutated files the schema refuses none that the parser reads. Where a field is not known,
+// or a value is of the wrong kind, both refuse.
+func TestSchemaAndParserAgreeOverMutatedFiles(t *testing.T) {
+	compiled := compileSchema(t)
+	both, parserAlone := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		source, _, _ := drawSource(t)
+		value, err := asJSON(source)
+		if err != nil {
+			return
+		}
+		var places []container
+		collect(&places, value, "")
+		p := places[rapid.IntRange(0, len(places)-1).Draw(t, "place")]
+		certain := p.mutate(t)
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err = asJSON(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, refused := Parse("f.yaml", text)
+		invalid := compiled.Validate(value)
+		switch {
+		case refused == nil && invalid != nil:
+			t.Fatalf("the schema alone refuses: %v\nin\n%s", invalid, text)
+		case refused != nil && invalid == nil && certain:
+			t.Fatalf("the parser alone refuses: %v\nin\n%s", refused, text)
+		case certain && refused == nil:
+			t.Fatalf("neither refuses\n%s", text)
+		case refused != nil && invalid != nil:
+			both++
+		case refused != nil:
+			parserAlone++
+		}
+	})
+	t.Logf("%d files refused by both, %d by the parser alone", both, parserAlone)
+	if both == 0 {
+		t.Error("no mutated file was refused by both")
+	}
+}
+
+// container is an object or a list within a file, and its path.
+type container struct {
+	object map[string]any
+	list   []any
+	path   string
+}
+
+func collect(places *[]container, value any, path string) {
+	switch v := value.(type) {
+	case map[string]any:
+		*places = append(*places, container{object: v, path: path})
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			collect(places, v[name], path+"."+name)
+		}
+	case []any:
+		if len(v) > 0 {
+			*places = append(*places, container{list: v, path: path})
+		}
+		for _, item := range v {
+			collect(places, item, path)
+		}
+	}
+}
+
+// open reports whether the object has names that no section knows: those of parameters.
+func (p *container) open() bool {
+	for _, end := range []string{".query", ".values", ".allow", ".block"} {
+		if strings.HasSuffix(p.path, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// mutate changes the place, and reports whether that is an error that a schema can see.
+func (p *container) mutate(t *rapid.T) (certain bool) {
+	other := rapid.SampledFrom([]any{
+		"", "word", "7/s", "50%", 7, -1, 1.5, true, nil, []any{}, []any{"a"}, map[string]any{}, map[string]any{"a": "b"}, []any{[]any{}},
+	}).Draw(t, "value")
+	if p.list != nil {
+		p.list[rapid.IntRange(0, len(p.list)-1).Draw(t, "item")] = other
+		return other == nil
+	}
+	names := slices.Sorted(maps.Keys(p.object))
+	if len(names) == 0 || rapid.IntRange(0, 2).Draw(t, "how") == 0 {
+		p.object[fmt.Sprintf("unknown%d", rapid.IntRange(0, 9).Draw(t, "name"))] = "x"
+		return !p.open()
+	}
+	name := rapid.SampledFrom(names).Draw(t, "field")
+	if rapid.Bool().Draw(t, "drop") {
+		delete(p.object, name)
+		return false
+	}
+	p.object[name] = other
+	return other == nil
+}

@@ -1,0 +1,95 @@
+package accesslog
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// clockFormat reads a time, in nanoseconds since the Unix epoch.
+type clockFormat func([]byte) (int64, error)
+
+// clockNames are the formats that have a name.
+var clockNames = []struct {
+	name string
+	read clockFormat
+}{
+	{"rfc3339", parseRFC3339},
+	{"s", inUnit(time.Second)},
+	{"ms", inUnit(time.Millisecond)},
+	{"us", inUnit(time.Microsecond)},
+	{"ns", inUnit(time.Nanosecond)},
+	{"clf", func(b []byte) (int64, error) {
+		if b = bytes.Trim(b, "[]"); len(b) != clockLen {
+			return 0, errClock
+		}
+		return parseClock(b)
+	}},
+}
+
+// parseClockFormat reads the name of a format, or a layout of Go's package time.
+func parseClockFormat(s string) (clockFormat, error) {
+	if s == "" {
+		return nil, nil
+	}
+	for _, f := range clockNames {
+		if f.name == s {
+			return f.read, nil
+		}
+	}
+	if !strings.Contains(s, "06") || !strings.Contains(s, "05") {
+		return nil, fmt.Errorf(`time format %q is unknown; give rfc3339, s, ms, us, ns (since 1970), clf, or a layout such as "2006-01-02 15:04:05.000"`, s)
+	}
+	return func(b []byte) (int64, error) {
+		t, err := time.Parse(s, string(b)) // without a zone it is UTC
+		if err != nil {
+			return 0, errLayout
+		}
+		return unixNanos(t.Unix(), int64(t.Nanosecond()))
+	}, nil
+}
+
+// inUnit reads numbers of a unit, with a fraction or without.
+func inUnit(unit time.Duration) clockFormat {
+	return func(b []byte) (int64, error) {
+		if n, ok := decimal(b, int64(unit)); ok {
+			return n, nil
+		}
+		return 0, errNumber
+	}
+}
+
+// parseClock reads a time in the format that is set, or in any that is known.
+func (s *shape) parseClock(b []byte) (int64, error) {
+	switch {
+	case s.clock != nil:
+		return s.clock(b)
+	case len(b) >= len("2006/01/02 15:04:05") && b[4] == '/' && b[7] == '/' && b[10] == ' ':
+		return parseWall(b)
+	case len(b) == clockLen && b[2] == '/':
+		return parseClock(b)
+	}
+	return parseTime(b)
+}
+
+// parseTime reads RFC 3339, or a number.
+func parseTime(text []byte) (int64, error) {
+	if len(text) >= len("2006-01-02T15:04:05Z") && text[4] == '-' {
+		return parseRFC3339(text)
+	}
+	return parseNumber(text)
+}
+
+// parseWall reads Caddy's wall, wall_milli and wall_nano: 2006/01/02 15:04:05.000, which has
+// no zone, and is taken for UTC.
+func parseWall(b []byte) (int64, error) {
+	const most = len("2006/01/02 15:04:05.000000000")
+	if len(b) > most {
+		return 0, errTime
+	}
+	var text [most + 1]byte
+	n := copy(text[:], b)
+	text[4], text[7], text[n] = '-', '-', 'Z'
+	return parseRFC3339(text[:n+1])
+}

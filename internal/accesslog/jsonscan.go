@@ -1,0 +1,240 @@
+package accesslog
+
+import (
+	"encoding/binary"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep a JSON document may be nested.
+const maxDepth = 64
+
+// scanner reads one JSON document. It checks all of it, as encoding/json does, but in the one
+// pass that also finds the fields: to check with encoding/json first takes four times as
+// long, and to decode with it eight times.
+type scanner struct {
+	text []byte
+	at   int
+	bad  bool
+}
+
+// object reads an object and calls f for each of its members with the name, and with at at
+// the beginning of the value, which f reads.
+func (s *scanner) object(depth int, f func(name []byte)) {
+	s.at++ // the brace
+	if s.space(); s.peek() == '}' {
+		s.at++
+		return
+	}
+	for !s.bad {
+		s.space()
+		from := s.at
+		if s.peek() != '"' {
+			break
+		}
+		s.quoted()
+		name := s.text[from:s.at]
+		s.space()
+		if s.bad || s.peek() != ':' || depth > maxDepth {
+			break
+		}
+		s.at++
+		s.space()
+		f(name)
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.at++
+			continue
+		case '}':
+			s.at++
+			return
+		}
+		break
+	}
+	s.bad = true
+}
+
+// value reads a value and returns it as it is written.
+func (s *scanner) value(depth int) []byte {
+	from := s.at
+	switch c := s.peek(); {
+	case c == '"':
+		s.quoted()
+	case c == '{':
+		s.object(depth+1, func([]byte) { s.value(depth + 1) })
+	case c == '[':
+		s.array(depth + 1)
+	case c == '-' || isDigit(c):
+		s.number()
+	default:
+		s.word()
+	}
+	if s.bad {
+		return nil
+	}
+	return s.text[from:s.at]
+}
+
+func (s *scanner) array(depth int) {
+	s.at++
+	if s.space(); s.peek() == ']' {
+		s.at++
+		return
+	}
+	for !s.bad && depth <= maxDepth {
+		s.space()
+		s.value(depth)
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.at++
+			continue
+		case ']':
+			s.at++
+			return
+		}
+		break
+	}
+	s.bad = true
+}
+
+// peek returns the next byte, 0 at the end.
+func (s *scanner) peek() byte {
+	if s.at < len(s.text) {
+		return s.text[s.at]
+	}
+	return 0
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\t', '\r', '\n':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+// quoted reads a string.
+func (s *scanner) quoted() {
+	for i := s.at + 1; i < len(s.text); i++ {
+		switch c := s.text[i]; {
+		case c == '"':
+			s.at = i + 1
+			return
+		case c < ' ':
+			s.bad = true
+			return
+		case c == '\\':
+			n := escapeLen(s.text[i:])
+			if n == 0 {
+				s.bad = true
+				return
+			}
+			i += n - 1
+		}
+	}
+	s.bad = true
+}
+
+// escapeLen is the length of the escape sequence that b begins with, 0 if it is none.
+func escapeLen(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) >= 6 && unhex(b[2]) < 16 && unhex(b[3]) < 16 && unhex(b[4]) < 16 && unhex(b[5]) < 16 {
+			return 6
+		}
+	}
+	return 0
+}
+
+func (s *scanner) number() {
+	if s.peek() == '-' {
+		s.at++
+	}
+	if s.peek() == '0' {
+		s.at++
+	} else {
+		s.digits()
+	}
+	if s.peek() == '.' {
+		s.at++
+		s.digits()
+	}
+	if c := s.peek(); c == 'e' || c == 'E' {
+		s.at++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.at++
+		}
+		s.digits()
+	}
+}
+
+func (s *scanner) digits() {
+	from := s.at
+	for isDigit(s.peek()) {
+		s.at++
+	}
+	s.bad = s.bad || s.at == from
+}
+
+func (s *scanner) word() {
+	for _, word := range [...]string{"true", "false", "null"} {
+		if len(s.text)-s.at >= len(word) && string(s.text[s.at:s.at+len(word)]) == word {
+			s.at += len(word)
+			return
+		}
+	}
+	s.bad = true
+}
+
+// appendUnquoted appends the text of a valid JSON string. Bytes that are not UTF-8 stay as
+// they are: a log has what clients sent.
+func appendUnquoted(to, value []byte) []byte {
+	const letters, controls = "bfnrt", "\b\f\n\r\t"
+	for b := value[1 : len(value)-1]; len(b) > 0; {
+		if b[0] != '\\' {
+			to = append(to, b[0])
+			b = b[1:]
+			continue
+		}
+		if b[1] != 'u' {
+			c := b[1]
+			for i := range letters {
+				if letters[i] == c {
+					c = controls[i]
+					break
+				}
+			}
+			to = append(to, c)
+			b = b[2:]
+			continue
+		}
+		r := codeUnit(b)
+		b = b[6:]
+		if utf16.IsSurrogate(r) {
+			pair := utf8.RuneError
+			if len(b) >= 6 && b[0] == '\\' && b[1] == 'u' {
+				if pair = utf16.DecodeRune(r, codeUnit(b)); pair != utf8.RuneError {
+					b = b[6:]
+				}
+			}
+			r = pair
+		}
+		to = utf8.AppendRune(to, r)
+	}
+	return to
+}
+
+// codeUnit reads \uXXXX.
+func codeUnit(b []byte) rune {
+	return rune(binary.BigEndian.Uint16([]byte{unhex(b[2])<<4 | unhex(b[3]), unhex(b[4])<<4 | unhex(b[5])}))
+}

@@ -1,0 +1,181 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// shape is where the lines of one kind of log have what. It is immutable.
+type shape struct {
+	root      *node         // of JSON objects
+	columns   []column      // of delimited lines
+	clock     clockFormat   // nil: any that is known
+	unit      time.Duration // of a duration without a unit
+	forwarded bool          // a caller may have a port, or callers before it
+	values    int           // headers and cookies that are wanted
+}
+
+// node is what is wanted of the members of an object.
+type node struct {
+	members map[string]*node
+	role    role // noRole: it says nothing of the request
+	rank    uint8
+	value   int      // number of a header or cookie that is wanted, else -1
+	cookies []cookie // of a Cookie header
+	sign    bool     // only logs of this shape have it
+}
+
+// cookie is one that is wanted, and its number.
+type cookie struct {
+	name  string
+	value int
+}
+
+func newNode() *node { return &node{role: noRole, value: -1} }
+
+// child returns the node at a path, and makes it if there is none.
+func (n *node) child(path ...string) *node {
+	for _, name := range path {
+		if n.members == nil {
+			n.members = make(map[string]*node)
+		}
+		next := n.members[name]
+		if next == nil {
+			next = newNode()
+			n.members[name] = next
+		}
+		n = next
+	}
+	return n
+}
+
+var (
+	errJSON   = errors.New("it is not a JSON object")
+	errEscape = fmt.Errorf(`%w: it has \x escapes, which nginx does not write with escape=json`, errJSON)
+	errFields = errors.New("time, method and uri are not all there")
+	errString = errors.New("method, uri or the caller's address is not a string")
+)
+
+// decodeJSON reads an object. signed reports whether it has a member that is peculiar to this
+// shape.
+func (s *shape) decodeJSON(line []byte, t *texts, r *request) (signed bool, err error) {
+	t.reset(s.values)
+	scan := scanner{text: line}
+	if line[0] != '{' {
+		return false, errJSON
+	}
+	signed = s.object(&scan, s.root, 0, t, r)
+	if scan.bad || scan.at != len(line) {
+		if bytes.Contains(line, []byte(`\x`)) {
+			return signed, errEscape
+		}
+		return signed, errJSON
+	}
+	for role, value := range t.of {
+		switch {
+		case value == nil:
+		case string(value) == "null":
+			t.of[role] = nil
+		case value[0] != '"' && isText[role]:
+			err = errString
+		default:
+			t.of[role] = r.unquote(value)
+		}
+	}
+	switch {
+	case !t.complete():
+		return signed, errFields
+	case err != nil:
+		return signed, err
+	}
+	return signed, t.request(s, r)
+}
+
+// isText are the roles of which a value is a string.
+var isText = [roles]bool{roleMethod: true, roleURI: true, rolePath: true, roleQuery: true, roleRequest: true, roleCaller: true}
+
+// object reads what is wanted of the object that scan is at.
+func (s *shape) object(scan *scanner, n *node, depth int, t *texts, r *request) (signed bool) {
+	scan.object(depth, func(name []byte) {
+		member := n.members[string(r.unquote(name))]
+		if member == nil {
+			scan.value(depth)
+			return
+		}
+		if member.members != nil && scan.peek() == '{' {
+			if s.object(scan, member, depth+1, t, r) {
+				signed = true
+			}
+			return
+		}
+		value := scan.value(depth)
+		if value == nil {
+			return
+		}
+		if value[0] == '[' && member.role == noRole { // headers are arrays in some
+			if value = firstElement(value); value == nil {
+				return
+			}
+		}
+		signed = signed || member.sign
+		if member.role != noRole {
+			t.set(member.role, member.rank, value)
+		}
+		if value[0] != '"' {
+			return
+		}
+		if member.value >= 0 {
+			t.setExtra(member.value, r.unquote(value))
+		}
+		if len(member.cookies) > 0 {
+			t.setCookies(member.cookies, r.unquote(value))
+		}
+	})
+	return signed
+}
+
+// setExtra takes a header or a cookie. Servers write "-" or nothing for one that is not
+// there.
+func (t *texts) setExtra(number int, text []byte) {
+	if len(text) > 0 && string(text) != "-" {
+		t.extra[number] = text
+	}
+}
+
+// setCookies takes the cookies that are wanted from a Cookie header.
+func (t *texts) setCookies(wanted []cookie, header []byte) {
+	for len(header) > 0 {
+		var pair []byte
+		pair, header, _ = bytes.Cut(header, []byte{';'})
+		name, value, _ := bytes.Cut(bytes.TrimSpace(pair), []byte{'='})
+		for _, c := range wanted {
+			if string(name) == c.name {
+				t.setExtra(c.value, value)
+			}
+		}
+	}
+}
+
+// firstElement returns the first element of a valid array, nil if it is empty.
+func firstElement(array []byte) []byte {
+	scan := scanner{text: array, at: 1}
+	if scan.space(); scan.peek() == ']' {
+		return nil
+	}
+	return scan.value(0)
+}
+
+// unquote gives the text of a JSON string; another value stays as it is.
+func (r *request) unquote(value []byte) []byte {
+	if value[0] != '"' {
+		return value
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1 : len(value)-1]
+	}
+	from := len(r.text)
+	r.text = appendUnquoted(r.text, value)
+	return r.text[from:]
+}

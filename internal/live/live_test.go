@@ -1,0 +1,345 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// fleet is a namespace on a real Redis, with a publisher that runs.
+type fleet struct {
+	client    redis.UniversalClient
+	publisher *hotkeys.Publisher
+}
+
+func newFleet(t *testing.T) fleet {
+	t.Helper()
+	client, err := hotkeys.NewClient(testenv.Patient(t, testenv.Redis(t).URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	p, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: "shop", Timeout: 20 * time.Second, BeatTTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, func(ctx context.Context) { _ = p.Run(ctx) })
+	return fleet{client, p}
+}
+
+// run runs f until the test ends.
+func run(t *testing.T, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func hot(i int, rate float64) hotparam.Hot {
+	h := hotkeytest.Hot(hotkeytest.Text(i), rate, 50)
+	h.Cause = hotparam.Cause{Rate: hotparam.Rate{N: 100, Per: time.Second}}
+	return h
+}
+
+// eventually waits until what is true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not within 20 s:", what)
+		}
+	}
+}
+
+var testConfig = Config{Namespace: "shop", Every: 50 * time.Millisecond, Timeout: 20 * time.Second}
+
+// follow gives the events after the one with this ID.
+func follow(t *testing.T, client redis.UniversalClient, after string) (events <-chan Event, ready <-chan struct{}) {
+	t.Helper()
+	f, err := NewFollower(client, testConfig, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, begun := make(chan Event, 1000), make(chan struct{})
+	first := true
+	run(t, func(ctx context.Context) {
+		_ = f.Run(ctx, func(u Update) error {
+			if first {
+				close(begun)
+				first = false
+			}
+			for _, e := range u.Events {
+				c <- e
+			}
+			return nil
+		})
+	})
+	return c, begun
+}
+
+func next(t *testing.T, events <-chan Event) Event {
+	t.Helper()
+	select {
+	case e := <-events:
+		return e
+	case <-time.After(20 * time.Second):
+		t.Fatal("no event within 20 s")
+		return Event{}
+	}
+}
+
+// Each reader finds the same events with the same IDs, whenever it begins, and a cool event
+// says what the key was.
+func TestEventsAreTheSameForEachReader(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	events, ready := follow(t, f.client, "")
+	<-ready
+	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), hot(2, 300)))
+	first, second := next(t, events), next(t, events)
+	again := hot(1, 250)
+	again.Limit, again.Burst = hotparam.Rate{N: 20, Per: time.Second}, 40
+	f.publisher.Publish(hotkeytest.Hots(again))
+	limited := next(t, events)
+	f.publisher.Publish(hotkeytest.Cools(hot(2, 3)))
+	cool := next(t, events)
+
+	if first.Type != Hot || first.Limit != "50/s" || first.By != "statsd" || !strings.Contains(first.Why, "in 1s, hot at 100/s") {
+		t.Errorf("a hot event is %+v", first)
+	}
+	if limited.Type != Hot || !strings.Contains(limited.Why, "its limit was 50/s and is 20/s") {
+		t.Errorf("a changed limit is %+v", limited)
+	}
+	if cool.Type != Cool || cool.Key != hotkeytest.Text(2) || cool.Limit != "50/s" || cool.Counts == nil || cool.Counts.Threshold != "100/s" || cool.Counts.Rate != 300 {
+		t.Errorf("a cool event does not say what the key was: %+v, %+v", cool, cool.Counts)
+	}
+	// A reader that comes back, and one that only sees the last.
+	late, _ := follow(t, f.client, first.ID)
+	for _, want := range []Event{second, limited, cool} {
+		if e := next(t, late); e.ID != want.ID || e.Why != want.Why || e.Type != want.Type {
+			t.Errorf("a reader that comes back finds %+v, want %+v", e, want)
+		}
+	}
+	view := viewOf(t, f.client)
+	eventually(t, "a view knows the events of the past", func() bool { return len(view.Recent(10)) == 4 })
+	if got := view.Recent(1)[0]; got.ID != cool.ID {
+		t.Errorf("the view's last event is %s, want %s", got.ID, cool.ID)
+	}
+}
+
+func viewOf(t *testing.T, client redis.UniversalClient) *View {
+	t.Helper()
+	v, err := NewView(client, testConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, func(ctx context.Context) { _ = v.Run(ctx) })
+	return v
+}
+
+// The JSON form has each field of the schema, null where it does not apply.
+func TestEventJSON(t *testing.T) {
+	t.Parallel()
+	fields := []string{"id", "at", "type", "namespace", "rule", "key", "rate", "low", "high", "threshold", "window", "unit", "why", "limit", "until", "by"}
+	h := hot(1, 212)
+	h.High = hotparam.Unknown
+	for name, e := range map[string]Event{
+		"hot":   {ID: "5-0.h0", Type: Hot, Counts: counts(&h), Limit: "50/s"},
+		"block": {ID: "5-0.c0", Type: Block, Until: time.UnixMilli(1732172445123)},
+	} {
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range fields {
+			if _, ok := got[field]; !ok {
+				t.Errorf("%s has no %s: %s", name, field, text)
+			}
+		}
+		if len(got) != len(fields) {
+			t.Errorf("%s has %d fields, want %d: %s", name, len(got), len(fields), text)
+		}
+		if name == "hot" && (got["high"] != nil || got["window"] != "1s" || got["unit"] != "requests" || got["until"] != nil) {
+			t.Errorf("hot is %s", text)
+		}
+		if name == "block" && (got["low"] != nil || got["until"] != "2024-11-21T07:00:45.123Z") {
+			t.Errorf("block is %s", text)
+		}
+	}
+}
+
+func TestPositions(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"1732172445123-0.h7", "1732172445123-12.k0", "0-1.x0", "5-0.c0"} {
+		p, err := parsePosition(id)
+		if err != nil || p.String() != id || !ValidID(id) {
+			t.Errorf("%s is read as %v, %v", id, p, err)
+		}
+	}
+	for _, id := range []string{"", "5", "5-0", "5-0.z1", "5-0.h", "5-0.h-1", "x-0.h1", "5-x.h1", "5-0.h1.h1", strings.Repeat("1", 90) + "-0.h1"} {
+		if ValidID(id) {
+			t.Errorf("%q passes as an ID", id)
+		}
+	}
+}
+
+// The view shows what is hot with one point more a second, whatever has no right to be read.
+func TestViewShowsTheState(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	view := viewOf(t, f.client)
+	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), hot(2, 300)))
+	f.publisher.Suspects(0, []hotparam.Hot{hot(3, 90)})
+	f.publisher.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}})
+	eventually(t, "all is seen", func() bool {
+		s := view.Snapshot()
+		return len(s.Hot) == 2 && len(s.Suspects) == 1 && len(s.Instances) == 1 && s.Published && s.Hot[0].History.Len() >= 2
+	})
+	s := view.Snapshot()
+	if s.Hot[0].Text != hotkeytest.Text(2) || s.Hot[0].Rate != 300 || s.Hot[0].Limit.N != 50 {
+		t.Errorf("the first is %+v", s.Hot[0].Hot)
+	}
+	if p := s.Hot[0].History.At(1); p.Rate != 300 || p.Low != 300 || p.High != 310 || p.At.Sub(s.Hot[0].History.At(0).At) < time.Second {
+		t.Errorf("its points are %+v", s.Hot[0].History.Points())
+	}
+	if s.ControlsErr != nil || s.MembersErr != nil || s.Err != nil {
+		t.Error(s.ControlsErr, s.MembersErr, s.Err)
+	}
+	f.publisher.Publish(hotkeytest.Cools(hot(2, 3)))
+	eventually(t, "a key cools", func() bool { return len(view.Snapshot().Hot) == 1 })
+	if len(s.Hot) != 2 {
+		t.Error("a snapshot has changed")
+	}
+}
+
+// A slow reader loses events and is told how many; the others get them all.
+func TestASlowReaderHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	v := &View{changed: make(chan struct{}), readers: make(map[*Subscription]struct{})}
+	slow, fast := v.Subscribe(2), v.Subscribe(100)
+	var events []Event
+	for i := range 50 {
+		p := position{millis: 1000, kind: hotKind, index: i}
+		events = append(events, Event{ID: p.String(), position: p})
+	}
+	v.tell(events[:40], false)
+	if got := (<-slow.Events()).ID; got != events[0].ID {
+		t.Errorf("the first is %s", got)
+	}
+	<-slow.Events()
+	v.tell(events[40:], false)
+	if d := <-slow.Events(); d.ID != events[40].ID || d.Lost != 38 {
+		t.Errorf("after a loss comes %s with %d lost, want %s with 38", d.ID, d.Lost, events[40].ID)
+	}
+	if n := len(fast.Events()); n != 50 {
+		t.Errorf("the fast reader has %d of 50", n)
+	}
+	_, missed, complete := v.Resume(1, events[30].ID)
+	if len(missed) != 19 || missed[0].ID != events[31].ID || !complete {
+		t.Errorf("after 31 events come %d, complete: %v", len(missed), complete)
+	}
+	if _, missed, complete = v.Resume(1, "5-0.h0"); complete || len(missed) != 50 {
+		t.Errorf("after an unknown event come %d, complete: %v", len(missed), complete)
+	}
+	v.finish()
+	if _, ok := <-v.Subscribe(1).Events(); ok {
+		t.Error("a view that is over has events")
+	}
+	slow.Close()
+}
+
+// The backlog and the points are bounded, and old points go first.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	v := &View{changed: make(chan struct{}), readers: make(map[*Subscription]struct{})}
+	for i := range 3 * Backlog {
+		v.tell([]Event{{position: position{millis: uint64(i)}}}, false)
+	}
+	if n := len(v.Recent(1e6)); n != Backlog {
+		t.Errorf("the backlog has %d events, want %d", n, Backlog)
+	}
+	var h, early History
+	for i := range 1000 {
+		h = h.add(newPoint(time.Unix(int64(i), 0), &hotparam.Hot{Low: int64(i), High: hotparam.Unknown, Rate: 1}))
+		h = h.add(newPoint(time.Unix(int64(i), 0), &hotparam.Hot{Low: 7e6})) // in the same second
+		if i == 350 {
+			early = h
+		}
+		if cap(h.points) > MaxPoints+slack {
+			t.Fatalf("after %d points there is room for %d", i, cap(h.points))
+		}
+	}
+	if p := h.At(0); h.Len() != MaxPoints || p.Low != 700 || p.High != hotparam.Unknown || h.At(299).Low != 999 {
+		t.Errorf("%d points from %+v", h.Len(), p)
+	}
+	if p := early.At(0); early.Len() != MaxPoints || p.Low != 51 || early.At(299).Low != 350 {
+		t.Errorf("an earlier history has changed: %d points from %+v", early.Len(), p)
+	}
+}
+
+// While Redis is away the last state stays, with the error; then it goes on.
+func TestViewOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	dead := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	defer dead.Close()
+	v, err := NewView(f.client, testConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.publisher.Publish(hotkeytest.Hots(hot(1, 212)))
+	eventually(t, "the key is seen", func() bool { v.look(t.Context()); return len(v.Snapshot().Hot) == 1 })
+	v.client, v.reader.client = dead, dead
+	v.look(t.Context())
+	if s := v.Snapshot(); s.Err == nil || len(s.Hot) != 1 || s.Read.IsZero() {
+		t.Errorf("while Redis is away: %+v", s)
+	}
+	v.client, v.reader.client = f.client, f.client
+	v.look(t.Context())
+	if s := v.Snapshot(); s.Err != nil || len(s.Hot) != 1 {
+		t.Errorf("afterwards: %+v", s)
+	}
+}
+
+// A control's end is an event that each reader finds alike.
+func TestControlEvents(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	key := hotparam.Key{Rule: "search-terms", Text: hotkeytest.Text(1)}
+	events, ready := follow(t, f.client, "")
+	<-ready
+	if _, err := hotkeys.SetControl(t.Context(), f.client, "shop", hotkeys.ControlOrder{Key: key, Action: hotparam.ControlBlock, For: time.Second, Why: "scraper", Claimed: "ann@laptop"}); err != nil {
+		t.Fatal(err)
+	}
+	block, expired := next(t, events), next(t, events)
+	if block.Type != Block || block.Why != "scraper" || !strings.Contains(block.By, "claims to be ann@laptop") || block.Until.IsZero() {
+		t.Errorf("the block is %+v", block)
+	}
+	if expired.Type != Expired || expired.Key != key.Text || !expired.At.Equal(block.Until) {
+		t.Errorf("its end is %+v", expired)
+	}
+	late, _ := follow(t, f.client, block.ID)
+	if e := next(t, late); e.ID != expired.ID {
+		t.Errorf("a later reader finds %s, want %s", e.ID, expired.ID)
+	}
+	if !slices.ContainsFunc([]Event{block, expired}, func(e Event) bool { return e.Namespace == "shop" }) {
+		t.Error("no namespace")
+	}
+}

@@ -1,0 +1,85 @@
+package replay
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// Values are the headers and cookies that rules name: the log is to be opened with them.
+func Values(rules *hotparam.Rules) []string {
+	var values []string
+	add := func(source, name string) {
+		if value := source + ":" + name; !slices.Contains(values, value) {
+			values = append(values, value)
+		}
+	}
+	for i := range rules.Rules {
+		for _, p := range rules.Rules[i].Named() {
+			switch p.Source {
+			case hotparam.Header:
+				add("header", strings.ToLower(p.Name))
+			case hotparam.Cookie:
+				add("cookie", p.Name)
+			}
+		}
+	}
+	return values
+}
+
+// logValues gives the guard what a log says of requests besides their targets.
+type logValues struct {
+	names []string
+	seen  []bool
+	addr  bool // some rule wants the client's address
+}
+
+func newLogValues(rules *hotparam.Rules) logValues {
+	v := logValues{names: Values(rules)}
+	v.seen = make([]bool, len(v.names))
+	for i := range rules.Rules {
+		v.addr = v.addr || slices.ContainsFunc(rules.Rules[i].Named(), func(p hotparam.Param) bool { return p.Source == hotparam.Addr })
+	}
+	return v
+}
+
+// add makes the headers, cookies and the address of the entry those of the request.
+func (v *logValues) add(req *middleware.Request, e *accesslog.Entry) {
+	if len(v.names) == 0 && !v.addr {
+		return
+	}
+	r := &http.Request{Method: e.Method, URL: &url.URL{Path: req.Path, RawQuery: req.Query}, Header: make(http.Header), RemoteAddr: e.Addr}
+	if path, err := url.PathUnescape(req.Path); err == nil {
+		r.URL.Path, r.URL.RawPath = path, req.Path
+	}
+	for i, name := range v.names {
+		value, ok := e.Value(i)
+		if !ok {
+			continue
+		}
+		v.seen[i] = true
+		if source, name, _ := strings.Cut(name, ":"); source == "header" {
+			r.Header[textproto.CanonicalMIMEHeaderKey(name)] = []string{value}
+		} else {
+			r.AddCookie(&http.Cookie{Name: name, Value: value})
+		}
+	}
+	req.HTTP = r
+}
+
+// notTold are those that no request had.
+func (v *logValues) notTold() string {
+	var names []string
+	for i, name := range v.names {
+		if !v.seen[i] {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
