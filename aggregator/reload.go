@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -29,6 +30,7 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	x := reload{d: d, n: n, was: d.numbered, before: d.rules, homes: d.cfg.Homes, now: d.latest(now)}
 	x.dropSuspects()
 	x.describe()
+	x.addFormer()
 	d.setRules(n, homes, x.watch)
 	for number, r := range x.before {
 		if r != nil && (number >= len(d.rules) || d.rules[number] == nil || !x.continues(number)) {
@@ -133,8 +135,8 @@ func (x *reload) watch(p place) *ruleWatch {
 	if x.continues(p.number) {
 		before = x.before[p.number]
 		r.complete, r.from = before.complete, before.from
-	} else if x.countedOtherwise(p.rule) {
-		r.from = x.now.Add(settle)
+	} else {
+		r.from = x.d.settled(p.rule, x.n.InOrder().Namespace, x.now)
 	}
 	r.open(p.budget, x.d.late(), before)
 	for _, v := range r.views {
@@ -146,17 +148,35 @@ func (x *reload) watch(p place) *ruleWatch {
 	return r
 }
 
-// countedOtherwise reports whether a rule that was there counted something else under the name
-// of the counts of rule.
-func (x *reload) countedOtherwise(rule *hotparam.Rule) bool {
+// former is a rule that was there, whose counts may still come.
+type former struct {
+	rule  hotparam.Rule
+	name  string // of its counts
+	until time.Time
+}
+
+// addFormer records which rules are gone, or count otherwise.
+func (x *reload) addFormer() {
+	d := x.d
+	d.former = slices.DeleteFunc(d.former, func(f former) bool { return !f.until.After(x.now) })
 	rules := x.was.ByNumber()
 	for number := range rules.Rules {
-		was := &rules.Rules[number]
-		if x.was.Has(number) && !x.n.Has(number) && was.CountPrefix(rules.Namespace) == rule.CountPrefix(rules.Namespace) {
-			return true
+		if rule := &rules.Rules[number]; x.was.Has(number) && !x.n.Has(number) {
+			d.former = append(d.former, former{*rule, rule.CountPrefix(rules.Namespace), x.now.Add(settle)})
 		}
 	}
-	return false
+}
+
+// settled returns from when on what comes under the name of a rule's counts are its own: the
+// zero time if nothing else does.
+func (d *Detector) settled(rule *hotparam.Rule, namespace string, now time.Time) (from time.Time) {
+	for i := range d.former {
+		f := &d.former[i]
+		if f.name == rule.CountPrefix(namespace) && (f.rule.Count != rule.Count || !f.rule.SameKeys(rule)) {
+			from = later(from, f.until)
+		}
+	}
+	return from
 }
 
 func later(a, b time.Time) time.Time {

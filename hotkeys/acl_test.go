@@ -168,6 +168,13 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListMembers(ctx, client, testNamespace)
 	failed = append(failed, err)
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // as its page and its webhook do
+		tx.PTTL(ctx, testLayout.Beat)
+		tx.XRevRangeN(ctx, testLayout.Events, "+", "-", 1)
+		tx.HSet(ctx, testLayout.Webhook, "holder", "x")
+		return nil
+	})
+	failed = append(failed, err)
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}

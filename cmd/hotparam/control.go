@@ -21,12 +21,12 @@ import (
 
 // operation is what `hotparam pin`, `block`, `allow` and `release` were asked for.
 type operation struct {
-	listing                        // where
-	action  hotparam.ControlAction // empty: release
-	span    time.Duration
-	why     string
-	yes     bool
-	rules   *hotparam.Rules // of --config, or nil
+	redisFlags
+	redisPlace
+	action    hotparam.ControlAction // empty: release
+	span      time.Duration
+	why       string
+	yes, json bool
 }
 
 // controlTexts are the help of the commands.
@@ -74,7 +74,8 @@ with the rights of hotparam-operator (docs/REDIS.md).`,
   hotparam list --controls`, verb, span),
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, words []string) error {
-			if err := op.settings(s.err); err != nil {
+			var err error
+			if op.redisPlace, err = op.place(s.err); err != nil {
 				return err
 			}
 			if action != "" && !cmd.Flags().Changed("for") {
@@ -83,7 +84,7 @@ with the rights of hotparam-operator (docs/REDIS.md).`,
 			return op.run(cmd.Context(), s, strings.Join(words, " "))
 		},
 	}
-	op.registerPlace(cmd.Flags())
+	op.redisFlags.register(cmd.Flags())
 	if action != "" {
 		cmd.Flags().DurationVar(&op.span, "for", 0, "for how `long`, at most "+durationWords(hotparam.MaxControlTime))
 	}
@@ -111,8 +112,6 @@ func (op *operation) validate() error {
 		return fmt.Errorf("--for %s: want more than 0, at most %s", durationWords(op.span), durationWords(hotparam.MaxControlTime))
 	case len(op.why) > hotparam.MaxControlWhy:
 		return fmt.Errorf("--why has %d bytes, at most %d are kept", len(op.why), hotparam.MaxControlWhy)
-	case !hotparam.ValidNamespace(op.namespace):
-		return fmt.Errorf("--namespace %q: want one or more of A-Z a-z 0-9 _ -", op.namespace)
 	}
 	return nil
 }
@@ -121,32 +120,28 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if err := op.validate(); err != nil {
 		return usageError(err)
 	}
-	if op.config != "" {
-		file, err := loadConfig(s.err, op.config)
-		if err != nil {
-			return err
-		}
-		op.rules = file.Rules
-	}
-	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(op.redis))
+	client, err := op.client()
 	if err != nil {
-		return usageError(err)
+		return err
 	}
 	defer func() { _ = client.Close() }()
 	reading, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	hot, err := hotkeys.List(reading, client, op.namespace)
+	hot, err := hotkeys.List(reading, client, op.redisPlace.namespace)
 	if err != nil {
 		return op.redisError(err)
 	}
-	controls, err := hotkeys.ListControls(reading, client, op.namespace)
+	controls, err := hotkeys.ListControls(reading, client, op.redisPlace.namespace)
 	if err != nil {
 		return op.redisError(err)
 	}
-	if op.action == "" { // it has a control, or there is nothing to do
-		hot, op.rules = nil, nil
+	var rules *hotparam.Rules
+	if op.action == "" {
+		hot = nil // it has a control, or there is nothing to do
+	} else if op.file != nil {
+		rules = op.file.Rules
 	}
-	found, err := findKey(words, hot, controls, op.rules)
+	found, err := findOperated(words, hot, controls, rules)
 	if op.action == "" && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
 		return op.redisError(fmt.Errorf("release %q: %w", strings.TrimSpace(words), hotkeys.ErrNoControl))
 	}
@@ -166,9 +161,9 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	defer cancel()
 	var c hotparam.Control
 	if op.action == "" {
-		c, err = hotkeys.ReleaseControl(writing, client, op.namespace, found.key, op.why, claimedUser())
+		c, err = hotkeys.ReleaseControl(writing, client, op.redisPlace.namespace, found.key, op.why, claimedUser())
 	} else {
-		c, err = hotkeys.SetControl(writing, client, op.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
+		c, err = hotkeys.SetControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
 	}
 	if err != nil {
 		return op.redisError(err)
@@ -186,7 +181,7 @@ func (op *operation) confirmed(s streams, key hotparam.Key) bool {
 	if op.action == "" {
 		verb, span = "release", ""
 	}
-	fmt.Fprintf(s.err, "%s %s (rule %s)%s, namespace %s at %s? [y/N] ", verb, printable(key.Text), printable(key.Rule), span, op.namespace, redacted(op.redis.URL))
+	fmt.Fprintf(s.err, "%s %s (rule %s)%s, namespace %s at %s? [y/N] ", verb, printable(key.Text), printable(key.Rule), span, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL))
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
@@ -217,7 +212,7 @@ func (op *operation) redisError(err error) error {
 	case hotkeys.IsDenied(err):
 		return fmt.Errorf("%w: the user of Redis lacks a right: use one with those of hotparam-operator (docs/REDIS.md), by --redis or HOTPARAM_REDIS", err)
 	}
-	return noRedisError(err, op.redis.URL)
+	return noRedisError(err, op.redisPlace.redis.URL)
 }
 
 // claimedUser is who the user of this process is: a claim, since anybody can start a process

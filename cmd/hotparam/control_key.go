@@ -17,10 +17,10 @@ type foundKey struct {
 	unlimited bool // its rule is known to have no limit
 }
 
-// findKey returns the key that words name: a key's text, or its rule, a space and its text. It
+// findOperated returns the key that words name: a key's text, or its rule, a space and its text. It
 // looks among the hot keys, then among those with a control, then among those that rules can
 // make; rules may be nil.
-func findKey(words string, hot []hotparam.Hot, controls []hotparam.Control, rules *hotparam.Rules) (foundKey, error) {
+func findOperated(words string, hot []hotparam.Hot, controls []hotparam.Control, rules *hotparam.Rules) (foundKey, error) {
 	words = strings.TrimSpace(words)
 	if rule, rest, ok := strings.Cut(words, " "); ok && hotparam.ValidRuleID(rule) { // as list prints it, in columns
 		words = rule + " " + strings.TrimLeft(rest, " ")
@@ -123,15 +123,6 @@ func makes(r *hotparam.Rule, text string) bool {
 		}
 	}
 	return true
-}
-
-func ruleByID(rules *hotparam.Rules, id string) *hotparam.Rule {
-	for i := range rules.Rules {
-		if rules.Rules[i].ID == id {
-			return &rules.Rules[i]
-		}
-	}
-	return nil
 }
 
 // isUnlimited reports whether a key's rule is known to have no limit.

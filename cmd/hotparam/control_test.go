@@ -107,7 +107,7 @@ func TestMembersThatDiffer(t *testing.T) {
 }
 
 // The rule may be left out where only one rule has the key, first among hot keys.
-func TestFindKey(t *testing.T) {
+func TestFindOperated(t *testing.T) {
 	hot := []hotparam.Hot{{Key: hotparam.Key{Rule: "a", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=2"}, Mode: hotparam.ModeWatch}}
 	controls := []hotparam.Control{{Key: hotparam.Key{Rule: "b", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=3"}}}
 	for words, want := range map[string]string{
@@ -117,7 +117,7 @@ func TestFindKey(t *testing.T) {
 		" b  GET /x?q=2": "b GET /x?q=2",
 		"c GET /x?q=9":   "c GET /x?q=9",
 	} {
-		got, err := findKey(words, hot, controls, nil)
+		got, err := findOperated(words, hot, controls, nil)
 		if err != nil || got.key.String() != want {
 			t.Errorf("%q: %q, %v, want %q", words, got.key, err, want)
 		}
