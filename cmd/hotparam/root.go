@@ -106,7 +106,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.AddCommand(
-		newDemo(s), newAggregator(s), newReplay(s), newList(s), newWatch(s), newRules(s), newBench(s), newVersion(s),
+		newDemo(s), newAggregator(s), newReplay(s), newList(s), newWatch(s), newTop(s), newRules(s), newBench(s), newVersion(s),
 	)
 	return root
 }
