@@ -30,9 +30,13 @@ func resample(h live.History, end time.Time, length time.Duration, width int) []
 	return parts
 }
 
-// sparkline is a line of one row, over the last two minutes.
+// sparkline is a line of one row, of five or six seconds a column.
 func sparkline(h live.History, end time.Time, width int) string {
-	parts := resample(h, end, 2*time.Minute, width)
+	length := time.Minute
+	if width >= wideLine {
+		length = 2 * time.Minute
+	}
+	parts := resample(h, end, length, width)
 	return string(blocks(parts, highest(parts), 0, 1))
 }
 
@@ -70,8 +74,12 @@ func blocks(parts []float64, most float64, row, rows int) []rune {
 // chart is the line of a key over the last minutes, with the threshold where that is a rate.
 func chart(h *live.HotKey, end time.Time, width, height int) []string {
 	const axis = 12
-	columns := max(1, min(width-axis-2, live.MaxPoints))
-	parts := resample(h.History, end, live.MaxPoints*time.Second, columns)
+	length, ago := live.MaxPoints*time.Second, "5 minutes ago"
+	if n := h.History.Len(); n > 0 && end.Sub(h.History.At(0).At) < time.Minute {
+		length, ago = time.Minute, "1 minute ago"
+	}
+	columns := max(1, min(width-axis-2, int(length/time.Second)))
+	parts := resample(h.History, end, length, columns)
 	threshold := math.NaN()
 	if c := h.Cause; !c.IsZero() && c.Kind == 0 {
 		threshold = c.Rate.PerSecond()
@@ -106,6 +114,5 @@ func chart(h *live.HotKey, end time.Time, width, height int) []string {
 		}
 		lines = append(lines, fmt.Sprintf("%*s ", axis, label)+accent.Render(string(line)))
 	}
-	left := "5 minutes ago"
-	return append(lines, strings.Repeat(" ", axis+1)+faint.Render(left+strings.Repeat(" ", max(1, columns-len(left)-3))+"now"))
+	return append(lines, strings.Repeat(" ", axis+1)+faint.Render(ago+strings.Repeat(" ", max(1, columns-len(ago)-3))+"now"))
 }

@@ -110,9 +110,9 @@ func (m *topModel) foot() []string {
 	case m.help:
 		return []string{faint.Render(" any key to go back")}
 	case m.detail:
-		return []string{faint.Render(" Esc back · ↑↓ other keys · p pin · b block · a allow · r release · ? help · q quit")}
+		return []string{faint.Render(" Esc back · ↑↓ other keys · p pin b block a allow r release · ? help · q quit")}
 	}
-	return []string{faint.Render(" ↑↓ Enter details · / filter · s sort · p pin · b block · a allow · r release · ? help · q quit")}
+	return []string{faint.Render(" Enter details · / filter · s sort · p pin b block a allow r release · ? help")}
 }
 
 func topHelp() []string {
@@ -130,7 +130,7 @@ func topHelp() []string {
 		"  q, Ctrl-C                 quit",
 		"",
 		bold.Render(" Columns"),
-		"  RATE    units a second now; LINE the last two minutes, each scaled to itself",
+		"  RATE    units a second now; LINE the last one or two minutes, each scaled to itself",
 		"  COUNT   bounds of the count in the threshold's window; HOT AT the threshold",
 		"  STATE   what happens to its requests, or what an operator has set and for how long",
 	}
@@ -146,12 +146,12 @@ type topColumn struct {
 
 // topColumns in the order in which they stand. Those with a higher rank come first if there is
 // not room for all.
-var topColumns = []struct {
+var topColumns = [...]struct {
 	topColumn
 	rank int
 }{
 	{topColumn{"RATE", 11, true, func(_ *topModel, r *topRow) string { return speedWords(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
-	{topColumn{"LINE", 20, false, func(m *topModel, r *topRow) string { return sparkline(r.hot.History, m.clock(), 20) }}, 7},
+	{topColumn{"LINE", narrowLine, false, func(m *topModel, r *topRow) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
 	{topColumn{"COUNT", 18, true, func(_ *topModel, r *topRow) string { return boundsWords(&r.hot.Hot) }}, 3},
 	{topColumn{"HOT AT", 10, true, func(_ *topModel, r *topRow) string { return causeWords(r.hot.Cause) }}, 5},
 	{topColumn{"LIMIT", 8, true, func(_ *topModel, r *topRow) string { return limitCell(r) }}, 6},
@@ -160,22 +160,38 @@ var topColumns = []struct {
 	{topColumn{"RULE", 16, false, func(_ *topModel, r *topRow) string { return printable(r.key.Rule) }}, 4},
 }
 
+// Widths of the lines.
+const narrowLine, wideLine = 12, 20
+
+func (m *topModel) lineWidth() int {
+	if m.width < 110 {
+		return narrowLine
+	}
+	return wideLine
+}
+
 // leastKey is the room that a key has at least, if there is any.
 const leastKey = 26
 
 // columns chooses the columns that fit, and returns the room for the key.
 func (m *topModel) columns() (shown []topColumn, key int) {
-	room := m.width - 3 - leastKey
+	room := m.width - 2 - leastKey
+	all := topColumns
+	for i := range all {
+		if all[i].title == "LINE" {
+			all[i].width = m.lineWidth()
+		}
+	}
 	fits := make(map[int]bool)
 	for rank := 9; rank >= 2; rank-- {
-		for i, c := range topColumns {
+		for i, c := range all {
 			if c.rank == rank && c.width+2 <= room {
 				fits[i] = true
 				room -= c.width + 2
 			}
 		}
 	}
-	for i, c := range topColumns {
+	for i, c := range all {
 		if fits[i] {
 			shown = append(shown, c.topColumn)
 		}
