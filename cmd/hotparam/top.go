@@ -19,7 +19,7 @@ import (
 )
 
 func newTop(s streams) *cobra.Command {
-	var l listing
+	var f redisFlags
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch what is hot on a live screen, and act on it",
@@ -33,36 +33,34 @@ hotparam-operator for it. ? lists all keys.`,
   hotparam top --redis redis://hotparam-operator@10.0.0.5:6379/0 --namespace shop`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := l.settings(s.err); err != nil {
-				return err
-			}
-			return top(cmd.Context(), s, l)
+			return top(cmd.Context(), s, f)
 		},
 	}
-	l.registerPlace(cmd)
+	f.register(cmd.Flags())
 	return cmd
 }
 
-func top(ctx context.Context, s streams, l listing) error {
-	if !hotparam.ValidNamespace(l.namespace) {
-		return usageError(fmt.Errorf("--namespace %q: want one or more of A-Z a-z 0-9 _ -", l.namespace))
+func top(ctx context.Context, s streams, f redisFlags) error {
+	place, err := f.place(s.err)
+	if err != nil {
+		return err
 	}
 	if !terminal(s.out) {
 		return usageError(errors.New("top needs a terminal: hotparam list and hotparam watch do without"))
 	}
-	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(l.redis))
+	client, err := place.client()
 	if err != nil {
-		return usageError(err)
+		return err
 	}
 	defer func() { _ = client.Close() }() // all calls have ended
-	view, err := live.NewView(client, live.Config{Namespace: l.namespace})
+	view, err := live.NewView(client, live.Config{Namespace: place.namespace})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	operate := operator{client: client, namespace: l.namespace, claimed: claimedUser(), done: view.Now}
-	model := newTopModel(l.namespace, redacted(l.redis.URL), operate.run)
+	operate := operator{client: client, namespace: place.namespace, claimed: claimedUser(), done: view.Now}
+	model := newTopModel(place.namespace, redacted(place.redis.URL), operate.run)
 	program := tea.NewProgram(model,
 		tea.WithInput(s.in), tea.WithOutput(s.out), tea.WithEnvironment(os.Environ()),
 		tea.WithContext(ctx), tea.WithoutSignalHandler(), // ctx is what a signal ends

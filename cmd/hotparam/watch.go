@@ -9,14 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/live"
 )
 
 func newWatch(s streams) *cobra.Command {
-	var l listing
+	var f redisFlags
 	var after string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Print what becomes hot, cools or is controlled, as it happens",
@@ -32,42 +31,33 @@ webhook. While Redis is away watch waits, and then goes on where it was.`,
   hotparam watch --after 1732172445123-0.h0   # what happened since that event, too`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := l.settings(s.err); err != nil {
-				return err
-			}
-			return watch(cmd.Context(), s, l, after)
+			return watch(cmd.Context(), s, f, after, asJSON)
 		},
 	}
-	l.registerPlace(cmd)
-	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object a line, with all that is known")
+	f.register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line, with all that is known")
 	cmd.Flags().StringVar(&after, "after", "", "begin after the event with this `id`")
 	return cmd
 }
 
-// registerPlace adds the flags that say which namespace to look at, and where.
-func (l *listing) registerPlace(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.config, "config", "", "rules `file` with the namespace and the way to Redis")
-	cmd.Flags().StringVar(&l.url, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis.URL+")")
-	cmd.Flags().StringVar(&l.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
-}
-
-func watch(ctx context.Context, s streams, l listing, after string) error {
-	if !hotparam.ValidNamespace(l.namespace) {
-		return usageError(fmt.Errorf("--namespace %q: want one or more of A-Z a-z 0-9 _ -", l.namespace))
+func watch(ctx context.Context, s streams, f redisFlags, after string, asJSON bool) error {
+	place, err := f.place(s.err)
+	if err != nil {
+		return err
 	}
 	if after != "" && !live.ValidID(after) {
 		return usageError(fmt.Errorf("--after %q: want the id of an event, such as 1732172445123-0.h0", after))
 	}
-	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(l.redis))
-	if err != nil {
-		return usageError(err)
-	}
-	defer func() { _ = client.Close() }() // nothing was written
-	follower, err := live.NewFollower(client, live.Config{Namespace: l.namespace, Every: watchEvery}, after)
+	client, err := place.client()
 	if err != nil {
 		return err
 	}
-	w := watcher{streams: s, listing: l}
+	defer func() { _ = client.Close() }() // nothing was written
+	follower, err := live.NewFollower(client, live.Config{Namespace: place.namespace, Every: watchEvery}, after)
+	if err != nil {
+		return err
+	}
+	w := watcher{streams: s, place: place, json: asJSON}
 	return follower.Run(ctx, w.update)
 }
 
@@ -77,7 +67,8 @@ const watchEvery = 500 * time.Millisecond
 // watcher prints what a follower finds.
 type watcher struct {
 	streams
-	listing
+	place       redisPlace
+	json        bool
 	begun, away bool
 }
 
@@ -85,10 +76,10 @@ func (w *watcher) update(u live.Update) error {
 	switch {
 	case u.Err != nil:
 		w.away = true
-		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.redis.URL), u.Err)))
+		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.place.redis.URL), u.Err)))
 		return nil
 	case !w.begun:
-		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.namespace, redacted(w.redis.URL))
+		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.place.namespace, redacted(w.place.redis.URL))
 	case w.away:
 		fmt.Fprintln(w.err, "hotparam: reading events again")
 	}
