@@ -42,15 +42,7 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	if d.account != nil {
 		d.account.busy, d.account.hot = nil, nil
 	}
-	change := hotparam.Change{Cool: x.cool}
-	for _, r := range d.watches {
-		for _, w := range r.hot {
-			if w.listed {
-				change.Hot = append(change.Hot, w.present())
-			}
-		}
-	}
-	d.publish(change)
+	d.publish(hotparam.Change{Hot: d.Listed(), Cool: x.cool})
 	return x.left
 }
 
@@ -65,11 +57,33 @@ func (d *Detector) TakeOver(left []hotparam.Hot, now time.Time) {
 	for _, h := range left {
 		if r := d.rule(h.Rule); r != nil {
 			if w := r.keys[h.Text]; w != nil && w.listed {
-				change.Hot = append(change.Hot, w.present())
+				change.Hot = append(change.Hot, w.presentAfter(&h))
 			}
 		}
 	}
 	d.publish(change)
+}
+
+// presentAfter returns the key with its present counts, or those that it had elsewhere before
+// if they are higher, and of the same window and unit.
+func (w *watched) presentAfter(before *hotparam.Hot) hotparam.Hot {
+	h := w.present()
+	if before.Low > h.Low && before.Cause.Rate.Per == h.Cause.Rate.Per && before.Cause.Unit == h.Cause.Unit {
+		h.Low, h.High, h.Rate, h.Ratio, h.Top = before.Low, before.High, before.Rate, before.Ratio, before.Top
+	}
+	return h
+}
+
+// Listed returns the keys that are hot and listed, with their present counts.
+func (d *Detector) Listed() (hot []hotparam.Hot) {
+	for _, r := range d.watches {
+		for _, w := range r.hot {
+			if w.listed {
+				hot = append(hot, w.present())
+			}
+		}
+	}
+	return hot
 }
 
 // latest returns now, or a later instant if a count of a later one may have been counted.

@@ -13,9 +13,8 @@ import (
 )
 
 func newWatch(s streams) *cobra.Command {
-	var f redisFlags
+	var w watcher
 	var after string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Print what becomes hot, cools or is controlled, as it happens",
@@ -31,33 +30,32 @@ webhook. While Redis is away watch waits, and then goes on where it was.`,
   hotparam watch --after 1732172445123-0.h0   # what happened since that event, too`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return watch(cmd.Context(), s, f, after, asJSON)
+			w.streams = s
+			return w.watch(cmd.Context(), after)
 		},
 	}
-	f.register(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line, with all that is known")
+	w.register(cmd.Flags())
+	cmd.Flags().BoolVar(&w.json, "json", false, "print one JSON object a line, with all that is known")
 	cmd.Flags().StringVar(&after, "after", "", "begin after the event with this `id`")
 	return cmd
 }
 
-func watch(ctx context.Context, s streams, f redisFlags, after string, asJSON bool) error {
-	place, err := f.place(s.err)
-	if err != nil {
+func (w *watcher) watch(ctx context.Context, after string) (err error) {
+	if w.at, err = w.place(w.err); err != nil {
 		return err
 	}
 	if after != "" && !live.ValidID(after) {
 		return usageError(fmt.Errorf("--after %q: want the id of an event, such as 1732172445123-0.h0", after))
 	}
-	client, err := place.client()
+	client, err := w.at.client()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	follower, err := live.NewFollower(client, live.Config{Namespace: place.namespace, Every: watchEvery}, after)
+	follower, err := live.NewFollower(client, live.Config{Namespace: w.at.namespace, Every: watchEvery}, after)
 	if err != nil {
 		return err
 	}
-	w := watcher{streams: s, place: place, json: asJSON}
 	return follower.Run(ctx, w.update)
 }
 
@@ -67,7 +65,8 @@ const watchEvery = 500 * time.Millisecond
 // watcher prints what a follower finds.
 type watcher struct {
 	streams
-	place       redisPlace
+	redisFlags
+	at          redisPlace
 	json        bool
 	begun, away bool
 }
@@ -76,10 +75,10 @@ func (w *watcher) update(u live.Update) error {
 	switch {
 	case u.Err != nil:
 		w.away = true
-		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.place.redis.URL), u.Err)))
+		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.at.redis.URL), u.Err)))
 		return nil
 	case !w.begun:
-		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.place.namespace, redacted(w.place.redis.URL))
+		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.at.namespace, redacted(w.at.redis.URL))
 	case w.away:
 		fmt.Fprintln(w.err, "hotparam: reading events again")
 	}
