@@ -95,7 +95,11 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	if p, err = withWebhook(p, set, client); err != nil {
 		t.Fatal(err)
 	}
-	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
+	rules := newRulesFile(aggregatorFlags{}, set, p.reload)
+	p = &reloadingPipeline{pipeline: p, file: rules}
+	if p, err = newReportingPipeline(p, client, set, rules); err != nil {
+		t.Fatal(err)
+	}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
 	return registry
 }
