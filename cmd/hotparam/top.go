@@ -143,7 +143,7 @@ func (o operator) run(what order) orderDone {
 // operatorError says what to do about a missing right.
 func operatorError(err error) error {
 	if redis.HasErrorPrefix(err, "NOPERM") || redis.IsPermissionError(err) {
-		return fmt.Errorf("this user of Redis may not do that: use one with the rights of hotparam-operator (docs/REDIS.md): %w", err)
+		return errors.New("Redis refuses it to this user: name one with the rights of hotparam-operator in --redis (docs/REDIS.md)")
 	}
 	return err
 }

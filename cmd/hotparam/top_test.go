@@ -201,15 +201,29 @@ func TestTopOrders(t *testing.T) {
 	if !strings.Contains(topText(m), "nothing to release") {
 		t.Errorf("a release of nothing:\n%s", topText(m))
 	}
+	if err := operatorError(fmt.Errorf("block: %w", redisRefusal("NOPERM this user has no permissions"))); !strings.Contains(err.Error(), "hotparam-operator") {
+		t.Errorf("a missing right: %v", err)
+	}
 	typeKeys(m, "p")
 	if m.prompt != nil || !strings.Contains(topText(m), "has no limit") {
 		t.Errorf("a pin without a limit:\n%s", topText(m))
+	}
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	m.Update(orderDone{err: operatorError(redisRefusal("NOPERM x"))})
+	if text := topText(m); !strings.Contains(text, "docs/REDIS.md") {
+		t.Errorf("at 80 columns the refusal is cut:\n%s", text)
 	}
 	m.Update(orderDone{err: errors.New("NOPERM \x1b[2J")})
 	if text := topText(m); !strings.Contains(text, "NOPERM") || strings.Contains(text, "\x1b") {
 		t.Errorf("a refusal:\n%s", text)
 	}
 }
+
+// redisRefusal is an answer of Redis that is an error.
+type redisRefusal string
+
+func (r redisRefusal) Error() string { return string(r) }
+func (redisRefusal) RedisError()     {}
 
 // The lines are scaled, and show what is not known as nothing.
 func TestTopLines(t *testing.T) {

@@ -103,16 +103,26 @@ func (m *topModel) foot() []string {
 	switch {
 	case m.prompt != nil:
 		return m.prompt.lines()
-	case m.note != "" && m.failed:
-		return []string{alarm.Render(" " + printable(m.note))}
-	case m.note != "":
-		return []string{calm.Render(" " + printable(m.note))}
 	case m.help:
 		return []string{faint.Render(" any key to go back")}
+	case m.note != "" && m.failed:
+		return wrapped(alarm, m.note, m.width)
+	case m.note != "":
+		return wrapped(calm, m.note, m.width)
 	case m.detail:
 		return []string{faint.Render(" Esc back · ↑↓ other keys · p pin b block a allow r release · ? help · q quit")}
 	}
 	return []string{faint.Render(" Enter details · / filter · s sort · p pin b block a allow r release · ? help")}
+}
+
+// wrapped is a text in as many lines as it takes, up to three.
+func wrapped(style lipgloss.Style, text string, width int) []string {
+	lines := strings.Split(lipgloss.NewStyle().Width(max(1, width-2)).Render(printable(text)), "\n")
+	lines = lines[:min(len(lines), 3)]
+	for i := range lines {
+		lines[i] = style.Render(" " + lines[i])
+	}
+	return lines
 }
 
 func topHelp() []string {
@@ -123,16 +133,16 @@ func topHelp() []string {
 		"  Enter, Esc                all that is known of it, and back",
 		"  /                         show only keys with this text, rule or parameter",
 		"  s, S                      sort by the next column, in reverse",
-		"  p                         pin: hold the key to its rule's limit as if it was hot",
+		"  p                         pin: hold the key to its limit as if it was hot",
 		"  b                         block: each request for the key gets 403",
 		"  a                         allow: the key's rule does not limit it",
 		"  r                         release: end what an operator has set",
 		"  q, Ctrl-C                 quit",
 		"",
 		bold.Render(" Columns"),
-		"  RATE    units a second now; LINE the last one or two minutes, each scaled to itself",
+		"  RATE    units a second now; LINE the last minute or two, on a scale of its own",
 		"  COUNT   bounds of the count in the threshold's window; HOT AT the threshold",
-		"  STATE   what happens to its requests, or what an operator has set and for how long",
+		"  STATE   what happens to its requests, or what an operator has set, and how long",
 	}
 }
 
