@@ -93,6 +93,10 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		p = statsd
 	}
 	registry := prometheus.NewRegistry()
+	set.file.Webhook = config.Webhook{URL: "http://127.0.0.1:1/", Format: config.WebhookSlack}
+	if p, err = withWebhook(p, set, client); err != nil {
+		t.Fatal(err)
+	}
 	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
 	p = reportingUnderTest{p}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{}), page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})))
