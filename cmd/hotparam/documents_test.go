@@ -53,6 +53,7 @@ var notHere = map[string]struct {
 	"docs/PRODUCERS.md js":          {3, "internal/interop"},
 	"docs/PRODUCERS.md python":      {9, "internal/interop"},
 	"docs/PRODUCERS.md sh":          {3, "internal/interop"},
+	"docs/WATCHING.md python":       {1, "internal/webhook"},
 }
 
 // pictures are the blocks without a language, by document.
@@ -61,8 +62,8 @@ var pictures = map[string]int{
 	"docs/COMING-FROM.md": 1, // the variables of snippetFrame
 	"docs/LIMITS.md":      1, // headers
 	"docs/PRODUCERS.md":   1, // lines of the wire
+	"docs/WATCHING.md":    2, // what a command prints, and a stream of events as it is sent
 	"docs/REDIS.md":       4, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
-	"docs/WATCHING.md":    1, // a stream of events as it is sent
 }
 
 // Every block of code in the documents is linted, compiled or parsed, or is listed with its

@@ -92,7 +92,15 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		p = statsd
 	}
 	registry := prometheus.NewRegistry()
-	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
+	set.file.Webhook = config.Webhook{URL: "http://127.0.0.1:1/", Format: config.WebhookSlack}
+	if p, err = withWebhook(p, set, client); err != nil {
+		t.Fatal(err)
+	}
+	rules := newRulesFile(aggregatorFlags{}, set, p.reload)
+	p = &reloadingPipeline{pipeline: p, file: rules}
+	if p, err = newReportingPipeline(p, client, set, rules); err != nil {
+		t.Fatal(err)
+	}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{}), page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})))
 	return registry
 }

@@ -166,9 +166,16 @@ func (r *reader) learn(members []string, infos []any, now time.Time) {
 func (r *reader) list(s *Snapshot, scores []redis.Z) {
 	hot := make(map[string]bool, len(scores))
 	histories := 0
-	for _, k := range r.keys {
-		histories += min(1, k.history.Len())
+	var cooled []string // with a history, the last that cooled first
+	for member, k := range r.keys {
+		if k.history.Len() > 0 {
+			histories++
+			if !k.gone.IsZero() {
+				cooled = append(cooled, member)
+			}
+		}
 	}
+	slices.SortFunc(cooled, func(a, b string) int { return r.keys[b].gone.Compare(r.keys[a].gone) })
 	s.Hot = make([]HotKey, 0, len(scores))
 	for _, z := range slices.Backward(scores) { // the highest rates first
 		member, _ := z.Member.(string)
@@ -180,10 +187,13 @@ func (r *reader) list(s *Snapshot, scores []redis.Z) {
 		if k.hot.Rate = z.Score; !(z.Score >= 0) || math.IsInf(z.Score, 0) {
 			k.hot.Rate = 0 // no publisher wrote it
 		}
-		if k.history.Len() > 0 || histories < MaxHistories || r.dropOldest() {
-			if k.history.Len() == 0 {
-				histories++
-			}
+		if k.history.Len() == 0 && histories >= MaxHistories && len(cooled) > 0 {
+			delete(r.keys, cooled[len(cooled)-1]) // the key that cooled first gives its place
+			cooled = cooled[:len(cooled)-1]
+			histories--
+		}
+		if k.history.Len() > 0 || histories < MaxHistories {
+			histories += 1 - min(1, k.history.Len())
 			k.history = k.history.add(newPoint(s.Clock, &k.hot))
 		}
 		if s.Published {
@@ -204,22 +214,6 @@ func (r *reader) list(s *Snapshot, scores []redis.Z) {
 			delete(r.keys, member)
 		}
 	}
-}
-
-// dropOldest forgets the points of the key that cooled first, and reports whether there was
-// one. Its caller gives the place to another.
-func (r *reader) dropOldest() bool {
-	var oldest string
-	for member, k := range r.keys {
-		if k.history.Len() > 0 && !k.gone.IsZero() && (oldest == "" || k.gone.Before(r.keys[oldest].gone)) {
-			oldest = member
-		}
-	}
-	if oldest == "" {
-		return false
-	}
-	delete(r.keys, oldest)
-	return true
 }
 
 func suspectsOf(members []redis.Z) []hotparam.Hot {

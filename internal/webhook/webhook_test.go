@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -322,5 +323,37 @@ func TestRetryAfter(t *testing.T) {
 		if got := retryAfter(header, now); got != want {
 			t.Errorf("%q: %v, want %v", header, got, want)
 		}
+	}
+}
+
+// The receiver that the documentation shows takes what we sign, and nothing else.
+func TestDocumentedReceiver(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	switch {
+	case err != nil && os.Getenv("CI") == "true":
+		t.Fatal("no python3:", err)
+	case err != nil:
+		t.Skip("no python3 (Debian: apt-get install python3):", err)
+	}
+	page, err := os.ReadFile("../../docs/WATCHING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```python\n")
+	code, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/WATCHING.md has no block of Python")
+	}
+	body := []byte(`{"id":"1-0.h0"}`)
+	good := Sign(secret, time.Now(), body)
+	call := func(header, body string) string {
+		return fmt.Sprintf("print(is_ours(%q, %q.encode(), b%q))\n", header, body, secret)
+	}
+	program := "import hashlib, hmac, time\n" + code +
+		call(good, string(body)) + call(good, "{}") + call(Sign("other", time.Now(), body), string(body)) + call(Sign(secret, time.Now().Add(-time.Hour), body), string(body))
+	out, err := exec.CommandContext(t.Context(), python, "-c", program).CombinedOutput()
+	if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != "True False False False" {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/hotparam/hotparam"
+)
+
+// details are all that is known of a key, in so many lines.
+func (m *topModel) details(r *topRow, height int) []string {
+	lines := []string{"", " " + bold.Render(printable(r.key.Text))}
+	fact := func(name, format string, args ...any) {
+		lines = append(lines, " "+faint.Render(pad(name, 11, false))+" "+printable(fmt.Sprintf(format, args...)))
+	}
+	fact("rule", "%s", r.key.Rule)
+	if c := r.control; c != nil {
+		words := fmt.Sprintf("%s until %s (%s more), by %s", m.state(r), c.Until.Local().Format(time.TimeOnly), roughly(c.Until.Sub(m.clock())), operatorWords(c))
+		if c.Why != "" {
+			words += ": " + c.Why
+		}
+		fact("operator", "%s", words)
+	}
+	h := r.hot
+	if h == nil {
+		return append(lines, "", " It is not hot.")
+	}
+	rate := speedWords(h.Rate, h.Cause.Unit)
+	if h.Estimated {
+		rate += ", estimated from samples"
+	}
+	fact("rate", "%s", rate)
+	fact("count", "%s", boundsWords(&h.Hot))
+	fact("hot at", "%s, reached %.1f times over; since %s (%s)", causeWords(h.Cause), h.Ratio, h.Since.Local().Format(time.TimeOnly), roughly(m.clock().Sub(h.Since)))
+	switch {
+	case h.Limit.IsZero():
+		fact("limit", "none, mode %s", h.Mode)
+	default:
+		fact("limit", "%s, burst %s, mode %s", rateWords(h.Limit, h.Cause.Unit), countWords(h.Burst, h.Cause.Unit), h.Mode)
+	}
+	switch {
+	case h.Spared:
+		fact("usual", "yes: its count is what it always is, and it is not limited, as other hot keys explain the traffic")
+	case h.Usual:
+		fact("usual", "yes: its count is what it always is")
+	}
+	fact("found by", "%s", h.Owner)
+	origins := m.origins(h.Top)
+	room := height - len(lines) - len(origins) - 3
+	if room >= 3 {
+		lines = append(lines, "")
+		lines = append(lines, chart(h, m.clock(), m.width, min(room, 14))...)
+	}
+	return append(lines, origins...)
+}
+
+// operatorWords is who set a control: what Redis knows, and what is only claimed.
+func operatorWords(c *hotparam.Control) string {
+	if c.Claimed == "" {
+		return c.By
+	}
+	return c.By + " (claims to be " + c.Claimed + ")"
+}
+
+// origins are the routes, instances and callers: beside each other if there is room.
+func (m *topModel) origins(top *hotparam.Attribution) []string {
+	if top == nil {
+		return []string{"", " " + faint.Render("Where the requests come from is not known yet.")}
+	}
+	kinds := []struct {
+		title string
+		of    []hotparam.Origin
+	}{{"ROUTES", top.Routes}, {"INSTANCES", top.Instances}, {"CALLERS", top.Callers}}
+	block := func(title string, of []hotparam.Origin, width int) string {
+		lines := []string{faint.Render(cellOf(title, width, false))}
+		for _, o := range of {
+			lines = append(lines, cellOf(fmt.Sprintf("%9s  %s", originCount(o), printable(o.Name)), width, false))
+		}
+		if len(of) == 0 {
+			lines = append(lines, cellOf(faint.Render("not known"), width, false))
+		}
+		return strings.Join(lines, "\n")
+	}
+	if m.width < 100 {
+		lines := []string{""}
+		for _, kind := range kinds {
+			lines = append(lines, strings.Split(" "+strings.ReplaceAll(block(kind.title, kind.of[:min(3, len(kind.of))], m.width-2), "\n", "\n "), "\n")...)
+		}
+		return lines
+	}
+	width := (m.width - 4) / 3
+	joined := lipgloss.JoinHorizontal(lipgloss.Top, " ", block(kinds[0].title, kinds[0].of, width), " ", block(kinds[1].title, kinds[1].of, width), " ", block(kinds[2].title, kinds[2].of, width))
+	lines := append([]string{""}, strings.Split(joined, "\n")...)
+	if top.Explains > 0 {
+		lines = append(lines, fmt.Sprintf(" %d more specific keys are hot for no other reason", top.Explains))
+	}
+	return lines
+}

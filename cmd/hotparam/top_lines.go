@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+// ticks are the eighths of a line's height.
+var ticks = []rune(" ▁▂▃▄▅▆▇█")
+
+// resample returns the highest rate in each of width equal parts of the time before end, NaN
+// where nothing is known.
+func resample(h live.History, end time.Time, length time.Duration, width int) []float64 {
+	parts := make([]float64, width)
+	for i := range parts {
+		parts[i] = math.NaN()
+	}
+	begin := end.Add(-length)
+	for i := range h.Len() {
+		p := h.At(i)
+		at := int(int64(p.At.Sub(begin)) * int64(width) / int64(length))
+		if !p.At.Before(begin) && at >= 0 && at < width && !(parts[at] >= p.Rate) {
+			parts[at] = p.Rate
+		}
+	}
+	return parts
+}
+
+// sparkline is a line of one row, of five or six seconds a column.
+func sparkline(h live.History, end time.Time, width int) string {
+	length := time.Minute
+	if width >= wideLine {
+		length = 2 * time.Minute
+	}
+	parts := resample(h, end, length, width)
+	return string(blocks(parts, highest(parts), 0, 1))
+}
+
+func highest(parts []float64) float64 {
+	most := 0.0
+	for _, v := range parts {
+		if v > most {
+			most = v
+		}
+	}
+	return most
+}
+
+// blocks returns row of rows of a line's picture, 0 being the lowest. Where something is known,
+// the lowest has a tick at least.
+func blocks(parts []float64, most float64, row, rows int) []rune {
+	line := make([]rune, len(parts))
+	for i, v := range parts {
+		line[i] = ' '
+		if math.IsNaN(v) {
+			continue
+		}
+		eighths := 0
+		if most > 0 {
+			eighths = int(math.Round(v/most*float64(8*rows))) - 8*row
+		}
+		if row == 0 {
+			eighths = max(1, eighths)
+		}
+		line[i] = ticks[max(0, min(eighths, 8))]
+	}
+	return line
+}
+
+// chart is the line of a key over the last minutes, with the threshold where that is a rate.
+func chart(h *live.HotKey, end time.Time, width, height int) []string {
+	const axis = 12
+	length, ago := live.MaxPoints*time.Second, "5 minutes ago"
+	if n := h.History.Len(); n > 0 && end.Sub(h.History.At(0).At) < time.Minute {
+		length, ago = time.Minute, "1 minute ago"
+	}
+	columns := max(1, min(width-axis-2, int(length/time.Second)))
+	parts := resample(h.History, end, length, columns)
+	threshold := math.NaN()
+	if c := h.Cause; !c.IsZero() && c.Kind == 0 {
+		threshold = c.Rate.PerSecond()
+	}
+	most := highest(parts)
+	if threshold <= 4*most {
+		most = math.Max(most, threshold)
+	}
+	mark := -1
+	if threshold <= most && most > 0 {
+		mark = min(height-1, int(threshold/most*float64(height)))
+	}
+	lines := make([]string, 0, height+1)
+	for row := height - 1; row >= 0; row-- {
+		label := ""
+		switch row {
+		case height - 1:
+			label = speedWords(most, h.Cause.Unit)
+		case 0:
+			label = speedWords(0, h.Cause.Unit)
+		}
+		line := blocks(parts, most, row, height)
+		if row == mark {
+			if label == "" {
+				label = "hot at"
+			}
+			for i := range line {
+				if line[i] == ' ' {
+					line[i] = '┄'
+				}
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%*s ", axis, label)+accent.Render(string(line)))
+	}
+	return append(lines, strings.Repeat(" ", axis+1)+faint.Render(ago+strings.Repeat(" ", max(1, columns-len(ago)-3))+"now"))
+}

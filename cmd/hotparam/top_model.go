@@ -1,0 +1,288 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+// topRow is a key on the screen: a hot one, one that an operator controls, or both.
+type topRow struct {
+	key     hotparam.Key
+	hot     *live.HotKey      // nil if it is not hot
+	control *hotparam.Control // nil if there is none
+	folded  string            // rule and key in lower case, for the filter
+}
+
+// topSort is what rows are sorted by.
+type topSort int
+
+const (
+	byRate topSort = iota
+	byRatio
+	bySince
+	byRule
+	byKey
+	topSorts
+)
+
+var topSortWords = [topSorts]string{"rate", "ratio to the threshold", "time", "rule", "key"}
+
+// topModel is the screen of `hotparam top`. Its methods do not block: what takes time is a
+// command that bubbletea runs.
+type topModel struct {
+	namespace, redis string
+	operate          func(order) orderDone
+
+	snapshot *live.Snapshot
+	all      []topRow // of the snapshot
+	rows     []topRow // those that pass the filter, sorted
+
+	sort      topSort
+	reverse   bool
+	filter    string
+	filtering bool // what is typed goes to the filter
+
+	selected hotparam.Key
+	cursor   int // of the selected key in rows
+	offset   int // of the first row that is shown
+
+	detail bool
+	help   bool
+	prompt *topPrompt
+	note   string // the answer to the last order
+	failed bool   // it is an error
+	busy   bool   // an order is under way
+
+	width, height int
+}
+
+func newTopModel(namespace, redis string, operate func(order) orderDone) *topModel {
+	return &topModel{namespace: namespace, redis: redis, operate: operate, snapshot: &live.Snapshot{Namespace: namespace}}
+}
+
+// Init implements [tea.Model].
+func (m *topModel) Init() tea.Cmd { return nil }
+
+// Update implements [tea.Model].
+func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case snapshotTaken:
+		m.snapshot = msg.Snapshot
+		m.gather()
+	case orderDone:
+		m.busy, m.note, m.failed = false, msg.words, msg.err != nil
+		if msg.err != nil {
+			m.note = msg.err.Error()
+		}
+	case tea.PasteMsg:
+		m.typed(msg.Content)
+	case tea.KeyPressMsg:
+		if msg.String() == "ctrl+c" {
+			return m, tea.Quit
+		}
+		return m, m.press(msg)
+	}
+	return m, nil
+}
+
+// gather makes the rows of a new snapshot.
+func (m *topModel) gather() {
+	s := m.snapshot
+	controls := make(map[hotparam.Key]*hotparam.Control, len(s.Controls))
+	for i := range s.Controls {
+		if s.Controls[i].Until.After(m.clock()) {
+			controls[s.Controls[i].Key] = &s.Controls[i]
+		}
+	}
+	m.all = make([]topRow, 0, len(s.Hot)+len(controls))
+	for i := range s.Hot {
+		key := s.Hot[i].Key
+		m.all = append(m.all, topRow{key: key, hot: &s.Hot[i], control: controls[key]})
+		delete(controls, key)
+	}
+	for key, c := range controls {
+		m.all = append(m.all, topRow{key: key, control: c})
+	}
+	for i := range m.all {
+		m.all[i].folded = strings.ToLower(m.all[i].key.String())
+	}
+	m.arrange()
+}
+
+// arrange filters and sorts the rows, and keeps the selected key.
+func (m *topModel) arrange() {
+	want := strings.ToLower(m.filter)
+	m.rows = m.rows[:0]
+	for _, r := range m.all {
+		if strings.Contains(r.folded, want) {
+			m.rows = append(m.rows, r)
+		}
+	}
+	slices.SortFunc(m.rows, func(a, b topRow) int {
+		c := m.compare(&a, &b)
+		if m.reverse {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(a.key.Rule, b.key.Rule), cmp.Compare(a.key.Text, b.key.Text))
+	})
+	at := slices.IndexFunc(m.rows, func(r topRow) bool { return r.key == m.selected })
+	if at < 0 { // it is gone: the one in its place
+		at = max(0, min(m.cursor, len(m.rows)-1))
+	}
+	m.move(at)
+}
+
+// compare orders rows by what is chosen. Keys that are not hot come last.
+func (m *topModel) compare(a, b *topRow) int {
+	value := func(r *topRow) (rate, ratio, since float64) {
+		if r.hot == nil {
+			return -1, -1, 0
+		}
+		return r.hot.Rate, r.hot.Ratio, float64(r.hot.Since.UnixMilli())
+	}
+	rate, ratio, since := value(a)
+	otherRate, otherRatio, otherSince := value(b)
+	switch m.sort {
+	case byRatio:
+		return cmp.Compare(otherRatio, ratio)
+	case bySince:
+		return cmp.Compare(otherSince, since)
+	case byRule:
+		return cmp.Or(cmp.Compare(a.key.Rule, b.key.Rule), cmp.Compare(otherRate, rate))
+	case byKey:
+		return cmp.Compare(a.key.Text, b.key.Text)
+	}
+	return cmp.Compare(otherRate, rate)
+}
+
+// move selects a row, and scrolls so that it is shown.
+func (m *topModel) move(to int) {
+	if len(m.rows) == 0 {
+		m.cursor, m.offset = 0, 0
+		return
+	}
+	m.cursor = max(0, min(to, len(m.rows)-1))
+	m.selected = m.rows[m.cursor].key
+	page := m.page()
+	m.offset = max(0, min(m.offset, len(m.rows)-page))
+	m.offset = min(max(m.offset, m.cursor-page+1), m.cursor)
+}
+
+// current returns the selected row, or nil if there is none.
+func (m *topModel) current() *topRow {
+	if m.cursor < len(m.rows) {
+		return &m.rows[m.cursor]
+	}
+	return nil
+}
+
+// press handles a key.
+func (m *topModel) press(msg tea.KeyPressMsg) tea.Cmd {
+	key := msg.String()
+	switch {
+	case m.prompt != nil:
+		return m.answer(msg)
+	case m.filtering:
+		m.pressFilter(msg)
+		return nil
+	case m.help:
+		m.help = false
+		return nil
+	}
+	switch key {
+	case "q":
+		return tea.Quit
+	case "esc", "backspace", "h", "left":
+		switch {
+		case m.detail:
+			m.detail = false
+		case key == "esc":
+			m.filter, m.note = "", ""
+			m.arrange()
+		}
+	case "?", "f1":
+		m.help = true
+	case "enter", "l", "right":
+		m.detail = m.current() != nil
+	case "/":
+		m.filtering, m.detail = true, false
+	case "s":
+		m.sort = (m.sort + 1) % topSorts
+		m.arrange()
+	case "S", "shift+s":
+		m.reverse = !m.reverse
+		m.arrange()
+	case "j", "down":
+		m.move(m.cursor + 1)
+	case "k", "up":
+		m.move(m.cursor - 1)
+	case "pgdown", "space", "ctrl+f", "ctrl+d":
+		m.move(m.cursor + m.page())
+	case "pgup", "ctrl+b", "ctrl+u":
+		m.move(m.cursor - m.page())
+	case "g", "home":
+		m.move(0)
+	case "G", "shift+g", "end":
+		m.move(len(m.rows) - 1)
+	case "p":
+		m.ask(hotparam.ControlPin)
+	case "b":
+		m.ask(hotparam.ControlBlock)
+	case "a":
+		m.ask(hotparam.ControlAllow)
+	case "r":
+		m.ask("")
+	}
+	return nil
+}
+
+func (m *topModel) pressFilter(msg tea.KeyPressMsg) {
+	switch msg.String() {
+	case "enter":
+		m.filtering = false
+	case "esc":
+		m.filtering, m.filter = false, ""
+	case "backspace":
+		m.filter = withoutLast(m.filter)
+	case "ctrl+u":
+		m.filter = ""
+	default:
+		m.filter += msg.Text
+	}
+	m.arrange()
+}
+
+// typed handles pasted text.
+func (m *topModel) typed(text string) {
+	text = printable(strings.TrimSpace(text))
+	switch {
+	case m.prompt != nil:
+		m.prompt.add(text)
+	case m.filtering:
+		m.filter += text
+		m.arrange()
+	}
+}
+
+func withoutLast(text string) string {
+	runes := []rune(text)
+	return string(runes[:max(0, len(runes)-1)])
+}
+
+// clock is Redis's clock now, as far as is known.
+func (m *topModel) clock() time.Time {
+	s := m.snapshot
+	if s.Read.IsZero() {
+		return time.Now()
+	}
+	return s.Clock.Add(time.Since(s.Read))
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/hotparam/hotparam"
+)
+
+// topPrompt asks for what an order needs, and then whether to carry it out.
+type topPrompt struct {
+	order
+	step    promptStep
+	length  string // as typed
+	problem string // of what was typed
+}
+
+type promptStep int
+
+const (
+	askLength promptStep = iota
+	askWhy
+	confirm
+)
+
+// ask opens the prompt for the selected key. An empty action is a release.
+func (m *topModel) ask(action hotparam.ControlAction) {
+	row := m.current()
+	if row == nil || m.busy {
+		return
+	}
+	m.note, m.failed = "", false
+	switch {
+	case action == "" && row.control == nil:
+		m.note = "there is nothing to release: no operator controls this key"
+		return
+	case action == hotparam.ControlPin && row.hot != nil && row.hot.Limit.IsZero() && row.hot.Mode == hotparam.ModeWatch:
+		m.note, m.failed = "its rule has no limit, so there is nothing to pin it to", true
+		return
+	}
+	m.prompt = &topPrompt{order: order{key: row.key, action: action}, length: "10m"}
+	if action == "" {
+		m.prompt.step = confirm
+	}
+}
+
+// add adds text to what is typed.
+func (p *topPrompt) add(text string) {
+	p.problem = ""
+	switch p.step {
+	case askLength:
+		p.length += text
+	case askWhy:
+		if len(p.why)+len(text) <= hotparam.MaxControlWhy {
+			p.why += text
+		}
+	case confirm:
+	}
+}
+
+// answer handles a key while the prompt is open. It returns the command that carries the
+// order out, once that is confirmed.
+func (m *topModel) answer(msg tea.KeyPressMsg) tea.Cmd {
+	p := m.prompt
+	switch key := msg.String(); {
+	case key == "esc":
+		m.prompt, m.note, m.failed = nil, "nothing was changed", false
+	case p.step == confirm && (key == "y" || key == "Y" || key == "shift+y"):
+		m.prompt, m.busy, m.note = nil, true, "asking Redis…"
+		what, operate := p.order, m.operate
+		return func() tea.Msg { return operate(what) }
+	case p.step == confirm:
+		m.prompt, m.note, m.failed = nil, "nothing was changed", false
+	case key == "enter" && p.step == askLength:
+		p.setLength()
+	case key == "enter":
+		p.step = confirm
+	case key == "backspace" && p.step == askLength:
+		p.length, p.problem = withoutLast(p.length), ""
+	case key == "backspace":
+		p.why = withoutLast(p.why)
+	case key == "ctrl+u" && p.step == askLength:
+		p.length, p.problem = "", ""
+	case key == "ctrl+u":
+		p.why = ""
+	default:
+		p.add(msg.Text)
+	}
+	return nil
+}
+
+// setLength reads for how long the order is.
+func (p *topPrompt) setLength() {
+	d, err := time.ParseDuration(strings.TrimSpace(p.length))
+	switch {
+	case err != nil:
+		p.problem = "want a time such as 90s, 10m or 2h"
+	case d < time.Second || d > hotparam.MaxControlTime:
+		p.problem = fmt.Sprintf("want 1s to %v", hotparam.MaxControlTime)
+	default:
+		p.order.length, p.step = d, askWhy
+	}
+}
+
+// what says in words what an order does.
+func (p *topPrompt) what() string {
+	key := printable(p.key.String())
+	switch p.action {
+	case hotparam.ControlPin:
+		return "Pin " + key + " to its rule's limit"
+	case hotparam.ControlBlock:
+		return "Block " + key + ": each request for it gets 403"
+	case hotparam.ControlAllow:
+		return "Allow " + key + ": its rule does not limit it"
+	}
+	return "Release " + key
+}
+
+// lines are the prompt on the screen.
+func (p *topPrompt) lines() []string {
+	lines := []string{bold.Render(" " + p.what())}
+	line := " For how long? " + p.length
+	switch p.step {
+	case askLength:
+		line += "█  " + faint.Render("Enter to go on, Esc to leave it; at most 24h")
+	case askWhy:
+		line = " Why? (others see it) " + printable(p.why) + "█  " + faint.Render("Enter to go on")
+	case confirm:
+		words := ""
+		if p.action != "" {
+			words = " for " + spanWords(p.order.length)
+			if p.why != "" {
+				words += " (" + printable(p.why) + ")"
+			}
+		}
+		line = warm.Render(" Do it" + words + "? y to do it, any other key to leave it")
+	}
+	if p.problem != "" {
+		line += "  " + alarm.Render(p.problem)
+	}
+	return append(lines, line)
+}

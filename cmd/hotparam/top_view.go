@@ -1,0 +1,305 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"github.com/hotparam/hotparam"
+)
+
+// View implements [tea.Model].
+func (m *topModel) View() tea.View {
+	v := tea.NewView(strings.Join(m.screen(), "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "hotparam top"
+	return v
+}
+
+// screen returns the lines of the screen: as many as it has, none wider than it.
+func (m *topModel) screen() []string {
+	if m.width < 1 || m.height < 1 {
+		return nil // not known yet
+	}
+	lines := m.head()
+	foot := m.foot()
+	room := max(0, m.height-len(lines)-len(foot))
+	var body []string
+	switch {
+	case m.help:
+		body = topHelp()
+	case m.detail && m.current() != nil:
+		body = m.details(m.current(), room)
+	default:
+		body = m.table(room)
+	}
+	for i := range room {
+		if i < len(body) {
+			lines = append(lines, body[i])
+		} else {
+			lines = append(lines, "")
+		}
+	}
+	lines = append(lines, foot...)
+	lines = lines[max(0, len(lines)-m.height):]
+	for i := range lines {
+		lines[i] = fit(lines[i], m.width)
+	}
+	return lines
+}
+
+// page is how many rows of the table fit.
+func (m *topModel) page() int {
+	return max(1, m.height-len(m.head())-len(m.foot())-1)
+}
+
+// head says where this is, what there is, and what is wrong.
+func (m *topModel) head() []string {
+	s := m.snapshot
+	state := fmt.Sprintf(" · %d hot · %d suspect · %s", len(s.Hot), len(s.Suspects), plural(s.InstancesTotal, "instance"))
+	switch {
+	case s.Seq == 0:
+		state = " · asking Redis…"
+	case s.ControlsErr != nil:
+		state += " · controls: not known"
+	case len(s.Controls) > 0:
+		state += " · " + plural(len(s.Controls), "control")
+	}
+	title := bold.Render(" hotparam top") + " " + m.namespace + state
+	right := "by " + topSortWords[m.sort]
+	if m.reverse {
+		right += ", reversed"
+	}
+	gap := m.width - lipgloss.Width(title) - len(right) - 1
+	if gap > 0 {
+		title += strings.Repeat(" ", gap) + faint.Render(right)
+	}
+	lines := []string{title}
+	switch {
+	case s.Err != nil && s.Read.IsZero():
+		lines = append(lines, alarm.Render(printable(fmt.Sprintf(" Redis at %s cannot be read, trying again: %v", m.redis, s.Err))))
+	case s.Err != nil:
+		lines = append(lines, alarm.Render(printable(fmt.Sprintf(" Redis is away: this is what was so %s ago. %v", time.Since(s.Read).Round(time.Second), s.Err))))
+	case s.Seq > 0 && !s.Published:
+		lines = append(lines, warm.Render(" No aggregator publishes for this namespace now, so no key is limited."))
+	}
+	if m.filtering || m.filter != "" {
+		line := " /" + printable(m.filter)
+		if m.filtering {
+			line += "█  " + faint.Render("Enter to keep it, Esc to remove it")
+		} else {
+			line += faint.Render(fmt.Sprintf("  %d of %d; Esc to remove it", len(m.rows), len(m.all)))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// foot is the prompt, the last answer, or the keys.
+func (m *topModel) foot() []string {
+	switch {
+	case m.prompt != nil:
+		return m.prompt.lines()
+	case m.note != "" && m.failed:
+		return []string{alarm.Render(" " + printable(m.note))}
+	case m.note != "":
+		return []string{calm.Render(" " + printable(m.note))}
+	case m.help:
+		return []string{faint.Render(" any key to go back")}
+	case m.detail:
+		return []string{faint.Render(" Esc back · ↑↓ other keys · p pin b block a allow r release · ? help · q quit")}
+	}
+	return []string{faint.Render(" Enter details · / filter · s sort · p pin b block a allow r release · ? help")}
+}
+
+func topHelp() []string {
+	return []string{
+		"",
+		bold.Render(" Keys"),
+		"  ↑ ↓ j k, PgUp PgDn, g G   choose a key",
+		"  Enter, Esc                all that is known of it, and back",
+		"  /                         show only keys with this text, rule or parameter",
+		"  s, S                      sort by the next column, in reverse",
+		"  p                         pin: hold the key to its rule's limit as if it was hot",
+		"  b                         block: each request for the key gets 403",
+		"  a                         allow: the key's rule does not limit it",
+		"  r                         release: end what an operator has set",
+		"  q, Ctrl-C                 quit",
+		"",
+		bold.Render(" Columns"),
+		"  RATE    units a second now; LINE the last one or two minutes, each scaled to itself",
+		"  COUNT   bounds of the count in the threshold's window; HOT AT the threshold",
+		"  STATE   what happens to its requests, or what an operator has set and for how long",
+	}
+}
+
+// topColumn is a column of the table beside the key.
+type topColumn struct {
+	title string
+	width int
+	right bool
+	cell  func(m *topModel, r *topRow) string
+}
+
+// topColumns in the order in which they stand. Those with a higher rank come first if there is
+// not room for all.
+var topColumns = [...]struct {
+	topColumn
+	rank int
+}{
+	{topColumn{"RATE", 11, true, func(_ *topModel, r *topRow) string { return speedWords(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
+	{topColumn{"LINE", narrowLine, false, func(m *topModel, r *topRow) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
+	{topColumn{"COUNT", 18, true, func(_ *topModel, r *topRow) string { return boundsWords(&r.hot.Hot) }}, 3},
+	{topColumn{"HOT AT", 10, true, func(_ *topModel, r *topRow) string { return causeWords(r.hot.Cause) }}, 5},
+	{topColumn{"LIMIT", 8, true, func(_ *topModel, r *topRow) string { return limitCell(r) }}, 6},
+	{topColumn{"STATE", 12, false, func(m *topModel, r *topRow) string { return m.state(r) }}, 8},
+	{topColumn{"SINCE", 8, false, func(_ *topModel, r *topRow) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},
+	{topColumn{"RULE", 16, false, func(_ *topModel, r *topRow) string { return printable(r.key.Rule) }}, 4},
+}
+
+// Widths of the lines.
+const narrowLine, wideLine = 12, 20
+
+func (m *topModel) lineWidth() int {
+	if m.width < 110 {
+		return narrowLine
+	}
+	return wideLine
+}
+
+// leastKey is the room that a key has at least, if there is any.
+const leastKey = 26
+
+// columns chooses the columns that fit, and returns the room for the key.
+func (m *topModel) columns() (shown []topColumn, key int) {
+	room := m.width - 2 - leastKey
+	all := topColumns
+	for i := range all {
+		if all[i].title == "LINE" {
+			all[i].width = m.lineWidth()
+		}
+	}
+	fits := make(map[int]bool)
+	for rank := 9; rank >= 2; rank-- {
+		for i, c := range all {
+			if c.rank == rank && c.width+2 <= room {
+				fits[i] = true
+				room -= c.width + 2
+			}
+		}
+	}
+	for i, c := range all {
+		if fits[i] {
+			shown = append(shown, c.topColumn)
+		}
+	}
+	return shown, leastKey + max(0, room)
+}
+
+func limitCell(r *topRow) string {
+	if r.hot.Limit.IsZero() {
+		return "-"
+	}
+	return rateWords(r.hot.Limit, r.hot.Cause.Unit)
+}
+
+// state is what happens to the key's requests: by an operator, or else by its rule.
+func (m *topModel) state(r *topRow) string {
+	if c := r.control; c != nil {
+		word := map[hotparam.ControlAction]string{hotparam.ControlBlock: "blocked", hotparam.ControlAllow: "allowed", hotparam.ControlPin: "pinned"}[c.Action]
+		return word + " " + roughly(c.Until.Sub(m.clock()))
+	}
+	switch {
+	case r.hot == nil:
+		return "-"
+	case r.hot.Spared:
+		return "spared"
+	}
+	return string(r.hot.Mode)
+}
+
+// roughly is a time in its largest unit.
+func roughly(d time.Duration) string {
+	switch d = max(0, d); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%dh", int(d.Hours()))
+}
+
+// table is the rows that fit into so many lines, with their titles.
+func (m *topModel) table(height int) []string {
+	if len(m.rows) == 0 {
+		return m.empty()
+	}
+	shown, keyWidth := m.columns()
+	var head strings.Builder
+	head.WriteString("  ")
+	for _, c := range shown {
+		head.WriteString(pad(c.title, c.width, c.right) + "  ")
+	}
+	lines := []string{faint.Render(head.String() + "KEY")}
+	for i := m.offset; i < len(m.rows) && len(lines) < height; i++ {
+		lines = append(lines, m.line(&m.rows[i], shown, keyWidth, i == m.cursor))
+	}
+	return lines
+}
+
+// line is one row. The selected one has a mark, too: there may be no colours.
+func (m *topModel) line(r *topRow, shown []topColumn, keyWidth int, selected bool) string {
+	var b strings.Builder
+	b.WriteString("  ")
+	for _, c := range shown {
+		cell := ""
+		if r.hot != nil || c.title == "STATE" || c.title == "RULE" {
+			cell = c.cell(m, r)
+		}
+		b.WriteString(cellOf(cell, c.width, c.right) + "  ")
+	}
+	b.WriteString(shorten(printable(r.key.Text), keyWidth))
+	line := b.String()
+	switch {
+	case selected:
+		line = ">" + line[1:]
+		return lipgloss.NewStyle().Reverse(true).Render(line + strings.Repeat(" ", max(0, m.width-lipgloss.Width(line))))
+	case r.control != nil && r.control.Action == hotparam.ControlBlock:
+		return alarm.Render(line)
+	case r.control != nil:
+		return accent.Render(line)
+	case r.hot != nil && r.hot.Ratio >= 2:
+		return warm.Render(line)
+	}
+	return line
+}
+
+// cellOf is a cell of so many columns. A text that is too long loses its end.
+func cellOf(text string, width int, right bool) string {
+	if lipgloss.Width(text) > width {
+		text = fit(text, width-1) + "…"
+	}
+	fill := strings.Repeat(" ", max(0, width-lipgloss.Width(text)))
+	if right {
+		return fill + text
+	}
+	return text + fill
+}
+
+func (m *topModel) empty() []string {
+	s := m.snapshot
+	switch {
+	case s.Seq == 0 || s.Read.IsZero():
+		return nil
+	case m.filter != "":
+		return []string{"", " No key has this text."}
+	}
+	words := " Nothing is hot in namespace " + m.namespace + "."
+	if s.InstancesTotal == 0 {
+		words += " No instance has sent counts in the last ten seconds, either: is this the namespace?"
+	}
+	return []string{"", words}
+}
