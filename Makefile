@@ -4,7 +4,7 @@ FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo release-modules tidy metrics pictures verify-replay verify-claims verify-loss mutants chaos soak clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -83,6 +83,9 @@ soak: ## a steady load on real processes: memory, goroutines, descriptors and co
 
 metrics: ## write the tables of METRICS.md from the code
 	go generate -run TestMetricsPageIsUpToDate ./cmd/hotparam ./attach
+
+manifests: ## write deploy/kubernetes from the chart, and the chart's copy of the alerts
+	go generate -run TestPlainManifestsAreTheChart ./deploy
 
 pictures: ## make the pictures in docs/images from the real program (needs tmux)
 	@./scripts/pictures.sh
