@@ -14,7 +14,8 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() hotparam.Member {
 		m := self
 		h.mu.Lock()
-		m.RulesVersion, m.Problem = h.rules.stats.Version, h.rules.stats.Problem
+		rules := h.rules.told()
+		m.RulesVersion, m.Problem = rules.Version, rules.Problem
 		h.mu.Unlock()
 		for _, n := range h.dropped() {
 			m.Dropped += n

@@ -106,7 +106,11 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
-	return serve(ctx, &reloadingPipeline{p, file, hangups, systemd}, listener, more, systemd, set.log)
+	p = &reloadingPipeline{p, file, hangups, systemd}
+	if p, err = newReportingPipeline(p, client, set, file); err != nil {
+		return err
+	}
+	return serve(ctx, p, listener, more, systemd, set.log)
 }
 
 // redis is a client for the Redis that holds the hot set.

@@ -162,3 +162,10 @@ func (p *kafkaPipeline) collect(s samples) {
 func (p *kafkaPipeline) where() slog.Attr {
 	return slog.String("brokers", strings.Join(p.brokers, ","))
 }
+
+// reportTo implements pipeline.
+func (p *kafkaPipeline) reportTo(m *hotparam.Member) {
+	stats := p.source.Stats()
+	m.Dropped, m.Lost = refusedSum(&stats.Decoder), lostSum(&stats.Decoder)
+	reportDetector(m, &stats.Detector)
+}

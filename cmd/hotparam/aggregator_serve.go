@@ -29,6 +29,9 @@ type pipeline interface {
 	reload(rules *hotparam.Rules) error
 	// collect gives the pipeline's metrics.
 	collect(samples)
+	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
+	// holds.
+	reportTo(m *hotparam.Member)
 	// alive returns an error if the pipeline has stopped working, for which nothing but
 	// another process helps. It may block if it has. Servers that are away are no such error.
 	alive() error

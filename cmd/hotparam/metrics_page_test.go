@@ -21,6 +21,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"detector":  pageRows(detectorMetrics),
 		"publisher": pageRows(publisherMetrics),
 		"process":   append(append(pageRows(rulesMetrics), pageRows(httpMetrics)...), pageRows(buildMetrics)...),
+		"fleet":     pageRows(fleetMetrics),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
 	}, *updatePage)
