@@ -53,7 +53,7 @@ var alertFaults = []alertFault{
 	},
 	{
 		name: "file-refused", want: []string{"HotparamFileRefused"},
-		strike: func(s *alertStack) { write(s.t, s.files[1], "rules: [") },
+		strike: func(s *alertStack) { write(s.t, s.files[0], "rules: ["); write(s.t, s.files[1], "rules: [") },
 	},
 	{
 		name: "memory-full", want: []string{"HotparamMemoryFull"},
