@@ -107,7 +107,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 		return err
 	}
 	more.handle("POST "+explain.Path, explain.NewHandler(explain.Source{Client: client, Rules: func() explain.Rules {
-		return explainRules(set.file, rules)
+		return explainRules(set.file, file.rules())
 	}}))
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/attach"
 	_ "github.com/hotparam/hotparam/attach/kafka"
@@ -92,6 +93,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	}
 	registry := prometheus.NewRegistry()
 	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
+	p = &reportingPipeline{pipeline: p, fleet: fleetFigures{Roles: map[hotparam.Role]int{}, Controls: map[hotparam.ControlAction]int{}}}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
 	return registry
 }
