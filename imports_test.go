@@ -80,6 +80,7 @@ var arrows = map[string][]string{
 	"internal/cmpbool":                nil,
 	"internal/loglimit":               nil,
 	"internal/hotwords":               {"hotparam"},
+	"internal/webhook":                {"hotparam", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit"},
 	"internal/live":                   {"hotparam", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit"},
 	"internal/pace":                   nil,
 	"internal/protofield":             nil, // for adapters, which are modules of their own
@@ -135,7 +136,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling")"internal/secret", "internal/suggest")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -76,6 +76,7 @@ type Detector struct {
 	keep      time.Duration // how long missing packets matter
 	onVerdict func(Verdict)
 	account   *accountant // nil if no key is explained
+	former    []former    // rules of before the newest reloads
 	unnamed   int64
 	refreshed bool // the last refresh published keys
 }

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -29,6 +30,7 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	x := reload{d: d, n: n, was: d.numbered, before: d.rules, homes: d.cfg.Homes, now: d.latest(now)}
 	x.dropSuspects()
 	x.describe()
+	x.addFormer()
 	d.setRules(n, homes, x.watch)
 	for number, r := range x.before {
 		if r != nil && (number >= len(d.rules) || d.rules[number] == nil || !x.continues(number)) {
@@ -40,15 +42,7 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	if d.account != nil {
 		d.account.busy, d.account.hot = nil, nil
 	}
-	change := hotparam.Change{Cool: x.cool}
-	for _, r := range d.watches {
-		for _, w := range r.hot {
-			if w.listed {
-				change.Hot = append(change.Hot, w.present())
-			}
-		}
-	}
-	d.publish(change)
+	d.publish(hotparam.Change{Hot: d.Listed(), Cool: x.cool})
 	return x.left
 }
 
@@ -63,11 +57,33 @@ func (d *Detector) TakeOver(left []hotparam.Hot, now time.Time) {
 	for _, h := range left {
 		if r := d.rule(h.Rule); r != nil {
 			if w := r.keys[h.Text]; w != nil && w.listed {
-				change.Hot = append(change.Hot, w.present())
+				change.Hot = append(change.Hot, w.presentAfter(&h))
 			}
 		}
 	}
 	d.publish(change)
+}
+
+// presentAfter returns the key with its present counts, or those that it had elsewhere before
+// if they are higher, and of the same window and unit.
+func (w *watched) presentAfter(before *hotparam.Hot) hotparam.Hot {
+	h := w.present()
+	if before.Low > h.Low && before.Cause.Rate.Per == h.Cause.Rate.Per && before.Cause.Unit == h.Cause.Unit {
+		h.Low, h.High, h.Rate, h.Ratio, h.Top = before.Low, before.High, before.Rate, before.Ratio, before.Top
+	}
+	return h
+}
+
+// Listed returns the keys that are hot and listed, with their present counts.
+func (d *Detector) Listed() (hot []hotparam.Hot) {
+	for _, r := range d.watches {
+		for _, w := range r.hot {
+			if w.listed {
+				hot = append(hot, w.present())
+			}
+		}
+	}
+	return hot
 }
 
 // latest returns now, or a later instant if a count of a later one may have been counted.
@@ -133,8 +149,8 @@ func (x *reload) watch(p place) *ruleWatch {
 	if x.continues(p.number) {
 		before = x.before[p.number]
 		r.complete, r.from = before.complete, before.from
-	} else if x.countedOtherwise(p.rule) {
-		r.from = x.now.Add(settle)
+	} else {
+		r.from = x.d.settled(p.rule, x.n.InOrder().Namespace, x.now)
 	}
 	r.open(p.budget, x.d.late(), before)
 	for _, v := range r.views {
@@ -146,17 +162,35 @@ func (x *reload) watch(p place) *ruleWatch {
 	return r
 }
 
-// countedOtherwise reports whether a rule that was there counted something else under the name
-// of the counts of rule.
-func (x *reload) countedOtherwise(rule *hotparam.Rule) bool {
+// former is a rule that was there, whose counts may still come.
+type former struct {
+	rule  hotparam.Rule
+	name  string // of its counts
+	until time.Time
+}
+
+// addFormer records which rules are gone, or count otherwise.
+func (x *reload) addFormer() {
+	d := x.d
+	d.former = slices.DeleteFunc(d.former, func(f former) bool { return !f.until.After(x.now) })
 	rules := x.was.ByNumber()
 	for number := range rules.Rules {
-		was := &rules.Rules[number]
-		if x.was.Has(number) && !x.n.Has(number) && was.CountPrefix(rules.Namespace) == rule.CountPrefix(rules.Namespace) {
-			return true
+		if rule := &rules.Rules[number]; x.was.Has(number) && !x.n.Has(number) {
+			d.former = append(d.former, former{*rule, rule.CountPrefix(rules.Namespace), x.now.Add(settle)})
 		}
 	}
-	return false
+}
+
+// settled returns from when on what comes under the name of a rule's counts are its own: the
+// zero time if nothing else does.
+func (d *Detector) settled(rule *hotparam.Rule, namespace string, now time.Time) (from time.Time) {
+	for i := range d.former {
+		f := &d.former[i]
+		if f.name == rule.CountPrefix(namespace) && (f.rule.Count != rule.Count || !f.rule.SameKeys(rule)) {
+			from = later(from, f.until)
+		}
+	}
+	return from
 }
 
 func later(a, b time.Time) time.Time {

@@ -148,7 +148,15 @@ func schemaTop() schemas {
 		"statsd":     doc(statsdSection.schema(schemaStatsD()), "How instances send counts as StatsD lines"),
 		"kafka":      doc(kafkaSection.schema(schemaKafka()), "Counts by Kafka"),
 		"graphite":   doc(graphiteSection.schema(schemaGraphite()), "Counts from Graphite"),
-		"rules":      doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
+		"webhook": doc(webhookSection.schema(schemas{
+			"url":         doc(schemaForm(`^https?://`), "Where events are posted"),
+			"url_file":    doc(schemaWord(), "File with the URL, if that is a secret, as Slack's"),
+			"url_env":     doc(schemaWord(), "Variable with the URL"),
+			"secret_file": doc(schemaWord(), "File with the key of the signature: openssl rand -hex 32"),
+			"secret_env":  doc(schemaWord(), "Variable with the key of the signature"),
+			"format":      doc(schemaChoice(WebhookJSON, WebhookSlack), "One event as JSON, or a message for Slack. Default: json"),
+		}), "Posts events to a URL"),
+		"rules": doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
 	}
 }
 

@@ -287,6 +287,8 @@ func TestPasswordsAreNotShown(t *testing.T) {
 		"aggregator: {redis: {password_env: 'geheim geheim'}}",
 		"graphite: {token: geheim, x: 1}",
 		"graphite: {url: 'http://u:geheim@h', x: 1}",
+		"webhook: {secret: geheim, x: 1}",
+		"webhook: {url: 'https://hooks.slack.com/services/T0/B0/geheim', x: 1}",
 	} {
 		var text strings.Builder
 		if err := problemsOf(t, source+"\n"+good).WriteText(&text); err != nil {

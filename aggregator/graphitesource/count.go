@@ -164,6 +164,12 @@ func (j *job) apply(x extent, counts []one) {
 		at = j.known
 	}
 	j.advance(at)
+	if len(j.adopted) > 0 {
+		j.hot.hold() // as far back as that is they were hot and cool already
+		defer j.hot.release()
+		j.hot.Publish(hotparam.Change{Cool: j.detector.Adopt(j.adopted, j.when(at))})
+		j.adopted = nil
+	}
 	for i := range counts {
 		c := &counts[i]
 		if c.point > at {

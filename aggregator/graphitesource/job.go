@@ -32,10 +32,12 @@ type job struct {
 	named  [][]string // keys to ask for by name, by watch
 	counts []one
 
+	adopted []hotparam.Hot // keys that stay hot until the first points are counted
+
 	tooMuch    bool      // was asked for, it seems
 	failures   int       // in a row
 	next       time.Time // not before
-	outage     outage
+	outage     *outage
 	clockLines loglimit.Limit
 	differs    bool // the clocks do, and that was logged
 	shown      standing
@@ -52,9 +54,9 @@ const (
 func newJob(c *Config, api *client, patience time.Duration) *job {
 	j := &job{
 		cfg: c, client: api, watches: c.watches(), byRule: make(map[string]int),
-		hot:  &hotSet{c.Publisher, make(map[hotparam.Key]struct{})},
+		hot:  &hotSet{Publisher: c.Publisher, keys: make(map[hotparam.Key]struct{})},
 		step: int64(c.Step / time.Second), patience: patience,
-		outage: outage{log: c.Log},
+		outage: &outage{log: c.Log},
 	}
 	j.reread = max(3, int64(reread/c.Step))
 	keep := j.reread

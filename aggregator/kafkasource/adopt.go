@@ -64,7 +64,7 @@ func (w *worker) adopt(hot []hotparam.Hot, now time.Time) {
 	for _, h := range w.detector.Adopt(hot, w.now) {
 		if w.moved(h.Rule) {
 			w.leaving = append(w.leaving, h.Key)
-			w.left = now.Add(w.source.lookback)
+			w.left = now.Add(w.source.lookback())
 		} else {
 			cool = append(cool, h)
 		}
@@ -79,7 +79,7 @@ func (w *worker) adopt(hot []hotparam.Hot, now time.Time) {
 
 // moved reports whether a rule exists and has its home in another partition.
 func (w *worker) moved(id string) bool {
-	rules := w.source.cfg.Rules
+	rules := w.rules.ByNumber()
 	for i, home := range homes(rules, w.parts) {
 		if r := &rules.Rules[i]; r.ID == id && len(r.Hot) > 0 {
 			return home >= 0 && home != int(w.partition)

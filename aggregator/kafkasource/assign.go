@@ -57,7 +57,7 @@ func (s *Source) seek(_ context.Context, offsets map[string]map[int32]kgo.Offset
 	defer s.mu.Unlock()
 	for _, partitions := range offsets {
 		for p := range partitions {
-			from := time.Now().Add(-s.lookback)
+			from := time.Now().Add(-s.lookback())
 			if w := s.workers[p]; w != nil {
 				from = w.seek
 			}

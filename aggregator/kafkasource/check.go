@@ -184,7 +184,7 @@ func (s *Source) checkSetting(name, value string) {
 				"topic", s.cfg.Topic, "hint", change+"message.timestamp.type=LogAppendTime")
 		}
 	case "retention.ms":
-		least := 2 * decode.Lookback(s.cfg.Rules)
+		least := 2 * decode.Lookback(s.inForce.Load().Rules)
 		if ms, err := strconv.ParseInt(value, 10, 64); err == nil && ms >= 0 && ms < least.Milliseconds() {
 			s.cfg.Log.Warn("the topic keeps records for less than twice the longest window: after a rebalance counts may be missing",
 				"topic", s.cfg.Topic, "retention", time.Duration(ms)*time.Millisecond, "least", least,
@@ -208,7 +208,7 @@ func (s *Source) explain(err error) error {
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		why = fmt.Sprintf("topic %s does not exist; make it: kafka-topics.sh --bootstrap-server %s --create --topic %s --partitions 12 --replication-factor 3 --config message.timestamp.type=LogAppendTime --config retention.ms=%d",
-			s.cfg.Topic, s.cfg.Connection.Brokers[0], s.cfg.Topic, max(time.Hour, 2*s.lookback).Milliseconds())
+			s.cfg.Topic, s.cfg.Connection.Brokers[0], s.cfg.Topic, max(time.Hour, 2*s.lookback()).Milliseconds())
 	case errors.As(err, &record):
 		why = "brokers " + brokers + " do not speak TLS at this port: use their TLS port, or leave tls out"
 	case errors.As(err, &authority):

@@ -197,8 +197,8 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := s.cfg; c.Topic != "hotparam.counters" || c.Group != "hotparam-shop" || c.Session != 10*time.Second || c.Grace != 5*time.Second || s.lookback != 85*time.Second {
-		t.Errorf("defaults %+v, looks back %v", c, s.lookback)
+	if c := s.cfg; c.Topic != "hotparam.counters" || c.Group != "hotparam-shop" || c.Session != 10*time.Second || c.Grace != 5*time.Second || s.lookback() != 85*time.Second {
+		t.Errorf("defaults %+v, looks back %v", c, s.lookback())
 	}
 	for name, change := range map[string]func(*Config){
 		"Rules":     func(c *Config) { c.Rules = nil },

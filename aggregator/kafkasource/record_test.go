@@ -247,11 +247,11 @@ func TestAdoptedElsewhere(t *testing.T) {
 	if e := r.entries[hot[0].Key]; e.Low != 500 || e.Rate != 500 || e.Ratio != 50 || !e.Since.Equal(hot[0].Since) {
 		t.Errorf("%+v, want the counts that were published, until there are new ones", e)
 	}
-	w.letGo(noon.Add(s.lookback - time.Second))
+	w.letGo(noon.Add(s.lookback() - time.Second))
 	if len(r.entries) != 2 {
 		t.Errorf("%v, want the key that has moved kept for a while", r.entries)
 	}
-	w.letGo(noon.Add(s.lookback))
+	w.letGo(noon.Add(s.lookback()))
 	if len(r.entries) != 1 {
 		t.Errorf("%v, want the key that has moved let go of", r.entries)
 	}

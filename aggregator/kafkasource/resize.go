@@ -104,7 +104,7 @@ func (s *Source) noteSize(ctx context.Context, client *kgo.Client, size int) err
 		return nil
 	}
 	client.ForceMetadataRefresh() // for the group to share the new ones
-	change := resize{size: size, from: time.Now().Add(-s.lookback)}
+	change := resize{size: size, from: time.Now().Add(-s.lookback())}
 	times := make(map[int32]int64)
 	for _, w := range s.present() {
 		times[w.partition] = change.from.UnixMilli()

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,9 +20,9 @@ const outageSpan = 10 * time.Second
 // Source is a member of the consumer group. Make one with [New]. Its methods are
 // safe for concurrent use; Run is called once.
 type Source struct {
-	cfg      Config
-	lookback time.Duration // how far before now a partition is read from
-	stats    counters
+	cfg     Config
+	inForce atomic.Pointer[inForce]
+	stats   counters
 
 	mu      sync.Mutex           // guards the next seven
 	workers map[int32]*worker    // of the partitions that we have
@@ -52,20 +53,34 @@ func New(c Config) (*Source, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Source{
-		cfg:      c,
-		lookback: decode.Lookback(c.Rules) + c.Grace + c.Session + outageSpan,
-		workers:  make(map[int32]*worker),
-		ended:    make(map[int32]*worker),
-		running:  make(map[*worker]struct{}),
-		sized:    make(chan struct{}),
-		resizes:  make(chan resize, 1),
-		look:     make(chan struct{}, 1),
+	s := &Source{
+		cfg:     c,
+		workers: make(map[int32]*worker),
+		ended:   make(map[int32]*worker),
+		running: make(map[*worker]struct{}),
+		sized:   make(chan struct{}),
+		resizes: make(chan resize, 1),
+		look:    make(chan struct{}, 1),
 
 		abandoned:   make(chan struct{}, maxAbandoned),
 		commitEvery: defaultCommit,
-	}, nil
+	}
+	s.inForce.Store(newInForce(&c, c.Rules))
+	return s, nil
 }
+
+// inForce are the rules in force.
+type inForce struct {
+	*hotparam.Rules
+	lookback time.Duration // how far before now a partition is read from
+}
+
+func newInForce(c *Config, rules *hotparam.Rules) *inForce {
+	return &inForce{rules, decode.Lookback(rules) + c.Grace + c.Session + outageSpan}
+}
+
+// lookback returns how far before now a partition is read from.
+func (s *Source) lookback() time.Duration { return s.inForce.Load().lookback }
 
 // groupClient is a member of the group.
 type groupClient struct {

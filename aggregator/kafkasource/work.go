@@ -45,17 +45,19 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 	c := &w.source.cfg
 	w.parts = n
 	w.gate = &gate{to: publisher}
-	w.decoder = decode.NewDecoder(c.Rules, c.Encoding)
+	rules := w.source.inForce.Load().Rules
+	w.rules = decode.NumberRules(rules)
+	w.decoder = decode.NewDecoder(rules, c.Encoding)
 	w.decoder.Canonical = c.Canonical
 	w.decoder.Believe(c.Trust)
 	windows, accounts := aggregator.SplitMemory(c.Memory)
 	w.decoder.LimitAccounts(accounts / int64(n))
 	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
-		Rules: c.Rules, Publisher: w.gate, Memory: windows, Grace: c.Grace,
-		Part: int(w.partition), Parts: n, Homes: homes(c.Rules, n),
+		Rules: rules, Publisher: w.gate, Memory: windows, Grace: c.Grace,
+		Part: int(w.partition), Parts: n, Homes: homes(rules, n),
 	})
 	w.in = &intake{Detector: w.detector}
-	w.mark = newWatermark(w.seek, w.seek.Add(w.source.lookback), c.Grace, c.Lag)
+	w.mark = newWatermark(w.seek, w.seek.Add(w.source.lookback()), c.Grace, c.Lag)
 	w.spoken = w.seek
 	w.now = w.seek
 	w.in.lose(w.seek) // nothing is known of before
@@ -81,6 +83,8 @@ func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 			w.heard(e)
 		case hot := <-adopted:
 			w.adopt(hot, time.Now())
+		case <-w.reloads:
+			w.reload()
 		case <-ticker.C:
 		}
 		w.turn(time.Now())

@@ -29,6 +29,8 @@ type worker struct {
 	done     chan struct{} // closed when all is over
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
+	rules    *decode.Numbered
+	reloads  chan struct{} // has a value if the source has other rules
 	in       *intake
 	gate     *gate
 	mark     *watermark
@@ -72,10 +74,11 @@ func (s *Source) newWorker(partition int32, now time.Time) *worker {
 	w := &worker{
 		source:    s,
 		partition: partition,
-		seek:      now.Add(-s.lookback),
+		seek:      now.Add(-s.lookback()),
 		queue:     make(chan batch, queued),
 		ends:      make(chan ends, 1),
 		done:      make(chan struct{}),
+		reloads:   make(chan struct{}, 1),
 		position:  -1,
 		first:     true,
 	}

@@ -72,6 +72,9 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if _, err := set.pageToken(); err != nil {
 		return err
 	}
+	if err := checkWebhook(set.file.Webhook); err != nil {
+		return err
+	}
 	if f.check {
 		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n",
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
@@ -112,6 +115,9 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
+	if p, err = withWebhook(p, set, client); err != nil {
+		return err
+	}
 	p = &reloadingPipeline{p, file, hangups, systemd}
 	if p, err = newReportingPipeline(p, client, set, file); err != nil {
 		return err

@@ -104,6 +104,9 @@ func (p *kafkaPipeline) reload(rules *hotparam.Rules) error {
 	return nil
 }
 
+// publishes reports whether there is a partition here whose hot keys reach Redis.
+func (p *kafkaPipeline) publishes() bool { return p.publishers.publish() }
+
 func (p *kafkaPipeline) ready() (string, error) {
 	source, published := p.source.Stats(), p.publishers.stats()
 	return kafkaReady(&source, &published)

@@ -245,7 +245,10 @@ func (p *reloadingPipeline) reloadNow() {
 func (p *reloadingPipeline) ready() (string, error) {
 	words, err := p.pipeline.ready()
 	stats := p.file.read()
-	return words + stats.words(), err
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, stats.words())
+	}
+	return words + stats.words(), nil
 }
 
 func (p *reloadingPipeline) collect(s samples) {

@@ -27,6 +27,8 @@ type pipeline interface {
 	ready() (string, error)
 	// reload puts other rules in force. If it returns an error, the present ones stay.
 	reload(rules *hotparam.Rules) error
+	// publishes reports whether what is found here reaches Redis: not on a standby.
+	publishes() bool
 	// collect gives the pipeline's metrics.
 	collect(samples)
 	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it

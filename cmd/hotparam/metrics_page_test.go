@@ -24,6 +24,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"fleet":     pageRows(fleetMetrics),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
+		"webhook":   pageRows(webhookMetrics),
 	}, *updatePage)
 	if err != nil {
 		t.Error(err)

@@ -117,7 +117,7 @@ precedes the file.`,
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.AddCommand(
-		newDemo(s), newAggregator(s), newReplay(s), newList(s), newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
+		newDemo(s), newAggregator(s), newReplay(s), newList(s), newWatch(s), newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)
 	addCompletions(root)
 	return root
