@@ -92,6 +92,10 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		p = statsd
 	}
 	registry := prometheus.NewRegistry()
+	set.file.Webhook = config.Webhook{URL: "http://127.0.0.1:1/", Format: config.WebhookSlack}
+	if p, err = withWebhook(p, set, client); err != nil {
+		t.Fatal(err)
+	}
 	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
 	p = &reportingPipeline{pipeline: p, fleet: fleetFigures{Roles: map[hotparam.Role]int{}, Controls: map[hotparam.ControlAction]int{}}}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
