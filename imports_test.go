@@ -102,7 +102,7 @@ var arrows = map[string][]string{
 	"internal/release":                    nil,
 	"internal/release/cmd/releasemodules": {"internal/release"},
 
-	"internal/accesslog":   {"internal/jsonpath"},
+	"internal/accesslog":   nil,
 	"internal/demo/data":   nil,
 	"internal/testenv":     nil,
 	"internal/testsummary": nil,

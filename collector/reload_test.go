@@ -235,11 +235,11 @@ func TestReloadKeepsLocal(t *testing.T) {
 				cause  int64
 				second int
 			}{
-				{150, 10 * time.Second, true, 150, 1},    // above the exit
-				{30, 2 * time.Second, true, 30, 3},       // another window, which the count reaches
-				{900, time.Minute, true, 900, 20},        // one that is not complete yet
+				{150, 10 * time.Second, true, 150, 1},     // above the exit
+				{30, 2 * time.Second, true, 30, 3},        // another window, which the count reaches
+				{900, time.Minute, true, 900, 20},         // one that is not complete yet
 				{5000, 10 * time.Second, false, 5000, 13}, // far above
-				{20, 10 * time.Second, true, 20, 1},      // and lower again
+				{20, 10 * time.Second, true, 20, 1},       // and lower again
 			} {
 				c.Reload(with(step.n, step.per))
 				ticks(20 * step.second)
@@ -254,6 +254,27 @@ func TestReloadKeepsLocal(t *testing.T) {
 			}
 		})
 	})
+}
+
+// What a rule has counted goes on from version to version, also after a time without it.
+func TestReloadKeepsSums(t *testing.T) {
+	c := newCollector(t, Config{Sink: newSums(), Rules: ruled(over(10, time.Second))})
+	k := newKeys(2)
+	now := time.Unix(1_000_000, 0)
+	want := int64(0)
+	for i, rules := range []*hotparam.Rules{ruled(over(20, time.Minute)), {}, ruled(over(5, time.Second), over(9, time.Hour))} {
+		k.add(c, i%2, 7)
+		if i != 2 { // the rule is there
+			want += 7
+		}
+		c.Flush(t.Context(), now)
+		c.Reload(rules)
+		now = now.Add(100 * time.Millisecond)
+		c.Flush(t.Context(), now)
+		if got := c.Counted(); len(got) != len(rules.Rules) || len(got) == 1 && got[0].N != want {
+			t.Errorf("%d: %+v, want %d", i, got, want)
+		}
+	}
 }
 
 // A rule that counts in another unit begins anew: counts in the old one are not added.

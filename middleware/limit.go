@@ -60,6 +60,15 @@ func (r *request) askKeyed(cl claim) bool {
 	return got.Allowed
 }
 
+// askKeyedToo is askKeyed for a hot key whose bucket has allowed the request.
+func (r *request) askKeyedToo(cl claim) {
+	state := cl.state
+	cl.state = nil // the bucket's result counts
+	if !r.askKeyed(cl) {
+		state.revoke()
+	}
+}
+
 // limitHeated asks the bucket that the key had while the rule had hot.
 func (r *request) limitHeated(cl claim) {
 	if h := cl.rule.heated[string(r.key)]; h != nil {
@@ -81,11 +90,7 @@ func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
 		return
 	}
 	if b := cl.state.bucketFor(cl.spec, r.guard.opts.clock); b != nil && r.askBucket(cl, b) && cl.spec.keyed != nil {
-		before := cl
-		before.state = nil // the bucket's result counts
-		if !r.askKeyed(before) {
-			cl.state.revoke()
-		}
+		r.askKeyedToo(cl)
 	}
 	if cl.spec.needsKey() {
 		r.claimLater(cl, r.keyText(cl.rule))

@@ -69,6 +69,7 @@ type specBuilder struct {
 	decisionsOf func(rule string) *decisionCounts
 	instances   int
 	old         map[string]*limitSpec           // by name, also of limits that are gone
+	permits     map[string]*semaphore.Memory    // by rule, which shares them with its exceptions
 	adopt       []func(now time.Duration) error // to be called once all limits are made
 }
 
@@ -87,11 +88,12 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 		s.meanCost.Store(old.meanCost.Load())
 		s.kept = old.kept
 	}
+	s.kept.permits = b.permits[r.ID]
 	if l == nil {
 		return s, nil
 	}
 	if l.Concurrency > 0 {
-		if err := b.makePermits(s); err != nil {
+		if err := b.makePermits(s, r); err != nil {
 			return nil, err
 		}
 	}
@@ -128,13 +130,15 @@ func (b *specBuilder) quotaOf(s *limitSpec) *hotparam.Quota {
 }
 
 // makePermits makes the semaphore of a limit with concurrency, or takes over the old one,
-// to which permits that are in use will be given back.
-func (b *specBuilder) makePermits(s *limitSpec) (err error) {
+// to which permits that are in use will be given back. A key's permits are the same whether an
+// exception matches it or not.
+func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
 	if s.isExact() && b.opts.semaphore == nil {
 		return errNoSemaphore
 	}
 	if s.kept.permits == nil {
 		s.kept.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.opts.maxKeys})
+		b.permits[r.ID] = s.kept.permits
 	}
 	s.permits = s.kept.permits
 	return err

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
 // Reload replaces the rules while requests are served, those of the collector included. rules
@@ -45,12 +47,21 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 
 // install puts rules in force, with the state of the old ones.
 func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
-	b := &specBuilder{opts: &g.opts, decisionsOf: g.decisionsOf, instances: g.instances(), old: maps.Clone(g.former.specs)}
+	b := &specBuilder{
+		opts: &g.opts, decisionsOf: g.decisionsOf, instances: g.instances(),
+		old: maps.Clone(g.former.specs), permits: make(map[string]*semaphore.Memory),
+	}
 	if old != nil {
 		old.allSpecs(func(_ *rule, s *limitSpec) bool {
 			b.old[s.name] = s
 			return true
 		})
+	}
+	for name, s := range b.old {
+		if s.kept.permits != nil {
+			rule, _, _ := strings.Cut(name, "?") // the rest is an exception's
+			b.permits[rule] = s.kept.permits
+		}
 	}
 	set, err := compile(rules, b)
 	if err != nil {

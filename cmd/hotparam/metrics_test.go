@@ -25,6 +25,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
@@ -98,7 +99,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	}
 	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
 	p = &reportingPipeline{pipeline: p, fleet: fleetFigures{Roles: map[hotparam.Role]int{}, Controls: map[hotparam.ControlAction]int{}}}
-	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
+	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{}), page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})))
 	return registry
 }
 

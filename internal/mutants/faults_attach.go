@@ -33,7 +33,7 @@ var attachFaults = []Fault{
 	},
 	{
 		Name: "the first shared limit has no instances counted", File: "attach/reload.go",
-		Old: "	h.joinFleet(file.Rules)\n", New: "",
+		Old: "	h.followFleet(file.Rules)\n", New: "",
 		Test: "TestFirstSharedLimit",
 	},
 	{

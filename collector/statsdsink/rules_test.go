@@ -1,0 +1,93 @@
+package statsdsink
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// While the rules come and go, the sums that packets state are of the rules in force, go on
+// where a rule is back, and count what is sent of rules that are gone.
+func TestSetRules(t *testing.T) {
+	rule := func(id string) hotparam.Rule {
+		return hotparam.Rule{ID: id, Hot: []hotparam.Threshold{over(40, time.Second)}}
+	}
+	set := func(ids string) *hotparam.Rules {
+		rules := &hotparam.Rules{Namespace: "shop"}
+		for _, id := range ids {
+			rules.Rules = append(rules.Rules, rule(string(id)))
+		}
+		return rules
+	}
+	out := &packets{}
+	sink, err := New(Config{Rules: set("ab"), Sender: out, Instance: "api-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCollector(t, collector.Config{Sink: sink, Rules: set("ab")})
+	now := time.Unix(1_700_000_000, 0)
+	sums := make(map[string]uint64) // sent of each rule
+	for i, ids := range []string{"ab", "bca", "ca", "c", "abc", "ab"} {
+		rules := set(ids)
+		c.Reload(rules)
+		for j, id := range []string{"a", "b", "c"} { // also of rules that are gone
+			member := fmt.Appendf(nil, "%s GET /s?q=%d", id, i)
+			if strings.Contains("ab"+ids, id) {
+				c.Add(hotparam.Hash(member), member, uint64(j+1))
+			}
+		}
+		out.all = nil
+		c.Flush(t.Context(), now)
+		now = now.Add(pace.Flush)
+		m, err := wire.ParseMeta([]byte(strings.SplitN(out.all[0], "\n", 2)[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mark := wire.RulesMark(rules); mark == 0 && len(m.Rules) > 0 {
+			t.Errorf("%s: %q has sums of one rule", ids, out.all[0])
+		} else if mark != 0 {
+			told := make([]uint64, 2*len(ids))
+			if !wire.ParseRuleSums(told, m.Rules, mark) {
+				t.Fatalf("%s: no sums in %q", ids, out.all[0])
+			}
+			for at, id := range ids {
+				if got := told[2*at] + told[2*at+1]; got != sums[string(id)] {
+					t.Errorf("%s: the sum of %c is %d, want %d", ids, id, got, sums[string(id)])
+				}
+			}
+		}
+		for _, packet := range out.all {
+			for _, line := range strings.Split(packet, "\n")[1:] {
+				rest, _, _ := wire.CutAccount([]byte(line))
+				if l, err := wire.ParseLine(rest); err != nil {
+					t.Errorf("%q: %v", line, err)
+				} else {
+					sums[strings.TrimPrefix(string(l.Prefix), "shop.")] += uint64(l.N)
+				}
+			}
+		}
+	}
+	if s := c.Stats(); s.Dropped.Sum() != 0 || sums["a"] != 6 || sums["b"] != 12 || sums["c"] != 12 {
+		t.Errorf("sent %v, %+v", sums, s)
+	}
+}
+
+// Rules that are gone do not add up without end.
+func TestFormerRulesAreBounded(t *testing.T) {
+	sink, err := New(Config{Rules: ruled(over(1, time.Second)), Sender: &packets{}, Instance: "api-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxFormer + 100 {
+		sink.SetRules(&hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: fmt.Sprint("r", i), Hot: []hotparam.Threshold{over(1, time.Second)}}}})
+	}
+	if len(sink.rules) > maxFormer+1 || len(sink.former) > maxFormer || len(sink.places) > maxPlaces {
+		t.Errorf("%d rules, %d former, %d places", len(sink.rules), len(sink.former), len(sink.places))
+	}
+}

@@ -1,0 +1,283 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// changing is a fleet whose processes each have a file of their own, as a mounted file is.
+type changing struct {
+	*fleet
+	files []string
+	apis  []*api
+}
+
+func newChanging(t *testing.T, rules string, instances int) *changing {
+	t.Helper()
+	c := &changing{fleet: newFleet(t, commands(t), rules)}
+	for range instances {
+		file := c.config(c.statsd, c.redis.Addr())
+		p := c.start(c.bin.api, "--listen", "127.0.0.1:0", "--config", file)
+		c.files = append(c.files, file)
+		c.apis = append(c.apis, &api{p, c.fleet, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]})
+	}
+	c.files = append(c.files, c.config(c.statsd, c.redis.Addr())) // the aggregator's
+	return c
+}
+
+// aggregate starts the aggregator with its file.
+func (c *changing) aggregate() *daemon {
+	c.t.Helper()
+	p := c.start(c.bin.hotparam, "aggregator", "--config", c.files[len(c.files)-1])
+	return &daemon{p, c.fleet, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
+}
+
+// put writes other rules to each file, one after the other, and returns their version.
+func (c *changing) put(rules string) (version string) {
+	c.t.Helper()
+	c.rules = rules
+	text, err := os.ReadFile(c.config(c.statsd, c.redis.Addr()))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, file := range c.files {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond) // they differ for a moment
+	}
+	return config.Version(text)
+}
+
+// agree waits until all members say that they have rules of this version, as an operator reads
+// it, and returns how long that took.
+func (c *changing) agree(version string, aggregators int) time.Duration {
+	c.t.Helper()
+	var members []hotparam.Member
+	took := within(c.t, patience, "all members with version "+version, func() bool {
+		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
+		defer cancel()
+		var err error
+		members, err = hotkeys.ListMembers(ctx, c.client, "shop")
+		if err != nil {
+			return false
+		}
+		return len(members) == len(c.apis)+aggregators &&
+			!slices.ContainsFunc(members, func(m hotparam.Member) bool { return m.RulesVersion != version })
+	})
+	c.t.Logf("%d members have version %s after %v", len(members), version, took)
+	return took
+}
+
+// observe looks at all instances until stop is called, which returns how often it looked and
+// what it saw that should not be: an instance without the member.
+func (c *changing) observe(member string) (stop func() (looks int, lost []string)) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	var watching sync.WaitGroup
+	var mu sync.Mutex
+	var lost []string
+	looks := 0
+	for i, a := range c.apis {
+		watching.Go(func() {
+			for ctx.Err() == nil {
+				in, err := a.tell(ctx)
+				mu.Lock()
+				looks++
+				if err == nil && !in.holds(member) && len(lost) < 10 {
+					lost = append(lost, fmt.Sprintf("instance %d at %s: %v", i, time.Now().Format("15:04:05.000"), in.Hot))
+				}
+				mu.Unlock()
+				pause(ctx)
+			}
+		})
+	}
+	return sync.OnceValues(func() (int, []string) {
+		cancel()
+		watching.Wait()
+		return looks, lost
+	})
+}
+
+// The versions of the rules that TestRulesChange goes through. Those of products and files
+// never let more than 15 and 8 of a value pass, however long it takes.
+func changingRules(hot, limit, products, files string, more ...string) string {
+	return fmt.Sprintf(`
+  - id: search-terms
+    match: {route: "GET /search"}
+    by: [q]
+    hot: {rate: %s, exit: 50%%, hold: 1s, cool_down: 1s}
+    limit: {%s}
+  - id: products
+    match: {route: "GET /products/{id}"}
+    by: ["path:id"]
+    limit: {%s, scope: exact}
+  - id: files
+    match: {route: "GET /files/{name}"}
+    by: ["path:name"]
+    limit: {%s}
+`, hot, limit, products, files) + strings.Join(more, "")
+}
+
+const (
+	brandsRule = `
+  - id: brands
+    match: {route: "GET /search"}
+    by: [brand]
+    hot: 60/2s
+    limit: {rate: 1/1h, burst: 4}
+`
+	leastRule = `
+  - id: health
+    match: {route: "GET /healthz"}
+    limit: {concurrency: 1, scope: exact, wait: 5s}
+`
+)
+
+// Rules change under load, thresholds and windows included, rules come and go, the aggregator
+// is restarted while it happens, and a file is bad. No request fails, no hot key is lost, what
+// was taken stays taken, no permit leaks, and all have the same version soon.
+func TestRulesChange(t *testing.T) {
+	t.Parallel()
+	first := changingRules("100/s", "rate: 10/s, burst: 5", "rate: 1/1h, burst: 10", "rate: 1/1h, burst: 5", leastRule)
+	c := newChanging(t, first, 3)
+	daemon := c.aggregate()
+	within(t, patience, "the aggregator ready", daemon.ready)
+
+	var flows, phones, limited []*flow
+	for i, a := range c.apis {
+		phone := &flow{name: fmt.Sprintf("phone at %d", i), url: a.search("phone"), perSecond: 70, hot: true}
+		products := &flow{name: fmt.Sprintf("product at %d", i), url: a.url + "/products/7", perSecond: 15, hot: true}
+		files := &flow{name: fmt.Sprintf("file at %d", i), url: a.url + "/files/logo", perSecond: 15, hot: true}
+		phones, limited = append(phones, phone), append(limited, products, files)
+		flows = append(flows, phone, products, files,
+			&flow{name: fmt.Sprintf("tree at %d", i), url: a.search("tree"), perSecond: 8},
+			&flow{name: fmt.Sprintf("health at %d", i), url: a.url + "/healthz", perSecond: 10})
+	}
+	stop := c.begin(flows...)
+	c.awaitHot(patience, c.apis, phone)
+	held := time.Now()
+	looked := c.observe(phone)
+
+	slowest := time.Duration(0)
+	change := func(aggregators int, rules string) {
+		t.Helper()
+		took := c.agree(c.put(rules), aggregators)
+		slowest = max(slowest, took)
+		time.Sleep(300 * time.Millisecond) // load on what is in force now
+	}
+	// Another threshold over the same window, other limits, a new rule with a threshold.
+	change(1, changingRules("120/s", "rate: 20/s, burst: 8", "rate: 1/1h, burst: 15", "rate: 1/1h, burst: 8", brandsRule, leastRule))
+	brands := make([]*flow, len(c.apis))
+	for i, a := range c.apis { // at each instance less than a third of the threshold
+		brands[i] = &flow{name: "brand", url: a.url + "/search?brand=acme", perSecond: 18, hot: true}
+	}
+	quiet := c.begin(brands...)
+	c.awaitHot(patience, c.apis, "brands GET /search?brand=acme")
+	quiet()
+
+	// The aggregator is away while the rules change once more: another window.
+	if code := daemon.Stop(); code != 0 {
+		t.Errorf("the aggregator ended with %d", code)
+	}
+	c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
+	time.Sleep(300 * time.Millisecond)
+	daemon = c.aggregate()
+	version := c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
+	c.agree(version, 1) // a daemon that starts has its own time
+	time.Sleep(2 * time.Second)
+
+	// A bad file changes nothing and is told.
+	for _, file := range c.files {
+		if err := os.WriteFile(file, []byte("rules: ["), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, patience, "all members tell the bad file", func() bool {
+		members, err := hotkeys.ListMembers(t.Context(), c.client, "shop")
+		return err == nil && len(members) == 4 && !slices.ContainsFunc(members, func(m hotparam.Member) bool {
+			return m.Problem == "" || m.RulesVersion != version
+		})
+	})
+
+	// A shorter window, and back to the first version.
+	change(1, changingRules("90/s", "rate: 15/s, burst: 8", "rate: 1/1h, burst: 9, concurrency: 2, wait: 1s", "rate: 1/1h, burst: 5", leastRule))
+	change(1, first)
+	looks, lost := looked()
+	ended := time.Now()
+	stop()
+
+	if slowest > 2*time.Second {
+		t.Errorf("versions agreed after %v, want at most 2s", slowest)
+	}
+	if len(lost) > 0 || looks < 100 {
+		t.Errorf("%d looks; hot keys were lost: %s", looks, strings.Join(lost, "\n"))
+	}
+	n, failed := 0, 0
+	for _, fl := range slices.Concat(flows, brands) {
+		for _, s := range fl.all() {
+			if n++; !fl.good(s) {
+				if failed++; failed <= 5 {
+					t.Errorf("%s: status %d, error %v", fl.name, s.status, s.err)
+				}
+			}
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of %d requests failed", failed, n)
+	}
+	for _, fl := range phones { // held to the largest quota, 20/s with a burst of 8
+		passed, most := passedOf(fl.between(held, ended)), 8+1+int(20*ended.Sub(held).Seconds())
+		if passed > most {
+			t.Errorf("%s: %d passed in %v, want at most %d", fl.name, passed, ended.Sub(held), most)
+		}
+	}
+	products := 0
+	for _, fl := range limited {
+		passed := passedOf(fl.all())
+		if strings.HasPrefix(fl.name, "product") {
+			products += passed
+		} else if passed > 8 || passed < 5 {
+			t.Errorf("%s: %d passed, want 5 to 8, the largest burst", fl.name, passed)
+		}
+	}
+	if products > 15 || products < 10 {
+		t.Errorf("%d of one product passed at all instances, want 10 to 15, the largest burst", products)
+	}
+	t.Logf("%d requests, %d looks at the hot set, versions agreed after %v at most, in %v", n, looks, slowest, ended.Sub(held))
+	for _, a := range c.apis { // one permit for all of them
+		if status, _ := c.get(a.url + "/healthz"); status != http.StatusOK {
+			t.Errorf("/healthz: %d: a permit has leaked", status)
+		}
+		if s := a.look().Guard; s.Panics != 0 || s.Overflow != 0 || s.Undecided != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func passedOf(samples []sample) (n int) {
+	for _, s := range samples {
+		if s.status == http.StatusOK {
+			n++
+		}
+	}
+	return n
+}
+
+// pause waits between two looks, or until ctx ends.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Millisecond):
+	}
+}
