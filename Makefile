@@ -50,8 +50,8 @@ release: ## bin/archives: the archives of VERSION=v0.1.0 for Linux, their bills 
 
 verify-release: ## build the archives of this commit twice, in different folders, and compare them (some minutes the first time)
 	@folders=$$(mktemp -d) && trap 'rm -rf "$$folders"' EXIT && \
+	git clone -q . "$$folders/here" && git clone -q "$$folders/here" "$$folders/there/and/deeper" && \
 	for folder in here there/and/deeper; do \
-		git clone -q . "$$folders/$$folder" && \
 		(cd "$$folders/$$folder" && GOWORK=off go run ./internal/archives/cmd/releasearchives v0.0.0-verify bin/archives >/dev/null) || exit 1; \
 	done && \
 	diff -r "$$folders/here/bin/archives" "$$folders/there/and/deeper/bin/archives" && cat "$$folders/here/bin/archives/SHA256SUMS"
