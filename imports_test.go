@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
 
+	"internal/doctor":  {"hotparam", "hotkeys"},
 	"internal/explain": {"hotparam", "hotkeys", "middleware"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
@@ -68,6 +69,7 @@ var arrows = map[string][]string{
 	"internal/openfiles":              nil,
 	"internal/filewatch":              nil,
 	"internal/secret":                 nil,
+	"internal/sdnotify":               nil,
 	"internal/backoff":                nil,
 	"internal/keytext":                nil,
 	"internal/addrlevel":              nil,
@@ -78,6 +80,7 @@ var arrows = map[string][]string{
 	"internal/cmpbool":                nil,
 	"internal/loglimit":               nil,
 	"internal/hotwords":               {"hotparam"},
+	"internal/webhook":                {"hotparam", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit"},
 	"internal/live":                   {"hotparam", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit"},
 	"internal/pace":                   nil,
 	"internal/protofield":             nil, // for adapters, which are modules of their own
@@ -102,6 +105,7 @@ var arrows = map[string][]string{
 	"internal/testsummary": nil,
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
+	"internal/suggest":     everythingButCommands,
 
 	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
@@ -129,7 +133,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/explain", "internal/filewatch", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/pace", "internal/replay", "internal/secret")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/filewatch", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -102,6 +102,7 @@ func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []h
 // report stores the detector's figures for Stats.
 func (s *shard) report() {
 	stats := s.detector.Stats()
+	stats.Reached = s.refreshed
 	s.stats.Store(&stats)
 }
 

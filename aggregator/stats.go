@@ -1,5 +1,7 @@
 package aggregator
 
+import "time"
+
 // DetectorStats are a detector's figures.
 type DetectorStats struct {
 	Keys      int64   // keys with a count of their own
@@ -14,6 +16,10 @@ type DetectorStats struct {
 	Late      int64   // counts that arrived too late for any pane
 	Floor     int64   // the most that can be hidden of any key, of all rules
 	Floors    []int64 // the same by the rules' numbers
+	// Reached is the readers' time up to which all shards have worked; zero if none has
+	// reported yet, and of a detector without shards. While a source runs it is at most some
+	// seconds old, whether anything arrives or not.
+	Reached time.Time
 }
 
 // Stats returns the figures.
@@ -61,6 +67,9 @@ func (s *DetectorStats) Merge(part *DetectorStats) {
 	s.Unnamed += part.Unnamed
 	s.Late += part.Late
 	s.Floor = max(s.Floor, part.Floor)
+	if !part.Reached.IsZero() && (s.Reached.IsZero() || part.Reached.Before(s.Reached)) {
+		s.Reached = part.Reached
+	}
 	for len(s.Floors) < len(part.Floors) { // a shard that has not reported has none
 		s.Floors = append(s.Floors, 0)
 	}

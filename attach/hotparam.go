@@ -98,7 +98,7 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.transport, err = openTransport(TransportConfig{File: file, Instance: o.name, Key: key, Log: o.log}); err != nil {
+	if h.transport, err = OpenTransport(TransportConfig{File: file, Instance: o.name, Key: key, Log: o.log}); err != nil {
 		return err
 	}
 	if err := file.ReadRedactKey(); err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -170,43 +168,11 @@ func (m *mismatch) compareRules() {
 	}
 }
 
-// namespaces returns namespaces for which somebody publishes, at most ten, by a bounded
-// search of Redis. It is empty if the user of Redis may not use SCAN.
-func (m *mismatch) namespaces(ctx context.Context) (found []string) {
+// namespaces returns namespaces for which somebody publishes. It is empty if the user of Redis
+// may not use SCAN.
+func (m *mismatch) namespaces(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	cluster, ok := m.client.(*redis.ClusterClient)
-	if !ok {
-		return appendNamespaces(ctx, nil, m.client)
-	}
-	var mu sync.Mutex
-	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { // what was found before an error counts
-		mu.Lock()
-		defer mu.Unlock()
-		found = appendNamespaces(ctx, found, node)
-		return nil
-	})
-	return found
-}
-
-// appendNamespaces appends the namespaces of one server.
-func appendNamespaces(ctx context.Context, found []string, server redis.Cmdable) []string {
-	const rounds, perRound, most = 200, 1000, 10
-	cursor := uint64(0)
-	for range rounds {
-		keys, next, err := server.Scan(ctx, cursor, "hotparam:{*}:beat", perRound).Result()
-		if err != nil {
-			return found
-		}
-		for _, key := range keys {
-			name := strings.TrimSuffix(strings.TrimPrefix(key, "hotparam:{"), "}:beat")
-			if hotparam.ValidNamespace(name) && !slices.Contains(found, name) && len(found) < most {
-				found = append(found, name)
-			}
-		}
-		if cursor = next; cursor == 0 {
-			break
-		}
-	}
+	found, _ := hotkeys.ListNamespaces(ctx, m.client) // what was found before an error counts
 	return found
 }

@@ -55,9 +55,10 @@ func Register(source string, open func(TransportConfig) (Transport, error)) {
 	transports.open[source] = open
 }
 
-// openTransport returns a transport that sends counts the way that the aggregator of the
-// same file takes them.
-func openTransport(c TransportConfig) (Transport, error) {
+// OpenTransport returns a transport that sends counts the way that the aggregator of the same
+// file takes them. Programs that use [Open] need no other; a source that is registered must be
+// linked in, as for Open.
+func OpenTransport(c TransportConfig) (Transport, error) {
 	source := c.File.Aggregator.WithDefaults().Source
 	if source == config.SourceStatsD || source == config.SourceGraphite {
 		return openStatsD(c)

@@ -38,6 +38,8 @@ type Aggregator struct {
 	PageTokenFile, PageTokenEnv string
 	// PageHosts are names of the server, besides loopback's and HTTP's.
 	PageHosts []string
+	// Pprof serves profiles of the process at /debug/pprof/, to those who may read the page.
+	Pprof bool
 	// Memory is how many bytes the windows may hold.
 	Memory int64
 	// Trust is whose counts are believed: [TrustAll], [TrustListed] or [TrustSigned].
@@ -81,7 +83,7 @@ func (a Aggregator) WithDefaults() Aggregator {
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "page", "page_token_file", "page_token_env", "page_hosts", "memory", "trust", "senders", "key_file", "key_env", "caps"},
+	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "page", "page_token_file", "page_token_env", "page_hosts", "pprof", "memory", "trust", "senders", "key_file", "key_env", "caps"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
@@ -98,6 +100,8 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
 	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
 	d.page(v, &a)
+	pprof, _ := d.choice(v.get("pprof"), "aggregator.pprof", "on", "off")
+	a.Pprof = pprof == "on"
 	d.trust(v, &a)
 	return a
 }

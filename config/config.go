@@ -19,6 +19,7 @@ type File struct {
 	StatsD     StatsD
 	Kafka      Kafka
 	Graphite   Graphite
+	Webhook    Webhook
 	// RedactKey is where the key of Rules.Redact is: see ReadRedactKey.
 	RedactKey KeyPlace
 
@@ -89,7 +90,7 @@ func Version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "aggregator", "statsd", "kafka", "graphite", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "aggregator", "statsd", "kafka", "graphite", "webhook", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -129,6 +130,7 @@ func (d *decoder) file(data []byte) *File {
 		StatsD:     d.statsd(top.get("statsd")),
 		Kafka:      d.kafka(top.get("kafka")),
 		Graphite:   d.graphite(top.get("graphite")),
+		Webhook:    d.webhook(top.get("webhook")),
 	}
 	if !top.has("rules") {
 		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,

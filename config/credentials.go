@@ -13,6 +13,7 @@ var refusedFields = map[string]struct{ what, hint string }{
 	"sentinel_password": {"a password", noPassword},
 	"token":             {"a token", noToken},
 	"aggregator.key":    {"a key", noKey},
+	"webhook.secret":    {"a secret", noSecret},
 	"page_token":        {"a token", noPageToken},
 }
 
@@ -20,6 +21,7 @@ const (
 	noPassword  = "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"
 	noKey       = "this file is shared and kept in version control: name a file that holds the key in key_file, or a variable in key_env"
 	noPageToken = "this file is shared and kept in version control: name a file that holds the token in page_token_file, or a variable in page_token_env"
+	noSecret    = "this file is shared and kept in version control: name a file that holds the secret in secret_file, or a variable in secret_env"
 	noToken     = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
 )
 

@@ -148,7 +148,15 @@ func schemaTop() schemas {
 		"statsd":     doc(statsdSection.schema(schemaStatsD()), "How instances send counts as StatsD lines"),
 		"kafka":      doc(kafkaSection.schema(schemaKafka()), "Counts by Kafka"),
 		"graphite":   doc(graphiteSection.schema(schemaGraphite()), "Counts from Graphite"),
-		"rules":      doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
+		"webhook": doc(webhookSection.schema(schemas{
+			"url":         doc(schemaForm(`^https?://`), "Where events are posted"),
+			"url_file":    doc(schemaWord(), "File with the URL, if that is a secret, as Slack's"),
+			"url_env":     doc(schemaWord(), "Variable with the URL"),
+			"secret_file": doc(schemaWord(), "File with the key of the signature: openssl rand -hex 32"),
+			"secret_env":  doc(schemaWord(), "Variable with the key of the signature"),
+			"format":      doc(schemaChoice(WebhookJSON, WebhookSlack), "One event as JSON, or a message for Slack. Default: json"),
+		}), "Posts events to a URL"),
+		"rules": doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
 	}
 }
 
@@ -259,20 +267,25 @@ func schemaAggregator() schemas {
 	// A cap is a number with _ between its digits, or none.
 	most := schema{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^([+]?[0-9_]+|none)$`}
 	return schemas{
-		"source":    doc(schemaChoice(Sources...), "How counts come. Default: statsd"),
-		"name":      doc(schemaForm(validName.String()), "Name of this aggregator among others"),
-		"lease":     doc(schemaFlag(), "One of several aggregators publishes, and another takes over when it dies"),
-		"listen":    doc(schema{"anyOf": []schema{address, schemaSome(address)}}, "Addresses for StatsD lines. Default: 127.0.0.1:8125"),
-		"readers":   doc(schemaWhole(1, MaxReaders), "Sockets that share a UDP address"),
-		"canonical": doc(schemaFlag(), "Keys of other programs are put into canonical form"),
-		"redis":     doc(scalarOr(redisURL, redisSection.schema(redis)), "Where the hot set is published. Default: redis://127.0.0.1:6379/0"),
-		"http":      doc(schemaForm(`:[0-9]+$`), "Address for health and metrics. Default: 127.0.0.1:9125"),
-		"memory":    doc(schemaSize(), "For windows; when it is full, counts become bounds. Default: 64MiB"),
-		"trust":     doc(schemaChoice(TrustAll, TrustListed, TrustSigned), "Whose counts are believed. Default: all"),
-		"senders":   doc(schemaSome(schemaForm(`[.:]`)), "Networks of senders, for trust: listed"),
-		"key_file":  doc(schemaWord(), "File with the keys that sign counts"),
-		"key_env":   doc(schemaWord(), "Variable with the keys that sign counts"),
-		"caps":      doc(capsSection.schema(schemas{"counts": most, "keys": most, "names": most, "new_names": most}), "What one sender can do"),
+		"source":          doc(schemaChoice(Sources...), "How counts come. Default: statsd"),
+		"name":            doc(schemaForm(validName.String()), "Name of this aggregator among others"),
+		"lease":           doc(schemaFlag(), "One of several aggregators publishes, and another takes over when it dies"),
+		"listen":          doc(schema{"anyOf": []schema{address, schemaSome(address)}}, "Addresses for StatsD lines. Default: 127.0.0.1:8125"),
+		"readers":         doc(schemaWhole(1, MaxReaders), "Sockets that share a UDP address"),
+		"canonical":       doc(schemaFlag(), "Keys of other programs are put into canonical form"),
+		"redis":           doc(scalarOr(redisURL, redisSection.schema(redis)), "Where the hot set is published. Default: redis://127.0.0.1:6379/0"),
+		"http":            doc(schemaForm(`:[0-9]+$`), "Address for the page, health and metrics. Default: 127.0.0.1:9125"),
+		"page":            doc(schemaChoice(PageOn, PageOff), "Whether there is a page with what is hot. Default: on"),
+		"page_token_file": doc(schemaWord(), "File with the token that opens the page"),
+		"page_token_env":  doc(schemaWord(), "Variable with the token that opens the page"),
+		"page_hosts":      doc(schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), "Further names by which browsers reach the page"),
+		"pprof":           doc(schemaChoice("on", "off"), "Profiles of the process at /debug/pprof/. Default: off"),
+		"memory":          doc(schemaSize(), "For windows; when it is full, counts become bounds. Default: 64MiB"),
+		"trust":           doc(schemaChoice(TrustAll, TrustListed, TrustSigned), "Whose counts are believed. Default: all"),
+		"senders":         doc(schemaSome(schemaForm(`[.:]`)), "Networks of senders, for trust: listed"),
+		"key_file":        doc(schemaWord(), "File with the keys that sign counts"),
+		"key_env":         doc(schemaWord(), "Variable with the keys that sign counts"),
+		"caps":            doc(capsSection.schema(schemas{"counts": most, "keys": most, "names": most, "new_names": most}), "What one sender can do"),
 	}
 }
 

@@ -94,7 +94,7 @@ func TestSchemaKnowsAllFields(t *testing.T) {
 		{topSection, top}, {secretsSection, object(top["secrets"])}, {clientSection, object(top["client"])}, {bodiesSection, object(top["bodies"])},
 		{aggregatorSection, aggregator}, {redisSection, object(second(aggregator["redis"]))}, {capsSection, object(aggregator["caps"])},
 		{statsdSection, object(top["statsd"])}, {kafkaSection, object(top["kafka"])}, {saslSection, object(object(top["kafka"])["sasl"])},
-		{graphiteSection, object(top["graphite"])}, {section{name: "tls", fields: tlsFields}, object(defs["tls"])},
+		{graphiteSection, object(top["graphite"])}, {webhookSection, object(top["webhook"])}, {section{name: "tls", fields: tlsFields}, object(defs["tls"])},
 		{ruleSection, rule}, {matchSection, object(rule["match"])}, {hotSection, object(second(defs["threshold"]))}, {limitSection, limit},
 		{prioritySection, object(limit["priority"])}, {serveSection, object(limit["serve"])}, {exceptSection, object(rule["except"].(schema)["items"])},
 	} {

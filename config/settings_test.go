@@ -97,6 +97,7 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 		}
 	}
 	a := &f.Aggregator
+	a.Pprof = text("pprof", "off", "on") == "on"
 	if a.Page = text("page", PageOn, PageOff); a.Page == PageOn {
 		a.PageTokenFile, a.PageHosts = "/run/secrets/page", []string{"hotparam.example", "10.0.0.5"}
 	}
@@ -226,7 +227,7 @@ func (w writer) settings(f *File) string {
 	}
 	return section("aggregator", []pair{
 		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", listen}, {"readers", readers}, {"canonical", flag(a.Canonical)},
-		{"redis", redis}, {"http", text(a.HTTP)}, {"page", text(a.Page)}, {"page_token_file", text(a.PageTokenFile)}, {"page_hosts", list(a.PageHosts)}, {"memory", size(a.Memory)}, {"trust", text(a.Trust)}, {"senders", list(senders)}, {"key_file", text(a.KeyFile)}, {"caps", caps},
+		{"redis", redis}, {"http", text(a.HTTP)}, {"page", text(a.Page)}, {"pprof", text(map[bool]string{true: "on"}[a.Pprof])}, {"page_token_file", text(a.PageTokenFile)}, {"page_hosts", list(a.PageHosts)}, {"memory", size(a.Memory)}, {"trust", text(a.Trust)}, {"senders", list(senders)}, {"key_file", text(a.KeyFile)}, {"caps", caps},
 	}) + section("statsd", []pair{{"addresses", list(f.StatsD.Addresses)}, {"spread", text(f.StatsD.Spread)}, {"encoding", text(f.StatsD.Encoding)}, {"meta", meta}}) +
 		section("kafka", []pair{
 			{"brokers", list(k.Brokers)}, {"topic", text(k.Topic)}, {"client_id", text(k.ClientID)}, {"version", text(k.Version)},
@@ -286,6 +287,8 @@ func TestPasswordsAreNotShown(t *testing.T) {
 		"aggregator: {redis: {password_env: 'geheim geheim'}}",
 		"graphite: {token: geheim, x: 1}",
 		"graphite: {url: 'http://u:geheim@h', x: 1}",
+		"webhook: {secret: geheim, x: 1}",
+		"webhook: {url: 'https://hooks.slack.com/services/T0/B0/geheim', x: 1}",
 	} {
 		var text strings.Builder
 		if err := problemsOf(t, source+"\n"+good).WriteText(&text); err != nil {

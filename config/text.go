@@ -53,6 +53,8 @@ var secrets = []struct {
 	{"://", regexp.MustCompile(`(://[^\s/:@]*:)(\S+)(@)`)},
 	{"password=", regexp.MustCompile(`(password=)([^\s&"']+)()`)},
 	{"password", regexp.MustCompile(`(password["']?[ \t]*:[ \t]*)([^\r\n]+)()`)},
+	{"secret", regexp.MustCompile(`(\bsecret["']?[ \t]*:[ \t]*)([^\r\n]+)()`)},
+	{"hooks.slack.com/", regexp.MustCompile(`(hooks\.slack\.com/services/)([^\s"',}]+)()`)},
 	{"token", regexp.MustCompile(`(\btoken["']?[ \t]*:[ \t]*)([^\r\n]+)()`)},
 }
 

@@ -21,6 +21,8 @@ type Layout struct {
 
 	Control       string // HASH with a TTL: "rule key" → JSON, and "version"; also a channel: each new version
 	ControlEvents string // STREAM: every change of the controls
+
+	Webhook string // HASH: which aggregator posts events, until when, and the last event that it posted
 }
 
 // NewLayout returns the layout of a namespace, which must be valid
@@ -46,6 +48,8 @@ func NewLayout(namespace string) Layout {
 
 		Control:       prefix + "control",
 		ControlEvents: prefix + "control:events",
+
+		Webhook: prefix + "webhook",
 	}
 }
 

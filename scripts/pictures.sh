@@ -13,10 +13,12 @@ go build -o "$dir/termshot" ./internal/termshot
 mkdir -p docs/images
 
 # NO_COLOR= : the picture has colours, whatever the caller's terminal has.
-$tmux new-session -d -x 102 -y 26 "NO_COLOR= TERM=tmux-256color '$dir/hotparam' demo"
-sleep 28 # near the log's end, where most is refused
+$tmux new-session -d -x 102 -y 30 "NO_COLOR= TERM=tmux-256color '$dir/hotparam' demo"
+sleep 18
+$tmux send-keys f # a flash crowd
+sleep 9           # near the log's end, where most is refused
 $tmux capture-pane -e -p >"$dir/demo.ansi"
 $tmux send-keys q
-grep -q 'requests/s' "$dir/demo.ansi" || { echo "pictures: the demo shows nothing:" >&2; cat "$dir/demo.ansi" >&2; exit 1; }
+grep -q 'requests/s' "$dir/demo.ansi" && grep -q 'end the flash crowd' "$dir/demo.ansi" || { echo "pictures: the demo shows nothing:" >&2; cat "$dir/demo.ansi" >&2; exit 1; }
 "$dir/termshot" <"$dir/demo.ansi" >docs/images/demo.svg
 echo docs/images/demo.svg

@@ -7,12 +7,16 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/explain"
+	"github.com/hotparam/hotparam/internal/sdnotify"
 )
 
 func newAggregator(s streams) *cobra.Command {
@@ -68,6 +72,9 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if _, err := set.pageToken(); err != nil {
 		return err
 	}
+	if err := checkWebhook(set.file.Webhook); err != nil {
+		return err
+	}
 	if f.check {
 		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n",
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
@@ -92,16 +99,30 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if err != nil {
 		return fmt.Errorf("health and metrics: %w", err)
 	}
+	systemd, err := sdnotify.New()
+	if err != nil {
+		return err
+	}
+	defer systemd.Close()
 	file := newRulesFile(f, set, p.reload)
-	p = &reloadingPipeline{p, file, hangups}
 	more, err := newAdmin(set, client, listener.Addr(), file.rules)
 	if err != nil {
 		return err
 	}
+	more.handle("POST "+explain.Path, explain.NewHandler(explain.Source{Client: client, Rules: func() explain.Rules {
+		return explainRules(set.file, file.rules())
+	}}))
 	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
-	return serve(ctx, p, listener, more, set.log)
+	if p, err = withWebhook(p, set, client); err != nil {
+		return err
+	}
+	p = &reloadingPipeline{p, file, hangups, systemd}
+	if p, err = newReportingPipeline(p, client, set, file); err != nil {
+		return err
+	}
+	return serve(ctx, p, listener, more, systemd, set.log)
 }
 
 // redis is a client for the Redis that holds the hot set.
@@ -132,12 +153,20 @@ func loadConfig(w io.Writer, path string) (*config.File, error) {
 	return file, nil
 }
 
-func newLogger(w io.Writer, format string) (*slog.Logger, error) {
+// newLogger returns the log of a daemon, by --log-format and --log-level.
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var least slog.Level
+	if !slices.Contains(logLevels, level) || least.UnmarshalText([]byte(level)) != nil {
+		return nil, usageError(fmt.Errorf("--log-level or HOTPARAM_LOG_LEVEL %q: want %s", level, strings.Join(logLevels, ", ")))
+	}
+	options := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(escapingWriter{w}, nil)), nil // it leaves DEL as it is
+		return slog.New(slog.NewTextHandler(escapingWriter{w}, options)), nil // it leaves DEL as it is
 	case "json":
-		return slog.New(slog.NewJSONHandler(escapingWriter{w}, nil)), nil
+		return slog.New(slog.NewJSONHandler(escapingWriter{w}, options)), nil
 	}
-	return nil, usageError(fmt.Errorf("--log-format %q: want text or json", format))
+	return nil, usageError(fmt.Errorf("--log-format or HOTPARAM_LOG_FORMAT %q: want text or json", format))
 }
+
+var logLevels = []string{"debug", "info", "warn", "error"}

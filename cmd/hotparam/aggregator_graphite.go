@@ -107,3 +107,10 @@ func (p *graphitePipeline) collect(s samples) {
 }
 
 func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }
+
+// reportTo implements pipeline.
+func (p *graphitePipeline) reportTo(m *hotparam.Member) {
+	stats := p.source.Stats()
+	m.Dropped = stats.BadValue
+	reportDetector(m, &stats.Detector)
+}

@@ -104,6 +104,9 @@ func (p *kafkaPipeline) reload(rules *hotparam.Rules) error {
 	return nil
 }
 
+// publishes reports whether there is a partition here whose hot keys reach Redis.
+func (p *kafkaPipeline) publishes() bool { return p.publishers.publish() }
+
 func (p *kafkaPipeline) ready() (string, error) {
 	source, published := p.source.Stats(), p.publishers.stats()
 	return kafkaReady(&source, &published)
@@ -161,4 +164,11 @@ func (p *kafkaPipeline) collect(s samples) {
 
 func (p *kafkaPipeline) where() slog.Attr {
 	return slog.String("brokers", strings.Join(p.brokers, ","))
+}
+
+// reportTo implements pipeline.
+func (p *kafkaPipeline) reportTo(m *hotparam.Member) {
+	stats := p.source.Stats()
+	m.Dropped, m.Lost = refusedSum(&stats.Decoder), lostSum(&stats.Decoder)
+	reportDetector(m, &stats.Detector)
 }

@@ -19,7 +19,7 @@ import (
 
 // owner publishes for a source that counts all keys by itself: one owner in Redis.
 type owner struct {
-	publisher *hotkeys.Publisher
+	publisher loggedPublisher
 	log       *slog.Logger
 }
 
@@ -34,7 +34,7 @@ func newOwner(set *settings, client redis.UniversalClient) (owner, error) {
 		c.Lease = hotkeys.DefaultLease
 	}
 	publisher, err := hotkeys.NewPublisher(client, c)
-	return owner{publisher, set.log}, err
+	return owner{loggedPublisher{publisher, &changeLog{log: set.log}}, set.log}, err
 }
 
 // run runs a source until ctx ends, and publishes until the source has ended, so
@@ -59,6 +59,8 @@ func (o owner) reload(rules *hotparam.Rules, source func(*hotparam.Rules) error)
 	o.publisher.Reload(hotRules(rules))
 	return nil
 }
+
+func (o owner) publishes() bool { return o.publisher.Publishes() }
 
 // ready returns a description of the publisher's state, or the error why hot keys are not published.
 func (o owner) ready() (string, error) {

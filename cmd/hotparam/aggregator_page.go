@@ -44,6 +44,9 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 	a := &admin{guard: page.NewGuard(page.GuardConfig{
 		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
 	})}
+	if conf.Pprof {
+		a.handle(pprofPath, pprofHandler())
+	}
 	if conf.Page == config.PageOff {
 		return a, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/sdnotify"
 )
 
 // rulesFile is the daemon's file, which is read again on SIGHUP and when it has changed. A
@@ -220,6 +221,7 @@ type reloadingPipeline struct {
 	pipeline
 	file    *rulesFile
 	hangups *hangups
+	systemd *sdnotify.Notifier
 }
 
 // Run implements pipeline.
@@ -227,10 +229,17 @@ func (p *reloadingPipeline) Run(ctx context.Context) error {
 	following, stop := context.WithCancel(ctx)
 	var group errgroup.Group
 	group.Go(func() error { return p.file.watch(following) })
-	group.Go(func() error { return p.hangups.follow(following, p.file.reload) })
+	group.Go(func() error { return p.hangups.follow(following, p.reloadNow) })
 	err := p.pipeline.Run(ctx)
 	stop()
 	return errors.Join(err, group.Wait())
+}
+
+// reloadNow reads the file, and tells systemd, whose `systemctl reload` waits for it.
+func (p *reloadingPipeline) reloadNow() {
+	p.systemd.Reloading()
+	p.file.reload()
+	p.systemd.Ready(statusWords(p))
 }
 
 func (p *reloadingPipeline) ready() (string, error) {

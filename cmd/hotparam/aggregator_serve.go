@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/sdnotify"
 )
 
 // pipeline turns counts into published keys. There is one for each source.
@@ -26,14 +27,23 @@ type pipeline interface {
 	ready() (string, error)
 	// reload puts other rules in force. If it returns an error, the present ones stay.
 	reload(rules *hotparam.Rules) error
+	// publishes reports whether what is found here reaches Redis: not on a standby.
+	publishes() bool
 	// collect gives the pipeline's metrics.
 	collect(samples)
+	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
+	// holds.
+	reportTo(m *hotparam.Member)
+	// alive returns an error if the pipeline has stopped working, for which nothing but
+	// another process helps. It may block if it has. Servers that are away are no such error.
+	alive() error
 	// where is where counts come from, for the log.
 	where() slog.Attr
 }
 
-// serve runs a pipeline until ctx ends, and reports its state over HTTP meanwhile.
-func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, log *slog.Logger) error {
+// serve runs a pipeline until ctx ends, and reports its state over HTTP and to systemd
+// meanwhile.
+func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, systemd *sdnotify.Notifier, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
 	group.Go(func() error { return more.run(ctx) })
@@ -43,6 +53,7 @@ func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, 
 		}
 		return nil
 	})
+	group.Go(func() error { return reportService(ctx, systemd, p, listener.Addr(), log) })
 	return group.Wait()
 }
 

@@ -19,9 +19,9 @@ import (
 )
 
 type aggregatorFlags struct {
-	config, source, name, listen, brokers, topic, group string
-	graphite, redis, http, encoding, logFormat          string
-	check                                               bool
+	config, source, name, listen, brokers, topic, group  string
+	graphite, redis, http, encoding, logFormat, logLevel string
+	check, pprof                                         bool
 }
 
 func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
@@ -33,10 +33,12 @@ func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.topic, "topic", "", "Kafka `topic` with the counts (default "+wire.DefaultTopic+")")
 	flags.StringVar(&f.group, "group", "", "Kafka consumer `group` (default hotparam-{namespace})")
 	flags.StringVar(&f.graphite, "graphite", "", "`URL` of Graphite (default http://127.0.0.1:8080)")
-	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default redis://127.0.0.1:6379/0)")
+	flags.StringVar(&f.redis, "redis", "", "Redis `URL` or host:port (default redis://127.0.0.1:6379/0)")
 	flags.StringVar(&f.http, "http", "", "`address` for health and metrics (default 127.0.0.1:9125)")
 	flags.StringVar(&f.encoding, "encoding", "", "how senders write keys: plain or strict (default statsd.encoding of the file)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/, to those who may read the page")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.BoolVar(&f.check, "check", false, "check the file and the flags, then exit")
 }
 
@@ -52,7 +54,7 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	if f.config == "" {
 		return nil, usageError(errors.New("--config is missing: it names the file with the rules"))
 	}
-	log, err := newLogger(w, f.logFormat)
+	log, err := newLogger(w, f.logFormat, f.logLevel)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +76,7 @@ func (s *settings) override(f *aggregatorFlags) error {
 	override(&k.Topic, f.topic, "HOTPARAM_TOPIC")
 	override(&k.Group, f.group, "HOTPARAM_GROUP")
 	s.ownRedis = override(&a.Redis.URL, f.redis, "HOTPARAM_REDIS")
+	a.Pprof = a.Pprof || f.pprof
 	errs := []error{checkAddress("http", a.HTTP)}
 	var listen, brokers, encoding string
 	if override(&listen, f.listen, "HOTPARAM_LISTEN") {

@@ -75,3 +75,11 @@ func (p *statsdPipeline) where() slog.Attr {
 	}
 	return slog.String("statsd", strings.Join(addresses, ","))
 }
+
+// reportTo implements pipeline.
+func (p *statsdPipeline) reportTo(m *hotparam.Member) {
+	stats := p.agg.Stats()
+	m.Dropped = stats.Listener.Dropped + stats.Listener.TooLong + stats.Listener.Truncated + refusedSum(&stats.Decoder)
+	m.Lost = lostSum(&stats.Decoder)
+	reportDetector(m, &stats.Detector)
+}

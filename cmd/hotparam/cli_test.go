@@ -119,7 +119,8 @@ func TestExamplesOfHelpParse(t *testing.T) {
 			}
 			command, _, _ = strings.Cut(command, "#")
 			command, _, _ = strings.Cut(command, "|")
-			example, args, err := root.Find(strings.Fields(command))
+			command, _, _ = strings.Cut(command, " >")
+			example, args, err := root.Find(shellWords(command))
 			if err != nil {
 				t.Errorf("%s: %v", line, err)
 				continue
@@ -138,6 +139,18 @@ func TestExamplesOfHelpParse(t *testing.T) {
 	walk(root)
 }
 
+// shellWords are the words of a command, in which single quotes keep spaces.
+func shellWords(command string) (words []string) {
+	for i, part := range strings.Split(command, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}
+
 func TestUsageErrors(t *testing.T) {
 	good := write(t, goodRules)
 	for _, test := range []struct {
@@ -147,8 +160,16 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"frobnicate"}, `unknown command "frobnicate"`},
 		{[]string{"--frobnicate"}, "--frobnicate"},
 		{[]string{"rules", "frobnicate"}, `unknown command "frobnicate"`},
+		{[]string{"lsit"}, "Did you mean hotparam list?"},
+		{[]string{"rules", "lnit", good}, "Did you mean hotparam rules lint?"},
+		{[]string{"list", "--namspace", "shop"}, "Did you mean --namespace?"},
 		{[]string{"rules", "lint"}, "1 arg"},
-		{[]string{"rules", "lint", good, good}, "1 arg"},
+		{[]string{"aggregator", "--config", good, "--log-level", "loud"}, "--log-level"},
+		{[]string{"emit", "GET /search?q=phone"}, "--config is missing"},
+		{[]string{"emit", "--config", good, "GET /search?q=phone", "0"}, "N \"0\""},
+		{[]string{"emit", "--config", good, "GET /other?q=phone"}, "no rule with hot makes such a key"},
+		{[]string{"emit", "--config", good, "GET /search?page=1"}, "no rule with hot makes such a key"},
+		{[]string{"emit", "--config", good, "--rule", "x", "GET /search?q=phone"}, "no such rule"},
 		{[]string{"version", "now"}, "now"},
 		{[]string{"aggregator"}, "--config is missing"},
 		{[]string{"aggregator", good}, good},

@@ -31,8 +31,11 @@ are hot at 10 requests per second over all instances; each instance then serves
 5 per second of them. Counts go to the aggregator as StatsD lines over UDP, or with
 "--transport kafka" by an embedded Kafka, as they would between machines.
 
-On a terminal it shows what is hot until q or Ctrl-C; elsewhere it prints a line
-per event, for 20 seconds.`,
+On a terminal it shows what is hot until q or Ctrl-C, and f starts a flash crowd: 500
+requests per second more for one company, for 15 seconds. The same requests go to the
+same API without limits, and the view compares how those for all other companies fare:
+both read from a database that answers 600 requests per second. Elsewhere it prints a
+line per event, for 20 seconds, with a crowd in between.`,
 		Example: `  hotparam demo                     # watch; it shows what to try meanwhile
   hotparam demo --for 1m            # end after a minute
   hotparam demo --transport kafka   # the same by Kafka, which is embedded, too
@@ -91,6 +94,7 @@ func demoJSON(ctx context.Context, s streams, transport string, length time.Dura
 	writeIntro(s.err, d)
 	ctx, cancel := runFor(ctx, length)
 	defer cancel()
+	defer startCrowd(d, length)()
 	err = d.Run(ctx)
 	return errors.Join(err, newJSON(s.out).Encode(d.Result()))
 }

@@ -30,6 +30,7 @@ func demoLines(ctx context.Context, s streams, transport string, length time.Dur
 	defer cancel()
 	began := time.Now()
 	lines := newLinePrinter(s.out, began, func(text string) string { return tryCurl(d, text)[0] })
+	defer startCrowd(d, length)()
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	ticker := time.NewTicker(linesEvery)
@@ -57,6 +58,7 @@ type linePrinter struct {
 	hot    []demo.Key
 	meter  meter
 	status time.Time // of the next line about the whole
+	crowd  bool      // there is one
 }
 
 func newLinePrinter(out io.Writer, began time.Time, curl func(text string) string) *linePrinter {
@@ -65,6 +67,14 @@ func newLinePrinter(out io.Writer, began time.Time, curl func(text string) strin
 
 func (l *linePrinter) show(s demo.Snapshot) {
 	after := s.At.Sub(l.began).Seconds()
+	switch on := s.CrowdLeft > 0; {
+	case on && !l.crowd:
+		fmt.Fprintf(l.out, "%6.1fs  crowd %d/s more ask for %s\n", after, demo.CrowdRate, demo.CrowdKey)
+		l.crowd = true
+	case !on && l.crowd:
+		fmt.Fprintf(l.out, "%6.1fs  crowd over\n", after)
+		l.crowd = false
+	}
 	for _, k := range missing(s.Hot, l.hot) {
 		fmt.Fprintf(l.out, "%6.1fs  hot   %s, %.0f/s\n", after, printable(k.Text), k.Rate)
 		if !l.tried {
@@ -84,6 +94,9 @@ func (l *linePrinter) show(s demo.Snapshot) {
 	l.status = l.status.Add(statusEvery)
 	fmt.Fprintf(l.out, "%6.1fs        %.0f requests/s, %d keys seen, %d hot, %s refused\n",
 		after, l.meter.perSecond(), s.Keys, len(s.Hot), thousands(s.Limited))
+	if s.CrowdLeft > 0 && s.Limits.P50 != nil && s.NoLimits.P50 != nil {
+		fmt.Fprintf(l.out, "%9sother companies: %.0f ms with limits, %.0f ms without and %.0f%% not answered\n", "", *s.Limits.P50, *s.NoLimits.P50, 100*s.NoLimits.Failed)
+	}
 }
 
 // missing are the keys of these that are not among those.
@@ -129,6 +142,7 @@ func writeSummary(w io.Writer, r demo.Result, took time.Duration) {
 	if r.Enforce.P50 != nil {
 		fmt.Fprintf(&b, "limited by all %d instances after %.0f ms (p50), %.0f ms (p99)\n", demo.Instances, *r.Enforce.P50, *r.Enforce.P99)
 	}
+	b.WriteString(crowdSummary(r.Crowd))
 	fmt.Fprintln(&b, dropped(r.Dropped))
 	_, _ = b.WriteTo(w) // the last output: an error cannot be reported any more
 }

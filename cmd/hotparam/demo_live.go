@@ -34,7 +34,7 @@ func demoLive(ctx context.Context, s streams, transport string, length time.Dura
 	if length > 0 {
 		view.ends = began.Add(length)
 	}
-	program := tea.NewProgram(demoModel{view: view, stop: cancel},
+	program := tea.NewProgram(demoModel{view: view, stop: cancel, crowd: d},
 		tea.WithInput(s.in), tea.WithOutput(s.out), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), // ctx is what a signal ends
 		tea.WithFPS(int(2*time.Second/frameEvery)),
@@ -84,11 +84,18 @@ type (
 	endedMsg    struct{}
 )
 
+// crowdStarter is the part of the demo that a key reaches.
+type crowdStarter interface {
+	StartCrowd(length time.Duration)
+	StopCrowd()
+}
+
 // demoModel is the view with its keys.
 type demoModel struct {
 	view          demoView
 	width, height int
 	stop          func() // asks the demo to end
+	crowd         crowdStarter
 	ending        bool
 	impatient     bool // asked twice
 }
@@ -107,6 +114,12 @@ func (m demoModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Quit
 	case tea.KeyPressMsg:
 		switch key := msg.String(); {
+		case key == "f" && !m.ending:
+			if m.view.now.CrowdLeft > 0 {
+				m.crowd.StopCrowd()
+			} else {
+				m.crowd.StartCrowd(demo.CrowdLength)
+			}
 		case key != "q" && key != "ctrl+c":
 		case !m.ending:
 			m.ending, m.view.ending = true, true

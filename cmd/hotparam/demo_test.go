@@ -324,6 +324,90 @@ func TestModelKeys(t *testing.T) {
 	}
 }
 
+// crowds counts what the key f does.
+type crowds struct{ started, stopped int }
+
+func (c *crowds) StartCrowd(time.Duration) { c.started++ }
+func (c *crowds) StopCrowd()               { c.stopped++ }
+
+func TestModelCrowd(t *testing.T) {
+	c := &crowds{}
+	f := tea.KeyPressMsg(tea.Key{Code: 'f', Text: "f"})
+	m := demoModel{view: testView(1), stop: func() {}, crowd: c}
+	press := func(wantStarted, wantStopped int) {
+		t.Helper()
+		next, _ := m.Update(f)
+		if m = next.(demoModel); c.started != wantStarted || c.stopped != wantStopped {
+			t.Errorf("started %d times, stopped %d times", c.started, c.stopped)
+		}
+	}
+	press(1, 0)
+	m.view.now.CrowdLeft = 9 * time.Second
+	if text := m.view.render(102, 30); !strings.Contains(text, "f end the flash crowd (9 s left)") {
+		t.Error(text)
+	}
+	press(1, 1)
+	m.ending = true
+	press(1, 1)
+}
+
+func TestViewLatency(t *testing.T) {
+	v := testView(3)
+	for i := range 100 {
+		fast, slow := 9.0, min(300, 9+10*float64(i))
+		v.update(demo.Snapshot{
+			At: base.Add(time.Duration(i) * pointEvery), Limits: demo.Latency{Percentiles: demo.Percentiles{P50: &fast, P99: &fast}, Requests: 9},
+			NoLimits: demo.Latency{Percentiles: demo.Percentiles{P50: &slow, P99: &slow}, Requests: 9, Failed: 0.125},
+		})
+	}
+	if n := len(v.history.points); n != pointsKept {
+		t.Errorf("%d points are kept", n)
+	}
+	text := v.render(102, 30)
+	for _, want := range []string{"LATENCY OF THE OTHER COMPANIES", "with limits", "without limits", "9 ms", "300 ms", "12%", "▁▁▁", "███", "f flash crowd: 500/s", "refused", "below the threshold, 10/s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if v = testView(3); !strings.Contains(v.render(102, 30), "with limits") { // nothing is known yet
+		t.Error("no latencies")
+	}
+}
+
+func TestUnattendedCrowd(t *testing.T) {
+	for length, want := range map[time.Duration][2]time.Duration{
+		0: {}, 9 * time.Second: {}, 20 * time.Second: {8 * time.Second, 8 * time.Second}, time.Hour: {30 * time.Second, 15 * time.Second},
+	} {
+		if after, lasts := unattendedCrowd(length); after != want[0] || lasts != want[1] {
+			t.Errorf("%s: after %s for %s", length, after, lasts)
+		}
+	}
+}
+
+func TestCrowdLines(t *testing.T) {
+	p := func(ms float64) demo.Percentiles { return demo.Percentiles{P50: &ms, P99: &ms} }
+	limits, noLimits := demo.Latency{Percentiles: p(9)}, demo.Latency{Percentiles: p(306), Failed: 0.14}
+	var out bytes.Buffer
+	l := newLinePrinter(&out, base, nil)
+	l.show(demo.Snapshot{At: base.Add(time.Second)})
+	l.show(demo.Snapshot{At: base.Add(4 * time.Second), CrowdLeft: 3 * time.Second})
+	l.show(demo.Snapshot{At: base.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Limits: limits, NoLimits: noLimits})
+	l.show(demo.Snapshot{At: base.Add(7 * time.Second)})
+	const want = `   4.0s  crowd 500/s more ask for GET /Archives/edgar/data?cik=320193
+   5.0s        0 requests/s, 0 keys seen, 0 hot, 0 refused
+         other companies: 9 ms with limits, 306 ms without and 14% not answered
+   7.0s  crowd over
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+	out.Reset()
+	writeSummary(&out, demo.Result{Crowd: &demo.CrowdResult{Key: demo.CrowdKey, Rate: 500, Limits: limits, NoLimits: noLimits}}, time.Second)
+	if !strings.Contains(out.String(), "500 times a second") || !strings.Contains(out.String(), "without limits: p50 306 ms, p99 306 ms, 14% not answered") {
+		t.Error(out.String())
+	}
+}
+
 func TestBar(t *testing.T) {
 	plain := func(s string) string {
 		var b strings.Builder

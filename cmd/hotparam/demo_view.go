@@ -19,10 +19,11 @@ type demoView struct {
 	ends      time.Time                  // zero: when it is asked to
 	ending    bool
 
-	now    demo.Snapshot
-	meter  meter
-	cooled []cooledKey
-	tried  demo.Key // what curl asks for: a key is kept while it is hot
+	now     demo.Snapshot
+	meter   meter
+	history latencyHistory
+	cooled  []cooledKey
+	tried   demo.Key // what curl asks for: a key is kept while it is hot
 }
 
 // cooledKey is a key that is shown a little longer.
@@ -59,6 +60,7 @@ func (v *demoView) update(s demo.Snapshot) {
 	}
 	v.now = s
 	v.meter.add(s.At, s.Allowed+s.Limited)
+	v.history.add(s)
 }
 
 // tall is a height that has room for more than the bare facts.
@@ -74,6 +76,7 @@ func (v *demoView) render(width, height int) string {
 	if height >= tall {
 		head = append(head, "")
 		try = append([]string{faint.Render(fit(" Try in another terminal:", width))}, try...)
+		try = slices.Concat([]string{legend(width), ""}, v.latency(width), []string{""}, try)
 	}
 	const table, foot = 3, 1 // at least
 	if len(head)+table+1+len(try)+foot > height {
@@ -158,7 +161,7 @@ func (v *demoView) command(forms []string, width int) string {
 }
 
 func (v *demoView) foot(width int) string {
-	text := " q quit"
+	text := " q quit · " + v.crowdWords()
 	switch {
 	case v.ending:
 		text = " ending; Ctrl-C to end at once"

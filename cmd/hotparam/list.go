@@ -3,22 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
 // listing is what `hotparam list` was asked for.
 type listing struct {
-	config              string
-	url, namespace      string
-	redis               config.Redis
+	redisFlags
 	suspects, instances bool
 	wide, json          bool
 }
@@ -39,16 +35,10 @@ func newList(s streams) *cobra.Command {
 			if l.suspects && l.instances {
 				return usageError(fmt.Errorf("--suspects and --instances: choose one"))
 			}
-			if err := l.settings(s.err); err != nil {
-				return err
-			}
 			return list(cmd.Context(), s, l)
 		},
 	}
-	// The variables are no defaults of the flags, or help would show a password.
-	cmd.Flags().StringVar(&l.config, "config", "", "rules `file` with the namespace and the way to Redis")
-	cmd.Flags().StringVar(&l.url, "redis", "", "Redis `URL` (default "+config.Aggregator{}.WithDefaults().Redis.URL+")")
-	cmd.Flags().StringVar(&l.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
+	l.redisFlags.register(cmd.Flags())
 	cmd.Flags().BoolVar(&l.suspects, "suspects", false, "list the keys that may be hot instead")
 	cmd.Flags().BoolVar(&l.instances, "instances", false, "list the instances that send counts instead")
 	cmd.Flags().BoolVar(&l.wide, "wide", false, "print below each hot key its top routes, instances and callers")
@@ -56,39 +46,24 @@ func newList(s streams) *cobra.Command {
 	return cmd
 }
 
-// settings are what flags say, else variables, else the file.
-func (l *listing) settings(w io.Writer) error {
-	space := config.DefaultNamespace
-	if l.config != "" {
-		file, err := loadConfig(w, l.config)
-		if err != nil {
-			return err
-		}
-		l.redis, space = file.Aggregator.Redis, file.Rules.Namespace
-	}
-	l.redis = config.Aggregator{Redis: l.redis}.WithDefaults().Redis
-	override(&l.redis.URL, l.url, "HOTPARAM_REDIS")
-	override(&space, l.namespace, "HOTPARAM_NAMESPACE")
-	l.namespace = space
-	return nil
-}
-
 const listTimeout = 3 * time.Second
 
 func list(ctx context.Context, s streams, l listing) error {
-	if !hotparam.ValidNamespace(l.namespace) {
-		return usageError(fmt.Errorf("--namespace %q: want one or more of A-Z a-z 0-9 _ -", l.namespace))
-	}
-	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(l.redis))
+	place, err := l.place(s.err)
 	if err != nil {
-		return usageError(err)
+		return err
+	}
+	l.namespace = place.namespace
+	client, err := place.client()
+	if err != nil {
+		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	rows, err := l.read(ctx, client)
 	if err != nil {
-		return noRedisError(err, l.redis.URL)
+		return noRedisError(err, place.redis.URL)
 	}
 	if l.json {
 		enc := newJSON(s.out)
@@ -96,10 +71,27 @@ func list(ctx context.Context, s streams, l listing) error {
 		return enc.Encode(rows.values())
 	}
 	if rows.len() == 0 {
-		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none(), l.namespace, redacted(l.redis.URL))
+		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none(), l.namespace, redacted(place.redis.URL))
+		fmt.Fprint(s.err, otherNamespaces(ctx, client, l.namespace))
 		return nil
 	}
 	return rows.table(s.out, l.wide)
+}
+
+// otherNamespaces returns a line with the namespaces that exist if nobody publishes for this
+// one, or "".
+func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespace string) string {
+	if client.PTTL(ctx, hotkeys.NewLayout(namespace).Beat).Val() > 0 {
+		return ""
+	}
+	spaces, err := hotkeys.ListNamespaces(ctx, client)
+	switch {
+	case len(spaces) > 0:
+		return fmt.Sprintf("Nobody publishes for this namespace; there are %s: choose one by --namespace.\n", strings.Join(spaces, ", "))
+	case err != nil:
+		return "Nobody publishes for this namespace; which there are cannot be read.\n"
+	}
+	return "Nobody publishes for this namespace, nor for any other: start an aggregator, or name another Redis by --redis.\n"
 }
 
 // read reads what was asked for.

@@ -21,8 +21,10 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"detector":  pageRows(detectorMetrics),
 		"publisher": pageRows(publisherMetrics),
 		"process":   append(append(pageRows(rulesMetrics), pageRows(httpMetrics)...), pageRows(buildMetrics)...),
+		"fleet":     pageRows(fleetMetrics),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
+		"webhook":   pageRows(webhookMetrics),
 	}, *updatePage)
 	if err != nil {
 		t.Error(err)

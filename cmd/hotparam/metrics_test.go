@@ -91,7 +91,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		p = statsd
 	}
 	registry := prometheus.NewRegistry()
-	p = &reloadingPipeline{p, newRulesFile(aggregatorFlags{}, set, p.reload), nil}
+	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
 	return registry
 }

@@ -87,7 +87,7 @@ func TestLogsEscapeOthersText(t *testing.T) {
 		message, key, value := text.Draw(t, "message"), text.Draw(t, "key"), text.Draw(t, "value")
 		for _, format := range []string{"text", "json"} {
 			var out bytes.Buffer
-			log, err := newLogger(&out, format)
+			log, err := newLogger(&out, format, "info")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,13 +19,15 @@ type publishers struct {
 	client redis.UniversalClient
 	config hotkeys.PublisherConfig // but the owner; its Rules are guarded by mu
 
+	changes changeLog
+
 	mu   sync.Mutex
 	live map[*partitionPublisher]struct{}
 	gone hotkeys.PublisherStats
 }
 
 func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig) *publishers {
-	return &publishers{client: client, config: config, live: make(map[*partitionPublisher]struct{})}
+	return &publishers{client: client, config: config, changes: changeLog{log: config.Logger}, live: make(map[*partitionPublisher]struct{})}
 }
 
 // partitionPublisher is a publisher that is counted while it runs.
@@ -67,6 +69,24 @@ func (p *partitionPublisher) Adopt(ctx context.Context) ([]hotparam.Hot, error) 
 		p.all.mu.Unlock()
 	}
 	return hot, err
+}
+
+// Publish is the publisher's, and logs the change.
+func (p *partitionPublisher) Publish(change hotparam.Change) {
+	p.all.changes.write(&change, p.Publisher)
+	p.Publisher.Publish(change)
+}
+
+// publish reports whether one of them does.
+func (p *publishers) publish() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for publisher := range p.live {
+		if publisher.Publishes() {
+			return true
+		}
+	}
+	return false
 }
 
 // Run is the publisher's.

@@ -18,18 +18,18 @@ import (
 )
 
 type replayFlags struct {
-	config, by, hot, limit string
-	format, fields, clock  string
-	explain, whatIf        string
-	reorder                time.Duration
-	speed                  float64
-	json                   bool
+	config, by, hot, limit   string
+	format, fields, clock    string
+	explain, whatIf, suggest string
+	reorder                  time.Duration
+	speed                    float64
+	json                     bool
 }
 
 func newReplay(s streams) *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:   "replay [--config FILE | --by PARAMS --hot N/D [--limit N/D]] [--explain KEY | --what-if FILE] LOG...",
+		Use:   "replay [--config FILE | --by PARAMS --hot N/D [--limit N/D] | --suggest N/day] [--explain KEY | --what-if FILE] LOG...",
 		Short: "Send an access log through the whole pipeline, on the log's own clock",
 		Long: `Send an access log through the whole pipeline, on the log's own clock: which
 parameters were hot, when, and how many requests would have been refused.
@@ -61,7 +61,15 @@ With --what-if FILE the log is replayed by both versions of the rules: who would
 have been limited by each, and how many requests, what differs first. --json has
 a "key" object for each (rule, key, changed, and before and after: hot, seconds,
 limited), then a "summary" (requests, changed, and before and after: hot,
-limited).`,
+limited).
+
+With --suggest N/day no rules are needed: it proposes them. It finds the routes of the
+log (numbers, UUIDs and the like in paths become {…}) and their parameters, and for each
+how many requests its values take (the first, the first ten, the most of one at a time);
+then it looks for thresholds by which about N keys a day become hot, all rules together,
+by replaying the log. On standard output is a rules file, with the reasons in comments.
+Parameters that look secret are left out. --json has a "parameter" object for each, then
+a "suggestion" (hot_keys, hot_keys_of_each_day, rules).`,
 		Example: `  hotparam replay --by q --hot 60/1m access.log           # q within a minute
   hotparam replay --by cik --hot 10/s --limit 5/s log.zst # and what a limit would refuse
   hotparam replay --by all --hot 200/1m *.log.gz          # all parameters together
@@ -69,6 +77,7 @@ limited).`,
   hotparam replay --by q --hot 60/1m --explain 'GET /search?q=phone' access.log
   hotparam replay --config hotparam.yaml --what-if new.yaml access.log
   kubectl logs api | hotparam replay --by q --hot 10/s -
+  hotparam replay --suggest 10/day access.log > hotparam.yaml
   hotparam replay --by q --hot 60/1m --fields 'time=ts,method=http.verb,uri=http.url' --time-format ms api.jsonl
   hotparam replay --by q --hot 60/1m --format tsv --fields time=1,method=2,uri=3 access.tsv
   tail -f access.log | hotparam replay --by q --hot 10/s --reorder 30s -`,
@@ -76,6 +85,9 @@ limited).`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if cmd.Flags().Changed("reorder") && !slices.Contains(files, "-") {
 				return usageError(errors.New("--reorder is for standard input; files are sorted as a whole"))
+			}
+			if f.suggest != "" {
+				return runSuggest(cmd.Context(), s, f, files)
 			}
 			return runReplay(cmd.Context(), s, f, files)
 		},
@@ -90,6 +102,7 @@ limited).`,
 	flags.StringVar(&f.clock, "time-format", "", "`format` of the time of --fields: rfc3339, s, ms, us, ns, clf or a layout of Go; by default it is recognised")
 	flags.StringVar(&f.explain, "explain", "", "`key` to explain: why was it hot, or not?")
 	flags.StringVar(&f.whatIf, "what-if", "", "rules `file` to compare with: who would be limited by it?")
+	flags.StringVar(&f.suggest, "suggest", "", "propose rules by which about `N/day` keys become hot")
 	flags.DurationVar(&f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0 takes it as it comes")
 	flags.Float64Var(&f.speed, "speed", 0, "`times` the log's own speed; 0 means as fast as it goes")
 	flags.BoolVar(&f.json, "json", false, "one JSON object per line: events, a summary at the end")

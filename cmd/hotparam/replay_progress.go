@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -70,4 +71,10 @@ func (p *progress) done() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}
+}
+
+// search shows a search that replays the log again and again.
+func (p *progress) search(number int, done, total int64) {
+	p.replay = true
+	p.set(fmt.Sprintf("replay %d", number), done, total, false)
 }

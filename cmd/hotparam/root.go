@@ -91,10 +91,18 @@ func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hotparam",
 		Short: "Find the parameter values of an API that are hot right now, and limit just those",
+		Long: `Find the parameter values of an API that are hot right now, and limit just those.
+
+Each flag of each command has a variable, HOTPARAM_ and the flag's name: HOTPARAM_REDIS
+is --redis, HOTPARAM_LOG_LEVEL is --log-level. A flag precedes its variable, which
+precedes the file.`,
 		Example: `  hotparam demo                                  # see it work: real traffic, nothing to install
   hotparam replay --by q --hot 60/1m access.log  # what was hot in my log?
   hotparam aggregator --config hotparam.yaml     # run the daemon
-  hotparam list                                  # what is hot now?`,
+  hotparam list                                  # what is hot now?
+  hotparam doctor --config hotparam.yaml         # is anything wrong?`,
+		Args:              noCommand,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -102,12 +110,16 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(suggestFlag(cmd, err)) })
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applyVariables(cmd) }
+	root.Version = readVersion().Version
+	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.AddCommand(
-		newDemo(s), newAggregator(s), newReplay(s), newList(s), newRules(s), newBench(s), newVersion(s),
+		newDemo(s), newAggregator(s), newReplay(s), newList(s), newWatch(s), newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)
+	addCompletions(root)
 	return root
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/spf13/cobra"
@@ -13,7 +15,7 @@ func newRules(s streams) *cobra.Command {
 		Use:     "rules",
 		Short:   "Work with rules files",
 		Example: "  hotparam rules lint hotparam.yaml",
-		Args:    args(cobra.NoArgs), // an unknown command is an error, not a wish for help
+		Args:    noCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newLint(s), newExplain(s), newSchema(s))
@@ -23,64 +25,99 @@ func newRules(s streams) *cobra.Command {
 func newLint(s streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "lint FILE",
-		Short: "Check a rules file; exit 3 if it is not valid",
-		Long: `Check a rules file. All errors are reported with line, column and a hint, and the
-exit code is 3. A valid file is printed in plain English, rule by rule, defaults
-included, with warnings about what probably does not do what was meant; they leave the
-exit code at 0.`,
+		Use:   "lint FILE...",
+		Short: "Check rules files; exit 3 if one is not valid",
+		Long: `Check rules files; - is standard input. All errors are reported with line, column and a
+hint, and the exit code is 3. A valid file is printed in plain English, rule by rule,
+defaults included, with warnings about what probably does not do what was meant; they
+leave the exit code at 0.`,
 		Example: `  hotparam rules lint hotparam.yaml
+  hotparam rules lint deploy/*.yaml
+  helm template . | yq .data | hotparam rules lint -
   hotparam rules lint --json hotparam.yaml | jq -r '.[].message'`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, files []string) error {
-			return lint(s, files[0], asJSON)
+			return lint(s, files, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "an array of {severity, file, line, column, message, hint} on standard output; the severity is error or warning")
 	return cmd
 }
 
-func lint(s streams, path string, asJSON bool) error {
+// lint checks all files, whatever is wrong with the first.
+func lint(s streams, paths []string, asJSON bool) error {
+	all := config.Problems{} // encodes as [], not as null
+	bad := false
+	for _, path := range paths {
+		file, problems, err := parseFile(s.in, path)
+		if err != nil {
+			return err
+		}
+		bad = bad || file == nil
+		switch {
+		case asJSON:
+			all = append(all, problems...)
+		case file == nil:
+			err = problems.WriteText(s.err)
+		default:
+			err = describe(s.err, path, file)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if asJSON {
-		return lintJSON(s, path)
+		enc := newJSON(s.out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(all); err != nil {
+			return err
+		}
 	}
-	file, err := loadConfig(s.err, path)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.err, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
-	fmt.Fprintf(s.err, "  counts: %s\n", transportWords(file))
-	if words := redactWords(file.Rules.Redact.Names); words != "" {
-		fmt.Fprintf(s.err, "  %s\n", words)
-	}
-	if words := clientWords(&file.Rules.Client); words != "" {
-		fmt.Fprintf(s.err, "  %s\n", words)
-	}
-	if words := bodiesWords(file.Rules); words != "" {
-		fmt.Fprintf(s.err, "  %s\n", words)
-	}
-	for i := range file.Rules.Rules {
-		fmt.Fprintf(s.err, "  %s\n", ruleWords(&file.Rules.Rules[i]))
-	}
-	return file.Warnings().WriteText(s.err)
-}
-
-func lintJSON(s streams, path string) error {
-	file, err := config.Load(path)
-	problems := config.Problems{} // encodes as [], not as null
-	switch {
-	case err == nil:
-		problems = append(problems, file.Warnings()...)
-	case !errors.As(err, &problems):
-		return configError(err)
-	}
-	enc := newJSON(s.out)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(problems); err != nil {
-		return err
-	}
-	if err != nil {
+	if bad {
 		return configError(errReported)
 	}
 	return nil
+}
+
+// parseFile reads a file, or standard input if the path is "-". The file is nil if it is not
+// valid; of a valid one the problems are warnings.
+func parseFile(in io.Reader, path string) (*config.File, config.Problems, error) {
+	var file *config.File
+	var err error
+	if path == "-" {
+		var text []byte
+		if text, err = io.ReadAll(io.LimitReader(in, config.MaxSize+1)); err != nil {
+			return nil, nil, fmt.Errorf("standard input: %w", err)
+		}
+		file, err = config.Parse("-", text)
+	} else {
+		file, err = config.Load(path)
+	}
+	var problems config.Problems
+	switch {
+	case err == nil:
+		return file, file.Warnings(), nil
+	case errors.As(err, &problems):
+		return nil, problems, nil
+	}
+	return nil, nil, configError(err)
+}
+
+// describe writes a valid file in words.
+func describe(w io.Writer, path string, file *config.File) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
+	fmt.Fprintf(&b, "  counts: %s\n", transportWords(file))
+	for _, words := range []string{redactWords(file.Rules.Redact.Names), clientWords(&file.Rules.Client), bodiesWords(file.Rules)} {
+		if words != "" {
+			fmt.Fprintf(&b, "  %s\n", words)
+		}
+	}
+	for i := range file.Rules.Rules {
+		fmt.Fprintf(&b, "  %s\n", ruleWords(&file.Rules.Rules[i]))
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	return file.Warnings().WriteText(w)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/explain"
@@ -28,6 +29,8 @@ type explaining struct {
 	body            string
 	route, client   string
 	noRedis, json   bool
+	// eitherByVariable is set if --config or --from is a variable's: then --from is asked.
+	eitherByVariable bool
 }
 
 func newExplain(s streams) *cobra.Command {
@@ -48,13 +51,19 @@ explains by the rules that it has in force.`,
   hotparam rules explain --from http://127.0.0.1:9125 GET '/search?q=phone'
   hotparam rules explain --config hotparam.yaml GET '/search?q=phone' --json | jq -r .decision`,
 		Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), s, args[0], args[1]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e.eitherByVariable = byVariable(cmd, "config") || byVariable(cmd, "from")
+			if e.eitherByVariable && byVariable(cmd, "from") && !byVariable(cmd, "config") && e.config != "" {
+				e.from = "" // a flag precedes a variable
+			}
+			return e.run(cmd.Context(), s, args[0], args[1])
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&e.config, "config", "", "rules `file`")
 	f.StringVar(&e.from, "from", "", "`URL` of a daemon's HTTP server (aggregator.http) to ask instead")
 	f.StringVar(&e.tokenFile, "token-file", "", "`file` with the token of the daemon's page")
-	f.StringVar(&e.redis, "redis", "", "Redis `URL` (default that of the file)")
+	f.StringVar(&e.redis, "redis", "", "Redis `URL` or host:port (default that of the file)")
 	f.BoolVar(&e.noRedis, "no-redis", false, "do not ask Redis which keys are hot")
 	f.StringArrayVarP(&e.headers, "header", "H", nil, "a `header` as 'Name: value'; may be given several times")
 	f.StringVarP(&e.body, "data", "d", "", "the `body`; @FILE reads a file, @- standard input. Without a Content-Type it is JSON if it begins with { or [, else a form")
@@ -71,7 +80,7 @@ func (e *explaining) run(ctx context.Context, s streams, method, url string) err
 	}
 	var d explain.Document
 	switch {
-	case e.config != "" && e.from != "":
+	case e.config != "" && e.from != "" && !e.eitherByVariable:
 		return usageError(errors.New("--config and --from: choose one: a file, or a running daemon"))
 	case e.from != "":
 		d, err = e.ask(ctx, q)
@@ -138,7 +147,7 @@ func (e *explaining) ask(ctx context.Context, q explain.Request) (explain.Docume
 	if err != nil {
 		return explain.Document{}, usageError(fmt.Errorf("--token-file: %w", err))
 	}
-	override(&token, token, "HOTPARAM_TOKEN")
+	override(&token, token, "HOTPARAM_TOKEN") // a token is no flag: others see the arguments of a process
 	d, err := explain.Ask(ctx, explain.Daemon{URL: e.from, Token: token}, q)
 	switch {
 	case errors.Is(err, explain.ErrURL):
@@ -161,7 +170,7 @@ func (e *explaining) explain(ctx context.Context, s streams, q explain.Request) 
 	if err != nil {
 		return explain.Document{}, err
 	}
-	d, err := explain.Explain(q, explainRules(file), facts)
+	d, err := explain.Explain(q, explainRules(file, file.Rules), facts)
 	if err != nil {
 		return d, usageError(err)
 	}
@@ -187,9 +196,10 @@ func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Fact
 	return facts, nil
 }
 
-// explainRules are the rules of a file, with what the command knows of them.
-func explainRules(file *config.File) explain.Rules {
-	r := explain.Rules{Rules: file.Rules, LimitWords: limitWords}
+// explainRules are rules with what the command knows of them. file says how their keys are
+// sent.
+func explainRules(file *config.File, rules *hotparam.Rules) explain.Rules {
+	r := explain.Rules{Rules: rules, LimitWords: limitWords}
 	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)
 	if err == nil && file.Aggregator.Source != config.SourceKafka {
 		r.Fit = encoding.Fit

@@ -86,7 +86,7 @@ func TestExplainHotKeys(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		return explainRules(file)
+		return explainRules(file, file.Rules)
 	}})
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+explain.Path, func(w http.ResponseWriter, r *http.Request) {

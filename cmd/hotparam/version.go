@@ -35,6 +35,12 @@ func readVersion() versionInfo {
 	return v
 }
 
+// versionLine is what version and --version print.
+func versionLine() string {
+	v := readVersion()
+	return fmt.Sprintf("hotparam %s (%s, %s)", v.Version, v.Go, v.Platform)
+}
+
 func newVersion(s streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -43,11 +49,10 @@ func newVersion(s streams) *cobra.Command {
 		Example: "  hotparam version --json",
 		Args:    args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			v := readVersion()
 			if asJSON {
-				return newJSON(s.out).Encode(v)
+				return newJSON(s.out).Encode(readVersion())
 			}
-			_, err := fmt.Fprintf(s.out, "hotparam %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+			_, err := fmt.Fprintln(s.out, versionLine())
 			return err
 		},
 	}

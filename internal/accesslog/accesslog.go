@@ -291,20 +291,9 @@ func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
 }
 
 func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
-	var all sorted
-	var broken []error
-	for _, s := range l.sources {
-		good, err := l.read(ctx, s, func(r *request) error {
-			all.add(r)
-			return nil
-		})
-		switch {
-		case err == nil:
-		case good == 0 || ctx.Err() != nil:
-			return err
-		default:
-			broken = append(broken, err)
-		}
+	all, broken, err := l.load(ctx)
+	if err != nil {
+		return err
 	}
 	for e := range all.entries() {
 		if err := ctx.Err(); err != nil {
@@ -314,7 +303,26 @@ func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
 			return errStopped
 		}
 	}
-	return errors.Join(broken...)
+	return broken
+}
+
+// load reads all sources. broken is the errors of those that broke after good lines.
+func (l *Log) load(ctx context.Context) (all *sorted, broken, err error) {
+	all = &sorted{}
+	for _, s := range l.sources {
+		good, err := l.read(ctx, s, func(r *request) error {
+			all.add(r)
+			return nil
+		})
+		switch {
+		case err == nil:
+		case good == 0 || ctx.Err() != nil:
+			return nil, nil, err
+		default:
+			broken = errors.Join(broken, err)
+		}
+	}
+	return all, broken, nil
 }
 
 // read calls each with every valid line of the source, and returns how many there

@@ -27,7 +27,7 @@ type api struct {
 	watcher  *hotkeys.Watcher
 }
 
-func newAPI(ctx context.Context, n int, rules *hotparam.Rules, transport transport, redis *redisServer, exact *exact, log *slog.Logger) (_ *api, err error) {
+func newAPI(ctx context.Context, n int, rules *hotparam.Rules, transport transport, redis *redisServer, database *database, exact *exact, log *slog.Logger) (_ *api, err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,16 +69,17 @@ func newAPI(ctx context.Context, n int, rules *hotparam.Rules, transport transpo
 	if err != nil {
 		return nil, err
 	}
-	filings := a.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answers := filings(database)
+	guarded := a.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		exact.passed()
-		fmt.Fprintf(w, "filings of company %s\n", r.FormValue("cik"))
+		answers.ServeHTTP(w, r)
 	}))
 	mux := http.NewServeMux()
 	mux.HandleFunc(Route, func(w http.ResponseWriter, r *http.Request) {
 		if key := keyOf(r); key != "" {
 			exact.arrived(key, time.Now())
 		}
-		filings.ServeHTTP(w, r)
+		guarded.ServeHTTP(w, r)
 	})
 	a.server = httpserve.New(httpserve.Config{Handler: mux, MaxConnections: maxConnections, Grace: lastAnswers, Log: log})
 	return a, nil

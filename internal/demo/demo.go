@@ -54,6 +54,7 @@ type Demo struct {
 	client    redis.UniversalClient // of snapshots
 	transport transport
 	apis      []*api
+	twin      *twin
 	traffic   *traffic
 	exact     *exact
 }
@@ -79,14 +80,18 @@ func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err 
 	if d.transport, err = newTransport(ctx, transport, rules, d.redis, log); err != nil {
 		return d, err
 	}
+	if d.twin, err = newTwin(ctx, log); err != nil {
+		return d, err
+	}
+	database := &database{}
 	for i := range Instances {
-		a, err := newAPI(ctx, i, rules, d.transport, d.redis, d.exact, log)
+		a, err := newAPI(ctx, i, rules, d.transport, d.redis, database, d.exact, log)
 		if err != nil {
 			return d, err
 		}
 		d.apis = append(d.apis, a)
 	}
-	d.traffic, err = newTraffic(ctx, d.URLs())
+	d.traffic, err = newTraffic(ctx, d.URLs(), d.twin.url())
 	return d, err
 }
 
@@ -97,6 +102,9 @@ func (d *Demo) abandon() {
 	cancel()
 	for _, a := range d.apis {
 		_ = a.run(over) // New's error is the one to tell
+	}
+	if d.twin != nil {
+		_ = d.twin.run(over)
 	}
 	if d.transport != nil {
 		for _, run := range d.transport.stages() {
@@ -116,7 +124,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	defer d.redis.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var serve []func(context.Context) error
+	serve := []func(context.Context) error{d.twin.run}
 	for _, a := range d.apis {
 		serve = append(serve, a.run)
 	}
@@ -191,7 +199,18 @@ type Snapshot struct {
 	Keys                     int64 // distinct keys that the aggregator counts; at most a second old
 	Enforce                  Percentiles
 	LogTime                  time.Time // where the log is
+	// CrowdLeft is how long the flash crowd lasts yet; 0: there is none.
+	CrowdLeft time.Duration
+	// Limits and NoLimits are how requests for other companies fared in the last moments, at
+	// the API and at its twin without limits.
+	Limits, NoLimits Latency
 }
+
+// StartCrowd begins a flash crowd of [CrowdRate] on [CrowdKey], or lets it go on, for a time.
+func (d *Demo) StartCrowd(length time.Duration) { d.traffic.crowd.start(length) }
+
+// StopCrowd ends it.
+func (d *Demo) StopCrowd() { d.traffic.crowd.stop() }
 
 // Snapshot returns the present state while [Demo.Run] runs. It asks Redis for
 // the hot keys, with the deadline of ctx. It is safe for concurrent use.
@@ -200,13 +219,17 @@ func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
+	now := time.Now()
 	s := Snapshot{
-		At:      time.Now(),
-		Failed:  d.traffic.failed.Load(),
-		Hot:     make([]Key, len(hot)),
-		Keys:    d.transport.stats().Detector.Keys,
-		Enforce: d.exact.percentiles(),
-		LogTime: d.traffic.now(),
+		At:        now,
+		CrowdLeft: d.traffic.crowd.left(now),
+		Limits:    d.traffic.api.latencies.now(now),
+		NoLimits:  d.traffic.twin.latencies.now(now),
+		Failed:    d.traffic.api.failed.Load(),
+		Hot:       make([]Key, len(hot)),
+		Keys:      d.transport.stats().Detector.Keys,
+		Enforce:   d.exact.percentiles(),
+		LogTime:   d.traffic.now(),
 	}
 	s.Allowed, s.Limited = d.exact.answers()
 	at := make(map[hotparam.Key]*Key, len(hot))
@@ -234,6 +257,15 @@ type Result struct {
 	Hot      []HotResult      `json:"hot"`    // keys that were hot at some time, the highest peak first
 	Enforce  Percentiles      `json:"time_to_enforce_ms"`
 	Dropped  map[string]int64 `json:"dropped"` // counts that were not counted, by reason
+	Crowd    *CrowdResult     `json:"crowd"`   // null: there was none
+}
+
+// CrowdResult is how requests for other companies fared while there was a flash crowd.
+type CrowdResult struct {
+	Key      string  `json:"key"`
+	Rate     int     `json:"rate"`
+	Limits   Latency `json:"with_limits"`
+	NoLimits Latency `json:"without_limits"`
 }
 
 // HotResult is one key that was hot.
@@ -246,7 +278,7 @@ type HotResult struct {
 // Result returns the demo's result, once Run has returned.
 func (d *Demo) Result() Result {
 	r := Result{
-		Failed:  d.traffic.failed.Load(),
+		Failed:  d.traffic.api.failed.Load(),
 		Hot:     d.exact.hot(),
 		Enforce: d.exact.percentiles(),
 	}
@@ -259,6 +291,9 @@ func (d *Demo) Result() Result {
 		"late":          stats.Detector.Late,
 		"hot_set_full":  d.transport.overflow(),
 		"not_published": d.exact.unenforced(),
+	}
+	if d.traffic.crowd.any {
+		r.Crowd = &CrowdResult{Key: CrowdKey, Rate: CrowdRate, Limits: d.traffic.api.latencies.ofCrowds(), NoLimits: d.traffic.twin.latencies.ofCrowds()}
 	}
 	for _, a := range d.apis {
 		dropped := a.counts.Stats().Dropped

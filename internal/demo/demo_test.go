@@ -229,7 +229,7 @@ func TestRunEndsWhenAPartFails(t *testing.T) {
 }
 
 func TestTraffic(t *testing.T) {
-	tr, err := newTraffic(t.Context(), []string{"http://a", "http://b"})
+	tr, err := newTraffic(t.Context(), []string{"http://a", "http://b"}, "http://twin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,8 +240,8 @@ func TestTraffic(t *testing.T) {
 		if i > 0 && r.after <= tr.requests[i-1].after || r.after >= tr.length {
 			t.Fatalf("request %d comes after %v", i, r.after)
 		}
-		if _, target, _ := strings.Cut(r.url, "//"); !strings.HasPrefix(target[1:], "/Archives/edgar/data?") {
-			t.Fatalf("request %d is for %s", i, r.url)
+		if !strings.HasPrefix(r.target, "/Archives/edgar/data?") || r.instance > 1 {
+			t.Fatalf("request %d is for %s of instance %d", i, r.target, r.instance)
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
-	"io"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,34 +13,36 @@ import (
 	"github.com/hotparam/hotparam/internal/demo/data"
 )
 
-// traffic is the real access log, replayed over HTTP at its own speed.
+// traffic is the real access log, replayed over HTTP at its own speed, and now and then a
+// flash crowd. The API and its twin without limits get the same requests.
 type traffic struct {
 	requests []request
 	length   time.Duration // of the log, until it begins again
-	client   *http.Client
+	api      *sender
+	twin     *sender
+	crowd    *crowd
 
-	start  time.Time    // of the log
-	at     atomic.Int64 // log time, Unix nanoseconds
-	failed atomic.Int64 // requests that got no answer, or an unknown one
+	start time.Time    // of the log
+	at    atomic.Int64 // log time, Unix nanoseconds
 }
 
 type request struct {
 	after time.Duration // since the log's start
-	url   string
+	// instance is the number of the one that gets it.
+	instance uint32
+	target   string
 }
 
 // newTraffic reads the log. It has whole seconds; the requests of a second are
 // spread over it evenly. A client's requests all go to one instance, as many a
 // load balancer does it: so the load on a company's filings is uneven.
-func newTraffic(ctx context.Context, urls []string) (*traffic, error) {
+func newTraffic(ctx context.Context, urls []string, twin string) (*traffic, error) {
 	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: bytes.NewReader(data.EDGAR)})
 	if err != nil {
 		return nil, err
 	}
-	t := &traffic{client: &http.Client{
-		Timeout:   2 * time.Second,
-		Transport: &http.Transport{MaxIdleConnsPerHost: workers, MaxConnsPerHost: workers},
-	}}
+	t := &traffic{crowd: newCrowd()}
+	t.api, t.twin = newSender(urls, t.crowd), newSender([]string{twin}, t.crowd)
 	for entry, err := range log.Entries(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("the access log: %w", err)
@@ -50,8 +50,8 @@ func newTraffic(ctx context.Context, urls []string) (*traffic, error) {
 		if t.start.IsZero() {
 			t.start = entry.Time
 		}
-		url := urls[crc32.ChecksumIEEE([]byte(entry.Addr))%uint32(len(urls))]
-		t.requests = append(t.requests, request{entry.Time.Sub(t.start), url + entry.Target})
+		instance := crc32.ChecksumIEEE([]byte(entry.Addr)) % uint32(len(urls))
+		t.requests = append(t.requests, request{entry.Time.Sub(t.start), instance, entry.Target})
 	}
 	for i := 0; i < len(t.requests); {
 		second, j := t.requests[i].after, i
@@ -66,23 +66,27 @@ func newTraffic(ctx context.Context, urls []string) (*traffic, error) {
 	return t, nil
 }
 
-// workers is how many requests can be on their way at a time.
-const workers = 32
-
 // run sends requests until ctx ends and waits for the last answers.
 func (t *traffic) run(ctx context.Context) {
-	defer t.client.CloseIdleConnections()
-	due := make(chan string, workers)
-	var senders sync.WaitGroup
-	for range workers {
-		senders.Go(func() {
-			for url := range due {
-				t.send(ctx, url)
-			}
+	var senders, crowd sync.WaitGroup
+	t.api.start(ctx, &senders)
+	t.twin.start(ctx, &senders)
+	defer func() {
+		crowd.Wait()
+		for _, s := range []*sender{t.api, t.twin} {
+			close(s.due)
+		}
+		senders.Wait()
+		t.api.client.CloseIdleConnections()
+		t.twin.client.CloseIdleConnections()
+	}()
+	instance := uint32(0)
+	crowd.Go(func() {
+		t.crowd.run(ctx, func() {
+			instance++
+			t.send(ctx, request{instance: instance, target: crowdTarget}, true)
 		})
-	}
-	defer senders.Wait()
-	defer close(due)
+	})
 	began := time.Now()
 	for n := 0; ; n++ {
 		r := t.requests[n%len(t.requests)]
@@ -95,32 +99,23 @@ func (t *traffic) run(ctx context.Context) {
 			}
 		}
 		t.at.Store(t.start.Add(r.after).UnixNano())
-		select {
-		case <-ctx.Done():
+		if !t.send(ctx, r, false) {
 			return
-		case due <- r.url:
 		}
 	}
 }
 
-func (t *traffic) send(ctx context.Context, url string) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.failed.Add(1)
-		return
-	}
-	resp, err := t.client.Do(req)
-	if err != nil {
-		if ctx.Err() == nil { // else the demo is over
-			t.failed.Add(1)
+// send gives a request to both APIs. It reports false when ctx has ended.
+func (t *traffic) send(ctx context.Context, r request, crowd bool) bool {
+	d := due{request: r, at: time.Now(), crowd: crowd}
+	for _, s := range []*sender{t.api, t.twin} {
+		select {
+		case <-ctx.Done():
+			return false
+		case s.due <- d:
 		}
-		return
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusTooManyRequests {
-		t.failed.Add(1)
-	}
+	return true
 }
 
 // now is where the log is.

@@ -76,6 +76,8 @@ type Control struct {
 	Until  time.Time `json:"until"`
 	Why    string    `json:"why,omitempty"`
 	By     string    `json:"by,omitempty"`
+	// Claimed is who the operator's program says they are, which nothing proves.
+	Claimed string `json:"claimed,omitempty"`
 }
 
 // Answer is the response to a refused request.
@@ -144,7 +146,7 @@ func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) Key 
 		k.Key = placeholder.ReplaceAllString(x.Text, "hmac-?")
 	}
 	if x.Counted && facts.known() && !redacted {
-		hot := x.Hot != nil
+		hot := facts.isHot(x.Key)
 		k.Hot = &hot
 	}
 	if x.Limit != nil {

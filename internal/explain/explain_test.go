@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
@@ -36,6 +37,9 @@ func TestExplain(t *testing.T) {
 	hot := func(rule, text string) hotparam.Hot {
 		return hotparam.Hot{Key: hotparam.Key{Rule: rule, Text: text}, Rate: 300}
 	}
+	controlled := func(action hotparam.ControlAction, rule, text string) explain.Facts {
+		return explain.Facts{Controls: []hotparam.Control{{Key: hotparam.Key{Rule: rule, Text: text}, Action: action, Until: time.Now().Add(time.Hour), By: "ann"}}}
+	}
 	facts := explain.Facts{Hot: []hotparam.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone")}}
 	for _, test := range []struct {
 		name     string
@@ -54,6 +58,10 @@ func TestExplain(t *testing.T) {
 		{"not known", explain.Request{URL: "/search?q=phone"}, explain.Facts{Unknown: "Redis cannot be asked"}, explain.Unknown, 0, "unless one of its keys is hot"},
 		{"listed only", explain.Request{URL: "/browse?q=phone"}, facts, explain.Pass, 0, "only lists it"},
 		{"shadow", explain.Request{URL: "/shadow"}, facts, explain.Pass, 0, "on_limit: shadow"},
+		{"blocked by an operator", explain.Request{URL: "/search?q=x"}, controlled(hotparam.ControlBlock, "terms", "GET /search?q=x"), explain.Refuse, 403, "An operator blocks"},
+		{"allowed by an operator", explain.Request{URL: "/search?q=wp-login"}, controlled(hotparam.ControlAllow, "terms", "GET /search?q=wp-login"), explain.Pass, 0, "An operator allows"},
+		{"pinned", explain.Request{URL: "/search?q=x"}, controlled(hotparam.ControlPin, "terms", "GET /search?q=x"), explain.Limit, 429, "beyond, rule terms"},
+		{"controls not known", explain.Request{URL: "/search?q=x"}, explain.Facts{NoControls: "NOPERM"}, explain.Pass, 0, "Which controls operators have set is not known"},
 		{"served", explain.Request{URL: "/serve"}, facts, explain.Limit, 203, "beyond"},
 		{"redacted", explain.Request{URL: "/k", Headers: http.Header{"X-Api-Key": {"geheim"}}}, facts, explain.Unknown, 0, "hmac-? stands for"},
 		{"no address", explain.Request{URL: "/c"}, facts, explain.Pass, 0, "--client"},
@@ -76,6 +84,9 @@ func TestExplain(t *testing.T) {
 			}
 			if d.Decision != test.decision || status != test.status || !strings.Contains(strings.Join(d.Why, "\n"), test.says) {
 				t.Errorf("%s, answer %d, %q; want %s, %d, %q", d.Decision, status, d.Why, test.decision, test.status, test.says)
+			}
+			if n := len(test.facts.Controls); n > 0 && (len(d.Keys) != 1 || d.Keys[0].Control == nil || d.Keys[0].Control.By != "ann" || d.Keys[0].Hot == nil || *d.Keys[0].Hot) {
+				t.Errorf("keys %+v, want one with its control, which is not hot", d.Keys)
 			}
 			if slices.ContainsFunc(d.Keys, func(k explain.Key) bool { return strings.Contains(k.Key, "geheim") }) {
 				t.Errorf("a redacted value is shown: %+v", d.Keys)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,11 +13,12 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Facts are what is in force beside the rules: the hot keys.
+// Facts are what is in force beside the rules: the hot keys, and operators' controls.
 type Facts struct {
-	Hot []hotparam.Hot
-	// Unknown is why hot keys are not known, or empty.
-	Unknown string
+	Hot      []hotparam.Hot
+	Controls []hotparam.Control
+	// Unknown is why hot keys are not known, or empty, and NoControls why controls are not.
+	Unknown, NoControls string
 }
 
 // readTimeout bounds the time to read facts.
@@ -30,14 +32,31 @@ func Read(ctx context.Context, client redis.UniversalClient, namespace string) F
 	if err != nil {
 		return Facts{Unknown: "Redis cannot be asked: " + strings.TrimPrefix(err.Error(), "list hot keys: ")}
 	}
-	return Facts{Hot: hot}
+	facts := Facts{Hot: hot}
+	if facts.Controls, err = hotkeys.ListControls(ctx, client, namespace); err != nil {
+		facts.NoControls = strings.TrimPrefix(err.Error(), "list controls: ")
+	}
+	return facts
 }
 
 func (f *Facts) known() bool { return f.Unknown == "" }
 
 func (f *Facts) config(rules *hotparam.Rules, fit func([]byte) []byte) middleware.ExplainConfig {
-	return middleware.ExplainConfig{Rules: rules, Hot: f.Hot, Fit: fit}
+	return middleware.ExplainConfig{Rules: rules, Hot: f.Hot, Controls: f.Controls, Fit: fit}
+}
+
+// isHot reports whether the key is among the hot keys: of a pinned key the guard knows only
+// that it is to be limited as these.
+func (f *Facts) isHot(key hotparam.Key) bool {
+	return slices.ContainsFunc(f.Hot, func(h hotparam.Hot) bool { return h.Key == key })
 }
 
 // control returns what an operator has said about the key, or nil.
-func (f *Facts) control(hotparam.Key) *Control { return nil }
+func (f *Facts) control(key hotparam.Key) *Control {
+	at := slices.IndexFunc(f.Controls, func(c hotparam.Control) bool { return c.Key == key })
+	if at < 0 {
+		return nil
+	}
+	c := &f.Controls[at]
+	return &Control{Action: string(c.Action), Until: c.Until.UTC(), Why: c.Why, By: c.By, Claimed: c.Claimed}
+}

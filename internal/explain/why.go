@@ -34,6 +34,8 @@ func (w *why) decision() string {
 		return "No rule matches, so the request passes and is not counted."
 	case d.Reason == hotparam.ReasonIgnored:
 		return fmt.Sprintf("Rule %s has action: ignore, so the request passes and no rule counts it.", d.Rule)
+	case d.Reason == hotparam.ReasonBlocked && w.controlled(hotparam.ControlBlock):
+		return fmt.Sprintf("An operator blocks a key of rule %s.", d.Rule)
 	case d.Reason == hotparam.ReasonBlocked:
 		return fmt.Sprintf("An exception of rule %s blocks the value.", d.Rule)
 	case d.Reason == hotparam.ReasonUnread:
@@ -52,6 +54,11 @@ func (w *why) decision() string {
 	return w.notLimited()
 }
 
+// controlled reports whether an operator has said so of one of the keys.
+func (w *why) controlled(action hotparam.ControlAction) bool {
+	return slices.ContainsFunc(w.d.Keys, func(k Key) bool { return k.Control != nil && k.Control.Action == string(action) })
+}
+
 // notLimited says why no limit applies to any of the keys.
 func (w *why) notLimited() string {
 	has := func(f func(*Key) bool) bool {
@@ -60,6 +67,8 @@ func (w *why) notLimited() string {
 	switch {
 	case w.d.Decision == Unknown:
 		return "It passes unless one of its keys is hot, which is not known."
+	case w.controlled(hotparam.ControlAllow):
+		return "An operator allows a key, so its rule counts the request and does not limit it."
 	case has(func(k *Key) bool { return k.Spared }):
 		return "Its hot key is usual, and other hot keys explain its count, so it is spared."
 	case has(func(k *Key) bool { return k.Hot != nil && *k.Hot }):
@@ -97,6 +106,9 @@ func (w *why) counted() (all []string) {
 func (w *why) unknown() (all []string) {
 	if !w.facts.known() {
 		all = append(all, "Whether keys are hot is not known: "+w.facts.Unknown+".")
+	}
+	if w.facts.NoControls != "" {
+		all = append(all, "Which controls operators have set is not known: "+w.facts.NoControls+".")
 	}
 	if names := w.named(hotparam.Ctx); names != "" {
 		all = append(all, names+" comes from the program itself and is not known here, so rules by it make no key of it.")

@@ -120,4 +120,3 @@ func text(v any) string {
 	}
 	return s
 }
-

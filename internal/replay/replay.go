@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ import (
 // Config is what a replay needs; Rules and Log are required.
 type Config struct {
 	Rules *hotparam.Rules
-	Log   *accesslog.Log
+	Log   Log
 	// Speed is how many times faster than the log the replay goes; 0: as fast
 	// as it can.
 	Speed float64
@@ -52,6 +53,13 @@ type Config struct {
 	// many; of standard input, which is read as it is replayed, the two are the
 	// same. Nil: nobody is told.
 	OnProgress func(done, total int64)
+}
+
+// Log is an access log: an [accesslog.Log], or an [accesslog.Kept].
+type Log interface {
+	Entries(context.Context) iter.Seq2[accesslog.Entry, error]
+	IsStream() bool
+	Stats() accesslog.Stats
 }
 
 // Summary is what a replay comes to.

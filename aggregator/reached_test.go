@@ -1,0 +1,18 @@
+package aggregator
+
+import (
+	"testing"
+	"time"
+)
+
+// What has been reached is what the slowest shard has.
+func TestReachedIsOfTheSlowestShard(t *testing.T) {
+	now := time.Now()
+	var all DetectorStats
+	for _, reached := range []time.Time{{}, now, now.Add(-time.Minute), {}} {
+		all.Merge(&DetectorStats{Reached: reached})
+	}
+	if !all.Reached.Equal(now.Add(-time.Minute)) {
+		t.Errorf("reached %v ago", now.Sub(all.Reached))
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// changeLines is how many keys are logged as they become hot, and as many as they cool: what
+// a person reads in an incident, and never a flood of them.
+var changeLines = loglimit.Rate{Burst: 20, Every: time.Second}
+
+// changeLog logs what becomes hot and what cools, at a bounded rate. A nil log
+// disables it. It is safe for concurrent use.
+type changeLog struct {
+	log       *slog.Logger
+	hot, cool loglimit.Limit
+}
+
+// write logs a change, unless it is a standby's: the one that publishes logs the same.
+func (c *changeLog) write(change *hotparam.Change, publisher *hotkeys.Publisher) {
+	if c.log == nil {
+		return
+	}
+	asked, standby := false, false
+	silent := func() bool {
+		if !asked {
+			asked, standby = true, publisher.Standby()
+		}
+		return standby
+	}
+	for i := range change.Hot {
+		if unlogged, ok := c.hot.Allow(changeLines, time.Now()); ok && !silent() {
+			c.line("hot", &change.Hot[i], unlogged)
+		}
+	}
+	for i := range change.Cool {
+		if unlogged, ok := c.cool.Allow(changeLines, time.Now()); ok && !silent() {
+			c.line("cool", &change.Cool[i], unlogged)
+		}
+	}
+}
+
+func (c *changeLog) line(what string, h *hotparam.Hot, unlogged int) {
+	args := []any{"rule", h.Rule, "key", h.Text, "rate", speedWords(h.Rate, h.Cause.Unit), "count", boundsWords(h), "threshold", causeWords(h.Cause)}
+	if !h.Limit.IsZero() {
+		args = append(args, "limit", rateWords(h.Limit, h.Cause.Unit), "mode", string(h.Mode))
+	}
+	if unlogged > 0 {
+		args = append(args, "unlogged", unlogged)
+	}
+	c.log.Info(what, args...)
+}
+
+// loggedPublisher logs the changes that it publishes.
+type loggedPublisher struct {
+	*hotkeys.Publisher
+	changes *changeLog
+}
+
+// Publish implements aggregator.Publisher.
+func (p loggedPublisher) Publish(change hotparam.Change) {
+	p.changes.write(&change, p.Publisher)
+	p.Publisher.Publish(change)
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"time"
+)
+
+const pprofPath = "/debug/pprof/"
+
+// pprofHandler serves what `go tool pprof` reads. Who may read it is checked before: a profile
+// has no values of parameters, but a heap's addresses and the command line are nobody else's.
+func pprofHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+pprofPath, pprof.Index)
+	mux.HandleFunc("GET "+pprofPath+"cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET "+pprofPath+"symbol", pprof.Symbol)
+	mux.Handle("GET "+pprofPath+"profile", patient(30*time.Second, pprof.Profile))
+	mux.Handle("GET "+pprofPath+"trace", patient(time.Second, pprof.Trace))
+	return mux
+}
+
+// longestProfile bounds how long a client may be served.
+const longestProfile = 5 * time.Minute
+
+// patient lets a handler write for as long as its request asks for, by the parameter seconds:
+// the server's own time-out is that of a scrape.
+func patient(otherwise time.Duration, handler http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := otherwise
+		if n, err := strconv.ParseFloat(r.FormValue("seconds"), 64); err == nil && n > 0 {
+			asked = time.Duration(n * float64(time.Second))
+		}
+		if asked > longestProfile {
+			http.Error(w, "seconds: at most "+longestProfile.String(), http.StatusBadRequest)
+			return
+		}
+		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(asked + 10*time.Second)); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		// Or pprof would refuse what is longer than the server's time-out.
+		handler(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, nil)))
+	})
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// stuckPipeline is ready as long as anybody asks, and works no more.
+type stuckPipeline struct{ pipeline }
+
+func (stuckPipeline) ready() (string, error) { return "ready", nil }
+func (stuckPipeline) alive() error           { return errors.New("nothing is counted") }
+
+// A daemon that answers and does not work is not alive, and its log says why it is restarted.
+func TestStuckPipelineGivesNoSignOfLife(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("WATCHDOG_USEC", "30000")
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	systemd, err := sdnotify.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer systemd.Close()
+	var log testenv.Log
+	stop := testenv.Running(t, func(ctx context.Context) error {
+		return reportService(ctx, systemd, stuckPipeline{}, conn.LocalAddr(), slog.New(slog.NewTextHandler(&log, nil)))
+	})
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "nothing is counted"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the log says nothing")
+		}
+	}
+	stop()
+	buffer := make([]byte, 4096)
+	for _, want := range []string{"READY=1\nSTATUS=ready", "STOPPING=1\nSTATUS=stopping"} {
+		n, err := conn.Read(buffer)
+		if err != nil || string(buffer[:n]) != want {
+			t.Errorf("%q, %v, want %q", buffer[:n], err, want)
+		}
+	}
+}
+
+func TestReachable(t *testing.T) {
+	for listener, want := range map[string]string{"0.0.0.0": "127.0.0.1:80", "::": "[::1]:80", "127.0.0.2": "127.0.0.2:80"} {
+		if got := reachable(&net.TCPAddr{IP: net.ParseIP(listener), Port: 80}); got != want {
+			t.Errorf("%s is reached at %s, want %s", listener, got, want)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/hotparam/hotparam/internal/demo"
+)
+
+// latencyHistory is the latencies of the last moments, with limits and without.
+type latencyHistory struct {
+	last   time.Time
+	points [][2]demo.Latency
+}
+
+// How often a point is kept, and how many.
+const (
+	pointEvery = 500 * time.Millisecond
+	pointsKept = 60
+)
+
+func (h *latencyHistory) add(s demo.Snapshot) {
+	if s.At.Sub(h.last) < pointEvery {
+		return
+	}
+	h.last = s.At
+	h.points = append(h.points, [2]demo.Latency{s.Limits, s.NoLimits})
+	h.points = h.points[max(0, len(h.points)-pointsKept):]
+}
+
+// Latencies that are drawn as such: a line's height is that of the slowest, which is how long
+// the demo's database lets a request wait.
+const (
+	slow      = 50.0 // ms
+	verySlow  = 150.0
+	fullChart = 310.0
+)
+
+// latency shows how requests for other companies fare with limits and without, side by side.
+func (v *demoView) latency(width int) []string {
+	const label, figures = 15, 34
+	chart := max(0, min(pointsKept, width-label-figures-4))
+	title := pad(shorten(" LATENCY OF THE OTHER COMPANIES", label+chart+1), label+1+chart+1, false) + fmt.Sprintf("%9s %9s  %12s", "p50", "p99", "NOT ANSWERED")
+	lines := []string{faint.Render(title)}
+	for i, name := range []string{"with limits", "without limits"} {
+		now := [2]demo.Latency{v.now.Limits, v.now.NoLimits}[i]
+		failed := fmt.Sprintf("%12s", fmt.Sprintf("%.0f%%", 100*now.Failed))
+		if now.Failed >= 0.005 {
+			failed = alarm.Render(failed)
+		}
+		lines = append(lines, " "+pad(name, label, false)+v.history.line(i, chart)+" "+milliseconds(now.P50)+" "+milliseconds(now.P99)+"  "+failed)
+	}
+	for i := range lines {
+		lines[i] = fit(lines[i], width)
+	}
+	return lines
+}
+
+// milliseconds is a latency in its colour.
+func milliseconds(ms *float64) string {
+	if ms == nil {
+		return faint.Render(pad("-", 9, true))
+	}
+	return speed(*ms).Render(pad(fmt.Sprintf("%.0f ms", *ms), 9, true))
+}
+
+func speed(ms float64) lipgloss.Style {
+	switch {
+	case ms >= verySlow:
+		return alarm
+	case ms >= slow:
+		return warm
+	}
+	return calm
+}
+
+// line draws the median over time.
+func (h *latencyHistory) line(i, width int) string {
+	levels := []rune("▁▂▃▄▅▆▇█")
+	points := h.points[max(0, len(h.points)-width):]
+	var b, run strings.Builder // a run has one colour
+	style := faint
+	b.WriteString(strings.Repeat(" ", width-len(points)))
+	for n, p := range points {
+		next, mark := faint, ' '
+		if ms := p[i].P50; ms != nil {
+			next, mark = speed(*ms), levels[min(len(levels)-1, int(8**ms/fullChart))]
+		}
+		if n > 0 && next.GetForeground() != style.GetForeground() {
+			b.WriteString(style.Render(run.String()))
+			run.Reset()
+		}
+		style = next
+		run.WriteRune(mark)
+	}
+	if run.Len() > 0 {
+		b.WriteString(style.Render(run.String()))
+	}
+	return b.String()
+}
+
+// legend says what the bars mean.
+func legend(width int) string {
+	return flow([]string{
+		faint.Render("rate:") + " " + calm.Render("━") + faint.Render(fmt.Sprintf(" below the threshold, %.0f/s", threshold)),
+		warm.Render("━") + faint.Render(fmt.Sprintf(" hot, passes up to %.0f/s", passes)),
+		alarm.Render("━") + faint.Render(" refused"),
+	}, "  ", width)[0]
+}
+
+// crowdWords say what the key f does.
+func (v *demoView) crowdWords() string {
+	if left := v.now.CrowdLeft; left > 0 {
+		return fmt.Sprintf("f end the flash crowd (%.0f s left)", left.Seconds())
+	}
+	return fmt.Sprintf("f flash crowd: %d/s for one company", demo.CrowdRate)
+}
+
+// When an unattended demo has its crowd: after a part of its time, for another.
+const (
+	leastWithCrowd   = 10 * time.Second // a shorter one has none
+	crowdAfter       = 0.4
+	crowdPart        = 0.4
+	crowdAtMost      = demo.CrowdLength
+	crowdStartsAfter = 30 * time.Second
+)
+
+// unattendedCrowd is when the crowd begins of a demo that nobody attends, and for how long it
+// is there; 0: there is none.
+func unattendedCrowd(length time.Duration) (after, lasts time.Duration) {
+	if length < leastWithCrowd {
+		return 0, 0
+	}
+	after = min(crowdStartsAfter, time.Duration(crowdAfter*float64(length)))
+	return after, min(crowdAtMost, time.Duration(crowdPart*float64(length)))
+}
+
+// startCrowd starts the crowd of a demo that nobody attends. The function that it returns
+// makes sure that it does not start any more.
+func startCrowd(d *demo.Demo, length time.Duration) (cancel func() bool) {
+	after, lasts := unattendedCrowd(length)
+	if lasts == 0 {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(after, func() { d.StartCrowd(lasts) }).Stop
+}
+
+// crowdSummary says how the others fared.
+func crowdSummary(c *demo.CrowdResult) string {
+	if c == nil || c.Limits.P50 == nil || c.NoLimits.P50 == nil {
+		return ""
+	}
+	words := func(l demo.Latency) string {
+		return fmt.Sprintf("p50 %.0f ms, p99 %.0f ms, %.0f%% not answered", *l.P50, *l.P99, 100*l.Failed)
+	}
+	return fmt.Sprintf("while a crowd asked for %s %d times a second, the other companies' requests took\n  with limits:    %s\n  without limits: %s\n",
+		c.Key, c.Rate, words(c.Limits), words(c.NoLimits))
+}

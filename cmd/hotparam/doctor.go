@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/attach"
+	_ "github.com/hotparam/hotparam/attach/kafka" // for files with source: kafka
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/doctor"
+)
+
+func newDoctor(s streams) *cobra.Command {
+	var f redisFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [--config FILE]",
+		Short: "Look for what is wrong with a fleet, and say what to do; exit 1 if something is",
+		Long: `Look for what is wrong with a fleet: is Redis reached with the rights needed, does an
+aggregator publish, does it hear each instance, are rules and clocks the same, are
+counts lost, is memory full, is a control about to end or refused. Each finding says
+what to do. The exit code is 1 if there is a problem.
+
+It reads Redis, and writes a key of its own there, which it deletes, to see what the
+user may write. Run it where an instance or an aggregator runs, as its user.`,
+		Example: `  hotparam doctor --config hotparam.yaml
+  hotparam doctor --namespace shop --redis 10.0.0.5:6379
+  hotparam doctor --config hotparam.yaml --json | jq '.[] | select(.status == "problem")'`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), s, &f, asJSON) },
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "an array of {check, status, what, mend}; the status is ok, warning, problem or unknown")
+	return cmd
+}
+
+func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error {
+	place, err := f.place(s.err)
+	if err != nil {
+		return err
+	}
+	client, err := place.client()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // everything was read
+	c := doctor.Config{Client: client, Namespace: place.namespace, Where: redacted(place.redis.URL)}
+	var found []doctor.Finding
+	if file := place.file; file != nil {
+		found = append(found, examineFile(f.config, file)...)
+		c.Rules, c.Nameless = file.Rules, nameless(file)
+		transport, err := attach.OpenTransport(attach.TransportConfig{File: file, Instance: "hotparam-doctor", Log: slog.New(slog.DiscardHandler)})
+		switch {
+		case err != nil:
+			found = append(found, doctor.Finding{Check: "counts", Status: doctor.Problem, What: "counts cannot be sent: " + err.Error(), Mend: "correct section statsd or kafka of the file"})
+		default:
+			defer func() { _ = transport.Sink.Close() }() // nothing was sent
+			c.Transport = transport.Check
+		}
+	}
+	found = append(found, doctor.Examine(ctx, c)...)
+	if asJSON {
+		enc := newJSON(s.out)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(found)
+	} else {
+		err = writeFindings(s.out, found)
+	}
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Status == doctor.Problem }) {
+		return &exitError{exitFailure, errReported}
+	}
+	return nil
+}
+
+// examineFile looks at the file, which is valid.
+func examineFile(path string, file *config.File) []doctor.Finding {
+	found := []doctor.Finding{{
+		Check: "file", Status: doctor.OK,
+		What: fmt.Sprintf("%s is valid: %s, version %s", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version),
+	}}
+	for _, w := range file.Warnings() {
+		found = append(found, doctor.Finding{Check: "file", Status: doctor.Warning, What: fmt.Sprintf("line %d: %s", w.Line, w.Message), Mend: w.Hint})
+	}
+	if _, err := file.Aggregator.Keys(); err != nil {
+		found = append(found, doctor.Finding{Check: "file", Status: doctor.Problem, What: err.Error(), Mend: "give this user the key, or run doctor as the user who has it"})
+	}
+	return found
+}
+
+// nameless reports whether counts come without the names of instances.
+func nameless(file *config.File) bool {
+	a := file.Aggregator.WithDefaults()
+	return a.Source == config.SourceGraphite || a.Source == config.SourceStatsD && !*file.StatsD.WithDefaults(a).Meta
+}
+
+// writeFindings writes findings for people.
+func writeFindings(w io.Writer, found []doctor.Finding) error {
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%-8s %-10s %s\n", f.Status, f.Check, printable(f.What))
+		if f.Mend != "" {
+			fmt.Fprintf(&b, "%-8s %-10s → %s\n", "", "", printable(f.Mend))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

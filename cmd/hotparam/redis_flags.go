@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// redisFlags are the flags of commands that look at a namespace in Redis.
+type redisFlags struct{ config, redis, namespace string }
+
+func (f *redisFlags) register(flags *pflag.FlagSet) {
+	// The variables are no defaults of the flags, or help would show a password.
+	flags.StringVar(&f.config, "config", "", "rules `file` with the namespace and the way to Redis")
+	flags.StringVar(&f.redis, "redis", "", "Redis `URL` or host:port (default "+config.Aggregator{}.WithDefaults().Redis.URL+")")
+	flags.StringVar(&f.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
+}
+
+// redisPlace is a namespace in a Redis.
+type redisPlace struct {
+	redis     config.Redis
+	namespace string
+	file      *config.File // nil if none was named
+}
+
+// place returns what flags say, else variables, else the file.
+func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
+	p := redisPlace{namespace: config.DefaultNamespace}
+	if f.config != "" {
+		file, err := loadConfig(w, f.config)
+		if err != nil {
+			return p, err
+		}
+		p.file, p.redis, p.namespace = file, file.Aggregator.Redis, file.Rules.Namespace
+	}
+	p.redis = config.Aggregator{Redis: p.redis}.WithDefaults().Redis
+	if override(&p.redis.URL, f.redis, "HOTPARAM_REDIS") {
+		p.redis.URL = redisURL(p.redis.URL) // for commands without --redis, too
+	}
+	override(&p.namespace, f.namespace, "HOTPARAM_NAMESPACE")
+	if !hotparam.ValidNamespace(p.namespace) {
+		return p, usageError(fmt.Errorf("--namespace or HOTPARAM_NAMESPACE %q: want one or more of A-Z a-z 0-9 _ -", p.namespace))
+	}
+	return p, nil
+}
+
+// client returns a client, which the caller closes.
+func (p *redisPlace) client() (redis.UniversalClient, error) {
+	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(p.redis))
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return client, nil
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/suggest"
+)
+
+// suggestion is the last line of `replay --suggest --json`.
+type suggestion struct {
+	Event    string  `json:"event"` // "suggestion"
+	Requests int64   `json:"requests"`
+	Skipped  int64   `json:"skipped"`
+	Seconds  float64 `json:"seconds"`
+	Secret   int     `json:"secret_parameters"` // left out
+	LeftOut  int64   `json:"requests_left_out"`
+	Days     float64 `json:"days"`
+	Hot      int     `json:"hot_keys"` // counted once each day
+	PerDay   []int   `json:"hot_keys_of_each_day"`
+	Most     int     `json:"most_hot_keys"` // that the least thresholds make
+	Rules    string  `json:"rules"`         // empty: there is nothing to propose
+}
+
+// parameterLine is one of the lines before.
+type parameterLine struct {
+	Event string `json:"event"` // "parameter"
+	*suggest.Param
+}
+
+// keysPerDay reads "10/day".
+func keysPerDay(s string) (float64, error) {
+	number, unit, found := strings.Cut(s, "/")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n > 0) || n > 1e9 || found && !slices.Contains([]string{"day", "d", "1d", "24h"}, unit) {
+		return 0, usageError(fmt.Errorf("--suggest %q: say how many keys are to become hot a day, such as --suggest 10/day", s))
+	}
+	return n, nil
+}
+
+// runSuggest proposes rules.
+func runSuggest(ctx context.Context, s streams, f replayFlags, files []string) error {
+	for flag, given := range map[string]bool{"--config": f.config != "", "--by": f.by != "", "--hot": f.hot != "", "--limit": f.limit != "",
+		"--explain": f.explain != "", "--what-if": f.whatIf != "", "--speed": f.speed != 0} {
+		if given {
+			return usageError(fmt.Errorf("--suggest looks for rules by itself; it does not go with %s", flag))
+		}
+	}
+	perDay, err := keysPerDay(f.suggest)
+	if err != nil {
+		return err
+	}
+	format, err := accesslog.ParseFormat(f.format)
+	if err != nil {
+		return usageError(err)
+	}
+	fields, err := f.logFields()
+	if err != nil {
+		return err
+	}
+	bar := newProgress(s)
+	log, err := accesslog.Open(files, accesslog.Options{Format: format, Fields: fields, Stdin: s.in, Progress: bar.read})
+	if err != nil {
+		return err
+	}
+	kept, err := log.Keep(ctx)
+	if err != nil {
+		bar.done()
+		showBadLines(s.err, log.Stats())
+		return err
+	}
+	r, err := suggest.Find(ctx, suggest.Config{Log: kept, PerDay: perDay, OnReplay: bar.search})
+	bar.done()
+	showBadLines(s.err, kept.Stats())
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(s.out)
+	if f.json {
+		err = suggestionJSON(out, r, kept.Stats().Bad)
+	} else {
+		err = suggestionText(out, r, perDay, files)
+	}
+	if r.Rules == "" {
+		fmt.Fprintln(s.err, nothingToPropose(r))
+	}
+	return errors.Join(err, out.Flush(), kept.Broken())
+}
+
+func suggestionJSON(w io.Writer, r *suggest.Result, skipped int64) error {
+	enc := newJSON(w)
+	for _, p := range r.Params {
+		if err := enc.Encode(parameterLine{"parameter", p}); err != nil {
+			return err
+		}
+	}
+	return enc.Encode(suggestion{
+		Event: "suggestion", Requests: r.Requests, Skipped: skipped, Seconds: r.Last.Sub(r.First).Seconds(), Secret: r.Secret, LeftOut: r.LeftOut,
+		Days: r.Days, Hot: r.Hot, PerDay: r.PerDay, Most: r.Most, Rules: r.Rules,
+	})
+}
+
+// unproposedRows is how many rows the table has before those for which nothing is proposed
+// are left out.
+const unproposedRows = 40
+
+// suggestionText writes a rules file, with the reasons in comments.
+func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Rules that hotparam replay --suggest %v/day proposes for %s\n", perDay, printable(strings.Join(files, " ")))
+	fmt.Fprintf(&b, "%s requests from %s to %s UTC.\n", thousands(r.Requests), r.First.Format(time.DateTime), r.Last.Format(time.DateTime))
+	if r.Rules != "" {
+		b.WriteString("\n" + measuredWords(r, perDay))
+	}
+	b.WriteString("\n")
+	if err := suggestionTable(&b, r); err != nil {
+		return err
+	}
+	if r.Secret > 0 {
+		fmt.Fprintf(&b, "\n%s that look secret were left out.\n", plural(r.Secret, "parameter"))
+	}
+	if r.LeftOut > 0 {
+		fmt.Fprintf(&b, "\n%s requests were left out: their paths are too many, or no route's.\n", thousands(r.LeftOut))
+	}
+	if r.Full {
+		b.WriteString("\nThere are more values than could be told apart: the shares are those of the first million.\n")
+	}
+	if r.Rules != "" {
+		b.WriteString("\nHot values are listed only. To limit them, add a line such as \"limit: 5/s\", which is what each\ninstance then lets pass of a hot value; on_limit: shadow counts what it would refuse.\n")
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := io.WriteString(w, strings.TrimRight("# "+line, " \n")+"\n"); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, r.Rules)
+	return err
+}
+
+// measuredWords says what the rules make hot.
+func measuredWords(r *suggest.Result, perDay float64) string {
+	var b strings.Builder
+	span := r.Last.Sub(r.First)
+	fmt.Fprintf(&b, "Replayed with these rules, the log makes %s hot", plural(r.Hot, "key"))
+	switch {
+	case span < 24*time.Hour:
+		fmt.Fprintf(&b, " in %s.\nThat is less than a day, and was taken for one: a day has more hot keys if its other hours bring\nother ones. Give a log of a day or more.\n", shortSeconds(span.Seconds()))
+	default:
+		fmt.Fprintf(&b, " in %.1f days, each counted once a day: %.1f a day", r.Days, float64(r.Hot)/r.Days)
+		if len(r.PerDay) > 1 {
+			fmt.Fprintf(&b, ", from %d to %d", slices.Min(r.PerDay), slices.Max(r.PerDay))
+		}
+		b.WriteString(".\n")
+	}
+	switch want := perDay * r.Days; {
+	case float64(r.Most) < 0.8*want:
+		fmt.Fprintf(&b, "More are not to be had: %d is what thresholds make hot that are as low as they can be and still\nmean something.\n", r.Most)
+	case float64(r.Hot) < 0.7*want || float64(r.Hot) > 1.4*want:
+		b.WriteString("It is not nearer to what was asked for because several values reach a threshold together.\n")
+	}
+	return b.String()
+}
+
+func suggestionTable(w io.Writer, r *suggest.Result) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ROUTE\tPARAMETER\tREQUESTS\tVALUES\tTOP\tTOP 10\tPEAK OF ONE\tHOT\tKEYS\tMOST FREQUENT, OR WHY NOT")
+	rows := slices.Clone(r.Params)
+	slices.SortStableFunc(rows, func(a, b *suggest.Param) int { return cmp.Compare(unproposed(a), unproposed(b)) })
+	few, more := 0, 0
+	for i, p := range rows {
+		switch {
+		case p.Threshold != "":
+		case p.Requests < suggest.LeastRequests:
+			few++
+			continue
+		case i >= unproposedRows:
+			more++
+			continue
+		}
+		hot, keys, words := cmp.Or(p.Threshold, "-"), "-", printable(p.Why)
+		if p.Threshold != "" {
+			keys, words = strconv.Itoa(p.Hot), cmp.Or(printable(p.TopValue), "(not shown)")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(p.Route), printable(p.Name), thousands(p.Requests), thousands(int64(p.Values)),
+			percent(int64(1000*p.Top), 1000), percent(int64(1000*p.Top10), 1000), fmt.Sprintf("%d/%s", p.Peak, windowWord(p.Window)), hot, keys, words)
+	}
+	if few < len(rows) {
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "… and %d more for which nothing is proposed; --json has them all\n", more)
+	}
+	if few > 0 {
+		fmt.Fprintf(w, "%s of fewer than %d requests each are not judged; --json has them.\n", plural(few, "parameter"), suggest.LeastRequests)
+	}
+	return nil
+}
+
+// unproposed is 1 where nothing is proposed, which comes last.
+func unproposed(p *suggest.Param) int {
+	if p.Threshold == "" {
+		return 1
+	}
+	return 0
+}
+
+func windowWord(seconds float64) string {
+	switch {
+	case seconds < 2:
+		return "s"
+	case seconds < 60:
+		return fmt.Sprintf("%.0fs", seconds)
+	}
+	return fmt.Sprintf("%.0fm", seconds/60)
+}
+
+// nothingToPropose says why no rules are proposed.
+func nothingToPropose(r *suggest.Result) string {
+	if len(r.Params) == 0 {
+		return "nothing to propose: no request has parameters, and no path has values"
+	}
+	few := true
+	for _, p := range r.Params {
+		few = few && p.Why == "too few requests"
+	}
+	if few {
+		return fmt.Sprintf("nothing to propose: the log is too short: no parameter is in 100 of its %d requests", r.Requests)
+	}
+	return "nothing to propose: no parameter's requests gather on some of its values; the table says why for each"
+}

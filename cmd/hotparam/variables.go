@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hotparam/hotparam/internal/spelling"
+)
+
+// variableOf returns the variable of a flag.
+func variableOf(flag string) string {
+	return "HOTPARAM_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// withoutVariable are flags that a variable must not set: it would answer every question yes,
+// or have every command do nothing but help.
+var withoutVariable = map[string]bool{"help": true, "version": true, "yes": true}
+
+// fromVariable marks a flag whose value is its variable's.
+const fromVariable = "hotparam_variable"
+
+// applyVariables sets the flags that were not given by their variables, and writes addresses of
+// Redis as URLs. It runs before each command: a variable works for every flag, or help would
+// promise what some commands do not do.
+func applyVariables(cmd *cobra.Command) error {
+	var errs []error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if value := os.Getenv(variableOf(f.Name)); value != "" && !f.Changed && !withoutVariable[f.Name] {
+			if err := f.Value.Set(value); err != nil {
+				errs = append(errs, fmt.Errorf("%s %q: %w", variableOf(f.Name), shownValue(f.Name, value), err))
+				return
+			}
+			f.Changed = true
+			f.Annotations = map[string][]string{fromVariable: {"true"}}
+		}
+		if f.Name == "redis" && f.Changed {
+			_ = f.Value.Set(redisURL(f.Value.String())) // text takes any
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return usageError(err)
+	}
+	return nil
+}
+
+// shownValue is a value as errors show it.
+func shownValue(flag, value string) string {
+	if flag == "redis" || flag == "graphite" {
+		return redacted(value)
+	}
+	return value
+}
+
+// byVariable reports whether a flag has the value of its variable.
+func byVariable(cmd *cobra.Command, flag string) bool {
+	f := cmd.Flags().Lookup(flag)
+	return f != nil && f.Annotations[fromVariable] != nil
+}
+
+// redisURL returns the URL of a Redis that may be given as host:port.
+func redisURL(s string) string {
+	if s == "" || strings.Contains(s, "://") || !strings.Contains(s, ":") {
+		return s // no port: the client's error says what a URL is
+	}
+	if !strings.Contains(s, "/") {
+		s += "/0"
+	}
+	return "redis://" + s
+}
+
+// suggestFlag adds the flag that was probably meant to the error of one that does not exist.
+func suggestFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := spelling.Nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
+		return fmt.Errorf("%w\nDid you mean --%s?", err, near)
+	}
+	return err
+}
+
+// noCommand is the check of the arguments of a command that only has commands below it.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	var names []string
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() {
+			names = append(names, child.Name())
+		}
+	}
+	if near := spelling.Nearest(args[0], names); near != "" {
+		text += fmt.Sprintf("\nDid you mean %s %s?", cmd.CommandPath(), near)
+	} else {
+		text += "\nKnown are " + strings.Join(names, ", ") + "."
+	}
+	return usageError(errors.New(text))
+}

@@ -1,0 +1,58 @@
+package hotkeys
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+)
+
+// MaxNamespaces is how many namespaces [ListNamespaces] returns at most.
+const MaxNamespaces = 10
+
+// ListNamespaces returns namespaces for which somebody publishes, sorted, by a bounded search
+// of all keys of Redis, which needs the right to SCAN. It is for hints, when a namespace has
+// been misspelled: of a Redis with very many keys it may find none. What was found before an
+// error is returned with it. The deadline is that of ctx.
+func ListNamespaces(ctx context.Context, client redis.UniversalClient) (found []string, err error) {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		found, err = appendNamespaces(ctx, nil, client)
+	} else {
+		var mu sync.Mutex
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) (err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			found, err = appendNamespaces(ctx, found, node)
+			return err
+		})
+	}
+	slices.Sort(found)
+	return found, err
+}
+
+// appendNamespaces appends the namespaces of one server.
+func appendNamespaces(ctx context.Context, found []string, server redis.Cmdable) ([]string, error) {
+	const rounds, perRound = 200, 1000
+	cursor := uint64(0)
+	for range rounds {
+		keys, next, err := server.Scan(ctx, cursor, "hotparam:{*}:beat", perRound).Result()
+		if err != nil {
+			return found, err
+		}
+		for _, key := range keys {
+			name := strings.TrimSuffix(strings.TrimPrefix(key, "hotparam:{"), "}:beat")
+			if hotparam.ValidNamespace(name) && !slices.Contains(found, name) && len(found) < MaxNamespaces {
+				found = append(found, name)
+			}
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,12 @@
+package hotkeys
+
+// The commands that users of Redis need, as docs/REDIS.md lists them: a test holds the two
+// together, and others that each is needed.
+var (
+	// ReaderCommands are those of instances and of the commands that read.
+	ReaderCommands = []string{"multi", "exec", "time", "get", "pttl", "zcard", "zscore", "zrange", "zrevrange", "hgetall", "hmget", "xrevrange", "subscribe", "ping"}
+	// WriterCommands are those of aggregators.
+	WriterCommands = []string{"evalsha", "eval", "time", "get", "set", "setnx", "del", "pexpire", "hget", "hmget", "hset", "hdel", "hincrby", "hgetall", "hkeys", "zadd", "zrem", "zscore", "zcard", "zrange", "zremrangebyscore", "zremrangebyrank", "zunionstore", "xadd", "xtrim", "publish"}
+	// LimiterCommands are those of instances whose rules have scope: exact or share.
+	LimiterCommands = []string{"evalsha", "eval", "time", "get", "set", "del", "getrange", "setrange", "pexpire", "pttl", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore", "zremrangebyscore", "zincrby", "publish", "subscribe", "ping"}
+)

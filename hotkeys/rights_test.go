@@ -1,0 +1,23 @@
+package hotkeys
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The lists are those of docs/REDIS.md, of which other tests show that they are complete and
+// minimal.
+func TestRightsAreThoseOfTheDocument(t *testing.T) {
+	for user, want := range map[string][]string{
+		"hotparam-reader": ReaderCommands, "hotparam-writer": WriterCommands, "hotparam-limiter": LimiterCommands,
+	} {
+		_, commands := documented(t, user)
+		for i := range commands {
+			commands[i] = strings.TrimPrefix(commands[i], "+")
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(commands)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s: docs/REDIS.md has %q, rights.go %q", user, commands, want)
+		}
+	}
+}

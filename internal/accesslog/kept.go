@@ -1,0 +1,51 @@
+package accesslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// Kept is a log in memory, sorted by time, which can be read any number of times.
+type Kept struct {
+	entries iter.Seq[Entry]
+	stats   Stats
+	broken  error
+}
+
+// Keep reads the whole log, standard input too, once.
+func (l *Log) Keep(ctx context.Context) (*Kept, error) {
+	if l.started.Swap(true) {
+		return nil, errors.New("access log: its entries can be read once only")
+	}
+	all, broken, err := l.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Kept{entries: all.entries(), stats: l.Stats(), broken: broken}, nil
+}
+
+// Entries yields the requests in the order of time. See Broken.
+func (k *Kept) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for e := range k.entries {
+			if err := ctx.Err(); err != nil {
+				yield(Entry{}, fmt.Errorf("access log: %w", err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Broken is the error of sources that broke after good lines.
+func (k *Kept) Broken() error { return k.broken }
+
+// IsStream reports that the end is known.
+func (*Kept) IsStream() bool { return false }
+
+// Stats counts the lines that were read.
+func (k *Kept) Stats() Stats { return k.stats }

@@ -1,0 +1,122 @@
+package demo
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDatabase: up to its rate it answers at once; beyond it, requests wait in turn, and those
+// that would wait too long get no answer.
+func TestDatabase(t *testing.T) {
+	for rate, want := range map[int]struct {
+		median time.Duration
+		failed bool
+	}{databaseRate - 1: {databaseTime, false}, 2 * databaseRate: {databasePatience, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			var d database
+			var all latencies
+			done := make(chan struct{})
+			const seconds = 3
+			for range rate * seconds {
+				go func() {
+					at := time.Now()
+					ok := d.ask(t.Context())
+					all.add(answer{time.Now(), time.Since(at), !ok}, true)
+					done <- struct{}{}
+				}()
+				time.Sleep(time.Second / time.Duration(rate))
+			}
+			for range rate * seconds {
+				<-done
+			}
+			l := all.ofCrowds()
+			if median := time.Duration(*l.P50 * float64(time.Millisecond)); median < want.median || median > want.median+databaseTime {
+				t.Errorf("%d/s: %s, want %s", rate, median, want.median)
+			}
+			if (l.Failed > 0) != want.failed || l.Requests != rate*seconds {
+				t.Errorf("%d/s: %.2f of %d got no answer", rate, l.Failed, l.Requests)
+			}
+			if now := all.now(time.Now().Add(time.Hour)); now.P50 != nil || now.Failed != 0 {
+				t.Errorf("after an hour: %+v", now)
+			}
+		})
+	}
+}
+
+func TestDatabaseIsLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if (&database{}).ask(ctx) {
+		t.Error("an answer for nobody")
+	}
+}
+
+// TestCrowd: a crowd asks at its rate while it lasts, may go on, and may be ended.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c, sent := newCrowd(), 0
+		over := make(chan struct{})
+		go func() {
+			c.run(ctx, func() { sent++ })
+			close(over)
+		}()
+		check := func(after time.Duration, low, high int) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if sent < low || sent > high {
+				t.Errorf("%d requests, want %d to %d", sent, low, high)
+			}
+		}
+		check(time.Minute, 0, 0)
+		c.start(2 * time.Second)
+		check(500*time.Millisecond, 240, 251)
+		if at := time.Now(); c.measured(at) || !c.measured(at.Add(time.Second)) || c.left(at) != 1500*time.Millisecond {
+			t.Error("measured too soon or not at all")
+		}
+		check(9500*time.Millisecond, 990, 1010)
+		if at := time.Now(); c.measured(at) || c.left(at) != 0 {
+			t.Error("it does not end")
+		}
+		c.start(time.Hour)
+		check(time.Second, 1480, 1515)
+		c.stop()
+		check(time.Minute, 1480, 1520)
+		cancel()
+		<-over
+	})
+}
+
+// TestFlashCrowd: with limits the others hardly notice the crowd, without they wait.
+func TestFlashCrowd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	t.Parallel()
+	d, err := New(t.Context(), StatsD, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	d.StartCrowd(time.Minute)
+	if err := d.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r := d.Result()
+	if !slices.ContainsFunc(r.Hot, func(h HotResult) bool { return h.Key == CrowdKey && h.Limited > 0 }) {
+		t.Errorf("%s was not limited: %+v", CrowdKey, r.Hot)
+	}
+	c := r.Crowd
+	if c == nil || c.Limits.P50 == nil || c.NoLimits.P50 == nil {
+		t.Fatalf("%+v", c)
+	}
+	if *c.Limits.P50 >= *c.NoLimits.P50 {
+		t.Errorf("the others took %v ms with limits, %v ms without", *c.Limits.P50, *c.NoLimits.P50)
+	}
+}

@@ -1,0 +1,76 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// workers is how many requests can be on their way to an API at a time: more than come while
+// its database lets one wait.
+const workers = 512
+
+// sender sends requests to the instances of one API.
+type sender struct {
+	urls      []string
+	due       chan due
+	client    *http.Client
+	crowd     *crowd
+	latencies latencies
+	failed    atomic.Int64 // requests that got no answer, or an unknown one
+}
+
+// due is a request, and since when it is to be sent: if it has to wait for a worker, that is
+// part of its time.
+type due struct {
+	request
+	at    time.Time
+	crowd bool
+}
+
+func newSender(urls []string, c *crowd) *sender {
+	return &sender{urls: urls, crowd: c, due: make(chan due, workers), client: &http.Client{
+		Timeout:   2 * time.Second,
+		Transport: &http.Transport{MaxIdleConnsPerHost: workers, MaxConnsPerHost: workers},
+	}}
+}
+
+func (s *sender) start(ctx context.Context, parts *sync.WaitGroup) {
+	for range workers {
+		parts.Go(func() {
+			for d := range s.due {
+				s.send(ctx, d)
+			}
+		})
+	}
+}
+
+func (s *sender) send(ctx context.Context, d due) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.urls[d.instance%uint32(len(s.urls))]+d.target, nil)
+	if err != nil {
+		s.failed.Add(1)
+		return
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		if ctx.Err() == nil { // else the demo is over
+			s.failed.Add(1)
+		}
+		return
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
+	_ = resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusServiceUnavailable:
+		if now := time.Now(); !d.crowd && !strings.Contains(d.target, Param+"="+crowdValue+"&") {
+			s.latencies.add(answer{now, now.Sub(d.at), resp.StatusCode != http.StatusOK}, s.crowd.measured(d.at))
+		}
+	case http.StatusTooManyRequests:
+	default:
+		s.failed.Add(1)
+	}
+}

@@ -1,0 +1,46 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/hotparam/hotparam/internal/httpserve"
+)
+
+// twin is the same API without limits: it gets the same requests, and shows what becomes of
+// them.
+type twin struct {
+	server   *httpserve.Server
+	listener net.Listener
+}
+
+func newTwin(ctx context.Context, log *slog.Logger) (*twin, error) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(Route, filings(&database{}))
+	return &twin{
+		server:   httpserve.New(httpserve.Config{Handler: mux, MaxConnections: maxConnections, Grace: lastAnswers, Log: log}),
+		listener: listener,
+	}, nil
+}
+
+func (t *twin) url() string                   { return "http://" + t.listener.Addr().String() }
+func (t *twin) run(ctx context.Context) error { return t.server.Serve(ctx, t.listener) }
+
+// filings answers from a database.
+func filings(d *database) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !d.ask(r.Context()) {
+			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, "filings of company %s\n", r.FormValue("cik"))
+	})
+}

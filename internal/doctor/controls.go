@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// controls looks at what operators have said: what is about to end, and what no instance can
+// obey.
+func (x *examination) controls(ctx context.Context) {
+	call, cancel := x.call(ctx)
+	defer cancel()
+	controls, err := hotkeys.ListControls(call, x.Client, x.Namespace)
+	if err != nil {
+		x.add("controls", Unknown, fmt.Sprintf("operators' controls cannot be read: %v", err), "")
+		return
+	}
+	bad := 0
+	for i := range controls {
+		c := &controls[i]
+		name := fmt.Sprintf("%s of %s by %s", c.Action, c.Text, c.Rule)
+		if why := x.refusal(c); why != "" {
+			bad++
+			x.add("controls", Problem, name+" is not obeyed: "+why, "hotparam release '"+c.Text+"', or correct the rule")
+			continue
+		}
+		if left := time.Until(c.Until); left < endsSoon {
+			bad++
+			x.add("controls", Warning, fmt.Sprintf("%s ends in %v", name, left.Round(time.Second)), "set it again if it is still needed, or put it into the file")
+		}
+	}
+	if n := len(controls); n >= hotparam.MaxControls {
+		x.add("controls", Problem, fmt.Sprintf("there are %d controls, as many as there may be", n), "release some, or put them into the file as except")
+	}
+	if bad == 0 {
+		x.add("controls", OK, plural(len(controls), "control")+" in force", "")
+	}
+}
+
+// refusal returns why instances with the file's rules do not obey a control, or "".
+func (x *examination) refusal(c *hotparam.Control) string {
+	if x.Rules == nil {
+		return ""
+	}
+	at := slices.IndexFunc(x.Rules.Rules, func(r hotparam.Rule) bool { return r.ID == c.Rule })
+	switch {
+	case at < 0:
+		return "the file has no such rule"
+	case c.Action == hotparam.ControlPin && x.Rules.Rules[at].Limit == nil:
+		return "the rule has no limit to hold the key to"
+	}
+	return ""
+}

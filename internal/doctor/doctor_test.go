@@ -1,0 +1,331 @@
+package doctor_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/doctor"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // go-redis has a line for each connection that fails
+	os.Exit(testenv.Main(m))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func client(t *testing.T, c hotkeys.ClientConfig) redis.UniversalClient {
+	t.Helper()
+	r, err := hotkeys.NewClientFrom(c)
+	must(t, err)
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+const text = `
+namespace: shop
+rules:
+  - {id: terms, match: {route: "GET /search"}, by: [q], hot: 200/s, limit: 50/s}
+  - {id: watch, match: {route: "GET /browse"}, by: [q], hot: 200/s}
+`
+
+func rulesOf(t *testing.T, text string) *hotparam.Rules {
+	t.Helper()
+	file, err := config.Parse("hotparam.yaml", []byte(text))
+	must(t, err)
+	return file.Rules
+}
+
+// fleet is a namespace with an aggregator and instances, which only say that they are there.
+type fleet struct {
+	t         *testing.T
+	admin     redis.UniversalClient
+	namespace string
+}
+
+// publish has an aggregator publish, which hears the instances.
+func (f *fleet) publish(heard ...string) {
+	f.t.Helper()
+	p, err := hotkeys.NewPublisher(f.admin, hotkeys.PublisherConfig{Namespace: f.namespace, Owner: "statsd", Rules: []string{"terms", "watch"}})
+	must(f.t, err)
+	_, err = p.Adopt(f.t.Context())
+	must(f.t, err)
+	var instances []hotparam.Instance
+	for _, name := range heard {
+		instances = append(instances, hotparam.Instance{Name: name, Heard: time.Now()})
+	}
+	p.Instances(instances)
+	f.run(p.Run)
+	f.await("the publisher's heartbeat", func(ctx context.Context) bool {
+		list, err := hotkeys.ListInstances(ctx, f.admin, f.namespace)
+		return err == nil && len(list) == len(heard) && f.admin.PTTL(ctx, hotkeys.NewLayout(f.namespace).Beat).Val() > 0
+	})
+}
+
+func (f *fleet) run(run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = run(ctx)
+	}()
+	f.t.Cleanup(func() { cancel(); <-done })
+}
+
+func (f *fleet) await(what string, condition func(context.Context) bool) {
+	f.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !condition(f.t.Context()); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("%s: not within 20 s", what)
+		}
+	}
+}
+
+// members have the fleet say this about itself.
+func (f *fleet) members(members ...hotparam.Member) {
+	f.t.Helper()
+	for _, m := range members {
+		if m.Started.IsZero() {
+			m.Started = time.Now().Add(-time.Hour)
+		}
+		h, err := hotkeys.NewHeartbeat(f.admin, hotkeys.HeartbeatConfig{Namespace: f.namespace, Every: 20 * time.Millisecond, Member: func() hotparam.Member {
+			own := m
+			if own.Dropped > 0 { // a total, of which heartbeats tell what is new
+				own.Dropped += time.Now().UnixMilli()
+			}
+			if own.Lost > 0 {
+				own.Lost += time.Now().UnixMilli()
+			}
+			return own
+		}})
+		must(f.t, err)
+		f.run(h.Run)
+	}
+	f.await("heartbeats", func(ctx context.Context) bool {
+		list, err := hotkeys.ListMembers(ctx, f.admin, f.namespace)
+		return err == nil && len(list) == len(members) && !slices.ContainsFunc(members, func(m hotparam.Member) bool {
+			return !slices.ContainsFunc(list, func(o hotparam.Member) bool {
+				return o.Name == m.Name && (m.Dropped == 0 || o.Dropped > 0) && (m.Lost == 0 || o.Lost > 0)
+			})
+		})
+	})
+}
+
+// examined returns the statuses of a check, and all that was found in words.
+func examined(t *testing.T, c doctor.Config, check string) (statuses []doctor.Status, all string) {
+	t.Helper()
+	for _, f := range doctor.Examine(t.Context(), c) {
+		all += fmt.Sprintf("%s %s: %s → %s\n", f.Status, f.Check, f.What, f.Mend)
+		if f.Check == check {
+			statuses = append(statuses, f.Status)
+		}
+		if f.Status == doctor.Problem && f.Mend == "" {
+			t.Errorf("%s says not what to do: %s", f.Check, f.What)
+		}
+	}
+	return statuses, all
+}
+
+func instance(name, version string) hotparam.Member {
+	return hotparam.Member{Name: name, Role: hotparam.RoleInstance, RulesVersion: version}
+}
+
+func TestEachFaultIsFound(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
+	rules := rulesOf(t, text)
+	version := rules.Version
+	aggregator := hotparam.Member{Name: "agg-1", Role: hotparam.RoleAggregator, RulesVersion: version, MemoryUsed: 1 << 20, MemoryMax: 64 << 20}
+	control := func(f *fleet, key hotparam.Key, action hotparam.ControlAction, span time.Duration) {
+		_, err := hotkeys.SetControl(f.t.Context(), f.admin, f.namespace, hotkeys.ControlOrder{Key: key, Action: action, For: span})
+		must(f.t, err)
+	}
+	for name, test := range map[string]struct {
+		make  func(*fleet)
+		check string
+		want  doctor.Status
+		says  string
+	}{
+		"all is well": {func(f *fleet) {
+			f.publish("api-1", "api-2")
+			f.members(aggregator, instance("api-1", version), instance("api-2", version))
+		}, "counts", doctor.OK, "hears 2 instances"},
+		"no aggregator": {func(*fleet) {}, "publisher", doctor.Problem, "nobody publishes"},
+		"nobody is heard": {func(f *fleet) {
+			f.publish()
+		}, "counts", doctor.Problem, "hears no instance"},
+		"one is not heard": {func(f *fleet) {
+			f.publish("api-1")
+			f.members(aggregator, instance("api-1", version), instance("api-2", version))
+		}, "counts", doctor.Problem, "instance api-2 runs, and the aggregator does not hear it"},
+		"old rules": {func(f *fleet) {
+			f.publish("api-1")
+			f.members(aggregator, instance("api-1", "0123456789ab"))
+		}, "rules", doctor.Problem, "0123456789ab at instance api-1"},
+		"another file": {func(f *fleet) {
+			f.publish("api-1")
+			f.members(instance("api-1", "0123456789ab"))
+		}, "rules", doctor.Problem, "all members have rules 0123456789ab"},
+		"a refused file": {func(f *fleet) {
+			m := instance("api-1", version)
+			m.Problem = "hotparam.yaml:3:1: unknown field"
+			f.publish("api-1")
+			f.members(m)
+		}, "rules", doctor.Problem, "unknown field"},
+		"clock": {func(f *fleet) {
+			m := instance("api-1", version)
+			m.Offset, m.OffsetKnown = -5*time.Second, true
+			f.publish("api-1")
+			f.members(m)
+		}, "clocks", doctor.Problem, "5s behind that of Redis's"},
+		"dropped": {func(f *fleet) {
+			m := instance("api-1", version)
+			m.Dropped = 7
+			f.publish("api-1")
+			f.members(m)
+		}, "losses", doctor.Problem, "instance api-1 dropped"},
+		"lost": {func(f *fleet) {
+			m := aggregator
+			m.Lost = 7
+			f.publish("api-1")
+			f.members(m)
+		}, "losses", doctor.Problem, "lost on the way to aggregator agg-1"},
+		"memory full": {func(f *fleet) {
+			m := aggregator
+			m.MemoryUsed, m.Floor = 64<<20, 12
+			f.publish("api-1")
+			f.members(m)
+		}, "memory", doctor.Problem, "counts up to 12"},
+		"a control ends": {func(f *fleet) {
+			control(f, hotparam.Key{Rule: "terms", Text: "GET /search?q=a"}, hotparam.ControlBlock, time.Minute)
+		}, "controls", doctor.Warning, "block of GET /search?q=a by terms ends in"},
+		"a control is refused": {func(f *fleet) {
+			control(f, hotparam.Key{Rule: "watch", Text: "GET /browse?q=a"}, hotparam.ControlPin, time.Hour)
+		}, "controls", doctor.Problem, "has no limit to hold the key to"},
+		"a control of no rule": {func(f *fleet) {
+			control(f, hotparam.Key{Rule: "gone", Text: "GET /browse?q=a"}, hotparam.ControlBlock, time.Hour)
+		}, "controls", doctor.Problem, "has no such rule"},
+		"a control is in force": {func(f *fleet) {
+			control(f, hotparam.Key{Rule: "terms", Text: "GET /search?q=a"}, hotparam.ControlPin, time.Hour)
+		}, "controls", doctor.OK, "1 control in force"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fleet{t, admin, strings.ReplaceAll(name, " ", "-")}
+			test.make(f)
+			statuses, all := examined(t, doctor.Config{Client: admin, Namespace: f.namespace, Rules: rules, Where: "redis"}, test.check)
+			if !slices.Contains(statuses, test.want) || !strings.Contains(all, test.says) {
+				t.Errorf("%s: %s, want %s and %q; all:\n%s", test.check, statuses, test.want, test.says, all)
+			}
+			if name == "all is well" && strings.Contains(all, "problem") {
+				t.Errorf("a fleet that is well:\n%s", all)
+			}
+		})
+	}
+}
+
+func TestNamespacesThatExistAreNamed(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
+	(&fleet{t, admin, "prod"}).publish("api-1")
+	if _, all := examined(t, doctor.Config{Client: admin, Namespace: "shop"}, "publisher"); !strings.Contains(all, `nobody publishes for namespace "shop"; there are prod`) {
+		t.Errorf("all:\n%s", all)
+	}
+}
+
+func TestRedisThatDoesNotAnswer(t *testing.T) {
+	none := client(t, hotkeys.ClientConfig{URL: fmt.Sprintf("redis://127.0.0.1:%d/0", testenv.FreePort(t))})
+	statuses, all := examined(t, doctor.Config{Client: none, Namespace: "shop", Where: "redis://x"}, "redis")
+	if !slices.Equal(statuses, []doctor.Status{doctor.Problem}) || !strings.Contains(all, "start Redis") || !strings.Contains(all, "unknown controls") {
+		t.Errorf("no server:\n%s", all)
+	}
+	server := testenv.Redis(t)
+	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "hotparam", "on", ">right", "~*", "&*", "+@all").Err())
+	t.Setenv("TEST_DOCTOR_PASSWORD", "geheim")
+	wrong := client(t, hotkeys.ClientConfig{URL: server.URL(), Username: "hotparam", PasswordEnv: "TEST_DOCTOR_PASSWORD"})
+	statuses, all = examined(t, doctor.Config{Client: wrong, Namespace: "shop"}, "redis")
+	if !slices.Equal(statuses, []doctor.Status{doctor.Problem}) || !strings.Contains(all, "WRONGPASS") || !strings.Contains(all, "password_file") || strings.Contains(all, "geheim") {
+		t.Errorf("wrong password:\n%s", all)
+	}
+}
+
+// A right that is missing is named by its command.
+func TestMissingRightsAreNamed(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
+	t.Setenv("TEST_DOCTOR_PASSWORD", "geheim")
+	exact := rulesOf(t, "namespace: shop\nrules: [{id: a, match: {route: '*'}, limit: {rate: 1/s, scope: exact}}]\n")
+	examine := func(user string, rules *hotparam.Rules, commands []string, more ...string) ([]doctor.Status, string) {
+		args := []any{"ACL", "SETUSER", user, "reset", "on", ">geheim", "~hotparam:{shop}:*", "&hotparam:{shop}:changed"}
+		for _, command := range commands {
+			args = append(args, "+"+command)
+		}
+		for _, command := range more {
+			args = append(args, command)
+		}
+		must(t, admin.Do(t.Context(), args...).Err())
+		own := client(t, hotkeys.ClientConfig{URL: server.URL(), Username: user, PasswordEnv: "TEST_DOCTOR_PASSWORD"})
+		return examined(t, doctor.Config{Client: own, Namespace: "shop", Rules: rules}, "rights")
+	}
+	without := func(commands []string, command string) []string {
+		return slices.DeleteFunc(slices.Clone(commands), func(s string) bool { return s == command })
+	}
+	for _, role := range []struct {
+		user     string
+		commands []string
+	}{{"reader", hotkeys.ReaderCommands}, {"writer", hotkeys.WriterCommands}} {
+		if statuses, all := examine(role.user, nil, role.commands); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {
+			t.Errorf("%s with all rights:\n%s", role.user, all)
+		}
+		for _, command := range role.commands {
+			statuses, all := examine(role.user, nil, without(role.commands, command))
+			if command == "time" && slices.Equal(statuses, nil) {
+				continue
+			}
+			if !slices.Equal(statuses, []doctor.Status{doctor.Problem}) || !strings.Contains(all, "it lacks +"+command+" → ACL SETUSER "+role.user+" +"+command) {
+				t.Errorf("%s without %s:\n%s", role.user, command, all)
+			}
+		}
+	}
+	both := slices.Concat(hotkeys.ReaderCommands, hotkeys.LimiterCommands)
+	if statuses, all := examine("limiter", exact, both); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {
+		t.Errorf("an instance that asks Redis:\n%s", all)
+	}
+	if statuses, all := examine("limiter", exact, without(both, "getrange")); !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "scope: exact or share do: it lacks +getrange") {
+		t.Errorf("an instance that asks Redis without getrange:\n%s", all)
+	}
+	if _, all := examine("reader", nil, hotkeys.ReaderCommands, "resetchannels"); !strings.Contains(all, "may not subscribe to hotparam:{shop}:changed") {
+		t.Errorf("without the channel:\n%s", all)
+	}
+	if left, err := admin.Keys(t.Context(), "*doctor*").Result(); err != nil || len(left) > 0 {
+		t.Errorf("left in Redis: %q (%v)", left, err)
+	}
+}
+
+func TestRedisWithoutMemory(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
+	must(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	statuses, all := examined(t, doctor.Config{Client: admin, Namespace: "shop"}, "memory")
+	if !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "Redis refuses to write") {
+		t.Errorf("full:\n%s", all)
+	}
+}

@@ -1,0 +1,190 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// members looks at what instances and aggregators say about themselves, and at whom the
+// aggregator hears.
+func (x *examination) members(ctx context.Context) {
+	call, cancel := x.call(ctx)
+	defer cancel()
+	members, err := hotkeys.ListMembers(call, x.Client, x.Namespace)
+	if err != nil {
+		x.add("rules", Unknown, fmt.Sprintf("heartbeats cannot be read: %v", err), "")
+	}
+	heard, err := hotkeys.ListInstances(call, x.Client, x.Namespace)
+	if err != nil {
+		x.add("counts", Unknown, fmt.Sprintf("whom the aggregator hears cannot be read: %v", err), "")
+	} else {
+		x.heard(members, heard)
+	}
+	if len(members) == 0 {
+		x.add("rules", Unknown, "no heartbeats: all members are of an earlier version, may not write them, or have ended", "give the users of Redis the rights that docs/REDIS.md lists for heartbeats")
+		return
+	}
+	x.versions(members)
+	x.clocks(members)
+	x.losses(members)
+	x.memory(members)
+}
+
+// heard compares the instances that run with those whose counts arrive.
+func (x *examination) heard(members []hotparam.Member, heard []hotparam.Instance) {
+	const mend = "statsd.addresses, or kafka, must lead from there to an aggregator of this namespace; look at firewalls, and if the file has trust at the aggregator's log"
+	lately := make(map[string]time.Time)
+	for _, i := range heard {
+		lately[i.Name] = i.Heard
+	}
+	if !x.published {
+		x.add("counts", Unknown, "nobody publishes, so nobody says which instances are heard", "")
+		return
+	}
+	if x.Nameless {
+		x.add("counts", Unknown, "counts come without the names of instances (a StatsD that is not ours, or statsd.meta: false)", "")
+		return
+	}
+	bad := 0
+	for _, m := range members {
+		if m.Role != hotparam.RoleInstance {
+			continue
+		}
+		if _, found := lately[m.Name]; !found && time.Since(m.Started) > heardWithin {
+			bad++
+			x.add("counts", Problem, fmt.Sprintf("instance %s runs, and the aggregator does not hear it: its counts do not arrive", m.Name), mend)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lately)) {
+		if age := time.Since(lately[name]); age > heardWithin {
+			bad++
+			x.add("counts", Problem, fmt.Sprintf("instance %s was last heard %.0f s ago", name, age.Seconds()), "if it has not ended: "+mend)
+		}
+	}
+	switch {
+	case bad > 0:
+	case len(heard) == 0:
+		x.add("counts", Problem, "the aggregator hears no instance", "start one, or try the way by hotparam emit --config FILE 'GET /path?name=value' 100; "+mend)
+	default:
+		x.add("counts", OK, "the aggregator hears "+plural(len(heard), "instance"), "")
+	}
+}
+
+// versions compares the rules of all with each other and with the file.
+func (x *examination) versions(members []hotparam.Member) {
+	by := make(map[string][]string)
+	for _, m := range members {
+		version := cmp.Or(m.RulesVersion, "unknown")
+		by[version] = append(by[version], string(m.Role)+" "+m.Name)
+		if m.Problem != "" {
+			x.add("rules", Problem, fmt.Sprintf("%s %s: %s", m.Role, m.Name, m.Problem), "correct its file (hotparam rules lint FILE); it goes on with the last good one until then")
+		}
+	}
+	delete(by, "unknown")
+	switch own := x.Rules; {
+	case len(by) > 1:
+		var parts []string
+		for _, version := range slices.Sorted(maps.Keys(by)) {
+			parts = append(parts, version+" at "+someOf(by[version]))
+		}
+		x.add("rules", Problem, "rules differ: "+strings.Join(parts, "; "), "give all the same file: it is read when it changes, and on SIGHUP")
+	case len(by) == 0:
+		x.add("rules", Unknown, "no member says which rules it has", "")
+	case own != nil && by[own.Version] == nil:
+		x.add("rules", Problem, fmt.Sprintf("all members have rules %s, and this file is %s", slices.Collect(maps.Keys(by))[0], own.Version), "give them this file, or name theirs by --config")
+	default:
+		x.add("rules", OK, fmt.Sprintf("%s have the same rules, %s", plural(len(members), "member"), slices.Collect(maps.Keys(by))[0]), "")
+	}
+}
+
+func (x *examination) clocks(members []hotparam.Member) {
+	bad, known := 0, 0
+	for _, m := range members {
+		if !m.OffsetKnown {
+			continue
+		}
+		if known++; m.Offset.Abs() > maxOffset {
+			bad++
+			x.add("clocks", Problem, fmt.Sprintf("the clock of %s %s is %s of Redis's", m.Role, m.Name, offsetWords(m.Offset)), "have it follow NTP (chrony or systemd-timesyncd)")
+		}
+	}
+	switch {
+	case bad > 0:
+	case known == 0:
+		x.add("clocks", Unknown, "no member has measured its clock yet", "")
+	case !slices.ContainsFunc(x.found, func(f Finding) bool { return f.Check == "clocks" }):
+		x.add("clocks", OK, fmt.Sprintf("%s agree with Redis's within %v", plural(known, "clock"), maxOffset), "")
+	}
+}
+
+func (x *examination) losses(members []hotparam.Member) {
+	bad := 0
+	for _, m := range members {
+		if m.Dropped > 0 {
+			bad++
+			x.add("losses", Problem, fmt.Sprintf("%s %s dropped %s in the last minute", m.Role, m.Name, plural64(m.Dropped, "count")),
+				"its metric hotparam_dropped_counts_total says why: table_full needs a larger table, send_error a reachable aggregator")
+		}
+		if m.Lost > 0 {
+			bad++
+			x.add("losses", Problem, fmt.Sprintf("%s were lost on the way to %s %s in the last minute", plural64(m.Lost, "count"), m.Role, m.Name),
+				"raise net.core.rmem_max and aggregator.readers, or send by tcp:// or Kafka; bounds stay right, and get wider")
+		}
+	}
+	if bad == 0 {
+		x.add("losses", OK, "no counts were lost in the last minute", "")
+	}
+}
+
+func (x *examination) memory(members []hotparam.Member) {
+	bad, known := 0, 0
+	for _, m := range members {
+		if m.Role != hotparam.RoleAggregator || m.MemoryMax == 0 {
+			continue
+		}
+		known++
+		full := float64(m.MemoryUsed) >= nearlyFull*float64(m.MemoryMax)
+		if !full && m.Floor == 0 {
+			continue
+		}
+		bad++
+		what := fmt.Sprintf("aggregator %s uses %s of its %s", m.Name, megabytes(m.MemoryUsed), megabytes(m.MemoryMax))
+		if m.Floor > 0 {
+			what += fmt.Sprintf(", and keys with counts up to %d have no counter of their own", m.Floor)
+		}
+		x.add("memory", Problem, what, "raise aggregator.memory, or count fewer names: by fewer parameters, or ignore what scanners send")
+	}
+	switch {
+	case bad > 0:
+	case known == 0:
+		x.add("memory", Unknown, "no aggregator says how much of its memory it uses", "")
+	default:
+		x.add("memory", OK, plural(known, "aggregator")+" with room for counters", "")
+	}
+}
+
+// someOf lists names, at most five.
+func someOf(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func plural(n int, word string) string { return plural64(int64(n), word) }
+
+func plural64(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

@@ -1,0 +1,183 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// probe is a command and a call of it that changes nothing but the doctor's own key.
+type probe struct {
+	command string
+	args    []any
+}
+
+// probes returns a call of each command that members use, on a key of the namespace.
+func probes(key, channel string) []probe {
+	all := []probe{
+		{"ping", nil}, {"time", nil},
+		{"set", []any{key, "1", "PX", "1000"}}, {"get", []any{key}}, {"getrange", []any{key, 0, 0}}, {"setrange", []any{key, 0, "1"}},
+		{"pexpire", []any{key, 1000}}, {"pttl", []any{key}}, {"del", []any{key}}, {"setnx", []any{key, "1"}}, {"del", []any{key}},
+		{"hset", []any{key, "f", "1"}}, {"hget", []any{key, "f"}}, {"hmget", []any{key, "f"}}, {"hincrby", []any{key, "f", 1}}, {"hgetall", []any{key}},
+		{"hkeys", []any{key}}, {"hlen", []any{key}}, {"hdel", []any{key, "f"}}, {"del", []any{key}},
+		{"zadd", []any{key, 1, "m"}}, {"zscore", []any{key, "m"}}, {"zcard", []any{key}}, {"zrange", []any{key, 0, -1}}, {"zrevrange", []any{key, 0, -1}},
+		{"zrangebyscore", []any{key, 0, 1}}, {"zincrby", []any{key, 1, "m"}}, {"zunionstore", []any{key, 1, key}}, {"zrem", []any{key, "m"}},
+		{"zremrangebyscore", []any{key, 0, 1}}, {"zremrangebyrank", []any{key, 0, 1}}, {"del", []any{key}},
+		{"xadd", []any{key, "MAXLEN", "1", "*", "f", "1"}}, {"xtrim", []any{key, "MAXLEN", "0"}}, {"xrevrange", []any{key, "+", "-", "COUNT", 1}}, {"xrange", []any{key, "-", "+", "COUNT", 1}}, {"del", []any{key}},
+		{"evalsha", []any{strings.Repeat("0", 40), 1, key}}, {"eval", []any{"return 1", 1, key}},
+		// No client of ours listens on this channel.
+		{"publish", []any{channel, ""}},
+	}
+	return all
+}
+
+// rights looks at what the user of Redis may do, by doing it.
+func (x *examination) rights(ctx context.Context) {
+	lacks, full, err := x.probe(ctx)
+	if err != nil {
+		x.add("rights", Unknown, fmt.Sprintf("what the user of Redis may do cannot be tried: %v", err), "")
+		return
+	}
+	if full != "" {
+		x.add("memory", Problem, "Redis refuses to write: "+full, "raise maxmemory, or give hotparam a Redis of its own: it needs some megabytes")
+	}
+	lackOf := func(commands []string) (missing []string) {
+		for _, command := range commands {
+			if lacks[command] {
+				missing = append(missing, command)
+			}
+		}
+		return missing
+	}
+	reads, writes := lackOf(hotkeys.ReaderCommands), lackOf(hotkeys.WriterCommands)
+	var onlyWriter int
+	for _, command := range hotkeys.WriterCommands {
+		if !slices.Contains(hotkeys.ReaderCommands, command) {
+			onlyWriter++
+		}
+	}
+	switch {
+	case len(reads) == 0 && len(writes) == 0:
+		x.add("rights", OK, "the user of Redis may do all that instances and aggregators do", "")
+	case len(writes) == 0:
+		x.add("rights", OK, "the user of Redis may do all that an aggregator does, and not all that an instance does", "")
+	case len(reads) == 0 && len(writes)*2 > onlyWriter:
+		x.add("rights", OK, "the user of Redis may do all that an instance does, and may not publish, as is right for an instance", "")
+	case len(reads) > 0 && (len(reads) <= len(writes) || len(writes)*2 > onlyWriter):
+		x.lack("follow the hot keys, as an instance does", reads)
+	default:
+		x.lack("publish, as an aggregator does", writes)
+	}
+	if x.asksRedis() {
+		if missing := lackOf(hotkeys.LimiterCommands); len(missing) > 0 {
+			x.lack("hold limits over all instances, as rules with scope: exact or share do", missing)
+		}
+	}
+}
+
+func (x *examination) lack(purpose string, missing []string) {
+	slices.Sort(missing)
+	rights := "+" + strings.Join(missing, " +")
+	x.add("rights", Problem, fmt.Sprintf("the user of Redis may not %s: it lacks %s", purpose, rights), "ACL SETUSER "+x.user()+" "+rights+"; docs/REDIS.md has the whole lists")
+}
+
+// user returns the name of the user of Redis, as far as the client knows it.
+func (x *examination) user() string {
+	if client, ok := x.Client.(*redis.Client); ok {
+		o := client.Options()
+		if o.CredentialsProviderContext != nil {
+			if name, _, err := o.CredentialsProviderContext(context.Background()); err == nil && name != "" {
+				return name
+			}
+		}
+		if o.Username != "" {
+			return o.Username
+		}
+	}
+	return "USER"
+}
+
+// asksRedis reports whether a rule has a limit over all instances.
+func (x *examination) asksRedis() bool {
+	asks := func(l *hotparam.Limit) bool {
+		return l != nil && (l.Scope == hotparam.ScopeExact || l.Scope == hotparam.ScopeShare)
+	}
+	return x.Rules != nil && slices.ContainsFunc(x.Rules.Rules, func(r hotparam.Rule) bool {
+		return asks(r.Limit) || slices.ContainsFunc(r.Except, func(e hotparam.Exception) bool { return asks(e.Limit) })
+	})
+}
+
+// probe tries the commands, and returns those that the user may not run. full is the answer of
+// a Redis that has no memory left.
+func (x *examination) probe(ctx context.Context) (lacks map[string]bool, full string, err error) {
+	call, cancel := x.call(ctx)
+	defer cancel()
+	key := "hotparam:{" + x.Namespace + "}:doctor"
+	all := probes(key, key)
+	results := make([]*redis.Cmd, len(all))
+	_, err = x.Client.Pipelined(call, func(p redis.Pipeliner) error {
+		for i, probe := range all {
+			results[i] = p.Do(call, append([]any{probe.command}, probe.args...)...)
+		}
+		return nil
+	})
+	var answer redis.Error
+	if err != nil && !errors.As(err, &answer) {
+		return nil, "", err
+	}
+	lacks = make(map[string]bool)
+	for i, result := range results {
+		switch err := result.Err(); {
+		case err == nil:
+		case isDenied(err, all[i].command):
+			lacks[all[i].command] = true
+		case redis.HasErrorPrefix(err, "OOM"):
+			full = err.Error()
+		}
+	}
+	x.probeTransaction(call, key, lacks)
+	x.probeSubscription(call, lacks)
+	return lacks, full, nil
+}
+
+// isDenied reports whether Redis denies the command, and not its key or channel.
+func isDenied(err error, command string) bool {
+	text := err.Error()
+	return strings.Contains(text, "NOPERM") && strings.Contains(text, "run the") && strings.Contains(strings.ToLower(text), "'"+command)
+}
+
+// probeTransaction tries multi and exec, each by itself: go-redis reports the first error alone.
+func (x *examination) probeTransaction(ctx context.Context, key string, lacks map[string]bool) {
+	_, err := x.Client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Get(ctx, key)
+		return nil
+	})
+	for _, command := range []string{"multi", "exec"} {
+		if err != nil && isDenied(err, command) {
+			lacks[command] = true
+		}
+	}
+}
+
+// probeSubscription tries to subscribe to the channel of changes.
+func (x *examination) probeSubscription(ctx context.Context, lacks map[string]bool) {
+	sub := x.Client.Subscribe(ctx)
+	defer sub.Close() // nothing was written
+	channel := hotkeys.NewLayout(x.Namespace).Changed
+	err := sub.Subscribe(ctx, channel)
+	if err == nil {
+		_, err = sub.Receive(ctx)
+	}
+	if err != nil && isDenied(err, "subscribe") {
+		lacks["subscribe"] = true
+	} else if redis.HasErrorPrefix(err, "NOPERM") {
+		x.add("rights", Problem, "the user of Redis may not subscribe to "+channel+", so changes arrive by the poll each second alone", "ACL SETUSER "+x.user()+" '&"+channel+"'")
+	}
+}

@@ -1,0 +1,246 @@
+package suggest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+const (
+	// maxNodes bounds the memory for paths. Those of a log with more are left out.
+	maxNodes = 200_000
+	// manyChildren is how many different segments in one place are taken for values.
+	manyChildren = 100
+)
+
+// routes makes patterns of paths. A segment that is a number, a UUID or a long code is a
+// value, and so are segments in one place of which there are very many and below which there
+// is nothing. What is not so certain stays as it is: a rule for one path is narrow, one for a
+// wrong pattern counts things together that have nothing in common.
+type routes struct {
+	methods map[string]*node
+	nodes   int
+	leftOut int64
+}
+
+// node is a segment of a path.
+type node struct {
+	literal  map[string]*node
+	value    *node  // of segments that are values
+	only     string // the one segment that is a value, while there is no other
+	requests int64  // that end here
+	route    *route
+}
+
+// route is a pattern, with its parameters.
+type route struct {
+	pattern string   // "GET /orders/{order}"
+	names   []string // of the wildcards
+	seen    int64    // requests
+	params  map[string]*param
+}
+
+// add takes the path of a request.
+func (r *routes) add(method, path string) {
+	if r.methods == nil {
+		r.methods = make(map[string]*node)
+	}
+	if method == "HEAD" {
+		method = "GET" // as routes have it
+	}
+	n := r.methods[method]
+	if n == nil {
+		n = &node{}
+		r.methods[method] = n
+	}
+	for segment := range segments(path) {
+		next := n.child(segment)
+		if next == nil {
+			if r.nodes >= maxNodes || strings.ContainsAny(segment, "{}") {
+				r.leftOut++
+				return
+			}
+			r.nodes++
+			next = n.makeChild(segment)
+		}
+		n = next
+	}
+	n.requests++
+}
+
+// segments yields those of a path, in the form in which rules compare them.
+func segments(path string) func(yield func(string) bool) {
+	path = string(hotparam.AppendPath(nil, path))
+	return strings.SplitSeq(strings.TrimPrefix(path, "/"), "/")
+}
+
+func (n *node) child(segment string) *node {
+	if child := n.literal[segment]; child != nil {
+		return child
+	}
+	if !isValue(segment) {
+		return nil
+	}
+	if n.value != nil && segment != n.only {
+		n.only = ""
+	}
+	return n.value
+}
+
+func (n *node) makeChild(segment string) *node {
+	child := &node{}
+	if isValue(segment) {
+		n.value, n.only = child, segment
+		return child
+	}
+	n.setLiteral(segment, child)
+	return child
+}
+
+func (n *node) setLiteral(segment string, child *node) {
+	if n.literal == nil {
+		n.literal = make(map[string]*node)
+	}
+	n.literal[segment] = child
+}
+
+// isValue reports whether a segment is a value for certain: a number, a UUID, or a code of
+// letters and digits that no name looks like.
+func isValue(s string) bool {
+	digits, letters, hex, dashes := 0, 0, true, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+			digits++
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			letters++
+			hex = hex && c|0x20 <= 'f'
+		case c == '-' && i > 0 && i < len(s)-1:
+			dashes++
+		default:
+			return false
+		}
+	}
+	switch {
+	case digits == 0:
+		return false
+	case letters == 0:
+		return dashes == 0
+	case len(s) == 36 && dashes == 4 && hex: // UUID
+		return true
+	case dashes > 0:
+		return false
+	}
+	return hex && len(s) >= 12 && digits >= 3 || len(s) >= 20 && digits >= 4 // a hash; a ULID and the like
+}
+
+// settle makes routes of the paths, once all were added.
+func (r *routes) settle() []*route {
+	var all []*route
+	for method, n := range r.methods {
+		n.settle(method+" ", nil, 0, &all)
+	}
+	slices.SortFunc(all, func(a, b *route) int { return strings.Compare(a.pattern, b.pattern) })
+	return all
+}
+
+func (n *node) settle(prefix string, names []string, depth int, all *[]*route) {
+	if n.value != nil && n.only != "" { // as in /api/2: there is nothing to tell apart
+		n.setLiteral(n.only, n.value)
+		n.value = nil
+	}
+	if depth > 0 {
+		n.gather()
+	}
+	if n.requests > 0 && depth > 0 {
+		pattern := prefix
+		if strings.HasSuffix(pattern, "/") {
+			pattern += "{$}"
+		}
+		n.route = &route{pattern: pattern, names: names, params: make(map[string]*param)}
+		if _, err := hotparam.ParseRoute(pattern); err == nil {
+			*all = append(*all, n.route)
+		}
+	}
+	for segment, child := range n.literal {
+		child.settle(prefix+"/"+segment, names, depth+1, all)
+	}
+	if n.value != nil {
+		name := wildcard(prefix, names)
+		n.value.settle(prefix+"/{"+name+"}", append(slices.Clone(names), name), depth+1, all)
+	}
+}
+
+// gather makes one wildcard of very many segments below which there is nothing.
+func (n *node) gather() {
+	leaves := 0
+	for segment, child := range n.literal {
+		if segment != "" && len(child.literal) == 0 && child.value == nil {
+			leaves++
+		}
+	}
+	if leaves < manyChildren || leaves < len(n.literal)*9/10 {
+		return
+	}
+	if n.value == nil {
+		n.value = &node{}
+	}
+	for segment, child := range n.literal {
+		if segment != "" && len(child.literal) == 0 && child.value == nil {
+			n.value.requests += child.requests
+			delete(n.literal, segment)
+		}
+	}
+}
+
+// wildcard names a value after the segment before it: {order} below /orders.
+func wildcard(prefix string, names []string) string {
+	last := strings.ToLower(prefix[strings.LastIndexByte(prefix, '/')+1:])
+	name := strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' {
+			return '_'
+		}
+		return r
+	}, last)
+	name = strings.TrimSuffix(name, "s")
+	for i := range len(name) {
+		if c := name[i] | 0x20; (c < 'a' || c > 'z') && name[i] != '_' {
+			name = ""
+			break
+		}
+	}
+	if len(name) < 2 || (&hotparam.Secrets{}).Hides(name) {
+		name = "id"
+	}
+	unique := name
+	for n := 2; slices.Contains(names, unique); n++ {
+		unique = name + string(rune('0'+n%10))
+	}
+	return unique
+}
+
+// find returns the route of a request and the values of its wildcards, nil if the path was
+// left out.
+func (r *routes) find(method, path string, values []string) (*route, []string) {
+	if method == "HEAD" {
+		method = "GET"
+	}
+	n := r.methods[method]
+	if n == nil {
+		return nil, nil
+	}
+	for segment := range segments(path) {
+		next := n.literal[segment]
+		if next == nil && segment != "" {
+			if next = n.value; next != nil {
+				values = append(values, segment)
+			}
+		}
+		if next == nil {
+			return nil, nil
+		}
+		n = next
+	}
+	return n.route, values
+}

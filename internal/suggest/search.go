@@ -1,0 +1,283 @@
+package suggest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/replay"
+)
+
+// Config is what a search needs.
+type Config struct {
+	Log *accesslog.Kept
+	// PerDay is about how many keys are to become hot a day, all rules together.
+	PerDay float64
+	// OnReplay, if not nil, is called before each replay, with its number, and while it runs.
+	OnReplay func(number int, done, total int64)
+}
+
+// Result is what is proposed.
+type Result struct {
+	Requests    int64
+	First, Last time.Time
+	Params      []*Param // all that were looked at; those with most requests first
+	Secret      int      // parameters that look secret, and were left out
+	LeftOut     int64    // requests whose paths were too many
+	Full        bool     // values were too many to be told apart
+	// Rules is the rules file; empty: there is nothing to propose.
+	Rules string
+	// Hot is how many keys became hot when the log was replayed with the rules, counted once
+	// each day; Days is how many days the log spans, at least one. Most is Hot at the lowest
+	// thresholds that are proposed.
+	Hot  int
+	Days float64
+	Most int
+	// PerDay is Hot of each day of the log.
+	PerDay  []int
+	Replays int
+}
+
+// maxRules is how many rules are proposed.
+const maxRules = 20
+
+const (
+	day        = 24 * time.Hour
+	leastCount = 5  // of a threshold
+	maxReplays = 24 // of a search: each halves what is left
+)
+
+// Find looks for rules.
+func Find(ctx context.Context, c Config) (*Result, error) {
+	if !(c.PerDay > 0) {
+		return nil, fmt.Errorf("suggest: %v keys a day; must be above 0", c.PerDay)
+	}
+	s, err := look(c.Log, func(f func(*accesslog.Entry)) error {
+		for e, err := range c.Log.Entries(ctx) {
+			if err != nil {
+				return err
+			}
+			f(&e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{
+		Requests: s.requests, First: s.first, Last: s.last, Params: s.params(), Secret: len(s.secret),
+		LeftOut: s.routes.leftOut, Full: s.full, Days: max(1, float64(s.last.Sub(s.first))/float64(day)),
+	}
+	search := search{Config: c, first: s.first, result: r}
+	for _, p := range r.Params {
+		if p.Why != "" {
+			continue
+		}
+		switch {
+		case len(search.params) == maxRules:
+			p.Why = fmt.Sprintf("%d others have more requests", maxRules)
+		case !search.named(p):
+			p.Why = "its name or its route cannot be written in a rule"
+		default:
+			search.params = append(search.params, p)
+		}
+	}
+	if len(search.params) == 0 {
+		return r, nil
+	}
+	return r, search.run(ctx)
+}
+
+// search looks for the part of each route's peak from which on a value is hot. It is one for
+// all rules, so that what is hot on a busy route is not what is hot on a quiet one, and one
+// number decides how many keys there are.
+type search struct {
+	Config
+	first  time.Time
+	params []*Param
+	result *Result
+	tried  map[string]trial // by the rules
+}
+
+// trial is what a replay came to.
+type trial struct {
+	part   float64
+	rules  string
+	hot    int
+	perDay []int
+	byRule map[string]int
+}
+
+// named gives the parameter's rule its id, and reports whether there can be one.
+func (s *search) named(p *Param) bool {
+	p.rule = ruleID(p, s.params)
+	file, err := config.Parse("", []byte(rulesOf([]*Param{p}, 1)))
+	if err != nil || !utf8.ValidString(p.Name) {
+		return false
+	}
+	// A name may mean something else in a rule.
+	by := file.Rules.Rules[0].By
+	name := strings.TrimPrefix(p.Name, "query:")
+	return by.Kind == hotparam.ByNames && len(by.Names) == 1 && strings.TrimPrefix(by.Names[0].Source.String()+":"+by.Names[0].Name, ":") == name
+}
+
+// threshold is the least count of a parameter's hot values, where a part of the peak is hot.
+func (p *Param) threshold(part float64) int64 {
+	return max(leastCount, int64(math.Ceil(part*float64(p.all))))
+}
+
+func (s *search) run(ctx context.Context) error {
+	s.tried = make(map[string]trial)
+	want := int(math.Round(s.PerDay * s.result.Days))
+	want = max(1, want)
+	low, err := s.try(ctx, 0) // the least thresholds
+	if err != nil {
+		return err
+	}
+	s.result.Most = low.hot
+	best := low
+	high := trial{part: 2} // twice what came at most: nothing is hot
+	part := s.guess(want)
+	for low.hot > want && s.result.Replays < maxReplays && !near(best.hot, want) {
+		if !(part > low.part && part < high.part) {
+			part = (low.part + high.part) / 2
+			if low.part > 0 {
+				part = math.Sqrt(low.part * high.part)
+			}
+		}
+		if rulesOf(s.params, low.part) == rulesOf(s.params, high.part) || high.part-low.part < 1e-9 {
+			break
+		}
+		t, err := s.try(ctx, part)
+		if err != nil {
+			return err
+		}
+		if nearer(t.hot, best.hot, want) {
+			best = t
+		}
+		// While only one end was found by a replay, the other is sought nearby: what was guessed
+		// is not far off.
+		if t.hot > want {
+			if low = t; high.part < 2 {
+				part = 0
+			} else {
+				part *= 1.25
+			}
+		} else {
+			if high = t; low.part > 0 {
+				part = 0
+			} else {
+				part /= 1.25
+			}
+		}
+	}
+	if best.hot == 0 {
+		best = low // some value is to be hot: it is what the rules are for
+	}
+	s.take(best)
+	return nil
+}
+
+// guess is the part of which about so many values have a peak.
+func (s *search) guess(want int) float64 {
+	low, high := 1e-6, 2.0
+	for range 40 {
+		part, n := math.Sqrt(low*high), 0
+		for _, p := range s.params {
+			least := p.threshold(part)
+			i, _ := slices.BinarySearchFunc(p.peaks, least, func(peak, least int64) int {
+				if peak >= least {
+					return -1
+				}
+				return 1
+			})
+			n += i
+		}
+		if n > want {
+			low = part
+		} else {
+			high = part
+		}
+	}
+	return high
+}
+
+// near reports whether a count is about what is wanted.
+func near(n, want int) bool { return abs(n-want)*10 <= want }
+
+// nearer reports whether a count is nearer to what is wanted than another one. Of two that
+// are as near the smaller is.
+func nearer(n, than, want int) bool {
+	a, b := abs(n-want), abs(than-want)
+	return a < b || a == b && n < than
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func (s *search) take(t trial) {
+	s.result.Rules, s.result.Hot, s.result.PerDay = t.rules, t.hot, t.perDay
+	for _, p := range s.params {
+		p.Threshold = rate(p.threshold(t.part), p.window)
+		p.Hot = t.byRule[p.rule]
+	}
+}
+
+// try replays the log.
+func (s *search) try(ctx context.Context, part float64) (trial, error) {
+	t := trial{part: part, rules: rulesOf(s.params, part), byRule: make(map[string]int)}
+	if known, ok := s.tried[t.rules]; ok {
+		known.part = part
+		return known, nil
+	}
+	file, err := config.Parse("suggestion", []byte(t.rules))
+	if err != nil {
+		return t, fmt.Errorf("suggest: %w", err)
+	}
+	type hotDay struct {
+		rule, key string
+		day       int
+	}
+	seen := make(map[hotDay]bool)
+	t.perDay = make([]int, int(s.result.Last.Sub(s.first)/day)+1)
+	s.result.Replays++
+	c := replay.Config{Rules: file.Rules, Log: s.Log, OnEvent: func(e replay.Event) {
+		if e.Event != "hot" {
+			return
+		}
+		at, err := time.Parse(time.RFC3339Nano, e.Time)
+		if err != nil {
+			return // cannot be: it is written so
+		}
+		d := hotDay{e.Rule, e.Key, min(max(0, int(at.Sub(s.first)/day)), len(t.perDay)-1)}
+		if !seen[d] {
+			seen[d] = true
+			t.hot++
+			t.perDay[d.day]++
+			t.byRule[e.Rule]++
+		}
+	}}
+	if number := s.result.Replays; s.OnReplay != nil {
+		s.OnReplay(number, 0, s.result.Requests)
+		c.OnProgress = func(done, total int64) { s.OnReplay(number, done, total) }
+	}
+	if _, err := replay.Run(ctx, c); err != nil {
+		return t, errors.Join(err, ctx.Err())
+	}
+	s.tried[t.rules] = t
+	return t, nil
+}
+
+// rate is a threshold as rules write it.
+func rate(n int64, d time.Duration) string {
+	per := map[time.Duration]string{time.Second: "s", 10 * time.Second: "10s", time.Minute: "1m", 10 * time.Minute: "10m"}[d]
+	return strconv.FormatInt(n, 10) + "/" + per
+}

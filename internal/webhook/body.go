@@ -1,0 +1,85 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+// SignatureHeader is the header with the signature of a request.
+const SignatureHeader = "X-Hotparam-Signature"
+
+// IDHeader is the header with the id of the event, of several that of the last. A request
+// that is made again has the same.
+const IDHeader = "X-Hotparam-Event"
+
+// Sign returns the value of [SignatureHeader]: "t=1732172445,v1=5257a869…". v1 is the
+// HMAC-SHA256 of t, a point and the body, in hex. The time is in it so that a receiver can
+// refuse a request that somebody recorded.
+func Sign(secret string, at time.Time, body []byte) string {
+	t := strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(t + "."))
+	mac.Write(body)
+	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// perMessage is how many events a message for people has.
+const perMessage = 20
+
+// jsonBody is the event as `hotparam watch --json` prints it.
+func jsonBody(e *live.Event) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // "&" is part of keys, and stays readable
+	if err := enc.Encode(e); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// slackBody is a message with one line for each event.
+func slackBody(events []live.Event) ([]byte, error) {
+	var b strings.Builder
+	for i := range events {
+		e := &events[i]
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "*%s* %s `%s` in %s: %s", e.Type, plain(e.Rule), plain(e.Key), plain(e.Namespace), plain(e.Why))
+		if e.Limit != "" && e.Type == live.Hot {
+			b.WriteString("; limit " + plain(e.Limit))
+		}
+		switch e.Type {
+		case live.Pin, live.Block, live.Allow:
+			b.WriteString("; until " + e.Until.UTC().Format("15:04:05 MST") + ", by " + plain(e.By))
+		case live.Release:
+			b.WriteString("; by " + plain(e.By))
+		}
+	}
+	return json.Marshal(map[string]string{"text": b.String()})
+}
+
+// plain returns others' text without what Slack takes for markup: a value must not make a
+// link or call people.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '`':
+			return '\''
+		case !unicode.IsPrint(r):
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}

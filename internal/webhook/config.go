@@ -1,0 +1,104 @@
+package webhook
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Config configures a [Sender]. Namespace, URL, Secret and Publishes are required.
+type Config struct {
+	Namespace string
+	// URL returns where to post. It is called for each request, so that it can change. Its
+	// error must not show it.
+	URL func() (string, error)
+	// Secret returns the key of the signature, or empty for none. It is called for each
+	// request.
+	Secret func() (string, error)
+	// Slack makes messages for people, of up to 20 events.
+	Slack bool
+	// Publishes reports whether this process publishes hot keys now: a standby does not send.
+	Publishes func() bool
+	// UserAgent is sent with each request. Default "hotparam".
+	UserAgent string
+	// Logger receives a line when requests fail and when they succeed again.
+	Logger *slog.Logger
+
+	// What tests shorten. Zero means the default of each.
+	lease, timeout, patience, maxAge, least, longest, every time.Duration
+	queue                                                   int
+	transport                                               *http.Transport
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		of *time.Duration
+		is time.Duration
+	}{
+		{&c.lease, 10 * time.Second}, {&c.timeout, 10 * time.Second}, {&c.patience, 15 * time.Minute}, {&c.maxAge, time.Hour},
+		{&c.least, 500 * time.Millisecond}, {&c.longest, time.Minute}, {&c.every, 500 * time.Millisecond},
+	} {
+		if *d.of == 0 {
+			*d.of = d.is
+		}
+	}
+	if c.queue == 0 {
+		c.queue = 1000
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "hotparam"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.transport == nil { // connections of our own, which end with the sender
+		c.transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case !hotparam.ValidNamespace(c.Namespace):
+		return errors.New("webhook: Config.Namespace: want one or more of A-Z a-z 0-9 _ -")
+	case c.URL == nil || c.Secret == nil || c.Publishes == nil:
+		return errors.New("webhook: Config.URL, Secret and Publishes are required")
+	}
+	return nil
+}
+
+// Stats are a sender's state, and its counters since it was made.
+type Stats struct {
+	// Sending reports whether this process sends. Of all aggregators of a namespace one does.
+	Sending bool
+	Queued  int    // events that wait
+	Posted  uint64 // events that were taken by the receiver
+	Retries uint64 // requests that failed and were made again
+	// Events that were not posted, by reason.
+	QueueFull uint64 // the receiver took them too slowly
+	Refused   uint64 // the receiver refused them for good: an answer of 3xx or 4xx
+	GaveUp    uint64 // the receiver did not take them for a quarter of an hour
+	TooOld    uint64 // they happened more than an hour ago, as when nobody could send
+	// Missed counts changes that Redis removed before they were read.
+	Missed uint64
+}
+
+type counters struct {
+	sending                              atomic.Bool
+	queued                               atomic.Int64
+	posted, retries, full, refused, gave atomic.Uint64
+	old, missed                          atomic.Uint64
+}
+
+// Stats returns the state and the counters. It may be called at any time.
+func (s *Sender) Stats() Stats {
+	c := &s.count
+	return Stats{
+		Sending: c.sending.Load(), Queued: int(c.queued.Load()), Posted: c.posted.Load(), Retries: c.retries.Load(),
+		QueueFull: c.full.Load(), Refused: c.refused.Load(), GaveUp: c.gave.Load(), TooOld: c.old.Load(), Missed: c.missed.Load(),
+	}
+}

@@ -1,0 +1,121 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// Sender posts the events of a namespace. Each aggregator has one, and exactly one of them
+// sends: of those that publish hot keys, the one that holds the right to send in Redis. So it
+// is the same whether there is one owner, with a standby or without, or one for each
+// partition of Kafka; that the holder of a certain owner sends would leave nobody to send
+// while that partition moves.
+//
+// The right has an end on Redis's clock, and with it stands the position up to which events
+// were sent. So another sender goes on where the last one stopped. What was posted in the
+// instant in which a sender dies may be posted again, with the same id.
+type Sender struct {
+	cfg    Config
+	client redis.UniversalClient
+	http   *http.Client
+	name   string // of this sender, among all
+	key    string // in Redis
+
+	lines loglimit.Outage // of Redis
+	posts loglimit.Outage // of the receiver
+	drops loglimit.Limit
+	count counters
+}
+
+//go:embed lua/hold.lua
+var holdLua string
+
+var holdScript = redis.NewScript(holdLua)
+
+// New returns a sender. It starts nothing and makes no call; the caller closes the client,
+// once Run has returned.
+func New(client redis.UniversalClient, cfg Config) (*Sender, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	return &Sender{
+		cfg: cfg, client: client, name: rand.Text(), key: hotkeys.NewLayout(cfg.Namespace).Webhook,
+		http: &http.Client{
+			Transport: cfg.transport,
+			Timeout:   cfg.timeout,
+			// An event is for the URL that was configured, and its signature too.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Run sends until ctx ends, and returns nil. Failures are retried, counted, and logged once
+// an outage.
+func (s *Sender) Run(ctx context.Context) error {
+	defer s.http.CloseIdleConnections()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		if s.cfg.Publishes() {
+			position, err := s.hold(ctx, "", false)
+			s.logRedis(ctx, err)
+			if err == nil && position != "" {
+				s.send(ctx, position)
+			}
+		}
+		timer.Reset(s.cfg.lease / 4)
+	}
+}
+
+// hold takes or keeps the right to send and raises the position, unless it is empty. done
+// gives the right back. It returns the position in force, or an empty one if another sender
+// has the right.
+func (s *Sender) hold(ctx context.Context, position string, done bool) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.lease/4)
+	defer cancel()
+	over := "0"
+	if done {
+		over = "1"
+	}
+	answer, err := holdScript.Run(ctx, s.client, []string{s.key}, s.name, strconv.FormatInt(s.cfg.lease.Milliseconds(), 10), position, over).StringSlice()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("webhook: the right to send in Redis: %w", err)
+	case len(answer) != 2 || answer[0] != "1":
+		return "", nil
+	}
+	return answer[1], nil
+}
+
+// outageLines is how often an outage is logged.
+const outageLines = 15 * time.Second
+
+func (s *Sender) logRedis(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		if s.lines.Begin(outageLines, time.Now()) {
+			s.cfg.Logger.Warn("the webhook cannot send: trying again", "err", err)
+		}
+	default:
+		if lasted, log := s.lines.End(time.Now()); log {
+			s.cfg.Logger.Info("the webhook can send again", "after", lasted.Round(time.Millisecond))
+		}
+	}
+}
