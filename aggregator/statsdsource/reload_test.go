@@ -70,8 +70,10 @@ func TestReloadLosesNoCount(t *testing.T) {
 	}
 	hot := make(map[hotparam.Key]hotparam.Hot)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err := s.Reload(testRules(limited)); err != nil { // publishes the present counts
-			t.Fatal(err)
+		for _, rules := range []*hotparam.Rules{testRules(kept), testRules(limited)} { // another limit is published, with the present counts
+			if err := s.Reload(rules); err != nil {
+				t.Fatal(err)
+			}
 		}
 		hot = out.hot()
 		if hot[hotparam.Key{Rule: "kept", Text: "q=6"}].Low >= conns*packets*keys {
