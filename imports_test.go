@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	"internal/release":                    nil,
 	"internal/release/cmd/releasemodules": {"internal/release"},
 
-	"internal/accesslog":   nil,
+	"internal/accesslog":   {"internal/jsonpath"},
 	"internal/demo/data":   nil,
 	"internal/testenv":     nil,
 	"internal/testsummary": nil,
@@ -133,7 +133,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/filewatch", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

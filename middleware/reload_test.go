@@ -255,3 +255,33 @@ func TestReloadKeepsOverflow(t *testing.T) {
 		t.Errorf("%d after the rules are gone", n)
 	}
 }
+
+// A rule gets hot and loses it: what a key took by the one counts by the other.
+func TestReloadAddsAndRemovesHot(t *testing.T) {
+	hot, keyed := hotRule(t, "r", "*", byNames("q"), 1, 5), limitRule(t, "r", "*", byNames("q"), 1, 5)
+	for name, order := range map[string][]hotparam.Rule{"loses": {hot, keyed, hot}, "gets": {keyed, hot, keyed}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, hotparam.Rules{Rules: order[:1]})
+			f.heat(t, "r GET /s?q=1")
+			left := int64(5)
+			for i, rule := range order {
+				reload(t, f, rule)
+				if len(rule.Hot) == 0 && i > 0 {
+					f.heat(t) // as the aggregator does when the rule has no threshold
+				} else {
+					f.heat(t, "r GET /s?q=1")
+				}
+				left--
+				if d := f.Check(search); !d.Allowed || d.Remaining != left {
+					t.Errorf("version %d: %+v, want %d left", i, d, left)
+				}
+			}
+			for range left {
+				f.Check(search)
+			}
+			if d := f.Check(search); d.Allowed {
+				t.Errorf("%+v: more than 5 passed", d)
+			}
+		})
+	}
+}

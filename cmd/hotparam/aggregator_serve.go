@@ -63,7 +63,7 @@ func newStatusServer(p pipeline, more *admin, log *slog.Logger) *httpserve.Serve
 	mux := http.NewServeMux()
 	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: log})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMetrics(p, server))
+	registry.MustRegister(newMetrics(p, server, more.page))
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		words, err := p.ready()

@@ -28,6 +28,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"emit", "--config", file, ""}, "GET /search?q=phone\thot by search-terms"},
 		{[]string{"rules", "explain", ""}, "POST"},
 		{[]string{"do"}, "doctor"},
+		{[]string{"replay", "--format", ""}, "caddy"},
 	} {
 		r := hotparamCommand(t, append([]string{"__complete"}, test.args...)...)
 		if r.code != exitOK || !strings.Contains("\n"+r.out, "\n"+test.want) {

@@ -24,6 +24,7 @@ func demoLive(ctx context.Context, s streams, transport string, length time.Dura
 	}
 	ctx, cancel := runFor(ctx, length)
 	defer cancel()
+	d.Compare()
 	began := time.Now()
 	view := demoView{
 		transport: d.Transport(),

@@ -62,8 +62,8 @@ var pictures = map[string]int{
 	"docs/COMING-FROM.md": 1, // the variables of snippetFrame
 	"docs/LIMITS.md":      1, // headers
 	"docs/PRODUCERS.md":   1, // lines of the wire
-	"docs/WATCHING.md":    1, // what a command prints
 	"docs/REDIS.md":       4, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
+	"docs/WATCHING.md":    2, // what watch prints, and a stream of events as it is sent
 }
 
 // Every block of code in the documents is linted, compiled or parsed, or is listed with its

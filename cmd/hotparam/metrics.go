@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/page"
 )
 
 // metrics are the daemon's, read when they are scraped. A parameter's value is never a label.
@@ -15,11 +16,12 @@ import (
 type metrics struct {
 	pipeline pipeline
 	server   *httpserve.Server
+	page     *page.Page // nil without one
 	others   []prometheus.Collector
 }
 
-func newMetrics(p pipeline, server *httpserve.Server) *metrics {
-	return &metrics{pipeline: p, server: server, others: []prometheus.Collector{
+func newMetrics(p pipeline, server *httpserve.Server, shown *page.Page) *metrics {
+	return &metrics{pipeline: p, server: server, page: shown, others: []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}}
@@ -32,6 +34,9 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCo
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.pipeline.collect(ch)
 	collect(ch, httpMetrics, m.server.Stats())
+	if m.page != nil {
+		collect(ch, pageMetrics, m.page.Stats())
+	}
 	collect(ch, buildMetrics, readVersion())
 	for _, other := range m.others {
 		other.Collect(ch)
@@ -242,4 +247,19 @@ var httpMetrics = []figure[httpserve.Stats]{
 var buildMetrics = []figure[versionInfo]{
 	gaugesBy("build_info", "1; the version is the label.", "version",
 		func(v *versionInfo, emit func(string, float64)) { emit(v.Version, 1) }),
+}
+
+// pageMetrics are of the page and its API.
+var pageMetrics = []figure[page.Stats]{
+	gaugeOf("page_streams", "Browsers and programs that follow the page's streams.",
+		func(p *page.Stats) float64 { return float64(p.Streams) }).
+		explain("browsers and programs that follow `/api/v1/events` or the page; 32 at most"),
+	counterOf("page_cut_streams_total", "Streams that were ended as their reader was too slow.",
+		func(p *page.Stats) int64 { return int64(p.Cut) }).
+		explain("streams that were ended as their reader was too slow; it can resume behind the last event that it has"),
+	counterOf("page_refused_streams_total", "Streams that were refused as too many were open.",
+		func(p *page.Stats) int64 { return int64(p.Refused) }),
+	counterOf("page_wrong_tokens_total", "Wrong tokens at the login and in header Authorization.",
+		func(p *page.Stats) int64 { return int64(p.WrongTokens) }).
+		explain("wrong tokens at the login and in header Authorization; an address that sends ten is refused until it has waited"),
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"statsd":    append(pageRows(statsdDecoderMetrics), pageRows(statsdMetrics)...),
 		"detector":  pageRows(detectorMetrics),
 		"publisher": pageRows(publisherMetrics),
-		"process":   append(append(pageRows(rulesMetrics), pageRows(httpMetrics)...), pageRows(buildMetrics)...),
+		"process":   slices.Concat(pageRows(rulesMetrics), pageRows(httpMetrics), pageRows(pageMetrics), pageRows(buildMetrics)),
 		"fleet":     pageRows(fleetMetrics),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),

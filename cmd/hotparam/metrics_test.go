@@ -24,6 +24,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
@@ -100,7 +101,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	if p, err = newReportingPipeline(p, client, set, rules); err != nil {
 		t.Fatal(err)
 	}
-	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{})))
+	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{}), page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})))
 	return registry
 }
 

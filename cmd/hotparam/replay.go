@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -141,26 +140,6 @@ func (f *replayFlags) rules(w io.Writer) (*hotparam.Rules, error) {
 	return rules, nil
 }
 
-// inLogs reports whether a log may have parameters of a source.
-func inLogs(s hotparam.Source) bool {
-	return s == hotparam.Query || s == hotparam.Path || s == hotparam.Header || s == hotparam.Cookie || s == hotparam.Addr
-}
-
-// logFields are those of the flags, nil if there are none.
-func (f *replayFlags) logFields() (*accesslog.Fields, error) {
-	if f.fields == "" {
-		if f.clock != "" {
-			return nil, usageError(errors.New("--time-format is for --fields"))
-		}
-		return nil, nil
-	}
-	fields, err := accesslog.ParseFields(f.fields, f.clock)
-	if err != nil {
-		return nil, usageError(fmt.Errorf("--fields: %w", err))
-	}
-	return fields, nil
-}
-
 func runReplay(ctx context.Context, s streams, f replayFlags, files []string) error {
 	rules, err := f.rules(s.err)
 	if err != nil {
@@ -248,65 +227,6 @@ func (r *replayRun) events(ctx context.Context) error {
 	}
 	events.summary(summary)
 	return errors.Join(err, events.err, out.Flush())
-}
-
-func showBadLines(w io.Writer, stats accesslog.Stats) {
-	for _, bad := range stats.BadLines {
-		fmt.Fprintf(w, "%s:%d: skipped: %s: %s\n", bad.File, bad.Line, bad.Reason, bad.Excerpt)
-	}
-	if more := stats.Bad - int64(len(stats.BadLines)); more > 0 {
-		fmt.Fprintf(w, "… and %d more lines skipped\n", more)
-	}
-}
-
-// showDisorder says that requests came later than standard input was sorted for.
-func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
-	if d.Late == 0 {
-		return
-	}
-	verb := plural(int(d.Late), "request") + " came"
-	fmt.Fprintf(w, "%s out of order, up to %s late: what was hot, and when, may differ from what the sorted log gives; ", verb, d.By)
-	if d.Full && d.By <= reorder {
-		fmt.Fprintln(w, "there was no room to hold back so many requests: save the log to a file, which is sorted as a whole")
-		return
-	}
-	enough := d.By.Truncate(time.Second)
-	if enough < d.By {
-		enough += time.Second
-	}
-	fmt.Fprintf(w, "give --reorder %s, or save the log to a file, which is sorted as a whole\n", enough)
-}
-
-// showNoBytes says that a rule counts what the log does not tell.
-func showNoBytes(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
-	const hint = `they are the number behind the status in combined format, "bytes" or "body_bytes_sent" in JSON lines`
-	at := slices.IndexFunc(rules.Rules, func(r hotparam.Rule) bool { return r.Count == hotparam.Bytes })
-	switch {
-	case at < 0 || s.NoBytes == 0:
-	case s.NoBytes == s.Requests:
-		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log has: it finds nothing; %s\n", rules.Rules[at].ID, hint)
-	default:
-		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests do not tell: these count nothing; %s\n",
-			rules.Rules[at].ID, s.NoBytes, s.Requests, hint)
-	}
-}
-
-// showNotTold says what else rules want that no line of the log has.
-func showNotTold(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
-	if s.Requests == 0 {
-		return
-	}
-	for i := range rules.Rules {
-		r := &rules.Rules[i]
-		if r.Count == hotparam.Millis && s.NoTime {
-			fmt.Fprintf(w, "rule %q counts milliseconds, and no line of the log has a duration: it finds nothing; name the field by --fields duration_ms=…\n", r.ID)
-		}
-		for _, p := range r.Named() {
-			if name := p.Source.String() + ":" + p.Name; slices.Contains(strings.Split(s.NotTold, ","), name) {
-				fmt.Fprintf(w, "rule %q names %s, which no line of the log has; have the server log it, or name its field by --fields %s=…\n", r.ID, name, name)
-			}
-		}
-	}
 }
 
 // orderWords are how many requests were out of order.

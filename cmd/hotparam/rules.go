@@ -12,11 +12,13 @@ import (
 
 func newRules(s streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "rules",
-		Short:   "Work with rules files",
-		Example: "  hotparam rules lint hotparam.yaml",
-		Args:    noCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:   "rules",
+		Short: "Work with rules files",
+		Example: `  hotparam rules lint hotparam.yaml
+  hotparam rules explain --config hotparam.yaml GET '/search?q=phone'
+  hotparam rules schema > hotparam.schema.json`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newLint(s), newExplain(s), newSchema(s))
 	return cmd

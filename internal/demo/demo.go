@@ -206,8 +206,15 @@ type Snapshot struct {
 	Limits, NoLimits Latency
 }
 
-// StartCrowd begins a flash crowd of [CrowdRate] on [CrowdKey], or lets it go on, for a time.
-func (d *Demo) StartCrowd(length time.Duration) { d.traffic.crowd.start(length) }
+// Compare sends each request to the API's twin without limits as well, from now on.
+func (d *Demo) Compare() { d.traffic.compare.Store(true) }
+
+// StartCrowd begins a flash crowd of [CrowdRate] on [CrowdKey], or lets it go on, for a time,
+// and compares.
+func (d *Demo) StartCrowd(length time.Duration) {
+	d.Compare()
+	d.traffic.crowd.start(length)
+}
 
 // StopCrowd ends it.
 func (d *Demo) StopCrowd() { d.traffic.crowd.stop() }

@@ -10,13 +10,17 @@ import (
 	"time"
 )
 
-// workers is how many requests can be on their way to an API at a time: more than come while
-// its database lets one wait.
-const workers = 512
+// How many requests can be on their way to an API at a time: more than come while its database
+// lets one wait. With limits hardly any waits, and few workers keep a slow machine from falling behind.
+const (
+	workers     = 32
+	twinWorkers = 512
+)
 
 // sender sends requests to the instances of one API.
 type sender struct {
 	urls      []string
+	workers   int
 	due       chan due
 	client    *http.Client
 	crowd     *crowd
@@ -32,15 +36,15 @@ type due struct {
 	crowd bool
 }
 
-func newSender(urls []string, c *crowd) *sender {
-	return &sender{urls: urls, crowd: c, due: make(chan due, workers), client: &http.Client{
+func newSender(urls []string, workers int, c *crowd) *sender {
+	return &sender{urls: urls, workers: workers, crowd: c, due: make(chan due, workers), client: &http.Client{
 		Timeout:   2 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: workers, MaxConnsPerHost: workers},
 	}}
 }
 
 func (s *sender) start(ctx context.Context, parts *sync.WaitGroup) {
-	for range workers {
+	for range s.workers {
 		parts.Go(func() {
 			for d := range s.due {
 				s.send(ctx, d)

@@ -21,6 +21,7 @@ type traffic struct {
 	api      *sender
 	twin     *sender
 	crowd    *crowd
+	compare  atomic.Bool // the twin gets the requests, too
 
 	start time.Time    // of the log
 	at    atomic.Int64 // log time, Unix nanoseconds
@@ -42,7 +43,7 @@ func newTraffic(ctx context.Context, urls []string, twin string) (*traffic, erro
 		return nil, err
 	}
 	t := &traffic{crowd: newCrowd()}
-	t.api, t.twin = newSender(urls, t.crowd), newSender([]string{twin}, t.crowd)
+	t.api, t.twin = newSender(urls, workers, t.crowd), newSender([]string{twin}, twinWorkers, t.crowd)
 	for entry, err := range log.Entries(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("the access log: %w", err)
@@ -105,10 +106,13 @@ func (t *traffic) run(ctx context.Context) {
 	}
 }
 
-// send gives a request to both APIs. It reports false when ctx has ended.
+// send gives a request to the API and, once there is something to compare, to its twin. It reports false when ctx has ended.
 func (t *traffic) send(ctx context.Context, r request, crowd bool) bool {
 	d := due{request: r, at: time.Now(), crowd: crowd}
 	for _, s := range []*sender{t.api, t.twin} {
+		if s == t.twin && !t.compare.Load() {
+			break
+		}
 		select {
 		case <-ctx.Done():
 			return false

@@ -101,7 +101,7 @@ func (x *examination) versions(members []hotparam.Member) {
 	case own != nil && by[own.Version] == nil:
 		x.add("rules", Problem, fmt.Sprintf("all members have rules %s, and this file is %s", slices.Collect(maps.Keys(by))[0], own.Version), "give them this file, or name theirs by --config")
 	default:
-		x.add("rules", OK, fmt.Sprintf("%s have the same rules, %s", plural(len(members), "member"), slices.Collect(maps.Keys(by))[0]), "")
+		x.add("rules", OK, fmt.Sprintf("rules %s at each of %s", slices.Collect(maps.Keys(by))[0], plural(len(members), "member")), "")
 	}
 }
 
@@ -121,7 +121,7 @@ func (x *examination) clocks(members []hotparam.Member) {
 	case known == 0:
 		x.add("clocks", Unknown, "no member has measured its clock yet", "")
 	case !slices.ContainsFunc(x.found, func(f Finding) bool { return f.Check == "clocks" }):
-		x.add("clocks", OK, fmt.Sprintf("%s agree with Redis's within %v", plural(known, "clock"), maxOffset), "")
+		x.add("clocks", OK, fmt.Sprintf("%s within %v of Redis's", plural(known, "clock"), maxOffset), "")
 	}
 }
 

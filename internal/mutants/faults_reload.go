@@ -19,12 +19,12 @@ var reloadFaults = []Fault{
 	{
 		Name: "what a hot key took is forgiven when its rule loses hot", File: "middleware/limit.go",
 		Old: "r.askKeyed(cl) && cl.rule.heated != nil {", New: "r.askKeyed(cl) && false {",
-		Test: "TestReloadForgivesNothing",
+		Test: "TestReloadAddsAndRemovesHot",
 	},
 	{
 		Name: "what a key took is forgiven when its rule gets hot", File: "middleware/limit.go",
 		Old: "r.askBucket(cl, b) && cl.spec.keyed != nil {", New: "r.askBucket(cl, b) && false {",
-		Test: "TestReloadForgivesNothing",
+		Test: "TestReloadAddsAndRemovesHot|TestReloadForgivesNothing",
 	},
 	{
 		Name: "a rule that comes back has forgotten what was taken", File: "middleware/former.go",

@@ -37,8 +37,11 @@ func newAttempts(log *slog.Logger) *attempts {
 func (a *attempts) wait(remote string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	over := a.free[a.account(remote)].Sub(now) - (attemptBurst-1)*attemptEvery
-	return max(0, over)
+	allowed := a.free[a.account(remote)].Add(-(attemptBurst - 1) * attemptEvery)
+	if !allowed.After(now) {
+		return 0
+	}
+	return allowed.Sub(now)
 }
 
 // failed records a wrong token.

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
@@ -93,7 +94,7 @@ func members(s *live.Snapshot, version string) []listed.Member {
 
 // rank is 0 for a member that should be looked at.
 func rank(m *listed.Member, version string) int {
-	if m.Problem != "" || m.RulesVersion != "" && m.RulesVersion != version || loses(m) {
+	if m.Problem != "" || m.RulesVersion != "" && m.RulesVersion != version || loses(m) || isOff(m) {
 		return 0
 	}
 	if m.Role == string(hotparam.RoleAggregator) {
@@ -103,3 +104,6 @@ func rank(m *listed.Member, version string) int {
 }
 
 func loses(m *listed.Member) bool { return m.Lost != nil && *m.Lost+*m.Dropped > 0 }
+
+// isOff reports whether a clock is off by so much that the page marks it, too.
+func isOff(m *listed.Member) bool { return m.OffsetMillis != nil && math.Abs(*m.OffsetMillis) > 1000 }

@@ -68,9 +68,9 @@ func (g *Guard) HasToken() bool { return g.sessions != nil }
 
 // Protect returns a handler that lets requests through to next if they ask for a name of
 // this server and come from someone who may read. Browsers that lack the token are sent
-// to /login, other clients get 401.
+// to /login, other clients get 401. Forms and scripts of other sites get 403.
 func (g *Guard) Protect(next http.Handler) http.Handler {
-	return g.checkHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return g.checkHost(g.sameSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch bearer, found := bearerOf(r); {
 		case g.sessions == nil:
 		case found && !g.try(w, r, bearer):
@@ -84,7 +84,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(w, r)
-	}))
+	})))
 }
 
 // checkHost is what precedes everything, the login included.

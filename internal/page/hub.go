@@ -88,12 +88,13 @@ func (h *hub) run(ctx context.Context) error {
 		}
 	}()
 	for {
+		changed := h.cfg.View.Changed() // before the look: nothing falls between
+		h.tell()
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-h.cfg.View.Changed():
+		case <-changed:
 		}
-		h.tell()
 		select {
 		case <-ctx.Done():
 			return nil

@@ -15,10 +15,9 @@ import (
 )
 
 // Chromium is a real browser without a window that belongs to one test. It is driven by
-// the DevTools protocol over pipes, so that nothing listens. Its methods belong to the
-// test's own goroutine, and fail the test when the browser does not do what is asked.
+// the DevTools protocol over pipes, so that nothing listens. Its tabs fail the test when
+// the browser does not do what is asked.
 type Chromium struct {
-	tb testing.TB
 	in *os.File // we write
 
 	mu      sync.Mutex
@@ -40,7 +39,7 @@ type devtoolsMessage struct {
 }
 
 // chromiumPatience is how long one command may take on a busy machine.
-const chromiumPatience = 60 * time.Second
+const chromiumPatience = 30 * time.Second
 
 // StartChromium starts a browser with an empty profile for the test. It is the chromium
 // of the PATH; without one the test is skipped (see the package).
@@ -81,12 +80,12 @@ func StartChromium(tb testing.TB) *Chromium {
 	args := []string{
 		"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + profile, "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
 		"--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-default-browser-check",
-		"--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb", "--password-store=basic",
+		"--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb", "--password-store=basic", "--log-level=3",
 	}
 	if os.Getuid() == 0 {
 		args = append(args, "--no-sandbox") // its sandbox refuses root, and the pages are ours
 	}
-	b := &Chromium{tb: tb, in: in, answers: make(map[int]chan devtoolsMessage), tabs: make(map[string]*Tab), closed: make(chan struct{})}
+	b := &Chromium{in: in, answers: make(map[int]chan devtoolsMessage), tabs: make(map[string]*Tab), closed: make(chan struct{})}
 	tb.Cleanup(func() { // after the process has ended
 		_ = b.in.Close()
 		_ = theirOut.Close()
@@ -126,11 +125,11 @@ func (b *Chromium) read(out *os.File) {
 }
 
 // call sends a command and returns its result.
-func (b *Chromium) call(session, method string, params any) json.RawMessage {
-	b.tb.Helper()
+func (b *Chromium) call(tb testing.TB, session, method string, params any) json.RawMessage {
+	tb.Helper()
 	raw, err := json.Marshal(params)
 	if err != nil {
-		b.tb.Fatal(err)
+		tb.Fatal(err)
 	}
 	answer := make(chan devtoolsMessage, 1)
 	b.mu.Lock()
@@ -140,27 +139,28 @@ func (b *Chromium) call(session, method string, params any) json.RawMessage {
 	b.mu.Unlock()
 	text, err := json.Marshal(devtoolsMessage{ID: id, Session: session, Method: method, Params: raw})
 	if err != nil {
-		b.tb.Fatal(err)
+		tb.Fatal(err)
 	}
 	if _, err := b.in.Write(append(text, 0)); err != nil {
-		b.tb.Fatalf("testenv: chromium: %s: %v", method, err)
+		tb.Fatalf("testenv: chromium: %s: %v", method, err)
 	}
 	select {
 	case m := <-answer:
 		if m.Error != nil {
-			b.tb.Fatalf("testenv: chromium: %s: %s", method, m.Error.Message)
+			tb.Fatalf("testenv: chromium: %s: %s", method, m.Error.Message)
 		}
 		return m.Result
 	case <-b.closed:
-		b.tb.Fatalf("testenv: chromium: %s: the browser has ended", method)
+		tb.Fatalf("testenv: chromium: %s: the browser has ended", method)
 	case <-time.After(chromiumPatience):
-		b.tb.Fatalf("testenv: chromium: %s: no answer", method)
+		tb.Fatalf("testenv: chromium: %s: no answer", method)
 	}
 	return nil
 }
 
 // Tab is a tab of a [Chromium].
 type Tab struct {
+	tb      testing.TB
 	browser *Chromium
 	session string
 
@@ -168,18 +168,19 @@ type Tab struct {
 	loads    int
 }
 
-// Tab opens an empty tab of the given size, in CSS pixels.
-func (b *Chromium) Tab(width, height int) *Tab {
-	b.tb.Helper()
+// Tab opens an empty tab of the given size, in CSS pixels, for a test or a part of it. Its
+// methods belong to that one's goroutine.
+func (b *Chromium) Tab(tb testing.TB, width, height int) *Tab {
+	tb.Helper()
 	var target struct {
 		TargetID string `json:"targetId"`
 	}
-	b.decode(b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}), &target)
+	decode(tb, b.call(tb, "", "Target.createTarget", map[string]any{"url": "about:blank"}), &target)
 	var attached struct {
 		SessionID string `json:"sessionId"`
 	}
-	b.decode(b.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}), &attached)
-	t := &Tab{browser: b, session: attached.SessionID}
+	decode(tb, b.call(tb, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}), &attached)
+	t := &Tab{tb: tb, browser: b, session: attached.SessionID}
 	b.mu.Lock()
 	b.tabs[t.session] = t
 	b.mu.Unlock()
@@ -190,10 +191,10 @@ func (b *Chromium) Tab(width, height int) *Tab {
 	return t
 }
 
-func (b *Chromium) decode(raw json.RawMessage, value any) {
-	b.tb.Helper()
+func decode(tb testing.TB, raw json.RawMessage, value any) {
+	tb.Helper()
 	if err := json.Unmarshal(raw, value); err != nil {
-		b.tb.Fatalf("testenv: chromium: %s: %v", raw, err)
+		tb.Fatalf("testenv: chromium: %s: %v", raw, err)
 	}
 }
 
@@ -231,30 +232,30 @@ func (t *Tab) Problems() []string {
 
 // Call sends a command of the DevTools protocol and returns its result.
 func (t *Tab) Call(method string, params map[string]any) json.RawMessage {
-	t.browser.tb.Helper()
-	return t.browser.call(t.session, method, params)
+	t.tb.Helper()
+	return t.browser.call(t.tb, t.session, method, params)
 }
 
 // Resize sets the size of the screen in CSS pixels.
 func (t *Tab) Resize(width, height int) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	t.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false})
 }
 
 // Prefer sets what the user prefers, such as prefers-color-scheme: dark.
 func (t *Tab) Prefer(feature, value string) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	t.Call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": feature, "value": value}}})
 }
 
 // Open goes to a URL and returns when it is loaded.
 func (t *Tab) Open(url string) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	before := t.loadCount()
 	t.Call("Page.navigate", map[string]any{"url": url})
 	for end := time.Now().Add(chromiumPatience); t.loadCount() == before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.browser.tb.Fatalf("testenv: chromium: %s does not load", url)
+			t.tb.Fatalf("testenv: chromium: %s does not load", url)
 		}
 	}
 }
@@ -268,7 +269,7 @@ func (t *Tab) loadCount() int {
 // Eval evaluates an expression of JavaScript, awaits it if it is a promise, and decodes
 // its JSON into value, unless that is nil.
 func (t *Tab) Eval(expression string, value any) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	var answer struct {
 		Result struct {
 			Value json.RawMessage
@@ -278,19 +279,18 @@ func (t *Tab) Eval(expression string, value any) {
 			Exception struct{ Description string }
 		}
 	}
-	t.browser.decode(t.Call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}), &answer)
+	decode(t.tb, t.Call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}), &answer)
 	if e := answer.ExceptionDetails; e != nil {
-		t.browser.tb.Fatalf("testenv: chromium: %s: %s %s", expression, e.Text, e.Exception.Description)
+		t.tb.Fatalf("testenv: chromium: %s: %s %s", expression, e.Text, e.Exception.Description)
 	}
 	if value != nil {
-		t.browser.decode(answer.Result.Value, value)
+		decode(t.tb, answer.Result.Value, value)
 	}
 }
 
-// Wait returns when an expression is true, and fails the test if it is not within a
-// minute.
+// Wait returns when an expression is true, and fails the test if it is not in time.
 func (t *Tab) Wait(expression string) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	for end := time.Now().Add(chromiumPatience); ; time.Sleep(25 * time.Millisecond) {
 		var yes bool
 		if t.Eval("Boolean("+expression+")", &yes); yes {
@@ -299,14 +299,14 @@ func (t *Tab) Wait(expression string) {
 		if time.Now().After(end) {
 			var text string
 			t.Eval("document.body.innerText.slice(0, 2000)", &text)
-			t.browser.tb.Fatalf("testenv: chromium: never true: %s; the page says:\n%s\n%q", expression, text, t.Problems())
+			t.tb.Fatalf("testenv: chromium: never true: %s; the page says:\n%s\n%q", expression, text, t.Problems())
 		}
 	}
 }
 
 // Press presses a key by its name, "Enter", "ArrowDown", or by its character, "j".
 func (t *Tab) Press(keys ...string) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	codes := map[string]int{"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35, "PageDown": 34}
 	for _, key := range keys {
 		down := map[string]any{"type": "keyDown", "key": key}
@@ -325,20 +325,20 @@ func (t *Tab) Press(keys ...string) {
 
 // Type types text where the focus is.
 func (t *Tab) Type(text string) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	t.Call("Input.insertText", map[string]any{"text": text})
 }
 
 // Screenshot writes what is seen as a PNG.
 func (t *Tab) Screenshot(path string) {
-	t.browser.tb.Helper()
+	t.tb.Helper()
 	var answer struct{ Data string }
-	t.browser.decode(t.Call("Page.captureScreenshot", map[string]any{"format": "png"}), &answer)
+	decode(t.tb, t.Call("Page.captureScreenshot", map[string]any{"format": "png"}), &answer)
 	picture, err := base64.StdEncoding.DecodeString(strings.TrimSpace(answer.Data))
 	if err == nil {
 		err = os.WriteFile(path, picture, 0o644)
 	}
 	if err != nil {
-		t.browser.tb.Fatal(err)
+		t.tb.Fatal(err)
 	}
 }

@@ -26,7 +26,7 @@ function paths(key, line, from, to, box, most) {
     if (at < from - 1) continue;
     const px = x(at).toFixed(1);
     const gap = at - previous > 3;
-    path += `${gap ? "M" : "L"}${px},${y(line.rates[j]).toFixed(1)}`;
+    path += `${gap ? "M" : "L"}${px},${y(line.rates[j]).toFixed(1)}${gap ? "h0" : ""}`; // h0: a lone point is a dot
     const isOpen = Number.isNaN(line.highs[j]);
     const point = { x: px, low: y(line.lows[j] * key.perSecond).toFixed(1), high: isOpen ? box.top : y(line.highs[j] * key.perSecond).toFixed(1), isOpen };
     if (gap || (run.length > 0 && run[run.length - 1].isOpen !== isOpen)) {

@@ -3,7 +3,7 @@
 import { el, replace, setText } from "./dom.js";
 import { Chart } from "./chart.js";
 import { amount, bounds, clock, dateTime, rate, shellWord, span, visible } from "./format.js";
-import { modeWord, thresholdWord } from "./table.js";
+import { limitWord, modeWord, thresholdWord } from "./table.js";
 
 export class Detail {
   constructor(node, store, { onClose, controlOf }) {
@@ -94,7 +94,7 @@ export class Detail {
       ["Rate", rate(key.rate, key.unit)],
       ["Count", `${bounds(key.low, key.high, key.unit)}${key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""}${key.high === null ? " (counts were lost: the most is not known)" : ""}`],
       ["Hot at", key.threshold ? thresholdWord(key) + least(key) : "not known"],
-      ["Limit", key.limit ? `${key.limit}${key.burst ? `, burst ${amount(key.burst, key.unit)}` : ""}` : "none: this key is listed only"],
+      ["Limit", key.limit ? `${limitWord(key)}${key.burst ? `, burst ${amount(key.burst, key.unit)}` : ""}` : "none: this key is listed only"],
       ["Hot since", `${clock(key.sinceMs)}, for ${span(time - key.sinceMs)}`],
       ["Published by", visible(key.owner, 80)],
     ];

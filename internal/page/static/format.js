@@ -28,7 +28,7 @@ export function bytes(n) {
 export function amount(n, unit) {
   switch (unit) {
     case "bytes": return decimalBytes(n);
-    case "ms": case "millis": return `${short(n)} ms`;
+    case "ms": return `${short(n)} ms`;
     case undefined: case "": case requests: return short(n);
   }
   return `${short(n)} ${unit}`;
@@ -55,7 +55,7 @@ export function bounds(low, high, unit) {
 export function span(ms) {
   const s = Math.abs(ms) / 1000;
   if (s < 1) return `${Math.round(Math.abs(ms))} ms`;
-  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 10) return `${Number.isInteger(s) ? s : s.toFixed(1)} s`;
   if (s < 60) return `${Math.floor(s)} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min ${pad(Math.floor(s) % 60)} s`;
   if (s < 86400) return `${Math.floor(s / 3600)} h ${pad(Math.floor(s / 60) % 60)} min`;
@@ -95,8 +95,6 @@ export function visible(text, most = Infinity) {
   if (cut) text = text.slice(0, most);
   text = text.replace(invisible, (c) => {
     const code = c.codePointAt(0);
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-    if (code === 0x7f) return "␡";
     return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
   return cut ? `${text}…` : text;

@@ -1,7 +1,7 @@
 // The page: it reads and shows, and changes nothing.
 
 import { byId, el, replace, setAttribute, setText } from "./dom.js";
-import { bytes, plural, short, span, visible } from "./format.js";
+import { bytes, clock, plural, short, visible } from "./format.js";
 import { Store } from "./store.js";
 import { Stream } from "./stream.js";
 import { modeWord, Table } from "./table.js";
@@ -151,35 +151,30 @@ function showFacts() {
   replace(byId("facts"),
     fact("Redis", f.redis?.connected ? "connected" : f.redis?.known ? "away" : "not asked yet", f.redis?.connected ? null : f.redis?.known ? "bad" : "warn"),
     aggregators.length > 0 && fact("Aggregators", String(aggregators.length)),
-    fact("Rules", el("code", {}, visible(f.rules_version ?? "", 16)), differ ? "warn" : null, differ ? ` ${plural(differ, "member")} differ` : null),
+    fact("Rules", el("code", {}, visible(f.rules_version ?? "", 16)), differ ? "warn" : null, differ ? ` ${differ} ${differ === 1 ? "differs" : "differ"}` : null),
     f.memory_max > 0 && fact("Memory", `${bytes(f.memory_used)} of ${bytes(f.memory_max)}`, share >= 0.97 ? "bad" : null, bar),
     f.memory_max > 0 && fact("Floor", f.floor > 0 ? `${short(f.floor)}: so much can be hidden of a key` : "0, counts are exact"),
     f.version && fact("Version", visible(f.version, 40)));
 }
 
+// What is broken has a line of its own; what differs shares one, and the view of the
+// instances says what to do about each.
 let bannerShape = "";
 function showBanners() {
+  const f = store.facts;
   const list = [];
-  const f = store.facts, now = store.time();
-  if (linkState === "waiting" && store.ready) list.push(["bad", "No connection to the aggregator.", `What is shown is of ${span(now - store.now)} ago.`.replace(/of .* ago/, "from before")]);
-  else if (f.redis?.known && !f.redis.connected) {
-    list.push(["bad", "Redis is away.", `What is shown was read before. Instances keep their limits until entries expire. ${visible(f.redis.problem ?? "", 300)}`]);
-  }
-  const judged = store.members.map((m) => [m, panels.judge(m, f, now)]);
-  const names = (what) => {
-    const all = judged.filter(([, bad]) => bad[what]).map(([m]) => visible(m.name, 60));
-    return all.length > 3 ? `${all.slice(0, 3).join(", ")} and ${all.length - 3} more` : all.join(", ");
-  };
-  const any = (what) => judged.some(([, bad]) => bad[what]);
-  if (any("problem")) list.push(["bad", "A member reports a problem.", judged.filter(([, b]) => b.problem).slice(0, 3).map(([m]) => `${visible(m.name, 60)}: ${visible(m.problem, 200)}`).join("; ")]);
-  if (any("rules")) list.push(["", "Rules differ.", `${names("rules")}: not at version ${visible(f.rules_version, 16)}. Give them the same file; a changed file is read within seconds.`]);
-  if (any("clock")) list.push(["", "Clocks are off.", `${names("clock")}: by more than a second. Check NTP there.`]);
-  if (any("loss")) list.push(["", "Counts are lost.", `${names("loss")}: bounds are wider for it. docs/RUNNING.md says what helps.`]);
-  if (any("memory")) list.push(["", "Memory is full.", `${names("memory")}: raise aggregator.memory, as keys evict each other.`]);
-  const shape = JSON.stringify(list);
+  if (linkState === "waiting" && store.ready) list.push(["No connection to the aggregator.", `What is shown is as of ${clock(store.now)}. Connecting again.`]);
+  else if (f.redis?.known && !f.redis.connected) list.push(["Redis is away.", `What is shown was read before. Instances keep their limits until entries expire. ${visible(f.redis.problem ?? "", 300)}`]);
+  else if (f.redis?.connected && !f.published) list.push(["No aggregator publishes.", "So no key is hot, and none is limited. /-/ready of each aggregator says why."]);
+  const troubles = panels.troubles(store);
+  list.push(...troubles.filter((t) => t.bad).map((t) => [t.title, `${t.names}: ${t.words}`]));
+  const minor = troubles.filter((t) => !t.bad);
+  const shape = JSON.stringify([list, minor]);
   if (shape === bannerShape) return;
   bannerShape = shape;
-  replace(byId("banners"), list.map(([level, title, words]) => el("div", { class: `banner ${level}`.trim() }, el("strong", {}, title), el("span", {}, words))));
+  replace(byId("banners"),
+    list.map(([title, words]) => el("div", { class: "banner bad" }, el("strong", {}, title), el("span", {}, words))),
+    minor.length > 0 && el("div", { class: "banner" }, minor.map((t) => el("span", {}, el("strong", {}, t.title.replace(/\.$/, ": ")), t.names))));
 }
 
 function showCounts() {
@@ -213,8 +208,8 @@ function showEmpty() {
   if (kind === emptyShape) return;
   emptyShape = kind;
   const command = (text) => el("code", { class: "cmd", tabindex: "0" }, text);
-  if (kind === "calm") replace(node, panels.empty("Nothing is hot", `No key reaches its threshold now. To see one, count a key of your rules as if requests had come:`, command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
-  if (kind === "alone") replace(node, panels.empty("Nothing is hot, and nobody sends counts", "No instance has been heard of. If instances run, ask what keeps their counts away:", command("hotparam doctor --config hotparam.yaml"), "To try the way from a count to this page without an instance:", command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
+  if (kind === "calm") replace(node, ...panels.empty("Nothing is hot", `No key reaches its threshold now. To see one, count a key of your rules as if requests had come:`, command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
+  if (kind === "alone") replace(node, ...panels.empty("Nothing is hot, and nobody sends counts", "No instance has been heard of. If instances run, ask what keeps their counts away:", command("hotparam doctor --config hotparam.yaml"), "To try the way from a count to this page without an instance:", command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
   if (kind === "filtered") {
     const clear = el("button", { type: "button", class: "quiet" }, "Clear the filter");
     clear.addEventListener("click", clearFilter);
@@ -295,7 +290,7 @@ byId("tabs").addEventListener("keydown", (e) => {
 // --- keys and theme
 
 const themeButton = byId("theme-button");
-const showTheme = () => setText(themeButton, `Theme: ${hotparamTheme.name}`);
+const showTheme = () => setText(themeButton.querySelector("b"), hotparamTheme.name);
 const nextTheme = () => { hotparamTheme.next(); showTheme(); };
 themeButton.addEventListener("click", nextTheme);
 showTheme();
@@ -318,7 +313,10 @@ document.addEventListener("keydown", (e) => {
   else if (e.key === "/") { e.preventDefault(); show("hot"); filterText.focus(); filterText.select(); }
   else if (e.key === "t") nextTheme();
   else if (e.key === "?") byId("help").showModal();
-  else if ((e.key === "j" || e.key === "k") && view === "hot") table.move(e.key === "j" ? 1 : -1);
+  else if (view === "hot" && !e.defaultPrevented) {
+    const step = { j: 1, k: -1, ...(e.target === document.body && { ArrowDown: 1, ArrowUp: -1 }) }[e.key];
+    if (step) { e.preventDefault(); table.move(step); }
+  }
 });
 
 // --- start

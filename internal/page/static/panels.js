@@ -49,10 +49,29 @@ export function judge(m, facts, now) {
     rules: Boolean(m.rules_version && facts.rules_version && m.rules_version !== facts.rules_version),
     clock: m.offset_ms !== null && m.offset_ms !== undefined && Math.abs(m.offset_ms) > 1000,
     loss: (m.dropped ?? 0) + (m.lost ?? 0) > 0,
-    silent: m.heard ? now - Date.parse(m.heard) > 5000 : false,
+    silent: Boolean(m.role && m.heard && facts.redis?.connected && now - Date.parse(m.heard) > 5000),
     memory: m.memory_max > 0 && m.memory_used >= 0.97 * m.memory_max,
     problem: Boolean(m.problem),
   };
+}
+
+// troubles are what members have, with what to do about it.
+export function troubles(store) {
+  const judged = store.members.map((m) => [m, judge(m, store.facts, store.time())]);
+  const found = [];
+  const add = (what, bad, title, words) => {
+    const all = judged.filter(([, j]) => j[what]).map(([m]) => m);
+    if (all.length === 0) return;
+    const names = all.slice(0, 3).map((m) => visible(m.name, 60)).join(", ") + (all.length > 3 ? ` and ${all.length - 3} more` : "");
+    found.push({ bad, title, names, words: typeof words === "function" ? words(all) : words });
+  };
+  add("problem", true, "A member reports a problem.", (all) => visible(all[0].problem, 300));
+  add("memory", true, "Memory is full.", "keys evict each other, and bounds are wider. Raise aggregator.memory.");
+  add("rules", false, "Rules differ.", `not at version ${visible(store.facts.rules_version, 16)}. Give all the same file; a changed one is read within seconds.`);
+  add("clock", false, "Clocks are off.", "by more than a second. Check NTP on these machines.");
+  add("loss", false, "Counts are lost.", "bounds are wider for it. Give the aggregator larger socket buffers, or more readers.");
+  add("silent", false, "Silent.", "no heartbeat for five seconds. They have ended, or do not reach Redis.");
+  return found;
 }
 
 export function members(node, store) {
@@ -64,12 +83,15 @@ export function members(node, store) {
   }
   const now = store.time(), facts = store.facts;
   const unknown = el("span", { class: "dim" }, "unknown");
+  const found = troubles(store).filter((t) => !t.bad); // what is broken is above all views
   replace(node,
+    store.facts.members_problem && el("p", { class: "hints" }, `Heartbeats cannot be read: ${visible(store.facts.members_problem, 300)}`),
+    found.length > 0 && el("ul", { class: "hints" }, found.map((t) => el("li", {}, el("strong", {}, t.title), ` ${t.names}: ${t.words}`))),
     table([["Name"], ["Role"], ["Rules"], ["Clock", "r"], ["Lost in a minute", "r"], ["Memory", "r"], ["Floor", "r"], ["Heard", "r"], ["Up", "r"], ["Program"], ["Problem"]], store.members.map((m) => {
       const bad = judge(m, facts, now);
       return el("tr", {},
-        el("td", {}, el("bdi", { class: "mono" }, visible(m.name, 120))), cell(m.role || "instance"),
-        el("td", { class: bad.rules ? "differs" : null }, m.rules_version ? [el("code", {}, visible(m.rules_version, 16)), bad.rules && " differs"] : unknown.cloneNode(true)),
+        el("td", { class: "name" }, el("bdi", { class: "mono" }, visible(m.name, 120))), cell(m.role || "instance"),
+        el("td", { class: bad.rules ? "when differs" : "when" }, m.rules_version ? [el("code", {}, visible(m.rules_version, 16)), bad.rules && " differs"] : unknown.cloneNode(true)),
         el("td", { class: bad.clock ? "r differs" : "r" }, m.offset_ms === null || m.offset_ms === undefined ? unknown.cloneNode(true) : offset(m.offset_ms)),
         el("td", { class: bad.loss ? "r differs" : "r" }, m.dropped === undefined && m.lost === undefined ? unknown.cloneNode(true) : losses(m)),
         el("td", { class: bad.memory ? "r broken" : "r" }, m.memory_used ? bytes(m.memory_used) + (m.memory_max ? ` of ${bytes(m.memory_max)}` : "") : "–"),

@@ -44,6 +44,7 @@ export class Store {
     this.ready = false;
     this.now = 0;      // the server's clock, ms
     this.heard = 0;    // ours, when that was
+    this.second = 0;   // of the last points
     this.hot = new Map(); // id → key
     this.suspects = [];
     this.controls = [];
@@ -87,11 +88,15 @@ export class Store {
       key.rate = rate; key.low = low; key.high = high;
       key.line.add(second, rate, low, high);
     }
+    if (m.facts) this.facts = m.facts;
+    if (Math.floor(second) > this.second && this.facts.redis?.connected) { // what did not change is a point as well
+      for (const key of this.hot.values()) key.line.add(second, key.rate, key.low, key.high);
+    }
+    this.second = Math.floor(second);
     if (m.put?.length || m.gone?.length) this.order++;
     if (m.suspects) this.suspects = m.suspects;
     if (m.controls) this.controls = m.controls;
     if (m.members) { this.members = m.members; this.membersTotal = m.members_total; }
-    if (m.facts) this.facts = m.facts;
     for (const e of m.events ?? []) this.event(e);
   }
 

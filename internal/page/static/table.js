@@ -21,7 +21,7 @@ const columns = [
 
 const over = (key) => (key.min > 0 ? key.low / key.min : 0);
 const holdFor = 2500; // ms for which the order stands still under a pointer that moves
-const resortEvery = 2000; // ms, or numbers that jitter would have rows dance
+const resortEvery = 900; // ms: once for each second's counts
 
 export class Table {
   constructor({ grid, head, body, store, onOpen, onShown, controlOf }) {
@@ -46,6 +46,7 @@ export class Table {
       if (row) { this.select(Number(row.dataset.id), false); this.onOpen(this.selected); }
     });
     grid.addEventListener("keydown", (e) => this.key(e));
+    grid.addEventListener("focus", () => { if (this.indexOf(this.selected) < 0 && this.rows.length > 0) this.select(this.rows[0].id, false); });
   }
 
   makeHead() {
@@ -230,7 +231,7 @@ class Row {
     setText(this.rate, (key.estimated ? "~" : "") + rate(key.rate, key.unit));
     setText(this.count, bounds(key.low, key.high, key.unit));
     setText(this.hotat, key.threshold ? thresholdWord(key) : "–");
-    setText(this.limit, key.limit || "–");
+    setText(this.limit, key.limit ? limitWord(key) : "–");
     const word = control ? control.action : modeWord(key);
     setText(this.tag, word);
     setAttribute(this.tag, "class", `tag ${control ? (control.action === "block" ? "bad" : "warn") : key.limit && !key.spared && key.mode !== "shadow" ? "hot" : ""}`.trim());
@@ -239,10 +240,11 @@ class Row {
   }
 }
 
-export function thresholdWord(key) {
-  if (key.kind === "rate" && key.unit && key.unit !== "requests") {
-    const slash = key.threshold.indexOf("/");
-    return amount(key.min, key.unit) + key.threshold.slice(slash);
-  }
-  return key.threshold;
+// Rates come as a plain number of the unit and a time, "10000000/10s".
+export const thresholdWord = (key) => (key.kind === "rate" ? rateWord(key.threshold, key.unit) : key.threshold);
+export const limitWord = (key) => rateWord(key.limit, key.unit);
+
+function rateWord(text, unit) {
+  const parts = /^(\d+)(\/.*)$/.exec(text);
+  return parts && unit && unit !== "requests" ? amount(Number(parts[1]), unit).replace(".0 ", " ") + parts[2] : text;
 }

@@ -1,0 +1,192 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// fixture is a page over a real Redis that a real publisher fills.
+type fixture struct {
+	redis     *testenv.RedisServer
+	client    redis.UniversalClient
+	publisher *hotkeys.Publisher
+	view      *live.View
+	page      *Page
+	server    *httptest.Server
+}
+
+// newFixture starts all of it, which ends with the test.
+func newFixture(t *testing.T, every time.Duration, token string) *fixture {
+	t.Helper()
+	f := &fixture{redis: testenv.Redis(t)}
+	var err error
+	if f.client, err = hotkeys.NewClient(f.redis.URL()); err != nil {
+		t.Fatal(err)
+	}
+	if f.publisher, err = hotkeys.NewPublisher(f.client, hotkeys.PublisherConfig{Namespace: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	if f.view, err = live.NewView(f.client, live.Config{Namespace: "shop", Every: every}); err != nil {
+		t.Fatal(err)
+	}
+	f.serve(t, f.view, token, f.publisher.Run, f.view.Run)
+	return f
+}
+
+// serve serves a view, and runs what it needs until the test ends.
+func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(context.Context) error) {
+	t.Helper()
+	f.server = httptest.NewUnstartedServer(nil)
+	f.page = New(Config{
+		Guard: NewGuard(GuardConfig{Token: token, Listener: f.server.Listener.Addr()}), View: view, Version: "v1.2.3", Rules: testRules,
+	})
+	mux := http.NewServeMux()
+	f.page.Register(mux)
+	f.server.Config.Handler = mux
+	f.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that a reader can be slow within a test's time
+		return ctx
+	}
+	f.server.Start()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range append(runs, f.page.Run) {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		f.server.Close()
+		if f.client != nil {
+			_ = f.client.Close()
+		}
+	})
+}
+
+// fakeView is a view that shows what a test says, as often as it likes.
+type fakeView struct {
+	*live.View // which does not run: it has no events
+
+	mu       sync.Mutex
+	snapshot *live.Snapshot
+	changed  chan struct{}
+}
+
+func newFakeView(t *testing.T) *fakeView {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() })
+	view, err := live.NewView(client, live.Config{Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fakeView{View: view, snapshot: &live.Snapshot{Namespace: "shop"}, changed: make(chan struct{})}
+}
+
+func (v *fakeView) show(s *live.Snapshot) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s.Namespace, s.Seq, s.Read, s.Clock = "shop", v.snapshot.Seq+1, time.Now(), time.Now()
+	v.snapshot = s
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+func (v *fakeView) Snapshot() *live.Snapshot {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.snapshot
+}
+
+func (v *fakeView) Changed() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+func serveView(t *testing.T, view View, token string) *fixture {
+	t.Helper()
+	f := &fixture{}
+	f.serve(t, view, token)
+	return f
+}
+
+// manyKeys are hot keys whose counts change with each step.
+func manyKeys(n, step int) *live.Snapshot {
+	s := &live.Snapshot{Published: true}
+	for i := range n {
+		h := search(fmt.Sprintf("value-%04d", i), 300+float64(i)+100*math.Sin(float64(step)/8+float64(i)))
+		h.Since = time.Unix(1_700_000_000, 0)
+		s.Hot = append(s.Hot, live.HotKey{Hot: h})
+	}
+	return s
+}
+
+func testRules() Rules {
+	return Rules{Namespace: "shop", Version: "8c1f0a2be77d4c11", Rules: []Rule{
+		{"search-terms", "search-terms: GET /search by q: hot at 200/s (cool below 160); limit 50/s, burst 100"},
+		{"downloads", "downloads: GET /files/{id} by path:id: hot at 10MB/10s (cool below 8MB); limit 1MB/s, burst 2MB, shadow"},
+		{"tenants", "tenants: * by header:X-Tenant: hot at 20% of the route and 100/s (cool below 80% of that); listed only"},
+	}}
+}
+
+// search is a hot key of a rule with a limit.
+func search(value string, rate float64) hotparam.Hot {
+	return hotparam.Hot{
+		Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?q=" + value},
+		Low: int64(rate), High: int64(rate * 1.08), Rate: rate, Ratio: rate / 200, Since: time.Now().Add(-90 * time.Second),
+		Cause: hotparam.Cause{Kind: hotparam.Absolute, Rate: hotparam.Rate{N: 200, Per: time.Second}},
+		Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeLimit,
+		Top: &hotparam.Attribution{
+			Routes:    []hotparam.Origin{{Name: "GET /search", Count: int64(rate)}},
+			Instances: []hotparam.Origin{{Name: "api-1", Count: int64(rate / 2)}, {Name: "api-2", Count: int64(rate / 2), Over: 4}},
+			Callers:   []hotparam.Origin{{Name: "203.0.113.7", Count: int64(rate * 0.9)}},
+		},
+	}
+}
+
+// publish has keys become hot and waits until the page knows.
+func (f *fixture) publish(t *testing.T, hot ...hotparam.Hot) {
+	t.Helper()
+	f.publisher.Publish(hotparam.Change{Hot: hot})
+	f.publisher.Refresh(0, hot)
+	eventually(t, func() error {
+		if got := len(f.view.Snapshot().Hot); got < len(hot) {
+			return fmt.Errorf("%d keys are hot, want %d", got, len(hot))
+		}
+		return nil
+	})
+}
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
